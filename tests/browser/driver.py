@@ -1,0 +1,178 @@
+"""A server started the way users start it, and a browser that looks at it.
+
+    tab = open_tab("/qkv?head=2", locale="zh-CN", theme="dark", width=400)
+    with tab.runs():                      # waits until the server has finished answering
+        tab.page.get_by_role("button", name="Next").click()
+"""
+
+import re
+import socket
+import subprocess
+import sys
+import time
+import urllib.request
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from urllib.parse import urlsplit
+
+from playwright.sync_api import Browser, ConsoleMessage, Page, Request, WebSocket
+from streamlit.proto.ForwardMsg_pb2 import ForwardMsg
+
+ROOT = Path(__file__).resolve().parents[2]
+TIMEOUT = 60.0  # seconds; generous, the machine may be busy
+
+# Streamlit looks for these beside a deep link before it tries the root: harmless.
+_EXPECTED_404 = re.compile(r"/_stcore/(health|host-config)$")
+
+
+class Server:
+    """`command` listening on a free port, until `stop()`."""
+
+    def __init__(
+        self,
+        command: Sequence[str] = (sys.executable, "-m", "vizformer"),
+        *,
+        port_option: str = "--port",
+        cwd: Path = ROOT,
+        env: Mapping[str, str] | None = None,
+        log: Path,
+    ) -> None:
+        self.port = free_port()
+        self.url = f"http://127.0.0.1:{self.port}"
+        self.log = log
+        with log.open("w") as out:
+            self.process = subprocess.Popen(
+                [*command, port_option, str(self.port)], cwd=cwd, env=env, stdout=out, stderr=subprocess.STDOUT
+            )
+        self._wait()
+
+    def _wait(self) -> None:
+        end = time.monotonic() + TIMEOUT
+        while time.monotonic() < end:
+            if self.process.poll() is not None:
+                break
+            try:
+                with urllib.request.urlopen(f"{self.url}/_stcore/health", timeout=5):
+                    return
+            except OSError:
+                time.sleep(0.05)
+        self.stop()
+        raise RuntimeError(f"the server did not start:\n{self.log.read_text()}")
+
+    def stop(self) -> int:
+        """Ends the server as Ctrl+C does; its exit status."""
+        if self.process.poll() is None:
+            self.process.send_signal(2)
+            try:
+                self.process.wait(15)
+            except subprocess.TimeoutExpired:
+                self.process.kill()
+        return self.process.wait()
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+@dataclass
+class Tab:
+    """A browser tab, what it complained about, and which runs of the app it has seen finish."""
+
+    page: Page
+    home: str
+    finished: int = 0
+    problems: list[str] = field(default_factory=list)
+    foreign: list[str] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self.page.on("websocket", self._on_websocket)
+        self.page.on("console", self._on_console)
+        self.page.on("pageerror", lambda error: self.problems.append(f"uncaught in the browser: {error}"))
+        self.page.on("request", self._on_request)
+
+    def goto(self, path: str = "/") -> None:
+        """Opens an address of the app and waits until the page is there."""
+        with self.runs():
+            self.page.goto(self.home + path)
+
+    @contextmanager
+    def runs(self, count: int = 1) -> Iterator[None]:
+        """Waits, after what happens inside, until `count` more runs of the app have finished and are painted.
+
+        Looking at the page's "running" state instead is a race: just after a click it still says "not running".
+        """
+        goal = self.finished + count
+        yield
+        end = time.monotonic() + TIMEOUT
+        while self.finished < goal:
+            if time.monotonic() > end:
+                raise TimeoutError(f"the app did not finish run {goal} (it finished {self.finished})")
+            self.page.wait_for_timeout(10)
+        self.painted()
+
+    def settled(self, quiet: float = 0.5) -> None:
+        """Waits until no run has finished for `quiet` seconds: for places where the number of runs is not the point."""
+        seen, since = self.finished, time.monotonic()
+        while time.monotonic() - since < quiet:
+            self.page.wait_for_timeout(20)
+            if self.finished != seen:
+                seen, since = self.finished, time.monotonic()
+        self.painted()
+
+    def painted(self) -> None:
+        self.page.evaluate("() => new Promise(r => requestAnimationFrame(() => requestAnimationFrame(r)))")
+
+    @property
+    def address(self) -> str:
+        """The path and parameters in the address bar."""
+        parts = urlsplit(self.page.url)
+        return parts.path + (f"?{parts.query}" if parts.query else "")
+
+    def check(self) -> None:
+        """Fails if the browser complained or anything was asked of another host than our server."""
+        assert not self.foreign, f"requests that leave the server: {self.foreign}"
+        assert not self.problems, f"the browser complains: {self.problems}"
+
+    def _on_websocket(self, socket: WebSocket) -> None:
+        if urlsplit(socket.url).netloc != urlsplit(self.home).netloc:
+            self.foreign.append(socket.url)
+        socket.on("framereceived", self._on_frame)
+
+    def _on_frame(self, frame: str | bytes) -> None:
+        if isinstance(frame, bytes):
+            message = ForwardMsg.FromString(frame)
+            if message.WhichOneof("type") == "script_finished":
+                # A run cut short by the next one is not an answer. One that failed is: waiting on would hang.
+                self.finished += message.script_finished != ForwardMsg.FINISHED_EARLY_FOR_RERUN
+
+    def _on_console(self, message: ConsoleMessage) -> None:
+        if message.type == "error" and not _EXPECTED_404.search(message.location.get("url", "").split("?")[0]):
+            self.problems.append(message.text)
+
+    def _on_request(self, request: Request) -> None:
+        parts = urlsplit(request.url)
+        if parts.scheme in ("http", "https") and parts.netloc != urlsplit(self.home).netloc:
+            self.foreign.append(request.url)
+
+
+def new_tab(
+    browser: Browser,
+    home: str,
+    *,
+    locale: str = "en-US",
+    theme: str = "light",
+    width: int = 1280,
+    height: int = 900,
+) -> Tab:
+    """A tab of its own (own storage, own session) that shows nothing yet."""
+    context = browser.new_context(
+        locale=locale,
+        color_scheme="dark" if theme == "dark" else "light",
+        viewport={"width": width, "height": height},
+        reduced_motion="reduce",
+    )
+    return Tab(context.new_page(), home)

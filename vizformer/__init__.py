@@ -1,0 +1,48 @@
+"""VizFormer shows every number inside a Transformer, for the sentence you typed, and proves each one.
+
+    import vizformer as vf
+    checkpoint = vf.load("zh-en")
+    trace = checkpoint.trace("我有一只猫。")
+
+Names are handed out on first use (PEP 562), so that `import vizformer.figures` loads no torch and the
+app paints its frame before torch is there.
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+__version__ = "0.1.0"
+
+if TYPE_CHECKING:
+    from vizformer import errors as errors
+    from vizformer import explain as explain
+    from vizformer import figures as figures
+    from vizformer import components as components
+    from vizformer.checkpoints import load as load
+    from vizformer.config import ModelConfig as ModelConfig
+    from vizformer.model import Trace as Trace
+    from vizformer.model import Transformer as Transformer
+
+_MODULES = ("components", "errors", "explain", "figures")
+_NAMES = {
+    "load": "vizformer.checkpoints",
+    "ModelConfig": "vizformer.config",
+    "Trace": "vizformer.model",
+    "Transformer": "vizformer.model",
+}
+
+__all__ = [*_MODULES, *_NAMES, "__version__"]  # noqa: PLE0604 (built from the two tables above)
+
+
+def __getattr__(name: str) -> object:
+    if name in _MODULES:
+        return import_module(f"{__name__}.{name}")
+    if name in _NAMES:
+        value = getattr(import_module(_NAMES[name]), name)
+        globals()[name] = value  # found once; the next use does not come here
+        return value
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

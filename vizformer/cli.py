@@ -1,0 +1,118 @@
+"""The `vizformer` command: starts the app; its subcommands do the rest.
+
+A subcommand is a short function that imports what it needs when it runs, so that `vizformer --help` stays instant:
+
+    @main.command()
+    @click.argument("source")
+    def inspect(source: str) -> None:
+        \"\"\"Describe a checkpoint.\"\"\"
+        from vizformer.checkpoints import load
+        ...
+"""
+
+import contextlib
+import errno
+import socket
+import sys
+from collections.abc import Iterator
+
+import click
+
+from vizformer import __version__
+from vizformer.assets import app_root
+from vizformer.errors import VizformerError
+
+HOST = "127.0.0.1"
+PORT = 8501
+
+
+class _Group(click.Group):
+    """Says what `VizformerError` says, without a traceback: it was raised for the person at the keyboard."""
+
+    def invoke(self, ctx: click.Context) -> object:
+        try:
+            return super().invoke(ctx)
+        except VizformerError as error:
+            raise click.ClickException(str(error)) from error
+
+
+@click.group(cls=_Group, invoke_without_command=True, context_settings={"help_option_names": ["-h", "--help"]})
+@click.option(
+    "--host", default=HOST, show_default=True, envvar="VIZFORMER_HOST", metavar="ADDRESS",
+    help="Where to listen. 0.0.0.0 lets other people on your network in.",
+)  # fmt: skip
+@click.option(
+    "--port", default=PORT, show_default=True, envvar="PORT", type=click.IntRange(1, 65535), metavar="NUMBER",
+    help="The port to listen on; the variable PORT does the same.",
+)  # fmt: skip
+@click.version_option(__version__, prog_name="vizformer")
+@click.pass_context
+def main(ctx: click.Context, host: str, port: int) -> None:
+    """See every number inside a Transformer, for the sentence you typed, and have each one proved.
+
+    Without a command: starts the app and prints its address.
+    """
+    if ctx.invoked_subcommand is None:
+        start(host, port)
+
+
+def start(host: str = HOST, port: int = PORT) -> None:
+    """Serves the app until Ctrl+C.
+
+    Raises:
+        click.ClickException: if nothing can listen there, with a port that is free.
+    """
+    _require_free(host, port)
+    from streamlit.web import cli as streamlit
+
+    options = {"server.address": host, "server.port": port, "server.headless": "true"}
+    arguments = [part for name, value in options.items() for part in (f"--{name}", str(value))]
+    with _quiet_end():
+        streamlit.main(args=["run", str(app_root() / "app.py"), *arguments], prog_name="vizformer", standalone_mode=False)
+
+
+@contextlib.contextmanager
+def _quiet_end() -> Iterator[None]:
+    """Ctrl+C is how the app is ended, not something that went wrong."""
+    try:
+        yield
+    except (KeyboardInterrupt, click.Abort):
+        click.echo("\n  VizFormer has stopped.")
+
+
+def _require_free(host: str, port: int) -> None:
+    try:
+        _listen(host, port)
+    except OSError as error:
+        if error.errno == errno.EADDRINUSE:
+            other = _free_port_after(host, port)
+            raise click.ClickException(
+                f"port {port} is already in use, perhaps by another VizFormer (http://localhost:{port}). "
+                f"Stop that one, or take another port: vizformer --port {other}   or   make run PORT={other}"
+            ) from error
+        if error.errno == errno.EACCES:
+            raise click.ClickException(
+                f"this account may not listen on port {port} (ports below 1024 are the system's). "
+                f"Take another one: vizformer --port {PORT}"
+            ) from error
+        raise click.ClickException(
+            f"cannot listen on {host} ({error.strerror or error}). --host takes an address of this machine: "
+            f"{HOST} for yourself, 0.0.0.0 for everyone on your network."
+        ) from error
+
+
+def _free_port_after(host: str, port: int) -> int:
+    for other in range(port + 1, min(port + 100, 65536)):
+        with contextlib.suppress(OSError):
+            _listen(host, other)
+            return other
+    return 0
+
+
+def _listen(host: str, port: int) -> None:
+    """Listens for a moment; raises OSError as the server would."""
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    with socket.socket(family, socket.SOCK_STREAM) as probe:
+        if sys.platform != "win32":  # there the option means something else
+            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        probe.bind((host, port))

@@ -1,0 +1,61 @@
+"""What happens once, when the server starts, before the first visitor."""
+
+import logging
+import socket
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager
+
+import click
+import streamlit as st
+
+ANY = ("0.0.0.0", "::", "", None)  # addresses that mean "every network of this machine"
+
+
+@asynccontextmanager
+async def lifespan(app: st.App) -> AsyncIterator[None]:
+    """Prepares the process and prints the address."""
+    # Streamlit takes a folder named pages/ for its old way of making apps until st.navigation has been called once.
+    # Left to the first visitor, that visitor would get a "page not found" on top of a deep link.
+    with _quiet("streamlit.runtime.scriptrunner_utils.script_run_context"):  # it remarks that nobody is visiting yet
+        st.navigation([st.Page(_nothing, title="VizFormer")])
+    announce(st.get_option("server.address"), st.get_option("server.port"))
+    yield None
+
+
+def announce(host: str | None, port: int) -> None:
+    """Prints where the app can be reached, from this machine and, if it listens there, from others."""
+    path = st.get_option("server.baseUrlPath").strip("/")
+    scheme = "https" if st.get_option("server.sslCertFile") else "http"
+
+    def address(name: str) -> str:
+        return f"{scheme}://{f'[{name}]' if ':' in name else name}:{port}/{path}".rstrip("/")
+
+    local = host is None or host in ANY or host in ("127.0.0.1", "::1")
+    click.echo(f"\n  VizFormer is running at {address('localhost' if local else str(host))}")
+    if host in ANY and (lan := lan_address()):
+        click.echo(f"  and, for others on this network, at {address(lan)}")
+    click.echo("  Ctrl+C stops it.\n")
+
+
+def lan_address() -> str | None:
+    """This machine's address on its network. No packet is sent: a UDP socket is only asked which way it would go."""
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
+        try:
+            probe.connect(("10.254.254.254", 1))
+            name: str = probe.getsockname()[0]
+        except OSError:
+            return None
+    return None if name.startswith("127.") else name
+
+
+def _nothing() -> None: ...
+
+
+@contextmanager
+def _quiet(name: str) -> Iterator[None]:
+    logger = logging.getLogger(name)
+    before, logger.disabled = logger.disabled, True
+    try:
+        yield
+    finally:
+        logger.disabled = before

@@ -1,0 +1,243 @@
+"""What a reader is looking at, and the link that says so.
+
+`View` is the only thing that pages share. It lives in the session, and its fields that differ from their defaults
+live in the address (`?text=...&head=3`), so that an address pasted into another browser shows the same view.
+
+    view = state.fit(layer=6, head=8)              # the view, held within what the model has
+    st.text_area(_("Sentence"), **state.bind("text"))
+    state.update(head=3, query=2)                  # from a callback or a component
+
+Another field is one line in `View`. Values in the address do not depend on the language.
+"""
+
+from collections.abc import Callable, Collection
+from dataclasses import Field, dataclass, field, fields, replace
+from typing import Any, Literal, cast, get_args
+
+import streamlit as st
+from streamlit.runtime.scriptrunner import get_script_run_ctx
+
+from vizformer.messages import Message, N_
+from vizformer.web import languages
+
+Site = Literal["encoder", "decoder", "cross"]
+
+TEXT_IN_LINK = 400  # characters; Chinese takes nine in an address, and proxies stop at 8 KB
+LARGEST = 99_999  # no model has more layers, heads or positions
+REMEMBERED = 64  # addresses per session that Back can return to exactly
+
+
+class _Unusable(ValueError):
+    """A value in a link breaks the rule `message`."""
+
+    def __init__(self, message: Message) -> None:
+        super().__init__(str(message))
+        self.message = message
+
+
+def _choice(default: str, choices: Collection[str], label: Message) -> Any:
+    def read(value: str) -> str:
+        if value not in choices:
+            raise _Unusable(N_("it can be {choices}", choices=", ".join(choices)))
+        return value
+
+    return field(default=default, metadata={"read": read, "label": label})
+
+
+def _index(label: Message) -> Any:
+    def read(value: str) -> int:
+        if not (value.isascii() and value.isdigit() and int(value[:9]) <= LARGEST):
+            raise _Unusable(N_("it must be a whole number from 0 up"))
+        return int(value)
+
+    return field(default=0, metadata={"read": read, "label": label})
+
+
+def _text(default: str, label: Message) -> Any:
+    return field(default=default, metadata={"read": str, "write": lambda text: text[:TEXT_IN_LINK], "label": label})
+
+
+def _language(label: Message) -> Any:
+    def read(value: str) -> str:
+        code = languages.match(value)
+        if value and code is None:
+            raise _Unusable(N_("it can be {choices}", choices=", ".join(languages.LANGUAGES)))
+        return code or ""
+
+    return field(default="", metadata={"read": read, "label": label})
+
+
+@dataclass(frozen=True)
+class View:
+    """What is on the screen. `site` is the encoder's or the decoder's self-attention, or the decoder's cross-attention."""
+
+    model: str = _text("zh-en", N_("model"))
+    text: str = _text("我有一只猫。", N_("sentence"))
+    target: str = _text("", N_("target sentence"))  # empty: the model's own translation
+    site: Site = _choice("encoder", get_args(Site), N_("attention"))
+    layer: int = _index(N_("layer"))
+    head: int = _index(N_("head"))
+    query: int = _index(N_("query"))
+    lang: str = _language(N_("language"))  # empty: the browser's
+
+
+_FIELDS: dict[str, Field[Any]] = {f.name: f for f in fields(View)}
+_Address = tuple[str, tuple[tuple[str, str], ...]]  # page, parameters
+
+
+@dataclass
+class _Memory:
+    """A session's view and what it knows about the addresses that stood for its views."""
+
+    view: View = View()
+    page: str | None = None  # None: nothing has been read from a link yet
+    current: _Address | None = None
+    seen: dict[_Address, View] = field(default_factory=dict)
+    notices: list[Message] = field(default_factory=list)
+
+    def remember(self, address: _Address) -> None:
+        self.current = address
+        self.seen.pop(address, None)
+        self.seen[address] = self.view
+        while len(self.seen) > REMEMBERED:
+            del self.seen[next(iter(self.seen))]
+
+
+def _memory() -> _Memory:
+    if "vizformer.view" not in st.session_state:
+        st.session_state["vizformer.view"] = _Memory()
+    return cast(_Memory, st.session_state["vizformer.view"])
+
+
+def view() -> View:
+    """The view of this session."""
+    return _memory().view
+
+
+def notices() -> list[Message]:
+    """What had to be corrected in the link; kept until the reader changes something."""
+    return _memory().notices
+
+
+def update(**changes: object) -> View:
+    """Changes fields of the view and the address with it (also inside fragments and callbacks)."""
+    memory = _memory()
+    changed = replace(memory.view, **cast(dict[str, Any], changes))
+    if changed != memory.view:
+        memory.view = changed
+        memory.notices = []
+        push()
+    return memory.view
+
+
+def fit(**limits: int | Collection[str]) -> View:
+    """Holds the view within `limits`: a number of layers, heads, ... (counted from 0) or the possible names.
+
+    What lies outside goes back to the default (or to the first possible name), and the reader is told.
+    """
+    memory = _memory()
+    for name, limit in limits.items():
+        value = getattr(memory.view, name)
+        if isinstance(limit, int):
+            usable, otherwise = 0 <= value < limit, 0
+            rule = N_("it must be from 0 to {last}", last=max(limit - 1, 0))
+        else:
+            default = _FIELDS[name].default
+            usable, otherwise = value in limit, default if default in limit else next(iter(limit), default)
+            rule = N_("it can be {choices}", choices=", ".join(limit))
+        if not usable and value != otherwise:
+            memory.notices.append(
+                N_(
+                    "There is no {name} {value} here: {rule}. Showing {otherwise} instead.",
+                    name=_FIELDS[name].metadata["label"], value=str(value), rule=rule, otherwise=str(otherwise),
+                )
+            )  # fmt: skip
+            memory.view = replace(memory.view, **{name: otherwise})
+    push()
+    return memory.view
+
+
+def bind(name: str) -> dict[str, Any]:
+    """The keyword arguments that tie a keyed Streamlit widget to the field `name` of the view, both ways."""
+    key, value = f"view.{name}", getattr(view(), name)
+    # Assigned only when it differs: an assignment would throw away what the reader is typing just now.
+    if key not in st.session_state or st.session_state[key] != value:
+        st.session_state[key] = value
+    return {"key": key, "on_change": _take, "args": (name, key)}
+
+
+def _take(name: str, key: str) -> None:
+    if (value := st.session_state[key]) is not None:  # a segmented control can be switched off: keep what was
+        update(**{name: value})
+
+
+def clipped(name: str) -> bool:
+    """Whether the address holds only the beginning of this text."""
+    return bool(len(getattr(view(), name)) > TEXT_IN_LINK)
+
+
+# --- the link ---------------------------------------------------------------------------------------------------------
+
+
+def pull(page: str) -> None:
+    """Reads the address at the start of a run, if it says something new.
+
+    It does on the first run, after Back or Forward, and when a page is opened with parameters. It does not when
+    the navigation dropped the parameters (the view goes with the reader), nor when the browser, asked to run again
+    before it heard of the newest address, sends the one before.
+    """
+    memory = _memory()
+    parameters = {name: value for name, value in st.query_params.to_dict().items() if name in _FIELDS}
+    address = (page, tuple(sorted(parameters.items())))
+    first, moved, memory.page = memory.page is None, memory.page != page, page
+    if moved:
+        memory.notices = []
+    if not first and address == memory.current:
+        return
+    back = bool(getattr(get_script_run_ctx(suppress_warning=True), "is_history_navigation", False))
+    if back and address in memory.seen:
+        memory.view, memory.notices = memory.seen[address], []
+    elif first or back or (parameters and (moved or address not in memory.seen)):
+        memory.view, memory.notices = _read(parameters)
+    memory.remember(address)
+
+
+def push() -> None:
+    """Writes the view into the address; what is at its default is left out."""
+    memory = _memory()
+    if memory.page is None:  # no frame around us, as in a page run on its own
+        return
+    link = _write(memory.view)
+    memory.remember((memory.page, tuple(sorted(link.items()))))
+    if st.query_params.to_dict() != link:
+        st.query_params.from_dict(link)
+
+
+def _write(view: View) -> dict[str, str]:
+    link = {}
+    for name, f in _FIELDS.items():
+        if (value := getattr(view, name)) != f.default:
+            write: Callable[[Any], str] = f.metadata.get("write", str)
+            link[name] = write(value)
+    return link
+
+
+def _read(parameters: dict[str, str]) -> tuple[View, list[Message]]:
+    values: dict[str, Any] = {}
+    problems = []
+    for name, value in parameters.items():
+        try:
+            values[name] = _FIELDS[name].metadata["read"](value)
+        except _Unusable as unusable:
+            problems.append(_notice(_FIELDS[name], value, unusable.message, str(_FIELDS[name].default)))
+    return View(**values), problems
+
+
+def _notice(f: Field[Any], value: str, rule: Message, otherwise: str) -> Message:
+    label: Message = f.metadata["label"]
+    if not otherwise:
+        return N_("The link says {name} = {value}, but {rule}. It was left out.", name=label, value=value, rule=rule)
+    return N_(
+        "The link says {name} = {value}, but {rule}. Showing {otherwise} instead.",
+        name=label, value=value, rule=rule, otherwise=otherwise,
+    )  # fmt: skip
