@@ -14,10 +14,10 @@ from typing import TYPE_CHECKING
 __version__ = "0.1.0"
 
 if TYPE_CHECKING:
+    from vizformer import components as components
     from vizformer import errors as errors
     from vizformer import explain as explain
     from vizformer import figures as figures
-    from vizformer import components as components
     from vizformer.checkpoints import load as load
     from vizformer.config import ModelConfig as ModelConfig
     from vizformer.model import Trace as Trace
@@ -31,7 +31,7 @@ _NAMES = {
     "Transformer": "vizformer.model",
 }
 
-__all__ = [*_MODULES, *_NAMES, "__version__"]  # noqa: PLE0604 (built from the two tables above)
+__all__ = [*_MODULES, *_NAMES, "__version__"]
 
 
 def __getattr__(name: str) -> object:

@@ -68,7 +68,9 @@ def start(host: str = HOST, port: int = PORT) -> None:
     options = {"server.address": host, "server.port": port, "server.headless": "true"}
     arguments = [part for name, value in options.items() for part in (f"--{name}", str(value))]
     with _quiet_end():
-        streamlit.main(args=["run", str(app_root() / "app.py"), *arguments], prog_name="vizformer", standalone_mode=False)
+        streamlit.main(
+            args=["run", str(app_root() / "app.py"), *arguments], prog_name="vizformer", standalone_mode=False
+        )
 
 
 @contextlib.contextmanager

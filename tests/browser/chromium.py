@@ -41,9 +41,11 @@ def _playwrights_own() -> Path | None:
 
 
 def install() -> None:
-    """Tries the ways that ask nobody: the system's packages (as root or by sudo without a password), then Playwright's."""
+    """Tries the ways that ask nobody: the system's packages (as root or by sudo -n), then Playwright's."""
     apt = _apt()
-    ways = [[*apt, "update", "-qq"], [*apt, "install", "-y", "-qq", "--no-install-recommends", "chromium"]] if apt else []
+    ways = (
+        [[*apt, "update", "-qq"], [*apt, "install", "-y", "-qq", "--no-install-recommends", "chromium"]] if apt else []
+    )
     ways.append([sys.executable, "-m", "playwright", "install", "--only-shell", "chromium"])
     for way in ways:
         print("browser:", " ".join(way), flush=True)
@@ -62,7 +64,10 @@ def _apt() -> list[str] | None:
     command = ["env", "DEBIAN_FRONTEND=noninteractive", "apt-get"]
     if os.geteuid() == 0:
         return command
-    if shutil.which("sudo") and subprocess.run(["sudo", "-n", "true"], check=False, capture_output=True).returncode == 0:
+    if (
+        shutil.which("sudo")
+        and subprocess.run(["sudo", "-n", "true"], check=False, capture_output=True).returncode == 0
+    ):
         return ["sudo", "-n", *command]
     return None
 

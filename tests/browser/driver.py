@@ -1,8 +1,8 @@
 """A server started the way users start it, and a browser that looks at it.
 
-    tab = open_tab("/qkv?head=2", locale="zh-CN", theme="dark", width=400)
-    with tab.runs():                      # waits until the server has finished answering
-        tab.page.get_by_role("button", name="Next").click()
+tab = open_tab("/qkv?head=2", locale="zh-CN", theme="dark", width=400)
+with tab.runs():                      # waits until the server has finished answering
+    tab.page.get_by_role("button", name="Next").click()
 """
 
 import re

@@ -9,25 +9,28 @@ from contextlib import contextmanager
 import streamlit as st
 
 from vizformer.errors import VizformerError
-from vizformer.messages import Message, N_
+from vizformer.messages import N_, Message
 from vizformer.web.i18n import translate
 
 log = logging.getLogger("vizformer")
 
-QUOTED = 120  # characters of a quoted text that still help to recognise it
+QUOTED = 400  # characters of a quoted text: enough to recognise it by
+
+# Streamlit looks for its own codes (:red[..], :smile:, arrows such as ->) and for bare links after Markdown's escapes
+# are gone. There an invisible word joiner keeps the characters apart.
+_APART = re.compile(r"(?<=:)(?=\S)|(?<=[-<>=~])(?=[-<>=~])|(?=@)|(?<=www)(?=\.)", re.IGNORECASE)
+_UNSEEN = re.compile("[\x00-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ud800-\udfff]")  # and what turns text around
 
 
 def plain(text: str) -> str:
     """`text` so that Streamlit's Markdown shows it as it stands (no markup, maths, emoji codes, links or new lines).
 
-    Longer texts are cut to `QUOTED` characters; characters that cannot be seen are shown as "�".
+    Longer texts are cut to `QUOTED` characters; control characters are shown as "�".
     """
-    shown = text if len(text) <= QUOTED else text[: QUOTED - 1] + "…"
-    shown = "".join(c if c.isprintable() else " " if c.isspace() else "�" for c in shown)
-    shown = re.sub(r"([!-/:-@\[-`{-~])", r"\\\1", shown)  # CommonMark: any ASCII punctuation may be escaped
-    # Streamlit's own codes (:red[..], :smile:, ->) and bare links are found after the escapes are gone:
-    # an invisible word joiner keeps them apart.
-    return re.sub(r"(\\[:<>=.@-])", "\\1\u2060", shown)
+    shown = " ".join(text.split()) if any(c in text for c in "\r\n\t") else text
+    shown = shown if len(shown) <= QUOTED else shown[: QUOTED - 1] + "…"
+    shown = _APART.sub("\u2060", _UNSEEN.sub("�", shown))
+    return re.sub(r"([!-/:-@\[-`{-~])", r"\\\1", shown)  # CommonMark: any ASCII punctuation may be escaped
 
 
 def show(message: Message) -> None:
@@ -59,7 +62,7 @@ def on_script_error(error: Exception) -> bool:
 
 @contextmanager
 def guarded() -> Iterator[None]:
-    """Around a part of a page (`with guarded():`) or on a function (`@guarded()`): errors become a sentence in its place.
+    """Errors inside become a sentence in their place: `with guarded():` around a part of a page, `@guarded()` above it.
 
     Streamlit's own control flow (`st.stop`, `st.rerun`, `st.switch_page`) passes through.
     """

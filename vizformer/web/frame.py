@@ -10,7 +10,7 @@ from streamlit.navigation.page import Page
 
 from vizformer import __version__
 from vizformer.assets import asset
-from vizformer.messages import Message, N_
+from vizformer.messages import N_, Message
 from vizformer.web import state
 from vizformer.web.errors import guarded, plain
 from vizformer.web.i18n import _, language, translate
@@ -73,13 +73,23 @@ def run() -> None:
         page.run()
     for message in state.notices():  # drawn last, shown first: the page may have corrected the view
         notices.info(translate(message, plain))
+    if state.clipped("text") or state.clipped("target"):
+        notices.caption(
+            _("This text is too long for a link: the address holds its first {n} characters.", n=state.TEXT_IN_LINK)
+        )
     state.push()
 
 
 def _navigate() -> Page:
     pages = {
         translate(section): [
-            st.Page(e.file, title=translate(e.title), icon=e.icon, url_path="home" if e is HOME else e.url, default=e is HOME)
+            st.Page(
+                e.file,
+                title=translate(e.title),
+                icon=e.icon,
+                url_path="home" if e is HOME else e.url,
+                default=e is HOME,
+            )
             for e in entries
         ]
         for section, entries in SECTIONS
@@ -104,9 +114,13 @@ def _sidebar() -> None:
             format_func=LANGUAGES.__getitem__,
             required=True,
             key=_LANGUAGE_KEY,
-            on_change=lambda: state.update(lang=st.session_state[_LANGUAGE_KEY]),
+            on_change=_change_language,
         )
         st.caption(_("{name} {version}. What you type stays on this server.", name=NAME, version=__version__))
+
+
+def _change_language() -> None:
+    state.update(lang=st.session_state[_LANGUAGE_KEY])
 
 
 def _declare_language() -> None:

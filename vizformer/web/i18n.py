@@ -7,6 +7,7 @@ The language is the one the link asks for, else the browser's, else English.
 """
 
 from collections.abc import Callable
+from string import Formatter
 
 import streamlit as st
 from streamlit.runtime.scriptrunner import get_script_run_ctx
@@ -33,18 +34,29 @@ def _(text: str, **values: object) -> str:
 
 
 def translate(message: Message, quote: Callable[[str], str] = str) -> str:
-    """`message` in the reader's language; every text among its values passes through `quote` first.
+    """`message` in the reader's language; what its values say passes through `quote`, its own words do not.
 
     Args:
         message: What to say. A value that is itself a `Message` is translated too.
         quote: Makes a text from outside safe for the place it is going to (`errors.plain` for Markdown).
     """
+    values = {
+        name: _Ready(translate(value, quote)) if isinstance(value, Message) else value
+        for name, value in message.values.items()
+    }
+    return _Quoting(quote).vformat(catalogue(language()).get(message.text, message.text), (), values)
 
-    def value(item: object) -> object:
-        if isinstance(item, Message):
-            return translate(item, quote)
-        return quote(item) if isinstance(item, str) else item
 
-    return catalogue(language()).get(message.text, message.text).format(
-        **{name: value(item) for name, item in message.values.items()}
-    )
+class _Ready(str):
+    """A text that has been quoted already."""
+
+
+class _Quoting(Formatter):
+    """`str.format`, quoting what replaces a placeholder last of all: after `!r`, which would undo an escape."""
+
+    def __init__(self, quote: Callable[[str], str]) -> None:
+        self.quote = quote
+
+    def format_field(self, value: object, format_spec: str) -> str:
+        text: str = super().format_field(value, format_spec)
+        return text if isinstance(value, (_Ready, int, float)) else self.quote(text)

@@ -4,7 +4,7 @@ Another language is one line in `LANGUAGES` and one catalogue,
 assets/locale/<code>/LC_MESSAGES/vizformer.po. `make messages` keeps the catalogues up to date.
 """
 
-from functools import lru_cache
+from functools import cache
 from types import MappingProxyType
 
 from vizformer.assets import asset
@@ -24,7 +24,7 @@ def match(tag: str | None) -> str | None:
     return next((code for code in LANGUAGES if code.lower().split("_")[0] == wanted[0]), None)
 
 
-@lru_cache(maxsize=None)
+@cache
 def catalogue(code: str) -> dict[str, str]:
     """English text -> text in the language `code`. Fuzzy and empty entries are left out: English shows instead."""
     path = asset("locale", code, "LC_MESSAGES", "vizformer.po")
@@ -34,6 +34,4 @@ def catalogue(code: str) -> dict[str, str]:
 
     with path.open("rb") as file:
         entries = read_po(file, locale=code)
-    return {
-        str(entry.id): str(entry.string) for entry in entries if entry.id and entry.string and not entry.fuzzy
-    }
+    return {str(entry.id): str(entry.string) for entry in entries if entry.id and entry.string and not entry.fuzzy}

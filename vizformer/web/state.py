@@ -17,17 +17,18 @@ from typing import Any, Literal, cast, get_args
 import streamlit as st
 from streamlit.runtime.scriptrunner import get_script_run_ctx
 
-from vizformer.messages import Message, N_
+from vizformer.messages import N_, Message
 from vizformer.web import languages
 
-Site = Literal["encoder", "decoder", "cross"]
+Site = Literal["encoder", "decoder", "cross"]  # self-attention of the encoder, of the decoder; cross-attention
+SITES: tuple[str, ...] = get_args(Site)
 
 TEXT_IN_LINK = 400  # characters; Chinese takes nine in an address, and proxies stop at 8 KB
 LARGEST = 99_999  # no model has more layers, heads or positions
 REMEMBERED = 64  # addresses per session that Back can return to exactly
 
 
-class _Unusable(ValueError):
+class _UnusableError(ValueError):
     """A value in a link breaks the rule `message`."""
 
     def __init__(self, message: Message) -> None:
@@ -38,7 +39,7 @@ class _Unusable(ValueError):
 def _choice(default: str, choices: Collection[str], label: Message) -> Any:
     def read(value: str) -> str:
         if value not in choices:
-            raise _Unusable(N_("it can be {choices}", choices=", ".join(choices)))
+            raise _UnusableError(N_("it can be {choices}", choices=", ".join(choices)))
         return value
 
     return field(default=default, metadata={"read": read, "label": label})
@@ -47,7 +48,7 @@ def _choice(default: str, choices: Collection[str], label: Message) -> Any:
 def _index(label: Message) -> Any:
     def read(value: str) -> int:
         if not (value.isascii() and value.isdigit() and int(value[:9]) <= LARGEST):
-            raise _Unusable(N_("it must be a whole number from 0 up"))
+            raise _UnusableError(N_("it must be a whole number from 0 up"))
         return int(value)
 
     return field(default=0, metadata={"read": read, "label": label})
@@ -61,7 +62,7 @@ def _language(label: Message) -> Any:
     def read(value: str) -> str:
         code = languages.match(value)
         if value and code is None:
-            raise _Unusable(N_("it can be {choices}", choices=", ".join(languages.LANGUAGES)))
+            raise _UnusableError(N_("it can be {choices}", choices=", ".join(languages.LANGUAGES)))
         return code or ""
 
     return field(default="", metadata={"read": read, "label": label})
@@ -69,12 +70,12 @@ def _language(label: Message) -> Any:
 
 @dataclass(frozen=True)
 class View:
-    """What is on the screen. `site` is the encoder's or the decoder's self-attention, or the decoder's cross-attention."""
+    """What is on the screen."""
 
     model: str = _text("zh-en", N_("model"))
     text: str = _text("我有一只猫。", N_("sentence"))
     target: str = _text("", N_("target sentence"))  # empty: the model's own translation
-    site: Site = _choice("encoder", get_args(Site), N_("attention"))
+    site: Site = _choice("encoder", SITES, N_("attention"))  # noqa: RUF009 (a field, as the others)
     layer: int = _index(N_("layer"))
     head: int = _index(N_("head"))
     query: int = _index(N_("query"))
@@ -89,7 +90,7 @@ _Address = tuple[str, tuple[tuple[str, str], ...]]  # page, parameters
 class _Memory:
     """A session's view and what it knows about the addresses that stood for its views."""
 
-    view: View = View()
+    view: View = field(default_factory=View)
     page: str | None = None  # None: nothing has been read from a link yet
     current: _Address | None = None
     seen: dict[_Address, View] = field(default_factory=dict)
@@ -138,8 +139,9 @@ def fit(**limits: int | Collection[str]) -> View:
     memory = _memory()
     for name, limit in limits.items():
         value = getattr(memory.view, name)
+        otherwise: Any = 0
         if isinstance(limit, int):
-            usable, otherwise = 0 <= value < limit, 0
+            usable = 0 <= value < limit
             rule = N_("it must be from 0 to {last}", last=max(limit - 1, 0))
         else:
             default = _FIELDS[name].default
@@ -199,6 +201,8 @@ def pull(page: str) -> None:
         memory.view, memory.notices = memory.seen[address], []
     elif first or back or (parameters and (moved or address not in memory.seen)):
         memory.view, memory.notices = _read(parameters)
+    elif not moved:  # an address that is out of date: `push` corrects it
+        return
     memory.remember(address)
 
 
@@ -228,7 +232,7 @@ def _read(parameters: dict[str, str]) -> tuple[View, list[Message]]:
     for name, value in parameters.items():
         try:
             values[name] = _FIELDS[name].metadata["read"](value)
-        except _Unusable as unusable:
+        except _UnusableError as unusable:
             problems.append(_notice(_FIELDS[name], value, unusable.message, str(_FIELDS[name].default)))
     return View(**values), problems
 

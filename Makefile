@@ -1,0 +1,63 @@
+# VizFormer: `make run` is all a user needs, `make test` all a contributor needs.
+
+PORT ?= 8501
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+PIP := $(BIN)/python -m pip --disable-pip-version-check
+CATALOGUES := assets/locale
+
+.DEFAULT_GOAL := help
+.PHONY: help install run test lint messages clean distclean
+
+help: ## what can be made
+	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## /  make \1	/' | expand -t 20
+
+install: $(VENV)/.installed ## create .venv and install into it (the other targets do it when needed)
+
+run: $(VENV)/.installed ## start the app and print its address (PORT=8501, HOST=127.0.0.1)
+	@$(BIN)/vizformer --port $(PORT) $(if $(filter command,$(origin HOST)),--host $(HOST))
+
+test: lint ## lint, types, import contracts and every test
+	@$(BIN)/python tests/browser/chromium.py --install
+	$(BIN)/python -m pytest
+	@$(BIN)/python tests/browser/chromium.py --report
+
+lint: $(VENV)/.installed-test
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+messages: $(VENV)/.installed-test ## bring the translation catalogues up to date with the code
+	@mkdir -p build
+	$(BIN)/pybabel -q extract -F pyproject.toml -k _ -k N_ --add-location=file --no-wrap --sort-by-file \
+		--project=VizFormer --copyright-holder="the VizFormer authors" -o build/vizformer.pot app.py pages vizformer
+	$(BIN)/pybabel -q update -i build/vizformer.pot -d $(CATALOGUES) -D vizformer \
+		--no-wrap --no-fuzzy-matching --ignore-obsolete --ignore-pot-creation-date
+	@grep -c '^msgstr ""$$' $(CATALOGUES)/*/LC_MESSAGES/vizformer.po | awk '{print "texts without a translation: " $$1 - 1}'
+
+clean: ## remove what builds and tests leave behind
+	rm -rf build dist .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis
+	find app.py pages vizformer tests -name __pycache__ -type d -prune -exec rm -rf {} +
+
+distclean: clean ## ... and .venv with everything installed in it
+	rm -rf $(VENV)
+
+$(VENV)/.installed: pyproject.toml constraints.txt | $(BIN)/python
+	$(PIP) install -c constraints.txt -e .
+	@touch $@
+
+$(VENV)/.installed-test: pyproject.toml constraints.txt | $(BIN)/python
+	$(PIP) install -c constraints.txt -e ".[test]"
+	@touch $@ $(VENV)/.installed
+
+$(BIN)/python:
+	@for python in "$(PYTHON)" python3.14 python3.13 python3.12 python3.11; do \
+		if "$$python" -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null; then found="$$python"; break; fi; \
+	done; \
+	if [ -z "$$found" ]; then \
+		echo "VizFormer needs Python 3.11 or newer; $(PYTHON) is $$("$(PYTHON)" --version 2>&1 || true)."; \
+		echo "Install one, or say where it is:  make run PYTHON=/path/to/python3.12"; exit 1; \
+	fi; \
+	"$$found" -m venv $(VENV) || { rm -rf $(VENV); \
+		echo "$$found cannot create a virtual environment (on Debian and Ubuntu: apt install python3-venv)."; exit 1; }

@@ -1,0 +1,30 @@
+"""What all tests share: shapes checked while they run, one thread, quick tests first."""
+
+import os
+from pathlib import Path
+
+# Before torch is imported: the machine's cores go to the browser and the servers, and one thread is quickest here.
+os.environ.setdefault("OMP_NUM_THREADS", "1")
+os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
+
+import pytest
+from jaxtyping import install_import_hook
+
+# The shapes in the signatures of these stations are checked whenever a test calls them.
+install_import_hook(["vizformer.model", "vizformer.explain", "vizformer.analysis"], "beartype.beartype")
+
+TESTS = Path(__file__).resolve().parent
+ORDER = ("parity", "pages", "browser", "slow")  # after the plain ones
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Marks tests by their folder and runs the quick kinds first: what breaks often is seen soon."""
+    for item in items:
+        folder = item.path.relative_to(TESTS).parts[0]
+        if folder in ("parity", "pages", "browser"):
+            item.add_marker(folder)
+
+    def rank(item: pytest.Item) -> int:
+        return max((ORDER.index(mark.name) + 1 for mark in item.iter_markers() if mark.name in ORDER), default=0)
+
+    items.sort(key=rank)
