@@ -79,6 +79,8 @@ class View:
     layer: int = _index(N_("layer"))
     head: int = _index(N_("head"))
     query: int = _index(N_("query"))
+    position: int = _index(N_("position"))  # after which the next token is predicted
+    step: int = _index(N_("step"))  # of the arithmetic
     lang: str = _language(N_("language"))  # empty: the browser's
 
 

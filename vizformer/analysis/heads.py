@@ -1,0 +1,72 @@
+"""The maps of all heads of one kind of attention."""
+
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+import torch
+from jaxtyping import Float, UInt8
+from numpy import ndarray
+
+from vizformer.errors import TraceError
+from vizformer.messages import N_
+from vizformer.model.trace import Trace
+
+Kind = Literal["encoder", "decoder", "cross"]
+_SUFFIX: dict[Kind, tuple[str, str]] = {
+    "encoder": ("encoder", "self"),
+    "decoder": ("decoder", "self"),
+    "cross": ("decoder", "cross"),
+}
+
+
+@dataclass(frozen=True)
+class HeadMaps:
+    """All heads of one kind of attention, over its layers.
+
+    Attributes:
+        weights: attention weights; each row sums to 1 (0 where everything is blocked).
+        scores: q k^T / sqrt(d_head), before the mask.
+        reasons: why a cell is blocked (`vizformer.model.Reason`), 0 where it is not; the same for all heads.
+    """
+
+    weights: Float[ndarray, "n_layers n_heads n_q n_k"]
+    scores: Float[ndarray, "n_layers n_heads n_q n_k"]
+    reasons: UInt8[ndarray, "n_q n_k"]
+
+
+def kinds(trace: Trace) -> tuple[Kind, ...]:
+    """The kinds of attention that the traced model has, in the order of the data flow."""
+    return tuple(kind for kind in _SUFFIX if site_name(kind, 0) in trace.sites)
+
+
+def site_name(kind: Kind, layer: int) -> str:
+    """The trace's name of a layer's attention: ("cross", 2) is "decoder.2.cross"."""
+    stack, suffix = _SUFFIX[kind]
+    return f"{stack}.{layer}.{suffix}"
+
+
+def n_layers(trace: Trace, kind: Kind) -> int:
+    stack, suffix = _SUFFIX[kind]
+    return sum(site.startswith(f"{stack}.") and site.endswith(f".{suffix}") for site in trace.sites)
+
+
+def head_maps(trace: Trace, kind: Kind) -> HeadMaps:
+    """Recomputes the maps of every head of one kind from the recorded q and k.
+
+    Raises:
+        TraceError: the traced model has no such attention.
+    """
+    if kind not in kinds(trace):
+        raise TraceError(
+            N_("This model has no {kind} attention; it has: {known}.", kind=kind, known=", ".join(kinds(trace)))
+        )
+    records = [trace[site_name(kind, layer)] for layer in range(n_layers(trace, kind))]
+    with torch.inference_mode():
+        scores = [torch.stack([r.scores(h) for h in range(r.n_heads)]) for r in records]
+        weights = [torch.stack([r.pattern(h) for h in range(r.n_heads)]) for r in records]
+    return HeadMaps(
+        np.stack([w.float().cpu().numpy() for w in weights]),
+        np.stack([s.float().cpu().numpy() for s in scores]),
+        records[0].reason(0).cpu().numpy(),
+    )

@@ -1,0 +1,178 @@
+"""The options of a Transformer: one frozen table, every option with the values it may take.
+
+An option is added when a model uses it and a test holds it (docs/DESIGN.md), so everything listed here works.
+"""
+
+import json
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, fields
+from typing import Any, Literal, get_args, get_origin, get_type_hints
+
+from vizformer.errors import ConfigError
+from vizformer.messages import Message, N_
+
+Positions = Literal["sinusoidal", "learned"]
+NormOrder = Literal["post", "pre"]
+Activation = Literal["relu", "gelu_tanh"]
+Architecture = Literal["encoder-decoder", "decoder-only", "encoder-only"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class ModelConfig:
+    """Everything that decides the shape and the arithmetic of a model.
+
+    Attributes:
+        vocab_size: number of token ids; encoder and decoder share them.
+        d_model: width of the residual stream.
+        n_heads: attention heads per layer; each is d_head = d_model / n_heads wide.
+        d_ff: width of the feed-forward hidden layer.
+        n_encoder_layers, n_decoder_layers: depth of each stack; 0 leaves the stack out.
+        max_positions: the longest sequence, in tokens, that the model accepts.
+        positions: "sinusoidal" (Vaswani et al. 2017, 3.5) or a "learned" table.
+        norm_order: "post" is norm(x + f(x)) (2017); "pre" is x + f(norm(x)) (GPT-2; Xiong et al. 2020).
+        final_norm: one more LayerNorm after the last layer of each stack.
+        norm_eps: added to the variance inside the root of LayerNorm.
+        activation: of the feed-forward layer; "gelu_tanh" is GPT-2's approximation of GELU.
+        bias: whether the linear layers of attention and feed-forward have biases.
+        tied_unembedding: the logits are computed with the embedding table (Press & Wolf 2017).
+        scaled_embedding: token embeddings are multiplied by sqrt(d_model) (Vaswani et al. 2017, 3.4).
+        dropout: probability in training, of embeddings + positions and of every sublayer's output.
+        pad_id, bos_id, eos_id: the ids of padding, start and end, where the model has them.
+
+    Raises:
+        ConfigError: an illegal value or combination; all problems are listed at once.
+    """
+
+    vocab_size: int
+    d_model: int
+    n_heads: int
+    d_ff: int
+    n_encoder_layers: int = 0
+    n_decoder_layers: int = 0
+    max_positions: int = 512
+    positions: Positions = "sinusoidal"
+    norm_order: NormOrder = "post"
+    final_norm: bool = False
+    norm_eps: float = 1e-5
+    activation: Activation = "relu"
+    bias: bool = True
+    tied_unembedding: bool = True
+    scaled_embedding: bool = False
+    dropout: float = 0.1
+    pad_id: int | None = None
+    bos_id: int | None = None
+    eos_id: int | None = None
+
+    def __post_init__(self) -> None:
+        if problems := _wrong_types(self) or _broken_rules(self):
+            raise ConfigError(N_("This model cannot be built: {problems}.", problems=tuple(problems)))
+
+    @property
+    def d_head(self) -> int:
+        """Width of one head."""
+        return self.d_model // self.n_heads
+
+    @property
+    def architecture(self) -> Architecture:
+        if self.n_encoder_layers and self.n_decoder_layers:
+            return "encoder-decoder"
+        return "decoder-only" if self.n_decoder_layers else "encoder-only"
+
+    def to_dict(self) -> dict[str, Any]:
+        return asdict(self)
+
+    @classmethod
+    def from_dict(cls, options: Mapping[str, Any]) -> "ModelConfig":
+        """Builds a config from JSON; unknown names are refused rather than ignored."""
+        known = {field.name for field in fields(cls)}
+        required = {"vocab_size", "d_model", "n_heads", "d_ff"}
+        if unknown := sorted(set(options) - known):
+            raise ConfigError(
+                N_(
+                    "Unknown option {names}. Known options are: {known}.",
+                    names=", ".join(map(repr, unknown)),
+                    known=", ".join(sorted(known)),
+                )
+            )
+        if missing := sorted(required - set(options)):
+            raise ConfigError(N_("The model options lack {names}; add them.", names=", ".join(missing)))
+        return cls(**options)
+
+    @classmethod
+    def preset(cls, name: str, **changes: Any) -> "ModelConfig":
+        """A model of the literature by name ("transformer-base", "gpt2-small"), with `changes` on top."""
+        if name not in PRESETS:
+            raise ConfigError(
+                N_("There is no preset {name!r}; choose one of: {known}.", name=name, known=", ".join(PRESETS))
+            )
+        return cls(**{**PRESETS[name], **changes})
+
+    def __str__(self) -> str:
+        return json.dumps(self.to_dict())
+
+
+PRESETS: dict[str, dict[str, Any]] = {
+    # Vaswani et al. 2017, Table 3, "base"; 37,000 shared BPE tokens (5.1).
+    "transformer-base": dict(
+        vocab_size=37_000, d_model=512, n_heads=8, d_ff=2048, n_encoder_layers=6, n_decoder_layers=6,
+        scaled_embedding=True, max_positions=5000,
+    ),
+    # Radford et al. 2019, the smallest of Table 2.
+    "gpt2-small": dict(
+        vocab_size=50_257, d_model=768, n_heads=12, d_ff=3072, n_decoder_layers=12, max_positions=1024,
+        positions="learned", norm_order="pre", final_norm=True, activation="gelu_tanh", eos_id=50_256, bos_id=50_256,
+    ),
+}  # fmt: skip
+
+
+def _wrong_types(config: ModelConfig) -> list[Message]:
+    problems = []
+    for name, hint in get_type_hints(ModelConfig).items():
+        value = getattr(config, name)
+        if get_origin(hint) is Literal:
+            if value not in get_args(hint):
+                problems.append(
+                    N_("{name}={value!r}: choose one of {options}", name=name, value=value,
+                       options=", ".join(map(repr, get_args(hint))))
+                )  # fmt: skip
+            continue
+        allowed = get_args(hint) or (hint,)
+        legal = type(value) in allowed or (float in allowed and type(value) is int)
+        if not legal:
+            names = " or ".join("nothing" if t is type(None) else t.__name__ for t in allowed)
+            problems.append(N_("{name}={value!r}: must be {names}", name=name, value=value, names=names))
+    return problems
+
+
+def _broken_rules(c: ModelConfig) -> list[Message]:
+    problems = []
+    for name in ("vocab_size", "d_model", "n_heads", "d_ff", "max_positions"):
+        if getattr(c, name) < 1:
+            problems.append(N_("{name}={value}: must be at least 1", name=name, value=getattr(c, name)))
+    for name in ("n_encoder_layers", "n_decoder_layers"):
+        if getattr(c, name) < 0:
+            problems.append(N_("{name}={value}: must not be negative", name=name, value=getattr(c, name)))
+    if c.n_encoder_layers == c.n_decoder_layers == 0:
+        problems.append(N_("both stacks have 0 layers: give n_encoder_layers, n_decoder_layers or both"))
+    if c.n_heads >= 1 and c.d_model % c.n_heads:
+        divisors = ", ".join(str(h) for h in range(1, min(c.d_model, 64) + 1) if c.d_model % h == 0)
+        problems.append(
+            N_("d_model={d_model} is not divisible by n_heads={n_heads}: choose n_heads from {divisors}",
+               d_model=c.d_model, n_heads=c.n_heads, divisors=divisors)
+        )  # fmt: skip
+    if c.positions == "sinusoidal" and c.d_model % 2:
+        problems.append(
+            N_("d_model={d_model} is odd: sinusoidal positions come in sine-cosine pairs, make it even",
+               d_model=c.d_model)
+        )  # fmt: skip
+    if not 0 <= c.dropout < 1:
+        problems.append(N_("dropout={value}: must be at least 0 and below 1", value=c.dropout))
+    if not 0 < c.norm_eps < 1:
+        problems.append(N_("norm_eps={value}: must be above 0 and below 1", value=c.norm_eps))
+    for name in ("pad_id", "bos_id", "eos_id"):
+        value = getattr(c, name)
+        if value is not None and not 0 <= value < c.vocab_size:
+            problems.append(
+                N_("{name}={value}: must be a token id, 0 to {last}", name=name, value=value, last=c.vocab_size - 1)
+            )
+    return problems

@@ -1,0 +1,30 @@
+"""What can go wrong, each with the value, the rule it breaks and the way out."""
+
+from vizformer.messages import Message
+
+
+class VizformerError(Exception):
+    """Base of every error that VizFormer raises about what it was given.
+
+    `message` can be shown in the reader's language; `str(error)` is English.
+    """
+
+    def __init__(self, message: Message | str) -> None:
+        self.message = message if isinstance(message, Message) else Message("{text}", {"text": message})
+        super().__init__(str(self.message))
+
+
+class ConfigError(VizformerError):
+    """An illegal option of a model."""
+
+
+class CheckpointError(VizformerError):
+    """A checkpoint that cannot be found, read or trusted."""
+
+
+class TokenizerError(VizformerError):
+    """A text or token id that the tokenizer cannot represent."""
+
+
+class TraceError(VizformerError):
+    """A forward, a site, a head or a position that does not exist."""

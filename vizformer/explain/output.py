@@ -1,0 +1,92 @@
+"""From attention weights to what the sublayer leaves in the residual stream."""
+
+import numpy as np
+
+from vizformer.explain import latex
+from vizformer.explain.operands import Operands, float64
+from vizformer.explain.parts import fused, norm_code, norm_live, recorded
+from vizformer.explain.step import Contraction, Operand, Proof, Step
+from vizformer.messages import N_
+
+
+def output_steps(o: Operands) -> list[Step]:
+    i, h = o.query, o.head
+    W_O = o.site.attention.W_O
+    weight = o.head_rows(W_O)
+    out_bias = None if W_O.bias is None else float64(W_O.bias)
+    recorded_after = float64(o.trace.residual(o.site.after)[i])
+    through_after = Proof.compare(recorded(o.site.after), o.after, recorded_after, direct=False)
+    direct_after = Proof.compare(recorded(o.site.after), o.after, recorded_after)
+    steps = [
+        Step(
+            "z", N_("Mix the values"),
+            N_("The head's result: every value times its weight, summed. Much weight, much of that value."),
+            r"z_i = \sum_j a_{ij}\,v_j",
+            rf"z_{{{i},0}} = {latex.sum_of_products(o.pattern, o.v[:, 0])} = {latex.number(o.z[0])}",
+            (Operand(rf"a_{{{i}}}", N_("the attention weights"), o.pattern, ("keys",)),
+             Operand("V", N_("the values, one row each"), o.v, ("keys", "features"))),
+            rf"z_{{{i}}}", o.z, "z = pattern @ v", "z",
+            Proof.compare(fused(o), o.z, float64(o.record.z(h)[i])), contraction=Contraction(o.pattern[None], o.v),
+        ),
+        Step(
+            "head_out", N_("The head's share of the output"),
+            N_("This head owns {d_head} rows of W_O; they carry its {d_head} numbers back to the width of the "
+               "residual stream.", d_head=o.d_head),
+            r"o_i^{(h)} = z_i\,W_O^{(h)}",
+            rf"o_{{{i},0}}^{{({h})}} = {latex.sum_of_products(o.z, weight[:, 0])} = {latex.number(o.head_outs[h, 0])}",
+            (Operand(rf"z_{{{i}}}", N_("this head's mix of values"), o.z),
+             Operand(rf"W_O^{{({h})}}", N_("this head's rows of W_O"), weight, ("features", "features"))),
+            rf"o_{{{i}}}^{{({h})}}", o.head_outs[h], "head_out = z @ attention.W_O.weight[:, h].T", "head_out",
+            through_after, contraction=Contraction(o.z[None], weight),
+        ),
+        Step(
+            "attn_out", N_("Add the heads together"),
+            N_("All {n_heads} heads did the same with their own matrices; their shares are added, plus the bias of W_O.",
+               n_heads=o.record.n_heads) if out_bias is not None else
+            N_("All {n_heads} heads did the same with their own matrices; their shares are added.",
+               n_heads=o.record.n_heads),
+            r"o_i = \sum_h o_i^{(h)}" + ("" if out_bias is None else " + b_O"),
+            rf"o_{{{i},0}} = {latex.sum_of(o.head_outs[:, 0])}"
+            + ("" if out_bias is None else f" + {latex.factor(out_bias[0])}") + f" = {latex.number(o.attn_out[0])}",
+            (Operand(rf"o_{{{i}}}^{{(h)}}", N_("every head's share, one row each"), o.head_outs, ("heads", "features")),
+             *(() if out_bias is None else (Operand("b_O", N_("the bias of W_O"), out_bias),))),
+            rf"o_{{{i}}}", o.attn_out, _all_heads_code(o), "attn_out", through_after,
+            contraction=Contraction(np.ones((1, o.record.n_heads)), o.head_outs, out_bias),
+        ),
+        Step(
+            "add", N_("Add to the residual stream"),
+            N_("What attention found is added to what was there; nothing is overwritten."),
+            r"y_i = r_i + o_i",
+            rf"y_{{{i},0}} = {latex.number(o.x_before[0])} + {latex.factor(o.attn_out[0])} = {latex.number(o.added[0])}",
+            (Operand(rf"r_{{{i}}}", N_("the residual stream before"), o.x_before),
+             Operand(rf"o_{{{i}}}", N_("what attention adds"), o.attn_out)),
+            rf"y_{{{i}}}", o.added, f'added = trace.residual("{o.site.before}")[{i}] + attn_out', "added",
+            direct_after if o.site.pre_norm else through_after,
+        ),
+    ]  # fmt: skip
+    if o.site.pre_norm:
+        return steps
+    norm_weight, norm_bias = float64(o.site.norm.weight), float64(o.site.norm.bias)
+    live = norm_live(rf"r'_{{{i},0}}", o.added, o.site.norm, o.after[0])
+    steps.append(
+        Step(
+            "norm", N_("Normalise"),
+            N_("Post-norm: the sum is shifted to mean 0, divided by its standard deviation, then scaled and shifted. "
+               "This is the residual stream that the next sublayer reads."),
+            r"r'_i = \frac{y_i - \mathrm{mean}(y_i)}{\sqrt{\mathrm{var}(y_i) + \epsilon}} \odot \gamma + \beta",
+            live,
+            (Operand(rf"y_{{{i}}}", N_("the sum"), o.added), Operand(r"\gamma", N_("the norm's weight"), norm_weight),
+             Operand(r"\beta", N_("the norm's bias"), norm_bias)),
+            rf"r'_{{{i}}}", o.after, norm_code(o, "out", "added"), "out", direct_after,
+        )
+    )  # fmt: skip
+    return steps
+
+
+def _all_heads_code(o: Operands) -> str:
+    bias = "" if o.site.attention.W_O.bias is None else " + attention.W_O.bias"
+    return (
+        f'record = trace["{o.site.name}"]\n'
+        f"zs = torch.cat([record.pattern(g)[{o.query}] @ record.v[g] for g in range({o.record.n_heads})])\n"
+        f"attn_out = zs @ attention.W_O.weight.T{bias}"
+    )

@@ -1,0 +1,72 @@
+"""A place in the model where attention happens: its weights, what goes in and what comes out."""
+
+import re
+from dataclasses import dataclass
+
+from torch import nn
+
+from vizformer.checkpoints import Checkpoint
+from vizformer.errors import TraceError
+from vizformer.messages import N_
+from vizformer.model.attention import Attention
+from vizformer.model.block import Block
+from vizformer.model.trace import Trace
+
+_SITE = re.compile(r"(encoder|decoder)\.(\d+)\.(self|cross)")
+
+
+@dataclass(frozen=True)
+class Site:
+    """One attention sublayer.
+
+    Attributes:
+        name: e.g. "decoder.2.cross".
+        attention, norm: its modules; pre_norm says on which side of the sublayer the norm is.
+        module, norm_module: how code reaches them from `checkpoint.model`.
+        before, after: names of the residual stream around the sublayer.
+        source: name of the residual stream that keys and values are computed from.
+    """
+
+    name: str
+    attention: Attention
+    norm: nn.LayerNorm
+    pre_norm: bool
+    module: str
+    norm_module: str
+    before: str
+    after: str
+    source: str
+
+    @property
+    def is_cross(self) -> bool:
+        return self.before != self.source
+
+
+def find_site(checkpoint: Checkpoint, trace: Trace, name: str) -> Site:
+    """The site of that name.
+
+    Raises:
+        TraceError: the trace has no such site, or it is from another model.
+    """
+    trace[name]  # raises with the list of sites that there are
+    match = _SITE.fullmatch(name)
+    stack = getattr(checkpoint.model, match[1]) if match else None
+    if match is None or stack is None or int(match[2]) >= len(stack.layers):
+        raise TraceError(N_("{site} is not a site of {model}: the trace is of another model.", site=name,
+                            model=checkpoint.name))  # fmt: skip
+    layer, kind = f"{match[1]}.{match[2]}", match[3]
+    block = stack.layers[int(match[2])]
+    assert isinstance(block, Block)
+    path = f"checkpoint.model.{match[1]}.layers[{match[2]}]"
+    pre_norm = block.norm_order == "pre"
+    if kind == "cross":
+        assert block.cross_attention is not None and block.cross_norm is not None
+        return Site(
+            name, block.cross_attention, block.cross_norm, pre_norm, f"{path}.cross_attention", f"{path}.cross_norm",
+            before=f"{layer}.mid_self", after=f"{layer}.mid_cross", source="encoder.final",
+        )  # fmt: skip
+    after = f"{layer}.mid" if block.cross_attention is None else f"{layer}.mid_self"
+    return Site(
+        name, block.self_attention, block.self_norm, pre_norm, f"{path}.self_attention", f"{path}.self_norm",
+        before=f"{layer}.pre", after=after, source=f"{layer}.pre",
+    )  # fmt: skip

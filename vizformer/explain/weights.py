@@ -1,0 +1,120 @@
+"""From a query and the keys to attention weights."""
+
+import numpy as np
+from numpy import ndarray
+
+from vizformer.explain import latex
+from vizformer.explain.operands import Operands, float64
+from vizformer.explain.parts import fused
+from vizformer.explain.step import Contraction, Operand, Proof, Step
+from vizformer.messages import N_, Message
+from vizformer.model.masks import Reason
+
+REASONS = {
+    Reason.PADDING: N_("padding"),
+    Reason.FUTURE: N_("the future"),
+}
+
+
+def weight_steps(o: Operands) -> list[Step]:
+    """From dot products to attention weights; all proved through z, where the fused kernel's result is recorded."""
+    through_z = Proof.compare(fused(o), o.z, float64(o.record.z(o.head)[o.query]), direct=False)
+    j, root = o.focus, np.sqrt(o.d_head)
+    i, blocked = o.query, o.blocked
+
+    def step(key: str, title: Message, text: Message, formula: str, live: str, operands: tuple[Operand, ...], symbol: str,
+             result: ndarray, code: str, variable: str, contraction: Contraction | None = None) -> Step:  # fmt: skip
+        over_keys = key != "sum"
+        return Step(key, title, text, formula, live, operands, symbol, result, code, variable, through_z,
+                    contraction=contraction, blocked=blocked if over_keys else None,
+                    axes=("keys",) if over_keys else ("features",))  # fmt: skip
+
+    q_i = Operand(rf"q_{{{i}}}", N_("the query"), o.q)
+    keys = Operand("K", N_("the keys, one row each"), o.k, ("keys", "features"))
+    dots = Operand(rf"q_{{{i}}} \cdot k_j", N_("the dot products"), o.dots, ("keys",))
+    scores = Operand(rf"s_{{{i}}}", N_("the scores"), o.scores, ("keys",))
+    masked = Operand(rf"m_{{{i}}}", N_("the masked scores"), o.masked, ("keys",))
+    bias_row = o.bias_row if o.bias_row is not None else np.zeros(o.n_k)
+    # A row whose every key is blocked has no maximum and no sum; its weights are 0, as the fused call gives.
+    top = o.top if np.isfinite(o.top) else 0.0
+    all_blocked = bool(blocked.all())
+    return [
+        step(
+            "dots", N_("Query times every key"),
+            N_("One dot product per key: large where the key points the way the query asks for."),
+            r"q_i \cdot k_j = \sum_m q_{i,m}\,k_{j,m}",
+            rf"q_{{{i}}} \cdot k_{{{j}}} = {latex.sum_of_products(o.q, o.k[j])} = {latex.number(o.dots[j])}",
+            (q_i, keys), rf"q_{{{i}}} \cdot k_j", o.dots, "dots = k @ q", "dots", Contraction(o.q[None], o.k.T),
+        ),
+        step(
+            "scores", N_("Divide by √d_head"),
+            N_("d_head = {d_head} products were summed; dividing by √{d_head} = {root} keeps the scores from growing "
+               "with the width of the head, which would make softmax all-or-nothing.",
+               d_head=o.d_head, root=f"{root:.4g}"),
+            r"s_{ij} = \frac{q_i \cdot k_j}{\sqrt{d_\mathrm{head}}}",
+            rf"s_{{{i},{j}}} = \frac{{{latex.number(o.dots[j])}}}{{\sqrt{{{o.d_head}}}}} = {latex.number(o.scores[j])}",
+            (dots,), rf"s_{{{i}}}", o.scores, f"scores = dots / math.sqrt({o.d_head})", "scores",
+        ),
+        step(
+            "mask", N_("Add the mask"), _mask_text(o),
+            r"m_{ij} = s_{ij} + M_{ij}, \qquad M_{ij} \in \{0, -\infty\}",
+            _mask_live(o), (scores, Operand("M", N_("the mask's row: 0 or -∞"), bias_row, ("keys",))), rf"m_{{{i}}}", o.masked,
+            "masked = scores" if o.record.bias is None else f"masked = scores + {o.bias_code}", "masked",
+        ),
+        step(
+            "shift", N_("Softmax, 1: subtract the largest"),
+            N_("Softmax does not change when the same number is subtracted everywhere; with the largest one gone, "
+               "exp cannot overflow."),
+            r"t_{ij} = m_{ij} - \max_{j'} m_{ij'}",
+            rf"t_{{{i},{j}}} = {latex.number(o.masked[j])} - {latex.factor(top)} = {latex.number(o.shifted[j])}",
+            (masked,), rf"t_{{{i}}}", o.shifted,
+            "shifted = masked - masked.max()" + (".nan_to_num(neginf=0.0)" if all_blocked else ""), "shifted",
+        ),
+        step(
+            "exp", N_("Softmax, 2: exponential"),
+            N_("Every number becomes positive; the largest becomes 1, and what was blocked becomes exactly 0."),
+            r"e_{ij} = \exp(t_{ij})",
+            rf"e_{{{i},{j}}} = \exp({latex.number(o.shifted[j])}) = {latex.number(o.exps[j])}",
+            (Operand(rf"t_{{{i}}}", N_("the shifted scores"), o.shifted, ("keys",)),), rf"e_{{{i}}}", o.exps,
+            "exps = shifted.exp()", "exps",
+        ),
+        step(
+            "sum", N_("Softmax, 3: add up"), N_("The sum over all keys."),
+            r"S_i = \sum_j e_{ij}",
+            rf"S_{{{i}}} = {latex.sum_of(o.exps)} = {latex.number(o.total)}",
+            (Operand(rf"e_{{{i}}}", N_("the exponentials"), o.exps, ("keys",)),), rf"S_{{{i}}}", np.array([o.total]),
+            "total = exps.sum()", "total",
+        ),
+        step(
+            "weights", N_("Softmax, 4: divide"),
+            N_("Every key gets no weight: all of them are blocked.") if all_blocked else
+            N_("Each key's share: the attention weights. They are between 0 and 1 and sum to 1."),
+            r"a_{ij} = \frac{e_{ij}}{S_i}",
+            rf"a_{{{i},{j}}} = \frac{{{latex.number(o.exps[j])}}}{{{latex.number(o.total)}}} = {latex.number(o.pattern[j])}",
+            (Operand(rf"e_{{{i}}}", N_("the exponentials"), o.exps, ("keys",)),
+             Operand(rf"S_{{{i}}}", N_("their sum"), np.array([o.total]))),
+            rf"a_{{{i}}}", o.pattern,
+            "pattern = exps / total" if not all_blocked else "pattern = (exps / total).nan_to_num(0.0)", "pattern",
+        ),
+    ]  # fmt: skip
+
+
+def _mask_text(o: Operands) -> Message:
+    if not o.blocked.any():
+        return N_("Nothing is blocked here: position {query} may look at all {n_k} keys.", query=o.query, n_k=o.n_k)
+    reasons = {int(reason) for reason in o.reasons if reason}
+    names = tuple(REASONS[Reason(reason)] for reason in sorted(reasons))
+    return N_(
+        "{n_blocked} of {n_k} keys are blocked ({reasons}): -∞ is added to their scores, so softmax gives them "
+        "exactly 0.", n_blocked=int(o.blocked.sum()), n_k=o.n_k, reasons=names,
+    )  # fmt: skip
+
+
+def _mask_live(o: Operands) -> str:
+    i, j = o.query, o.focus
+    visible = rf"m_{{{i},{j}}} = {latex.number(o.scores[j])} + 0 = {latex.number(o.masked[j])}"
+    if not o.blocked.any():
+        return visible
+    b = int(np.flatnonzero(o.blocked)[0])
+    blocked = rf"m_{{{i},{b}}} = {latex.number(o.scores[b])} + (-\infty) = -\infty"
+    return blocked if o.blocked.all() else rf"{visible}, \qquad {blocked}"

@@ -1,0 +1,7 @@
+"""The Transformer and the trace of its forward pass."""
+
+from vizformer.model.masks import Mask, Reason
+from vizformer.model.trace import AttentionRecord, Trace
+from vizformer.model.transformer import Transformer, count_parameters
+
+__all__ = ["AttentionRecord", "Mask", "Reason", "Trace", "Transformer", "count_parameters"]

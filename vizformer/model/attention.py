@@ -1,0 +1,51 @@
+"""Multi-head attention: softmax(q k^T / sqrt(d_head) + mask) v, in every head at once."""
+
+import torch.nn.functional as F
+from jaxtyping import Float
+from torch import Tensor, nn
+
+from vizformer.config import ModelConfig
+from vizformer.model.masks import Mask
+from vizformer.model.trace import Trace
+
+
+class Attention(nn.Module):
+    """The queries of `x` look at the keys of `source` and take home a mix of its values.
+
+    head_h = softmax(q_h k_h^T / sqrt(d_head) + mask) v_h,   out = [head_0; ...; head_H] W_O + b_O
+
+    Source: Vaswani et al. 2017, section 3.2.
+    """
+
+    def __init__(self, config: ModelConfig) -> None:
+        super().__init__()
+        self.n_heads, self.d_head = config.n_heads, config.d_head
+        width = config.n_heads * config.d_head
+        self.W_Q = nn.Linear(config.d_model, width, bias=config.bias)
+        self.W_K = nn.Linear(config.d_model, width, bias=config.bias)
+        self.W_V = nn.Linear(config.d_model, width, bias=config.bias)
+        self.W_O = nn.Linear(width, config.d_model, bias=config.bias)
+
+    def forward(
+        self,
+        x: Float[Tensor, "b n_q d_model"],
+        source: Float[Tensor, "b n_k d_model"],
+        mask: Mask | None,
+        *,
+        site: str,
+        trace: Trace | None = None,
+    ) -> Float[Tensor, "b n_q d_model"]:
+        """`source` is `x` itself in self-attention and the encoder's memory in cross-attention."""
+        q = self._split_heads(self.W_Q(x))  # [b, n_heads, n_q, d_head]
+        k = self._split_heads(self.W_K(source))  # [b, n_heads, n_k, d_head]
+        v = self._split_heads(self.W_V(source))  # [b, n_heads, n_k, d_head]
+        scale = self.d_head**-0.5
+        bias = None if mask is None else mask.bias.to(q.dtype)
+        z = F.scaled_dot_product_attention(q, k, v, attn_mask=bias, scale=scale)  # [b, n_heads, n_q, d_head]
+        if trace is not None:
+            trace.record_attention(site, q, k, v, mask, scale)
+        out: Tensor = self.W_O(z.transpose(1, 2).flatten(2))  # [b, n_q, n_heads * d_head] -> [b, n_q, d_model]
+        return out
+
+    def _split_heads(self, x: Float[Tensor, "b n width"]) -> Float[Tensor, "b n_heads n d_head"]:
+        return x.reshape(*x.shape[:2], self.n_heads, self.d_head).transpose(1, 2)

@@ -1,0 +1,102 @@
+"""One layer of a stack, and the stack."""
+
+from collections.abc import Callable
+
+from jaxtyping import Float
+from torch import Tensor, nn
+
+from vizformer.config import ModelConfig
+from vizformer.model.attention import Attention
+from vizformer.model.feedforward import FeedForward
+from vizformer.model.masks import Mask
+from vizformer.model.trace import Trace
+
+
+def norm(config: ModelConfig) -> nn.LayerNorm:
+    """LayerNorm(x) = (x - mean) / sqrt(var + eps) * weight + bias, over d_model (Ba, Kiros & Hinton 2016)."""
+    return nn.LayerNorm(config.d_model, eps=config.norm_eps)
+
+
+class Block(nn.Module):
+    """Self-attention, cross-attention where there is an encoder to look at, feed-forward; add & norm around each.
+
+    post-norm: x <- norm(x + sublayer(x))   (Vaswani et al. 2017, 3.1)
+    pre-norm:  x <- x + sublayer(norm(x))   (Radford et al. 2019; Xiong et al. 2020)
+    """
+
+    def __init__(self, config: ModelConfig, cross: bool) -> None:
+        super().__init__()
+        self.norm_order = config.norm_order
+        self.self_attention, self.self_norm = Attention(config), norm(config)
+        self.cross_attention = Attention(config) if cross else None
+        self.cross_norm = norm(config) if cross else None
+        self.feedforward, self.feedforward_norm = FeedForward(config), norm(config)
+        self.dropout = nn.Dropout(config.dropout)
+
+    def forward(
+        self,
+        x: Float[Tensor, "b n d_model"],
+        mask: Mask | None,
+        memory: Float[Tensor, "b n_k d_model"] | None = None,
+        memory_mask: Mask | None = None,
+        *,
+        name: str,
+        trace: Trace | None = None,
+    ) -> Float[Tensor, "b n d_model"]:
+        """`name` is the layer's place in the model, e.g. "decoder.2"; the trace files its records under it."""
+        keep = trace.record_residual if trace is not None else _forget
+        keep(f"{name}.pre", x)
+        x = self._add_and_norm(
+            x, self.self_norm, lambda y: self.self_attention(y, y, mask, site=f"{name}.self", trace=trace)
+        )
+        if (cross := self.cross_attention) is None or self.cross_norm is None:
+            keep(f"{name}.mid", x)
+        else:
+            if memory is None:
+                raise ValueError(f"{name} has cross-attention: pass the encoder's output as memory")
+            keep(f"{name}.mid_self", x)
+            x = self._add_and_norm(
+                x, self.cross_norm, lambda y: cross(y, memory, memory_mask, site=f"{name}.cross", trace=trace)
+            )
+            keep(f"{name}.mid_cross", x)
+        x = self._add_and_norm(x, self.feedforward_norm, self.feedforward)
+        keep(f"{name}.post", x)
+        return x
+
+    def _add_and_norm(self, x: Tensor, norm: nn.Module, sublayer: Callable[[Tensor], Tensor]) -> Tensor:
+        if self.norm_order == "post":
+            out: Tensor = norm(x + self.dropout(sublayer(x)))
+        else:
+            out = x + self.dropout(sublayer(norm(x)))
+        return out
+
+
+class Stack(nn.Module):
+    """The layers of an encoder or a decoder, one after the other."""
+
+    def __init__(self, config: ModelConfig, name: str, n_layers: int, cross: bool) -> None:
+        super().__init__()
+        self.name = name
+        self.layers = nn.ModuleList(Block(config, cross) for _ in range(n_layers))
+        self.final_norm = norm(config) if config.final_norm else None
+
+    def forward(
+        self,
+        x: Float[Tensor, "b n d_model"],
+        mask: Mask | None,
+        memory: Float[Tensor, "b n_k d_model"] | None = None,
+        memory_mask: Mask | None = None,
+        *,
+        trace: Trace | None = None,
+    ) -> Float[Tensor, "b n d_model"]:
+        for index, layer in enumerate(self.layers):
+            x = layer(x, mask, memory, memory_mask, name=f"{self.name}.{index}", trace=trace)
+        if self.final_norm is not None:
+            x = self.final_norm(x)
+        if trace is not None:
+            trace.record_residual(f"{self.name}.final", x)
+        return x
+
+
+def _forget(name: str, x: Tensor) -> None:
+    """What happens to the residual stream when nobody traces."""

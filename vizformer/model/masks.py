@@ -1,0 +1,65 @@
+"""Who may look at whom.
+
+One convention inside VizFormer: a mask is an additive float bias, 0 where a query may see a key and -inf where it
+may not, with a uint8 map that says why.  (Elsewhere: tutorials' 0 = blocked, `nn.Transformer`'s True = blocked,
+`F.scaled_dot_product_attention`'s True = allowed.)
+"""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import IntEnum
+
+import torch
+from jaxtyping import Bool, Float, UInt8
+from torch import Tensor
+
+
+class Reason(IntEnum):
+    """Why a query may not see a key."""
+
+    VISIBLE = 0
+    PADDING = 1
+    FUTURE = 2
+
+
+@dataclass(frozen=True)
+class Mask:
+    """An additive bias for the scores and the reason for every blocked cell.
+
+    Sizes of 1 stand for "the same for all" and broadcast, also to the attention kernel, which is fast only for
+    four-dimensional float biases.
+    """
+
+    bias: Float[Tensor, "b h n_q n_k"]
+    reason: UInt8[Tensor, "b h n_q n_k"]
+
+
+def causal_mask(n_q: int, n_k: int | None = None, device: torch.device | None = None) -> Mask:
+    """Query i sees keys 0..i; with more keys than queries (a cache) the last query sees the last key."""
+    n_k = n_q if n_k is None else n_k
+    query = torch.arange(n_k - n_q, n_k, device=device)[:, None]  # [n_q, 1]
+    key = torch.arange(n_k, device=device)[None, :]  # [1, n_k]
+    return _mask((key > query)[None, None], Reason.FUTURE)
+
+
+def padding_mask(is_padding: Bool[Tensor, "b n_k"]) -> Mask:
+    """No query sees a padding key."""
+    return _mask(is_padding[:, None, None, :], Reason.PADDING)
+
+
+def combine(masks: Sequence[Mask | None]) -> Mask | None:
+    """What any of the masks blocks is blocked; the first one that blocks a cell gives the reason."""
+    combined = None
+    for mask in masks:
+        if combined is None or mask is None:
+            combined = combined or mask
+            continue
+        reason = torch.where(combined.reason > 0, combined.reason, mask.reason)
+        combined = Mask(combined.bias + mask.bias, reason)
+    return combined
+
+
+def _mask(blocked: Bool[Tensor, "b h n_q n_k"], reason: Reason) -> Mask:
+    bias = torch.zeros(blocked.shape, device=blocked.device).masked_fill_(blocked, -math.inf)
+    return Mask(bias, blocked.to(torch.uint8) * int(reason))

@@ -1,0 +1,154 @@
+"""What a forward pass leaves behind: little is kept, the rest is recomputed for the head that someone looks at.
+
+Kept per attention call: q, k, v, the mask and the scale; per layer: the residual stream.  Attention maps are not
+kept (n x n floats a head): `AttentionRecord` recomputes one when asked.  A `Trace` is an explicit argument of
+the forward, so that one model can serve many threads; it never changes a result.
+"""
+
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import TYPE_CHECKING
+
+import torch
+import torch.nn.functional as F
+from jaxtyping import Float, UInt8
+from torch import Tensor
+
+from vizformer.errors import TraceError
+from vizformer.messages import N_
+from vizformer.model.masks import Mask
+
+if TYPE_CHECKING:
+    from vizformer.text import Token
+
+
+@dataclass(frozen=True)
+class AttentionRecord:
+    """One attention call of batch item 0: the operands of softmax(q k^T * scale + bias) v.
+
+    Attributes:
+        q, k, v: [n_heads, n, d_head], as the fused kernel received them.
+        bias: [1 or n_heads, n_q or 1, n_k], or None where every query sees every key.
+        reason: uint8 map of `vizformer.model.masks.Reason`, shaped like `bias`.
+        scale: 1 / sqrt(d_head).
+    """
+
+    site: str
+    q: Float[Tensor, "n_heads n_q d_head"]
+    k: Float[Tensor, "n_heads n_k d_head"]
+    v: Float[Tensor, "n_heads n_k d_head"]
+    bias: Float[Tensor, "h _q n_k"] | None
+    reason_map: UInt8[Tensor, "h _q n_k"] | None
+    scale: float
+
+    @property
+    def n_heads(self) -> int:
+        return self.q.shape[0]
+
+    def scores(self, head: int) -> Float[Tensor, "n_q n_k"]:
+        """q k^T * scale of one head, before the mask."""
+        self._check(head)
+        return self.q[head] @ self.k[head].T * self.scale  # [n_q, n_k]
+
+    def pattern(self, head: int) -> Float[Tensor, "n_q n_k"]:
+        """The attention weights of one head: each row sums to 1 (or is 0 where everything is blocked)."""
+        scores = self.scores(head)
+        if self.bias is not None:
+            scores = scores + self.bias[head % self.bias.shape[0]]  # a bias of one head serves all
+        return torch.softmax(scores, dim=-1).nan_to_num(0.0)  # [n_q, n_k]
+
+    def z(self, head: int) -> Float[Tensor, "n_q d_head"]:
+        """pattern @ v of one head, by the same fused call as in the forward: the anchor of the proofs."""
+        self._check(head)
+        bias = None if self.bias is None else self.bias[head % self.bias.shape[0]][None, None]
+        one = slice(head, head + 1)
+        fused = F.scaled_dot_product_attention(
+            self.q[None, one], self.k[None, one], self.v[None, one], attn_mask=bias, scale=self.scale
+        )  # [1, 1, n_q, d_head]
+        return fused[0, 0]
+
+    def reason(self, head: int) -> UInt8[Tensor, "n_q n_k"]:
+        """Why each cell is blocked; 0 where it is not."""
+        self._check(head)
+        shape = (self.q.shape[1], self.k.shape[1])
+        if self.reason_map is None:
+            return torch.zeros(shape, dtype=torch.uint8)
+        return self.reason_map[head % self.reason_map.shape[0]].expand(shape)
+
+    def _check(self, head: int) -> None:
+        if not 0 <= head < self.n_heads:
+            raise TraceError(
+                N_("There is no head {head} at {site}: choose 0 to {last}.", head=head, site=self.site,
+                   last=self.n_heads - 1)
+            )  # fmt: skip
+
+
+@dataclass
+class Trace:
+    """Filled by a forward: `model(ids, trace=trace)`; everything is batch item 0, without the batch dimension.
+
+    Attributes:
+        tokens: stack name -> the tokens that went in (filled by `Checkpoint.trace`; empty for a bare forward).
+        logits: [n, vocab_size] of the last stack, once the forward has finished.
+    """
+
+    tokens: dict[str, "tuple[Token, ...]"] = field(default_factory=dict)
+    _records: dict[str, AttentionRecord] = field(default_factory=dict, repr=False)
+    _residuals: dict[str, Tensor] = field(default_factory=dict, repr=False)
+    _logits: Tensor | None = field(default=None, repr=False)
+
+    # Called by the model ------------------------------------------------------------------------------------
+
+    def record_attention(self, site: str, q: Tensor, k: Tensor, v: Tensor, mask: Mask | None, scale: float) -> None:
+        bias = None if mask is None else mask.bias[0]
+        reason = None if mask is None else mask.reason[0]
+        self._records[site] = AttentionRecord(site, q[0].detach(), k[0].detach(), v[0].detach(), bias, reason, scale)
+
+    def record_residual(self, name: str, x: Tensor) -> None:
+        self._residuals[name] = x[0].detach()
+
+    def record_logits(self, logits: Tensor) -> None:
+        self._logits = logits[0].detach()
+
+    # Asked by everyone else ---------------------------------------------------------------------------------
+
+    @property
+    def sites(self) -> tuple[str, ...]:
+        """The attention calls in the order in which they ran, e.g. "encoder.0.self", "decoder.2.cross"."""
+        return tuple(self._records)
+
+    @property
+    def residuals(self) -> MappingProxyType[str, Tensor]:
+        return MappingProxyType(self._residuals)
+
+    @property
+    def logits(self) -> Float[Tensor, "n vocab_size"]:
+        if self._logits is None:
+            raise TraceError(N_("This trace is empty: pass it to a forward first, as model(ids, trace=trace)."))
+        return self._logits
+
+    def __getitem__(self, site: str) -> AttentionRecord:
+        if site not in self._records:
+            known = ", ".join(self._records)
+            raise TraceError(
+                N_("This trace has no attention site {site!r}. It has: {known}.", site=site, known=known or "-")
+            )
+        return self._records[site]
+
+    def residual(self, name: str) -> Float[Tensor, "n d_model"]:
+        """The residual stream at "encoder.0.pre", "decoder.1.mid_cross", "decoder.final", ..."""
+        if name not in self._residuals:
+            known = ", ".join(self._residuals)
+            raise TraceError(
+                N_("This trace has no residual stream {name!r}. It has: {known}.", name=name, known=known or "-")
+            )
+        return self._residuals[name]
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes kept alive by this trace; shared tensors and views count once."""
+        tensors: list[Tensor | None] = [*self._residuals.values(), self._logits]
+        for record in self._records.values():
+            tensors += [record.q, record.k, record.v, record.bias, record.reason_map]
+        storages = {t.untyped_storage().data_ptr(): t.untyped_storage().nbytes() for t in tensors if t is not None}
+        return sum(storages.values())

@@ -1,0 +1,72 @@
+"""Vocabulary entries made readable: byte-level letters, word-start and continuation markers.
+
+Byte-level BPE (GPT-2) writes every byte as a printable letter, so that 我 becomes "æĪĳ" and a space "Ġ";
+SentencePiece writes a space as "▁"; WordPiece marks what continues a word with "##".  On screen we want 我, "cat"
+and "ing" - and where a token holds only part of a character, the bytes it holds.
+"""
+
+from functools import cache
+from typing import Literal
+
+Spelling = Literal["byte-level", "metaspace", "wordpiece", "plain"]
+
+SPACE, NEWLINE, TAB = "␣", "⏎", "⇥"
+
+
+@cache
+def _byte_letters() -> dict[str, int]:
+    """GPT-2's table: printable Latin-1 letters stand for themselves, the other bytes for letters from U+0100 on."""
+    printable = [*range(0x21, 0x7F), *range(0xA1, 0xAD), *range(0xAE, 0x100)]
+    others = [byte for byte in range(256) if byte not in printable]
+    letters = {chr(byte): byte for byte in printable}
+    return letters | {chr(0x100 + index): byte for index, byte in enumerate(others)}
+
+
+def piece_bytes(piece: str, spelling: Spelling) -> bytes:
+    """The UTF-8 bytes that a vocabulary entry stands for, its leading space included.
+
+    >>> piece_bytes("Ġcat", "byte-level"), piece_bytes("##ing", "wordpiece"), piece_bytes("<0xE6>", "metaspace")
+    (b' cat', b'ing', b'\\xe6')
+    """
+    if spelling == "byte-level":
+        letters = _byte_letters()
+        if all(letter in letters for letter in piece):
+            return bytes(letters[letter] for letter in piece)
+    elif spelling == "wordpiece" and piece.startswith("##") and len(piece) > 2:
+        return piece[2:].encode()
+    elif spelling == "metaspace":
+        if len(piece) == 6 and piece.startswith("<0x") and piece.endswith(">"):  # byte fallback
+            return bytes([int(piece[3:5], 16)])
+        return piece.replace("▁", " ").encode()
+    return piece.encode()
+
+
+def readable(piece: str, spelling: Spelling) -> str:
+    """What a person should see for a vocabulary entry: without the space that begins a word, nothing invisible.
+
+    >>> readable("Ġcat", "byte-level"), readable("æĪĳ", "byte-level"), readable("æĪ", "byte-level")
+    ('cat', '我', '⟨E6 88⟩')
+    >>> readable("Ġ", "byte-level"), readable("▁cat", "metaspace"), readable("é", "wordpiece")
+    ('␣', 'cat', 'é')
+    """
+    raw = piece_bytes(piece, spelling)
+    return _visible(raw[1:] if raw.startswith(b" ") and len(raw) > 1 else raw)
+
+
+def _visible(raw: bytes) -> str:
+    """UTF-8 as text; bytes that do not form a character, and control characters, as hexadecimal."""
+    try:
+        return "".join(map(_visible_character, raw.decode()))
+    except UnicodeDecodeError as error:
+        whole, broken, rest = raw[: error.start], raw[error.start : error.end], raw[error.end :]
+        return _visible(whole) + _hexadecimal(broken) + _visible(rest)
+
+
+def _visible_character(char: str) -> str:
+    if char in (" ", "\n", "\t"):
+        return {" ": SPACE, "\n": NEWLINE, "\t": TAB}[char]
+    return char if char.isprintable() else _hexadecimal(char.encode())
+
+
+def _hexadecimal(raw: bytes) -> str:
+    return f"⟨{raw.hex(' ').upper()}⟩"

@@ -1,0 +1,116 @@
+"""The `tokenizers` library under one small type: text to tokens a person can read, with their place in the text."""
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+
+from tokenizers import Encoding
+from tokenizers import Tokenizer as Backend
+
+from vizformer.errors import TokenizerError
+from vizformer.messages import N_
+from vizformer.text.pieces import Spelling, piece_bytes, readable
+
+
+@dataclass(frozen=True)
+class Token:
+    """One token of a text.
+
+    Attributes:
+        id: its row in the embedding table.
+        text: what to show on screen: no byte-level or word-piece markers, never broken UTF-8.
+        piece: the vocabulary entry itself.
+        start, end: the characters of the text it covers, text[start:end]; empty for added special tokens.
+        word: index of the word it belongs to, None for added special tokens.
+        special: whether it steers the model instead of standing for text.
+    """
+
+    id: int
+    text: str
+    piece: str
+    start: int = 0
+    end: int = 0
+    word: int | None = None
+    special: bool = False
+
+
+class Tokenizer:
+    """Text to tokens and back.
+
+    Raises (all methods): TokenizerError, naming the value, the rule and the way out.
+    """
+
+    def __init__(self, backend: Backend) -> None:
+        self._backend = backend
+        self._special = {id for id, token in backend.get_added_tokens_decoder().items() if token.special}
+        self._spelling = _spelling(backend)
+
+    @classmethod
+    def from_file(cls, path: Path) -> "Tokenizer":
+        try:
+            return cls(Backend.from_file(str(path)))
+        except Exception as error:  # the library raises bare Exception for everything
+            raise TokenizerError(
+                N_("{path} is not a tokenizer file ({reason}). Copy tokenizer.json again from the model's source.",
+                   path=path.name, reason=str(error))
+            ) from error  # fmt: skip
+
+    def save(self, path: Path) -> None:
+        self._backend.save(str(path))
+
+    @property
+    def vocab_size(self) -> int:
+        return self._backend.get_vocab_size(with_added_tokens=True)
+
+    def encode(self, text: str, *, special: bool = True) -> tuple[Token, ...]:
+        """The tokens of `text`; with `special`, also those the model expects around it (such as its end mark)."""
+        try:
+            encoding: Encoding = self._backend.encode(text, add_special_tokens=special)
+        except Exception as error:
+            raise TokenizerError(
+                N_("This text cannot be split into tokens ({reason}). Remove unusual characters and try again.",
+                   reason=str(error))
+            ) from error  # fmt: skip
+        return tuple(
+            self._token(id, start, end, word)
+            for id, (start, end), word in zip(encoding.ids, encoding.offsets, encoding.word_ids, strict=True)
+        )
+
+    def tokens(self, ids: list[int]) -> tuple[Token, ...]:
+        """Tokens of ids that did not come from a text (a generated target): no offsets, words by leading space."""
+        return tuple(self._token(id) for id in ids)
+
+    def decode(self, ids: list[int]) -> str:
+        """The text of `ids`, without special tokens."""
+        return str(self._backend.decode(ids, skip_special_tokens=True))
+
+    def id_of(self, piece: str) -> int | None:
+        found: int | None = self._backend.token_to_id(piece)
+        return found
+
+    def is_special(self, id: int) -> bool:
+        return id in self._special
+
+    def _token(self, id: int, start: int = 0, end: int = 0, word: int | None = None) -> Token:
+        piece = self._backend.id_to_token(id)
+        if piece is None:
+            raise TokenizerError(
+                N_("Token id {id} is not in the vocabulary: ids go from 0 to {last}.", id=id, last=self.vocab_size - 1)
+            )
+        special = id in self._special
+        return Token(id, piece if special else readable(piece, self._spelling), piece, start, end, word, special)
+
+    def bytes_of(self, id: int) -> bytes:
+        """The UTF-8 bytes that a token stands for."""
+        return piece_bytes(self._token(id).piece, self._spelling)
+
+
+def _spelling(backend: Backend) -> Spelling:
+    """How the vocabulary writes spaces and bytes, read off the part that turns pieces back into text."""
+    decoder = json.loads(backend.to_str()).get("decoder") or {}
+    parts = {part["type"] for part in [decoder, *decoder.get("decoders", [])] if "type" in part}
+    if "ByteLevel" in parts:
+        return "byte-level"
+    if "WordPiece" in parts:
+        return "wordpiece"
+    return "metaspace" if parts & {"Metaspace", "ByteFallback", "Replace"} else "plain"

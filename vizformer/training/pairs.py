@@ -1,0 +1,88 @@
+"""Sentence pairs: reading them, and holding some out so that training has seen neither side."""
+
+import random
+import re
+import unicodedata
+from collections import defaultdict
+from dataclasses import dataclass
+from pathlib import Path
+
+from vizformer.errors import VizformerError
+from vizformer.messages import N_
+
+MAX_GROUP = 8  # pairs; a larger web of translations of each other always stays in training
+
+
+@dataclass(frozen=True)
+class Pair:
+    source: str
+    target: str
+
+
+@dataclass(frozen=True)
+class Split:
+    train: tuple[Pair, ...]
+    valid: tuple[Pair, ...]
+    test: tuple[Pair, ...]
+
+
+def read_pairs(path: Path, *, source_column: int = 1, target_column: int = 0) -> list[Pair]:
+    """Tab-separated lines in the Tatoeba/Anki layout: English, other language, attribution.
+
+    Raises:
+        VizformerError: no such file, or a line with too few columns.
+    """
+    if not path.is_file():
+        raise VizformerError(N_("There is no file {path}. Give the path of a tab-separated file.", path=str(path)))
+    pairs = []
+    for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), start=1):
+        columns = line.split("\t")
+        if len(columns) <= max(source_column, target_column):
+            raise VizformerError(
+                N_("{path}, line {number}: {found} columns where at least {needed} are needed, separated by tabs.",
+                   path=path.name, number=number, found=len(columns), needed=max(source_column, target_column) + 1)
+            )  # fmt: skip
+        pairs.append(Pair(columns[source_column].strip(), columns[target_column].strip()))
+    return list(dict.fromkeys(pair for pair in pairs if pair.source and pair.target))
+
+
+def sentence_key(text: str) -> str:
+    """Sentences that differ only in case, width, punctuation or spaces count as the same sentence."""
+    return re.sub(r"[\W_]+", "", unicodedata.normalize("NFKC", text).casefold())
+
+
+def split_pairs(pairs: list[Pair], *, n_valid: int, n_test: int, seed: int) -> Split:
+    """Holds out whole groups of pairs that share a source or a target sentence, directly or through others.
+
+    So no source and no target sentence of the held-out parts occurs in training (see `sentence_key`).
+    """
+    groups = _groups(pairs)
+    random.Random(seed).shuffle(groups)
+    parts: dict[str, list[Pair]] = {"train": [], "valid": [], "test": []}
+    for group in groups:
+        if len(group) > MAX_GROUP:
+            part = "train"
+        else:
+            part = "test" if len(parts["test"]) < n_test else "valid" if len(parts["valid"]) < n_valid else "train"
+        parts[part] += group
+    return Split(tuple(parts["train"]), tuple(parts["valid"]), tuple(parts["test"]))
+
+
+def _groups(pairs: list[Pair]) -> list[list[Pair]]:
+    """Connected components of the graph whose nodes are sentences and whose edges are pairs (union-find)."""
+    parent: dict[tuple[str, str], tuple[str, str]] = {}
+
+    def root(node: tuple[str, str]) -> tuple[str, str]:
+        parent.setdefault(node, node)
+        while parent[node] != node:
+            parent[node] = parent[parent[node]]
+            node = parent[node]
+        return node
+
+    nodes = [(("source", sentence_key(p.source)), ("target", sentence_key(p.target))) for p in pairs]
+    for source, target in nodes:
+        parent[root(source)] = root(target)
+    members = defaultdict(list)
+    for pair, (source, _) in zip(pairs, nodes, strict=True):
+        members[root(source)].append(pair)
+    return list(members.values())

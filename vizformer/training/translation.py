@@ -1,0 +1,137 @@
+"""The recipe of the bundled translator: data, vocabulary, model, schedule."""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import torch
+
+from vizformer.checkpoints.checkpoint import Checkpoint
+from vizformer.config import ModelConfig
+from vizformer.generation import greedy_batch
+from vizformer.model import Transformer
+from vizformer.text import Tokenizer
+from vizformer.training.batches import PairBatch, pair_batches
+from vizformer.training.loop import LoopOptions, Progress, fit
+from vizformer.training.loss import translation_loss
+from vizformer.training.pairs import Pair, Split, read_pairs, split_pairs
+from vizformer.training.speed import best_device
+from vizformer.training.vocabulary import BOS, EOS, PAD, train_bpe
+
+MAX_TOKENS = 60  # longer pairs are left out of training: they are few and mostly several sentences
+
+
+@dataclass(frozen=True, kw_only=True)
+class TranslationRecipe:
+    """Everything that, with the data, decides the trained weights.
+
+    Attributes:
+        model: options of `ModelConfig` except the vocabulary and the special ids, which come from the data.
+        n_valid, n_test: held-out pairs (`vizformer.training.pairs.split_pairs`).
+    """
+
+    name: str
+    vocab_size: int
+    model: Mapping[str, object]
+    loop: LoopOptions
+    tokens_per_batch: int = 4096
+    label_smoothing: float = 0.1
+    n_valid: int = 400
+    n_test: int = 800
+    split_seed: int = 20
+    reverse: bool = False  # English -> Chinese instead
+
+
+# The paper's own style (post-norm, sinusoidal, ReLU, one scaled table of embeddings), as small as the data asks for.
+ZH_EN = TranslationRecipe(
+    name="zh-en",
+    vocab_size=7000,
+    model=dict(
+        d_model=256, n_heads=4, d_ff=1024, n_encoder_layers=3, n_decoder_layers=3, dropout=0.3,
+        max_positions=512, scaled_embedding=True,
+    ),
+    loop=LoopOptions(epochs=50, warmup=1500),
+)  # fmt: skip
+
+
+@dataclass
+class TranslationData:
+    """Held-out split, vocabulary and token ids, all made from the file by the recipe."""
+
+    split: Split
+    tokenizer: Tokenizer
+    train: list[tuple[list[int], list[int]]] = field(default_factory=list)
+    valid: list[tuple[list[int], list[int]]] = field(default_factory=list)
+
+
+def prepare(recipe: TranslationRecipe, data: Path) -> TranslationData:
+    pairs = read_pairs(data)
+    split = split_pairs(pairs, n_valid=recipe.n_valid, n_test=recipe.n_test, seed=recipe.split_seed)
+    if recipe.reverse:
+        split = Split(
+            *(tuple(Pair(p.target, p.source) for p in part) for part in (split.train, split.valid, split.test))
+        )
+    texts = [text for pair in split.train for text in (pair.source, pair.target)]
+    tokenizer = Tokenizer(train_bpe(texts, recipe.vocab_size))
+    return TranslationData(split, tokenizer, *(encode_pairs(tokenizer, part) for part in (split.train, split.valid)))
+
+
+def encode_pairs(tokenizer: Tokenizer, pairs: Sequence[Pair]) -> list[tuple[list[int], list[int]]]:
+    """Source ids with their end mark; target ids between start and end mark."""
+    bos = tokenizer.id_of(BOS)
+    assert bos is not None  # train_bpe made it
+    encoded = []
+    for pair in pairs:
+        source = [token.id for token in tokenizer.encode(pair.source)]
+        target = [bos, *(token.id for token in tokenizer.encode(pair.target))]
+        if max(len(source), len(target)) <= MAX_TOKENS:
+            encoded.append((source, target))
+    return encoded
+
+
+def train_translator(
+    recipe: TranslationRecipe, data: TranslationData, work: Path, report: Callable[[Progress], None]
+) -> Checkpoint:
+    """Trains (or goes on training) the recipe's model; `work` holds the state to resume from."""
+    device = best_device()
+    ids = {name: data.tokenizer.id_of(piece) for name, piece in dict(pad_id=PAD, bos_id=BOS, eos_id=EOS).items()}
+    config = ModelConfig.from_dict({"vocab_size": data.tokenizer.vocab_size, **recipe.model, **ids})
+    torch.manual_seed(recipe.loop.seed)
+    model = Transformer(config).to(device)
+    assert config.pad_id is not None
+    pad_id = config.pad_id
+
+    def batches(epoch: int) -> Iterator[PairBatch]:
+        for batch in pair_batches(data.train, tokens_per_batch=recipe.tokens_per_batch, pad_id=pad_id, seed=epoch):
+            yield batch.to(device)
+
+    def validate(averaged: Transformer) -> Mapping[str, float]:
+        total, count = 0.0, 0
+        for batch in pair_batches(data.valid, tokens_per_batch=8192, pad_id=pad_id, seed=None):
+            loss, tokens = translation_loss(
+                averaged, batch.to(device), label_smoothing=0.0, autocast=False, reduction="sum"
+            )
+            total, count = total + float(loss), count + tokens
+        return {"loss": total / count}
+
+    averaged = fit(
+        model, recipe.loop, batches=batches, validate=validate, state_file=work / "state.pt", report=report,
+        loss=lambda model, batch: translation_loss(
+            model, batch, label_smoothing=recipe.label_smoothing, autocast=True
+        ),
+    )  # fmt: skip
+    return Checkpoint(name=recipe.name, model=averaged.cpu(), tokenizer=data.tokenizer)
+
+
+def translate_all(checkpoint: Checkpoint, sources: Sequence[str], *, max_new: int = 80, batch: int = 64) -> list[str]:
+    """Greedy translations, in batches of similar length, in the order of `sources`."""
+    encoded = [[token.id for token in checkpoint.tokenizer.encode(source)] for source in sources]
+    order = sorted(range(len(sources)), key=lambda i: len(encoded[i]))
+    translations: dict[int, str] = {}
+    for start in range(0, len(order), batch):
+        chosen = order[start : start + batch]
+        for index, ids in zip(
+            chosen, greedy_batch(checkpoint.model, [encoded[i] for i in chosen], max_new=max_new), strict=True
+        ):
+            translations[index] = checkpoint.tokenizer.decode(ids)
+    return [translations[i] for i in range(len(sources))]

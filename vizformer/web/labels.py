@@ -1,0 +1,45 @@
+"""Names of places in the model and of tokens, in words."""
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from vizformer.web.i18n import _
+
+if TYPE_CHECKING:
+    from vizformer.components.tokens import Token as Chip
+    from vizformer.text import Token
+
+
+def kind_label(kind: str) -> str:
+    """The name of a kind of attention (`vizformer.analysis.Kind`)."""
+    return {
+        "encoder": _("Encoder self-attention"),
+        "decoder": _("Decoder self-attention"),
+        "cross": _("Cross-attention"),
+    }[kind]
+
+
+def stacks(kind: str) -> tuple[str, str]:
+    """The stacks whose tokens are the queries and the keys."""
+    return {"encoder": ("encoder", "encoder"), "decoder": ("decoder", "decoder"), "cross": ("decoder", "encoder")}[kind]
+
+
+def texts(tokens: "Sequence[Token]") -> list[str]:
+    return [token.text for token in tokens]
+
+
+def numbered(tokens: "Sequence[Token]") -> list[str]:
+    """Token texts with their positions, for lists in which the same token may occur twice."""
+    return [f"{index} · {token.text}" for index, token in enumerate(tokens)]
+
+
+def chips(tokens: "Sequence[Token]") -> "list[Chip]":
+    """Tokens for the token strip, with what a hover says about them."""
+    return [
+        {
+            "text": token.text,
+            "special": token.special,
+            "hover": _("id {id}, vocabulary entry {piece}", id=token.id, piece=token.piece),
+        }
+        for token in tokens
+    ]

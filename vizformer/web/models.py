@@ -1,0 +1,69 @@
+"""Loaded models and what was computed with them, cached for all sessions of the server.
+
+Keys are the model's name and the texts, never an array.  What a cached function returns is shared: read only.
+torch is imported on the first call, so that the frame of the page is on screen before.
+"""
+
+import json
+from typing import TYPE_CHECKING
+
+import streamlit as st
+
+from vizformer.assets import asset
+from vizformer.config import ModelConfig
+
+if TYPE_CHECKING:
+    from vizformer.analysis import HeadMaps, Kind, Prediction
+    from vizformer.checkpoints import Checkpoint
+    from vizformer.components.payload import HeadsPayload
+    from vizformer.explain import Step
+    from vizformer.model import Trace
+
+TRACES = 24  # a trace of 512 tokens keeps about 25 MB
+
+
+@st.cache_data(show_spinner=False)
+def reads_target(model: str) -> bool:
+    """Whether the model is an encoder-decoder; reads its options only, so the boxes can be drawn before torch loads."""
+    options = json.loads(asset("models", model, "config.json").read_text(encoding="utf-8"))
+    return ModelConfig.from_dict(options["model"]).architecture == "encoder-decoder"
+
+
+@st.cache_resource(show_spinner=False)
+def checkpoint(model: str) -> "Checkpoint":
+    import torch
+
+    from vizformer.checkpoints import load
+
+    # One thread per forward: with more, sessions stall each other at every barrier (docs/DESIGN.md, "The web layer").
+    torch.set_num_threads(1)
+    return load(model)
+
+
+@st.cache_resource(show_spinner=False, max_entries=TRACES)
+def trace(model: str, text: str, target: str) -> "Trace":
+    return checkpoint(model).trace(text, target=target or None)
+
+
+@st.cache_resource(show_spinner=False, max_entries=TRACES)
+def heads(model: str, text: str, target: str, kind: "Kind", chosen: tuple[int, int] | None) -> "HeadsPayload":
+    """All heads of one kind, packed for the browser; `chosen` matters only where they do not all fit (else None)."""
+    from vizformer.analysis import head_maps
+    from vizformer.components.attention import pack_heads
+
+    maps: HeadMaps = head_maps(trace(model, text, target), kind)
+    return pack_heads(maps.weights, maps.scores, maps.reasons, chosen=chosen or (0, 0))
+
+
+@st.cache_resource(show_spinner=False, max_entries=256)
+def predictions(model: str, text: str, target: str, position: int) -> "tuple[Prediction, ...]":
+    from vizformer.analysis import next_tokens
+
+    return next_tokens(checkpoint(model), trace(model, text, target), position)
+
+
+@st.cache_resource(show_spinner=False, max_entries=64)
+def steps(model: str, text: str, target: str, site: str, head: int, query: int) -> "list[Step]":
+    from vizformer.explain import attention_steps
+
+    return attention_steps(checkpoint(model), trace(model, text, target), site, head, query)

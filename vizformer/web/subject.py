@@ -1,0 +1,63 @@
+"""What the pages look at: a model and a text, typed here, the same on every page."""
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import streamlit as st
+
+from vizformer.assets import bundled_models
+from vizformer.errors import VizformerError
+from vizformer.web import errors, models, state
+from vizformer.web.i18n import _
+
+if TYPE_CHECKING:
+    from vizformer.model import Trace
+
+_LAST_GOOD = "vizformer.subject"
+
+
+@dataclass(frozen=True)
+class Subject:
+    """A model and what it reads; hashable, so that it can key caches."""
+
+    model: str
+    text: str
+    target: str
+
+    @property
+    def trace(self) -> "Trace":
+        return models.trace(self.model, self.text, self.target)
+
+
+def subject_box() -> Subject | None:
+    """Draws the boxes for sentence, target and model, and returns what can be shown.
+
+    If the text cannot be read, one sentence says why, and the last subject that could be read stays on the page.
+    None where there has not been one.
+    """
+    shelf = bundled_models()
+    view = state.fit(model=shelf)
+    sentence, target, model = st.columns([5, 5, 2], vertical_alignment="bottom")
+    sentence.text_input(_("Sentence"), placeholder=_("Type a sentence and press Enter"), **state.bind("text"))
+    reads_target = models.reads_target(view.model) if view.model in shelf else False
+    target.text_input(
+        _("Target"),
+        placeholder=_("Empty: the model's own translation") if reads_target else _("This model takes no target"),
+        disabled=not reads_target,
+        **state.bind("target"),
+    )
+    model.selectbox(_("Model"), shelf, **state.bind("model"))
+    if state.clipped("text") or state.clipped("target"):
+        st.caption(_("The text is long: the link holds only its first {n} characters.", n=state.TEXT_IN_LINK))
+    wanted = Subject(view.model, view.text, view.target if reads_target else "")
+    try:
+        with st.spinner(_("Running the model …"), show_time=False):
+            wanted.trace  # noqa: B018  (computes and caches it, or says what is wrong with the text)
+    except VizformerError as error:
+        errors.show(error.message)
+        last: Subject | None = st.session_state.get(_LAST_GOOD)
+        if last is not None:
+            st.caption(_("Below is still the last sentence that could be read."))
+        return last
+    st.session_state[_LAST_GOOD] = wanted
+    return wanted
