@@ -1,0 +1,146 @@
+"""What every component needs: its source text, its place on a Streamlit page, and its form as a file."""
+
+import base64
+import html
+import json
+from collections.abc import Callable, Iterable, Mapping
+from functools import cache
+from pathlib import Path
+from typing import Any, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from vizformer.components import _echo
+
+Column = NDArray[np.generic]
+Value = TypeVar("Value")
+
+_FOLDER = Path(__file__).parent
+
+
+def N_(text: str) -> str:
+    """Marks a text for the translation catalogues (the extractor looks for this name)."""
+    return text
+
+
+@cache
+def source(*names: str) -> str:
+    """The named files joined into one text: the JavaScript files of a component form one module."""
+    return "\n".join(_FOLDER.joinpath(name).read_text(encoding="utf-8") for name in names)
+
+
+@cache
+def _renderer(name: str, scripts: tuple[str, ...], styles: tuple[str, ...]) -> Any:
+    import streamlit as st
+
+    return st.components.v2.component(name, js=source(*scripts), css=source(*styles))
+
+
+def current(
+    key: str, argument: Value | None, parse: Callable[[Mapping[str, Any]], Value | None]
+) -> tuple[Value | None, _echo.Echo]:
+    """What is selected now, and the conversation that says so (see `_echo`)."""
+    import streamlit as st
+
+    slot = f"_echo of {key}"
+    echo = st.session_state.get(slot)
+    if not isinstance(echo, _echo.Echo):
+        echo = _echo.open_echo(argument)
+        st.session_state[slot] = echo
+    state = st.session_state.get(key)
+    report, seq = _echo.read_report(echo, state.get("selected") if isinstance(state, Mapping) else None)
+    return _echo.settle(echo, argument, None if report is None else parse(report), seq), echo
+
+
+def mount(
+    name: str,
+    *,
+    scripts: tuple[str, ...],
+    styles: tuple[str, ...],
+    key: str,
+    data: Mapping[str, Any],
+    columns: Mapping[str, Column],
+    version: int,
+    selected: object,
+) -> None:
+    """Puts a component on the page, its numbers as one Arrow column each."""
+    import pyarrow as pa
+
+    tables = {name: pa.table({name: pa.array(column)}) for name, column in columns.items()}
+    content = {**data, **tables, "key": key, "version": version, "selected": selected}
+    _renderer(name, scripts, styles)(key=key, data=content, on_selected_change=_nothing)
+
+
+def _nothing() -> None:
+    """Streamlit reports a state only where it is given something to call."""
+
+
+class Html(str):
+    """The text of an HTML file; a notebook shows it in a frame of its own."""
+
+    height = 760
+
+    def _repr_html_(self) -> str:
+        return f'<iframe srcdoc="{html.escape(self)}" style="width:100%;height:{self.height}px;border:0"></iframe>'
+
+
+_PAGE = """<!doctype html>
+<html lang="{language}">
+<head>
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<title>{title}</title>
+<style>
+:root {{ color-scheme: light dark; --st-background-color: #ffffff; --st-text-color: #262730; }}
+@media (prefers-color-scheme: dark) {{
+  :root {{
+    --st-background-color: #0e1117; --st-text-color: #fafafa; --st-primary-color: #ff7a59;
+    --st-secondary-background-color: #262730; --st-border-color: #41444c;
+  }}
+}}
+body {{ background: var(--st-background-color); margin: 16px; }}
+{css}
+</style>
+</head>
+<body>
+<div id="here"></div>
+<script type="module">
+{js}
+const show = () => {entry}({{ data: {data}, parentElement: document.getElementById("here") }});
+show();
+matchMedia("(prefers-color-scheme: dark)").addEventListener("change", show);
+</script>
+</body>
+</html>
+"""
+
+
+def page(
+    *,
+    entry: str,
+    scripts: Iterable[str],
+    styles: Iterable[str],
+    data: Mapping[str, Any],
+    columns: Mapping[str, Column],
+    selected: object,
+    title: str,
+    language: str = "en",
+) -> Html:
+    """A file that shows the component by itself: the same JavaScript, the numbers as base64, no network."""
+    packed = {name: base64.b64encode(_bytes(column)).decode("ascii") for name, column in columns.items()}
+    content = json.dumps({**data, **packed, "static": True, "version": 1, "selected": selected})
+    return Html(
+        _PAGE.format(
+            language=html.escape(language),
+            title=html.escape(title),
+            css=source(*styles),
+            js=source(*scripts),
+            entry=entry,
+            data=content.replace("<", "\\u003c"),  # a token may be "</script>"
+        )
+    )
+
+
+def _bytes(column: Column) -> bytes:
+    return np.ascontiguousarray(column, dtype=column.dtype.newbyteorder("<")).tobytes()  # as browsers read them

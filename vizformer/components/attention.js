@@ -1,0 +1,253 @@
+// The attention view: the overview of all heads, the map of the chosen one, and the sentence that reads a cell out.
+// Everything is drawn here; Python hears about choices, and sends new numbers when the text or the model changes.
+
+const VIEWS = new WeakMap();
+
+class AttentionView {
+  constructor(parent) {
+    this.conversation = new Conversation();
+    this.root = element("section", "vf-attention");
+    this.grid = new HeadGrid(element("div", "vf-grid"), (layer, head) => this.change({ layer, head, key: null }));
+    this.grid.host.setAttribute("role", "grid");
+    this.gridCaption = element("div", "vf-caption");
+    this.overview = element("div", "vf-overview");
+    const scroll = element("div", "vf-scroll");
+    scroll.append(this.grid.host);
+    this.overview.append(this.gridCaption, scroll);
+
+    this.title = element("div", "vf-title");
+    this.switch = element("div", "vf-switch");
+    this.switch.setAttribute("role", "radiogroup");
+    this.zoomButtons = element("div", "vf-zoom");
+    const bar = element("div", "vf-bar");
+    bar.append(this.title, this.zoomButtons, this.switch);
+    this.axes = element("div", "vf-caption");
+    this.stage = element("div", "vf-stage");
+    this.readout = element("p", "vf-readout");
+    this.readout.setAttribute("role", "status");
+    this.readout.setAttribute("aria-live", "polite");
+    this.legend = element("div", "vf-legend");
+    this.detail = element("div", "vf-detail");
+    this.detail.append(bar, this.axes, this.stage, this.readout, this.legend);
+    this.root.append(this.overview, this.detail);
+    parent.append(this.root);
+
+    this.map = new HeatMap(this.stage, {
+      point: () => this.read(),
+      choose: (query, key) => this.change({ query, key }),
+      zoomed: () => this.showZoom(),
+    });
+    this.watcher = new ResizeObserver(() => this.fit());
+    this.watcher.observe(this.root);
+  }
+
+  // New data, or a new theme.
+  update(component) {
+    const { data } = component;
+    this.data = data;
+    this.words = data.words;
+    this.theme = readTheme(this.root);
+    this.model = readHeads(data);
+    this.conversation.listen(component);
+    this.selected = this.inRange(this.conversation.value || {});
+    this.names = {
+      layer: (layer) => this.layerName(this.words.layer_short, layer),
+      head: (head) => fill(this.words.head_short, { head }),
+      both: (layer, head) => fill(this.words.head_name, { layer: data.layer_labels[layer], head }),
+    };
+    this.queryTokens = data.query_tokens.map(visible);
+    this.keyTokens = data.key_tokens.map(visible);
+    this.grid.show(this.model, this.theme, this.names, this.words.grid_label);
+    this.gridCaption.textContent = this.words.grid_title;
+    this.axes.textContent = this.words.axes;
+    this.buildSwitch();
+    this.buildZoom();
+    this.width = 0;
+    this.fit();
+  }
+
+  layerName(pattern, layer) {
+    const label = this.data.layer_labels[layer];
+    return typeof label === "number" ? fill(pattern, { layer: label }) : label;
+  }
+
+  // A selection that exists: what comes from a link or from an older text may not.
+  inRange(wish) {
+    const { layers, heads, queries, keys, scores } = this.model;
+    const within = (value, count) => Math.max(0, Math.min(count - 1, Math.trunc(Number(value)) || 0));
+    return {
+      layer: within(wish.layer, layers),
+      head: within(wish.head, heads),
+      query: within(wish.query, queries),
+      key: wish.key === null || wish.key === undefined ? null : within(wish.key, keys),
+      view: wish.view === "scores" && scores ? "scores" : "weights",
+    };
+  }
+
+  change(part) {
+    const next = this.inRange({ ...this.selected, ...part });
+    const missing = offsetOf(this.model, next.layer, next.head) < 0;
+    this.selected = next;
+    this.conversation.tell(next, missing ? 0 : 150);  // a head that has to be fetched is asked for at once
+    this.showHead();
+  }
+
+  buildSwitch() {
+    const { words } = this;
+    const names = this.model.scores ? ["weights", "scores"] : [];
+    this.switch.setAttribute("aria-label", words.view);
+    const focused = this.switch.querySelector(":focus") !== null;
+    this.switch.replaceChildren(...names.map((name) => {
+      const button = element("button", "", words[name]);
+      button.type = "button";
+      button.dataset.view = name;
+      button.title = words[`${name}_hint`];
+      button.setAttribute("role", "radio");
+      button.onclick = () => this.change({ view: name });
+      button.onkeydown = (event) => {
+        if (!event.key.startsWith("Arrow")) return;
+        event.preventDefault();
+        this.change({ view: name === "weights" ? "scores" : "weights" });
+        this.switch.querySelector("[aria-checked=true]").focus();
+      };
+      return button;
+    }));
+    this.showSwitch();
+    if (focused) this.switch.querySelector("[aria-checked=true]")?.focus();
+  }
+
+  showSwitch() {
+    for (const button of this.switch.children) {
+      const on = button.dataset.view === this.selected.view;
+      button.setAttribute("aria-checked", String(on));
+      button.tabIndex = on ? 0 : -1;
+    }
+  }
+
+  buildZoom() {
+    const make = (sign, label, action) => {
+      const button = element("button", "", sign);
+      button.type = "button";
+      button.title = label;
+      button.setAttribute("aria-label", label);
+      button.onclick = action;
+      return button;
+    };
+    const { words, map } = this;
+    this.zoomButtons.replaceChildren(
+      make("−", words.zoom_out, () => map.zoomBy(1 / 1.6)),
+      make("+", words.zoom_in, () => map.zoomBy(1.6)),
+      make("⤢", words.zoom_reset, () => map.reset()),
+    );
+  }
+
+  showZoom() {
+    this.zoomButtons.hidden = !this.map.zoomable;
+    const [out, into, all] = this.zoomButtons.children;
+    out.disabled = all.disabled = this.map.zoom <= 1;
+    into.disabled = this.map.zoom >= this.map.plan.zoomMost;
+  }
+
+  // Draws the chosen head, without touching the layout.
+  showHead() {
+    const { model, theme, selected } = this;
+    const { layer, head, view } = selected;
+    const range = view === "scores" ? scoreRange(model, layer, head) : 1;
+    const image = paintHead(model, layer, head, view, theme, range);
+    const blurred = image ? null : paintThumb(model, layer, head, theme);
+    this.map.show({
+      model, theme, image, blurred, view, range, layer, head, selected,
+      queryTokens: this.queryTokens, keyTokens: this.keyTokens,
+    });
+    this.grid.select(layer, head);
+    this.showSwitch();
+    this.title.textContent = this.names.both(layer, head);
+    this.map.over.setAttribute("aria-label", fill(this.words.map_label, { name: this.title.textContent }));
+    showLegend(this.legend, { view, range, theme, words: this.words, reasons: this.reasonNames() });
+    Object.assign(this.root.dataset, { layer, head, view, query: selected.query });
+    if (this.map.plan) this.map.draw();
+    this.read();
+  }
+
+  reasonNames() {
+    if (!this.model.reasons) return [];
+    return [...new Set(this.model.reasons)].filter(Boolean).sort().map((reason) => this.reasonName(reason));
+  }
+
+  reasonName(reason) {
+    return this.words[`reason_${reason}`] || this.words.masked;
+  }
+
+  // The sentence: about the cell pointed at, else about the chosen cell, else about the selected row.
+  read() {
+    const spot = this.map.cursor || this.selected;
+    const { text, value } = this.sentence(spot.query, spot.key);
+    this.readout.textContent = text;
+    Object.assign(this.readout.dataset, { query: spot.query, key: spot.key ?? "", value: value ?? "" });
+  }
+
+  sentence(query, key) {
+    const { words, model, selected: { layer, head, view } } = this;
+    const row = { query, query_token: this.queryTokens[query] };
+    if (offsetOf(model, layer, head) < 0) return { text: this.data.static ? words.not_in_file : words.loading };
+    if (key === null) {
+      const best = strongestKey(model, layer, head, query);
+      if (best < 0) return { text: fill(words.row_masked, row) };
+      const { weight } = cellAt(model, layer, head, query, best);
+      return { text: fill(words.row_strongest, { ...row, key: best, key_token: this.keyTokens[best], value: weight.toFixed(4) }), value: weight };
+    }
+    const { reason, weight, score } = cellAt(model, layer, head, query, key);
+    const value = view === "weights" ? weight : score;
+    const places = { ...row, key, key_token: this.keyTokens[key], value: signed(value, 4), reason: this.reasonName(reason) };
+    if (!reason) return { text: fill(view === "weights" ? words.cell_weight : words.cell_score, places), value };
+    const known = view === "scores" && Number.isFinite(score);
+    return { text: fill(known ? words.cell_masked_score : words.cell_masked, places), value: known ? score : 0 };
+  }
+
+  // Lays everything out for the width there is.
+  fit() {
+    const width = Math.floor(this.root.clientWidth);
+    if (!this.data || width === 0 || width === this.width) return;
+    const first = this.width === 0;
+    this.width = width;
+    const wide = width >= 720;
+    this.root.classList.toggle("vf-wide", wide);
+    const overview = wide ? this.grid.width(Math.round(width * 0.38)) : width;
+    this.overview.style.width = `${overview}px`;
+    this.grid.resize(overview);
+    if (first) this.showHead();
+    this.map.resize(wide ? width - overview - 28 : width, Math.max(200, this.mapHeight()));
+    this.map.draw();
+    this.showZoom();
+  }
+
+  // Room for the map in px: what the page says, else most of the window, and more where there are many rows.
+  mapHeight() {
+    if (this.data.height) return this.data.height - 150;  // title, sentence and legend take the rest
+    const { queries, keys } = this.model;
+    const side = Math.max(queries, keys);
+    return Math.max(side > 48 ? 690 : side > 16 ? 620 : 480, Math.min(760, window.innerHeight * 0.72));
+  }
+
+  close() {
+    this.watcher.disconnect();
+    this.root.remove();
+  }
+}
+
+export default function attention(component) {
+  const { parentElement } = component;
+  let view = VIEWS.get(parentElement);
+  if (!view) {
+    view = new AttentionView(parentElement);
+    VIEWS.set(parentElement, view);
+  }
+  view.update(component);
+  view.calls = (view.calls || 0) + 1;
+  const call = view.calls;
+  return () => {
+    if (view.calls !== call) return;  // Streamlit may clean up after a call that a newer one has replaced
+    view.close();
+    VIEWS.delete(parentElement);
+  };
+}

@@ -1,0 +1,82 @@
+// Shared by the components. The files named in a component's Python module are joined into one ES module, in that
+// order; every name at the top level of a file is therefore visible in the files after it.
+
+// Puts values into the {places} of a sentence. One pass: a token that reads "{key}" stays as it is.
+function fill(sentence, values) {
+  return sentence.replace(/\{(\w+)\}/g, (place, name) => (name in values ? String(values[name]) : place));
+}
+
+// A new element; text always as text, never as markup.
+function element(tag, className, text) {
+  const node = document.createElement(tag);
+  if (className) node.className = className;
+  if (text !== undefined) node.textContent = text;
+  return node;
+}
+
+// A token on one line, with a sign for what would not be seen.
+function visible(token) {
+  const line = token.replace(/\r?\n|\r/g, "↵").replace(/\t/g, "⇥");
+  return line.trim() === "" ? "␣".repeat(Math.max(1, Math.min(line.length, 3))) : line;
+}
+
+const BYTES = { weights: Uint16Array, scores: Float32Array, reasons: Uint8Array, thumbs: Uint8Array, thumb_reasons: Uint8Array };
+
+// A column of numbers: an Arrow table from Streamlit, or base64 text from a file.
+function column(value, name) {
+  if (value === undefined || value === null) return null;
+  if (typeof value !== "string") return value.getChildAt(0).toArray();
+  const text = atob(value);
+  const bytes = new Uint8Array(text.length);
+  for (let i = 0; i < text.length; i++) bytes[i] = text.charCodeAt(i);
+  return new BYTES[name](bytes.buffer);
+}
+
+// A view that Streamlit takes down and puts up again (a layout that moved) goes on where it was.
+const MEMORY = new Map();
+
+// One conversation with Python: obey a version once, report what people choose. _echo.py says why.
+class Conversation {
+  constructor() {
+    this.version = undefined;
+    this.value = undefined;
+    this.timer = null;
+    this.seq = Date.now();
+  }
+
+  // Takes what Python sent; true when the value came from there and has to be drawn.
+  listen(component) {
+    const { data } = component;
+    this.name = data.key;
+    this.send = component.setStateValue;
+    const kept = MEMORY.get(this.name);
+    if (this.version === undefined && kept && kept.version === data.version) {
+      this.version = kept.version;
+      this.value = kept.value;
+      if (!kept.reported) this.tell(this.value);
+      return true;
+    }
+    if (this.version === data.version) return false;
+    clearTimeout(this.timer);
+    this.version = data.version;
+    this.value = data.selected;
+    this.remember(true);
+    return true;
+  }
+
+  // Reports a choice; several within `wait` milliseconds become one.
+  tell(value, wait = 150) {
+    this.value = value;
+    this.remember(false);
+    clearTimeout(this.timer);
+    this.timer = setTimeout(() => {
+      this.seq = Math.max(this.seq + 1, Date.now());
+      this.remember(true);
+      if (this.send) this.send("selected", { ...this.value, version: this.version, seq: this.seq });
+    }, wait);
+  }
+
+  remember(reported) {
+    if (this.name !== undefined) MEMORY.set(this.name, { version: this.version, value: this.value, reported });
+  }
+}

@@ -1,0 +1,97 @@
+// The heads as they came: where each number lies, and how a head becomes a picture.
+
+function readHeads(data) {
+  const [layers, heads, queries, keys] = data.shape;
+  const [thumbRows, thumbColumns] = data.thumb_shape;
+  const model = { layers, heads, queries, keys, thumbRows, thumbColumns, complete: data.complete, chosen: data.chosen };
+  for (const name of Object.keys(BYTES)) model[name] = column(data[name], name);
+  return model;
+}
+
+// Where a head's numbers begin, or -1 while they are not in the browser.
+function offsetOf(model, layer, head) {
+  if (model.complete) return (layer * model.heads + head) * model.queries * model.keys;
+  return layer === model.chosen[0] && head === model.chosen[1] ? 0 : -1;
+}
+
+function reasonAt(model, query, key) {
+  return model.reasons ? model.reasons[query * model.keys + key] : 0;
+}
+
+// One cell: {reason, weight, score}; weight and score are null where they are not known.
+function cellAt(model, layer, head, query, key) {
+  const start = offsetOf(model, layer, head);
+  const at = start + query * model.keys + key;
+  return {
+    reason: reasonAt(model, query, key),
+    weight: start < 0 ? null : model.weights[at] / 65535,
+    score: start < 0 || !model.scores ? null : model.scores[at],
+  };
+}
+
+// The key with the largest weight among those that a query sees; -1 where it sees none.
+function strongestKey(model, layer, head, query) {
+  const start = offsetOf(model, layer, head);
+  let best = -1;
+  if (start < 0) return best;
+  for (let key = 0; key < model.keys; key++) {
+    if (reasonAt(model, query, key)) continue;
+    const at = start + query * model.keys;
+    if (best < 0 || model.weights[at + key] > model.weights[at + best]) best = key;
+  }
+  return best;
+}
+
+// Largest |score| among visible cells of a head: the end of its colour scale.
+function scoreRange(model, layer, head) {
+  const start = offsetOf(model, layer, head);
+  let range = 0;
+  if (start < 0 || !model.scores) return range;
+  for (let i = 0; i < model.queries * model.keys; i++) {
+    const size = Math.abs(model.scores[start + i]);
+    if (size > range && size < Infinity && !(model.reasons && model.reasons[i])) range = size;
+  }
+  return range;
+}
+
+// The step of a colour table that a number gets. Weights by their square root: in long texts most are small.
+function weightStep(weight) {
+  return Math.round(Math.sqrt(weight) * 255);
+}
+
+function scoreStep(score, range) {
+  return range > 0 ? Math.round((Math.max(-1, Math.min(1, score / range)) + 1) * 127) : 127;
+}
+
+// A head as a canvas of one pixel per cell; masked cells stay transparent, so that the hatching below shows.
+function paintHead(model, layer, head, view, theme, range) {
+  const start = offsetOf(model, layer, head);
+  if (start < 0) return null;
+  const { queries, keys, reasons } = model;
+  return paint(queries, keys, (i) => {
+    if (reasons && reasons[i]) return 0;
+    if (view === "weights") return theme.weights[weightStep(model.weights[start + i] / 65535)];
+    const score = model.scores[start + i];
+    return Number.isNaN(score) ? 0 : theme.scores[scoreStep(score, range)];
+  });
+}
+
+// The small map of a head: its thumbnail, or the head itself where that is small enough.
+function paintThumb(model, layer, head, theme) {
+  if (!model.thumbs) return paintHead(model, layer, head, "weights", theme, 0);
+  const { thumbRows: rows, thumbColumns: columns, thumb_reasons: reasons } = model;
+  const start = (layer * model.heads + head) * rows * columns;
+  return paint(rows, columns, (i) => (reasons && reasons[i] ? 0 : theme.weights[model.thumbs[start + i]]));
+}
+
+function paint(rows, columns, colour) {
+  const canvas = document.createElement("canvas");
+  canvas.width = columns;
+  canvas.height = rows;
+  const context = canvas.getContext("2d");
+  const image = context.createImageData(columns, rows);
+  const pixels = new Uint32Array(image.data.buffer);
+  for (let i = 0; i < pixels.length; i++) pixels[i] = colour(i);
+  context.putImageData(image, 0, 0);
+  return canvas;
+}

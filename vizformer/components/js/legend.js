@@ -1,0 +1,27 @@
+// The colour bar with its numbers, and what the hatching means.
+
+function showLegend(host, { view, range, theme, words, reasons }) {
+  const table = view === "weights" ? theme.weights : theme.scores;
+  const stops = Array.from({ length: 17 }, (_, i) => cssColour(table[Math.round((i / 16) * (table.length - 1))]));
+  const scale = element("div", "vf-scale");
+  const strip = element("div", "vf-strip");
+  strip.style.background = `linear-gradient(to right, ${stops.join(", ")})`;
+  const ticks = view === "weights"
+    ? [0, 0.01, 0.1, 0.25, 0.5, 1].map((value) => [Math.sqrt(value), String(value)])
+    : [[0, signed(-range, 2)], [0.5, "0"], [1, signed(range, 2)]];
+  const marks = element("div", "vf-ticks");
+  for (const [share, text] of ticks) {
+    const tick = element("span", "", text);
+    tick.style.left = `${share * 100}%`;
+    marks.append(tick);
+  }
+  scale.append(strip, marks);
+  const caption = view === "weights" ? words.colour_weight : fill(words.colour_score, { range: signed(range, 2) });
+  const parts = [element("span", "vf-caption", caption), scale];
+  if (reasons.length) {
+    const masked = element("span", "vf-masked");
+    masked.append(element("span", "vf-swatch"), element("span", "", fill(words.masked_legend, { reasons: reasons.join(", ") })));
+    parts.push(masked);
+  }
+  host.replaceChildren(...parts);
+}

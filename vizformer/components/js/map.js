@@ -1,0 +1,130 @@
+// The large map of one head: two canvases, one for what changes with the head, one for what follows the pointer.
+
+class HeatMap {
+  constructor(host, on) {
+    this.host = host;
+    this.on = on;  // {point(cell | null), choose(query, key | null), zoomed()}
+    this.base = element("canvas", "vf-base");
+    this.over = element("canvas", "vf-over");
+    this.over.tabIndex = 0;
+    this.over.setAttribute("role", "application");
+    host.append(this.base, this.over);
+    this.scene = null;
+    this.resetWindow();
+    this.cursor = null;
+    listenToMap(this);
+  }
+
+  resetWindow() {
+    this.zoom = 1;
+    this.x = 0;  // first cell in sight
+    this.y = 0;
+  }
+
+  // scene: {model, image, blurred, view, range, layer, head, selected, theme, queryTokens, keyTokens}
+  show(scene) {
+    const before = this.scene;
+    this.scene = scene;
+    const { model } = scene;
+    if (!before || before.model.queries !== model.queries || before.model.keys !== model.keys) {
+      this.resetWindow();
+      this.cursor = null;
+    }
+    if (!before || before.queryTokens !== scene.queryTokens || before.keyTokens !== scene.keyTokens || before.theme.font !== scene.theme.font) {
+      const context = this.base.getContext("2d");
+      context.font = `600 100px ${scene.theme.font}`;  // the widest a label gets: chosen ones are bold
+      const measure = (tokens) => tokens.map((token) => context.measureText(token).width / 100);
+      this.widths = { queries: measure(scene.queryTokens), keys: measure(scene.keyTokens) };
+    }
+  }
+
+  resize(width, height) {
+    this.plan = planMap(this.scene.model, this.widths, width, height);
+    this.density = window.devicePixelRatio || 1;
+    for (const canvas of [this.base, this.over]) {
+      canvas.width = Math.round(this.plan.width * this.density);
+      canvas.height = Math.round(this.plan.height * this.density);
+      canvas.style.width = `${this.plan.width}px`;
+      canvas.style.height = `${this.plan.height}px`;
+    }
+    this.host.style.height = `${this.plan.height}px`;
+    this.zoom = Math.min(this.zoom, this.plan.zoomMost);
+    this.keepInside();
+  }
+
+  get zoomable() {
+    return this.plan.zoomMost > 2.2;
+  }
+
+  get pitchX() {
+    return this.plan.cellWidth * this.zoom;
+  }
+
+  get pitchY() {
+    return this.plan.cellHeight * this.zoom;
+  }
+
+  keepInside() {
+    const { queries, keys } = this.scene.model;
+    this.x = Math.max(0, Math.min(keys - keys / this.zoom, this.x));
+    this.y = Math.max(0, Math.min(queries - queries / this.zoom, this.y));
+    this.over.style.touchAction = this.zoom > 1 ? "none" : "pan-y";
+  }
+
+  // Enlarges around a point of the plot, given in px from its corner.
+  zoomBy(factor, px = this.plan.plotWidth / 2, py = this.plan.plotHeight / 2) {
+    const before = this.zoom;
+    this.zoom = Math.max(1, Math.min(this.plan.zoomMost, this.zoom * factor));
+    const { cellWidth, cellHeight } = this.plan;
+    this.x += px / (cellWidth * before) - px / (cellWidth * this.zoom);
+    this.y += py / (cellHeight * before) - py / (cellHeight * this.zoom);
+    this.keepInside();
+    this.draw();
+    this.on.zoomed();
+  }
+
+  reset() {
+    this.resetWindow();
+    this.keepInside();
+    this.draw();
+    this.on.zoomed();
+  }
+
+  pan(px, py) {
+    this.x -= px / this.pitchX;
+    this.y -= py / this.pitchY;
+    this.keepInside();
+    this.draw();
+  }
+
+  // The cell under a point of the canvas: key is null on a row's label; null elsewhere.
+  cellUnder(px, py) {
+    const { left, top, plotWidth, plotHeight } = this.plan;
+    const { queries, keys } = this.scene.model;
+    if (py < top || py >= top + plotHeight || px >= left + plotWidth || px < 0) return null;
+    const query = Math.min(queries - 1, Math.floor((py - top) / this.pitchY + this.y));
+    return { query, key: px < left ? null : Math.min(keys - 1, Math.floor((px - left) / this.pitchX + this.x)) };
+  }
+
+  // Puts the cursor on a cell (null: nowhere), and moves an enlarged window so that the cell is in sight.
+  point(cell, follow = false) {
+    const same = cell === this.cursor || (cell && this.cursor && cell.query === this.cursor.query && cell.key === this.cursor.key);
+    if (same) return;
+    this.cursor = cell;
+    if (follow && cell && this.zoom > 1) {
+      const [x, y] = [this.x, this.y];
+      const { queries, keys } = this.scene.model;
+      this.x = Math.min(Math.max(this.x, cell.key + 1 - keys / this.zoom), cell.key);
+      this.y = Math.min(Math.max(this.y, cell.query + 1 - queries / this.zoom), cell.query);
+      this.keepInside();
+      if (x !== this.x || y !== this.y) drawMap(this);
+    }
+    drawMarks(this);
+    this.on.point(cell);
+  }
+
+  draw() {
+    drawMap(this);
+    drawMarks(this);
+  }
+}

@@ -1,0 +1,189 @@
+"""Heads on their way to the browser: few bytes, and every number that is read off within 8e-6 of the model's.
+
+All heads of a site go at once and are switched in the browser while they fit into `LIMIT_BYTES`.  Above that a payload
+carries a thumbnail of each head, and the numbers of the chosen head only.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from math import prod
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+LIMIT_BYTES = 6_000_000
+THUMBNAIL = 32
+"""Cells per side of a small map; longer sequences are max-pooled, because a mean hides single strong cells."""
+
+REASONS = {0: "visible", 1: "padding", 2: "future", 3: "window", 4: "painted"}
+"""Why a query may not see a key: the codes of the uint8 map of reasons."""
+
+
+@dataclass(frozen=True)
+class HeadsPayload:
+    """The heads of one kind of site, packed.
+
+    Attributes:
+        shape: (layers, heads, queries, keys).
+        chosen: (layer, head) whose numbers are here in any case.
+        complete: whether the numbers of all heads are here.
+        columns: flat arrays by name.
+            weights: uint16, 65535 = 1.0; [layers, heads, queries, keys], or [queries, keys] of the chosen head.
+            scores: float32, the same shape; absent where there are none.
+            reasons: uint8 [queries, keys], see REASONS; absent where everything is visible.
+            thumbs: uint8, 255 * sqrt(weight), max-pooled [layers, heads, rows, columns]; absent up to THUMBNAIL tokens.
+            thumb_reasons: uint8 [rows, columns]; 0 where any cell of the pool is visible.
+        thumb_shape: (rows, columns) of a small map; the full map's where there are no thumbs.
+    """
+
+    shape: tuple[int, int, int, int]
+    chosen: tuple[int, int]
+    complete: bool
+    thumb_shape: tuple[int, int]
+    columns: Mapping[str, NDArray[np.generic]] = field(repr=False)
+
+    @property
+    def nbytes(self) -> int:
+        return sum(column.nbytes for column in self.columns.values())
+
+
+def pack_heads(
+    weights: NDArray[np.floating],
+    scores: NDArray[np.floating] | None = None,
+    reasons: NDArray[np.integer] | None = None,
+    *,
+    chosen: tuple[int, int] = (0, 0),
+    limit: int = LIMIT_BYTES,
+) -> HeadsPayload:
+    """Packs the heads of a site; all of them where they fit into `limit` bytes, else thumbnails and the chosen one.
+
+    Args:
+        weights: attention weights in 0..1 [layers, heads, queries, keys].
+        scores: q.k / sqrt(d_head) before the mask, the same shape; what stands in masked cells does not matter.
+        reasons: why a cell is masked, 0 = visible [queries, keys].
+        chosen: (layer, head) to look at.
+
+    Raises:
+        ValueError: shapes that do not fit, weights that are no weights, a chosen head that does not exist.
+    """
+    weights = np.asarray(weights)
+    _check_shapes(weights, scores, reasons, chosen)
+    if not fits(weights.shape, scored=scores is not None, limit=limit):
+        layer, head = chosen
+        one_score = None if scores is None else scores[layer, head]
+        return pack_chosen(thumbnails(weights), weights[layer, head], one_score, reasons, chosen=chosen)
+    thumbs = thumbnails(weights) if max(weights.shape[2:]) > THUMBNAIL else None
+    return _payload(weights.shape, chosen, True, weights, scores, reasons, thumbs)
+
+
+def fits(shape: tuple[int, ...], *, scored: bool = True, limit: int = LIMIT_BYTES) -> bool:
+    """Whether the numbers of all heads go to the browser at once.
+
+    Args:
+        shape: (layers, heads, queries, keys).
+        scored: whether the scores go too.
+        limit: bytes.
+    """
+    return prod(shape) * (6 if scored else 2) <= limit
+
+
+def pack_chosen(
+    thumbs: NDArray[np.uint8],
+    weights: NDArray[np.floating],
+    scores: NDArray[np.floating] | None = None,
+    reasons: NDArray[np.integer] | None = None,
+    *,
+    chosen: tuple[int, int],
+) -> HeadsPayload:
+    """Packs one head beside thumbnails of all, for callers that never hold all maps at once.
+
+    Args:
+        thumbs: what `thumbnails` made of every head [layers, heads, rows, columns].
+        weights, scores, reasons: of the chosen head [queries, keys].
+        chosen: (layer, head).
+
+    Raises:
+        ValueError: as for `pack_heads`.
+    """
+    if thumbs.ndim != 4:
+        raise ValueError(f"thumbs must be [layers, heads, rows, columns], not of shape {thumbs.shape}")
+    one = np.asarray(weights)[None, None]
+    _check_shapes(one, None if scores is None else np.asarray(scores)[None, None], reasons, (0, 0))
+    expected = (min(one.shape[2], THUMBNAIL), min(one.shape[3], THUMBNAIL))
+    if thumbs.shape[2:] != expected:
+        raise ValueError(f"thumbs of shape {thumbs.shape[2:]} do not belong to a map of {one.shape[2:]}: {expected}")
+    shape = (thumbs.shape[0], thumbs.shape[1], one.shape[2], one.shape[3])
+    if not (0 <= chosen[0] < shape[0] and 0 <= chosen[1] < shape[1]):
+        raise ValueError(f"the chosen head {chosen} is not among {shape[0]} layers x {shape[1]} heads")
+    return _payload(shape, chosen, False, one, scores, reasons, thumbs)
+
+
+def thumbnails(weights: NDArray[np.floating]) -> NDArray[np.uint8]:
+    """Small maps: max-pooled to at most 32 x 32 and square-root scaled [..., queries, keys] -> [..., rows, columns]."""
+    pooled = np.clip(_pool(np.asarray(weights), np.maximum), 0.0, 1.0)
+    return np.asarray(np.rint(255.0 * np.sqrt(pooled)), dtype=np.uint8)
+
+
+def quantise(weights: NDArray[np.floating]) -> NDArray[np.uint16]:
+    """Weights in 0..1 as uint16, 65535 = 1.0: off by at most 1 / 131070."""
+    return np.rint(np.clip(np.asarray(weights, np.float64), 0.0, 1.0) * 65535.0).astype(np.uint16)
+
+
+def _payload(
+    shape: tuple[int, ...],
+    chosen: tuple[int, int],
+    complete: bool,
+    weights: NDArray[np.floating],
+    scores: NDArray[np.floating] | None,
+    reasons: NDArray[np.integer] | None,
+    thumbs: NDArray[np.uint8] | None,
+) -> HeadsPayload:
+    columns: dict[str, NDArray[np.generic]] = {"weights": quantise(weights).ravel()}
+    if scores is not None:
+        columns["scores"] = np.ascontiguousarray(scores, dtype=np.float32).ravel()
+    if reasons is not None and np.any(reasons):
+        columns["reasons"] = np.ascontiguousarray(reasons, dtype=np.uint8).ravel()
+    thumb_shape = (shape[2], shape[3])
+    if thumbs is not None:
+        thumb_shape = (thumbs.shape[2], thumbs.shape[3])
+        columns["thumbs"] = thumbs.ravel()
+        if "reasons" in columns:  # the minimum over a pool is 0, visible, as soon as one of its cells is
+            columns["thumb_reasons"] = _pool(np.asarray(reasons, dtype=np.uint8), np.minimum).ravel()
+    layers, heads, queries, keys = shape
+    return HeadsPayload(
+        shape=(layers, heads, queries, keys),
+        chosen=(int(chosen[0]), int(chosen[1])),
+        complete=complete,
+        thumb_shape=thumb_shape,
+        columns=columns,
+    )
+
+
+def _pool(maps: NDArray[Any], reduce: np.ufunc) -> NDArray[Any]:
+    """Reduces the last two axes to at most THUMBNAIL pools each, of sizes that differ by at most one."""
+    for axis in (-2, -1):
+        length = maps.shape[axis]
+        if length > THUMBNAIL:
+            starts = np.arange(THUMBNAIL) * length // THUMBNAIL
+            maps = reduce.reduceat(maps, starts, axis=axis)
+    return maps
+
+
+def _check_shapes(
+    weights: NDArray[np.floating],
+    scores: NDArray[np.floating] | None,
+    reasons: NDArray[np.integer] | None,
+    chosen: tuple[int, int],
+) -> None:
+    if weights.ndim != 4 or 0 in weights.shape:
+        raise ValueError(f"weights must be [layers, heads, queries, keys], none of them 0, not {weights.shape}")
+    low, high = float(np.min(weights)), float(np.max(weights))
+    if not (low >= -1e-4 and high <= 1.0001):  # also where they are NaN
+        raise ValueError(f"weights must lie in 0..1, these lie in {low:g}..{high:g}: pass them after the softmax")
+    if scores is not None and np.shape(scores) != weights.shape:
+        raise ValueError(f"scores of shape {np.shape(scores)} do not fit weights of shape {weights.shape}")
+    if reasons is not None and np.shape(reasons) != weights.shape[2:]:
+        raise ValueError(f"reasons of shape {np.shape(reasons)} do not fit maps of {weights.shape[2:]} (queries, keys)")
+    if not (0 <= chosen[0] < weights.shape[0] and 0 <= chosen[1] < weights.shape[1]):
+        raise ValueError(f"the chosen head {chosen} is not among {weights.shape[0]} layers x {weights.shape[1]} heads")

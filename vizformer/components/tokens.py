@@ -1,0 +1,112 @@
+"""The token strip: the tokens of a text in a row, special ones set apart, one of which can be chosen.
+
+chosen = mount([{"text": "cat", "hover": "id 42"}], selected=chosen, label="Source", key="source")
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Any, NotRequired, TypedDict
+
+from vizformer.components import _mount
+from vizformer.components._mount import N_
+
+__all__ = ["ENGLISH", "Token", "mount", "to_html"]
+
+ENGLISH: Mapping[str, str] = {
+    "strip_label": N_("Tokens. The arrow keys move, Enter chooses."),
+    "special": N_("special token"),
+    "note": N_("{index} · “{text}” · {hover}"),
+}
+"""Every text of the component; a page passes the same names in the reader's language."""
+
+_NAME = "vizformer_tokens"
+_SCRIPTS = ("js/common.js", "tokens.js")
+_STYLES = ("common.css", "tokens.css")
+
+
+class Token(TypedDict):
+    """One chip.
+
+    Attributes:
+        text: what it reads.
+        hover: more about it, shown below the strip: its id, the raw piece, its bytes.
+        special: whether it marks a place instead of standing for text.
+        value: length of a small bar; 1 is a full one, or the largest of the row where that is more.
+    """
+
+    text: str
+    hover: NotRequired[str]
+    special: NotRequired[bool]
+    value: NotRequired[float | None]
+
+
+def mount(
+    tokens: Sequence[Token],
+    *,
+    selected: int | None = None,
+    label: str = "",
+    words: Mapping[str, str] = ENGLISH,
+    key: str,
+) -> int | None:
+    """Shows the strip on a Streamlit page.
+
+    Args:
+        tokens: the chips.
+        selected: index that the page wants selected. The page keeps what `mount` returns and passes it again; a value
+            that differs from it is obeyed. None leaves the choice to the component.
+        label: a heading.
+        words: the texts, see ENGLISH.
+        key: identity on the page; also its place in session state.
+
+    Returns:
+        the index of the selected token, if there is one.
+    """
+    shown, echo = _mount.current(key, selected, _parse)
+    _mount.mount(
+        _NAME,
+        scripts=_SCRIPTS,
+        styles=_STYLES,
+        key=key,
+        data=_data(tokens, label, words),
+        columns={},
+        version=echo.version,
+        selected=None if echo.sent is None else {"index": echo.sent},
+    )
+    return shown if shown is not None and 0 <= shown < len(tokens) else None
+
+
+def to_html(
+    tokens: Sequence[Token],
+    *,
+    selected: int | None = None,
+    label: str = "",
+    words: Mapping[str, str] = ENGLISH,
+    title: str = "Tokens",
+) -> _mount.Html:
+    """The same strip as the text of one HTML file that works without a server and without a network."""
+    return _mount.page(
+        entry="tokens",
+        scripts=_SCRIPTS,
+        styles=_STYLES,
+        data=_data(tokens, label, words),
+        columns={},
+        selected=None if selected is None else {"index": selected},
+        title=title,
+    )
+
+
+def _parse(report: Mapping[str, Any]) -> int | None:
+    index = report.get("index")
+    return index if isinstance(index, int) and not isinstance(index, bool) else None
+
+
+def _data(tokens: Sequence[Token], label: str, words: Mapping[str, str]) -> dict[str, Any]:
+    chips = [
+        {
+            "text": token["text"],
+            "hover": token.get("hover", ""),
+            "special": bool(token.get("special", False)),
+            "value": None if (value := token.get("value")) is None else float(value),
+        }
+        for token in tokens
+    ]
+    return {"tokens": chips, "label": label, "words": {**ENGLISH, **words}}

@@ -1,0 +1,48 @@
+"""Plotly figures for curves, small matrices, notebooks and exports: numpy arrays and strings in, a Figure out.
+
+    vf.figures.attention_heatmap(pattern, query_tokens, key_tokens).show()
+
+Rows are queries, columns are keys, counted from 0.  Every function takes its texts as `words` (see `style.ENGLISH`),
+leaves the background transparent and the colour of the letters to the template, and escapes every token.
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from vizformer.figures.attention import attention_heatmap
+    from vizformer.figures.heads import head_grid
+    from vizformer.figures.matrix import matrix_heatmap
+    from vizformer.figures.next_token import next_token_bars
+    from vizformer.figures.positions import positional_heatmap, positional_waves
+    from vizformer.figures.style import ENGLISH
+
+_WHERE = {
+    "ENGLISH": "style",
+    "attention_heatmap": "attention",
+    "head_grid": "heads",
+    "matrix_heatmap": "matrix",
+    "next_token_bars": "next_token",
+    "positional_heatmap": "positions",
+    "positional_waves": "positions",
+}
+
+__all__ = [
+    "ENGLISH",
+    "attention_heatmap",
+    "head_grid",
+    "matrix_heatmap",
+    "next_token_bars",
+    "positional_heatmap",
+    "positional_waves",
+]
+
+
+def __getattr__(name: str) -> Any:
+    if name in _WHERE:
+        return getattr(import_module(f"{__name__}.{_WHERE[name]}"), name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return __all__

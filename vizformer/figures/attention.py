@@ -1,0 +1,77 @@
+"""One head as a map: who looks at whom."""
+
+from collections.abc import Mapping, Sequence
+from typing import Literal
+
+import numpy as np
+import plotly.graph_objects as go
+from numpy.typing import NDArray
+
+from vizformer.figures.axes import name_axes
+from vizformer.figures.masks import add_masks
+from vizformer.figures.style import ENGLISH, fill, frame, heights, reach, signed_scale, weight_scale
+
+PRINTED_UP_TO = 16
+"""Values stand in the cells of maps of at most so many rows and columns."""
+
+
+def attention_heatmap(
+    pattern: NDArray[np.floating],
+    query_tokens: Sequence[str],
+    key_tokens: Sequence[str],
+    *,
+    reasons: NDArray[np.integer] | None = None,
+    kind: Literal["weights", "scores"] = "weights",
+    title: str = "",
+    words: Mapping[str, str] = ENGLISH,
+) -> go.Figure:
+    """Draws the attention weights, or the scores, of one head.
+
+    Args:
+        pattern: weights in 0..1, or scores [queries, keys].
+        query_tokens, key_tokens: labels of the rows and of the columns; they may repeat.
+        reasons: why a cell is masked: 0 visible, 1 padding, 2 future, 3 outside the window, 4 painted [queries, keys].
+        kind: weights get a sequential scale fixed to 0..1, scores a diverging one centred on 0.
+        title: plain text.
+        words: the texts, see `style.ENGLISH`.
+
+    Raises:
+        ValueError: shapes that do not fit.
+    """
+    words = {**ENGLISH, **words}
+    values = np.array(pattern, dtype=np.float32)
+    if values.shape != (len(query_tokens), len(key_tokens)):
+        raise ValueError(
+            f"pattern of shape {values.shape} does not fit {len(query_tokens)} query and {len(key_tokens)} key tokens"
+        )
+    if reasons is not None:
+        if np.shape(reasons) != values.shape:
+            raise ValueError(f"reasons of shape {np.shape(reasons)} do not fit a pattern of shape {values.shape}")
+        values[np.asarray(reasons) != 0] = np.nan
+    places = {
+        "query": "%{pointNumber[0]}",
+        "key": "%{pointNumber[1]}",
+        "query_token": "%{y}",
+        "key_token": "%{x}",
+    }
+    weights = kind == "weights"
+    end = 1.0 if weights else reach(values)
+    small = max(values.shape) <= PRINTED_UP_TO
+    figure = go.Figure(
+        go.Heatmap(
+            z=values,
+            zmin=0.0 if weights else -end,
+            zmax=end,
+            colorscale=weight_scale() if weights else signed_scale(),
+            colorbar={"title": {"text": words["weight" if weights else "score"]}, "thickness": 14},
+            xgap=1 if max(values.shape) <= 64 else 0,
+            ygap=1 if max(values.shape) <= 64 else 0,
+            hoverongaps=False,
+            texttemplate=("%{z:.2f}" if weights else "%{z:.1f}") if small else None,
+            hovertemplate=fill(words["attends" if weights else "scores"], value="%{z:.4f}", **places),
+        )
+    )
+    if reasons is not None:
+        add_masks(figure, np.asarray(reasons), words["masked"], words, places)
+    name_axes(figure, query_tokens, key_tokens, row_title=words["query"], column_title=words["key"])
+    return frame(figure, title, height=heights(*values.shape))

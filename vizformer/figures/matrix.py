@@ -1,0 +1,61 @@
+"""A small matrix of signed numbers: weights, vectors, products."""
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+import plotly.graph_objects as go
+from numpy.typing import NDArray
+
+from vizformer.figures.axes import name_axes
+from vizformer.figures.style import ENGLISH, fill, frame, heights, reach, signed_scale
+
+PRINTED_UP_TO = 16
+
+
+def matrix_heatmap(
+    matrix: NDArray[np.floating],
+    row_names: Sequence[str] | None = None,
+    column_names: Sequence[str] | None = None,
+    *,
+    row_title: str = "",
+    column_title: str = "",
+    title: str = "",
+    words: Mapping[str, str] = ENGLISH,
+) -> go.Figure:
+    """Draws a matrix with a diverging scale centred on 0; the values stand in the cells while these are few.
+
+    Args:
+        matrix: [rows, columns].
+        row_names, column_names: labels; default 0, 1, ...
+        row_title, column_title: what rows and columns are.
+        title: plain text.
+        words: the texts, see `style.ENGLISH`.
+
+    Raises:
+        ValueError: not a matrix, or names that do not fit.
+    """
+    words = {**ENGLISH, **words}
+    values = np.ascontiguousarray(matrix, dtype=np.float32)
+    if values.ndim != 2:
+        raise ValueError(f"a matrix must be [rows, columns], not of shape {values.shape}")
+    rows = list(row_names) if row_names is not None else [str(row) for row in range(values.shape[0])]
+    columns = list(column_names) if column_names is not None else [str(column) for column in range(values.shape[1])]
+    if values.shape != (len(rows), len(columns)):
+        raise ValueError(f"{len(rows)} row and {len(columns)} column names do not fit a matrix of {values.shape}")
+    end = reach(values)
+    figure = go.Figure(
+        go.Heatmap(
+            z=values,
+            zmin=-end,
+            zmax=end,
+            colorscale=signed_scale(),
+            colorbar={"title": {"text": words["value"]}, "thickness": 14},
+            xgap=1,
+            ygap=1,
+            hoverongaps=False,
+            texttemplate="%{z:.2f}" if max(values.shape) <= PRINTED_UP_TO else None,
+            hovertemplate=fill(words["matrix_cell"], row="%{y}", column="%{x}", value="%{z:.6g}"),
+        )
+    )
+    name_axes(figure, rows, columns, row_title=row_title, column_title=column_title, square=False)
+    return frame(figure, title, height=heights(*values.shape))

@@ -1,0 +1,57 @@
+"""What the model expects next."""
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+import plotly.graph_objects as go
+from numpy.typing import NDArray
+
+from vizformer.figures.style import ENGLISH, GRID, VIRIDIS, fill, frame, safe
+
+
+def next_token_bars(
+    tokens: Sequence[str],
+    probabilities: NDArray[np.floating],
+    *,
+    title: str = "",
+    words: Mapping[str, str] = ENGLISH,
+) -> go.Figure:
+    """Draws the probabilities of some next tokens as horizontal bars, in the order given, the first on top.
+
+    Args:
+        tokens: the candidates; they may read the same.
+        probabilities: one for each, in 0..1.
+        title: plain text.
+        words: the texts, see `style.ENGLISH`.
+
+    Raises:
+        ValueError: not one probability for each token.
+    """
+    words = {**ENGLISH, **words}
+    values = np.asarray(probabilities, dtype=np.float32)
+    if values.shape != (len(tokens),):
+        raise ValueError(f"probabilities of shape {values.shape} do not fit {len(tokens)} tokens")
+    places = np.arange(len(tokens), dtype=np.int32)
+    figure = go.Figure(
+        go.Bar(
+            x=values,
+            y=places,
+            orientation="h",
+            marker={"color": VIRIDIS[3], "line": {"color": GRID, "width": 1}},
+            texttemplate="%{x:.1%}",
+            textposition="outside",
+            cliponaxis=False,
+            hovertemplate=fill(words["next_token"], token="%{y}", value="%{x:.4f}"),
+        )
+    )
+    frame(figure, title, height=70 + 30 * max(3, len(tokens)), bargap=0.25)
+    figure.update_layout(margin_r=64)  # the label of a bar that fills the scale stands outside it
+    figure.update_xaxes(range=[0, 1], tickformat=".0%", title=safe(words["probability"]))
+    figure.update_yaxes(
+        tickvals=places,
+        ticktext=[safe(token) for token in tokens],
+        range=[len(tokens) - 0.5, -0.5],
+        showgrid=False,
+        tickfont={"size": 15},
+    )
+    return figure

@@ -1,0 +1,99 @@
+"""How positions are told apart: the encoding as a map, and its columns as waves."""
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+import plotly.graph_objects as go
+from numpy.typing import NDArray
+
+from vizformer.figures.style import DASHES, ENGLISH, QUALITATIVE, fill, frame, reach, safe, signed_scale
+
+
+def positional_heatmap(
+    encoding: NDArray[np.floating],
+    *,
+    title: str = "",
+    words: Mapping[str, str] = ENGLISH,
+) -> go.Figure:
+    """Draws position codes as a map, position 0 on top.
+
+    Args:
+        encoding: [positions, dimensions].
+        title: plain text.
+        words: the texts, see `style.ENGLISH`.
+
+    Raises:
+        ValueError: not a matrix.
+    """
+    words = {**ENGLISH, **words}
+    values = _matrix(encoding)
+    end = reach(values)
+    figure = go.Figure(
+        go.Heatmap(
+            z=values,
+            zmin=-end,
+            zmax=end,
+            colorscale=signed_scale(),
+            colorbar={"title": {"text": words["value"]}, "thickness": 14},
+            hovertemplate=fill(words["encoding"], position="%{y}", dimension="%{x}", value="%{z:.4f}"),
+        )
+    )
+    frame(figure, title, height=460)
+    figure.update_xaxes(title=safe(words["dimension"]), showgrid=False, constrain="domain")
+    figure.update_yaxes(title=safe(words["position"]), autorange="reversed", showgrid=False)
+    return figure
+
+
+def positional_waves(
+    encoding: NDArray[np.floating],
+    dims: Sequence[int],
+    *,
+    title: str = "",
+    words: Mapping[str, str] = ENGLISH,
+) -> go.Figure:
+    """Draws some dimensions of the position codes as curves over the positions.
+
+    Args:
+        encoding: [positions, dimensions].
+        dims: which dimensions.
+        title: plain text.
+        words: the texts, see `style.ENGLISH`.
+
+    Raises:
+        ValueError: not a matrix, or a dimension that it does not have.
+    """
+    words = {**ENGLISH, **words}
+    values = _matrix(encoding)
+    missing = [dim for dim in dims if not 0 <= dim < values.shape[1]]
+    if missing:
+        raise ValueError(f"dimensions {missing} are not among the {values.shape[1]} of the encoding")
+    places = np.arange(values.shape[0], dtype=np.int32)
+    figure = go.Figure()
+    for order, dim in enumerate(dims):
+        figure.add_trace(
+            go.Scatter(
+                x=places,
+                y=np.ascontiguousarray(values[:, dim]),
+                mode="lines",
+                name=safe(words["dimension_number"].replace("{dimension}", str(dim))),
+                line={
+                    "color": QUALITATIVE[order % len(QUALITATIVE)],
+                    "dash": DASHES[order % len(DASHES)],
+                    "width": 2.5,
+                },
+                hovertemplate=fill(words["encoding"], position="%{x}", dimension=str(dim), value="%{y:.4f}"),
+            )
+        )
+    frame(figure, title, height=380)
+    figure.update_layout(showlegend=True, legend={"orientation": "h", "y": -0.2})
+    end = 1.05 * reach(values[:, list(dims)])
+    figure.update_xaxes(title=safe(words["position"]))
+    figure.update_yaxes(title=safe(words["value"]), range=[-end, end])
+    return figure
+
+
+def _matrix(encoding: NDArray[np.floating]) -> NDArray[np.float32]:
+    values = np.ascontiguousarray(encoding, dtype=np.float32)
+    if values.ndim != 2:
+        raise ValueError(f"an encoding must be [positions, dimensions], not of shape {values.shape}")
+    return values

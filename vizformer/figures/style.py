@@ -1,0 +1,107 @@
+"""What the figures share: colours, words, and the frame around a plot."""
+
+import html
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import plotly.graph_objects as go
+from numpy.typing import NDArray
+
+
+def N_(text: str) -> str:
+    """Marks a text for the translation catalogues (the extractor looks for this name)."""
+    return text
+
+
+ENGLISH: Mapping[str, str] = {
+    "query": N_("query"),
+    "key": N_("key"),
+    "weight": N_("weight"),
+    "score": N_("score"),
+    "attends": N_("query {query} “{query_token}” attends to key {key} “{key_token}” with weight {value}"),
+    "scores": N_("query {query} “{query_token}” and key {key} “{key_token}” have the score {value}"),
+    "masked": N_("query {query} “{query_token}” → key {key} “{key_token}” is masked: {reason}"),
+    "reason_1": N_("padding"),
+    "reason_2": N_("the future"),
+    "reason_3": N_("outside the window"),
+    "reason_4": N_("painted by hand"),
+    "layer_short": N_("L{layer}"),
+    "head_short": N_("H{head}"),
+    "head_weight": N_("{layer} {head}: weight up to {value}"),
+    "head_masked": N_("{layer} {head}: masked, {reason}"),
+    "probability": N_("probability"),
+    "next_token": N_("“{token}” comes next with probability {value}"),
+    "position": N_("position"),
+    "dimension": N_("dimension"),
+    "dimension_number": N_("dimension {dimension}"),
+    "encoding": N_("position {position}, dimension {dimension}: {value}"),
+    "value": N_("value"),
+    "matrix_cell": N_("row {row}, column {column}: {value}"),
+}
+"""Every text of the figures; pages pass the same names in the reader's language."""
+
+VIRIDIS = ("#440154", "#482878", "#3e4989", "#31688e", "#26828e", "#1f9e89", "#35b779", "#6ece58", "#b5de2b", "#fde725")
+"""In order of lightness, also for the colour-blind and in grey."""
+
+ORANGE_BLUE = ("#7a3803", "#cc6d1e", "#f2b36b", "#f4f4f4", "#7fb0da", "#2f6fb5", "#0b3c7d")
+"""Negative is orange, positive is blue, 0 is neutral: told apart by the colour-blind."""
+
+QUALITATIVE = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#8c6d31", "#7f7f7f")
+DASHES = ("solid", "dash", "dot", "dashdot", "longdash", "longdashdot")
+
+MASKED = "rgba(128, 128, 128, 0.30)"
+MASKED_LINE = "rgba(128, 128, 128, 0.85)"
+GRID = "rgba(128, 128, 128, 0.25)"
+
+Scale = list[tuple[float, str]]
+
+
+def weight_scale() -> Scale:
+    """Viridis over 0..1, spread by the square root: in long texts most weights are small."""
+    last = len(VIRIDIS) - 1
+    return [((i / last) ** 2, colour) for i, colour in enumerate(VIRIDIS)]
+
+
+def signed_scale() -> Scale:
+    """Orange over neutral to blue; its middle belongs to 0."""
+    last = len(ORANGE_BLUE) - 1
+    return [(i / last, colour) for i, colour in enumerate(ORANGE_BLUE)]
+
+
+def reach(values: NDArray[np.floating]) -> float:
+    """Largest finite |value|: the end of a scale that is centred on 0; 1 where there is nothing but 0."""
+    finite = np.abs(values[np.isfinite(values)])
+    return float(finite.max()) if finite.size and finite.max() > 0 else 1.0
+
+
+def safe(text: str) -> str:
+    """A text that Plotly shows as it is; it reads the labels of axes and hovers as a kind of HTML."""
+    return html.escape(text)
+
+
+def fill(sentence: str, **values: str) -> str:
+    """Puts Plotly's own placeholders, e.g. "%{z:.4f}", into the {places} of a translated sentence."""
+    for name, value in values.items():
+        sentence = sentence.replace("{" + name + "}", value)
+    return sentence + "<extra></extra>"
+
+
+def frame(figure: go.Figure, title: str = "", **layout: Any) -> go.Figure:
+    """Transparent background and slim margins; `title` is plain text."""
+    figure.update_layout(
+        paper_bgcolor="rgba(0,0,0,0)",
+        plot_bgcolor="rgba(0,0,0,0)",
+        showlegend=False,
+        margin={"l": 10, "r": 10, "t": 50 if title else 20, "b": 20},
+        title={"text": safe(title)} if title else None,
+        **layout,
+    )
+    figure.update_xaxes(automargin=True, zeroline=False, gridcolor=GRID)
+    figure.update_yaxes(automargin=True, zeroline=False, gridcolor=GRID)
+    return figure
+
+
+def heights(rows: int, columns: int) -> int:
+    """Height in px for a map of square cells on a page about 700 px wide."""
+    return int(max(240, 130 + min(540, 48 * rows, 540 * rows / max(1, columns))))
