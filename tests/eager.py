@@ -1,0 +1,145 @@
+"""The Transformer a second time: plain loops over heads in float64, nothing fused, nothing shared with vizformer.model.
+
+Only the names of the weights are taken from there.  One sequence at a time; every intermediate number is kept.
+"""
+
+import math
+from dataclasses import dataclass, field
+
+import torch
+from torch import Tensor
+
+from vizformer.model import Transformer
+
+
+@dataclass
+class Call:
+    """Everything inside one attention sublayer; lists have one entry per head."""
+
+    before: Tensor
+    x: Tensor
+    source: Tensor
+    q: list[Tensor] = field(default_factory=list)
+    k: list[Tensor] = field(default_factory=list)
+    v: list[Tensor] = field(default_factory=list)
+    dots: list[Tensor] = field(default_factory=list)
+    scores: list[Tensor] = field(default_factory=list)
+    masked: list[Tensor] = field(default_factory=list)
+    pattern: list[Tensor] = field(default_factory=list)
+    z: list[Tensor] = field(default_factory=list)
+    head_out: list[Tensor] = field(default_factory=list)
+    attn_out: Tensor = field(default_factory=lambda: torch.zeros(0))
+    added: Tensor = field(default_factory=lambda: torch.zeros(0))
+    after: Tensor = field(default_factory=lambda: torch.zeros(0))
+
+
+class Eager:
+    """Runs a model's weights; the results are in `residuals`, `calls` and `logits`."""
+
+    def __init__(self, model: Transformer) -> None:
+        self.config = model.config
+        self.weights = {name: tensor.detach().double() for name, tensor in model.state_dict().items()}
+        self.residuals: dict[str, Tensor] = {}
+        self.calls: dict[str, Call] = {}
+
+    def run(self, ids: Tensor, target_ids: Tensor | None = None, padding: Tensor | None = None) -> "Eager":
+        """`ids`, `target_ids`: [n]; `padding`: [n] of the encoder's (or only) input."""
+        n = len(ids)
+        keys = torch.zeros(n) if padding is None else torch.zeros(n).masked_fill(padding, -math.inf)
+        if self.config.n_encoder_layers:
+            x = self._stack("encoder", self._embed(ids), keys.expand(n, n), None, None)
+            if target_ids is not None:
+                m = len(target_ids)
+                x = self._stack("decoder", self._embed(target_ids), self._future(m), x, keys.expand(m, n))
+        else:
+            x = self._stack("decoder", self._embed(ids), self._future(n) + keys, None, None)
+        self.logits = x @ self.weights["embedding.weight" if self.config.tied_unembedding else "unembedding.weight"].T
+        return self
+
+    def _future(self, n: int) -> Tensor:
+        return torch.full((n, n), -math.inf).triu(1)
+
+    def _embed(self, ids: Tensor) -> Tensor:
+        c = self.config
+        rows = []
+        for position, id in enumerate(ids.tolist()):
+            row = self.weights["embedding.weight"][id] * (math.sqrt(c.d_model) if c.scaled_embedding else 1.0)
+            if c.positions == "learned":
+                place = self.weights["position_embedding.weight"][position]
+            else:
+                angles = [position / 10_000 ** (2 * (i // 2) / c.d_model) for i in range(c.d_model)]
+                place = torch.tensor([math.cos(a) if i % 2 else math.sin(a) for i, a in enumerate(angles)]).double()
+            rows.append(row + place)
+        return torch.stack(rows)
+
+    def _stack(self, name: str, x: Tensor, mask: Tensor, memory: Tensor | None, memory_mask: Tensor | None) -> Tensor:
+        c = self.config
+        for index in range(c.n_encoder_layers if name == "encoder" else c.n_decoder_layers):
+            layer, path = f"{name}.{index}", f"{name}.layers.{index}"
+            self.residuals[f"{layer}.pre"] = x
+            x = self._attention(f"{layer}.self", f"{path}.self_attention", f"{path}.self_norm", x, None, mask)
+            self.residuals[f"{layer}.mid" if memory is None else f"{layer}.mid_self"] = x
+            if memory is not None and memory_mask is not None:
+                x = self._attention(
+                    f"{layer}.cross", f"{path}.cross_attention", f"{path}.cross_norm", x, memory, memory_mask
+                )
+                self.residuals[f"{layer}.mid_cross"] = x
+            if c.norm_order == "pre":
+                x = x + self._feedforward(path, self._norm(f"{path}.feedforward_norm", x))
+            else:
+                x = self._norm(f"{path}.feedforward_norm", x + self._feedforward(path, x))
+            self.residuals[f"{layer}.post"] = x
+        if c.final_norm:
+            x = self._norm(f"{name}.final_norm", x)
+        self.residuals[f"{name}.final"] = x
+        return x
+
+    def _attention(self, site: str, path: str, norm: str, x: Tensor, memory: Tensor | None, mask: Tensor) -> Tensor:
+        c, d_head = self.config, self.config.d_model // self.config.n_heads
+        y = self._norm(norm, x) if c.norm_order == "pre" else x
+        call = Call(before=x, x=y, source=y if memory is None else memory)
+        W_O = self.weights[f"{path}.W_O.weight"]
+        for head in range(c.n_heads):
+            own = slice(head * d_head, (head + 1) * d_head)
+            q, k, v = (
+                torch.nn.functional.linear(
+                    rows, self.weights[f"{path}.W_{letter}.weight"][own], self._bias(f"{path}.W_{letter}", own)
+                )
+                for rows, letter in ((y, "Q"), (call.source, "K"), (call.source, "V"))
+            )
+            dots = q @ k.T
+            masked = dots / math.sqrt(d_head) + mask
+            pattern = torch.softmax(masked, dim=-1)
+            z = pattern @ v
+            call.q.append(q), call.k.append(k), call.v.append(v), call.z.append(z)
+            call.dots.append(dots), call.scores.append(dots / math.sqrt(d_head))
+            call.masked.append(masked), call.pattern.append(pattern)
+            call.head_out.append(z @ W_O[:, own].T)
+        call.attn_out = torch.stack(call.head_out).sum(0)
+        if (bias := self._bias(f"{path}.W_O", slice(None))) is not None:
+            call.attn_out = call.attn_out + bias
+        call.added = x + call.attn_out
+        call.after = call.added if c.norm_order == "pre" else self._norm(norm, call.added)
+        self.calls[site] = call
+        return call.after
+
+    def _bias(self, path: str, own: slice) -> Tensor | None:
+        bias = self.weights.get(f"{path}.bias")
+        return None if bias is None else bias[own]
+
+    def _norm(self, path: str, x: Tensor) -> Tensor:
+        centred = x - x.mean(-1, keepdim=True)
+        root = (centred.pow(2).mean(-1, keepdim=True) + self.config.norm_eps).sqrt()
+        return centred / root * self.weights[f"{path}.weight"] + self.weights[f"{path}.bias"]
+
+    def _feedforward(self, path: str, x: Tensor) -> Tensor:
+        hidden = x @ self.weights[f"{path}.feedforward.W_in.weight"].T
+        if (bias := self._bias(f"{path}.feedforward.W_in", slice(None))) is not None:
+            hidden = hidden + bias
+        if self.config.activation == "relu":
+            hidden = hidden * (hidden > 0)
+        else:
+            hidden = 0.5 * hidden * (1 + torch.tanh(math.sqrt(2 / math.pi) * (hidden + 0.044715 * hidden**3)))
+        out = hidden @ self.weights[f"{path}.feedforward.W_out.weight"].T
+        bias = self._bias(f"{path}.feedforward.W_out", slice(None))
+        return out if bias is None else out + bias

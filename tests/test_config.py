@@ -1,0 +1,140 @@
+"""Options of a model: what is legal, and what is said about what is not."""
+
+import json
+import math
+from dataclasses import FrozenInstanceError, fields
+from typing import Any
+
+import pytest
+
+from tests import tiny
+from vizformer.config import PRESETS, ModelConfig
+from vizformer.errors import ConfigError, VizformerError
+
+# option(s) -> the value, the rule and the way out that the error must name
+ILLEGAL: list[tuple[dict[str, Any], list[str]]] = [
+    (dict(vocab_size=0), ["vocab_size=0", "at least 1"]),
+    (dict(d_model=0), ["d_model=0", "at least 1"]),
+    (dict(n_heads=0), ["n_heads=0", "at least 1"]),
+    (dict(n_heads=-4), ["n_heads=-4", "at least 1"]),
+    (dict(d_ff=-1), ["d_ff=-1", "at least 1"]),
+    (dict(max_positions=0), ["max_positions=0", "at least 1"]),
+    (dict(n_encoder_layers=-1), ["n_encoder_layers=-1", "must not be negative"]),
+    (dict(n_decoder_layers=-2), ["n_decoder_layers=-2", "must not be negative"]),
+    (dict(n_encoder_layers=0, n_decoder_layers=0), ["0 layers", "give n_encoder_layers, n_decoder_layers or both"]),
+    (dict(d_model=18, n_heads=4), ["d_model=18", "n_heads=4", "not divisible", "choose n_heads from 1, 2, 3, 6, 9, 18"]),
+    (dict(d_model=15, n_heads=5), ["d_model=15", "odd", "make it even"]),
+    (dict(dropout=1.0), ["dropout=1.0", "at least 0 and below 1"]),
+    (dict(dropout=-0.1), ["dropout=-0.1", "at least 0 and below 1"]),
+    (dict(dropout=math.nan), ["dropout=nan", "at least 0 and below 1"]),
+    (dict(norm_eps=0.0), ["norm_eps=0.0", "above 0 and below 1"]),
+    (dict(norm_eps=math.inf), ["norm_eps=inf", "above 0 and below 1"]),
+    (dict(positions="rotary"), ["positions='rotary'", "choose one of 'sinusoidal', 'learned'"]),
+    (dict(norm_order="both"), ["norm_order='both'", "choose one of 'post', 'pre'"]),
+    (dict(activation="gelu"), ["activation='gelu'", "choose one of 'relu', 'gelu_tanh'"]),
+    (dict(pad_id=29), ["pad_id=29", "must be a token id, 0 to 28"]),
+    (dict(bos_id=-1), ["bos_id=-1", "must be a token id, 0 to 28"]),
+    (dict(eos_id=1000), ["eos_id=1000", "must be a token id, 0 to 28"]),
+    (dict(d_model="16"), ["d_model='16'", "must be int"]),
+    (dict(d_model=16.0), ["d_model=16.0", "must be int"]),
+    (dict(n_heads=True), ["n_heads=True", "must be int"]),
+    (dict(vocab_size=None), ["vocab_size=None", "must be int"]),
+    (dict(bias=1), ["bias=1", "must be bool"]),
+    (dict(dropout="0.1"), ["dropout='0.1'", "must be float"]),
+    (dict(eos_id="2"), ["eos_id='2'", "must be int or nothing"]),
+    (dict(positions=None), ["positions=None", "choose one of"]),
+    (dict(norm_order=["post"]), ["norm_order=['post']", "choose one of"]),
+]
+
+
+@pytest.mark.parametrize(("changes", "said"), ILLEGAL, ids=[str(changes) for changes, _ in ILLEGAL])
+def test_illegal_options_are_refused(changes: dict[str, Any], said: list[str]) -> None:
+    with pytest.raises(ConfigError) as caught:
+        tiny.config(**changes)
+    for part in said:
+        assert part in str(caught.value)
+
+
+def test_all_problems_are_listed_at_once() -> None:
+    with pytest.raises(ConfigError) as caught:
+        tiny.config(d_model=18, dropout=2.0, norm_eps=-1.0, pad_id=99, n_encoder_layers=-1)
+    for name in ("d_model=18", "dropout=2.0", "norm_eps=-1.0", "pad_id=99", "n_encoder_layers=-1"):
+        assert name in str(caught.value)
+    with pytest.raises(ConfigError) as caught:
+        tiny.config(d_model="18", activation="gelu", bias=None)
+    for name in ("d_model='18'", "activation='gelu'", "bias=None"):
+        assert name in str(caught.value)
+
+
+def test_every_option_has_an_illegal_value_above() -> None:
+    tried = {name for changes, _ in ILLEGAL for name in changes}
+    of_one_kind = {"final_norm": "bias", "tied_unembedding": "bias", "scaled_embedding": "bias"}  # all bool
+    assert {of_one_kind.get(field.name, field.name) for field in fields(ModelConfig)} <= tried
+
+
+EDGES = [
+    dict(dropout=0), dict(dropout=0.0), dict(n_heads=16), dict(d_model=15, n_heads=3, positions="learned"),
+    dict(pad_id=None, bos_id=28), dict(n_encoder_layers=0),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("changes", EDGES, ids=str)
+def test_values_at_the_edge_are_legal(changes: dict[str, Any]) -> None:
+    assert tiny.config(**changes)
+
+
+def test_json_round_trip() -> None:
+    config = tiny.config(norm_order="pre", dropout=0.25, pad_id=None)
+    assert ModelConfig.from_dict(json.loads(json.dumps(config.to_dict()))) == config
+    assert ModelConfig.from_dict(json.loads(str(config))) == config
+
+
+def test_unknown_options_are_refused() -> None:
+    with pytest.raises(ConfigError, match=r"'d_modle', 'n_head'.*Known options are.*d_model.*n_heads"):
+        ModelConfig.from_dict({**tiny.config().to_dict(), "n_head": 4, "d_modle": 16})
+
+
+def test_missing_options_are_named() -> None:
+    with pytest.raises(ConfigError, match=r"lack d_ff, vocab_size; add them"):
+        ModelConfig.from_dict({"d_model": 16, "n_heads": 4})
+
+
+def test_it_cannot_be_changed_after_the_check() -> None:
+    with pytest.raises(FrozenInstanceError):
+        tiny.config().d_model = 17  # type: ignore[misc]
+
+
+def test_architecture() -> None:
+    assert tiny.config(n_encoder_layers=1, n_decoder_layers=1).architecture == "encoder-decoder"
+    assert tiny.config(n_encoder_layers=0, n_decoder_layers=2).architecture == "decoder-only"
+    assert tiny.config(n_encoder_layers=2, n_decoder_layers=0).architecture == "encoder-only"
+
+
+def test_presets() -> None:
+    base, gpt2 = ModelConfig.preset("transformer-base"), ModelConfig.preset("gpt2-small")
+    assert (base.d_model, base.n_heads, base.d_head, base.d_ff) == (512, 8, 64, 2048)
+    assert (base.n_encoder_layers, base.n_decoder_layers, base.vocab_size) == (6, 6, 37_000)
+    assert (base.norm_order, base.positions, base.activation) == ("post", "sinusoidal", "relu")
+    assert base.scaled_embedding
+    assert base.tied_unembedding
+    assert not base.final_norm
+    assert (gpt2.architecture, gpt2.norm_order, gpt2.positions, gpt2.activation, gpt2.final_norm) == (
+        "decoder-only", "pre", "learned", "gelu_tanh", True,
+    )  # fmt: skip
+    assert not gpt2.scaled_embedding
+    assert gpt2.eos_id == 50_256
+    assert ModelConfig.preset("gpt2-small", bias=False, n_decoder_layers=1).n_decoder_layers == 1
+    with pytest.raises(ConfigError, match=r"no preset 'gpt5'; choose one of: .*gpt2-small"):
+        ModelConfig.preset("gpt5")
+    with pytest.raises(ConfigError, match="d_model=-1"):
+        ModelConfig.preset("gpt2-small", d_model=-1)
+    assert all(ModelConfig.preset(name) for name in PRESETS)
+
+
+def test_errors_are_ours_and_translatable() -> None:
+    with pytest.raises(VizformerError) as caught:
+        tiny.config(d_model=18, dropout=2.0)
+    rendered = caught.value.message.render(lambda text: text.replace("must be", "muss").replace("choose", "wähle"))
+    assert "muss at least 0" in rendered
+    assert "wähle n_heads" in rendered
+    assert "d_model=18" in rendered

@@ -1,0 +1,82 @@
+"""Small models for the tests, with every parameter away from its default.
+
+A fresh LayerNorm has weight 1 and bias 0, a fresh bias is 0: a swapped norm or a dropped bias would then go unseen.
+"""
+
+from functools import cache
+from typing import Any, TypeVar
+
+import torch
+from torch import Tensor, nn
+
+from vizformer.checkpoints import Checkpoint
+from vizformer.config import ModelConfig
+from vizformer.model import Transformer
+from vizformer.text import Tokenizer
+from vizformer.training.vocabulary import train_bpe
+
+STACKS = {"encoder-decoder": (2, 2), "decoder-only": (0, 2), "encoder-only": (2, 0)}
+TEXTS = (
+    "我有一只猫。", "I have a cat.", "你好吗？", "How are you?", "The cats are here.", "我们在这儿。", "她有两只狗。",
+    "She has two dogs.", "猫和狗", "cats and dogs",
+)  # fmt: skip
+
+M = TypeVar("M", bound=nn.Module)
+
+
+def config(architecture: str = "encoder-decoder", **changes: Any) -> ModelConfig:
+    """A legal config that makes a model of a few thousand numbers."""
+    encoder, decoder = STACKS[architecture]
+    options = dict(
+        vocab_size=29, d_model=16, n_heads=4, d_ff=24, n_encoder_layers=encoder, n_decoder_layers=decoder,
+        max_positions=32, pad_id=0, bos_id=1, eos_id=2,
+    )  # fmt: skip
+    return ModelConfig(**{**options, **changes})
+
+
+def randomise(model: M, seed: int = 0) -> M:
+    """Fills every parameter with numbers that keep activations near 1; the same seed, the same numbers."""
+    generator = torch.Generator().manual_seed(seed)
+    with torch.no_grad():
+        for name, parameter in sorted(model.named_parameters()):
+            noise = torch.randn(parameter.shape, generator=generator)
+            if parameter.dim() > 1:
+                parameter.copy_(noise * parameter.shape[-1] ** -0.5)
+            else:
+                parameter.copy_(0.3 * noise + (1.0 if name.endswith("weight") else 0.0))
+    return model
+
+
+def model(architecture: str = "encoder-decoder", *, seed: int = 0, **changes: Any) -> Transformer:
+    """A model in evaluation mode, every parameter randomised."""
+    return randomise(Transformer(config(architecture, **changes)), seed).eval()
+
+
+@cache
+def tokenizer() -> Tokenizer:
+    """Byte-level BPE with a few hundred entries; some Chinese characters are whole, the others are bytes."""
+    return Tokenizer(train_bpe(TEXTS * 3, 320))
+
+
+def checkpoint(architecture: str = "encoder-decoder", *, seed: int = 0, **changes: Any) -> Checkpoint:
+    """A model with a tokenizer that fits it."""
+    changes = {"vocab_size": tokenizer().vocab_size, **changes}
+    return Checkpoint("tiny", model(architecture, seed=seed, **changes), tokenizer())
+
+
+def ids(n: int, *, seed: int = 0, vocab_size: int = 29) -> Tensor:
+    """[1, n] token ids, none of them special."""
+    return torch.randint(3, vocab_size, (1, n), generator=torch.Generator().manual_seed(seed))
+
+
+def right_padded(lengths: list[int], width: int | None = None) -> Tensor:
+    """[b, width] True where a row is longer than its own length."""
+    width = width or max(lengths)
+    return torch.arange(width)[None, :] >= torch.tensor(lengths)[:, None]
+
+
+def assert_close(found: Tensor, expected: Tensor, tolerance: float = 1e-5) -> None:
+    """|difference| <= tolerance * max(1, |value|) everywhere: the rule of the proofs."""
+    assert found.shape == expected.shape
+    difference = (found - expected).abs() - tolerance * expected.abs().clamp(min=1.0)
+    assert bool((difference <= 0).all()), f"off by {float((found - expected).abs().max()):.3g}"
