@@ -50,6 +50,5 @@ def open_tab(browser: Browser, request: pytest.FixtureRequest) -> Iterator[OpenT
 
     yield opened
     for tab in tabs:
-        tab.page.context.close()
-    for tab in tabs:
-        tab.check()
+        if not tab.page.is_closed():
+            tab.close()

@@ -61,6 +61,12 @@ class Server:
         self.stop()
         raise RuntimeError(f"the server did not start:\n{self.log.read_text()}")
 
+    def __enter__(self) -> "Server":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.stop()
+
     def stop(self) -> int:
         """Ends the server as Ctrl+C does; its exit status."""
         if self.process.poll() is None:
@@ -131,6 +137,11 @@ class Tab:
         """The path and parameters in the address bar."""
         parts = urlsplit(self.page.url)
         return parts.path + (f"?{parts.query}" if parts.query else "")
+
+    def close(self) -> None:
+        """Closes the tab (do it before its server stops) and fails if the browser has complained."""
+        self.page.context.close()
+        self.check()
 
     def check(self) -> None:
         """Fails if the browser complained or anything was asked of another host than our server."""

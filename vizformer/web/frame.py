@@ -26,18 +26,17 @@ class Entry:
 
     file: str
     url: str
-    icon: str
     title: Message
     summary: Message
 
 
-# Emoji as icons: `:material/...:` icons make the browser fetch a font from the internet.
+# No icons: `:material/...:` ones make the browser fetch a font from the internet, emoji need a font of the system's.
 QKV = Entry(
-    "pages/learn/qkv.py", "qkv", "🧮", N_("Q·K·V step by step"),
+    "pages/learn/qkv.py", "qkv", N_("Q·K·V step by step"),
     N_("One head, one query: every number from the input row to the output, worked out and checked."),
 )  # fmt: skip
 ATTENTION = Entry(
-    "pages/explore/attention.py", "attention", "🔎", N_("Attention"),
+    "pages/explore/attention.py", "attention", N_("Attention"),
     N_("Every attention head of a trained Transformer, for the sentence you type."),
 )  # fmt: skip
 
@@ -65,6 +64,7 @@ def run() -> None:
     )
     st.logo(str(asset("logo.svg")), size="large")
     _declare_language()
+    st.html(f"<style>{asset('app.css').read_text(encoding='utf-8')}</style>")
     _sidebar()
     st.title(title, anchor=False)
     st.caption(translate(entry.summary))
@@ -73,10 +73,6 @@ def run() -> None:
         page.run()
     for message in state.notices():  # drawn last, shown first: the page may have corrected the view
         notices.info(translate(message, plain))
-    if state.clipped("text") or state.clipped("target"):
-        notices.caption(
-            _("This text is too long for a link: the address holds its first {n} characters.", n=state.TEXT_IN_LINK)
-        )
     state.push()
 
 
@@ -86,7 +82,6 @@ def _navigate() -> Page:
             st.Page(
                 e.file,
                 title=translate(e.title),
-                icon=e.icon,
                 url_path="home" if e is HOME else e.url,
                 default=e is HOME,
             )
@@ -95,7 +90,7 @@ def _navigate() -> Page:
         for section, entries in SECTIONS
     }
     # Streamlit serves the default page at "/" only; in a link, its own address has to work all the same.
-    alias = st.Page(HOME.file, title=translate(HOME.title), icon=HOME.icon, url_path=HOME.url, visibility="hidden")
+    alias = st.Page(HOME.file, title=translate(HOME.title), url_path=HOME.url, visibility="hidden")
     next(iter(pages.values())).append(alias)
     return st.navigation(pages)
 

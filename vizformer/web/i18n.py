@@ -24,7 +24,7 @@ def language() -> str:
     return state.view().lang or match(st.context.locale) or SOURCE
 
 
-def _(text: str, **values: object) -> str:
+def _(text: str, /, **values: object) -> str:
     """`text` in the reader's language, with its `str.format` placeholders filled from `values`.
 
     Without values nothing is formatted: braces may then stand for themselves.
@@ -37,14 +37,21 @@ def translate(message: Message, quote: Callable[[str], str] = str) -> str:
     """`message` in the reader's language; what its values say passes through `quote`, its own words do not.
 
     Args:
-        message: What to say. A value that is itself a `Message` is translated too.
+        message: What to say. A value that is itself a `Message`, or a tuple of them, is translated too.
         quote: Makes a text from outside safe for the place it is going to (`errors.plain` for Markdown).
     """
-    values = {
-        name: _Ready(translate(value, quote)) if isinstance(value, Message) else value
-        for name, value in message.values.items()
-    }
-    return _Quoting(quote).vformat(catalogue(language()).get(message.text, message.text), (), values)
+    found = catalogue(language()).get(message.text, message.text)
+    if not message.values:
+        return found
+    return _Quoting(quote).vformat(found, (), {name: _value(v, quote) for name, v in message.values.items()})
+
+
+def _value(value: object, quote: Callable[[str], str]) -> object:
+    if isinstance(value, Message):
+        return _Ready(translate(value, quote))
+    if isinstance(value, tuple) and value and all(isinstance(item, Message) for item in value):
+        return _Ready(_("; ").join(translate(item, quote) for item in value))
+    return value
 
 
 class _Ready(str):

@@ -1,0 +1,125 @@
+"""The frame in a browser: language, the link through every way of moving around, small screens, the keyboard."""
+
+import re
+from urllib.parse import parse_qs, urlsplit
+
+import pytest
+from playwright.sync_api import expect
+
+
+def heading(tab) -> str:
+    return tab.page.get_by_role("heading", level=1).inner_text()
+
+
+def link(tab) -> dict[str, str]:
+    return {name: values[-1] for name, values in parse_qs(urlsplit(tab.page.url).query, True).items()}
+
+
+def switch(tab, name: str) -> None:
+    with tab.runs():
+        tab.page.get_by_role("radio", name=name).click()
+
+
+def go(tab, name: str) -> None:
+    with tab.runs():
+        tab.page.get_by_test_id("stSidebarNav").get_by_role("link", name=name).click()
+    tab.settled()
+
+
+def test_the_browsers_language(open_tab):
+    assert heading(open_tab("/qkv")) == "Q·K·V step by step"
+    assert heading(open_tab("/qkv", locale="de-DE")) == "Q·K·V step by step"
+    chinese = open_tab("/qkv", locale="zh-CN")
+    assert heading(chinese) == "Q·K·V 逐步计算"
+    assert link(chinese) == {}
+    expect(chinese.page.locator("html")).to_have_attribute("lang", "zh-CN")
+    assert chinese.page.get_by_role("radio", name="简体中文").get_attribute("aria-checked") == "true"
+
+
+def test_the_links_language_comes_first(open_tab):
+    assert heading(open_tab("/qkv?lang=zh_CN")) == "Q·K·V 逐步计算"
+    assert heading(open_tab("/qkv?lang=en", locale="zh-CN")) == "Q·K·V step by step"
+
+
+def test_the_switch_keeps_the_rest_of_the_link(open_tab):
+    tab = open_tab("/qkv?text=hello&head=2&layer=1")
+    switch(tab, "简体中文")
+    assert heading(tab) == "Q·K·V 逐步计算"
+    assert link(tab) == {"text": "hello", "head": "2", "layer": "1", "lang": "zh_CN"}
+    assert "注意力" in tab.page.get_by_test_id("stSidebarNav").inner_text()
+    assert tab.page.title() == "Q·K·V 逐步计算 · VizFormer"
+    switch(tab, "English")
+    assert heading(tab) == "Q·K·V step by step"
+    expect(tab.page.locator("html")).to_have_attribute("lang", "en")
+
+
+def test_the_view_survives_pages_back_and_reload(open_tab):
+    tab = open_tab("/qkv?text=hello&head=2")
+    go(tab, "Attention")
+    assert heading(tab) == "Attention"
+    assert link(tab) == {"text": "hello", "head": "2"}
+    go(tab, "Q·K·V step by step")
+    assert link(tab) == {"text": "hello", "head": "2"}
+    switch(tab, "简体中文")
+    with tab.runs():
+        tab.page.go_back()
+    tab.settled()
+    assert heading(tab) == "Q·K·V step by step"
+    assert link(tab) == {"text": "hello", "head": "2"}
+    with tab.runs():
+        tab.page.reload()
+    tab.settled()
+    assert heading(tab) == "Q·K·V step by step"
+    assert link(tab) == {"text": "hello", "head": "2"}
+
+
+def test_back_leads_out_again(open_tab):
+    tab = open_tab("/qkv?text=hello")
+    go(tab, "Attention")
+    for __ in range(4):  # the navigation and the link are two entries of the history, never an endless loop
+        if "/qkv" in tab.address:
+            break
+        with tab.runs():
+            tab.page.go_back()
+        tab.settled()
+    assert tab.address == "/qkv?text=hello"
+    assert heading(tab) == "Q·K·V step by step"
+
+
+def test_nonsense_in_the_link(open_tab):
+    tab = open_tab("/qkv?text=hello&head=banana&site=%3Cimg+src%3Dx+onerror%3Dalert(1)%3E&lang=xx")
+    notices = tab.page.get_by_test_id("stAlert").filter(has_text="The link says")
+    expect(notices).to_have_count(3)
+    said = "\n".join(notices.all_inner_texts()).replace("\u2060", "")
+    assert "The link says head = banana, but it must be a whole number from 0 up. Showing 0 instead." in said
+    assert "attention = <img src=x onerror=alert(1)>" in said
+    assert tab.page.locator("img[src='x']").count() == 0
+    assert link(tab) == {"text": "hello"}
+
+
+@pytest.mark.parametrize("locale", ["en-US", "zh-CN"])
+@pytest.mark.parametrize("theme", ["light", "dark"])
+def test_nothing_is_cut_off_on_a_phone(open_tab, locale, theme):
+    tab = open_tab("/qkv", locale=locale, theme=theme, width=400, height=800)
+    assert tab.page.evaluate("document.scrollingElement.scrollWidth") <= 400
+    background = tab.page.evaluate("getComputedStyle(document.querySelector('.stApp')).backgroundColor")
+    assert background == {"light": "rgb(255, 255, 255)", "dark": "rgb(16, 22, 29)"}[theme]
+    tab.page.get_by_test_id("stExpandSidebarButton").click()
+    expect(tab.page.get_by_role("radio", name="English")).to_be_in_viewport()
+
+
+def test_the_language_switch_by_keyboard(open_tab):
+    tab = open_tab("/qkv")
+    tab.page.get_by_role("radio", name="English").focus()
+    tab.page.keyboard.press("ArrowRight")
+    with tab.runs():
+        tab.page.keyboard.press("Space")
+    tab.settled()
+    assert heading(tab) == "Q·K·V 逐步计算"
+
+
+def test_a_page_that_does_not_exist_still_has_the_frame(open_tab):
+    tab = open_tab("/nowhere")
+    expect(tab.page.get_by_role("dialog")).to_contain_text(re.compile("not found", re.IGNORECASE))
+    assert tab.page.get_by_test_id("stSidebarNav").get_by_role("link").count() == 2
+    tab.problems.clear()  # Streamlit tells the console too; here it is what was asked for

@@ -1,0 +1,83 @@
+"""The catalogues are complete: every text a person can see exists in every language.
+
+`make messages` puts new texts into the catalogues; translating them is the author's part of a change.
+"""
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from string import Formatter
+
+import pytest
+from babel.messages.catalog import Catalog, Message
+from babel.messages.extract import extract_from_dir, extract_from_file
+from babel.messages.pofile import read_po
+
+from vizformer.web.languages import LANGUAGES, SOURCE, catalogue
+
+ROOT = Path(__file__).resolve().parent.parent
+KEYWORDS = {"_": None, "N_": None}
+TRANSLATIONS = [code for code in LANGUAGES if code != SOURCE]
+
+
+def in_the_code() -> Iterator[tuple[str, str]]:
+    """Every text marked for translation, and where it is."""
+    for line, text, *__ in extract_from_file("python", ROOT / "app.py", KEYWORDS):
+        yield str(text), f"app.py:{line}"
+    for folder in ("pages", "vizformer"):
+        for file, line, text, *__ in extract_from_dir(ROOT / folder, [("**.py", "python")], keywords=KEYWORDS):
+            yield str(text), f"{folder}/{file}:{line}"
+
+
+def read(code: str) -> Catalog:
+    with (ROOT / "assets" / "locale" / code / "LC_MESSAGES" / "vizformer.po").open("rb") as file:
+        return read_po(file, locale=code)
+
+
+def placeholders(text: str) -> set[tuple[str, str, str]]:
+    return {(name, spec or "", as_ or "") for __, name, spec, as_ in Formatter().parse(text) if name is not None}
+
+
+@pytest.fixture(params=TRANSLATIONS)
+def translated(request) -> Catalog:
+    return read(request.param)
+
+
+def entries(translated: Catalog) -> list[Message]:
+    return [entry for entry in translated if entry.id]
+
+
+def test_every_text_is_translated(translated):
+    missing = {text: where for text, where in in_the_code() if not (e := translated.get(text)) or not e.string}
+    assert not missing, "run `make messages`, then translate:\n" + "\n".join(f"{w}: {t}" for t, w in missing.items())
+
+
+def test_nothing_is_doubtful_or_left_over(translated):
+    texts = {text for text, __ in in_the_code()}
+    assert [entry.id for entry in entries(translated) if entry.fuzzy] == []
+    assert [entry.id for entry in entries(translated) if entry.id not in texts] == [], "run `make messages`"
+    assert not translated.obsolete, "run `make messages`"
+
+
+def test_placeholders_are_those_of_the_source(translated):
+    for entry in entries(translated):
+        if "python-brace-format" in entry.flags or "{" in entry.id:
+            assert placeholders(entry.string) == placeholders(entry.id), entry.id
+
+
+def test_chinese_looks_chinese():
+    """No ASCII punctuation beside Chinese characters, no space on the inside of full-width punctuation."""
+    for entry in entries(read("zh_CN")):
+        bare = re.sub(r"\{[^}]*\}", "0", entry.string)
+        assert not re.search(r"[一-鿿][,;:!?]|[一-鿿]\.(\s|$)|\s[，。；：！？、）]|[（]\s", bare), entry.string
+
+
+def test_the_app_reads_what_the_test_reads():
+    found = catalogue("zh_CN")
+    assert found["Attention"] == "注意力"
+    assert len(found) == len(entries(read("zh_CN")))
+
+
+def test_every_language_has_a_catalogue_and_every_catalogue_a_language():
+    folders = {path.parent.parent.name for path in (ROOT / "assets" / "locale").glob("*/LC_MESSAGES/vizformer.po")}
+    assert folders == set(TRANSLATIONS)

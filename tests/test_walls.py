@@ -1,0 +1,80 @@
+"""The walls that import-linter cannot see: pages and app.py are no packages, and laziness is no import rule."""
+
+import ast
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parent.parent
+PAGES = sorted((ROOT / "pages").rglob("*.py"))
+
+
+def imports(path: Path) -> set[str]:
+    """Every module that the file imports, as `package.module` (names taken from a module count as modules)."""
+    found: set[str] = set()
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Import):
+            found |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom):
+            assert not node.level, f"{path}: a relative import leads from one page to another"
+            found |= {str(node.module), *(f"{node.module}.{alias.name}" for alias in node.names)}
+    return found
+
+
+def test_pages_lie_in_subfolders():
+    # A *.py directly in pages/ switches Streamlit to its old multipage mode (docs/DESIGN.md).
+    assert PAGES
+    assert not list((ROOT / "pages").glob("*.py"))
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda path: path.stem)
+def test_a_page_imports_neither_torch_nor_another_page(page):
+    for name in imports(page):
+        assert name.split(".")[0] not in ("torch", "transformers", "tokenizers", "safetensors", "pages"), name
+        assert name.split(".")[0] != "plotly", "figures are made in vizformer/figures"
+
+
+def test_every_page_is_in_the_navigation():
+    from vizformer.web import frame
+
+    listed = {entry.file for __, entries in frame.SECTIONS for entry in entries}
+    assert listed == {page.relative_to(ROOT).as_posix() for page in PAGES}
+
+
+def test_the_door_is_only_a_door():
+    assert {name.split(".")[0] for name in imports(ROOT / "app.py")} == {"streamlit", "vizformer"}
+    assert len((ROOT / "app.py").read_text().splitlines()) < 20
+
+
+HEAVY = ("torch", "transformers", "tokenizers", "safetensors")
+
+
+@pytest.mark.parametrize(
+    ("statement", "absent"),
+    [
+        ("import vizformer", (*HEAVY, "streamlit", "plotly", "numpy")),
+        ("import vizformer.figures", (*HEAVY, "streamlit")),
+        ("import vizformer.components", HEAVY),
+        ("import vizformer.config", (*HEAVY, "streamlit", "plotly", "numpy")),
+        ("import vizformer.cli", (*HEAVY, "streamlit", "plotly", "numpy")),
+        ("from vizformer.web import errors, frame, i18n, server, state", HEAVY),
+        ("import vizformer as vf; vf.figures; vf.errors.VizformerError; vf.ModelConfig", (*HEAVY, "streamlit")),
+    ],
+    ids=lambda value: value if isinstance(value, str) else "",
+)
+def test_light_parts_load_nothing_heavy(statement, absent):
+    code = f"{statement}\nimport sys\nprint(*[name for name in {absent!r} if name in sys.modules])"
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=ROOT)
+    assert run.stdout.split() == []
+
+
+def test_the_public_names_are_there():
+    import vizformer as vf
+
+    for name in vf.__all__:
+        assert getattr(vf, name) is not None
+        assert name in dir(vf)
+    with pytest.raises(AttributeError, match="no attribute 'nothing'"):
+        vf.nothing  # noqa: B018 (looking it up is the test)

@@ -1,0 +1,61 @@
+"""Errors on a page: one sentence in their place, the rest of the page stays, the traceback goes to the log."""
+
+import logging
+
+import pytest
+from streamlit.testing.v1 import AppTest
+
+
+def script(kind):
+    import streamlit as st
+
+    from vizformer.errors import CheckpointError
+    from vizformer.messages import N_
+    from vizformer.web.errors import guarded
+
+    @guarded()
+    def part():
+        if kind == "ours":
+            raise CheckpointError(N_("There is no model {name}.", name="<b>*x*</b>"))
+        if kind == "ours, plain":
+            raise CheckpointError("said {plainly}")
+        if kind == "stop":
+            st.stop()
+        if kind == "unexpected":
+            raise ZeroDivisionError("a secret of the server")
+
+    part()
+    st.text("the rest")
+
+
+def run(kind: str) -> AppTest:
+    return AppTest.from_function(script, default_timeout=20, kwargs={"kind": kind}).run()
+
+
+@pytest.mark.parametrize(
+    ("kind", "said"),
+    [("ours", r"There is no model \<b\>\*x\*\<\/b\>."), ("ours, plain", r"said \{plainly\}")],
+)
+def test_an_error_of_ours_is_its_sentence(kind, said):
+    test = run(kind)
+    assert [error.value for error in test.error] == [said]
+    assert test.text[0].value == "the rest"
+
+
+def test_an_unexpected_error_is_a_sentence_and_a_log_entry(caplog):
+    with caplog.at_level(logging.ERROR, "vizformer"):
+        test = run("unexpected")
+    assert not test.exception
+    assert "our mistake" in test.error[0].value
+    assert "secret" not in test.error[0].value
+    record = caplog.records[0]
+    assert record.args[0] in test.error[0].value
+    assert record.exc_info[0] is ZeroDivisionError
+    assert test.text[0].value == "the rest"
+
+
+def test_streamlits_own_control_flow_passes():
+    test = run("stop")
+    assert not test.error
+    assert not test.exception
+    assert not test.text

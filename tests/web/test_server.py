@@ -1,0 +1,46 @@
+"""What the server prints when it is ready."""
+
+import asyncio
+
+import pytest
+from streamlit.runtime.pages_manager import PagesManager
+
+from vizformer.web import server
+
+
+@pytest.mark.parametrize(
+    ("host", "line"),
+    [
+        ("127.0.0.1", "at http://localhost:8639\n"),
+        ("::1", "at http://localhost:8639\n"),
+        ("192.0.2.7", "at http://192.0.2.7:8639\n"),
+        ("2001:db8::7", "at http://[2001:db8::7]:8639\n"),
+    ],
+)
+def test_the_address(host, line, capsys):
+    server.announce(host, 8639)
+    out = capsys.readouterr().out
+    assert line in out
+    assert "others" not in out
+
+
+def test_the_address_for_others(monkeypatch, capsys):
+    monkeypatch.setattr(server, "lan_address", lambda: "192.0.2.7")
+    server.announce("0.0.0.0", 8639)
+    out = capsys.readouterr().out
+    assert "at http://localhost:8639\n" in out
+    assert "others on this network, at http://192.0.2.7:8639\n" in out
+
+
+def test_the_first_visitor_finds_streamlit_in_its_new_mode(capsys, caplog):
+    # If this name goes, so may the trap; tests/browser/test_start.py holds the behaviour itself.
+    PagesManager.uses_pages_directory = None
+
+    async def start():
+        async with server.lifespan(None):
+            pass
+
+    asyncio.run(start())
+    assert PagesManager.uses_pages_directory is False
+    assert "VizFormer is running at" in capsys.readouterr().out
+    assert not caplog.records

@@ -1,0 +1,218 @@
+"""The view and the link: there and back, and what happens to nonsense, Back and a browser that lags behind."""
+
+from dataclasses import fields
+from types import SimpleNamespace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st_
+from streamlit.testing.v1 import AppTest
+
+from vizformer.web import state
+from vizformer.web.state import SITES, TEXT_IN_LINK, View
+
+
+def script():
+    import streamlit as st
+
+    from vizformer.web import state
+
+    page = st.session_state.get("page", "attention")
+    state.pull(page)
+    st.text_input("sentence", **state.bind("text"))
+    st.number_input("head", 0, 100, **state.bind("head"))
+    st.segmented_control("site", state.SITES, **state.bind("site"))
+    if limits := st.session_state.get("limits"):
+        state.fit(**limits)
+    state.push()
+
+
+def app(**link: object) -> AppTest:
+    test = AppTest.from_function(script, default_timeout=20)
+    for name, value in link.items():
+        test.query_params[name] = value
+    return test.run()
+
+
+def view(test: AppTest) -> View:
+    assert not test.exception
+    return test.session_state["vizformer.view"].view
+
+
+def notices(test: AppTest) -> list[str]:
+    return [str(message) for message in test.session_state["vizformer.view"].notices]
+
+
+def link(test: AppTest) -> dict[str, str]:
+    return {name: value[-1] if isinstance(value, list) else value for name, value in test.query_params.items()}
+
+
+VIEWS = st_.builds(
+    View,
+    model=st_.sampled_from(["zh-en", "gpt2", "a b&c=d"]),
+    text=st_.text(max_size=TEXT_IN_LINK),
+    target=st_.text(max_size=20),
+    site=st_.sampled_from(SITES),
+    layer=st_.integers(0, 99),
+    head=st_.integers(0, 99),
+    query=st_.integers(0, 2000),
+    lang=st_.sampled_from(["", "en", "zh_CN"]),
+)
+
+
+@given(VIEWS)
+def test_a_link_says_the_whole_view(view):
+    assert state._read(state._write(view)) == (view, [])
+
+
+def test_the_default_view_needs_no_link():
+    assert state._write(View()) == {}
+    assert link(app()) == {}
+
+
+def test_a_link_is_read_and_kept():
+    test = app(text="hello", head="3", site="cross", query="2")
+    assert view(test) == View(text="hello", head=3, site="cross", query=2)
+    assert link(test) == {"text": "hello", "head": "3", "site": "cross", "query": "2"}
+    assert link(test.run()) == link(test)
+
+
+def test_an_empty_sentence_is_not_the_default_sentence():
+    test = app(text="")
+    assert view(test).text == ""
+    assert link(test) == {"text": ""}
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("layer", "banana"),
+        ("layer", "-1"),
+        ("head", "1.5"),
+        ("head", "٣"),
+        ("query", "9" * 400),
+        ("query", "1e3"),
+        ("site", "middle"),
+        ("lang", "tlh"),
+        ("head", ""),
+        ("head", "<script>"),
+    ],
+)
+def test_nonsense_falls_back_and_is_said(name, value):
+    test = app(text="hello", **{name: value})
+    assert view(test) == View(text="hello")
+    assert len(notices(test)) == 1
+    assert value in notices(test)[0]
+    assert link(test) == {"text": "hello"}
+
+
+def test_unknown_parameters_are_nobodys_business():
+    test = app(utm_source="x", head="2")
+    assert notices(test) == []
+    assert view(test) == View(head=2)
+
+
+def test_what_is_outside_the_model_falls_back_and_is_said():
+    test = app(layer="7", head="8", query="3")
+    test.session_state["limits"] = {"layer": 6, "head": 9, "query": 4}
+    test.run()
+    assert view(test) == View(layer=0, head=8, query=3)
+    assert notices(test) == ["There is no layer 7 here: it must be from 0 to 5. Showing 0 instead."]
+    assert link(test) == {"head": "8", "query": "3"}
+    test.session_state["limits"] = {"model": ("tiny", "small")}
+    test.run()
+    assert view(test).model == "tiny"
+
+
+def test_widgets_write_the_link():
+    test = app()
+    test.text_input[0].set_value("A cat.").run()
+    assert link(test) == {"text": "A cat."}
+    test.number_input[0].set_value(5).run()
+    assert link(test) == {"text": "A cat.", "head": "5"}
+    test.text_input[0].set_value(View().text).run()
+    assert link(test) == {"head": "5"}
+
+
+def test_the_link_writes_the_widgets():
+    test = app(text="one")
+    assert test.text_input[0].value == "one"
+    test.query_params["text"] = "two"
+    test.run()
+    assert test.text_input[0].value == "two"
+
+
+def test_a_choice_that_is_switched_off_stays():
+    test = app(site="cross")
+    test.button_group[0].set_value(None).run()
+    assert view(test).site == "cross"
+    assert test.button_group[0].value == "cross"
+
+
+def test_a_long_text_is_whole_in_the_session_and_clipped_in_the_link():
+    text = "字" * 1000
+    test = app()
+    test.text_input[0].set_value(text).run()
+    test.run()
+    assert view(test).text == text
+    assert link(test) == {"text": text[:TEXT_IN_LINK]}
+
+
+def test_the_view_goes_along_when_navigation_drops_the_link():
+    test = app(head="3")
+    test.session_state["page"] = "qkv"
+    test.query_params.clear()
+    test.run()
+    assert view(test) == View(head=3)
+    assert link(test) == {"head": "3"}
+
+
+def test_a_page_opened_with_parameters_shows_them():
+    test = app(head="3")
+    test.session_state["page"] = "qkv"
+    test.query_params.clear()
+    test.query_params["head"] = "1"
+    test.run()
+    assert view(test) == View(head=1)
+
+
+def test_an_address_that_lags_behind_changes_nothing():
+    test = app(head="3")
+    test.number_input[0].set_value(4).run()
+    test.query_params["head"] = "3"  # the browser had not heard of head=4 when it asked to run again
+    test.run()
+    assert view(test).head == 4
+    assert link(test) == {"head": "4"}
+
+
+def test_back_shows_what_was_there_even_a_text_too_long_for_a_link(monkeypatch):
+    text = "字" * 1000
+    test = app()
+    test.text_input[0].set_value(text).run()
+    there = link(test)
+    test.number_input[0].set_value(4).run()
+
+    monkeypatch.setattr(state, "get_script_run_ctx", lambda **__: SimpleNamespace(is_history_navigation=True))
+    test.query_params.clear()
+    test.query_params.update(there)
+    test.run()
+    assert view(test) == View(text=text)
+    test.query_params.clear()
+    test.run()
+    assert view(test) == View()
+    test.query_params["head"] = "9"  # an address this session has never had, as after a restart of the server
+    test.run()
+    assert view(test) == View(head=9)
+
+
+def test_what_a_session_remembers_is_bounded():
+    test = app()
+    for head in range(1, state.REMEMBERED + 20):
+        test.number_input[0].set_value(head % 100)
+        test.run()
+    assert len(test.session_state["vizformer.view"].seen) <= state.REMEMBERED
+
+
+def test_every_field_can_be_written_read_and_named():
+    for f in fields(View):
+        assert {"read", "label"} <= set(f.metadata)
