@@ -5,6 +5,7 @@ SentencePiece writes a space as "▁"; WordPiece marks what continues a word wit
 and "ing" - and where a token holds only part of a character, the bytes it holds.
 """
 
+import re
 from functools import cache
 from typing import Literal
 
@@ -35,8 +36,8 @@ def piece_bytes(piece: str, spelling: Spelling) -> bytes:
     elif spelling == "wordpiece" and piece.startswith("##") and len(piece) > 2:
         return piece[2:].encode()
     elif spelling == "metaspace":
-        if len(piece) == 6 and piece.startswith("<0x") and piece.endswith(">"):  # byte fallback
-            return bytes([int(piece[3:5], 16)])
+        if byte := re.fullmatch("<0x([0-9A-F]{2})>", piece):  # byte fallback
+            return bytes.fromhex(byte[1])
         return piece.replace("▁", " ").encode()
     return piece.encode()
 

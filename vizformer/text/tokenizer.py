@@ -92,7 +92,7 @@ class Tokenizer:
         return id in self._special
 
     def _token(self, id: int, start: int = 0, end: int = 0, word: int | None = None) -> Token:
-        piece = self._backend.id_to_token(id)
+        piece = self._backend.id_to_token(id) if 0 <= id < 2**32 else None  # the library overflows outside
         if piece is None:
             raise TokenizerError(
                 N_("Token id {id} is not in the vocabulary: ids go from 0 to {last}.", id=id, last=self.vocab_size - 1)
