@@ -15,6 +15,7 @@ import errno
 import socket
 import sys
 from collections.abc import Iterator
+from pathlib import Path
 
 import click
 
@@ -118,3 +119,32 @@ def _listen(host: str, port: int) -> None:
         if sys.platform != "win32":  # there the option means something else
             probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         probe.bind((host, port))
+
+
+@main.command()
+@click.argument("name", type=click.Choice(["zh-en"]))
+@click.option("--data", required=True, type=click.Path(path_type=Path), help="Sentence pairs: English, tab, Chinese.")
+@click.option(
+    "--english", type=click.Path(path_type=Path),
+    help="More English sentences (first column), for back-translation.",
+)  # fmt: skip
+@click.option("--out", type=click.Path(path_type=Path), help="Where the model goes.  [default: models/NAME]")
+@click.option("--work", type=click.Path(path_type=Path), help="Where the state is kept.  [default: runs/NAME]")
+@click.option("--threads", type=click.IntRange(1), help="Processor threads.  [default: one per core]")
+def train(
+    name: str, data: Path, english: Path | None, out: Path | None, work: Path | None, threads: int | None
+) -> None:
+    """Train one of the bundled models again. Stopped or killed, the same command goes on where it was."""
+    from vizformer.training.commands import train_bundled
+
+    train_bundled(name, data, english, out or Path("models", name), work or Path("runs", name), threads, click.echo)
+
+
+@main.command()
+@click.argument("model")
+@click.option("--data", required=True, type=click.Path(path_type=Path), help="The file it was trained on.")
+def evaluate(model: str, data: Path) -> None:
+    """Measure a trained model on its held-out data and write the figures into its card."""
+    from vizformer.training.commands import evaluate_bundled
+
+    evaluate_bundled(model, data, click.echo)

@@ -6,7 +6,7 @@ English source text and the values that go into it.  `vizformer.web.i18n.transla
 reader's language; `str(message)` renders it in English.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 
@@ -21,17 +21,10 @@ class Message:
     text: str
     values: Mapping[str, object] = field(default_factory=dict)
 
-    def render(self, gettext: Callable[[str], str]) -> str:
-        """The text in the language of `gettext`; a text without values may contain braces."""
-        text = gettext(self.text)
-        return (
-            text.format(**{name: _value(value, gettext) for name, value in self.values.items()})
-            if self.values
-            else text
-        )
-
     def __str__(self) -> str:
-        return self.render(lambda text: text)
+        if not self.values:
+            return self.text  # braces may then stand for themselves
+        return self.text.format(**{name: _english(value) for name, value in self.values.items()})
 
 
 def N_(text: str, **values: object) -> Message:
@@ -39,9 +32,7 @@ def N_(text: str, **values: object) -> Message:
     return Message(text, values)
 
 
-def _value(value: object, gettext: Callable[[str], str]) -> object:
-    if isinstance(value, Message):
-        return value.render(gettext)
+def _english(value: object) -> object:
     if isinstance(value, tuple) and value and all(isinstance(item, Message) for item in value):
-        return "; ".join(item.render(gettext) for item in value)
-    return value
+        return "; ".join(map(str, value))
+    return str(value) if isinstance(value, Message) else value

@@ -17,15 +17,13 @@ def page() -> None:
     subject = subject_box()
     if subject is None:
         return
-    with guarded():
-        translation(subject)
-    with guarded():
-        site(subject)
-        heads(subject)
-    with guarded():
-        next_token(subject)
+    translation(subject)
+    site(subject)
+    heads(subject)
+    next_token(subject)
 
 
+@guarded()
 def translation(subject: Subject) -> None:
     """What the model made of the sentence (or the target that it was given), in words."""
     trace = subject.trace
@@ -38,6 +36,7 @@ def translation(subject: Subject) -> None:
         st.text(made.strip() or _("(nothing: the model ended at once)"))
 
 
+@guarded()
 def site(subject: Subject) -> None:
     """Which attention to look at."""
     from vizformer.analysis import kinds
@@ -48,6 +47,7 @@ def site(subject: Subject) -> None:
 
 
 @st.fragment
+@guarded()
 def heads(subject: Subject) -> None:
     """All heads of the site, one of them large."""
     trace, kind = subject.trace, state.view().site
@@ -77,11 +77,11 @@ def heads(subject: Subject) -> None:
         "pages/learn/qkv.py",
         label=_("Every number of head {head} in layer {layer}, for query {query}, step by step",
                 head=selection.head, layer=selection.layer, query=selection.query),
-        icon="🧮",
     )  # fmt: skip
 
 
 @st.fragment
+@guarded()
 def next_token(subject: Subject) -> None:
     """The most probable next tokens after a position of the last stack."""
     trace = subject.trace

@@ -14,11 +14,11 @@ def page() -> None:
     subject = subject_box()
     if subject is None:
         return
-    with guarded():
-        place(subject)
-        arithmetic(subject)
+    place(subject)
+    arithmetic(subject)
 
 
+@guarded()
 def place(subject: Subject) -> None:
     """Which attention, layer, head and query."""
     from vizformer.analysis import kinds
@@ -40,6 +40,7 @@ def place(subject: Subject) -> None:
 
 
 @st.fragment
+@guarded()
 def arithmetic(subject: Subject) -> None:
     """The steps, one at a time or all at once."""
     from vizformer.analysis import site_name
@@ -51,7 +52,7 @@ def arithmetic(subject: Subject) -> None:
     last = len(steps) - 1
     current = min(view.step, last)
     titles = [f"{index} · {translate(step.title)}" for index, step in enumerate(steps)]
-    back, forward, choose, everything = st.columns([1, 1, 4, 2], vertical_alignment="bottom")
+    back, forward, choose, everything = st.columns([1.3, 1.3, 4, 1.6], vertical_alignment="bottom")
     back.button(_("Previous"), disabled=current == 0, shortcut="Left", width="stretch", key="steps.back",
                 on_click=lambda: state.update(step=current - 1))  # fmt: skip
     forward.button(_("Next"), disabled=current == last, shortcut="Right", width="stretch", key="steps.forward",

@@ -1,6 +1,19 @@
 """A trace to the arithmetic behind it, step by step, each step proved."""
 
 from vizformer.explain.attention import attention_steps
+from vizformer.explain.layer import candidates, layer_steps, output_steps
 from vizformer.explain.step import TOLERANCE, Axis, Contraction, Operand, Proof, Step, program
 
-__all__ = ["TOLERANCE", "Axis", "Contraction", "Operand", "Proof", "Step", "attention_steps", "program"]
+__all__ = [
+    "TOLERANCE",
+    "Axis",
+    "Contraction",
+    "Operand",
+    "Proof",
+    "Step",
+    "attention_steps",
+    "candidates",
+    "layer_steps",
+    "output_steps",
+    "program",
+]

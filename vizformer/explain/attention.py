@@ -12,7 +12,7 @@ from vizformer.checkpoints import Checkpoint
 from vizformer.explain import latex
 from vizformer.explain.operands import Operands, float64, gather
 from vizformer.explain.output import output_steps
-from vizformer.explain.parts import norm_code, norm_live, recorded, recorded_head
+from vizformer.explain.parts import norm_code, norm_live, recorded_head
 from vizformer.explain.step import Contraction, Operand, Proof, Step
 from vizformer.explain.weights import weight_steps
 from vizformer.messages import N_, Message
@@ -50,7 +50,7 @@ def _input(o: Operands) -> Step:
             r"x_i = r_i",
             rf"x_{{{o.query}}} = {latex.row(o.x)}",
             (row,), rf"x_{{{o.query}}}", o.x, f"x = {residual}", "x",
-            Proof.compare(recorded(o.site.before), o.x, o.x_before),
+            Proof.compare(recorded_head("q", o), o.q, float64(o.record.q[o.head, o.query]), direct=False),
         )  # fmt: skip
     weight, bias = float64(o.site.norm.weight), float64(o.site.norm.bias)
     live = norm_live(rf"x_{{{o.query},0}}", o.x_before, o.site.norm, o.x[0])

@@ -60,7 +60,8 @@ def find_site(checkpoint: Checkpoint, trace: Trace, name: str) -> Site:
     path = f"checkpoint.model.{match[1]}.layers[{match[2]}]"
     pre_norm = block.norm_order == "pre"
     if kind == "cross":
-        assert block.cross_attention is not None and block.cross_norm is not None
+        assert block.cross_attention is not None
+        assert block.cross_norm is not None
         return Site(
             name, block.cross_attention, block.cross_norm, pre_norm, f"{path}.cross_attention", f"{path}.cross_norm",
             before=f"{layer}.mid_self", after=f"{layer}.mid_cross", source="encoder.final",

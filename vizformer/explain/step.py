@@ -12,8 +12,8 @@ from vizformer.messages import Message
 TOLERANCE = 1e-5
 
 
-Axis = Literal["features", "keys", "heads"]
-"""What is counted along an axis: entries of a vector, key positions, heads."""
+Axis = Literal["features", "queries", "keys", "heads", "candidates"]
+"""What is counted along an axis: entries of a vector, query or key positions, heads, candidates for the next token."""
 
 
 @dataclass(frozen=True)

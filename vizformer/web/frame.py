@@ -62,7 +62,7 @@ def run() -> None:
         layout="wide",
         menu_items={"Get help": None, "Report a bug": None, "About": f"**{NAME} {__version__}**"},
     )
-    st.logo(str(asset("logo.svg")), size="large")
+    st.logo(str(asset("wordmark.svg")), size="large", icon_image=str(asset("logo.svg")))
     _declare_language()
     st.html(f"<style>{asset('app.css').read_text(encoding='utf-8')}</style>")
     _sidebar()

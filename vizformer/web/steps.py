@@ -17,18 +17,18 @@ if TYPE_CHECKING:
 def show_step(step: "Step", index: int, key_tokens: Sequence[str], *, details: bool) -> None:
     """Draws a step; `details` adds the tables behind it (every number, and sums term by term)."""
     st.subheader(f"{index} · {translate(step.title, plain)}", anchor=False)
-    numbers, code = st.columns([3, 2], gap="medium")
-    with numbers:
+    words, code = st.columns([3, 2], gap="medium")
+    with words:
         st.markdown(translate(step.text, plain))
         st.latex(step.formula)
-        st.latex(step.live)
-        for operand in step.operands:
-            _table(operand.value, operand.axes, translate(operand.meaning), key_tokens, step)
-        _table(step.result, step.axes, _("Result"), key_tokens, step)
     with code:
         st.caption(_("The same in PyTorch"))
         st.code(step.code, language="python", wrap_lines=True)
-        proof_line(step)
+    st.latex(step.live)
+    for operand in step.operands:
+        _table(operand.value, operand.axes, translate(operand.meaning), key_tokens, step)
+    _table(step.result, step.axes, _("Result"), key_tokens, step)
+    proof_line(step)
     if details:
         _details(step, key_tokens)
 
@@ -38,12 +38,12 @@ def proof_line(step: "Step") -> None:
     proof = step.proof
     values = {"anchor": translate(proof.anchor), "difference": f"{proof.difference:.1g}"}
     if not proof.holds:
-        st.error(plain_words(_("Differs from the model: {anchor} is off by up to {difference}.", **values)), icon="❌")
+        st.error(plain_words(_("Differs from the model: {anchor} is off by up to {difference}.", **values)))
     elif proof.direct:
-        st.success(plain_words(_("Agrees with the model to {difference}: compared with {anchor}.", **values)), icon="✅")
+        st.success(plain_words(_("Agrees with the model to {difference}: compared with {anchor}.", **values)))
     else:
         text = _("Agrees with the model to {difference}: this number goes into {anchor}.", **values)
-        st.success(plain_words(text), icon="✅")
+        st.success(plain_words(text))
 
 
 def plain_words(text: str) -> str:

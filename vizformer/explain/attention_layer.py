@@ -1,0 +1,154 @@
+"""Multi-head attention over all positions and heads at once."""
+
+import numpy as np
+from jaxtyping import Float
+from numpy import ndarray
+from torch import nn
+
+from vizformer.explain import latex
+from vizformer.explain.operands import float64, layer_norm
+from vizformer.explain.parts import recorded
+from vizformer.explain.step import Contraction, Operand, Proof, Step
+from vizformer.explain.sublayer import MAPS, ROWS, Sublayer, add_and_norm, after_sublayer, bias_of, entry, norm_before
+from vizformer.messages import N_
+from vizformer.model.attention import Attention
+
+
+def attention_sublayer(
+    at: Sublayer, attention: Attention, norm: nn.LayerNorm, site: str, source: str | None
+) -> list[Step]:
+    """Multi-head attention as `nn.MultiheadAttention` does it: packed projections, heads, scores, softmax, concat, W_O.
+
+    `source` names the residual stream that keys and values come from; None is the sublayer's own input.
+    """
+    record = at.trace[site]
+    h, d_head = attention.n_heads, attention.d_head
+    steps: list[Step] = []
+    x = layer_norm(at.x, norm) if at.pre_norm else at.x
+    memory = x if source is None else float64(at.trace.residual(source))
+    W = {letter: float64(getattr(attention, f"W_{letter}").weight).T for letter in "QKV"}
+    b = {letter: bias_of(getattr(attention, f"W_{letter}")) for letter in "QKV"}
+    q, k, v = x @ W["Q"] + b["Q"], memory @ W["K"] + b["K"], memory @ W["V"] + b["V"]
+    recorded_qkv = [float64(t.transpose(0, 1).flatten(1)) for t in (record.q, record.k, record.v)]
+    anchor = N_("q, k and v recorded at {site}", site=site)
+    n_q, n_k, d = len(x), len(memory), h * d_head
+    if at.pre_norm:
+        steps.append(norm_before(at, norm, Proof.compare(anchor, q, recorded_qkv[0], direct=False)))
+    names = f"attention = {at.path}.{at.kind}_attention\n"
+    if source is None:
+        packed, weights, biases = (np.concatenate(parts, axis=1) for parts in (
+            (q, k, v), tuple(W.values()), tuple(bias[None] for bias in b.values())))  # fmt: skip
+        steps.append(Step(
+            at.key("packed"), N_("One product for Q, K and V"),
+            N_("The three matrices stand side by side, so that one product [{n} × {d}] · [{d} × {width}] gives all three.",
+               n=n_q, d=x.shape[1], width=3 * d),
+            r"[Q \mid K \mid V] = X\,[W_Q \mid W_K \mid W_V] + [b_Q \mid b_K \mid b_V]",
+            entry("Q", x[0], W["Q"][:, 0], b["Q"][0], q[0, 0]),
+            (Operand("X", N_("the input, one row per token"), x, ROWS),
+             Operand("W", N_("the three matrices side by side"), weights, ("features", "features"))),
+            r"[Q \mid K \mid V]", packed,
+            names + 'W = torch.cat([attention.W_Q.weight, attention.W_K.weight, attention.W_V.weight])\n'
+            + ("packed = x @ W.T" if attention.W_Q.bias is None else
+               "b = torch.cat([attention.W_Q.bias, attention.W_K.bias, attention.W_V.bias])\npacked = x @ W.T + b"),
+            "packed", Proof.compare(anchor, packed, np.concatenate(recorded_qkv, axis=1)),
+            contraction=Contraction(x, weights, biases[0]), axes=ROWS,
+        ))  # fmt: skip
+        split = "q, k, v = packed.chunk(3, dim=-1)"
+    else:
+        pairs = {"q": ("Q", x, q, "x"), "k": ("K", memory, k, "memory"), "v": ("V", memory, v, "memory")}
+        for index, (name, (letter, rows, result, variable)) in enumerate(pairs.items()):
+            first = f'{names}memory = trace.residual("{source}")\n' if index == 0 else ""
+            plus = "" if getattr(attention, f"W_{letter}").bias is None else f" + attention.W_{letter}.bias"
+            steps.append(Step(
+                at.key(name),
+                N_("Queries from the decoder") if name == "q" else
+                N_("Keys from the encoder") if name == "k" else N_("Values from the encoder"),
+                N_("In cross-attention the decoder asks: its rows become the queries.") if name == "q" else
+                N_("The encoder's output answers: its {n} rows, not the decoder's, are projected.", n=n_k),
+                rf"{letter} = {'X' if name == 'q' else 'M'}\,W_{letter} + b_{letter}",
+                entry(letter, rows[0], W[letter][:, 0], b[letter][0], result[0, 0]),
+                (Operand("X" if name == "q" else "M",
+                         N_("the decoder's rows") if name == "q" else N_("the encoder's output, one row per token"),
+                         rows, ROWS if name == "q" else ("keys", "features")),
+                 Operand(f"W_{letter}", N_("the matrix W_{letter}", letter=letter), W[letter], ("features", "features"))),
+                letter, result, f"{first}{name} = {variable} @ attention.W_{letter}.weight.T{plus}", name,
+                Proof.compare(anchor, result, recorded_qkv[index]), contraction=Contraction(rows, W[letter], b[letter]),
+                axes=ROWS if name == "q" else ("keys", "features"),
+            ))  # fmt: skip
+        split = ""
+    qh, kh, vh = (t.reshape(len(t), h, d_head).transpose(1, 0, 2) for t in (q, k, v))  # [h, n, d_head]
+    reshape = f"q, k, v = (t.unflatten(-1, ({h}, {d_head})).transpose(0, 1) for t in (q, k, v))"
+    steps.append(Step(
+        at.key("heads"), N_("Split into heads"),
+        N_("Nothing is computed: each row of {d} numbers is cut into {h} pieces of {d_head}, and the heads move to the "
+           "front.", d=d, h=h, d_head=d_head),
+        r"[b, n, d] \to [b, n, h, d_\mathrm{head}] \to [b, h, n, d_\mathrm{head}]",
+        rf"[1, {n_q}, {d}] \to [1, {n_q}, {h}, {d_head}] \to [1, {h}, {n_q}, {d_head}]",
+        (Operand("K", N_("the keys, head by head"), kh, ("heads", "keys", "features")),
+         Operand("V", N_("the values, head by head"), vh, ("heads", "keys", "features"))),
+        "Q", qh, "\n".join(filter(None, (split, reshape))), "q",
+        Proof.compare(anchor, qh, float64(record.q)), axes=("heads", "queries", "features"),
+    ))  # fmt: skip
+    scores = qh @ kh.transpose(0, 2, 1) / np.sqrt(d_head)  # [h, n_q, n_k]
+    bias = None if record.bias is None else float64(record.bias)
+    masked = scores if bias is None else scores + bias
+    weights_ = _softmax(masked)
+    z = weights_ @ vh  # [h, n_q, d_head]
+    fused = np.stack([float64(record.z(head)) for head in range(h)])
+    z_anchor = N_("z from the model's own fused attention at {site}", site=site)
+    through_z = Proof.compare(z_anchor, z, fused, direct=False)
+    steps.append(Step(
+        at.key("scores"), N_("Scores: every query with every key"),
+        N_("In each head, {n_q} × {n_k} dot products, divided by √{d_head}.", n_q=n_q, n_k=n_k, d_head=d_head),
+        r"S = \frac{Q K^\top}{\sqrt{d_\mathrm{head}}}",
+        rf"S_{{0,0}} = \frac{{{latex.sum_of_products(qh[0, 0], kh[0, 0])}}}{{\sqrt{{{d_head}}}}} = "
+        rf"{latex.number(scores[0, 0, 0])}",
+        (), "S", scores, f"scores = q @ k.transpose(-2, -1) / math.sqrt({d_head})", "scores", through_z, axes=MAPS,
+    ))  # fmt: skip
+    blocked = np.isneginf(masked)
+    if bias is not None:
+        steps.append(Step(
+            at.key("mask"), N_("Add the mask"),
+            N_("-∞ where a query may not look: {n} of {all} cells, the same in every head.", n=int(blocked[0].sum()),
+               all=n_q * n_k),
+            r"S' = S + M, \qquad M_{ij} \in \{0, -\infty\}", rf"S'_{{0,{n_k - 1}}} = {latex.number(masked[0, 0, -1])}",
+            (), "S'", masked, f'scores = scores + trace["{site}"].bias', "scores", through_z, axes=MAPS,
+        ))  # fmt: skip
+    steps.append(Step(
+        at.key("weights"), N_("Softmax, row by row"), N_("Each row becomes positive and sums to 1."),
+        r"A_{ij} = \frac{e^{S_{ij}}}{\sum_{j'} e^{S_{ij'}}}",
+        rf"\sum_j A_{{0,j}} = {latex.sum_of(weights_[0, 0])} = {latex.number(weights_[0, 0].sum())}",
+        (), "A", weights_, "weights = torch.softmax(scores, dim=-1)", "weights", through_z, axes=MAPS,
+    ))  # fmt: skip
+    steps.append(Step(
+        at.key("z"), N_("Mix the values"), N_("In each head, every query takes home its weighted sum of the values."),
+        r"Z = A V", rf"Z_{{0,0}} = {latex.sum_of_products(weights_[0, 0], vh[0, :, 0])} = {latex.number(z[0, 0, 0])}",
+        (), "Z", z, "z = weights @ v", "z", Proof.compare(z_anchor, z, fused), axes=("heads", "queries", "features"),
+    ))  # fmt: skip
+    joined = z.transpose(1, 0, 2).reshape(n_q, d)
+    W_O, b_O = float64(attention.W_O.weight).T, bias_of(attention.W_O)
+    out = joined @ W_O + b_O
+    after = after_sublayer(at, norm, out)
+    through = Proof.compare(recorded(at.after), after, at.recorded_after, direct=False)
+    steps.append(Step(
+        at.key("concat"), N_("Put the heads side by side"), N_("Nothing is computed: the pieces go back into one row."),
+        r"[b, h, n, d_\mathrm{head}] \to [b, n, d]", rf"[1, {h}, {n_q}, {d_head}] \to [1, {n_q}, {d}]",
+        (), r"\mathrm{concat}", joined, "joined = z.transpose(0, 1).flatten(1)", "joined", through, axes=ROWS,
+    ))  # fmt: skip
+    plus = "" if attention.W_O.bias is None else " + attention.W_O.bias"
+    steps.append(Step(
+        at.key("out"), N_("Mix the heads with W_O"), N_("One more matrix lets the heads' findings meet."),
+        r"O = \mathrm{concat}\,W_O + b_O", entry("O", joined[0], W_O[:, 0], b_O[0], out[0, 0]),
+        (Operand("W_O", N_("the matrix W_{letter}", letter="O"), W_O, ("features", "features")),), "O", out,
+        f"out = joined @ attention.W_O.weight.T{plus}", "out", through, contraction=Contraction(joined, W_O, b_O), axes=ROWS,
+    ))  # fmt: skip
+    return [*steps, *add_and_norm(at, norm, out)]
+
+
+def _softmax(scores: Float[ndarray, "*rows n"]) -> Float[ndarray, "*rows n"]:
+    """Rows that are blocked everywhere become 0, as in the fused call."""
+    top = scores.max(-1, keepdims=True)
+    exps = np.exp(scores - np.where(np.isfinite(top), top, 0.0))
+    total = exps.sum(-1, keepdims=True)
+    result: ndarray = exps / np.where(total > 0, total, 1.0)
+    return result

@@ -1,0 +1,127 @@
+"""A whole layer by hand: every matrix from its input to its output, all positions and heads at once.
+
+Recomputed in float64, each step from the one before, and proved at every point of the residual stream that the model
+recorded, at q, k and v, and at the fused attention's z.
+"""
+
+import numpy as np
+from jaxtyping import Float
+from numpy import ndarray
+
+from vizformer.errors import TraceError
+from vizformer.explain import latex
+from vizformer.explain.attention_layer import attention_sublayer
+from vizformer.explain.feedforward_layer import feedforward_sublayer
+from vizformer.explain.operands import float64
+from vizformer.explain.parts import recorded
+from vizformer.explain.step import Axis, Contraction, Operand, Proof, Step
+from vizformer.explain.sublayer import Sublayer
+from vizformer.messages import N_
+from vizformer.model.trace import Trace
+from vizformer.model.transformer import Transformer
+
+
+def layer_steps(model: Transformer, trace: Trace, layer: str) -> list[Step]:
+    """The arithmetic of one layer, e.g. "encoder.0" or "decoder.2".
+
+    X -> [Q K V] -> heads -> scores -> mask -> softmax -> weighted sums -> concat -> W_O -> add (& norm)
+    -> cross-attention likewise, where there is an encoder -> feed-forward -> add (& norm)
+
+    Raises:
+        TraceError: the model or the trace has no such layer.
+
+    Source: Vaswani et al. 2017, sections 3.1 to 3.3.
+    """
+    stack, _, number = layer.partition(".")
+    module = getattr(model, stack, None) if stack in ("encoder", "decoder") else None
+    if module is None or not number.isdecimal() or int(number) >= len(module.layers):
+        raise TraceError(N_("There is no layer {layer!r} in this model.", layer=layer))
+    block = module.layers[int(number)]
+    path = f"model.{stack}.layers[{number}]"
+    before = f"{layer}.pre"
+    steps = [_input(trace, before)]
+    middle = f"{layer}.mid" if block.cross_attention is None else f"{layer}.mid_self"
+    at = Sublayer(trace, block.norm_order == "pre", path, "self", before, middle)
+    steps += attention_sublayer(at, block.self_attention, block.self_norm, f"{layer}.self", source=None)
+    if block.cross_attention is not None:
+        at = Sublayer(trace, at.pre_norm, path, "cross", middle, f"{layer}.mid_cross")
+        steps += attention_sublayer(
+            at, block.cross_attention, block.cross_norm, f"{layer}.cross", source="encoder.final"
+        )
+        middle = f"{layer}.mid_cross"
+    at = Sublayer(trace, at.pre_norm, path, "feedforward", middle, f"{layer}.post")
+    steps += feedforward_sublayer(at, block.feedforward, block.feedforward_norm)
+    return steps
+
+
+def output_steps(model: Transformer, trace: Trace, position: int, count: int = 5) -> list[Step]:
+    """From the last layer's row at `position` to the probabilities of the `count` leading candidates.
+
+    logits = x W_U,   p_t = exp(logit_t - max) / sum_t' exp(logit_t' - max)
+
+    Raises:
+        TraceError: no such position.
+    """
+    stack = "encoder" if model.decoder is None else "decoder"
+    rows = trace.residual(f"{stack}.final")
+    if not 0 <= position < rows.shape[0]:
+        raise TraceError(
+            N_("There is no position {position}: choose 0 to {last}.", position=position, last=rows.shape[0] - 1)
+        )
+    x = float64(rows[position])
+    table = model.embedding.weight if model.unembedding is None else model.unembedding.weight
+    logits: Float[ndarray, " vocab_size"] = float64(table) @ x
+    probabilities = _softmax(logits)
+    top = (-logits).argsort()[:count]
+    model_logits = float64(trace.logits[position])
+    proof = Proof.compare(N_("the model's logits at position {position}", position=position), logits, model_logits)
+    ids: tuple[Axis, ...] = ("candidates",)
+    weight = "embedding" if model.unembedding is None else "unembedding"
+    best, candidates = int(top[0]), [int(t) for t in top]
+    return [
+        Step(
+            "logits", N_("Row times unembedding"),
+            N_("One dot product per vocabulary entry: {n:,} of them; the {count} largest are shown.", n=len(logits),
+               count=count),
+            r"\ell_t = x_i \cdot u_t",
+            rf"\ell_{{{best}}} = {latex.sum_of_products(x, float64(table[best]))} = {latex.number(logits[best])}",
+            (Operand(rf"x_{{{position}}}", N_("the last row of the stack"), x),
+             Operand("u_t", N_("the candidates' rows of the table of embeddings"), float64(table[candidates]),
+                     ("candidates", "features"))),
+            r"\ell", logits[top],
+            f'x = trace.residual("{stack}.final")[{position}]\nlogits = model.{weight}.weight @ x\n'
+            f"best = logits.topk({count}).indices\nlogits_of_best = logits[best]", "logits_of_best", proof, axes=ids,
+            contraction=Contraction(x[None], float64(table[candidates]).T),
+        ),
+        Step(
+            "probabilities", N_("Softmax over the vocabulary"),
+            N_("Exponentials, divided by their sum over all {n:,} entries.", n=len(logits)),
+            r"p_t = \frac{e^{\ell_t - \max \ell}}{\sum_{t'} e^{\ell_{t'} - \max \ell}}",
+            rf"p_{{{best}}} = \frac{{1}}{{{latex.number(1 / probabilities[best])}}} = {latex.number(probabilities[best])}",
+            (Operand(r"\ell", N_("the logits of the candidates"), logits[top], ids),), "p", probabilities[top],
+            "probabilities = torch.softmax(logits, dim=-1)[best]", "probabilities",
+            Proof.compare(N_("softmax of the model's own logits"), probabilities, _softmax(model_logits)), axes=ids,
+        ),
+    ]  # fmt: skip
+
+
+def candidates(model: Transformer, trace: Trace, position: int, count: int = 5) -> list[int]:
+    """The token ids that `output_steps` shows, in its order."""
+    return [int(t) for t in (-float64(trace.logits[position])).argsort()[:count]]
+
+
+def _softmax(logits: Float[ndarray, " n"]) -> Float[ndarray, " n"]:
+    exps = np.exp(logits - logits.max())
+    result: ndarray = exps / exps.sum()
+    return result
+
+
+def _input(trace: Trace, name: str) -> Step:
+    x = float64(trace.residual(name))
+    return Step(
+        "input", N_("The layer's input"),
+        N_("One row per token, {d_model} numbers each: what the layer before (or the embedding) left in the residual "
+           "stream.", d_model=x.shape[1]),
+        r"X \in \mathbb{R}^{n \times d}", rf"X \in \mathbb{{R}}^{{{x.shape[0]} \times {x.shape[1]}}}",
+        (), "X", x, f'x = trace.residual("{name}")', "x", Proof.compare(recorded(name), x, x), axes=("queries", "features"),
+    )  # fmt: skip

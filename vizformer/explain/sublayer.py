@@ -1,0 +1,110 @@
+"""What the sublayers of a layer have in common: where they stand, and add & norm around them, over all positions."""
+
+from dataclasses import dataclass
+
+import numpy as np
+from jaxtyping import Float
+from numpy import ndarray
+from torch import nn
+
+from vizformer.explain import latex
+from vizformer.explain.operands import float64, layer_norm
+from vizformer.explain.parts import norm_live, recorded
+from vizformer.explain.step import Axis, Operand, Proof, Step
+from vizformer.messages import N_
+from vizformer.model.trace import Trace
+
+ROWS: tuple[Axis, ...] = ("queries", "features")
+MAPS: tuple[Axis, ...] = ("heads", "queries", "keys")
+
+
+@dataclass(frozen=True)
+class Sublayer:
+    """Where a sublayer stands: its layer's path in code, and the residual stream before and after it."""
+
+    trace: Trace
+    pre_norm: bool
+    path: str
+    kind: str
+    before: str
+    after: str
+
+    @property
+    def x(self) -> Float[ndarray, "n d_model"]:
+        return float64(self.trace.residual(self.before))
+
+    @property
+    def recorded_after(self) -> Float[ndarray, "n d_model"]:
+        return float64(self.trace.residual(self.after))
+
+    def key(self, name: str) -> str:
+        return f"{self.kind}.{name}"
+
+
+def add_and_norm(at: Sublayer, norm: nn.LayerNorm, out: ndarray) -> list[Step]:
+    added = at.x + out
+    after = added if at.pre_norm else layer_norm(added, norm)
+    proof = Proof.compare(recorded(at.after), after, at.recorded_after)
+    through = Proof(proof.anchor, proof.difference, proof.holds, direct=False)
+    steps = [Step(
+        at.key("add"), N_("Add to the residual stream"),
+        N_("What the sublayer found is added to what was there; nothing is overwritten."),
+        r"Y = X + O", rf"Y_{{0,0}} = {latex.number(at.x[0, 0])} + {latex.factor(out[0, 0])} = {latex.number(added[0, 0])}",
+        (Operand("X", N_("the residual stream before"), at.x, ROWS),), "Y", added,
+        f'added = trace.residual("{at.before}") + out' + ("\nx = added" if at.pre_norm else ""), "added",
+        proof if at.pre_norm else through, axes=ROWS,
+    )]  # fmt: skip
+    if not at.pre_norm:
+        steps += _norm_steps(at, norm, added, proof, "added")
+    return steps
+
+
+def norm_before(at: Sublayer, norm: nn.LayerNorm, proof: Proof) -> Step:
+    """Pre-norm: the row is normalised on its way in; `proof` is that of what is computed from it."""
+    return _norm_steps(at, norm, at.x, proof, f'trace.residual("{at.before}")')[-1]
+
+
+def _norm_steps(at: Sublayer, norm: nn.LayerNorm, rows: ndarray, proof: Proof, argument: str) -> list[Step]:
+    """Mean and variance of each row, then the normalised rows."""
+    mean, variance = rows.mean(-1), rows.var(-1)
+    through = Proof(proof.anchor, proof.difference, proof.holds, direct=False)
+    weight, bias = float64(norm.weight), float64(norm.bias)
+    result, name = layer_norm(rows, norm), f"{at.kind}_norm"
+    return [
+        Step(
+            at.key("mean"), N_("Normalise, 1: the mean of each row"),
+            N_("LayerNorm looks at one row at a time."), r"\mu_i = \frac{1}{d} \sum_m Y_{i,m}",
+            rf"\mu_0 = \frac{{{latex.sum_of(rows[0])}}}{{{rows.shape[1]}}} = {latex.number(mean[0])}",
+            (), r"\mu", mean, f"norm = {at.path}.{name}\nmean = {argument}.mean(-1)", "mean", through, axes=("queries",),
+        ),
+        Step(
+            at.key("variance"), N_("Normalise, 2: the variance of each row"),
+            N_("The mean of the squared distances from the mean, divided by d, not d - 1."),
+            r"\sigma_i^2 = \frac{1}{d} \sum_m (Y_{i,m} - \mu_i)^2",
+            rf"\sigma_0^2 = \frac{{{latex.sum_of((rows[0] - mean[0]) ** 2)}}}{{{rows.shape[1]}}} = {latex.number(variance[0])}",
+            (), r"\sigma^2", variance, f"variance = {argument}.var(-1, correction=0)", "variance", through,
+            axes=("queries",),
+        ),
+        Step(
+            at.key("norm"), N_("Normalise, 3: shift, divide, scale"),
+            N_("Each number minus its row's mean, over the row's standard deviation, then scaled and shifted."),
+            r"X' = \frac{Y - \mu}{\sqrt{\sigma^2 + \epsilon}} \odot \gamma + \beta",
+            norm_live("X'_{0,0}", rows[0], norm, result[0, 0]),
+            (Operand(r"\gamma", N_("the norm's weight"), weight), Operand(r"\beta", N_("the norm's bias"), bias)),
+            "X'", result,
+            f"norm = {at.path}.{name}\nx = F.layer_norm({argument}, norm.normalized_shape, norm.weight, norm.bias, norm.eps)",
+            "x", proof, axes=ROWS,
+        ),
+    ]  # fmt: skip
+
+
+def after_sublayer(at: Sublayer, norm: nn.LayerNorm, out: ndarray) -> Float[ndarray, "n d_model"]:
+    return at.x + out if at.pre_norm else layer_norm(at.x + out, norm)
+
+
+def entry(letter: str, row: ndarray, column: ndarray, add: float, result: float) -> str:
+    return rf"{letter}_{{0,0}} = {latex.sum_of_products(row, column, float(add))} = {latex.number(result)}"
+
+
+def bias_of(linear: nn.Linear) -> Float[ndarray, " d"]:
+    return np.zeros(linear.out_features) if linear.bias is None else float64(linear.bias)
