@@ -63,7 +63,7 @@ def test_the_wheel_runs_in_an_empty_folder(open_tab, tmp_path):
         tab = open_tab(LINK, at=server)
         shows_the_lesson(tab)
         # The theme comes from the config.toml that travels in the wheel.
-        assert tab.page.evaluate("getComputedStyle(document.querySelector('.stApp')).color") == "rgb(24, 33, 43)"
+        assert tab.page.evaluate("getComputedStyle(document.querySelector('.stApp')).color") == "rgb(11, 17, 24)"
         tab.close()
         assert server.stop() == 0
     assert not list(empty.iterdir())
