@@ -82,7 +82,7 @@ class Checkpoint:
             raise TraceError(N_("Give either a text or token ids."))
         tokens = self.encode(text) if text is not None else self._checked(self.tokenizer.tokens(list(ids or ())))
         if self.model.encoder is None or self.model.decoder is None:
-            if target is not None or target_ids is not None:
+            if (target and target.strip()) or target_ids is not None:
                 raise TraceError(
                     N_("{name} has one stack and takes no target; leave the target empty.", name=self.name)
                 )

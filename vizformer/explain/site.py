@@ -48,10 +48,19 @@ def find_site(checkpoint: Checkpoint, trace: Trace, name: str) -> Site:
     Raises:
         TraceError: the trace has no such site, or it is from another model.
     """
-    trace[name]  # raises with the list of sites that there are
+    record = trace[name]  # raises with the list of sites that there are
     match = _SITE.fullmatch(name)
     stack = getattr(checkpoint.model, match[1]) if match else None
-    if match is None or stack is None or int(match[2]) >= len(stack.layers):
+    config = checkpoint.model.config
+    fits = (
+        stack is not None
+        and match is not None
+        and int(match[2]) < len(stack.layers)
+        and (match[3] == "self" or config.architecture == "encoder-decoder")
+        and record.q.shape[0] == config.n_heads
+        and record.q.shape[2] == config.d_head
+    )
+    if match is None or stack is None or not fits:
         raise TraceError(N_("{site} is not a site of {model}: the trace is of another model.", site=name,
                             model=checkpoint.name))  # fmt: skip
     layer, kind = f"{match[1]}.{match[2]}", match[3]

@@ -1,0 +1,196 @@
+"""The arithmetic of a head, number by number, against plain float64 loops and against its own code and formulas."""
+
+from functools import cache
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+from tests import tiny
+from tests.eager import Call, Eager
+from vizformer.checkpoints import Checkpoint
+from vizformer.explain import Step, attention_steps, program
+from vizformer.model import Trace
+
+TEXT, TARGET = "我有 cat 鑫", "The cats"
+VARIANTS: dict[str, tuple[str, dict[str, Any]]] = {
+    "post": ("encoder-decoder", dict(norm_order="post", scaled_embedding=True)),
+    "pre": ("encoder-decoder", dict(norm_order="pre", final_norm=True, activation="gelu_tanh")),
+    "post-no-biases": ("encoder-decoder", dict(norm_order="post", bias=False)),
+    "pre-no-biases": ("encoder-decoder", dict(norm_order="pre", bias=False, norm_eps=1e-2)),
+    "decoder-only": ("decoder-only", dict(norm_order="pre", positions="learned", final_norm=True)),
+    "decoder-only-post": ("decoder-only", dict(norm_order="post")),
+    "encoder-only": ("encoder-only", dict(norm_order="post", n_heads=2)),
+}
+BEFORE_ADDING = [
+    "input", "q", "k", "v", "dots", "scores", "mask", "shift", "exp", "sum", "weights", "z", "head_out", "attn_out", "add",
+]  # fmt: skip
+every_variant = pytest.mark.parametrize("variant", VARIANTS)
+
+
+@cache
+def example(variant: str) -> tuple[Checkpoint, Trace, Eager]:
+    """One traced sentence, and the same forward in plain loops."""
+    architecture, options = VARIANTS[variant]
+    checkpoint = tiny.checkpoint(architecture, **options)
+    two = architecture == "encoder-decoder"
+    trace = checkpoint.trace(TEXT, target=TARGET if two else None)
+    ids = [torch.tensor([token.id for token in tokens]) for tokens in trace.tokens.values()]
+    return checkpoint, trace, Eager(checkpoint.model).run(*ids)
+
+
+@cache
+def every_step(variant: str) -> list[tuple[str, int, int, list[Step]]]:
+    """All sites and heads, each with another query; the first and the last among them."""
+    checkpoint, trace, _ = example(variant)
+    chosen = []
+    for site in trace.sites:
+        n_heads, n_q, _ = trace[site].q.shape
+        for head in range(n_heads):
+            query = head * (n_q - 1) // (n_heads - 1)
+            chosen.append((site, head, query, attention_steps(checkpoint, trace, site, head, query)))
+    return chosen
+
+
+def expected(call: Call, head: int, query: int) -> dict[str, torch.Tensor]:
+    """What each step must show."""
+    masked = call.masked[head][query]
+    shifted = masked - masked[~masked.isneginf()].max()
+    return {
+        "input": call.x[query], "q": call.q[head][query], "k": call.k[head], "v": call.v[head],
+        "dots": call.dots[head][query], "scores": call.scores[head][query], "mask": masked, "shift": shifted,
+        "exp": shifted.exp(), "sum": shifted.exp().sum()[None], "weights": call.pattern[head][query],
+        "z": call.z[head][query], "head_out": call.head_out[head][query], "attn_out": call.attn_out[query],
+        "add": call.added[query], "norm": call.after[query],
+    }  # fmt: skip
+
+
+@every_variant
+def test_every_number_is_the_one_of_the_plain_forward(variant: str) -> None:
+    _, _, eager = example(variant)
+    for site, head, query, steps in every_step(variant):
+        numbers = expected(eager.calls[site], head, query)
+        for step in steps:
+            np.testing.assert_allclose(
+                step.result, numbers[step.key].numpy(), rtol=1e-5, atol=1e-5, err_msg=f"{site} {head} {query} {step.key}"
+            )
+
+
+@every_variant
+def test_every_proof_holds(variant: str) -> None:
+    for *_, steps in every_step(variant):
+        for step in steps:
+            assert step.proof.holds, step.key
+            assert step.difference < 1e-5
+            assert step.proof.direct == (step.key in DIRECT[VARIANTS[variant][1]["norm_order"]]), step.key
+
+
+DIRECT = {"pre": {"q", "k", "v", "z", "add"}, "post": {"q", "k", "v", "z", "norm"}}
+"""Steps whose own numbers the model computed too; the others are proved through what they go into."""
+
+
+@every_variant
+def test_the_steps_and_their_order(variant: str) -> None:
+    post = VARIANTS[variant][1]["norm_order"] == "post"
+    for *_, steps in every_step(variant):
+        assert [step.key for step in steps] == BEFORE_ADDING + (["norm"] if post else [])
+
+
+@every_variant
+def test_the_code_runs_and_gives_every_result(variant: str) -> None:
+    checkpoint, trace, _ = example(variant)
+    for site, head, query, steps in every_step(variant):
+        scope: dict[str, Any] = {"checkpoint": checkpoint, "trace": trace}
+        with torch.inference_mode():
+            exec(program(steps), scope)
+        assert len({step.variable for step in steps}) == len(steps)
+        for step in steps:
+            found = scope[step.variable].double().numpy()
+            np.testing.assert_allclose(
+                np.atleast_1d(found), step.result, rtol=1e-5, atol=1e-5, err_msg=f"{site} {head} {query} {step.key}"
+            )
+
+
+@every_variant
+def test_sums_term_by_term_add_up(variant: str) -> None:
+    with_sums = set()
+    for *_, steps in every_step(variant):
+        for step in steps:
+            if (sums := step.contraction) is None:
+                continue
+            with_sums.add(step.key)
+            result = np.atleast_2d(step.result)
+            np.testing.assert_allclose(sums.total(), result, rtol=1e-12, atol=1e-12)
+            row, column = result.shape[0] - 1, result.shape[1] // 2
+            terms = sums.products(row, column)
+            assert terms.shape == (sums.left.shape[1],)
+            added = 0.0 if sums.add is None else sums.add[column]
+            np.testing.assert_allclose(terms.sum() + added, result[row, column], rtol=1e-12, atol=1e-12)
+    assert with_sums == {"q", "k", "v", "dots", "z", "head_out", "attn_out"}
+
+
+@every_variant
+def test_operands_are_earlier_results_or_the_models_own(variant: str) -> None:
+    """What a step says goes in is what came out before it: the chain has no gap."""
+    for *_, steps in every_step(variant):
+        result = {step.key: step.result for step in steps}
+        chain = {
+            "q": ["input"], "dots": ["q", "k"], "scores": ["dots"], "mask": ["scores"], "shift": ["mask"],
+            "exp": ["shift"], "sum": ["exp"], "weights": ["exp", "sum"], "z": ["weights", "v"], "head_out": ["z"],
+            "norm": ["add"],
+        }  # fmt: skip
+        for step in steps:
+            for operand, source in zip(step.operands, chain.get(step.key, []), strict=False):
+                assert np.array_equal(operand.value, result[source]), (step.key, source)
+        out = next(step for step in steps if step.key == "attn_out")
+        assert any(np.array_equal(row, result["head_out"]) for row in out.operands[0].value)
+        add = next(step for step in steps if step.key == "add")
+        assert np.array_equal(add.operands[1].value, result["attn_out"])
+
+
+@every_variant
+def test_axes_and_blocked_cells_fit_the_results(variant: str) -> None:
+    _, trace, _ = example(variant)
+    for site, head, query, steps in every_step(variant):
+        n_k = trace[site].k.shape[1]
+        for step in steps:
+            assert len(step.axes) == step.result.ndim
+            for operand in step.operands:
+                assert len(operand.axes) == operand.value.ndim, (step.key, operand.symbol)
+            for axis, size in zip(step.axes, step.result.shape, strict=True):
+                assert (axis == "keys") <= (size == n_k)
+            if step.axes == ("keys",):
+                reasons = trace[site].reason(head)[query].numpy()
+                assert step.blocked is not None
+                assert np.array_equal(step.blocked, reasons != 0)
+            else:
+                assert step.blocked is None
+
+
+def test_the_mask_says_why() -> None:
+    checkpoint, trace, _ = example("post")
+
+    def text(site: str, query: int) -> str:
+        return str(next(s for s in attention_steps(checkpoint, trace, site, 0, query) if s.key == "mask").text)
+
+    n = trace["decoder.0.self"].q.shape[1]
+    assert f"{n - 1} of {n} keys are blocked (the future)" in text("decoder.0.self", 0)
+    assert f"Nothing is blocked here: position {n - 1} may look at all {n} keys" in text("decoder.0.self", n - 1)
+    assert "Nothing is blocked here" in text("decoder.1.cross", 0)
+
+
+@every_variant
+def test_every_text_renders(variant: str) -> None:
+    """No placeholder is left over, none is missing."""
+    for *_, steps in every_step(variant):
+        for step in steps:
+            messages = [step.title, step.text, step.proof.anchor, *(operand.meaning for operand in step.operands)]
+            for message in messages:
+                shown = str(message)
+                assert shown
+                assert not set("{}") & set(shown)
+            for formula in (step.formula, step.live, step.symbol, *(operand.symbol for operand in step.operands)):
+                assert formula.count("{") == formula.count("}")
+                assert "nan" not in formula
+                assert "None" not in formula
