@@ -4,6 +4,7 @@ import base64
 import html
 import json
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from typing import Any, TypeVar
@@ -38,16 +39,26 @@ def _renderer(name: str, scripts: tuple[str, ...], styles: tuple[str, ...]) -> A
 
 
 def current(
-    key: str, argument: Value | None, parse: Callable[[Mapping[str, Any]], Value | None]
+    key: str, argument: Value | None, parse: Callable[[Mapping[str, Any]], Value | None], *, ahead: bool = False
 ) -> tuple[Value | None, _echo.Echo]:
-    """What is selected now, and the conversation that says so (see `_echo`)."""
+    """What is selected now, and the conversation that says so (see `_echo`).
+
+    Args:
+        key: of the component.
+        argument: what the page passes.
+        parse: reads a report.
+        ahead: only tell what the answer will be; nothing counts as said yet.
+    """
     import streamlit as st
 
     slot = f"_echo of {key}"
     echo = st.session_state.get(slot)
     if not isinstance(echo, _echo.Echo):
         echo = _echo.open_echo(argument)
-        st.session_state[slot] = echo
+        if not ahead:
+            st.session_state[slot] = echo
+    elif ahead:
+        echo = replace(echo)
     state = st.session_state.get(key)
     report, seq = _echo.read_report(echo, state.get("selected") if isinstance(state, Mapping) else None)
     return _echo.settle(echo, argument, None if report is None else parse(report), seq), echo
@@ -129,7 +140,8 @@ def page(
 ) -> Html:
     """A file that shows the component by itself: the same JavaScript, the numbers as base64, no network."""
     packed = {name: base64.b64encode(_bytes(column)).decode("ascii") for name, column in columns.items()}
-    content = json.dumps({**data, **packed, "static": True, "version": 1, "selected": selected})
+    types = {name: column.dtype.name for name, column in columns.items()}
+    content = json.dumps({**data, **packed, "types": types, "static": True, "version": 1, "selected": selected})
     return Html(
         _PAGE.format(
             language=html.escape(language),

@@ -135,7 +135,7 @@ def peek(*, key: str, selected: Selection | None = None) -> Selection:
 
     Not cut to the size of the heads yet: they are not known here.
     """
-    shown, _ = _mount.current(key, selected, Selection.parse)
+    shown, _ = _mount.current(key, selected, Selection.parse, ahead=True)
     return shown or Selection()
 
 
@@ -169,7 +169,8 @@ def mount(
         ValueError: labels that do not fit the payload.
     """
     data = _data(payload, query_tokens, key_tokens, layers, words, height)
-    shown, echo = _mount.current(key, selected, Selection.parse)
+    wish = None if selected is None else selected.within(payload)
+    shown, echo = _mount.current(key, wish, lambda report: Selection.parse(report).within(payload))
     sent = asdict(echo.sent.within(payload)) if echo.sent is not None else None
     _mount.mount(
         _NAME,

@@ -1,4 +1,7 @@
-"""Heads on their way to the browser: few bytes, and every number that is read off within 8e-6 of the model's.
+"""Heads on their way to the browser: few bytes, and every number that is read off is the model's.
+
+Weights travel as float32 while they are few, so that the last digit on screen agrees with the arithmetic beside it, and
+as uint16 above `EXACT_BYTES`, off by at most 8e-6.
 
 All heads of a site go at once and are switched in the browser while they fit into `LIMIT_BYTES`.  Above that a payload
 carries a thumbnail of each head, and the numbers of the chosen head only.
@@ -13,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 LIMIT_BYTES = 6_000_000
+EXACT_BYTES = 1 << 20
 THUMBNAIL = 32
 """Cells per side of a small map; longer sequences are max-pooled, because a mean hides single strong cells."""
 
@@ -29,7 +33,8 @@ class HeadsPayload:
         chosen: (layer, head) whose numbers are here in any case.
         complete: whether the numbers of all heads are here.
         columns: flat arrays by name.
-            weights: uint16, 65535 = 1.0; [layers, heads, queries, keys], or [queries, keys] of the chosen head.
+            weights: float32, or uint16 with 65535 = 1.0; [layers, heads, queries, keys], or [queries, keys] of the
+                chosen head.
             scores: float32, the same shape; absent where there are none.
             reasons: uint8 [queries, keys], see REASONS; absent where everything is visible.
             thumbs: uint8, 255 * sqrt(weight), max-pooled [layers, heads, rows, columns]; absent up to THUMBNAIL tokens.
@@ -139,7 +144,9 @@ def _payload(
     reasons: NDArray[np.integer] | None,
     thumbs: NDArray[np.uint8] | None,
 ) -> HeadsPayload:
-    columns: dict[str, NDArray[np.generic]] = {"weights": quantise(weights).ravel()}
+    exact = 4 * weights.size <= EXACT_BYTES
+    packed = np.ascontiguousarray(weights, dtype=np.float32) if exact else quantise(weights)
+    columns: dict[str, NDArray[np.generic]] = {"weights": packed.ravel()}
     if scores is not None:
         columns["scores"] = np.ascontiguousarray(scores, dtype=np.float32).ravel()
     if reasons is not None and np.any(reasons):

@@ -20,16 +20,16 @@ function visible(token) {
   return line.trim() === "" ? "␣".repeat(Math.max(1, Math.min(line.length, 3))) : line;
 }
 
-const BYTES = { weights: Uint16Array, scores: Float32Array, reasons: Uint8Array, thumbs: Uint8Array, thumb_reasons: Uint8Array };
+const TYPES = { uint8: Uint8Array, uint16: Uint16Array, float32: Float32Array };
 
-// A column of numbers: an Arrow table from Streamlit, or base64 text from a file.
-function column(value, name) {
+// A column of numbers: an Arrow table from Streamlit, or base64 text and the name of its type from a file.
+function column(value, type) {
   if (value === undefined || value === null) return null;
   if (typeof value !== "string") return value.getChildAt(0).toArray();
   const text = atob(value);
   const bytes = new Uint8Array(text.length);
   for (let i = 0; i < text.length; i++) bytes[i] = text.charCodeAt(i);
-  return new BYTES[name](bytes.buffer);
+  return new TYPES[type](bytes.buffer);
 }
 
 // A view that Streamlit takes down and puts up again (a layout that moved) goes on where it was.

@@ -1,10 +1,13 @@
 // The heads as they came: where each number lies, and how a head becomes a picture.
 
+const COLUMNS = ["weights", "scores", "reasons", "thumbs", "thumb_reasons"];
+
 function readHeads(data) {
   const [layers, heads, queries, keys] = data.shape;
   const [thumbRows, thumbColumns] = data.thumb_shape;
   const model = { layers, heads, queries, keys, thumbRows, thumbColumns, complete: data.complete, chosen: data.chosen };
-  for (const name of Object.keys(BYTES)) model[name] = column(data[name], name);
+  for (const name of COLUMNS) model[name] = column(data[name], data.types?.[name]);
+  model.one = model.weights instanceof Float32Array ? 1 : 65535;  // what stands for a weight of 1
   return model;
 }
 
@@ -24,7 +27,7 @@ function cellAt(model, layer, head, query, key) {
   const at = start + query * model.keys + key;
   return {
     reason: reasonAt(model, query, key),
-    weight: start < 0 ? null : model.weights[at] / 65535,
+    weight: start < 0 ? null : model.weights[at] / model.one,
     score: start < 0 || !model.scores ? null : model.scores[at],
   };
 }
@@ -70,7 +73,7 @@ function paintHead(model, layer, head, view, theme, range) {
   const { queries, keys, reasons } = model;
   return paint(queries, keys, (i) => {
     if (reasons && reasons[i]) return 0;
-    if (view === "weights") return theme.weights[weightStep(model.weights[start + i] / 65535)];
+    if (view === "weights") return theme.weights[weightStep(model.weights[start + i] / model.one)];
     const score = model.scores[start + i];
     return Number.isNaN(score) ? 0 : theme.scores[scoreStep(score, range)];
   });

@@ -48,6 +48,8 @@ class HeatMap {
       canvas.style.height = `${this.plan.height}px`;
     }
     this.host.style.height = `${this.plan.height}px`;
+    const { left, top, cellWidth, cellHeight } = this.plan;
+    this.host.dataset.plot = [left, top, cellWidth, cellHeight].join(" ");  // where a test finds a cell
     this.zoom = Math.min(this.zoom, this.plan.zoomMost);
     this.keepInside();
   }

@@ -1,0 +1,65 @@
+"""Bars and curves: next tokens, and position codes."""
+
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+from vizformer import figures
+
+
+def test_bars_are_the_probabilities_on_a_scale_of_one() -> None:
+    figure = figures.next_token_bars(["cat", "<b>", "cat"], np.array([0.5, 0.3, 0.1]))
+    (bars,) = figure.data
+    assert bars.orientation == "h"
+    assert bars.x.dtype == np.float32
+    assert bars.x.tolist() == pytest.approx([0.5, 0.3, 0.1])
+    assert bars.y.tolist() == [0, 1, 2]  # equal tokens do not merge
+    assert figure.layout.xaxis.range == (0, 1)
+    assert figure.layout.yaxis.range[0] > figure.layout.yaxis.range[1]  # the first on top
+    assert figure.layout.yaxis.ticktext == ("cat", "&lt;b&gt;", "cat")
+    assert "%" in bars.texttemplate
+    with pytest.raises(ValueError, match="do not fit 1 tokens"):
+        figures.next_token_bars(["a"], np.array([0.5, 0.5]))
+
+
+def test_position_codes_as_a_map() -> None:
+    encoding = np.random.default_rng(0).normal(size=(10, 6))
+    figure = figures.positional_heatmap(encoding)
+    (heatmap,) = figure.data
+    assert np.array_equal(heatmap.z, encoding.astype(np.float32))
+    assert heatmap.zmin == -heatmap.zmax
+    assert heatmap.zmax == pytest.approx(np.abs(encoding).max())
+    assert figure.layout.yaxis.autorange == "reversed"
+    assert "position %{y}, dimension %{x}" in heatmap.hovertemplate
+
+
+def test_position_codes_as_waves() -> None:
+    encoding = np.random.default_rng(0).normal(size=(10, 6))
+    figure = figures.positional_waves(encoding, [0, 5])
+    assert len(figure.data) == 2
+    for curve, dim in zip(figure.data, (0, 5), strict=True):
+        assert np.array_equal(curve.y, encoding[:, dim].astype(np.float32))
+        assert curve.x.tolist() == list(range(10))
+        assert curve.name == f"dimension {dim}"
+    assert figure.data[0].line.color != figure.data[1].line.color
+    assert figure.data[0].line.dash != figure.data[1].line.dash  # told apart without colour, too
+    assert figure.layout.showlegend
+    with pytest.raises(ValueError, match=r"\[6\]"):
+        figures.positional_waves(encoding, [0, 6])
+    with pytest.raises(ValueError, match="positions, dimensions"):
+        figures.positional_waves(encoding[0], [0])
+
+
+def test_importing_figures_loads_neither_torch_nor_plotly() -> None:
+    code = "import sys, vizformer.figures; sys.exit(','.join({'torch', 'streamlit', 'plotly'} & set(sys.modules)) or 0)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+
+
+def test_the_names_are_listed_and_others_refused() -> None:
+    assert set(dir(figures)) >= {"attention_heatmap", "head_grid", "next_token_bars", "ENGLISH"}
+    assert all(callable(getattr(figures, name)) or name == "ENGLISH" for name in figures.__all__)
+    with pytest.raises(AttributeError, match="no attribute 'pie'"):
+        _ = figures.pie
