@@ -121,5 +121,5 @@ def test_the_language_switch_by_keyboard(open_tab):
 def test_a_page_that_does_not_exist_still_has_the_frame(open_tab):
     tab = open_tab("/nowhere")
     expect(tab.page.get_by_role("dialog")).to_contain_text(re.compile("not found", re.IGNORECASE))
-    assert tab.page.get_by_test_id("stSidebarNav").get_by_role("link").count() == 2
+    assert tab.page.get_by_test_id("stSidebarNav").get_by_role("link").count() >= 2
     tab.problems.clear()  # Streamlit tells the console too; here it is what was asked for

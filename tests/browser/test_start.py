@@ -4,20 +4,23 @@ import os
 import re
 import subprocess
 import sys
+import zipfile
 from pathlib import Path
 
 import pytest
 
 from tests.browser.driver import ROOT, Server
+from vizformer.web.frame import SECTIONS
 
 LINK = "/qkv?text=hello+world&head=2"
+PAGES = sum(len(entries) for __, entries in SECTIONS)
 STREAMLIT = (sys.executable, "-m", "streamlit", "run", "app.py")
 
 
 def shows_the_lesson(tab) -> None:
     page = tab.page
     assert page.get_by_role("heading", level=1).inner_text() == "Q·K·V step by step"
-    assert page.get_by_test_id("stSidebarNav").get_by_role("link").count() == 2
+    assert page.get_by_test_id("stSidebarNav").get_by_role("link").count() == PAGES
     assert page.get_by_role("radiogroup", name="Language").is_visible()
     assert page.get_by_role("dialog").count() == 0
     assert "not found" not in page.inner_text("body")
@@ -53,6 +56,15 @@ def test_the_home_pages_own_address_works_too(open_tab):
 @pytest.mark.slow
 def test_the_wheel_runs_in_an_empty_folder(open_tab, tmp_path):
     wheel = build_wheel(tmp_path / "wheel")
+    carried = zipfile.ZipFile(wheel).namelist()
+    for file in (
+        "app.py",
+        ".streamlit/config.toml",
+        "pages/learn/qkv.py",
+        "assets/locale/zh_CN/LC_MESSAGES/vizformer.po",
+    ):
+        assert f"vizformer/_app/{file}" in carried
+    assert not [name for name in carried if "__pycache__" in name or name.startswith("tests")]
     site, empty = tmp_path / "site", tmp_path / "empty"
     empty.mkdir()
     pip = (sys.executable, "-m", "pip", "--disable-pip-version-check", "install", "--quiet")
