@@ -38,7 +38,8 @@ def next_token_bars(
             y=places,
             orientation="h",
             marker={"color": VIRIDIS[3], "line": {"color": GRID, "width": 1}},
-            texttemplate="%{x:.1%}",
+            text=[_percent(value) for value in values],
+            textfont={"size": 14},
             textposition="outside",
             cliponaxis=False,
             hovertemplate=fill(words["next_token"], token="%{y}", value="%{x:.4f}"),
@@ -55,3 +56,8 @@ def next_token_bars(
         tickfont={"size": 15},
     )
     return figure
+
+
+def _percent(probability: float) -> str:
+    """One digit after the point; what would round to 0.0% is not nothing."""
+    return safe("<0.1%") if 0 < probability < 0.0005 else f"{probability:.1%}"
