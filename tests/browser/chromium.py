@@ -73,7 +73,7 @@ def _apt() -> list[str] | None:
 
 
 if __name__ == "__main__":
-    if "--install" in sys.argv and not find():
+    if "--install" in sys.argv and "VIZFORMER_CHROMIUM" not in os.environ and not find():
         install()
     if "--report" in sys.argv:
         if not find():
