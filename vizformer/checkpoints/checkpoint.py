@@ -11,7 +11,7 @@ import torch
 from vizformer.errors import TraceError
 from vizformer.generation import GenerationStep, greedy_steps
 from vizformer.messages import N_
-from vizformer.model import Trace, Transformer
+from vizformer.model import Edit, Trace, Transformer
 from vizformer.text import Token, Tokenizer
 
 MAX_CHARACTERS = 20_000  # before tokenizing: far above any context here, far below what would stall a server
@@ -41,8 +41,9 @@ class Checkpoint:
 
     @cached_property
     def key(self) -> str:
-        """A hash of options and weights: caches keyed by it can never confuse two models."""
+        """A hash of options, weights and tokenizer: caches keyed by it can never confuse two models."""
         digest = hashlib.blake2b(str(self.model.config).encode(), digest_size=12)
+        digest.update(self.tokenizer.to_json().encode())
         for name, tensor in sorted(self.model.state_dict().items()):
             digest.update(name.encode())
             digest.update(tensor.contiguous().view(torch.uint8).numpy().tobytes())
@@ -69,13 +70,15 @@ class Checkpoint:
         target: str | None = None,
         ids: Sequence[int] | None = None,
         target_ids: Sequence[int] | None = None,
+        edit: Edit | None = None,
     ) -> Trace:
         """One full forward over a text (or token ids), with everything kept that the pages need.
 
-        An encoder-decoder needs a target; without one it generates it (greedily, without the end mark).
+        An encoder-decoder needs a target; without one it generates it (greedily, without the end mark).  `edit` sets
+        numbers by hand, also while the target is generated.
 
         Raises:
-            TraceError: empty or too long input, a target for a model that has none.
+            TraceError: empty or too long input, a target for a model that has none, an edit of what is not there.
             TokenizerError: an id outside the vocabulary.
         """
         if (text is None) == (ids is None):
@@ -89,20 +92,20 @@ class Checkpoint:
             stack = "encoder" if self.model.encoder is not None else "decoder"
             trace = Trace(tokens={stack: tokens})
             with torch.inference_mode():
-                self.model(_tensor(tokens), trace=trace)
-            return trace
+                self.model(_tensor(tokens), trace=trace, edit=edit)
+            return _with_known_edits(trace)
         if target_ids is not None:
             target_tokens = self._checked(self.tokenizer.tokens(list(target_ids)))
         elif target is not None and target.strip():
             target_tokens = self.encode_target(target)
         else:
-            target_tokens = self._generated_target(tokens)
+            target_tokens = self._generated_target(tokens, edit)
         trace = Trace(tokens={"encoder": tokens, "decoder": target_tokens})
         with torch.inference_mode():
-            self.model(_tensor(tokens), _tensor(target_tokens), trace=trace)
-        return trace
+            self.model(_tensor(tokens), _tensor(target_tokens), trace=trace, edit=edit)
+        return _with_known_edits(trace)
 
-    def generate(self, text: str, *, max_new: int = 100) -> Generation:
+    def generate(self, text: str, *, max_new: int = 100, edit: Edit | None = None) -> Generation:
         """Greedy translation or continuation of `text`.
 
         Raises:
@@ -110,19 +113,19 @@ class Checkpoint:
         """
         if self.model.decoder is None:
             raise TraceError(N_("{name} has no decoder: it fills in, it does not generate.", name=self.name))
-        return self._generate(self.encode(text), max_new)
+        return self._generate(self.encode(text), max_new, edit)
 
-    def _generate(self, tokens: Sequence[Token], max_new: int) -> Generation:
+    def _generate(self, tokens: Sequence[Token], max_new: int, edit: Edit | None) -> Generation:
         bos = self.model.config.bos_id
         prefix = () if self.model.encoder is None or bos is None else (bos,)
-        steps = greedy_steps(self.model, [token.id for token in tokens], prefix, max_new=max_new)
+        steps = greedy_steps(self.model, [token.id for token in tokens], prefix, max_new=max_new, edit=edit)
         ids = tuple(step.id for step in steps)
         return Generation(self.tokenizer.decode(list(ids)).strip(), ids, tuple(steps))
 
-    def _generated_target(self, tokens: Sequence[Token]) -> tuple[Token, ...]:
+    def _generated_target(self, tokens: Sequence[Token], edit: Edit | None) -> tuple[Token, ...]:
         config = self.model.config
         limit = min(100, config.max_positions - 1)
-        ids = [id for id in self._generate(tokens, limit).ids if id != config.eos_id]
+        ids = [id for id in self._generate(tokens, limit, edit).ids if id != config.eos_id]
         start = [] if config.bos_id is None else [config.bos_id]
         return self.tokenizer.tokens([*start, *ids])
 
@@ -150,3 +153,9 @@ class Checkpoint:
 
 def _tensor(tokens: Sequence[Token]) -> torch.Tensor:
     return torch.tensor([[token.id for token in tokens]])  # [1, n]
+
+
+def _with_known_edits(trace: Trace) -> Trace:
+    if trace.edit is not None:
+        trace.edit.check(trace.editable())
+    return trace

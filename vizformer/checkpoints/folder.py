@@ -1,6 +1,7 @@
 """Our own format: a folder with config.json, model.safetensors and tokenizer.json."""
 
 import json
+import os
 from pathlib import Path
 from typing import Any
 
@@ -31,7 +32,7 @@ def load(source: str | Path) -> Checkpoint:
     """
     if str(source) in bundled_models():
         folder = asset("models", str(source))
-    elif (folder := Path(source)).is_dir():
+    elif os.path.isdir(folder := Path(source)):  # (Path.is_dir raises where a name is too long)
         pass
     else:
         raise CheckpointError(
@@ -84,12 +85,8 @@ def _read_model(path: Path, config: ModelConfig) -> Transformer:
     try:
         weights = load_file(path)
     except (SafetensorError, OSError) as error:
-        raise CheckpointError(
-            N_("{file} cannot be read ({reason}). It is damaged or incomplete: copy it again.", file=path.name,
-               reason=str(error))
-        ) from error  # fmt: skip
-    with torch.device("meta"):
-        model = Transformer(config)
+        raise _damaged(path.name, error) from error
+    model = _empty_model(config, len(weights))
     expected = {name: tensor.shape for name, tensor in model.state_dict().items()}
     found = {name: tensor.shape for name, tensor in weights.items()}
     if expected != found:
@@ -99,5 +96,27 @@ def _read_model(path: Path, config: ModelConfig) -> Transformer:
                "models.", file=path.name, n=len(wrong), name=wrong[0])
         )  # fmt: skip
     model.load_state_dict({name: tensor.float() for name, tensor in weights.items()}, assign=True)
-    model.materialise_buffers()
+    try:
+        model.materialise_buffers()
+    except RuntimeError as error:
+        raise _damaged(CONFIG, error) from error  # more positions than fit into memory
     return model
+
+
+def _empty_model(config: ModelConfig, n_tensors: int) -> Transformer:
+    """The model without memory for its weights, unless the config asks for what no file of `n_tensors` can fill."""
+    n_layers = config.n_encoder_layers + config.n_decoder_layers
+    if n_layers > n_tensors:
+        raise _damaged(CONFIG, f"{n_layers} layers, but {WEIGHTS} has {n_tensors} tensors")
+    try:
+        with torch.device("meta"):
+            return Transformer(config)
+    except (RuntimeError, TypeError) as error:  # sizes that no tensor can have
+        raise _damaged(CONFIG, error) from error
+
+
+def _damaged(file: str, reason: object) -> CheckpointError:
+    return CheckpointError(
+        N_("{file} cannot be read ({reason}). It is damaged or incomplete: copy it again.", file=file,
+           reason=str(reason).partition("\n")[0])
+    )  # fmt: skip

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from vizformer.model import Transformer
+from vizformer.model import Edit, Transformer
 
 
 @dataclass(frozen=True)
@@ -19,24 +19,25 @@ class GenerationStep:
 
 @torch.inference_mode()
 def greedy_steps(
-    model: Transformer, prompt: Sequence[int], prefix: Sequence[int] = (), *, max_new: int
+    model: Transformer, prompt: Sequence[int], prefix: Sequence[int] = (), *, max_new: int, edit: Edit | None = None
 ) -> list[GenerationStep]:
     """Greedy decoding of one sequence, without a cache.
 
     Args:
         prompt: what the encoder reads (encoder-decoder) or what the text starts with (decoder-only).
         prefix: what the target starts with (encoder-decoder; its start mark comes first).
+        edit: numbers set by hand in every forward.
         max_new: at most this many new tokens; fewer when the end mark comes or the positions run out.
     """
     device = model.embedding.weight.device
     memory = None
     ids = list(prompt)
     if model.encoder is not None:
-        memory = model.encode(torch.tensor([ids], device=device))  # [1, n, d_model]
+        memory = model.encode(torch.tensor([ids], dtype=torch.long, device=device), edit=edit)  # [1, n, d_model]
         ids = list(prefix)
     steps: list[GenerationStep] = []
     for _ in range(min(max_new, model.config.max_positions - len(ids))):
-        x = model.decode(torch.tensor([ids], device=device), memory)  # [1, n, d_model]
+        x = model.decode(torch.tensor([ids], dtype=torch.long, device=device), memory, edit=edit)  # [1, n, d_model]
         probabilities = torch.softmax(model.logits(x[0, -1]).float(), dim=-1)  # [vocab_size]
         ids.append(int(probabilities.argmax()))
         steps.append(GenerationStep(ids[-1], probabilities))

@@ -58,6 +58,10 @@ class Tokenizer:
     def save(self, path: Path) -> None:
         self._backend.save(str(path))
 
+    def to_json(self) -> str:
+        """What `save` writes."""
+        return str(self._backend.to_str())
+
     @property
     def vocab_size(self) -> int:
         return self._backend.get_vocab_size(with_added_tokens=True)
