@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 
+import numpy as np
 import streamlit as st
 
 from vizformer import figures
@@ -102,7 +103,7 @@ def next_token(subject: Subject) -> None:
     st.plotly_chart(
         figures.next_token_bars(
             [p.token.text for p in best],
-            [p.probability for p in best],
+            np.array([p.probability for p in best], dtype=np.float32),
             title=_("Most probable after position {position}", position=position),
             words=words(figures.ENGLISH),
         ),

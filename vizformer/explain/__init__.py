@@ -3,6 +3,7 @@
 from vizformer.explain.attention import attention_steps
 from vizformer.explain.layer import candidates, layer_steps, output_steps
 from vizformer.explain.step import TOLERANCE, Axis, Contraction, Operand, Proof, Step, program
+from vizformer.explain.toy import Toy, toy
 
 __all__ = [
     "TOLERANCE",
@@ -11,9 +12,11 @@ __all__ = [
     "Operand",
     "Proof",
     "Step",
+    "Toy",
     "attention_steps",
     "candidates",
     "layer_steps",
     "output_steps",
     "program",
+    "toy",
 ]

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy import ndarray
 
-SHOWN_TERMS = 3
+SHOWN_TERMS = 2
 
 
 def number(value: float, digits: int = 4) -> str:

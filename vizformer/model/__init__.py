@@ -1,7 +1,8 @@
 """The Transformer and the trace of its forward pass."""
 
+from vizformer.model.edit import Cell, Edit
 from vizformer.model.masks import Mask, Reason
 from vizformer.model.trace import AttentionRecord, Trace
 from vizformer.model.transformer import Transformer, count_parameters
 
-__all__ = ["AttentionRecord", "Mask", "Reason", "Trace", "Transformer", "count_parameters"]
+__all__ = ["AttentionRecord", "Cell", "Edit", "Mask", "Reason", "Trace", "Transformer", "count_parameters"]

@@ -5,6 +5,7 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from vizformer.config import ModelConfig
+from vizformer.model.edit import Edit
 from vizformer.model.masks import Mask
 from vizformer.model.trace import Trace
 
@@ -34,12 +35,16 @@ class Attention(nn.Module):
         *,
         site: str,
         trace: Trace | None = None,
+        edit: Edit | None = None,
     ) -> Float[Tensor, "b n_q d_model"]:
         """`source` is `x` itself in self-attention and the encoder's memory in cross-attention."""
         q = self._split_heads(self.W_Q(x))  # [b, n_heads, n_q, d_head]
         k = self._split_heads(self.W_K(source))  # [b, n_heads, n_k, d_head]
         v = self._split_heads(self.W_V(source))  # [b, n_heads, n_k, d_head]
         scale = self.d_head**-0.5
+        if edit is not None:
+            q, k, v = edit.apply(f"{site}.q", q), edit.apply(f"{site}.k", k), edit.apply(f"{site}.v", v)
+            mask, scale = edit.mask(site, mask, q.shape[2], k.shape[2]), edit.scale(site, scale)
         bias = None if mask is None else mask.bias.to(q.dtype)
         z = F.scaled_dot_product_attention(q, k, v, attn_mask=bias, scale=scale)  # [b, n_heads, n_q, d_head]
         if trace is not None:

@@ -7,6 +7,7 @@ from torch import Tensor, nn
 
 from vizformer.config import ModelConfig
 from vizformer.model.attention import Attention
+from vizformer.model.edit import Edit
 from vizformer.model.feedforward import FeedForward
 from vizformer.model.masks import Mask
 from vizformer.model.trace import Trace
@@ -42,26 +43,29 @@ class Block(nn.Module):
         *,
         name: str,
         trace: Trace | None = None,
+        edit: Edit | None = None,
     ) -> Float[Tensor, "b n d_model"]:
         """`name` is the layer's place in the model, e.g. "decoder.2"; the trace files its records under it."""
-        keep = trace.record_residual if trace is not None else _forget
-        keep(f"{name}.pre", x)
+
+        def point(place: str, x: Tensor) -> Tensor:
+            return stream_point(f"{name}.{place}", x, trace, edit)
+
+        x = point("pre", x)
         x = self._add_and_norm(
-            x, self.self_norm, lambda y: self.self_attention(y, y, mask, site=f"{name}.self", trace=trace)
+            x, self.self_norm, lambda y: self.self_attention(y, y, mask, site=f"{name}.self", trace=trace, edit=edit)
         )
         if (cross := self.cross_attention) is None or self.cross_norm is None:
-            keep(f"{name}.mid", x)
+            x = point("mid", x)
         else:
             if memory is None:
                 raise ValueError(f"{name} has cross-attention: pass the encoder's output as memory")
-            keep(f"{name}.mid_self", x)
+            x = point("mid_self", x)
             x = self._add_and_norm(
-                x, self.cross_norm, lambda y: cross(y, memory, memory_mask, site=f"{name}.cross", trace=trace)
+                x, self.cross_norm, lambda y: cross(y, memory, memory_mask, site=f"{name}.cross", trace=trace, edit=edit)
             )
-            keep(f"{name}.mid_cross", x)
+            x = point("mid_cross", x)
         x = self._add_and_norm(x, self.feedforward_norm, self.feedforward)
-        keep(f"{name}.post", x)
-        return x
+        return point("post", x)
 
     def _add_and_norm(self, x: Tensor, norm: nn.Module, sublayer: Callable[[Tensor], Tensor]) -> Tensor:
         if self.norm_order == "post":
@@ -88,15 +92,19 @@ class Stack(nn.Module):
         memory_mask: Mask | None = None,
         *,
         trace: Trace | None = None,
+        edit: Edit | None = None,
     ) -> Float[Tensor, "b n d_model"]:
         for index, layer in enumerate(self.layers):
-            x = layer(x, mask, memory, memory_mask, name=f"{self.name}.{index}", trace=trace)
+            x = layer(x, mask, memory, memory_mask, name=f"{self.name}.{index}", trace=trace, edit=edit)
         if self.final_norm is not None:
             x = self.final_norm(x)
-        if trace is not None:
-            trace.record_residual(f"{self.name}.final", x)
-        return x
+        return stream_point(f"{self.name}.final", x, trace, edit)
 
 
-def _forget(name: str, x: Tensor) -> None:
-    """What happens to the residual stream when nobody traces."""
+def stream_point(name: str, x: Tensor, trace: Trace | None, edit: Edit | None) -> Tensor:
+    """A named point of the residual stream: where it can be edited, and is recorded."""
+    if edit is not None:
+        x = edit.apply(name, x)
+    if trace is not None:
+        trace.record_residual(name, x)
+    return x

@@ -21,6 +21,7 @@ class Reason(IntEnum):
     VISIBLE = 0
     PADDING = 1
     FUTURE = 2
+    PAINTED = 4  # blocked by hand (3 is kept for attention windows)
 
 
 @dataclass(frozen=True)

@@ -16,6 +16,7 @@ from torch import Tensor
 
 from vizformer.errors import TraceError
 from vizformer.messages import N_
+from vizformer.model.edit import Edit
 from vizformer.model.masks import Mask
 
 if TYPE_CHECKING:
@@ -89,10 +90,12 @@ class Trace:
 
     Attributes:
         tokens: stack name -> the tokens that went in (filled by `Checkpoint.trace`; empty for a bare forward).
+        edit: what was set by hand in this forward.
         logits: [n, vocab_size] of the last stack, once the forward has finished.
     """
 
     tokens: dict[str, "tuple[Token, ...]"] = field(default_factory=dict)
+    edit: Edit | None = None
     _records: dict[str, AttentionRecord] = field(default_factory=dict, repr=False)
     _residuals: dict[str, Tensor] = field(default_factory=dict, repr=False)
     _logits: Tensor | None = field(default=None, repr=False)
@@ -107,8 +110,8 @@ class Trace:
     def record_residual(self, name: str, x: Tensor) -> None:
         self._residuals[name] = x[0].detach()
 
-    def record_logits(self, logits: Tensor) -> None:
-        self._logits = logits[0].detach()
+    def record_logits(self, logits: Tensor, edit: Edit | None) -> None:
+        self._logits, self.edit = logits[0].detach(), edit
 
     # Asked by everyone else ---------------------------------------------------------------------------------
 
@@ -143,6 +146,14 @@ class Trace:
                 N_("This trace has no residual stream {name!r}. It has: {known}.", name=name, known=known or "-")
             )
         return self._residuals[name]
+
+    def editable(self) -> dict[str, tuple[int, ...]]:
+        """The tensors that an `Edit` can reach, with their shapes."""
+        shapes: dict[str, tuple[int, ...]] = {name: tuple(x.shape) for name, x in self._residuals.items()}
+        for site, record in self._records.items():
+            shapes |= {f"{site}.{name}": tuple(getattr(record, name).shape) for name in "qkv"}
+            shapes[f"{site}.mask"] = (record.q.shape[1], record.k.shape[1])
+        return shapes
 
     @property
     def nbytes(self) -> int:

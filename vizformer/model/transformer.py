@@ -11,6 +11,7 @@ from vizformer.config import ModelConfig
 from vizformer.errors import TraceError
 from vizformer.messages import N_
 from vizformer.model.block import Stack
+from vizformer.model.edit import Edit
 from vizformer.model.masks import causal_mask, combine, padding_mask
 from vizformer.model.positions import sinusoidal_encoding
 from vizformer.model.trace import Trace
@@ -55,11 +56,12 @@ class Transformer(nn.Module):
         padding: Bool[Tensor, "b n"] | None = None,
         target_padding: Bool[Tensor, "b n_target"] | None = None,
         trace: Trace | None = None,
+        edit: Edit | None = None,
     ) -> Float[Tensor, "b n_out vocab_size"]:
         """Logits of the next token at every position (of every token, where there is only an encoder).
 
         An encoder-decoder reads `ids` into its encoder and `target_ids` into its decoder; the others have one
-        input.  `padding` is True where a token is only there to fill a batch.
+        input.  `padding` is True where a token is only there to fill a batch.  `edit` sets numbers by hand.
 
         Raises:
             TraceError: a sequence that is empty, longer than max_positions, or with ids outside the vocabulary; a
@@ -71,25 +73,30 @@ class Transformer(nn.Module):
                    architecture=self.config.architecture)
             )  # fmt: skip
         if target_ids is not None:
-            memory = self.encode(ids, padding=padding, trace=trace)
-            x = self.decode(target_ids, memory, memory_padding=padding, padding=target_padding, trace=trace)
+            memory = self.encode(ids, padding=padding, trace=trace, edit=edit)
+            x = self.decode(target_ids, memory, memory_padding=padding, padding=target_padding, trace=trace, edit=edit)
         elif self.decoder is not None:
-            x = self.decode(ids, padding=padding, trace=trace)
+            x = self.decode(ids, padding=padding, trace=trace, edit=edit)
         else:
-            x = self.encode(ids, padding=padding, trace=trace)
+            x = self.encode(ids, padding=padding, trace=trace, edit=edit)
         logits = self.logits(x)
         if trace is not None:
-            trace.record_logits(logits)
+            trace.record_logits(logits, edit)
         return logits
 
     def encode(
-        self, ids: Int[Tensor, "b n"], *, padding: Bool[Tensor, "b n"] | None = None, trace: Trace | None = None
+        self,
+        ids: Int[Tensor, "b n"],
+        *,
+        padding: Bool[Tensor, "b n"] | None = None,
+        trace: Trace | None = None,
+        edit: Edit | None = None,
     ) -> Float[Tensor, "b n d_model"]:
         """The encoder: every position sees every other one.  Its output is the decoder's memory."""
         if self.encoder is None:
             raise TraceError(N_("This model has no encoder."))
         mask = None if padding is None else padding_mask(padding)
-        x: Tensor = self.encoder(self.embed(ids), mask, trace=trace)  # [b, n, d_model]
+        x: Tensor = self.encoder(self.embed(ids), mask, trace=trace, edit=edit)  # [b, n, d_model]
         return x
 
     def decode(
@@ -100,6 +107,7 @@ class Transformer(nn.Module):
         memory_padding: Bool[Tensor, "b n_memory"] | None = None,
         padding: Bool[Tensor, "b n"] | None = None,
         trace: Trace | None = None,
+        edit: Edit | None = None,
     ) -> Float[Tensor, "b n d_model"]:
         """The decoder: position i sees positions 0..i and, where there is an encoder, all of its memory."""
         if self.decoder is None:
@@ -107,7 +115,7 @@ class Transformer(nn.Module):
         causal = causal_mask(ids.shape[1], device=ids.device)
         mask = combine([None if padding is None else padding_mask(padding), causal])
         memory_mask = None if memory_padding is None else padding_mask(memory_padding)
-        x: Tensor = self.decoder(self.embed(ids), mask, memory, memory_mask, trace=trace)  # [b, n, d_model]
+        x: Tensor = self.decoder(self.embed(ids), mask, memory, memory_mask, trace=trace, edit=edit)  # [b, n, d_model]
         return x
 
     def logits(self, x: Float[Tensor, "*n d_model"]) -> Float[Tensor, "*n vocab_size"]:

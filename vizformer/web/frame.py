@@ -35,13 +35,17 @@ QKV = Entry(
     "pages/learn/qkv.py", "qkv", N_("Q·K·V step by step"),
     N_("One head, one query: every number from the input row to the output, worked out and checked."),
 )  # fmt: skip
+LAYER = Entry(
+    "pages/learn/layer.py", "layer", N_("A layer by hand"),
+    N_("Every matrix of a whole layer, for your sentence or for a toy that fits on paper."),
+)  # fmt: skip
 ATTENTION = Entry(
     "pages/explore/attention.py", "attention", N_("Attention"),
     N_("Every attention head of a trained Transformer, for the sentence you type."),
 )  # fmt: skip
 
 SECTIONS: tuple[tuple[Message, tuple[Entry, ...]], ...] = (
-    (N_("Learn"), (QKV,)),
+    (N_("Learn"), (QKV, LAYER)),
     (N_("Explore"), (ATTENTION,)),
 )
 HOME = ATTENTION

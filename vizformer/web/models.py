@@ -67,3 +67,28 @@ def steps(model: str, text: str, target: str, site: str, head: int, query: int) 
     from vizformer.explain import attention_steps
 
     return attention_steps(checkpoint(model), trace(model, text, target), site, head, query)
+
+
+@st.cache_resource(show_spinner=False, max_entries=32)
+def layer(model: str, text: str, target: str, stack: str, number: int) -> "tuple[list[Step], list[str]]":
+    """The steps of a layer and, after the last one, of the prediction, with the texts of the leading candidates."""
+    from vizformer.explain import candidates, layer_steps, output_steps
+
+    loaded, traced = checkpoint(model), trace(model, text, target)
+    steps = layer_steps(loaded.model, traced, f"{stack}.{number}")
+    final = "decoder" if loaded.model.decoder is not None else "encoder"
+    config = loaded.model.config
+    n_layers = config.n_decoder_layers if final == "decoder" else config.n_encoder_layers
+    if (stack, number) != (final, n_layers - 1):
+        return steps, []
+    position = traced.logits.shape[0] - 1
+    best = loaded.tokenizer.tokens(candidates(loaded.model, traced, position))
+    return [*steps, *output_steps(loaded.model, traced, position)], [token.text for token in best]
+
+
+@st.cache_resource(show_spinner=False)
+def toy_layer(stack: str) -> "list[Step]":
+    from vizformer.explain import layer_steps, toy
+
+    run = toy()
+    return layer_steps(run.model, run.trace, f"{stack}.0")

@@ -22,6 +22,8 @@ from vizformer.web import languages
 
 Site = Literal["encoder", "decoder", "cross"]  # self-attention of the encoder, of the decoder; cross-attention
 SITES: tuple[str, ...] = get_args(Site)
+Material = Literal["sentence", "toy"]  # what a layer is worked out for: the typed sentence, or the lectures' toy
+MATERIALS: tuple[str, ...] = get_args(Material)
 
 TEXT_IN_LINK = 400  # characters; Chinese takes nine in an address, and proxies stop at 8 KB
 LARGEST = 99_999  # no model has more layers, heads or positions
@@ -81,6 +83,7 @@ class View:
     query: int = _index(N_("query"))
     position: int = _index(N_("position"))  # after which the next token is predicted
     step: int = _index(N_("step"))  # of the arithmetic
+    material: Material = _choice("sentence", MATERIALS, N_("material"))  # noqa: RUF009 (a field, as the others)
     lang: str = _language(N_("language"))  # empty: the browser's
 
 

@@ -1,20 +1,68 @@
-"""One step of the arithmetic on a page: words, formula, numbers, code, proof."""
+"""Steps of arithmetic on a page: words, formula, numbers, code, proof; one at a time or all at once."""
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import streamlit as st
 
 from vizformer.components import matrix
+from vizformer.web import state
 from vizformer.web.errors import plain
 from vizformer.web.i18n import _, translate
 
 if TYPE_CHECKING:
-    from vizformer.explain import Axis, Operand, Step
+    from vizformer.explain import Axis, Contraction, Operand, Step
+
+Labels = Mapping[str, Sequence[str]]
+"""Names of what is counted along an axis (`vizformer.explain.Axis`): token texts for "keys", "queries", ..."""
+
+MAPS_SHOWN = 4  # heads of a three-dimensional result; the rest are in "Every number"
 
 
-def show_step(step: "Step", index: int, key_tokens: Sequence[str], *, details: bool) -> None:
+def walk(steps: "Sequence[Step]", labels: "Callable[[Step], Labels]") -> None:
+    """Previous and next (buttons and arrow keys), a list of the steps, and the chosen one, or all of them."""
+    last = len(steps) - 1
+    current = min(state.view().step, last)
+    titles = [f"{index} · {translate(step.title)}" for index, step in enumerate(steps)]
+    if state.view().step > last:
+        state.update(step=last)
+    choose, buttons = st.columns([3, 2], vertical_alignment="bottom")
+    choose.selectbox(_("Step"), range(len(steps)), format_func=titles.__getitem__, **state.bind("step"))
+    with buttons.container(horizontal=True, vertical_alignment="center"):
+        st.button(_("Previous"), disabled=current == 0, shortcut="Left", key="steps.back",
+                  on_click=_go, args=(current - 1,))  # fmt: skip
+        st.button(_("Next"), disabled=current == last, shortcut="Right", key="steps.forward", type="primary",
+                  on_click=_go, args=(current + 1,))  # fmt: skip
+        everything = st.toggle(_("All at once"), key="steps.all", persist_state="session")
+    st.progress(1.0 if everything else (current + 1) / len(steps))
+    st.html(matrix.style())
+    for index, step in enumerate(steps):
+        if everything or index == current:
+            show_step(step, index, labels(step), details=not everything)
+
+
+def overview(steps: "Sequence[Step]", labels: "Callable[[Step], Labels]") -> None:
+    """The results of all steps as small tables, for models small enough to see at once."""
+    parts = []
+    for index, step in enumerate(steps):
+        title = f"{index} · {translate(step.title)}"
+        if step.result.ndim < 3:
+            parts.append(table(step.result, step.axes, title, labels(step)))
+        else:
+            parts += [
+                table(step.result[head], step.axes[1:], _head(title, head), labels(step))
+                for head in range(len(step.result))
+            ]
+    st.html(matrix.style())
+    st.html(_row(parts, "vf-compact"))
+
+
+def _go(step: int) -> None:
+    state.update(step=step)
+
+
+def show_step(step: "Step", index: int, labels: Labels, *, details: bool) -> None:
     """Draws a step; `details` adds the tables behind it (every number, and sums term by term)."""
     st.subheader(f"{index} · {translate(step.title, plain)}", anchor=False)
     words, code = st.columns([3, 2], gap="medium")
@@ -26,105 +74,115 @@ def show_step(step: "Step", index: int, key_tokens: Sequence[str], *, details: b
         st.code(step.code, language="python", wrap_lines=True)
     st.latex(step.live)
     for operand in step.operands:
-        _table(operand.value, operand.axes, translate(operand.meaning), key_tokens, step)
-    _table(step.result, step.axes, _("Result"), key_tokens, step)
+        _tables(operand.value, operand.axes, translate(operand.meaning), labels, step.blocked)
+    _tables(step.result, step.axes, _("Result"), labels, step.blocked)
     proof_line(step)
     if details:
-        _details(step, key_tokens)
+        _details(step, labels)
 
 
 def proof_line(step: "Step") -> None:
     """Whether the model computed the same, and how we know."""
     proof = step.proof
-    values = {"anchor": translate(proof.anchor), "difference": f"{proof.difference:.1g}"}
+    values = {"anchor": translate(proof.anchor, plain), "difference": f"{proof.difference:.1g}"}
     if not proof.holds:
-        st.error(plain_words(_("Differs from the model: {anchor} is off by up to {difference}.", **values)))
+        st.error(_("Differs from the model: {anchor} is off by up to {difference}.", **values))
     elif proof.direct:
-        st.success(plain_words(_("Agrees with the model to {difference}: compared with {anchor}.", **values)))
+        st.success(_("Agrees with the model to {difference}: compared with {anchor}.", **values))
     else:
-        text = _("Agrees with the model to {difference}: this number goes into {anchor}.", **values)
-        st.success(plain_words(text))
+        st.success(_("Agrees with the model to {difference}: this number goes into {anchor}.", **values))
 
 
-def plain_words(text: str) -> str:
-    """Names of places hold dots and underscores, which Markdown must not read."""
-    return text.replace("_", r"\_").replace("*", r"\*")
-
-
-def labels(axis: "Axis", key_tokens: Sequence[str]) -> list[str] | None:
-    return list(key_tokens) if axis == "keys" else None
-
-
-def _table(value: np.ndarray, axes: "tuple[Axis, ...]", caption: str, key_tokens: Sequence[str], step: "Step") -> None:
-    over_keys = axes[-1] == "keys"
-    html = matrix.to_html(
+def table(value: np.ndarray, axes: "tuple[Axis, ...]", caption: str, labels: Labels, blocked: Any = None) -> str:
+    """A vector or matrix as HTML, its axes labelled."""
+    return matrix.to_html(
         value,
-        rows=labels(axes[0], key_tokens) if len(axes) == 2 else None,
-        columns=labels(axes[-1], key_tokens),
+        rows=labels.get(axes[0]) if len(axes) == 2 else None,
+        columns=labels.get(axes[-1]),
         caption=caption,
-        blocked=step.blocked if over_keys else None,
+        blocked=blocked if axes[-1] == "keys" else None,
         blocked_hint=_("blocked by the mask"),
     )
-    st.html(html)
 
 
-def _details(step: "Step", key_tokens: Sequence[str]) -> None:
+def _tables(value: np.ndarray, axes: "tuple[Axis, ...]", caption: str, labels: Labels, blocked: Any) -> None:
+    """One table, or one for each head side by side."""
+    if value.ndim < 3:
+        st.html(table(value, axes, caption, labels, blocked))
+        return
+    shown = range(min(len(value), MAPS_SHOWN))
+    st.html(_row([table(value[head], axes[1:], _head(caption, head), labels) for head in shown]))
+
+
+def _head(caption: str, head: int) -> str:
+    return f"{caption} · {_('head {head}', head=head)}"
+
+
+def _row(tables: Sequence[str], kind: str = "") -> str:
+    return f'<div class="vf-row {kind}">{"".join(f"<div>{html}</div>" for html in tables)}</div>'
+
+
+def _details(step: "Step", labels: Labels) -> None:
     with st.expander(_("Every number")):
         tensors: list[Operand | None] = [None, *step.operands]
-        choice = st.selectbox(
-            _("Table"),
-            range(len(tensors)),
-            format_func=lambda i: _("Result") if tensors[i] is None else translate(tensors[i].meaning),  # type: ignore[union-attr]
-            key=f"steps.table.{step.key}",
+        names = [_("Result") if tensor is None else translate(tensor.meaning) for tensor in tensors]
+        choice, head = st.columns(2)
+        number = choice.selectbox(
+            _("Table"), range(len(tensors)), format_func=names.__getitem__, key=f"steps.table.{step.key}"
         )
-        chosen = tensors[choice]
+        chosen = tensors[number]
         value, axes = (step.result, step.axes) if chosen is None else (chosen.value, chosen.axes)
-        st.dataframe(_frame(value, axes, key_tokens), height=min(420, 38 + 35 * (1 if value.ndim == 1 else len(value))))
+        if value.ndim == 3:
+            which = head.selectbox(_("Head"), range(len(value)), key=f"steps.head.{step.key}")
+            value, axes = value[which], axes[1:]
+        st.dataframe(_frame(value, axes, labels), height=_height(1 if value.ndim == 1 else len(value)))
     if step.contraction is not None:
         with st.expander(_("The sum, term by term")):
-            _terms(step, key_tokens)
+            _terms(step, step.contraction, labels)
 
 
-def _terms(step: "Step", key_tokens: Sequence[str]) -> None:
+def _terms(step: "Step", contraction: "Contraction", labels: Labels) -> None:
     """left[r, m] * right[m, c] for every m, and their sum."""
-    contraction = step.contraction
-    assert contraction is not None
-    n_rows, n_columns = len(contraction.left), contraction.right.shape[1]
+    row_axis = step.axes[0] if len(step.axes) == 2 else "features"
+    row_names = _names(row_axis, len(contraction.left), labels)
+    column_names = _names(step.axes[-1], contraction.right.shape[1], labels)
     which_row, which_column = st.columns(2)
     row = 0
-    if n_rows > 1:
+    if len(row_names) > 1:
         row = which_row.selectbox(
-            _("Row"), range(n_rows), format_func=lambda i: f"{i} · {key_tokens[i]}" if n_rows == len(key_tokens) else str(i),
-            key=f"steps.row.{step.key}",
-        )  # fmt: skip
-    over_keys = step.axes[-1] == "keys"
+            _("Row"), range(len(row_names)), format_func=row_names.__getitem__, key=f"steps.row.{step.key}"
+        )
     column = which_column.selectbox(
-        _("Key") if over_keys else _("Component"),
-        range(n_columns),
-        format_func=lambda i: f"{i} · {key_tokens[i]}" if over_keys else str(i),
+        _("Key") if step.axes[-1] == "keys" else _("Component"),
+        range(len(column_names)),
+        format_func=column_names.__getitem__,
         key=f"steps.column.{step.key}",
     )
     left, right = contraction.left[row], contraction.right[:, column]
     products = contraction.products(row, column)
-    table = {_("left factor"): left, _("right factor"): right, _("product"): products}
-    st.dataframe(table, height=min(420, 38 + 35 * len(left)))
-    total = contraction.total()[row, column]
+    st.dataframe({_("left factor"): left, _("right factor"): right, _("product"): products}, height=_height(len(left)))
+    total = f"{contraction.total()[row, column]:.6f}"
     if contraction.add is None:
-        st.text(_("Sum of {n} products: {total}", n=len(left), total=f"{total:.6f}"))
+        st.text(_("Sum of {n} products: {total}", n=len(left), total=total))
     else:
         st.text(
             _("Sum of {n} products: {sum}; plus the bias {bias}: {total}", n=len(left), sum=f"{products.sum():.6f}",
-              bias=f"{contraction.add[column]:.6f}", total=f"{total:.6f}")
+              bias=f"{contraction.add[column]:.6f}", total=total)
         )  # fmt: skip
 
 
-def _frame(value: np.ndarray, axes: "tuple[Axis, ...]", key_tokens: Sequence[str]) -> object:
+def _names(axis: str, count: int, labels: Labels) -> list[str]:
+    found = labels.get(axis)
+    return [str(i) for i in range(count)] if found is None else [f"{i} · {text}" for i, text in enumerate(found)]
+
+
+def _frame(value: np.ndarray, axes: "tuple[Axis, ...]", labels: Labels) -> object:
     import pandas as pd
 
-    def names(axis: "Axis", count: int) -> list[str]:
-        found = labels(axis, key_tokens)
-        return [str(i) for i in range(count)] if found is None else [f"{i} · {text}" for i, text in enumerate(found)]
+    rows = value[None] if value.ndim == 1 else value
+    index = [""] if value.ndim == 1 else _names(axes[0], len(rows), labels)
+    return pd.DataFrame(rows.astype(np.float32), index=index, columns=_names(axes[-1], rows.shape[1], labels))
 
-    table = value[None] if value.ndim == 1 else value
-    index = [""] if value.ndim == 1 else names(axes[0], len(table))
-    return pd.DataFrame(table.astype(np.float32), index=index, columns=names(axes[-1], table.shape[1]))
+
+def _height(rows: int) -> int:
+    return min(420, 38 + 35 * rows)

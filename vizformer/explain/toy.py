@@ -1,0 +1,60 @@
+"""The lectures' own toy: one encoder layer and one decoder layer, four numbers wide, small enough for paper.
+
+The encoder layer is what `torch.manual_seed(42)`, `x = torch.randn(3, 1, 4)` and
+`nn.TransformerEncoderLayer(d_model=4, nhead=2, dim_feedforward=8, dropout=0.0)` give; a target of two rows and an
+`nn.TransformerDecoderLayer` of the same size follow from the same stream of random numbers.  The tensors are stored,
+with what PyTorch computed from them, so that they do not depend on its random number generator.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import torch
+from safetensors.torch import load_file
+from torch import Tensor
+
+from vizformer.assets import asset
+from vizformer.checkpoints.torch_nn import load_layer
+from vizformer.config import ModelConfig
+from vizformer.model.block import Block
+from vizformer.model.masks import causal_mask
+from vizformer.model.trace import Trace
+from vizformer.model.transformer import Transformer
+
+CONFIG = ModelConfig(
+    vocab_size=1, d_model=4, n_heads=2, d_ff=8, n_encoder_layers=1, n_decoder_layers=1, dropout=0.0, max_positions=8
+)
+
+
+@dataclass(frozen=True)
+class Toy:
+    """A model of one layer per stack, the trace of its forward, and PyTorch's own results [n, 4]."""
+
+    model: Transformer
+    trace: Trace
+    encoder_output: Tensor
+    decoder_output: Tensor
+
+
+def tensors() -> dict[str, Tensor]:
+    """The stored tensors: "x", "target", "encoder.*" and "decoder.*" in PyTorch's names."""
+    return load_file(asset("toy", "layer.safetensors"))
+
+
+def toy(changed: Mapping[str, Tensor] | None = None) -> Toy:
+    """Runs the toy; `changed` replaces stored tensors by name."""
+    stored = {**tensors(), **(changed or {})}
+    model = Transformer(CONFIG)
+    assert model.encoder is not None
+    assert model.decoder is not None
+    for stack in (model.encoder, model.decoder):
+        block = stack.layers[0]
+        assert isinstance(block, Block)
+        load_layer(block, stored, f"{stack.name}.")
+    model.eval().requires_grad_(False)
+    trace = Trace()
+    with torch.inference_mode():
+        x, target = stored["x"].transpose(0, 1), stored["target"].transpose(0, 1)  # [n, 1, 4] -> [1, n, 4]
+        memory = model.encoder(x, None, trace=trace)
+        model.decoder(target, causal_mask(target.shape[1]), memory, None, trace=trace)
+    return Toy(model, trace, stored["encoder.output"][:, 0], stored["decoder.output"][:, 0])

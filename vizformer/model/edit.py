@@ -1,0 +1,109 @@
+"""Numbers set by hand while a forward runs: what would the model do if this one were different?
+
+An `Edit` is an explicit argument of the forward, like the trace: nothing in the model changes, and other forwards do
+not notice.
+"""
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+import torch
+from torch import Tensor
+
+from vizformer.errors import TraceError
+from vizformer.messages import N_
+from vizformer.model.masks import Mask, Reason
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One number replaced.
+
+    Attributes:
+        tensor: "decoder.2.cross.q" (or k, v, mask), or a point of the residual stream such as "encoder.0.pre".
+        index: (head, position, component) in q, k and v; (query, key) in a mask; (position, component) in the stream.
+        value: the new number; in a mask 0 opens the cell and -inf blocks it.
+    """
+
+    tensor: str
+    index: tuple[int, ...]
+    value: float
+
+
+@dataclass(frozen=True)
+class Edit:
+    """What is set by hand in a forward.
+
+    Attributes:
+        cells: the replaced numbers; the later one wins.
+        unscaled: sites at which the scores are not divided by sqrt(d_head).
+        temperatures: site -> T, softmax(scores / T) there.
+
+    Raises:
+        TraceError: a temperature that is not a positive number.
+    """
+
+    cells: tuple[Cell, ...] = ()
+    unscaled: frozenset[str] = frozenset()
+    temperatures: Mapping[str, float] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        for value in self.temperatures.values():
+            if not (math.isfinite(value) and value > 0):
+                raise TraceError(N_("A softmax temperature must be a number above 0, not {value}.", value=value))
+
+    def cells_of(self, tensor: str) -> list[Cell]:
+        return [cell for cell in self.cells if cell.tensor == tensor]
+
+    def apply(self, name: str, x: Tensor) -> Tensor:
+        """`x` [b, ...] with the cells of tensor `name` replaced in batch item 0; positions not there yet are left out."""
+        cells = [cell for cell in self.cells_of(name) if _inside(cell.index, x.shape[1:])]
+        if not cells:
+            return x
+        x = x.clone()
+        for cell in cells:
+            x[(0, *cell.index)] = cell.value
+        return x
+
+    def mask(self, site: str, mask: Mask | None, n_q: int, n_k: int) -> Mask | None:
+        """The mask of `site` with cells opened or blocked by hand."""
+        cells = [cell for cell in self.cells_of(f"{site}.mask") if _inside(cell.index, (n_q, n_k))]
+        if not cells:
+            return mask
+        if mask is None:
+            bias, reason = torch.zeros(1, 1, n_q, n_k), torch.zeros(1, 1, n_q, n_k, dtype=torch.uint8)
+        else:
+            shape = (*mask.bias.shape[:2], n_q, n_k)
+            bias, reason = mask.bias.expand(shape).clone(), mask.reason.expand(shape).clone()
+        for cell in cells:
+            query, key = cell.index
+            bias[0, :, query, key] = cell.value
+            reason[0, :, query, key] = int(Reason.VISIBLE if cell.value == 0 else Reason.PAINTED)
+        return Mask(bias, reason)
+
+    def scale(self, site: str, scale: float) -> float:
+        """What q.k is multiplied by at `site`."""
+        return (1.0 if site in self.unscaled else scale) / self.temperatures.get(site, 1.0)
+
+    def check(self, shapes: Mapping[str, tuple[int, ...]]) -> None:
+        """Refuses edits of what a forward did not have; `shapes` are those of the editable tensors.
+
+        Raises:
+            TraceError: an unknown tensor or site, or an index outside it.
+        """
+        for cell in self.cells:
+            if cell.tensor not in shapes:
+                raise TraceError(N_("There is nothing called {name} to edit in this model.", name=cell.tensor))
+            if not _inside(cell.index, shapes[cell.tensor]):
+                raise TraceError(
+                    N_("{name} has the shape {shape}; there is no cell {index} in it (counted from 0).",
+                       name=cell.tensor, shape=str(list(shapes[cell.tensor])), index=str(list(cell.index)))
+                )  # fmt: skip
+        for site in {*self.unscaled, *self.temperatures}:
+            if f"{site}.q" not in shapes:
+                raise TraceError(N_("There is nothing called {name} to edit in this model.", name=site))
+
+
+def _inside(index: tuple[int, ...], shape: tuple[int, ...]) -> bool:
+    return len(index) == len(shape) and all(0 <= i < n for i, n in zip(index, shape, strict=True))
