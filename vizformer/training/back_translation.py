@@ -37,8 +37,10 @@ def back_translate(reverse: Checkpoint, sentences: list[str], cache: Path) -> li
     """Pairs of made-up sources and given targets; what `cache` holds already is not translated again."""
     done: list[Pair] = []
     if cache.is_file():
-        rows = (line.split("\t") for line in cache.read_text(encoding="utf-8").splitlines())
-        done = [Pair(source, target) for target, source in rows]
+        text = cache.read_text(encoding="utf-8")
+        whole = text[: text.rfind("\n") + 1]  # a kill may have cut the last line
+        cache.write_text(whole, encoding="utf-8")
+        done = [Pair(source, target) for target, source in (line.split("\t") for line in whole.splitlines())]
     known = {pair.target for pair in done}
     missing = [sentence for sentence in sentences if sentence not in known]
     cache.parent.mkdir(parents=True, exist_ok=True)

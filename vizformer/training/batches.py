@@ -24,12 +24,14 @@ class PairBatch:
 def pair_batches(
     pairs: Sequence[tuple[Ids, Ids]], *, tokens_per_batch: int, pad_id: int, seed: int | None
 ) -> Iterator[PairBatch]:
-    """All pairs once, in batches of at most `tokens_per_batch` tokens, padding included.
+    """All pairs once, in batches in which the longest pair times the number of pairs is at most `tokens_per_batch`.
 
+    (Source and target are each padded to their own longest, so that the tensors hold somewhat more; a pair that is
+    longer than the limit has a batch of its own.)
     With a seed the order is shuffled: sentences are sorted by length plus a little noise, so that the batches differ
     from epoch to epoch, then the batches are shuffled.  The same seed gives the same order.
     """
-    rng = random.Random(seed)
+    rng = random.Random(seed or 0)  # (Random(None) would differ from run to run)
     noise = 0.0 if seed is None else 1.0
     keys = [(len(source) + noise * rng.random() * 2, len(target) + noise * rng.random()) for source, target in pairs]
     order = sorted(range(len(pairs)), key=lambda i: (keys[i][0] + keys[i][1], rng.random()))
