@@ -27,14 +27,11 @@ def page() -> None:
 @guarded()
 def translation(subject: Subject) -> None:
     """What the model made of the sentence (or the target that it was given), in words."""
-    trace = subject.trace
-    if "decoder" not in trace.tokens or "encoder" not in trace.tokens:
+    if (made := subject.translation) is None:
         return
-    made = models.checkpoint(subject.model).tokenizer.decode([token.id for token in trace.tokens["decoder"]])
-    label = _("Given target") if subject.target.strip() else _("The model's translation")
     with st.container(border=True):
-        st.caption(label)
-        st.text(made.strip() or _("(nothing: the model ended at once)"))
+        st.caption(_("Given target") if subject.target.strip() else _("The model's translation"))
+        st.text(made or _("(nothing: the model ended at once)"))
 
 
 @guarded()
@@ -61,9 +58,7 @@ def heads(subject: Subject) -> None:
     wanted = replace(last, layer=view.layer, head=view.head, query=view.query)
     shown = attention.peek(key="heads", selected=wanted)
     small = n_layers * config.n_heads * len(query_tokens) * len(key_tokens) * 6 < 6_000_000
-    payload = models.heads(
-        subject.model, subject.text, subject.target, kind, None if small else (shown.layer, shown.head)
-    )
+    payload = models.heads(*subject.key, kind, None if small else (shown.layer, shown.head))
     selection = attention.mount(
         payload,
         query_tokens=labels.texts(query_tokens),
@@ -99,7 +94,7 @@ def next_token(subject: Subject) -> None:
     )
     position = 0 if position is None else position
     state.update(position=position)
-    best = models.predictions(subject.model, subject.text, subject.target, position)
+    best = models.predictions(*subject.key, position)
     st.plotly_chart(
         figures.next_token_bars(
             [p.token.text for p in best],

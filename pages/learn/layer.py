@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 import streamlit as st
 
 from vizformer.web import labels, models, state
+from vizformer.web.editor import toy_editor, what_changed
 from vizformer.web.errors import guarded
 from vizformer.web.i18n import _
 from vizformer.web.steps import overview, walk
@@ -64,14 +65,16 @@ def place(subject: Subject) -> None:
 def sentence(subject: Subject) -> None:
     """The chosen layer for the typed sentence; after the last one, the prediction."""
     stack, layer = stack_of_site(), state.view().layer
-    steps, candidates = models.layer(subject.model, subject.text, subject.target, stack, layer)
+    steps, candidates = models.layer(*subject.key, stack, layer)
     tokens = {name: labels.texts(found) for name, found in subject.trace.tokens.items()}
 
     def names(step: "Step") -> dict[str, list[str]]:
         keys = tokens["encoder"] if step.key.startswith("cross.") else tokens[stack]
         return {"queries": tokens[stack], "keys": keys, "candidates": candidates}
 
-    walk(steps, names)
+    what_changed(subject)
+    before = models.layer(*subject.unedited.key, stack, layer)[0] if subject.edited else None
+    walk(steps, names, before)
 
 
 @st.fragment
@@ -79,13 +82,15 @@ def sentence(subject: Subject) -> None:
 def toy() -> None:
     """The toy's encoder or decoder layer, on one screen and step by step."""
     stack = choose_stack(["encoder", "decoder"])
-    steps = models.toy_layer(stack)
+    edited = state.view().toy
+    steps = models.toy_layer(stack, edited)
     st.caption(
         _("What torch.manual_seed(42), torch.randn(3, 1, 4) and nn.TransformerEncoderLayer(d_model=4, nhead=2, "
           "dim_feedforward=8, dropout=0.0) give; the decoder layer follows from the same random numbers.")
     )  # fmt: skip
+    toy_editor(stack)
     overview(steps, lambda step: {})
-    walk(steps, lambda step: {})
+    walk(steps, lambda step: {}, models.toy_layer(stack) if edited else None)
 
 
 page()

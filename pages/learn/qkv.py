@@ -3,6 +3,7 @@
 import streamlit as st
 
 from vizformer.web import labels, models, state
+from vizformer.web.editor import head_editor, what_changed
 from vizformer.web.errors import guarded
 from vizformer.web.i18n import _
 from vizformer.web.steps import walk
@@ -14,6 +15,7 @@ def page() -> None:
     if subject is None:
         return
     place(subject)
+    editing(subject)
     arithmetic(subject)
 
 
@@ -36,6 +38,15 @@ def place(subject: Subject) -> None:
     query.selectbox(_("Query"), range(len(queries)), format_func=numbered.__getitem__, **state.bind("query"))
 
 
+@guarded()
+def editing(subject: Subject) -> None:
+    """Numbers set by hand.  Outside the fragment: they change the subject of the whole page."""
+    from vizformer.analysis import site_name
+
+    head_editor(subject, site_name(state.view().site, state.view().layer))
+    what_changed(subject)
+
+
 @st.fragment
 @guarded()
 def arithmetic(subject: Subject) -> None:
@@ -44,9 +55,10 @@ def arithmetic(subject: Subject) -> None:
 
     view = state.view()
     site = site_name(view.site, view.layer)
-    steps = models.steps(subject.model, subject.text, subject.target, site, view.head, view.query)
+    steps = models.steps(*subject.key, site, view.head, view.query)
     key_tokens = labels.texts(subject.trace.tokens[labels.stacks(view.site)[1]])
-    walk(steps, lambda step: {"keys": key_tokens})
+    before = models.steps(*subject.unedited.key, site, view.head, view.query) if subject.edited else None
+    walk(steps, lambda step: {"keys": key_tokens}, before)
 
 
 page()

@@ -4,6 +4,7 @@ from vizformer.explain.attention import attention_steps
 from vizformer.explain.layer import candidates, layer_steps, output_steps
 from vizformer.explain.step import TOLERANCE, Axis, Contraction, Operand, Proof, Step, program
 from vizformer.explain.toy import Toy, toy
+from vizformer.explain.toy import tensors as toy_tensors
 
 __all__ = [
     "TOLERANCE",
@@ -19,4 +20,5 @@ __all__ = [
     "output_steps",
     "program",
     "toy",
+    "toy_tensors",
 ]

@@ -5,12 +5,14 @@ and compared with what the model computed in float32 with its fused kernel: q, k
 scores and softmax (which the fused kernel never forms) through the z they lead to.
 """
 
+from dataclasses import replace
+
 from numpy import ndarray
 from torch import nn
 
 from vizformer.checkpoints import Checkpoint
 from vizformer.explain import latex
-from vizformer.explain.operands import Operands, float64, gather
+from vizformer.explain.operands import Operands, float64, gather, rescaled, was_edited
 from vizformer.explain.output import output_steps
 from vizformer.explain.parts import norm_code, norm_live, recorded_head
 from vizformer.explain.step import Contraction, Operand, Proof, Step
@@ -31,8 +33,32 @@ def attention_steps(checkpoint: Checkpoint, trace: Trace, site: str, head: int, 
     """
     o = gather(checkpoint, trace, site, head, query)
     projections = [_input(o), *_projections(o)]
-    weights = weight_steps(o)
-    return [*projections, *weights, *output_steps(o)]
+    steps = [*projections, *weight_steps(o), *output_steps(o)]
+    return [_marked(step, o) if _set_by_hand(step.key, o) else step for step in steps]
+
+
+def _marked(step: Step, o: Operands) -> Step:
+    """A step with numbers set by hand; its code takes them from the trace."""
+    where = {"q": f"[{o.head}, {o.query}]", "k": f"[{o.head}]", "v": f"[{o.head}]"}.get(step.key)
+    code = step.code
+    if where is not None:
+        code += f'\n{step.key} = trace["{o.site.name}"].{step.key}{where}  # with the numbers set by hand'
+    return replace(step, edited=True, code=code)
+
+
+def _set_by_hand(key: str, o: Operands) -> bool:
+    site = o.site.name
+    if key == "scores":
+        return rescaled(o.trace, site)
+    tensor, lead = {
+        "input": (o.site.before, (o.query,)),
+        "q": (f"{site}.q", (o.head, o.query)),
+        "k": (f"{site}.k", (o.head,)),
+        "v": (f"{site}.v", (o.head,)),
+        "mask": (f"{site}.mask", (o.query,)),
+        "add" if o.site.pre_norm else "norm": (o.site.after, (o.query,)),
+    }.get(key, ("", ()))
+    return was_edited(o.trace, tensor, lead)
 
 
 def _input(o: Operands) -> Step:

@@ -6,7 +6,7 @@ from numpy import ndarray
 from torch import nn
 
 from vizformer.explain import latex
-from vizformer.explain.operands import float64, layer_norm
+from vizformer.explain.operands import float64, layer_norm, set_cells
 from vizformer.explain.parts import recorded
 from vizformer.explain.step import Contraction, Operand, Proof, Step
 from vizformer.explain.sublayer import MAPS, ROWS, Sublayer, add_and_norm, after_sublayer, bias_of, entry, norm_before
@@ -29,6 +29,10 @@ def attention_sublayer(
     W = {letter: float64(getattr(attention, f"W_{letter}").weight).T for letter in "QKV"}
     b = {letter: bias_of(getattr(attention, f"W_{letter}")) for letter in "QKV"}
     q, k, v = x @ W["Q"] + b["Q"], memory @ W["K"] + b["K"], memory @ W["V"] + b["V"]
+    q, k, v = (
+        _joined(set_cells(at.trace, f"{site}.{name}", _heads(t, h, d_head)))
+        for name, t in (("q", q), ("k", k), ("v", v))
+    )
     recorded_qkv = [float64(t.transpose(0, 1).flatten(1)) for t in (record.q, record.k, record.v)]
     anchor = N_("q, k and v recorded at {site}", site=site)
     n_q, n_k, d = len(x), len(memory), h * d_head
@@ -76,7 +80,7 @@ def attention_sublayer(
                 axes=ROWS if name == "q" else ("keys", "features"),
             ))  # fmt: skip
         split = ""
-    qh, kh, vh = (t.reshape(len(t), h, d_head).transpose(1, 0, 2) for t in (q, k, v))  # [h, n, d_head]
+    qh, kh, vh = (_heads(t, h, d_head) for t in (q, k, v))  # [h, n, d_head]
     reshape = f"q, k, v = (t.unflatten(-1, ({h}, {d_head})).transpose(0, 1) for t in (q, k, v))"
     steps.append(Step(
         at.key("heads"), N_("Split into heads"),
@@ -89,7 +93,7 @@ def attention_sublayer(
         "Q", qh, "\n".join(filter(None, (split, reshape))), "q",
         Proof.compare(anchor, qh, float64(record.q)), axes=("heads", "queries", "features"),
     ))  # fmt: skip
-    scores = qh @ kh.transpose(0, 2, 1) / np.sqrt(d_head)  # [h, n_q, n_k]
+    scores = qh @ kh.transpose(0, 2, 1) * record.scale  # [h, n_q, n_k]
     bias = None if record.bias is None else float64(record.bias)
     masked = scores if bias is None else scores + bias
     weights_ = _softmax(masked)
@@ -125,7 +129,7 @@ def attention_sublayer(
         r"Z = A V", rf"Z_{{0,0}} = {latex.sum_of_products(weights_[0, 0], vh[0, :, 0])} = {latex.number(z[0, 0, 0])}",
         (), "Z", z, "z = weights @ v", "z", Proof.compare(z_anchor, z, fused), axes=("heads", "queries", "features"),
     ))  # fmt: skip
-    joined = z.transpose(1, 0, 2).reshape(n_q, d)
+    joined = _joined(z)
     W_O, b_O = float64(attention.W_O.weight).T, bias_of(attention.W_O)
     out = joined @ W_O + b_O
     after = after_sublayer(at, norm, out)
@@ -143,6 +147,14 @@ def attention_sublayer(
         f"out = joined @ attention.W_O.weight.T{plus}", "out", through, contraction=Contraction(joined, W_O, b_O), axes=ROWS,
     ))  # fmt: skip
     return [*steps, *add_and_norm(at, norm, out)]
+
+
+def _heads(rows: Float[ndarray, "n width"], h: int, d_head: int) -> Float[ndarray, "h n d_head"]:
+    return rows.reshape(len(rows), h, d_head).transpose(1, 0, 2)
+
+
+def _joined(heads: Float[ndarray, "h n d_head"]) -> Float[ndarray, "n width"]:
+    return heads.transpose(1, 0, 2).reshape(heads.shape[1], -1)
 
 
 def _softmax(scores: Float[ndarray, "*rows n"]) -> Float[ndarray, "*rows n"]:

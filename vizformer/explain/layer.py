@@ -4,6 +4,8 @@ Recomputed in float64, each step from the one before, and proved at every point 
 recorded, at q, k and v, and at the fused attention's z.
 """
 
+from dataclasses import replace
+
 import numpy as np
 from jaxtyping import Float
 from numpy import ndarray
@@ -12,7 +14,7 @@ from vizformer.errors import TraceError
 from vizformer.explain import latex
 from vizformer.explain.attention_layer import attention_sublayer
 from vizformer.explain.feedforward_layer import feedforward_sublayer
-from vizformer.explain.operands import float64
+from vizformer.explain.operands import float64, rescaled, was_edited
 from vizformer.explain.parts import recorded
 from vizformer.explain.step import Axis, Contraction, Operand, Proof, Step
 from vizformer.explain.sublayer import Sublayer
@@ -51,7 +53,21 @@ def layer_steps(model: Transformer, trace: Trace, layer: str) -> list[Step]:
         middle = f"{layer}.mid_cross"
     at = Sublayer(trace, at.pre_norm, path, "feedforward", middle, f"{layer}.post")
     steps += feedforward_sublayer(at, block.feedforward, block.feedforward_norm)
-    return steps
+    return [replace(step, edited=True) if _set_by_hand(step.key, trace, layer) else step for step in steps]
+
+
+def _set_by_hand(key: str, trace: Trace, layer: str) -> bool:
+    kind, _, part = key.rpartition(".")
+    site = f"{layer}.{kind}"
+    tensors = {
+        "input": [f"{layer}.pre"],
+        "packed": [f"{site}.q", f"{site}.k", f"{site}.v"],
+        "q": [f"{site}.q"],
+        "k": [f"{site}.k"],
+        "v": [f"{site}.v"],
+        "mask": [f"{site}.mask"],
+    }.get(part, [])
+    return any(was_edited(trace, name) for name in tensors) or (part == "scores" and rescaled(trace, site))
 
 
 def output_steps(model: Transformer, trace: Trace, position: int, count: int = 5) -> list[Step]:

@@ -29,6 +29,35 @@ def layer_norm(x: Float[ndarray, "*n d"], norm: nn.LayerNorm) -> Float[ndarray, 
     return result
 
 
+def set_cells(
+    trace: Trace, name: str, array: Float[ndarray, "..."], lead: tuple[int, ...] = ()
+) -> Float[ndarray, "..."]:
+    """`array` with the numbers that the trace's edit sets in tensor `name`.
+
+    `lead` are the first indices of the tensor that `array` is the rest of: q of one head and query is
+    `set_cells(trace, "encoder.0.self.q", q, (head, query))`.
+    """
+    cells = [] if trace.edit is None else trace.edit.cells_of(name)
+    cells = [cell for cell in cells if cell.index[: len(lead)] == lead]
+    if not cells:
+        return array
+    array = array.copy()
+    for cell in cells:
+        array[cell.index[len(lead) :]] = cell.value
+    return array
+
+
+def was_edited(trace: Trace, name: str, lead: tuple[int, ...] = ()) -> bool:
+    """Whether a number of tensor `name` (with these first indices) was set by hand."""
+    cells = [] if trace.edit is None else trace.edit.cells_of(name)
+    return any(cell.index[: len(lead)] == lead for cell in cells)
+
+
+def rescaled(trace: Trace, site: str) -> bool:
+    """Whether the scores of `site` are divided by something else than sqrt(d_head)."""
+    return trace.edit is not None and (site in trace.edit.unscaled or trace.edit.temperatures.get(site, 1.0) != 1.0)
+
+
 @dataclass(frozen=True)
 class Operands:
     """The numbers that `attention_steps` explains; each property is one line of the formula."""
@@ -84,15 +113,18 @@ class Operands:
 
     @cached_property
     def q(self) -> Float[ndarray, " d_head"]:
-        return self._project(self.x, self.site.attention.W_Q)
+        q = self._project(self.x, self.site.attention.W_Q)
+        return set_cells(self.trace, f"{self.site.name}.q", q, (self.head, self.query))
 
     @cached_property
     def k(self) -> Float[ndarray, "n_k d_head"]:
-        return self._project(self.source, self.site.attention.W_K)
+        k = self._project(self.source, self.site.attention.W_K)
+        return set_cells(self.trace, f"{self.site.name}.k", k, (self.head,))
 
     @cached_property
     def v(self) -> Float[ndarray, "n_k d_head"]:
-        return self._project(self.source, self.site.attention.W_V)
+        v = self._project(self.source, self.site.attention.W_V)
+        return set_cells(self.trace, f"{self.site.name}.v", v, (self.head,))
 
     # weights ---------------------------------------------------------------------------------------------------
 
@@ -102,7 +134,7 @@ class Operands:
 
     @cached_property
     def scores(self) -> Float[ndarray, " n_k"]:
-        return self.dots / np.sqrt(self.d_head)
+        return self.dots * self.record.scale
 
     @cached_property
     def bias_row(self) -> Float[ndarray, " n_k"] | None:
@@ -181,7 +213,8 @@ class Operands:
 
     @cached_property
     def after(self) -> Float[ndarray, " d_model"]:
-        return self.added if self.site.pre_norm else layer_norm(self.added, self.site.norm)
+        after = self.added if self.site.pre_norm else layer_norm(self.added, self.site.norm)
+        return set_cells(self.trace, self.site.after, after, (self.query,))
 
 
 def gather(checkpoint: Checkpoint, trace: Trace, site: str, head: int, query: int) -> Operands:

@@ -88,6 +88,7 @@ class Step:
         contraction: the sum behind the result, term by term, where it is one.
         blocked: cells that the mask blocks, for steps over the keys.
         axes: what is counted along the axes of the result.
+        edited: whether a number of this step was set by hand (`vizformer.model.Edit`) instead of computed.
     """
 
     key: str
@@ -104,6 +105,7 @@ class Step:
     contraction: Contraction | None = None
     blocked: Bool[ndarray, " n"] | None = None
     axes: tuple[Axis, ...] = ("features",)
+    edited: bool = False
 
     @property
     def difference(self) -> float:

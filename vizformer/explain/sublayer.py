@@ -8,7 +8,7 @@ from numpy import ndarray
 from torch import nn
 
 from vizformer.explain import latex
-from vizformer.explain.operands import float64, layer_norm
+from vizformer.explain.operands import float64, layer_norm, set_cells
 from vizformer.explain.parts import norm_live, recorded
 from vizformer.explain.step import Axis, Operand, Proof, Step
 from vizformer.messages import N_
@@ -43,7 +43,7 @@ class Sublayer:
 
 def add_and_norm(at: Sublayer, norm: nn.LayerNorm, out: ndarray) -> list[Step]:
     added = at.x + out
-    after = added if at.pre_norm else layer_norm(added, norm)
+    after = after_sublayer(at, norm, out)
     proof = Proof.compare(recorded(at.after), after, at.recorded_after)
     through = Proof(proof.anchor, proof.difference, proof.holds, direct=False)
     steps = [Step(
@@ -70,6 +70,8 @@ def _norm_steps(at: Sublayer, norm: nn.LayerNorm, rows: ndarray, proof: Proof, a
     through = Proof(proof.anchor, proof.difference, proof.holds, direct=False)
     weight, bias = float64(norm.weight), float64(norm.bias)
     result, name = layer_norm(rows, norm), f"{at.kind}_norm"
+    if proof.direct:
+        result = set_cells(at.trace, at.after, result)
     return [
         Step(
             at.key("mean"), N_("Normalise, 1: the mean of each row"),
@@ -99,7 +101,8 @@ def _norm_steps(at: Sublayer, norm: nn.LayerNorm, rows: ndarray, proof: Proof, a
 
 
 def after_sublayer(at: Sublayer, norm: nn.LayerNorm, out: ndarray) -> Float[ndarray, "n d_model"]:
-    return at.x + out if at.pre_norm else layer_norm(at.x + out, norm)
+    after = at.x + out if at.pre_norm else layer_norm(at.x + out, norm)
+    return set_cells(at.trace, at.after, after)
 
 
 def entry(letter: str, row: ndarray, column: ndarray, add: float, result: float) -> str:

@@ -6,8 +6,7 @@ The encoder layer is what `torch.manual_seed(42)`, `x = torch.randn(3, 1, 4)` an
 with what PyTorch computed from them, so that they do not depend on its random number generator.
 """
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import torch
 from safetensors.torch import load_file
@@ -17,6 +16,7 @@ from vizformer.assets import asset
 from vizformer.checkpoints.torch_nn import load_layer
 from vizformer.config import ModelConfig
 from vizformer.model.block import Block
+from vizformer.model.edit import Edit
 from vizformer.model.masks import causal_mask
 from vizformer.model.trace import Trace
 from vizformer.model.transformer import Transformer
@@ -41,9 +41,20 @@ def tensors() -> dict[str, Tensor]:
     return load_file(asset("toy", "layer.safetensors"))
 
 
-def toy(changed: Mapping[str, Tensor] | None = None) -> Toy:
-    """Runs the toy; `changed` replaces stored tensors by name."""
-    stored = {**tensors(), **(changed or {})}
+def toy(edit: Edit | None = None) -> Toy:
+    """Runs the toy, with numbers set by hand: cells of stored tensors (see `tensors`) and of the forward.
+
+    Raises:
+        TraceError: a cell that is not there.
+    """
+    stored = tensors()
+    cells = () if edit is None else edit.cells
+    for cell in cells:
+        if cell.tensor in stored:
+            Edit((cell,)).check({cell.tensor: tuple(stored[cell.tensor].shape)})
+            stored[cell.tensor][cell.index] = cell.value
+    if edit is not None:
+        edit = replace(edit, cells=tuple(cell for cell in cells if cell.tensor not in stored))
     model = Transformer(CONFIG)
     assert model.encoder is not None
     assert model.decoder is not None
@@ -52,9 +63,11 @@ def toy(changed: Mapping[str, Tensor] | None = None) -> Toy:
         assert isinstance(block, Block)
         load_layer(block, stored, f"{stack.name}.")
     model.eval().requires_grad_(False)
-    trace = Trace()
+    trace = Trace(edit=edit)
     with torch.inference_mode():
         x, target = stored["x"].transpose(0, 1), stored["target"].transpose(0, 1)  # [n, 1, 4] -> [1, n, 4]
-        memory = model.encoder(x, None, trace=trace)
-        model.decoder(target, causal_mask(target.shape[1]), memory, None, trace=trace)
+        memory = model.encoder(x, None, trace=trace, edit=edit)
+        model.decoder(target, causal_mask(target.shape[1]), memory, None, trace=trace, edit=edit)
+    if edit is not None:
+        edit.check(trace.editable())
     return Toy(model, trace, stored["encoder.output"][:, 0], stored["decoder.output"][:, 0])

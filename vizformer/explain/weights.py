@@ -1,5 +1,7 @@
 """From a query and the keys to attention weights."""
 
+from collections.abc import Callable
+
 import numpy as np
 from numpy import ndarray
 
@@ -13,13 +15,14 @@ from vizformer.model.masks import Reason
 REASONS = {
     Reason.PADDING: N_("padding"),
     Reason.FUTURE: N_("the future"),
+    Reason.PAINTED: N_("painted by hand"),
 }
 
 
 def weight_steps(o: Operands) -> list[Step]:
     """From dot products to attention weights; all proved through z, where the fused kernel's result is recorded."""
     through_z = Proof.compare(fused(o), o.z, float64(o.record.z(o.head)[o.query]), direct=False)
-    j, root = o.focus, np.sqrt(o.d_head)
+    j = o.focus
     i, blocked = o.query, o.blocked
 
     def step(key: str, title: Message, text: Message, formula: str, live: str, operands: tuple[Operand, ...], symbol: str,
@@ -46,15 +49,7 @@ def weight_steps(o: Operands) -> list[Step]:
             rf"q_{{{i}}} \cdot k_{{{j}}} = {latex.sum_of_products(o.q, o.k[j])} = {latex.number(o.dots[j])}",
             (q_i, keys), rf"q_{{{i}}} \cdot k_j", o.dots, "dots = k @ q", "dots", Contraction(o.q[None], o.k.T),
         ),
-        step(
-            "scores", N_("Divide by √d_head"),
-            N_("d_head = {d_head} products were summed; dividing by √{d_head} = {root} keeps the scores from growing "
-               "with the width of the head, which would make softmax all-or-nothing.",
-               d_head=o.d_head, root=f"{root:.4g}"),
-            r"s_{ij} = \frac{q_i \cdot k_j}{\sqrt{d_\mathrm{head}}}",
-            rf"s_{{{i},{j}}} = \frac{{{latex.number(o.dots[j])}}}{{\sqrt{{{o.d_head}}}}} = {latex.number(o.scores[j])}",
-            (dots,), rf"s_{{{i}}}", o.scores, f"scores = dots / math.sqrt({o.d_head})", "scores",
-        ),
+        _scale_step(o, step, dots),
         step(
             "mask", N_("Add the mask"), _mask_text(o),
             r"m_{ij} = s_{ij} + M_{ij}, \qquad M_{ij} \in \{0, -\infty\}",
@@ -97,6 +92,32 @@ def weight_steps(o: Operands) -> list[Step]:
             "pattern = exps / total" if not all_blocked else "pattern = (exps / total).nan_to_num(0.0)", "pattern",
         ),
     ]  # fmt: skip
+
+
+def _scale_step(o: Operands, step: Callable[..., Step], dots: Operand) -> Step:
+    """Division by sqrt(d_head), or by what an edit put in its place."""
+    i, j = o.query, o.focus
+    edit, site = o.trace.edit, o.site.name
+    scaled = edit is None or site not in edit.unscaled
+    temperature = 1.0 if edit is None else edit.temperatures.get(site, 1.0)
+    divisors = ([rf"\sqrt{{{o.d_head}}}"] if scaled else []) + ([f"{temperature:g}"] if temperature != 1 else [])
+    code = " / ".join(
+        ["dots", *([f"math.sqrt({o.d_head})"] if scaled else []), *([f"{temperature!r}"] if temperature != 1 else [])]
+    )
+    text = N_(
+        "d_head = {d_head} products were summed; dividing by √{d_head} = {root} keeps the scores from growing "
+        "with the width of the head, which would make softmax all-or-nothing.",
+        d_head=o.d_head, root=f"{np.sqrt(o.d_head):.4g}",
+    ) if scaled else N_("The division by √d_head is switched off: the scores are as large as the sum made them.")  # fmt: skip
+    number = latex.number(o.dots[j])
+    under = r" \cdot ".join(divisors)
+    quotient = rf"\frac{{{number}}}{{{under}}}" if divisors else number
+    return step(
+        "scores", N_("Divide by √d_head"), text,
+        r"s_{ij} = \frac{q_i \cdot k_j}{\sqrt{d_\mathrm{head}}}" + (r" \cdot \frac{1}{T}" if temperature != 1 else ""),
+        rf"s_{{{i},{j}}} = {quotient} = {latex.number(o.scores[j])}",
+        (dots,), rf"s_{{{i}}}", o.scores, f"scores = {code}", "scores",
+    )  # fmt: skip
 
 
 def _mask_text(o: Operands) -> Message:

@@ -11,8 +11,11 @@ import streamlit as st
 
 from vizformer.assets import asset
 from vizformer.config import ModelConfig
+from vizformer.web import edits
 
 if TYPE_CHECKING:
+    from torch import Tensor
+
     from vizformer.analysis import HeadMaps, Kind, Prediction
     from vizformer.checkpoints import Checkpoint
     from vizformer.components.payload import HeadsPayload
@@ -41,40 +44,43 @@ def checkpoint(model: str) -> "Checkpoint":
 
 
 @st.cache_resource(show_spinner=False, max_entries=TRACES)
-def trace(model: str, text: str, target: str) -> "Trace":
-    return checkpoint(model).trace(text, target=target or None)
+def trace(model: str, text: str, target: str, edited: str = "") -> "Trace":
+    """One forward with everything kept; `edited` are numbers set by hand (`vizformer.web.edits`)."""
+    return checkpoint(model).trace(text, target=target or None, edit=edits.edit(edited))
 
 
 @st.cache_resource(show_spinner=False, max_entries=TRACES)
-def heads(model: str, text: str, target: str, kind: "Kind", chosen: tuple[int, int] | None) -> "HeadsPayload":
+def heads(
+    model: str, text: str, target: str, edited: str, kind: "Kind", chosen: tuple[int, int] | None
+) -> "HeadsPayload":
     """All heads of one kind, packed for the browser; `chosen` matters only where they do not all fit (else None)."""
     from vizformer.analysis import head_maps
     from vizformer.components.attention import pack_heads
 
-    maps: HeadMaps = head_maps(trace(model, text, target), kind)
+    maps: HeadMaps = head_maps(trace(model, text, target, edited), kind)
     return pack_heads(maps.weights, maps.scores, maps.reasons, chosen=chosen or (0, 0))
 
 
 @st.cache_resource(show_spinner=False, max_entries=256)
-def predictions(model: str, text: str, target: str, position: int) -> "tuple[Prediction, ...]":
+def predictions(model: str, text: str, target: str, edited: str, position: int) -> "tuple[Prediction, ...]":
     from vizformer.analysis import next_tokens
 
-    return next_tokens(checkpoint(model), trace(model, text, target), position)
+    return next_tokens(checkpoint(model), trace(model, text, target, edited), position)
 
 
 @st.cache_resource(show_spinner=False, max_entries=64)
-def steps(model: str, text: str, target: str, site: str, head: int, query: int) -> "list[Step]":
+def steps(model: str, text: str, target: str, edited: str, site: str, head: int, query: int) -> "list[Step]":
     from vizformer.explain import attention_steps
 
-    return attention_steps(checkpoint(model), trace(model, text, target), site, head, query)
+    return attention_steps(checkpoint(model), trace(model, text, target, edited), site, head, query)
 
 
 @st.cache_resource(show_spinner=False, max_entries=32)
-def layer(model: str, text: str, target: str, stack: str, number: int) -> "tuple[list[Step], list[str]]":
+def layer(model: str, text: str, target: str, edited: str, stack: str, number: int) -> "tuple[list[Step], list[str]]":
     """The steps of a layer and, after the last one, of the prediction, with the texts of the leading candidates."""
     from vizformer.explain import candidates, layer_steps, output_steps
 
-    loaded, traced = checkpoint(model), trace(model, text, target)
+    loaded, traced = checkpoint(model), trace(model, text, target, edited)
     steps = layer_steps(loaded.model, traced, f"{stack}.{number}")
     final = "decoder" if loaded.model.decoder is not None else "encoder"
     config = loaded.model.config
@@ -87,8 +93,16 @@ def layer(model: str, text: str, target: str, stack: str, number: int) -> "tuple
 
 
 @st.cache_resource(show_spinner=False)
-def toy_layer(stack: str) -> "list[Step]":
+def toy_tensors() -> "dict[str, Tensor]":
+    from vizformer.explain import toy_tensors
+
+    return toy_tensors()
+
+
+@st.cache_resource(show_spinner=False, max_entries=64)
+def toy_layer(stack: str, edited: str = "") -> "list[Step]":
+    """The toy's layer; items of `edited` that name its stored tensors change them, the others its forward."""
     from vizformer.explain import layer_steps, toy
 
-    run = toy()
+    run = toy(edits.edit(edited))
     return layer_steps(run.model, run.trace, f"{stack}.0")

@@ -18,7 +18,7 @@ import streamlit as st
 from streamlit.runtime.scriptrunner import get_script_run_ctx
 
 from vizformer.messages import N_, Message
-from vizformer.web import languages
+from vizformer.web import edits, languages
 
 Site = Literal["encoder", "decoder", "cross"]  # self-attention of the encoder, of the decoder; cross-attention
 SITES: tuple[str, ...] = get_args(Site)
@@ -60,6 +60,15 @@ def _text(default: str, label: Message) -> Any:
     return field(default=default, metadata={"read": str, "write": lambda text: text[:TEXT_IN_LINK], "label": label})
 
 
+def _edits(label: Message) -> Any:
+    def read(value: str) -> str:
+        if not edits.is_legal(value):
+            raise _UnusableError(N_("it must be a list such as encoder.0.self.q@0,1,2=0.5"))
+        return value
+
+    return field(default="", metadata={"read": read, "label": label})
+
+
 def _language(label: Message) -> Any:
     def read(value: str) -> str:
         code = languages.match(value)
@@ -84,6 +93,8 @@ class View:
     position: int = _index(N_("position"))  # after which the next token is predicted
     step: int = _index(N_("step"))  # of the arithmetic
     material: Material = _choice("sentence", MATERIALS, N_("material"))  # noqa: RUF009 (a field, as the others)
+    edits: str = _edits(N_("numbers set by hand"))
+    toy: str = _edits(N_("numbers set by hand in the toy"))
     lang: str = _language(N_("language"))  # empty: the browser's
 
 

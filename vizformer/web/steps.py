@@ -20,8 +20,12 @@ Labels = Mapping[str, Sequence[str]]
 MAPS_SHOWN = 4  # heads of a three-dimensional result; the rest are in "Every number"
 
 
-def walk(steps: "Sequence[Step]", labels: "Callable[[Step], Labels]") -> None:
-    """Previous and next (buttons and arrow keys), a list of the steps, and the chosen one, or all of them."""
+def walk(steps: "Sequence[Step]", labels: "Callable[[Step], Labels]", before: "Sequence[Step] | None" = None) -> None:
+    """Previous and next (buttons and arrow keys), a list of the steps, and the chosen one, or all of them.
+
+    `before` are the same steps without the numbers set by hand, where there are any.
+    """
+    unedited = {step.key: step for step in before or ()}
     last = len(steps) - 1
     current = min(state.view().step, last)
     titles = [f"{index} · {translate(step.title)}" for index, step in enumerate(steps)]
@@ -39,7 +43,7 @@ def walk(steps: "Sequence[Step]", labels: "Callable[[Step], Labels]") -> None:
     st.html(matrix.style())
     for index, step in enumerate(steps):
         if everything or index == current:
-            show_step(step, index, labels(step), details=not everything)
+            show_step(step, index, labels(step), details=not everything, before=unedited.get(step.key))
 
 
 def overview(steps: "Sequence[Step]", labels: "Callable[[Step], Labels]") -> None:
@@ -62,7 +66,7 @@ def _go(step: int) -> None:
     state.update(step=step)
 
 
-def show_step(step: "Step", index: int, labels: Labels, *, details: bool) -> None:
+def show_step(step: "Step", index: int, labels: Labels, *, details: bool, before: "Step | None" = None) -> None:
     """Draws a step; `details` adds the tables behind it (every number, and sums term by term)."""
     st.subheader(f"{index} · {translate(step.title, plain)}", anchor=False)
     words, code = st.columns([3, 2], gap="medium")
@@ -76,6 +80,8 @@ def show_step(step: "Step", index: int, labels: Labels, *, details: bool) -> Non
     for operand in step.operands:
         _tables(operand.value, operand.axes, translate(operand.meaning), labels, step.blocked)
     _tables(step.result, step.axes, _("Result"), labels, step.blocked)
+    if before is not None:
+        _changes(step, before, labels)
     proof_line(step)
     if details:
         _details(step, labels)
@@ -85,12 +91,27 @@ def proof_line(step: "Step") -> None:
     """Whether the model computed the same, and how we know."""
     proof = step.proof
     values = {"anchor": translate(proof.anchor, plain), "difference": f"{proof.difference:.1g}"}
+    if step.edited:
+        st.warning(_("Edited: numbers of this step were set by hand."))
     if not proof.holds:
         st.error(_("Differs from the model: {anchor} is off by up to {difference}.", **values))
     elif proof.direct:
         st.success(_("Agrees with the model to {difference}: compared with {anchor}.", **values))
     else:
         st.success(_("Agrees with the model to {difference}: this number goes into {anchor}.", **values))
+
+
+def _changes(step: "Step", before: "Step", labels: Labels) -> None:
+    """What a step gave before the edit, and the difference."""
+    if step.result.shape != before.result.shape or step.result.ndim > 2:
+        return
+    with np.errstate(invalid="ignore"):  # -inf - -inf: a cell that is blocked before and after has not changed
+        difference = np.nan_to_num(step.result - before.result, nan=0.0)
+    if not np.any(difference):
+        st.caption(_("This step is as it was before the edit."))
+        return
+    st.html(table(before.result, step.axes, _("Before the edit"), labels))
+    st.html(table(difference, step.axes, _("What changed"), labels))
 
 
 def table(value: np.ndarray, axes: "tuple[Axis, ...]", caption: str, labels: Labels, blocked: Any = None) -> str:

@@ -1,6 +1,6 @@
 """What the pages look at: a model and a text, typed here, the same on every page."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import streamlit as st
@@ -8,6 +8,7 @@ import streamlit as st
 from vizformer.assets import bundled_models
 from vizformer.errors import VizformerError
 from vizformer.web import errors, models, state
+from vizformer.web.editor import set_by_hand
 from vizformer.web.i18n import _
 
 if TYPE_CHECKING:
@@ -18,15 +19,33 @@ _LAST_GOOD = "vizformer.subject"
 
 @dataclass(frozen=True)
 class Subject:
-    """A model and what it reads; hashable, so that it can key caches."""
+    """A model, what it reads, and the numbers set by hand; hashable, so that it can key caches."""
 
     model: str
     text: str
     target: str
+    edited: str = ""
+
+    @property
+    def key(self) -> tuple[str, str, str, str]:
+        """What the cached functions of `vizformer.web.models` begin with."""
+        return self.model, self.text, self.target, self.edited
 
     @property
     def trace(self) -> "Trace":
-        return models.trace(self.model, self.text, self.target)
+        return models.trace(*self.key)
+
+    @property
+    def unedited(self) -> "Subject":
+        return replace(self, edited="")
+
+    @property
+    def translation(self) -> str | None:
+        """The target in words; None where the model has none."""
+        tokens = self.trace.tokens
+        if not {"encoder", "decoder"} <= tokens.keys():
+            return None
+        return models.checkpoint(self.model).tokenizer.decode([token.id for token in tokens["decoder"]]).strip()
 
 
 def subject_box() -> Subject | None:
@@ -49,7 +68,8 @@ def subject_box() -> Subject | None:
     model.selectbox(_("Model"), shelf, **state.bind("model"))
     if state.clipped("text") or state.clipped("target"):
         st.caption(_("The text is long: the link holds only its first {n} characters.", n=state.TEXT_IN_LINK))
-    wanted = Subject(view.model, view.text, view.target if reads_target else "")
+    wanted = Subject(view.model, view.text, view.target if reads_target else "", view.edits)
+    set_by_hand("edits")
     try:
         with st.spinner(_("Running the model …"), show_time=False):
             wanted.trace  # noqa: B018  (computes and caches it, or says what is wrong with the text)
