@@ -22,7 +22,10 @@ ILLEGAL: list[tuple[dict[str, Any], list[str]]] = [
     (dict(n_encoder_layers=-1), ["n_encoder_layers=-1", "must not be negative"]),
     (dict(n_decoder_layers=-2), ["n_decoder_layers=-2", "must not be negative"]),
     (dict(n_encoder_layers=0, n_decoder_layers=0), ["0 layers", "give n_encoder_layers, n_decoder_layers or both"]),
-    (dict(d_model=18, n_heads=4), ["d_model=18", "n_heads=4", "not divisible", "choose n_heads from 1, 2, 3, 6, 9, 18"]),
+    (
+        dict(d_model=18, n_heads=4),
+        ["d_model=18", "n_heads=4", "not divisible", "choose n_heads from 1, 2, 3, 6, 9, 18"],
+    ),
     (dict(d_model=15, n_heads=5), ["d_model=15", "odd", "make it even"]),
     (dict(dropout=1.0), ["dropout=1.0", "at least 0 and below 1"]),
     (dict(dropout=-0.1), ["dropout=-0.1", "at least 0 and below 1"]),

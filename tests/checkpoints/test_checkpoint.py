@@ -112,7 +112,7 @@ def test_one_token() -> None:
 REFUSED: list[tuple[dict[str, Any], type[Exception], str]] = [
     (dict(text=""), TraceError, "no text yet: type a sentence"),
     (dict(text="   \n\t\u3000"), TraceError, "no text yet: type a sentence"),
-    (dict(text="猫" * 100_000), TraceError, r"100,000 characters; at most 20,000 can be read at once. Paste a shorter part"),
+    (dict(text="猫" * 100_000), TraceError, r"100,000 characters; at most 20,000 can be read at once. Paste a shorter"),
     (dict(text="猫" * 2000), TraceError, r"2001 tokens; this model accepts 32. Shorten it by 1969"),
     (dict(text="猫", target="a" * 100_000), TraceError, "100,000 characters"),
     (dict(text="猫", target="猫" * 50), TraceError, r"51 tokens; this model accepts 32. Shorten it by 19"),
@@ -129,16 +129,18 @@ REFUSED: list[tuple[dict[str, Any], type[Exception], str]] = [
 ]
 
 
-@pytest.mark.parametrize(("arguments", "error", "said"), REFUSED, ids=lambda value: str(value)[:24].encode("ascii", "replace").decode())
+@pytest.mark.parametrize(("arguments", "error", "said"), REFUSED, ids=lambda value: ascii(value)[:24])
 def test_what_cannot_be_read_is_refused(arguments: dict[str, Any], error: type[Exception], said: str) -> None:
     with pytest.raises(error, match=said):
         tiny.checkpoint().trace(**arguments)
 
 
-@pytest.mark.parametrize(
-    "text", ["x", "🐱", "שלום", "\x00", "a\x07\x1b[0m", "\u200b", "<b>&amp;", "$\\frac{1}{0}$", "\U0010ffff", "<s></s><pad>"],
-    ids=ascii,
-)  # fmt: skip
+ODD = [
+    "x", "🐱", "שלום", "\x00", "a\x07\x1b[0m", "\u200b", "<b>&amp;", "$\\frac{1}{0}$", "\U0010ffff", "<s></s><pad>",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("text", ODD, ids=ascii)
 def test_odd_texts_are_read(text: str) -> None:
     trace = tiny.checkpoint().trace(text, target=text)
     assert trace.logits.isfinite().all()
@@ -174,7 +176,8 @@ def test_the_key_tells_models_apart() -> None:
     retold = Tokenizer(train_bpe([*tiny.TEXTS, "dogs dogs"] * 3, 320))  # the same size, other merges
     same_weights = Checkpoint("tiny", checkpoint.model, retold)
     assert (retold.vocab_size, same_weights.key == checkpoint.key) == (checkpoint.tokenizer.vocab_size, False)
-    keys = {checkpoint.key, tiny.checkpoint(seed=1).key, tiny.checkpoint(norm_eps=1e-4).key, tiny.checkpoint(pad_id=3).key}
+    others = (tiny.checkpoint(seed=1), tiny.checkpoint(norm_eps=1e-4), tiny.checkpoint(pad_id=3))
+    keys = {checkpoint.key, *(other.key for other in others)}
     for name, _ in checkpoint.model.named_parameters():
         other = tiny.checkpoint()
         other.model.get_parameter(name).view(-1)[-1] += 1e-6  # one number of the whole model

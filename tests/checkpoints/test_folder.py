@@ -73,7 +73,7 @@ def test_nothing_is_unpickled(folder: Path, tmp_path: Path) -> None:
             return Path.touch, (touched,)
 
     torch.save({"embedding.weight": Bomb()}, folder / "model.safetensors")
-    with pytest.raises(CheckpointError, match="model.safetensors cannot be read"):
+    with pytest.raises(CheckpointError, match=r"model.safetensors cannot be read"):
         load(folder)
     assert not touched.exists()
 
@@ -133,7 +133,7 @@ def write_config(folder: Path, **changes: Any) -> None:
 def test_a_tokenizer_larger_than_the_vocabulary(folder: Path) -> None:
     size = tiny.tokenizer().vocab_size
     write_config(folder, vocab_size=size - 1)
-    with pytest.raises(CheckpointError, match=rf"tokenizer.json has {size} tokens .* vocab_size={size - 1}: they belong to"):
+    with pytest.raises(CheckpointError, match=rf"tokenizer.json has {size} tokens .* vocab_size={size - 1}: they"):
         load(folder)
 
 
@@ -143,11 +143,11 @@ def test_a_vocabulary_with_room_to_spare(tmp_path: Path) -> None:
     assert load(tmp_path).trace("猫", target="cat").logits.shape[1] == tiny.tokenizer().vocab_size + 5
 
 
-@pytest.mark.parametrize(
-    "content",
-    ["", "\x00", "{", "[" * 100_000, '{"a":' * 100_000, "1e999x", '{"format": "vizformer-1", "model": {"d_ff": ' + "9" * 5000 + "}}"],
-    ids=lambda content: content[:12],
-)  # fmt: skip
+HUGE_NUMBER = '{"format": "vizformer-1", "model": {"d_ff": ' + "9" * 5000 + "}}"
+NOT_JSON = ["", "\x00", "{", "[" * 100_000, '{"a":' * 100_000, "1e999x", HUGE_NUMBER]
+
+
+@pytest.mark.parametrize("content", NOT_JSON, ids=lambda content: ascii(content[:12]))
 def test_a_config_that_is_not_json(folder: Path, content: str) -> None:
     (folder / "config.json").write_text(content)
     with pytest.raises(CheckpointError, match=r"config.json is not JSON \(.+\). Copy it again"):
@@ -156,33 +156,42 @@ def test_a_config_that_is_not_json(folder: Path, content: str) -> None:
 
 def test_a_config_that_is_not_text(folder: Path) -> None:
     (folder / "config.json").write_bytes(b"\xff\xfe\x00")
-    with pytest.raises(CheckpointError, match="config.json is not JSON"):
+    with pytest.raises(CheckpointError, match=r"config.json is not JSON"):
         load(folder)
 
 
-@pytest.mark.parametrize("content", ["null", "[]", "3", '"vizformer-1"', "{}", '{"format": "vizformer-1"}',
-                                     '{"format": "vizformer-1", "model": []}', '{"format": "other", "model": {}}'])  # fmt: skip
+SOMETHING_ELSE = [
+    "null", "[]", "3", '"vizformer-1"', "{}", '{"format": "vizformer-1"}', '{"format": "vizformer-1", "model": []}',
+    '{"format": "other", "model": {}}',
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("content", SOMETHING_ELSE)
 def test_a_config_of_something_else(folder: Path, content: str) -> None:
     (folder / "config.json").write_text(content)
     with pytest.raises(CheckpointError, match=r"config.json does not say format 'vizformer-1': this folder was not"):
         load(folder)
 
 
-def test_options_that_are_unknown_or_illegal(folder: Path) -> None:
+def test_options_that_are_unknown(folder: Path) -> None:
     write_config(folder, n_experts=8)
     with pytest.raises(ConfigError, match=r"Unknown option 'n_experts'. Known options are: "):
         load(folder)
-    write_config(folder, **{"d_model": "16"})
-    with pytest.raises(ConfigError, match="n_experts|d_model='16': must be int"):
+
+
+def test_options_of_the_wrong_type(folder: Path) -> None:
+    write_config(folder, d_model="16", bias=None)
+    with pytest.raises(ConfigError, match=r"d_model='16': must be int; bias=None: must be bool"):
         load(folder)
 
 
-@pytest.mark.parametrize(
-    "changes",
-    [dict(vocab_size=10**30), dict(d_ff=10**25), dict(max_positions=10**15), dict(vocab_size=2**62), dict(n_heads=1, d_model=2**40),
-     dict(n_encoder_layers=10**9)],
-    ids=str,
-)  # fmt: skip
+TOO_LARGE = [
+    dict(vocab_size=10**30), dict(d_ff=10**25), dict(max_positions=10**15), dict(vocab_size=2**62),
+    dict(n_heads=1, d_model=2**40), dict(n_encoder_layers=10**9),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("changes", TOO_LARGE, ids=str)
 def test_sizes_that_no_machine_holds(folder: Path, changes: dict[str, int]) -> None:
     write_config(folder, **changes)
     with pytest.raises(VizformerError):
@@ -191,7 +200,7 @@ def test_sizes_that_no_machine_holds(folder: Path, changes: dict[str, int]) -> N
 
 def test_a_tokenizer_that_is_none(folder: Path) -> None:
     (folder / "tokenizer.json").write_text("{}")
-    with pytest.raises(TokenizerError, match="tokenizer.json is not a tokenizer file"):
+    with pytest.raises(TokenizerError, match=r"tokenizer.json is not a tokenizer file"):
         load(folder)
 
 

@@ -99,7 +99,7 @@ def test_weights_changed_after_the_trace(
 ) -> None:
     checkpoint, trace = fresh(norm_order)
     change(path, rows, columns)(checkpoint)
-    assert failed(checkpoint, trace) == red | (after(norm_order) if AFTER <= red else set())
+    assert failed(checkpoint, trace) == red | (after(norm_order) if red >= AFTER else set())
 
 
 def test_the_norm_changed_after_the_trace() -> None:
@@ -204,5 +204,5 @@ def test_places_that_do_not_exist(site: str, head: int, query: int, said: str) -
     with pytest.raises(TraceError, match=said):
         attention_steps(checkpoint, trace, site, head, query)
     smaller = tiny.checkpoint(n_decoder_layers=1)
-    with pytest.raises(TraceError, match="decoder.1.self is not a site of tiny: the trace is of another model"):
+    with pytest.raises(TraceError, match=r"decoder.1.self is not a site of tiny: the trace is of another model"):
         attention_steps(smaller, trace, SITE, 0, 0)

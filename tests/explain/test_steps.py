@@ -24,7 +24,8 @@ VARIANTS: dict[str, tuple[str, dict[str, Any]]] = {
     "encoder-only": ("encoder-only", dict(norm_order="post", n_heads=2)),
 }
 BEFORE_ADDING = [
-    "input", "q", "k", "v", "dots", "scores", "mask", "shift", "exp", "sum", "weights", "z", "head_out", "attn_out", "add",
+    "input", "q", "k", "v", "dots", "scores", "mask", "shift", "exp", "sum", "weights", "z", "head_out", "attn_out",
+    "add",
 ]  # fmt: skip
 every_variant = pytest.mark.parametrize("variant", VARIANTS)
 
@@ -73,7 +74,11 @@ def test_every_number_is_the_one_of_the_plain_forward(variant: str) -> None:
         numbers = expected(eager.calls[site], head, query)
         for step in steps:
             np.testing.assert_allclose(
-                step.result, numbers[step.key].numpy(), rtol=1e-5, atol=1e-5, err_msg=f"{site} {head} {query} {step.key}"
+                step.result,
+                numbers[step.key].numpy(),
+                rtol=1e-5,
+                atol=1e-5,
+                err_msg=f"{site} {head} {query} {step.key}",
             )
 
 

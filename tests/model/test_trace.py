@@ -204,7 +204,9 @@ def test_bytes_kept() -> None:
 
 def test_errors_name_value_rule_and_way_out() -> None:
     *_, trace = traced("encoder-decoder")
-    with pytest.raises(TraceError, match=r"no attention site 'decoder.9.self'. It has: encoder.0.self, .*decoder.1.cross"):
+    with pytest.raises(
+        TraceError, match=r"no attention site 'decoder.9.self'. It has: encoder.0.self, .*decoder.1.cross"
+    ):
         trace["decoder.9.self"]
     with pytest.raises(TraceError, match=r"no residual stream 'decoder.0.mid'. It has: .*decoder.0.mid_self"):
         trace.residual("decoder.0.mid")

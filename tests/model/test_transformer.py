@@ -71,7 +71,11 @@ def test_padding_changes_nothing_for_real_rows(architecture: str, options: dict[
 def test_the_reasons_of_a_padded_batch() -> None:
     model, trace = tiny.model(), Trace()
     model(
-        tiny.ids(4), tiny.ids(3), padding=tiny.right_padded([2], 4), target_padding=tiny.right_padded([2], 3), trace=trace
+        tiny.ids(4),
+        tiny.ids(3),
+        padding=tiny.right_padded([2], 4),
+        target_padding=tiny.right_padded([2], 3),
+        trace=trace,
     )
     assert trace["encoder.0.self"].reason(1).tolist() == [[0, 0, 1, 1]] * 4
     assert trace["decoder.0.self"].reason(3).tolist() == [[0, 2, 1], [0, 0, 1], [0, 0, 1]]

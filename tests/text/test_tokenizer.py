@@ -4,7 +4,18 @@ from pathlib import Path
 from unicodedata import combining
 
 import pytest
-from tokenizers import AddedToken, Tokenizer as Backend, decoders, models, normalizers, pre_tokenizers, processors, trainers
+from tokenizers import (
+    AddedToken,
+    decoders,
+    models,
+    normalizers,
+    pre_tokenizers,
+    processors,
+    trainers,
+)
+from tokenizers import (
+    Tokenizer as Backend,
+)
 
 from tests import tiny
 from vizformer.errors import TokenizerError
@@ -34,7 +45,19 @@ def byte_level() -> Tokenizer:
 
 def metaspace() -> Tokenizer:
     """As SentencePiece with byte fallback (Llama)."""
-    pieces = ["<unk>", "<s>", "▁", *(f"<0x{byte:02X}>" for byte in range(256)), "c", "a", "t", "ca", "▁c", "▁ca", "▁cat"]
+    pieces = [
+        "<unk>",
+        "<s>",
+        "▁",
+        *(f"<0x{byte:02X}>" for byte in range(256)),
+        "c",
+        "a",
+        "t",
+        "ca",
+        "▁c",
+        "▁ca",
+        "▁cat",
+    ]
     merges = [("c", "a"), ("▁", "c"), ("▁", "ca"), ("▁ca", "t")]
     vocabulary = {piece: id for id, piece in enumerate(pieces)}
     backend = Backend(models.BPE(vocab=vocabulary, merges=merges, unk_token="<unk>", byte_fallback=True))
@@ -143,7 +166,9 @@ def test_special_tokens_are_visible_and_marked() -> None:
 def test_tokens_of_ids() -> None:
     tokenizer = tiny.tokenizer()
     ids = [token.id for token in tokenizer.encode("I have a cat.")]
-    assert [token.text for token in tokenizer.tokens(ids)] == [token.text for token in tokenizer.encode("I have a cat.")]
+    assert [token.text for token in tokenizer.tokens(ids)] == [
+        token.text for token in tokenizer.encode("I have a cat.")
+    ]
     assert b"".join(tokenizer.bytes_of(id) for id in ids[:-1]) == b"I have a cat."
 
 
@@ -178,7 +203,9 @@ def test_saving_and_opening(tmp_path: Path) -> None:
 def test_files_that_are_no_tokenizer(tmp_path: Path, content: bytes) -> None:
     path = tmp_path / "tokenizer.json"
     path.write_bytes(content)
-    with pytest.raises(TokenizerError, match=r"tokenizer.json is not a tokenizer file \(.+\). Copy tokenizer.json again"):
+    with pytest.raises(
+        TokenizerError, match=r"tokenizer.json is not a tokenizer file \(.+\). Copy tokenizer.json again"
+    ):
         Tokenizer.from_file(path)
     with pytest.raises(TokenizerError, match="not a tokenizer file"):
         Tokenizer.from_file(tmp_path / "nothing.json")

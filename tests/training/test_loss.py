@@ -20,7 +20,7 @@ def padded(rows: list[list[int]], extra: int = 0) -> torch.Tensor:
 
 
 def by_hand(model: Transformer, eps: float) -> tuple[float, int]:
-    """-sum_t q_t log p_t for every predicted token, with q = (1 - eps) onehot + eps / vocab_size; one pair at a time."""
+    """-sum_t q_t log p_t per predicted token, q = (1 - eps) onehot + eps / vocab_size; one pair at a time."""
     total, count = 0.0, 0
     for source, target in zip(SOURCES, TARGETS, strict=True):
         logits = model(torch.tensor([source]), torch.tensor([target]))[0].detach().double()

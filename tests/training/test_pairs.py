@@ -12,7 +12,8 @@ from vizformer.training.pairs import MAX_GROUP, Pair, read_pairs, sentence_key, 
 def test_reading(tmp_path: Path) -> None:
     path = tmp_path / "pairs.tsv"
     path.write_text(
-        "Hi.\t嗨。\tCC-BY\nHi.\t嗨。\tsomebody else\n  Run! \t 快跑！\t\nEmpty\t\tx\n\tleer\ty\nHi.\t你好。\tz\n", encoding="utf-8"
+        "Hi.\t嗨。\tCC-BY\nHi.\t嗨。\tsomebody else\n  Run! \t 快跑！\t\nEmpty\t\tx\n\tleer\ty\nHi.\t你好。\tz\n",
+        encoding="utf-8",
     )
     assert read_pairs(path) == [Pair("嗨。", "Hi."), Pair("快跑！", "Run!"), Pair("你好。", "Hi.")]
     assert read_pairs(path, source_column=0, target_column=1)[0] == Pair("Hi.", "嗨。")
