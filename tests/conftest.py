@@ -1,7 +1,9 @@
 """What all tests share: shapes checked while they run, one thread, quick tests first."""
 
 import os
+from collections.abc import Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 # Before torch is imported: the machine's cores go to the browser and the servers, and one thread is quickest here.
 os.environ.setdefault("OMP_NUM_THREADS", "1")
@@ -10,8 +12,13 @@ os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
 import pytest
 from jaxtyping import install_import_hook
 
+from tests.browser import chromium
+
 # The shapes in the signatures of these stations are checked whenever a test calls them.
 install_import_hook(["vizformer.model", "vizformer.explain", "vizformer.analysis"], "beartype.beartype")
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Browser
 
 TESTS = Path(__file__).resolve().parent
 ORDER = ("parity", "pages", "browser", "slow")  # after the plain ones
@@ -28,3 +35,19 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         return max((ORDER.index(mark.name) + 1 for mark in item.iter_markers() if mark.name in ORDER), default=0)
 
     items.sort(key=rank)
+
+
+@pytest.fixture(scope="session")
+def browser() -> "Iterator[Browser]":
+    """The one Chromium of a test run (Playwright allows a process no second one); without it the test is not run."""
+    path = chromium.find()
+    if path is None:
+        pytest.skip(chromium.WAY_OUT)
+    from playwright.sync_api import sync_playwright
+
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(
+            executable_path=str(path), args=["--no-sandbox", "--disable-gpu", "--disable-background-networking"]
+        )
+        yield browser
+        browser.close()

@@ -1,27 +1,13 @@
-"""One server and one browser for all browser tests; a fresh tab, with its own session, for each."""
+"""One server for all browser tests; a fresh tab, with its own session, for each (the browser: tests/conftest.py)."""
 
 from collections.abc import Callable, Iterator
 
 import pytest
-from playwright.sync_api import Browser, sync_playwright
+from playwright.sync_api import Browser
 
-from tests.browser import chromium
 from tests.browser.driver import Server, Tab, new_tab
 
 OpenTab = Callable[..., Tab]
-
-
-@pytest.fixture(scope="session")
-def browser() -> Iterator[Browser]:
-    path = chromium.find()
-    if path is None:
-        pytest.skip(chromium.WAY_OUT)
-    with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(
-            executable_path=str(path), args=["--no-sandbox", "--disable-gpu", "--disable-background-networking"]
-        )
-        yield browser
-        browser.close()
 
 
 @pytest.fixture(scope="session")

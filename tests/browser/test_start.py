@@ -8,6 +8,7 @@ import zipfile
 from pathlib import Path
 
 import pytest
+from playwright.sync_api import expect
 
 from tests.browser.driver import ROOT, Server
 from vizformer.web.frame import SECTIONS
@@ -21,7 +22,7 @@ def shows_the_lesson(tab) -> None:
     page = tab.page
     assert page.get_by_role("heading", level=1).inner_text() == "Q·K·V step by step"
     assert page.get_by_test_id("stSidebarNav").get_by_role("link").count() == PAGES
-    assert page.get_by_role("radiogroup", name="Language").is_visible()
+    expect(page.get_by_role("radiogroup", name="Language")).to_be_visible()
     assert page.get_by_role("dialog").count() == 0
     assert "not found" not in page.inner_text("body")
     assert page.title() == "Q·K·V step by step · VizFormer"
