@@ -9,7 +9,7 @@ from dataclasses import asdict, dataclass, fields
 from typing import Any, Literal, get_args, get_origin, get_type_hints
 
 from vizformer.errors import ConfigError
-from vizformer.messages import Message, N_
+from vizformer.messages import N_, Message
 
 Positions = Literal["sinusoidal", "learned"]
 NormOrder = Literal["post", "pre"]

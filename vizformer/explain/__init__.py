@@ -1,5 +1,6 @@
 """A trace to the arithmetic behind it, step by step, each step proved."""
 
+from vizformer.explain import examples
 from vizformer.explain.attention import attention_steps
 from vizformer.explain.layer import candidates, layer_steps, output_steps
 from vizformer.explain.step import TOLERANCE, Axis, Contraction, Operand, Proof, Step, program
@@ -16,6 +17,7 @@ __all__ = [
     "Toy",
     "attention_steps",
     "candidates",
+    "examples",
     "layer_steps",
     "output_steps",
     "program",

@@ -60,8 +60,9 @@ class Block(nn.Module):
             if memory is None:
                 raise ValueError(f"{name} has cross-attention: pass the encoder's output as memory")
             x = point("mid_self", x)
+            site = f"{name}.cross"
             x = self._add_and_norm(
-                x, self.cross_norm, lambda y: cross(y, memory, memory_mask, site=f"{name}.cross", trace=trace, edit=edit)
+                x, self.cross_norm, lambda y: cross(y, memory, memory_mask, site=site, trace=trace, edit=edit)
             )
             x = point("mid_cross", x)
         x = self._add_and_norm(x, self.feedforward_norm, self.feedforward)

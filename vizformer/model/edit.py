@@ -57,7 +57,7 @@ class Edit:
         return [cell for cell in self.cells if cell.tensor == tensor]
 
     def apply(self, name: str, x: Tensor) -> Tensor:
-        """`x` [b, ...] with the cells of tensor `name` replaced in batch item 0; positions not there yet are left out."""
+        """`x` [b, ...] with the cells of tensor `name` set in batch item 0; positions not there yet are left out."""
         cells = [cell for cell in self.cells_of(name) if _inside(cell.index, x.shape[1:])]
         if not cells:
             return x

@@ -55,7 +55,7 @@ def evaluate_translator(checkpoint: Checkpoint, test: Sequence[Pair]) -> dict[st
 
 
 def write_card(folder: Path, checkpoint: Checkpoint, training: dict[str, Any], results: dict[str, Any]) -> None:
-    """Writes README.md of a model: what it is, what it learned from, how well it does, and the commands that remake it."""
+    """Writes README.md of a model: what it is, what it learned from, how well it does, how to remake it."""
     config = checkpoint.model.config
     parameters = sum(p.numel() for p in checkpoint.model.parameters())
     size = (folder / "model.safetensors").stat().st_size

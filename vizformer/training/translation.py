@@ -63,7 +63,7 @@ ZH_EN = TranslationRecipe(
     mixed=LoopOptions(epochs=10, warmup=1000, factor=0.7, average_decay=0.9995),
     sources=(
         "Sentence pairs: Tatoeba, the Mandarin Chinese - English export of manythings.org/anki, CC BY 2.0 FR.",
-        "English sentences for back-translation: the English side of the French - English export, same source and licence.",
+        "English sentences for back-translation: the English side of the French - English export, same source.",
     ),
 )  # fmt: skip
 

@@ -39,13 +39,17 @@ LAYER = Entry(
     "pages/learn/layer.py", "layer", N_("A layer by hand"),
     N_("Every matrix of a whole layer, for your sentence or for a toy that fits on paper."),
 )  # fmt: skip
+PAPER = Entry(
+    "pages/learn/paper.py", "paper", N_("Attention on paper"),
+    N_("The classic small examples, to the last digit; change any number."),
+)  # fmt: skip
 ATTENTION = Entry(
     "pages/explore/attention.py", "attention", N_("Attention"),
     N_("Every attention head of a trained Transformer, for the sentence you type."),
 )  # fmt: skip
 
 SECTIONS: tuple[tuple[Message, tuple[Entry, ...]], ...] = (
-    (N_("Learn"), (QKV, LAYER)),
+    (N_("Learn"), (PAPER, QKV, LAYER)),
     (N_("Explore"), (ATTENTION,)),
 )
 HOME = ATTENTION

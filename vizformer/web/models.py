@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from vizformer.checkpoints import Checkpoint
     from vizformer.components.payload import HeadsPayload
     from vizformer.explain import Step
+    from vizformer.explain.examples import PaperAttention
     from vizformer.model import Trace
 
 TRACES = 24  # a trace of 512 tokens keeps about 25 MB
@@ -106,3 +107,19 @@ def toy_layer(stack: str, edited: str = "") -> "list[Step]":
 
     run = toy(edits.edit(edited))
     return layer_steps(run.model, run.trace, f"{stack}.0")
+
+
+@st.cache_resource(show_spinner=False, max_entries=TRACES)
+def first_layer_map(
+    model: str, text: str, target: str, edited: str, stack: str, identity: bool, scaled: bool
+) -> "PaperAttention":
+    """What the first layer's input gives with identity matrices, or with head 0's learned ones."""
+    from vizformer.explain import examples
+
+    traced = trace(model, text, target, edited)
+    if identity:
+        x = traced.residual(f"{stack}.0.pre").double().cpu().numpy()
+        return examples.attention_without_weights(x, scaled=scaled)
+    record = traced[f"{stack}.0.self"]
+    q, k, v = (t[0].double().cpu().numpy() for t in (record.q, record.k, record.v))
+    return examples.paper_attention(q, k, v, scaled=scaled)
