@@ -123,3 +123,39 @@ def test_a_page_that_does_not_exist_still_has_the_frame(open_tab):
     expect(tab.page.get_by_role("dialog")).to_contain_text(re.compile("not found", re.IGNORECASE))
     assert tab.page.get_by_test_id("stSidebarNav").get_by_role("link").count() >= 2
     tab.problems.clear()  # Streamlit tells the console too; here it is what was asked for
+
+
+# The contrast of every text with what is behind it, after WCAG 2; normal text needs 4.5.
+READABLE = """() => {
+    const channel = v => v <= 10 ? v / 255 / 12.92 : ((v / 255 + 0.055) / 1.055) ** 2.4;
+    const rgba = colour => colour.match(/[\\d.]+/g).map(Number);
+    const light = ([r, g, b]) => 0.2126 * channel(r) + 0.7152 * channel(g) + 0.0722 * channel(b);
+    const under = element => {
+        for (let e = element; e; e = e.parentElement) {
+            const colour = rgba(getComputedStyle(e).backgroundColor);
+            if (colour.length < 4 || colour[3] === 1) return colour;
+        }
+        return [255, 255, 255];
+    };
+    const found = [];
+    let seen = 0;
+    for (const element of document.querySelectorAll("h1, h2, p, label, a, button")) {
+        if (!element.checkVisibility() || !element.innerText?.trim() || element.closest(":disabled")) continue;
+        const below = under(element), ink = rgba(getComputedStyle(element).color), alpha = ink[3] ?? 1;
+        const mixed = [0, 1, 2].map(i => ink[i] * alpha + below[i] * (1 - alpha));
+        const [low, high] = [light(mixed), light(below)].sort((a, b) => a - b);
+        seen += 1;
+        const ratio = (high + 0.05) / (low + 0.05);
+        if (ratio < 4.5) found.push(element.innerText.trim().slice(0, 40) + ": " + ratio.toFixed(2));
+    }
+    return [seen, found];
+}"""
+
+
+@pytest.mark.parametrize("theme", ["light", "dark"])
+def test_texts_can_be_read(open_tab, theme):
+    tab = open_tab("/qkv?head=banana", theme=theme)
+    tab.settled(2)
+    seen, found = tab.page.evaluate(READABLE)
+    assert found == []
+    assert seen > 20
