@@ -35,8 +35,9 @@ def shown(step: Step, focus: int) -> float:
 
 @pytest.mark.parametrize("norm_order", ["post", "pre"])
 @pytest.mark.parametrize("bias", [True, False])
-def test_the_numbers_work_out(norm_order: str, bias: bool) -> None:
-    """Six columns and at most six tokens: nothing is elided, every formula can be evaluated."""
+def test_the_numbers_work_out(norm_order: str, bias: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """With nothing elided, every formula can be evaluated."""
+    monkeypatch.setattr(latex, "SHOWN_TERMS", 100)
     checkpoint = tiny.checkpoint(d_model=6, n_heads=2, norm_order=norm_order, bias=bias)
     trace = checkpoint.trace("我有 cat", target="The")
     checked = 0
@@ -77,8 +78,9 @@ def test_long_sums_keep_their_ends_and_their_result() -> None:
             terms = [float(term) for term in sums.products(0, 0)]
             said = [value(part) for part in formula.split(" + ") if part.strip() != r"\dots"]
             added = [] if sums.add is None else [float(sums.add[0])]
-            elided = terms if len(terms) <= 6 else [*terms[:3], terms[-1]]
-            assert (r"\dots" in formula) == (len(terms) > 6)
+            few = len(terms) <= 2 * latex.SHOWN_TERMS
+            elided = terms if few else [*terms[: latex.SHOWN_TERMS], terms[-1]]
+            assert (r"\dots" in formula) == (not few)
             assert said == pytest.approx([*elided, *added], abs=2e-3)
 
 
@@ -102,8 +104,10 @@ def test_sums() -> None:
     assert latex.sum_of_products(np.array([1.0, 2.0]), np.array([-3.0, 4.0]), 0.5) == (
         r"1.0000 \cdot (-3.0000) + 2.0000 \cdot 4.0000 + 0.5000"
     )
-    assert latex.sum_of(np.arange(6.0)).count("+") == 5
-    assert latex.sum_of(np.arange(7.0)) == r"0.0000 + 1.0000 + 2.0000 + \dots + 6.0000"
+    most = 2 * latex.SHOWN_TERMS
+    assert latex.sum_of(np.arange(most)).count(" + ") == most - 1
+    first = [f"{float(i):.4f}" for i in range(latex.SHOWN_TERMS)]
+    assert latex.sum_of(np.arange(most + 1)).split(" + ") == [*first, r"\dots", f"{float(most):.4f}"]
 
 
 def test_rows() -> None:
