@@ -124,10 +124,6 @@ def _listen(host: str, port: int) -> None:
 @main.command()
 @click.argument("name", type=click.Choice(["zh-en"]))
 @click.option("--data", required=True, type=click.Path(path_type=Path), help="Sentence pairs: English, tab, Chinese.")
-@click.option(
-    "--english", type=click.Path(path_type=Path),
-    help="More English sentences (first column), for back-translation.",
-)  # fmt: skip
 @click.option("--out", type=click.Path(path_type=Path), help="Where the model goes.  [default: models/NAME]")
 @click.option("--work", type=click.Path(path_type=Path), help="Where the state is kept.  [default: runs/NAME]")
 @click.option("--threads", type=click.IntRange(1), help="Processor threads.  [default: one per core]")
@@ -137,7 +133,7 @@ def train(
     """Train one of the bundled models again. Stopped or killed, the same command goes on where it was."""
     from vizformer.training.commands import train_bundled
 
-    train_bundled(name, data, english, out or Path("models", name), work or Path("runs", name), threads, click.echo)
+    train_bundled(name, data, out or Path("models", name), work or Path("runs", name), threads, click.echo)
 
 
 @main.command()
@@ -145,6 +141,7 @@ def train(
 @click.option("--data", required=True, type=click.Path(path_type=Path), help="The file it was trained on.")
 def evaluate(model: str, data: Path) -> None:
     """Measure a trained model on its held-out data and write the figures into its card."""
+    from vizformer.analysis.alignment import measure_alignment
     from vizformer.training.commands import evaluate_bundled
 
-    evaluate_bundled(model, data, click.echo)
+    evaluate_bundled(model, data, click.echo, measure_alignment)

@@ -5,22 +5,17 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-import torch
 
 from tests import tiny
-from vizformer.checkpoints import Checkpoint, load, save
-from vizformer.errors import VizformerError
+from vizformer.checkpoints import load, save
 from vizformer.generation import greedy_steps
-from vizformer.training import back_translation
-from vizformer.training.back_translation import back_translate, read_sentences, usable_sentences
 from vizformer.training.loop import LoopOptions, Progress
-from vizformer.training.pairs import Pair, Split, sentence_key
+from vizformer.training.pairs import Pair, sentence_key
 from vizformer.training.translate import translate_all
 from vizformer.training.translation import (
     MAX_TOKENS,
     ZH_EN,
     TranslationRecipe,
-    build,
     encode_pairs,
     prepare,
     train_translator,
@@ -29,8 +24,7 @@ from vizformer.training.translation import (
 WORDS = {"猫": "cat", "狗": "dog", "鱼": "fish", "鸟": "bird", "马": "horse", "牛": "cow"}
 LOOP = LoopOptions(epochs=2, warmup=20, average_decay=0.9)
 RECIPE = TranslationRecipe(
-    name="toy", vocab_size=300, tokens_per_batch=200, n_valid=12, n_test=16, base=LOOP, reverse=LOOP, mixed=LOOP,
-    real_copies=2, n_synthetic=6,
+    name="toy", vocab_size=300, tokens_per_batch=200, n_valid=12, n_test=16, loop=LOOP,
     model=dict(d_model=16, n_heads=2, d_ff=32, n_encoder_layers=1, n_decoder_layers=1, dropout=0.1, max_positions=64,
                scaled_embedding=True),
 )  # fmt: skip
@@ -86,18 +80,11 @@ def test_what_encoder_and_decoder_read(data: Path) -> None:
     assert len(encode_pairs(tokenizer, [Pair("猫" * (MAX_TOKENS - 1), "猫" * (MAX_TOKENS - 2))])) == 1
 
 
-def test_the_other_direction_holds_out_the_same_pairs(data: Path) -> None:
-    prepared = prepare(RECIPE, data)
-    backwards = prepared.reversed()
-    assert backwards.tokenizer is prepared.tokenizer
-    for part in ("train", "valid", "test"):
-        swapped = [Pair(pair.target, pair.source) for pair in getattr(prepared.split, part)]
-        assert list(getattr(backwards.split, part)) == swapped
-
-
 def test_training_gives_a_model_that_can_be_saved_and_used(data: Path, tmp_path: Path) -> None:
     prepared, reports = prepare(RECIPE, data), list[Progress]()
-    checkpoint = train_translator(RECIPE, replace(LOOP, epochs=3), prepared, tmp_path / "work", reports.append)
+    checkpoint = train_translator(
+        replace(RECIPE, loop=replace(LOOP, epochs=3)), prepared, tmp_path / "work", reports.append
+    )
     config = checkpoint.model.config
     assert (config.pad_id, config.bos_id, config.eos_id) == (0, 1, 2)
     assert (config.d_model, config.dropout, config.vocab_size) == (16, 0.1, prepared.tokenizer.vocab_size)
@@ -110,36 +97,6 @@ def test_training_gives_a_model_that_can_be_saved_and_used(data: Path, tmp_path:
     assert checkpoint.trace("猫狗。").logits.isfinite().all()
 
 
-def test_training_begins_where_it_is_told_to(data: Path, tmp_path: Path) -> None:
-    prepared = prepare(RECIPE, data)
-    start = train_translator(RECIPE, LOOP, prepared, tmp_path / "first", lambda progress: None)
-    weights = {name: tensor.clone() for name, tensor in start.model.state_dict().items()}
-    none = replace(LOOP, epochs=0)
-    again = train_translator(RECIPE, none, prepared, tmp_path / "second", lambda progress: None, start=start)
-    assert again.key == start.key
-    fresh = train_translator(RECIPE, none, prepared, tmp_path / "third", lambda progress: None)
-    assert fresh.key != start.key
-    further = train_translator(RECIPE, LOOP, prepared, tmp_path / "fourth", lambda p: None, start=start)
-    assert further.key != start.key
-    assert all(torch.equal(tensor, weights[name]) for name, tensor in start.model.state_dict().items())
-
-
-def test_the_whole_recipe(data: Path, tmp_path: Path) -> None:
-    prepared, stages = prepare(RECIPE, data), list[str]()
-    english = tmp_path / "english.txt"
-    # One that training knows, one that is held out, and new ones.
-    known = [prepared.split.train[0].target, prepared.split.test[0].target]
-    english.write_text("\n".join([*known, "two new cats", "a new dog\tein Hund"]), encoding="utf-8")
-    checkpoint = build(
-        RECIPE, prepared, tmp_path / "work", lambda stage, progress: stages.append(stage), english=english
-    )
-    assert list(dict.fromkeys(stages)) == ["base", "reverse", "mixed"]
-    cached = (tmp_path / "work" / "back-translated.tsv").read_text(encoding="utf-8").splitlines()
-    assert {line.split("\t")[0] for line in cached} <= {"two new cats", "a new dog"}
-    base = build(RECIPE, prepared, tmp_path / "work", lambda *_: None)
-    assert base.key != checkpoint.key
-
-
 def test_translations_come_in_the_order_of_the_sources() -> None:
     """Batches are sorted by length inside; each source gets what it gets alone."""
     checkpoint = tiny.checkpoint(max_positions=64, tied_unembedding=False, norm_order="pre")
@@ -150,39 +107,6 @@ def test_translations_come_in_the_order_of_the_sources() -> None:
         alone = [step.id for step in greedy_steps(checkpoint.model, ids, (1,), max_new=6)]
         assert translation == checkpoint.tokenizer.decode(alone).strip()
     assert len(set(together)) > 2
-
-
-def test_sentences_for_back_translation(tmp_path: Path) -> None:
-    path = tmp_path / "english.txt"
-    path.write_text("Go.\tVa !\nGo.\tAllez !\n\nRun!\n", encoding="utf-8")
-    assert read_sentences(path) == ["Go.", "Run!"]
-    with pytest.raises(VizformerError, match=r"no file .*nothing.txt. Give the path of a text file"):
-        read_sentences(tmp_path / "nothing.txt")
-    split = Split((Pair("去", "Go."),), (Pair("跑", "Run!"),), (Pair("停", "Stop it."),))
-    offered = ["go", "RUN", "stop it", "Sit down.", "word " * 15, "Stand up."]
-    assert sorted(usable_sentences(offered, split, count=9, seed=0)) == ["Sit down.", "Stand up."]
-    assert len(usable_sentences(offered, split, count=1, seed=0)) == 1
-    many = [f"sentence {i}" for i in range(50)]
-    assert usable_sentences(many, split, count=9, seed=1) == usable_sentences(many, split, count=9, seed=1)
-    assert usable_sentences(many, split, count=9, seed=1) != usable_sentences(many, split, count=9, seed=2)
-
-
-def test_back_translation_goes_on_where_it_was(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    asked: list[str] = []
-
-    def translate(checkpoint: Checkpoint, sources: list[str], **options: int) -> list[str]:
-        asked.extend(sources)
-        return ["" if source == "nothing" else f"译 {source}" for source in sources]
-
-    monkeypatch.setattr(back_translation, "translate_all", translate)
-    cache, checkpoint = tmp_path / "work" / "back.tsv", tiny.checkpoint()
-    assert back_translate(checkpoint, ["one", "two"], cache) == [Pair("译 one", "one"), Pair("译 two", "two")]
-    with cache.open("a", encoding="utf-8") as file:
-        file.write("thr")  # killed while writing
-    pairs = back_translate(checkpoint, ["two", "three", "nothing"], cache)
-    assert pairs == [Pair("译 two", "two"), Pair("译 three", "three")]  # "one" is not wanted any more, "" is no source
-    assert asked == ["one", "two", "three", "nothing"]
-    assert cache.read_text(encoding="utf-8") == "one\t译 one\ntwo\t译 two\nthree\t译 three\n"
 
 
 def test_the_bundled_recipe_is_legal() -> None:

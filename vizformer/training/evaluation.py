@@ -60,16 +60,14 @@ def write_card(folder: Path, checkpoint: Checkpoint, training: dict[str, Any], r
     parameters = sum(p.numel() for p in checkpoint.model.parameters())
     size = (folder / "model.safetensors").stat().st_size
     samples = "\n".join(f"| {source} | {output} |" for source, output in results["samples"].items())
-    files = training.get("data", [])
-    sources = "\n".join(
-        f"- {line} (`{file}`)" for line, file in zip(training["recipe"]["sources"], files, strict=False)
-    )
-    stages = "\n".join(
-        f"- {name}: {stage['epochs']} epochs, {stage['steps']:,} updates, {stage['minutes']:.0f} minutes"
-        f" (held-out cross-entropy {stage['held_out']['loss']:.3f} nats per token)"
-        for name, stage in training["stages"].items()
-    )
-    english = f" --english {files[1]}" if len(files) > 1 else ""
+    sources = "\n".join(f"- {line}" for line in training["recipe"]["sources"])
+    alignment = ""
+    if found := results.get("alignment"):
+        alignment = (
+            f"Alignment: on {found['pairs']} held-out pairs aligned by hand (`alignment.tsv`), the most attended source"
+            f" token of cross-attention layer {found['layer']} (heads averaged) belongs to the right word for\n"
+            f"**{found['found']:.0%}** of the {found['words']} content words.\n\n"
+        )
     card = f"""# {folder.name}
 
 A Chinese → English Transformer in the style of "Attention Is All You Need" (encoder-decoder, {config.norm_order}-norm,
@@ -94,21 +92,23 @@ tatoeba.org and its contributors.
 
 ## Training
 
-{stages}
+{training["pairs"]:,} pairs, {training["epochs"]} epochs, {training["steps"]:,} updates with batches of
+{training["recipe"]["tokens_per_batch"]} tokens, {training["minutes"]:.0f} minutes {training["machine"]};
+cross-entropy on the validation pairs {training["held_out"]["loss"]:.3f} nats per token.
 
 Adam (0.9, 0.98), warm-up then inverse-square-root decay, label smoothing 0.1, dropout {config.dropout},
-moving average of the weights; batches of {training["recipe"]["tokens_per_batch"]} tokens; {training["machine"]}.
+and an exponential moving average of the weights, which is what is kept.
 
-    vizformer train {folder.name} --data {files[0]}{english}
+    vizformer train {folder.name} --data {training["data"]}
 
 ## Evaluation
 
 Greedy decoding on {results["pairs"]} held-out pairs, one reference each:
 **BLEU {results["bleu"]}** (sacrebleu, 13a), **chrF {results["chrf"]}**, length ratio {results["length_ratio"]}.
 
-    vizformer evaluate {folder.name} --data {files[0]}
+    vizformer evaluate {folder.name} --data {training["data"]}
 
-| source | translation |
+{alignment}| source | translation |
 |---|---|
 {samples}
 

@@ -10,7 +10,6 @@ from vizformer.checkpoints.checkpoint import Checkpoint
 from vizformer.config import ModelConfig
 from vizformer.model import Transformer
 from vizformer.text import Tokenizer
-from vizformer.training.back_translation import back_translate, read_sentences, usable_sentences
 from vizformer.training.batches import PairBatch, pair_batches
 from vizformer.training.loop import LoopOptions, Progress, fit
 from vizformer.training.loss import translation_loss
@@ -27,9 +26,7 @@ class TranslationRecipe:
 
     Attributes:
         model: options of `ModelConfig` except the vocabulary and the special ids, which come from the data.
-        base: training on the pairs.
-        reverse, mixed: with extra sentences of the target language: training of the reverse model, and going on
-            from the base weights with `real_copies` of each pair and `n_synthetic` back-translated ones.
+        loop: how long and how fast.
         n_valid, n_test: held-out pairs (`vizformer.training.pairs.split_pairs`).
         sources: the data it is meant for, with licences, for the model card.
     """
@@ -37,11 +34,7 @@ class TranslationRecipe:
     name: str
     vocab_size: int
     model: Mapping[str, object]
-    base: LoopOptions
-    reverse: LoopOptions
-    mixed: LoopOptions
-    real_copies: int = 2
-    n_synthetic: int = 60_000
+    loop: LoopOptions
     tokens_per_batch: int = 4096
     label_smoothing: float = 0.1
     n_valid: int = 400
@@ -58,12 +51,9 @@ ZH_EN = TranslationRecipe(
         d_model=256, n_heads=4, d_ff=1024, n_encoder_layers=3, n_decoder_layers=3, dropout=0.3,
         max_positions=512, scaled_embedding=True,
     ),
-    base=LoopOptions(epochs=26, warmup=1500),
-    reverse=LoopOptions(epochs=20, warmup=1500),
-    mixed=LoopOptions(epochs=10, warmup=1000, factor=0.7, average_decay=0.9995),
+    loop=LoopOptions(epochs=40, warmup=1500),
     sources=(
         "Sentence pairs: Tatoeba, the Mandarin Chinese - English export of manythings.org/anki, CC BY 2.0 FR.",
-        "English sentences for back-translation: the English side of the French - English export, same source.",
     ),
 )  # fmt: skip
 
@@ -77,14 +67,6 @@ class TranslationData:
 
     def encode(self, pairs: Sequence[Pair]) -> list[tuple[list[int], list[int]]]:
         return encode_pairs(self.tokenizer, pairs)
-
-    def reversed(self) -> "TranslationData":
-        """The other direction, with the same vocabulary and the same pairs held out."""
-        train, valid, test = (
-            tuple(Pair(pair.target, pair.source) for pair in part)
-            for part in (self.split.train, self.split.valid, self.split.test)
-        )
-        return TranslationData(Split(train, valid, test), self.tokenizer)
 
 
 def prepare(recipe: TranslationRecipe, data: Path) -> TranslationData:
@@ -108,29 +90,15 @@ def encode_pairs(tokenizer: Tokenizer, pairs: Sequence[Pair]) -> list[tuple[list
 
 
 def train_translator(
-    recipe: TranslationRecipe,
-    loop: LoopOptions,
-    data: TranslationData,
-    work: Path,
-    report: Callable[[Progress], None],
-    *,
-    start: Checkpoint | None = None,
-    pairs: Sequence[Pair] | None = None,
+    recipe: TranslationRecipe, data: TranslationData, work: Path, report: Callable[[Progress], None]
 ) -> Checkpoint:
-    """Trains (or goes on training) the recipe's model; `work` holds the state to resume from.
-
-    Args:
-        start: weights to begin with instead of random ones.
-        pairs: what to learn from instead of the training part of `data`.
-    """
+    """Trains (or goes on training) the recipe's model; `work` holds the state to resume from."""
     device = best_device()
     ids = {name: data.tokenizer.id_of(piece) for name, piece in dict(pad_id=PAD, bos_id=BOS, eos_id=EOS).items()}
     config = ModelConfig.from_dict({"vocab_size": data.tokenizer.vocab_size, **recipe.model, **ids})
-    torch.manual_seed(loop.seed)
+    torch.manual_seed(recipe.loop.seed)
     model = Transformer(config).to(device)
-    if start is not None:
-        model.load_state_dict(start.model.state_dict())
-    train, valid = data.encode(data.split.train if pairs is None else pairs), data.encode(data.split.valid)
+    train, valid = data.encode(data.split.train), data.encode(data.split.valid)
     assert config.pad_id is not None
     pad_id = config.pad_id
 
@@ -148,33 +116,9 @@ def train_translator(
         return {"loss": total / count}
 
     averaged = fit(
-        model, loop, batches=batches, validate=validate, state_file=work / "state.pt", report=report,
+        model, recipe.loop, batches=batches, validate=validate, state_file=work / "state.pt", report=report,
         loss=lambda model, batch: translation_loss(
             model, batch, label_smoothing=recipe.label_smoothing, autocast=True
         ),
     )  # fmt: skip
     return Checkpoint(name=recipe.name, model=averaged.cpu(), tokenizer=data.tokenizer)
-
-
-def build(
-    recipe: TranslationRecipe,
-    data: TranslationData,
-    work: Path,
-    report: Callable[[str, Progress], None],
-    *,
-    english: Path | None = None,
-) -> Checkpoint:
-    """The whole recipe: base training and, given more English sentences, back-translation and mixed training."""
-
-    def stage(name: str) -> Callable[[Progress], None]:
-        return lambda progress: report(name, progress)
-
-    base = train_translator(recipe, recipe.base, data, work / "base", stage("base"))
-    if english is None:
-        return base
-    backwards = data.reversed()
-    reverse = train_translator(recipe, recipe.reverse, backwards, work / "reverse", stage("reverse"))
-    sentences = usable_sentences(read_sentences(english), data.split, count=recipe.n_synthetic, seed=recipe.split_seed)
-    synthetic = back_translate(reverse, sentences, work / "back-translated.tsv")
-    pairs = [*data.split.train * recipe.real_copies, *synthetic]
-    return train_translator(recipe, recipe.mixed, data, work / "mixed", stage("mixed"), start=base, pairs=pairs)
