@@ -163,6 +163,15 @@ def test_special_tokens_are_visible_and_marked() -> None:
     assert "</s>" not in tiny.tokenizer().decode([end.id])
 
 
+def test_special_tokens_are_shown_as_they_are_written() -> None:
+    """Their markers are part of their name (this one is DeepSeek's), not a space that was spelt."""
+    backend = Backend.from_str(metaspace().to_json())
+    backend.add_special_tokens([AddedToken("<｜end▁of▁sentence｜>", special=True)])
+    tokenizer = Tokenizer(backend)
+    (token,) = tokenizer.tokens([tokenizer.vocab_size - 1])
+    assert (token.text, token.special) == ("<｜end▁of▁sentence｜>", True)
+
+
 def test_tokens_of_ids() -> None:
     tokenizer = tiny.tokenizer()
     ids = [token.id for token in tokenizer.encode("I have a cat.")]

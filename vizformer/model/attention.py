@@ -44,7 +44,7 @@ class Attention(nn.Module):
         scale = self.d_head**-0.5
         if edit is not None:
             q, k, v = edit.apply(f"{site}.q", q), edit.apply(f"{site}.k", k), edit.apply(f"{site}.v", v)
-            mask, scale = edit.mask(site, mask, q.shape[2], k.shape[2]), edit.scale(site, scale)
+            mask, scale = edit.mask(site, mask, q, k), edit.scale(site, scale)
         bias = None if mask is None else mask.bias.to(q.dtype)
         z = F.scaled_dot_product_attention(q, k, v, attn_mask=bias, scale=scale)  # [b, n_heads, n_q, d_head]
         if trace is not None:

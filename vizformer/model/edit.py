@@ -66,15 +66,17 @@ class Edit:
             x[(0, *cell.index)] = cell.value
         return x
 
-    def mask(self, site: str, mask: Mask | None, n_q: int, n_k: int) -> Mask | None:
-        """The mask of `site` with cells opened or blocked by hand."""
+    def mask(self, site: str, mask: Mask | None, q: Tensor, k: Tensor) -> Mask | None:
+        """The mask of `site`, where q [b, n_heads, n_q, d_head] looks at k, with cells opened or blocked by hand."""
+        b, n_q, n_k = q.shape[0], q.shape[2], k.shape[2]
         cells = [cell for cell in self.cells_of(f"{site}.mask") if _inside(cell.index, (n_q, n_k))]
         if not cells:
             return mask
         if mask is None:
-            bias, reason = torch.zeros(1, 1, n_q, n_k), torch.zeros(1, 1, n_q, n_k, dtype=torch.uint8)
+            bias = torch.zeros(b, 1, n_q, n_k, device=q.device)
+            reason = torch.zeros(b, 1, n_q, n_k, dtype=torch.uint8, device=q.device)
         else:
-            shape = (*mask.bias.shape[:2], n_q, n_k)
+            shape = (b, mask.bias.shape[1], n_q, n_k)  # a mask that is the same for the whole batch is so no longer
             bias, reason = mask.bias.expand(shape).clone(), mask.reason.expand(shape).clone()
         for cell in cells:
             query, key = cell.index

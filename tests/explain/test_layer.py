@@ -1,0 +1,215 @@
+"""A whole layer by hand: every matrix against plain float64 loops and against its own code; proofs that fail."""
+
+from dataclasses import replace
+from functools import cache
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from torch import Tensor
+
+from tests import tiny
+from tests.eager import Eager
+from vizformer.checkpoints import Checkpoint
+from vizformer.errors import TraceError
+from vizformer.explain import Step, candidates, layer_steps, output_steps, toy
+from vizformer.explain.toy import tensors
+from vizformer.model import Cell, Edit, Trace
+
+VARIANTS: dict[str, tuple[str, dict[str, Any]]] = {
+    "post": ("encoder-decoder", dict(norm_order="post", scaled_embedding=True)),
+    "pre": ("encoder-decoder", dict(norm_order="pre", final_norm=True, activation="gelu_tanh")),
+    "no-biases": ("encoder-decoder", dict(norm_order="pre", bias=False, tied_unembedding=False)),
+    "decoder-only": ("decoder-only", dict(norm_order="pre", positions="learned", final_norm=True)),
+    "encoder-only": ("encoder-only", dict(norm_order="post", n_heads=2)),
+}
+every_variant = pytest.mark.parametrize("variant", VARIANTS)
+
+
+@cache
+def example(variant: str) -> tuple[Checkpoint, Trace, Eager]:
+    architecture, options = VARIANTS[variant]
+    checkpoint = tiny.checkpoint(architecture, **options)
+    trace = checkpoint.trace("我有 cat 鑫", target="The cats" if architecture == "encoder-decoder" else None)
+    ids = [torch.tensor([token.id for token in tokens]) for tokens in trace.tokens.values()]
+    return checkpoint, trace, Eager(checkpoint.model).run(*ids)
+
+
+@cache
+def every_layer(variant: str) -> dict[str, list[Step]]:
+    checkpoint, trace, _ = example(variant)
+    layers = sorted({site.rpartition(".")[0] for site in trace.sites})
+    return {layer: layer_steps(checkpoint.model, trace, layer) for layer in layers}
+
+
+def plain(variant: str, layer: str) -> dict[str, Tensor]:
+    """What the plain loops have for the steps of attention and for the ends of the sublayers."""
+    checkpoint, _, eager = example(variant)
+    expected = {"input": eager.residuals[f"{layer}.pre"]}
+    for kind in ("self", "cross"):
+        if (call := eager.calls.get(f"{layer}.{kind}")) is None:
+            continue
+        if kind == "self":
+            expected["self.packed"] = torch.cat([*call.q, *call.k, *call.v], -1)
+        expected |= {
+            f"{kind}.q": torch.cat(call.q, -1), f"{kind}.k": torch.cat(call.k, -1), f"{kind}.v": torch.cat(call.v, -1),
+            f"{kind}.heads": torch.stack(call.q), f"{kind}.scores": torch.stack(call.scores),
+            f"{kind}.mask": torch.stack(call.masked), f"{kind}.weights": torch.stack(call.pattern),
+            f"{kind}.z": torch.stack(call.z), f"{kind}.concat": torch.cat(call.z, -1), f"{kind}.out": call.attn_out,
+            f"{kind}.add": call.added,
+            f"{kind}.norm": call.x if checkpoint.model.config.norm_order == "pre" else call.after,
+        }  # fmt: skip
+    last = "add" if checkpoint.model.config.norm_order == "pre" else "norm"
+    return expected | {f"feedforward.{last}": eager.residuals[f"{layer}.post"]}
+
+
+@every_variant
+def test_every_number_is_the_one_of_the_plain_forward(variant: str) -> None:
+    for layer, steps in every_layer(variant).items():
+        expected = plain(variant, layer)
+        compared = 0
+        for step in steps:
+            if step.key in expected:
+                np.testing.assert_allclose(
+                    step.result, expected[step.key].numpy(), rtol=1e-5, atol=1e-5, err_msg=f"{layer} {step.key}"
+                )
+                compared += 1
+        assert compared >= 11
+
+
+@every_variant
+def test_the_code_runs_and_every_proof_holds(variant: str) -> None:
+    """Line by line: the names of some results are used again further down."""
+    checkpoint, trace, _ = example(variant)
+    for layer, steps in every_layer(variant).items():
+        scope: dict[str, Any] = {"model": checkpoint.model, "trace": trace}
+        exec("import math, torch, torch.nn.functional as F", scope)
+        for step in steps:
+            with torch.inference_mode():
+                exec(step.code, scope)
+            found = scope[step.variable].double().numpy()
+            assert found.shape == step.result.shape, f"{layer} {step.key}"
+            np.testing.assert_allclose(found, step.result, rtol=1e-5, atol=1e-5, err_msg=f"{layer} {step.key}")
+            assert step.proof.holds, f"{layer} {step.key}"
+            assert not step.edited
+            assert len(step.axes) == step.result.ndim
+            if step.contraction is not None:
+                np.testing.assert_allclose(step.contraction.total(), step.result, rtol=1e-12, atol=1e-12)
+            assert not set("{}") & set(f"{step.title}{step.text}{step.proof.anchor}")
+
+
+@every_variant
+def test_the_steps_form_a_chain(variant: str) -> None:
+    config = example(variant)[0].model.config
+    for layer, steps in every_layer(variant).items():
+        keys = [step.key for step in steps]
+        assert len(set(keys)) == len(keys)
+        kinds = (
+            ["self", "cross", "feedforward"]
+            if f"{layer}.cross" in example(variant)[1].sites
+            else ["self", "feedforward"]
+        )
+        assert list(dict.fromkeys(key.partition(".")[0] for key in keys)) == ["input", *kinds]
+        assert keys[-1] == ("feedforward.add" if config.norm_order == "pre" else "feedforward.norm")
+        assert ("self.mask" in keys) == layer.startswith("decoder")
+
+
+@every_variant
+def test_from_the_last_row_to_the_prediction(variant: str) -> None:
+    checkpoint, trace, eager = example(variant)
+    for position in (0, trace.logits.shape[0] - 1):
+        logits, probabilities = output_steps(checkpoint.model, trace, position, count=4)
+        best = eager.logits[position].topk(4)
+        assert candidates(checkpoint.model, trace, position, count=4) == best.indices.tolist()
+        np.testing.assert_allclose(logits.result, best.values.numpy(), rtol=1e-5, atol=1e-5)
+        np.testing.assert_allclose(
+            probabilities.result, torch.softmax(eager.logits[position], -1)[best.indices].numpy(), rtol=1e-4, atol=1e-6
+        )
+        scope: dict[str, Any] = {"model": checkpoint.model, "trace": trace, "torch": torch}
+        for step in (logits, probabilities):
+            exec(step.code, scope)
+            np.testing.assert_allclose(scope[step.variable].numpy(), step.result, rtol=1e-4, atol=1e-5)
+            assert step.proof.holds
+    with pytest.raises(TraceError, match="no position 99: choose 0 to"):
+        output_steps(checkpoint.model, trace, 99)
+
+
+def failed(checkpoint: Checkpoint, trace: Trace, layer: str = "decoder.0") -> set[str]:
+    return {step.key for step in layer_steps(checkpoint.model, trace, layer) if not step.proof.holds}
+
+
+@pytest.mark.parametrize("norm_order", ["post", "pre"])
+def test_proofs_fail_when_something_is_off(norm_order: str) -> None:
+    def fresh() -> tuple[Checkpoint, Trace]:
+        checkpoint = tiny.checkpoint(norm_order=norm_order)
+        return checkpoint, checkpoint.trace("我有 cat", target="The cats")
+
+    checkpoint, trace = fresh()
+    assert failed(checkpoint, trace) == set()
+    record = trace["decoder.0.cross"]
+    trace._records["decoder.0.cross"] = replace(record, v=record.v + 1e-3)
+    assert {"cross.v", "cross.weights", "cross.z"} <= failed(checkpoint, trace)
+    assert not any(key.startswith(("self", "feedforward")) for key in failed(checkpoint, trace))
+
+    for path, red, green in (
+        ("self_attention.W_V.weight", {"self.packed", "self.z", "self.out"}, "cross"),
+        ("self_attention.W_O.bias", {"self.concat", "self.out", "self.add"}, "cross"),
+        ("feedforward.W_in.weight", {"feedforward.hidden", "feedforward.narrow", "feedforward.add"}, "self"),
+        ("feedforward.W_out.bias", {"feedforward.hidden", "feedforward.activation", "feedforward.narrow"}, "cross"),
+    ):
+        checkpoint, trace = fresh()
+        checkpoint.model.get_parameter(f"decoder.layers.0.{path}")[::2] += 0.1
+        off = failed(checkpoint, trace)
+        assert red <= off, path
+        assert not any(key.startswith(green) for key in off), path
+
+    checkpoint, trace = fresh()
+    trace._logits = trace.logits + 1e-3
+    assert not any(step.proof.holds for step in output_steps(checkpoint.model, trace, 0)[:1])
+
+
+def test_layers_that_do_not_exist() -> None:
+    checkpoint, trace, _ = example("post")
+    for layer in ("decoder.2", "decoder.-1", "decoder", "embedding.0", "encoder.x", "", "decoder.0.self"):
+        with pytest.raises(TraceError, match=r"There is no layer '.*' in this model"):
+            layer_steps(checkpoint.model, trace, layer)
+    with pytest.raises(TraceError, match=r"There is no layer 'encoder.0' in this model"):
+        layer_steps(example("decoder-only")[0].model, example("decoder-only")[1], "encoder.0")
+
+
+def test_the_toy_is_pytorchs() -> None:
+    """The stored layers run by torch.nn itself, from the stored tensors, and by ours."""
+    stored = tensors()
+    made = toy()
+    encoder = torch.nn.TransformerEncoderLayer(4, 2, 8, dropout=0.0)
+    decoder = torch.nn.TransformerDecoderLayer(4, 2, 8, dropout=0.0)
+    for layer, prefix in ((encoder, "encoder."), (decoder, "decoder.")):
+        layer.load_state_dict({name: stored[prefix + name] for name in layer.state_dict()})
+    with torch.no_grad():
+        memory = encoder.train()(stored["x"])
+        n = stored["target"].shape[0]
+        out = decoder.train()(stored["target"], memory, tgt_mask=torch.full((n, n), float("-inf")).triu(1))
+    for found, expected in ((made.encoder_output, memory), (made.trace.residual("encoder.final"), memory),
+                            (made.decoder_output, out), (made.trace.residual("decoder.final"), out)):  # fmt: skip
+        tiny.assert_close(found, expected.reshape(-1, 4), 1e-6)
+    for layer_name in ("encoder.0", "decoder.0"):
+        assert all(step.proof.holds for step in layer_steps(made.model, made.trace, layer_name))
+
+
+@pytest.mark.parametrize("norm_order", ["post", "pre"])
+def test_after_an_edit_the_numbers_are_worked_out_and_proved_again(norm_order: str) -> None:
+    checkpoint = tiny.checkpoint(norm_order=norm_order)
+    edit = Edit(
+        cells=(Cell("decoder.0.self.q", (1, 2, 0), 3.0), Cell("decoder.0.cross.mask", (1, 0), -np.inf),
+               Cell("decoder.0.mid_self", (0, 5), -1.5)),
+        temperatures={"decoder.0.cross": 2.0},
+    )  # fmt: skip
+    trace = checkpoint.trace("我有 cat", target="The cats", edit=edit)
+    steps = {step.key: step for step in layer_steps(checkpoint.model, trace, "decoder.0")}
+    assert all(step.proof.holds for step in steps.values())
+    assert {key for key, step in steps.items() if step.edited} >= {"self.packed", "cross.mask", "cross.scores"}
+    assert steps["self.heads"].result[1, 2, 0] == 3.0
+    assert (steps["cross.weights"].result[:, 1, 0] == 0).all()
+    unedited = {step.key: step for step in layer_steps(checkpoint.model, trace, "encoder.0")}
+    assert not any(step.edited for step in unedited.values())
