@@ -1,17 +1,21 @@
 """Attention: every head for the typed sentence, the translation, and what the model expects next."""
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 import numpy as np
 import streamlit as st
 
 from vizformer import figures
-from vizformer.components import attention, tokens
+from vizformer.components import attention, lines, tokens
 from vizformer.web import labels, models, state
 from vizformer.web.errors import guarded
 from vizformer.web.i18n import _
 from vizformer.web.subject import Subject, subject_box
 from vizformer.web.words import words
+
+if TYPE_CHECKING:
+    from vizformer.analysis import Kind
 
 
 def page() -> None:
@@ -44,36 +48,93 @@ def site(subject: Subject) -> None:
     st.segmented_control(_("Site"), known, format_func=labels.kind_label, required=True, **state.bind("site"))
 
 
+@dataclass(frozen=True)
+class Heads:
+    """The heads of the chosen site, and the tokens between which they attend."""
+
+    subject: Subject
+    kind: "Kind"
+    shape: tuple[int, int, int, int]  # layers, heads, queries, keys
+    query_tokens: list[str]
+    key_tokens: list[str]
+
+
 @st.fragment
 @guarded()
 def heads(subject: Subject) -> None:
-    """All heads of the site, one of them large."""
-    trace, kind = subject.trace, state.view().site
-    query_tokens, key_tokens = (trace.tokens[stack] for stack in labels.stacks(kind))
+    """All heads of the site: one of them as a large map, or several as lines."""
+    names = {"map": _("Map"), "lines": _("Lines")}
+    st.segmented_control(
+        _("Picture"), state.PICTURES, format_func=names.__getitem__, required=True, **state.bind("picture")
+    )
+    kind = state.view().site
+    query_tokens, key_tokens = (labels.texts(subject.trace.tokens[stack]) for stack in labels.stacks(kind))
     config = models.checkpoint(subject.model).model.config
     n_layers = config.n_encoder_layers if kind == "encoder" else config.n_decoder_layers
-    view = state.fit(layer=n_layers, head=config.n_heads, query=len(query_tokens))
-    # The page keeps what the component returned and passes it again; a difference is the page's own wish.
+    state.fit(layer=n_layers, head=config.n_heads, query=len(query_tokens))
+    shape = (n_layers, config.n_heads, len(query_tokens), len(key_tokens))
+    (as_lines if state.view().picture == "lines" else as_map)(Heads(subject, kind, shape, query_tokens, key_tokens))
+    view = state.view()
+    st.page_link(
+        "pages/learn/qkv.py",
+        label=_("Every number of head {head} in layer {layer}, for query {query}, step by step",
+                head=view.head, layer=view.layer, query=view.query),
+    )  # fmt: skip
+
+
+# The page keeps what a component returned and passes it again; a difference is the page's own wish.
+
+
+def as_map(heads: Heads) -> None:
+    view = state.view()
     last = st.session_state.get("attention.selection", attention.Selection())
     wanted = replace(last, layer=view.layer, head=view.head, query=view.query)
     shown = attention.peek(key="heads", selected=wanted)
-    small = n_layers * config.n_heads * len(query_tokens) * len(key_tokens) * 6 < 6_000_000
-    payload = models.heads(*subject.key, kind, None if small else (shown.layer, shown.head))
+    chosen = None if attention.fits(heads.shape) else (shown.layer, shown.head)
     selection = attention.mount(
-        payload,
-        query_tokens=labels.texts(query_tokens),
-        key_tokens=labels.texts(key_tokens),
+        models.heads(*heads.subject.key, heads.kind, chosen),
+        query_tokens=heads.query_tokens,
+        key_tokens=heads.key_tokens,
         selected=wanted,
         words=words(attention.ENGLISH),
         key="heads",
     )
     st.session_state["attention.selection"] = selection
     state.update(layer=selection.layer, head=selection.head, query=selection.query)
-    st.page_link(
-        "pages/learn/qkv.py",
-        label=_("Every number of head {head} in layer {layer}, for query {query}, step by step",
-                head=selection.head, layer=selection.layer, query=selection.query),
-    )  # fmt: skip
+
+
+def as_lines(heads: Heads) -> None:
+    if not lines.fits((1, *heads.shape[1:]), scored=False):
+        st.info(_("The text is too long for lines. The map shows every head of it."))
+        return
+    wanted = wanted_lines(st.session_state.get("attention.lines"))
+    layer = min(lines.peek(key="lines", selected=wanted).layer, heads.shape[0] - 1)
+    selection = lines.mount(
+        models.lines(*heads.subject.key, heads.kind, None if lines.fits(heads.shape, scored=False) else layer),
+        query_tokens=heads.query_tokens,
+        key_tokens=heads.key_tokens,
+        selected=wanted,
+        words=words(lines.ENGLISH),
+        key="lines",
+    )
+    st.session_state["attention.lines"] = selection
+    view, shown, pinned = state.view(), selection.heads or (), selection.pinned
+    state.update(
+        layer=selection.layer,
+        head=view.head if view.head in shown else shown[0],
+        query=pinned.index if pinned is not None and pinned.side == "query" else view.query,
+    )
+
+
+def wanted_lines(last: lines.LineSelection | None) -> lines.LineSelection:
+    """The lines as they were left, brought to the layer, head and query that are looked at now."""
+    view = state.view()
+    query = lines.Pin("query", view.query)
+    if last is None:
+        return lines.LineSelection(view.layer, (view.head,), query if view.query else None)
+    shown = last.heads if last.heads and view.head in last.heads else (view.head,)
+    pinned = query if last.pinned is not None and last.pinned.side == "query" else last.pinned
+    return replace(last, layer=view.layer, heads=shown, pinned=pinned)
 
 
 @st.fragment

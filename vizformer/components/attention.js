@@ -1,12 +1,10 @@
 // The attention view: the overview of all heads, the map of the chosen one, and the sentence that reads a cell out.
 // Everything is drawn here; Python hears about choices, and sends new numbers when the text or the model changes.
 
-const VIEWS = new WeakMap();
-
 class AttentionView {
   constructor(parent) {
     this.conversation = new Conversation();
-    this.root = element("section", "vf-attention");
+    this.root = element("section", "vf-attention vf-parts");
     this.grid = new HeadGrid(element("div", "vf-grid"), (layer, head) => this.change({ layer, head, key: null }));
     this.grid.host.setAttribute("role", "grid");
     this.gridCaption = element("div", "vf-caption");
@@ -16,9 +14,9 @@ class AttentionView {
     this.overview.append(this.gridCaption, scroll);
 
     this.title = element("div", "vf-title");
-    this.switch = element("div", "vf-switch");
+    this.switch = element("div", "vf-switch vf-group");
     this.switch.setAttribute("role", "radiogroup");
-    this.zoomButtons = element("div", "vf-zoom");
+    this.zoomButtons = element("div", "vf-zoom vf-group vf-signs");
     const bar = element("div", "vf-bar");
     bar.append(this.title, this.zoomButtons, this.switch);
     this.axes = element("div", "vf-caption");
@@ -51,7 +49,7 @@ class AttentionView {
     this.conversation.listen(component);
     this.selected = this.inRange(this.conversation.value || {});
     this.names = {
-      layer: (layer) => this.layerName(this.words.layer_short, layer),
+      layer: (layer) => layerName(data, this.words.layer_short, layer),
       head: (head) => fill(this.words.head_short, { head }),
       both: (layer, head) => fill(this.words.head_name, { layer: data.layer_labels[layer], head }),
     };
@@ -66,15 +64,9 @@ class AttentionView {
     this.fit();
   }
 
-  layerName(pattern, layer) {
-    const label = this.data.layer_labels[layer];
-    return typeof label === "number" ? fill(pattern, { layer: label }) : label;
-  }
-
   // A selection that exists: what comes from a link or from an older text may not.
   inRange(wish) {
     const { layers, heads, queries, keys, scores } = this.model;
-    const within = (value, count) => Math.max(0, Math.min(count - 1, Math.trunc(Number(value)) || 0));
     return {
       layer: within(wish.layer, layers),
       head: within(wish.head, heads),
@@ -125,19 +117,11 @@ class AttentionView {
   }
 
   buildZoom() {
-    const make = (sign, label, action) => {
-      const button = element("button", "", sign);
-      button.type = "button";
-      button.title = label;
-      button.setAttribute("aria-label", label);
-      button.onclick = action;
-      return button;
-    };
     const { words, map } = this;
     this.zoomButtons.replaceChildren(
-      make("−", words.zoom_out, () => map.zoomBy(1 / 1.6)),
-      make("+", words.zoom_in, () => map.zoomBy(1.6)),
-      make("⤢", words.zoom_reset, () => map.reset()),
+      signButton("−", words.zoom_out, () => map.zoomBy(1 / 1.6)),
+      signButton("+", words.zoom_in, () => map.zoomBy(1.6)),
+      signButton("⤢", words.zoom_reset, () => map.reset()),
     );
   }
 
@@ -171,11 +155,7 @@ class AttentionView {
 
   reasonNames() {
     if (!this.model.reasons) return [];
-    return [...new Set(this.model.reasons)].filter(Boolean).sort().map((reason) => this.reasonName(reason));
-  }
-
-  reasonName(reason) {
-    return this.words[`reason_${reason}`] || this.words.masked;
+    return [...new Set(this.model.reasons)].filter(Boolean).sort().map((reason) => reasonName(this.words, reason));
   }
 
   // The sentence: about the cell pointed at, else about the chosen cell, else about the selected row.
@@ -198,7 +178,7 @@ class AttentionView {
     }
     const { reason, weight, score } = cellAt(model, layer, head, query, key);
     const value = view === "weights" ? weight : score;
-    const places = { ...row, key, key_token: this.keyTokens[key], value: signed(value, 4), reason: this.reasonName(reason) };
+    const places = { ...row, key, key_token: this.keyTokens[key], value: signed(value, 4), reason: reasonName(words, reason) };
     if (!reason) return { text: fill(view === "weights" ? words.cell_weight : words.cell_score, places), value };
     const known = view === "scores" && Number.isFinite(score);
     return { text: fill(known ? words.cell_masked_score : words.cell_masked, places), value: known ? score : 0 };
@@ -236,18 +216,5 @@ class AttentionView {
 }
 
 export default function attention(component) {
-  const { parentElement } = component;
-  let view = VIEWS.get(parentElement);
-  if (!view) {
-    view = new AttentionView(parentElement);
-    VIEWS.set(parentElement, view);
-  }
-  view.update(component);
-  view.calls = (view.calls || 0) + 1;
-  const call = view.calls;
-  return () => {
-    if (view.calls !== call) return;  // Streamlit may clean up after a call that a newer one has replaced
-    view.close();
-    VIEWS.delete(parentElement);
-  };
+  return present(AttentionView, component);
 }

@@ -14,7 +14,16 @@ from typing import Any, Literal
 
 from vizformer.components import _mount
 from vizformer.components._mount import N_
-from vizformer.components.payload import HeadsPayload, fits, pack_chosen, pack_heads, thumbnails
+from vizformer.components.payload import (
+    HeadsPayload,
+    count,
+    describe,
+    fits,
+    nearest,
+    pack_chosen,
+    pack_heads,
+    thumbnails,
+)
 
 __all__ = [
     "ENGLISH",
@@ -74,6 +83,7 @@ _SCRIPTS = (
     "js/common.js",
     "js/colours.js",
     "js/heads.js",
+    "js/ink.js",
     "js/plan.js",
     "js/draw.js",
     "js/gestures.js",
@@ -105,16 +115,11 @@ class Selection:
     @classmethod
     def parse(cls, value: Mapping[str, Any]) -> "Selection":
         """Reads what a browser sent; anything that is not what it should be becomes the default."""
-
-        def count(name: str) -> int | None:
-            number = value.get(name)
-            return number if isinstance(number, int) and not isinstance(number, bool) and number >= 0 else None
-
         return cls(
-            layer=count("layer") or 0,
-            head=count("head") or 0,
-            query=count("query") or 0,
-            key=count("key"),
+            layer=count(value.get("layer")) or 0,
+            head=count(value.get("head")) or 0,
+            query=count(value.get("query")) or 0,
+            key=count(value.get("key")),
             view="scores" if value.get("view") == "scores" else "weights",
         )
 
@@ -122,10 +127,10 @@ class Selection:
         """The nearest selection that the payload has."""
         layers, heads, queries, keys = payload.shape
         return Selection(
-            layer=_clip(self.layer, layers),
-            head=_clip(self.head, heads),
-            query=_clip(self.query, queries),
-            key=None if self.key is None else _clip(self.key, keys),
+            layer=nearest(self.layer, layers),
+            head=nearest(self.head, heads),
+            query=nearest(self.query, queries),
+            key=None if self.key is None else nearest(self.key, keys),
             view=self.view if "scores" in payload.columns else "weights",
         )
 
@@ -221,23 +226,7 @@ def _data(
     words: Mapping[str, str],
     height: int | None,
 ) -> dict[str, Any]:
-    labels = list(range(payload.shape[0])) if layers is None else list(layers)
-    found = (len(labels), len(query_tokens), len(key_tokens))
-    expected = (payload.shape[0], payload.shape[2], payload.shape[3])
-    if found != expected:
-        raise ValueError(f"layers, query_tokens and key_tokens have the lengths {found}; these heads need {expected}")
-    return {
-        "shape": list(payload.shape),
-        "thumb_shape": list(payload.thumb_shape),
-        "complete": payload.complete,
-        "chosen": None if payload.complete else list(payload.chosen),  # equal data is not sent again
-        "layer_labels": labels,
-        "query_tokens": list(query_tokens),
-        "key_tokens": list(key_tokens),
-        "words": {**ENGLISH, **words},
-        "height": height,
-    }
-
-
-def _clip(value: int, count: int) -> int:
-    return max(0, min(count - 1, value))
+    if payload.held == "layer":
+        raise ValueError("the overview needs all heads: pack them with pack_heads, or thumbnails with pack_chosen")
+    data = describe(payload, query_tokens, key_tokens, layers)
+    return {**data, "words": {**ENGLISH, **words}, "height": height}

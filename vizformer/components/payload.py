@@ -4,13 +4,14 @@ Weights travel as float32 while they are few, so that the last digit on screen a
 as uint16 above `EXACT_BYTES`, off by at most 8e-6.
 
 All heads of a site go at once and are switched in the browser while they fit into `LIMIT_BYTES`.  Above that a payload
-carries a thumbnail of each head, and the numbers of the chosen head only.
+carries a thumbnail of each head and the numbers of the chosen head only (`pack_chosen`), or the heads of one layer
+(`pack_layer`).
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from math import prod
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -31,22 +32,28 @@ class HeadsPayload:
     Attributes:
         shape: (layers, heads, queries, keys).
         chosen: (layer, head) whose numbers are here in any case.
-        complete: whether the numbers of all heads are here.
+        held: whose numbers are here: of all heads, of the chosen layer, or of the chosen head only.
         columns: flat arrays by name.
-            weights: float32, or uint16 with 65535 = 1.0; [layers, heads, queries, keys], or [queries, keys] of the
-                chosen head.
+            weights: float32, or uint16 with 65535 = 1.0; [layers, heads, queries, keys], [heads, queries, keys] of the
+                chosen layer, or [queries, keys] of the chosen head.
             scores: float32, the same shape; absent where there are none.
             reasons: uint8 [queries, keys], see REASONS; absent where everything is visible.
-            thumbs: uint8, 255 * sqrt(weight), max-pooled [layers, heads, rows, columns]; absent up to THUMBNAIL tokens.
+            thumbs: uint8, 255 * sqrt(weight), max-pooled [layers, heads, rows, columns]; absent up to THUMBNAIL tokens,
+                and where one layer is held.
             thumb_reasons: uint8 [rows, columns]; 0 where any cell of the pool is visible.
         thumb_shape: (rows, columns) of a small map; the full map's where there are no thumbs.
     """
 
     shape: tuple[int, int, int, int]
     chosen: tuple[int, int]
-    complete: bool
+    held: Literal["all", "layer", "head"]
     thumb_shape: tuple[int, int]
     columns: Mapping[str, NDArray[np.generic]] = field(repr=False)
+
+    @property
+    def complete(self) -> bool:
+        """Whether the numbers of all heads are here."""
+        return self.held == "all"
 
     @property
     def nbytes(self) -> int:
@@ -79,7 +86,7 @@ def pack_heads(
         one_score = None if scores is None else scores[layer, head]
         return pack_chosen(thumbnails(weights), weights[layer, head], one_score, reasons, chosen=chosen)
     thumbs = thumbnails(weights) if max(weights.shape[2:]) > THUMBNAIL else None
-    return _payload(weights.shape, chosen, True, weights, scores, reasons, thumbs)
+    return _payload(weights.shape, chosen, "all", weights, scores, reasons, thumbs)
 
 
 def fits(shape: tuple[int, ...], *, scored: bool = True, limit: int = LIMIT_BYTES) -> bool:
@@ -121,7 +128,72 @@ def pack_chosen(
     shape = (thumbs.shape[0], thumbs.shape[1], one.shape[2], one.shape[3])
     if not (0 <= chosen[0] < shape[0] and 0 <= chosen[1] < shape[1]):
         raise ValueError(f"the chosen head {chosen} is not among {shape[0]} layers x {shape[1]} heads")
-    return _payload(shape, chosen, False, one, scores, reasons, thumbs)
+    return _payload(shape, chosen, "head", one, scores, reasons, thumbs)
+
+
+def pack_layer(
+    weights: NDArray[np.floating],
+    reasons: NDArray[np.integer] | None = None,
+    *,
+    layer: int,
+    layers: int,
+    limit: int = LIMIT_BYTES,
+) -> HeadsPayload:
+    """Packs the weights of one layer's heads, for pictures that lay heads over each other.
+
+    Args:
+        weights: of the layer [heads, queries, keys].
+        reasons: why a cell is masked, 0 = visible [queries, keys].
+        layer: which one it is, of `layers`.
+        limit: bytes; a longer text is one for the map of a single head.
+
+    Raises:
+        ValueError: as for `pack_heads`, and where the layer alone does not fit.
+    """
+    one = np.asarray(weights)[None]
+    _check_shapes(one, None, reasons, (0, 0))
+    if not 0 <= layer < layers:
+        raise ValueError(f"layer {layer} is not among {layers} layers")
+    if not fits(one.shape, scored=False, limit=limit):
+        raise ValueError(f"one layer's heads {one.shape[1:]} do not fit into {limit} bytes: show one of them as a map")
+    return _payload((layers, *one.shape[1:]), (layer, 0), "layer", one, None, reasons, None)
+
+
+def describe(
+    payload: HeadsPayload,
+    query_tokens: Sequence[str],
+    key_tokens: Sequence[str],
+    layers: Sequence[int | str] | None,
+) -> dict[str, Any]:
+    """What the browser has to know about the columns: their shape, and the labels of its axes.
+
+    Raises:
+        ValueError: labels that do not fit the payload.
+    """
+    labels = list(range(payload.shape[0])) if layers is None else list(layers)
+    found = (len(labels), len(query_tokens), len(key_tokens))
+    expected = (payload.shape[0], payload.shape[2], payload.shape[3])
+    if found != expected:
+        raise ValueError(f"layers, query_tokens and key_tokens have the lengths {found}; these heads need {expected}")
+    return {
+        "shape": list(payload.shape),
+        "thumb_shape": list(payload.thumb_shape),
+        "held": payload.held,
+        "chosen": None if payload.complete else list(payload.chosen),  # equal data is not sent again
+        "layer_labels": labels,
+        "query_tokens": list(query_tokens),
+        "key_tokens": list(key_tokens),
+    }
+
+
+def count(value: object) -> int | None:
+    """A number from 0 up that came from a browser; None where it is anything else."""
+    return value if isinstance(value, int) and not isinstance(value, bool) and value >= 0 else None
+
+
+def nearest(value: int, length: int) -> int:
+    """The place nearest to `value` on an axis of `length`."""
+    return max(0, min(length - 1, value))
 
 
 def thumbnails(weights: NDArray[np.floating]) -> NDArray[np.uint8]:
@@ -138,7 +210,7 @@ def quantise(weights: NDArray[np.floating]) -> NDArray[np.uint16]:
 def _payload(
     shape: tuple[int, ...],
     chosen: tuple[int, int],
-    complete: bool,
+    held: Literal["all", "layer", "head"],
     weights: NDArray[np.floating],
     scores: NDArray[np.floating] | None,
     reasons: NDArray[np.integer] | None,
@@ -161,7 +233,7 @@ def _payload(
     return HeadsPayload(
         shape=(layers, heads, queries, keys),
         chosen=(int(chosen[0]), int(chosen[1])),
-        complete=complete,
+        held=held,
         thumb_shape=thumb_shape,
         columns=columns,
     )

@@ -1,7 +1,5 @@
 // The token strip: a row of tokens, one of which can be chosen, and a line that says more about one of them.
 
-const STRIPS = new WeakMap();
-
 class TokenStrip {
   constructor(parent) {
     this.conversation = new Conversation();
@@ -91,21 +89,12 @@ class TokenStrip {
     const last = this.list.children.length - 1;
     this.list.children[Math.max(0, Math.min(last, Number(chip.dataset.index) + steps[event.key]))].focus();
   }
+
+  close() {
+    this.root.remove();
+  }
 }
 
 export default function tokens(component) {
-  const { parentElement } = component;
-  let strip = STRIPS.get(parentElement);
-  if (!strip) {
-    strip = new TokenStrip(parentElement);
-    STRIPS.set(parentElement, strip);
-  }
-  strip.update(component);
-  strip.calls = (strip.calls || 0) + 1;
-  const call = strip.calls;
-  return () => {
-    if (strip.calls !== call) return;  // Streamlit may clean up after a call that a newer one has replaced
-    strip.root.remove();
-    STRIPS.delete(parentElement);
-  };
+  return present(TokenStrip, component);
 }

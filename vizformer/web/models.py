@@ -62,6 +62,18 @@ def heads(
     return pack_heads(maps.weights, maps.scores, maps.reasons, chosen=chosen or (0, 0))
 
 
+@st.cache_resource(show_spinner=False, max_entries=TRACES)
+def lines(model: str, text: str, target: str, edited: str, kind: "Kind", layer: int | None) -> "HeadsPayload":
+    """The weights of all heads of one kind; those of one layer's heads where they do not all fit (else None)."""
+    from vizformer.analysis import head_maps
+    from vizformer.components.lines import pack_heads, pack_layer
+
+    maps: HeadMaps = head_maps(trace(model, text, target, edited), kind)
+    if layer is None:
+        return pack_heads(maps.weights, None, maps.reasons)
+    return pack_layer(maps.weights[layer], maps.reasons, layer=layer, layers=len(maps.weights))
+
+
 @st.cache_resource(show_spinner=False, max_entries=256)
 def predictions(model: str, text: str, target: str, edited: str, position: int) -> "tuple[Prediction, ...]":
     from vizformer.analysis import next_tokens

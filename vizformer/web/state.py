@@ -22,6 +22,8 @@ from vizformer.web import edits, languages
 
 Site = Literal["encoder", "decoder", "cross"]  # self-attention of the encoder, of the decoder; cross-attention
 SITES: tuple[str, ...] = get_args(Site)
+Picture = Literal["map", "lines"]  # of the heads: one as a heatmap, or several as lines between the tokens
+PICTURES: tuple[str, ...] = get_args(Picture)
 Material = Literal["sentence", "toy"]  # what a layer is worked out for: the typed sentence, or the lectures' toy
 MATERIALS: tuple[str, ...] = get_args(Material)
 
@@ -87,6 +89,7 @@ class View:
     text: str = _text("我有一只猫。", N_("sentence"))
     target: str = _text("", N_("target sentence"))  # empty: the model's own translation
     site: Site = _choice("encoder", SITES, N_("attention"))  # noqa: RUF009 (a field, as the others)
+    picture: Picture = _choice("map", PICTURES, N_("picture"))  # noqa: RUF009 (a field, as the others)
     layer: int = _index(N_("layer"))
     head: int = _index(N_("head"))
     query: int = _index(N_("query"))

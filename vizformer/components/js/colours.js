@@ -6,6 +6,22 @@ const DIVERGING = {
   dark: ["#ffd9a3", "#d98a35", "#8f5417", "#262a31", "#2b5f96", "#5a9fe0", "#a9d4ff"],
 };
 
+// Colours of heads laid over each other: far enough apart for normal and for colour-blind eyes (a test simulates them),
+// and against the page. From the ninth head on they begin anew, with dashes.
+const HEADS = {
+  light: ["#006ddc", "#d07800", "#00a862", "#620078", "#bf0000", "#808bc8", "#972e36", "#6d4078"],
+  dark: ["#00a1ff", "#f28113", "#f3ff47", "#ffb1cb", "#346e42", "#195af6", "#bac179", "#a6328a"],
+};
+const DASHES = [[], [7, 4], [1.5, 4], [10, 3, 2, 3]];
+
+function headColour(theme, head) {
+  return theme.heads[head % theme.heads.length];
+}
+
+function headDashes(head) {
+  return DASHES[Math.floor(head / HEADS.light.length) % DASHES.length];
+}
+
 function rgb(hex) {
   return [1, 3, 5].map((at) => parseInt(hex.slice(at, at + 2), 16));
 }
@@ -52,11 +68,13 @@ function readTheme(root) {
     font: style.fontFamily,
     text: pick("--vf-text"),
     background: pick("--vf-background"),
+    muted: pick("--vf-muted"),
     accent: pick("--vf-accent"),
     onAccent: inkOn(packed("--vf-accent")),
     hatch: pick("--vf-hatch"),
     hatchLine: pick("--vf-hatch-line"),
     weights: ramp(SEQUENTIAL, 256),
     scores: ramp(DIVERGING[dark ? "dark" : "light"], 255),
+    heads: HEADS[dark ? "dark" : "light"],
   };
 }

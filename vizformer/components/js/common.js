@@ -14,6 +14,21 @@ function element(tag, className, text) {
   return node;
 }
 
+// A button that shows a sign; what it does is said on hover and to screen readers.
+function signButton(sign, label, action) {
+  const button = element("button", "", sign);
+  button.type = "button";
+  button.title = label;
+  button.setAttribute("aria-label", label);
+  button.onclick = action;
+  return button;
+}
+
+// The place on an axis of `count` that a wish means: what comes from a link or from an older text may not exist.
+function within(wish, count) {
+  return Math.max(0, Math.min(count - 1, Math.trunc(Number(wish)) || 0));
+}
+
 // A token on one line, with a sign for what would not be seen.
 function visible(token) {
   const line = token.replace(/\r?\n|\r/g, "↵").replace(/\t/g, "⇥");
@@ -79,4 +94,25 @@ class Conversation {
   remember(reported) {
     if (this.name !== undefined) MEMORY.set(this.name, { version: this.version, value: this.value, reported });
   }
+}
+
+// Puts a view into its place on the page, or brings the one that is there up to date; returns what takes it down.
+// Streamlit calls again with the same place whenever its data or the theme changes.
+const VIEWS = new WeakMap();
+
+function present(View, component) {
+  const { parentElement } = component;
+  let view = VIEWS.get(parentElement);
+  if (!view) {
+    view = new View(parentElement);
+    VIEWS.set(parentElement, view);
+  }
+  view.update(component);
+  view.calls = (view.calls || 0) + 1;
+  const call = view.calls;
+  return () => {
+    if (view.calls !== call) return;  // Streamlit may clean up after a call that a newer one has replaced
+    view.close();
+    VIEWS.delete(parentElement);
+  };
 }

@@ -1,25 +1,5 @@
 // What the two canvases of the large map show.
 
-function hatching(context, theme, density) {
-  const side = Math.round(7 * density);
-  const tile = document.createElement("canvas");
-  tile.width = tile.height = side;
-  const ink = tile.getContext("2d");
-  ink.fillStyle = theme.hatch;
-  ink.fillRect(0, 0, side, side);
-  ink.strokeStyle = theme.hatchLine;
-  ink.lineWidth = density;
-  ink.beginPath();
-  for (const shift of [-side, 0, side]) {  // a diagonal, and its neighbours, so that the tiles meet
-    ink.moveTo(shift - 1, side + 1);
-    ink.lineTo(shift + side + 1, -1);
-  }
-  ink.stroke();
-  const pattern = context.createPattern(tile, "repeat");
-  pattern.setTransform(new DOMMatrix([1 / density, 0, 0, 1 / density, 0, 0]));
-  return pattern;
-}
-
 function drawMap(map) {
   const { plan, scene, density } = map;
   const { theme, model } = scene;
@@ -99,12 +79,6 @@ function drawValues(map, context) {
   }
 }
 
-// A number with a true minus sign, and no minus before a zero.
-function signed(value, digits) {
-  const text = value.toFixed(digits);
-  return Number(text) === 0 ? text.replace("-", "") : text.replace("-", "−");
-}
-
 // Letters grow with the cells, also when those are enlarged, up to what the margins were planned for.
 function labelSize(map) {
   return Math.min(letters(Math.min(map.pitchX, map.pitchY)), Math.max(map.plan.font, ENLARGED));
@@ -156,15 +130,6 @@ function keyLabel(map, context, key, size, plate) {
   }
   context.fillText(text, 0, 0);
   context.restore();
-}
-
-// A plate under a label that stands out: [plate, letters].
-function drawPlate(context, x, y, text, size, [plate, ink]) {
-  context.fillStyle = plate;
-  context.beginPath();
-  context.roundRect(x - 4, y - size * 0.68, context.measureText(text).width + 8, size * 1.36, 4);
-  context.fill();
-  context.fillStyle = ink;
 }
 
 // The selected row, the chosen cell, and the cell under the pointer or the keyboard's cursor.

@@ -5,7 +5,7 @@ const COLUMNS = ["weights", "scores", "reasons", "thumbs", "thumb_reasons"];
 function readHeads(data) {
   const [layers, heads, queries, keys] = data.shape;
   const [thumbRows, thumbColumns] = data.thumb_shape;
-  const model = { layers, heads, queries, keys, thumbRows, thumbColumns, complete: data.complete, chosen: data.chosen };
+  const model = { layers, heads, queries, keys, thumbRows, thumbColumns, held: data.held, chosen: data.chosen };
   for (const name of COLUMNS) model[name] = column(data[name], data.types?.[name]);
   model.one = model.weights instanceof Float32Array ? 1 : 65535;  // what stands for a weight of 1
   return model;
@@ -13,8 +13,21 @@ function readHeads(data) {
 
 // Where a head's numbers begin, or -1 while they are not in the browser.
 function offsetOf(model, layer, head) {
-  if (model.complete) return (layer * model.heads + head) * model.queries * model.keys;
-  return layer === model.chosen[0] && head === model.chosen[1] ? 0 : -1;
+  const size = model.queries * model.keys;
+  if (model.held === "all") return (layer * model.heads + head) * size;
+  if (layer !== model.chosen[0]) return -1;
+  if (model.held === "layer") return head * size;
+  return head === model.chosen[1] ? 0 : -1;
+}
+
+// A layer is called by its number or by the name that the page gave it.
+function layerName(data, pattern, layer) {
+  const label = data.layer_labels[layer];
+  return typeof label === "number" ? fill(pattern, { layer: label }) : label;
+}
+
+function reasonName(words, reason) {
+  return words[`reason_${reason}`] || words.masked;
 }
 
 function reasonAt(model, query, key) {

@@ -55,18 +55,3 @@ function planMap(model, widths, width, height) {
   }
   return plan;
 }
-
-// Cuts a text to `room` px with an ellipsis, never inside a character that the reader sees as one.
-const GRAPHEMES = typeof Intl.Segmenter === "function" ? new Intl.Segmenter() : null;
-
-function shorten(context, text, room) {
-  if (context.measureText(text).width <= room) return text;
-  const parts = GRAPHEMES ? Array.from(GRAPHEMES.segment(text), (part) => part.segment) : Array.from(text);
-  let [low, high] = [0, parts.length - 1];
-  while (low < high) {
-    const middle = Math.ceil((low + high) / 2);
-    if (context.measureText(parts.slice(0, middle).join("") + "…").width <= room) low = middle;
-    else high = middle - 1;
-  }
-  return parts.slice(0, Math.max(1, low)).join("") + "…";
-}

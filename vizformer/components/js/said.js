@@ -1,0 +1,61 @@
+// What is said about a token, or about a pair of tokens, below the title.
+
+// The largest weight of a token over the given heads: {head, query, key, weight}; null where all its pairs are masked.
+function strongestOf(model, layer, heads, spot) {
+  const count = spot.side === "query" ? model.keys : model.queries;
+  let best = null;
+  for (const head of heads) {
+    for (let other = 0; other < count; other++) {
+      const { query, key } = pairOf(model, spot, other);
+      const { reason, weight } = cellAt(model, layer, head, query, key);
+      if (!reason && (best === null || weight > best.weight)) best = { head, query, key, weight };
+    }
+  }
+  return best;
+}
+
+// The masked partners of a token, gathered by reason: [[reason, "2–5, 7"], ...]
+function maskedOf(model, spot) {
+  const ranges = new Map();
+  const count = spot.side === "query" ? model.keys : model.queries;
+  for (let other = 0; model.reasons && other < count; other++) {
+    const reason = model.reasons[pairOf(model, spot, other).pair];
+    if (!reason) continue;
+    if (!ranges.has(reason)) ranges.set(reason, []);
+    const list = ranges.get(reason);
+    if (list.length && list.at(-1)[1] === other - 1) list.at(-1)[1] = other;
+    else list.push([other, other]);
+  }
+  const text = ([first, last]) => (first === last ? String(first) : `${first}–${last}`);
+  return [...ranges].map(([reason, list]) => [reason, list.map(text).join(", ")]);
+}
+
+// {text, query, key, value}: the sentence about a token, and the number in it. scene as in fan.js, with `tokens`.
+function tellToken(scene, spot) {
+  const { model, layer, heads, words, tokens } = scene;
+  const best = strongestOf(model, layer, heads, spot);
+  const name = (side, index) => ({ [side]: index, [`${side}_token`]: tokens[side][index] });
+  const masked = maskedOf(model, spot).map(([reason, ranges]) =>
+    fill(spot.side === "query" ? words.masked_keys : words.masked_queries, { ranges, reason: reasonName(words, reason) }));
+  if (best === null) {
+    const text = fill(spot.side === "query" ? words.row_masked : words.column_masked, name(spot.side, spot.index));
+    return { text: [text, ...masked].join(words.joiner) };
+  }
+  const sentence = words[`${spot.side === "query" ? "row" : "column"}_strongest${heads.length > 1 ? "_in" : ""}`];
+  const values = { ...name("query", best.query), ...name("key", best.key), value: best.weight.toFixed(4), head: best.head };
+  return { text: [fill(sentence, values), ...masked].join(words.joiner), query: best.query, key: best.key, value: best.weight };
+}
+
+function tellPair(scene, query, key) {
+  const { model, layer, heads, words, tokens } = scene;
+  const names = { query, key, query_token: tokens.query[query], key_token: tokens.key[key] };
+  const cells = heads.map((head) => cellAt(model, layer, head, query, key));
+  if (cells[0].reason) {
+    return { text: fill(words.cell_masked, { ...names, reason: reasonName(words, cells[0].reason) }), query, key, value: 0 };
+  }
+  const value = heads.length > 1
+    ? cells.map(({ weight }, slot) => fill(words.value_in_head, { value: weight.toFixed(4), head: heads[slot] })).join(words.joiner)
+    : cells[0].weight.toFixed(4);
+  const largest = Math.max(...cells.map(({ weight }) => weight));
+  return { text: fill(heads.length > 1 ? words.cell_weights : words.cell_weight, { ...names, value }), query, key, value: largest };
+}

@@ -1,0 +1,94 @@
+// The lines of a layer: which ones are drawn, and drawing them. Lines of about the same strength are one path: thousands
+// of them then cost a few strokes.
+
+const STRENGTHS = 16;   // steps of width and opacity
+const MOST_LINES = 30000;
+const BINS = 65536;
+
+// In px; thin rows get thin lines.
+function lineWidth(weight, row) {
+  return 0.75 + 4.25 * weight * Math.max(0.5, Math.min(1, row / 28));
+}
+
+// By the square root: most weights are small, and should be faint rather than absent.
+function lineOpacity(weight) {
+  return 0.08 + 0.92 * Math.sqrt(weight);
+}
+
+// Lines of the given heads whose weight reaches `threshold`; of more than MOST_LINES the strongest.
+// {shown, total, from, cut, groups: [{head, slot, weight, pairs}]}, weak groups first; null while the layer is not here.
+function findStrands(model, layer, heads, threshold) {
+  if (heads.some((head) => offsetOf(model, layer, head) < 0)) return null;
+  const { weights, reasons, one } = model;
+  const size = model.queries * model.keys;
+  const visit = (act) => {
+    heads.forEach((head, slot) => {
+      const start = offsetOf(model, layer, head);
+      for (let pair = 0; pair < size; pair++) {
+        const weight = weights[start + pair] / one;
+        if (weight >= threshold && weight > 0 && !(reasons && reasons[pair])) act(weight, pair, slot);
+      }
+    });
+  };
+  let count = 0;
+  visit(() => { count++; });
+  const limit = count > MOST_LINES ? limitBin(visit) : null;
+  let room = limit ? limit.room : 0;
+  const groups = new Map();
+  visit((weight, pair, slot) => {
+    if (limit) {
+      const bin = Math.floor(weight * (BINS - 1));
+      if (bin < limit.bin || (bin === limit.bin && room-- <= 0)) return;
+    }
+    const level = Math.max(1, Math.ceil(Math.sqrt(weight) * STRENGTHS));
+    const name = level * heads.length + slot;
+    if (!groups.has(name)) groups.set(name, { head: heads[slot], slot, weight: Math.min(1, (level / STRENGTHS) ** 2), pairs: [] });
+    groups.get(name).pairs.push(pair);
+  });
+  const masked = reasons ? reasons.reduce((sum, reason) => sum + (reason ? 1 : 0), 0) : 0;
+  return {
+    shown: Math.min(count, MOST_LINES),
+    total: (size - masked) * heads.length,
+    from: limit ? limit.bin / (BINS - 1) : threshold,
+    cut: limit !== null,
+    groups: [...groups.entries()].sort(([a], [b]) => a - b).map(([, group]) => group),
+  };
+}
+
+// The bin of weights in which the strongest MOST_LINES end, and how many of that bin still belong to them.
+function limitBin(visit) {
+  const counts = new Uint32Array(BINS);
+  visit((weight) => { counts[Math.min(BINS - 1, Math.floor(weight * (BINS - 1)))]++; });
+  let bin = BINS - 1;
+  let room = MOST_LINES;
+  while (counts[bin] < room) room -= counts[bin--];
+  return { bin, room };
+}
+
+// Lines of different heads between the same tokens run beside each other.
+function slotShift(slot, count, row) {
+  return count < 2 ? 0 : (slot - (count - 1) / 2) * Math.min(3.5, (row * 0.6) / (count - 1));
+}
+
+// plan: {width, height, row, scroll: {query, key}}; heads: those shown, in the order of their slots
+function drawStrands(context, plan, model, strands, heads, theme) {
+  for (const { head, slot, weight, pairs } of strands.groups) {
+    const shift = plan.row / 2 + slotShift(slot, heads.length, plan.row);
+    context.strokeStyle = headColour(theme, head);
+    context.globalAlpha = lineOpacity(weight);
+    context.lineWidth = lineWidth(weight, plan.row);
+    context.setLineDash(headDashes(head));
+    context.beginPath();
+    for (const pair of pairs) {
+      const key = pair % model.keys;
+      const left = ((pair - key) / model.keys) * plan.row + shift - plan.scroll.query;
+      const right = key * plan.row + shift - plan.scroll.key;
+      if (Math.max(left, right) < 0 || Math.min(left, right) > plan.height) continue;
+      context.moveTo(0, left);
+      context.lineTo(plan.width, right);
+    }
+    context.stroke();
+  }
+  context.globalAlpha = 1;
+  context.setLineDash([]);
+}

@@ -1,0 +1,264 @@
+"""The line view: queries on the left, keys on the right, a line for each weight, several heads over each other.
+
+    payload = pack_heads(weights, None, reasons)          # all layers, or pack_layer(...) where they do not fit
+    selection = mount(payload, query_tokens=tokens, key_tokens=tokens, selected=selection, key="lines")
+    to_html(payload, query_tokens=tokens, key_tokens=tokens)        # the same, as a file
+
+Layers, heads and tokens are switched in the browser.  A page that sends one layer at a time asks `peek()` which one is
+wanted before it packs.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any, Literal
+
+from vizformer.components import _mount
+from vizformer.components._mount import N_
+from vizformer.components.payload import HeadsPayload, count, describe, fits, nearest, pack_heads, pack_layer
+
+__all__ = [
+    "ENGLISH",
+    "HeadsPayload",
+    "LineSelection",
+    "Pin",
+    "fits",
+    "mount",
+    "pack_heads",
+    "pack_layer",
+    "peek",
+    "to_html",
+]
+
+ENGLISH: Mapping[str, str] = {
+    "heads": N_("Heads of this layer"),
+    "head_short": N_("H{head}"),
+    "head_label": N_("Head {head}"),
+    "head_hint": N_("Click or Enter: show or hide. Double click, or with Shift: only this head."),
+    "all_heads": N_("show all heads"),
+    "layer": N_("Layer {layer}"),
+    "previous": N_("Previous layer"),
+    "next": N_("Next layer"),
+    "axes": N_("Each query on the left looks at keys on the right: the larger the weight, the stronger the line."),
+    "queries": N_("queries"),
+    "keys": N_("keys"),
+    "queries_label": N_(
+        "Queries. The up and down arrows move, right goes to the keys, Enter keeps a token's lines, Escape lets go, "
+        "Page Up and Page Down change the layer."
+    ),
+    "keys_label": N_(
+        "Keys. The up and down arrows move, left goes to the queries, Enter keeps a token's lines, Escape lets go, "
+        "Page Up and Page Down change the layer."
+    ),
+    "weight": N_("weight"),
+    "threshold": N_("Draw weights from"),
+    "count": N_("{shown} of {total} lines are drawn."),
+    "count_cut": N_("The {shown} strongest of {total} lines are drawn, weights from {threshold} up."),
+    "unpin": N_("let go (Esc)"),
+    "hint": N_("Point at a token to read its weights; a click keeps them."),
+    "row_strongest": N_("query {query} “{query_token}” attends most to key {key} “{key_token}”, with weight {value}"),
+    "row_strongest_in": N_(
+        "query {query} “{query_token}” attends most to key {key} “{key_token}”, with weight {value} in head {head}"
+    ),
+    "column_strongest": N_(
+        "key {key} “{key_token}” is attended to most by query {query} “{query_token}”, with weight {value}"
+    ),
+    "column_strongest_in": N_(
+        "key {key} “{key_token}” is attended to most by query {query} “{query_token}”, "
+        "with weight {value} in head {head}"
+    ),
+    "row_masked": N_("query {query} “{query_token}” sees no key: all are masked"),
+    "column_masked": N_("key {key} “{key_token}” is seen by no query: all are masked"),
+    "masked_keys": N_("masked keys: {ranges} ({reason})"),
+    "masked_queries": N_("masked queries: {ranges} ({reason})"),
+    "cell_weight": N_("query {query} “{query_token}” attends to key {key} “{key_token}” with weight {value}"),
+    "cell_weights": N_("query {query} “{query_token}” attends to key {key} “{key_token}”: {value}"),
+    "value_in_head": N_("H{head} {value}"),
+    "joiner": N_("; "),
+    "cell_masked": N_("query {query} “{query_token}” → key {key} “{key_token}” is masked: {reason}"),
+    "reason_1": N_("padding"),
+    "reason_2": N_("the future"),
+    "reason_3": N_("outside the window"),
+    "reason_4": N_("painted by hand"),
+    "masked": N_("masked"),
+    "loading": N_("Fetching this layer …"),
+    "not_in_file": N_("This file holds only one layer: {layer}."),
+}
+"""Every text of the component; a page passes the same names in the reader's language."""
+
+_NAME = "vizformer_lines"
+_SCRIPTS = (
+    "js/common.js",
+    "js/colours.js",
+    "js/heads.js",
+    "js/ink.js",
+    "js/strands.js",
+    "js/fan.js",
+    "js/columns.js",
+    "js/chips.js",
+    "js/said.js",
+    "lines.js",
+)
+_STYLES = ("common.css", "lines.css")
+
+THRESHOLD = 0.04
+"""Weights below it are not drawn at first: they are many, and hide the others."""
+
+
+@dataclass(frozen=True)
+class Pin:
+    """A token whose lines stay highlighted.
+
+    Attributes:
+        side: where it stands.
+        index: its position there, counted from 0.
+    """
+
+    side: Literal["query", "key"]
+    index: int
+
+
+@dataclass(frozen=True)
+class LineSelection:
+    """What someone looks at, counted from 0.
+
+    Attributes:
+        layer: position in the payload's layers.
+        heads: which are drawn, in ascending order; None: all that there are.
+        pinned: the token whose lines stay highlighted, if one does.
+        threshold: weights below it are not drawn.
+    """
+
+    layer: int = 0
+    heads: tuple[int, ...] | None = None
+    pinned: Pin | None = None
+    threshold: float = THRESHOLD
+
+    @classmethod
+    def parse(cls, value: Mapping[str, Any]) -> "LineSelection":
+        """Reads what a browser sent; anything that is not what it should be becomes the default."""
+        heads, threshold = value.get("heads"), value.get("threshold")
+        number = isinstance(threshold, int | float) and not isinstance(threshold, bool)
+        return cls(
+            layer=count(value.get("layer")) or 0,
+            heads=tuple(h for h in heads if count(h) is not None) if isinstance(heads, list | tuple) else None,
+            pinned=_parse_pin(value.get("pinned")),
+            threshold=float(threshold) if number and threshold is not None else THRESHOLD,
+        )
+
+    def within(self, payload: HeadsPayload) -> "LineSelection":
+        """The nearest selection that the payload has."""
+        layers, heads, queries, keys = payload.shape
+        wanted = range(heads) if self.heads is None else self.heads
+        pinned = self.pinned
+        if pinned is not None:
+            pinned = Pin(pinned.side, nearest(pinned.index, queries if pinned.side == "query" else keys))
+        return LineSelection(
+            layer=nearest(self.layer, layers),
+            heads=tuple(sorted({head for head in wanted if 0 <= head < heads})) or tuple(range(heads)),
+            pinned=pinned,
+            threshold=self.threshold if 0.0 <= self.threshold <= 1.0 else THRESHOLD,
+        )
+
+
+def _parse_pin(value: object) -> Pin | None:
+    if not isinstance(value, Mapping) or value.get("side") not in ("query", "key"):
+        return None
+    index = count(value.get("index"))
+    return None if index is None else Pin(value["side"], index)
+
+
+def peek(*, key: str, selected: LineSelection | None = None) -> LineSelection:
+    """What the next `mount` with this key and `selected` will return, before its numbers are computed.
+
+    Not cut to the size of the heads yet: they are not known here.
+    """
+    shown, _ = _mount.current(key, selected, LineSelection.parse, ahead=True)
+    return shown or LineSelection()
+
+
+def mount(
+    payload: HeadsPayload,
+    *,
+    query_tokens: Sequence[str],
+    key_tokens: Sequence[str],
+    selected: LineSelection | None = None,
+    layers: Sequence[int | str] | None = None,
+    words: Mapping[str, str] = ENGLISH,
+    key: str,
+    height: int | None = None,
+) -> LineSelection:
+    """Shows the lines on a Streamlit page.
+
+    Args:
+        payload: the packed heads, of all layers or of the selected one (`pack_layer`).
+        query_tokens, key_tokens: labels of the left side and of the right side.
+        selected: what the page wants selected. The page keeps what `mount` returns and passes it again: a value that
+            differs from it counts as the page's wish and is obeyed. None leaves the choice to the component.
+        layers: label of each layer; a text stands as it is. Default 0, 1, ...
+        words: the texts, see ENGLISH.
+        key: identity on the page; also its place in session state.
+        height: of the whole component in px; by default it fits the sequence, and scrolls where that is long.
+
+    Returns:
+        what is selected now.
+
+    Raises:
+        ValueError: labels that do not fit the payload, or a payload of a single head.
+    """
+    data = _data(payload, query_tokens, key_tokens, layers, words, height)
+    wish = None if selected is None else selected.within(payload)
+    shown, echo = _mount.current(key, wish, lambda report: LineSelection.parse(report).within(payload))
+    sent = asdict((echo.sent or LineSelection()).within(payload))
+    _mount.mount(
+        _NAME,
+        scripts=_SCRIPTS,
+        styles=_STYLES,
+        key=key,
+        data=data,
+        columns=payload.columns,
+        version=echo.version,
+        selected=sent,
+    )
+    return (shown or LineSelection()).within(payload)
+
+
+def to_html(
+    payload: HeadsPayload,
+    *,
+    query_tokens: Sequence[str],
+    key_tokens: Sequence[str],
+    selected: LineSelection | None = None,
+    layers: Sequence[int | str] | None = None,
+    words: Mapping[str, str] = ENGLISH,
+    height: int | None = None,
+    title: str = "Attention lines",
+) -> _mount.Html:
+    """The same view as the text of one HTML file that works without a server and without a network.
+
+    Raises:
+        ValueError: labels that do not fit the payload, or a payload of a single head.
+    """
+    start = selected or LineSelection(layer=payload.chosen[0])
+    return _mount.page(
+        entry="lines",
+        scripts=_SCRIPTS,
+        styles=_STYLES,
+        data=_data(payload, query_tokens, key_tokens, layers, words, height),
+        columns=payload.columns,
+        selected=asdict(start.within(payload)),
+        title=title,
+    )
+
+
+def _data(
+    payload: HeadsPayload,
+    query_tokens: Sequence[str],
+    key_tokens: Sequence[str],
+    layers: Sequence[int | str] | None,
+    words: Mapping[str, str],
+    height: int | None,
+) -> dict[str, Any]:
+    if payload.held == "head":
+        raise ValueError("lines lay heads over each other: pack all of them, or one layer with pack_layer")
+    data = describe(payload, query_tokens, key_tokens, layers)
+    return {**data, "words": {**ENGLISH, **words}, "height": height}
