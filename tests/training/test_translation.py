@@ -8,6 +8,7 @@ import pytest
 
 from tests import tiny
 from vizformer.checkpoints import load, save
+from vizformer.errors import VizformerError
 from vizformer.generation import greedy_steps
 from vizformer.training.loop import LoopOptions, Progress
 from vizformer.training.pairs import Pair, sentence_key
@@ -51,6 +52,14 @@ def test_data_and_vocabulary(data: Path) -> None:
     assert not held_out & {sentence_key(side) for pair in split.train for side in (pair.source, pair.target)}
     assert prepare(RECIPE, data).split == split
     assert split.train[0].source.endswith("。")  # Chinese is the source
+
+
+def test_a_file_that_is_too_small(data: Path) -> None:
+    lines = data.read_text(encoding="utf-8").splitlines()
+    for n in (1, 10, 20):
+        data.write_text("\n".join(lines[:n]) + "\n", encoding="utf-8")
+        with pytest.raises(VizformerError, match=rf"animals.tsv has {n} sentence pairs: with 28 .* Give a larger file"):
+            prepare(RECIPE, data)
 
 
 def test_nothing_of_the_held_out_part_shapes_the_vocabulary(data: Path) -> None:

@@ -8,6 +8,8 @@ import torch
 
 from vizformer.checkpoints.checkpoint import Checkpoint
 from vizformer.config import ModelConfig
+from vizformer.errors import VizformerError
+from vizformer.messages import N_
 from vizformer.model import Transformer
 from vizformer.text import Tokenizer
 from vizformer.training.batches import PairBatch, pair_batches
@@ -70,8 +72,18 @@ class TranslationData:
 
 
 def prepare(recipe: TranslationRecipe, data: Path) -> TranslationData:
+    """Held-out split and vocabulary.
+
+    Raises:
+        VizformerError: a file that cannot be read, or with too few pairs.
+    """
     pairs = read_pairs(data)
     split = split_pairs(pairs, n_valid=recipe.n_valid, n_test=recipe.n_test, seed=recipe.split_seed)
+    if not (split.train and split.valid and split.test):
+        raise VizformerError(
+            N_("{path} has {n} sentence pairs: with {held_out} of them held out, nothing is left to learn from. Give a "
+               "larger file.", path=data.name, n=len(pairs), held_out=recipe.n_valid + recipe.n_test)
+        )  # fmt: skip
     texts = [text for pair in split.train for text in (pair.source, pair.target)]
     return TranslationData(split, Tokenizer(train_bpe(texts, recipe.vocab_size)))
 
