@@ -134,6 +134,13 @@ def test_a_mask_that_was_not_the_models(norm_order: str) -> None:
 
 
 @orders
+def test_a_scale_that_was_not_the_models(norm_order: str) -> None:
+    checkpoint, trace = fresh(norm_order)
+    trace._records[SITE] = replace(trace[SITE], scale=0.6)
+    assert failed(checkpoint, trace) == after(norm_order)
+
+
+@orders
 def test_the_encoders_output_changed_under_cross_attention(norm_order: str) -> None:
     checkpoint, trace = fresh(norm_order)
     assert failed(checkpoint, trace, "decoder.0.cross") == set()
