@@ -22,7 +22,7 @@ def switch(tab, name: str) -> None:
 
 def go(tab, name: str) -> None:
     with tab.runs():
-        tab.page.get_by_test_id("stSidebarNav").get_by_role("link", name=name).click()
+        tab.page.get_by_test_id("stSidebarNav").get_by_role("link", name=name, exact=True).click()
     tab.settled()
 
 
