@@ -1,6 +1,7 @@
 """Batches of similar length: every pair once, none too large, the order decided by the seed."""
 
 import random
+from itertools import pairwise
 
 import pytest
 import torch
@@ -57,6 +58,18 @@ def test_the_seed_decides_the_order() -> None:
     assert as_lists(None) == as_lists(None)
     as_sets = [{tuple(map(tuple, batch)) for batch in as_lists(seed)} for seed in (1, 2)]
     assert as_sets[0] != as_sets[1]  # not only the order of the batches: also who is with whom
+
+
+def test_training_does_not_go_from_short_to_long() -> None:
+    """Batches come in any order of lengths; without a seed, from short to long."""
+    pairs = some_pairs(1000)
+    longest = {}
+    for seed in (None, 0):
+        batches = pair_batches(pairs, tokens_per_batch=300, pad_id=PAD, seed=seed)
+        longest[seed] = [int(((batch.source != PAD).sum(1) + (batch.target != PAD).sum(1)).max()) for batch in batches]
+    assert longest[None] == sorted(longest[None])
+    rises = sum(after > before for before, after in pairwise(longest[0])) / len(longest[0])
+    assert 0.3 < rises < 0.7
 
 
 def test_a_pair_longer_than_the_limit_has_its_own_batch() -> None:
