@@ -189,8 +189,9 @@ class LineView {
   }
 
   countSentence() {
-    const { shown, total, from, cut } = this.strands;
-    return fill(cut ? this.words.count_cut : this.words.count, { shown, total, threshold: from.toFixed(4) });
+    const { shown, total, from, cut, largest } = this.strands;
+    const sentence = cut ? this.words.count_cut : largest ? this.words.count_none : this.words.count;
+    return fill(sentence, { shown, total, threshold: from.toFixed(4), largest: largest.toFixed(4) });
   }
 
   // The token whose lines are shown, and the one on the other side that is pointed at.

@@ -53,6 +53,7 @@ ENGLISH: Mapping[str, str] = {
     "threshold": N_("Draw weights from"),
     "count": N_("{shown} of {total} lines are drawn."),
     "count_cut": N_("The {shown} strongest of {total} lines are drawn, weights from {threshold} up."),
+    "count_none": N_("None of {total} lines is drawn: the largest weight is {largest}."),
     "unpin": N_("let go (Esc)"),
     "hint": N_("Point at a token to read its weights; a click keeps them."),
     "row_strongest": N_("query {query} “{query_token}” attends most to key {key} “{key_token}”, with weight {value}"),

@@ -16,22 +16,25 @@ function lineOpacity(weight) {
 }
 
 // Lines of the given heads whose weight reaches `threshold`; of more than MOST_LINES the strongest.
-// {shown, total, from, cut, groups: [{head, slot, weight, pairs}]}, weak groups first; null while the layer is not here.
+// {shown, total, from, cut, largest, groups: [{head, slot, weight, pairs}]}, weak groups first; null while the layer is
+// not here.
 function findStrands(model, layer, heads, threshold) {
   if (heads.some((head) => offsetOf(model, layer, head) < 0)) return null;
   const { weights, reasons, one } = model;
   const size = model.queries * model.keys;
-  const visit = (act) => {
+  const visit = (act, least = threshold) => {
     heads.forEach((head, slot) => {
       const start = offsetOf(model, layer, head);
       for (let pair = 0; pair < size; pair++) {
         const weight = weights[start + pair] / one;
-        if (weight >= threshold && weight > 0 && !(reasons && reasons[pair])) act(weight, pair, slot);
+        if (weight >= least && weight > 0 && !(reasons && reasons[pair])) act(weight, pair, slot);
       }
     });
   };
   let count = 0;
+  let largest = 0;
   visit(() => { count++; });
+  if (count === 0) visit((weight) => { largest = Math.max(largest, weight); }, 0);
   const limit = count > MOST_LINES ? limitBin(visit) : null;
   let room = limit ? limit.room : 0;
   const groups = new Map();
@@ -51,6 +54,7 @@ function findStrands(model, layer, heads, threshold) {
     total: (size - masked) * heads.length,
     from: limit ? limit.bin / (BINS - 1) : threshold,
     cut: limit !== null,
+    largest,  // where none is drawn
     groups: [...groups.entries()].sort(([a], [b]) => a - b).map(([, group]) => group),
   };
 }

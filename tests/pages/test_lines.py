@@ -1,0 +1,75 @@
+"""The line view on the attention page: what it shares with the map and with the link."""
+
+import json
+
+import pytest
+
+PAGE = "pages/explore/attention.py"
+
+
+def lines(app) -> dict:
+    """What the component on the page is told (without its numbers)."""
+    (found,) = (
+        part.proto for part in app.get("bidi_component") if part.proto.component_name.endswith("vizformer_lines")
+    )
+    return json.loads(found.mixed.json)
+
+
+def link(app) -> dict[str, str]:
+    return {name: value[-1] if isinstance(value, list) else value for name, value in app.query_params.items()}
+
+
+def choose(app, **selection) -> None:
+    data = lines(app)
+    app.session_state["lines"] = {"selected": {**data["selected"], **selection, "version": data["version"], "seq": 1}}
+    app.run()
+
+
+def test_the_link_opens_the_lines_where_they_were(open_app):
+    app = open_app(PAGE, picture="lines", site="cross", layer=2, head=1, query=3)
+    assert not app.exception
+    data = lines(app)
+    assert data["held"] == "all"
+    assert data["shape"][:2] == [3, 4]
+    assert data["selected"] == {"layer": 2, "heads": [1], "pinned": {"side": "query", "index": 3}, "threshold": 0.04}
+    assert data["query_tokens"][0] == "<s>"  # English on the left looks at Chinese on the right
+    assert "猫" in data["key_tokens"]
+
+
+def test_what_is_chosen_goes_into_the_link(open_app):
+    app = open_app(PAGE, picture="lines")
+    choose(app, layer=1, heads=[2], pinned={"side": "query", "index": 4})
+    assert link(app) == {"picture": "lines", "layer": "1", "head": "2", "query": "4"}
+    choose(app, layer=1, heads=[0, 2, 3], pinned={"side": "key", "index": 1})
+    assert link(app) == {"picture": "lines", "layer": "1", "head": "2", "query": "4"}
+    choose(app, layer=0, heads=[0, 3], pinned=None)
+    assert link(app) == {"picture": "lines", "query": "4"}  # head 0, the first of those that are left
+
+
+def test_map_and_lines_show_the_same_head(open_app):
+    app = open_app(PAGE, picture="lines")
+    choose(app, layer=2, heads=[3], pinned={"side": "query", "index": 1})
+    app.button_group(key="view.picture").set_value("map").run()
+    (heads,) = (p.proto for p in app.get("bidi_component") if p.proto.component_name.endswith("vizformer_attention"))
+    chosen = json.loads(heads.mixed.json)["selected"]
+    assert (chosen["layer"], chosen["head"], chosen["query"]) == (2, 3, 1)
+    version = json.loads(heads.mixed.json)["version"]
+    app.session_state["heads"] = {"selected": {**chosen, "layer": 0, "head": 2, "version": version, "seq": 1}}
+    app.run()
+    app.button_group(key="view.picture").set_value("lines").run()
+    assert lines(app)["selected"]["heads"] == [2]
+    assert lines(app)["selected"]["layer"] == 0
+
+
+@pytest.mark.parametrize("site", ["encoder", "decoder", "cross"])
+def test_the_words_are_translated(open_app, site):
+    app = open_app(PAGE, locale="zh-CN", picture="lines", site=site)
+    assert not app.exception
+    assert lines(app)["words"]["queries"] == "查询"
+    assert app.button_group(key="view.picture").options == ["热图", "连线"]
+
+
+def test_nonsense_in_the_link_is_told(open_app):
+    app = open_app(PAGE, picture="poster")
+    assert not app.exception
+    assert any("picture = poster" in info.value for info in app.info)
