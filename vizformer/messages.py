@@ -27,7 +27,7 @@ class Message:
         return self.text.format(**{name: _english(value) for name, value in self.values.items()})
 
 
-def N_(text: str, **values: object) -> Message:
+def N_(text: str, /, **values: object) -> Message:
     """Marks `text` for the translation catalogues (the extractor looks for this name)."""
     return Message(text, values)
 

@@ -53,7 +53,7 @@ ZH_EN = TranslationRecipe(
         d_model=256, n_heads=4, d_ff=1024, n_encoder_layers=3, n_decoder_layers=3, dropout=0.3,
         max_positions=512, scaled_embedding=True,
     ),
-    loop=LoopOptions(epochs=40, warmup=1500),
+    loop=LoopOptions(epochs=32, warmup=1500),
     sources=(
         "Sentence pairs: Tatoeba, the Mandarin Chinese - English export of manythings.org/anki, CC BY 2.0 FR.",
     ),

@@ -184,7 +184,8 @@ def bind(name: str) -> dict[str, Any]:
     # Assigned only when it differs: an assignment would throw away what the reader is typing just now.
     if key not in st.session_state or st.session_state[key] != value:
         st.session_state[key] = value
-    return {"key": key, "on_change": _take, "args": (name, key)}
+    # Without `persist_state` a widget on a new page counts as empty before: emptying a text box would go unnoticed.
+    return {"key": key, "on_change": _take, "args": (name, key), "persist_state": "session"}
 
 
 def _take(name: str, key: str) -> None:

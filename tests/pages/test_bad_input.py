@@ -1,0 +1,101 @@
+"""Whatever is typed or linked: one sentence says what is wrong, the rest of the page stays, no traceback is shown."""
+
+import pytest
+
+PAGES = ["pages/explore/attention.py", "pages/learn/qkv.py", "pages/learn/layer.py", "pages/learn/paper.py"]
+GOOD = "我有一只猫。"
+TOO_LONG = "猫狗" * 1000  # 2001 tokens for a model of 512 positions
+READABLE = {
+    "one token": "猫",
+    "emoji": "👩‍👩‍👧‍👦😀",
+    "right to left": "مرحبا بالعالم",
+    "control characters": "我\x00有\x07一\u200b只\ufeff猫",
+    "html": "<script>alert(1)</script><b>猫</b>",
+    "latex and markdown": r"$\frac{1}{0}$ **bold** :red[x] [link](http://example.com)",
+    "special tokens": "</s><s><pad>",
+}
+
+
+def errors(app):
+    return [error.value for error in app.error]
+
+
+@pytest.mark.parametrize("page", PAGES)
+@pytest.mark.parametrize("text", READABLE.values(), ids=READABLE)
+def test_any_text_can_be_looked_at(open_app, page, text):
+    app = open_app(page, text=text)
+    assert not app.exception
+    assert not errors(app)
+    assert app.text_input[0].value == text
+
+
+@pytest.mark.parametrize("page", PAGES)
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("", ["no text yet"]),
+        ("   \t ", ["no text yet"]),
+        (TOO_LONG, ["2001 tokens", "512", "Shorten it by 1489"]),
+        ("猫" * 100_000, ["100,000 characters", "20,000"]),
+    ],
+    ids=["empty", "spaces", "2,000 tokens", "100,000 characters"],
+)
+def test_what_cannot_be_read_is_said_in_one_sentence_and_the_last_sentence_stays(open_app, page, text, words):
+    app = open_app(page, text=GOOD)
+    assert not errors(app)
+    widgets = len(app.selectbox) + len(app.button)
+    app.text_input[0].set_value(text).run()
+    assert not app.exception
+    assert len(errors(app)) == 1
+    plain = errors(app)[0].replace("\\", "")
+    for word in words:
+        assert word in plain
+    assert any("last sentence that could be read" in caption.value for caption in app.caption)
+    assert len(app.selectbox) + len(app.button) == widgets
+    app.text_input[0].set_value(GOOD).run()
+    assert not errors(app)
+
+
+def test_the_first_text_of_a_session_may_be_the_bad_one(open_app):
+    app = open_app(PAGES[0], text=TOO_LONG)
+    # The link holds 400 characters of it: few enough tokens to be read.
+    assert not app.exception
+    app = open_app(PAGES[1], text=" ")
+    assert len(errors(app)) == 1
+    assert not app.exception
+
+
+def test_errors_are_in_the_readers_language(open_app):
+    app = open_app(PAGES[0], locale="zh-CN", text=" ")
+    assert "请输入" in errors(app)[0] or "还没有" in errors(app)[0]
+
+
+@pytest.mark.parametrize(
+    ("edits", "words"),
+    [
+        ("encoder.9.self.q@0,0,0=1", "nothing called"),
+        ("encoder.0.self.q@0,900,0=1", "no cell"),
+        ("encoder.0.self!t=0", "temperature"),
+        ("nobody!unscaled", "nothing called"),
+    ],
+)
+def test_edits_of_what_is_not_there(open_app, edits, words):
+    app = open_app(PAGES[1], text=GOOD, edits=edits)
+    assert not app.exception
+    assert len(errors(app)) == 1
+    assert words in errors(app)[0].replace("\\", "")
+    app.button(key="edits.reset").click().run()
+    assert not errors(app)
+
+
+def test_an_unreadable_list_of_edits_is_left_out(open_app):
+    app = open_app(PAGES[1], text=GOOD, edits="); import os", toy="x@@")
+    assert not app.exception
+    assert sum("was left out" in info.value for info in app.info) == 2
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_places_that_do_not_exist(open_app, page):
+    app = open_app(page, text=GOOD, site="cross", layer=77, head=77, query=400, step=999, position=555)
+    assert not app.exception
+    assert not errors(app)
