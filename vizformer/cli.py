@@ -127,9 +127,7 @@ def _listen(host: str, port: int) -> None:
 @click.option("--out", type=click.Path(path_type=Path), help="Where the model goes.  [default: models/NAME]")
 @click.option("--work", type=click.Path(path_type=Path), help="Where the state is kept.  [default: runs/NAME]")
 @click.option("--threads", type=click.IntRange(1), help="Processor threads.  [default: one per core]")
-def train(
-    name: str, data: Path, english: Path | None, out: Path | None, work: Path | None, threads: int | None
-) -> None:
+def train(name: str, data: Path, out: Path | None, work: Path | None, threads: int | None) -> None:
     """Train one of the bundled models again. Stopped or killed, the same command goes on where it was."""
     from vizformer.training.commands import train_bundled
 

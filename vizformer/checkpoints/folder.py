@@ -29,6 +29,7 @@ def load(source: str | Path) -> Checkpoint:
     Raises:
         CheckpointError: nothing there, or files that are damaged or do not fit together; names the file, what was
             found and the way out.
+        ConfigError, TokenizerError: illegal options, an unreadable tokenizer.
     """
     if str(source) in bundled_models():
         folder = asset("models", str(source))

@@ -103,12 +103,12 @@ def _input(o: Operands) -> Step:
 def _projections(o: Operands) -> list[Step]:
     q, k, v = (
         ("Q", "q", o.x[None], o.q[None], N_("Query: what this position looks for"),
-         N_("The input row times the head's query matrix, plus its bias: {d_model} numbers become {d_head}.",
+         N_("The input row times the head's query matrix: {d_model} numbers become {d_head}.",
             d_model=o.d_model, d_head=o.d_head)),
         ("K", "k", o.source, o.k, N_("Keys: what each position offers to be found by"),
-         N_("Each of the {n_k} rows that may be attended to, times the head's key matrix, plus its bias.", n_k=o.n_k)),
+         N_("Each of the {n_k} rows that may be attended to, times the head's key matrix.", n_k=o.n_k)),
         ("V", "v", o.source, o.v, N_("Values: what each position hands over"),
-         N_("The same rows times the head's value matrix, plus its bias: this is what gets mixed.")),
+         N_("The same rows times the head's value matrix: this is what gets mixed.")),
     )  # fmt: skip
     return [_projection(o, *q), _projection(o, *k), _projection(o, *v)]
 

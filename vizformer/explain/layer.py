@@ -53,6 +53,8 @@ def layer_steps(model: Transformer, trace: Trace, layer: str) -> list[Step]:
         middle = f"{layer}.mid_cross"
     at = Sublayer(trace, at.pre_norm, path, "feedforward", middle, f"{layer}.post")
     steps += feedforward_sublayer(at, block.feedforward, block.feedforward_norm)
+    # Compared with itself the input would prove nothing: it is proved by what the next step computes from it.
+    steps[0] = replace(steps[0], proof=replace(steps[1].proof, direct=False))
     return [replace(step, edited=True) if _set_by_hand(step.key, trace, layer) else step for step in steps]
 
 

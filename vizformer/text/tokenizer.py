@@ -81,7 +81,7 @@ class Tokenizer:
         )
 
     def tokens(self, ids: list[int]) -> tuple[Token, ...]:
-        """Tokens of ids that did not come from a text (a generated target): no offsets, words by leading space."""
+        """Tokens of ids that did not come from a text (a generated target): without offsets and word indices."""
         return tuple(self._token(id) for id in ids)
 
     def decode(self, ids: list[int]) -> str:

@@ -42,8 +42,8 @@ def train_bundled(name: str, data: Path, out: Path, work: Path, threads: int | N
     work.mkdir(parents=True, exist_ok=True)
     checkpoint = train_translator(recipe, prepared, work, report)
     save(checkpoint, out)
-    # A training that was finished already reports nothing: its notes are those of the last epoch.
-    save_notes(out, TRAINING, json.loads((work / TRAINING).read_text(encoding="utf-8")))
+    if (work / TRAINING).is_file():  # a training that was finished already reports nothing: these are its notes
+        save_notes(out, TRAINING, json.loads((work / TRAINING).read_text(encoding="utf-8")))
     say(f"The model is in {out}. Measure it: vizformer evaluate {out} --data {data}")
 
 

@@ -93,7 +93,7 @@ tatoeba.org and its contributors.
 ## Training
 
 {training["pairs"]:,} pairs, {training["epochs"]} epochs, {training["steps"]:,} updates with batches of
-{training["recipe"]["tokens_per_batch"]} tokens, {training["minutes"]:.0f} minutes {training["machine"]};
+about {training["recipe"]["tokens_per_batch"]:,} tokens, {training["minutes"]:.0f} minutes {training["machine"]};
 cross-entropy on the validation pairs {training["held_out"]["loss"]:.3f} nats per token.
 
 Adam (0.9, 0.98), warm-up then inverse-square-root decay, label smoothing 0.1, dropout {config.dropout},

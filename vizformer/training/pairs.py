@@ -30,12 +30,16 @@ def read_pairs(path: Path, *, source_column: int = 1, target_column: int = 0) ->
     """Tab-separated lines in the Tatoeba/Anki layout: English, other language, attribution.
 
     Raises:
-        VizformerError: no such file, or a line with too few columns.
+        VizformerError: no such file, not UTF-8, or a line with too few columns.
     """
     if not path.is_file():
         raise VizformerError(N_("There is no file {path}. Give the path of a tab-separated file.", path=str(path)))
+    try:
+        lines = path.read_text(encoding="utf-8-sig").splitlines()
+    except UnicodeDecodeError as error:
+        raise VizformerError(N_("{path} is not UTF-8 text. Save it as UTF-8 and try again.", path=path.name)) from error
     pairs = []
-    for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), start=1):
+    for number, line in enumerate(lines, start=1):
         columns = line.split("\t")
         if len(columns) <= max(source_column, target_column):
             raise VizformerError(
