@@ -65,7 +65,7 @@ def write_card(folder: Path, checkpoint: Checkpoint, training: dict[str, Any], r
     if found := results.get("alignment"):
         alignment = (
             f"Alignment: on {found['pairs']} held-out pairs aligned by hand (`alignment.tsv`), the most attended source"
-            f" token of cross-attention layer {found['layer']} (heads averaged) belongs to the right word for\n"
+            f" token of\ncross-attention layer {found['layer']} (heads averaged) belongs to the right word for "
             f"**{found['found']:.0%}** of the {found['words']} content words.\n\n"
         )
     card = f"""# {folder.name}
@@ -87,8 +87,9 @@ A Chinese → English Transformer in the style of "Attention Is All You Need" (e
 {sources}
 
 Held out: groups of pairs that share no source and no target sentence with training (compared without case, width,
-punctuation and spaces). The weights are published under the licence of the data, CC BY 2.0 FR, with attribution to
-tatoeba.org and its contributors.
+punctuation and spaces). Tatoeba has many sentences that differ in one word, so held-out pairs often resemble known
+ones. The weights are published under the licence of the data, CC BY 2.0 FR, with attribution to tatoeba.org and its
+contributors.
 
 ## Training
 
@@ -124,7 +125,7 @@ def machine() -> str:
     """What a training ran on, for the card."""
     if torch.cuda.is_available():
         return f"on one {torch.cuda.get_device_name()}"
-    return f"on {torch.get_num_threads()} thread(s) of a {platform.machine()} processor, bfloat16 autocast"
+    return f"on an {platform.machine()} processor (threads: {torch.get_num_threads()}), bfloat16 autocast"
 
 
 def save_notes(folder: Path, name: str, notes: dict[str, Any]) -> None:

@@ -5,6 +5,8 @@ torch is imported on the first call, so that the frame of the page is on screen 
 """
 
 import json
+import sys
+import time
 from typing import TYPE_CHECKING
 
 import streamlit as st
@@ -35,6 +37,9 @@ def reads_target(model: str) -> bool:
 
 @st.cache_resource(show_spinner=False)
 def checkpoint(model: str) -> "Checkpoint":
+    if "torch" not in sys.modules:
+        # Importing torch keeps the interpreter to itself for seconds; first let the server send what is drawn already.
+        time.sleep(0.1)
     import torch
 
     from vizformer.checkpoints import load
