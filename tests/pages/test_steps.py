@@ -86,3 +86,22 @@ def test_every_step_of_a_layer_is_proved(open_app, site, layer):
     assert not app.error
     assert len(app.success) == len(app.subheader) > 15
     assert any("vocabulary" in heading.value for heading in app.subheader) == (layer == 2)
+
+
+@pytest.mark.parametrize("stack", ["encoder", "decoder"])
+def test_a_query_of_the_toy_can_be_set_and_the_change_runs_to_the_output(open_app, stack):
+    app = open_app(LAYER, material="toy", site=stack)
+    before = tables(app)
+    app.selectbox(key=f"toy.tensor.{stack}").set_value(f"{stack}.0.self.q").run()
+    # Position 1: in the decoder position 0 sees only itself, whatever it asks for.
+    app.number_input(key=f"toy.{stack}.0.self.q.1").set_value(1).run()
+    app.number_input(key=f"toy.{stack}.0.self.q.(0, 1, 0)").set_value(9.0).run()
+    app.button(key="toy.set").click().run()
+    assert not app.exception
+    assert not app.error
+    assert app.query_params["toy"] in (f"{stack}.0.self.q@0,1,0=9", [f"{stack}.0.self.q@0,1,0=9"])
+    after = tables(app)
+    assert any("9.0000" in cell for table in after for row in table for cell in row)
+    assert before[-2] != after[-2]  # the overview's last table, the layer's output; the step's own comes after it
+    app.button(key="toy.reset").click().run()
+    assert tables(app)[:-1] == before[:-1]

@@ -70,12 +70,12 @@ def what_changed(subject: "Subject") -> None:
 def toy_editor(stack: str) -> None:
     """Any number of the toy: its input, its weights, its masks, the scaling and the temperature."""
     with st.expander(_("Change a number"), expanded=bool(state.view().toy)):
-        stored = models.toy_tensors()
+        stored = models.toy_tensors(stack)
         inputs = {"x": _("x: the input, 3 rows"), "target": _("target: the decoder's input, 2 rows")}
-        tensors = [name for name in stored if name in inputs or (name.startswith(stack) and "output" not in name)]
         name = st.selectbox(
-            _("Tensor"), tensors, format_func=lambda n: f"{inputs.get(n, n)} {list(stored[n].shape)}", key="toy.tensor"
-        )
+            _("Tensor"), list(stored), key=f"toy.tensor.{stack}",
+            format_func=lambda n: f"{inputs.get(n, n)} {list(stored[n].shape)}",
+        )  # fmt: skip
         shape = tuple(stored[name].shape)
         columns = st.columns(len(shape) + 1, vertical_alignment="bottom")
         index = tuple(
@@ -88,7 +88,7 @@ def toy_editor(stack: str) -> None:
         )
         _set_button("toy", edits.cell(name, index, value))
         site = f"{stack}.0.self"
-        n = stored["x" if stack == "encoder" else "target"].shape[0]
+        n = next(iter(stored.values())).shape[0]  # rows of the input
         pairs = [(query, key) for query in range(n) for key in range(n)]
         names = [_("query {query}, key {key}", query=query, key=key) for query, key in pairs]
         mask, block, open_ = st.columns([2, 1, 1], vertical_alignment="bottom")

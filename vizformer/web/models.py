@@ -111,10 +111,19 @@ def layer(model: str, text: str, target: str, edited: str, stack: str, number: i
 
 
 @st.cache_resource(show_spinner=False)
-def toy_tensors() -> "dict[str, Tensor]":
-    from vizformer.explain import toy_tensors
+def toy_tensors(stack: str) -> "dict[str, Tensor]":
+    """What can be set by hand in a layer of the toy: input, weights, and q, k, v [head, position, component]."""
+    from vizformer.explain import toy, toy_tensors
 
-    return toy_tensors()
+    source = "x" if stack == "encoder" else "target"
+    stored = {
+        name: tensor
+        for name, tensor in toy_tensors().items()
+        if name == source or (name.startswith(f"{stack}.") and name != f"{stack}.output")
+    }
+    trace, site = toy().trace, f"{stack}.0.self"
+    vectors = {f"{site}.{name}": getattr(trace[site], name) for name in ("q", "k", "v")}
+    return {source: stored.pop(source), **vectors, **dict(sorted(stored.items()))}
 
 
 @st.cache_resource(show_spinner=False, max_entries=64)
