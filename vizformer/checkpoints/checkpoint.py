@@ -9,7 +9,7 @@ from typing import NamedTuple
 import torch
 
 from vizformer.errors import TraceError
-from vizformer.generation import GenerationStep, greedy_steps
+from vizformer.generation import GenerationStep, Hypothesis, beam_search, greedy_steps
 from vizformer.messages import N_
 from vizformer.model import Edit, Trace, Transformer
 from vizformer.text import Token, Tokenizer
@@ -114,6 +114,23 @@ class Checkpoint:
         if self.model.decoder is None:
             raise TraceError(N_("{name} has no decoder: it fills in, it does not generate.", name=self.name))
         return self._generate(self.encode(text), max_new, edit)
+
+    def beam(
+        self, text: str, *, width: int = 4, alpha: float = 0.6, max_new: int = 100
+    ) -> list[tuple[str, Hypothesis]]:
+        """The best translations or continuations that beam search finds, best first, with their scores.
+
+        Raises:
+            TraceError: as `generate`.
+        """
+        if self.model.decoder is None:
+            raise TraceError(N_("{name} has no decoder: it fills in, it does not generate.", name=self.name))
+        tokens, bos = self.encode(text), self.model.config.bos_id
+        prefix = () if self.model.encoder is None or bos is None else (bos,)
+        found = beam_search(
+            self.model, [token.id for token in tokens], prefix, width=width, alpha=alpha, max_new=max_new
+        )
+        return [(self.tokenizer.decode(list(h.ids)).strip(), h) for h in found]
 
     def _generate(self, tokens: Sequence[Token], max_new: int, edit: Edit | None) -> Generation:
         bos = self.model.config.bos_id

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from vizformer.model import Edit, Transformer
+from vizformer.model import Cache, Edit, Transformer
 
 
 @dataclass(frozen=True)
@@ -21,7 +21,9 @@ class GenerationStep:
 def greedy_steps(
     model: Transformer, prompt: Sequence[int], prefix: Sequence[int] = (), *, max_new: int, edit: Edit | None = None
 ) -> list[GenerationStep]:
-    """Greedy decoding of one sequence, without a cache.
+    """Greedy decoding of one sequence; each step decodes only the newest token, the rest is in the KV cache.
+
+    With an `edit` every step is a full forward instead: its cells are counted from the start of the sequence.
 
     Args:
         prompt: what the encoder reads (encoder-decoder) or what the text starts with (decoder-only).
@@ -35,9 +37,11 @@ def greedy_steps(
     if model.encoder is not None:
         memory = model.encode(torch.tensor([ids], dtype=torch.long, device=device), edit=edit)  # [1, n, d_model]
         ids = list(prefix)
+    cache = Cache() if edit is None else None
     steps: list[GenerationStep] = []
     for _ in range(min(max_new, model.config.max_positions - len(ids))):
-        x = model.decode(torch.tensor([ids], dtype=torch.long, device=device), memory, edit=edit)  # [1, n, d_model]
+        new = torch.tensor([ids if cache is None else ids[cache.length :]], dtype=torch.long, device=device)
+        x = model.decode(new, memory, edit=edit, cache=cache)  # [1, n_new, d_model]
         probabilities = torch.softmax(model.logits(x[0, -1]).float(), dim=-1)  # [vocab_size]
         ids.append(int(probabilities.argmax()))
         steps.append(GenerationStep(ids[-1], probabilities))
@@ -59,8 +63,9 @@ def greedy_batch(model: Transformer, sources: Sequence[Sequence[int]], *, max_ne
     memory = model.encode(ids, padding=padding)
     target = torch.full((len(sources), 1), config.bos_id, device=device)  # [b, 1]
     done = torch.zeros(len(sources), dtype=torch.bool, device=device)
+    cache = Cache()
     for _ in range(min(max_new, config.max_positions - 1)):
-        x = model.decode(target, memory, memory_padding=padding)
+        x = model.decode(target[:, cache.length :], memory, memory_padding=padding, cache=cache)
         following = model.logits(x[:, -1]).argmax(-1).masked_fill(done, config.eos_id)  # [b]
         target = torch.cat([target, following[:, None]], dim=1)
         done |= following == config.eos_id

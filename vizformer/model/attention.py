@@ -5,6 +5,7 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from vizformer.config import ModelConfig
+from vizformer.model.cache import Cache
 from vizformer.model.edit import Edit
 from vizformer.model.masks import Mask
 from vizformer.model.trace import Trace
@@ -36,11 +37,11 @@ class Attention(nn.Module):
         site: str,
         trace: Trace | None = None,
         edit: Edit | None = None,
+        cache: Cache | None = None,
     ) -> Float[Tensor, "b n_q d_model"]:
         """`source` is `x` itself in self-attention and the encoder's memory in cross-attention."""
         q = self._split_heads(self.W_Q(x))  # [b, n_heads, n_q, d_head]
-        k = self._split_heads(self.W_K(source))  # [b, n_heads, n_k, d_head]
-        v = self._split_heads(self.W_V(source))  # [b, n_heads, n_k, d_head]
+        k, v = self._keys_and_values(source, site, cache, own=source is x)  # [b, n_heads, n_k, d_head] each
         scale = self.d_head**-0.5
         if edit is not None:
             q, k, v = edit.apply(f"{site}.q", q), edit.apply(f"{site}.k", k), edit.apply(f"{site}.v", v)
@@ -51,6 +52,16 @@ class Attention(nn.Module):
             trace.record_attention(site, q, k, v, mask, scale)
         out: Tensor = self.W_O(z.transpose(1, 2).flatten(2))  # [b, n_q, n_heads * d_head] -> [b, n_q, d_model]
         return out
+
+    def _keys_and_values(
+        self, source: Float[Tensor, "b n_k d_model"], site: str, cache: Cache | None, own: bool
+    ) -> tuple[Float[Tensor, "b n_heads n d_head"], Float[Tensor, "b n_heads n d_head"]]:
+        """Those of `source` and, in self-attention (`own`), of the positions before it in the cache."""
+        if cache is not None and not own and site in cache.keys:
+            return cache.keys[site], cache.values[site]  # the encoder's memory does not change
+        k = self._split_heads(self.W_K(source))  # [b, n_heads, n_k, d_head]
+        v = self._split_heads(self.W_V(source))  # [b, n_heads, n_k, d_head]
+        return (k, v) if cache is None else cache.append(site, k, v)
 
     def _split_heads(self, x: Float[Tensor, "b n width"]) -> Float[Tensor, "b n_heads n d_head"]:
         return x.reshape(*x.shape[:2], self.n_heads, self.d_head).transpose(1, 2)

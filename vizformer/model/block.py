@@ -7,6 +7,7 @@ from torch import Tensor, nn
 
 from vizformer.config import ModelConfig
 from vizformer.model.attention import Attention
+from vizformer.model.cache import Cache
 from vizformer.model.edit import Edit
 from vizformer.model.feedforward import FeedForward
 from vizformer.model.masks import Mask
@@ -44,6 +45,7 @@ class Block(nn.Module):
         name: str,
         trace: Trace | None = None,
         edit: Edit | None = None,
+        cache: Cache | None = None,
     ) -> Float[Tensor, "b n d_model"]:
         """`name` is the layer's place in the model, e.g. "decoder.2"; the trace files its records under it."""
 
@@ -52,7 +54,9 @@ class Block(nn.Module):
 
         x = point("pre", x)
         x = self._add_and_norm(
-            x, self.self_norm, lambda y: self.self_attention(y, y, mask, site=f"{name}.self", trace=trace, edit=edit)
+            x,
+            self.self_norm,
+            lambda y: self.self_attention(y, y, mask, site=f"{name}.self", trace=trace, edit=edit, cache=cache),
         )
         if (cross := self.cross_attention) is None or self.cross_norm is None:
             x = point("mid", x)
@@ -62,7 +66,9 @@ class Block(nn.Module):
             x = point("mid_self", x)
             site = f"{name}.cross"
             x = self._add_and_norm(
-                x, self.cross_norm, lambda y: cross(y, memory, memory_mask, site=site, trace=trace, edit=edit)
+                x,
+                self.cross_norm,
+                lambda y: cross(y, memory, memory_mask, site=site, trace=trace, edit=edit, cache=cache),
             )
             x = point("mid_cross", x)
         x = self._add_and_norm(x, self.feedforward_norm, self.feedforward)
@@ -94,9 +100,10 @@ class Stack(nn.Module):
         *,
         trace: Trace | None = None,
         edit: Edit | None = None,
+        cache: Cache | None = None,
     ) -> Float[Tensor, "b n d_model"]:
         for index, layer in enumerate(self.layers):
-            x = layer(x, mask, memory, memory_mask, name=f"{self.name}.{index}", trace=trace, edit=edit)
+            x = layer(x, mask, memory, memory_mask, name=f"{self.name}.{index}", trace=trace, edit=edit, cache=cache)
         if self.final_norm is not None:
             x = self.final_norm(x)
         return stream_point(f"{self.name}.final", x, trace, edit)

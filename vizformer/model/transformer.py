@@ -11,6 +11,7 @@ from vizformer.config import ModelConfig
 from vizformer.errors import TraceError
 from vizformer.messages import N_
 from vizformer.model.block import Stack
+from vizformer.model.cache import Cache
 from vizformer.model.edit import Edit
 from vizformer.model.masks import causal_mask, combine, padding_mask
 from vizformer.model.positions import sinusoidal_encoding
@@ -108,14 +109,23 @@ class Transformer(nn.Module):
         padding: Bool[Tensor, "b n"] | None = None,
         trace: Trace | None = None,
         edit: Edit | None = None,
+        cache: Cache | None = None,
     ) -> Float[Tensor, "b n d_model"]:
-        """The decoder: position i sees positions 0..i and, where there is an encoder, all of its memory."""
+        """The decoder: position i sees positions 0..i and, where there is an encoder, all of its memory.
+
+        With a `cache`, `ids` are only the tokens that follow those the cache has seen.
+        """
         if self.decoder is None:
             raise TraceError(N_("This model has no decoder."))
-        causal = causal_mask(ids.shape[1], device=ids.device)
+        before = 0 if cache is None else cache.length
+        causal = causal_mask(ids.shape[1], before + ids.shape[1], device=ids.device)
         mask = combine([None if padding is None else padding_mask(padding), causal])
         memory_mask = None if memory_padding is None else padding_mask(memory_padding)
-        x: Tensor = self.decoder(self.embed(ids), mask, memory, memory_mask, trace=trace, edit=edit)  # [b, n, d_model]
+        x: Tensor = self.decoder(
+            self.embed(ids, before), mask, memory, memory_mask, trace=trace, edit=edit, cache=cache
+        )  # [b, n, d_model]
+        if cache is not None:
+            cache.length += ids.shape[1]
         return x
 
     def logits(self, x: Float[Tensor, "*n d_model"]) -> Float[Tensor, "*n vocab_size"]:
@@ -123,13 +133,13 @@ class Transformer(nn.Module):
         weight = self.embedding.weight if self.unembedding is None else self.unembedding.weight
         return F.linear(x, weight)  # [..., vocab_size]
 
-    def embed(self, ids: Int[Tensor, "b n"]) -> Float[Tensor, "b n d_model"]:
-        """Token embeddings (scaled by sqrt(d_model) where the config says so) plus positions."""
-        self._check(ids)
+    def embed(self, ids: Int[Tensor, "b n"], first: int = 0) -> Float[Tensor, "b n d_model"]:
+        """Token embeddings (scaled by sqrt(d_model) where the config says so) plus positions, from `first` on."""
+        self._check(ids, first)
         x: Tensor = self.embedding(ids)  # [b, n, d_model]
         if self.config.scaled_embedding:
             x = x * math.sqrt(self.config.d_model)
-        out: Tensor = self.dropout(x + self.positions(ids.shape[1]))
+        out: Tensor = self.dropout(x + self.positions(first + ids.shape[1])[first:])
         return out
 
     def positions(self, n: int) -> Float[Tensor, "n d_model"]:
@@ -142,9 +152,9 @@ class Transformer(nn.Module):
         if self.config.positions == "sinusoidal":
             self.position_encoding = sinusoidal_encoding(self.config.max_positions, self.config.d_model)
 
-    def _check(self, ids: Tensor) -> None:
-        n, limit, last = ids.shape[1], self.config.max_positions, self.config.vocab_size - 1
-        if n == 0:
+    def _check(self, ids: Tensor, first: int) -> None:
+        n, limit, last = first + ids.shape[1], self.config.max_positions, self.config.vocab_size - 1
+        if ids.shape[1] == 0:
             raise TraceError(N_("There is no token to look at: type at least one word."))
         if n > limit:
             raise TraceError(

@@ -1,0 +1,99 @@
+"""Beam search: several hypotheses side by side, and the best finished one in the end."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import torch
+
+from vizformer.model import Cache, Transformer
+
+
+@dataclass(frozen=True)
+class Hypothesis:
+    """A finished (or cut off) continuation.
+
+    Attributes:
+        ids: the new tokens, end mark included where there is one.
+        log_probability: of all of them together.
+        score: log_probability / length_penalty(len(ids)); hypotheses are compared by it.
+    """
+
+    ids: tuple[int, ...]
+    log_probability: float
+    score: float
+
+
+def length_penalty(length: int, alpha: float) -> float:
+    """lp = ((5 + length) / 6)^alpha; 1 for alpha = 0, so that only the probability counts.
+
+    Without it beam search prefers short outputs: every further token lowers the probability.
+    Source: Wu et al. 2016, "Google's Neural Machine Translation System", equation 14.
+    """
+    return float(((5 + length) / 6) ** alpha)
+
+
+@torch.inference_mode()
+def beam_search(
+    model: Transformer,
+    prompt: Sequence[int],
+    prefix: Sequence[int] = (),
+    *,
+    width: int,
+    max_new: int,
+    alpha: float = 0.6,
+) -> list[Hypothesis]:
+    """The `width` best continuations found, best first.
+
+    In each step every live hypothesis is continued with every token and the `width` most probable ones stay; one that
+    ends is put aside.  The search is over when no live one can still beat the worst of `width` finished ones.
+
+    Args:
+        prompt, prefix, max_new: as in `greedy_steps`.
+        width: hypotheses side by side, at least 1.
+        alpha: of the length penalty.
+
+    Raises:
+        ValueError: a width below 1.
+    """
+    if width < 1:
+        raise ValueError(f"width={width}: a beam needs at least one hypothesis")
+    device, eos = model.embedding.weight.device, model.config.eos_id
+    memory, start = None, list(prompt)
+    if model.encoder is not None:
+        memory = model.encode(torch.tensor([start], dtype=torch.long, device=device))  # [1, n, d_model]
+        start = list(prefix)
+    cache = Cache()
+    live: list[tuple[list[int], float]] = [([], 0.0)]
+    finished: list[Hypothesis] = []
+    new = torch.tensor([start], dtype=torch.long, device=device)  # [1, n]
+    for _ in range(min(max_new, model.config.max_positions - len(start))):
+        x = model.decode(new, memory, cache=cache)  # [b, n_new, d_model]
+        log_p = torch.log_softmax(model.logits(x[:, -1]).double(), dim=-1)  # [b, vocab_size]
+        totals = log_p + torch.tensor([[total] for _, total in live], dtype=torch.double, device=device)
+        best = totals.flatten().topk(min(2 * width, totals.numel()))  # enough even if `width` of them end
+        survivors: list[tuple[int, list[int], float]] = []
+        for rank, (total, flat) in enumerate(zip(best.values.tolist(), best.indices.tolist(), strict=True)):
+            row, token = divmod(flat, totals.shape[1])
+            ids = [*live[row][0], token]
+            if token == eos:
+                if rank < width:  # an end that is not among the best continuations is no hypothesis
+                    finished.append(_hypothesis(ids, total, alpha))
+            elif len(survivors) < width:
+                survivors.append((row, ids, total))
+        finished = sorted(finished, key=lambda h: -h.score)[:width]
+        live = [(ids, total) for _, ids, total in survivors]
+        # A longer hypothesis is never more probable, but its penalty may be milder: compare at the longest length.
+        hope = max(total for _, total in live) / length_penalty(max_new, alpha)
+        if len(finished) == width and finished[-1].score >= hope:
+            live = []
+            break
+        rows = torch.tensor([row for row, _, _ in survivors], device=device)
+        cache.select(rows)
+        memory = None if memory is None else memory[:1].expand(len(live), -1, -1)
+        new = torch.tensor([[ids[-1]] for ids, _ in live], dtype=torch.long, device=device)  # [b, 1]
+    found = [*finished, *(_hypothesis(ids, total, alpha) for ids, total in live if ids)]
+    return sorted(found, key=lambda h: -h.score)[:width]
+
+
+def _hypothesis(ids: list[int], total: float, alpha: float) -> Hypothesis:
+    return Hypothesis(tuple(ids), total, total / length_penalty(len(ids), alpha))
