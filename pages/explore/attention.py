@@ -9,6 +9,7 @@ import streamlit as st
 from vizformer import figures
 from vizformer.components import attention, lines, tokens
 from vizformer.web import labels, models, state
+from vizformer.web.editor import what_changed
 from vizformer.web.errors import guarded
 from vizformer.web.i18n import _
 from vizformer.web.subject import Subject, subject_box
@@ -23,6 +24,7 @@ def page() -> None:
     if subject is None:
         return
     translation(subject)
+    guarded()(what_changed)(subject)
     site(subject)
     heads(subject)
     next_token(subject)
@@ -77,7 +79,7 @@ def heads(subject: Subject) -> None:
     view = state.view()
     st.page_link(
         "pages/learn/qkv.py",
-        label=_("Every number of head {head} in layer {layer}, for query {query}, step by step",
+        label="→ " + _("Every number of head {head} in layer {layer}, for query {query}, step by step",
                 head=view.head, layer=view.layer, query=view.query),
     )  # fmt: skip
 

@@ -4,8 +4,9 @@ from typing import TYPE_CHECKING
 
 import streamlit as st
 
-from vizformer.web import labels, models, state
-from vizformer.web.editor import toy_editor, what_changed
+from vizformer.errors import VizformerError
+from vizformer.web import errors, labels, models, state
+from vizformer.web.editor import set_by_hand, toy_editor, what_changed
 from vizformer.web.errors import guarded
 from vizformer.web.i18n import _
 from vizformer.web.steps import overview, walk
@@ -83,7 +84,14 @@ def toy() -> None:
     """The toy's encoder or decoder layer, on one screen and step by step."""
     stack = choose_stack(["encoder", "decoder"])
     edited = state.view().toy
-    steps = models.toy_layer(stack, edited)
+    set_by_hand("toy")  # first: whatever is wrong with the numbers, the way back is on the page
+    try:
+        steps = models.toy_layer(stack, edited)
+    except VizformerError as error:
+        errors.show(error.message)
+        st.caption(_("The numbers set by hand do not fit here and are left out. Undo or reset them."))
+        edited = ""
+        steps = models.toy_layer(stack)
     st.caption(
         _("What torch.manual_seed(42), torch.randn(3, 1, 4) and nn.TransformerEncoderLayer(d_model=4, nhead=2, "
           "dim_feedforward=8, dropout=0.0) give; the decoder layer follows from the same random numbers.")

@@ -84,7 +84,26 @@ def test_edits_of_what_is_not_there(open_app, edits, words):
     assert not app.exception
     assert len(errors(app)) == 1
     assert words in errors(app)[0].replace("\\", "")
+    assert len(app.success) == 1  # the step is shown all the same, without the edit
     app.button(key="edits.reset").click().run()
+    assert not errors(app)
+
+
+def test_edits_for_a_longer_text_are_left_out(open_app):
+    app = open_app(PAGES[1], text=GOOD, edits="encoder.0.self.q@0,5,0=3")
+    assert not errors(app)
+    app.text_input[0].set_value("好").run()
+    assert len(errors(app)) == 1
+    assert any("left out" in caption.value for caption in app.caption)
+    assert app.code  # the arithmetic of the new text
+
+
+@pytest.mark.parametrize("toy", ["bogus@1=3", "x@9,0,0=1", "encoder.0.self!t=0", "decoder.0.self.q@0,7,0=1"])
+def test_a_wrong_link_to_the_toy_leaves_a_way_back(open_app, toy):
+    app = open_app("pages/learn/layer.py", material="toy", toy=toy)
+    assert len(errors(app)) == 1
+    assert app.success
+    app.button(key="toy.reset").click().run()
     assert not errors(app)
 
 

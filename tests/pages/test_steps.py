@@ -95,7 +95,7 @@ def test_a_query_of_the_toy_can_be_set_and_the_change_runs_to_the_output(open_ap
     app.selectbox(key=f"toy.tensor.{stack}").set_value(f"{stack}.0.self.q").run()
     # Position 1: in the decoder position 0 sees only itself, whatever it asks for.
     app.number_input(key=f"toy.{stack}.0.self.q.1").set_value(1).run()
-    app.number_input(key=f"toy.{stack}.0.self.q.(0, 1, 0)").set_value(9.0).run()
+    app.number_input(key=f"toy.{stack}.0.self.q.(0, 1, 0).").set_value(9.0).run()
     app.button(key="toy.set").click().run()
     assert not app.exception
     assert not app.error

@@ -30,6 +30,7 @@ def to_html(
     blocked: NDArray[np.bool_] | None = None,
     blocked_hint: str = "",
     digits: int = 4,
+    shown: int = SHOWN,
 ) -> str:
     """The table of a vector [n] (one row) or a matrix [m, n].
 
@@ -39,6 +40,7 @@ def to_html(
         caption: a line above, with the shape after it.
         blocked: columns that are struck out, with `blocked_hint` on hover.
         digits: after the point.
+        shown: longest side that is shown whole.
 
     Raises:
         ValueError: labels that do not fit, or more than two dimensions.
@@ -53,7 +55,7 @@ def to_html(
             raise ValueError(f"{len(labels)} labels for {count} {name}")
     finite = np.abs(table[np.isfinite(table)])
     top = float(finite.max()) if finite.size else 0.0
-    shown_columns, shown_rows = _elide(n_columns), _elide(n_rows)
+    shown_columns, shown_rows = _elide(n_columns, shown), _elide(n_rows, shown)
     head = "".join("<th>…</th>" if c is None else _label(columns, c) for c in shown_columns)
     body = []
     for r in shown_rows:
@@ -85,8 +87,8 @@ def number(value: float, digits: int = 4) -> str:
     return text.replace("-", "−")
 
 
-def _elide(count: int) -> list[int | None]:
-    return list(range(count)) if count <= SHOWN else [*range(SHOWN - 2), None, count - 1]
+def _elide(count: int, shown: int) -> list[int | None]:
+    return list(range(count)) if count <= shown else [*range(shown - 2), None, count - 1]
 
 
 def _label(labels: Sequence[str] | None, index: int) -> str:

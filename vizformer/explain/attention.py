@@ -106,7 +106,7 @@ def _projections(o: Operands) -> list[Step]:
          N_("The input row times the head's query matrix: {d_model} numbers become {d_head}.",
             d_model=o.d_model, d_head=o.d_head)),
         ("K", "k", o.source, o.k, N_("Keys: what each position offers to be found by"),
-         N_("Each of the {n_k} rows that may be attended to, times the head's key matrix.", n_k=o.n_k)),
+         N_("Each of the {n_k} rows on the key side, times the head's key matrix.", n_k=o.n_k)),
         ("V", "v", o.source, o.v, N_("Values: what each position hands over"),
          N_("The same rows times the head's value matrix: this is what gets mixed.")),
     )  # fmt: skip

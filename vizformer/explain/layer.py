@@ -99,10 +99,10 @@ def output_steps(model: Transformer, trace: Trace, position: int, count: int = 5
     return [
         Step(
             "logits", N_("Row times unembedding"),
-            N_("One dot product per vocabulary entry: {n:,} of them; the {count} largest are shown.", n=len(logits),
+            N_("One dot product per vocabulary entry: {n:,} of them; the {count} largest are shown, from 0 on.", n=len(logits),
                count=count),
             r"\ell_t = x_i \cdot u_t",
-            rf"\ell_{{{best}}} = {latex.sum_of_products(x, float64(table[best]))} = {latex.number(logits[best])}",
+            rf"\ell_0 = {latex.sum_of_products(x, float64(table[best]))} = {latex.number(logits[best])}",
             (Operand(rf"x_{{{position}}}", N_("the last row of the stack"), x),
              Operand("u_t", N_("the candidates' rows of the table of embeddings"), float64(table[candidates]),
                      ("candidates", "features"))),
@@ -115,7 +115,8 @@ def output_steps(model: Transformer, trace: Trace, position: int, count: int = 5
             "probabilities", N_("Softmax over the vocabulary"),
             N_("Exponentials, divided by their sum over all {n:,} entries.", n=len(logits)),
             r"p_t = \frac{e^{\ell_t - \max \ell}}{\sum_{t'} e^{\ell_{t'} - \max \ell}}",
-            rf"p_{{{best}}} = \frac{{1}}{{{latex.number(1 / probabilities[best])}}} = {latex.number(probabilities[best])}",
+            rf"p_0 = \frac{{e^{{0}}}}{{\sum_{{t'}} e^{{\ell_{{t'}} - {latex.factor(logits[best])}}}}} = "
+            rf"\frac{{1}}{{{latex.number(1 / probabilities[best])}}} = {latex.number(probabilities[best])}",
             (Operand(r"\ell", N_("the logits of the candidates"), logits[top], ids),), "p", probabilities[top],
             "probabilities = torch.softmax(logits, dim=-1)[best]", "probabilities",
             Proof.compare(N_("softmax of the model's own logits"), probabilities, _softmax(model_logits)), axes=ids,

@@ -45,7 +45,7 @@ def beam_search(
     """The `width` best continuations found, best first.
 
     In each step every live hypothesis is continued with every token and the `width` most probable ones stay; one that
-    ends is put aside.  The search is over when no live one can still beat the worst of `width` finished ones.
+    ends is put aside.  The search is over when `width` have ended and no live one scores better than the worst of them.
 
     Args:
         prompt, prefix, max_new: as in `greedy_steps`.
@@ -82,8 +82,8 @@ def beam_search(
                 survivors.append((row, ids, total))
         finished = sorted(finished, key=lambda h: -h.score)[:width]
         live = [(ids, total) for _, ids, total in survivors]
-        # A longer hypothesis is never more probable, but its penalty may be milder: compare at the longest length.
-        hope = max(total for _, total in live) / length_penalty(max_new, alpha)
+        # As usual, live ones are judged at their present length: waiting until none could ever win takes far longer.
+        hope = max(total for _, total in live) / length_penalty(len(live[0][0]), alpha)
         if len(finished) == width and finished[-1].score >= hope:
             live = []
             break

@@ -37,7 +37,9 @@ def head_editor(subject: "Subject", site: str) -> None:
             key_names = labels.numbered(keys)
             key = column.selectbox(_("Key"), range(len(keys)), format_func=key_names.__getitem__, key="edit.key")
             reason = trace[site].reason(view.head)[position, key]
-            blocked = st.toggle(_("blocked"), value=bool(reason), key=f"edit.blocked.{site}.{position}.{key}")
+            blocked = st.toggle(
+                _("blocked"), value=bool(reason), key=f"edit.blocked.{site}.{position}.{key}.{subject.edited}"
+            )
             item = edits.cell(f"{site}.mask", (position, key), -math.inf if blocked else 0.0)
         else:
             tensor = trace.residual(before) if name == "x" else getattr(trace[site], name)[view.head]
@@ -45,7 +47,7 @@ def head_editor(subject: "Subject", site: str) -> None:
             now = float(tensor[position, component])
             value = st.number_input(
                 _("Value (now {now})", now=f"{now:.4f}"), value=now, step=0.1, format="%.4f",
-                key=f"edit.value.{site}.{view.head}.{name}.{position}.{component}",
+                key=f"edit.value.{site}.{view.head}.{name}.{position}.{component}.{subject.edited}",
             )  # fmt: skip
             index = (position, component) if name == "x" else (view.head, position, component)
             item = edits.cell(before if name == "x" else f"{site}.{name}", index, value)
@@ -54,17 +56,22 @@ def head_editor(subject: "Subject", site: str) -> None:
 
 
 def what_changed(subject: "Subject") -> None:
-    """The edit's consequences at the end of the model: the translation and the next token, before and after."""
+    """The edit's consequences at the end of the model: the translation and a prediction, before and after."""
     if not subject.edited:
         return
+    view = state.view()
+    # An edit in the decoder cannot reach what is predicted before it: look where the query stands.
+    position = 0 if view.site == "encoder" else view.query
     sides = ((_("Before"), subject.unedited), (_("After"), subject))
     for column, (title, side) in zip(st.columns(2), sides, strict=True):
         with column.container(border=True):
             st.caption(title)
             if (made := side.translation) is not None:
                 st.text(made)
-            best = models.predictions(*side.key, 0)[:3]
-            st.text(_("First token: {list}", list=", ".join(f"{p.token.text} {p.probability:.1%}" for p in best)))
+            there = min(position, side.trace.logits.shape[0] - 1)
+            best = models.predictions(*side.key, there)[:3]
+            shown = ", ".join(f"{p.token.text} {labels.percent(p.probability)}" for p in best)
+            st.text(_("After position {position}: {list}", position=there, list=shown))
 
 
 def toy_editor(stack: str) -> None:
@@ -84,7 +91,11 @@ def toy_editor(stack: str) -> None:
         )
         now = float(stored[name][index])
         value = columns[-1].number_input(
-            _("Value (stored {now})", now=f"{now:.4f}"), value=now, step=0.1, format="%.4f", key=f"toy.{name}.{index}"
+            _("Value (stored {now})", now=f"{now:.4f}"),
+            value=now,
+            step=0.1,
+            format="%.4f",
+            key=f"toy.{name}.{index}.{state.view().toy}",
         )
         _set_button("toy", edits.cell(name, index, value))
         site = f"{stack}.0.self"
@@ -97,7 +108,6 @@ def toy_editor(stack: str) -> None:
             item = edits.cell(f"{site}.mask", pair, value)
             column.button(label, on_click=_change, args=("toy", edits.add, item), key=f"toy.mask.{value}")
         _switches("toy", site)
-    set_by_hand("toy")
 
 
 def set_by_hand(field: str) -> None:
@@ -105,11 +115,22 @@ def set_by_hand(field: str) -> None:
     items = edits.split(getattr(state.view(), field))
     if not items:
         return
-    shown = ", ".join(edits.describe(item) for item in items[:4]) + (" …" if len(items) > 4 else "")
+    shown = ", ".join(_describe(item) for item in items[:4]) + (" …" if len(items) > 4 else "")
     with st.container(border=True, horizontal=True, vertical_alignment="center"):
         st.text(_("Set by hand: {items}", items=shown))
         st.button(_("Undo the last"), on_click=_change, args=(field, edits.undo), key=f"{field}.undo")
         st.button(_("Reset all"), on_click=_reset, args=(field,), key=f"{field}.reset")
+
+
+def _describe(item: str) -> str:
+    """An item as a person reads it: encoder.0.self.q[2, 3, 0] = 2.5."""
+    name, kind, value = edits.parts(item)
+    if kind == "unscaled":
+        return _("{site}: not divided by √d", site=name)
+    if kind == "t":
+        return _("{site}: temperature {value}", site=name, value=f"{value:g}")
+    shown = "−∞" if math.isinf(value) else f"{value:g}"
+    return f"{name}[{kind.replace(',', ', ')}] = {shown}"
 
 
 def _set_button(field: str, item: str) -> None:
@@ -123,10 +144,10 @@ def _switches(field: str, site: str) -> None:
     scaled_key, warm_key = f"{field}.scale.{site}", f"{field}.t.{site}"
     chosen = next((item for item in items if item.startswith(f"{site}!t=")), "!t=1").partition("=")[2]
     _show(scaled_key, edits.unscaled(site) not in items)
-    _show(warm_key, min(max(float(chosen), 0.1), 5.0))
+    _show(warm_key, min(max(float(chosen), 0.01), 1000.0))
     scaling.toggle(_("Divide by √d_head"), key=scaled_key, on_change=_take_scale, args=(field, site, scaled_key))
-    warmth.slider(
-        _("Softmax temperature"), 0.1, 5.0, step=0.1, key=warm_key,
+    warmth.number_input(
+        _("Softmax temperature"), 0.01, 1000.0, step=0.1, key=warm_key,
         on_change=_take_temperature, args=(field, site, warm_key),
     )  # fmt: skip
 

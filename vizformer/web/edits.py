@@ -4,7 +4,6 @@ An item is `TENSOR@INDEX=VALUE` for a cell, `SITE!unscaled` for no division by s
 temperature of the softmax.  A later item replaces an earlier one about the same number.
 """
 
-import math
 import re
 from typing import TYPE_CHECKING
 
@@ -68,29 +67,30 @@ def edit(text: str) -> "Edit | None":
 
     if not text:
         return None
-    cells, plain, temperatures = [], set(), {}
-    for item in split(text):
-        found = _ITEM.fullmatch(item)
-        if found is None:
-            raise ValueError(f"not an edit: {item}")
-        if found["unscaled"]:
-            plain.add(found["name"])
-        elif found["t"]:
-            temperatures[found["name"]] = float(found["t"])
+    cells: list[Cell] = []
+    plain: set[str] = set()
+    temperatures: dict[str, float] = {}
+    for name, kind, value in map(parts, split(text)):
+        if kind == "unscaled":
+            plain.add(name)
+        elif kind == "t":
+            temperatures[name] = value
         else:
-            index = tuple(int(i) for i in found["index"].split(","))
-            cells.append(Cell(found["name"], index, float(found["value"])))
+            cells.append(Cell(name, tuple(int(i) for i in kind.split(",")), value))
     return Edit(tuple(cells), frozenset(plain), temperatures)
 
 
-def describe(item: str) -> str:
-    """An item as a person reads it: q[2, 3, 0] = 2.5 at encoder.0.self."""
+def parts(item: str) -> tuple[str, str, float]:
+    """An item taken apart: tensor or site, its kind ("1,3,0" for a cell, "unscaled" or "t"), the value.
+
+    Raises:
+        ValueError: not an item.
+    """
     found = _ITEM.fullmatch(item)
-    if found is None or found["unscaled"] or found["t"]:
-        return item.replace("!t=", " · T = ").replace("!unscaled", " · 1/√d")
-    value = float(found["value"])
-    shown = "−∞" if math.isinf(value) else f"{value:g}"
-    return f"{found['name']}[{found['index'].replace(',', ', ')}] = {shown}"
+    if found is None:
+        raise ValueError(f"not an edit: {item}")
+    kind = found["index"] or ("unscaled" if found["unscaled"] else "t")
+    return found["name"], kind, float(found["value"] or found["t"] or 0.0)
 
 
 def _subject(item: str) -> str:

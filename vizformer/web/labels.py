@@ -43,3 +43,8 @@ def chips(tokens: "Sequence[Token]") -> "list[Chip]":
         }
         for token in tokens
     ]
+
+
+def percent(probability: float) -> str:
+    """A probability with one digit; what would round to nothing is said to be small, not to be zero."""
+    return "<0.1%" if 0 < probability < 0.0005 else f"{probability:.1%}"

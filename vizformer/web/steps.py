@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 Labels = Mapping[str, Sequence[str]]
 """Names of what is counted along an axis (`vizformer.explain.Axis`): token texts for "keys", "queries", ..."""
 
+WIDE = 12  # columns of an overview's table before it is elided: Q, K and V of the toy side by side
 MAPS_SHOWN = 4  # heads of a three-dimensional result; the rest are in "Every number"
 
 
@@ -48,16 +49,20 @@ def walk(steps: "Sequence[Step]", labels: "Callable[[Step], Labels]", before: "S
 
 def overview(steps: "Sequence[Step]", labels: "Callable[[Step], Labels]") -> None:
     """The results of all steps as small tables, for models small enough to see at once."""
-    parts = []
-    for index, step in enumerate(steps):
-        title = f"{index} · {translate(step.title)}"
-        if step.result.ndim < 3:
-            parts.append(table(step.result, step.axes, title, labels(step)))
+    parts: list[str] = []
+
+    def add(title: str, value: np.ndarray, axes: "tuple[Axis, ...]", names: Labels) -> None:
+        if value.ndim < 3:
+            parts.append(table(value, axes, title, names, shown=WIDE))
         else:
-            parts += [
-                table(step.result[head], step.axes[1:], _head(title, head), labels(step))
-                for head in range(len(step.result))
-            ]
+            parts.extend(table(one, axes[1:], _head(title, head), names) for head, one in enumerate(value))
+
+    for index, step in enumerate(steps):
+        names = labels(step)
+        if step.result.ndim == 3:  # the heads' keys and values stand nowhere else
+            for operand in step.operands:
+                add(f"{index} · {translate(operand.meaning)}", operand.value, operand.axes, names)
+        add(f"{index} · {translate(step.title)}", step.result, step.axes, names)
     st.html(matrix.style())
     st.html(_row(parts, "vf-compact"))
 
@@ -114,7 +119,14 @@ def _changes(step: "Step", before: "Step", labels: Labels) -> None:
     st.html(table(difference, step.axes, _("What changed"), labels))
 
 
-def table(value: np.ndarray, axes: "tuple[Axis, ...]", caption: str, labels: Labels, blocked: Any = None) -> str:
+def table(
+    value: np.ndarray,
+    axes: "tuple[Axis, ...]",
+    caption: str,
+    labels: Labels,
+    blocked: Any = None,
+    shown: int = matrix.SHOWN,
+) -> str:
     """A vector or matrix as HTML, its axes labelled."""
     return matrix.to_html(
         value,
@@ -123,6 +135,7 @@ def table(value: np.ndarray, axes: "tuple[Axis, ...]", caption: str, labels: Lab
         caption=caption,
         blocked=blocked if axes[-1] == "keys" else None,
         blocked_hint=_("blocked by the mask"),
+        shown=shown,
     )
 
 
@@ -136,7 +149,8 @@ def _tables(value: np.ndarray, axes: "tuple[Axis, ...]", caption: str, labels: L
 
 
 def _head(caption: str, head: int) -> str:
-    return f"{caption} · {_('head {head}', head=head)}"
+    name = _("head {head}", head=head)  # the extractor does not look into f-strings
+    return f"{caption} · {name}"
 
 
 def _row(tables: Sequence[str], kind: str = "") -> str:

@@ -70,14 +70,24 @@ def subject_box() -> Subject | None:
         st.caption(_("The text is long: the link holds only its first {n} characters.", n=state.TEXT_IN_LINK))
     wanted = Subject(view.model, view.text, view.target if reads_target else "", view.edits)
     set_by_hand("edits")
-    try:
-        with st.spinner(_("Running the model …"), show_time=False):
-            wanted.trace  # noqa: B018  (computes and caches it, or says what is wrong with the text)
-    except VizformerError as error:
-        errors.show(error.message)
+    if wanted.edited and not _readable(wanted):  # set for another text, or wrong from the start
+        st.caption(_("The numbers set by hand do not fit here and are left out. Undo or reset them."))
+        wanted = wanted.unedited
+    if not _readable(wanted):
         last: Subject | None = st.session_state.get(_LAST_GOOD)
         if last is not None:
             st.caption(_("Below is still the last sentence that could be read."))
         return last
     st.session_state[_LAST_GOOD] = wanted
     return wanted
+
+
+def _readable(subject: Subject) -> bool:
+    """Whether the model can read the subject; says what is wrong where it cannot."""
+    try:
+        with st.spinner(_("Running the model …"), show_time=False):
+            subject.trace  # noqa: B018  (computes and caches it, or says what is wrong)
+    except VizformerError as error:
+        errors.show(error.message)
+        return False
+    return True
