@@ -27,7 +27,8 @@ class HeadMaps:
     Attributes:
         weights: attention weights; each row sums to 1 (0 where everything is blocked).
         scores: q k^T / sqrt(d_head), before the mask.
-        reasons: why a cell is blocked (`vizformer.model.Reason`), 0 where it is not; the same for all heads.
+        reasons: why a cell is blocked (`vizformer.model.Reason`), 0 where it is not; the same for all heads. A cell
+            that is blocked by hand in some layers only counts as visible: its weight there is 0 all the same.
     """
 
     weights: Float[ndarray, "n_layers n_heads n_q n_k"]
@@ -68,5 +69,10 @@ def head_maps(trace: Trace, kind: Kind) -> HeadMaps:
     return HeadMaps(
         np.stack([w.float().cpu().numpy() for w in weights]),
         np.stack([s.float().cpu().numpy() for s in scores]),
-        records[0].reason(0).cpu().numpy(),
+        _blocked_everywhere(np.stack([r.reason(0).cpu().numpy() for r in records])),
     )
+
+
+def _blocked_everywhere(reasons: UInt8[ndarray, "n_layers n_q n_k"]) -> UInt8[ndarray, "n_q n_k"]:
+    blocked: ndarray = np.where((reasons > 0).all(axis=0), reasons[0], 0).astype(np.uint8)
+    return blocked
