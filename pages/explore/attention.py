@@ -38,6 +38,10 @@ def translation(subject: Subject) -> None:
     with st.container(border=True):
         st.caption(_("Given target") if subject.target.strip() else _("The model's translation"))
         st.text(made or _("(nothing: the model ended at once)"))
+        if subject.is_cut_off:
+            st.caption(
+                _("Cut off: the model did not come to an end by itself. It knows short everyday sentences best.")
+            )
 
 
 @guarded()

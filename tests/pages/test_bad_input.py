@@ -118,3 +118,10 @@ def test_places_that_do_not_exist(open_app, page):
     app = open_app(page, text=GOOD, site="cross", layer=77, head=77, query=400, step=999, position=555)
     assert not app.exception
     assert not errors(app)
+
+
+def test_a_translation_without_an_end_says_that_it_was_cut(open_app):
+    app = open_app(PAGES[0], text="哈哈" * 60)
+    assert any("Cut off" in caption.value for caption in app.caption)
+    app.text_input[0].set_value(GOOD).run()
+    assert not any("Cut off" in caption.value for caption in app.caption)

@@ -14,6 +14,7 @@ from vizformer.messages import N_
 from vizformer.model import Edit, Trace, Transformer
 from vizformer.text import Token, Tokenizer
 
+MAX_TARGET = 100  # tokens that `trace` generates at most where no target is given
 MAX_CHARACTERS = 20_000  # before tokenizing: far above any context here, far below what would stall a server
 
 
@@ -141,7 +142,7 @@ class Checkpoint:
 
     def _generated_target(self, tokens: Sequence[Token], edit: Edit | None) -> tuple[Token, ...]:
         config = self.model.config
-        limit = min(100, config.max_positions - 1)
+        limit = min(MAX_TARGET, config.max_positions - 1)
         ids = [id for id in self._generate(tokens, limit, edit).ids if id != config.eos_id]
         start = [] if config.bos_id is None else [config.bos_id]
         return self.tokenizer.tokens([*start, *ids])

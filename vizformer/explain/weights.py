@@ -54,7 +54,7 @@ def weight_steps(o: Operands) -> list[Step]:
             "mask", N_("Add the mask"), _mask_text(o),
             r"m_{ij} = s_{ij} + M_{ij}, \qquad M_{ij} \in \{0, -\infty\}",
             _mask_live(o), (scores, Operand("M", N_("the mask's row: 0 or -∞"), bias_row, ("keys",))), rf"m_{{{i}}}", o.masked,
-            "masked = scores" if o.record.bias is None else f"masked = scores + {o.bias_code}", "masked",
+            "masked = scores  # no mask here" if o.record.bias is None else f"masked = scores + {o.bias_code}", "masked",
         ),
         step(
             "shift", N_("Softmax, 1: subtract the largest"),

@@ -40,6 +40,13 @@ class Subject:
         return replace(self, edited="")
 
     @property
+    def is_cut_off(self) -> bool:
+        """Whether the model was still generating its target when the limit came."""
+        from vizformer.checkpoints.checkpoint import MAX_TARGET
+
+        return not self.target.strip() and len(self.trace.tokens.get("decoder", ())) > MAX_TARGET
+
+    @property
     def translation(self) -> str | None:
         """The target in words; None where the model has none."""
         tokens = self.trace.tokens
