@@ -27,7 +27,7 @@ def log_probability(model, ids) -> float:
     whole = torch.tensor([[*start, *ids]])
     logits = model(torch.tensor([prompt]), whole) if model.encoder is not None else model(whole)
     log_p = torch.log_softmax(logits[0].double(), -1)
-    return sum(float(log_p[len(start) - 1 + i, token]) for i, token in enumerate(ids))
+    return sum(log_p[len(start) - 1 + i, token].item() for i, token in enumerate(ids))
 
 
 def everything():
