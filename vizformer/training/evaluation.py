@@ -106,6 +106,8 @@ and an exponential moving average of the weights, which is what is kept.
 
     vizformer train {folder.name} --data {training["data"]}
 
+{training.get("remark", "")}
+
 ## Evaluation
 
 Greedy decoding on {results["pairs"]} held-out pairs, one reference each:
