@@ -32,9 +32,19 @@ ILLEGAL: list[tuple[dict[str, Any], list[str]]] = [
     (dict(dropout=math.nan), ["dropout=nan", "at least 0 and below 1"]),
     (dict(norm_eps=0.0), ["norm_eps=0.0", "above 0 and below 1"]),
     (dict(norm_eps=math.inf), ["norm_eps=inf", "above 0 and below 1"]),
-    (dict(positions="rotary"), ["positions='rotary'", "choose one of 'sinusoidal', 'learned'"]),
+    (dict(positions="rotary"), ["positions='rotary'", "choose one of 'sinusoidal', 'learned', 'rope', 'none'"]),
     (dict(norm_order="both"), ["norm_order='both'", "choose one of 'post', 'pre'"]),
-    (dict(activation="gelu"), ["activation='gelu'", "choose one of 'relu', 'gelu_tanh'"]),
+    (dict(activation="swish"), ["activation='swish'", "choose one of 'relu', 'gelu', 'gelu_tanh', 'silu'"]),
+    (dict(norm="batch"), ["norm='batch'", "choose one of 'layer_norm', 'rms_norm'"]),
+    (dict(feedforward="glu"), ["feedforward='glu'", "choose one of 'plain', 'gated'"]),
+    (dict(head="mlm"), ["head='mlm'", "choose one of 'linear', 'transform'"]),
+    (dict(n_kv_heads=3), ["n_heads=4 is not a multiple of n_kv_heads=3", "choose n_kv_heads from 1, 2, 4"]),
+    (dict(n_kv_heads=0), ["n_kv_heads=0"]),
+    (dict(d_model=12, positions="rope"), ["d_head=3 is odd", "make d_model / n_heads even"]),
+    (dict(rope_theta=1.0), ["rope_theta=1.0: must be above 1"]),
+    (dict(rope_theta=math.nan), ["rope_theta=nan: must be above 1"]),
+    (dict(n_segments=-1), ["n_segments=-1: must not be negative"]),
+    (dict(mask_id=29), ["mask_id=29", "must be a token id, 0 to 28"]),
     (dict(pad_id=29), ["pad_id=29", "must be a token id, 0 to 28"]),
     (dict(bos_id=-1), ["bos_id=-1", "must be a token id, 0 to 28"]),
     (dict(eos_id=1000), ["eos_id=1000", "must be a token id, 0 to 28"]),
@@ -64,14 +74,16 @@ def test_all_problems_are_listed_at_once() -> None:
     for name in ("d_model=18", "dropout=2.0", "norm_eps=-1.0", "pad_id=99", "n_encoder_layers=-1"):
         assert name in str(caught.value)
     with pytest.raises(ConfigError) as caught:
-        tiny.config(d_model="18", activation="gelu", bias=None)
-    for name in ("d_model='18'", "activation='gelu'", "bias=None"):
+        tiny.config(d_model="18", activation="swish", bias=None)
+    for name in ("d_model='18'", "activation='swish'", "bias=None"):
         assert name in str(caught.value)
 
 
 def test_every_option_has_an_illegal_value_above() -> None:
     tried = {name for changes, _ in ILLEGAL for name in changes}
-    of_one_kind = {"final_norm": "bias", "tied_unembedding": "bias", "scaled_embedding": "bias"}  # all bool
+    of_one_kind = {  # all bool
+        "final_norm": "bias", "tied_unembedding": "bias", "scaled_embedding": "bias", "embedding_norm": "bias",
+    }  # fmt: skip
     assert {of_one_kind.get(field.name, field.name) for field in fields(ModelConfig)} <= tried
 
 

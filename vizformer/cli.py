@@ -122,8 +122,11 @@ def _listen(host: str, port: int) -> None:
 
 
 @main.command()
-@click.argument("name", type=click.Choice(["zh-en"]))
-@click.option("--data", required=True, type=click.Path(path_type=Path), help="Sentence pairs: English, tab, Chinese.")
+@click.argument("name", type=click.Choice(["zh-en", "stories", "cloze"]))
+@click.option(
+    "--data", required=True, type=click.Path(path_type=Path),
+    help="The folder with cmn.txt (zh-en) or also fra.txt and books.txt (the others).",
+)  # fmt: skip
 @click.option("--out", type=click.Path(path_type=Path), help="Where the model goes.  [default: models/NAME]")
 @click.option("--work", type=click.Path(path_type=Path), help="Where the state is kept.  [default: runs/NAME]")
 @click.option("--threads", type=click.IntRange(1), help="Processor threads.  [default: one per core]")
@@ -136,7 +139,7 @@ def train(name: str, data: Path, out: Path | None, work: Path | None, threads: i
 
 @main.command()
 @click.argument("model")
-@click.option("--data", required=True, type=click.Path(path_type=Path), help="The file it was trained on.")
+@click.option("--data", required=True, type=click.Path(path_type=Path), help="The folder with what it was trained on.")
 def evaluate(model: str, data: Path) -> None:
     """Measure a trained model on its held-out data and write the figures into its card."""
     from vizformer.analysis.alignment import measure_alignment

@@ -11,9 +11,12 @@ from typing import Any, Literal, get_args, get_origin, get_type_hints
 from vizformer.errors import ConfigError
 from vizformer.messages import N_, Message
 
-Positions = Literal["sinusoidal", "learned"]
+Positions = Literal["sinusoidal", "learned", "rope", "none"]
 NormOrder = Literal["post", "pre"]
-Activation = Literal["relu", "gelu_tanh"]
+Norm = Literal["layer_norm", "rms_norm"]
+Activation = Literal["relu", "gelu", "gelu_tanh", "silu"]
+FeedForwardKind = Literal["plain", "gated"]
+Head = Literal["linear", "transform"]
 Architecture = Literal["encoder-decoder", "decoder-only", "encoder-only"]
 
 
@@ -25,19 +28,30 @@ class ModelConfig:
         vocab_size: number of token ids; encoder and decoder share them.
         d_model: width of the residual stream.
         n_heads: attention heads per layer; each is d_head = d_model / n_heads wide.
+        n_kv_heads: key/value heads, each shared by n_heads / n_kv_heads query heads (grouped-query attention, Ainslie
+            et al. 2023; 1 is the multi-query attention of Shazeer 2019); None: every query head has its own.
         d_ff: width of the feed-forward hidden layer.
         n_encoder_layers, n_decoder_layers: depth of each stack; 0 leaves the stack out.
         max_positions: the longest sequence, in tokens, that the model accepts.
-        positions: "sinusoidal" (Vaswani et al. 2017, 3.5) or a "learned" table.
+        positions: "sinusoidal" (Vaswani et al. 2017, 3.5); a "learned" table; "rope" turns queries and keys instead of
+            adding something (Su et al. 2021); "none".
+        rope_theta: base of the wavelengths of "rope".
+        n_segments: rows of the table of segment embeddings (BERT's sentence A and B); 0: no such table.
+        embedding_norm: a norm after the sum of the embeddings (BERT).
         norm_order: "post" is norm(x + f(x)) (2017); "pre" is x + f(norm(x)) (GPT-2; Xiong et al. 2020).
-        final_norm: one more LayerNorm after the last layer of each stack.
-        norm_eps: added to the variance inside the root of LayerNorm.
+        norm: "layer_norm" (Ba, Kiros & Hinton 2016) or "rms_norm" (Zhang & Sennrich 2019).
+        final_norm: one more norm after the last layer of each stack.
+        norm_eps: added to the variance (or mean square) inside the norm's root.
         activation: of the feed-forward layer; "gelu_tanh" is GPT-2's approximation of GELU.
+        feedforward: "plain" act(x W_in) W_out, or "gated" (act(x W_gate) * x W_in) W_out; gated with "silu" is SwiGLU
+            (Shazeer 2020).
         bias: whether the linear layers of attention and feed-forward have biases.
         tied_unembedding: the logits are computed with the embedding table (Press & Wolf 2017).
+        head: what turns the last row into logits: "linear" is the unembedding alone; "transform" has a dense layer, the
+            activation and a norm before it and a bias after it (BERT's masked-language-model head).
         scaled_embedding: token embeddings are multiplied by sqrt(d_model) (Vaswani et al. 2017, 3.4).
         dropout: probability in training, of embeddings + positions and of every sublayer's output.
-        pad_id, bos_id, eos_id: the ids of padding, start and end, where the model has them.
+        pad_id, bos_id, eos_id, mask_id: the ids of padding, start, end and [MASK], where the model has them.
 
     Raises:
         ConfigError: an illegal value or combination; all problems are listed at once.
@@ -49,19 +63,27 @@ class ModelConfig:
     d_ff: int
     n_encoder_layers: int = 0
     n_decoder_layers: int = 0
+    n_kv_heads: int | None = None
     max_positions: int = 512
     positions: Positions = "sinusoidal"
+    rope_theta: float = 10_000.0
+    n_segments: int = 0
+    embedding_norm: bool = False
     norm_order: NormOrder = "post"
+    norm: Norm = "layer_norm"
     final_norm: bool = False
     norm_eps: float = 1e-5
     activation: Activation = "relu"
+    feedforward: FeedForwardKind = "plain"
     bias: bool = True
     tied_unembedding: bool = True
+    head: Head = "linear"
     scaled_embedding: bool = False
     dropout: float = 0.1
     pad_id: int | None = None
     bos_id: int | None = None
     eos_id: int | None = None
+    mask_id: int | None = None
 
     def __post_init__(self) -> None:
         if problems := _wrong_types(self) or _broken_rules(self):
@@ -71,6 +93,11 @@ class ModelConfig:
     def d_head(self) -> int:
         """Width of one head."""
         return self.d_model // self.n_heads
+
+    @property
+    def kv_heads(self) -> int:
+        """Key/value heads: n_kv_heads, or as many as there are query heads."""
+        return self.n_heads if self.n_kv_heads is None else self.n_kv_heads
 
     @property
     def architecture(self) -> Architecture:
@@ -100,7 +127,7 @@ class ModelConfig:
 
     @classmethod
     def preset(cls, name: str, **changes: Any) -> "ModelConfig":
-        """A model of the literature by name ("transformer-base", "gpt2-small"), with `changes` on top."""
+        """A model of the literature by name (a key of `PRESETS`, e.g. "gpt2-small"), with `changes` on top."""
         if name not in PRESETS:
             raise ConfigError(
                 N_("There is no preset {name!r}; choose one of: {known}.", name=name, known=", ".join(PRESETS))
@@ -121,6 +148,18 @@ PRESETS: dict[str, dict[str, Any]] = {
     "gpt2-small": dict(
         vocab_size=50_257, d_model=768, n_heads=12, d_ff=3072, n_decoder_layers=12, max_positions=1024,
         positions="learned", norm_order="pre", final_norm=True, activation="gelu_tanh", eos_id=50_256, bos_id=50_256,
+    ),
+    # Devlin et al. 2018, "base"; the English uncased vocabulary.
+    "bert-base": dict(
+        vocab_size=30_522, d_model=768, n_heads=12, d_ff=3072, n_encoder_layers=12, positions="learned", n_segments=2,
+        embedding_norm=True, norm_eps=1e-12, activation="gelu", head="transform", pad_id=0, bos_id=101, eos_id=102,
+        mask_id=103,
+    ),
+    # Touvron et al. 2023, Table 2, the smallest.
+    "llama-7b": dict(
+        vocab_size=32_000, d_model=4096, n_heads=32, d_ff=11_008, n_decoder_layers=32, max_positions=2048,
+        positions="rope", norm_order="pre", norm="rms_norm", final_norm=True, norm_eps=1e-6, activation="silu",
+        feedforward="gated", bias=False, tied_unembedding=False, dropout=0.0, bos_id=1, eos_id=2,
     ),
 }  # fmt: skip
 
@@ -149,7 +188,7 @@ def _broken_rules(c: ModelConfig) -> list[Message]:
     for name in ("vocab_size", "d_model", "n_heads", "d_ff", "max_positions"):
         if getattr(c, name) < 1:
             problems.append(N_("{name}={value}: must be at least 1", name=name, value=getattr(c, name)))
-    for name in ("n_encoder_layers", "n_decoder_layers"):
+    for name in ("n_encoder_layers", "n_decoder_layers", "n_segments"):
         if getattr(c, name) < 0:
             problems.append(N_("{name}={value}: must not be negative", name=name, value=getattr(c, name)))
     if c.n_encoder_layers == c.n_decoder_layers == 0:
@@ -165,11 +204,24 @@ def _broken_rules(c: ModelConfig) -> list[Message]:
             N_("d_model={d_model} is odd: sinusoidal positions come in sine-cosine pairs, make it even",
                d_model=c.d_model)
         )  # fmt: skip
+    if c.positions == "rope" and c.n_heads >= 1 and c.d_head % 2:
+        problems.append(
+            N_("d_head={d_head} is odd: rotary positions turn pairs of numbers, make d_model / n_heads even",
+               d_head=c.d_head)
+        )  # fmt: skip
+    if c.n_kv_heads is not None and (c.n_kv_heads < 1 or c.n_heads % c.n_kv_heads):
+        divisors = ", ".join(str(h) for h in range(1, min(c.n_heads, 64) + 1) if c.n_heads % h == 0)
+        problems.append(
+            N_("n_heads={n_heads} is not a multiple of n_kv_heads={n_kv_heads}: choose n_kv_heads from {divisors}",
+               n_heads=c.n_heads, n_kv_heads=c.n_kv_heads, divisors=divisors)
+        )  # fmt: skip
+    if not 1 < c.rope_theta < float("inf"):
+        problems.append(N_("rope_theta={value}: must be above 1", value=c.rope_theta))
     if not 0 <= c.dropout < 1:
         problems.append(N_("dropout={value}: must be at least 0 and below 1", value=c.dropout))
     if not 0 < c.norm_eps < 1:
         problems.append(N_("norm_eps={value}: must be above 0 and below 1", value=c.norm_eps))
-    for name in ("pad_id", "bos_id", "eos_id"):
+    for name in ("pad_id", "bos_id", "eos_id", "mask_id"):
         value = getattr(c, name)
         if value is not None and not 0 <= value < c.vocab_size:
             problems.append(

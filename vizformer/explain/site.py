@@ -3,13 +3,11 @@
 import re
 from dataclasses import dataclass
 
-from torch import nn
-
 from vizformer.checkpoints import Checkpoint
 from vizformer.errors import TraceError
 from vizformer.messages import N_
 from vizformer.model.attention import Attention
-from vizformer.model.block import Block
+from vizformer.model.block import Block, Norm
 from vizformer.model.trace import Trace
 
 _SITE = re.compile(r"(encoder|decoder)\.(\d+)\.(self|cross)")
@@ -29,7 +27,7 @@ class Site:
 
     name: str
     attention: Attention
-    norm: nn.LayerNorm
+    norm: Norm
     pre_norm: bool
     module: str
     norm_module: str

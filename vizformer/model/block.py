@@ -11,12 +11,19 @@ from vizformer.model.cache import Cache
 from vizformer.model.edit import Edit
 from vizformer.model.feedforward import FeedForward
 from vizformer.model.masks import Mask
+from vizformer.model.positions import Rotation
 from vizformer.model.trace import Trace
 
+Norm = nn.LayerNorm | nn.RMSNorm
 
-def norm(config: ModelConfig) -> nn.LayerNorm:
-    """LayerNorm(x) = (x - mean) / sqrt(var + eps) * weight + bias, over d_model (Ba, Kiros & Hinton 2016)."""
-    return nn.LayerNorm(config.d_model, eps=config.norm_eps)
+
+def norm(config: ModelConfig) -> Norm:
+    """LayerNorm(x) = (x - mean) / sqrt(var + eps) * weight + bias, over d_model (Ba, Kiros & Hinton 2016).
+
+    RMSNorm(x) = x / sqrt(mean(x^2) + eps) * weight (Zhang & Sennrich 2019).
+    """
+    kinds: dict[str, type[Norm]] = {"layer_norm": nn.LayerNorm, "rms_norm": nn.RMSNorm}
+    return kinds[config.norm](config.d_model, eps=config.norm_eps)
 
 
 class Block(nn.Module):
@@ -43,6 +50,7 @@ class Block(nn.Module):
         memory_mask: Mask | None = None,
         *,
         name: str,
+        rotation: Rotation | None = None,
         trace: Trace | None = None,
         edit: Edit | None = None,
         cache: Cache | None = None,
@@ -56,7 +64,9 @@ class Block(nn.Module):
         x = self._add_and_norm(
             x,
             self.self_norm,
-            lambda y: self.self_attention(y, y, mask, site=f"{name}.self", trace=trace, edit=edit, cache=cache),
+            lambda y: self.self_attention(
+                y, y, mask, site=f"{name}.self", rotation=rotation, trace=trace, edit=edit, cache=cache
+            ),
         )
         if (cross := self.cross_attention) is None or self.cross_norm is None:
             x = point("mid", x)
@@ -98,12 +108,14 @@ class Stack(nn.Module):
         memory: Float[Tensor, "b n_k d_model"] | None = None,
         memory_mask: Mask | None = None,
         *,
+        rotation: Rotation | None = None,
         trace: Trace | None = None,
         edit: Edit | None = None,
         cache: Cache | None = None,
     ) -> Float[Tensor, "b n d_model"]:
         for index, layer in enumerate(self.layers):
-            x = layer(x, mask, memory, memory_mask, name=f"{self.name}.{index}", trace=trace, edit=edit, cache=cache)
+            name = f"{self.name}.{index}"
+            x = layer(x, mask, memory, memory_mask, name=name, rotation=rotation, trace=trace, edit=edit, cache=cache)
         if self.final_norm is not None:
             x = self.final_norm(x)
         return stream_point(f"{self.name}.final", x, trace, edit)

@@ -9,10 +9,10 @@ from torch import Tensor
 
 @dataclass
 class Cache:
-    """Keys and values per attention site, [b, n_heads, n, d_head]; a value passed to `decode`, never kept by a module.
+    """Keys and values per attention site, [b, n_kv_heads, n, d_head]; passed to `decode`, never kept by a module.
 
     Self-attention appends the new positions' keys and values; cross-attention projects the encoder's memory once.
-    The bytes grow with the length: 2 * n_layers * n_heads * d_head * n numbers per sequence for self-attention.
+    The bytes grow with the length: 2 * n_layers * n_kv_heads * d_head * n numbers per sequence for self-attention.
     """
 
     keys: dict[str, Tensor] = field(default_factory=dict)

@@ -7,22 +7,33 @@ from vizformer.config import ModelConfig
 
 
 def activation(config: ModelConfig) -> nn.Module:
-    """ReLU (Vaswani et al. 2017, 3.3) or the tanh approximation of GELU (Hendrycks & Gimpel 2016; GPT-2)."""
-    return {"relu": nn.ReLU(), "gelu_tanh": nn.GELU(approximate="tanh")}[config.activation]
+    """ReLU (Vaswani et al. 2017, 3.3), GELU exact (BERT) or by tanh (GPT-2; Hendrycks & Gimpel 2016), SiLU (LLaMA)."""
+    return {
+        "relu": nn.ReLU(),
+        "gelu": nn.GELU(),
+        "gelu_tanh": nn.GELU(approximate="tanh"),
+        "silu": nn.SiLU(),
+    }[config.activation]
 
 
 class FeedForward(nn.Module):
-    """FFN(x) = act(x W_in + b_in) W_out + b_out.
+    """FFN(x) = act(x W_in + b_in) W_out + b_out;  gated: (act(x W_gate + b_gate) * (x W_in + b_in)) W_out + b_out.
 
-    Source: Vaswani et al. 2017, section 3.3.
+    Source: Vaswani et al. 2017, section 3.3; Shazeer 2020, "GLU Variants Improve Transformer".
     """
 
     def __init__(self, config: ModelConfig) -> None:
         super().__init__()
+        gated = config.feedforward == "gated"
+        self.W_gate = nn.Linear(config.d_model, config.d_ff, bias=config.bias) if gated else None
         self.W_in = nn.Linear(config.d_model, config.d_ff, bias=config.bias)
         self.W_out = nn.Linear(config.d_ff, config.d_model, bias=config.bias)
         self.activation = activation(config)
 
     def forward(self, x: Float[Tensor, "b n d_model"]) -> Float[Tensor, "b n d_model"]:
-        out: Tensor = self.W_out(self.activation(self.W_in(x)))  # [b, n, d_ff] -> [b, n, d_model]
+        if self.W_gate is None:
+            hidden = self.activation(self.W_in(x))  # [b, n, d_ff]
+        else:
+            hidden = self.activation(self.W_gate(x)) * self.W_in(x)  # [b, n, d_ff]
+        out: Tensor = self.W_out(hidden)  # [b, n, d_model]
         return out

@@ -28,7 +28,8 @@ class AttentionRecord:
     """One attention call of batch item 0: the operands of softmax(q k^T * scale + bias) v.
 
     Attributes:
-        q, k, v: [n_heads, n, d_head], as the fused kernel received them.
+        q: [n_heads, n_q, d_head], as the fused kernel received it (after the rotation, where there is one).
+        k, v: [n_kv_heads, n_k, d_head] likewise; query heads in a row share a key/value head (`kv_head`).
         bias: [1 or n_heads, n_q or 1, n_k], or None where every query sees every key.
         reason: uint8 map of `vizformer.model.masks.Reason`, shaped like `bias`.
         scale: 1 / sqrt(d_head).
@@ -36,8 +37,8 @@ class AttentionRecord:
 
     site: str
     q: Float[Tensor, "n_heads n_q d_head"]
-    k: Float[Tensor, "n_heads n_k d_head"]
-    v: Float[Tensor, "n_heads n_k d_head"]
+    k: Float[Tensor, "n_kv_heads n_k d_head"]
+    v: Float[Tensor, "n_kv_heads n_k d_head"]
     bias: Float[Tensor, "h _q n_k"] | None
     reason_map: UInt8[Tensor, "h _q n_k"] | None
     scale: float
@@ -46,10 +47,14 @@ class AttentionRecord:
     def n_heads(self) -> int:
         return self.q.shape[0]
 
+    def kv_head(self, head: int) -> int:
+        """The key/value head that query head `head` looks at: its own, or one shared with its neighbours."""
+        return head // (self.q.shape[0] // self.k.shape[0])
+
     def scores(self, head: int) -> Float[Tensor, "n_q n_k"]:
         """q k^T * scale of one head, before the mask."""
         self._check(head)
-        return self.q[head] @ self.k[head].T * self.scale  # [n_q, n_k]
+        return self.q[head] @ self.k[self.kv_head(head)].T * self.scale  # [n_q, n_k]
 
     def pattern(self, head: int) -> Float[Tensor, "n_q n_k"]:
         """The attention weights of one head: each row sums to 1 (or is 0 where everything is blocked)."""
@@ -62,9 +67,9 @@ class AttentionRecord:
         """pattern @ v of one head, by the same fused call as in the forward: the anchor of the proofs."""
         self._check(head)
         bias = None if self.bias is None else self.bias[head % self.bias.shape[0]][None, None]
-        one = slice(head, head + 1)
+        q, kv = slice(head, head + 1), slice(self.kv_head(head), self.kv_head(head) + 1)
         fused = F.scaled_dot_product_attention(
-            self.q[None, one], self.k[None, one], self.v[None, one], attn_mask=bias, scale=self.scale
+            self.q[None, q], self.k[None, kv], self.v[None, kv], attn_mask=bias, scale=self.scale
         )  # [1, 1, n_q, d_head]
         return fused[0, 0]
 

@@ -11,18 +11,19 @@ from vizformer.config import ModelConfig
 from vizformer.errors import TraceError
 from vizformer.messages import N_
 from vizformer.model.attention import Attention
-from vizformer.model.block import Stack
+from vizformer.model.block import Stack, norm
 from vizformer.model.cache import Cache
 from vizformer.model.edit import Edit
+from vizformer.model.head import PredictionTransform
 from vizformer.model.masks import causal_mask, combine, padding_mask
-from vizformer.model.positions import sinusoidal_encoding
+from vizformer.model.positions import Rotation, rotation, sinusoidal_encoding
 from vizformer.model.trace import Trace
 
 
 class Transformer(nn.Module):
     """Encoder-decoder, decoder-only or encoder-only, as the config says.
 
-    x_0 = embedding[ids] (* sqrt(d_model)) + positions;  x = stack(x_0);  logits = x W_U
+    x_0 = embedding[ids] (* sqrt(d_model)) (+ positions) (+ segments) (then norm);  x = stack(x_0);  logits = x W_U
 
     Source: Vaswani et al. 2017, "Attention Is All You Need"; one table of embeddings serves both stacks and, when
     tied, the logits (3.4).
@@ -31,12 +32,16 @@ class Transformer(nn.Module):
     def __init__(self, config: ModelConfig) -> None:
         super().__init__()
         self.config = config
+        self.position_encoding: Tensor
+        self.rope_cos: Tensor
+        self.rope_sin: Tensor
         self.embedding = nn.Embedding(config.vocab_size, config.d_model)
         if config.positions == "learned":
             self.position_embedding = nn.Embedding(config.max_positions, config.d_model)
-        else:
-            encoding = sinusoidal_encoding(config.max_positions, config.d_model)
-            self.register_buffer("position_encoding", encoding, persistent=False)
+        for name, table in self._tables().items():
+            self.register_buffer(name, table, persistent=False)
+        self.segment_embedding = nn.Embedding(config.n_segments, config.d_model) if config.n_segments else None
+        self.embedding_norm = norm(config) if config.embedding_norm else None
         self.dropout = nn.Dropout(config.dropout)
         both = config.architecture == "encoder-decoder"
         self.encoder = (
@@ -45,6 +50,7 @@ class Transformer(nn.Module):
         self.decoder = (
             Stack(config, "decoder", config.n_decoder_layers, cross=both) if config.n_decoder_layers else None
         )
+        self.prediction = PredictionTransform(config) if config.head == "transform" else None
         self.unembedding = None
         if not config.tied_unembedding:
             self.unembedding = nn.Linear(config.d_model, config.vocab_size, bias=False)
@@ -57,13 +63,15 @@ class Transformer(nn.Module):
         *,
         padding: Bool[Tensor, "b n"] | None = None,
         target_padding: Bool[Tensor, "b n_target"] | None = None,
+        segments: Int[Tensor, "b n"] | None = None,
         trace: Trace | None = None,
         edit: Edit | None = None,
     ) -> Float[Tensor, "b n_out vocab_size"]:
         """Logits of the next token at every position (of every token, where there is only an encoder).
 
         An encoder-decoder reads `ids` into its encoder and `target_ids` into its decoder; the others have one
-        input.  `padding` is True where a token is only there to fill a batch.  `edit` sets numbers by hand.
+        input.  `padding` is True where a token is only there to fill a batch.  `segments` says which sentence a token
+        of `ids` belongs to, where the model has segment embeddings (0 if not given).  `edit` sets numbers by hand.
 
         Raises:
             TraceError: a sequence that is empty, longer than max_positions, or with ids outside the vocabulary; a
@@ -75,12 +83,12 @@ class Transformer(nn.Module):
                    architecture=self.config.architecture)
             )  # fmt: skip
         if target_ids is not None:
-            memory = self.encode(ids, padding=padding, trace=trace, edit=edit)
+            memory = self.encode(ids, padding=padding, segments=segments, trace=trace, edit=edit)
             x = self.decode(target_ids, memory, memory_padding=padding, padding=target_padding, trace=trace, edit=edit)
         elif self.decoder is not None:
-            x = self.decode(ids, padding=padding, trace=trace, edit=edit)
+            x = self.decode(ids, padding=padding, segments=segments, trace=trace, edit=edit)
         else:
-            x = self.encode(ids, padding=padding, trace=trace, edit=edit)
+            x = self.encode(ids, padding=padding, segments=segments, trace=trace, edit=edit)
         logits = self.logits(x)
         if trace is not None:
             trace.record_logits(logits, edit)
@@ -91,6 +99,7 @@ class Transformer(nn.Module):
         ids: Int[Tensor, "b n"],
         *,
         padding: Bool[Tensor, "b n"] | None = None,
+        segments: Int[Tensor, "b n"] | None = None,
         trace: Trace | None = None,
         edit: Edit | None = None,
     ) -> Float[Tensor, "b n d_model"]:
@@ -98,7 +107,9 @@ class Transformer(nn.Module):
         if self.encoder is None:
             raise TraceError(N_("This model has no encoder."))
         mask = None if padding is None else padding_mask(padding)
-        x: Tensor = self.encoder(self.embed(ids), mask, trace=trace, edit=edit)  # [b, n, d_model]
+        x: Tensor = self.encoder(
+            self.embed(ids, segments=segments), mask, rotation=self.rotations(ids.shape[1]), trace=trace, edit=edit
+        )  # [b, n, d_model]
         return x
 
     def decode(
@@ -108,6 +119,7 @@ class Transformer(nn.Module):
         *,
         memory_padding: Bool[Tensor, "b n_memory"] | None = None,
         padding: Bool[Tensor, "b n"] | None = None,
+        segments: Int[Tensor, "b n"] | None = None,
         trace: Trace | None = None,
         edit: Edit | None = None,
         cache: Cache | None = None,
@@ -123,35 +135,64 @@ class Transformer(nn.Module):
         mask = combine([None if padding is None else padding_mask(padding), causal])
         memory_mask = None if memory_padding is None else padding_mask(memory_padding)
         x: Tensor = self.decoder(
-            self.embed(ids, before), mask, memory, memory_mask, trace=trace, edit=edit, cache=cache
+            self.embed(ids, before, segments), mask, memory, memory_mask, trace=trace, edit=edit, cache=cache,
+            rotation=self.rotations(ids.shape[1], before),
         )  # [b, n, d_model]
         if cache is not None:
             cache.length += ids.shape[1]
         return x
 
     def logits(self, x: Float[Tensor, "*n d_model"]) -> Float[Tensor, "*n vocab_size"]:
-        """x W_U; the unembedding W_U is the transposed embedding where the two are tied."""
+        """x W_U, after the head's transform where it has one; W_U is the transposed embedding where they are tied."""
         weight = self.embedding.weight if self.unembedding is None else self.unembedding.weight
-        return F.linear(x, weight)  # [..., vocab_size]
+        if self.prediction is None:
+            return F.linear(x, weight)  # [..., vocab_size]
+        return F.linear(self.prediction(x), weight, self.prediction.logit_bias)  # [..., vocab_size]
 
-    def embed(self, ids: Int[Tensor, "b n"], first: int = 0) -> Float[Tensor, "b n d_model"]:
+    def embed(
+        self, ids: Int[Tensor, "b n"], first: int = 0, segments: Int[Tensor, "b n"] | None = None
+    ) -> Float[Tensor, "b n d_model"]:
         """Token embeddings (scaled by sqrt(d_model) where the config says so) plus positions, from `first` on."""
         self._check(ids, first)
         x: Tensor = self.embedding(ids)  # [b, n, d_model]
         if self.config.scaled_embedding:
             x = x * math.sqrt(self.config.d_model)
-        out: Tensor = self.dropout(x + self.positions(first + ids.shape[1])[first:])
+        added = self.positions(first + ids.shape[1])
+        if added is not None:
+            x = x + added[first:]
+        if self.segment_embedding is not None:
+            x = x + self.segment_embedding(torch.zeros_like(ids) if segments is None else segments)
+        if self.embedding_norm is not None:
+            x = self.embedding_norm(x)
+        out: Tensor = self.dropout(x)
         return out
 
-    def positions(self, n: int) -> Float[Tensor, "n d_model"]:
-        """The vectors added at positions 0..n-1."""
-        table = self.position_embedding.weight if self.config.positions == "learned" else self.position_encoding
-        return table[:n]
+    def positions(self, n: int) -> Float[Tensor, "n d_model"] | None:
+        """The vectors added at positions 0..n-1; None where nothing is added."""
+        if self.config.positions == "learned":
+            return self.position_embedding.weight[:n]
+        return self.position_encoding[:n] if self.config.positions == "sinusoidal" else None
+
+    def rotations(self, n: int, first: int = 0) -> Rotation | None:
+        """How queries and keys are turned at positions first..first+n-1; None where they are not."""
+        if self.config.positions != "rope":
+            return None
+        return Rotation(self.rope_cos, self.rope_sin)[first : first + n]
 
     def materialise_buffers(self) -> None:
         """Computes what is not saved with the weights, after a model was built without memory (on "meta")."""
-        if self.config.positions == "sinusoidal":
-            self.position_encoding = sinusoidal_encoding(self.config.max_positions, self.config.d_model)
+        for name, table in self._tables().items():
+            setattr(self, name, table)
+
+    def _tables(self) -> dict[str, Tensor]:
+        """What follows from the options alone, and so is not saved with the weights."""
+        config = self.config
+        if config.positions == "sinusoidal":
+            return {"position_encoding": sinusoidal_encoding(config.max_positions, config.d_model)}
+        if config.positions == "rope":
+            table = rotation(config.max_positions, config.d_head, config.rope_theta)
+            return {"rope_cos": table.cos, "rope_sin": table.sin}
+        return {}
 
     def _check(self, ids: Tensor, first: int) -> None:
         n, limit, last = first + ids.shape[1], self.config.max_positions, self.config.vocab_size - 1
@@ -180,14 +221,18 @@ class Transformer(nn.Module):
                     nn.init.zeros_(module.bias)
         for module in self.modules():
             if isinstance(module, Attention):
-                # As if the three were one matrix [d, 3d], as in PyTorch: gentler scores at the start, faster learning
+                # As if the three were one matrix, as in PyTorch: gentler scores at the start, faster learning
                 # (5.8 against 3.3 BLEU after 600 updates, tests/benchmarks/README.md).
-                for projection in (module.W_Q, module.W_K, module.W_V):
-                    nn.init.xavier_uniform_(projection.weight, gain=2**-0.5)
+                projections = (module.W_Q, module.W_K, module.W_V)
+                bound = math.sqrt(6 / (self.config.d_model + sum(p.out_features for p in projections)))
+                for projection in projections:
+                    nn.init.uniform_(projection.weight, -bound, bound)
         std = self.config.d_model**-0.5 if self.config.scaled_embedding else 0.02
         nn.init.normal_(self.embedding.weight, std=std)
         if self.config.positions == "learned":
             nn.init.normal_(self.position_embedding.weight, std=0.02)
+        if self.segment_embedding is not None:
+            nn.init.normal_(self.segment_embedding.weight, std=0.02)
 
 
 def count_parameters(config: ModelConfig) -> int:

@@ -1,6 +1,7 @@
 """The `tokenizers` library under one small type: text to tokens a person can read, with their place in the text."""
 
 import json
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -79,6 +80,10 @@ class Tokenizer:
             self._token(id, start, end, word)
             for id, (start, end), word in zip(encoding.ids, encoding.offsets, encoding.word_ids, strict=True)
         )
+
+    def encode_ids(self, texts: Sequence[str]) -> list[list[int]]:
+        """The ids of many texts at once, with the special tokens the model expects: for training."""
+        return [encoding.ids for encoding in self._backend.encode_batch_fast(list(texts))]
 
     def tokens(self, ids: list[int]) -> tuple[Token, ...]:
         """Tokens of ids that did not come from a text (a generated target): without offsets and word indices."""

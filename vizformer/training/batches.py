@@ -3,11 +3,13 @@
 import random
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import torch
 from torch import Tensor
 
 Ids = Sequence[int]
+IGNORED = -100  # the label of a position at which nothing is to be predicted
 
 
 @dataclass(frozen=True)
@@ -19,6 +21,51 @@ class PairBatch:
 
     def to(self, device: torch.device) -> "PairBatch":
         return PairBatch(self.source.to(device), self.target.to(device))
+
+
+class Row(NamedTuple):
+    """Tokens of one stack: what goes in, what is to be predicted at each position (or IGNORED), and the segments."""
+
+    ids: Ids
+    labels: Ids
+    segments: Ids
+
+
+@dataclass(frozen=True)
+class RowBatch:
+    """Rows of similar length, padded on the right: [b, n] each; padding is True where there is no token."""
+
+    ids: Tensor
+    labels: Tensor
+    segments: Tensor
+    padding: Tensor
+
+    def to(self, device: torch.device) -> "RowBatch":
+        return RowBatch(
+            self.ids.to(device), self.labels.to(device), self.segments.to(device), self.padding.to(device)
+        )
+
+
+def row_batches(
+    rows: Sequence[Row], *, tokens_per_batch: int, pad_id: int, seed: int | None
+) -> Iterator[RowBatch]:
+    """All rows once, in batches of at most `tokens_per_batch` tokens, padding included; order as in `pair_batches`."""
+    rng = random.Random(seed or 0)
+    order = sorted(range(len(rows)), key=lambda i: (len(rows[i].ids), rng.random()))
+    batches: list[list[Row]] = [[]]
+    for index in order:  # sorted: the row at hand is the longest of its batch
+        if batches[-1] and len(rows[index].ids) * (len(batches[-1]) + 1) > tokens_per_batch:
+            batches.append([])
+        batches[-1].append(rows[index])
+    if seed is not None:
+        rng.shuffle(batches)
+    for batch in batches:
+        width = max(len(row.ids) for row in batch)
+        lengths = torch.tensor([len(row.ids) for row in batch])
+        yield RowBatch(
+            _padded([row.ids for row in batch], pad_id), _padded([row.labels for row in batch], IGNORED),
+            _padded([row.segments for row in batch], 0), torch.arange(width) >= lengths[:, None],
+        )  # fmt: skip
 
 
 def pair_batches(

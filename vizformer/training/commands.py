@@ -10,29 +10,32 @@ import torch
 
 from vizformer.assets import asset, bundled_models
 from vizformer.checkpoints import Checkpoint, load, save
+from vizformer.training.cloze import CLOZE, train_cloze
+from vizformer.training.corpus import CHINESE, find_file, read_corpus
 from vizformer.training.evaluation import evaluate_translator, machine, save_notes, write_card
 from vizformer.training.loop import Progress
+from vizformer.training.stories import STORIES, train_stories
 from vizformer.training.translation import ZH_EN, prepare, train_translator
 
 TRAINING, EVALUATION = "training.json", "evaluation.json"
 Say = Callable[[str], None]
 
 
+RECIPES = {recipe.name: recipe for recipe in (ZH_EN, STORIES, CLOZE)}
+_TEXT_MODELS = {"stories": train_stories, "cloze": train_cloze}
+
+
 def train_bundled(name: str, data: Path, out: Path, work: Path, threads: int | None, say: Say) -> None:
     """Trains a bundled model into the folder `out`, with notes of what it was made from."""
     if threads:
         torch.set_num_threads(threads)
-    recipe = ZH_EN
-    say("Splitting the data and learning the vocabulary ...")
-    prepared = prepare(recipe, data)
-    notes: dict[str, Any] = {"recipe": asdict(recipe), "data": data.name, "pairs": len(prepared.split.train),
-                             "machine": machine()}  # fmt: skip
+    notes: dict[str, Any] = {"recipe": asdict(RECIPES[name]), "machine": machine()}
 
     def report(progress: Progress) -> None:
         validation = "".join(f", held-out {key} {value:.3f}" for key, value in progress.validation.items())
         say(
             f"epoch {progress.epoch + 1}/{progress.epochs}, step {progress.step}, loss {progress.loss:.3f}"
-            f"{validation}, {progress.tokens_per_second:.0f} target tokens/s, {progress.seconds / 60:.1f} min"
+            f"{validation}, {progress.tokens_per_second:.0f} tokens/s, {progress.seconds / 60:.1f} min"
         )
         if progress.validation:
             notes.update(epochs=progress.epoch + 1, steps=progress.step, minutes=round(progress.seconds / 60, 1),
@@ -40,7 +43,14 @@ def train_bundled(name: str, data: Path, out: Path, work: Path, threads: int | N
             save_notes(work, TRAINING, notes)
 
     work.mkdir(parents=True, exist_ok=True)
-    checkpoint = train_translator(recipe, prepared, work, report)
+    say("Reading the data and learning the vocabulary ...")
+    if name == ZH_EN.name:
+        file = find_file(data, CHINESE)
+        prepared = prepare(ZH_EN, file)
+        notes |= {"data": file.name, "pairs": len(prepared.split.train)}
+        checkpoint = train_translator(ZH_EN, prepared, work, report)
+    else:
+        checkpoint = _TEXT_MODELS[name](read_corpus(data), work, report)
     save(checkpoint, out)
     if (work / TRAINING).is_file():  # a training that was finished already reports nothing: these are its notes
         save_notes(out, TRAINING, json.loads((work / TRAINING).read_text(encoding="utf-8")))
@@ -54,7 +64,7 @@ def evaluate_bundled(model: str, data: Path, say: Say, more: Callable[[Checkpoin
     """
     folder = asset("models", model) if model in bundled_models() else Path(model)
     checkpoint = load(folder)
-    test = prepare(ZH_EN, data).split.test
+    test = prepare(ZH_EN, find_file(data, CHINESE)).split.test
     results = {**evaluate_translator(checkpoint, test), **more(checkpoint, folder)}
     save_notes(folder, EVALUATION, results)
     if (folder / TRAINING).is_file():  # a folder from elsewhere has no notes, and keeps its own card

@@ -1,11 +1,11 @@
-"""The training objective of a translator."""
+"""The training objectives: the next token of a translation, the next token of a text, the masked tokens of a text."""
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor
 
 from vizformer.model import Transformer
-from vizformer.training.batches import PairBatch
+from vizformer.training.batches import IGNORED, PairBatch, RowBatch
 
 
 def translation_loss(
@@ -29,4 +29,23 @@ def translation_loss(
         x = model.decode(inputs, memory, memory_padding=source_padding)
         logits = model.logits(x[real])  # [n_real, vocab_size]
     loss = F.cross_entropy(logits.float(), labels[real], label_smoothing=label_smoothing, reduction=reduction)
+    return loss, int(real.sum())
+
+
+def token_loss(
+    model: Transformer, batch: RowBatch, *, autocast: bool, reduction: str = "mean"
+) -> tuple[Tensor, int]:
+    """Cross-entropy at the positions that have a label, and their number: of decoder-only and encoder-only models.
+
+    A decoder's labels are the next tokens (Radford et al. 2018), an encoder's are the tokens that were masked
+    (Devlin et al. 2018, 3.1).
+    """
+    real = batch.labels.ne(IGNORED)
+    with torch.autocast(batch.ids.device.type, dtype=torch.bfloat16, enabled=autocast):
+        if model.decoder is not None:  # padding stands on the right, where no real position looks
+            x = model.decode(batch.ids, segments=batch.segments)
+        else:
+            x = model.encode(batch.ids, padding=batch.padding, segments=batch.segments)
+        logits = model.logits(x[real])  # [n_real, vocab_size]
+    loss = F.cross_entropy(logits.float(), batch.labels[real], reduction=reduction)
     return loss, int(real.sum())
