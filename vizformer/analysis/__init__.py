@@ -2,19 +2,31 @@
 
 from vizformer.analysis.alignment import AlignedPair, AlignmentScore, alignment_score, read_alignments
 from vizformer.analysis.heads import HeadMaps, Kind, head_maps, kinds, n_layers, site_name
+from vizformer.analysis.induction import (
+    HeadScores,
+    head_scores,
+    induction_score,
+    previous_token_score,
+    repeated_tokens,
+)
 from vizformer.analysis.predictions import Prediction, next_tokens
 
 __all__ = [
     "AlignedPair",
     "AlignmentScore",
     "HeadMaps",
+    "HeadScores",
     "Kind",
     "Prediction",
     "alignment_score",
     "head_maps",
+    "head_scores",
+    "induction_score",
     "kinds",
     "n_layers",
     "next_tokens",
+    "previous_token_score",
     "read_alignments",
+    "repeated_tokens",
     "site_name",
 ]
