@@ -19,6 +19,8 @@ class Call:
     before: Tensor
     x: Tensor
     source: Tensor
+    q_projected: list[Tensor] = field(default_factory=list)  # before rotary positions
+    k_projected: list[Tensor] = field(default_factory=list)
     q: list[Tensor] = field(default_factory=list)
     k: list[Tensor] = field(default_factory=list)
     v: list[Tensor] = field(default_factory=list)
@@ -53,7 +55,12 @@ class Eager:
                 x = self._stack("decoder", self._embed(target_ids), self._future(m), x, keys.expand(m, n))
         else:
             x = self._stack("decoder", self._embed(ids), self._future(n) + keys, None, None)
+        if self.config.head == "transform":
+            dense = x @ self.weights["prediction.dense.weight"].T + self.weights["prediction.dense.bias"]
+            x = self._norm("prediction.norm", self._activation(dense))
         self.logits = x @ self.weights["embedding.weight" if self.config.tied_unembedding else "unembedding.weight"].T
+        if self.config.head == "transform":
+            self.logits = self.logits + self.weights["prediction.logit_bias"]
         return self
 
     def _future(self, n: int) -> Tensor:
@@ -64,13 +71,18 @@ class Eager:
         rows = []
         for position, id in enumerate(ids.tolist()):
             row = self.weights["embedding.weight"][id] * (math.sqrt(c.d_model) if c.scaled_embedding else 1.0)
-            if c.positions == "learned":
+            if c.positions in ("rope", "none"):
+                place = torch.zeros(c.d_model).double()
+            elif c.positions == "learned":
                 place = self.weights["position_embedding.weight"][position]
             else:
                 angles = [position / 10_000 ** (2 * (i // 2) / c.d_model) for i in range(c.d_model)]
                 place = torch.tensor([math.cos(a) if i % 2 else math.sin(a) for i, a in enumerate(angles)]).double()
+            if c.n_segments:
+                place = place + self.weights["segment_embedding.weight"][0]
             rows.append(row + place)
-        return torch.stack(rows)
+        x = torch.stack(rows)
+        return self._norm("embedding_norm", x) if c.embedding_norm else x
 
     def _stack(self, name: str, x: Tensor, mask: Tensor, memory: Tensor | None, memory_mask: Tensor | None) -> Tensor:
         c = self.config
@@ -101,12 +113,17 @@ class Eager:
         W_O = self.weights[f"{path}.W_O.weight"]
         for head in range(c.n_heads):
             own = slice(head * d_head, (head + 1) * d_head)
+            shared = head if c.n_kv_heads is None else head * c.n_kv_heads // c.n_heads
+            of_group = slice(shared * d_head, (shared + 1) * d_head)
             q, k, v = (
                 torch.nn.functional.linear(
-                    rows, self.weights[f"{path}.W_{letter}.weight"][own], self._bias(f"{path}.W_{letter}", own)
+                    rows, self.weights[f"{path}.W_{letter}.weight"][part], self._bias(f"{path}.W_{letter}", part)
                 )
-                for rows, letter in ((y, "Q"), (call.source, "K"), (call.source, "V"))
+                for rows, letter, part in ((y, "Q", own), (call.source, "K", of_group), (call.source, "V", of_group))
             )
+            call.q_projected.append(q), call.k_projected.append(k)
+            if c.positions == "rope" and memory is None:
+                q, k = self._turned(q), self._turned(k)
             dots = q @ k.T
             masked = dots / math.sqrt(d_head) + mask
             pattern = torch.softmax(masked, dim=-1)
@@ -127,7 +144,18 @@ class Eager:
         bias = self.weights.get(f"{path}.bias")
         return None if bias is None else bias[own]
 
+    def _turned(self, rows: Tensor) -> Tensor:
+        """Pair (m, m + d/2) as a complex number, times e^(i pos theta^(-2m/d))."""
+        n, d = rows.shape
+        pairs = torch.complex(rows[:, : d // 2].contiguous(), rows[:, d // 2 :].contiguous())
+        frequency = torch.tensor([self.config.rope_theta ** (-2 * m / d) for m in range(d // 2)]).double()
+        angle = torch.arange(n).double()[:, None] * frequency
+        turned = pairs * torch.polar(torch.ones_like(angle), angle)
+        return torch.cat([turned.real, turned.imag], dim=-1)
+
     def _norm(self, path: str, x: Tensor) -> Tensor:
+        if self.config.norm == "rms_norm":
+            return x / ((x * x).mean(-1, keepdim=True) + self.config.norm_eps).sqrt() * self.weights[f"{path}.weight"]
         centred = x - x.mean(-1, keepdim=True)
         root = (centred.pow(2).mean(-1, keepdim=True) + self.config.norm_eps).sqrt()
         return centred / root * self.weights[f"{path}.weight"] + self.weights[f"{path}.bias"]
@@ -136,10 +164,23 @@ class Eager:
         hidden = x @ self.weights[f"{path}.feedforward.W_in.weight"].T
         if (bias := self._bias(f"{path}.feedforward.W_in", slice(None))) is not None:
             hidden = hidden + bias
-        if self.config.activation == "relu":
-            hidden = hidden * (hidden > 0)
+        if self.config.feedforward == "gated":
+            gate = x @ self.weights[f"{path}.feedforward.W_gate.weight"].T
+            if (bias := self._bias(f"{path}.feedforward.W_gate", slice(None))) is not None:
+                gate = gate + bias
+            hidden = self._activation(gate) * hidden
         else:
-            hidden = 0.5 * hidden * (1 + torch.tanh(math.sqrt(2 / math.pi) * (hidden + 0.044715 * hidden**3)))
+            hidden = self._activation(hidden)
         out = hidden @ self.weights[f"{path}.feedforward.W_out.weight"].T
         bias = self._bias(f"{path}.feedforward.W_out", slice(None))
         return out if bias is None else out + bias
+
+    def _activation(self, x: Tensor) -> Tensor:
+        kind = self.config.activation
+        if kind == "relu":
+            return x * (x > 0)
+        if kind == "silu":
+            return x / (1 + torch.exp(-x))
+        if kind == "gelu":
+            return x * torch.special.ndtr(x)
+        return 0.5 * x * (1 + torch.tanh(math.sqrt(2 / math.pi) * (x + 0.044715 * x**3)))

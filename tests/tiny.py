@@ -21,6 +21,15 @@ TEXTS = (
     "She has two dogs.", "猫和狗", "cats and dogs",
 )  # fmt: skip
 
+LLAMA: dict[str, Any] = dict(
+    n_kv_heads=2, positions="rope", norm="rms_norm", norm_order="pre", final_norm=True, activation="silu",
+    feedforward="gated", bias=False,
+)  # fmt: skip
+BERT: dict[str, Any] = dict(
+    positions="learned", n_segments=2, embedding_norm=True, activation="gelu", head="transform", norm_eps=1e-12,
+    mask_id=3,
+)  # fmt: skip
+
 M = TypeVar("M", bound=nn.Module)
 
 

@@ -23,6 +23,10 @@ VARIANTS: dict[str, tuple[str, dict[str, Any]]] = {
     "no-biases": ("encoder-decoder", dict(norm_order="pre", bias=False, tied_unembedding=False)),
     "decoder-only": ("decoder-only", dict(norm_order="pre", positions="learned", final_norm=True)),
     "encoder-only": ("encoder-only", dict(norm_order="post", n_heads=2)),
+    "llama": ("decoder-only", tiny.LLAMA),
+    "llama-encoder-decoder": ("encoder-decoder", {**tiny.LLAMA, "bias": True}),
+    "bert": ("encoder-only", tiny.BERT),
+    "post-rms": ("decoder-only", dict(norm_order="post", norm="rms_norm", n_kv_heads=1)),
 }
 every_variant = pytest.mark.parametrize("variant", VARIANTS)
 
@@ -50,11 +54,14 @@ def plain(variant: str, layer: str) -> dict[str, Tensor]:
     for kind in ("self", "cross"):
         if (call := eager.calls.get(f"{layer}.{kind}")) is None:
             continue
+        group = checkpoint.model.config.n_heads // checkpoint.model.config.kv_heads
+        k, v = call.k_projected[::group], call.v[::group]  # one of each group of heads that share them
         if kind == "self":
-            expected["self.packed"] = torch.cat([*call.q, *call.k, *call.v], -1)
+            expected["self.packed"] = torch.cat([*call.q_projected, *k, *v], -1)
         expected |= {
-            f"{kind}.q": torch.cat(call.q, -1), f"{kind}.k": torch.cat(call.k, -1), f"{kind}.v": torch.cat(call.v, -1),
-            f"{kind}.heads": torch.stack(call.q), f"{kind}.scores": torch.stack(call.scores),
+            f"{kind}.q": torch.cat(call.q, -1), f"{kind}.k": torch.cat(k, -1), f"{kind}.v": torch.cat(v, -1),
+            f"{kind}.heads": torch.stack(call.q_projected), f"{kind}.turned": torch.stack(call.q),
+            f"{kind}.shared": torch.stack(call.k), f"{kind}.scores": torch.stack(call.scores),
             f"{kind}.mask": torch.stack(call.masked), f"{kind}.weights": torch.stack(call.pattern),
             f"{kind}.z": torch.stack(call.z), f"{kind}.concat": torch.cat(call.z, -1), f"{kind}.out": call.attn_out,
             f"{kind}.add": call.added,
@@ -119,15 +126,18 @@ def test_the_steps_form_a_chain(variant: str) -> None:
 def test_from_the_last_row_to_the_prediction(variant: str) -> None:
     checkpoint, trace, eager = example(variant)
     for position in (0, trace.logits.shape[0] - 1):
-        logits, probabilities = output_steps(checkpoint.model, trace, position, count=4)
+        steps = output_steps(checkpoint.model, trace, position, count=4)
+        *transform, logits, probabilities = steps
+        head = ["dense", "activation", "norm"] if checkpoint.model.config.head == "transform" else []
+        assert [step.key for step in transform] == head
         best = eager.logits[position].topk(4)
         assert candidates(checkpoint.model, trace, position, count=4) == best.indices.tolist()
         np.testing.assert_allclose(logits.result, best.values.numpy(), rtol=1e-5, atol=1e-5)
         np.testing.assert_allclose(
             probabilities.result, torch.softmax(eager.logits[position], -1)[best.indices].numpy(), rtol=1e-4, atol=1e-6
         )
-        scope: dict[str, Any] = {"model": checkpoint.model, "trace": trace, "torch": torch}
-        for step in (logits, probabilities):
+        scope: dict[str, Any] = {"model": checkpoint.model, "trace": trace, "torch": torch, "F": torch.nn.functional}
+        for step in steps:
             exec(step.code, scope)
             np.testing.assert_allclose(scope[step.variable].numpy(), step.result, rtol=1e-4, atol=1e-5)
             assert step.proof.holds

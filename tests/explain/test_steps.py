@@ -22,6 +22,10 @@ VARIANTS: dict[str, tuple[str, dict[str, Any]]] = {
     "decoder-only": ("decoder-only", dict(norm_order="pre", positions="learned", final_norm=True)),
     "decoder-only-post": ("decoder-only", dict(norm_order="post")),
     "encoder-only": ("encoder-only", dict(norm_order="post", n_heads=2)),
+    "llama": ("decoder-only", tiny.LLAMA),
+    "llama-encoder-decoder": ("encoder-decoder", {**tiny.LLAMA, "bias": True}),
+    "bert": ("encoder-only", {**tiny.BERT, "norm_order": "post"}),
+    "post-rms": ("decoder-only", dict(norm_order="post", norm="rms_norm", n_kv_heads=1)),
 }
 BEFORE_ADDING = [
     "input", "q", "k", "v", "dots", "scores", "mask", "shift", "exp", "sum", "weights", "z", "head_out", "attn_out",
@@ -59,7 +63,8 @@ def expected(call: Call, head: int, query: int) -> dict[str, torch.Tensor]:
     masked = call.masked[head][query]
     shifted = masked - masked[~masked.isneginf()].max()
     return {
-        "input": call.x[query], "q": call.q[head][query], "k": call.k[head], "v": call.v[head],
+        "input": call.x[query], "q": call.q_projected[head][query], "k": call.k_projected[head], "v": call.v[head],
+        "q_turned": call.q[head][query], "k_turned": call.k[head],
         "dots": call.dots[head][query], "scores": call.scores[head][query], "mask": masked, "shift": shifted,
         "exp": shifted.exp(), "sum": shifted.exp().sum()[None], "weights": call.pattern[head][query],
         "z": call.z[head][query], "head_out": call.head_out[head][query], "attn_out": call.attn_out[query],
@@ -88,7 +93,10 @@ def test_every_proof_holds(variant: str) -> None:
         for step in steps:
             assert step.proof.holds, step.key
             assert step.difference < 1e-5
-            assert step.proof.direct == (step.key in DIRECT[VARIANTS[variant][1]["norm_order"]]), step.key
+            direct = DIRECT[VARIANTS[variant][1]["norm_order"]]
+            if "k_turned" in {other.key for other in steps}:  # the model records q and k after the rotation
+                direct = direct - {"q", "k"} | {"q_turned", "k_turned"}
+            assert step.proof.direct == (step.key in direct), step.key
 
 
 DIRECT = {"pre": {"q", "k", "v", "z", "add"}, "post": {"q", "k", "v", "z", "norm"}}
@@ -98,8 +106,11 @@ DIRECT = {"pre": {"q", "k", "v", "z", "add"}, "post": {"q", "k", "v", "z", "norm
 @every_variant
 def test_the_steps_and_their_order(variant: str) -> None:
     post = VARIANTS[variant][1]["norm_order"] == "post"
-    for *_, steps in every_step(variant):
-        assert [step.key for step in steps] == BEFORE_ADDING + (["norm"] if post else [])
+    rope = VARIANTS[variant][1].get("positions") == "rope"
+    for site, _, _, steps in every_step(variant):
+        turned = ["q_turned", "k_turned"] if rope and site.endswith("self") else []
+        keys = BEFORE_ADDING[:4] + turned + BEFORE_ADDING[4:]
+        assert [step.key for step in steps] == keys + (["norm"] if post else [])
 
 
 @every_variant
@@ -140,8 +151,10 @@ def test_operands_are_earlier_results_or_the_models_own(variant: str) -> None:
     """What a step says goes in is what came out before it: the chain has no gap."""
     for *_, steps in every_step(variant):
         result = {step.key: step.result for step in steps}
+        turned = "_turned" if "q_turned" in result else ""
         chain = {
-            "q": ["input"], "dots": ["q", "k"], "scores": ["dots"], "mask": ["scores"], "shift": ["mask"],
+            "q": ["input"], "q_turned": ["q"], "k_turned": ["k"], "dots": [f"q{turned}", f"k{turned}"],
+            "scores": ["dots"], "mask": ["scores"], "shift": ["mask"],
             "exp": ["shift"], "sum": ["exp"], "weights": ["exp", "sum"], "z": ["weights", "v"], "head_out": ["z"],
             "norm": ["add"],
         }  # fmt: skip

@@ -18,6 +18,9 @@ VARIANTS: list[dict[str, Any]] = [
     dict(positions="learned", norm_order="pre", activation="gelu_tanh", final_norm=True),
     dict(positions="learned", norm_order="post", final_norm=True, bias=False, tied_unembedding=False),
     dict(positions="sinusoidal", norm_order="pre", bias=False, scaled_embedding=True, norm_eps=1e-2),
+    tiny.LLAMA,
+    tiny.BERT,
+    dict(positions="none", n_kv_heads=1, norm="rms_norm", norm_order="post", feedforward="gated", activation="gelu"),
 ]
 everything = pytest.mark.parametrize(
     ("architecture", "options"), list(product(tiny.STACKS, VARIANTS)), ids=lambda value: str(value)[:40]
@@ -44,7 +47,8 @@ def test_against_plain_loops(architecture: str, options: dict[str, Any]) -> None
         for head in range(4):
             record = trace[site]
             for found, expected in (
-                (record.q[head], call.q[head]), (record.k[head], call.k[head]), (record.v[head], call.v[head]),
+                (record.q[head], call.q[head]), (record.k[record.kv_head(head)], call.k[head]),
+                (record.v[record.kv_head(head)], call.v[head]),
                 (record.scores(head), call.scores[head]), (record.pattern(head), call.pattern[head]),
                 (record.z(head), call.z[head]),
             ):  # fmt: skip

@@ -1,43 +1,51 @@
 """Multi-head attention over all positions and heads at once."""
 
 import numpy as np
+import torch
 from jaxtyping import Float
 from numpy import ndarray
-from torch import nn
 
 from vizformer.explain import latex
-from vizformer.explain.operands import float64, layer_norm, set_cells
+from vizformer.explain.arrays import float64, set_cells
+from vizformer.explain.norms import normalise
 from vizformer.explain.parts import recorded
 from vizformer.explain.step import Contraction, Operand, Proof, Step
 from vizformer.explain.sublayer import MAPS, ROWS, Sublayer, add_and_norm, after_sublayer, bias_of, entry, norm_before
+from vizformer.explain.turning import turn
 from vizformer.messages import N_
 from vizformer.model.attention import Attention
+from vizformer.model.block import Norm
 
 
 def attention_sublayer(
-    at: Sublayer, attention: Attention, norm: nn.LayerNorm, site: str, source: str | None
+    at: Sublayer, attention: Attention, norm: Norm, site: str, source: str | None, angles: ndarray | None = None
 ) -> list[Step]:
     """Multi-head attention as `nn.MultiheadAttention` does it: packed projections, heads, scores, softmax, concat, W_O.
 
-    `source` names the residual stream that keys and values come from; None is the sublayer's own input.
+    `source` names the residual stream that keys and values come from; None is the sublayer's own input.  `angles` are
+    those by which queries and keys are turned, where positions are rotary.
     """
     record = at.trace[site]
-    h, d_head = attention.n_heads, attention.d_head
+    h, kv, d_head = attention.n_heads, attention.n_kv_heads, attention.d_head
     steps: list[Step] = []
-    x = layer_norm(at.x, norm) if at.pre_norm else at.x
+    x = normalise(at.x, norm) if at.pre_norm else at.x
     memory = x if source is None else float64(at.trace.residual(source))
     W = {letter: float64(getattr(attention, f"W_{letter}").weight).T for letter in "QKV"}
     b = {letter: bias_of(getattr(attention, f"W_{letter}")) for letter in "QKV"}
     q, k, v = x @ W["Q"] + b["Q"], memory @ W["K"] + b["K"], memory @ W["V"] + b["V"]
-    q, k, v = (
-        _joined(set_cells(at.trace, f"{site}.{name}", _heads(t, h, d_head)))
-        for name, t in (("q", q), ("k", k), ("v", v))
+    qh, kh, vh = (_heads(t, d_head) for t in (q, k, v))  # [h or kv, n, d_head]
+    turned_q, turned_k = (qh, kh) if angles is None else (turn(qh, angles), turn(kh, angles))
+    turned_q, turned_k, vh = (
+        set_cells(at.trace, f"{site}.{name}", t) for name, t in (("q", turned_q), ("k", turned_k), ("v", vh))
     )
+    final_q, final_k, v = (_joined(t) for t in (turned_q, turned_k, vh))
+    if angles is None:
+        q, k, qh, kh = final_q, final_k, turned_q, turned_k
     recorded_qkv = [float64(t.transpose(0, 1).flatten(1)) for t in (record.q, record.k, record.v)]
     anchor = N_("q, k and v recorded at {site}", site=site)
     n_q, n_k, d = len(x), len(memory), h * d_head
     if at.pre_norm:
-        steps.append(norm_before(at, norm, Proof.compare(anchor, q, recorded_qkv[0], direct=False)))
+        steps.append(norm_before(at, norm, Proof.compare(anchor, final_q, recorded_qkv[0], direct=False)))
     names = f"attention = {at.path}.{at.kind}_attention\n"
     if source is None:
         packed, weights, biases = (np.concatenate(parts, axis=1) for parts in (
@@ -45,7 +53,7 @@ def attention_sublayer(
         steps.append(Step(
             at.key("packed"), N_("One product for Q, K and V"),
             N_("The three matrices stand side by side, so that one product [{n} × {d}] · [{d} × {width}] gives all three.",
-               n=n_q, d=x.shape[1], width=3 * d),
+               n=n_q, d=x.shape[1], width=weights.shape[1]),
             r"[Q \mid K \mid V] = X\,[W_Q \mid W_K \mid W_V] + [b_Q \mid b_K \mid b_V]",
             entry("Q", x[0], W["Q"][:, 0], b["Q"][0], q[0, 0]),
             (Operand("X", N_("the input, one row per token"), x, ROWS),
@@ -54,10 +62,11 @@ def attention_sublayer(
             names + 'W = torch.cat([attention.W_Q.weight, attention.W_K.weight, attention.W_V.weight])\n'
             + ("packed = x @ W.T" if attention.W_Q.bias is None else
                "b = torch.cat([attention.W_Q.bias, attention.W_K.bias, attention.W_V.bias])\npacked = x @ W.T + b"),
-            "packed", Proof.compare(anchor, packed, np.concatenate(recorded_qkv, axis=1)),
+            "packed", Proof.compare(anchor, np.concatenate((final_q, final_k, v), axis=1),
+                                    np.concatenate(recorded_qkv, axis=1), direct=angles is None),
             contraction=Contraction(x, weights, biases[0]), axes=ROWS,
         ))  # fmt: skip
-        split = "q, k, v = packed.chunk(3, dim=-1)"
+        split = f"q, k, v = packed.split([{d}, {kv * d_head}, {kv * d_head}], dim=-1)"
     else:
         pairs = {"q": ("Q", x, q, "x"), "k": ("K", memory, k, "memory"), "v": ("V", memory, v, "memory")}
         for index, (name, (letter, rows, result, variable)) in enumerate(pairs.items()):
@@ -80,8 +89,7 @@ def attention_sublayer(
                 axes=ROWS if name == "q" else ("keys", "features"),
             ))  # fmt: skip
         split = ""
-    qh, kh, vh = (_heads(t, h, d_head) for t in (q, k, v))  # [h, n, d_head]
-    reshape = f"q, k, v = (t.unflatten(-1, ({h}, {d_head})).transpose(0, 1) for t in (q, k, v))"
+    reshape = f"q, k, v = (t.unflatten(-1, (-1, {d_head})).transpose(0, 1) for t in (q, k, v))"
     steps.append(Step(
         at.key("heads"), N_("Split into heads"),
         N_("Nothing is computed: each row of {d} numbers is cut into {h} pieces of {d_head}, and the heads move to the "
@@ -91,8 +99,43 @@ def attention_sublayer(
         (Operand("K", N_("the keys, head by head"), kh, ("heads", "keys", "features")),
          Operand("V", N_("the values, head by head"), vh, ("heads", "keys", "features"))),
         "Q", qh, "\n".join(filter(None, (split, reshape))), "q",
-        Proof.compare(anchor, qh, float64(record.q)), axes=("heads", "queries", "features"),
+        Proof.compare(anchor, turned_q, float64(record.q), direct=angles is None), axes=("heads", "queries", "features"),
     ))  # fmt: skip
+    if angles is not None:
+        cos, sin = latex.factor(np.cos(angles[-1, 0])), latex.factor(np.sin(angles[-1, 0]))
+        last, half = n_q - 1, d_head // 2
+        steps.append(Step(
+            at.key("turned"), N_("Turn queries and keys by their positions"),
+            N_("In every head, pair m of row i (numbers m and m + {half}) is turned by an angle that grows with i and "
+               "shrinks with m.", half=half),
+            r"\begin{pmatrix} q'_{i,m} \\ q'_{i,m+d/2} \end{pmatrix} = \begin{pmatrix} \cos i\phi_m & -\sin i\phi_m \\"
+            r" \sin i\phi_m & \cos i\phi_m \end{pmatrix} \begin{pmatrix} q_{i,m} \\ q_{i,m+d/2} \end{pmatrix}",
+            rf"Q'_{{0,{last},0}} = {latex.number(qh[0, -1, 0])} \cdot {cos} - {latex.factor(qh[0, -1, half])} \cdot {sin}"
+            rf" = {latex.number(turn(qh[0, -1], angles[-1])[0])}",
+            (Operand(r"\Phi", N_("the angle of each pair, in radians"), angles, ROWS),
+             Operand("K'", N_("the keys, turned"), turned_k, ("heads", "keys", "features"))),
+            "Q'", turned_q,
+            f"cos, sin = model.rope_cos[:{n_q}], model.rope_sin[:{n_q}]\n"
+            "q, k = (torch.cat([a * cos - b * sin, a * sin + b * cos], dim=-1) "
+            "for a, b in (t.chunk(2, dim=-1) for t in (q, k)))", "q",
+            Proof.compare(anchor, np.concatenate((turned_q, turned_k)), float64(torch.cat([record.q, record.k]))),
+            axes=("heads", "queries", "features"),
+        ))  # fmt: skip
+    qh, kh = turned_q, turned_k
+    if kv != h:
+        kh, vh = np.repeat(kh, h // kv, axis=0), np.repeat(vh, h // kv, axis=0)
+        shared = f"k, v = (t.repeat_interleave({h // kv}, dim=0) for t in (k, v))"
+        kv_anchor = np.concatenate((kh, vh))
+        kv_recorded = np.repeat(float64(torch.stack([record.k, record.v])), h // kv, axis=1).reshape(kv_anchor.shape)
+        steps.append(Step(
+            at.key("shared"), N_("Share keys and values"),
+            N_("There are {h} heads of queries but {kv} of keys and values: {group} query heads in a row use the same one "
+               "(grouped-query attention). The KV cache is {group} times smaller.", h=h, kv=kv, group=h // kv),
+            r"K_h \leftarrow K_{\lfloor h / g \rfloor}, \qquad V_h \leftarrow V_{\lfloor h / g \rfloor}",
+            rf"g = {h} / {kv} = {h // kv}",
+            (Operand("V", N_("the values, one for each query head"), vh, ("heads", "keys", "features")),),
+            "K", kh, shared, "k", Proof.compare(anchor, kv_anchor, kv_recorded), axes=("heads", "keys", "features"),
+        ))  # fmt: skip
     scores = qh @ kh.transpose(0, 2, 1) * record.scale  # [h, n_q, n_k]
     bias = None if record.bias is None else float64(record.bias)
     masked = scores if bias is None else scores + bias
@@ -149,8 +192,8 @@ def attention_sublayer(
     return [*steps, *add_and_norm(at, norm, out)]
 
 
-def _heads(rows: Float[ndarray, "n width"], h: int, d_head: int) -> Float[ndarray, "h n d_head"]:
-    return rows.reshape(len(rows), h, d_head).transpose(1, 0, 2)
+def _heads(rows: Float[ndarray, "n width"], d_head: int) -> Float[ndarray, "h n d_head"]:
+    return rows.reshape(len(rows), -1, d_head).transpose(1, 0, 2)
 
 
 def _joined(heads: Float[ndarray, "h n d_head"]) -> Float[ndarray, "n width"]:

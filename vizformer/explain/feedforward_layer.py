@@ -1,65 +1,82 @@
 """The feed-forward network over all positions."""
 
-import numpy as np
-from jaxtyping import Float
-from numpy import ndarray
 from torch import nn
 
 from vizformer.explain import latex
-from vizformer.explain.operands import float64, layer_norm
+from vizformer.explain.activations import activation_kind
+from vizformer.explain.arrays import float64
+from vizformer.explain.norms import normalise
 from vizformer.explain.parts import recorded
 from vizformer.explain.step import Contraction, Operand, Proof, Step
 from vizformer.explain.sublayer import ROWS, Sublayer, add_and_norm, after_sublayer, bias_of, entry, norm_before
 from vizformer.messages import N_
+from vizformer.model.block import Norm
 from vizformer.model.feedforward import FeedForward
 
 
-def feedforward_sublayer(at: Sublayer, feedforward: FeedForward, norm: nn.LayerNorm) -> list[Step]:
-    """The two-layer network, the same for every row."""
-    x = layer_norm(at.x, norm) if at.pre_norm else at.x
+def feedforward_sublayer(at: Sublayer, feedforward: FeedForward, norm: Norm) -> list[Step]:
+    """The two-layer network, the same for every row; with a gate where the model has one."""
+    x = normalise(at.x, norm) if at.pre_norm else at.x
     W_in, b_in = float64(feedforward.W_in.weight).T, bias_of(feedforward.W_in)
     W_out, b_out = float64(feedforward.W_out.weight).T, bias_of(feedforward.W_out)
     hidden = x @ W_in + b_in
-    relu = isinstance(feedforward.activation, nn.ReLU)
-    active = np.maximum(hidden, 0.0) if relu else _gelu_tanh(hidden)
-    out = active @ W_out + b_out
+    gate = feedforward.W_gate
+    entering = hidden if gate is None else x @ float64(gate.weight).T + bias_of(gate)
+    kind = activation_kind(feedforward.activation)
+    active = kind.compute(entering)
+    inner = active if gate is None else active * hidden
+    out = inner @ W_out + b_out
     through = Proof.compare(recorded(at.after), after_sublayer(at, norm, out), at.recorded_after, direct=False)
-    plus_in = "" if feedforward.W_in.bias is None else " + ff.W_in.bias"
-    plus_out = "" if feedforward.W_out.bias is None else " + ff.W_out.bias"
-    silent = int((active <= 0).sum())
+
+    def product(letter: str, linear: nn.Linear) -> str:
+        return f" @ ff.{letter}.weight.T" + ("" if linear.bias is None else f" + ff.{letter}.bias")
+
     steps = [norm_before(at, norm, through)] if at.pre_norm else []
-    steps += [
-        Step(
-            at.key("hidden"), N_("Feed-forward, 1: widen"),
-            N_("Each row on its own: {d_model} numbers become {d_ff}.", d_model=x.shape[1], d_ff=hidden.shape[1]),
-            r"H = X W_\mathrm{in} + b_\mathrm{in}", entry("H", x[0], W_in[:, 0], b_in[0], hidden[0, 0]),
-            (Operand("X", N_("the input, one row per token"), x, ROWS),
-             Operand(r"W_\mathrm{in}", N_("the widening matrix"), W_in, ("features", "features"))),
-            "H", hidden, f"ff = {at.path}.feedforward\nhidden = x @ ff.W_in.weight.T{plus_in}", "hidden", through,
-            contraction=Contraction(x, W_in, b_in), axes=ROWS,
-        ),
-        Step(
-            at.key("activation"), N_("Feed-forward, 2: activation"),
-            N_("ReLU keeps what is positive and silences the rest: {n} of {all} numbers are 0.", n=silent, all=active.size)
-            if relu else N_("GELU lets large numbers pass, silences very negative ones, and bends in between."),
-            r"A = \max(0, H)" if relu else r"A = \mathrm{GELU}(H)",
-            (rf"A_{{0,0}} = \max(0, {latex.number(hidden[0, 0])}) = " if relu else
-             rf"A_{{0,0}} = \mathrm{{GELU}}({latex.number(hidden[0, 0])}) = ") + latex.number(active[0, 0]),
-            (), "A", active, "active = F.relu(hidden)" if relu else 'active = F.gelu(hidden, approximate="tanh")',
-            "active", through, axes=ROWS,
-        ),
-        Step(
-            at.key("narrow"), N_("Feed-forward, 3: narrow"), N_("Back to the width of the residual stream."),
-            r"O = A W_\mathrm{out} + b_\mathrm{out}", entry("O", active[0], W_out[:, 0], b_out[0], out[0, 0]),
-            (Operand(r"W_\mathrm{out}", N_("the narrowing matrix"), W_out, ("features", "features")),),
-            "O", out, f"out = active @ ff.W_out.weight.T{plus_out}", "out", through,
-            contraction=Contraction(active, W_out, b_out), axes=ROWS,
-        ),
-    ]  # fmt: skip
+    names = f"ff = {at.path}.feedforward\n"
+    steps.append(Step(
+        at.key("hidden"), N_("Feed-forward, 1: widen"),
+        N_("Each row on its own: {d_model} numbers become {d_ff}.", d_model=x.shape[1], d_ff=hidden.shape[1]),
+        r"H = X W_\mathrm{in}" + ("" if feedforward.W_in.bias is None else r" + b_\mathrm{in}"),
+        entry("H", x[0], W_in[:, 0], b_in[0], hidden[0, 0]),
+        (Operand("X", N_("the input, one row per token"), x, ROWS),
+         Operand(r"W_\mathrm{in}", N_("the widening matrix"), W_in, ("features", "features"))),
+        "H", hidden, f"{names}hidden = x{product('W_in', feedforward.W_in)}", "hidden", through,
+        contraction=Contraction(x, W_in, b_in), axes=ROWS,
+    ))  # fmt: skip
+    if gate is not None:
+        W_gate, b_gate = float64(gate.weight).T, bias_of(gate)
+        steps.append(Step(
+            at.key("gate"), N_("Feed-forward, 1b: the gate"),
+            N_("A second matrix of the same size computes, for each of the {d_ff} numbers, how far its gate opens.",
+               d_ff=hidden.shape[1]),
+            r"G = X W_\mathrm{gate}" + ("" if gate.bias is None else r" + b_\mathrm{gate}"),
+            entry("G", x[0], W_gate[:, 0], b_gate[0], entering[0, 0]),
+            (Operand(r"W_\mathrm{gate}", N_("the gate's matrix"), W_gate, ("features", "features")),),
+            "G", entering, f"gate = x{product('W_gate', gate)}", "gate", through,
+            contraction=Contraction(x, W_gate, b_gate), axes=ROWS,
+        ))  # fmt: skip
+    letter, variable = ("H", "hidden") if gate is None else ("G", "gate")
+    steps.append(Step(
+        at.key("activation"), N_("Feed-forward, 2: activation"), kind.text(active),
+        rf"A = {kind.symbol(letter)}",
+        rf"A_{{0,0}} = {kind.symbol(latex.number(entering[0, 0]))} = {latex.number(active[0, 0])}",
+        (), "A", active, f"active = {kind.code(variable)}", "active", through, axes=ROWS,
+    ))  # fmt: skip
+    if gate is not None:
+        steps.append(Step(
+            at.key("gated"), N_("Feed-forward, 2b: through the gate"),
+            N_("Number by number, the widened row is multiplied by its opened gate."),
+            r"B = A \odot H",
+            rf"B_{{0,0}} = {latex.number(active[0, 0])} \cdot {latex.factor(hidden[0, 0])} = {latex.number(inner[0, 0])}",
+            (), "B", inner, "active = active * hidden", "active", through, axes=ROWS,
+        ))  # fmt: skip
+    last = "A" if gate is None else "B"
+    steps.append(Step(
+        at.key("narrow"), N_("Feed-forward, 3: narrow"), N_("Back to the width of the residual stream."),
+        rf"O = {last} W_\mathrm{{out}}" + ("" if feedforward.W_out.bias is None else r" + b_\mathrm{out}"),
+        entry("O", inner[0], W_out[:, 0], b_out[0], out[0, 0]),
+        (Operand(r"W_\mathrm{out}", N_("the narrowing matrix"), W_out, ("features", "features")),),
+        "O", out, f"out = active{product('W_out', feedforward.W_out)}", "out", through,
+        contraction=Contraction(inner, W_out, b_out), axes=ROWS,
+    ))  # fmt: skip
     return [*steps, *add_and_norm(at, norm, out)]
-
-
-def _gelu_tanh(x: Float[ndarray, "*n"]) -> Float[ndarray, "*n"]:
-    """0.5 x (1 + tanh(sqrt(2/pi) (x + 0.044715 x^3))) (Hendrycks & Gimpel 2016)."""
-    result: ndarray = 0.5 * x * (1.0 + np.tanh(np.sqrt(2.0 / np.pi) * (x + 0.044715 * x**3)))
-    return result

@@ -12,12 +12,14 @@ from numpy import ndarray
 
 from vizformer.errors import TraceError
 from vizformer.explain import latex
+from vizformer.explain.arrays import float64, rescaled, was_edited
 from vizformer.explain.attention_layer import attention_sublayer
 from vizformer.explain.feedforward_layer import feedforward_sublayer
-from vizformer.explain.operands import float64, rescaled, was_edited
 from vizformer.explain.parts import recorded
 from vizformer.explain.step import Axis, Contraction, Operand, Proof, Step
 from vizformer.explain.sublayer import Sublayer
+from vizformer.explain.transform import transform_steps
+from vizformer.explain.turning import angles
 from vizformer.messages import N_
 from vizformer.model.trace import Trace
 from vizformer.model.transformer import Transformer
@@ -44,7 +46,8 @@ def layer_steps(model: Transformer, trace: Trace, layer: str) -> list[Step]:
     steps = [_input(trace, before)]
     middle = f"{layer}.mid" if block.cross_attention is None else f"{layer}.mid_self"
     at = Sublayer(trace, block.norm_order == "pre", path, "self", before, middle)
-    steps += attention_sublayer(at, block.self_attention, block.self_norm, f"{layer}.self", source=None)
+    turns = angles(model.config, len(at.x)) if model.config.positions == "rope" else None
+    steps += attention_sublayer(at, block.self_attention, block.self_norm, f"{layer}.self", None, turns)
     if block.cross_attention is not None:
         at = Sublayer(trace, at.pre_norm, path, "cross", middle, f"{layer}.mid_cross")
         steps += attention_sublayer(
@@ -55,15 +58,16 @@ def layer_steps(model: Transformer, trace: Trace, layer: str) -> list[Step]:
     steps += feedforward_sublayer(at, block.feedforward, block.feedforward_norm)
     # Compared with itself the input would prove nothing: it is proved by what the next step computes from it.
     steps[0] = replace(steps[0], proof=replace(steps[1].proof, direct=False))
-    return [replace(step, edited=True) if _set_by_hand(step.key, trace, layer) else step for step in steps]
+    return [replace(step, edited=True) if _set_by_hand(step.key, trace, layer, turns is not None) else step for step in steps]
 
 
-def _set_by_hand(key: str, trace: Trace, layer: str) -> bool:
+def _set_by_hand(key: str, trace: Trace, layer: str, turned: bool) -> bool:
     kind, _, part = key.rpartition(".")
     site = f"{layer}.{kind}"
     tensors = {
         "input": [f"{layer}.pre"],
-        "packed": [f"{site}.q", f"{site}.k", f"{site}.v"],
+        "packed": [f"{site}.v"] if turned else [f"{site}.q", f"{site}.k", f"{site}.v"],
+        "turned": [f"{site}.q", f"{site}.k"],  # q and k are set by hand after the rotation
         "q": [f"{site}.q"],
         "k": [f"{site}.k"],
         "v": [f"{site}.v"],
@@ -87,8 +91,12 @@ def output_steps(model: Transformer, trace: Trace, position: int, count: int = 5
             N_("There is no position {position}: choose 0 to {last}.", position=position, last=rows.shape[0] - 1)
         )
     x = float64(rows[position])
+    head = model.prediction
+    steps = transform_steps(head, x, position, stack)
+    x = steps[-1].result if steps else x
     table = model.embedding.weight if model.unembedding is None else model.unembedding.weight
-    logits: Float[ndarray, " vocab_size"] = float64(table) @ x
+    bias = None if head is None else float64(head.logit_bias)
+    logits: Float[ndarray, " vocab_size"] = float64(table) @ x + (0.0 if bias is None else bias)
     probabilities = _softmax(logits)
     top = (-logits).argsort()[:count]
     model_logits = float64(trace.logits[position])
@@ -96,20 +104,25 @@ def output_steps(model: Transformer, trace: Trace, position: int, count: int = 5
     ids: tuple[Axis, ...] = ("candidates",)
     weight = "embedding" if model.unembedding is None else "unembedding"
     best, candidates = int(top[0]), [int(t) for t in top]
+    read = "" if steps else f'x = trace.residual("{stack}.final")[{position}]\n'
+    plus = "" if bias is None else " + model.prediction.logit_bias"
     return [
+        *(replace(step, proof=replace(proof, direct=False)) for step in steps),
         Step(
             "logits", N_("Row times unembedding"),
             N_("One dot product per vocabulary entry: {n:,} of them; the {count} largest are shown, from 0 on.", n=len(logits),
                count=count),
-            r"\ell_t = x_i \cdot u_t",
-            rf"\ell_0 = {latex.sum_of_products(x, float64(table[best]))} = {latex.number(logits[best])}",
-            (Operand(rf"x_{{{position}}}", N_("the last row of the stack"), x),
+            r"\ell_t = x_i \cdot u_t" + ("" if bias is None else " + c_t"),
+            rf"\ell_0 = {latex.sum_of_products(x, float64(table[best]), None if bias is None else float(bias[best]))} = "
+            rf"{latex.number(logits[best])}",
+            (Operand(rf"x_{{{position}}}", N_("the last row of the stack") if bias is None else N_("the transformed row"), x),
              Operand("u_t", N_("the candidates' rows of the table of embeddings"), float64(table[candidates]),
-                     ("candidates", "features"))),
+                     ("candidates", "features")),
+             *(() if bias is None else (Operand("c_t", N_("the candidates' biases"), bias[top], ids),))),
             r"\ell", logits[top],
-            f'x = trace.residual("{stack}.final")[{position}]\nlogits = model.{weight}.weight @ x\n'
+            f"{read}logits = model.{weight}.weight @ x{plus}\n"
             f"best = logits.topk({count}).indices\nlogits_of_best = logits[best]", "logits_of_best", proof, axes=ids,
-            contraction=Contraction(x[None], float64(table[candidates]).T),
+            contraction=Contraction(x[None], float64(table[candidates]).T, None if bias is None else bias[top]),
         ),
         Step(
             "probabilities", N_("Softmax over the vocabulary"),

@@ -1,61 +1,21 @@
 """All numbers of one head and one query, recomputed in float64 in the order of the formula."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
 from jaxtyping import Bool, Float, UInt8
 from numpy import ndarray
-from torch import Tensor, nn
+from torch import nn
 
 from vizformer.checkpoints import Checkpoint
 from vizformer.errors import TraceError
+from vizformer.explain.arrays import float64, set_cells
+from vizformer.explain.norms import normalise
 from vizformer.explain.site import Site, find_site
+from vizformer.explain.turning import angles, turn
 from vizformer.messages import N_
 from vizformer.model.trace import AttentionRecord, Trace
-
-
-def float64(tensor: Tensor) -> Float[ndarray, "..."]:
-    """A tensor of the model as a float64 array, whatever its dtype and device."""
-    array: ndarray = tensor.detach().double().cpu().numpy()
-    return array
-
-
-def layer_norm(x: Float[ndarray, "*n d"], norm: nn.LayerNorm) -> Float[ndarray, "*n d"]:
-    """(x - mean) / sqrt(var + eps) * weight + bias; the variance divides by d, not d - 1."""
-    centred = x - x.mean(-1, keepdims=True)
-    variance = x.var(-1, keepdims=True)
-    result: ndarray = centred / np.sqrt(variance + norm.eps) * float64(norm.weight) + float64(norm.bias)
-    return result
-
-
-def set_cells(
-    trace: Trace, name: str, array: Float[ndarray, "..."], lead: tuple[int, ...] = ()
-) -> Float[ndarray, "..."]:
-    """`array` with the numbers that the trace's edit sets in tensor `name`.
-
-    `lead` are the first indices of the tensor that `array` is the rest of: q of one head and query is
-    `set_cells(trace, "encoder.0.self.q", q, (head, query))`.
-    """
-    cells = [] if trace.edit is None else trace.edit.cells_of(name)
-    cells = [cell for cell in cells if cell.index[: len(lead)] == lead]
-    if not cells:
-        return array
-    array = array.copy()
-    for cell in cells:
-        array[cell.index[len(lead) :]] = cell.value
-    return array
-
-
-def was_edited(trace: Trace, name: str, lead: tuple[int, ...] = ()) -> bool:
-    """Whether a number of tensor `name` (with these first indices) was set by hand."""
-    cells = [] if trace.edit is None else trace.edit.cells_of(name)
-    return any(cell.index[: len(lead)] == lead for cell in cells)
-
-
-def rescaled(trace: Trace, site: str) -> bool:
-    """Whether the scores of `site` are divided by something else than sqrt(d_head)."""
-    return trace.edit is not None and (site in trace.edit.unscaled or trace.edit.temperatures.get(site, 1.0) != 1.0)
 
 
 @dataclass(frozen=True)
@@ -67,6 +27,17 @@ class Operands:
     record: AttentionRecord
     head: int
     query: int
+    angles: Float[ndarray, "n pairs"] | None  # of rotary positions, one row per position; None where there are none
+
+    @property
+    def kv_head(self) -> int:
+        """The key/value head that this head reads; shared with its neighbours where there are fewer of them."""
+        return self.record.kv_head(self.head)
+
+    @property
+    def sharers(self) -> list[int]:
+        """All query heads that read this head's key/value head."""
+        return [head for head in range(self.record.n_heads) if self.record.kv_head(head) == self.kv_head]
 
     @property
     def d_head(self) -> int:
@@ -88,43 +59,53 @@ class Operands:
 
     @cached_property
     def x(self) -> Float[ndarray, " d_model"]:
-        return layer_norm(self.x_before, self.site.norm) if self.site.pre_norm else self.x_before
+        return normalise(self.x_before, self.site.norm) if self.site.pre_norm else self.x_before
 
     @cached_property
     def source(self) -> Float[ndarray, "n_k d_model"]:
         rows = float64(self.trace.residual(self.site.source))
         normed = self.site.pre_norm and not self.site.is_cross  # the encoder's output comes as it is
-        return layer_norm(rows, self.site.norm) if normed else rows
+        return normalise(rows, self.site.norm) if normed else rows
 
     # projections -----------------------------------------------------------------------------------------------
 
-    def head_columns(self, linear: nn.Linear) -> tuple[Float[ndarray, "d_model d_head"], ndarray | None]:
-        """This head's columns of a projection, as in x W + b (`nn.Linear` stores W transposed)."""
-        own = slice(self.head * self.d_head, (self.head + 1) * self.d_head)
+    def head_columns(self, letter: str) -> tuple[Float[ndarray, "d_model d_head"], ndarray | None]:
+        """This head's columns of W_Q, W_K or W_V, as in x W + b (`nn.Linear` stores W transposed)."""
+        linear: nn.Linear = getattr(self.site.attention, f"W_{letter}")
+        head = self.head if letter == "Q" else self.kv_head
+        own = slice(head * self.d_head, (head + 1) * self.d_head)
         return float64(linear.weight[own]).T, None if linear.bias is None else float64(linear.bias[own])
 
     def head_rows(self, linear: nn.Linear) -> Float[ndarray, "d_head d_model"]:
         """This head's rows of W_O, as in z W."""
         return float64(linear.weight[:, self.head * self.d_head : (self.head + 1) * self.d_head]).T
 
-    def _project(self, rows: ndarray, linear: nn.Linear) -> ndarray:
-        weight, bias = self.head_columns(linear)
+    def _project(self, rows: ndarray, letter: str) -> ndarray:
+        weight, bias = self.head_columns(letter)
         return rows @ weight if bias is None else rows @ weight + bias
 
     @cached_property
+    def q_projected(self) -> Float[ndarray, " d_head"]:
+        return self._project(self.x, "Q")
+
+    @cached_property
+    def k_projected(self) -> Float[ndarray, "n_k d_head"]:
+        return self._project(self.source, "K")
+
+    @cached_property
     def q(self) -> Float[ndarray, " d_head"]:
-        q = self._project(self.x, self.site.attention.W_Q)
+        q = self.q_projected if self.angles is None else turn(self.q_projected, self.angles[self.query])
         return set_cells(self.trace, f"{self.site.name}.q", q, (self.head, self.query))
 
     @cached_property
     def k(self) -> Float[ndarray, "n_k d_head"]:
-        k = self._project(self.source, self.site.attention.W_K)
-        return set_cells(self.trace, f"{self.site.name}.k", k, (self.head,))
+        k = self.k_projected if self.angles is None else turn(self.k_projected, self.angles)
+        return set_cells(self.trace, f"{self.site.name}.k", k, (self.kv_head,))
 
     @cached_property
     def v(self) -> Float[ndarray, "n_k d_head"]:
-        v = self._project(self.source, self.site.attention.W_V)
-        return set_cells(self.trace, f"{self.site.name}.v", v, (self.head,))
+        v = self._project(self.source, "V")
+        return set_cells(self.trace, f"{self.site.name}.v", v, (self.kv_head,))
 
     # weights ---------------------------------------------------------------------------------------------------
 
@@ -197,8 +178,7 @@ class Operands:
     @cached_property
     def head_outs(self) -> Float[ndarray, "n_heads d_model"]:
         """What each head adds: z W_O restricted to the head's rows."""
-        heads = [self if head == self.head else Operands(self.trace, self.site, self.record, head, self.query)
-                 for head in range(self.record.n_heads)]  # fmt: skip
+        heads = [self if head == self.head else replace(self, head=head) for head in range(self.record.n_heads)]
         return np.stack([other.z @ other.head_rows(self.site.attention.W_O) for other in heads])
 
     @cached_property
@@ -213,7 +193,7 @@ class Operands:
 
     @cached_property
     def after(self) -> Float[ndarray, " d_model"]:
-        after = self.added if self.site.pre_norm else layer_norm(self.added, self.site.norm)
+        after = self.added if self.site.pre_norm else normalise(self.added, self.site.norm)
         return set_cells(self.trace, self.site.after, after, (self.query,))
 
 
@@ -230,4 +210,6 @@ def gather(checkpoint: Checkpoint, trace: Trace, site: str, head: int, query: in
     if not 0 <= query < n_q:
         raise TraceError(N_("There is no query {query} at {site}: choose 0 to {last}.", query=query, site=site,
                             last=n_q - 1))  # fmt: skip
-    return Operands(trace, place, record, head, query)
+    turned = checkpoint.model.config.positions == "rope" and not place.is_cross
+    turns = angles(checkpoint.model.config, n_q) if turned else None
+    return Operands(trace, place, record, head, query, turns)

@@ -2,9 +2,10 @@
 
 import numpy as np
 
-from vizformer.explain import latex
-from vizformer.explain.operands import Operands, float64
-from vizformer.explain.parts import fused, norm_code, norm_live, recorded
+from vizformer.explain import latex, norms
+from vizformer.explain.arrays import float64
+from vizformer.explain.operands import Operands
+from vizformer.explain.parts import fused, recorded
 from vizformer.explain.step import Contraction, Operand, Proof, Step
 from vizformer.messages import N_
 
@@ -66,18 +67,17 @@ def output_steps(o: Operands) -> list[Step]:
     ]  # fmt: skip
     if o.site.pre_norm:
         return steps
-    norm_weight, norm_bias = float64(o.site.norm.weight), float64(o.site.norm.bias)
-    live = norm_live(rf"r'_{{{i},0}}", o.added, o.site.norm, o.after[0])
+    live = norms.live(rf"r'_{{{i},0}}", o.added, o.site.norm, o.after[0])
     steps.append(
         Step(
             "norm", N_("Normalise"),
+            N_("Post-norm: the sum is divided by its root mean square, then each number is scaled. "
+               "This is the residual stream that the next sublayer reads.") if norms.is_rms(o.site.norm) else
             N_("Post-norm: the sum is shifted to mean 0, divided by its standard deviation, then scaled and shifted. "
                "This is the residual stream that the next sublayer reads."),
-            r"r'_i = \frac{y_i - \mathrm{mean}(y_i)}{\sqrt{\mathrm{var}(y_i) + \epsilon}} \odot \gamma + \beta",
-            live,
-            (Operand(rf"y_{{{i}}}", N_("the sum"), o.added), Operand(r"\gamma", N_("the norm's weight"), norm_weight),
-             Operand(r"\beta", N_("the norm's bias"), norm_bias)),
-            rf"r'_{{{i}}}", o.after, norm_code(o, "out", "added"), "out", direct_after,
+            norms.formula(o.site.norm, "r'_i", "y_i"), live,
+            (Operand(rf"y_{{{i}}}", N_("the sum"), o.added), *norms.operands(o.site.norm)),
+            rf"r'_{{{i}}}", o.after, norms.code(o.site.norm, o.site.norm_module, "out", "added"), "out", direct_after,
         )
     )  # fmt: skip
     return steps
@@ -85,8 +85,9 @@ def output_steps(o: Operands) -> list[Step]:
 
 def _all_heads_code(o: Operands) -> str:
     bias = "" if o.site.attention.W_O.bias is None else " + attention.W_O.bias"
+    kv = "g" if len(o.sharers) == 1 else f"g // {len(o.sharers)}"
     return (
         f'record = trace["{o.site.name}"]\n'
-        f"zs = torch.cat([record.pattern(g)[{o.query}] @ record.v[g] for g in range({o.record.n_heads})])\n"
+        f"zs = torch.cat([record.pattern(g)[{o.query}] @ record.v[{kv}] for g in range({o.record.n_heads})])\n"
         f"attn_out = zs @ attention.W_O.weight.T{bias}"
     )

@@ -55,7 +55,7 @@ def find_site(checkpoint: Checkpoint, trace: Trace, name: str) -> Site:
         and match is not None
         and int(match[2]) < len(stack.layers)
         and (match[3] == "self" or config.architecture == "encoder-decoder")
-        and record.q.shape[0] == config.n_heads
+        and (record.q.shape[0], record.k.shape[0]) == (config.n_heads, config.kv_heads)
         and record.q.shape[2] == config.d_head
     )
     if match is None or stack is None or not fits:

@@ -7,11 +7,13 @@ from jaxtyping import Float
 from numpy import ndarray
 from torch import nn
 
-from vizformer.explain import latex
-from vizformer.explain.operands import float64, layer_norm, set_cells
-from vizformer.explain.parts import norm_live, recorded
+from vizformer.explain import latex, norms
+from vizformer.explain.arrays import float64, set_cells
+from vizformer.explain.norms import normalise
+from vizformer.explain.parts import recorded
 from vizformer.explain.step import Axis, Operand, Proof, Step
 from vizformer.messages import N_
+from vizformer.model.block import Norm
 from vizformer.model.trace import Trace
 
 ROWS: tuple[Axis, ...] = ("queries", "features")
@@ -41,7 +43,7 @@ class Sublayer:
         return f"{self.kind}.{name}"
 
 
-def add_and_norm(at: Sublayer, norm: nn.LayerNorm, out: ndarray) -> list[Step]:
+def add_and_norm(at: Sublayer, norm: Norm, out: ndarray) -> list[Step]:
     added = at.x + out
     after = after_sublayer(at, norm, out)
     proof = Proof.compare(recorded(at.after), after, at.recorded_after)
@@ -59,25 +61,50 @@ def add_and_norm(at: Sublayer, norm: nn.LayerNorm, out: ndarray) -> list[Step]:
     return steps
 
 
-def norm_before(at: Sublayer, norm: nn.LayerNorm, proof: Proof) -> Step:
+def norm_before(at: Sublayer, norm: Norm, proof: Proof) -> Step:
     """Pre-norm: the row is normalised on its way in; `proof` is that of what is computed from it."""
     return _norm_steps(at, norm, at.x, proof, f'trace.residual("{at.before}")')[-1]
 
 
-def _norm_steps(at: Sublayer, norm: nn.LayerNorm, rows: ndarray, proof: Proof, argument: str) -> list[Step]:
-    """Mean and variance of each row, then the normalised rows."""
-    mean, variance = rows.mean(-1), rows.var(-1)
+def _norm_steps(at: Sublayer, norm: Norm, rows: ndarray, proof: Proof, argument: str) -> list[Step]:
+    """Mean and variance of each row (RMSNorm: the mean square), then the normalised rows."""
     through = Proof(proof.anchor, proof.difference, proof.holds, direct=False)
-    weight, bias = float64(norm.weight), float64(norm.bias)
-    result, name = layer_norm(rows, norm), f"{at.kind}_norm"
+    result, path = normalise(rows, norm), f"{at.path}.{at.kind}_norm"
     if proof.direct:
         result = set_cells(at.trace, at.after, result)
+    scaled = (
+        N_("Each number over its row's root mean square, then scaled.") if norms.is_rms(norm) else
+        N_("Each number minus its row's mean, over the row's standard deviation, then scaled and shifted.")
+    )  # fmt: skip
+    return [
+        *_moments(at, norm, rows, path, argument, through),
+        Step(
+            at.key("norm"),
+            N_("Normalise, 2: divide, scale") if norms.is_rms(norm) else N_("Normalise, 3: shift, divide, scale"),
+            scaled, norms.formula(norm, "X'", "Y"), norms.live("X'_{0,0}", rows[0], norm, result[0, 0]),
+            norms.operands(norm), "X'", result, norms.code(norm, path, "x", argument), "x", proof, axes=ROWS,
+        ),
+    ]  # fmt: skip
+
+
+def _moments(at: Sublayer, norm: Norm, rows: ndarray, path: str, argument: str, through: Proof) -> list[Step]:
+    if norms.is_rms(norm):
+        square: ndarray = (rows**2).mean(-1)
+        return [Step(
+            at.key("square"), N_("Normalise, 1: the mean square of each row"),
+            N_("RMSNorm looks at one row at a time and does not shift it: there is no mean to take away."),
+            r"\rho_i = \frac{1}{d} \sum_m Y_{i,m}^2",
+            rf"\rho_0 = \frac{{{latex.sum_of(rows[0] ** 2)}}}{{{rows.shape[1]}}} = {latex.number(square[0])}",
+            (), r"\rho", square, f"norm = {path}\nsquare = ({argument} ** 2).mean(-1)", "square", through,
+            axes=("queries",),
+        )]  # fmt: skip
+    mean, variance = rows.mean(-1), rows.var(-1)
     return [
         Step(
             at.key("mean"), N_("Normalise, 1: the mean of each row"),
             N_("LayerNorm looks at one row at a time."), r"\mu_i = \frac{1}{d} \sum_m Y_{i,m}",
             rf"\mu_0 = \frac{{{latex.sum_of(rows[0])}}}{{{rows.shape[1]}}} = {latex.number(mean[0])}",
-            (), r"\mu", mean, f"norm = {at.path}.{name}\nmean = {argument}.mean(-1)", "mean", through, axes=("queries",),
+            (), r"\mu", mean, f"norm = {path}\nmean = {argument}.mean(-1)", "mean", through, axes=("queries",),
         ),
         Step(
             at.key("variance"), N_("Normalise, 2: the variance of each row"),
@@ -87,21 +114,11 @@ def _norm_steps(at: Sublayer, norm: nn.LayerNorm, rows: ndarray, proof: Proof, a
             (), r"\sigma^2", variance, f"variance = {argument}.var(-1, correction=0)", "variance", through,
             axes=("queries",),
         ),
-        Step(
-            at.key("norm"), N_("Normalise, 3: shift, divide, scale"),
-            N_("Each number minus its row's mean, over the row's standard deviation, then scaled and shifted."),
-            r"X' = \frac{Y - \mu}{\sqrt{\sigma^2 + \epsilon}} \odot \gamma + \beta",
-            norm_live("X'_{0,0}", rows[0], norm, result[0, 0]),
-            (Operand(r"\gamma", N_("the norm's weight"), weight), Operand(r"\beta", N_("the norm's bias"), bias)),
-            "X'", result,
-            f"norm = {at.path}.{name}\nx = F.layer_norm({argument}, norm.normalized_shape, norm.weight, norm.bias, norm.eps)",
-            "x", proof, axes=ROWS,
-        ),
     ]  # fmt: skip
 
 
-def after_sublayer(at: Sublayer, norm: nn.LayerNorm, out: ndarray) -> Float[ndarray, "n d_model"]:
-    after = at.x + out if at.pre_norm else layer_norm(at.x + out, norm)
+def after_sublayer(at: Sublayer, norm: Norm, out: ndarray) -> Float[ndarray, "n d_model"]:
+    after = at.x + out if at.pre_norm else normalise(at.x + out, norm)
     return set_cells(at.trace, at.after, after)
 
 

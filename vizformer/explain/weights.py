@@ -6,7 +6,8 @@ import numpy as np
 from numpy import ndarray
 
 from vizformer.explain import latex
-from vizformer.explain.operands import Operands, float64
+from vizformer.explain.arrays import float64
+from vizformer.explain.operands import Operands
 from vizformer.explain.parts import fused
 from vizformer.explain.step import Contraction, Operand, Proof, Step
 from vizformer.messages import N_, Message
@@ -32,8 +33,9 @@ def weight_steps(o: Operands) -> list[Step]:
                     contraction=contraction, blocked=blocked if over_keys else None,
                     axes=("keys",) if over_keys else ("features",))  # fmt: skip
 
-    q_i = Operand(rf"q_{{{i}}}", N_("the query"), o.q)
-    keys = Operand("K", N_("the keys, one row each"), o.k, ("keys", "features"))
+    prime, turned = ("", "") if o.angles is None else ("'", "_turned")  # turned by rotary positions
+    q_i = Operand(rf"q{prime}_{{{i}}}", N_("the query"), o.q)
+    keys = Operand(f"K{prime}", N_("the keys, one row each"), o.k, ("keys", "features"))
     dots = Operand(rf"q_{{{i}}} \cdot k_j", N_("the dot products"), o.dots, ("keys",))
     scores = Operand(rf"s_{{{i}}}", N_("the scores"), o.scores, ("keys",))
     masked = Operand(rf"m_{{{i}}}", N_("the masked scores"), o.masked, ("keys",))
@@ -47,7 +49,7 @@ def weight_steps(o: Operands) -> list[Step]:
             N_("One dot product per key: large where the key points the way the query asks for."),
             r"q_i \cdot k_j = \sum_m q_{i,m}\,k_{j,m}",
             rf"q_{{{i}}} \cdot k_{{{j}}} = {latex.sum_of_products(o.q, o.k[j])} = {latex.number(o.dots[j])}",
-            (q_i, keys), rf"q_{{{i}}} \cdot k_j", o.dots, "dots = k @ q", "dots", Contraction(o.q[None], o.k.T),
+            (q_i, keys), rf"q_{{{i}}} \cdot k_j", o.dots, f"dots = k{turned} @ q{turned}", "dots", Contraction(o.q[None], o.k.T),
         ),
         _scale_step(o, step, dots),
         step(

@@ -42,14 +42,15 @@ def head_editor(subject: "Subject", site: str) -> None:
             )
             item = edits.cell(f"{site}.mask", (position, key), -math.inf if blocked else 0.0)
         else:
-            tensor = trace.residual(before) if name == "x" else getattr(trace[site], name)[view.head]
+            head = view.head if name in ("x", "q") else trace[site].kv_head(view.head)
+            tensor = trace.residual(before) if name == "x" else getattr(trace[site], name)[head]
             component = column.number_input(_("Component"), 0, tensor.shape[1] - 1, 0, key=f"edit.component.{name}")
             now = float(tensor[position, component])
             value = st.number_input(
                 _("Value (now {now})", now=f"{now:.4f}"), value=now, step=0.1, format="%.4f",
                 key=f"edit.value.{site}.{view.head}.{name}.{position}.{component}.{subject.edited}",
             )  # fmt: skip
-            index = (position, component) if name == "x" else (view.head, position, component)
+            index = (position, component) if name == "x" else (head, position, component)
             item = edits.cell(before if name == "x" else f"{site}.{name}", index, value)
         _set_button("edits", item)
         _switches("edits", site)

@@ -1,0 +1,42 @@
+"""From the model's tensors to the float64 arrays of the arithmetic, with what was set by hand."""
+
+from jaxtyping import Float
+from numpy import ndarray
+from torch import Tensor
+
+from vizformer.model.trace import Trace
+
+
+def float64(tensor: Tensor) -> Float[ndarray, "..."]:
+    """A tensor of the model as a float64 array, whatever its dtype and device."""
+    array: ndarray = tensor.detach().double().cpu().numpy()
+    return array
+
+
+def set_cells(
+    trace: Trace, name: str, array: Float[ndarray, "..."], lead: tuple[int, ...] = ()
+) -> Float[ndarray, "..."]:
+    """`array` with the numbers that the trace's edit sets in tensor `name`.
+
+    `lead` are the first indices of the tensor that `array` is the rest of: q of one head and query is
+    `set_cells(trace, "encoder.0.self.q", q, (head, query))`.
+    """
+    cells = [] if trace.edit is None else trace.edit.cells_of(name)
+    cells = [cell for cell in cells if cell.index[: len(lead)] == lead]
+    if not cells:
+        return array
+    array = array.copy()
+    for cell in cells:
+        array[cell.index[len(lead) :]] = cell.value
+    return array
+
+
+def was_edited(trace: Trace, name: str, lead: tuple[int, ...] = ()) -> bool:
+    """Whether a number of tensor `name` (with these first indices) was set by hand."""
+    cells = [] if trace.edit is None else trace.edit.cells_of(name)
+    return any(cell.index[: len(lead)] == lead for cell in cells)
+
+
+def rescaled(trace: Trace, site: str) -> bool:
+    """Whether the scores of `site` are divided by something else than sqrt(d_head)."""
+    return trace.edit is not None and (site in trace.edit.unscaled or trace.edit.temperatures.get(site, 1.0) != 1.0)

@@ -1,0 +1,70 @@
+"""LayerNorm and RMSNorm: the same row in, recomputed, as a formula, with its numbers and as code."""
+
+import numpy as np
+from jaxtyping import Float
+from numpy import ndarray
+from torch import nn
+
+from vizformer.explain import latex
+from vizformer.explain.arrays import float64
+from vizformer.explain.step import Operand
+from vizformer.messages import N_
+from vizformer.model.block import Norm
+
+
+def is_rms(norm: Norm) -> bool:
+    return isinstance(norm, nn.RMSNorm)
+
+
+def normalise(x: Float[ndarray, "*n d"], norm: Norm) -> Float[ndarray, "*n d"]:
+    """(x - mean) / sqrt(var + eps) * weight + bias, where the variance divides by d, not d - 1.
+
+    RMSNorm: x / sqrt(mean(x^2) + eps) * weight.
+    """
+    assert norm.eps is not None
+    centred = x if is_rms(norm) else x - x.mean(-1, keepdims=True)
+    square = (centred**2).mean(-1, keepdims=True)
+    scaled: ndarray = centred / np.sqrt(square + norm.eps) * float64(norm.weight)
+    return scaled if isinstance(norm, nn.RMSNorm) else scaled + float64(norm.bias)
+
+
+def formula(norm: Norm, result: str, row: str) -> str:
+    """The formula in symbols, e.g. result "x_i" of row "r_i"."""
+    if is_rms(norm):
+        return rf"{result} = \frac{{{row}}}{{\sqrt{{\mathrm{{mean}}({row}^2) + \epsilon}}}} \odot \gamma"
+    return (
+        rf"{result} = \frac{{{row} - \mathrm{{mean}}({row})}}{{\sqrt{{\mathrm{{var}}({row}) + \epsilon}}}}"
+        r" \odot \gamma + \beta"
+    )
+
+
+def live(symbol: str, row: Float[ndarray, " d"], norm: Norm, result: float) -> str:
+    """The formula with the numbers of the first component."""
+    assert norm.eps is not None
+    weight, eps = latex.factor(float64(norm.weight)[0]), latex.number(norm.eps)
+    if isinstance(norm, nn.RMSNorm):
+        root = rf"\sqrt{{{latex.number((row**2).mean())} + {eps}}}"
+        return rf"{symbol} = \frac{{{latex.number(row[0])}}}{{{root}}} \cdot {weight} = {latex.number(result)}"
+    root = rf"\sqrt{{{latex.number(row.var())} + {eps}}}"
+    return (
+        rf"{symbol} = \frac{{{latex.number(row[0])} - {latex.factor(row.mean())}}}{{{root}}}"
+        rf" \cdot {weight} + {latex.factor(float64(norm.bias)[0])} = {latex.number(result)}"
+    )
+
+
+def operands(norm: Norm) -> tuple[Operand, ...]:
+    """What was learned: the scale and, in LayerNorm, the shift."""
+    weight = Operand(r"\gamma", N_("the norm's weight"), float64(norm.weight))
+    if isinstance(norm, nn.RMSNorm):
+        return (weight,)
+    return (weight, Operand(r"\beta", N_("the norm's bias"), float64(norm.bias)))
+
+
+def code(norm: Norm, path: str, variable: str, argument: str) -> str:
+    """The torch lines; `path` is how code reaches the module."""
+    call = (
+        f"F.rms_norm({argument}, norm.normalized_shape, norm.weight, norm.eps)"
+        if is_rms(norm)
+        else f"F.layer_norm({argument}, norm.normalized_shape, norm.weight, norm.bias, norm.eps)"
+    )
+    return f"norm = {path}\n{variable} = {call}"

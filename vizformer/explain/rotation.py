@@ -1,0 +1,73 @@
+"""Rotary positions: the query and the keys are turned by their positions, pair by pair."""
+
+import numpy as np
+from jaxtyping import Float
+from numpy import ndarray
+
+from vizformer.explain import latex
+from vizformer.explain.arrays import float64
+from vizformer.explain.operands import Operands
+from vizformer.explain.parts import recorded_head
+from vizformer.explain.step import Operand, Proof, Step
+from vizformer.messages import N_
+
+
+def rotation_steps(o: Operands) -> list[Step]:
+    """Nothing where positions are added to the embeddings; otherwise the query turned, then every key."""
+    if o.angles is None:
+        return []
+    i, j = o.query, min(1, o.n_k - 1)  # key 1: key 0 is turned by nothing
+    record = o.record
+    turned_q = Proof.compare(recorded_head("q", o), o.q, float64(record.q[o.head, i]))
+    turned_k = Proof.compare(recorded_head("k", o), o.k, float64(record.k[o.kv_head]))
+    return [
+        Step(
+            "q_turned", N_("Turn the query by its position"),
+            N_("Nothing was added to the embeddings for the position. Instead the {pairs} pairs of numbers of the query, "
+               "m and m + {pairs}, are each turned like a clock hand: pair 0 by {position} radians at position {position}, "
+               "later pairs ever more slowly.", pairs=o.d_head // 2, position=i),
+            _formula("q", "i"), _live("q", i, o.q_projected, o.angles[i]),
+            (Operand(rf"q_{{{i}}}", N_("the query before"), o.q_projected),
+             Operand(r"\phi", N_("the angle of each pair, in radians"), o.angles[i])),
+            rf"q'_{{{i}}}", o.q,
+            f"cos, sin = checkpoint.model.rope_cos[{i}], checkpoint.model.rope_sin[{i}]\n"
+            "first, second = q.chunk(2)\n"
+            "q_turned = torch.cat([first * cos - second * sin, first * sin + second * cos])", "q_turned", turned_q,
+        ),
+        Step(
+            "k_turned", N_("Turn every key by its position"),
+            N_("Each key is turned by its own position. The dot product of a turned query and a turned key depends only on "
+               "how far apart the two stand: turning both by the same angle changes nothing."),
+            _formula("k", "j"), _live("k", j, o.k_projected[j], o.angles[j]),
+            (Operand("K", N_("the keys before, one row each"), o.k_projected, ("keys", "features")),
+             Operand(r"\Phi", N_("the angle of each pair, in radians"), o.angles, ("keys", "features"))),
+            "K'", o.k,
+            f"cos, sin = checkpoint.model.rope_cos[:{o.n_k}], checkpoint.model.rope_sin[:{o.n_k}]\n"
+            "first, second = k.chunk(2, dim=-1)\n"
+            "k_turned = torch.cat([first * cos - second * sin, first * sin + second * cos], dim=-1)", "k_turned", turned_k,
+            axes=("keys", "features"),
+        ),
+    ]  # fmt: skip
+
+
+def _formula(letter: str, position: str) -> str:
+    x, y = f"{letter}_m", f"{letter}_{{m + d/2}}"
+    return (
+        rf"\begin{{pmatrix}} {letter}'_m \\ {letter}'_{{m + d/2}} \end{{pmatrix}} = "
+        r"\begin{pmatrix} \cos\phi_m & -\sin\phi_m \\ \sin\phi_m & \cos\phi_m \end{pmatrix} "
+        rf"\begin{{pmatrix}} {x} \\ {y} \end{{pmatrix}}, \qquad "
+        rf"\phi_m = {position}\,\theta^{{-2m/d_\mathrm{{head}}}}"
+    )
+
+
+def _live(letter: str, position: int, row: Float[ndarray, " d_head"], angle: Float[ndarray, " pairs"]) -> str:
+    """The first pair with its numbers."""
+    half = len(angle)
+    phi, first, second = angle[0], row[0], row[half]
+    cos, sin = latex.factor(np.cos(phi)), latex.factor(np.sin(phi))
+    return (
+        rf"{letter}'_{{{position},0}} = {latex.number(first)} \cdot {cos} - {latex.factor(second)} \cdot {sin} = "
+        rf"{latex.number(first * np.cos(phi) - second * np.sin(phi))}, \qquad "
+        rf"{letter}'_{{{position},{half}}} = {latex.number(first)} \cdot {sin} + {latex.factor(second)} \cdot {cos} = "
+        rf"{latex.number(first * np.sin(phi) + second * np.cos(phi))}"
+    )

@@ -1,0 +1,54 @@
+"""What BERT's head does with a row before it is compared with the vocabulary."""
+
+from jaxtyping import Float
+from numpy import ndarray
+
+from vizformer.explain import latex, norms
+from vizformer.explain.activations import activation_kind
+from vizformer.explain.arrays import float64
+from vizformer.explain.step import Contraction, Operand, Proof, Step
+from vizformer.messages import N_
+from vizformer.model.head import PredictionTransform
+
+
+def transform_steps(
+    head: PredictionTransform | None, x: Float[ndarray, " d_model"], position: int, stack: str
+) -> list[Step]:
+    """t = norm(act(x W + b)); nothing where the logits are computed from x itself.
+
+    The caller gives the steps their proof: they lead to the logits.
+    """
+    if head is None:
+        return []
+    weight, bias = float64(head.dense.weight).T, float64(head.dense.bias)
+    dense = x @ weight + bias
+    kind = activation_kind(head.activation)
+    active = kind.compute(dense)
+    row = norms.normalise(active, head.norm)
+    open_proof = Proof(N_("the model's logits at position {position}", position=position), 0.0, True, direct=False)
+    first = f"{{{position},0}}"
+    return [
+        Step(
+            "dense", N_("The head's dense layer"), N_("One more matrix prepares the row for the comparison."),
+            r"d_i = x_i W + b", rf"d_{first} = {latex.sum_of_products(x, weight[:, 0], float(bias[0]))} = "
+            rf"{latex.number(dense[0])}",
+            (Operand(rf"x_{{{position}}}", N_("the last row of the stack"), x),
+             Operand("W", N_("the head's matrix"), weight, ("features", "features")),
+             Operand("b", N_("its bias"), bias)),
+            rf"d_{{{position}}}", dense,
+            f'x = trace.residual("{stack}.final")[{position}]\nhead = model.prediction\n'
+            "dense = x @ head.dense.weight.T + head.dense.bias", "dense", open_proof,
+            contraction=Contraction(x[None], weight, bias),
+        ),
+        Step(
+            "activation", N_("The head's activation"), kind.text(active), rf"a_i = {kind.symbol('d_i')}",
+            rf"a_{first} = {kind.symbol(latex.number(dense[0]))} = {latex.number(active[0])}",
+            (), rf"a_{{{position}}}", active, f"active = {kind.code('dense')}", "active", open_proof,
+        ),
+        Step(
+            "norm", N_("The head's norm"), N_("The row is normalised once more, as after every sublayer."),
+            norms.formula(head.norm, "t_i", "a_i"), norms.live(rf"t_{first}", active, head.norm, row[0]),
+            norms.operands(head.norm), rf"t_{{{position}}}", row, norms.code(head.norm, "head.norm", "x", "active"), "x",
+            open_proof,
+        ),
+    ]  # fmt: skip
