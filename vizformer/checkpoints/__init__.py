@@ -1,6 +1,8 @@
 """Files to models: a checkpoint is a model with its tokenizer."""
 
 from vizformer.checkpoints.checkpoint import Checkpoint, Generation
-from vizformer.checkpoints.folder import load, save
+from vizformer.checkpoints.export import save
+from vizformer.checkpoints.opening import Opened, inspect, load
+from vizformer.checkpoints.report import Report, TensorFate, describe
 
-__all__ = ["Checkpoint", "Generation", "load", "save"]
+__all__ = ["Checkpoint", "Generation", "Opened", "Report", "TensorFate", "describe", "inspect", "load", "save"]

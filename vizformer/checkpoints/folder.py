@@ -1,19 +1,19 @@
 """Our own format: a folder with config.json, model.safetensors and tokenizer.json."""
 
 import json
-import os
 from pathlib import Path
 from typing import Any
 
 import torch
-from safetensors import SafetensorError
-from safetensors.torch import load_file, save_file
+from safetensors.torch import save_file
 
-from vizformer.assets import asset, bundled_models
 from vizformer.checkpoints.checkpoint import Checkpoint
+from vizformer.checkpoints.reading import Folder, damaged
+from vizformer.checkpoints.report import Report, TensorFate, parameters_by_component
+from vizformer.checkpoints.weights import FLOATS, Weights, open_weights
 from vizformer.config import ModelConfig
 from vizformer.errors import CheckpointError
-from vizformer.messages import N_
+from vizformer.messages import N_, Message
 from vizformer.model import Transformer
 from vizformer.text import Tokenizer
 
@@ -21,43 +21,38 @@ FORMAT = "vizformer-1"
 CONFIG, WEIGHTS, TOKENIZER = "config.json", "model.safetensors", "tokenizer.json"
 
 
-def load(source: str | Path) -> Checkpoint:
-    """Opens a bundled model by name, or a folder in our format.
-
-    Weights are kept in float32, frozen.
+def open_own(folder: Folder, raw: dict[str, Any], dtype: torch.dtype) -> tuple[Transformer, Tokenizer, Report]:
+    """Opens a folder in our format; `raw` is its config.json.
 
     Raises:
-        CheckpointError: nothing there, or files that are damaged or do not fit together; names the file, what was
-            found and the way out.
+        CheckpointError: files that are missing, damaged or do not fit together.
         ConfigError, TokenizerError: illegal options, an unreadable tokenizer.
     """
-    if str(source) in bundled_models():
-        folder = asset("models", str(source))
-    elif os.path.isdir(folder := Path(source)):  # (Path.is_dir raises where a name is too long)
-        pass
-    else:
-        raise CheckpointError(
-            N_("There is no model {source!r}. Give the path of a folder, or one of: {names}.", source=str(source),
-               names=", ".join(bundled_models()) or "-")
-        )  # fmt: skip
     for name in (CONFIG, WEIGHTS, TOKENIZER):
-        if not (folder / name).is_file():
-            raise CheckpointError(
-                N_("{folder} lacks {file}: a model folder needs config.json, model.safetensors and tokenizer.json.",
-                   folder=folder.name, file=name)
-            )  # fmt: skip
-    config = _read_config(folder / CONFIG)
-    tokenizer = Tokenizer.from_file(folder / TOKENIZER)
+        if not folder.has(name):
+            raise CheckpointError(lacks(folder, name))
+    config = ModelConfig.from_dict(raw["model"])
+    tokenizer = Tokenizer.from_file(folder.file(TOKENIZER))
     if tokenizer.vocab_size > config.vocab_size:
         raise CheckpointError(
             N_("tokenizer.json has {found} tokens but config.json says vocab_size={expected}: they belong to different "
                "models.", found=tokenizer.vocab_size, expected=config.vocab_size)
         )  # fmt: skip
-    return Checkpoint(folder.name, _read_model(folder / WEIGHTS, config), tokenizer)
+    weights = open_weights(folder)
+    model = _read_model(weights, config, dtype)
+    report = Report(
+        name=folder.name, format="vizformer", family="VizFormer", declared="", config=config, has_head=True,
+        files=weights.files,
+        tensors=tuple(
+            TensorFate(name, stored.file, stored.shape, stored.dtype, "used", (name,))
+            for name, stored in sorted(weights.tensors.items())
+        ),
+        parameters=parameters_by_component((name, stored.shape) for name, stored in weights.tensors.items()),
+    )  # fmt: skip
+    return model, tokenizer, report
 
 
-def save(checkpoint: Checkpoint, folder: Path, dtype: torch.dtype = torch.float16) -> None:
-    """Writes a folder that `load` opens; float16 halves the size and keeps about three digits."""
+def save_own(checkpoint: Checkpoint, folder: Path, dtype: torch.dtype) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     weights = {name: tensor.to(dtype).contiguous() for name, tensor in checkpoint.model.state_dict().items()}
     save_file(weights, folder / WEIGHTS, metadata={"format": FORMAT})
@@ -66,41 +61,30 @@ def save(checkpoint: Checkpoint, folder: Path, dtype: torch.dtype = torch.float1
     checkpoint.tokenizer.save(folder / TOKENIZER)
 
 
-def _read_config(path: Path) -> ModelConfig:
-    try:
-        options: Any = json.loads(path.read_text(encoding="utf-8"))
-    except (ValueError, RecursionError) as error:
-        raise CheckpointError(
-            N_("{file} is not JSON ({reason}). Copy it again from the model's source.", file=path.name,
-               reason=str(error))
-        ) from error  # fmt: skip
-    if not isinstance(options, dict) or options.get("format") != FORMAT or not isinstance(options.get("model"), dict):
-        raise CheckpointError(
-            N_("{file} does not say format {format!r}: this folder was not written by VizFormer.", file=path.name,
-               format=FORMAT)
-        )  # fmt: skip
-    return ModelConfig.from_dict(options["model"])
+def lacks(folder: Folder, name: str) -> Message:
+    return N_("{folder} lacks {file}: a model folder needs config.json, model.safetensors and tokenizer.json.",
+              folder=folder.name, file=name)  # fmt: skip
 
 
-def _read_model(path: Path, config: ModelConfig) -> Transformer:
-    try:
-        weights = load_file(path)
-    except (SafetensorError, OSError) as error:
-        raise _damaged(path.name, error) from error
-    model = _empty_model(config, len(weights))
-    expected = {name: tensor.shape for name, tensor in model.state_dict().items()}
-    found = {name: tensor.shape for name, tensor in weights.items()}
+def _read_model(weights: Weights, config: ModelConfig, dtype: torch.dtype) -> Transformer:
+    model = _empty_model(config, len(weights.tensors))
+    expected = {name: tuple(tensor.shape) for name, tensor in model.state_dict().items()}
+    found = {name: stored.shape for name, stored in weights.tensors.items()}
     if expected != found:
         wrong = sorted(set(expected) ^ set(found)) or sorted(n for n in expected if expected[n] != found[n])
         raise CheckpointError(
             N_("{file} does not fit config.json: {n} tensors differ, the first is {name!r}. They belong to different "
-               "models.", file=path.name, n=len(wrong), name=wrong[0])
+               "models.", file=WEIGHTS, n=len(wrong), name=wrong[0])
         )  # fmt: skip
-    model.load_state_dict({name: tensor.float() for name, tensor in weights.items()}, assign=True)
+    state = {name: stored.read() for name, stored in weights.tensors.items()}
+    for name, tensor in state.items():
+        if weights.tensors[name].dtype not in FLOATS or not bool(torch.isfinite(tensor).all()):
+            raise damaged(WEIGHTS, f"{name!r} holds what is no finite number")
+    model.load_state_dict({name: tensor.to(dtype) for name, tensor in state.items()}, assign=True)
     try:
         model.materialise_buffers()
     except RuntimeError as error:
-        raise _damaged(CONFIG, error) from error  # more positions than fit into memory
+        raise damaged(CONFIG, error) from error  # more positions than fit into memory
     return model
 
 
@@ -108,16 +92,9 @@ def _empty_model(config: ModelConfig, n_tensors: int) -> Transformer:
     """The model without memory for its weights, unless the config asks for what no file of `n_tensors` can fill."""
     n_layers = config.n_encoder_layers + config.n_decoder_layers
     if n_layers > n_tensors:
-        raise _damaged(CONFIG, f"{n_layers} layers, but {WEIGHTS} has {n_tensors} tensors")
+        raise damaged(CONFIG, f"{n_layers} layers, but {WEIGHTS} has {n_tensors} tensors")
     try:
         with torch.device("meta"):
             return Transformer(config)
     except (RuntimeError, TypeError) as error:  # sizes that no tensor can have
-        raise _damaged(CONFIG, error) from error
-
-
-def _damaged(file: str, reason: object) -> CheckpointError:
-    return CheckpointError(
-        N_("{file} cannot be read ({reason}). It is damaged or incomplete: copy it again.", file=file,
-           reason=str(reason).partition("\n")[0])
-    )  # fmt: skip
+        raise damaged(CONFIG, error) from error

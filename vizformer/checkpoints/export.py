@@ -1,0 +1,81 @@
+"""`save`: our own format, or back to the Hugging Face layout, so that `transformers` opens the model."""
+
+import json
+from pathlib import Path
+from typing import Literal
+
+import torch
+from safetensors.torch import save_file
+
+from vizformer.checkpoints.checkpoint import Checkpoint
+from vizformer.checkpoints.families import FAMILIES
+from vizformer.checkpoints.family import Export, Family
+from vizformer.checkpoints.folder import CONFIG, TOKENIZER, WEIGHTS, save_own
+from vizformer.checkpoints.vocabularies import SETTINGS
+from vizformer.config import ModelConfig
+from vizformer.errors import CheckpointError
+from vizformer.messages import N_
+
+Layout = Literal["vizformer", "hugging-face"]
+_ROLES = {"bos_id": "bos_token", "eos_id": "eos_token", "pad_id": "pad_token", "mask_id": "mask_token"}
+
+
+def save(
+    checkpoint: Checkpoint, folder: Path, dtype: torch.dtype = torch.float16, *, layout: Layout = "vizformer"
+) -> None:
+    """Writes a folder that `load` opens, and `transformers` too where `layout` is "hugging-face".
+
+    float16 halves the size and keeps about three digits.
+
+    Raises:
+        CheckpointError: "hugging-face" for a model that is like none of the families that have a way back.
+    """
+    if layout == "vizformer":
+        save_own(checkpoint, folder, dtype)
+        return
+    config = checkpoint.model.config
+    family, way = _fitting(config)
+    report = getattr(checkpoint, "report", None)
+    has_head = report is None or report.has_head
+    state = checkpoint.model.state_dict()
+    weights = {
+        _stored_name(part.source, family, has_head): part.join(state).to(dtype) for part in family.weights(config)
+    }
+    folder.mkdir(parents=True, exist_ok=True)
+    save_file(weights, folder / WEIGHTS, metadata={"format": "pt"})
+    fields = {"model_type": way.model_type, **way.fields(config, has_head), "dtype": str(dtype).removeprefix("torch.")}
+    (folder / CONFIG).write_text(json.dumps(fields, indent=2) + "\n", encoding="utf-8")
+    checkpoint.tokenizer.save(folder / TOKENIZER)
+    (folder / SETTINGS).write_text(json.dumps(_settings(checkpoint), indent=2) + "\n", encoding="utf-8")
+
+
+def _fitting(config: ModelConfig) -> tuple[Family, Export]:
+    """The family whose arithmetic this config is; where there is none, the error says how far the nearest one is."""
+    nearest: tuple[list[str], str] | None = None
+    ways = [(family, family.export) for family in FAMILIES if family.export is not None]
+    for family, way in ways:
+        others = [name for name, values in way.fits.items() if getattr(config, name) not in values]
+        if not others:
+            return family, way
+        if nearest is None or len(others) < len(nearest[0]):
+            nearest = others, family.name
+    names, family_name = nearest if nearest is not None else ([], "-")
+    raise CheckpointError(
+        N_("This model is like none of {families}, so the Hugging Face layout has no place for it; it comes nearest to "
+           "{nearest}, apart from {options}. Save it in VizFormer's own format.",
+           families=", ".join(family.name for family, __ in ways), nearest=family_name,
+           options=", ".join(f"{name}={getattr(config, name)!r}" for name in names))
+    )  # fmt: skip
+
+
+def _stored_name(source: str, family: Family, has_head: bool) -> str:
+    """The head's tensors, and those of a model without a head, carry no prefix."""
+    return source if not has_head or source.startswith(family.head) else f"{family.prefix}{source}"
+
+
+def _settings(checkpoint: Checkpoint) -> dict[str, object]:
+    """tokenizer_config.json: which class reads tokenizer.json, and the special tokens by role."""
+    config = checkpoint.model.config
+    ids = {role: getattr(config, option) for option, role in _ROLES.items()}
+    marks = {role: checkpoint.tokenizer.tokens([id])[0].piece for role, id in ids.items() if id is not None}
+    return {"tokenizer_class": "PreTrainedTokenizerFast", "model_max_length": config.max_positions, **marks}

@@ -1,0 +1,69 @@
+"""What a family of models is to the loader: three functions, a few names."""
+
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from tokenizers import Tokenizer as Backend
+
+from vizformer.checkpoints.fields import Fields
+from vizformer.checkpoints.parts import Part
+from vizformer.checkpoints.reading import Folder
+from vizformer.config import ModelConfig
+from vizformer.messages import Message
+
+Options = dict[str, Any]  # of ModelConfig
+
+# Theirs -> ours: `transformers` has several names for one function.
+ACTIVATIONS = {
+    "relu": "relu", "gelu": "gelu", "gelu_python": "gelu", "gelu_new": "gelu_tanh", "gelu_pytorch_tanh": "gelu_tanh",
+    "gelu_fast": "gelu_tanh", "gelu_accurate": "gelu_tanh", "silu": "silu", "swish": "silu",
+}  # fmt: skip
+THEIRS = {"relu": "relu", "gelu": "gelu", "gelu_tanh": "gelu_new", "silu": "silu"}
+_WITH_HEAD = ("ForMaskedLM", "ForPreTraining", "ForCausalLM", "LMHeadModel", "WithLMHead")
+
+
+@dataclass(frozen=True)
+class Export:
+    """The way back: what a config must be to fit the family, and what config.json then says."""
+
+    model_type: str
+    fits: Mapping[str, Collection[Any]]
+    fields: Callable[[ModelConfig, bool], dict[str, Any]]
+
+
+@dataclass(frozen=True)
+class Family:
+    """One way of naming and storing a model.
+
+    Attributes:
+        name: as people call it.
+        defaults: for each model_type of config.json, what `transformers` takes where a field is absent.
+        prefix: of the tensors of the model without its head; not in files that hold only that.
+        head: with what the names of the head's tensors begin; they never have the prefix.
+        config: (fields, names of the tensors) -> the options of our model, and whether it has a head for tokens.
+        weights: (config) -> what becomes of every tensor.
+        ties: (config) -> second names under which some files repeat a tensor.
+        unused: pattern of names -> why such a tensor is not needed.
+        renamed: pattern -> replacement, of names in old files.
+        tokenizer: reads the family's vocabulary files, where there is no tokenizer.json.
+        usual: the special tokens by role, where no file says them.
+    """
+
+    name: str
+    defaults: Mapping[str, Mapping[str, Any]]
+    prefix: str
+    head: str
+    config: Callable[[Fields, Collection[str]], tuple[Options, bool]]
+    weights: Callable[[ModelConfig], list[Part]]
+    tokenizer: Callable[[Folder], Backend]
+    ties: Callable[[ModelConfig], dict[str, str]]
+    unused: Mapping[str, Message] = field(default_factory=dict)
+    renamed: Mapping[str, str] = field(default_factory=dict)
+    usual: Mapping[str, str] = field(default_factory=dict)
+    export: Export | None = None
+
+
+def says_head(architecture: str) -> bool:
+    """Whether a class of `transformers` of this name predicts tokens."""
+    return architecture.endswith(_WITH_HEAD)

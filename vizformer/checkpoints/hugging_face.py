@@ -1,0 +1,224 @@
+"""A folder in Hugging Face layout: config.json, weights and a tokenizer become a model of ours, or a list of reasons.
+
+What is read is decided by the fields of config.json and the names of the tensors, never by the folder's name.
+"""
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import torch
+from tokenizers import Tokenizer as Backend
+from torch import Tensor
+
+from vizformer.checkpoints.families import BY_TYPE, FAMILIES
+from vizformer.checkpoints.family import Family, Options
+from vizformer.checkpoints.fields import Fields
+from vizformer.checkpoints.matching import Match, match
+from vizformer.checkpoints.parts import Shape
+from vizformer.checkpoints.reading import Folder, first_line, listed, shown
+from vizformer.checkpoints.report import Report, parameters_by_component
+from vizformer.checkpoints.vocabularies import (
+    SETTINGS,
+    TOKENIZER,
+    guarded,
+    read_tokenizer,
+    settings,
+    token_ids,
+)
+from vizformer.checkpoints.weights import Weights, open_weights
+from vizformer.config import ModelConfig
+from vizformer.errors import CheckpointError, ConfigError
+from vizformer.messages import N_, Message
+from vizformer.model import Transformer
+from vizformer.text import Tokenizer
+
+CONFIG = "config.json"
+TRIAL = "Hello, world! 你好 1"  # every tokenizer must be able to split this
+MOST_POSITIONS = 32_768  # of tables computed from the options; no text that VizFormer accepts is longer
+_IDS = {"bos_id": ("bos_token", "cls_token"), "eos_id": ("eos_token", "sep_token"), "pad_id": ("pad_token",),
+        "mask_id": ("mask_token",)}  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Examined:
+    """A folder that was understood: everything but the numbers has been read."""
+
+    report: Report
+    tokenizer: Tokenizer
+    match: Match
+    shapes: Mapping[str, Shape]
+
+
+def examine(folder: Folder, raw: dict[str, object]) -> Examined:
+    """Reads what the folder holds; what is wrong with its tensors stands in the report.
+
+    Raises:
+        CheckpointError: files that are missing, damaged or unsupported, so that there is nothing to report on.
+    """
+    family = _family(raw)
+    weights = open_weights(folder)
+    names = _our_names(family, weights)
+    backend = read_tokenizer(folder) if folder.has(TOKENIZER) else family.tokenizer(folder)
+    fields = Fields(raw, family.defaults[str(raw["model_type"])])
+    config, has_head = _config(family, fields, names, folder, backend, len(weights.tensors))
+    tokenizer = _tokenizer(backend, config)
+    _look_at_start(folder, backend, config, fields)
+    if not has_head:
+        fields.assume(N_("the file has no head that predicts tokens: logits are computed with the embedding table and "
+                         "mean nothing"))  # fmt: skip
+    shapes = _shapes(config)
+    matched = match(family, config, names, weights, shapes)
+    report = Report(
+        name=folder.name, format="hugging-face", family=family.name, declared=fields.architecture, config=config,
+        has_head=has_head, files=weights.files, tensors=matched.fates,
+        parameters=parameters_by_component(shapes.items()), assumptions=tuple(fields.assumptions),
+        problems=matched.problems,
+    )  # fmt: skip
+    return Examined(report, tokenizer, matched, shapes)
+
+
+def build(examined: Examined, dtype: torch.dtype) -> Transformer:
+    """The model with its numbers; tensors that are stored in `dtype` stay mapped to the file.
+
+    Raises:
+        CheckpointError: tensors that are missing, of another shape, or hold what is no number; all at once.
+    """
+    report = examined.report
+    if problems := list(report.problems) or wrong_numbers(examined):
+        raise misfit(next(iter(report.files)), problems)
+    state: dict[str, Tensor] = {}
+    for part, stored in examined.match.used:
+        state |= part.split(stored.read().to(dtype), examined.shapes)
+    model = empty_model(report.config)
+    model.load_state_dict(state, assign=True)
+    model.materialise_buffers()
+    return model
+
+
+def wrong_numbers(examined: Examined) -> list[Message]:
+    """What is wrong with the numbers themselves: every tensor that is used is read once for it."""
+    wrong = [
+        N_("{name} holds NaN or infinite numbers", name=shown(tensor.name))
+        for __, tensor in examined.match.used if not bool(torch.isfinite(tensor.read()).all())
+    ]  # fmt: skip
+    for first, second in examined.match.same:
+        one, other = first.read(), second.read()
+        if one.shape != other.shape or not torch.equal(one, other.to(one.dtype)):
+            wrong.append(N_("{first} and {second} should be the same numbers (tie_word_embeddings) and are not",
+                            first=shown(first.name), second=shown(second.name)))  # fmt: skip
+    return wrong
+
+
+def misfit(file: str, problems: list[Message]) -> CheckpointError:
+    return CheckpointError(
+        N_("{file} does not fit config.json: {problems}. They belong to different models, or one of them is damaged: "
+           "copy both again from the model's source.", file=file, problems=listed(problems))
+    )  # fmt: skip
+
+
+def empty_model(config: ModelConfig) -> Transformer:
+    """The model without memory for its weights."""
+    try:
+        with torch.device("meta"):
+            return Transformer(config)
+    except (RuntimeError, TypeError, ValueError) as error:  # sizes that no tensor can have
+        raise CheckpointError(
+            N_("{file} describes a model that no machine can hold ({reason}). Copy it again from the model's source.",
+               file=CONFIG, reason=first_line(error))
+        ) from error  # fmt: skip
+
+
+def _shapes(config: ModelConfig) -> dict[str, Shape]:
+    return {name: tuple(tensor.shape) for name, tensor in empty_model(config).state_dict().items()}
+
+
+def _family(raw: Mapping[str, object]) -> Family:
+    """By model_type, the field by which `transformers` chooses its code."""
+    kind = raw.get("model_type")
+    family = BY_TYPE.get(kind) if isinstance(kind, str) else None
+    if family is None:
+        raise CheckpointError(
+            N_("{file} says model_type={kind}, which is not supported. These families open: {families}. Take a model "
+               "of one of them.", file=CONFIG, kind=shown(kind), families=", ".join(f.name for f in FAMILIES))
+        )  # fmt: skip
+    return family
+
+
+def _our_names(family: Family, weights: Weights) -> dict[str, str]:
+    """The family's name of every tensor -> its name in the file: without prefix, without the spelling of old files."""
+    names: dict[str, str] = {}
+    for stored in weights.tensors:
+        name = stored.removeprefix(family.prefix)
+        for pattern, replacement in family.renamed.items():
+            name = re.sub(pattern, replacement, name)
+        if name in names:
+            raise CheckpointError(
+                N_("{file} holds {first} and {second}, which are the same tensor by two names. Save the model again "
+                   "with `transformers`.", file=weights.where, first=shown(names[name]), second=shown(stored))
+            )  # fmt: skip
+        names[name] = stored
+    return names
+
+
+def _config(
+    family: Family, fields: Fields, names: Mapping[str, str], folder: Folder, backend: Backend, n_tensors: int
+) -> tuple[ModelConfig, bool]:
+    options, has_head = family.config(fields, names.keys())
+    fields.finish()
+    n_layers = options.get("n_encoder_layers", 0) + options.get("n_decoder_layers", 0)
+    if n_layers > n_tensors:  # before a model of so many layers is thought of
+        fields.problems.append(N_("{n} layers, but the file of weights has only {found} tensors", n=n_layers,
+                                  found=n_tensors))  # fmt: skip
+    if not fields.problems:
+        _shorten(options, fields)
+        _complete_ids(options, token_ids(folder, backend, dict(family.usual)))
+        try:
+            return ModelConfig(**options), has_head
+        except ConfigError as error:
+            fields.problems.append(error.message)
+    raise CheckpointError(
+        N_("{file} asks for what VizFormer does not support: {problems}. Take a model of {family} without that, or of "
+           "another family: {families}.", file=CONFIG, problems=listed(fields.problems), family=family.name,
+           families=", ".join(other.name for other in FAMILIES if other is not family))
+    )  # fmt: skip
+
+
+def _shorten(options: Options, fields: Fields) -> None:
+    """A table of angles for millions of positions would fill the memory for texts that nobody can enter here."""
+    if options["positions"] == "rope" and options["max_positions"] > MOST_POSITIONS:
+        fields.assume(N_("texts up to {limit:,} tokens are accepted; config.json allows {longest:,}",
+                         limit=MOST_POSITIONS, longest=options["max_positions"]))  # fmt: skip
+        options["max_positions"] = MOST_POSITIONS
+
+
+def _complete_ids(options: Options, found: Mapping[str, int]) -> None:
+    """Special tokens that config.json leaves open, by what the tokenizer's files call them."""
+    for option, roles in _IDS.items():
+        if options.get(option) is None:
+            ids = [found[role] for role in roles if role in found and found[role] < options["vocab_size"]]
+            options[option] = ids[0] if ids else None
+
+
+def _tokenizer(backend: Backend, config: ModelConfig) -> Tokenizer:
+    """Every id it can make must have a row in the embedding table."""
+    highest = max(backend.get_vocab(with_added_tokens=True).values(), default=-1)
+    made = max(guarded(TOKENIZER, lambda: backend.encode(TRIAL).ids), default=-1)
+    if not 0 <= max(highest, made) < config.vocab_size:
+        raise CheckpointError(
+            N_("The tokenizer has token ids up to {found} but config.json says vocab_size={expected}: they belong to "
+               "different models. Copy both again from the model's source.", found=max(highest, made),
+               expected=config.vocab_size)
+        )  # fmt: skip
+    tokenizer: Tokenizer = guarded(TOKENIZER, lambda: Tokenizer(backend))
+    guarded(TOKENIZER, lambda: tokenizer.encode(TRIAL))
+    return tokenizer
+
+
+def _look_at_start(folder: Folder, backend: Backend, config: ModelConfig, fields: Fields) -> None:
+    """tokenizer.json decides whether a text begins with the start mark; other files sometimes say something else."""
+    said = settings(folder).get("add_bos_token")
+    starts = config.bos_id is not None and backend.encode(TRIAL).ids[:1] == [config.bos_id]
+    if isinstance(said, bool) and said is not starts and config.n_decoder_layers:
+        fields.assume(N_("{file} says add_bos_token={said}, the tokenizer does otherwise: the tokenizer is followed",
+                         file=SETTINGS, said=shown(said)))  # fmt: skip

@@ -1,0 +1,70 @@
+"""Which tensor of a file becomes which of ours: one list per family, read in both directions."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+Shape = tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class Part:
+    """One tensor of the file and the parameters it becomes.
+
+    Attributes:
+        source: its name, without the family's prefix.
+        targets: our parameters; several lie in the file one under the other (GPT-2's query, key and value).
+        transposed: the file has [in, out] (GPT-2's Conv1D) where a linear layer has [out, in].
+        skip: rows at the start that no position uses (RoBERTa's table begins after the padding's row).
+    """
+
+    source: str
+    targets: tuple[str, ...]
+    transposed: bool = False
+    skip: int = 0
+
+    def shape(self, ours: Mapping[str, Shape]) -> Shape:
+        """The shape the file's tensor must have."""
+        first, *rest = ours[self.targets[0]]
+        rows = first + sum(ours[name][0] for name in self.targets[1:]) + self.skip
+        return tuple(reversed((rows, *rest))) if self.transposed else (rows, *rest)
+
+    def split(self, stored: Tensor, ours: Mapping[str, Shape]) -> dict[str, Tensor]:
+        """The parameters in `stored`: views, nothing is copied."""
+        whole = stored.T if self.transposed and stored.dim() == 2 else stored
+        rows = [ours[name][0] for name in self.targets]
+        return dict(zip(self.targets, torch.split(whole[self.skip :], rows), strict=True))
+
+    def join(self, weights: Mapping[str, Tensor]) -> Tensor:
+        """The file's tensor, made of ours."""
+        if self.skip:
+            raise ValueError(f"{self.source} has rows that are not known here")
+        whole = torch.cat([weights[name] for name in self.targets])
+        return (whole.T if self.transposed and whole.dim() == 2 else whole).contiguous()
+
+
+def linear(source: str, *targets: str, bias: bool = True, transposed: bool = False) -> list[Part]:
+    """The weight and bias of a linear layer or a norm."""
+    kinds = ("weight", "bias") if bias else ("weight",)
+    return [
+        Part(f"{source}.{kind}", tuple(f"{target}.{kind}" for target in targets), transposed and kind == "weight")
+        for kind in kinds
+    ]
+
+
+def layers(template: Mapping[str, Sequence[str]], source: str, target: str, n_layers: int, *, bias: bool = True,
+           transposed: Sequence[str] = (), no_bias: Sequence[str] = ()) -> list[Part]:  # fmt: skip
+    """The parts of every layer: `template` is their module -> our modules, `source` and `target` have the number."""
+    return [
+        part
+        for index in range(n_layers)
+        for theirs, ours in template.items()
+        for part in linear(
+            f"{source.format(index)}.{theirs}",
+            *(f"{target.format(index)}.{name}" for name in ours),
+            bias=bias and theirs not in no_bias,
+            transposed=theirs in transposed,
+        )
+    ]

@@ -1,0 +1,159 @@
+"""The files of a folder that somebody else made, read with suspicion: nothing outside it, nothing endless, no code."""
+
+import json
+import os
+import stat
+from pathlib import Path
+from typing import Any
+
+from vizformer.errors import CheckpointError
+from vizformer.messages import N_, Message
+
+MEGABYTE = 2**20
+JSON_LIMIT = 64 * MEGABYTE  # an index of a thousand shards has a tenth of it
+_LFS = b"version https://git-lfs"
+_PAGE = (b"<!doctype html", b"<html", b"<?xml")
+
+
+class Folder:
+    """The files directly in one folder, by name.
+
+    A link that leads out of the folder is refused; a snapshot in the Hugging Face cache may link to the cache's own
+    `blobs` beside it.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        root = path.resolve()
+        self.name = root.name
+        self._inside = [root]
+        if root.parent.name == "snapshots":
+            self._inside.append(root.parent.parent / "blobs")
+
+    def names(self) -> list[str]:
+        """What the folder holds, sorted."""
+        return sorted(os.listdir(self.path))
+
+    def has(self, name: str) -> bool:
+        """Whether there is something of that name, be it readable or not."""
+        return os.path.lexists(self.path / name)
+
+    def file(self, name: str) -> Path:
+        """The path of a regular file in this folder.
+
+        Raises:
+            CheckpointError: no such file, a name that leads elsewhere, something that is no file, a file that only
+                stands for another one (Git LFS pointer, an error page saved under its name).
+        """
+        if not name or name in (".", "..") or set(name) & set("/\\\0"):
+            raise CheckpointError(
+                N_("{file} is not the name of a file in this folder. Files of a model lie side by side: copy them into "
+                   "one folder and name them without a path.", file=shown(name))
+            )  # fmt: skip
+        path = self.path / name
+        try:
+            real = path.resolve(strict=True)
+            kind = real.stat().st_mode
+        except (OSError, RuntimeError) as error:
+            raise CheckpointError(
+                N_("{folder} lacks {file}. Copy it from the model's source.", folder=self.name, file=shown(name))
+            ) from error
+        if not any(real.is_relative_to(place) for place in self._inside):
+            raise CheckpointError(
+                N_("{file} is a link that leads out of {folder}. Put the file itself there.", file=shown(name),
+                   folder=self.name)
+            )  # fmt: skip
+        if not stat.S_ISREG(kind):
+            raise CheckpointError(
+                N_("{file} is not a file. Copy it again from the model's source.", file=shown(name))
+            )
+        _refuse_stand_ins(real, name)
+        return real
+
+    def json(self, name: str) -> Any:
+        """The contents of a JSON file.
+
+        Raises:
+            CheckpointError: as `file`, or not JSON, or too large.
+        """
+        try:
+            return json.loads(self.text(name))
+        except (ValueError, RecursionError) as error:
+            raise CheckpointError(
+                N_("{file} is not JSON ({reason}). Copy it again from the model's source.", file=name,
+                   reason=first_line(error))
+            ) from error  # fmt: skip
+
+    def object(self, name: str) -> dict[str, Any]:
+        """The contents of a JSON file that must hold an object."""
+        value = self.json(name)
+        if not isinstance(value, dict):
+            raise CheckpointError(
+                N_("{file} holds {value} where an object with fields belongs. Copy it again from the model's source.",
+                   file=name, value=shown(value))
+            )  # fmt: skip
+        return value
+
+    def text(self, name: str) -> str:
+        """The contents of a text file."""
+        path = self.file(name)
+        if (size := path.stat().st_size) > JSON_LIMIT:
+            raise CheckpointError(
+                N_("{file} has {size:,} bytes; at most {limit:,} are read. It is not the file that its name says: copy "
+                   "it again from the model's source.", file=name, size=size, limit=JSON_LIMIT)
+            )  # fmt: skip
+        try:
+            return path.read_text(encoding="utf-8")
+        except UnicodeDecodeError as error:
+            raise CheckpointError(
+                N_("{file} is not JSON ({reason}). Copy it again from the model's source.", file=name,
+                   reason=first_line(error))
+            ) from error  # fmt: skip
+        except OSError as error:
+            raise damaged(name, error) from error
+
+
+def _refuse_stand_ins(path: Path, name: str) -> None:
+    try:
+        with path.open("rb") as file:
+            start = file.read(512).lstrip().lower()
+    except OSError as error:
+        raise damaged(name, error) from error
+    if start.startswith(_LFS):
+        raise CheckpointError(
+            N_("{file} is a Git LFS pointer: a note of where the file lies, not the file. Run `git lfs pull` where it "
+               "came from, then copy it again.", file=name)
+        )  # fmt: skip
+    if start.startswith(_PAGE):
+        raise CheckpointError(
+            N_("{file} is a web page, probably an error message saved under this name. Download it again and look "
+               "whether the source asks you to sign in.", file=name)
+        )  # fmt: skip
+
+
+def damaged(file: str, reason: object) -> CheckpointError:
+    return CheckpointError(
+        N_("{file} cannot be read ({reason}). It is damaged or incomplete: copy it again.", file=file,
+           reason=first_line(reason))
+    )  # fmt: skip
+
+
+def first_line(reason: object) -> str:
+    """What a library says went wrong, in one short line that every terminal can show."""
+    line = str(reason).partition("\n")[0].encode("ascii", "backslashreplace").decode()
+    return line if len(line) <= 200 else f"{line[:200]}..."
+
+
+def shown(value: object) -> str:
+    """A value out of somebody else's file, short and harmless to print."""
+    try:
+        text = json.dumps(value)  # ASCII: control characters and broken surrogates are escaped
+    except (TypeError, ValueError, RecursionError):
+        text = type(value).__name__
+    return text if len(text) <= 80 else f"{text[:77]}..."
+
+
+def listed(problems: list[Message], limit: int = 8) -> tuple[Message, ...]:
+    """The first problems and how many more there are, for one error about all of them."""
+    rest = len(problems) - limit
+    return (*problems[:limit], *([N_("and {n} more", n=rest)] if rest > 0 else []))

@@ -1,0 +1,199 @@
+"""Files of weights: safetensors (one file or shards), or PyTorch's own format without its code.
+
+The files are mapped into memory and a tensor is read when it is asked for.
+"""
+
+import zipfile
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import torch
+from safetensors import safe_open
+from torch import Tensor
+
+from vizformer.checkpoints.reading import MEGABYTE, Folder, damaged, listed, shown
+from vizformer.errors import CheckpointError
+from vizformer.messages import N_, Message
+
+SAFETENSORS, TORCH = "model.safetensors", "pytorch_model.bin"
+FLOATS = {"float64": torch.float64, "float32": torch.float32, "float16": torch.float16, "bfloat16": torch.bfloat16}
+_DTYPES = {"F64": "float64", "F32": "float32", "F16": "float16", "BF16": "bfloat16", "BOOL": "bool"}
+_PICKLE_LIMIT = 64 * MEGABYTE  # the list of tensors inside a .bin; the numbers lie beside it
+
+
+@dataclass(frozen=True)
+class Stored:
+    """A tensor as it lies in a file."""
+
+    file: str
+    shape: tuple[int, ...]
+    dtype: str
+    read: Callable[[], Tensor]
+
+
+@dataclass(frozen=True)
+class Weights:
+    """Every tensor of a checkpoint by name, unread, and the files they lie in with their bytes."""
+
+    tensors: dict[str, Stored]
+    files: dict[str, int]
+
+    @property
+    def where(self) -> str:
+        """The file to name in an error about all of them."""
+        return next(iter(self.files), SAFETENSORS)
+
+
+def open_weights(folder: Folder) -> Weights:
+    """Finds the weights of a folder and reads what they are, not the numbers.
+
+    Raises:
+        CheckpointError: no weights, or only in a format that is not read; damaged files; an index that does not fit.
+    """
+    for name, opener in ((SAFETENSORS, _open_safetensors), (TORCH, _open_torch)):
+        if folder.has(name):
+            path = folder.file(name)
+            return Weights(opener(path, name), {name: path.stat().st_size})
+        if folder.has(index := f"{name}.index.json"):
+            return _open_shards(folder, index, opener)
+    raise CheckpointError(_no_weights(folder))
+
+
+def _no_weights(folder: Folder) -> Message:
+    names = folder.names()
+    if gguf := [name for name in names if name.lower().endswith(".gguf")]:
+        return gguf_message(gguf[0])
+    other = [n for n in names if n.endswith((".h5", ".msgpack", ".ot", ".onnx", ".pth", ".pt", ".ckpt", ".npz"))]
+    if other:
+        return N_("{folder} has its weights in {file}, which is not read: {wanted} is needed. Open the model with the "
+                  "`transformers` library and write it again with save_pretrained.", folder=folder.name,
+                  file=other[0], wanted=f"{SAFETENSORS} / {TORCH}")  # fmt: skip
+    return N_("{folder} lacks {file}: a model folder needs config.json, model.safetensors and tokenizer.json.",
+              folder=folder.name, file=SAFETENSORS)  # fmt: skip
+
+
+def gguf_message(name: str) -> Message:
+    return N_("{file} is a GGUF file: its weights are packed for llama.cpp, mostly with a few bits each, and every "
+              "number shown here would be another one than in training. Open the original model, the folder with "
+              "config.json and model.safetensors.", file=shown(name))  # fmt: skip
+
+
+def _open_shards(folder: Folder, index: str, opener: Callable[[Path, str], dict[str, Stored]]) -> Weights:
+    places = folder.object(index).get("weight_map")
+    if not isinstance(places, dict) or not places or not all(isinstance(file, str) for file in places.values()):
+        raise CheckpointError(
+            N_("{file} has no table `weight_map` that says which file each tensor lies in. Copy it again from the "
+               "model's source.", file=index)
+        )  # fmt: skip
+    shards: dict[str, dict[str, Stored]] = {}
+    sizes: dict[str, int] = {}
+    for name in sorted(set(places.values())):
+        path = folder.file(name)
+        shards[name], sizes[name] = opener(path, name), path.stat().st_size
+    found = {name: shards[file][name] for name, file in places.items() if name in shards[file]}
+    absent = [
+        N_("{name} is not in {file}", name=shown(name), file=places[name]) for name in places if name not in found
+    ]
+    unlisted = [
+        N_("{name} in {file} is not listed", name=shown(name), file=file)
+        for file, tensors in shards.items() for name in tensors if name not in places
+    ]  # fmt: skip
+    if absent or unlisted:
+        raise CheckpointError(
+            N_("{file} does not fit the files it lists: {problems}. They belong to different models, or one is cut "
+               "off: copy all of them again.", file=index, problems=listed([*absent, *unlisted]))
+        )  # fmt: skip
+    return Weights(found, sizes)
+
+
+def _open_safetensors(path: Path, name: str) -> dict[str, Stored]:
+    """The library checks that the header is no longer than the file and that the tensors fill the rest exactly."""
+    try:
+        file: Any = safe_open(path, framework="pt")
+        stored: dict[str, Stored] = {}
+        for key in file.keys():  # noqa: SIM118 (not a dict)
+            part = file.get_slice(key)
+            kind = str(part.get_dtype())
+            dtype = _DTYPES.get(kind, kind.lower())
+            stored[key] = Stored(name, tuple(part.get_shape()), dtype, _reader(file, key, name))
+        return stored
+    except Exception as error:
+        raise damaged(name, error) from error
+
+
+def _reader(file: Any, key: str, name: str) -> Callable[[], Tensor]:
+    def read() -> Tensor:
+        try:
+            tensor: Tensor = file.get_tensor(key)
+            return tensor
+        except Exception as error:
+            raise damaged(name, error) from error
+
+    return read
+
+
+def _open_torch(path: Path, name: str) -> dict[str, Stored]:
+    """`weights_only` reads tensors and plain containers; anything else in the pickle is refused, never run."""
+    zipped = _is_plain_zip(path, name)
+    try:
+        content = torch.load(path, map_location="cpu", weights_only=True, mmap=zipped)
+    except Exception as error:
+        if "weights_only" in str(error) or "Unsupported" in str(error):
+            raise CheckpointError(
+                N_("{file} holds more than tensors, and what else is in it could be a program: it is not opened. Ask "
+                   "its author for model.safetensors.", file=name)
+            ) from error  # fmt: skip
+        raise damaged(name, error) from error
+    if not isinstance(content, dict):
+        raise CheckpointError(
+            N_("{file} holds {value} where tensors with names belong. Copy it again from the model's source.",
+               file=name, value=type(content).__name__)
+        )  # fmt: skip
+    wrong = [N_("{name} is no tensor", name=shown(key)) for key, value in content.items() if not _is_plain(key, value)]
+    if wrong:
+        raise CheckpointError(
+            N_("{file} holds something else beside tensors with names: {problems}. Save the state dict alone.",
+               file=name, problems=listed(wrong))
+        )  # fmt: skip
+    if sum(value.numel() * value.element_size() for value in content.values()) > 2 * path.stat().st_size:
+        raise damaged(name, "its tensors share memory so that they are many times as large as the file")
+    return {
+        key: Stored(name, tuple(value.shape), str(value.dtype).removeprefix("torch."), partial(_same, value))
+        for key, value in content.items()
+    }
+
+
+def _same(tensor: Tensor) -> Tensor:
+    return tensor
+
+
+def _is_plain(key: object, value: object) -> bool:
+    """A named tensor of numbers in memory: not sparse, not quantised, not on a device that is not there."""
+    if not isinstance(key, str) or type(value) not in (Tensor, torch.nn.Parameter) or not isinstance(value, Tensor):
+        return False
+    if value.layout != torch.strided or value.device.type != "cpu" or value.is_quantized:
+        return False
+    return value.untyped_storage().nbytes() >= value.numel() * value.element_size()  # not one number said to be many
+
+
+def _is_plain_zip(path: Path, name: str) -> bool:
+    """Whether it is the zip that `torch.save` writes, checked for what it never does: compressing (a bomb could)."""
+    with path.open("rb") as file:
+        start = file.read(4)
+    if start[:1] == b"\x80":  # a bare pickle, as PyTorch wrote before 1.6
+        return False
+    if not start.startswith(b"PK"):
+        raise damaged(name, "neither a zip nor a pickle")
+    try:
+        with zipfile.ZipFile(path) as archive:
+            entries = archive.infolist()
+    except Exception as error:  # (the module lets more than BadZipFile through)
+        raise damaged(name, error) from error
+    for entry in entries:
+        packed = entry.compress_type != zipfile.ZIP_STORED or entry.compress_size != entry.file_size
+        if packed or (entry.filename.endswith(".pkl") and entry.file_size > _PICKLE_LIMIT):
+            raise damaged(name, f"{shown(entry.filename)} is compressed or too large")
+    return True
