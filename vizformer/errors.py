@@ -28,3 +28,7 @@ class TokenizerError(VizformerError):
 
 class TraceError(VizformerError):
     """A forward, a site, a head or a position that does not exist."""
+
+
+class GenerationError(VizformerError):
+    """Options, or a prompt, with which nothing can be generated."""

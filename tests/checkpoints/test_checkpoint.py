@@ -5,11 +5,12 @@ from typing import Any
 
 import pytest
 import torch
+from tokenizers.processors import TemplateProcessing
 
 from tests import tiny
 from vizformer.checkpoints import Checkpoint
-from vizformer.errors import TokenizerError, TraceError
-from vizformer.generation import greedy_steps
+from vizformer.errors import GenerationError, TokenizerError, TraceError
+from vizformer.generation import Sampling, greedy_steps
 from vizformer.text import Tokenizer
 from vizformer.training.vocabulary import train_bpe
 
@@ -191,3 +192,52 @@ def test_a_checkpoint_is_frozen() -> None:
     assert not any(parameter.requires_grad for parameter in checkpoint.model.parameters())
     with pytest.raises(FrozenInstanceError):
         checkpoint.name = "other"  # type: ignore[misc]
+
+
+def test_a_stream_of_tokens() -> None:
+    checkpoint = tiny.checkpoint()
+    sampling = Sampling(seed=5, top_k=50)
+    steps = list(checkpoint.stream("我有", sampling=sampling, max_new=6))
+    made = checkpoint.generate("我有", sampling=sampling, max_new=6)
+    assert made.ids == tuple(step.id for step in steps)
+    assert made.text == checkpoint.tokenizer.decode(list(made.ids)).strip()
+    branched = list(checkpoint.stream("我有", sampling=sampling, max_new=6, instead={1: 7}))
+    assert (branched[0].id, branched[1].id) == (steps[0].id, 7)
+
+
+def test_what_generation_starts_from() -> None:
+    checkpoint = tiny.checkpoint()
+    prompt, beginning = checkpoint.opening("我有")
+    assert ids_of(prompt) == ids_of(checkpoint.encode("我有"))
+    assert ids_of(beginning) == [1]
+    given = checkpoint.tokenizer.encode("The", special=False)
+    assert ids_of(checkpoint.opening("我有", "The")[1]) == [1, *ids_of(given)]
+    steps = list(checkpoint.stream("我有", target="The", max_new=1))
+    assert steps[0].length == len(checkpoint.opening("我有", "The")[1])
+    decoder = tiny.checkpoint("decoder-only")
+    prompt, beginning = decoder.opening("我有")
+    assert prompt == ()
+    assert ids_of(beginning) == ids_of(decoder.encode("我有"))[:-1]  # without the end mark: the text goes on
+
+
+def test_prompts_at_and_over_the_context() -> None:
+    library = train_bpe(tiny.TEXTS * 3, 320)
+    library.post_processor = TemplateProcessing(single="<s> $A", special_tokens=[("<s>", 1)])  # no end mark
+    tokenizer = Tokenizer(library)
+    model = tiny.model("decoder-only", max_positions=8, vocab_size=tokenizer.vocab_size)
+    decoder = Checkpoint("tiny", model, tokenizer)
+    assert len(decoder.generate("猫" * 6).ids) == 1  # with the start mark: one position is left
+    with pytest.raises(GenerationError, match="fills all 8 positions"):
+        decoder.stream("猫" * 7)
+    with pytest.raises(TraceError, match="Shorten it by 1"):
+        decoder.stream("猫" * 8)
+    with pytest.raises(TraceError, match="no text yet"):
+        decoder.stream(" ")
+    both = tiny.checkpoint(max_positions=8)
+    with pytest.raises(GenerationError, match="fills all 8 positions"):
+        both.stream("猫", target="猫" * 7)
+    with pytest.raises(TraceError, match="Shorten it by 1"):
+        both.stream("猫", target="猫" * 8)
+    for refused in (both.beam, both.generate):
+        with pytest.raises(TraceError, match="no text yet"):
+            refused("")

@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from tests import tiny
-from vizformer.generation import beam_search, greedy_steps, length_penalty
+from vizformer.generation import BeamTree, beam_search, greedy_steps, length_penalty
 
 EOS, VOCAB, LONGEST = 2, 5, 4
 
@@ -75,3 +75,31 @@ def test_length_penalty():
 def test_a_beam_needs_a_width(model):
     with pytest.raises(ValueError, match="width=0"):
         beam_search(model, [3], (1,), width=0, max_new=2)
+
+
+def test_the_tree_holds_what_the_search_looked_at(model):
+    prompt, prefix = arguments(model)
+    tree, width = BeamTree(), 2
+    found = beam_search(model, prompt, prefix, width=width, max_new=LONGEST, tree=tree)
+    assert found == beam_search(model, prompt, prefix, width=width, max_new=LONGEST)  # looking changes nothing
+    for index, node in enumerate(tree.nodes):
+        ids, at = [], index
+        while at is not None:
+            ids.append(tree.nodes[at].id)
+            assert tree.nodes[at].parent is None or tree.nodes[at].parent < at
+            assert at == index or tree.nodes[at].fate == "kept"  # only what was kept goes on
+            at = tree.nodes[at].parent
+        ids.reverse()
+        assert node.step == len(ids) - 1
+        assert node.log_probability == pytest.approx(log_probability(model, ids), abs=1e-5)
+        assert node.score == pytest.approx(node.log_probability / length_penalty(len(ids), 0.6))
+        assert (node.fate == "finished") <= (node.id == EOS)
+    for step in {node.step for node in tree.nodes}:
+        here = [node for node in tree.nodes if node.step == step]
+        assert len(here) <= 2 * width
+        assert sum(node.fate == "kept" for node in here) <= width
+        assert [n.log_probability for n in here] == sorted((n.log_probability for n in here), reverse=True)
+    for hypothesis in found:
+        path = tree.path(hypothesis.ids)
+        assert tuple(tree.nodes[at].id for at in path) == hypothesis.ids
+        assert tree.nodes[path[-1]].log_probability == hypothesis.log_probability

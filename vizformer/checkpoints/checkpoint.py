@@ -1,15 +1,15 @@
 """A model with its tokenizer: what the pages and notebooks work with."""
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import NamedTuple
 
 import torch
 
-from vizformer.errors import TraceError
-from vizformer.generation import GenerationStep, Hypothesis, beam_search, greedy_steps
+from vizformer.errors import GenerationError, TraceError
+from vizformer.generation import GREEDY, BeamTree, GenerationStep, Hypothesis, Sampling, beam_search, stream
 from vizformer.messages import N_
 from vizformer.model import Edit, Trace, Transformer
 from vizformer.text import Token, Tokenizer
@@ -93,7 +93,7 @@ class Checkpoint:
             stack = "encoder" if self.model.encoder is not None else "decoder"
             trace = Trace(tokens={stack: tokens})
             with torch.inference_mode():
-                self.model(_tensor(tokens), trace=trace, edit=edit)
+                self.model(_tensor(tokens), segments=self._segments(tokens), trace=trace, edit=edit)
             return _with_known_edits(trace)
         if target_ids is not None:
             target_tokens = self._checked(self.tokenizer.tokens(list(target_ids)))
@@ -106,46 +106,99 @@ class Checkpoint:
             self.model(_tensor(tokens), _tensor(target_tokens), trace=trace, edit=edit)
         return _with_known_edits(trace)
 
-    def generate(self, text: str, *, max_new: int = 100, edit: Edit | None = None) -> Generation:
-        """Greedy translation or continuation of `text`.
+    def opening(self, text: str, target: str = "") -> tuple[tuple[Token, ...], tuple[Token, ...]]:
+        """What generation starts from: what the prompt becomes, and what the decoder's own sequence begins with.
+
+        An encoder-decoder reads `text` and begins with the start mark and then `target`, where one is given.  A
+        decoder-only model begins with the text itself; an end mark that its tokenizer adds is left out.
+
+        Raises:
+            TraceError: empty or too long input; a model without a decoder.
+            GenerationError: a beginning that leaves no position for a new token.
+        """
+        model = self.model
+        if model.decoder is None:
+            raise TraceError(N_("{name} has no decoder: it fills in, it does not generate.", name=self.name))
+        if model.encoder is None:
+            prompt: tuple[Token, ...] = ()
+            beginning = self.encode(text)
+            if len(beginning) > 1 and beginning[-1].special and beginning[-1].id == model.config.eos_id:
+                beginning = beginning[:-1]
+        else:
+            prompt = self.encode(text)
+            bos = model.config.bos_id
+            start = () if bos is None else self.tokenizer.tokens([bos])
+            beginning = self.encode_target(target) if target.strip() else start
+        if len(beginning) >= (limit := model.config.max_positions):
+            raise GenerationError(
+                N_("The text fills all {limit} positions of this model: there is no room for a new token. Shorten it.",
+                   limit=limit)
+            )  # fmt: skip
+        return prompt, beginning
+
+    def stream(
+        self,
+        text: str,
+        *,
+        target: str = "",
+        sampling: Sampling = GREEDY,
+        max_new: int = 100,
+        instead: Mapping[int, int] | None = None,
+        edit: Edit | None = None,
+    ) -> Iterator[GenerationStep]:
+        """Translation or continuation of `text`, token by token, each with the distribution it was chosen from.
+
+        `target` is what the translation begins with; the rest is as in `vizformer.generation.stream`.
+
+        Raises:
+            TraceError, GenerationError: as `opening`; before the first token.
+        """
+        prompt, beginning = ([token.id for token in tokens] for tokens in self.opening(text, target))
+        first, prefix = (prompt, beginning) if self.model.encoder is not None else (beginning, [])
+        return stream(self.model, first, prefix, max_new=max_new, sampling=sampling, instead=instead, edit=edit)
+
+    def generate(
+        self, text: str, *, max_new: int = 100, sampling: Sampling = GREEDY, edit: Edit | None = None
+    ) -> Generation:
+        """Translation or continuation of `text`; greedy unless `sampling` says otherwise.
 
         Raises:
             TraceError: empty or too long input, or a model without a decoder.
+            GenerationError: a prompt that leaves no room for a new token.
         """
-        if self.model.decoder is None:
-            raise TraceError(N_("{name} has no decoder: it fills in, it does not generate.", name=self.name))
-        return self._generate(self.encode(text), max_new, edit)
+        steps = tuple(self.stream(text, max_new=max_new, sampling=sampling, edit=edit))
+        ids = tuple(step.id for step in steps)
+        return Generation(self.tokenizer.decode(list(ids)).strip(), ids, steps)
 
     def beam(
-        self, text: str, *, width: int = 4, alpha: float = 0.6, max_new: int = 100
+        self, text: str, *, width: int = 4, alpha: float = 0.6, max_new: int = 100, tree: BeamTree | None = None
     ) -> list[tuple[str, Hypothesis]]:
         """The best translations or continuations that beam search finds, best first, with their scores.
 
-        Raises:
-            TraceError: as `generate`.
-        """
-        if self.model.decoder is None:
-            raise TraceError(N_("{name} has no decoder: it fills in, it does not generate.", name=self.name))
-        tokens, bos = self.encode(text), self.model.config.bos_id
-        prefix = () if self.model.encoder is None or bos is None else (bos,)
-        found = beam_search(
-            self.model, [token.id for token in tokens], prefix, width=width, alpha=alpha, max_new=max_new
-        )
-        return [(self.tokenizer.decode(list(h.ids)).strip(), h) for h in found]
+        `tree` records what the search looked at.
 
-    def _generate(self, tokens: Sequence[Token], max_new: int, edit: Edit | None) -> Generation:
-        bos = self.model.config.bos_id
-        prefix = () if self.model.encoder is None or bos is None else (bos,)
-        steps = greedy_steps(self.model, [token.id for token in tokens], prefix, max_new=max_new, edit=edit)
-        ids = tuple(step.id for step in steps)
-        return Generation(self.tokenizer.decode(list(ids)).strip(), ids, tuple(steps))
+        Raises:
+            TraceError, GenerationError: as `generate`.
+        """
+        prompt, beginning = ([token.id for token in tokens] for tokens in self.opening(text))
+        first, prefix = (prompt, beginning) if self.model.encoder is not None else (beginning, [])
+        found = beam_search(self.model, first, prefix, width=width, alpha=alpha, max_new=max_new, tree=tree)
+        return [(self.tokenizer.decode(list(h.ids)).strip(), h) for h in found]
 
     def _generated_target(self, tokens: Sequence[Token], edit: Edit | None) -> tuple[Token, ...]:
         config = self.model.config
         limit = min(MAX_TARGET, config.max_positions - 1)
-        ids = [id for id in self._generate(tokens, limit, edit).ids if id != config.eos_id]
         start = [] if config.bos_id is None else [config.bos_id]
-        return self.tokenizer.tokens([*start, *ids])
+        steps = stream(self.model, [token.id for token in tokens], start, max_new=limit, edit=edit)
+        return self.tokenizer.tokens([*start, *(step.id for step in steps if step.id != config.eos_id)])
+
+    def _segments(self, tokens: Sequence[Token]) -> torch.Tensor | None:
+        """Which sentence a token belongs to, where the model has segments: a [SEP] in the text begins the next one."""
+        config = self.model.config
+        if not config.n_segments:
+            return None
+        ended = [token.id == config.eos_id for token in tokens]
+        return torch.tensor([[min(sum(ended[:i]), config.n_segments - 1) for i in range(len(tokens))]])  # [1, n]
 
     def _tokens(self, text: str, *, special: bool = True) -> tuple[Token, ...]:
         if not text.strip():

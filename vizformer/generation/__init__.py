@@ -1,6 +1,24 @@
 """From a prompt to new tokens."""
 
-from vizformer.generation.beam import Hypothesis, beam_search, length_penalty
-from vizformer.generation.greedy import GenerationStep, greedy_batch, greedy_steps
+from vizformer.generation.beam import BeamNode, BeamTree, Hypothesis, beam_search, length_penalty
+from vizformer.generation.greedy import greedy_batch, greedy_steps
+from vizformer.generation.sampling import GREEDY, Cut, NextToken, Sampling, next_token
+from vizformer.generation.stream import End, GenerationStep, stream
 
-__all__ = ["GenerationStep", "Hypothesis", "beam_search", "greedy_batch", "greedy_steps", "length_penalty"]
+__all__ = [
+    "GREEDY",
+    "BeamNode",
+    "BeamTree",
+    "Cut",
+    "End",
+    "GenerationStep",
+    "Hypothesis",
+    "NextToken",
+    "Sampling",
+    "beam_search",
+    "greedy_batch",
+    "greedy_steps",
+    "length_penalty",
+    "next_token",
+    "stream",
+]

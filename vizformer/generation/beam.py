@@ -1,7 +1,8 @@
 """Beam search: several hypotheses side by side, and the best finished one in the end."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from typing import Literal
 
 import torch
 
@@ -23,6 +24,46 @@ class Hypothesis:
     score: float
 
 
+Fate = Literal["kept", "dropped", "finished"]
+
+
+@dataclass(frozen=True)
+class BeamNode:
+    """A continuation that the search looked at.
+
+    Attributes:
+        step: how many tokens came before it; 0 for the first new one.
+        parent: index of the node it continues in `BeamTree.nodes`; None at step 0.
+        id: its token.
+        log_probability: of all tokens from the root to here.
+        score: log_probability / length_penalty: what finished hypotheses are compared by.
+        fate: "kept" is continued in the next step (unless the search ended), "finished" ended with the end mark,
+            "dropped" was not among the best.
+    """
+
+    step: int
+    parent: int | None
+    id: int
+    log_probability: float
+    score: float
+    fate: Fate
+
+
+@dataclass
+class BeamTree:
+    """What a beam search looked at; filled by `beam_search(..., tree=tree)`, in the order of the search."""
+
+    nodes: list[BeamNode] = field(default_factory=list)
+
+    def path(self, ids: Sequence[int]) -> list[int]:
+        """The nodes of a hypothesis, from its first token to its last."""
+        nodes: list[int] = []
+        for id in ids:
+            parent = nodes[-1] if nodes else None
+            nodes.append(next(i for i, node in enumerate(self.nodes) if node.parent == parent and node.id == id))
+        return nodes
+
+
 def length_penalty(length: int, alpha: float) -> float:
     """lp = ((5 + length) / 6)^alpha; 1 for alpha = 0, so that only the probability counts.
 
@@ -41,6 +82,7 @@ def beam_search(
     width: int,
     max_new: int,
     alpha: float = 0.6,
+    tree: BeamTree | None = None,
 ) -> list[Hypothesis]:
     """The `width` best continuations found, best first.
 
@@ -51,6 +93,7 @@ def beam_search(
         prompt, prefix, max_new: as in `greedy_steps`.
         width: hypotheses side by side, at least 1.
         alpha: of the length penalty.
+        tree: records every continuation that was among the 2 * width best of its step.
 
     Raises:
         ValueError: a width below 1.
@@ -64,6 +107,7 @@ def beam_search(
         start = list(prefix)
     cache = Cache()
     live: list[tuple[list[int], float]] = [([], 0.0)]
+    places: list[int | None] = [None]  # of the live hypotheses in the tree
     finished: list[Hypothesis] = []
     new = torch.tensor([start], dtype=torch.long, device=device)  # [1, n]
     for _ in range(min(max_new, model.config.max_positions - len(start))):
@@ -72,16 +116,24 @@ def beam_search(
         totals = log_p + torch.tensor([[total] for _, total in live], dtype=torch.double, device=device)
         best = totals.flatten().topk(min(2 * width, totals.numel()))  # enough even if `width` of them end
         survivors: list[tuple[int, list[int], float]] = []
+        reached: list[int | None] = []
         for rank, (total, flat) in enumerate(zip(best.values.tolist(), best.indices.tolist(), strict=True)):
             row, token = divmod(flat, totals.shape[1])
-            ids = [*live[row][0], token]
+            hypothesis = _hypothesis([*live[row][0], token], total, alpha)
+            fate: Fate = "dropped"
             if token == eos:
                 if rank < width:  # an end that is not among the best continuations is no hypothesis
-                    finished.append(_hypothesis(ids, total, alpha))
+                    finished.append(hypothesis)
+                    fate = "finished"
             elif len(survivors) < width:
-                survivors.append((row, ids, total))
+                survivors.append((row, [*hypothesis.ids], total))
+                fate = "kept"
+                reached.append(None if tree is None else len(tree.nodes))
+            if tree is not None:
+                step = len(hypothesis.ids) - 1
+                tree.nodes.append(BeamNode(step, places[row], token, total, hypothesis.score, fate))
         finished = sorted(finished, key=lambda h: -h.score)[:width]
-        live = [(ids, total) for _, ids, total in survivors]
+        live, places = [(ids, total) for _, ids, total in survivors], reached
         # As usual, live ones are judged at their present length: waiting until none could ever win takes far longer.
         hope = max(total for _, total in live) / length_penalty(len(live[0][0]), alpha)
         if len(finished) == width and finished[-1].score >= hope:

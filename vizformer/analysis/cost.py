@@ -1,0 +1,115 @@
+"""What generation costs: multiplications with and without a KV cache, and the bytes that the cache holds.
+
+Counted are the multiplications of matrix products, which is where the time goes; norms, softmax, activations and the
+turning of RoPE are not.  Cells that a mask blocks count too: they are computed before they are blocked.
+"""
+
+from dataclasses import astuple, dataclass
+
+from vizformer.config import ModelConfig
+
+FLOAT_BYTES = 4
+
+
+@dataclass(frozen=True)
+class Multiplications:
+    """Multiplications by where they happen.
+
+    Attributes:
+        attention: q k^T and pattern v: what grows with the length of the text.
+        projections: W_Q, W_K, W_V and W_O.
+        feedforward: W_in, W_out and, where it is gated, W_gate.
+        unembedding: the logits, with what the head does before them.
+    """
+
+    attention: int = 0
+    projections: int = 0
+    feedforward: int = 0
+    unembedding: int = 0
+
+    @property
+    def total(self) -> int:
+        return sum(astuple(self))
+
+    def __add__(self, other: "Multiplications") -> "Multiplications":
+        return Multiplications(*(a + b for a, b in zip(astuple(self), astuple(other), strict=True)))
+
+
+def encoder_pass(config: ModelConfig, n: int) -> Multiplications:
+    """The encoder over n tokens: n_layers * (self-attention of n queries and n keys + feed-forward of n rows)."""
+    layer = _attention(config, n, n, projected=n) + _feedforward(config, n)
+    return _times(layer, config.n_encoder_layers)
+
+
+def decoder_pass(config: ModelConfig, new: int, length: int, memory: int = 0, projected: int = 0) -> Multiplications:
+    """The decoder over the last `new` of `length` positions, and the logits of the last one.
+
+    Self-attention has `new` queries and `length` keys.  Cross-attention, where there is an encoder, has `new` queries
+    and `memory` keys.
+
+    Args:
+        new: positions that are computed; the others are in the cache.
+        length: all positions so far.
+        memory: tokens that the encoder has read.
+        projected: how many of these are turned into keys and values of the cross-attention in this pass.
+    """
+    layer = _attention(config, new, length, projected=new) + _feedforward(config, new)
+    if config.n_encoder_layers:
+        layer += _attention(config, new, memory, projected=projected)
+    return _times(layer, config.n_decoder_layers) + _unembedding(config, 1)
+
+
+def generation_costs(
+    config: ModelConfig, start: int, steps: int, memory: int = 0, *, cached: bool
+) -> list[Multiplications]:
+    """What each step of a generation costs; an encoder's one pass over the source belongs to step 0.
+
+    Args:
+        start: positions that the decoder's sequence begins with (the prompt, or the start mark).
+        steps: new tokens.
+        memory: tokens of the source, for an encoder-decoder.
+        cached: whether keys and values are kept, so that a step computes only what is new; without, each step
+            computes all positions again.
+    """
+    costs = []
+    for step in range(steps):
+        length, first = start + step, step == 0
+        new = length if first or not cached else 1
+        projected = memory if first or not cached else 0
+        cost = decoder_pass(config, new, length, memory, projected)
+        costs.append(cost + encoder_pass(config, memory) if first and config.n_encoder_layers else cost)
+    return costs
+
+
+def cache_bytes(config: ModelConfig, length: int, memory: int = 0) -> int:
+    """Bytes of keys and values for `length` positions of the decoder and, fixed, `memory` positions of the encoder.
+
+    2 * n_layers * n_kv_heads * d_head * (length + memory) numbers of 4 bytes; memory counts in cross-attention only.
+    """
+    positions = length + (memory if config.n_encoder_layers else 0)
+    return 2 * config.n_decoder_layers * config.kv_heads * config.d_head * positions * FLOAT_BYTES
+
+
+def _attention(config: ModelConfig, queries: int, keys: int, projected: int) -> Multiplications:
+    """2 * n_q * n_k * n_heads * d_head, and d_model * (2 * n_q * n_heads + 2 * n_projected * n_kv_heads) * d_head."""
+    width, kv_width = config.n_heads * config.d_head, config.kv_heads * config.d_head
+    return Multiplications(
+        attention=2 * queries * keys * width,
+        projections=config.d_model * (2 * queries * width + 2 * projected * kv_width),
+    )
+
+
+def _feedforward(config: ModelConfig, rows: int) -> Multiplications:
+    """rows * d_model * d_ff for each of its matrices: two, or three where it is gated."""
+    matrices = 3 if config.feedforward == "gated" else 2
+    return Multiplications(feedforward=matrices * rows * config.d_model * config.d_ff)
+
+
+def _unembedding(config: ModelConfig, rows: int) -> Multiplications:
+    """rows * d_model * vocab_size, and rows * d_model^2 where the head has a dense layer."""
+    transform = config.d_model if config.head == "transform" else 0
+    return Multiplications(unembedding=rows * config.d_model * (config.vocab_size + transform))
+
+
+def _times(cost: Multiplications, count: int) -> Multiplications:
+    return Multiplications(*(count * part for part in astuple(cost)))

@@ -1,0 +1,174 @@
+"""How the next token is chosen from the logits: cut the distribution, then draw from what is left."""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import IntEnum
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+from vizformer.errors import GenerationError
+from vizformer.messages import N_, Message
+
+LARGEST_SEED = 2**63 - 1
+
+
+@dataclass(frozen=True, kw_only=True)
+class Sampling:
+    """The options of a draw; the defaults draw from the model's own distribution.
+
+    They work in this order (as in `transformers`): repetition_penalty, temperature, top_k, top_p, min_p.
+
+    Attributes:
+        temperature: the logits are divided by it; below 1 sharpens, above 1 flattens, 0 takes the most probable token.
+        top_k: only the k most probable tokens stay (Fan et al. 2018, "Hierarchical Neural Story Generation"); 0: all.
+        top_p: only the most probable tokens that together reach p stay, the one that reaches it included (nucleus
+            sampling, Holtzman et al. 2020, "The Curious Case of Neural Text Degeneration"); 1: all; 0: the best one.
+        min_p: only tokens at least min_p times as probable as the best one stay (Nguyen et al. 2024, "Turning Up the
+            Heat"); 0: all; 1: the best one.
+        repetition_penalty: positive logits of tokens that occurred before are divided by it, negative ones multiplied
+            (Keskar et al. 2019, "CTRL", 4.1); 1: no penalty; below 1: repetition is rewarded.
+        seed: of the random numbers; the same seed, the same text.
+
+    Raises:
+        GenerationError: illegal values; all of them are listed at once.
+    """
+
+    temperature: float = 1.0
+    top_k: int = 0
+    top_p: float = 1.0
+    min_p: float = 0.0
+    repetition_penalty: float = 1.0
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        if problems := tuple(self._problems()):
+            raise GenerationError(N_("Nothing can be drawn like this: {problems}.", problems=problems))
+
+    @property
+    def is_greedy(self) -> bool:
+        return self.temperature == 0
+
+    def _problems(self) -> list[Message]:
+        problems = []
+        for name in ("temperature", "top_p", "min_p", "repetition_penalty"):
+            value = getattr(self, name)
+            if isinstance(value, bool) or not isinstance(value, (int, float)) or not math.isfinite(value):
+                problems.append(N_("{name}={value!r}: must be a number", name=name, value=value))
+        for name in ("top_k", "seed"):
+            if type(getattr(self, name)) is not int:
+                problems.append(N_("{name}={value!r}: must be a whole number", name=name, value=getattr(self, name)))
+        if problems:
+            return problems
+        if self.temperature < 0:
+            problems.append(
+                N_("temperature={value}: must not be negative; 0 takes the most probable token", value=self.temperature)
+            )
+        if self.top_k < 0:
+            problems.append(N_("top_k={value}: must not be negative; 0 keeps all tokens", value=self.top_k))
+        for name in ("top_p", "min_p"):
+            if not 0 <= getattr(self, name) <= 1:
+                problems.append(N_("{name}={value}: must be from 0 to 1", name=name, value=getattr(self, name)))
+        if self.repetition_penalty <= 0:
+            problems.append(
+                N_("repetition_penalty={value}: must be above 0; 1 is no penalty", value=self.repetition_penalty)
+            )
+        if not 0 <= self.seed <= LARGEST_SEED:
+            problems.append(N_("seed={value}: must be from 0 to {last}", value=self.seed, last=LARGEST_SEED))
+        return problems
+
+
+GREEDY = Sampling(temperature=0.0)
+"""Always the most probable token."""
+
+
+class Cut(IntEnum):
+    """What took a token out of the distribution; the first that did."""
+
+    KEPT = 0
+    TOP_K = 1
+    TOP_P = 2
+    MIN_P = 3
+    GREEDY = 4  # temperature 0 leaves only the most probable token
+
+
+class NextToken(NamedTuple):
+    """The distribution of the next token before and after the cut, [vocab_size] each.
+
+    Attributes:
+        probabilities: softmax(logits), what the model says.
+        filtered: what is drawn from: penalised, tempered, cut, and summing to 1 again.
+        cut: uint8, a `Cut` for every token.
+    """
+
+    probabilities: Tensor
+    filtered: Tensor
+    cut: Tensor
+
+
+def next_token(logits: Tensor, previous: Sequence[int] = (), sampling: Sampling = GREEDY) -> NextToken:
+    """What the model says about the next token, and what `sampling` leaves of it.
+
+    filtered_i = exp(l_i / T) / sum_(j kept) exp(l_j / T) for tokens that are kept, else 0;  l: the penalised logits.
+
+    Args:
+        logits: [vocab_size].
+        previous: ids that count as repeated: the whole text so far.
+        sampling: the options.
+
+    Raises:
+        GenerationError: logits that are not numbers.
+    """
+    scores = logits.float()  # [vocab_size]
+    probabilities = torch.softmax(scores, dim=-1)
+    if not math.isfinite(float(probabilities[0])):  # one NaN makes all of them NaN
+        raise GenerationError(
+            N_("The model's logits are not numbers: its weights are damaged, or its training diverged.")
+        )
+    scores = penalised(scores, previous, sampling.repetition_penalty)
+    if sampling.is_greedy:
+        best = int(scores.argmax())
+        cut = torch.full(scores.shape, Cut.GREEDY, dtype=torch.uint8, device=scores.device)
+        cut[best] = Cut.KEPT
+        only = torch.zeros_like(probabilities)
+        only[best] = 1.0
+        return NextToken(probabilities, only, cut)
+    # relative to the largest, so that a temperature close to 0 gives no infinities of which to take differences
+    tempered = torch.softmax((scores - scores.max()).double() / sampling.temperature, dim=-1)
+    cut = _cuts(tempered, sampling)
+    filtered = tempered.masked_fill(cut > 0, 0.0)
+    return NextToken(probabilities, (filtered / filtered.sum()).float(), cut)
+
+
+def penalised(logits: Tensor, previous: Sequence[int], penalty: float) -> Tensor:
+    """The logits with those of `previous` made smaller: l / penalty where l is positive, l * penalty where negative."""
+    if penalty == 1 or not previous:
+        return logits
+    seen = torch.tensor(sorted(set(previous)), device=logits.device)
+    found = logits[seen]
+    return logits.index_copy(0, seen, torch.where(found < 0, found * penalty, found / penalty))
+
+
+def draw(filtered: Tensor, generator: torch.Generator) -> int:
+    """A token of the distribution; on the CPU, so that a seed means the same text on every device."""
+    return int(torch.multinomial(filtered.cpu(), 1, generator=generator))
+
+
+def _cuts(probabilities: Tensor, sampling: Sampling) -> Tensor:
+    """A `Cut` for every token; the most probable one is always kept."""
+    ordered = torch.sort(probabilities, descending=True, stable=True)
+    kept = ordered.values  # [vocab_size], most probable first; from here on places in that order
+    cut = torch.zeros(kept.shape, dtype=torch.uint8, device=kept.device)
+    if 0 < sampling.top_k < len(kept):
+        cut[sampling.top_k :] = Cut.TOP_K
+        kept = kept.masked_fill(cut > 0, 0.0)
+    if sampling.top_p < 1:
+        share = kept / kept.sum()
+        before = share.cumsum(0) - share  # what the more probable ones have together
+        cut[(before >= sampling.top_p) & (cut == 0)] = Cut.TOP_P
+    if sampling.min_p > 0:
+        cut[(kept < sampling.min_p * kept[0]) & (cut == 0)] = Cut.MIN_P
+    cut[0] = Cut.KEPT
+    return torch.empty_like(cut).scatter_(0, ordered.indices, cut)
