@@ -78,10 +78,10 @@ def head_scores(model: Transformer, ids: Int[Tensor, "b n"], period: int, start:
         )
     kind: Kind = "encoder" if model.decoder is None else "decoder"
     previous, induction = [], []
-    for row in ids.split(1):
+    for row in ids:
         trace = Trace()
         with torch.inference_mode():
-            model(row, trace=trace)
+            model(row[None], trace=trace)
         patterns = head_maps(trace, kind).weights  # [n_layers, n_heads, n, n]
         previous.append(previous_token_score(patterns))
         induction.append(induction_score(patterns, period, start))

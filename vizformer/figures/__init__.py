@@ -16,25 +16,32 @@ if TYPE_CHECKING:
     from vizformer.figures.next_token import next_token_bars
     from vizformer.figures.positions import positional_heatmap, positional_waves
     from vizformer.figures.style import ENGLISH
+    from vizformer.figures.training import answer_map, score_curves, training_curves
 
 _WHERE = {
     "ENGLISH": "style",
+    "answer_map": "training",
     "attention_heatmap": "attention",
     "head_grid": "heads",
     "matrix_heatmap": "matrix",
     "next_token_bars": "next_token",
     "positional_heatmap": "positions",
     "positional_waves": "positions",
+    "score_curves": "training",
+    "training_curves": "training",
 }
 
 __all__ = [
     "ENGLISH",
+    "answer_map",
     "attention_heatmap",
     "head_grid",
     "matrix_heatmap",
     "next_token_bars",
     "positional_heatmap",
     "positional_waves",
+    "score_curves",
+    "training_curves",
 ]
 
 

@@ -12,6 +12,7 @@ from vizformer.figures.style import DASHES, ENGLISH, QUALITATIVE, fill, frame, r
 def positional_heatmap(
     encoding: NDArray[np.floating],
     *,
+    end: float | None = None,
     title: str = "",
     words: Mapping[str, str] = ENGLISH,
 ) -> go.Figure:
@@ -19,6 +20,7 @@ def positional_heatmap(
 
     Args:
         encoding: [positions, dimensions].
+        end: where the scale ends on both sides, to compare several maps; default: the largest |value|.
         title: plain text.
         words: the texts, see `style.ENGLISH`.
 
@@ -27,7 +29,7 @@ def positional_heatmap(
     """
     words = {**ENGLISH, **words}
     values = _matrix(encoding)
-    end = reach(values)
+    end = reach(values) if end is None else end
     figure = go.Figure(
         go.Heatmap(
             z=values,

@@ -38,6 +38,19 @@ ENGLISH: Mapping[str, str] = {
     "encoding": N_("position {position}, dimension {dimension}: {value}"),
     "value": N_("value"),
     "matrix_cell": N_("row {row}, column {column}: {value}"),
+    "loss": N_("loss"),
+    "training_loss": N_("loss in training"),
+    "held_out_loss": N_("loss on new examples"),
+    "accuracy": N_("new examples answered right"),
+    "training_step": N_("training step"),
+    "training_loss_at": N_("step {step}: loss in training {value}"),
+    "held_out_loss_at": N_("step {step}: loss on new examples {value}"),
+    "accuracy_at": N_("step {step}: {value} of new examples answered right"),
+    "head_score": N_("mean attention"),
+    "score_at": N_("{name}, step {step}: {value}"),
+    "symbol": N_("symbol"),
+    "right_answer": N_("right answer"),
+    "symbol_at": N_("place {place}: “{symbol}” with probability {value}"),
 }
 """Every text of the figures; pages pass the same names in the reader's language."""
 

@@ -1,0 +1,342 @@
+"""Live training: what it keeps, how it ends, the same plan twice, the folder, the queue."""
+
+import json
+import math
+import os
+import subprocess
+import sys
+import time
+from dataclasses import replace
+from itertools import pairwise
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+import vizformer as vf
+from vizformer.errors import VizformerError
+from vizformer.training import desk as desk_module
+from vizformer.training import worker
+from vizformer.training.batches import IGNORED
+from vizformer.training.desk import Desk
+from vizformer.training.examples import batch_of, ids_of, loss_of, marks
+from vizformer.training.live import Plan, schedule, train
+from vizformer.training.runs import Run
+from vizformer.training.tasks import TASKS
+
+SMALL = Plan(task="copy", architecture="encoder-decoder", n_layers=1, n_heads=2, d_model=16, steps=12)
+
+
+def trained(plan, **options):
+    kept, losses = [], []
+    ending = train(
+        plan,
+        keep=lambda snapshot: kept.append((snapshot.step, snapshot.marks, snapshot.model.embedding.weight.clone())),
+        report=lambda step, loss: losses.append((step, loss)),
+        **options,
+    )
+    return ending, kept, losses
+
+
+@pytest.mark.parametrize("steps", [5, 12, 100, 5000])
+def test_kept_steps_begin_at_0_and_end_at_the_last(steps):
+    kept = replace(SMALL, steps=steps).kept
+    assert kept[:2] == (0, 1)
+    assert kept[-1] == steps
+    assert list(kept) == sorted(set(kept))
+    assert len(kept) <= 24
+    assert steps < 100 or len(kept) >= 18
+
+
+def test_a_training_keeps_what_it_planned_and_repeats_itself():
+    ending, kept, losses = trained(SMALL)
+    assert ending == "done"
+    assert [step for step, _, _ in kept] == list(SMALL.kept)
+    assert losses[-1][0] == SMALL.steps
+    assert kept[-1][1].loss < kept[0][1].loss
+    _, again, _ = trained(SMALL)
+    assert all(torch.equal(a[2], b[2]) for a, b in zip(kept, again, strict=True))
+    _, other, _ = trained(replace(SMALL, seed=1))
+    assert not torch.equal(kept[0][2], other[0][2])
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("architecture", ["encoder-decoder", "decoder-only"])
+def test_it_learns(architecture):
+    plan = Plan(task="sort", architecture=architecture, n_layers=1, n_heads=2, d_model=32, steps=150)
+    _, kept, _ = trained(plan)
+    assert kept[-1][1].symbols > 3 * kept[0][1].symbols
+    assert kept[-1][1].loss < 0.5 * math.log(len(plan.on.symbols))
+
+
+def test_stopped_and_out_of_time():
+    asked = []
+    ending, kept, _ = trained(SMALL, stop=lambda: bool(asked.append(0)) or len(asked) == 7)
+    assert (ending, kept[-1][0]) == ("stopped", 7)
+    ending, kept, _ = trained(SMALL, seconds=0.0)
+    assert (ending, kept[-1][0]) == ("time", 1)
+
+
+def test_a_training_that_diverges_says_so_and_keeps_what_was_good():
+    ending, kept, losses = trained(replace(SMALL, learning_rate=10.0, steps=100))
+    assert ending == "diverged"
+    assert kept[0][0] == 0
+    assert all(math.isfinite(snapshot.loss) for _, snapshot, _ in kept)
+    assert not losses[-1][1] < 4 * kept[0][1].loss
+
+
+@pytest.mark.parametrize(
+    ("changes", "complaint"),
+    [
+        ({"task": "poetry"}, "no task 'poetry'"),
+        ({"task": "repeat"}, "is for: decoder-only"),
+        ({"architecture": "encoder-only"}, "is for"),
+        ({"n_layers": 9}, "n_layers=9: choose 1 to 4"),
+        ({"steps": 100_000}, "steps=100000"),
+        ({"learning_rate": math.nan}, "learning_rate=nan"),
+        ({"d_model": 18, "n_heads": 4}, "not divisible"),
+        ({"d_model": 10, "n_heads": 2, "positions": "rope"}, "d_head=5 is odd"),
+    ],
+)
+def test_impossible_plans(changes, complaint):
+    with pytest.raises(VizformerError, match=complaint):
+        replace(SMALL, **changes)
+
+
+def test_a_plan_survives_the_file_and_has_a_name_of_its_own():
+    assert Plan.from_json(SMALL.to_json()) == SMALL
+    assert SMALL.key == Plan.from_json(SMALL.to_json()).key
+    assert SMALL.key != replace(SMALL, seed=1).key
+
+
+def test_the_learning_rate_rises_and_falls():
+    rates = [schedule(step / 100) for step in range(1, 101)]
+    assert rates[9] == 1.0 == max(rates)
+    assert rates[4] == 0.5
+    assert rates[-1] == pytest.approx(0.1)
+    assert all(a >= b for a, b in pairwise(rates[9:]))
+
+
+# --- examples ---------------------------------------------------------------------------------------------------------
+
+
+def test_labels_stand_only_where_there_is_an_answer():
+    task = TASKS["copy"]
+    batch = batch_of(task, "decoder-only", [task.read("ab"), task.read("c")])
+    words = [[task.vocabulary[id] for id in row] for row in batch.ids.tolist()]
+    assert words == [["<s>", "a", "b", ":", "a", "b"], ["<s>", "c", ":", "c", "<pad>", "<pad>"]]
+    labels = [[task.vocabulary[id] if id != IGNORED else "" for id in row] for row in batch.labels.tolist()]
+    assert labels == [["", "", "", "a", "b", "</s>"], ["", "", "c", "</s>", "", ""]]
+    read, write = ids_of(task, task.read("ab"), "encoder-decoder")
+    assert ([task.vocabulary[id] for id in read], [task.vocabulary[id] for id in write]) == (
+        ["a", "b", "</s>"], ["a", "b", "</s>"],
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize("architecture", ["encoder-decoder", "decoder-only"])
+def test_marks_are_what_greedy_decoding_gives(architecture):
+    """A model trained for a moment gets some of it right; its marks against its own answers, one by one."""
+    plan = replace(SMALL, architecture=architecture, d_model=32, steps=60, learning_rate=0.01)
+    models = []
+    train(plan, keep=lambda snapshot: models.append(snapshot.model), report=lambda *_: None)
+    model = models[-1].eval()
+    checkpoint = vf.checkpoints.Checkpoint("tiny", model, plan.on.tokenizer(architecture))
+    examples = [plan.on.read(text) for text in ("ab", "pa", "cde", "aabb", "hgfedcba", "ponmlkji", "ee", "bd", "ccc")]
+    for example in examples:
+        found = marks(model, batch_of(plan.on, architecture, [example]))
+        text = example.question if architecture == "encoder-decoder" else example.question + ":"
+        made = checkpoint.generate(text, max_new=len(example.answer) + 1)
+        right = made.text == example.answer and made.ids[-1] == plan.config.eos_id
+        assert found.accuracy == float(right)
+    together = batch_of(plan.on, architecture, examples)
+    assert marks(model, together).loss == pytest.approx(float(loss_of(model, together)), rel=1e-5)
+
+
+# --- the folder -------------------------------------------------------------------------------------------------------
+
+
+def test_a_worker_writes_a_folder_that_opens_as_a_model(tmp_path):
+    run = Run.create(tmp_path / "train-0123456789", SMALL)
+    worker.main(run.folder)
+    progress = run.progress()
+    assert progress.ending == "done"
+    assert progress.steps[-1] == SMALL.steps
+    assert progress.losses.dtype == np.float32
+    assert [kept.step for kept in progress.snapshots] == list(SMALL.kept)
+    opened, last = vf.load(run.folder), run.checkpoint(len(progress.snapshots) - 1)
+    assert opened.name == "train-0123456789"
+    assert opened.model.config == SMALL.config
+    assert opened.key == last.key
+    assert opened.trace("cafe").tokens["encoder"][0].text == "c"
+    first = run.checkpoint(0).model.embedding.weight
+    assert not torch.equal(first, last.model.embedding.weight)
+
+
+def test_a_line_that_is_half_written_is_not_read(tmp_path):
+    run = Run.create(tmp_path / "run", SMALL)
+    assert run.progress().snapshots == ()
+    run.write({"step": 3, "loss": 1.5, "seconds": 0.2})
+    with (run.folder / "progress.jsonl").open("a") as file:
+        file.write('{"step": 4, "lo')
+    assert run.progress().steps.tolist() == [3]
+
+
+@pytest.mark.parametrize(("sign", "ending"), [("stop", "stopped"), ("unwatched", "abandoned")])
+def test_a_worker_ends_when_it_is_told_to_and_when_nobody_watches(tmp_path, monkeypatch, sign, ending):
+    monkeypatch.setattr(worker, "LOOK_EVERY", 0.0)
+    run = Run.create(tmp_path / "run", SMALL)
+    if sign == "stop":
+        (run.folder / "stop").touch()
+    else:
+        long_ago = time.time() - 2 * worker.UNWATCHED
+        os.utime(run.folder / "watched", (long_ago, long_ago))
+    worker.main(run.folder)
+    progress = run.progress()
+    assert progress.ending == ending
+    assert [kept.step for kept in progress.snapshots] == [0, 1]
+    assert vf.load(run.folder).model.config == SMALL.config
+
+
+@pytest.mark.slow
+def test_the_worker_is_a_process_without_streamlit(tmp_path):
+    code = "import sys, vizformer.training.worker; sys.exit('streamlit' in sys.modules or 'plotly' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+# --- the queue --------------------------------------------------------------------------------------------------------
+
+
+class Process:
+    """Stands for a worker process that runs until the test ends it."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder, self.code = folder, None
+
+    def poll(self):
+        return self.code
+
+    def wait(self):
+        return self.code
+
+    def kill(self):
+        self.code = -9
+
+    def end(self, ending="done"):
+        run = Run(self.folder)
+        train(replace(run.plan, steps=5), keep=lambda s: run.keep(s, 0.1), report=lambda *_: None)
+        run.finish(ending, 0.1)
+        self.code = 0
+
+
+@pytest.fixture
+def processes(monkeypatch):
+    started = []
+    monkeypatch.setattr(desk_module, "_start", lambda folder: started.append(Process(folder)) or started[-1])
+    return started
+
+
+def plans(n):
+    return [replace(SMALL, seed=seed) for seed in range(n)]
+
+
+def test_one_trains_and_the_others_wait_their_turn(tmp_path, processes):
+    desk = Desk(tmp_path, at_once=1)
+    a, b, c = (desk.submit(plan, who) for plan, who in zip(plans(3), "abc", strict=True))
+    assert [desk.look(name, who).phase for name, who in ((a, "a"), (b, "b"), (c, "c"))] == [
+        "starting", "waiting", "waiting",
+    ]  # fmt: skip
+    assert (desk.look(b, "b").ahead, desk.look(c, "c").ahead) == (0, 1)
+    processes[0].end()
+    assert desk.look(c, "c").ahead == 0  # whoever asks moves the queue on
+    assert desk.look(a, "a").phase == "over"
+    assert desk.look(b, "b").phase == "starting"
+    assert len(processes) == 2
+    assert desk.look("train-ffffffffff", "a") is None
+    desk.close()
+    assert not tmp_path.exists()
+    assert processes[1].code == -9
+
+
+def test_the_queue_is_bounded(tmp_path, processes):
+    desk = Desk(tmp_path, at_once=1, longest_queue=2)
+    for plan in plans(3):
+        desk.submit(plan, "a")
+    with pytest.raises(VizformerError, match="2 trainings are waiting"):
+        desk.submit(replace(SMALL, seed=9), "b")
+
+
+def test_the_same_plan_is_trained_once(tmp_path, processes):
+    desk = Desk(tmp_path, at_once=1)
+    name = desk.submit(SMALL, "a")
+    assert desk.submit(SMALL, "b") == name
+    assert not desk.stop(name, "a")  # b is watching
+    assert not (tmp_path / name / "stop").exists()
+    assert desk.stop(name, "b")
+    assert (tmp_path / name / "stop").exists()
+    processes[0].end("stopped")
+    assert desk.look(name, "a").progress.ending == "stopped"
+    again = desk.submit(SMALL, "a")  # what was stopped is not what was planned
+    assert again == f"{name}-2"
+    processes[1].end()
+    assert desk.look(again, "a").phase == "over"
+    assert desk.submit(SMALL, "b") == again
+
+
+def test_a_training_that_nobody_waits_for_leaves_the_queue(tmp_path, processes, monkeypatch):
+    desk = Desk(tmp_path, at_once=1)
+    desk.submit(plans(1)[0], "a")
+    name = desk.submit(plans(2)[1], "b")
+    monkeypatch.setattr(desk_module, "UNWATCHED", 0.0)
+    third = desk.submit(plans(3)[2], "c")
+    state = desk.look(name, "b")
+    assert (state.phase, state.progress.ending) == ("over", "abandoned")
+    assert desk.look(third, "c").progress.snapshots == ()
+
+
+def test_a_process_that_breaks_off_keeps_what_it_had(tmp_path, processes):
+    desk = Desk(tmp_path, at_once=1)
+    name = desk.submit(SMALL, "a")
+    run = desk.run(name)
+    train(replace(SMALL, steps=5), keep=lambda s: run.keep(s, 0.1), report=lambda *_: None)
+    processes[0].code = -11
+    state = desk.look(name, "a")
+    assert (state.phase, state.progress.ending) == ("over", "failed")
+    assert vf.load(tmp_path / name).model.config == SMALL.config
+
+
+def test_a_process_that_does_not_obey_is_ended(tmp_path, processes, monkeypatch):
+    monkeypatch.setattr(desk_module, "HANGS", 0.0)
+    desk = Desk(tmp_path, at_once=1)
+    name = desk.submit(SMALL, "a")
+    assert desk.stop(name, "a")
+    desk.look(name, "a")
+    assert processes[0].code == -9
+
+
+def test_old_trainings_make_room(tmp_path, processes, monkeypatch):
+    monkeypatch.setattr(desk_module, "MOST_RUNS", 2)
+    desk = Desk(tmp_path, at_once=9)
+    names = []
+    for plan in plans(3):
+        names.append(desk.submit(plan, "a"))
+        processes[-1].end()
+        desk.look(names[-1], "a")
+    assert desk.look(names[0], "a") is None
+    assert sorted(p.name for p in tmp_path.iterdir()) == sorted(names[1:])
+
+
+@pytest.mark.slow
+def test_a_real_process_trains_and_is_stopped(tmp_path):
+    desk = Desk(tmp_path / "runs", at_once=1)
+    name = desk.submit(replace(SMALL, steps=5000), "a")
+    end = time.monotonic() + 120
+    while not (state := desk.look(name, "a")).progress.snapshots and time.monotonic() < end:
+        time.sleep(0.2)
+    assert state.phase == "running", (tmp_path / "runs" / name / "log.txt").read_text()
+    assert desk.stop(name, "a")
+    while (state := desk.look(name, "b")).phase != "over" and time.monotonic() < end:
+        time.sleep(0.2)
+    assert state.progress.ending == "stopped"
+    assert json.loads((tmp_path / "runs" / name / "config.json").read_text())["format"] == "vizformer-1"
+    desk.close()

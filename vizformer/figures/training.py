@@ -1,0 +1,191 @@
+"""A training in pictures: its curves, the answers on the way, the heads that form."""
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+import plotly.graph_objects as go
+from numpy.typing import NDArray
+
+from vizformer.figures.axes import name_axes
+from vizformer.figures.style import DASHES, ENGLISH, QUALITATIVE, fill, frame, safe, weight_scale
+
+MARKER = "rgba(128, 128, 128, 0.9)"
+_DECADES = (0, 1, 3, 10, 30, 100, 300, 1000, 3000, 10_000)
+
+
+def training_curves(
+    steps: NDArray[np.integer],
+    losses: NDArray[np.floating],
+    kept: NDArray[np.integer],
+    kept_losses: NDArray[np.floating],
+    accuracies: NDArray[np.floating],
+    *,
+    at: int,
+    last: int,
+    title: str = "",
+    words: Mapping[str, str] = ENGLISH,
+) -> go.Figure:
+    """Draws loss (above) and accuracy (below) over the steps, and a line at the step that is looked at.
+
+    The steps stand on a logarithmic axis of 1 + step: most happens at the beginning.
+
+    Args:
+        steps, losses: of the training.
+        kept, kept_losses, accuracies: of the kept weights, measured on held-out examples.
+        at: the step that is looked at.
+        last: the last step that is planned: the end of the axis.
+        title: plain text.
+        words: the texts, see `style.ENGLISH`.
+
+    Raises:
+        ValueError: lengths that do not fit.
+    """
+    words = {**ENGLISH, **words}
+    if len(steps) != len(losses) or not len(kept) == len(kept_losses) == len(accuracies):
+        raise ValueError(
+            f"{len(steps)} steps do not fit {len(losses)} losses, or {len(kept)} kept steps their "
+            f"{len(kept_losses)} losses and {len(accuracies)} accuracies"
+        )
+    figure = go.Figure()
+    curves = (
+        (steps, losses, "y", words["training_loss"], "lines", "training_loss_at", "%{y:.4f}"),
+        (kept, kept_losses, "y", words["held_out_loss"], "lines+markers", "held_out_loss_at", "%{y:.4f}"),
+        (kept, accuracies, "y2", words["accuracy"], "lines+markers", "accuracy_at", "%{y:.1%}"),
+    )
+    for order, (x, y, axis, name, mode, sentence, shown) in enumerate(curves):
+        figure.add_trace(
+            go.Scatter(
+                x=_place(x),
+                y=np.asarray(y, dtype=np.float32),
+                yaxis=axis,
+                mode=mode,
+                name=safe(name),
+                customdata=np.asarray(x, dtype=np.int32),
+                line={"color": QUALITATIVE[order], "dash": DASHES[order], "width": 2.5},
+                marker={"size": 6},
+                hovertemplate=fill(words[sentence], step="%{customdata}", value=shown),
+            )
+        )
+    frame(figure, title, height=420)
+    _step_axis(figure, at, last, words)
+    figure.update_xaxes(anchor="y2")
+    figure.update_layout(
+        showlegend=True,
+        legend={"orientation": "h", "y": 1.0, "yanchor": "bottom"},
+        yaxis={"domain": [0.46, 1.0], "rangemode": "tozero", "title": safe(words["loss"])},
+        yaxis2={"domain": [0.0, 0.38], "range": [-0.04, 1.04], "tickformat": ".0%", "title": safe(words["accuracy"]),
+                "automargin": True, "zeroline": False, "gridcolor": figure.layout.yaxis.gridcolor},
+    )  # fmt: skip
+    return figure
+
+
+def score_curves(
+    steps: NDArray[np.integer],
+    scores: NDArray[np.floating],
+    *,
+    at: int,
+    last: int,
+    title: str = "",
+    words: Mapping[str, str] = ENGLISH,
+) -> go.Figure:
+    """Draws a score between 0 and 1 of every head over the steps: colours are heads, dashes are layers.
+
+    Args:
+        steps: those at which the scores were measured.
+        scores: [steps, layers, heads].
+        at, last: as in `training_curves`.
+        title: plain text.
+        words: the texts, see `style.ENGLISH`.
+
+    Raises:
+        ValueError: shapes that do not fit.
+    """
+    words = {**ENGLISH, **words}
+    values = np.asarray(scores, dtype=np.float32)
+    if values.ndim != 3 or len(values) != len(steps):
+        raise ValueError(f"scores of shape {values.shape} do not fit {len(steps)} steps: [steps, layers, heads]")
+    figure = go.Figure()
+    for layer in range(values.shape[1]):
+        for head in range(values.shape[2]):
+            name = f"{words['layer_short']} {words['head_short']}".format(layer=layer, head=head)
+            figure.add_trace(
+                go.Scatter(
+                    x=_place(steps),
+                    y=np.ascontiguousarray(values[:, layer, head]),
+                    mode="lines",
+                    name=safe(name),
+                    customdata=np.asarray(steps, dtype=np.int32),
+                    line={"color": QUALITATIVE[head % len(QUALITATIVE)], "dash": DASHES[layer % len(DASHES)],
+                          "width": 2.5},
+                    hovertemplate=fill(words["score_at"], name=safe(name), step="%{customdata}", value="%{y:.3f}"),
+                )
+            )  # fmt: skip
+    frame(figure, title, height=340)
+    _step_axis(figure, at, last, words)
+    figure.update_layout(showlegend=True, legend={"orientation": "h", "y": -0.3})
+    figure.update_yaxes(range=[-0.04, 1.04], title=safe(words["head_score"]))
+    return figure
+
+
+def answer_map(
+    probabilities: NDArray[np.floating],
+    symbols: Sequence[str],
+    answer: Sequence[str],
+    *,
+    title: str = "",
+    words: Mapping[str, str] = ENGLISH,
+) -> go.Figure:
+    """Draws how probable every symbol is at every place of the right answer, and frames the right symbols.
+
+    Args:
+        probabilities: [symbols, places], each place given the right symbols before it.
+        symbols: one a row.
+        answer: the right symbol of each place.
+        title: plain text.
+        words: the texts, see `style.ENGLISH`.
+
+    Raises:
+        ValueError: shapes that do not fit, or an answer that is not among the symbols.
+    """
+    words = {**ENGLISH, **words}
+    values = np.ascontiguousarray(probabilities, dtype=np.float32)
+    if values.shape != (len(symbols), len(answer)):
+        raise ValueError(f"probabilities {values.shape} do not fit {len(symbols)} symbols, {len(answer)} places")
+    rows = [list(symbols).index(symbol) for symbol in answer]
+    figure = go.Figure(
+        go.Heatmap(
+            z=values,
+            zmin=0.0,
+            zmax=1.0,
+            colorscale=weight_scale(),
+            colorbar={"title": {"text": words["probability"]}, "thickness": 14},
+            xgap=1,
+            ygap=1,
+            hovertemplate=fill(words["symbol_at"], place="%{pointNumber[1]}", symbol="%{y}", value="%{z:.4f}"),
+        )
+    )
+    for place, row in enumerate(rows):
+        figure.add_shape(
+            type="rect", x0=place - 0.5, x1=place + 0.5, y0=row - 0.5, y1=row + 0.5,
+            line={"color": QUALITATIVE[1], "width": 3},
+        )  # fmt: skip
+    name_axes(figure, symbols, answer, row_title=words["symbol"], column_title=words["right_answer"], square=False)
+    return frame(figure, title, height=140 + 20 * len(symbols))
+
+
+def _place(steps: NDArray[np.integer]) -> NDArray[np.float32]:
+    places: NDArray[np.float32] = np.log10(1.0 + np.asarray(steps, dtype=np.float32)).astype(np.float32)
+    return places
+
+
+def _step_axis(figure: go.Figure, at: int, last: int, words: Mapping[str, str]) -> None:
+    ticks = np.array([step for step in _DECADES if step <= last], dtype=np.int32)
+    figure.update_xaxes(
+        tickvals=_place(ticks),
+        ticktext=[str(step) for step in ticks],
+        range=[-0.05, float(np.log10(1 + last)) + 0.05],
+        title=safe(words["training_step"]),
+    )
+    where = float(np.log10(1 + at))
+    figure.add_shape(type="line", xref="x", yref="paper", x0=where, x1=where, y0=0, y1=1,
+                     line={"color": MARKER, "width": 3})  # fmt: skip

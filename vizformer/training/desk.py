@@ -1,0 +1,182 @@
+"""Who trains now and who waits: processes of their own, a bounded number at once, the others in a queue."""
+
+import os
+import shutil
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Literal
+
+from vizformer.errors import VizformerError
+from vizformer.messages import N_
+from vizformer.training.live import Plan
+from vizformer.training.runs import STOP, WATCHED, Progress, Run
+from vizformer.training.worker import UNWATCHED
+
+LONGEST_QUEUE = 30  # a class
+MOST_RUNS = 40  # kept on disk; the ones looked at least recently go first
+STILL_WATCHED = 10.0  # seconds since somebody last asked
+HANGS = 20.0  # seconds a process may take to obey
+LONGEST = 900.0  # seconds of any process, whatever happens
+
+Phase = Literal["waiting", "starting", "running", "over"]
+
+
+@dataclass(frozen=True)
+class State:
+    """A training as it stands.
+
+    Attributes:
+        ahead: how many wait before it (while it waits).
+        progress: see `Progress`; its `ending` is set when the phase is "over".
+    """
+
+    phase: Phase
+    ahead: int
+    progress: Progress
+
+
+@dataclass
+class _Job:
+    run: Run
+    watchers: dict[str, float] = field(default_factory=dict)  # who -> when they last asked
+    process: "subprocess.Popen[bytes] | None" = None
+    started: float = 0.0
+    told_to_stop: float = 0.0
+    ending: str = ""  # how it ended, where the worker could not say it
+
+    def watched(self, seconds: float) -> bool:
+        return any(time.monotonic() - last < seconds for last in self.watchers.values())
+
+
+class Desk:
+    """All trainings of a server, in folders below `root`.  Safe to use from many threads.
+
+    Nothing happens in the background: whoever asks about a training also moves the queue on.
+    """
+
+    def __init__(self, root: Path, at_once: int | None = None, longest_queue: int = LONGEST_QUEUE) -> None:
+        self.root = root
+        self.at_once = at_once or max(1, (os.cpu_count() or 1) // 2)
+        self.longest_queue = longest_queue
+        self._jobs: dict[str, _Job] = {}  # in the order in which they came
+        self._lock = threading.RLock()
+
+    def submit(self, plan: Plan, who: str) -> str:
+        """Queues a training and returns its name; joins one with the same plan, whose weights are the same.
+
+        Raises:
+            VizformerError: the queue is full.
+        """
+        with self._lock:
+            self._move_on()
+            name, attempt = f"train-{plan.key}", 1
+            while name in self._jobs:
+                if self._jobs[name].ending in ("", "done", "diverged"):
+                    self._jobs[name].watchers[who] = time.monotonic()
+                    return name
+                attempt += 1
+                name = f"train-{plan.key}-{attempt}"
+            if len(self._waiting()) >= self.longest_queue:
+                raise VizformerError(
+                    N_("{n} trainings are waiting already, more are not taken. Try again in a few minutes.",
+                       n=len(self._waiting()))
+                )  # fmt: skip
+            self._make_room()
+            self._jobs[name] = _Job(Run.create(self.root / name, plan), {who: time.monotonic()})
+            self._move_on()
+            return name
+
+    def look(self, name: str, who: str) -> State | None:
+        """How a training stands; None if there is none of this name.  Whoever stops asking counts as gone."""
+        with self._lock:
+            job = self._jobs.get(name)
+            if job is None:
+                return None
+            job.watchers[who] = time.monotonic()
+            if not job.ending:
+                (job.run.folder / WATCHED).touch()
+            self._move_on()
+            waiting, progress = self._waiting(), job.run.progress()
+            if job.ending:
+                return State("over", 0, _ended(progress, job.ending))
+            if job in waiting:
+                return State("waiting", waiting.index(job), progress)
+            return State("running" if progress.snapshots else "starting", 0, progress)
+
+    def stop(self, name: str, who: str) -> bool:
+        """Ends a training, unless others are watching it; whether it ends."""
+        with self._lock:
+            job = self._jobs.get(name)
+            if job is None or job.ending:
+                return True
+            job.watchers.pop(who, None)
+            if job.watched(STILL_WATCHED):
+                return False
+            if job.process is None:
+                job.ending = "stopped"
+            else:
+                (job.run.folder / STOP).touch()
+                job.told_to_stop = job.told_to_stop or time.monotonic()
+            return True
+
+    def run(self, name: str) -> Run | None:
+        job = self._jobs.get(name)
+        return None if job is None else job.run
+
+    def close(self) -> None:
+        """Ends every process; what was trained is lost."""
+        with self._lock:
+            for job in self._jobs.values():
+                if job.process is not None and job.process.poll() is None:
+                    job.process.kill()
+                    job.process.wait()
+            self._jobs.clear()
+            shutil.rmtree(self.root, ignore_errors=True)
+
+    # Under the lock ------------------------------------------------------------------------------------------
+
+    def _waiting(self) -> list[_Job]:
+        return [job for job in self._jobs.values() if job.process is None and not job.ending]
+
+    def _move_on(self) -> None:
+        now = time.monotonic()
+        for job in self._jobs.values():
+            if job.ending or job.process is None:
+                continue
+            if job.process.poll() is not None:
+                if not job.run.progress().ending:  # killed, or a mistake of ours: its log says which
+                    job.run.finish("failed", now - job.started)
+                job.ending = job.run.progress().ending
+            elif now - job.started > LONGEST or (job.told_to_stop and now - job.told_to_stop > HANGS):
+                job.process.kill()
+        for job in self._waiting():
+            if not job.watched(UNWATCHED):
+                job.ending = "abandoned"
+        active = sum(1 for job in self._jobs.values() if job.process is not None and not job.ending)
+        for job in self._waiting()[: max(0, self.at_once - active)]:
+            job.process, job.started = _start(job.run.folder), now
+
+    def _make_room(self) -> None:
+        over = [(max(job.watchers.values(), default=0.0), name) for name, job in self._jobs.items() if job.ending]
+        for _, name in sorted(over)[: max(0, len(self._jobs) + 1 - MOST_RUNS)]:
+            shutil.rmtree(self._jobs.pop(name).run.folder, ignore_errors=True)
+
+
+def _ended(progress: Progress, ending: str) -> Progress:
+    return progress if progress.ending else replace(progress, ending=ending)
+
+
+def _start(folder: Path) -> "subprocess.Popen[bytes]":
+    package = Path(__file__).resolve().parents[2]  # where `vizformer` is, installed or not
+    path = os.pathsep.join(filter(None, [str(package), os.environ.get("PYTHONPATH")]))
+    command: Sequence[str] = [sys.executable, "-m", "vizformer.training.worker", str(folder)]
+    with (folder / "log.txt").open("wb") as log:
+        return subprocess.Popen(
+            command, env={**os.environ, "PYTHONPATH": path, "OMP_NUM_THREADS": "1"}, stdin=subprocess.DEVNULL,
+            stdout=log, stderr=subprocess.STDOUT,
+        )  # fmt: skip

@@ -1,0 +1,128 @@
+"""A live training on disk: its plan, losses, kept weights and, when it is over, the model in our own format.
+
+One process writes (`vizformer.training.worker`), others read while it does.  The folder holds
+
+    plan.json            what is trained
+    progress.jsonl       losses, snapshots and the ending, a line each
+    000123.safetensors   the weights after 123 updates
+    config.json, model.safetensors, tokenizer.json     the last weights, for `vizformer.load`
+    watched, stop        touched while somebody looks; written to end the training
+"""
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from safetensors.torch import load_file, save_file
+
+from vizformer.checkpoints import Checkpoint, save
+from vizformer.model import Transformer
+from vizformer.training.examples import Marks
+from vizformer.training.live import Plan, Snapshot
+
+PLAN, PROGRESS, WATCHED, STOP, MODEL = "plan.json", "progress.jsonl", "watched", "stop", "model.safetensors"
+LARGEST_HALF = 60_000.0  # float16 ends at 65,504
+
+
+@dataclass(frozen=True)
+class Kept:
+    """A state of the weights that can be looked at."""
+
+    step: int
+    marks: Marks
+
+
+@dataclass(frozen=True)
+class Progress:
+    """What is known of a training so far.
+
+    Attributes:
+        steps, losses: the training loss, each the mean since the step before.
+        snapshots: in the order of the steps.
+        ending: "done", "stopped", "diverged", "time", "abandoned" or "failed"; empty while it goes on.
+        seconds: from the first step to now, or to the end.
+    """
+
+    steps: NDArray[np.int32]
+    losses: NDArray[np.float32]
+    snapshots: tuple[Kept, ...]
+    ending: str
+    seconds: float
+
+
+class Run:
+    """The folder of one training."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.plan = Plan.from_json((folder / PLAN).read_text(encoding="utf-8"))
+
+    @classmethod
+    def create(cls, folder: Path, plan: Plan) -> "Run":
+        folder.mkdir(parents=True)
+        (folder / PLAN).write_text(plan.to_json(), encoding="utf-8")
+        (folder / WATCHED).touch()
+        return cls(folder)
+
+    # Written by the worker -----------------------------------------------------------------------------------
+
+    def keep(self, snapshot: Snapshot, seconds: float) -> None:
+        """Writes the weights, then says that they are there."""
+        state = {name: tensor.detach() for name, tensor in snapshot.model.state_dict().items()}
+        largest = max(float(tensor.abs().max()) for tensor in state.values())
+        dtype = torch.float16 if largest < LARGEST_HALF else torch.float32
+        path = self._weights(snapshot.step)
+        save_file({name: tensor.to(dtype).contiguous() for name, tensor in state.items()}, path.with_suffix(".new"))
+        path.with_suffix(".new").replace(path)
+        self.write({"kept": snapshot.step, "marks": snapshot.marks._asdict(), "seconds": seconds})
+
+    def write(self, line: Mapping[str, Any]) -> None:
+        with (self.folder / PROGRESS).open("a", encoding="utf-8") as file:
+            file.write(json.dumps(line) + "\n")
+
+    def finish(self, ending: str, seconds: float) -> None:
+        """Makes the folder a model in our own format, of the last kept weights, and says how it ended."""
+        kept = self.progress().snapshots
+        if kept:
+            save(self.checkpoint(len(kept) - 1), self.folder, torch.float32)
+        self.write({"ending": ending, "seconds": seconds})
+
+    # Read by everyone ----------------------------------------------------------------------------------------
+
+    def progress(self) -> Progress:
+        lines: list[dict[str, Any]] = []
+        if (self.folder / PROGRESS).is_file():
+            for text in (self.folder / PROGRESS).read_text(encoding="utf-8").splitlines(keepends=True):
+                if text.endswith("\n"):  # the last line may be half written
+                    lines.append(json.loads(text))
+        losses = [line for line in lines if "loss" in line]
+        return Progress(
+            np.array([line["step"] for line in losses], dtype=np.int32),
+            np.array([line["loss"] for line in losses], dtype=np.float32),
+            tuple(Kept(line["kept"], Marks(**line["marks"])) for line in lines if "kept" in line),
+            next((line["ending"] for line in lines if "ending" in line), ""),
+            float(lines[-1]["seconds"]) if lines else 0.0,
+        )
+
+    def checkpoint(self, index: int) -> Checkpoint:
+        """The model of snapshot `index` with the task's tokenizer."""
+        step = self.progress().snapshots[index].step
+        with torch.device("meta"):
+            model = Transformer(self.plan.config)
+        weights = {name: tensor.float() for name, tensor in load_file(self._weights(step)).items()}
+        model.load_state_dict(weights, assign=True)
+        model.materialise_buffers()
+        return Checkpoint(self.folder.name, model, self.plan.on.tokenizer(self.plan.architecture))
+
+    @property
+    def has_model(self) -> bool:
+        """Whether the folder can be opened as a model."""
+        return (self.folder / MODEL).is_file() and bool(self.progress().ending)
+
+    def _weights(self, step: int) -> Path:
+        return self.folder / f"{step:06d}.safetensors"
