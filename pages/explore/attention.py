@@ -155,7 +155,8 @@ def next_token(subject: Subject) -> None:
     position = tokens.mount(
         labels.chips(sequence),
         selected=view.position,
-        label=_("Choose a position: the model predicts the token after it"),
+        label=_("Choose a position: the model predicts the token after it") if stack == "decoder" else
+        _("Choose a position: the model says what may stand there"),
         words=words(tokens.ENGLISH),
         key="next",
     )
@@ -166,7 +167,8 @@ def next_token(subject: Subject) -> None:
         figures.next_token_bars(
             [p.token.text for p in best],
             np.array([p.probability for p in best], dtype=np.float32),
-            title=_("Most probable after position {position}", position=position),
+            title=_("Most probable after position {position}", position=position) if stack == "decoder" else
+            _("Most probable at position {position}", position=position),
             words=words(figures.ENGLISH),
         ),
         config={"displayModeBar": False},

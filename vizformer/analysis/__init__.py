@@ -1,6 +1,7 @@
 """A trace to what a reader wants to know of it: numpy out."""
 
 from vizformer.analysis.alignment import AlignedPair, AlignmentScore, alignment_score, read_alignments
+from vizformer.analysis.blanks import Guess, guess, guesses, hide
 from vizformer.analysis.heads import HeadMaps, Kind, head_maps, kinds, n_layers, site_name
 from vizformer.analysis.induction import (
     HeadScores,
@@ -14,13 +15,17 @@ from vizformer.analysis.predictions import Prediction, next_tokens
 __all__ = [
     "AlignedPair",
     "AlignmentScore",
+    "Guess",
     "HeadMaps",
     "HeadScores",
     "Kind",
     "Prediction",
     "alignment_score",
+    "guess",
+    "guesses",
     "head_maps",
     "head_scores",
+    "hide",
     "induction_score",
     "kinds",
     "n_layers",

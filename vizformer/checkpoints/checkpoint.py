@@ -93,7 +93,7 @@ class Checkpoint:
             stack = "encoder" if self.model.encoder is not None else "decoder"
             trace = Trace(tokens={stack: tokens})
             with torch.inference_mode():
-                self.model(_tensor(tokens), segments=self._segments(tokens), trace=trace, edit=edit)
+                self.model(_tensor(tokens), segments=self.segments(tokens), trace=trace, edit=edit)
             return _with_known_edits(trace)
         if target_ids is not None:
             target_tokens = self._checked(self.tokenizer.tokens(list(target_ids)))
@@ -192,7 +192,7 @@ class Checkpoint:
         steps = stream(self.model, [token.id for token in tokens], start, max_new=limit, edit=edit)
         return self.tokenizer.tokens([*start, *(step.id for step in steps if step.id != config.eos_id)])
 
-    def _segments(self, tokens: Sequence[Token]) -> torch.Tensor | None:
+    def segments(self, tokens: Sequence[Token]) -> torch.Tensor | None:
         """Which sentence a token belongs to, where the model has segments: a [SEP] in the text begins the next one."""
         config = self.model.config
         if not config.n_segments:

@@ -9,7 +9,7 @@ from typing import Any, NotRequired, TypedDict
 from vizformer.components import _mount
 from vizformer.components._mount import N_
 
-__all__ = ["ENGLISH", "Token", "mount", "to_html"]
+__all__ = ["ENGLISH", "Token", "mount", "peek", "to_html"]
 
 ENGLISH: Mapping[str, str] = {
     "strip_label": N_("Tokens. The arrow keys move, Enter chooses."),
@@ -37,6 +37,11 @@ class Token(TypedDict):
     hover: NotRequired[str]
     special: NotRequired[bool]
     value: NotRequired[float | None]
+
+
+def peek(*, key: str, selected: int | None = None) -> int | None:
+    """What the next `mount` with this key and `selected` will return, for chips that depend on it."""
+    return _mount.current(key, selected, _parse, ahead=True)[0]
 
 
 def mount(

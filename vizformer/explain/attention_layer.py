@@ -108,8 +108,8 @@ def attention_sublayer(
             at.key("turned"), N_("Turn queries and keys by their positions"),
             N_("In every head, pair m of row i (numbers m and m + {half}) is turned by an angle that grows with i and "
                "shrinks with m.", half=half),
-            r"\begin{pmatrix} q'_{i,m} \\ q'_{i,m+d/2} \end{pmatrix} = \begin{pmatrix} \cos i\phi_m & -\sin i\phi_m \\"
-            r" \sin i\phi_m & \cos i\phi_m \end{pmatrix} \begin{pmatrix} q_{i,m} \\ q_{i,m+d/2} \end{pmatrix}",
+            r"\begin{aligned} q'_{i,m} &= q_{i,m} \cos i\phi_m - q_{i,m+d/2} \sin i\phi_m \\"
+            r" q'_{i,m+d/2} &= q_{i,m} \sin i\phi_m + q_{i,m+d/2} \cos i\phi_m \end{aligned}",
             rf"Q'_{{0,{last},0}} = {latex.number(qh[0, -1, 0])} \cdot {cos} - {latex.factor(qh[0, -1, half])} \cdot {sin}"
             rf" = {latex.number(turn(qh[0, -1], angles[-1])[0])}",
             (Operand(r"\Phi", N_("the angle of each pair, in radians"), angles, ROWS),

@@ -51,12 +51,11 @@ def rotation_steps(o: Operands) -> list[Step]:
 
 
 def _formula(letter: str, position: str) -> str:
-    x, y = f"{letter}_m", f"{letter}_{{m + d/2}}"
+    first, second = f"{letter}_m", f"{letter}_{{m + d/2}}"
     return (
-        rf"\begin{{pmatrix}} {letter}'_m \\ {letter}'_{{m + d/2}} \end{{pmatrix}} = "
-        r"\begin{pmatrix} \cos\phi_m & -\sin\phi_m \\ \sin\phi_m & \cos\phi_m \end{pmatrix} "
-        rf"\begin{{pmatrix}} {x} \\ {y} \end{{pmatrix}}, \qquad "
-        rf"\phi_m = {position}\,\theta^{{-2m/d_\mathrm{{head}}}}"
+        rf"\begin{{aligned}} {letter}'_m &= {first} \cos\phi_m - {second} \sin\phi_m \\"
+        rf" {letter}'_{{m + d/2}} &= {first} \sin\phi_m + {second} \cos\phi_m \\"
+        rf" \phi_m &= {position}\,\theta^{{-2m/d_\mathrm{{head}}}} \end{{aligned}}"
     )
 
 

@@ -15,9 +15,11 @@ from vizformer.training.corpus import CHINESE, find_file, read_corpus
 from vizformer.training.evaluation import evaluate_translator, machine, save_notes, write_card
 from vizformer.training.loop import Progress
 from vizformer.training.stories import STORIES, train_stories
+from vizformer.training.text_cards import write_cloze_card, write_stories_card
+from vizformer.training.text_evaluation import evaluate_cloze, evaluate_stories
 from vizformer.training.translation import ZH_EN, prepare, train_translator
 
-TRAINING, EVALUATION = "training.json", "evaluation.json"
+TRAINING, EVALUATION, BASELINE = "training.json", "evaluation.json", "baseline.json"
 Say = Callable[[str], None]
 
 
@@ -58,16 +60,33 @@ def train_bundled(name: str, data: Path, out: Path, work: Path, threads: int | N
 
 
 def evaluate_bundled(model: str, data: Path, say: Say, more: Callable[[Checkpoint, Path], dict[str, Any]]) -> None:
-    """Measures a model on the held-out test pairs of its data and writes evaluation.json and the card.
+    """Measures a model on the held-out part of its data and writes evaluation.json and the card.
 
-    `more` measures what only later stations can (alignment); it gets the checkpoint and its folder.
+    `more` measures what only later stations can (alignment, heads); it gets the checkpoint and its folder.
     """
     folder = asset("models", model) if model in bundled_models() else Path(model)
     checkpoint = load(folder)
-    test = prepare(ZH_EN, find_file(data, CHINESE)).split.test
-    results = {**evaluate_translator(checkpoint, test), **more(checkpoint, folder)}
+    architecture = checkpoint.model.config.architecture
+    if architecture == "encoder-decoder":
+        results = evaluate_translator(checkpoint, prepare(ZH_EN, find_file(data, CHINESE)).split.test)
+    elif architecture == "decoder-only":
+        results = evaluate_stories(checkpoint, read_corpus(data))
+    else:
+        results = evaluate_cloze(checkpoint, read_corpus(data))
+    results |= more(checkpoint, folder)
     save_notes(folder, EVALUATION, results)
-    if (folder / TRAINING).is_file():  # a folder from elsewhere has no notes, and keeps its own card
-        notes: dict[str, Any] = json.loads((folder / TRAINING).read_text(encoding="utf-8"))
-        write_card(folder, checkpoint, notes, results)
+    if notes := _notes(folder, TRAINING):  # a folder from elsewhere has none, and keeps its own card
+        if architecture == "encoder-decoder":
+            write_card(folder, checkpoint, notes, results)
+        elif architecture == "decoder-only":
+            write_stories_card(folder, checkpoint, notes, results, _notes(folder, BASELINE))
+        else:
+            write_cloze_card(folder, checkpoint, notes, results)
     say(json.dumps({name: value for name, value in results.items() if name != "samples"}))
+
+
+def _notes(folder: Path, name: str) -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    if (folder / name).is_file():
+        found = json.loads((folder / name).read_text(encoding="utf-8"))
+    return found

@@ -16,7 +16,7 @@ from vizformer.training.vocabulary import BOS, EOS, PAD, train_bpe
 
 CONTEXT = 512
 CHINESE_TIMES = 2  # each Chinese sentence is read this often per epoch: there are few of them
-N_REPEATED = 1200  # rows of repeated random tokens per epoch
+N_REPEATED = 6000  # rows of repeated random tokens per epoch (from 1200 nothing was learned in two epochs)
 
 # LLaMA's options (Touvron et al. 2023) with grouped-query attention, as small as the data asks for.
 STORIES = TextRecipe(
@@ -66,18 +66,21 @@ def book_rows(paragraphs: Sequence[Sequence[int]], bos: int, skip: int = 0) -> l
     return rows
 
 
-def repeated_rows(count: int, vocab_size: int, bos: int, rng: random.Random) -> list[Row]:
-    """Random tokens, then the same again: nothing but looking back at what followed last time can predict them.
+def repeated_rows(count: int, vocab_size: int, common: Sequence[int], bos: int, rng: random.Random) -> list[Row]:
+    """Random tokens, again and again: nothing but looking back at what followed last time can predict them.
 
     This is what an induction head does; with the task among the data it is learned early (Olsson et al. 2022).
-    Only tokens that have been seen before are asked for.
+    Only tokens that have been seen before are asked for.  Half of the rows are drawn from the `common` tokens.
     """
     rows = []
     for _ in range(count):
-        period = rng.randrange(8, 128)
-        unit = [rng.randrange(3, vocab_size) for _ in range(period)]
-        times = rng.randrange(2, max(3, 256 // period))
-        rows.append(next_token_row([bos, *(unit * times)[: CONTEXT - 1]], first=1 + period))
+        period = rng.randrange(4, 64)
+        if rng.random() < 0.5:
+            unit = [rng.randrange(3, vocab_size) for _ in range(period)]
+        else:
+            unit = rng.choices(common, k=period)
+        length = rng.randrange(2 * period, 256)
+        rows.append(next_token_row([bos, *(unit * (length // period + 1))[:length]], first=1 + period))
     return rows
 
 
@@ -89,12 +92,13 @@ def story_rows(corpus: Corpus, tokenizer: Tokenizer) -> Callable[[int], list[Row
     books = [_encode_paragraphs(tokenizer, book) for book in corpus.books.values()]
     sentences = [[*ids, eos] for ids in tokenizer.encode_ids(corpus.english)]
     chinese = [[*ids, eos] for ids in tokenizer.encode_ids(list(dict.fromkeys(p.source for p in corpus.pairs)))]
+    common = [id for row in sentences[::10] for id in row]
     singles = [next_token_row(ids[: CONTEXT + 1]) for ids in [*sentences, *chinese * CHINESE_TIMES]]
 
     def rows(epoch: int) -> list[Row]:
         rng = random.Random(epoch)
         stories = [row for book in books for row in book_rows(book, bos, skip=rng.randrange(min(8, len(book))))]
-        return [*stories, *singles, *repeated_rows(N_REPEATED, tokenizer.vocab_size, bos, rng)]
+        return [*stories, *singles, *repeated_rows(N_REPEATED, tokenizer.vocab_size, common, bos, rng)]
 
     return rows
 

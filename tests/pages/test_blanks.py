@@ -1,0 +1,64 @@
+"""Fill in the blank: what is on the screen is what the library computes."""
+
+from tests.pages.conftest import Open
+from vizformer import load
+from vizformer.analysis import guess, hide, next_tokens
+
+PAGE = "pages/explore/blanks.py"
+SENTENCE = "The cat sat on the chair."
+
+
+def texts(app: object) -> list[str]:
+    return [element.value for element in app.text]  # type: ignore[attr-defined]
+
+
+def test_the_filling_and_the_rank_are_the_models(open_app: Open) -> None:
+    app = open_app(PAGE, model="cloze", text=SENTENCE, hidden="6")
+    assert not app.exception
+    model = load("cloze")
+    tokens = model.encode(SENTENCE)
+    trace = hide(model, tokens, [6])
+    best = next_tokens(model, trace, 6)[0].token
+    found = guess(trace, 6, tokens[6].id)
+    shown = " ".join(texts(app))
+    ids = [token.id if i != 6 else best.id for i, token in enumerate(tokens)]
+    assert model.tokenizer.decode(ids) in shown
+    assert f"“{tokens[6].text}”" in shown
+    assert (f"number {found.rank + 1} " in shown) or found.rank == 0
+
+
+def test_two_languages_and_two_hidden_words(open_app: Open) -> None:
+    app = open_app(PAGE, locale="zh-CN", model="cloze", text="我有一只猫。", hidden="2,5", lang="zh")
+    assert not app.exception
+    assert any("隐藏" in text or "被遮" in text for text in texts(app))
+
+
+def test_nothing_hidden_offers_examples(open_app: Open) -> None:
+    app = open_app(PAGE, model="cloze", text="我有一只猫。")
+    example = next(button for button in app.button if button.label == SENTENCE)
+    app = example.click().run()
+    assert not app.exception
+    assert app.query_params["text"] in (SENTENCE, [SENTENCE])
+
+
+def test_the_mask_can_be_typed(open_app: Open) -> None:
+    app = open_app(PAGE, model="cloze", text="The cat [MASK] on the chair.")
+    assert not app.exception
+    assert len(app.get("plotly_chart")) == 2
+    assert not any("number" in text for text in texts(app))  # nobody knows what was meant
+
+
+def test_a_model_without_a_mask_offers_one_with(open_app: Open) -> None:
+    app = open_app(PAGE, model="zh-en")
+    assert "trained with [MASK]" in app.info[-1].value
+    use = next(button for button in app.button if "cloze" in button.label)
+    app = use.click().run()
+    assert not app.exception
+    assert app.query_params["model"] in ("cloze", ["cloze"])
+
+
+def test_positions_that_are_not_there_are_left_out(open_app: Open) -> None:
+    for hidden in ("0", "99", "banana"):
+        app = open_app(PAGE, model="cloze", text=SENTENCE, hidden=hidden)
+        assert not app.exception
+        assert len(app.get("plotly_chart")) == 0

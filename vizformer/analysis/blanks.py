@@ -1,0 +1,82 @@
+"""Hidden tokens: what an encoder-only model puts in their place, and how well each token can be guessed."""
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from jaxtyping import Float
+from numpy import ndarray
+
+from vizformer.checkpoints import Checkpoint
+from vizformer.errors import TraceError
+from vizformer.messages import N_
+from vizformer.model.trace import Trace
+from vizformer.text import Token
+
+AT_ONCE = 32  # sequences in a batch of `guesses`
+
+
+@dataclass(frozen=True)
+class Guess:
+    """How well a token is guessed where it is hidden: its probability, and how many tokens are more probable."""
+
+    probability: float
+    rank: int
+
+
+def hide(checkpoint: Checkpoint, tokens: Sequence[Token], positions: Collection[int]) -> Trace:
+    """A forward over the tokens with those at `positions` replaced by [MASK].
+
+    Raises:
+        TraceError: a model without [MASK], or a position outside the tokens.
+    """
+    mask_id = _mask_id(checkpoint)
+    if wrong := [position for position in positions if not 0 <= position < len(tokens)]:
+        raise TraceError(
+            N_("There is no position {position}: choose 0 to {last}.", position=wrong[0], last=len(tokens) - 1)
+        )
+    return checkpoint.trace(ids=[mask_id if i in positions else token.id for i, token in enumerate(tokens)])
+
+
+def guess(trace: Trace, position: int, token_id: int) -> Guess:
+    """Probability and rank of `token_id` at `position`, from 0 (the most probable) on."""
+    logits = trace.logits[position]
+    return Guess(float(torch.softmax(logits.double(), -1)[token_id]), int((logits > logits[token_id]).sum()))
+
+
+def guesses(checkpoint: Checkpoint, tokens: Sequence[Token]) -> Float[ndarray, " n"]:
+    """The probability of each token where it alone is hidden; NaN for special tokens.
+
+    The logarithms of these add up to the sentence's pseudo-log-likelihood.
+    Source: Salazar et al. 2020, "Masked Language Model Scoring", equation 1.
+
+    Raises:
+        TraceError: a model without [MASK].
+    """
+    mask_id = _mask_id(checkpoint)
+    found = np.full(len(tokens), np.nan)
+    places = [i for i, token in enumerate(tokens) if not token.special]
+    ids = torch.tensor([token.id for token in tokens])
+    segments = checkpoint.segments(tokens)
+    with torch.inference_mode():
+        for start in range(0, len(places), AT_ONCE):
+            chosen = torch.tensor(places[start : start + AT_ONCE])
+            rows = torch.arange(len(chosen))
+            batch = ids.repeat(len(chosen), 1)  # [b, n]
+            batch[rows, chosen] = mask_id
+            x = checkpoint.model.encode(
+                batch, segments=None if segments is None else segments.expand(len(chosen), -1)
+            )  # [b, n, d_model]
+            p = torch.softmax(checkpoint.model.logits(x[rows, chosen]).double(), dim=-1)  # [b, vocab_size]
+            found[chosen.numpy()] = p[rows, ids[chosen]].numpy()
+    return found
+
+
+def _mask_id(checkpoint: Checkpoint) -> int:
+    config = checkpoint.model.config
+    if config.mask_id is None or config.architecture != "encoder-only":
+        raise TraceError(
+            N_("{name} has no [MASK] token: it was not trained to fill in hidden words.", name=checkpoint.name)
+        )
+    return config.mask_id

@@ -1,0 +1,162 @@
+"""README.md of the models of running text: what each is, what it learned from, how well it does, how to remake it."""
+
+from pathlib import Path
+from typing import Any
+
+from vizformer.checkpoints.checkpoint import Checkpoint
+from vizformer.training.corpus import TEST_BOOK
+
+
+def write_stories_card(
+    folder: Path, checkpoint: Checkpoint, training: dict[str, Any], results: dict[str, Any], baseline: dict[str, Any]
+) -> None:
+    """`baseline` holds the comparison with `nn.TransformerEncoder` (tests/benchmarks/stories.py); may be empty."""
+    samples = "\n".join(f"| {prompt} | {_one_line(text)} |" for prompt, text in results["samples"].items())
+    compared = ""
+    if baseline:
+        compared = f"""After {baseline["updates"]:,} updates on the same batches (bits per byte of the same book):
+
+| model | parameters | bits per byte |
+|---|---|---|
+| this design | {baseline["parameters"]:,} | **{baseline["bits_per_byte"]}** |
+| causal `torch.nn.TransformerEncoder`, LayerNorm, GELU, learned positions | {baseline["torch_parameters"]:,} | \
+{baseline["torch_bits_per_byte"]} |
+
+    python -m tests.benchmarks.stories --data DATA
+
+"""
+    heads = ""
+    if found := results.get("heads"):
+        heads = f"""## Heads to look for
+
+On random tokens that are repeated (scores from 0 to 1, `vizformer.analysis.head_scores`, periods of {found["period"]}):
+
+| head | layer, head | score |
+|---|---|---|
+| previous token | {found["previous_token"]["layer"]}, {found["previous_token"]["head"]} | \
+{found["previous_token"]["score"]:.2f} |
+| induction | {found["induction"]["layer"]}, {found["induction"]["head"]} | {found["induction"]["score"]:.2f} |
+
+The training data contain rows of random tokens that are repeated, in which only the repetition is to be predicted:
+nothing but looking back helps there, so that these heads form early and stay clear.
+
+"""
+    card = f"""# {folder.name}
+
+A decoder-only Transformer in the style of LLaMA (rotary positions, RMSNorm before each sublayer, SwiGLU, keys and
+values shared by pairs of query heads, no biases, tied embeddings) that continues simple English and Chinese text.
+
+{_table(folder, checkpoint)}
+{_data(training)}
+Held out: the book "{TEST_BOOK}", and every Chinese sentence of a fixed selection with its translations.
+
+{_training(folder, training)}
+## Evaluation
+
+Bits per byte of UTF-8, each token predicted from what stands before it in a window of the context:
+**{results["book"]["bits_per_byte"]}** on the held-out book ({results["book"]["bytes"]:,} bytes),
+**{results["chinese"]["bits_per_byte"]}** on {results["chinese"]["sentences"]} held-out Chinese sentences.
+
+    vizformer evaluate {folder.name} --data DATA
+
+{compared}{heads}| prompt | greedy continuation |
+|---|---|
+{samples}
+
+## Limits
+
+It has the sound of children's books and everyday sentences, and little sense beyond a few words. Single sentences end
+with an end mark; books go on. It is made to be looked into, not to be relied on.
+"""
+    (folder / "README.md").write_text(card, encoding="utf-8")
+
+
+def write_cloze_card(
+    folder: Path, checkpoint: Checkpoint, training: dict[str, Any], results: dict[str, Any]
+) -> None:
+    samples = "\n".join(f"| {text} | {words} |" for text, words in results["samples"].items())
+    rows = "\n".join(
+        f"| {title} | {results[name]['hidden']:,} | **{results[name]['accuracy']:.1%}** | "
+        f"{results[name]['bigram']['accuracy']:.1%} | **{results[name]['perplexity']:g}** | "
+        f"{results[name]['bigram']['perplexity']:g} |"
+        for name, title in (("book", "held-out book"), ("chinese", "held-out Chinese sentences"))
+    )
+    card = f"""# {folder.name}
+
+An encoder-only Transformer in the style of BERT (learned positions, segments, a norm after the embeddings, GELU,
+LayerNorm after each sublayer, WordPiece) that fills in hidden words of simple English and Chinese text.
+
+{_table(folder, checkpoint)}
+{_data(training)}
+Chinese sentences were also read beside their English translation, as segments 0 and 1 in either order. Held out: the
+book "{TEST_BOOK}", and every Chinese sentence of a fixed selection with its translations.
+
+{_training(folder, training)}
+15 % of the tokens are hidden: 80 % of these become [MASK], 10 % a random token, 10 % stay (Devlin et al. 2018).
+
+## Evaluation
+
+Hidden tokens found (the most probable one), and perplexity, beside a bigram model of the same training text that knows
+both neighbours, p(x | left) p(right | x):
+
+| text | hidden tokens | accuracy | bigram | perplexity | bigram |
+|---|---|---|---|---|---|
+{rows}
+
+    vizformer evaluate {folder.name} --data DATA
+
+| text | most probable |
+|---|---|
+{samples}
+
+## Limits
+
+It knows everyday words in short sentences. It is made to be looked into, not to be relied on.
+"""
+    (folder / "README.md").write_text(card, encoding="utf-8")
+
+
+def _table(folder: Path, checkpoint: Checkpoint) -> str:
+    config = checkpoint.model.config
+    parameters = sum(p.numel() for p in checkpoint.model.parameters())
+    size = (folder / "model.safetensors").stat().st_size
+    shared = "" if config.kv_heads == config.n_heads else f" (keys and values: {config.kv_heads})"
+    return f"""| | |
+|---|---|
+| parameters | {parameters:,} |
+| d_model, heads, d_ff | {config.d_model}, {config.n_heads}{shared}, {config.d_ff} |
+| layers | {config.n_encoder_layers or config.n_decoder_layers} |
+| vocabulary | {config.vocab_size:,} tokens; Chinese characters stand alone |
+| longest input | {config.max_positions} tokens |
+| file | {size / 1e6:.1f} MB, float16 safetensors |
+"""
+
+
+def _data(training: dict[str, Any]) -> str:
+    sources = "\n".join(f"- {line}" for line in training["recipe"]["sources"])
+    return f"""## Data and licence
+
+{sources}
+
+The weights are published under the licence of the sentences, CC BY 2.0 FR, with attribution to tatoeba.org and its
+contributors.
+"""
+
+
+def _training(folder: Path, training: dict[str, Any]) -> str:
+    held_out = ", ".join(f"{name} {loss:.3f}" for name, loss in training["held_out"].items())
+    return f"""## Training
+
+{training["epochs"]} epochs, {training["steps"]:,} updates with batches of up to
+{training["recipe"]["tokens_per_batch"]:,} tokens, {training["minutes"]:.0f} minutes {training["machine"]};
+cross-entropy of validation text in nats per token: {held_out}.
+
+Adam (0.9, 0.98), warm-up over {training["recipe"]["loop"]["warmup"]:,} updates, then inverse-square-root decay, and an
+exponential moving average of the weights, which is what is kept.
+
+    vizformer train {folder.name} --data DATA
+"""
+
+
+def _one_line(text: str) -> str:
+    return " ".join(text.split())
