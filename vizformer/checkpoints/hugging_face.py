@@ -42,12 +42,13 @@ _IDS = {"bos_id": ("bos_token", "cls_token"), "eos_id": ("eos_token", "sep_token
 
 @dataclass(frozen=True)
 class Examined:
-    """A folder that was understood: everything but the numbers has been read."""
+    """A folder that was understood: everything but the numbers has been read; `empty` waits for them (once)."""
 
     report: Report
     tokenizer: Tokenizer
     match: Match
     shapes: Mapping[str, Shape]
+    empty: Transformer
 
 
 def examine(folder: Folder, raw: dict[str, object]) -> Examined:
@@ -67,7 +68,8 @@ def examine(folder: Folder, raw: dict[str, object]) -> Examined:
     if not has_head:
         fields.assume(N_("the file has no head that predicts tokens: logits are computed with the embedding table and "
                          "mean nothing"))  # fmt: skip
-    shapes = _shapes(config)
+    empty = _empty_model(config)
+    shapes = {name: tuple(tensor.shape) for name, tensor in empty.state_dict().items()}
     matched = match(family, config, names, weights, shapes)
     report = Report(
         name=folder.name, format="hugging-face", family=family.name, declared=fields.architecture, config=config,
@@ -75,7 +77,7 @@ def examine(folder: Folder, raw: dict[str, object]) -> Examined:
         parameters=parameters_by_component(shapes.items()), assumptions=tuple(fields.assumptions),
         problems=matched.problems,
     )  # fmt: skip
-    return Examined(report, tokenizer, matched, shapes)
+    return Examined(report, tokenizer, matched, shapes, empty)
 
 
 def build(examined: Examined, dtype: torch.dtype) -> Transformer:
@@ -90,7 +92,7 @@ def build(examined: Examined, dtype: torch.dtype) -> Transformer:
     state: dict[str, Tensor] = {}
     for part, stored in examined.match.used:
         state |= part.split(stored.read().to(dtype), examined.shapes)
-    model = empty_model(report.config)
+    model = examined.empty
     model.load_state_dict(state, assign=True)
     model.materialise_buffers()
     return model
@@ -117,7 +119,7 @@ def misfit(file: str, problems: list[Message]) -> CheckpointError:
     )  # fmt: skip
 
 
-def empty_model(config: ModelConfig) -> Transformer:
+def _empty_model(config: ModelConfig) -> Transformer:
     """The model without memory for its weights."""
     try:
         with torch.device("meta"):
@@ -127,10 +129,6 @@ def empty_model(config: ModelConfig) -> Transformer:
             N_("{file} describes a model that no machine can hold ({reason}). Copy it again from the model's source.",
                file=CONFIG, reason=first_line(error))
         ) from error  # fmt: skip
-
-
-def _shapes(config: ModelConfig) -> dict[str, Shape]:
-    return {name: tuple(tensor.shape) for name, tensor in empty_model(config).state_dict().items()}
 
 
 def _family(raw: Mapping[str, object]) -> Family:

@@ -54,7 +54,7 @@ class Folder:
         try:
             real = path.resolve(strict=True)
             kind = real.stat().st_mode
-        except (OSError, RuntimeError) as error:
+        except (OSError, RuntimeError, ValueError) as error:  # ValueError: a name no file system can write
             raise CheckpointError(
                 N_("{folder} lacks {file}. Copy it from the model's source.", folder=self.name, file=shown(name))
             ) from error
@@ -64,9 +64,7 @@ class Folder:
                    folder=self.name)
             )  # fmt: skip
         if not stat.S_ISREG(kind):
-            raise CheckpointError(
-                N_("{file} is not a file. Copy it again from the model's source.", file=shown(name))
-            )
+            raise CheckpointError(N_("{file} is not a file. Copy it again from the model's source.", file=shown(name)))
         _refuse_stand_ins(real, name)
         return real
 

@@ -152,4 +152,6 @@ def _tensor_line(tensor: TensorFate, translate: Callable[[Message], str]) -> str
     shape = " x ".join(map(str, tensor.shape)) or "one number"
     became = f" -> {', '.join(tensor.becomes)}" if tensor.becomes else ""
     note = f" ({translate(tensor.note)})" if tensor.note else ""
-    return f"  {tensor.fate}: {tensor.name} [{shape}] {tensor.dtype}{became}{note}"
+    dtype = f" {tensor.dtype}" if tensor.dtype else ""
+    name = tensor.name if tensor.name.isprintable() else ascii(tensor.name)
+    return f"  {tensor.fate}: {name} [{shape}]{dtype}{became}{note}"

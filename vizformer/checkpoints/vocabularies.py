@@ -37,7 +37,16 @@ def token_text(value: object) -> str | None:
     """A special token as these files write it: a string, or an object with `content`."""
     if isinstance(value, dict):
         value = value.get("content")
-    return value if isinstance(value, str) else None
+    return value if isinstance(value, str) and _is_text(value) else None
+
+
+def _is_text(value: str) -> bool:
+    """Whether it can be written as UTF-8: JSON can hold halves of characters."""
+    try:
+        value.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def token_ids(folder: Folder, backend: Backend, usual: dict[str, str]) -> dict[str, int]:

@@ -77,7 +77,8 @@ def export(config: ModelConfig, has_head: bool) -> dict[str, Any]:
         n_positions=config.max_positions, n_embd=config.d_model, n_layer=config.n_decoder_layers,
         n_head=config.n_heads, n_inner=config.d_ff, activation_function=THEIRS[config.activation],
         layer_norm_epsilon=config.norm_eps, tie_word_embeddings=config.tied_unembedding, bos_token_id=config.bos_id,
-        eos_token_id=config.eos_id, pad_token_id=config.pad_id,
+        eos_token_id=config.eos_id, pad_token_id=config.pad_id, scale_attn_weights=True,
+        scale_attn_by_inverse_layer_idx=False,
     )  # fmt: skip
 
 

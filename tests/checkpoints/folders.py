@@ -1,0 +1,169 @@
+"""Tiny folders in Hugging Face layout, written by `transformers`, every parameter away from its default."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import torch
+from tokenizers import Tokenizer as Backend
+from tokenizers import decoders, models, normalizers, processors, trainers
+
+from tests import tiny
+from vizformer.training.vocabulary import train_wordpiece
+
+TEXTS = (
+    "The cats are here: x, y and two naive z!",
+    "我有一只猫。",
+    "I have  two dogs,\nand a cat!",
+    "naïve café 🐱 don't",
+    "x",
+)
+CORPUS = [*tiny.TEXTS, *TEXTS] * 4
+
+
+def gpt2(folder: Path, **changes: Any) -> Path:
+    """vocab.json and merges.txt; no tokenizer.json."""
+    write_byte_level(folder, {"<|endoftext|>": 3})
+    options = dict(
+        vocab_size=vocabulary(folder), n_embd=16, n_head=4, n_layer=3, n_positions=64, n_inner=24, bos_token_id=3,
+        eos_token_id=3,
+    )  # fmt: skip
+    return written(folder, "GPT2Config", "GPT2LMHeadModel", options, changes)
+
+
+def llama(folder: Path, **changes: Any) -> Path:
+    """tokenizer.json as LLaMA's: spaces as ▁, unknown characters as bytes, a start mark."""
+    write_metaspace(folder)
+    options = dict(
+        vocab_size=vocabulary(folder), hidden_size=16, intermediate_size=24, num_hidden_layers=3,
+        num_attention_heads=4, num_key_value_heads=2, max_position_embeddings=64, bos_token_id=1, eos_token_id=2,
+    )  # fmt: skip
+    kind = changes.pop("kind", "Llama")
+    return written(folder, f"{kind}Config", f"{kind}ForCausalLM", options, changes)
+
+
+def bert(folder: Path, *, model: str = "BertForMaskedLM", **changes: Any) -> Path:
+    """vocab.txt; no tokenizer.json."""
+    write_wordpiece(folder)
+    options = dict(
+        vocab_size=vocabulary(folder), hidden_size=16, num_hidden_layers=3, num_attention_heads=4,
+        intermediate_size=24, max_position_embeddings=64,
+    )  # fmt: skip
+    return written(folder, "BertConfig", model, options, changes)
+
+
+def distilbert(folder: Path, *, model: str = "DistilBertForMaskedLM", **changes: Any) -> Path:
+    write_wordpiece(folder)
+    options = dict(
+        vocab_size=vocabulary(folder), dim=16, n_layers=3, n_heads=4, hidden_dim=24, max_position_embeddings=64
+    )
+    return written(folder, "DistilBertConfig", model, options, changes)
+
+
+def roberta(folder: Path, *, model: str = "RobertaForMaskedLM", **changes: Any) -> Path:
+    """vocab.json and merges.txt with RoBERTa's marks; the position table has two rows more than positions."""
+    write_byte_level(folder, {"<s>": 0, "<pad>": 1, "</s>": 2, "<unk>": 3, "<mask>": 4})
+    options = dict(
+        vocab_size=vocabulary(folder), hidden_size=16, num_hidden_layers=3, num_attention_heads=4,
+        intermediate_size=24, max_position_embeddings=66, type_vocab_size=1,
+    )  # fmt: skip
+    return written(folder, "RobertaConfig", model, options, changes)
+
+
+FAMILIES: dict[str, Callable[..., Path]] = {
+    "gpt2": gpt2, "llama": llama, "bert": bert, "distilbert": distilbert, "roberta": roberta,
+}  # fmt: skip
+
+
+def written(folder: Path, config: str, model: str, options: dict[str, Any], changes: dict[str, Any]) -> Path:
+    """A randomised model of `transformers`, saved as its users save theirs."""
+    import transformers
+
+    made = getattr(transformers, model)(getattr(transformers, config)(**{**options, **changes}))
+    tiny.randomise(made).eval().save_pretrained(folder)
+    (folder / "generation_config.json").unlink(missing_ok=True)
+    return folder
+
+
+def change(folder: Path, name: str = "config.json", **fields: Any) -> Path:
+    """Sets fields of a JSON file; a field that is `...` is taken out."""
+    content = {**json.loads((folder / name).read_text()), **fields}
+    (folder / name).write_text(json.dumps({key: value for key, value in content.items() if value is not ...}))
+    return folder
+
+
+def vocabulary(folder: Path) -> int:
+    return int(json.loads((folder / "sizes.json").read_text()))
+
+
+def _start(folder: Path, size: int) -> None:
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / "sizes.json").write_text(json.dumps(size))  # for this module; the loader does not look at it
+
+
+def write_byte_level(folder: Path, special: dict[str, int]) -> None:
+    """Pieces learned by BPE, with the special tokens in front."""
+    from tokenizers import pre_tokenizers
+
+    learner = Backend(models.BPE())
+    learner.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+    learner.train_from_iterator(
+        CORPUS,
+        trainers.BpeTrainer(
+            vocab_size=320, min_frequency=2, initial_alphabet=pre_tokenizers.ByteLevel.alphabet(), show_progress=False
+        ),
+    )
+    model = json.loads(learner.to_str())["model"]
+    pieces = sorted(model["vocab"], key=model["vocab"].get)
+    first = min(special.values())
+    order = [*pieces[:first], *special, *pieces[first:]]
+    vocabulary = {piece: id for id, piece in enumerate(order)}
+    assert {token: vocabulary[token] for token in special} == special
+    _start(folder, len(vocabulary))
+    (folder / "vocab.json").write_text(json.dumps(vocabulary))
+    merges = "".join(f"{first} {second}\n" for first, second in model["merges"])
+    (folder / "merges.txt").write_text(f"#version: 0.2\n{merges}", encoding="utf-8")
+    kind = "RobertaTokenizer" if len(special) > 1 else "GPT2Tokenizer"
+    (folder / "tokenizer_config.json").write_text(json.dumps({"tokenizer_class": kind}))
+
+
+def write_wordpiece(folder: Path) -> None:
+    learner = train_wordpiece(CORPUS, 200)
+    vocabulary = learner.get_vocab()
+    _start(folder, len(vocabulary))
+    (folder / "vocab.txt").write_text("".join(f"{p}\n" for p in sorted(vocabulary, key=vocabulary.__getitem__)))
+    (folder / "tokenizer_config.json").write_text(json.dumps({"tokenizer_class": "BertTokenizer"}))
+
+
+def write_metaspace(folder: Path) -> None:
+    learner = Backend(models.BPE(byte_fallback=True, unk_token="<unk>", fuse_unk=True))
+    learner.normalizer = normalizers.Sequence([normalizers.Prepend("▁"), normalizers.Replace(" ", "▁")])
+    alphabet = [f"<0x{byte:02X}>" for byte in range(256)]
+    learner.train_from_iterator(
+        CORPUS,
+        trainers.BpeTrainer(vocab_size=340, special_tokens=["<unk>", "<s>", "</s>", *alphabet], show_progress=False),
+    )
+    content = json.loads(learner.to_str())
+    content["added_tokens"] = content["added_tokens"][:3]  # the bytes are pieces, not marks
+    learner = Backend.from_str(json.dumps(content))
+    learner.decoder = decoders.Sequence(
+        [decoders.Replace("▁", " "), decoders.ByteFallback(), decoders.Fuse(), decoders.Strip(" ", 1, 0)]
+    )
+    learner.post_processor = processors.TemplateProcessing(single="<s> $A", special_tokens=[("<s>", 1)])
+    _start(folder, learner.get_vocab_size())
+    learner.save(str(folder / "tokenizer.json"))
+    settings = {"tokenizer_class": "PreTrainedTokenizerFast", "bos_token": "<s>", "eos_token": "</s>"}
+    (folder / "tokenizer_config.json").write_text(json.dumps(settings))
+
+
+def tensors(folder: Path) -> dict[str, torch.Tensor]:
+    from safetensors.torch import load_file
+
+    return load_file(folder / "model.safetensors")
+
+
+def save_tensors(folder: Path, weights: dict[str, torch.Tensor]) -> None:
+    from safetensors.torch import save_file
+
+    save_file({name: tensor.contiguous() for name, tensor in weights.items()}, folder / "model.safetensors")

@@ -1,0 +1,501 @@
+"""Folders in Hugging Face layout: every source of weights, every field, the report, and the way back."""
+
+import json
+import struct
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+pytest.importorskip("transformers")
+
+import vizformer as vf
+from tests import tiny
+from tests.checkpoints import folders
+from tests.parity.against_transformers import opened_and_same, same_tokens, theirs
+from vizformer.checkpoints import describe, inspect, load, save
+from vizformer.checkpoints.families import BY_TYPE
+from vizformer.checkpoints.fields import Fields, unknown_fields
+from vizformer.errors import CheckpointError
+
+LM = {"gpt2": "GPT2LMHeadModel", "llama": "LlamaForCausalLM", "bert": "BertForMaskedLM",
+      "distilbert": "DistilBertForMaskedLM", "roberta": "RobertaForMaskedLM"}  # fmt: skip
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    return folders.gpt2(tmp_path / "mine")
+
+
+def opened_model(path: Path) -> Any:
+    import transformers
+
+    return transformers.GPT2LMHeadModel.from_pretrained(path)
+
+
+# --- sources --------------------------------------------------------------------------------------------------
+
+
+def test_shards(folder: Path) -> None:
+    whole = load(folder)
+    opened_model(folder).save_pretrained(folder, max_shard_size="10KB")
+    (folder / "model.safetensors").unlink()
+    assert (folder / "model.safetensors.index.json").is_file()
+    sharded = load(folder)
+    assert len(sharded.report.files) > 2
+    assert sharded.key == whole.key
+
+
+@pytest.mark.parametrize("zipped", [True, False])
+def test_pytorch_files(folder: Path, zipped: bool) -> None:
+    whole, weights = load(folder), folders.tensors(folder)
+    torch.save(weights, folder / "pytorch_model.bin", _use_new_zipfile_serialization=zipped)
+    (folder / "model.safetensors").unlink()
+    assert load(folder).key == whole.key
+
+
+def test_a_program_in_a_pytorch_file_is_not_run(folder: Path, tmp_path: Path) -> None:
+    touched = tmp_path / "touched"
+
+    class Bomb:
+        def __reduce__(self) -> tuple[Callable[..., Any], tuple[Any, ...]]:
+            return Path.touch, (touched,)
+
+    (folder / "model.safetensors").unlink()
+    torch.save({"transformer.wte.weight": Bomb()}, folder / "pytorch_model.bin")
+    with pytest.raises(CheckpointError, match=r"holds more than tensors, .* Ask its author for model.safetensors"):
+        load(folder)
+    assert not touched.exists()
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16, torch.float64], ids=str)
+def test_other_precisions_become_float32_unless_asked_for(folder: Path, dtype: torch.dtype) -> None:
+    weights = {name: tensor.to(dtype) for name, tensor in folders.tensors(folder).items()}
+    folders.save_tensors(folder, weights)
+    checkpoint = load(folder)
+    assert checkpoint.model.embedding.weight.dtype == torch.float32
+    assert torch.equal(checkpoint.model.embedding.weight, weights["transformer.wte.weight"].float())
+    kept = load(folder, dtype=dtype)
+    assert kept.model.embedding.weight.dtype == dtype
+    assert list(checkpoint.report.dtypes) == [str(dtype).removeprefix("torch.")]
+    logits = kept.trace("The cats").logits
+    tiny.assert_close(logits.float(), checkpoint.trace("The cats").logits, 0.1)
+
+
+def test_tokenizer_json_is_preferred_and_neither_cuts_nor_fills(folder: Path) -> None:
+    from transformers import AutoTokenizer
+
+    AutoTokenizer.from_pretrained(folder).save_pretrained(folder)
+    content = json.loads((folder / "tokenizer.json").read_text())
+    content["truncation"] = {"max_length": 2, "strategy": "LongestFirst", "stride": 0, "direction": "Right"}
+    content["padding"] = {"strategy": {"Fixed": 9}, "direction": "Right", "pad_to_multiple_of": None, "pad_id": 0,
+                          "pad_type_id": 0, "pad_token": "!"}  # fmt: skip
+    (folder / "tokenizer.json").write_text(json.dumps(content))
+    for name in ("vocab.json", "merges.txt"):
+        (folder / name).unlink(missing_ok=True)
+    assert len(load(folder).encode(folders.TEXTS[0])) > 9
+    assert len(load(folder).encode("x")) == 1
+    same_tokens(folder, load(folder))
+
+
+def test_a_snapshot_of_the_hub_cache(folder: Path, tmp_path: Path) -> None:
+    """There the files are links into `blobs`, two folders up."""
+    blobs, snapshot = tmp_path / "cache" / "blobs", tmp_path / "cache" / "snapshots" / "abc"
+    blobs.mkdir(parents=True)
+    snapshot.mkdir(parents=True)
+    for number, file in enumerate(sorted(folder.iterdir())):
+        file.rename(blobs / str(number))
+        (snapshot / file.name).symlink_to(Path("..", "..", "blobs", str(number)))
+    assert load(snapshot).trace("x").logits.isfinite().all()
+
+
+def test_the_public_name_opens_it(folder: Path) -> None:
+    assert vf.load(folder).name == "mine"
+
+
+# --- what is refused ------------------------------------------------------------------------------------------
+
+REFUSED: list[tuple[str, dict[str, Any], str]] = [
+    ("gpt2", dict(scale_attn_by_inverse_layer_idx=True), "scale_attn_by_inverse_layer_idx=true: supported is false"),
+    ("gpt2", dict(scale_attn_weights=False), "scale_attn_weights=false: supported is true"),
+    ("gpt2", dict(add_cross_attention=True), "add_cross_attention=true: this is not supported"),
+    ("gpt2", dict(activation_function="quick_gelu"), 'activation_function="quick_gelu": supported are relu, gelu,'),
+    ("gpt2", dict(n_head=3), "d_model=16 is not divisible by n_heads=3"),
+    ("gpt2", dict(n_layer="3", n_head=-1), 'n_layer="3": it must be a whole number.*n_head=-1|n_head=-1.*n_layer="3"'),
+    ("gpt2", dict(quantization_config={"bits": 4}), r"quantization_config={.*}: the weights are quantised"),
+    ("gpt2", dict(auto_map={"AutoModel": "x.Y"}), "auto_map={.*: the model brings its own code, which is never run"),
+    ("gpt2", dict(pruned_heads={"0": [1]}), "pruned_heads"),
+    ("gpt2", dict(model_type="gpt_neo"), 'model_type="gpt_neo", which is not supported. These families open: GPT-2, B'),
+    ("gpt2", dict(model_type=["gpt2"]), r'model_type=\["gpt2"\], which is not supported'),
+    ("gpt2", dict(layer_norm_epsilon=float("nan")), "layer_norm_epsilon=NaN: it must be a number above 0"),
+    ("gpt2", dict(n_positions=10**15), "n_positions=1000000000000000: it must be a whole number from 1"),
+    ("gpt2", dict(n_layer=10**6), "1000000 layers, but the file of weights has only"),
+    ("gpt2", dict(eos_token_id=10**6), "eos_token_id=1000000: it must be a token id, 0 to"),
+    ("llama", dict(rope_parameters={"rope_type": "linear", "factor": 2.0}), "rope_parameters={.*}: rotary positions"),
+    ("llama", dict(rope_parameters=None, rope_scaling={"type": "dynamic", "factor": 2.0}), "rope_scaling={.*}: rotary"),
+    ("llama", dict(partial_rotary_factor=0.5), "partial_rotary_factor=0.5: supported is null / 1"),
+    ("llama", dict(head_dim=8), r"head_dim=8: supported is hidden_size / num_attention_heads = 4"),
+    ("llama", dict(attention_bias=True), "mlp_bias=false: biases are supported in all linear layers or in none"),
+    ("llama", dict(num_key_value_heads=3), "n_heads=4 is not a multiple of n_kv_heads=3"),
+    ("llama", dict(model_type="qwen2"), 'model_type="qwen2"'),
+    ("bert", dict(position_embedding_type="relative_key"), 'position_embedding_type="relative_key": this is not supp'),
+    ("bert", dict(is_decoder=True), "is_decoder=true: this is not supported"),
+    ("roberta", dict(hidden_act="relu"), 'hidden_act="relu": supported is "gelu"'),
+    ("roberta", dict(pad_token_id=None), "pad_token_id=null: positions are counted from the row after"),
+]
+
+
+@pytest.mark.parametrize(("family", "fields", "said"), REFUSED, ids=lambda value: str(value)[:40])
+def test_fields_that_change_the_arithmetic(family: str, fields: dict[str, Any], said: str, tmp_path: Path) -> None:
+    with pytest.raises(CheckpointError, match=said) as caught:
+        load(folders.change(folders.FAMILIES[family](tmp_path), **fields))
+    assert "config.json" in str(caught.value)
+
+
+def test_all_problems_of_a_config_at_once(folder: Path) -> None:
+    folders.change(folder, scale_attn_weights=False, n_head=0, pruned_heads={"1": [0]}, tie_word_embeddings="yes")
+    with pytest.raises(CheckpointError) as caught:
+        load(folder)
+    for field in ("scale_attn_weights", "n_head", "pruned_heads", "tie_word_embeddings"):
+        assert field in str(caught.value)
+    assert "Take a model of GPT-2 without that, or of another family: BERT" in str(caught.value)
+
+
+@pytest.mark.parametrize("kind", sorted(BY_TYPE))
+def test_every_field_of_transformers_is_known(kind: str) -> None:
+    """A field that a new version of `transformers` brings is looked at before it is believed harmless."""
+    from transformers import AutoConfig
+
+    raw = AutoConfig.for_model(kind).to_dict()
+    fields = Fields(raw, BY_TYPE[kind].defaults[kind])
+    BY_TYPE[kind].config(fields, ())
+    assert unknown_fields(raw, fields._read) == []
+    assert fields.problems == []
+
+
+@pytest.mark.parametrize("kind", sorted(BY_TYPE))
+def test_our_defaults_are_theirs(kind: str) -> None:
+    from transformers import AutoConfig
+
+    raw = AutoConfig.for_model(kind).to_dict()
+    raw |= raw.get("rope_parameters") or {}
+    ours = {name: value for name, value in BY_TYPE[kind].defaults[kind].items() if name in raw}
+    assert ours == {name: raw[name] for name in ours}
+    assert set(BY_TYPE[kind].defaults[kind]) - set(ours) <= {"attention_bias", "mlp_bias"}  # Mistral has none
+
+
+def test_fields_nobody_reads_and_fields_left_out_are_assumptions(folder: Path) -> None:
+    folders.change(folder, my_notes="\x1b[31mhello", layer_norm_epsilon=...)
+    said = [str(assumption) for assumption in load(folder).report.assumptions]
+    assert any('field "my_notes"="\\u001b[31mhello" that `transformers` does not read' in line for line in said)
+    assert any("does not say layer_norm_epsilon: taken as 1e-05" in line for line in said)
+
+
+# --- tensors that do not fit ----------------------------------------------------------------------------------
+
+
+def test_the_fate_of_every_tensor(folder: Path) -> None:
+    weights = folders.tensors(folder)
+    del weights["transformer.h.1.ln_1.bias"]
+    weights["transformer.h.0.mlp.c_fc.weight"] = weights["transformer.h.0.mlp.c_fc.weight"].T
+    weights["transformer.h.2.attn.q_norm.weight"] = torch.ones(4)
+    weights["transformer.wpe.weight"] = weights["transformer.wpe.weight"].to(torch.int8)
+    weights["score.weight"] = torch.ones(2, 16)
+    folders.save_tensors(folder, weights)
+    with pytest.raises(CheckpointError) as caught:
+        load(folder)
+    for part in (
+        "model.safetensors does not fit config.json", '"h.1.ln_1.bias" is missing',
+        '"transformer.h.0.mlp.c_fc.weight" has shape [24, 16], config.json makes it [16, 24]',
+        '"transformer.h.2.attn.q_norm.weight" belongs to nothing that config.json describes',
+        '"transformer.wpe.weight" is stored as "i8"', "copy both again",
+    ):  # fmt: skip
+        assert part in str(caught.value)
+    report = inspect(folder)
+    fates = {tensor.name: tensor.fate for tensor in report.tensors}
+    assert fates["h.1.ln_1.bias"] == "missing"
+    assert fates["transformer.h.0.mlp.c_fc.weight"] == "wrong shape"
+    assert fates["score.weight"] == "unused"
+    assert fates["transformer.wte.weight"] == "used"
+    assert len(report.problems) == 4
+    assert "Problems: it does not open:" in describe(report)
+
+
+@pytest.mark.parametrize("value", [float("nan"), float("inf"), -float("inf")])
+def test_numbers_that_are_none(folder: Path, value: float) -> None:
+    weights = folders.tensors(folder)
+    weights["transformer.h.1.mlp.c_fc.bias"][3] = value
+    folders.save_tensors(folder, weights)
+    with pytest.raises(CheckpointError, match=r'"transformer.h.1.mlp.c_fc.bias" holds NaN or infinite numbers'):
+        load(folder)
+    assert "NaN" in str(inspect(folder).problems[0])
+
+
+def test_a_tie_that_is_none(folder: Path) -> None:
+    weights = folders.tensors(folder)
+    folders.save_tensors(folder, {**weights, "lm_head.weight": weights["transformer.wte.weight"] + 1e-3})
+    with pytest.raises(CheckpointError, match=r"should be the same numbers \(tie_word_embeddings\) and are not"):
+        load(folder)
+
+
+def test_more_layers_in_the_file_than_in_the_config(folder: Path) -> None:
+    with pytest.raises(CheckpointError, match=r'h.2.attn.c_attn.bias" belongs to nothing.*and 4 more'):
+        load(folders.change(folder, n_layer=2))
+
+
+# --- files that are not what they seem -------------------------------------------------------------------------
+
+STAND_INS = [
+    (b"version https://git-lfs.github.com/spec/v1\noid sha256:0\nsize 5\n", "is a Git LFS pointer.*git lfs pull"),
+    (b"\n<!DOCTYPE html><html>Sign in", "is a web page, probably an error message.* sign in"),
+    (b"", "cannot be|is not JSON"),
+]
+
+
+@pytest.mark.parametrize(("content", "said"), STAND_INS, ids=lambda value: str(value)[:12])
+@pytest.mark.parametrize("name", ["config.json", "model.safetensors", "vocab.json"])
+def test_stand_ins(folder: Path, name: str, content: bytes, said: str) -> None:
+    (folder / name).write_bytes(content)
+    with pytest.raises(CheckpointError, match=f"^{name} .*({said})"):
+        load(folder)
+
+
+@pytest.mark.parametrize("place", ["../outside.safetensors", "/etc/passwd", "a/b.safetensors", "..", "", "c:\\x"])
+def test_an_index_that_points_elsewhere(folder: Path, place: str) -> None:
+    (folder / "model.safetensors").rename(folder.parent / "outside.safetensors")
+    places = {"transformer.wte.weight": place}
+    (folder / "model.safetensors.index.json").write_text(json.dumps({"weight_map": places}))
+    with pytest.raises(CheckpointError, match=r"is not the name of a file in this folder. Files of a model lie side"):
+        load(folder)
+
+
+@pytest.mark.parametrize(
+    ("index", "said"),
+    [
+        ({}, "has no table `weight_map`"),
+        ({"weight_map": {"a": 3}}, "has no table `weight_map`"),
+        ({"weight_map": {"a": "nowhere.safetensors"}}, 'mine lacks "nowhere.safetensors"'),
+        ({"weight_map": {"a": "part.safetensors"}}, '"a" is not in part.safetensors.*is not listed.*and [0-9]+ more'),
+        ([], "where an object with fields belongs"),
+    ],
+    ids=str,
+)
+def test_an_index_that_does_not_fit(folder: Path, index: object, said: str) -> None:
+    (folder / "model.safetensors").rename(folder / "part.safetensors")
+    (folder / "model.safetensors.index.json").write_text(json.dumps(index))
+    with pytest.raises(CheckpointError, match=said):
+        load(folder)
+
+
+@pytest.mark.parametrize("name", ["config.json", "model.safetensors", "vocab.json"])
+def test_links_out_of_the_folder(folder: Path, name: str) -> None:
+    (folder / name).rename(folder.parent / name)
+    (folder / name).symlink_to(folder.parent / name)
+    with pytest.raises(CheckpointError, match=f'"{name}" is a link that leads out of mine. Put the file itself there'):
+        load(folder)
+
+
+@pytest.mark.parametrize("name", ["config.json", "model.safetensors"])
+def test_what_is_no_file(folder: Path, name: str) -> None:
+    (folder / name).unlink()
+    (folder / name).symlink_to(folder / name)  # round and round
+    with pytest.raises(CheckpointError, match="lacks"):
+        load(folder)
+    (folder / name).unlink()
+    (folder / name).mkdir()
+    with pytest.raises(CheckpointError, match="is not a file"):
+        load(folder)
+
+
+LYING = [
+    struct.pack("<Q", 2**63) + b"{}",
+    struct.pack("<Q", 10**9) + b"{}",
+    struct.pack("<Q", 2) + b"[]",
+    struct.pack("<Q", 100_000) + b"[" * 100_000,
+    *(
+        struct.pack("<Q", len(header)) + header + b"\0" * 64
+        for header in (
+            b'{"a":{"dtype":"F32","shape":[4611686018427387904,4],"data_offsets":[0,64]}}',
+            b'{"a":{"dtype":"F32","shape":[1000000],"data_offsets":[0,64]}}',
+            b'{"a":{"dtype":"F32","shape":[16],"data_offsets":[0,6400000000]}}',
+            b'{"a":{"dtype":"F32","shape":[16],"data_offsets":[-4,60]}}',
+        )
+    ),
+]
+
+
+@pytest.mark.parametrize("content", LYING, ids=lambda value: str(value[:60]))
+def test_headers_that_lie(folder: Path, content: bytes) -> None:
+    (folder / "model.safetensors").write_bytes(content)
+    with pytest.raises(CheckpointError, match=r"model.safetensors cannot be read \(.+\). It is damaged or incomplete"):
+        load(folder)
+
+
+def test_a_compressed_pytorch_file(folder: Path) -> None:
+    import zipfile
+
+    (folder / "model.safetensors").unlink()
+    with zipfile.ZipFile(folder / "pytorch_model.bin", "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("archive/data.pkl", b"\0" * 10**7)
+    with pytest.raises(CheckpointError, match=r'pytorch_model.bin cannot be read \("archive/data.pkl" is compressed'):
+        load(folder)
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        {"w": torch.ones(1).expand(10**6, 10**6)},
+        {"w": torch.ones(3).to_sparse()},
+        {"w": torch.empty(3, device="meta")},
+        {"w": [1, 2]},
+        {3: torch.ones(3)},
+        [torch.ones(3)],
+    ],
+    ids=lambda value: str(value)[:30],
+)
+def test_pytorch_files_with_something_else(folder: Path, content: object) -> None:
+    (folder / "model.safetensors").unlink()
+    torch.save(content, folder / "pytorch_model.bin")
+    with pytest.raises(CheckpointError, match=r"pytorch_model.bin (holds|cannot be read)"):
+        load(folder)
+
+
+def test_other_formats_are_named(folder: Path) -> None:
+    (folder / "model.safetensors").rename(folder / "model.Q4_K_M.gguf")
+    with pytest.raises(CheckpointError, match=r'"model.Q4_K_M.gguf" is a GGUF file.*Open the original model'):
+        load(folder)
+    with pytest.raises(CheckpointError, match="is a GGUF file"):
+        load(folder / "model.Q4_K_M.gguf")
+    (folder / "model.Q4_K_M.gguf").rename(folder / "tf_model.h5")
+    with pytest.raises(CheckpointError, match=r"has its weights in tf_model.h5, which is not read"):
+        load(folder)
+    with pytest.raises(CheckpointError, match=r"tf_model.h5 is a file; a model is a folder"):
+        load(folder / "tf_model.h5")
+    (folder / "tf_model.h5").unlink()
+    with pytest.raises(CheckpointError, match=r"mine lacks model.safetensors"):
+        load(folder)
+    (folder / "config.json").rename(folder / "model.gguf")
+    with pytest.raises(CheckpointError, match="is a GGUF file"):
+        load(folder)
+
+
+# --- tokenizers that do not fit --------------------------------------------------------------------------------
+
+
+def test_a_tokenizer_of_another_model(tmp_path: Path) -> None:
+    folder = folders.llama(tmp_path)
+    content = json.loads((folder / "tokenizer.json").read_text())
+    content["added_tokens"].append({"id": 999, "content": "<new>", "single_word": False, "lstrip": False,
+                                    "rstrip": False, "normalized": False, "special": True})  # fmt: skip
+    (folder / "tokenizer.json").write_text(json.dumps(content))
+    with pytest.raises(CheckpointError, match=r"token ids up to \d+ but config.json says vocab_size=340"):
+        load(folder)
+
+
+def test_a_tokenizer_that_adds_an_id_out_of_the_air(tmp_path: Path) -> None:
+    folder = folders.llama(tmp_path)
+    content = json.loads((folder / "tokenizer.json").read_text())
+    content["post_processor"]["special_tokens"]["<s>"]["ids"] = [10**6]
+    (folder / "tokenizer.json").write_text(json.dumps(content))
+    with pytest.raises(CheckpointError, match=r"token ids up to 1000000 but config.json says vocab_size=340"):
+        load(folder)
+
+
+@pytest.mark.parametrize(
+    "content",
+    ["{}", "[" * 100_000, '{"model": {"type": "BPE"}}', "\x00"],
+    ids=lambda content: ascii(content[:9]),
+)
+def test_a_tokenizer_that_is_none(tmp_path: Path, content: str) -> None:
+    folder = folders.llama(tmp_path)
+    (folder / "tokenizer.json").write_text(content)
+    with pytest.raises(CheckpointError, match=r"tokenizer.json cannot be used as a tokenizer \(.+\). Copy it again"):
+        load(folder)
+
+
+def test_missing_tokenizers(tmp_path: Path) -> None:
+    for family, file in (("gpt2", "merges.txt"), ("bert", "vocab.txt"), ("llama", "tokenizer.json")):
+        folder = folders.FAMILIES[family](tmp_path / family)
+        (folder / file).unlink()
+        with pytest.raises(CheckpointError, match=rf"{family} lacks a tokenizer \(tokenizer.json"):
+            load(folder)
+    (folder / "tokenizer.model").write_bytes(b"spm")
+    with pytest.raises(CheckpointError, match=r"has its tokenizer only as \"tokenizer.model\", which is not read; tok"):
+        load(folder)
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "said"),
+    [
+        ("vocab.json", '{"a": "b"}', "an id is no whole number"),
+        ("vocab.json", '{"a": 0}', "Token `.*` out of vocabulary"),
+        ("merges.txt", "#version: 0.2\nno-pair\n", '"no-pair" is no pair'),
+    ],
+)
+def test_vocabularies_that_do_not_fit(folder: Path, name: str, content: str, said: str) -> None:
+    (folder / name).write_text(content)
+    with pytest.raises(CheckpointError, match=said):
+        load(folder)
+
+
+def test_a_wordpiece_vocabulary_without_its_marks(tmp_path: Path) -> None:
+    folder = folders.bert(tmp_path)
+    (folder / "vocab.txt").write_text("a\nb\n")
+    with pytest.raises(CheckpointError, match=r'vocab.txt cannot be used .*it lacks "\[CLS\]", "\[SEP\]", "\[UNK\]"'):
+        load(folder)
+
+
+# --- the report and the way back --------------------------------------------------------------------------------
+
+
+def test_the_report_counts_every_parameter_once(tmp_path: Path) -> None:
+    for family, make in folders.FAMILIES.items():
+        checkpoint = load(make(tmp_path / family))
+        report = checkpoint.report
+        assert report.n_parameters == sum(p.numel() for p in checkpoint.model.parameters())
+        assert "other" not in report.parameters
+        model = theirs(tmp_path / family, LM[family])
+        skipped = 2 * 16 if family == "roberta" else 0  # rows that no position uses
+        assert report.n_parameters == sum(p.numel() for p in model.parameters()) - skipped
+        assert report.n_bytes == (tmp_path / family / "model.safetensors").stat().st_size
+        assert inspect(tmp_path / family) == report
+        assert report.family in describe(report, every_tensor=True)
+
+
+BACK = [("gpt2", {}), ("gpt2", dict(tie_word_embeddings=False)), ("llama", {}), ("bert", {}),
+        ("llama", dict(tie_word_embeddings=True, attention_bias=True, mlp_bias=True))]  # fmt: skip
+
+
+@pytest.mark.parametrize(("family", "changes"), BACK, ids=str)
+def test_back_to_their_layout(family: str, changes: dict[str, Any], tmp_path: Path) -> None:
+    original = load(folders.FAMILIES[family](tmp_path / "theirs", **changes))
+    save(original, tmp_path / "again", torch.float32, layout="hugging-face")
+    assert {file.name for file in (tmp_path / "again").iterdir()} == {
+        "config.json", "model.safetensors", "tokenizer.json", "tokenizer_config.json"
+    }  # fmt: skip
+    again = opened_and_same(tmp_path / "again", LM[family])
+    assert again.model.config == original.model.config
+    assert again.report.assumptions == ()
+    for name, tensor in original.model.state_dict().items():
+        assert torch.equal(again.model.state_dict()[name], tensor), name
+
+
+def test_a_body_without_a_head_goes_back_as_one(tmp_path: Path) -> None:
+    save(load(folders.bert(tmp_path / "a", model="BertModel")), tmp_path / "b", torch.float32, layout="hugging-face")
+    assert not opened_and_same(tmp_path / "b", "BertModel").report.has_head
+
+
+def test_a_model_of_ours_goes_there(tmp_path: Path) -> None:
+    """Trained here, opened by `transformers`."""
+    options = dict(positions="learned", norm_order="pre", final_norm=True, activation="gelu_tanh", max_positions=64)
+    save(tiny.checkpoint("decoder-only", **options), tmp_path, layout="hugging-face")
+    opened_and_same(tmp_path, "GPT2LMHeadModel")
+    assert json.loads((tmp_path / "config.json").read_text())["dtype"] == "float16"
+
+
+def test_a_model_like_none_of_theirs_stays(tmp_path: Path) -> None:
+    with pytest.raises(CheckpointError, match=r"like none of GPT-2, BERT, LLaMA.*Save it in VizFormer's own format"):
+        save(tiny.checkpoint(), tmp_path, layout="hugging-face")
+    assert not list(tmp_path.iterdir())
