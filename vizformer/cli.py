@@ -122,6 +122,21 @@ def _listen(host: str, port: int) -> None:
 
 
 @main.command()
+@click.argument("source", metavar="PATH")
+@click.option("--tensors", is_flag=True, help="List every tensor, also those that are used.")
+@click.pass_context
+def inspect(ctx: click.Context, source: str, tensors: bool) -> None:
+    """Say what a model folder holds, what becomes of each tensor, what was assumed, and what keeps it from opening."""
+    from vizformer.checkpoints import describe
+    from vizformer.checkpoints import inspect as examine
+
+    report = examine(source)
+    click.echo(describe(report, every_tensor=tensors))
+    if report.problems:
+        ctx.exit(1)
+
+
+@main.command()
 @click.argument("name", type=click.Choice(["zh-en", "stories", "cloze"]))
 @click.option(
     "--data", required=True, type=click.Path(path_type=Path),
