@@ -21,8 +21,9 @@ import torch
 
 pytest.importorskip("transformers")
 
+from tests import tiny
 from tests.checkpoints import folders
-from vizformer.checkpoints import load
+from vizformer.checkpoints import load, save
 from vizformer.errors import VizformerError
 
 ROUNDS = int(os.environ.get("VIZFORMER_FUZZ", "2000"))
@@ -35,7 +36,7 @@ ODD: list[Any] = [
 
 @pytest.fixture(scope="module")
 def originals(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
-    """One of each source: safetensors with tokenizer.json, vocab.txt, shards, both kinds of .bin."""
+    """One of each source: safetensors with tokenizer.json, vocab.txt, shards, both kinds of .bin, our own format."""
     root = tmp_path_factory.mktemp("fuzz")
     llama = folders.llama(root / "llama", num_hidden_layers=1)
     bert = folders.bert(root / "bert", num_hidden_layers=1)
@@ -55,8 +56,11 @@ def originals(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
         (bins[-1] / "model.safetensors").unlink()
     for folder in (llama, bert, shards, *bins):
         (folder / "sizes.json").unlink()
+    save(tiny.checkpoint("decoder-only", n_decoder_layers=1), root / "ours")
+    found = [llama, bert, shards, *bins, root / "ours"]
+    for folder in found:
         assert load(folder).trace("x").logits.isfinite().all()
-    return [llama, bert, shards, *bins]
+    return found
 
 
 def flip(content: bytes, dice: random.Random) -> bytes:

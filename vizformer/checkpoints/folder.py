@@ -10,6 +10,7 @@ from safetensors.torch import save_file
 from vizformer.checkpoints.checkpoint import Checkpoint
 from vizformer.checkpoints.reading import Folder, damaged
 from vizformer.checkpoints.report import Report, TensorFate, parameters_by_component
+from vizformer.checkpoints.vocabularies import guarded, tried
 from vizformer.checkpoints.weights import FLOATS, Weights, open_weights
 from vizformer.config import ModelConfig
 from vizformer.errors import CheckpointError
@@ -32,7 +33,8 @@ def open_own(folder: Folder, raw: dict[str, Any], dtype: torch.dtype) -> tuple[T
         if not folder.has(name):
             raise CheckpointError(lacks(folder, name))
     config = ModelConfig.from_dict(raw["model"])
-    tokenizer = Tokenizer.from_file(folder.file(TOKENIZER))
+    path = folder.file(TOKENIZER)
+    tokenizer = tried(guarded(TOKENIZER, lambda: Tokenizer.from_file(path)))
     if tokenizer.vocab_size > config.vocab_size:
         raise CheckpointError(
             N_("tokenizer.json has {found} tokens but config.json says vocab_size={expected}: they belong to different "

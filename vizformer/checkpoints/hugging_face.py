@@ -21,10 +21,12 @@ from vizformer.checkpoints.report import Report, parameters_by_component
 from vizformer.checkpoints.vocabularies import (
     SETTINGS,
     TOKENIZER,
+    TRIAL,
     guarded,
     read_tokenizer,
     settings,
     token_ids,
+    tried,
 )
 from vizformer.checkpoints.weights import Weights, open_weights
 from vizformer.config import ModelConfig
@@ -34,7 +36,6 @@ from vizformer.model import Transformer
 from vizformer.text import Tokenizer
 
 CONFIG = "config.json"
-TRIAL = "Hello, world! 你好 1"  # every tokenizer must be able to split this
 MOST_POSITIONS = 32_768  # of tables computed from the options; no text that VizFormer accepts is longer
 _IDS = {"bos_id": ("bos_token", "cls_token"), "eos_id": ("eos_token", "sep_token"), "pad_id": ("pad_token",),
         "mask_id": ("mask_token",)}  # fmt: skip
@@ -208,9 +209,7 @@ def _tokenizer(backend: Backend, config: ModelConfig) -> Tokenizer:
                "different models. Copy both again from the model's source.", found=max(highest, made),
                expected=config.vocab_size)
         )  # fmt: skip
-    tokenizer: Tokenizer = guarded(TOKENIZER, lambda: Tokenizer(backend))
-    guarded(TOKENIZER, lambda: tokenizer.encode(TRIAL))
-    return tokenizer
+    return tried(guarded(TOKENIZER, lambda: Tokenizer(backend)))
 
 
 def _look_at_start(folder: Folder, backend: Backend, config: ModelConfig, fields: Fields) -> None:

@@ -7,11 +7,13 @@ from tokenizers import AddedToken, decoders, models, normalizers, pre_tokenizers
 from tokenizers import Tokenizer as Backend
 
 from vizformer.checkpoints.reading import Folder, first_line, shown
-from vizformer.errors import CheckpointError
+from vizformer.errors import CheckpointError, VizformerError
 from vizformer.messages import N_
+from vizformer.text import Tokenizer
 
 TOKENIZER, SETTINGS, SPECIAL = "tokenizer.json", "tokenizer_config.json", "special_tokens_map.json"
 T = TypeVar("T")
+TRIAL = "Hello, world! 你好 1"  # every tokenizer must be able to split this
 ROLES = ("bos_token", "eos_token", "unk_token", "sep_token", "pad_token", "cls_token", "mask_token")
 
 
@@ -131,10 +133,16 @@ def guarded(name: str, build: Callable[[], T]) -> T:
     """The library raises bare exceptions and, on some damaged files, what is no `Exception` at all (a Rust panic)."""
     try:
         return build()
-    except (KeyboardInterrupt, SystemExit, CheckpointError):
+    except (KeyboardInterrupt, SystemExit, VizformerError):
         raise
     except BaseException as error:
         refuse(name, first_line(error), error)
+
+
+def tried(tokenizer: Tokenizer) -> Tokenizer:
+    """The tokenizer, after one text has gone there and back: some damage shows only then, as a panic."""
+    guarded(TOKENIZER, lambda: tokenizer.decode([token.id for token in tokenizer.encode(TRIAL)]))
+    return tokenizer
 
 
 def refuse(name: str, reason: str, cause: BaseException | None = None) -> NoReturn:
