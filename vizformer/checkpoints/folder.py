@@ -32,6 +32,8 @@ def open_own(folder: Folder, raw: dict[str, Any], dtype: torch.dtype) -> tuple[T
     for name in (CONFIG, WEIGHTS, TOKENIZER):
         if not folder.has(name):
             raise CheckpointError(lacks(folder, name))
+    if any(len(str(part)) > 200 for field in raw["model"].items() for part in field):
+        raise damaged(CONFIG, "a field is far too long")
     config = ModelConfig.from_dict(raw["model"])
     path = folder.file(TOKENIZER)
     tokenizer = tried(guarded(TOKENIZER, lambda: Tokenizer.from_file(path)))
@@ -76,7 +78,7 @@ def _read_model(weights: Weights, config: ModelConfig, dtype: torch.dtype) -> Tr
         wrong = sorted(set(expected) ^ set(found)) or sorted(n for n in expected if expected[n] != found[n])
         raise CheckpointError(
             N_("{file} does not fit config.json: {n} tensors differ, the first is {name!r}. They belong to different "
-               "models.", file=WEIGHTS, n=len(wrong), name=wrong[0])
+               "models.", file=WEIGHTS, n=len(wrong), name=wrong[0][:80])
         )  # fmt: skip
     state = {name: stored.read() for name, stored in weights.tensors.items()}
     for name, tensor in state.items():

@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import stat
 from pathlib import Path
 from typing import Any
@@ -138,7 +139,7 @@ def damaged(file: str, reason: object) -> CheckpointError:
 
 def first_line(reason: object) -> str:
     """What a library says went wrong, in one short line that every terminal can show."""
-    line = str(reason).partition("\n")[0].encode("ascii", "backslashreplace").decode()
+    line = re.sub(r"[^ -~]", lambda found: ascii(found[0])[1:-1], str(reason).partition("\n")[0])
     return line if len(line) <= 200 else f"{line[:200]}..."
 
 
