@@ -499,3 +499,10 @@ def test_a_model_like_none_of_theirs_stays(tmp_path: Path) -> None:
     with pytest.raises(CheckpointError, match=r"like none of GPT-2, BERT, LLaMA.*Save it in VizFormer's own format"):
         save(tiny.checkpoint(), tmp_path, layout="hugging-face")
     assert not list(tmp_path.iterdir())
+
+
+def test_no_family_knows_another() -> None:
+    folder = Path(vf.__file__).parent / "checkpoints" / "families"
+    for file in folder.glob("*.py"):
+        if file.stem != "__init__":
+            assert "checkpoints.families" not in file.read_text(encoding="utf-8"), file.name
