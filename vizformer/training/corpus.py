@@ -68,7 +68,7 @@ def read_corpus(data: Path) -> Corpus:
     by_key: dict[str, list[Pair]] = {}
     for pair in pairs:
         by_key.setdefault(sentence_key(pair.source), []).append(pair)
-    every = max(1, len(by_key) // N_HELD_OUT_PAIRS)
+    every = max(2, len(by_key) // N_HELD_OUT_PAIRS)
     held_keys = set(list(by_key)[::every])
     held_out = [pair for key in by_key for pair in by_key[key] if key in held_keys]
     known = {sentence_key(pair.target) for pair in held_out}

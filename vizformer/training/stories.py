@@ -1,6 +1,7 @@
 """The recipe of `stories`: a decoder-only model in the style of LLaMA that continues English and Chinese text."""
 
 import random
+from collections import Counter
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
@@ -16,7 +17,7 @@ from vizformer.training.vocabulary import BOS, EOS, PAD, train_bpe
 
 CONTEXT = 512
 CHINESE_TIMES = 2  # each Chinese sentence is read this often per epoch: there are few of them
-N_REPEATED = 6000  # rows of repeated random tokens per epoch (from 1200 nothing was learned in two epochs)
+N_REPEATED = 5000  # rows of repeated random tokens per epoch
 
 # LLaMA's options (Touvron et al. 2023) with grouped-query attention, as small as the data asks for.
 STORIES = TextRecipe(
@@ -69,17 +70,17 @@ def book_rows(paragraphs: Sequence[Sequence[int]], bos: int, skip: int = 0) -> l
 def repeated_rows(count: int, vocab_size: int, common: Sequence[int], bos: int, rng: random.Random) -> list[Row]:
     """Random tokens, again and again: nothing but looking back at what followed last time can predict them.
 
-    This is what an induction head does; with the task among the data it is learned early (Olsson et al. 2022).
-    Only tokens that have been seen before are asked for.  Half of the rows are drawn from the `common` tokens.
+    This is what an induction head does (Olsson et al. 2022).  A third of the rows each are drawn from few, some and all
+    tokens: with few the heads form within a few hundred updates, and then learn to do it with the others; rows
+    from all tokens alone take far longer.  Only tokens that have been seen before are asked for.
     """
+    few, some, every = common[:64], common[:512], range(3, vocab_size)
     rows = []
-    for _ in range(count):
-        period = rng.randrange(4, 64)
-        if rng.random() < 0.5:
-            unit = [rng.randrange(3, vocab_size) for _ in range(period)]
-        else:
-            unit = rng.choices(common, k=period)
-        length = rng.randrange(2 * period, 256)
+    for index in range(count):
+        pool = (few, some, every)[index % 3]
+        period = rng.randrange(4, 32)
+        unit = [rng.choice(pool) for _ in range(period)]
+        length = rng.randrange(2 * period, 128)
         rows.append(next_token_row([bos, *(unit * (length // period + 1))[:length]], first=1 + period))
     return rows
 
@@ -92,7 +93,9 @@ def story_rows(corpus: Corpus, tokenizer: Tokenizer) -> Callable[[int], list[Row
     books = [_encode_paragraphs(tokenizer, book) for book in corpus.books.values()]
     sentences = [[*ids, eos] for ids in tokenizer.encode_ids(corpus.english)]
     chinese = [[*ids, eos] for ids in tokenizer.encode_ids(list(dict.fromkeys(p.source for p in corpus.pairs)))]
-    common = [id for row in sentences[::10] for id in row]
+    counts = Counter(id for row in sentences for id in row[1:-1])
+    ranked = [id for id, _ in counts.most_common(2000)]
+    common = ranked[len(ranked) // 10 :: 3]  # words, rather than marks and parts of words
     singles = [next_token_row(ids[: CONTEXT + 1]) for ids in [*sentences, *chinese * CHINESE_TIMES]]
 
     def rows(epoch: int) -> list[Row]:
