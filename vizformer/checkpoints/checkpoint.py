@@ -171,16 +171,23 @@ class Checkpoint:
         return Generation(self.tokenizer.decode(list(ids)).strip(), ids, steps)
 
     def beam(
-        self, text: str, *, width: int = 4, alpha: float = 0.6, max_new: int = 100, tree: BeamTree | None = None
+        self,
+        text: str,
+        *,
+        target: str = "",
+        width: int = 4,
+        alpha: float = 0.6,
+        max_new: int = 100,
+        tree: BeamTree | None = None,
     ) -> list[tuple[str, Hypothesis]]:
         """The best translations or continuations that beam search finds, best first, with their scores.
 
-        `tree` records what the search looked at.
+        `target` is what the translation begins with; `tree` records what the search looked at.
 
         Raises:
             TraceError, GenerationError: as `generate`.
         """
-        prompt, beginning = ([token.id for token in tokens] for tokens in self.opening(text))
+        prompt, beginning = ([token.id for token in tokens] for tokens in self.opening(text, target))
         first, prefix = (prompt, beginning) if self.model.encoder is not None else (beginning, [])
         found = beam_search(self.model, first, prefix, width=width, alpha=alpha, max_new=max_new, tree=tree)
         return [(self.tokenizer.decode(list(h.ids)).strip(), h) for h in found]

@@ -12,7 +12,7 @@ neither streamlit nor torch.
 from importlib import import_module
 from types import ModuleType
 
-__all__ = ["attention", "lines", "matrix", "tokens"]
+__all__ = ["attention", "lines", "matrix", "player", "tokens", "tree"]
 
 
 def __getattr__(name: str) -> ModuleType:

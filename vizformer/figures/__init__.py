@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from vizformer.figures.attention import attention_heatmap
+    from vizformer.figures.generation import cache_growth, multiplications
     from vizformer.figures.heads import head_grid
     from vizformer.figures.matrix import matrix_heatmap
     from vizformer.figures.next_token import next_token_bars
@@ -22,8 +23,10 @@ _WHERE = {
     "ENGLISH": "style",
     "answer_map": "training",
     "attention_heatmap": "attention",
+    "cache_growth": "generation",
     "head_grid": "heads",
     "matrix_heatmap": "matrix",
+    "multiplications": "generation",
     "next_token_bars": "next_token",
     "positional_heatmap": "positions",
     "positional_waves": "positions",
@@ -35,8 +38,10 @@ __all__ = [
     "ENGLISH",
     "answer_map",
     "attention_heatmap",
+    "cache_growth",
     "head_grid",
     "matrix_heatmap",
+    "multiplications",
     "next_token_bars",
     "positional_heatmap",
     "positional_waves",

@@ -131,7 +131,8 @@ class Transformer(nn.Module):
         if self.decoder is None:
             raise TraceError(N_("This model has no decoder."))
         before = 0 if cache is None else cache.length
-        causal = causal_mask(ids.shape[1], before + ids.shape[1], device=ids.device)
+        # The newest position alone sees all others: no mask, and generation is spared building one for every token.
+        causal = causal_mask(ids.shape[1], before + ids.shape[1], device=ids.device) if ids.shape[1] > 1 else None
         mask = combine([None if padding is None else padding_mask(padding), causal])
         memory_mask = None if memory_padding is None else padding_mask(memory_padding)
         x: Tensor = self.decoder(

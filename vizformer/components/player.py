@@ -1,0 +1,344 @@
+"""The generation player: a text that grows token by token, what each was chosen from, and its row of attention.
+
+    selection = mount(written, selected=selection, key="player")
+    to_html(written)                                               # the same, as a file
+
+All steps go to the browser at once: stepping, playing and scrubbing ask the server for nothing.  A token that someone
+takes instead of the chosen one changes `PlayerSelection.branch`; the page writes on from there and mounts the new text.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from vizformer.components import _mount
+from vizformer.components._mount import N_
+from vizformer.components.payload import HeadsPayload, count, nearest
+from vizformer.components.tokens import Token
+
+__all__ = [
+    "ENGLISH",
+    "PlayerSelection",
+    "Steps",
+    "Taken",
+    "Written",
+    "branch_text",
+    "mount",
+    "peek",
+    "read_branch",
+    "to_html",
+]
+
+Site = Literal["decoder", "cross"]
+
+ENGLISH: Mapping[str, str] = {
+    "play": N_("Play"),
+    "pause": N_("Pause"),
+    "first": N_("First token"),
+    "previous": N_("Previous token"),
+    "next": N_("Next token"),
+    "last": N_("Last token"),
+    "pace": N_("Pace"),
+    "pace_slow": N_("slow"),
+    "pace_usual": N_("usual"),
+    "pace_fast": N_("fast"),
+    "slider": N_("Which new token"),
+    "place": N_("token {number} of 0–{last}"),
+    "go_to": N_("token {number}: “{token}”"),
+    "text": N_("The text so far. A new token can be clicked to go back to it."),
+    "end_eos": N_("The model ended the text itself, with its end mark."),
+    "end_limit": N_("Stopped: the number of new tokens asked for is reached."),
+    "end_context": N_("Stopped: the model has no position left for another token."),
+    "writing": N_("Writing on from there …"),
+    "branch": N_("Taken by hand: {list}."),
+    "taken": N_("“{token}” as token {number}"),
+    "undo": N_("Undo the last"),
+    "undo_all": N_("Undo all"),
+    "choice_title": N_("What comes next?"),
+    "choice_caption": N_(
+        "Token {number} is chosen after reading {length} positions. {kept} of {all} tokens are left to draw from."
+    ),
+    "choice_caption_one": N_(
+        "Token {number} is chosen after reading {length} positions. Only one of {all} tokens is left."
+    ),
+    "key_before": N_("what the model says"),
+    "key_after": N_("what is drawn from"),
+    "key_cut": N_("cut"),
+    "candidates": N_("Candidates. Choosing one takes it instead, and the text is written on from there."),
+    "candidate": N_("“{token}”: the model says {before}; {after} of what is drawn from"),
+    "candidate_cut": N_("“{token}”: the model says {before}; cut by {by}"),
+    "cut_0": N_("nothing"),
+    "cut_1": N_("top-k"),
+    "cut_2": N_("top-p"),
+    "cut_3": N_("min-p"),
+    "cut_4": N_("temperature 0"),
+    "chosen": N_("chosen"),
+    "chosen_by_hand": N_("taken by hand"),
+    "take": N_("click to take it instead"),
+    "rest": N_("{count} other tokens together: {before}, of what is drawn from {after}"),
+    "joiner": N_("; "),
+    "map_title": N_("Where the newest row looks"),
+    "site": N_("Attention"),
+    "site_decoder": N_("Decoder self-attention"),
+    "site_cross": N_("Cross-attention"),
+    "layer": N_("Layer"),
+    "head": N_("Head"),
+    "axes_decoder": N_("Rows are queries, columns are keys. Each step adds a row, and keeps the others."),
+    "axes_cross": N_("Rows are the text so far, columns the source. Each step adds a row: the alignment builds up."),
+    "map_label": N_("Attention in layer {layer}, head {head}, so far. Arrow keys move, Enter goes to a row's step."),
+    "newest_row": N_(
+        "query {query} “{query_token}” attends most to key {key} “{key_token}”, with weight {value}; "
+        "what this row becomes gives “{token}”"
+    ),
+    "cell_weight": N_("query {query} “{query_token}” attends to key {key} “{key_token}” with weight {value}"),
+    "cell_masked": N_("query {query} “{query_token}” cannot see key {key}: it comes later"),
+    "not_yet": N_("This row does not exist yet."),
+    "loading": N_("Fetching this layer …"),
+}  # fmt: skip
+"""Every text of the component; a page passes the same names in the reader's language."""
+
+_NAME = "vizformer_player"
+_SCRIPTS = (
+    "js/common.js",
+    "js/colours.js",
+    "js/heads.js",
+    "js/ink.js",
+    "js/plan.js",
+    "js/draw.js",
+    "js/gestures.js",
+    "js/map.js",
+    "js/candidates.js",
+    "js/written.js",
+    "player.js",
+)
+_STYLES = ("common.css", "player.css")
+
+
+@dataclass(frozen=True)
+class Taken:
+    """A token that was taken by hand."""
+
+    step: int
+    id: int
+
+
+@dataclass(frozen=True)
+class Steps:
+    """What each step was chosen from; `count` candidates a step, most probable first.
+
+    Attributes:
+        ids: the token of each step [steps].
+        candidates: ids [steps, count].
+        names: text of every id among the candidates.
+        before, after: probability before and after the cut [steps, count].
+        cut: 0 kept, 1 top-k, 2 top-p, 3 min-p, 4 temperature 0 [steps, count].
+        kept: tokens left to draw from [steps].
+        by_hand: whether the token was given instead of chosen [steps].
+        vocab_size: of the model.
+        end: why the text ends: "eos", "limit" or "context".
+    """
+
+    ids: Sequence[int]
+    candidates: NDArray[np.integer]
+    names: Mapping[int, str]
+    before: NDArray[np.floating] = field(repr=False)
+    after: NDArray[np.floating] = field(repr=False)
+    cut: NDArray[np.integer] = field(repr=False)
+    kept: Sequence[int]
+    by_hand: Sequence[bool]
+    vocab_size: int
+    end: str
+
+
+@dataclass(frozen=True)
+class Written:
+    """A generated text with everything the player shows.
+
+    Attributes:
+        tokens: what the decoder's sequence began with, then one for each step.
+        start: how many of them it began with.
+        steps: see `Steps`.
+        sites: the heads of each kind of attention; a row for each token but the last, which has not been read.
+        source: texts of the encoder's tokens, the keys of "cross".
+        branch: what was asked to be taken by hand, see `read_branch`.
+        name: another one for another text: tells the browser when the text is a new one.
+    """
+
+    tokens: Sequence[Token]
+    start: int
+    steps: Steps
+    sites: Mapping[Site, HeadsPayload]
+    source: Sequence[str]
+    branch: str
+    name: str
+
+    def __post_init__(self) -> None:
+        n = len(self.steps.ids)
+        if n == 0 or self.start < 1 or len(self.tokens) != self.start + n:
+            raise ValueError(f"{len(self.tokens)} tokens are not {self.start} at the start and {n} steps")
+        shape = np.shape(self.steps.candidates)
+        arrays = {name: np.shape(getattr(self.steps, name)) for name in ("before", "after", "cut")}
+        if shape[:1] != (n,) or any(other != shape for other in arrays.values()):
+            raise ValueError(f"candidates of shape {shape} and {arrays} do not fit {n} steps")
+        for site, payload in self.sites.items():
+            rows, keys = payload.shape[2:]
+            if (rows, keys) != (expected := (len(self.tokens) - 1, len(self.source) or 1 if site == "cross" else rows)):
+                raise ValueError(f"{site} heads of {rows} x {keys} positions do not fit {expected}")
+
+
+@dataclass(frozen=True)
+class PlayerSelection:
+    """What someone looks at, counted from 0.
+
+    Attributes:
+        step: the new token.
+        site, layer, head: the attention map.
+        branch: tokens taken by hand, "step:id,step:id" (see `read_branch`).
+    """
+
+    step: int = 0
+    site: Site = "cross"
+    layer: int = 0
+    head: int = 0
+    branch: str = ""
+
+    @classmethod
+    def parse(cls, value: Mapping[str, Any]) -> "PlayerSelection":
+        """Reads what a browser sent; anything that is not what it should be becomes the default."""
+        branch = value.get("branch")
+        return cls(
+            step=count(value.get("step")) or 0,
+            site="decoder" if value.get("site") == "decoder" else "cross",
+            layer=count(value.get("layer")) or 0,
+            head=count(value.get("head")) or 0,
+            branch=branch if isinstance(branch, str) and read_branch(branch) is not None else "",
+        )
+
+    def within(self, written: Written) -> "PlayerSelection":
+        """The nearest selection that the text has; the branch stays as it is."""
+        site: Site = self.site if self.site in written.sites else next(iter(written.sites))
+        layers, heads = written.sites[site].shape[:2]
+        step = nearest(self.step, len(written.steps.ids))
+        return PlayerSelection(step, site, nearest(self.layer, layers), nearest(self.head, heads), self.branch)
+
+
+def read_branch(text: str) -> tuple[Taken, ...] | None:
+    """ "3:17,8:254" as what was taken at which step, in order; None where it is anything else."""
+    taken = []
+    for part in text.split(",") if text else ():
+        step, _, id = part.partition(":")
+        if not (step.isascii() and step.isdigit() and id.isascii() and id.isdigit() and len(part) <= 18):
+            return None
+        taken.append(Taken(int(step), int(id)))
+    steps = [one.step for one in taken]
+    return tuple(taken) if steps == sorted(set(steps)) else None
+
+
+def branch_text(taken: Sequence[Taken]) -> str:
+    """What `read_branch` reads."""
+    return ",".join(f"{one.step}:{one.id}" for one in taken)
+
+
+def peek(*, key: str, selected: PlayerSelection | None = None) -> PlayerSelection:
+    """What the next `mount` with this key and `selected` will return, before the text is written."""
+    shown, _ = _mount.current(key, selected, PlayerSelection.parse, ahead=True)
+    return shown or PlayerSelection()
+
+
+def mount(
+    written: Written,
+    *,
+    selected: PlayerSelection | None = None,
+    words: Mapping[str, str] = ENGLISH,
+    key: str,
+) -> PlayerSelection:
+    """Shows the player on a Streamlit page.
+
+    Args:
+        written: the text; `peek` tells the branch it has to follow.
+        selected: what the page wants selected. The page keeps what `mount` returns and passes it again: a value that
+            differs from it is obeyed.
+        words: the texts, see ENGLISH.
+        key: identity on the page; also its place in session state.
+
+    Returns:
+        what is selected now.
+    """
+    wish = None if selected is None else selected.within(written)
+    shown, echo = _mount.current(key, wish, lambda report: PlayerSelection.parse(report).within(written))
+    data, columns = _data(written, words)
+    sent = None if echo.sent is None else asdict(echo.sent.within(written))
+    _mount.mount(
+        _NAME,
+        scripts=_SCRIPTS,
+        styles=_STYLES,
+        key=key,
+        data=data,
+        columns=columns,
+        version=echo.version,
+        selected=sent,
+    )
+    return (shown or PlayerSelection()).within(written)
+
+
+def to_html(
+    written: Written,
+    *,
+    selected: PlayerSelection | None = None,
+    words: Mapping[str, str] = ENGLISH,
+    title: str = "Generation",
+) -> _mount.Html:
+    """The same player as the text of one HTML file that works without a server; tokens cannot be taken in it."""
+    data, columns = _data(written, words)
+    start = (selected or PlayerSelection(branch=written.branch)).within(written)
+    return _mount.page(
+        entry="player",
+        scripts=_SCRIPTS,
+        styles=_STYLES,
+        data=data,
+        columns=columns,
+        selected=asdict(start),
+        title=title,
+    )
+
+
+def _data(written: Written, words: Mapping[str, str]) -> tuple[dict[str, Any], dict[str, _mount.Column]]:
+    steps = written.steps
+    taken = [Taken(i, int(id)) for i, (id, given) in enumerate(zip(steps.ids, steps.by_hand, strict=True)) if given]
+    columns: dict[str, _mount.Column] = {
+        "before": np.ascontiguousarray(steps.before, dtype=np.float32).ravel(),
+        "after": np.ascontiguousarray(steps.after, dtype=np.float32).ravel(),
+        "cut": np.ascontiguousarray(steps.cut, dtype=np.uint8).ravel(),
+    }
+    sites = {}
+    for site, payload in written.sites.items():
+        sites[site] = {
+            "shape": list(payload.shape),
+            "held": payload.held,
+            "chosen": None if payload.complete else list(payload.chosen),
+        }
+        for name in ("weights", "reasons"):
+            if name in payload.columns:
+                columns[f"{site}_{name}"] = payload.columns[name]
+    data = {
+        "tokens": [{"text": token["text"], "special": bool(token.get("special", False))} for token in written.tokens],
+        "start": written.start,
+        "source": list(written.source),
+        "vocab_size": steps.vocab_size,
+        "candidates": {
+            "count": int(steps.candidates.shape[1]),
+            "ids": np.asarray(steps.candidates).ravel().tolist(),
+            "names": {str(id): text for id, text in steps.names.items()},
+        },
+        "steps": {"ids": list(steps.ids), "kept": list(steps.kept), "by_hand": list(steps.by_hand)},
+        "end": steps.end,
+        "sites": sites,
+        "taken": [asdict(one) for one in taken],
+        "branch": written.branch,
+        "made": written.name,
+        "words": {**ENGLISH, **words},
+    }
+    return data, columns

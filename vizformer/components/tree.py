@@ -1,0 +1,100 @@
+"""The tree of a beam search: what was continued, what was dropped, what ended, and which way won.
+
+mount(nodes, key="beam")
+to_html(nodes)                     # the same, as a file
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Literal, TypedDict
+
+from vizformer.components import _mount
+from vizformer.components._mount import N_
+
+__all__ = ["ENGLISH", "Node", "mount", "to_html"]
+
+ENGLISH: Mapping[str, str] = {
+    "tree_label": N_(
+        "The tree of the search, a column for each new token, the most probable on top. "
+        "The arrow keys move: left to what a token continues, right to what continues it."
+    ),
+    "node": N_("token {step}: “{text}”; all tokens up to it: log p = {total}, score {score}; {fate}."),
+    "kept": N_("kept and continued"),
+    "dropped": N_("dropped: others were more probable"),
+    "finished": N_("ended here"),
+    "best": N_("on the way to the best result"),
+    "so_far": N_("The text up to it: {text}"),
+    "legend_best": N_("best result"),
+    "legend_kept": N_("kept"),
+    "legend_dropped": N_("dropped"),
+    "legend_finished": N_("ended"),
+    "joiner": N_("; "),
+}
+"""Every text of the component; a page passes the same names in the reader's language."""
+
+_NAME = "vizformer_tree"
+_SCRIPTS = ("js/common.js", "js/ink.js", "tree.js")
+_STYLES = ("common.css", "tree.css")
+
+
+class Node(TypedDict):
+    """A continuation that the search looked at.
+
+    Attributes:
+        step: its column, from 0.
+        parent: index of the node it continues, a smaller one; None in the first column.
+        text: its token.
+        total: log probability of all tokens up to it.
+        score: what results are compared by.
+        fate: what became of it.
+        best: whether the best result goes through it.
+    """
+
+    step: int
+    parent: int | None
+    text: str
+    total: float
+    score: float
+    fate: Literal["kept", "dropped", "finished"]
+    best: bool
+
+
+def mount(nodes: Sequence[Node], *, words: Mapping[str, str] = ENGLISH, key: str) -> None:
+    """Shows the tree on a Streamlit page.
+
+    Args:
+        nodes: in the order of the search: step by step, within a step the most probable first.
+        words: the texts, see ENGLISH.
+        key: identity on the page.
+
+    Raises:
+        ValueError: nodes that are no tree.
+    """
+    _mount.mount(
+        _NAME, scripts=_SCRIPTS, styles=_STYLES, key=key, data=_data(nodes, words), columns={}, version=0, selected=None
+    )
+
+
+def to_html(nodes: Sequence[Node], *, words: Mapping[str, str] = ENGLISH, title: str = "Beam search") -> _mount.Html:
+    """The same tree as the text of one HTML file that works without a server and without a network.
+
+    Raises:
+        ValueError: nodes that are no tree.
+    """
+    return _mount.page(
+        entry="tree",
+        scripts=_SCRIPTS,
+        styles=_STYLES,
+        data=_data(nodes, words),
+        columns={},
+        selected=None,
+        title=title,
+    )
+
+
+def _data(nodes: Sequence[Node], words: Mapping[str, str]) -> dict[str, Any]:
+    for index, node in enumerate(nodes):
+        parent, step = node["parent"], node["step"]
+        fits = step == 0 if parent is None else 0 <= parent < index and nodes[parent]["step"] == step - 1
+        if not fits:
+            raise ValueError(f"node {index} in column {step} cannot continue node {parent}")
+    return {"nodes": [dict(node) for node in nodes], "words": {**ENGLISH, **words}}

@@ -1,0 +1,138 @@
+"""What generation costs: the bytes of the KV cache, and multiplications with and without it."""
+
+from collections.abc import Mapping
+
+import numpy as np
+import plotly.graph_objects as go
+from numpy.typing import NDArray
+
+from vizformer.figures.style import ENGLISH, GRID, MASKED_LINE, QUALITATIVE, fill, frame, safe
+
+PARTS = ("attention", "projections", "feedforward", "unembedding")
+_PATTERNS = ("/", "", "x", ".")
+_UNITS = ((2**20, "MiB"), (2**10, "KiB"), (1, "B"))
+
+
+def cache_growth(
+    nbytes: NDArray[np.integer],
+    fixed: int = 0,
+    *,
+    at: int | None = None,
+    title: str = "",
+    words: Mapping[str, str] = ENGLISH,
+) -> go.Figure:
+    """Draws the bytes of the KV cache after each new token.
+
+    Args:
+        nbytes: of the whole cache, one for each step.
+        fixed: how many of them belong to the source and do not grow.
+        at: the step that is looked at.
+        title: plain text.
+        words: the texts, see `style.ENGLISH`.
+
+    Raises:
+        ValueError: no steps, or fewer bytes than the fixed ones.
+    """
+    words = {**ENGLISH, **words}
+    values = np.asarray(nbytes, dtype=np.int64)
+    if values.ndim != 1 or not len(values) or values.min() < fixed:
+        raise ValueError(f"the bytes of {values.shape} steps do not fit {fixed} fixed ones")
+    unit, name = next((size, name) for size, name in _UNITS if values.max() >= size or size == 1)
+    steps = np.arange(len(values), dtype=np.int32)
+    parts = [(words["cache_source"], np.full(len(values), fixed, np.int64), 4)] if fixed else []
+    parts.append((words["cache_text"], values - fixed, 0))
+    figure = go.Figure()
+    for label, part, colour in parts:
+        figure.add_trace(
+            go.Scatter(
+                x=steps,
+                y=(part / unit).astype(np.float32),
+                customdata=part,
+                name=safe(label),
+                stackgroup="bytes",
+                mode="lines",
+                line={"color": QUALITATIVE[colour], "width": 2.5, "shape": "hv"},
+                hovertemplate=fill(words["cache_at"], step="%{x}", part=safe(label), value="%{customdata:,}"),
+            )
+        )
+    frame(figure, title, height=360)
+    figure.update_layout(showlegend=len(parts) > 1, legend={"orientation": "h", "y": -0.32, "yanchor": "top"})
+    figure.update_xaxes(title=safe(words["new_token"]), rangemode="tozero")
+    figure.update_yaxes(title=safe(words["cache"]), ticksuffix=f" {name}", rangemode="tozero")
+    _mark(figure, at)
+    return figure
+
+
+def multiplications(
+    cached: NDArray[np.integer],
+    uncached: NDArray[np.integer],
+    *,
+    at: int | None = None,
+    title: str = "",
+    words: Mapping[str, str] = ENGLISH,
+) -> go.Figure:
+    """Draws the multiplications of every step side by side, with the cache and without, on the same scale.
+
+    Args:
+        cached, uncached: [steps, 4]: attention, projections, feed-forward, unembedding.
+        at: the step that is looked at.
+        title: plain text.
+        words: the texts, see `style.ENGLISH`.
+
+    Raises:
+        ValueError: shapes that do not fit.
+    """
+    words = {**ENGLISH, **words}
+    sides = [np.asarray(side, dtype=np.float64) for side in (cached, uncached)]
+    if sides[0].shape != sides[1].shape or sides[0].ndim != 2 or sides[0].shape[1] != len(PARTS):
+        raise ValueError(f"shapes {sides[0].shape} and {sides[1].shape} are not both [steps, {len(PARTS)}]")
+    steps = np.arange(len(sides[0]), dtype=np.int32)
+    figure = go.Figure()
+    for side, (axis, name) in zip(sides, (("", "with_cache"), ("2", "without_cache")), strict=True):
+        for order, part in enumerate(PARTS):
+            figure.add_trace(
+                go.Bar(
+                    x=steps,
+                    y=side[:, order].astype(np.float32),
+                    xaxis=f"x{axis}",
+                    name=safe(words[part]),
+                    legendgroup=part,
+                    showlegend=not axis,
+                    marker={
+                        "color": QUALITATIVE[order],
+                        "pattern": {"shape": _PATTERNS[order], "size": 6, "solidity": 0.2, "fillmode": "overlay"},
+                        "line": {"width": 0},
+                    },
+                    hovertemplate=fill(
+                        words["multiplications_at"], step="%{x}", part=safe(words[part]), value="%{y:.3s}"
+                    ).replace("<extra>", f"<extra>{safe(words[name])}"),
+                )
+            )
+    frame(figure, title, height=360, barmode="stack", bargap=0.08)
+    top = max(float(side.sum(1).max()) for side in sides) * 1.08
+    figure.update_yaxes(range=[0, top], title=safe(words["multiplications"]), exponentformat="SI")
+    figure.update_layout(
+        xaxis={"domain": [0.0, 0.48]},
+        xaxis2={"domain": [0.52, 1.0], "automargin": True, "gridcolor": GRID, "zeroline": False, "anchor": "y"},
+        showlegend=True,
+        legend={"orientation": "h", "y": -0.32, "yanchor": "top"},
+        margin_t=70,
+    )
+    figure.update_xaxes(title=safe(words["new_token"]), showgrid=False)
+    for place, name in ((0.24, "with_cache"), (0.76, "without_cache")):
+        figure.add_annotation(
+            x=place, y=1.0, xref="paper", yref="paper", yanchor="bottom", showarrow=False, text=safe(words[name]),
+            font={"size": 15},
+        )  # fmt: skip
+    _mark(figure, at, "x", "x2")
+    return figure
+
+
+def _mark(figure: go.Figure, at: int | None, *axes: str) -> None:
+    """A line at the step that is looked at."""
+    for axis in axes or ("x",):
+        if at is not None:
+            figure.add_shape(
+                type="line", x0=at, x1=at, y0=0, y1=1, xref=axis, yref="paper",
+                line={"color": MASKED_LINE, "width": 2, "dash": "dot"},
+            )  # fmt: skip
