@@ -47,10 +47,14 @@ ATTENTION = Entry(
     "pages/explore/attention.py", "attention", N_("Attention"),
     N_("Every attention head of a trained Transformer, for the sentence you type."),
 )  # fmt: skip
+GENERATION = Entry(
+    "pages/explore/generation.py", "generation", N_("Generation"),
+    N_("A text token by token: what each one is chosen from, where it looks, what it costs."),
+)  # fmt: skip
 
 SECTIONS: tuple[tuple[Message, tuple[Entry, ...]], ...] = (
     (N_("Learn"), (PAPER, QKV, LAYER)),
-    (N_("Explore"), (ATTENTION,)),
+    (N_("Explore"), (ATTENTION, GENERATION)),
 )
 HOME = ATTENTION
 

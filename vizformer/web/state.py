@@ -10,6 +10,7 @@ live in the address (`?text=...&head=3`), so that an address pasted into another
 Another field is one line in `View`. Values in the address do not depend on the language.
 """
 
+import re
 from collections.abc import Callable, Collection
 from dataclasses import Field, dataclass, field, fields, replace
 from typing import Any, Literal, cast, get_args
@@ -17,8 +18,9 @@ from typing import Any, Literal, cast, get_args
 import streamlit as st
 from streamlit.runtime.scriptrunner import get_script_run_ctx
 
+from vizformer.components.player import read_branch
 from vizformer.messages import N_, Message
-from vizformer.web import edits, languages
+from vizformer.web import edits, languages, writing
 
 Site = Literal["encoder", "decoder", "cross"]  # self-attention of the encoder, of the decoder; cross-attention
 SITES: tuple[str, ...] = get_args(Site)
@@ -29,6 +31,7 @@ MATERIALS: tuple[str, ...] = get_args(Material)
 
 TEXT_IN_LINK = 400  # characters; Chinese takes nine in an address, and proxies stop at 8 KB
 LARGEST = 99_999  # no model has more layers, heads or positions
+TRAINING = r"train-[0-9a-f]{10}(-\d{1,3})?"  # names of live trainings and of their models
 REMEMBERED = 64  # addresses per session that Back can return to exactly
 
 
@@ -71,6 +74,42 @@ def _edits(label: Message) -> Any:
     return field(default="", metadata={"read": read, "label": label})
 
 
+def _training(label: Message) -> Any:
+    def read(value: str) -> str:
+        if value and not re.fullmatch(TRAINING, value):
+            raise _UnusableError(N_("it must be the name of a training"))
+        return value
+
+    return field(default="", metadata={"read": read, "label": label})
+
+
+def _positions(label: Message) -> Any:
+    def read(value: str) -> str:
+        if value and not re.fullmatch(r"\d{1,4}(,\d{1,4}){0,99}", value):
+            raise _UnusableError(N_("it must be a list of positions such as 3,5"))
+        return value
+
+    return field(default="", metadata={"read": read, "label": label})
+
+
+def _settings(label: Message) -> Any:
+    def read(value: str) -> str:
+        if (settings := writing.read(value)) is None:
+            raise _UnusableError(N_("it must be a list such as sampling,t0.8,k40,s7"))
+        return str(settings)
+
+    return field(default="", metadata={"read": read, "label": label})
+
+
+def _branch(label: Message) -> Any:
+    def read(value: str) -> str:
+        if read_branch(value) is None:
+            raise _UnusableError(N_("it must be a list such as 3:17,8:254: a new token and the id taken there"))
+        return value
+
+    return field(default="", metadata={"read": read, "label": label})
+
+
 def _language(label: Message) -> Any:
     def read(value: str) -> str:
         code = languages.match(value)
@@ -98,6 +137,11 @@ class View:
     material: Material = _choice("sentence", MATERIALS, N_("material"))  # noqa: RUF009 (a field, as the others)
     edits: str = _edits(N_("numbers set by hand"))
     toy: str = _edits(N_("numbers set by hand in the toy"))
+    hidden: str = _positions(N_("hidden words"))  # on the page Fill in the blank, e.g. "3,5"
+    sampling: str = _settings(N_("settings of the generation"))
+    branch: str = _branch(N_("tokens taken by hand"))
+    new: int = _index(N_("new token"))  # on the page Generation
+    run: str = _training(N_("training"))  # that the page Train shows
     lang: str = _language(N_("language"))  # empty: the browser's
 
 
@@ -153,7 +197,8 @@ def update(**changes: object) -> View:
 def fit(**limits: int | Collection[str]) -> View:
     """Holds the view within `limits`: a number of layers, heads, ... (counted from 0) or the possible names.
 
-    What lies outside goes back to the default (or to the first possible name), and the reader is told.
+    What lies outside goes back to the default (or to the first possible name), and the reader is told, unless it was
+    the default of another model that nobody asked for.
     """
     memory = _memory()
     for name, limit in limits.items():
@@ -167,12 +212,13 @@ def fit(**limits: int | Collection[str]) -> View:
             usable, otherwise = value in limit, default if default in limit else next(iter(limit), default)
             rule = N_("it can be {choices}", choices=", ".join(limit))
         if not usable and value != otherwise:
-            memory.notices.append(
-                N_(
-                    "There is no {name} {value} here: {rule}. Showing {otherwise} instead.",
-                    name=_FIELDS[name].metadata["label"], value=str(value), rule=rule, otherwise=str(otherwise),
-                )
-            )  # fmt: skip
+            if value != _FIELDS[name].default:
+                memory.notices.append(
+                    N_(
+                        "There is no {name} {value} here: {rule}. Showing {otherwise} instead.",
+                        name=_FIELDS[name].metadata["label"], value=str(value), rule=rule, otherwise=str(otherwise),
+                    )
+                )  # fmt: skip
             memory.view = replace(memory.view, **{name: otherwise})
     push()
     return memory.view
