@@ -12,6 +12,7 @@ A subcommand is a short function that imports what it needs when it runs, so tha
 
 import contextlib
 import errno
+import os
 import socket
 import sys
 from collections.abc import Iterator
@@ -25,6 +26,7 @@ from vizformer.errors import VizformerError
 
 HOST = "127.0.0.1"
 PORT = 8501
+MODELS = "VIZFORMER_MODELS"
 
 
 class _Group(click.Group):
@@ -46,23 +48,31 @@ class _Group(click.Group):
     "--port", default=PORT, show_default=True, envvar="PORT", type=click.IntRange(1, 65535), metavar="NUMBER",
     help="The port to listen on; the variable PORT does the same.",
 )  # fmt: skip
+@click.option(
+    "--models", envvar=MODELS, metavar="DIR", type=click.Path(path_type=Path),
+    help=f"A folder of models: every subfolder with a config.json can be chosen in the app; the variable {MODELS} "
+    "does the same.",
+)  # fmt: skip
 @click.version_option(__version__, prog_name="vizformer")
 @click.pass_context
-def main(ctx: click.Context, host: str, port: int) -> None:
+def main(ctx: click.Context, host: str, port: int, models: Path | None) -> None:
     """See every number inside a Transformer, for the sentence you typed, and have each one proved.
 
     Without a command: starts the app and prints its address.
     """
     if ctx.invoked_subcommand is None:
-        start(host, port)
+        start(host, port, models)
 
 
-def start(host: str = HOST, port: int = PORT) -> None:
-    """Serves the app until Ctrl+C.
+def start(host: str = HOST, port: int = PORT, models: Path | None = None) -> None:
+    """Serves the app, with the models in the subfolders of `models`, until Ctrl+C.
 
     Raises:
-        click.ClickException: if nothing can listen there, with a port that is free.
+        click.ClickException: if nothing can listen there, with a port that is free; if `models` is no such folder.
     """
+    if models is not None:
+        _require_models(models)
+        os.environ[MODELS] = str(models.resolve())  # the app reads it there, however it was started
     _require_free(host, port)
     from streamlit.web import cli as streamlit
 
@@ -71,6 +81,15 @@ def start(host: str = HOST, port: int = PORT) -> None:
     with _quiet_end():
         streamlit.main(
             args=["run", str(app_root() / "app.py"), *arguments], prog_name="vizformer", standalone_mode=False
+        )
+
+
+def _require_models(models: Path) -> None:
+    if not models.is_dir():
+        raise click.ClickException(f"--models: there is no folder {models}. Give one whose subfolders are models.")
+    if (models / "config.json").is_file():
+        raise click.ClickException(
+            f"--models: {models} is a model itself. Give the folder it lies in: vizformer --models {models / '..'}"
         )
 
 
@@ -157,7 +176,7 @@ def train(name: str, data: Path, out: Path | None, work: Path | None, threads: i
 @click.option("--data", required=True, type=click.Path(path_type=Path), help="The folder with what it was trained on.")
 def evaluate(model: str, data: Path) -> None:
     """Measure a trained model on its held-out data and write the figures into its card."""
-    from vizformer.analysis.alignment import measure_alignment
+    from vizformer.analysis.measures import measure
     from vizformer.training.commands import evaluate_bundled
 
-    evaluate_bundled(model, data, click.echo, measure_alignment)
+    evaluate_bundled(model, data, click.echo, measure)

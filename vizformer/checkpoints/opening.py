@@ -46,8 +46,10 @@ def load(source: str | Path, *, dtype: torch.dtype = torch.float32) -> Opened:
     return Opened(folder.name, hugging_face.build(examined, dtype), examined.tokenizer, examined.report)
 
 
-def inspect(source: str | Path) -> Report:
+def inspect(source: str | Path, *, numbers: bool = True) -> Report:
     """What is in a folder and what became of every tensor; tensors that do not fit stand in the report.
+
+    `numbers=False` does not look for NaN and infinite ones (in Hugging Face layout), which takes reading all of them.
 
     Raises:
         CheckpointError: as `load`, where there is nothing to report on.
@@ -58,7 +60,9 @@ def inspect(source: str | Path) -> Report:
         return own.open_own(folder, raw, torch.float32)[2]
     examined = hugging_face.examine(folder, raw)
     report = examined.report
-    return report if report.problems else replace(report, problems=tuple(hugging_face.wrong_numbers(examined)))
+    if report.problems or not numbers:
+        return report
+    return replace(report, problems=tuple(hugging_face.wrong_numbers(examined)))
 
 
 def _folder(source: str | Path) -> Folder:

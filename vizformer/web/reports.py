@@ -1,0 +1,129 @@
+"""A model's report in the reader's words: facts, parts and tensors, ready to be drawn."""
+
+from collections.abc import Iterable
+from html import escape
+from typing import TYPE_CHECKING
+
+from vizformer.messages import N_, Message
+from vizformer.web.i18n import _, translate
+
+if TYPE_CHECKING:
+    from vizformer.checkpoints import Report
+    from vizformer.config import ModelConfig
+
+ARCHITECTURES: dict[str, Message] = {
+    "encoder-decoder": N_("encoder and decoder"), "decoder-only": N_("decoder only"),
+    "encoder-only": N_("encoder only"),
+}  # fmt: skip
+COMPONENTS: dict[str, Message] = {
+    "token embedding": N_("token embedding"), "position embedding": N_("position embedding"),
+    "segment embedding": N_("segment embedding"), "head": N_("head for tokens"), "unembedding": N_("unembedding"),
+    "norms": N_("norms"), "attention": N_("attention"), "feed-forward": N_("feed-forward"), "other": N_("other"),
+}  # fmt: skip
+FATES: dict[str, Message] = {
+    "missing": N_("missing"), "wrong shape": N_("wrong shape"), "unused": N_("not used"), "tied": N_("tied"),
+    "used": N_("used"),
+}  # fmt: skip
+_POSITIONS: dict[str, Message] = {
+    "learned": N_("learned positions"), "sinusoidal": N_("sine-wave positions"), "rope": N_("RoPE"),
+    "none": N_("no positions"),
+}  # fmt: skip
+_NORMS = {"layer_norm": "LayerNorm", "rms_norm": "RMSNorm"}
+_ACTIVATIONS = {"relu": "ReLU", "gelu": "GELU", "gelu_tanh": "GELU (tanh)", "silu": "SiLU"}
+
+
+def facts(report: "Report") -> list[tuple[str, str]]:
+    """What the model is, as pairs of words."""
+    config = report.config
+    written = _("VizFormer's own format") if report.format == "vizformer" else _("Hugging Face layout")
+    found = [
+        (_("Family"), report.family),
+        (_("Architecture"), translate(ARCHITECTURES[config.architecture])),
+        (_("Files"), f"{written} · " + ", ".join(f"{name} ({size(n)})" for name, n in report.files.items())),
+        (_("Stored as"), ", ".join(_("{dtype} ({n} tensors)", dtype=d, n=n) for d, n in report.dtypes.items())),
+        *_shapes(config),
+        (_("Predicts tokens"), _("yes") if report.has_head else _("no: the files hold no head for it")),
+    ]
+    if report.declared:
+        found.insert(1, (_("Class in config.json"), report.declared))
+    return found
+
+
+def _shapes(config: "ModelConfig") -> list[tuple[str, str]]:
+    depth = [str(n) for n in (config.n_encoder_layers, config.n_decoder_layers) if n]
+    heads = _("{n} of width {width}", n=config.n_heads, width=config.d_head)
+    if config.kv_heads != config.n_heads:
+        heads += " · " + _("{n} key/value heads", n=config.kv_heads)
+    inner = f"{config.d_ff:,} · {_ACTIVATIONS.get(config.activation, config.activation)}"
+    if config.feedforward == "gated":
+        inner += " · " + _("gated")
+    order = _("before the sublayer") if config.norm_order == "pre" else _("after the sublayer")
+    places = translate(_POSITIONS[config.positions])
+    if config.positions == "rope":
+        places += f" (θ = {config.rope_theta:,g})"
+    return [
+        (_("Layers"), " + ".join(depth)),
+        (_("Width"), f"{config.d_model:,}"),
+        (_("Heads"), heads),
+        (_("Feed-forward"), inner),
+        (_("Norms"), f"{_NORMS.get(config.norm, config.norm)} · {order} · ε = {config.norm_eps:g}"),
+        (_("Positions"), _("{kind}, up to {n} tokens", kind=places, n=f"{config.max_positions:,}")),
+        (_("Vocabulary"), _("{n} tokens", n=f"{config.vocab_size:,}")),
+    ]
+
+
+def parts(report: "Report") -> list[tuple[str, int, float]]:
+    """Name, numbers and share of every component, the largest first."""
+    total = max(report.n_parameters, 1)
+    ordered = sorted(report.parameters.items(), key=lambda item: -item[1])
+    return [(translate(COMPONENTS[name]) if name in COMPONENTS else name, n, n / total) for name, n in ordered]
+
+
+def tensors(report: "Report") -> dict[str, list[str]]:
+    """The columns of a table with every tensor of the files; what needs attention comes first."""
+    order = list(FATES)
+    rows = sorted(report.tensors, key=lambda tensor: order.index(tensor.fate))
+    return {
+        _("Fate"): [translate(FATES[t.fate]) for t in rows],
+        _("Tensor in the file"): [_printable(t.name) for t in rows],
+        _("Shape"): [" × ".join(map(str, t.shape)) or "1" for t in rows],
+        _("Type"): [t.dtype for t in rows],
+        _("Becomes"): [", ".join(t.becomes) for t in rows],
+        _("Note"): [translate(t.note) if t.note is not None else "" for t in rows],
+        _("File"): [t.file for t in rows],
+    }
+
+
+def facts_table(rows: list[tuple[str, str]]) -> str:
+    return _table(f'<th scope="row">{escape(what)}</th><td>{escape(value)}</td>' for what, value in rows)
+
+
+def parts_table(rows: list[tuple[str, int, float]]) -> str:
+    return _table(
+        f'<th scope="row">{escape(name)}</th><td class="vf-number">{n:,}</td><td class="vf-number">{share:.1%}</td>'
+        f'<td class="vf-share"><div style="width:{share:.2%}"></div></td>'
+        for name, n, share in rows
+    )
+
+
+def families() -> tuple[str, ...]:
+    """The families of models that open."""
+    from vizformer.checkpoints.families import FAMILIES
+
+    return tuple(family.name for family in FAMILIES)
+
+
+def size(n_bytes: int) -> str:
+    """Bytes, as people read them."""
+    for power, unit in ((3, "GiB"), (2, "MiB"), (1, "KiB")):
+        if n_bytes >= 1024**power:
+            return f"{n_bytes / 1024**power:,.1f} {unit}"
+    return f"{n_bytes} B"
+
+
+def _table(rows: Iterable[str]) -> str:
+    return f'<table class="vf-facts">{"".join(f"<tr>{row}</tr>" for row in rows)}</table>'
+
+
+def _printable(name: str) -> str:
+    return name if name.isprintable() else ascii(name)
