@@ -25,7 +25,7 @@ CLOZE = TextRecipe(
         n_segments=2, embedding_norm=True, norm_eps=1e-12, activation="gelu", head="transform",
         dropout=0.0,  # a few passes over the data leave nothing to regularise
     ),
-    loop=LoopOptions(epochs=10, warmup=2000),
+    loop=LoopOptions(epochs=6, warmup=2000),
     sources=SOURCES,
 )  # fmt: skip
 

@@ -28,7 +28,7 @@ STORIES = TextRecipe(
         norm_order="pre", norm="rms_norm", final_norm=True, activation="silu", feedforward="gated", bias=False,
         dropout=0.0,  # a few passes over the data leave nothing to regularise
     ),
-    loop=LoopOptions(epochs=8, warmup=1000),
+    loop=LoopOptions(epochs=6, warmup=1000),
     sources=SOURCES,
 )  # fmt: skip
 

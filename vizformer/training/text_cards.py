@@ -155,6 +155,8 @@ Adam (0.9, 0.98), warm-up over {training["recipe"]["loop"]["warmup"]:,} updates,
 exponential moving average of the weights, which is what is kept.
 
     vizformer train {folder.name} --data DATA
+
+{training.get("remark", "")}
 """
 
 
