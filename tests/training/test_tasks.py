@@ -4,7 +4,7 @@ import random
 
 import pytest
 
-from vizformer.errors import TokenizerError, VizformerError
+from vizformer.errors import VizformerError
 from vizformer.training.tasks import TASKS, examples, is_held_out
 
 
@@ -83,9 +83,10 @@ def test_every_symbol_is_a_token(architecture, typed):
             assert typed[token.start : token.end].translate(str.maketrans("３", "3")) == token.text
 
 
-def test_a_strange_symbol_is_an_error_not_another_token():
-    with pytest.raises(TokenizerError, match="cannot be split"):
-        TASKS["sort"].tokenizer("decoder-only").encode("31x")
+def test_a_strange_symbol_is_seen_to_be_one():
+    tokens = TASKS["sort"].tokenizer("decoder-only").encode("31猫")
+    assert [token.text for token in tokens] == ["<s>", "3", "1", "<unk>"]
+    assert tokens[-1].special
 
 
 def test_the_tokenizer_survives_the_file(tmp_path):

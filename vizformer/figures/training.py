@@ -66,7 +66,7 @@ def training_curves(
                 hovertemplate=fill(words[sentence], step="%{customdata}", value=shown),
             )
         )
-    frame(figure, title, height=420)
+    frame(figure, title, height=400)
     _step_axis(figure, at, last, words)
     figure.update_xaxes(anchor="y2")
     figure.update_layout(
@@ -170,7 +170,7 @@ def answer_map(
             line={"color": QUALITATIVE[1], "width": 3},
         )  # fmt: skip
     name_axes(figure, symbols, answer, row_title=words["symbol"], column_title=words["right_answer"], square=False)
-    return frame(figure, title, height=140 + 20 * len(symbols))
+    return frame(figure, title, height=110 + 18 * len(symbols))
 
 
 def _place(steps: NDArray[np.integer]) -> NDArray[np.float32]:

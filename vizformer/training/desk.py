@@ -81,7 +81,7 @@ class Desk:
                     return name
                 attempt += 1
                 name = f"train-{plan.key}-{attempt}"
-            if len(self._waiting()) >= self.longest_queue:
+            if self._active() >= self.at_once and len(self._waiting()) >= self.longest_queue:
                 raise VizformerError(
                     N_("{n} trainings are waiting already, more are not taken. Try again in a few minutes.",
                        n=len(self._waiting()))
@@ -143,6 +143,9 @@ class Desk:
     def _waiting(self) -> list[_Job]:
         return [job for job in self._jobs.values() if job.process is None and not job.ending]
 
+    def _active(self) -> int:
+        return sum(1 for job in self._jobs.values() if job.process is not None and not job.ending)
+
     def _move_on(self) -> None:
         now = time.monotonic()
         for job in self._jobs.values():
@@ -157,8 +160,7 @@ class Desk:
         for job in self._waiting():
             if not job.watched(UNWATCHED):
                 job.ending = "abandoned"
-        active = sum(1 for job in self._jobs.values() if job.process is not None and not job.ending)
-        for job in self._waiting()[: max(0, self.at_once - active)]:
+        for job in self._waiting()[: max(0, self.at_once - self._active())]:
             job.process, job.started = _start(job.run.folder), now
 
     def _make_room(self) -> None:

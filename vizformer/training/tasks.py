@@ -19,7 +19,7 @@ from vizformer.errors import VizformerError
 from vizformer.messages import N_
 from vizformer.text import Tokenizer
 
-PAD, BOS, EOS = "<pad>", "<s>", "</s>"
+PAD, BOS, EOS, UNKNOWN = MARKS = ("<pad>", "<s>", "</s>", "<unk>")
 LETTERS, DIGITS = "abcdefghijklmnop", "0123456789"
 HELD_OUT = 8  # one question in so many is never trained on
 LONGEST_QUESTION = 40  # symbols that a student may type
@@ -60,7 +60,7 @@ class Task:
 
     @property
     def vocabulary(self) -> tuple[str, ...]:
-        return (PAD, BOS, EOS, *self.symbols, *self.separator)
+        return (*MARKS, *self.symbols, *self.separator)
 
     def read(self, text: str) -> Example:
         """A question that somebody typed, with spaces or without, and its right answer.
@@ -88,10 +88,13 @@ class Task:
         return Example(question, self.solve(question))
 
     def tokenizer(self, architecture: Architecture) -> Tokenizer:
-        """One token per symbol, whatever spaces stand between them; full-width symbols and capitals count the same."""
+        """One token per symbol, whatever spaces stand between them; full-width symbols and capitals count the same.
+
+        Any other symbol is <unk>, which no training contains: the pages show it as such.
+        """
         vocabulary = {piece: id for id, piece in enumerate(self.vocabulary)}
-        backend = Backend(models.WordLevel(vocabulary, unk_token="<unk>"))  # <unk> does not exist: unknown is an error
-        backend.add_special_tokens([AddedToken(piece, special=True, normalized=False) for piece in (PAD, BOS, EOS)])
+        backend = Backend(models.WordLevel(vocabulary, unk_token=UNKNOWN))
+        backend.add_special_tokens([AddedToken(piece, special=True, normalized=False) for piece in MARKS])
         backend.normalizer = normalizers.Sequence([normalizers.NFKC(), normalizers.Lowercase()])
         backend.pre_tokenizer = pre_tokenizers.Sequence(
             [pre_tokenizers.WhitespaceSplit(), pre_tokenizers.Split(Regex("."), "isolated")]

@@ -43,6 +43,10 @@ PAPER = Entry(
     "pages/learn/paper.py", "paper", N_("Attention on paper"),
     N_("The classic small examples, to the last digit; change any number."),
 )  # fmt: skip
+TRAIN = Entry(
+    "pages/learn/train.py", "train", N_("Train"),
+    N_("A tiny Transformer learns while you watch; then drag through its training."),
+)  # fmt: skip
 ATTENTION = Entry(
     "pages/explore/attention.py", "attention", N_("Attention"),
     N_("Every attention head of a trained Transformer, for the sentence you type."),
@@ -53,7 +57,7 @@ GENERATION = Entry(
 )  # fmt: skip
 
 SECTIONS: tuple[tuple[Message, tuple[Entry, ...]], ...] = (
-    (N_("Learn"), (PAPER, QKV, LAYER)),
+    (N_("Learn"), (PAPER, QKV, LAYER, TRAIN)),
     (N_("Explore"), (ATTENTION, GENERATION)),
 )
 HOME = ATTENTION

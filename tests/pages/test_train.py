@@ -1,0 +1,220 @@
+"""The page Train: choices, a real (very short) training, the slider, one's own input, the model on other pages."""
+
+import io
+import shutil
+import zipfile
+from pathlib import Path
+
+import pytest
+import torch
+
+import vizformer as vf
+from vizformer.training import desk as desk_module
+from vizformer.training import live, worker
+from vizformer.training.live import Plan
+from vizformer.training.runs import Run
+from vizformer.web import training, training_form
+
+PAGE, ATTENTION = "pages/learn/train.py", "pages/explore/attention.py"
+STEPS = 12
+SHORT = dict(n_layers=1, n_heads=2, d_model=16, steps=STEPS)
+
+
+class Worker:
+    """Trains within the call that starts it, or not at all: what a process would do, without the process."""
+
+    def __init__(self, folder: Path, mode: str) -> None:
+        self.mode, self.code = mode, None
+        if mode == "done":
+            worker.main(folder)
+            self.code = 0
+
+    def poll(self):
+        return self.code
+
+    def kill(self):
+        self.code = -9
+
+    def wait(self):
+        return self.code
+
+
+@pytest.fixture
+def desk(tmp_path, monkeypatch):
+    """A desk of its own for each test; `desk.mode` says what becomes of what is started."""
+    monkeypatch.setattr(torch, "set_num_threads", lambda n: None)
+    monkeypatch.setattr(worker.os, "nice", lambda n: 0)
+    made = desk_module.Desk(tmp_path / "runs", at_once=1)
+    made.mode = "done"
+    monkeypatch.setattr(desk_module, "_start", lambda folder: Worker(folder, made.mode))
+    monkeypatch.setattr(training, "root", lambda: tmp_path / "runs")
+    monkeypatch.setattr(training, "desk", lambda: made)
+    monkeypatch.setattr(training_form, "STEPS", (STEPS, *training_form.STEPS))
+    yield made
+    for cached in (training.checkpoint, training.look, training.positions, training.scores):
+        cached.clear()
+
+
+def train(app, task="copy", **choices):
+    """Chooses a small model and presses the button."""
+    if task != "copy":
+        app.segmented_control(key="train.task").set_value(task).run()
+    for key, value in {"layers": 1, "heads": 2, "width": 16, f"steps.{task}": STEPS, **choices}.items():
+        app.selectbox(key=f"train.{key}").set_value(value)
+    return next(button for button in app.button if button.label in ("Train", "训练")).click().run()
+
+
+def name_of(app):
+    """The name of the training that the page shows."""
+    found = app.query_params["run"]
+    return found[0] if isinstance(found, list) else found
+
+
+def texts(app):
+    return "\n".join(element.value for element in app.text)
+
+
+@pytest.mark.parametrize(("locale", "said"), [("en-US", "Trained: 12 steps"), ("zh-CN", "训练完成：12 步")])
+def test_train_and_drag(open_app, desk, locale, said):
+    app = train(open_app(PAGE, locale=locale))
+    assert not app.exception
+    assert not app.error
+    assert said in app.success[0].value
+    run = desk.run(name_of(app))
+    slider = app.select_slider[0]
+    assert [int(option) for option in slider.options] == list(run.plan.kept)
+    assert int(slider.value) == STEPS
+    before = texts(app)
+    assert run.checkpoint(-1).generate("cafe", max_new=9).text in before
+    app.select_slider[0].set_value(0).run()
+    assert not app.exception
+    assert any(" 0" in caption.value and f"{run.progress().snapshots[0].marks.loss:.3f}" in caption.value
+               for caption in app.caption)  # fmt: skip
+
+
+def test_every_picture_follows_the_slider(open_app, desk):
+    app = train(open_app(PAGE))
+    charts = {chart.proto.id.rsplit("-", 1)[-1]: chart.proto.spec for chart in app.get("plotly_chart")}
+    app.select_slider[0].set_value(0).run()
+    moved = {chart.proto.id.rsplit("-", 1)[-1]: chart.proto.spec for chart in app.get("plotly_chart")}
+    assert charts.keys() == moved.keys() == {"train.curves", "train.answer", "train.map.0", "train.positions"}
+    assert all(charts[key] != moved[key] for key in charts)
+    app.toggle(key="train.compared").set_value(True).run()
+    assert len(app.get("plotly_chart")) == 5
+
+
+def test_ones_own_input(open_app, desk):
+    app = train(open_app(PAGE))
+    app.text_input(key="train.text.copy").set_value("b A d").run()
+    assert not app.error
+    app.text_input(key="train.text.copy").set_value("3 dogs").run()
+    assert "knows only" in app.error[0].value
+    assert len(app.get("plotly_chart")) == 4  # the last input stays
+    app.text_input(key="train.text.copy").set_value("abcdefghijklmnop").run()
+    assert any("Longer than anything in training" in caption.value for caption in app.caption)
+    app.text_input(key="train.text.copy").set_value("").run()
+    assert "Type something" in app.error[0].value
+
+
+def test_the_induction_task(open_app, desk):
+    app = train(open_app(PAGE), "repeat")
+    assert not app.exception
+    assert not app.error
+    assert any("induction heads" in heading.value for heading in app.subheader)
+    assert sum("train.score" in chart.proto.id for chart in app.get("plotly_chart")) == 2
+
+
+@pytest.mark.parametrize("kind", ["rope", "none", "sinusoidal"])
+def test_positions_that_are_not_learned(open_app, desk, kind):
+    app = open_app(PAGE)
+    app.segmented_control(key="train.positions.kind").set_value(kind)
+    app = train(app)
+    assert not app.error
+    drawn = any("train.positions" in chart.proto.id for chart in app.get("plotly_chart"))
+    assert drawn == (kind == "sinusoidal")
+    assert ("Nothing is added" in texts(app)) == (kind != "sinusoidal")
+
+
+def test_a_training_that_diverges(open_app, desk, monkeypatch):
+    monkeypatch.setattr(training_form, "RATES", (*training_form.RATES, 10.0))
+    app = train(open_app(PAGE), rate=10.0, **{"steps.copy": 100})
+    assert "diverged" in app.error[0].value
+    assert "smaller learning rate than 10" in app.error[0].value
+    assert app.get("plotly_chart")
+
+
+def test_waiting_running_and_stopping(open_app, desk):
+    desk.mode = "never"
+    other = desk.submit(Plan(task="sort", architecture="decoder-only", **SHORT), "somebody")
+    app = train(open_app(PAGE))
+    assert "you are next" in app.info[0].value
+    app.button(key="train.stop").click().run()
+    assert any("ended before it began" in info.value for info in app.info)
+    assert desk.look(other, "somebody").phase == "starting"
+
+
+def test_the_queue_is_full(open_app, desk):
+    desk.mode, desk.longest_queue = "never", 0
+    desk.submit(Plan(task="sort", architecture="decoder-only", **SHORT), "somebody")
+    app = train(open_app(PAGE))
+    assert "trainings are waiting already" in app.error[0].value
+    assert next(button for button in app.button if button.label == "Train")
+
+
+def test_a_link_to_a_training_that_is_gone(open_app, desk):
+    app = open_app(PAGE, run="train-0123456789")
+    assert "no longer on the server" in app.info[0].value
+    app = open_app(PAGE, run="train-../../etc")
+    assert not app.exception
+    assert any("it must be the name of a training" in info.value for info in app.info)
+
+
+@pytest.mark.parametrize("task", ["copy", "repeat"])
+def test_the_model_is_opened_on_other_pages_and_only_here(open_app, desk, task):
+    app = train(open_app(PAGE), task)
+    name = name_of(app)
+    app.button(key="train.open.attention").click().run()
+    assert not app.exception
+    assert not app.error
+    assert app.selectbox(key="view.model").value == name
+    assert app.text_input(key="view.text").value == {"copy": "cafe", "repeat": "gcadgcadg"}[task]
+    assert app.get("bidi_component")
+    assert len(app.selectbox(key="view.model").options) == len(vf.assets.bundled_models()) + 1
+    other = open_app(ATTENTION)
+    assert len(other.selectbox(key="view.model").options) == len(vf.assets.bundled_models())
+    linked = open_app(ATTENTION, model=name, text="abcab")
+    assert linked.selectbox(key="view.model").value == name
+    assert not linked.error
+    shutil.rmtree(desk.root / name)
+    gone = open_app(ATTENTION, model=name)
+    assert any("There is no model" in info.value for info in gone.info)
+
+
+def test_the_zip_opens_elsewhere(open_app, desk, tmp_path):
+    train(open_app(PAGE))
+    (name,) = [folder.name for folder in desk.root.iterdir()]
+    with zipfile.ZipFile(io.BytesIO(training.archive(name))) as file:
+        file.extractall(tmp_path / "elsewhere")
+    opened = vf.load(tmp_path / "elsewhere" / name)
+    assert opened.key == Run(desk.root / name).checkpoint(-1).key
+
+
+def test_a_training_is_shown_while_it_runs(open_app, desk):
+    """Halfway: what is there can be looked at, the slider holds every planned step, and the end is noticed."""
+    desk.mode = "never"
+    app = train(open_app(PAGE))
+    assert any("Starting" in info.value for info in app.info)
+    run = desk.run(name_of(app))
+    asked = iter(range(100))
+    live.train(run.plan, keep=lambda s: run.keep(s, 1.0), report=lambda step, loss: run.write(
+        {"step": step, "loss": loss, "seconds": 1.0}), stop=lambda: next(asked) > 5)  # fmt: skip
+    app.run()
+    assert not app.exception
+    reached = run.progress().snapshots[-1].step
+    assert [int(option) for option in app.select_slider[0].options] == list(run.plan.kept)
+    assert any(f"has come to step {reached}" in caption.value for caption in app.caption)
+    run.finish("stopped", 1.0)
+    next(iter(desk._jobs.values())).process.code = 0
+    app.run()
+    assert any(f"Everything until step {reached} is kept" in info.value for info in app.info)
+    assert int(app.select_slider[0].value) == reached
