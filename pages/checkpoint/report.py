@@ -48,7 +48,7 @@ def problems(report: "Report") -> None:
     """What is wrong with the tensors, and what to do about it."""
     st.subheader(_("This folder does not open"), anchor=False)
     with st.container(border=True):
-        for message in report.problems:
+        for message in reports.problems(report):
             st.markdown(f"- {translate(message, plain)}")
     st.caption(
         _("The weights and config.json belong to different models, or a file is damaged: copy the folder again from "

@@ -147,6 +147,12 @@ def wanted_lines(last: lines.LineSelection | None) -> lines.LineSelection:
 @guarded()
 def next_token(subject: Subject) -> None:
     """The most probable next tokens after a position of the last stack."""
+    if not models.predicts(subject.model):
+        st.caption(
+            _("This model's files hold no head that predicts tokens, so there is no prediction to show: its attention "
+              "and its arithmetic are all there.")
+        )  # fmt: skip
+        return
     trace = subject.trace
     stack = "decoder" if "decoder" in trace.tokens else "encoder"
     sequence = trace.tokens[stack]

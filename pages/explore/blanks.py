@@ -40,7 +40,7 @@ def other_model() -> None:
         _("This model predicts what comes next. Hidden words are filled in by an encoder-only model that was trained "
           "with [MASK]: it reads both sides of the gap.")
     )  # fmt: skip
-    for name in models.shelf():
+    for name in models.that_open():
         if blanks.fills_blanks(name):
             use = _("Use the model {name}", name=models.title(name))
             st.button(use, on_click=_use, args=(name,), key=f"blanks.use.{name}")

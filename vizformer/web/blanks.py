@@ -16,9 +16,9 @@ if TYPE_CHECKING:
 
 
 def fills_blanks(model: str) -> bool:
-    """Whether the model was trained with [MASK]; reads its options only."""
+    """Whether the model was trained with [MASK] and can say what it hides."""
     config = models.options(model)
-    return config.architecture == "encoder-only" and config.mask_id is not None
+    return config.architecture == "encoder-only" and config.mask_id is not None and models.predicts(model)
 
 
 def tokens(model: str, text: str) -> "tuple[Token, ...]":

@@ -58,7 +58,7 @@ def head_editor(subject: "Subject", site: str) -> None:
 
 def what_changed(subject: "Subject") -> None:
     """The edit's consequences at the end of the model: the translation and a prediction, before and after."""
-    if not subject.edited:
+    if not subject.edited or not models.predicts(subject.model):
         return
     view = state.view()
     # An edit in the decoder cannot reach what is predicted before it: look where the query stands.

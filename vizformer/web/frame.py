@@ -51,14 +51,24 @@ ATTENTION = Entry(
     "pages/explore/attention.py", "attention", N_("Attention"),
     N_("Every attention head of a trained Transformer, for the sentence you type."),
 )  # fmt: skip
+
 GENERATION = Entry(
     "pages/explore/generation.py", "generation", N_("Generation"),
     N_("A text token by token: what each one is chosen from, where it looks, what it costs."),
 )  # fmt: skip
+BLANKS = Entry(
+    "pages/explore/blanks.py", "blanks", N_("Fill in the blank"),
+    N_("Hide a word: what does the model put in its place, and where does it look?"),
+)  # fmt: skip
+REPORT = Entry(
+    "pages/checkpoint/report.py", "report", N_("Model report"),
+    N_("What a model's files hold: its shapes, its numbers by part, and what became of every tensor."),
+)  # fmt: skip
 
 SECTIONS: tuple[tuple[Message, tuple[Entry, ...]], ...] = (
     (N_("Learn"), (PAPER, QKV, LAYER, TRAIN)),
-    (N_("Explore"), (ATTENTION, GENERATION)),
+    (N_("Explore"), (ATTENTION, GENERATION, BLANKS)),
+    (N_("Checkpoint"), (REPORT,)),
 )
 HOME = ATTENTION
 

@@ -1,52 +1,126 @@
 """Loaded models and what was computed with them, cached for all sessions of the server.
 
-Keys are the model's name and the texts, never an array.  What a cached function returns is shared: read only.
+Keys are the model's key (its name; for a folder of the server's, `folders.key`) and the texts, never an array.  What a
+cached function returns is shared: read only.
 torch is imported on the first call, so that the frame of the page is on screen before.
 """
 
 import json
 import sys
 import time
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import streamlit as st
 
-from vizformer.assets import asset
+from vizformer.assets import asset, bundled_models
 from vizformer.config import ModelConfig
-from vizformer.web import edits
+from vizformer.errors import VizformerError
+from vizformer.web import edits, folders, state, training
 
 if TYPE_CHECKING:
     from torch import Tensor
 
     from vizformer.analysis import HeadMaps, Kind, Prediction
-    from vizformer.checkpoints import Checkpoint
+    from vizformer.checkpoints import Checkpoint, Report
     from vizformer.components.payload import HeadsPayload
     from vizformer.explain import Step
     from vizformer.explain.examples import PaperAttention
     from vizformer.model import Trace
 
 TRACES = 24  # a trace of 512 tokens keeps about 25 MB
+OPEN = 12  # models in memory at a time: the bundled ones, and the folders and trainings looked at last
+
+
+def shelf() -> tuple[str, ...]:
+    """What can be chosen: the bundled models, the server's folders, those trained here, and one that its link names."""
+    return (*bundled_models(), *folders.models(), *training.models(state.view().model))
+
+
+def title(model: str) -> str:
+    """What a model is called in a list."""
+    return folders.title(model) if folders.is_name(model) else training.title(model)
+
+
+def _source(model: str) -> Path | str:
+    return folders.folder(model) or training.folder(model) or model
+
+
+def options(model: str) -> ModelConfig:
+    """The model's options, from its file: what a page asks before torch is loaded (but for the server's folders).
+
+    Raises:
+        VizformerError: a folder that does not open.
+    """
+    return _glance(folders.key(model)).config if folders.is_name(model) else _written_options(model)
 
 
 @st.cache_data(show_spinner=False)
+def _written_options(model: str) -> ModelConfig:
+    folder = training.folder(model) or asset("models", model)
+    written = json.loads((folder / "config.json").read_text(encoding="utf-8"))
+    return ModelConfig.from_dict(written["model"])
+
+
 def reads_target(model: str) -> bool:
-    """Whether the model is an encoder-decoder; reads its options only, so the boxes can be drawn before torch loads."""
-    options = json.loads(asset("models", model, "config.json").read_text(encoding="utf-8"))
-    return ModelConfig.from_dict(options["model"]).architecture == "encoder-decoder"
+    """Whether the model is an encoder-decoder; one that does not open is none."""
+    try:
+        return options(model).architecture == "encoder-decoder"
+    except VizformerError:
+        return False
 
 
-@st.cache_resource(show_spinner=False)
+def predicts(model: str) -> bool:
+    """Whether the weights came with a head that predicts tokens; without one, logits mean nothing."""
+    return not folders.is_name(model) or _glance(folders.key(model)).has_head
+
+
+def that_open() -> tuple[str, ...]:
+    """The models on the shelf whose options can be read, for pages that offer another model."""
+    names = []
+    for name in shelf():
+        try:
+            options(name)
+        except VizformerError:
+            continue  # the page Model report says why
+        names.append(name)
+    return tuple(names)
+
+
+@st.cache_resource(show_spinner=False, max_entries=64)
+def report(model: str) -> "Report":
+    """How a model's files were read; every number of them is looked at once."""
+    _prepare_torch()
+    from vizformer.checkpoints import inspect
+
+    return inspect(_source(model))
+
+
+@st.cache_resource(show_spinner=False, max_entries=64)
+def _glance(model: str) -> "Report":
+    """The report without a look at the numbers: milliseconds, also where the weights are large."""
+    _prepare_torch()
+    from vizformer.checkpoints import inspect
+
+    return inspect(_source(model), numbers=False)
+
+
+@st.cache_resource(show_spinner=False, max_entries=OPEN)
 def checkpoint(model: str) -> "Checkpoint":
+    _prepare_torch()
+    from vizformer.checkpoints import load
+
+    return load(_source(model))
+
+
+def _prepare_torch() -> None:
     if "torch" not in sys.modules:
         # Importing torch keeps the interpreter to itself for seconds; first let the server send what is drawn already.
         time.sleep(0.1)
     import torch
 
-    from vizformer.checkpoints import load
-
     # One thread per forward: with more, sessions stall each other at every barrier (docs/DESIGN.md, "The web layer").
     torch.set_num_threads(1)
-    return load(model)
 
 
 @st.cache_resource(show_spinner=False, max_entries=TRACES)
@@ -103,9 +177,10 @@ def layer(model: str, text: str, target: str, edited: str, stack: str, number: i
     final = "decoder" if loaded.model.decoder is not None else "encoder"
     config = loaded.model.config
     n_layers = config.n_decoder_layers if final == "decoder" else config.n_encoder_layers
-    if (stack, number) != (final, n_layers - 1):
+    if (stack, number) != (final, n_layers - 1) or not predicts(model):
         return steps, []
-    position = traced.logits.shape[0] - 1
+    ids = [token.id for token in traced.tokens.get(final, ())]
+    position = ids.index(config.mask_id) if config.mask_id in ids else traced.logits.shape[0] - 1
     best = loaded.tokenizer.tokens(candidates(loaded.model, traced, position))
     return [*steps, *output_steps(loaded.model, traced, position)], [token.text for token in best]
 

@@ -40,7 +40,7 @@ def facts(report: "Report") -> list[tuple[str, str]]:
         (_("Family"), report.family),
         (_("Architecture"), translate(ARCHITECTURES[config.architecture])),
         (_("Files"), f"{written} · " + ", ".join(f"{name} ({size(n)})" for name, n in report.files.items())),
-        (_("Stored as"), ", ".join(_("{dtype} ({n} tensors)", dtype=d, n=n) for d, n in report.dtypes.items())),
+        (_("Stored as"), ", ".join(f"{dtype} (× {n:,})" for dtype, n in report.dtypes.items())),
         *_shapes(config),
         (_("Predicts tokens"), _("yes") if report.has_head else _("no: the files hold no head for it")),
     ]
@@ -72,6 +72,13 @@ def _shapes(config: "ModelConfig") -> list[tuple[str, str]]:
     ]
 
 
+def problems(report: "Report") -> tuple[Message, ...]:
+    """What keeps the model from opening: the first few; the table of tensors has them all."""
+    from vizformer.checkpoints.reading import listed
+
+    return listed(list(report.problems))
+
+
 def parts(report: "Report") -> list[tuple[str, int, float]]:
     """Name, numbers and share of every component, the largest first."""
     total = max(report.n_parameters, 1)
@@ -83,14 +90,14 @@ def tensors(report: "Report") -> dict[str, list[str]]:
     """The columns of a table with every tensor of the files; what needs attention comes first."""
     order = list(FATES)
     rows = sorted(report.tensors, key=lambda tensor: order.index(tensor.fate))
+    files = {_("File"): [t.file for t in rows]} if len(report.files) > 1 else {}
     return {
         _("Fate"): [translate(FATES[t.fate]) for t in rows],
         _("Tensor in the file"): [_printable(t.name) for t in rows],
         _("Shape"): [" × ".join(map(str, t.shape)) or "1" for t in rows],
         _("Type"): [t.dtype for t in rows],
-        _("Becomes"): [", ".join(t.becomes) for t in rows],
-        _("Note"): [translate(t.note) if t.note is not None else "" for t in rows],
-        _("File"): [t.file for t in rows],
+        _("Becomes, or why not"): [translate(t.note) if t.note is not None else ", ".join(t.becomes) for t in rows],
+        **files,
     }
 
 
@@ -100,7 +107,8 @@ def facts_table(rows: list[tuple[str, str]]) -> str:
 
 def parts_table(rows: list[tuple[str, int, float]]) -> str:
     return _table(
-        f'<th scope="row">{escape(name)}</th><td class="vf-number">{n:,}</td><td class="vf-number">{share:.1%}</td>'
+        f'<th scope="row">{escape(name)}</th><td class="vf-number">{n:,}</td>'
+        f'<td class="vf-number">{escape(_percent(share))}</td>'
         f'<td class="vf-share"><div style="width:{share:.2%}"></div></td>'
         for name, n, share in rows
     )
@@ -119,6 +127,10 @@ def size(n_bytes: int) -> str:
         if n_bytes >= 1024**power:
             return f"{n_bytes / 1024**power:,.1f} {unit}"
     return f"{n_bytes} B"
+
+
+def _percent(share: float) -> str:
+    return "<0.1%" if 0 < share < 0.0005 else f"{share:.1%}"
 
 
 def _table(rows: Iterable[str]) -> str:

@@ -5,9 +5,8 @@ from typing import TYPE_CHECKING
 
 import streamlit as st
 
-from vizformer.assets import bundled_models
 from vizformer.errors import VizformerError
-from vizformer.web import errors, models, state
+from vizformer.web import errors, folders, models, state
 from vizformer.web.editor import set_by_hand
 from vizformer.web.i18n import _
 
@@ -61,7 +60,7 @@ def subject_box() -> Subject | None:
     If the text cannot be read, one sentence says why, and the last subject that could be read stays on the page.
     None where there has not been one.
     """
-    shelf = bundled_models()
+    shelf = models.shelf()
     view = state.fit(model=shelf)
     sentence, target, model = st.columns([5, 5, 2], vertical_alignment="bottom")
     sentence.text_input(_("Sentence"), placeholder=_("Type a sentence and press Enter"), **state.bind("text"))
@@ -72,10 +71,11 @@ def subject_box() -> Subject | None:
         disabled=not reads_target,
         **state.bind("target"),
     )
-    model.selectbox(_("Model"), shelf, **state.bind("model"))
+    model.selectbox(_("Model"), shelf, format_func=models.title, **state.bind("model"))
     if state.clipped("text") or state.clipped("target"):
         st.caption(_("The text is long: the link holds only its first {n} characters.", n=state.TEXT_IN_LINK))
-    wanted = Subject(view.model, view.text, view.target if reads_target else "", view.edits)
+    key = folders.key(view.model)  # from here on: the pages' caches must not confuse two versions of a folder
+    wanted = Subject(key, view.text, view.target if reads_target else "", view.edits)
     set_by_hand("edits")
     if wanted.edited and not _readable(wanted):  # set for another text, or wrong from the start
         st.caption(_("The numbers set by hand do not fit here and are left out. Undo or reset them."))

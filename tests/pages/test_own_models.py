@@ -1,0 +1,124 @@
+"""Models from the server's folder, on the pages: listed, explained, refused in words."""
+
+import html
+import shutil
+
+import pytest
+
+from tests.checkpoints import folders as made
+from vizformer.web import folders, models
+
+ATTENTION, REPORT, LAYER, BLANKS = (
+    "pages/explore/attention.py", "pages/checkpoint/report.py", "pages/learn/layer.py", "pages/explore/blanks.py"
+)  # fmt: skip
+TEXT = "I have two dogs"
+
+
+@pytest.fixture(scope="module")
+def written(tmp_path_factory):
+    root = tmp_path_factory.mktemp("models")
+    made.llama(root / "tiny-llama")
+    made.bert(root / "headless", model="BertModel")
+    made.change(made.gpt2(root / "damaged"), n_inner=28)
+    made.change(shutil.copytree(root / "tiny-llama", root / "foreign"), model_type="mamba")
+    return root
+
+
+@pytest.fixture(autouse=True)
+def shelf(written, monkeypatch):
+    monkeypatch.setenv(folders.VARIABLE, str(written))
+    return written
+
+
+def said(app) -> str:
+    shown = (*app.text, *app.caption, *app.markdown, *app.error, *app.subheader, *app.get("html"))
+    return html.unescape("\n".join(str(getattr(e, "value", None) or e.proto.body) for e in shown))
+
+
+def test_every_folder_is_in_the_list_and_none_shows_where_it_lies(open_app, shelf):
+    app = open_app(ATTENTION, model="models/tiny-llama", text=TEXT)
+    assert not app.exception
+    assert not app.error
+    box = app.selectbox(key="view.model")
+    assert box.options[-4:] == ["damaged", "foreign", "headless", "tiny-llama"]
+    assert box.value == "models/tiny-llama"
+    assert "What comes next?" in said(app)
+    assert str(shelf) not in said(app)
+
+
+def test_a_model_without_a_head_predicts_nothing(open_app):
+    app = open_app(ATTENTION, model="models/headless", text=TEXT)
+    assert not app.exception
+    assert not app.error
+    assert "What stands here?" not in said(app)
+    assert "hold no head that predicts tokens" in said(app)
+    app = open_app(LAYER, model="models/headless", text=TEXT, layer=2)
+    assert not app.exception
+    assert not app.error
+    assert not any("softmax of the logits" in option for option in app.selectbox[-1].options)
+    app = open_app(BLANKS, model="models/headless", text=TEXT)
+    assert not app.exception
+    assert not app.error
+    assert not any("headless" in button.label for button in app.button)
+
+
+@pytest.mark.parametrize("name", ["damaged", "foreign"])
+def test_a_folder_that_does_not_open_is_said_and_another_can_be_chosen(open_app, name):
+    app = open_app(ATTENTION, model=f"models/{name}", text=TEXT)
+    assert not app.exception
+    assert len(app.error) == 1
+    app.selectbox(key="view.model").set_value("models/tiny-llama").run()
+    assert not app.error
+    assert "What comes next?" in said(app)
+
+
+@pytest.mark.parametrize("name", ["models/..", "models/../x", "/etc", "models/nothing"])
+def test_a_link_to_anything_else_shows_the_default(open_app, name):
+    app = open_app(REPORT, model=name)
+    assert not app.exception
+    assert not app.error
+    assert app.selectbox(key="view.model").value == "zh-en"
+    assert any("There is no model" in info.value for info in app.info)
+
+
+@pytest.mark.parametrize(
+    ("locale", "model", "words"),
+    [
+        ("en-US", "zh-en", ["VizFormer's own format", "encoder and decoder", "Parameters by part"]),
+        ("en-US", "models/tiny-llama", ["Hugging Face layout", "LlamaForCausalLM", "2 key/value heads", "RMSNorm"]),
+        ("zh-CN", "models/headless", ["仅编码器", "各部分参数量", "可学习的位置"]),
+    ],
+)
+def test_the_report(open_app, locale, model, words):
+    app = open_app(REPORT, locale=locale, model=model)
+    assert not app.exception
+    assert not app.error
+    for word in words:
+        assert word in said(app)
+    report = models.report(folders.key(model))
+    assert app.metric[0].value == f"{report.n_parameters:,}"
+    assert len(app.dataframe[0].value) == len(report.tensors)
+
+
+def test_the_report_of_a_folder_that_does_not_open(open_app):
+    app = open_app(REPORT, model="models/damaged")
+    assert not app.exception
+    assert "This folder does not open" in said(app)
+    assert "wrong shape" in set(app.dataframe[0].value["Fate"])
+    assert app.dataframe[0].value["Fate"][0] in ("missing", "wrong shape")
+    app = open_app(REPORT, model="models/foreign")
+    assert "model" in app.error[0].value
+    assert "mamba" in app.error[0].value
+    assert not app.dataframe
+    assert app.selectbox(key="view.model").value == "models/foreign"
+
+
+def test_a_folder_that_changes_is_read_again(open_app, shelf):
+    made.gpt2(shelf / "changing")
+    app = open_app(REPORT, model="models/changing")
+    before = app.metric[0].value
+    shutil.rmtree(shelf / "changing")
+    made.gpt2(shelf / "changing", n_layer=2)
+    app.run()
+    assert app.metric[0].value != before
+    shutil.rmtree(shelf / "changing")
