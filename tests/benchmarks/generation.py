@@ -4,10 +4,10 @@
     python -m tests.benchmarks.generation --shapes stories --rounds 3
 
 One process, batch 1, float32, random weights, no end mark, so that both write the same number of tokens.  In every
-round each side writes once, in turns, so that a machine that slows down slows both; reported are medians, and the median of
-the rounds' own ratios.  The floor is what no program in float32 can beat: every token needs every weight once, so it
-takes at least the bytes of the weights / the memory's bandwidth, measured here by summing an array far larger than the
-caches (weights that fit into the processor's cache can be quicker than that).
+round each side writes once, in turns, so that a machine that slows down slows both; reported are medians, and the
+median of the rounds' own ratios.  The floor is what no program in float32 can beat: every token needs each weight once,
+so it takes at least the bytes of the weights / the memory's bandwidth, measured by summing an array far larger than
+the caches (weights that fit into the processor's cache can be quicker than that).
 """
 
 import statistics

@@ -119,7 +119,8 @@ def multiplications(
         margin_t=70,
     )
     figure.update_xaxes(title=safe(words["new_token"]), showgrid=False)
-    for place, name in ((0.0, "with_cache"), (0.52, "without_cache")):  # over their panels' left ends: phones are narrow
+    # Over the left ends of their panels: centred, they would touch on a phone.
+    for place, name in ((0.0, "with_cache"), (0.52, "without_cache")):
         figure.add_annotation(
             x=place, y=1.0, xref="paper", yref="paper", xanchor="left", yanchor="bottom", showarrow=False,
             text=safe(words[name]), font={"size": 13},
