@@ -41,7 +41,7 @@ def other_model() -> None:
         _("This model has no decoder: it fills in hidden words and does not write on. See the page “Fill in the "
           "blank”, or choose a model that writes.")
     )  # fmt: skip
-    for name in models.shelf():
+    for name in models.that_open():
         if models.options(name).architecture != "encoder-only":
             use = _("Use the model {name}", name=models.title(name))
             st.button(use, on_click=_use, args=(name,), key=f"generation.use.{name}")
