@@ -10,7 +10,9 @@ what the model's card quotes (baseline.json in its folder).
 """
 
 import json
+from concurrent.futures import ProcessPoolExecutor
 from itertools import islice
+from multiprocessing import get_context
 from pathlib import Path
 
 import click
@@ -69,12 +71,11 @@ class TorchLanguageModel(nn.Module):
         return nn.functional.linear(x, self.embedding.weight)
 
 
-@click.command()
-@click.option("--data", required=True, type=click.Path(path_type=Path))
-@click.option("--updates", type=int, help="How many.  [default: the recipe's first epoch]")
-@click.option("--threads", default=1, show_default=True)
-@click.option("--out", type=click.Path(path_type=Path), help="Where baseline.json goes.")
-def main(data: Path, updates: int | None, threads: int, out: Path | None) -> None:
+MODELS = {"VizFormer": Transformer, "torch.nn.TransformerEncoder": TorchLanguageModel}
+
+
+def measure(name: str, data: Path, updates: int | None, threads: int) -> tuple[int, int, float]:
+    """Trains one of the models: updates made, parameters, bits per byte."""
     torch.set_num_threads(threads)
     keep_freed_memory()
     corpus = read_corpus(data)
@@ -85,36 +86,43 @@ def main(data: Path, updates: int | None, threads: int, out: Path | None) -> Non
     batches = list(
         islice(row_batches(rows, tokens_per_batch=STORIES.tokens_per_batch, pad_id=0, seed=0), updates or None)
     )
-    found: dict[str, tuple[int, float]] = {}
-    for name, build in (("VizFormer", Transformer), ("torch.nn.TransformerEncoder", TorchLanguageModel)):
-        torch.manual_seed(STORIES.loop.seed)
-        model = build(config)
-        size = sum(p.numel() for p in model.parameters())
-        average = AveragedModel(model, multi_avg_fn=get_ema_multi_avg_fn(STORIES.loop.average_decay))
-        optimizer = torch.optim.Adam(model.parameters(), betas=(0.9, 0.98), eps=1e-9, fused=True)
-        for step, batch in enumerate(batches, start=1):
-            for group in optimizer.param_groups:
-                group["lr"] = inverse_square_root(step, d_model=config.d_model, warmup=STORIES.loop.warmup)
-            with fast_short_attention(torch.device("cpu")):
-                loss, _ = token_loss(model, batch, autocast=True)
-                optimizer.zero_grad(set_to_none=True)
-                loss.backward()
-            nn.utils.clip_grad_norm_(model.parameters(), STORIES.loop.clip)
-            optimizer.step()
-            average.update_parameters(model)
-            if step % 50 == 0:
-                click.echo(f"{name} ({size:,} parameters): {step}/{len(batches)} updates, loss {loss.item():.3f}")
-        book = "\n".join(corpus.test_book)
-        plain = Checkpoint("plain", Transformer(config), tokenizer)  # for its tokenizer
-        with torch.inference_mode():
-            bits = bits_per_byte(average.module.eval(), windows(plain, book), len(book.encode()), 0)
-        found[name] = (size, round(bits, 3))
-        click.echo(f"{name}: {bits:.3f} bits per byte")
-    (ours, our_bits), (theirs, their_bits) = found.values()
+    torch.manual_seed(STORIES.loop.seed)
+    model = MODELS[name](config)
+    size = sum(p.numel() for p in model.parameters())
+    average = AveragedModel(model, multi_avg_fn=get_ema_multi_avg_fn(STORIES.loop.average_decay))
+    optimizer = torch.optim.Adam(model.parameters(), betas=(0.9, 0.98), eps=1e-9, fused=True)
+    for step, batch in enumerate(batches, start=1):
+        for group in optimizer.param_groups:
+            group["lr"] = inverse_square_root(step, d_model=config.d_model, warmup=STORIES.loop.warmup)
+        with fast_short_attention(torch.device("cpu")):
+            loss, _ = token_loss(model, batch, autocast=True)
+            optimizer.zero_grad(set_to_none=True)
+            loss.backward()
+        nn.utils.clip_grad_norm_(model.parameters(), STORIES.loop.clip)
+        optimizer.step()
+        average.update_parameters(model)
+        if step % 50 == 0:
+            click.echo(f"{name} ({size:,} parameters): {step}/{len(batches)} updates, loss {loss.item():.3f}")
+    book = "\n".join(corpus.test_book)
+    plain = Checkpoint("plain", Transformer(config), tokenizer)  # for its tokenizer
+    with torch.inference_mode():
+        bits = bits_per_byte(average.module.eval(), windows(plain, book), len(book.encode()), 0)
+    click.echo(f"{name}: {bits:.3f} bits per byte")
+    return len(batches), size, round(bits, 3)
+
+
+@click.command()
+@click.option("--data", required=True, type=click.Path(path_type=Path))
+@click.option("--updates", type=int, help="How many.  [default: the recipe's first epoch]")
+@click.option("--threads", default=1, show_default=True, help="For each of the two, which run side by side.")
+@click.option("--out", type=click.Path(path_type=Path), help="Where baseline.json goes.")
+def main(data: Path, updates: int | None, threads: int, out: Path | None) -> None:
+    with ProcessPoolExecutor(len(MODELS), mp_context=get_context("spawn")) as pool:
+        jobs = [pool.submit(measure, name, data, updates, threads) for name in MODELS]
+        (made, ours, our_bits), (_, theirs, their_bits) = (job.result() for job in jobs)
     result = dict(
-        updates=len(batches), parameters=ours, bits_per_byte=our_bits, torch_parameters=theirs,
-        torch_bits_per_byte=their_bits,
-    )  # fmt: skip
+        updates=made, parameters=ours, bits_per_byte=our_bits, torch_parameters=theirs, torch_bits_per_byte=their_bits
+    )
     click.echo(json.dumps(result))
     if out is not None:
         out.write_text(json.dumps(result, indent=2) + "\n", encoding="utf-8")

@@ -1,5 +1,7 @@
 """The cuts of a distribution against the logits processors of `transformers`."""
 
+from pathlib import Path
+
 import pytest
 import torch
 
@@ -48,28 +50,23 @@ def test_what_is_drawn_from_is_the_same(sampling: Sampling, seed: int) -> None:
     torch.testing.assert_close(found, expected, rtol=1e-4, atol=1e-6)
 
 
-def test_a_whole_greedy_generation() -> None:
+def test_a_whole_greedy_generation(tmp_path: Path) -> None:
     """With the penalty, token by token, against `generate` itself."""
-    transformers = pytest.importorskip("transformers")
+    pytest.importorskip("transformers")
     from tests import tiny
-    from tests.parity.test_gpt2 import copied
+    from tests.checkpoints import folders
+    from tests.parity.against_transformers import theirs as their_model
+    from vizformer.checkpoints import load
     from vizformer.generation import stream
-    from vizformer.model import Transformer
 
-    config = transformers.GPT2Config(
-        vocab_size=29, n_embd=16, n_head=4, n_layer=2, n_positions=32, n_inner=24, bos_token_id=1, eos_token_id=None,
-        pad_token_id=0,
-    )  # fmt: skip
-    reference = tiny.randomise(transformers.GPT2LMHeadModel(config)).eval()
-    same = tiny.config(
-        "decoder-only", positions="learned", norm_order="pre", final_norm=True, activation="gelu_tanh", eos_id=None
-    )
-    ours = Transformer(same).eval()
-    copied(reference, ours)
+    # (no end mark: both write the same number of tokens)
+    folder = folders.gpt2(tmp_path, eos_token_id=None)
+    reference, ours = their_model(folder, "GPT2LMHeadModel"), load(folder).model
+    assert ours.config.eos_id is None
     prompt = tiny.ids(5)
     for penalty in (1.0, 1.5):
         expected = reference.generate(
-            prompt, attention_mask=torch.ones_like(prompt), do_sample=False, max_new_tokens=20,
+            prompt, attention_mask=torch.ones_like(prompt), do_sample=False, max_new_tokens=20, pad_token_id=0,
             repetition_penalty=penalty,
         )[0, 5:]  # fmt: skip
         sampling = Sampling(temperature=0.0, repetition_penalty=penalty)

@@ -45,4 +45,4 @@ def test_train_then_evaluate_writes_model_notes_and_card(
 def test_a_missing_file_is_one_line() -> None:
     result = CliRunner().invoke(main, ["train", "zh-en", "--data", "nowhere.txt"])
     assert result.exit_code == 1
-    assert result.output.splitlines()[-1].startswith("Error: There is no file nowhere.txt.")
+    assert result.output.splitlines()[-1].startswith("Error: There is no file or folder nowhere.txt.")

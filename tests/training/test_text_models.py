@@ -147,9 +147,10 @@ def test_the_loss_of_a_batch_is_that_of_its_rows(architecture: str) -> None:
     for row in rows:
         ids, labels, segments = (torch.tensor([part]) for part in row)
         logits = model(ids, segments=segments)
-        alone += float(torch.nn.functional.cross_entropy(logits[0], labels[0], reduction="sum", ignore_index=IGNORED))
+        own = torch.nn.functional.cross_entropy(logits[0], labels[0], reduction="sum", ignore_index=IGNORED)
+        alone += own.item()
     assert count == sum(label != IGNORED for row in rows for label in row.labels)
-    assert float(together) == pytest.approx(alone, rel=1e-5)
+    assert together.item() == pytest.approx(alone, rel=1e-5)
 
 
 def test_windows_ask_for_every_byte_once(corpus: Corpus) -> None:

@@ -23,7 +23,6 @@ TRAINING, EVALUATION, BASELINE = "training.json", "evaluation.json", "baseline.j
 Say = Callable[[str], None]
 
 
-RECIPES = {recipe.name: recipe for recipe in (ZH_EN, STORIES, CLOZE)}
 _TEXT_MODELS = {"stories": train_stories, "cloze": train_cloze}
 
 
@@ -31,7 +30,8 @@ def train_bundled(name: str, data: Path, out: Path, work: Path, threads: int | N
     """Trains a bundled model into the folder `out`, with notes of what it was made from."""
     if threads:
         torch.set_num_threads(threads)
-    notes: dict[str, Any] = {"recipe": asdict(RECIPES[name]), "machine": machine()}
+    recipe = {"zh-en": ZH_EN, "stories": STORIES, "cloze": CLOZE}[name]
+    notes: dict[str, Any] = {"recipe": asdict(recipe), "machine": machine()}
 
     def report(progress: Progress) -> None:
         validation = "".join(f", held-out {key} {value:.3f}" for key, value in progress.validation.items())
@@ -46,7 +46,7 @@ def train_bundled(name: str, data: Path, out: Path, work: Path, threads: int | N
 
     work.mkdir(parents=True, exist_ok=True)
     say("Reading the data and learning the vocabulary ...")
-    if name == ZH_EN.name:
+    if name == "zh-en":
         file = find_file(data, CHINESE)
         prepared = prepare(ZH_EN, file)
         notes |= {"data": file.name, "pairs": len(prepared.split.train)}

@@ -45,7 +45,9 @@ def find_file(data: Path, name: str) -> Path:
     """
     if data.is_file():
         return data
-    found = sorted(data.rglob(name)) if data.is_dir() else []
+    if not data.is_dir():
+        raise VizformerError(N_("There is no file or folder {path}.", path=str(data)))
+    found = sorted(data.rglob(name))
     if not found:
         raise VizformerError(N_("There is no {name} in {folder}. Give the folder that holds it.", name=name,
                                 folder=str(data)))  # fmt: skip
