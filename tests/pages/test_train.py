@@ -127,7 +127,7 @@ def test_the_induction_task(open_app, desk):
 @pytest.mark.parametrize("kind", ["rope", "none", "sinusoidal"])
 def test_positions_that_are_not_learned(open_app, desk, kind):
     app = open_app(PAGE)
-    app.segmented_control(key="train.positions.kind").set_value(kind)
+    app.selectbox(key="train.positions.kind").set_value(kind)
     app = train(app)
     assert not app.error
     drawn = any("train.positions" in chart.proto.id for chart in app.get("plotly_chart"))

@@ -104,22 +104,21 @@ def score_curves(
     values = np.asarray(scores, dtype=np.float32)
     if values.ndim != 3 or len(values) != len(steps):
         raise ValueError(f"scores of shape {values.shape} do not fit {len(steps)} steps: [steps, layers, heads]")
-    figure = go.Figure()
-    for layer in range(values.shape[1]):
-        for head in range(values.shape[2]):
-            name = f"{words['layer_short']} {words['head_short']}".format(layer=layer, head=head)
-            figure.add_trace(
-                go.Scatter(
-                    x=_place(steps),
-                    y=np.ascontiguousarray(values[:, layer, head]),
-                    mode="lines",
-                    name=safe(name),
-                    customdata=np.asarray(steps, dtype=np.int32),
-                    line={"color": QUALITATIVE[head % len(QUALITATIVE)], "dash": DASHES[layer % len(DASHES)],
-                          "width": 2.5},
-                    hovertemplate=fill(words["score_at"], name=safe(name), step="%{customdata}", value="%{y:.3f}"),
-                )
-            )  # fmt: skip
+    curves = []
+    for layer, head in np.ndindex(*values.shape[1:]):
+        name = safe(f"{words['layer_short']} {words['head_short']}".format(layer=layer, head=head))
+        curves.append(
+            go.Scatter(
+                x=_place(steps),
+                y=np.ascontiguousarray(values[:, layer, head]),
+                mode="lines",
+                name=name,
+                customdata=np.asarray(steps, dtype=np.int32),
+                line={"color": QUALITATIVE[head % len(QUALITATIVE)], "dash": DASHES[layer % len(DASHES)], "width": 2.5},
+                hovertemplate=fill(words["score_at"], name=name, step="%{customdata}", value="%{y:.3f}"),
+            )
+        )
+    figure = go.Figure(curves)
     frame(figure, title, height=340)
     _step_axis(figure, at, last, words)
     figure.update_layout(showlegend=True, legend={"orientation": "h", "y": -0.3})

@@ -126,8 +126,6 @@ def title_of(plan: "Plan") -> str:
 
 def describe(plan: "Plan") -> str:
     """The model in one line."""
-    from vizformer.model.transformer import count_parameters
-
     places = {"learned": _("learned positions"), "sinusoidal": _("sine-wave positions"), "rope": _("RoPE"),
               "none": _("no positions")}  # fmt: skip
     parts = (
@@ -135,9 +133,16 @@ def describe(plan: "Plan") -> str:
         _("{n} layers", n=plan.n_layers), _("{n} heads", n=plan.n_heads), _("width {n}", n=plan.d_model),
         places[plan.positions], _("norm before") if plan.norm_order == "pre" else _("norm after"),
         _("learning rate {rate}", rate=f"{plan.learning_rate:g}"), _("seed {n}", n=plan.seed),
-        _("{n} trained numbers", n=f"{count_parameters(plan.config):,}"),
+        _("{n} trained numbers", n=f"{_size(plan, plan.key):,}"),
     )  # fmt: skip
     return " · ".join(parts)
+
+
+@st.cache_data(show_spinner=False)
+def _size(_plan: "Plan", key: str) -> int:
+    from vizformer.model.transformer import count_parameters
+
+    return count_parameters(_plan.config)
 
 
 def run(name: str) -> "Run":
