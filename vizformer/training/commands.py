@@ -14,10 +14,11 @@ from vizformer.training.cloze import CLOZE, train_cloze
 from vizformer.training.corpus import CHINESE, find_file, read_corpus
 from vizformer.training.evaluation import evaluate_translator, machine, save_notes, write_card
 from vizformer.training.loop import Progress
+from vizformer.training.recipe import TextRecipe
 from vizformer.training.stories import STORIES, train_stories
 from vizformer.training.text_cards import write_cloze_card, write_stories_card
 from vizformer.training.text_evaluation import evaluate_cloze, evaluate_stories
-from vizformer.training.translation import ZH_EN, prepare, train_translator
+from vizformer.training.translation import ZH_EN, TranslationRecipe, prepare, train_translator
 
 TRAINING, EVALUATION, BASELINE = "training.json", "evaluation.json", "baseline.json"
 Say = Callable[[str], None]
@@ -30,8 +31,8 @@ def train_bundled(name: str, data: Path, out: Path, work: Path, threads: int | N
     """Trains a bundled model into the folder `out`, with notes of what it was made from."""
     if threads:
         torch.set_num_threads(threads)
-    recipe = {"zh-en": ZH_EN, "stories": STORIES, "cloze": CLOZE}[name]
-    notes: dict[str, Any] = {"recipe": asdict(recipe), "machine": machine()}
+    recipes: dict[str, TranslationRecipe | TextRecipe] = {"zh-en": ZH_EN, "stories": STORIES, "cloze": CLOZE}
+    notes: dict[str, Any] = {"recipe": asdict(recipes[name]), "machine": machine()}
 
     def report(progress: Progress) -> None:
         validation = "".join(f", held-out {key} {value:.3f}" for key, value in progress.validation.items())

@@ -12,6 +12,8 @@ if TYPE_CHECKING:
     from vizformer.training.desk import State
     from vizformer.training.live import Plan
 
+LEARNED = 0.5  # of the new examples answered right: below, a word of advice
+
 
 def status(name: str, plan: "Plan", now: "State") -> None:
     """Where the training stands, in words, and the way to end it."""
@@ -55,6 +57,10 @@ def _ended(plan: "Plan", now: "State") -> None:
     values = {"step": kept.step, "accuracy": labels.percent(kept.marks.accuracy), "seconds": f"{progress.seconds:.0f}"}
     if progress.ending == "done":
         st.success(_("Trained: {step} steps in {seconds} s. New examples answered right: {accuracy}", **values))
+        if kept.marks.accuracy < LEARNED:
+            st.info(
+                _("It has not learned the task yet. More steps, a learning rate near 0.003 or a larger width help.")
+            )
     elif progress.ending == "diverged":
         loss = float(progress.losses[-1]) if len(progress.losses) else float("nan")
         st.error(
