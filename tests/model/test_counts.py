@@ -14,6 +14,8 @@ from vizformer.model.block import Block
         ("transformer-base", {}, 63_082_496),
         ("transformer-base", dict(bias=False), 63_014_912),
         ("gpt2-small", {}, 124_439_808),
+        ("bert-base", {}, 109_514_298),  # BertForMaskedLM of bert-base-uncased
+        ("llama-7b", {}, 6_738_415_616),
     ],
 )
 def test_presets(preset: str, changes: dict[str, bool], expected: int) -> None:

@@ -8,6 +8,7 @@ import torch
 
 pytest.importorskip("transformers")
 
+from tests import tiny
 from tests.checkpoints import folders
 from tests.parity.against_transformers import opened_and_same, same_numbers, theirs
 from vizformer.checkpoints import load
@@ -30,6 +31,22 @@ def test_masked_language_models(family: str, model: str, tmp_path: Path) -> None
     tokens = checkpoint.encode("x")
     assert (config.bos_id, config.eos_id) == (tokens[0].id, tokens[-1].id)
     assert checkpoint.report.has_head
+
+
+def test_two_segments(tmp_path: Path) -> None:
+    """A [SEP] in the text begins the second one: what `transformers` gives for a pair of texts."""
+    from transformers import AutoTokenizer
+
+    folder = folders.bert(tmp_path)
+    checkpoint, other = load(folder), theirs(folder, "BertForMaskedLM")
+    pair = AutoTokenizer.from_pretrained(folder)("I have a cat.", "我有一只猫。", return_tensors="pt")
+    assert set(pair["token_type_ids"][0].tolist()) == {0, 1}
+    trace = checkpoint.trace("I have a cat. [SEP] 我有一只猫。")
+    assert [token.id for token in trace.tokens["encoder"]] == pair["input_ids"][0].tolist()
+    with torch.no_grad():
+        tiny.assert_close(trace.logits, other(**pair).logits[0])
+        one = other(input_ids=pair["input_ids"]).logits[0]
+    assert not torch.allclose(trace.logits, one, atol=1e-3)  # the segments matter
 
 
 @pytest.mark.parametrize(
