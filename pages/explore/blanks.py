@@ -178,6 +178,10 @@ def attention(subject: Subject, shown: Shown, hidden: Places, all_hidden: Places
     names = {-1: _("All heads, averaged"), **{h: _("Head {head}", head=h) for h in range(config.n_heads)}}
     head = st.selectbox(_("Heads"), list(names), format_func=names.__getitem__, key=_HEAD)
     weights = blanks.looks_at(subject.model, subject.text, hidden, focus, None if head == -1 else head)
+    rows = {  # a row of this picture is a layer, its query always the gap
+        "query": _("Layer"),
+        "attends": _("{query_token}: the gap attends to key {key} “{key_token}” with weight {value}"),
+    }
     keys = [mask_piece(subject) if i in all_hidden else token.text for i, token in enumerate(shown)]
     st.plotly_chart(
         figures.attention_heatmap(
@@ -185,7 +189,7 @@ def attention(subject: Subject, shown: Shown, hidden: Places, all_hidden: Places
             [_("Layer {layer}", layer=layer) for layer in range(len(weights))],
             keys,
             title=_("Where the gap at position {position} looks", position=focus),
-            words=words(figures.ENGLISH),
+            words={**words(figures.ENGLISH), **rows},
         ),
         config={"displayModeBar": False},
         key="blanks.map",

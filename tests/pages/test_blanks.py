@@ -1,5 +1,7 @@
 """Fill in the blank: what is on the screen is what the library computes."""
 
+import json
+
 from tests.pages.conftest import Open
 from vizformer import load
 from vizformer.analysis import guess, hide, next_tokens
@@ -24,6 +26,9 @@ def test_the_filling_and_the_rank_are_the_models(open_app: Open) -> None:
     ids = [token.id if i != 6 else best.id for i, token in enumerate(tokens)]
     assert model.tokenizer.decode(ids) in shown
     assert f"“{tokens[6].text}”" in shown
+    looking = json.loads(app.get("plotly_chart")[1].proto.spec)
+    assert looking["layout"]["yaxis"]["title"]["text"] == "Layer"  # rows are layers, not queries
+    assert "the gap attends to key" in looking["data"][0]["hovertemplate"]
     assert (f"number {found.rank + 1} " in shown) or found.rank == 0
 
 
