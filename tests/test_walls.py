@@ -37,9 +37,9 @@ def test_a_page_imports_neither_torch_nor_another_page(page):
 
 
 def test_every_page_is_in_the_navigation():
-    from vizformer.web import frame
+    from vizformer.web import sitemap
 
-    listed = {entry.file for __, entries in frame.SECTIONS for entry in entries}
+    listed = {entry.file for __, entries in sitemap.SECTIONS for entry in entries}
     assert listed == {page.relative_to(ROOT).as_posix() for page in PAGES}
 
 

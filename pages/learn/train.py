@@ -7,7 +7,7 @@ import streamlit as st
 
 from vizformer import figures
 from vizformer.errors import VizformerError
-from vizformer.web import errors, frame, labels, state, training
+from vizformer.web import errors, labels, sitemap, state, training
 from vizformer.web.errors import guarded
 from vizformer.web.i18n import _, translate
 from vizformer.web.training_form import choose
@@ -162,9 +162,7 @@ def heads(name: str, plan: "Plan", index: int, text: str) -> None:
         _("Layer"), range(plan.n_layers), index=plan.n_layers - 1, key=f"train.layer.{plan.n_layers}",
         persist_state="session",
     )  # fmt: skip
-    head = head_box.selectbox(
-        _("Head"), range(plan.n_heads), key=f"train.head.{plan.n_heads}", persist_state="session"
-    )
+    head = head_box.selectbox(_("Head"), range(plan.n_heads), key=f"train.head.{plan.n_heads}", persist_state="session")
     compared = beside.toggle(_("Beside the untrained model"), key="train.compared", persist_state="session")
     st.session_state["train.place"] = {"site": kind, "layer": layer, "head": head}
     shown = [(_("Untrained"), 0), (_("Now"), index)] if compared else [("", index)]
@@ -235,7 +233,7 @@ def keep(name: str) -> None:
     asked = plan.on.read(str(st.session_state.get(f"train.asked.{plan.task}", plan.on.example)))
     with st.container(horizontal=True, vertical_alignment="center"):
         st.text(_("Open it on:"))
-        for entry in (entry for __, entries in frame.SECTIONS for entry in entries if entry.url in OPENED_ON):
+        for entry in (entry for __, entries in sitemap.SECTIONS for entry in entries if entry.url in OPENED_ON):
             if st.button(translate(entry.title), key=f"train.open.{entry.url}"):
                 place = st.session_state.get("train.place", {})
                 text = plan.on.text(asked, plan.architecture)

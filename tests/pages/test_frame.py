@@ -2,10 +2,10 @@
 
 import pytest
 
-from vizformer.web import frame
+from vizformer.web import sitemap
 from vizformer.web.languages import LANGUAGES
 
-PAGES = [entry.file for __, entries in frame.SECTIONS for entry in entries]
+PAGES = [entry.file for __, entries in sitemap.SECTIONS for entry in entries]
 
 
 SWITCH = "vizformer.language"

@@ -1,6 +1,7 @@
 """Browser components: pictures that people click, zoom and walk through with the keyboard.
 
-Each component is one Python module with its JavaScript and CSS beside it, and two doors: `mount()` puts it on a
+Each component is one Python module with its JavaScript and CSS beside it, and (but for `memory`, which
+shows nothing) two doors: `mount()` puts it on a
 Streamlit page, `to_html()` makes a file that needs neither a server nor a network.  Importing this package loads
 neither streamlit nor torch.
 
@@ -12,7 +13,7 @@ neither streamlit nor torch.
 from importlib import import_module
 from types import ModuleType
 
-__all__ = ["attention", "lines", "matrix", "player", "tokens", "tree"]
+__all__ = ["attention", "lines", "matrix", "memory", "player", "tokens", "tree"]
 
 
 def __getattr__(name: str) -> ModuleType:

@@ -32,7 +32,7 @@ def source(*names: str) -> str:
 
 
 @cache
-def _renderer(name: str, scripts: tuple[str, ...], styles: tuple[str, ...]) -> Any:
+def renderer(name: str, scripts: tuple[str, ...], styles: tuple[str, ...]) -> Any:
     import streamlit as st
 
     return st.components.v2.component(name, js=source(*scripts), css=source(*styles))
@@ -80,7 +80,7 @@ def mount(
 
     tables = {name: pa.table({name: pa.array(column)}) for name, column in columns.items()}
     content = {**data, **tables, "key": key, "version": version, "selected": selected}
-    _renderer(name, scripts, styles)(key=key, data=content, on_selected_change=_nothing)
+    renderer(name, scripts, styles)(key=key, data=content, on_selected_change=_nothing)
 
 
 def _nothing() -> None:

@@ -1,76 +1,21 @@
 """What every page has around it: navigation, language switch, title, notices.
 
-app.py calls `run` for every run of every visitor. Another page is one line in `SECTIONS`.
+app.py calls `run` for every run of every visitor. The pages are listed in `sitemap`.
 """
-
-from dataclasses import dataclass
 
 import streamlit as st
 from streamlit.navigation.page import Page
 
 from vizformer import __version__
 from vizformer.assets import asset
-from vizformer.messages import N_, Message
 from vizformer.web import state
 from vizformer.web.errors import guarded, plain
 from vizformer.web.i18n import _, language, translate
 from vizformer.web.languages import LANGUAGES
+from vizformer.web.sitemap import HOME, SECTIONS, Entry
 
 NAME = "VizFormer"
 _LANGUAGE_KEY = "vizformer.language"
-
-
-@dataclass(frozen=True)
-class Entry:
-    """A page in the navigation: its file, its address (the same in every language), title and what it shows."""
-
-    file: str
-    url: str
-    title: Message
-    summary: Message
-
-
-# No icons: `:material/...:` ones make the browser fetch a font from the internet, emoji need a font of the system's.
-QKV = Entry(
-    "pages/learn/qkv.py", "qkv", N_("Q·K·V step by step"),
-    N_("One head, one query: every number from the input row to the output, worked out and checked."),
-)  # fmt: skip
-LAYER = Entry(
-    "pages/learn/layer.py", "layer", N_("A layer by hand"),
-    N_("Every matrix of a whole layer, for your sentence or for a toy that fits on paper."),
-)  # fmt: skip
-PAPER = Entry(
-    "pages/learn/paper.py", "paper", N_("Attention on paper"),
-    N_("The classic small examples, to the last digit; change any number."),
-)  # fmt: skip
-TRAIN = Entry(
-    "pages/learn/train.py", "train", N_("Train"),
-    N_("A tiny Transformer learns while you watch; then drag through its training."),
-)  # fmt: skip
-ATTENTION = Entry(
-    "pages/explore/attention.py", "attention", N_("Attention"),
-    N_("Every attention head of a trained Transformer, for the sentence you type."),
-)  # fmt: skip
-
-GENERATION = Entry(
-    "pages/explore/generation.py", "generation", N_("Generation"),
-    N_("A text token by token: what each one is chosen from, where it looks, what it costs."),
-)  # fmt: skip
-BLANKS = Entry(
-    "pages/explore/blanks.py", "blanks", N_("Fill in the blank"),
-    N_("Hide a word: what does the model put in its place, and where does it look?"),
-)  # fmt: skip
-REPORT = Entry(
-    "pages/checkpoint/report.py", "report", N_("Model report"),
-    N_("What a model's files hold: its shapes, its numbers by part, and what became of every tensor."),
-)  # fmt: skip
-
-SECTIONS: tuple[tuple[Message, tuple[Entry, ...]], ...] = (
-    (N_("Learn"), (PAPER, QKV, LAYER, TRAIN)),
-    (N_("Explore"), (ATTENTION, GENERATION, BLANKS)),
-    (N_("Checkpoint"), (REPORT,)),
-)
-HOME = ATTENTION
 
 
 def run() -> None:
@@ -118,7 +63,7 @@ def _navigate() -> Page:
     # Streamlit serves the default page at "/" only; in a link, its own address has to work all the same.
     alias = st.Page(HOME.file, title=translate(HOME.title), url_path=HOME.url, visibility="hidden")
     next(iter(pages.values())).append(alias)
-    return st.navigation(pages)
+    return st.navigation(pages, expanded=True)
 
 
 def _entry(page: Page) -> Entry:

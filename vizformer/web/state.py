@@ -20,7 +20,7 @@ from streamlit.runtime.scriptrunner import get_script_run_ctx
 
 from vizformer.components.player import read_branch
 from vizformer.messages import N_, Message
-from vizformer.web import edits, languages, writing
+from vizformer.web import dials, edits, languages, writing
 
 Site = Literal["encoder", "decoder", "cross"]  # self-attention of the encoder, of the decoder; cross-attention
 SITES: tuple[str, ...] = get_args(Site)
@@ -110,6 +110,24 @@ def _branch(label: Message) -> Any:
     return field(default="", metadata={"read": read, "label": label})
 
 
+def _part(label: Message) -> Any:
+    def read(value: str) -> str:
+        if not re.fullmatch(r"[a-z]{0,20}", value):
+            raise _UnusableError(N_("it must be the name of a part of a lesson"))
+        return value
+
+    return field(default="", metadata={"read": read, "label": label})
+
+
+def _dials(label: Message) -> Any:
+    def read(value: str) -> str:
+        if not dials.is_legal(value):
+            raise _UnusableError(N_("it must be a list such as positions.k:3~masks.kind:window"))
+        return value
+
+    return field(default="", metadata={"read": read, "label": label})
+
+
 def _language(label: Message) -> Any:
     def read(value: str) -> str:
         code = languages.match(value)
@@ -141,6 +159,8 @@ class View:
     sampling: str = _settings(N_("settings of the generation"))
     branch: str = _branch(N_("tokens taken by hand"))
     new: int = _index(N_("new token"))  # on the page Generation
+    part: str = _part(N_("part"))  # of a lesson; empty: the first
+    dials: str = _dials(N_("settings of the lessons"))
     run: str = _training(N_("training"))  # that the page Train shows
     lang: str = _language(N_("language"))  # empty: the browser's
 

@@ -1,0 +1,37 @@
+"""The glossary: every term of the course, in both languages, with the lessons that teach it."""
+
+import streamlit as st
+
+from vizformer.web import glossary, sitemap
+from vizformer.web.errors import guarded
+from vizformer.web.i18n import _, language, translate
+
+_LESSON = "glossary.lesson"
+
+
+@st.fragment
+@guarded()
+def page() -> None:
+    found = glossary.terms(language())
+    search, which = st.columns([2, 1], vertical_alignment="bottom")
+    wanted = search.text_input(
+        _("Find a term"), placeholder=_("part of a word, in English or Chinese"), key="glossary.search"
+    )
+    titles = {"": _("All lessons"), **{entry.url: translate(entry.title) for entry in sitemap.COURSE}}
+    lesson = which.selectbox(_("Taught in"), list(titles), format_func=titles.__getitem__, key=_LESSON)
+    keys = [
+        key for key, term in found.items()
+        if (not lesson or lesson in term.lessons) and glossary.matches(key, wanted)
+    ]  # fmt: skip
+    if not keys:
+        st.info(_("No term matches. Try a shorter part of the word, or all lessons."))
+        return
+    st.caption(_("{shown} of {all} terms", shown=len(keys), all=len(found)))
+    glossary.table(keys, titles)
+    st.subheader(_("Where they are taught"), anchor=False)
+    with st.container(horizontal=True):
+        for entry in sitemap.COURSE:
+            st.page_link(entry.file, label=translate(entry.title))
+
+
+page()

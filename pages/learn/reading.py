@@ -1,0 +1,22 @@
+"""The reading list: papers and tutorials, by title and author."""
+
+import streamlit as st
+
+from vizformer.web import reading
+from vizformer.web.errors import guarded
+from vizformer.web.i18n import _, language
+
+
+@guarded()
+def page() -> None:
+    st.markdown(
+        _("Read the first paper with the lessons open beside it. Nothing here is needed to use the app, and no link is "
+          "followed by itself: the class may be offline.")
+    )  # fmt: skip
+    titles = {"paper": _("Papers"), "tutorial": _("Tutorials and courses")}
+    for kind, title in titles.items():
+        st.subheader(title, anchor=False)
+        reading.table([item for item in reading.items(language()) if item.kind == kind])
+
+
+page()

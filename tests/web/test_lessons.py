@@ -1,0 +1,115 @@
+"""What the lessons stand on: their words in both languages, settings in the link, the glossary and the reading list."""
+
+import tomllib
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st_
+
+from vizformer.assets import asset
+from vizformer.web import dials, glossary, progress, prose, reading
+from vizformer.web.languages import LANGUAGES, SOURCE
+from vizformer.web.sitemap import COURSE, GLOSSARY, READING, SECTIONS
+
+LESSONS = [entry.url for entry in COURSE]
+
+
+@given(
+    st_.dictionaries(
+        st_.from_regex(r"[a-z]{1,20}\.[a-z_]{1,20}", fullmatch=True),
+        st_.one_of(st_.booleans(), st_.integers(-9999, 9999), st_.sampled_from(["window", "a.b"]), st_.floats(-9, 9)),
+        max_size=dials.LONGEST,
+    )
+)
+def test_settings_survive_the_link(settings):
+    written = dials.write({name: dials.text(value) for name, value in settings.items()})
+    assert dials.is_legal(written)
+    for name, value in settings.items():
+        found = dials.value(dials.read(written)[name], value)
+        assert found == (pytest.approx(value, rel=1e-5) if isinstance(value, float) else value)
+
+
+@pytest.mark.parametrize(
+    "text", ["a", "a.b", "a.b:<c>", "a.b:1~~a.c:2", "A.b:1", "a.b:" + "9" * 41, "~".join(["a.b:1"] * 25)]
+)
+def test_illegal_settings(text):
+    assert not dials.is_legal(text)
+
+
+@pytest.mark.parametrize(
+    ("written", "default", "options", "meant"),
+    [("3", 1, range(5), 3), ("9", 1, range(5), 1), ("x", 1, None, 1), ("nan", 0.5, None, 0.5), ("inf", 0.5, None, 0.5),
+     ("1", False, None, True), ("b", "a", ["a", "b"], "b"), ("c", "a", ["a", "b"], "a"), (None, 4, None, 4)],
+)  # fmt: skip
+def test_a_setting_that_cannot_be_used_counts_as_not_set(written, default, options, meant):
+    assert dials.value(written, default, options) == meant
+
+
+@pytest.mark.parametrize("lesson", LESSONS)
+def test_every_part_has_its_words_in_every_language(lesson):
+    source = prose.lesson_prose(lesson, SOURCE)
+    assert source
+    for code in LANGUAGES:
+        words = prose.lesson_prose(lesson, code)
+        assert (asset("lessons", code) / f"{lesson}.md").is_file()
+        assert list(words) == list(source)
+        for part, said in words.items():
+            assert said.text, part
+            assert (len(said.tries), len(said.wrongs)) == (len(source[part].tries), len(source[part].wrongs)), part
+    assert any(said.tries for said in source.values()), "one thing to try"
+    assert any(said.wrongs for said in source.values()), "the usual misconception"
+
+
+def test_words_are_split_into_text_tries_and_wrongs(tmp_path, monkeypatch):
+    (tmp_path / "en").mkdir()
+    (tmp_path / "en" / "x.md").write_text(
+        "# one\nA.\n\nB.\n## try\nC.\n## wrong\nD.\n## wrong\nE.\n# two\n# 3 is no name\n"
+    )
+    monkeypatch.setattr(prose, "asset", lambda *parts: tmp_path.joinpath(*parts[1:]))
+    words = prose.lesson_prose.__wrapped__("x", "en")
+    assert words == {"one": prose.Prose("A.\n\nB.", ("C.",), ("D.", "E.")), "two": prose.Prose("# 3 is no name")}
+
+
+def test_every_lesson_has_two_questions():
+    assert list(progress.QUESTIONS) == LESSONS
+    assert all(len(set(questions)) == 2 for questions in progress.QUESTIONS.values())
+
+
+def test_the_glossary_is_whole():
+    with asset("lessons", "glossary.toml").open("rb") as file:
+        entries = tomllib.load(file)
+    assert len(entries) >= 40
+    names = {code: [term.name for term in glossary.terms(code).values()] for code in LANGUAGES}
+    for key, entry in entries.items():
+        assert set(entry) <= {"symbol", "shape", "lessons", *LANGUAGES}, key
+        assert entry["lessons"], key
+        assert set(entry["lessons"]) <= set(LESSONS), key
+        for code in LANGUAGES:
+            assert entry[code]["name"], key
+            assert entry[code]["text"].rstrip().endswith((".", "。")), key
+    for code, listed in names.items():
+        assert len(set(listed)) == len(listed), code
+    taught = {lesson for entry in entries.values() for lesson in entry["lessons"]}
+    assert taught == set(LESSONS)
+
+
+def test_a_term_is_found_by_either_language():
+    assert glossary.matches("token", "tok")
+    assert glossary.matches("token", "词元")
+    assert not glossary.matches("token", "mask")
+
+
+def test_the_reading_list_is_whole():
+    for code in LANGUAGES:
+        listed = reading.items(code)
+        assert len(listed) >= 20
+        assert {item.kind for item in listed} == {"paper", "tutorial"}
+        assert len({item.title for item in listed}) == len(listed)
+        assert all(item.why and item.authors and 2010 < item.year < 2030 for item in listed)
+    assert all(a.why != b.why for a, b in zip(reading.items("en"), reading.items("zh_CN"), strict=True))
+
+
+def test_the_course_comes_first():
+    assert SECTIONS[0][1] == COURSE
+    assert GLOSSARY in SECTIONS[1][1]
+    assert READING in SECTIONS[1][1]

@@ -1,0 +1,52 @@
+"""Settings of the lessons as one short text that fits into a link: `positions.k:3~masks.kind:window`.
+
+A setting that is at its default is left out.  What a value may be, the page knows that asks for it: a value that it
+cannot use counts as not set.
+"""
+
+import math
+import re
+from collections.abc import Collection
+from typing import TypeVar
+
+Dial = TypeVar("Dial", bool, int, float, str)
+
+LONGEST = 24  # settings in one link
+_ITEM = re.compile(r"(?P<name>[a-z]{1,20}\.[a-z_]{1,20}):(?P<value>[A-Za-z0-9_.,+-]{0,40})")
+
+
+def is_legal(text: str) -> bool:
+    """Whether `text` is a list of settings (which no page needs to know)."""
+    items = text.split("~") if text else []
+    return len(items) <= LONGEST and all(_ITEM.fullmatch(item) for item in items)
+
+
+def read(text: str) -> dict[str, str]:
+    """Name -> value of every setting in `text`."""
+    return {m["name"]: m["value"] for item in text.split("~") if (m := _ITEM.fullmatch(item))}
+
+
+def write(settings: dict[str, str]) -> str:
+    """The text that `read` reads; the oldest settings are dropped where there are too many."""
+    return "~".join(f"{name}:{value}" for name, value in list(settings.items())[-LONGEST:])
+
+
+def value(written: str | None, default: Dial, options: Collection[Dial] | None = None) -> Dial:
+    """What a written setting means, read as the type of `default`; the default where it cannot be used."""
+    found = default if written is None else _typed(written, default)
+    return found if options is None or found in options else default
+
+
+def _typed(written: str, default: Dial) -> Dial:
+    if isinstance(default, bool):
+        return written == "1"
+    try:
+        number = type(default)(written)
+    except ValueError:
+        return default
+    return number if isinstance(number, str) or math.isfinite(number) else default
+
+
+def text(value: bool | int | float | str) -> str:
+    """A value as it is written."""
+    return str(int(value)) if isinstance(value, bool) else f"{value:g}" if isinstance(value, float) else str(value)

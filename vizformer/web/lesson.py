@@ -1,0 +1,216 @@
+"""A lesson: its parts one at a time, words beside the laboratory, questions to predict before the answer is shown.
+
+A page lists its parts and draws the laboratory of each; everything around them is here:
+
+    lesson.show(sitemap.MASKS, [lesson.Part("causal", N_("Causal"), causal), ...], terms=("mask", "softmax"))
+
+    @st.fragment
+    @guarded()
+    def causal(subject: Subject) -> None:
+        st.slider(_("Window"), 1, 8, **lesson.dial("masks.window", 3, range(1, 9)))
+        lesson.formula(r"...", live=r"...", code="...")
+        lesson.ask("masks", "leak", question, choices, answer, why)
+"""
+
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import streamlit as st
+
+from vizformer.messages import Message
+from vizformer.web import dials, glossary, progress, state
+from vizformer.web.dials import Dial
+from vizformer.web.errors import plain
+from vizformer.web.i18n import _, translate
+from vizformer.web.prose import prose
+from vizformer.web.sitemap import COURSE, GLOSSARY, Entry
+from vizformer.web.subject import Subject, subject_box
+
+_LAST = "lesson.last"
+
+
+@dataclass(frozen=True)
+class Part:
+    """A part of a lesson.
+
+    Attributes:
+        key: its name in links and in the lesson's Markdown, small letters.
+        title: on its tab.
+        draw: draws the laboratory, for the subject of the page; a fragment.
+        wide: the laboratory needs the whole width: the words go above it.
+    """
+
+    key: str
+    title: Message
+    draw: Callable[[Subject], None]
+    wide: bool = False
+
+
+def show(entry: Entry, parts: Sequence[Part], *, terms: Sequence[str] = ()) -> None:
+    """Draws a lesson: progress, the shared sentence, the chosen part, and the way on."""
+    progress.remember()
+    number = COURSE.index(entry)
+    st.caption(
+        _("Lesson {number} of {count} · {answered} of {questions} questions answered", number=number + 1,
+          count=len(COURSE), answered=progress.answered(entry.url), questions=len(progress.QUESTIONS[entry.url]))
+    )  # fmt: skip
+    subject = subject_box()
+    index = _choose(entry, parts)
+    part = parts[index]
+    if subject is not None:
+        _part(entry, part, subject)
+    _onward(entry, parts, index)
+    _terms(terms)
+
+
+def _choose(entry: Entry, parts: Sequence[Part]) -> int:
+    """The tabs; the number of the part that is shown."""
+    keys = [part.key for part in parts]
+    last, st.session_state[_LAST] = st.session_state.get(_LAST, entry.url), entry.url
+    if last != entry.url and state.view().part not in keys:
+        state.update(part="")  # from another lesson: nobody asked for it here
+    chosen = state.fit(part=("", *keys)).part or keys[0]
+    tabs = f"lesson.part.{entry.url}"
+    if st.session_state.get(tabs) != chosen:
+        st.session_state[tabs] = chosen
+    titles = {part.key: f"{index + 1} · {translate(part.title)}" for index, part in enumerate(parts)}
+    st.segmented_control(
+        _("Part"), keys, format_func=titles.__getitem__, required=True, label_visibility="collapsed", key=tabs,
+        on_change=lambda: go_to(st.session_state[tabs]), persist_state="session",
+    )  # fmt: skip
+    return keys.index(chosen)
+
+
+def go_to(part: str) -> None:
+    """Shows another part of the lesson; for callbacks."""
+    state.update(part=part)
+
+
+def _part(entry: Entry, part: Part, subject: Subject) -> None:
+    words = prose(entry.url, part.key)
+    if part.wide:
+        st.markdown(words.text)
+        part.draw(subject)
+        _boxes(words.tries, words.wrongs)
+        return
+    left, right = st.columns([2, 3], gap="large")
+    with left:
+        st.markdown(words.text)
+        _boxes(words.tries, words.wrongs)
+    with right:
+        part.draw(subject)
+
+
+def _boxes(tries: Sequence[str], wrongs: Sequence[str]) -> None:
+    for text in tries:
+        st.info(f"**{_('Try this.')}** {text}")
+    for text in wrongs:
+        st.warning(f"**{_('Often got wrong.')}** {text}")
+
+
+def _onward(entry: Entry, parts: Sequence[Part], index: int) -> None:
+    """To the next part and, after the last one, to the next lesson."""
+    st.divider()
+    number = COURSE.index(entry)
+    with st.container(horizontal=True, horizontal_alignment="distribute"):
+        if index > 0:
+            title = translate(parts[index - 1].title)
+            st.button(f"← {title}", on_click=go_to, args=(parts[index - 1].key,), key="lesson.back")
+        elif number > 0:
+            st.page_link(COURSE[number - 1].file, label=f"← {translate(COURSE[number - 1].title)}")
+        if index + 1 < len(parts):
+            title = translate(parts[index + 1].title)
+            st.button(f"{title} →", on_click=go_to, args=(parts[index + 1].key,), key="lesson.next", type="primary")
+        elif number + 1 < len(COURSE):
+            following = translate(COURSE[number + 1].title)
+            st.page_link(COURSE[number + 1].file, label=_("Next lesson: {title} →", title=following))
+
+
+def _terms(names: Sequence[str]) -> None:
+    with st.expander(_("Terms of this lesson")):
+        glossary.entries(names)
+        st.page_link(GLOSSARY.file, label=_("The whole glossary"))
+
+
+# --- what the laboratories are made of --------------------------------------------------------------------------------
+
+
+def dial(name: str, default: Dial, options: Collection[Dial] | None = None) -> dict[str, Any]:
+    """The keyword arguments that tie a keyed widget to a setting of the lessons, which the link carries.
+
+    Args:
+        name: "lesson.setting", small letters.
+        default: the value that is left out of the link; its type is the setting's.
+        options: what the widget can show; anything else in a link counts as not set.
+    """
+    key, chosen = f"dial.{name}", value(name, default, options)
+    if key not in st.session_state or st.session_state[key] != chosen:
+        st.session_state[key] = chosen
+    return {"key": key, "on_change": _turn, "args": (name, key, default), "persist_state": "session"}
+
+
+def value(name: str, default: Dial, options: Collection[Dial] | None = None) -> Dial:
+    """The setting `name` as it stands."""
+    return dials.value(dials.read(state.view().dials).get(name), default, options)
+
+
+def _turn(name: str, key: str, default: Dial) -> None:
+    if st.session_state[key] is not None:  # a segmented control can be switched off: keep what was
+        turn(name, st.session_state[key], default)
+
+
+def turn(name: str, new: Dial, default: Dial) -> None:
+    """Sets a setting; for callbacks of other widgets."""
+    settings = dials.read(state.view().dials)
+    settings.pop(name, None)
+    if new != default:
+        settings[name] = dials.text(new)
+    state.update(dials=dials.write(settings))
+
+
+def formula(symbols: str, *, live: str = "", code: str = "") -> None:
+    """A formula in symbols, with the numbers on the screen in it, and the PyTorch line that computes it."""
+    st.latex(symbols)
+    if live:
+        st.latex(live)
+    if code:
+        st.caption(_("The same in PyTorch"))
+        st.code(code, language="python", wrap_lines=True)
+
+
+def ask(lesson: str, name: str, question: str, choices: Sequence[str], answer: int, why: str, about: str = "") -> None:
+    """A question to be answered before the answer is shown.
+
+    Args:
+        lesson, name: as listed in `progress.QUESTIONS`.
+        question, choices, why: in the reader's language; plain text (what was typed may be in it).
+        answer: index of the right choice.
+        about: what the question is about (the text, a setting): when it changes, the question is open again.
+    """
+    key = f"ask.{lesson}.{name}"
+    with st.container(border=True, key=key):
+        st.markdown(f"**{_('Predict first.')}** {plain(question)}")
+        picked = st.radio(
+            _("Your answer"), range(len(choices)), index=None, format_func=lambda i: plain(choices[i]),
+            label_visibility="collapsed", key=f"{key}.choice.{about}",
+        )  # fmt: skip
+        shown = f"{key}.shown.{about}"
+        if not st.session_state.get(shown):
+            st.button(
+                _("Show the answer"), disabled=picked is None, on_click=_reveal, args=(lesson, name, shown),
+                key=f"{key}.button.{about}",
+            )  # fmt: skip
+            return
+        if picked == answer:
+            st.success(f"**{_('Right.')}** {plain(why)}")
+        else:
+            st.error(f"**{_('Not quite: {answer}.', answer=plain(choices[answer]))}** {plain(why)}")
+    if st.session_state.pop(f"{key}.new", False):
+        st.rerun()  # the whole page: its first line counts the answers, and the browser is told
+
+
+def _reveal(lesson: str, name: str, shown: str) -> None:
+    st.session_state[shown] = True
+    st.session_state[f"ask.{lesson}.{name}.new"] = True
+    progress.note(lesson, name)

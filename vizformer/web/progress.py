@@ -1,0 +1,51 @@
+"""What a reader has done in the course: kept in the session and in the reader's own browser."""
+
+import time
+from collections.abc import Mapping
+
+import streamlit as st
+
+from vizformer.components import memory
+
+# lesson (its address) -> its questions; what is counted
+QUESTIONS: Mapping[str, tuple[str, str]] = {
+    "map": ("path", "cost"),
+    "tokens": ("pieces", "context"),
+    "positions": ("shuffle", "longer"),
+    "qkv": ("self", "scale"),
+    "heads": ("cost", "cache"),
+    "masks": ("leak", "count"),
+}
+_DONE, _FORGOTTEN, _KEY = "vizformer.done", "vizformer.forgotten", "vizformer.memory"
+
+
+def remember() -> None:
+    """Exchanges what is known with the browser; once per run, in the sidebar, where it takes no room."""
+    with st.sidebar:
+        known = memory.mount(_done(), forgotten=st.session_state.get(_FORGOTTEN, 0), key=_KEY)
+    st.session_state[_DONE] = known & _all()
+
+
+def note(lesson: str, question: str) -> None:
+    """A question has been answered."""
+    st.session_state[_DONE] = _done() | {f"{lesson}/{question}"}
+
+
+def answered(lesson: str) -> int:
+    """How many of the lesson's questions have been answered."""
+    return sum(name.startswith(f"{lesson}/") for name in _done())
+
+
+def forget() -> None:
+    """Forgets everything, here and in the browser."""
+    st.session_state[_DONE] = frozenset()
+    st.session_state[_FORGOTTEN] = time.time_ns() // 1_000_000  # later than any forgetting that the browser knows of
+
+
+def _done() -> frozenset[str]:
+    done: frozenset[str] = st.session_state.get(_DONE, frozenset())
+    return done
+
+
+def _all() -> frozenset[str]:
+    return frozenset(f"{lesson}/{question}" for lesson, questions in QUESTIONS.items() for question in questions)
