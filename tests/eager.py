@@ -25,6 +25,7 @@ class Call:
     k: list[Tensor] = field(default_factory=list)
     v: list[Tensor] = field(default_factory=list)
     dots: list[Tensor] = field(default_factory=list)
+    scaled: list[Tensor] = field(default_factory=list)  # before ALiBi's or T5's bias
     scores: list[Tensor] = field(default_factory=list)
     masked: list[Tensor] = field(default_factory=list)
     pattern: list[Tensor] = field(default_factory=list)
@@ -71,7 +72,7 @@ class Eager:
         rows = []
         for position, id in enumerate(ids.tolist()):
             row = self.weights["embedding.weight"][id] * (math.sqrt(c.d_model) if c.scaled_embedding else 1.0)
-            if c.positions in ("rope", "none"):
+            if c.positions in ("rope", "alibi", "relative", "none"):
                 place = torch.zeros(c.d_model).double()
             elif c.positions == "learned":
                 place = self.weights["position_embedding.weight"][position]
@@ -125,11 +126,13 @@ class Eager:
             if c.positions == "rope" and memory is None:
                 q, k = self._turned(q), self._turned(k)
             dots = q @ k.T
-            masked = dots / math.sqrt(d_head) + mask
+            scaled = dots / math.sqrt(d_head)
+            scores = scaled if memory is not None else scaled + self._place(site.split(".")[0], head, len(q), len(k))
+            masked = scores + mask
             pattern = torch.softmax(masked, dim=-1)
             z = pattern @ v
             call.q.append(q), call.k.append(k), call.v.append(v), call.z.append(z)
-            call.dots.append(dots), call.scores.append(dots / math.sqrt(d_head))
+            call.dots.append(dots), call.scaled.append(scaled), call.scores.append(scores)
             call.masked.append(masked), call.pattern.append(pattern)
             call.head_out.append(z @ W_O[:, own].T)
         call.attn_out = torch.stack(call.head_out).sum(0)
@@ -152,6 +155,20 @@ class Eager:
         angle = torch.arange(n).double()[:, None] * frequency
         turned = pairs * torch.polar(torch.ones_like(angle), angle)
         return torch.cat([turned.real, turned.imag], dim=-1)
+
+    def _place(self, stack: str, head: int, n_q: int, n_k: int) -> Tensor:
+        """What is added to the scores for the distance between query and key, cell by cell."""
+        place = torch.zeros(n_q, n_k).double()
+        for query in range(n_q):
+            for key in range(n_k):
+                if self.config.positions == "alibi":
+                    place[query, key] = -slope(head, self.config.n_heads) * abs(query - key)
+                elif self.config.positions == "relative":
+                    row = bucket(
+                        key - query, self.config.relative_buckets, self.config.relative_max_distance, stack == "encoder"
+                    )
+                    place[query, key] = self.weights[f"{stack}.relative_bias.weight"][row, head]
+        return place
 
     def _norm(self, path: str, x: Tensor) -> Tensor:
         if self.config.norm == "rms_norm":
@@ -184,3 +201,25 @@ class Eager:
         if kind == "gelu":
             return x * torch.special.ndtr(x)
         return 0.5 * x * (1 + torch.tanh(math.sqrt(2 / math.pi) * (x + 0.044715 * x**3)))
+
+
+def slope(head: int, n_heads: int) -> float:
+    """ALiBi: a geometric series from 2^(-8/n) on, with that as its ratio; other n borrow from twice the power below."""
+    below = 2 ** math.floor(math.log2(n_heads))
+    series, twice = ([2 ** (-8 / n * (k + 1)) for k in range(n)] for n in (below, 2 * below))
+    return float([*series, *twice[0::2]][head])
+
+
+def bucket(relative: int, n: int, max_distance: int, both_sides: bool) -> int:
+    """T5's bucket of key - query, in whole numbers: ln(D/E) / ln(max/E) (B-E) >= k where D^(B-E) >= E^(B-E-k) max^k."""
+    if both_sides:
+        n //= 2
+        first, distance = (n if relative > 0 else 0), abs(relative)
+    else:
+        first, distance = 0, max(-relative, 0)
+    exact = n // 2
+    if distance < exact:
+        return first + distance
+    wide = n - exact  # buckets that are not for one distance alone
+    reached = [k for k in range(wide) if distance**wide >= exact ** (wide - k) * max_distance**k]
+    return first + exact + max(reached)

@@ -30,6 +30,12 @@ BERT: dict[str, Any] = dict(
     mask_id=3,
 )  # fmt: skip
 
+ALIBI: dict[str, Any] = dict(positions="alibi")
+T5: dict[str, Any] = dict(  # buckets small enough that a short sentence reaches the shared ones
+    positions="relative", relative_buckets=8, relative_max_distance=8, norm="rms_norm", norm_order="pre",
+    final_norm=True, bias=False,
+)  # fmt: skip
+
 M = TypeVar("M", bound=nn.Module)
 
 

@@ -11,7 +11,7 @@ from typing import Any, Literal, get_args, get_origin, get_type_hints
 from vizformer.errors import ConfigError
 from vizformer.messages import N_, Message
 
-Positions = Literal["sinusoidal", "learned", "rope", "none"]
+Positions = Literal["sinusoidal", "learned", "rope", "alibi", "relative", "none"]
 NormOrder = Literal["post", "pre"]
 Norm = Literal["layer_norm", "rms_norm"]
 Activation = Literal["relu", "gelu", "gelu_tanh", "silu"]
@@ -34,8 +34,13 @@ class ModelConfig:
         n_encoder_layers, n_decoder_layers: depth of each stack; 0 leaves the stack out.
         max_positions: the longest sequence, in tokens, that the model accepts.
         positions: "sinusoidal" (Vaswani et al. 2017, 3.5); a "learned" table; "rope" turns queries and keys instead of
-            adding something (Su et al. 2021); "none".
+            adding something (Su et al. 2021); "alibi" takes a fixed slope times the distance off every score (Press,
+            Smith & Lewis 2021); "relative" adds a learned number per head and bucket of distances, one table per stack
+            (Raffel et al. 2019, "T5"; the scores stay divided by sqrt(d_head), which T5 leaves out); "none".
         rope_theta: base of the wavelengths of "rope".
+        relative_buckets: rows of each table of "relative"; half are for single distances, the others for ever longer
+            stretches. An encoder splits them between keys before and keys behind the query.
+        relative_max_distance: the last bucket of "relative" serves every distance from here on (and some before).
         n_segments: rows of the table of segment embeddings (BERT's sentence A and B); 0: no such table.
         embedding_norm: a norm after the sum of the embeddings (BERT).
         norm_order: "post" is norm(x + f(x)) (2017); "pre" is x + f(norm(x)) (GPT-2; Xiong et al. 2020).
@@ -67,6 +72,8 @@ class ModelConfig:
     max_positions: int = 512
     positions: Positions = "sinusoidal"
     rope_theta: float = 10_000.0
+    relative_buckets: int = 32
+    relative_max_distance: int = 128
     n_segments: int = 0
     embedding_norm: bool = False
     norm_order: NormOrder = "post"
@@ -217,6 +224,13 @@ def _broken_rules(c: ModelConfig) -> list[Message]:
         )  # fmt: skip
     if not 1 < c.rope_theta < float("inf"):
         problems.append(N_("rope_theta={value}: must be above 1", value=c.rope_theta))
+    if c.relative_buckets < 4 or c.relative_buckets % 2:
+        problems.append(N_("relative_buckets={value}: must be even and at least 4", value=c.relative_buckets))
+    if c.relative_max_distance <= c.relative_buckets // 2:
+        problems.append(
+            N_("relative_max_distance={value}: must be above half of relative_buckets, {half}",
+               value=c.relative_max_distance, half=c.relative_buckets // 2)
+        )  # fmt: skip
     if not 0 <= c.dropout < 1:
         problems.append(N_("dropout={value}: must be at least 0 and below 1", value=c.dropout))
     if not 0 < c.norm_eps < 1:

@@ -40,6 +40,23 @@ def test_round_trip(architecture: str, tmp_path: Path) -> None:
     assert len(trace.sites) == len(expected.sites)
 
 
+@pytest.mark.parametrize("architecture", tiny.STACKS)
+@pytest.mark.parametrize("options", [tiny.ALIBI, tiny.T5], ids=["alibi", "T5"])
+def test_position_biases_go_and_come_back(architecture: str, options: dict[str, Any], tmp_path: Path) -> None:
+    """T5's tables are saved; ALiBi's slopes follow from the options and are computed anew."""
+    original = tiny.checkpoint(architecture, **options)
+    save(original, tmp_path, dtype=torch.float32)
+    opened = load(tmp_path)
+    assert opened.model.config == original.model.config
+    tables = {name for name in opened.model.state_dict() if "relative_bias" in name or "slopes" in name}
+    stacks = [stack for stack in ("encoder", "decoder") if getattr(original.model, stack) is not None]
+    assert tables == ({f"{stack}.relative_bias.weight" for stack in stacks} if options is tiny.T5 else set())
+    trace, expected = opened.trace("我有 cat"), original.trace("我有 cat")
+    assert torch.equal(trace.logits, expected.logits)
+    for site in trace.sites:
+        assert (trace[site].position_bias is None) == site.endswith("cross")
+
+
 def test_float32_is_exact(tmp_path: Path) -> None:
     original = tiny.checkpoint()
     save(original, tmp_path, dtype=torch.float32)

@@ -501,6 +501,15 @@ def test_a_model_like_none_of_theirs_stays(tmp_path: Path) -> None:
     assert not list(tmp_path.iterdir())
 
 
+@pytest.mark.parametrize("kind", ["alibi", "relative"])
+def test_positions_that_none_of_theirs_has(kind: str, tmp_path: Path) -> None:
+    """All else as GPT-2 has it: a layout that cannot say how positions are told must not be written."""
+    options = dict(norm_order="pre", final_norm=True, activation="gelu_tanh", max_positions=64)
+    with pytest.raises(CheckpointError, match=r"like none of GPT-2, BERT, LLaMA"):
+        save(tiny.checkpoint("decoder-only", positions=kind, **options), tmp_path, layout="hugging-face")
+    assert not list(tmp_path.iterdir())
+
+
 def test_no_family_knows_another() -> None:
     folder = Path(vf.__file__).parent / "checkpoints" / "families"
     for file in folder.glob("*.py"):

@@ -17,6 +17,8 @@ POSITIONS = {
     "sinusoidal": dict(positions="sinusoidal"),
     "learned": dict(positions="learned"),
     "rope": dict(positions="rope"),
+    "alibi": tiny.ALIBI,
+    "T5": tiny.T5,
     "none": dict(positions="none"),
     "LLaMA style with shared heads": tiny.LLAMA,
     "one key/value head": dict(positions="rope", n_kv_heads=1),

@@ -56,6 +56,8 @@ def test_what_each_option_adds() -> None:
     assert count_parameters(tiny.config(final_norm=True)) == base + 2 * 2 * 16  # one per stack
     assert count_parameters(tiny.config(tied_unembedding=False)) == base + 29 * 16
     assert count_parameters(tiny.config(positions="learned")) == base + 32 * 16
+    assert count_parameters(tiny.config(positions="relative")) == base + 2 * 32 * 4  # buckets x heads, one per stack
+    assert count_parameters(tiny.config(positions="alibi")) == base
     assert count_parameters(tiny.config(max_positions=500)) == base  # sinusoids are computed, not learned
 
 

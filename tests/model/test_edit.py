@@ -99,6 +99,26 @@ def test_temperature_and_scale() -> None:
     assert trace["encoder.1.self"].scale == plain["encoder.1.self"].scale
 
 
+@pytest.mark.parametrize("options", [tiny.ALIBI, tiny.T5], ids=["alibi", "T5"])
+def test_position_biases_are_neither_scaled_nor_masked_by_an_edit(options: dict[str, Any]) -> None:
+    """softmax(q k^T * scale / T + position bias + mask): the temperature is for what the content says."""
+    site = "encoder.0.self"
+    edit = Edit((Cell(f"{site}.mask", (2, 4), -math.inf),), frozenset({site}), {site: 4.0})
+    plain, record = forward(**options)[site], forward(edit, **options)[site]
+    assert record.scale == 0.25  # 1/sqrt(d_head) is left out
+    assert plain.position_bias is not None
+    assert torch.equal(record.position_bias, plain.position_bias)
+    for head in range(4):
+        tiny.assert_close(record.content_scores(head), plain.content_scores(head) / 2, 1e-6)
+        scores = plain.content_scores(head) / 2 + plain.position_bias[head]
+        tiny.assert_close(record.scores(head), scores, 1e-6)
+        scores[2, 4] = -math.inf
+        tiny.assert_close(record.pattern(head), torch.softmax(scores, -1), 1e-6)
+        tiny.assert_close(record.pattern(head) @ record.v[record.kv_head(head)], record.z(head), 1e-6)
+        assert record.reason(head)[2, 4] == Reason.PAINTED
+        assert int((record.reason(head) != 0).sum()) == 1
+
+
 def test_the_later_cell_wins() -> None:
     cells = (Cell("encoder.0.pre", (0, 0), 1.0), Cell("encoder.0.pre", (0, 0), 2.0))
     assert forward(Edit(cells)).residual("encoder.0.pre")[0, 0] == 2.0

@@ -20,6 +20,10 @@ VARIANTS: list[dict[str, Any]] = [
     dict(positions="sinusoidal", norm_order="pre", bias=False, scaled_embedding=True, norm_eps=1e-2),
     tiny.LLAMA,
     tiny.BERT,
+    tiny.ALIBI,
+    {**tiny.ALIBI, "n_kv_heads": 2, "norm_order": "pre"},
+    tiny.T5,
+    {**tiny.T5, "n_kv_heads": 2, "bias": True},
     dict(positions="none", n_kv_heads=1, norm="rms_norm", norm_order="post", feedforward="gated", activation="gelu"),
 ]
 everything = pytest.mark.parametrize(

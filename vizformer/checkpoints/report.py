@@ -14,6 +14,7 @@ Format = Literal["vizformer", "hugging-face"]
 _COMPONENTS = (
     ("embedding.", "token embedding"),
     ("position_embedding.", "position embedding"),
+    ("relative_bias.", "position bias"),
     ("segment_embedding.", "segment embedding"),
     ("prediction.", "head"),
     ("unembedding.", "unembedding"),

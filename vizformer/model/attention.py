@@ -1,4 +1,4 @@
-"""Multi-head attention: softmax(q k^T / sqrt(d_head) + mask) v, in every head at once."""
+"""Multi-head attention: softmax(q k^T / sqrt(d_head) + position bias + mask) v, in every head at once."""
 
 import torch.nn.functional as F
 from jaxtyping import Float
@@ -7,7 +7,7 @@ from torch import Tensor, nn
 from vizformer.config import ModelConfig
 from vizformer.model.cache import Cache
 from vizformer.model.edit import Edit
-from vizformer.model.masks import Mask
+from vizformer.model.masks import Mask, total_bias
 from vizformer.model.positions import Rotation
 from vizformer.model.trace import Trace
 
@@ -15,7 +15,7 @@ from vizformer.model.trace import Trace
 class Attention(nn.Module):
     """The queries of `x` look at the keys of `source` and take home a mix of its values.
 
-    head_h = softmax(q_h k_h^T / sqrt(d_head) + mask) v_h,   out = [head_0; ...; head_H] W_O + b_O
+    head_h = softmax(q_h k_h^T / sqrt(d_head) + bias_h + mask) v_h,   out = [head_0; ...; head_H] W_O + b_O
 
     With fewer key/value heads than query heads, n_heads / n_kv_heads query heads in a row share one.
 
@@ -39,13 +39,15 @@ class Attention(nn.Module):
         *,
         site: str,
         rotation: Rotation | None = None,
+        position_bias: Float[Tensor, "1 n_heads n_q n_all"] | None = None,
         trace: Trace | None = None,
         edit: Edit | None = None,
         cache: Cache | None = None,
     ) -> Float[Tensor, "b n_q d_model"]:
         """`source` is `x` itself in self-attention and the encoder's memory in cross-attention.
 
-        `rotation` turns the queries, and the keys that are computed here, by the positions of `x`.
+        `rotation` turns the queries, and the keys that are computed here, by the positions of `x`; `position_bias` is
+        added to the scores, after they were scaled.
         """
         q = self._split_heads(self.W_Q(x))  # [b, n_heads, n_q, d_head]
         if rotation is not None:
@@ -55,13 +57,13 @@ class Attention(nn.Module):
         if edit is not None:
             q, k, v = edit.apply(f"{site}.q", q), edit.apply(f"{site}.k", k), edit.apply(f"{site}.v", v)
             mask, scale = edit.mask(site, mask, q, k), edit.scale(site, scale)
-        bias = None if mask is None else mask.bias.to(q.dtype)
+        bias = total_bias(position_bias, None if mask is None else mask.bias)
         grouped = self.n_kv_heads != self.n_heads
         z = F.scaled_dot_product_attention(
-            q, k, v, attn_mask=bias, scale=scale, enable_gqa=grouped
+            q, k, v, attn_mask=None if bias is None else bias.to(q.dtype), scale=scale, enable_gqa=grouped
         )  # [b, n_heads, n_q, d_head]
         if trace is not None:
-            trace.record_attention(site, q, k, v, mask, scale)
+            trace.record_attention(site, q, k, v, mask, scale, position_bias)
         out: Tensor = self.W_O(z.transpose(1, 2).flatten(2))  # [b, n_q, n_heads * d_head] -> [b, n_q, d_model]
         return out
 

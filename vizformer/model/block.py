@@ -51,6 +51,7 @@ class Block(nn.Module):
         *,
         name: str,
         rotation: Rotation | None = None,
+        position_bias: Float[Tensor, "1 n_heads n n_all"] | None = None,
         trace: Trace | None = None,
         edit: Edit | None = None,
         cache: Cache | None = None,
@@ -65,9 +66,10 @@ class Block(nn.Module):
             x,
             self.self_norm,
             lambda y: self.self_attention(
-                y, y, mask, site=f"{name}.self", rotation=rotation, trace=trace, edit=edit, cache=cache
+                y, y, mask, site=f"{name}.self", rotation=rotation, position_bias=position_bias, trace=trace, edit=edit,
+                cache=cache,
             ),
-        )
+        )  # fmt: skip
         if (cross := self.cross_attention) is None or self.cross_norm is None:
             x = point("mid", x)
         else:
@@ -100,6 +102,9 @@ class Stack(nn.Module):
         self.name = name
         self.layers = nn.ModuleList(Block(config, cross) for _ in range(n_layers))
         self.final_norm = norm(config) if config.final_norm else None
+        self.relative_bias = None  # T5's: a number per bucket of distances and head, the same in all layers
+        if config.positions == "relative":
+            self.relative_bias = nn.Embedding(config.relative_buckets, config.n_heads)
 
     def forward(
         self,
@@ -109,13 +114,17 @@ class Stack(nn.Module):
         memory_mask: Mask | None = None,
         *,
         rotation: Rotation | None = None,
+        position_bias: Float[Tensor, "1 n_heads n n_all"] | None = None,
         trace: Trace | None = None,
         edit: Edit | None = None,
         cache: Cache | None = None,
     ) -> Float[Tensor, "b n d_model"]:
         for index, layer in enumerate(self.layers):
             name = f"{self.name}.{index}"
-            x = layer(x, mask, memory, memory_mask, name=name, rotation=rotation, trace=trace, edit=edit, cache=cache)
+            x = layer(
+                x, mask, memory, memory_mask, name=name, rotation=rotation, position_bias=position_bias, trace=trace,
+                edit=edit, cache=cache,
+            )  # fmt: skip
         if self.final_norm is not None:
             x = self.final_norm(x)
         return stream_point(f"{self.name}.final", x, trace, edit)

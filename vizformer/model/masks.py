@@ -61,6 +61,15 @@ def combine(masks: Sequence[Mask | None]) -> Mask | None:
     return combined
 
 
+def total_bias(
+    position_bias: Float[Tensor, "*#heads #n_q n_k"] | None, mask_bias: Float[Tensor, "*#heads #n_q n_k"] | None
+) -> Float[Tensor, "..."] | None:
+    """All that is added to the scores: for the distance between query and key, and -inf where a cell is blocked."""
+    if position_bias is None or mask_bias is None:
+        return mask_bias if position_bias is None else position_bias
+    return position_bias + mask_bias
+
+
 def _mask(blocked: Bool[Tensor, "b h n_q n_k"], reason: Reason) -> Mask:
     bias = torch.zeros(blocked.shape, device=blocked.device).masked_fill_(blocked, -math.inf)
     return Mask(bias, blocked.to(torch.uint8) * int(reason))

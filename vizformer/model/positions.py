@@ -1,10 +1,11 @@
-"""Where a token stands: vectors added to the token embeddings, or angles by which queries and keys are turned."""
+"""Where a token stands: vectors added to embeddings, angles that turn queries and keys, biases of scores."""
 
 import math
 from dataclasses import dataclass
 
 import torch
-from jaxtyping import Float
+import torch.nn.functional as F
+from jaxtyping import Float, Int
 from torch import Tensor
 
 
@@ -60,3 +61,72 @@ def rotation(n: int, d_head: int, theta: float = 10_000.0) -> Rotation:
     pair = torch.arange(0, d_head, 2, dtype=torch.float64)  # [d_head/2]
     angle = position * torch.exp(-math.log(theta) * pair / d_head)  # [n, d_head/2]
     return Rotation(angle.cos().float(), angle.sin().float())
+
+
+def relative_positions(n_q: int, n_k: int, device: torch.device | None = None) -> Int[Tensor, "n_q n_k"]:
+    """j - i: how far key j stands behind query i, negative where it is before; the last query is at the last key."""
+    query = torch.arange(n_k - n_q, n_k, device=device)[:, None]  # [n_q, 1]
+    return torch.arange(n_k, device=device)[None, :] - query  # [n_q, n_k]
+
+
+def alibi_slopes(n_heads: int) -> Float[Tensor, " n_heads"]:
+    """How much every step of distance costs, head by head.
+
+    m_h = 2^(-8(h+1)/n_heads),   h = 0..n_heads-1
+
+    for n_heads a power of two: head 0 looks nearest.  Otherwise the slopes of the next lower power of two, P, followed
+    by every second slope of 2P heads, from the first on, until there are enough.
+
+    Source: Press, Smith & Lewis 2021, "Train Short, Test Long", section 3; the rule for other numbers of heads is their
+    implementation's.
+    """
+    power = 1 << (n_heads.bit_length() - 1)
+    exponents = [-8 * (h + 1) / power for h in range(power)]
+    exponents += [-8 * (2 * h + 1) / (2 * power) for h in range(n_heads - power)]
+    return torch.tensor([2.0**exponent for exponent in exponents])  # [n_heads]
+
+
+def alibi_bias(slopes: Float[Tensor, " n_heads"], n_q: int, n_k: int) -> Float[Tensor, "1 n_heads n_q n_k"]:
+    """-m_h |i - j|, added to the scores: the same on both sides of the query, where both can be seen.
+
+    Source: Press, Smith & Lewis 2021, "Train Short, Test Long", section 3.
+    """
+    distance = relative_positions(n_q, n_k, slopes.device).abs()  # [n_q, n_k]
+    return slopes.float()[None, :, None, None] * -distance  # [1, n_heads, n_q, n_k]
+
+
+def relative_buckets(
+    relative: Int[Tensor, "n_q n_k"], buckets: int = 32, max_distance: int = 128, *, both_sides: bool
+) -> Int[Tensor, "n_q n_k"]:
+    """The row of T5's table for every relative position j - i, for distance D = |i - j|.
+
+    D                                                        for D < E,  E = B / 2
+    min(B - 1, E + floor(ln(D / E) / ln(max / E) (B - E)))   otherwise
+
+    Near keys have a bucket each, farther ones share ever longer stretches, and beyond max_distance all share the last.
+    With `both_sides` (an encoder) B is half of `buckets`, and keys behind the query use the second half.  Without
+    (a decoder) B is `buckets`, and keys behind the query, which it cannot see, count as distance 0.
+
+    Source: Raffel et al. 2019, "Exploring the Limits of Transfer Learning" (T5), section 2.1, and their implementation.
+    """
+    if both_sides:
+        buckets //= 2
+        distance, first = relative.abs(), (relative > 0) * buckets
+    else:
+        distance, first = (-relative).clamp(min=0), torch.zeros_like(relative)
+    exact = buckets // 2
+    stretch = torch.log(distance.clamp(min=1).double() / exact) / math.log(max_distance / exact)
+    far = (exact + (stretch * (buckets - exact)).long()).clamp(max=buckets - 1)
+    return first + torch.where(distance < exact, distance, far)
+
+
+def relative_bias(
+    table: Float[Tensor, "buckets n_heads"], n_q: int, n_k: int, max_distance: int = 128, *, both_sides: bool
+) -> Float[Tensor, "1 n_heads n_q n_k"]:
+    """table[bucket(j - i), h], added to the scores.
+
+    Source: Raffel et al. 2019, "Exploring the Limits of Transfer Learning" (T5), section 2.1.
+    """
+    relative = relative_positions(n_q, n_k, table.device)
+    rows = relative_buckets(relative, table.shape[0], max_distance, both_sides=both_sides)  # [n_q, n_k]
+    return F.embedding(rows, table).permute(2, 0, 1)[None].contiguous()  # [1, n_heads, n_q, n_k]

@@ -17,7 +17,7 @@ from torch import Tensor
 from vizformer.errors import TraceError
 from vizformer.messages import N_
 from vizformer.model.edit import Edit
-from vizformer.model.masks import Mask
+from vizformer.model.masks import Mask, total_bias
 
 if TYPE_CHECKING:
     from vizformer.text import Token
@@ -25,14 +25,15 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class AttentionRecord:
-    """One attention call of batch item 0: the operands of softmax(q k^T * scale + bias) v.
+    """One attention call of batch item 0: the operands of softmax(q k^T * scale + position_bias + bias) v.
 
     Attributes:
         q: [n_heads, n_q, d_head], as the fused kernel received it (after the rotation, where there is one).
         k, v: [n_kv_heads, n_k, d_head] likewise; query heads in a row share a key/value head (`kv_head`).
-        bias: [1 or n_heads, n_q or 1, n_k], or None where every query sees every key.
+        bias: the mask, [1 or n_heads, n_q or 1, n_k], or None where every query sees every key.
         reason: uint8 map of `vizformer.model.masks.Reason`, shaped like `bias`.
         scale: 1 / sqrt(d_head).
+        position_bias: what ALiBi or T5 add to the scores for the distance, [n_heads, n_q, n_k], or None.
     """
 
     site: str
@@ -42,6 +43,7 @@ class AttentionRecord:
     bias: Float[Tensor, "h _q n_k"] | None
     reason_map: UInt8[Tensor, "h _q n_k"] | None
     scale: float
+    position_bias: Float[Tensor, "n_heads n_q n_k"] | None = None
 
     @property
     def n_heads(self) -> int:
@@ -51,10 +53,15 @@ class AttentionRecord:
         """The key/value head that query head `head` looks at: its own, or one shared with its neighbours."""
         return head // (self.q.shape[0] // self.k.shape[0])
 
-    def scores(self, head: int) -> Float[Tensor, "n_q n_k"]:
-        """q k^T * scale of one head, before the mask."""
+    def content_scores(self, head: int) -> Float[Tensor, "n_q n_k"]:
+        """q k^T * scale of one head, before the position bias and the mask."""
         self._check(head)
         return self.q[head] @ self.k[self.kv_head(head)].T * self.scale  # [n_q, n_k]
+
+    def scores(self, head: int) -> Float[Tensor, "n_q n_k"]:
+        """What softmax sees in one head, before the mask: q k^T * scale, plus the position bias where there is one."""
+        scores = self.content_scores(head)
+        return scores if self.position_bias is None else scores + self.position_bias[head]  # [n_q, n_k]
 
     def pattern(self, head: int) -> Float[Tensor, "n_q n_k"]:
         """The attention weights of one head: each row sums to 1 (or is 0 where everything is blocked)."""
@@ -66,7 +73,9 @@ class AttentionRecord:
     def z(self, head: int) -> Float[Tensor, "n_q d_head"]:
         """pattern @ v of one head, by the same fused call as in the forward: the anchor of the proofs."""
         self._check(head)
-        bias = None if self.bias is None else self.bias[head % self.bias.shape[0]][None, None]
+        mask = None if self.bias is None else self.bias[head % self.bias.shape[0]]
+        bias = total_bias(None if self.position_bias is None else self.position_bias[head], mask)
+        bias = None if bias is None else bias[None, None].to(self.q.dtype)
         q, kv = slice(head, head + 1), slice(self.kv_head(head), self.kv_head(head) + 1)
         fused = F.scaled_dot_product_attention(
             self.q[None, q], self.k[None, kv], self.v[None, kv], attn_mask=bias, scale=self.scale
@@ -107,10 +116,16 @@ class Trace:
 
     # Called by the model ------------------------------------------------------------------------------------
 
-    def record_attention(self, site: str, q: Tensor, k: Tensor, v: Tensor, mask: Mask | None, scale: float) -> None:
+    def record_attention(
+        self, site: str, q: Tensor, k: Tensor, v: Tensor, mask: Mask | None, scale: float,
+        position_bias: Tensor | None = None,
+    ) -> None:  # fmt: skip
         bias = None if mask is None else mask.bias[0]
         reason = None if mask is None else mask.reason[0]
-        self._records[site] = AttentionRecord(site, q[0].detach(), k[0].detach(), v[0].detach(), bias, reason, scale)
+        place = None if position_bias is None else position_bias[0].detach()
+        self._records[site] = AttentionRecord(
+            site, q[0].detach(), k[0].detach(), v[0].detach(), bias, reason, scale, place
+        )
 
     def record_residual(self, name: str, x: Tensor) -> None:
         self._residuals[name] = x[0].detach()
@@ -165,6 +180,6 @@ class Trace:
         """Bytes kept alive by this trace; shared tensors and views count once."""
         tensors: list[Tensor | None] = [*self._residuals.values(), self._logits]
         for record in self._records.values():
-            tensors += [record.q, record.k, record.v, record.bias, record.reason_map]
+            tensors += [record.q, record.k, record.v, record.bias, record.reason_map, record.position_bias]
         storages = {t.untyped_storage().data_ptr(): t.untyped_storage().nbytes() for t in tensors if t is not None}
         return sum(storages.values())

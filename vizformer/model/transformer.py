@@ -1,6 +1,7 @@
 """The Transformer: an encoder stack, a decoder stack, or both, from token ids to logits."""
 
 import math
+from typing import Literal
 
 import torch
 import torch.nn.functional as F
@@ -16,7 +17,14 @@ from vizformer.model.cache import Cache
 from vizformer.model.edit import Edit
 from vizformer.model.head import PredictionTransform
 from vizformer.model.masks import causal_mask, combine, padding_mask
-from vizformer.model.positions import Rotation, rotation, sinusoidal_encoding
+from vizformer.model.positions import (
+    Rotation,
+    alibi_bias,
+    alibi_slopes,
+    relative_bias,
+    rotation,
+    sinusoidal_encoding,
+)
 from vizformer.model.trace import Trace
 
 
@@ -35,6 +43,7 @@ class Transformer(nn.Module):
         self.position_encoding: Tensor
         self.rope_cos: Tensor
         self.rope_sin: Tensor
+        self.alibi_slopes: Tensor
         self.embedding = nn.Embedding(config.vocab_size, config.d_model)
         if config.positions == "learned":
             self.position_embedding = nn.Embedding(config.max_positions, config.d_model)
@@ -108,8 +117,9 @@ class Transformer(nn.Module):
             raise TraceError(N_("This model has no encoder."))
         mask = None if padding is None else padding_mask(padding)
         x: Tensor = self.encoder(
-            self.embed(ids, segments=segments), mask, rotation=self.rotations(ids.shape[1]), trace=trace, edit=edit
-        )  # [b, n, d_model]
+            self.embed(ids, segments=segments), mask, rotation=self.rotations(ids.shape[1]),
+            position_bias=self.position_bias("encoder", ids.shape[1]), trace=trace, edit=edit,
+        )  # fmt: skip  # [b, n, d_model]
         return x
 
     def decode(
@@ -138,7 +148,8 @@ class Transformer(nn.Module):
         x: Tensor = self.decoder(
             self.embed(ids, before, segments), mask, memory, memory_mask, trace=trace, edit=edit, cache=cache,
             rotation=self.rotations(ids.shape[1], before),
-        )  # [b, n, d_model]
+            position_bias=self.position_bias("decoder", ids.shape[1], before),
+        )  # fmt: skip  # [b, n, d_model]
         if cache is not None:
             cache.length += ids.shape[1]
         return x
@@ -180,6 +191,24 @@ class Transformer(nn.Module):
             return None
         return Rotation(self.rope_cos, self.rope_sin)[first : first + n]
 
+    def position_bias(
+        self, stack: Literal["encoder", "decoder"], n: int, first: int = 0
+    ) -> Float[Tensor, "1 n_heads n n_k"] | None:
+        """What is added to the scores of queries first..first+n-1 with keys 0..first+n-1, the same in all layers.
+
+        None where positions are not told to the scores ("alibi" and "relative" do), and in cross-attention always.
+        """
+        if self.config.positions == "alibi":
+            return alibi_bias(self.alibi_slopes, n, first + n)
+        if self.config.positions != "relative":
+            return None
+        both_sides = stack == "encoder"  # the decoder sees only what is before it
+        module = self.encoder if both_sides else self.decoder
+        if module is None or module.relative_bias is None:
+            raise TraceError(N_("This model has no encoder.") if both_sides else N_("This model has no decoder."))
+        table, furthest = module.relative_bias.weight, self.config.relative_max_distance
+        return relative_bias(table, n, first + n, furthest, both_sides=both_sides)
+
     def materialise_buffers(self) -> None:
         """Computes what is not saved with the weights, after a model was built without memory (on "meta")."""
         for name, table in self._tables().items():
@@ -193,6 +222,8 @@ class Transformer(nn.Module):
         if config.positions == "rope":
             table = rotation(config.max_positions, config.d_head, config.rope_theta)
             return {"rope_cos": table.cos, "rope_sin": table.sin}
+        if config.positions == "alibi":
+            return {"alibi_slopes": alibi_slopes(config.n_heads)}
         return {}
 
     def _check(self, ids: Tensor, first: int) -> None:
@@ -234,6 +265,9 @@ class Transformer(nn.Module):
             nn.init.normal_(self.position_embedding.weight, std=0.02)
         if self.segment_embedding is not None:
             nn.init.normal_(self.segment_embedding.weight, std=0.02)
+        for stack in (self.encoder, self.decoder):
+            if stack is not None and stack.relative_bias is not None:
+                nn.init.normal_(stack.relative_bias.weight, std=0.02)
 
 
 def count_parameters(config: ModelConfig) -> int:

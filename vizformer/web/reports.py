@@ -17,7 +17,8 @@ ARCHITECTURES: dict[str, Message] = {
 }  # fmt: skip
 COMPONENTS: dict[str, Message] = {
     "token embedding": N_("token embedding"), "position embedding": N_("position embedding"),
-    "segment embedding": N_("segment embedding"), "head": N_("head for tokens"), "unembedding": N_("unembedding"),
+    "position bias": N_("position bias"), "segment embedding": N_("segment embedding"), "head": N_("head for tokens"),
+    "unembedding": N_("unembedding"),
     "norms": N_("norms"), "attention": N_("attention"), "feed-forward": N_("feed-forward"), "other": N_("other"),
 }  # fmt: skip
 FATES: dict[str, Message] = {
@@ -26,7 +27,7 @@ FATES: dict[str, Message] = {
 }  # fmt: skip
 _POSITIONS: dict[str, Message] = {
     "learned": N_("learned positions"), "sinusoidal": N_("sine-wave positions"), "rope": N_("RoPE"),
-    "none": N_("no positions"),
+    "alibi": N_("ALiBi"), "relative": N_("relative position buckets"), "none": N_("no positions"),
 }  # fmt: skip
 _NORMS = {"layer_norm": "LayerNorm", "rms_norm": "RMSNorm"}
 _ACTIVATIONS = {"relu": "ReLU", "gelu": "GELU", "gelu_tanh": "GELU (tanh)", "silu": "SiLU"}
