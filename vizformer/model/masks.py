@@ -21,7 +21,9 @@ class Reason(IntEnum):
     VISIBLE = 0
     PADDING = 1
     FUTURE = 2
-    PAINTED = 4  # blocked by hand (3 is kept for attention windows)
+    OUTSIDE_WINDOW = 3
+    PAINTED = 4  # blocked by hand
+    NOT_CHOSEN = 5  # of a sparse pattern: neither near, nor global, nor drawn (`vizformer.model.patterns`)
 
 
 @dataclass(frozen=True)

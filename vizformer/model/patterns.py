@@ -1,0 +1,85 @@
+"""Masks that the bundled models do not use, but others do: prefix, sliding window, window + global + random.
+
+Each is made of the same two tensors as the masks of `vizformer.model.masks`: what is added to the scores, and why.
+"""
+
+import math
+from enum import IntEnum
+
+import torch
+from jaxtyping import UInt8
+from torch import Tensor
+
+from vizformer.model.masks import Mask, Reason
+
+
+class Kept(IntEnum):
+    """Why a cell of a sparse pattern is open."""
+
+    NO = 0
+    WINDOW = 1
+    GLOBAL = 2
+    RANDOM = 3
+
+
+def prefix_mask(n: int, prefix: int) -> Mask:
+    """Every query sees the first `prefix` keys, and beyond them only what is not after it: j <= i or j < prefix.
+
+    With prefix = 0 (or 1) this is the causal mask, with prefix = n everything is open.
+    Source: Raffel et al. 2020, "Exploring the Limits of Transfer Learning" (T5), section 3.2.1, figure 4.
+    """
+    query, key = _places(n)
+    return _mask(((key > query) & (key >= prefix)).to(torch.uint8) * int(Reason.FUTURE))
+
+
+def window_mask(n: int, reach: int, *, causal: bool = False) -> Mask:
+    """Query i sees keys i-reach .. i+reach; with `causal` only i-reach .. i.
+
+    The number of open cells grows with n * reach, not with n^2.  A stack of L layers carries news L * reach far.
+    Source: Beltagy et al. 2020, "Longformer", section 3.1 (whose window size is 2 * reach); causal: Child et al. 2019,
+    "Generating Long Sequences with Sparse Transformers".
+    """
+    query, key = _places(n)
+    reason = ((key - query).abs() > reach).to(torch.uint8) * int(Reason.OUTSIDE_WINDOW)
+    return _mask(torch.where(key > query, int(Reason.FUTURE), reason).to(torch.uint8) if causal else reason)
+
+
+def bigbird_parts(
+    n: int, reach: int, n_global: int, n_random: int, seed: int = 0, *, causal: bool = False
+) -> UInt8[Tensor, "n n"]:
+    """Why each cell is open, as `Kept`, 0 where it is not.
+
+    The first `n_global` positions see all and are seen by all; every query sees its window; and every query that is
+    not global gets `n_random` further keys, drawn without replacement (fewer where fewer are left).  Here one position
+    is one block.
+    Source: Zaheer et al. 2020, "Big Bird: Transformers for Longer Sequences", section 2.
+    """
+    query, key = _places(n)
+    kept = torch.zeros(n, n, dtype=torch.uint8)
+    kept[(key - query).abs() <= reach] = int(Kept.WINDOW)
+    kept[:n_global], kept[:, :n_global] = int(Kept.GLOBAL), int(Kept.GLOBAL)
+    allowed = key <= query if causal else torch.ones(n, n, dtype=torch.bool)
+    kept[~allowed] = int(Kept.NO)
+    generator = torch.Generator().manual_seed(seed)
+    for i in range(n_global, n):
+        left = torch.nonzero((kept[i] == Kept.NO) & allowed[i])[:, 0]
+        drawn = torch.randperm(len(left), generator=generator)[:n_random]
+        kept[i, left[drawn]] = int(Kept.RANDOM)
+    return kept
+
+
+def bigbird_mask(n: int, reach: int, n_global: int, n_random: int, seed: int = 0, *, causal: bool = False) -> Mask:
+    """Window, global positions and random keys together (`bigbird_parts`)."""
+    query, key = _places(n)
+    blocked = bigbird_parts(n, reach, n_global, n_random, seed, causal=causal) == Kept.NO
+    reason = blocked.to(torch.uint8) * int(Reason.NOT_CHOSEN)
+    return _mask(torch.where(key > query, int(Reason.FUTURE), reason).to(torch.uint8) if causal else reason)
+
+
+def _places(n: int) -> tuple[Tensor, Tensor]:
+    return torch.arange(n)[:, None], torch.arange(n)[None, :]
+
+
+def _mask(reason: UInt8[Tensor, "n_q n_k"]) -> Mask:
+    bias = torch.zeros(reason.shape).masked_fill_(reason > 0, -math.inf)
+    return Mask(bias[None, None], reason[None, None])
