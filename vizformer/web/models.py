@@ -6,8 +6,6 @@ torch is imported on the first call, so that the frame of the page is on screen 
 """
 
 import json
-import sys
-import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -17,6 +15,7 @@ from vizformer.assets import asset, bundled_models
 from vizformer.config import ModelConfig
 from vizformer.errors import VizformerError
 from vizformer.web import edits, folders, state, training
+from vizformer.web.loading import prepare_torch
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -90,7 +89,7 @@ def that_open() -> tuple[str, ...]:
 @st.cache_resource(show_spinner=False, max_entries=64)
 def report(model: str) -> "Report":
     """How a model's files were read; every number of them is looked at once."""
-    _prepare_torch()
+    prepare_torch()
     from vizformer.checkpoints import inspect
 
     return inspect(_source(model))
@@ -99,7 +98,7 @@ def report(model: str) -> "Report":
 @st.cache_resource(show_spinner=False, max_entries=64)
 def _glance(model: str) -> "Report":
     """The report without a look at the numbers: milliseconds, also where the weights are large."""
-    _prepare_torch()
+    prepare_torch()
     from vizformer.checkpoints import inspect
 
     return inspect(_source(model), numbers=False)
@@ -107,20 +106,10 @@ def _glance(model: str) -> "Report":
 
 @st.cache_resource(show_spinner=False, max_entries=OPEN)
 def checkpoint(model: str) -> "Checkpoint":
-    _prepare_torch()
+    prepare_torch()
     from vizformer.checkpoints import load
 
     return load(_source(model))
-
-
-def _prepare_torch() -> None:
-    if "torch" not in sys.modules:
-        # Importing torch keeps the interpreter to itself for seconds; first let the server send what is drawn already.
-        time.sleep(0.1)
-    import torch
-
-    # One thread per forward: with more, sessions stall each other at every barrier (docs/DESIGN.md, "The web layer").
-    torch.set_num_threads(1)
 
 
 @st.cache_resource(show_spinner=False, max_entries=TRACES)

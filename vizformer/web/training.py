@@ -22,6 +22,7 @@ from streamlit.runtime.scriptrunner import get_script_run_ctx
 from vizformer.messages import N_, Message
 from vizformer.web import state
 from vizformer.web.i18n import _, translate
+from vizformer.web.loading import prepare_torch
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -54,11 +55,9 @@ def root() -> Path:
 
 @st.cache_resource(show_spinner=False)
 def desk() -> "Desk":
-    import torch
-
+    prepare_torch()
     from vizformer.training.desk import Desk
 
-    torch.set_num_threads(1)  # as in `models.checkpoint`
     made = Desk(root())
     atexit.register(made.close)  # runs before the folder is removed
     return made
