@@ -26,6 +26,12 @@ VARIANTS: dict[str, tuple[str, dict[str, Any]]] = {
     "llama": ("decoder-only", tiny.LLAMA),
     "llama-encoder-decoder": ("encoder-decoder", {**tiny.LLAMA, "bias": True}),
     "bert": ("encoder-only", tiny.BERT),
+    "alibi": ("decoder-only", {**tiny.ALIBI, "norm_order": "pre", "n_kv_heads": 2}),
+    "alibi-encoder-decoder": ("encoder-decoder", {**tiny.ALIBI, "norm_order": "post", "d_model": 24, "n_heads": 6}),
+    "alibi-encoder-only": ("encoder-only", {**tiny.ALIBI, "norm_order": "post", "n_heads": 2}),
+    "t5": ("encoder-decoder", tiny.T5),
+    "t5-decoder-only": ("decoder-only", {**tiny.T5, "norm_order": "post", "bias": True}),
+    "t5-encoder-only": ("encoder-only", {**tiny.T5, "n_kv_heads": 1}),
     "post-rms": ("decoder-only", dict(norm_order="post", norm="rms_norm", n_kv_heads=1)),
 }
 every_variant = pytest.mark.parametrize("variant", VARIANTS)
@@ -61,7 +67,8 @@ def plain(variant: str, layer: str) -> dict[str, Tensor]:
         expected |= {
             f"{kind}.q": torch.cat(call.q, -1), f"{kind}.k": torch.cat(k, -1), f"{kind}.v": torch.cat(v, -1),
             f"{kind}.heads": torch.stack(call.q_projected), f"{kind}.turned": torch.stack(call.q),
-            f"{kind}.shared": torch.stack(call.k), f"{kind}.scores": torch.stack(call.scores),
+            f"{kind}.shared": torch.stack(call.k), f"{kind}.scores": torch.stack(call.scaled),
+            f"{kind}.position": torch.stack(call.scores),
             f"{kind}.mask": torch.stack(call.masked), f"{kind}.weights": torch.stack(call.pattern),
             f"{kind}.z": torch.stack(call.z), f"{kind}.concat": torch.cat(call.z, -1), f"{kind}.out": call.attn_out,
             f"{kind}.add": call.added,
@@ -120,6 +127,8 @@ def test_the_steps_form_a_chain(variant: str) -> None:
         assert list(dict.fromkeys(key.partition(".")[0] for key in keys)) == ["input", *kinds]
         assert keys[-1] == ("feedforward.add" if config.norm_order == "pre" else "feedforward.norm")
         assert ("self.mask" in keys) == layer.startswith("decoder")
+        assert ("self.position" in keys) == (config.positions in ("alibi", "relative"))
+        assert "cross.position" not in keys
 
 
 @every_variant

@@ -25,6 +25,12 @@ VARIANTS: dict[str, tuple[str, dict[str, Any]]] = {
     "llama": ("decoder-only", tiny.LLAMA),
     "llama-encoder-decoder": ("encoder-decoder", {**tiny.LLAMA, "bias": True}),
     "bert": ("encoder-only", {**tiny.BERT, "norm_order": "post"}),
+    "alibi": ("decoder-only", {**tiny.ALIBI, "norm_order": "pre", "n_kv_heads": 2}),
+    "alibi-encoder-decoder": ("encoder-decoder", {**tiny.ALIBI, "norm_order": "post", "d_model": 24, "n_heads": 6}),
+    "alibi-encoder-only": ("encoder-only", {**tiny.ALIBI, "norm_order": "post", "n_heads": 2}),
+    "t5": ("encoder-decoder", tiny.T5),
+    "t5-decoder-only": ("decoder-only", {**tiny.T5, "norm_order": "post", "bias": True}),
+    "t5-encoder-only": ("encoder-only", {**tiny.T5, "n_kv_heads": 1}),
     "post-rms": ("decoder-only", dict(norm_order="post", norm="rms_norm", n_kv_heads=1)),
 }
 BEFORE_ADDING = [
@@ -65,7 +71,8 @@ def expected(call: Call, head: int, query: int) -> dict[str, torch.Tensor]:
     return {
         "input": call.x[query], "q": call.q_projected[head][query], "k": call.k_projected[head], "v": call.v[head],
         "q_turned": call.q[head][query], "k_turned": call.k[head],
-        "dots": call.dots[head][query], "scores": call.scores[head][query], "mask": masked, "shift": shifted,
+        "dots": call.dots[head][query], "scores": call.scaled[head][query], "position": call.scores[head][query],
+        "mask": masked, "shift": shifted,
         "exp": shifted.exp(), "sum": shifted.exp().sum()[None], "weights": call.pattern[head][query],
         "z": call.z[head][query], "head_out": call.head_out[head][query], "attn_out": call.attn_out[query],
         "add": call.added[query], "norm": call.after[query],
@@ -106,10 +113,13 @@ DIRECT = {"pre": {"q", "k", "v", "z", "add"}, "post": {"q", "k", "v", "z", "norm
 @every_variant
 def test_the_steps_and_their_order(variant: str) -> None:
     post = VARIANTS[variant][1]["norm_order"] == "post"
-    rope = VARIANTS[variant][1].get("positions") == "rope"
+    positions = VARIANTS[variant][1].get("positions")
     for site, _, _, steps in every_step(variant):
-        turned = ["q_turned", "k_turned"] if rope and site.endswith("self") else []
-        keys = BEFORE_ADDING[:4] + turned + BEFORE_ADDING[4:]
+        keys = list(BEFORE_ADDING)
+        if positions == "rope" and site.endswith("self"):
+            keys[4:4] = ["q_turned", "k_turned"]
+        if positions in ("alibi", "relative") and site.endswith("self"):
+            keys[6:6] = ["position"]
         assert [step.key for step in steps] == keys + (["norm"] if post else [])
 
 
@@ -154,7 +164,8 @@ def test_operands_are_earlier_results_or_the_models_own(variant: str) -> None:
         turned = "_turned" if "q_turned" in result else ""
         chain = {
             "q": ["input"], "q_turned": ["q"], "k_turned": ["k"], "dots": [f"q{turned}", f"k{turned}"],
-            "scores": ["dots"], "mask": ["scores"], "shift": ["mask"],
+            "scores": ["dots"], "position": ["scores"], "mask": ["position" if "position" in result else "scores"],
+            "shift": ["mask"],
             "exp": ["shift"], "sum": ["exp"], "weights": ["exp", "sum"], "z": ["weights", "v"], "head_out": ["z"],
             "norm": ["add"],
         }  # fmt: skip

@@ -25,7 +25,7 @@ from vizformer.model.trace import Trace
 def attention_steps(checkpoint: Checkpoint, trace: Trace, site: str, head: int, query: int) -> list[Step]:
     """How query `query` attends at `site` in head `head`, number by number.
 
-    input -> q, k, v (-> turned by position) -> q.k -> / sqrt(d_head) -> + mask -> softmax -> weighted sum of v -> W_O -> sum of heads -> add (& norm)
+    input -> q, k, v (-> turned by position) -> q.k -> / sqrt(d_head) (-> + position bias) -> + mask -> softmax -> weighted sum of v -> W_O -> sum of heads -> add (& norm)
 
     Raises:
         TraceError: no such site, head or query in this trace, or the trace is of another model.

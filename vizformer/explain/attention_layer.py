@@ -7,8 +7,10 @@ from numpy import ndarray
 
 from vizformer.explain import latex
 from vizformer.explain.arrays import float64, set_cells
+from vizformer.explain.distances import Buckets, Slopes, relative_positions
 from vizformer.explain.norms import normalise
 from vizformer.explain.parts import recorded
+from vizformer.explain.position_bias import layer_step
 from vizformer.explain.step import Contraction, Operand, Proof, Step
 from vizformer.explain.sublayer import MAPS, ROWS, Sublayer, add_and_norm, after_sublayer, bias_of, entry, norm_before
 from vizformer.explain.turning import turn
@@ -18,12 +20,13 @@ from vizformer.model.block import Norm
 
 
 def attention_sublayer(
-    at: Sublayer, attention: Attention, norm: Norm, site: str, source: str | None, angles: ndarray | None = None
-) -> list[Step]:
+    at: Sublayer, attention: Attention, norm: Norm, site: str, source: str | None, angles: ndarray | None = None,
+    places: Slopes | Buckets | None = None,
+) -> list[Step]:  # fmt: skip
     """Multi-head attention as `nn.MultiheadAttention` does it: packed projections, heads, scores, softmax, concat, W_O.
 
     `source` names the residual stream that keys and values come from; None is the sublayer's own input.  `angles` are
-    those by which queries and keys are turned, where positions are rotary.
+    those by which queries and keys are turned, where positions are rotary; `places` is what tells the scores distances.
     """
     record = at.trace[site]
     h, kv, d_head = attention.n_heads, attention.n_kv_heads, attention.d_head
@@ -138,7 +141,8 @@ def attention_sublayer(
         ))  # fmt: skip
     scores = qh @ kh.transpose(0, 2, 1) * record.scale  # [h, n_q, n_k]
     bias = None if record.bias is None else float64(record.bias)
-    masked = scores if bias is None else scores + bias
+    placed = scores if places is None else scores + places.bias(relative_positions(n_q))
+    masked = placed if bias is None else placed + bias
     weights_ = _softmax(masked)
     z = weights_ @ vh  # [h, n_q, d_head]
     fused = np.stack([float64(record.z(head)) for head in range(h)])
@@ -152,13 +156,16 @@ def attention_sublayer(
         rf"{latex.number(scores[0, 0, 0])}",
         (), "S", scores, f"scores = q @ k.transpose(-2, -1) / math.sqrt({d_head})", "scores", through_z, axes=MAPS,
     ))  # fmt: skip
+    if places is not None:
+        steps.append(layer_step(at, places, scores, placed, through_z))
+    tilde = "" if places is None else r"\tilde "
     blocked = np.isneginf(masked)
     if bias is not None:
         steps.append(Step(
             at.key("mask"), N_("Add the mask"),
             N_("-∞ where a query may not look: {n} of {all} cells, the same in every head.", n=int(blocked[0].sum()),
                all=n_q * n_k),
-            r"S' = S + M, \qquad M_{ij} \in \{0, -\infty\}", rf"S'_{{0,{n_k - 1}}} = {latex.number(masked[0, 0, -1])}",
+            rf"S' = {tilde}S + M, \qquad M_{{ij}} \in \{{0, -\infty\}}", rf"S'_{{0,{n_k - 1}}} = {latex.number(masked[0, 0, -1])}",
             (), "S'", masked, f'scores = scores + trace["{site}"].bias', "scores", through_z, axes=MAPS,
         ))  # fmt: skip
     steps.append(Step(

@@ -14,6 +14,7 @@ from vizformer.errors import TraceError
 from vizformer.explain import latex
 from vizformer.explain.arrays import float64, rescaled, was_edited
 from vizformer.explain.attention_layer import attention_sublayer
+from vizformer.explain.distances import position_bias
 from vizformer.explain.feedforward_layer import feedforward_sublayer
 from vizformer.explain.parts import recorded
 from vizformer.explain.step import Axis, Contraction, Operand, Proof, Step
@@ -28,7 +29,7 @@ from vizformer.model.transformer import Transformer
 def layer_steps(model: Transformer, trace: Trace, layer: str) -> list[Step]:
     """The arithmetic of one layer, e.g. "encoder.0" or "decoder.2".
 
-    X -> [Q K V] -> heads -> scores -> mask -> softmax -> weighted sums -> concat -> W_O -> add (& norm)
+    X -> [Q K V] -> heads -> scores (-> position bias) -> mask -> softmax -> weighted sums -> concat -> W_O -> add (& norm)
     -> cross-attention likewise, where there is an encoder -> feed-forward -> add (& norm)
 
     Raises:
@@ -47,7 +48,8 @@ def layer_steps(model: Transformer, trace: Trace, layer: str) -> list[Step]:
     middle = f"{layer}.mid" if block.cross_attention is None else f"{layer}.mid_self"
     at = Sublayer(trace, block.norm_order == "pre", path, "self", before, middle)
     turns = angles(model.config, len(at.x)) if model.config.positions == "rope" else None
-    steps += attention_sublayer(at, block.self_attention, block.self_norm, f"{layer}.self", None, turns)
+    places = position_bias(model, stack)
+    steps += attention_sublayer(at, block.self_attention, block.self_norm, f"{layer}.self", None, turns, places)
     if block.cross_attention is not None:
         at = Sublayer(trace, at.pre_norm, path, "cross", middle, f"{layer}.mid_cross")
         steps += attention_sublayer(

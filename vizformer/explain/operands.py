@@ -11,6 +11,7 @@ from torch import nn
 from vizformer.checkpoints import Checkpoint
 from vizformer.errors import TraceError
 from vizformer.explain.arrays import float64, set_cells
+from vizformer.explain.distances import Buckets, Slopes, position_bias
 from vizformer.explain.norms import normalise
 from vizformer.explain.site import Site, find_site
 from vizformer.explain.turning import angles, turn
@@ -28,6 +29,7 @@ class Operands:
     head: int
     query: int
     angles: Float[ndarray, "n pairs"] | None  # of rotary positions, one row per position; None where there are none
+    places: Slopes | Buckets | None = None  # what tells the scores how far keys are; None where nothing does
 
     @property
     def kv_head(self) -> int:
@@ -118,6 +120,14 @@ class Operands:
         return self.dots * self.record.scale
 
     @cached_property
+    def placed(self) -> Float[ndarray, " n_k"]:
+        """The scores with the position bias, where there is one."""
+        if self.places is None:
+            return self.scores
+        bias: ndarray = self.places.bias(np.arange(self.n_k) - self.query)[self.head]
+        return self.scores + bias
+
+    @cached_property
     def bias_row(self) -> Float[ndarray, " n_k"] | None:
         if self.record.bias is None:
             return None
@@ -138,7 +148,7 @@ class Operands:
 
     @cached_property
     def masked(self) -> Float[ndarray, " n_k"]:
-        return self.scores if self.bias_row is None else self.scores + self.bias_row
+        return self.placed if self.bias_row is None else self.placed + self.bias_row
 
     @property
     def blocked(self) -> Bool[ndarray, " n_k"]:
@@ -212,4 +222,5 @@ def gather(checkpoint: Checkpoint, trace: Trace, site: str, head: int, query: in
                             last=n_q - 1))  # fmt: skip
     turned = checkpoint.model.config.positions == "rope" and not place.is_cross
     turns = angles(checkpoint.model.config, n_q) if turned else None
-    return Operands(trace, place, record, head, query, turns)
+    places = None if place.is_cross else position_bias(checkpoint.model, site.partition(".")[0])
+    return Operands(trace, place, record, head, query, turns, places)

@@ -5,7 +5,7 @@ from collections.abc import Callable
 import numpy as np
 from numpy import ndarray
 
-from vizformer.explain import latex
+from vizformer.explain import latex, position_bias
 from vizformer.explain.arrays import float64
 from vizformer.explain.operands import Operands
 from vizformer.explain.parts import fused
@@ -37,8 +37,10 @@ def weight_steps(o: Operands) -> list[Step]:
     q_i = Operand(rf"q{prime}_{{{i}}}", N_("the query"), o.q)
     keys = Operand(f"K{prime}", N_("the keys, one row each"), o.k, ("keys", "features"))
     dots = Operand(rf"q_{{{i}}} \cdot k_j", N_("the dot products"), o.dots, ("keys",))
-    scores = Operand(rf"s_{{{i}}}", N_("the scores"), o.scores, ("keys",))
+    s, placed = ("s", N_("the scores")) if o.places is None else (r"\tilde s", N_("the scores with the position bias"))
+    scores = Operand(rf"{s}_{{{i}}}", placed, o.placed, ("keys",))
     masked = Operand(rf"m_{{{i}}}", N_("the masked scores"), o.masked, ("keys",))
+    given = "scores" if o.places is None else "placed"
     bias_row = o.bias_row if o.bias_row is not None else np.zeros(o.n_k)
     # A row whose every key is blocked has no maximum and no sum; its weights are 0, as the fused call gives.
     top = o.top if np.isfinite(o.top) else 0.0
@@ -52,11 +54,12 @@ def weight_steps(o: Operands) -> list[Step]:
             (q_i, keys), rf"q_{{{i}}} \cdot k_j", o.dots, f"dots = k{turned} @ q{turned}", "dots", Contraction(o.q[None], o.k.T),
         ),
         _scale_step(o, step, dots),
+        *position_bias.query_steps(o, step),
         step(
             "mask", N_("Add the mask"), _mask_text(o),
-            r"m_{ij} = s_{ij} + M_{ij}, \qquad M_{ij} \in \{0, -\infty\}",
+            rf"m_{{ij}} = {s}_{{ij}} + M_{{ij}}, \qquad M_{{ij}} \in \{{0, -\infty\}}",
             _mask_live(o), (scores, Operand("M", N_("the mask's row: 0 or -∞"), bias_row, ("keys",))), rf"m_{{{i}}}", o.masked,
-            "masked = scores  # no mask here" if o.record.bias is None else f"masked = scores + {o.bias_code}", "masked",
+            f"masked = {given}  # no mask here" if o.record.bias is None else f"masked = {given} + {o.bias_code}", "masked",
         ),
         step(
             "shift", N_("Softmax, 1: subtract the largest"),
@@ -135,9 +138,9 @@ def _mask_text(o: Operands) -> Message:
 
 def _mask_live(o: Operands) -> str:
     i, j = o.query, o.focus
-    visible = rf"m_{{{i},{j}}} = {latex.number(o.scores[j])} + 0 = {latex.number(o.masked[j])}"
+    visible = rf"m_{{{i},{j}}} = {latex.number(o.placed[j])} + 0 = {latex.number(o.masked[j])}"
     if not o.blocked.any():
         return visible
     b = int(np.flatnonzero(o.blocked)[0])
-    blocked = rf"m_{{{i},{b}}} = {latex.number(o.scores[b])} + (-\infty) = -\infty"
+    blocked = rf"m_{{{i},{b}}} = {latex.number(o.placed[b])} + (-\infty) = -\infty"
     return blocked if o.blocked.all() else rf"{visible}, \qquad {blocked}"

@@ -1,0 +1,88 @@
+"""Positions told to the scores: ALiBi's slopes and T5's buckets, worked out anew from the distances in float64."""
+
+from dataclasses import dataclass
+
+import numpy as np
+from jaxtyping import Float, Int
+from numpy import ndarray
+
+from vizformer.explain.arrays import float64
+from vizformer.model.transformer import Transformer
+
+
+@dataclass(frozen=True)
+class Slopes:
+    """ALiBi: -slope_h * |i - j|; `slopes` has one entry per head."""
+
+    slopes: Float[ndarray, " n_heads"]
+
+    def bias(self, relative: Int[ndarray, "*at n_k"]) -> Float[ndarray, "n_heads *at n_k"]:
+        """What is added to the scores at relative positions j - i, in every head."""
+        return np.multiply.outer(self.slopes, -np.abs(relative)).astype(np.float64)
+
+
+@dataclass(frozen=True)
+class Buckets:
+    """T5: table[bucket(j - i), h].
+
+    Attributes:
+        table: the stack's learned numbers, a row per bucket and a column per head.
+        max_distance: the last bucket serves every distance from here on.
+        both_sides: whether the stack looks both ways (an encoder).
+        stack: "encoder" or "decoder", whose table it is.
+    """
+
+    table: Float[ndarray, "buckets n_heads"]
+    max_distance: int
+    both_sides: bool
+    stack: str
+
+    @property
+    def per_side(self) -> int:
+        """Buckets for the keys before the query (an encoder has as many for those behind it)."""
+        return len(self.table) // 2 if self.both_sides else len(self.table)
+
+    @property
+    def single(self) -> int:
+        """Distances below this one have a bucket each."""
+        return self.per_side // 2
+
+    def rows(self, relative: Int[ndarray, "*at n_k"]) -> Int[ndarray, "*at n_k"]:
+        """The row of the table for each relative position j - i."""
+        behind = (relative > 0) * self.per_side if self.both_sides else 0
+        distance = np.abs(relative) if self.both_sides else np.maximum(-relative, 0)
+        shared = self.per_side - self.single
+        stretch = np.log(np.maximum(distance, 1) / self.single) / np.log(self.max_distance / self.single)
+        far = np.minimum(self.single + np.trunc(stretch * shared).astype(np.int64), self.per_side - 1)
+        rows: ndarray = behind + np.where(distance < self.single, distance, far)
+        return rows
+
+    def bias(self, relative: Int[ndarray, "*at n_k"]) -> Float[ndarray, "n_heads *at n_k"]:
+        """What is added to the scores at relative positions j - i, in every head."""
+        return np.moveaxis(self.table[self.rows(relative)], -1, 0)
+
+
+def position_bias(model: Transformer, stack: str) -> Slopes | Buckets | None:
+    """How the self-attention of a stack is told distances; None where positions come in another way."""
+    config = model.config
+    if config.positions == "alibi":
+        return Slopes(np.array([slope(head, config.n_heads) for head in range(config.n_heads)]))
+    module = model.encoder if stack == "encoder" else model.decoder
+    if module is None or module.relative_bias is None:
+        return None
+    return Buckets(float64(module.relative_bias.weight), config.relative_max_distance, stack == "encoder", stack)
+
+
+def slope(head: int, n_heads: int) -> float:
+    """2^(-8(h+1)/n_heads); where n_heads is no power of two, of the power P below it and then every second one of 2P.
+
+    Source: Press, Smith & Lewis 2021, "Train Short, Test Long", section 3, and their implementation.
+    """
+    power = 2 ** int(np.log2(n_heads))
+    exponent = 8 * (head + 1) / power if head < power else 8 * (2 * (head - power) + 1) / (2 * power)
+    return float(2.0**-exponent)
+
+
+def relative_positions(n: int) -> Int[ndarray, "n n"]:
+    """j - i, query i in row i."""
+    return np.arange(n)[None, :] - np.arange(n)[:, None]

@@ -1,0 +1,130 @@
+"""The step that adds the distance to the scores: ALiBi's slopes or T5's buckets, for one query or for all heads."""
+
+from collections.abc import Callable
+
+import numpy as np
+from jaxtyping import Float
+from numpy import ndarray
+
+from vizformer.explain import latex
+from vizformer.explain.distances import Buckets, Slopes, relative_positions
+from vizformer.explain.operands import Operands
+from vizformer.explain.step import Operand, Proof, Step
+from vizformer.explain.sublayer import MAPS, Sublayer
+from vizformer.messages import N_, Message
+
+TITLE = N_("Add the position bias")
+
+
+def query_steps(o: Operands, step: Callable[..., Step]) -> list[Step]:
+    """For one head and query; nothing where positions are told in another way."""
+    if o.places is None:
+        return []
+    h, i, j = o.head, o.query, o.focus
+    relative = np.arange(o.n_k) - i
+    scores = Operand(rf"s_{{{i}}}", N_("the scores"), o.scores, ("keys",))
+    start = f"relative = torch.arange({o.n_k}) - {i}\n"
+    if isinstance(o.places, Slopes):
+        slope = float(o.places.slopes[h])
+        operands = (
+            Operand(rf"|{i} - j|", N_("how far each key is from the query"), np.abs(relative).astype(float), ("keys",)),
+            Operand(rf"m_{{{h}}}", N_("the slope of this head"), np.array([slope])),
+        )  # fmt: skip
+        text, formula = _slope_text(o.record.n_heads), r"\tilde s_{ij} = s_{ij} - m_h\,|i - j|"
+        added = rf"- {latex.number(slope)} \cdot {abs(j - i)}"
+        power = 2 ** int(np.log2(o.record.n_heads))
+        live_slope = (
+            rf"m_{{{h}}} = 2^{{-8 \cdot {h + 1} / {power}}} = {latex.number(slope)}, \qquad " if h < power else ""
+        )
+        code = f"{start}placed = scores - checkpoint.model.alibi_slopes[{h}] * relative.abs()"
+    else:
+        rows = o.places.rows(relative)
+        operands = (
+            Operand(rf"\beta(j - {i})", N_("the bucket of each key"), rows.astype(float), ("keys",)),
+            Operand(rf"B_{{\cdot,{h}}}", N_("this head's number for each bucket"), o.places.table[:, h]),
+        )  # fmt: skip
+        text, formula = _bucket_text(o.places), r"\tilde s_{ij} = s_{ij} + B_{\beta(j - i),\,h}"
+        added = f"+ {latex.factor(float(o.places.table[rows[j], h]))}"
+        live_slope = rf"\beta({j - i}) = {rows[j]}, \qquad "
+        table = f"checkpoint.model.{o.places.stack}.relative_bias.weight"
+        code = f"{start}{_bucket_code(o.places)}\nplaced = scores + {table}[rows, {h}]"
+    live = rf"{live_slope}\tilde s_{{{i},{j}}} = {latex.number(o.scores[j])} {added} = {latex.number(o.placed[j])}"
+    return [
+        step(
+            "position", TITLE, text, formula, live, (scores, *operands), rf"\tilde s_{{{i}}}", o.placed, code, "placed"
+        )
+    ]
+
+
+def layer_step(
+    at: Sublayer, places: Slopes | Buckets, scores: Float[ndarray, "h n n"], placed: ndarray, proof: Proof
+) -> Step:
+    """For all heads and positions at once."""
+    n = scores.shape[-1]
+    relative = relative_positions(n)
+    first = latex.number(scores[0, -1, 0])
+    start = f"relative = torch.arange({n})[None, :] - torch.arange({n})[:, None]\n"
+    if isinstance(places, Slopes):
+        operands: tuple[Operand, ...] = (
+            Operand("|i - j|", N_("how far each key is from the query"), np.abs(relative).astype(float),
+                    ("queries", "keys")),
+            Operand("m", N_("the slope of each head"), places.slopes, ("heads",)),
+        )  # fmt: skip
+        text, formula = _slope_text(len(places.slopes)), r"\tilde S_{h,i,j} = S_{h,i,j} - m_h\,|i - j|"
+        added = rf"- {latex.number(places.slopes[0])} \cdot {n - 1}"
+        code = f"{start}scores = scores - model.alibi_slopes[:, None, None] * relative.abs()"
+    else:
+        rows = places.rows(relative)
+        operands = (
+            Operand(r"\beta(j - i)", N_("the bucket of each key"), rows.astype(float), ("queries", "keys")),
+            Operand("B", N_("a number for each bucket and head"), places.table, ("features", "heads")),
+        )  # fmt: skip
+        text, formula = _bucket_text(places), r"\tilde S_{h,i,j} = S_{h,i,j} + B_{\beta(j - i),\,h}"
+        added = f"+ {latex.factor(float(places.table[rows[-1, 0], 0]))}"
+        table = f"model.{places.stack}.relative_bias.weight"
+        code = f"{start}{_bucket_code(places)}\nscores = scores + {table}[rows].permute(2, 0, 1)"
+    live = rf"\tilde S_{{0,{n - 1},0}} = {first} {added} = {latex.number(placed[0, -1, 0])}"
+    return Step(
+        at.key("position"), TITLE, text, formula, live, operands, r"\tilde S", placed, code, "scores", proof, axes=MAPS
+    )
+
+
+def _slope_text(n_heads: int) -> Message:
+    return N_(
+        "ALiBi: nothing was added to the embeddings for the position. Instead every step of distance between query and "
+        "key costs a head its slope, the same in all layers and not learned. The slopes of the {n_heads} heads differ: "
+        "a steep one keeps to its neighbours, a flat one looks far.",
+        n_heads=n_heads,
+    )
+
+
+def _bucket_text(places: Buckets) -> Message:
+    values = dict(single=places.single, per_side=places.per_side, furthest=places.max_distance)
+    if places.both_sides:
+        return N_(
+            "T5: nothing was added to the embeddings for the position. Instead each head has learned a number per bucket "
+            "of distances, the same in all layers. Distances below {single} have a bucket each, longer ones share ever "
+            "wider ones, and all from {furthest} on the last: {per_side} buckets for the keys before the query (and "
+            "itself), as many for those behind it. T5 itself does not divide by √d_head; here the scores stay divided.",
+            **values,
+        )
+    return N_(
+        "T5: nothing was added to the embeddings for the position. Instead each head has learned a number per bucket of "
+        "distances, the same in all layers. Distances below {single} have a bucket each, longer ones share ever wider "
+        "ones, and all from {furthest} on the last of the {per_side}. Keys behind the query count as distance 0: the mask "
+        "hides them anyway. T5 itself does not divide by √d_head; here the scores stay divided.",
+        **values,
+    )
+
+
+def _bucket_code(places: Buckets) -> str:
+    """From `relative` to `rows`."""
+    single, per_side = places.single, places.per_side
+    distance = "relative.abs()" if places.both_sides else "(-relative).clamp(min=0)"
+    behind = f"\nrows = rows + (relative > 0) * {per_side}" if places.both_sides else ""
+    return (
+        f"distance = {distance}\n"
+        f"stretch = torch.log(distance.clamp(min=1).double() / {single}) / math.log({places.max_distance} / {single})\n"
+        f"far = ({single} + (stretch * {per_side - single}).long()).clamp(max={per_side - 1})\n"
+        f"rows = torch.where(distance < {single}, distance, far){behind}"
+    )
