@@ -6,6 +6,7 @@ import numpy as np
 import plotly.graph_objects as go
 from numpy.typing import NDArray
 
+from vizformer.figures.axes import name_axes
 from vizformer.figures.style import DASHES, ENGLISH, QUALITATIVE, fill, frame, reach, safe, signed_scale
 
 
@@ -13,6 +14,7 @@ def positional_heatmap(
     encoding: NDArray[np.floating],
     *,
     end: float | None = None,
+    names: Sequence[str] | None = None,
     title: str = "",
     words: Mapping[str, str] = ENGLISH,
 ) -> go.Figure:
@@ -21,11 +23,12 @@ def positional_heatmap(
     Args:
         encoding: [positions, dimensions].
         end: where the scale ends on both sides, to compare several maps; default: the largest |value|.
+        names: what stands at each position, e.g. its token; default: only its number.
         title: plain text.
         words: the texts, see `style.ENGLISH`.
 
     Raises:
-        ValueError: not a matrix.
+        ValueError: not a matrix, or names that do not fit.
     """
     words = {**ENGLISH, **words}
     values = _matrix(encoding)
@@ -40,10 +43,27 @@ def positional_heatmap(
             hovertemplate=fill(words["encoding"], position="%{y}", dimension="%{x}", value="%{z:.4f}"),
         )
     )
+    if names is not None:
+        if len(names) != len(values):
+            raise ValueError(f"{len(names)} names do not fit {len(values)} positions")
+        rows = [f"{position} {name}" for position, name in enumerate(names)]
+        columns = [str(dimension) for dimension in range(values.shape[1])]
+        name_axes(
+            figure, rows, columns, row_title=words["position"], column_title=words["dimension"], square=False,
+            column_ticks=_every(values.shape[1]),
+        )  # fmt: skip
+        return frame(figure, title, height=150 + max(160, min(460, 24 * len(rows))))
     frame(figure, title, height=460)
     figure.update_xaxes(title=safe(words["dimension"]), showgrid=False, constrain="domain")
     figure.update_yaxes(title=safe(words["position"]), autorange="reversed", showgrid=False)
     return figure
+
+
+def _every(columns: int) -> tuple[list[float], list[str]]:
+    """About eight ticks at round numbers."""
+    step = next(step for step in (1, 2, 4, 8, 16, 32, 64, 128, 256, columns) if columns <= 9 * step)
+    places = list(range(0, columns, step))
+    return [float(place) for place in places], [str(place) for place in places]
 
 
 def positional_waves(

@@ -1,0 +1,241 @@
+"""What can be measured of ways to tell positions: the sinusoidal code, tokens in another order, effects on scores."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor
+
+from vizformer.config import ModelConfig, Positions
+from vizformer.model import Trace, Transformer
+from vizformer.model.positions import relative_buckets, relative_positions, sinusoidal_encoding
+
+# --- the sinusoidal code ----------------------------------------------------------------------------------------------
+
+
+def frequencies(d_model: int) -> Float[np.ndarray, " pairs"]:
+    """omega_i = 10000^(-2i/d_model), radians per position: pair i of dimensions (2i, 2i+1) turns by it every step.
+
+    The wavelength is 2 pi / omega_i positions.  Source: Vaswani et al. 2017, section 3.5.
+    """
+    return 10_000.0 ** (-np.arange(0, d_model, 2) / d_model)
+
+
+def waves(d_model: int, dims: Sequence[int], places: Float[np.ndarray, " n"]) -> Float[np.ndarray, "dims n"]:
+    """The code's dimensions at any real position: sin(pos omega_i) where even, cos(pos omega_i) where odd."""
+    angle = frequencies(d_model)[[dim // 2 for dim in dims]][:, None] * places  # [dims, n]
+    odd = np.array([dim % 2 == 1 for dim in dims])[:, None]
+    return np.where(odd, np.cos(angle), np.sin(angle))
+
+
+def shift_matrix(k: int, d_model: int) -> Float[np.ndarray, "d_model d_model"]:
+    """R(k) with PE(pos + k) = R(k) PE(pos) for every pos: one 2 x 2 rotation per pair, zeros elsewhere.
+
+    [ sin((pos+k) w) ]   [  cos kw   sin kw ] [ sin(pos w) ]
+    [ cos((pos+k) w) ] = [ -sin kw   cos kw ] [ cos(pos w) ]
+
+    by the addition theorems.  Source: the remark in Vaswani et al. 2017, section 3.5, worked out.
+    """
+    turn = np.zeros((d_model, d_model))
+    even = np.arange(0, d_model, 2)
+    angle = k * frequencies(d_model)
+    turn[even, even] = turn[even + 1, even + 1] = np.cos(angle)
+    turn[even, even + 1], turn[even + 1, even] = np.sin(angle), -np.sin(angle)
+    return turn
+
+
+@dataclass(frozen=True)
+class CodeFacts:
+    """What the first n rows of the sinusoidal code have in common, measured on the rows themselves.
+
+    Attributes:
+        largest: largest |entry|; never above 1.
+        norms: smallest and largest length of a row; both sqrt(d_model / 2).
+        closest: smallest distance between two different rows, and how far apart these stand.
+        spread: by how much PE(i).PE(j) differs at most among pairs with the same i - j.
+        asymmetry: by how much PE(i).PE(j) and PE(j).PE(i) differ at most.
+        shift_error: largest |PE(pos + k) - R(k) PE(pos)| over all pos, for the k asked for.
+    """
+
+    largest: float
+    norms: tuple[float, float]
+    closest: tuple[float, int]
+    spread: float
+    asymmetry: float
+    shift_error: float
+
+
+def code_facts(n: int, d_model: int, k: int = 1) -> CodeFacts:
+    """Measures the code of positions 0..n-1, at least 2, as the model adds it (float32 rows, float64 arithmetic)."""
+    rows = sinusoidal_encoding(n, d_model).double().numpy()  # [n, d_model]
+    products = rows @ rows.T  # [n, n]
+    norms = np.sqrt(np.diag(products))
+    squared = np.diag(products)[:, None] + np.diag(products)[None, :] - 2 * products
+    np.fill_diagonal(squared, np.inf)
+    i, j = np.unravel_index(int(squared.argmin()), squared.shape)
+    spread = max(float(np.ptp(np.diag(products, apart))) for apart in range(n))
+    k = min(k, n - 1)
+    moved = rows[: n - k] @ shift_matrix(k, d_model).T
+    return CodeFacts(
+        largest=float(np.abs(rows).max()),
+        norms=(float(norms.min()), float(norms.max())),
+        closest=(float(np.linalg.norm(rows[i] - rows[j])), abs(int(i) - int(j))),
+        spread=spread,
+        asymmetry=float(np.abs(products - products.T).max()),
+        shift_error=float(np.abs(rows[k:] - moved).max()),
+    )
+
+
+def product_by_distance(d_model: int, furthest: int) -> Float[np.ndarray, " distances"]:
+    """PE(i).PE(j) for |i - j| = 0..furthest: the sum of cos(omega_i (i - j)) over the pairs."""
+    return np.cos(np.arange(furthest + 1)[:, None] * frequencies(d_model)).sum(axis=1)
+
+
+# --- a small model, and the same tokens in another order --------------------------------------------------------------
+
+
+def small_config(positions: Positions, vocab_size: int, *, causal: bool, max_positions: int = 512) -> ModelConfig:
+    """Two layers, four heads, 64 numbers a token; the same shapes as the models of `vizformer.training.lengths`."""
+    return ModelConfig(
+        vocab_size=vocab_size, d_model=64, n_heads=4, d_ff=256, n_encoder_layers=0 if causal else 2,
+        n_decoder_layers=2 if causal else 0, max_positions=max_positions, positions=positions, norm_order="pre",
+        final_norm=True, activation="gelu", scaled_embedding=True, dropout=0.0,
+    )  # fmt: skip
+
+
+@torch.no_grad()
+def small_model(
+    positions: Positions, vocab_size: int, *, causal: bool, seed: int = 0, tables_of: Transformer | None = None
+) -> Transformer:
+    """An untrained model: the same seed gives the same weights under every scheme, only the positions differ.
+
+    Matrices are drawn with variance 1 / columns, norms are fresh, biases 0.  Tables of positions (learned rows, T5's
+    biases) are drawn with variance 1, about as large as training makes them, or taken from the model `tables_of`.
+    """
+    model = Transformer(small_config(positions, vocab_size, causal=causal))
+    tables = position_tables(model)
+    generator = torch.Generator().manual_seed(seed)  # not torch's own: other threads of a server draw from that one
+    for _, parameter in sorted(model.named_parameters()):
+        if parameter.dim() == 2 and not any(parameter is table for table in tables):
+            drawn = torch.randn(parameter.shape, generator=generator)
+            parameter.copy_(drawn * parameter.shape[1] ** -0.5)
+    for index, table in enumerate(tables):
+        trained = None if tables_of is None else position_tables(tables_of)[index]
+        table.copy_(torch.randn(table.shape, generator=generator))
+        if trained is not None:
+            table[: len(trained)] = trained[: len(table)]
+    return model.eval().requires_grad_(False)
+
+
+def position_tables(model: Transformer) -> list[Tensor]:
+    """The learned numbers that tell positions: rows of a table, T5's biases; nothing for the other schemes."""
+    names = ("position_embedding.weight", "relative_bias.weight")
+    return [parameter for name, parameter in model.named_parameters() if name.endswith(names)]
+
+
+@dataclass(frozen=True)
+class Shuffled:
+    """The output rows of a text and of the same tokens in another order.
+
+    Attributes:
+        before: [n, d_model], row i the output at position i.
+        after: [n, d_model], row p the output at position p of the reordered text.
+        order: which token of the text stands at position p afterwards.
+        moved: [n], for token i of the text the largest |difference| between its two output rows.
+        sets: how far the two sets of rows are apart: the largest |difference| of any row to the nearest row of the
+            other set (0 up to rounding if they are the same rows in another order).
+    """
+
+    before: Float[np.ndarray, "n d_model"]
+    after: Float[np.ndarray, "n d_model"]
+    order: tuple[int, ...]
+    moved: Float[np.ndarray, " n"]
+    sets: float
+
+
+@torch.inference_mode()
+def shuffle(model: Transformer, ids: Sequence[int], order: Sequence[int]) -> Shuffled:
+    """What becomes of every token's output row when the tokens stand in another order.
+
+    Without positions and without a mask, attention is equivariant: f(P x) = P f(x) for every permutation P, because a
+    row's queries, keys and values depend on its token alone and the weighted sum has no order.
+
+    Raises:
+        ValueError: `order` is not a permutation of the positions.
+    """
+    if sorted(order) != list(range(len(ids))):
+        raise ValueError(f"{list(order)} is not a permutation of {len(ids)} positions")
+    forward = model.decode if model.decoder is not None else model.encode
+    before, after = (
+        forward(torch.tensor([row]))[0].double().numpy() for row in (list(ids), [ids[i] for i in order])
+    )  # [n, d_model]
+    place = np.argsort(order)  # where token i stands afterwards
+    apart = np.abs(before[:, None, :] - after[None, :, :]).max(axis=-1)  # [n, n]
+    return Shuffled(
+        before, after, tuple(order), np.abs(before - after[place]).max(axis=-1),
+        float(max(apart.min(axis=0).max(), apart.min(axis=1).max())),
+    )  # fmt: skip
+
+
+# --- what a scheme does to the scores ---------------------------------------------------------------------------------
+
+
+@torch.inference_mode()
+def score_effect(model: Transformer, ids: Sequence[int]) -> Float[np.ndarray, "n_heads n n"]:
+    """Scores of the first layer with the model's positions, less the scores that the same weights give without any.
+
+    scores = q k^T / sqrt(d_head) + bias; masked cells are NaN.
+    """
+    without = Transformer(replace(model.config, positions="none")).eval()
+    without.load_state_dict(model.state_dict(), strict=False)
+    return _first_scores(model, ids) - _first_scores(without, ids)
+
+
+def _first_scores(model: Transformer, ids: Sequence[int]) -> Float[np.ndarray, "n_heads n n"]:
+    trace, row = Trace(), torch.tensor([list(ids)])
+    if model.decoder is not None:
+        model.decode(row, trace=trace)
+    else:
+        model.encode(row, trace=trace)
+    record = trace[f"{'decoder' if model.decoder is not None else 'encoder'}.0.self"]
+    scores = torch.stack([record.scores(head) for head in range(model.config.n_heads)]).double()
+    scores[torch.isinf(scores)] = torch.nan
+    found: Float[np.ndarray, "n_heads n n"] = scores.numpy()
+    return found
+
+
+def bucket_map(n: int, buckets: int, max_distance: int, *, both_sides: bool) -> Int[np.ndarray, "n n"]:
+    """T5's bucket of every query and key of n tokens; without `both_sides` later keys count as distance 0."""
+    found: Int[np.ndarray, "n n"] = relative_buckets(
+        relative_positions(n, n), buckets, max_distance, both_sides=both_sides
+    ).numpy()
+    return found
+
+
+def bias_by_distance(model: Transformer, furthest: int) -> Float[np.ndarray, "n_heads distances"]:
+    """What the model adds to the score of a key 0..furthest positions before its query, head by head.
+
+    Raises:
+        ValueError: a model that adds nothing to its scores.
+    """
+    stack = "decoder" if model.decoder is not None else "encoder"
+    with torch.inference_mode():
+        bias = model.position_bias(stack, furthest + 1)  # [1, n_heads, n, n]
+    if bias is None:
+        raise ValueError(f"positions={model.config.positions!r} adds nothing to the scores")
+    found: Float[np.ndarray, "n_heads distances"] = bias[0, :, -1].flip(-1).double().numpy()
+    return found
+
+
+# --- rotary positions -------------------------------------------------------------------------------------------------
+
+
+def turned(vector: Float[np.ndarray, " 2"], position: int, frequency: float) -> Float[np.ndarray, " 2"]:
+    """One pair of a query or key, turned by position * frequency radians (counterclockwise).
+
+    Source: Su et al. 2021, "RoFormer", equation 13.
+    """
+    cos, sin = np.cos(position * frequency), np.sin(position * frequency)
+    return np.array([vector[0] * cos - vector[1] * sin, vector[0] * sin + vector[1] * cos])

@@ -1,0 +1,140 @@
+"""Numbers in pairs as hands: the sinusoidal code as a row of clocks, and two vectors that rotary positions turn."""
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+import plotly.graph_objects as go
+from numpy.typing import NDArray
+
+from vizformer.figures.style import GRID, N_, QUALITATIVE, fill, frame, safe
+
+ENGLISH: Mapping[str, str] = {
+    "now": N_("position {position}"),
+    "then": N_("position {position}"),
+    "hand": N_("{name}: sine {sine}, cosine {cosine}"),
+    "vector": N_("{name}: ({first}, {second})"),
+    "turned": N_("{name}, turned"),
+}
+"""Every text of these figures; pages pass the same names in the reader's language."""
+
+ACROSS = 4  # clocks in a row: still legible on a phone
+_CIRCLE = 2 * np.pi * np.arange(49, dtype=np.float32) / 48
+
+
+def position_clocks(
+    pairs: NDArray[np.floating],
+    names: Sequence[str],
+    position: int,
+    *,
+    moved: tuple[NDArray[np.floating], int] | None = None,
+    title: str = "",
+    words: Mapping[str, str] = ENGLISH,
+) -> go.Figure:
+    """Draws pairs of a position's code as clock hands: the tip is (sine, cosine).
+
+    At position 0 every hand points to twelve; from there it turns clockwise, by omega_i a position.
+
+    Args:
+        pairs: [clocks, 2], sine and cosine of each.
+        names: what stands below each clock, e.g. its wavelength.
+        position: whose code it is.
+        moved: the same pairs at another position, and that position: drawn as a second, dashed hand.
+        title: plain text.
+        words: the texts, see `ENGLISH`.
+
+    Raises:
+        ValueError: names that do not fit the pairs.
+    """
+    words = {**ENGLISH, **words}
+    if pairs.shape != (len(names), 2):
+        raise ValueError(f"pairs of shape {pairs.shape} do not fit {len(names)} names: [clocks, 2]")
+    across = min(ACROSS, len(names))
+    rows = -(-len(names) // across)
+    centres = np.array([(2.6 * (i % across), -3.1 * (i // across)) for i in range(len(names))], dtype=np.float32)
+    figure = go.Figure()
+    for x, y in centres:
+        figure.add_trace(
+            go.Scatter(
+                x=x + np.sin(_CIRCLE), y=y + np.cos(_CIRCLE), mode="lines", line={"color": GRID, "width": 2},
+                hoverinfo="skip", showlegend=False,
+            )
+        )  # fmt: skip
+        figure.add_trace(
+            go.Scatter(x=[x], y=[y + 0.92], mode="markers", marker={"color": GRID, "size": 5}, hoverinfo="skip",
+                       showlegend=False)
+        )  # fmt: skip
+    hands = [(pairs, position, words["now"], "solid", QUALITATIVE[0])]
+    if moved is not None:
+        hands.append((moved[0], moved[1], words["then"], "dot", QUALITATIVE[1]))
+    for values, where, name, dash, colour in hands:
+        label = safe(name.replace("{position}", str(where)))
+        figure.add_trace(_hands(np.asarray(values, dtype=np.float32), centres, label, dash, colour, words["hand"]))
+    for (x, y), text in zip(centres, names, strict=True):
+        figure.add_annotation(x=x, y=y - 1.08, text=safe(text), showarrow=False, yanchor="top", font={"size": 12})
+    frame(figure, title, height=60 + 175 * rows)
+    figure.update_xaxes(visible=False, range=[-1.25, 2.6 * (across - 1) + 1.25])
+    figure.update_yaxes(visible=False, range=[-3.1 * (rows - 1) - 1.75, 1.1], scaleanchor="x")
+    figure.update_layout(
+        showlegend=True, legend={"orientation": "h", "y": 1.0, "yanchor": "bottom", "x": 0}, dragmode=False
+    )
+    return figure
+
+
+def _hands(
+    values: NDArray[np.float32], centres: NDArray[np.float32], name: str, dash: str, colour: str, hover: str
+) -> go.Scatter:
+    """All hands of one position as one trace: from each centre to its tip, with a gap between."""
+    tips = centres + 0.9 * values
+    gap = np.full(len(values), np.nan, dtype=np.float32)
+    x, y = (np.stack([centres[:, axis], tips[:, axis], gap], axis=1).ravel() for axis in (0, 1))
+    numbers = np.repeat(values, 3, axis=0)
+    return go.Scatter(
+        x=x,
+        y=y,
+        mode="lines+markers",
+        name=name,
+        customdata=numbers,
+        line={"color": colour, "width": 4, "dash": dash},
+        marker={"color": colour, "size": np.tile(np.array([3, 9, 0], dtype=np.uint8), len(values))},
+        hovertemplate=fill(hover, name=name, sine="%{customdata[0]:.4f}", cosine="%{customdata[1]:.4f}"),
+    )
+
+
+def turned_arrows(
+    vectors: Mapping[str, tuple[NDArray[np.floating], NDArray[np.floating]]],
+    *,
+    title: str = "",
+    words: Mapping[str, str] = ENGLISH,
+) -> go.Figure:
+    """Draws vectors of the plane as arrows from the origin: as they were (thin, dotted), and turned.
+
+    Args:
+        vectors: name -> (before [2], after [2]).
+        title: plain text.
+        words: the texts, see `ENGLISH`.
+    """
+    words = {**ENGLISH, **words}
+    figure = go.Figure()
+    furthest = 0.1
+    for order, (name, (before, after)) in enumerate(vectors.items()):
+        colour = QUALITATIVE[order % len(QUALITATIVE)]
+        drawn = ((before, safe(name), "dot", 2), (after, safe(words["turned"].replace("{name}", name)), "solid", 4))
+        for tip, label, dash, width in drawn:
+            furthest = max(furthest, float(np.abs(tip).max()), float(np.linalg.norm(tip)))
+            figure.add_trace(
+                go.Scatter(
+                    x=np.array([0, tip[0]], dtype=np.float32),
+                    y=np.array([0, tip[1]], dtype=np.float32),
+                    mode="lines+markers",
+                    name=label,
+                    line={"color": colour, "dash": dash, "width": width},
+                    marker={"color": colour, "symbol": "arrow", "angleref": "previous", "size": [0, 5 + 2.5 * width]},
+                    hovertemplate=fill(words["vector"], name=label, first="%{x:.4f}", second="%{y:.4f}"),
+                )
+            )
+    end = 1.15 * furthest
+    frame(figure, title, height=380)
+    figure.update_xaxes(range=[-end, end], zeroline=True, zerolinecolor=GRID, constrain="domain")
+    figure.update_yaxes(range=[-end, end], zeroline=True, zerolinecolor=GRID, scaleanchor="x", constrain="domain")
+    figure.update_layout(showlegend=True, legend={"orientation": "h", "y": 1.0, "yanchor": "bottom", "x": 0})
+    return figure

@@ -1,0 +1,86 @@
+"""Curves over positions, distances or steps, several in one picture, told apart by colour and by dashes."""
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+import plotly.graph_objects as go
+from numpy.typing import NDArray
+
+from vizformer.figures.style import DASHES, QUALITATIVE, fill, frame, safe
+
+MARK = "rgba(128, 128, 128, 0.9)"
+
+
+def line_curves(
+    places: NDArray[np.number],
+    curves: Mapping[str, NDArray[np.floating]],
+    *,
+    place_title: str = "",
+    value_title: str = "",
+    hover: str = "{name}: {place}, {value}",
+    dots: tuple[NDArray[np.number], Mapping[str, NDArray[np.floating]], Sequence[str]] | None = None,
+    mark: tuple[float, str] | None = None,
+    value_range: tuple[float, float] | None = None,
+    digits: int = 3,
+    height: int = 360,
+    title: str = "",
+) -> go.Figure:
+    """Draws curves that may end early, with a vertical line at one place.
+
+    Args:
+        places: where the values stand, ascending.
+        curves: name -> values, at most as many as there are places.
+        place_title, value_title: what the axes count, with units.
+        hover: a sentence with {name}, {place} and {value}.
+        dots: (places, name -> values, what the hover calls each place): points on the curves.
+        mark: (place, words) of a vertical line.
+        value_range: lowest and highest value shown; default: what the curves need.
+        digits: after the point, in the hover.
+        height: in px.
+        title: plain text.
+
+    Raises:
+        ValueError: a curve with more values than places.
+    """
+    figure = go.Figure()
+    for order, (name, values) in enumerate(curves.items()):
+        if len(values) > len(places):
+            raise ValueError(f"{name!r} has {len(values)} values for {len(places)} places")
+        colour = QUALITATIVE[order % len(QUALITATIVE)]
+        figure.add_trace(
+            go.Scatter(
+                x=np.asarray(places[: len(values)], dtype=np.float32),
+                y=np.asarray(values, dtype=np.float32),
+                mode="lines",
+                name=safe(name),
+                line={"color": colour, "dash": DASHES[order % len(DASHES)], "width": 2.5},
+                hovertemplate=fill(hover, name=safe(name), place="%{x:.4~g}", value=f"%{{y:.{digits}f}}"),
+            )
+        )
+        if dots is not None:
+            figure.add_trace(
+                go.Scatter(
+                    x=np.asarray(dots[0], dtype=np.float32),
+                    y=np.asarray(dots[1][name], dtype=np.float32),
+                    mode="markers",
+                    showlegend=False,
+                    marker={"color": colour, "size": 8},
+                    customdata=[safe(text) for text in dots[2]],
+                    hovertemplate=fill(hover, name=safe(name), place="%{customdata}", value=f"%{{y:.{digits}f}}"),
+                )
+            )
+    frame(figure, title, height=height)
+    figure.update_layout(showlegend=len(curves) > 1, legend={"orientation": "h", "y": 1.0, "yanchor": "bottom", "x": 0})
+    figure.update_xaxes(title=safe(place_title))
+    figure.update_yaxes(title=safe(value_title), range=value_range)
+    if mark is not None:
+        place, words = mark
+        figure.add_shape(
+            type="line", xref="x", yref="paper", x0=place, x1=place, y0=0, y1=1,
+            line={"color": MARK, "width": 2, "dash": "dash"},
+        )  # fmt: skip
+        figure.add_annotation(
+            x=place, xref="x", y=0.99, yref="paper", text=safe(words), showarrow=False, xanchor="left", yanchor="top",
+            xshift=4,
+        )  # fmt: skip
+    return figure
