@@ -208,11 +208,22 @@ def positions(name: str, plan: "Plan", now: "State", index: int) -> None:
     st.subheader(_("Position vectors"), anchor=False)
     vectors = training.positions(name, index)
     if vectors is None:
-        st.text(
-            _("Nothing is added to the embeddings: the model turns queries and keys by their positions instead (RoPE).")
-            if plan.positions == "rope"
-            else _("Nothing is added to the embeddings: the model is not told where a token stands.")
-        )
+        told = {
+            "rope": _(
+                "Nothing is added to the embeddings: the model turns queries and keys by their positions "
+                "instead (RoPE)."
+            ),
+            "alibi": _(
+                "Nothing is added to the embeddings: every head takes its slope times the distance off the scores "
+                "instead (ALiBi)."
+            ),
+            "relative": _(
+                "Nothing is added to the embeddings: every head adds a learned number for the distance to the scores "
+                "instead (T5)."
+            ),
+            "none": _("Nothing is added to the embeddings: the model is not told where a token stands."),
+        }
+        st.text(told[plan.positions])
         return
     ends = [training.positions(name, number) for number in (0, len(now.progress.snapshots) - 1)]
     end = max(float(np.abs(one).max()) for one in ends if one is not None)

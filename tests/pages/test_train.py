@@ -124,7 +124,7 @@ def test_the_induction_task(open_app, desk):
     assert sum("train.score" in chart.proto.id for chart in app.get("plotly_chart")) == 2
 
 
-@pytest.mark.parametrize("kind", ["rope", "none", "sinusoidal"])
+@pytest.mark.parametrize("kind", ["rope", "alibi", "relative", "none", "sinusoidal"])
 def test_positions_that_are_not_learned(open_app, desk, kind):
     app = open_app(PAGE)
     app.selectbox(key="train.positions.kind").set_value(kind)

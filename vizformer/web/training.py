@@ -126,7 +126,7 @@ def title_of(plan: "Plan") -> str:
 def describe(plan: "Plan") -> str:
     """The model in one line."""
     places = {"learned": _("learned positions"), "sinusoidal": _("sine-wave positions"), "rope": _("RoPE"),
-              "none": _("no positions")}  # fmt: skip
+              "alibi": _("ALiBi"), "relative": _("relative position buckets"), "none": _("no positions")}  # fmt: skip
     parts = (
         _("encoder and decoder") if plan.architecture == "encoder-decoder" else _("decoder only"),
         _("{n} layers", n=plan.n_layers), _("{n} heads", n=plan.n_heads), _("width {n}", n=plan.d_model),

@@ -31,6 +31,7 @@ def _model(task: str) -> dict[str, Any]:
     both = {"encoder-decoder": _("Encoder and decoder"), "decoder-only": _("Decoder only")}
     kinds = ["decoder-only"] if task == "repeat" else list(both)
     places = {"learned": _("Learned vectors"), "sinusoidal": _("Sine waves"), "rope": _("Rotation (RoPE)"),
+              "alibi": _("Cost of distance (ALiBi)"), "relative": _("Buckets of distances (T5)"),
               "none": _("None")}  # fmt: skip
     orders = {"pre": _("Before the sublayer"), "post": _("After the sum (2017)")}
     first, second = st.columns([3, 2]), st.columns(5)
