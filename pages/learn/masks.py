@@ -1,25 +1,378 @@
-"""placeholder"""
+"""Masks: who may look at whom; painted by hand, written in four ways, got wrong in four ways, and leakage measured."""
 
+from typing import TYPE_CHECKING, Literal
+
+import numpy as np
 import streamlit as st
 
+from vizformer import figures
+from vizformer.components import mask, matrix
+from vizformer.figures import leakage as figure_words
 from vizformer.messages import N_
-from vizformer.web import lesson, sitemap
+from vizformer.web import labels, lesson, mask_words, masking, mistakes, models, painting, sitemap, state
 from vizformer.web.errors import guarded
-from vizformer.web.i18n import _
+from vizformer.web.i18n import _, translate
+from vizformer.web.masking import Attention, Pattern
 from vizformer.web.subject import Subject
+from vizformer.web.words import words
+
+if TYPE_CHECKING:
+    from vizformer.explain.step import Proof
+
+_PANELS, _PAINT, _OTHER = "masks.panels", "masks.paint", "masks.other"
 
 
 def page() -> None:
-    lesson.show(sitemap.MASKS, [lesson.Part("first", N_("First"), first), lesson.Part("second", N_("Second"), first)])
+    lesson.show(
+        sitemap.MASKS,
+        [
+            lesson.Part("kinds", N_("Six masks"), kinds, wide=True),
+            lesson.Part("paint", N_("Paint one"), paint, wide=True),
+            lesson.Part("conventions", N_("Four notations"), conventions),
+            lesson.Part("mistakes", N_("Four mistakes"), wrong),
+            lesson.Part("leak", N_("Leakage"), leak, wide=True),
+        ],
+        terms=(),
+    )
+
+
+def place(subject: Subject, attention: Attention, *extra: float) -> list[st.delta_generator.DeltaGenerator]:
+    """Boxes for the layer and the head, and further columns beside them."""
+    from vizformer.analysis import n_layers
+
+    config = models.checkpoint(subject.model).model.config
+    masking.place(subject.key, attention)
+    layer, head, *others = st.columns([1, 1, *extra], vertical_alignment="bottom")
+    layer.selectbox(_("Layer"), range(n_layers(subject.trace, attention)), **state.bind("layer"))
+    head.selectbox(_("Head"), range(config.n_heads), **state.bind("head"))
+    return others
+
+
+# --- six masks --------------------------------------------------------------------------------------------------------
 
 
 @st.fragment
 @guarded()
-def first(subject: Subject) -> None:
-    st.slider(_("Window"), 1, 8, **lesson.dial("masks.window", 3, range(1, 9)))
+def kinds(subject: Subject) -> None:
+    """A mask of a kind over a head of the model: M, the scores and the weights side by side."""
+    kind = st.segmented_control(
+        _("Mask"), masking.KINDS, format_func=mask_words.kind_name, required=True, label_visibility="collapsed",
+        **lesson.dial("masks.kind", "causal", masking.KINDS),
+    )  # fmt: skip
+    attention = masking.looks(subject.key, kind)
+    if attention is None:
+        other_model()
+        return
+    st.caption(_("On: {attention}", attention=labels.kind_label(attention)))
+    place(subject, attention, 3)
+    view = state.view()
+    if kind in ("padding", "cross"):
+        found = batch(subject, kind, attention)
+        pattern = Pattern(kind)
+    else:
+        pattern = settings(kind, attention, len(masking.tokens(subject.key, attention)[0]))
+        found = masking.laid(subject.key, attention, view.layer, view.head, pattern)
+    masked = found.masked
+    mask.mount(
+        mask.MaskView(
+            labels.texts(found.queries), labels.texts(found.keys), masked.reasons, masked.scores, masked.weights,
+            found.kept, found.unused,
+        ),
+        words=words(mask.ENGLISH), key=_PANELS,
+    )  # fmt: skip
+    only_first(max(masked.reasons.shape))
+    proof(masked.proof, own=masked.own)
+    if kind in ("window", "bigbird"):
+        visible = int((masked.reasons == 0).sum())
+        st.caption(
+            _("{visible} of {all} cells are open ({percent}): their number grows with n, that of all cells with n².",
+              visible=visible, all=masked.reasons.size, percent=f"{visible / masked.reasons.size:.0%}")
+        )  # fmt: skip
+    left, right = st.columns(2, gap="large")
+    with left:
+        future = pattern.causal or (kind == "padding" and attention == "decoder")
+        lesson.formula(
+            mask_words.formula(kind), live=mask_words.live_row(masked), code=mask_words.code(pattern, future)
+        )
+    with right:
+        count_question(subject, len(masking.tokens(subject.key, masking.looks(subject.key, "causal") or attention)[0]))
+
+
+def settings(kind: masking.MaskKind, attention: Attention, n: int) -> Pattern:
+    """The sliders of a kind of mask."""
+    if kind == "causal":
+        return Pattern(kind)
+    if kind == "prefix":
+        if n < 2:
+            return Pattern(kind, prefix=1)
+        length = st.slider(_("Prefix length"), 0, n, **lesson.dial("masks.prefix", min(2, n), range(n + 1)))
+        return Pattern(kind, prefix=length)
+    first, second, third, fourth, last = st.columns(5, vertical_alignment="bottom")
+    reach = first.slider(_("Window: keys on each side"), 0, 8, **lesson.dial("masks.reach", 1, range(9)))
+    causal = last.toggle(_("And causal"), **lesson.dial("masks.causal", attention == "decoder"))
+    if kind == "window":
+        return Pattern(kind, reach=reach, causal=causal)
+    n_global = second.slider(_("Global tokens"), 0, 4, **lesson.dial("masks.global", 1, range(5)))
+    n_random = third.slider(_("Random keys"), 0, 4, **lesson.dial("masks.random", 1, range(5)))
+    seed = fourth.slider(_("Seed"), 0, 9, **lesson.dial("masks.seed", 0, range(10)))
+    return Pattern(kind, reach=reach, n_global=n_global, n_random=n_random, seed=seed, causal=causal)
+
+
+def batch(subject: Subject, kind: masking.MaskKind, attention: Attention) -> masking.Laid:
+    """The second sentence, the batch as a table, and which of its two sentences is shown."""
+    if _OTHER not in st.session_state:
+        chinese = any("\u4e00" <= character <= "\u9fff" for character in subject.text)
+        st.session_state[_OTHER] = (
+            "今天天气很好，我们去公园。" if chinese else "The cat sat on the chair and looked at me."
+        )
+    typed, shown = st.columns([3, 2], vertical_alignment="bottom")
+    other = typed.text_input(_("A second sentence, in the same batch"), key=_OTHER, persist_state="session")
+    both = masking.batch(subject.key, other, False)
+    stack = labels.stacks(attention)[1]
+    default = "second" if both.padding[stack][1].any() else "typed"
+    names = {"typed": _("the typed one"), "second": _("the second one")}
+    choice = shown.segmented_control(
+        _("Show"), list(names), format_func=names.__getitem__, required=True,
+        **lesson.dial("masks.sentence", default, names),
+    )  # fmt: skip
+    rows = [labels.texts(both.tokens[stack]), labels.texts(both.other[stack])]
+    st.html(matrix.style())
+    title = _("The batch: two sentences, {n} places each", n=len(rows[0]))
+    st.html(mask_words.table(title, [str(i) for i in range(len(rows[0]))], ["0", "1"], rows, both.padding[stack]))
+    run = masking.batch(subject.key, other, choice == "second")
+    st.caption(
+        _("Its outputs in this batch and alone differ by at most {difference}: padding changes nothing where the mask "
+          "blocks it.", difference=f"{run.difference:.1g}")
+    )  # fmt: skip
+    view = state.view()
+    return masking.laid_batch(subject.key, other, choice == "second", attention, view.layer, view.head)
+
+
+def other_model() -> None:
+    """Says what cross-attention needs, and offers it."""
+    st.info(_("This model has one stack: nothing to look across to. Cross-attention is in encoder-decoder models."))
+    for name in models.that_open():
+        if models.reads_target(name) and st.button(
+            _("Use the model {name}", name=models.title(name)), key=f"masks.use.{name}"
+        ):
+            state.update(model=name)
+            st.rerun()
+
+
+def proof(found: "Proof", *, own: bool) -> None:
+    """Whether an independent computation gives the same, and whether the model itself uses the mask."""
+    values = {"difference": f"{found.difference:.1g}", "anchor": translate(found.anchor)}
+    if not found.holds:
+        st.error(_("Differs from the model: {anchor} is off by up to {difference}.", **values))
+    elif own:
+        st.success(
+            _("The model itself uses this mask here. Agrees with it to {difference}: compared with {anchor}.", **values)
+        )
+    else:
+        st.success(
+            _("The scores are the model's, the mask is laid over them here; it was not trained with it. Agrees with "
+              "PyTorch to {difference}: compared with {anchor}.", **values)
+        )  # fmt: skip
+
+
+def only_first(n: int) -> None:
+    if n > mask.LARGEST:
+        st.caption(
+            _("Drawn are the first {shown} of {n} positions; everything is computed with all.", shown=mask.LARGEST, n=n)
+        )
+
+
+def count_question(subject: Subject, n: int) -> None:
+    right = n * (n - 1) // 2
+    choices = sorted({right, n * (n + 1) // 2, n * n, max(n - 1, 0)})
     lesson.ask(
-        "masks", "leak" if "masks" == "masks" else "cost", "2+2?", ["3", "4 <b>"], 1, "because", about=subject.text
+        "masks", "count", _("How many cells of its {n} × {n} map does the causal mask of your {n} tokens block?", n=n),
+        [str(choice) for choice in choices], choices.index(right),
+        _("Row i blocks the n − 1 − i keys after it: {first} + … + 1 + 0 = n(n − 1)/2 = {right}. The diagonal stays "
+          "open: every token sees itself.", first=n - 1, right=right),
+        about=f"{subject.model} {subject.text} {subject.target}",
+    )  # fmt: skip
+
+
+# --- painted by hand --------------------------------------------------------------------------------------------------
+
+
+@st.fragment
+@guarded()
+def paint(subject: Subject) -> None:
+    """Cells blocked and opened by hand; the model runs with that mask."""
+    have = masking.attentions(subject.key)
+    default = "decoder" if "decoder" in have else "encoder"
+    attention: Attention = st.segmented_control(
+        _("Attention"), have, format_func=labels.kind_label, required=True, label_visibility="collapsed",
+        **lesson.dial("masks.on", default, have),
+    )  # fmt: skip
+    (buttons,) = place(subject, attention, 3)
+    queries, keys = masking.tokens(subject.key, attention)
+    rows, columns = min(len(queries), mask.LARGEST), min(len(keys), mask.LARGEST)
+    kept = painting.read(rows, columns)
+    flips = mask.peek(key=f"{_PAINT}.{attention}", selected=kept)
+    flips = tuple((q, k) for q, k in flips if q < rows and k < columns)
+    if flips != kept:
+        painting.keep(flips)
+    view = state.view()
+    masked, own = masking.painted_head(subject.key, attention, flips, view.layer, view.head)
+    with buttons.container(horizontal=True):
+        st.button(_("As the model has it"), on_click=painting.keep, args=((),), disabled=not flips, key="masks.reset")
+        first = own[:rows, :columns] > 0
+        for name, label, wanted in (
+            ("open", _("Open everything"), np.zeros_like(first)),
+            ("causal", _("Block the future"), ~np.tri(rows, columns, dtype=bool)),
+        ):
+            cells = tuple((int(q), int(k)) for q, k in np.argwhere(first != wanted))
+            st.button(label, on_click=painting.keep, args=(cells,), key=f"masks.{name}")
+    left, right = st.columns([3, 2], gap="large")
+    with left:
+        mask.mount(
+            mask.MaskView(
+                labels.texts(queries), labels.texts(keys), masked.reasons, weights=masked.weights, own=own
+            ),
+            paintable=True, selected=flips, words=words(mask.ENGLISH), key=f"{_PAINT}.{attention}",
+        )  # fmt: skip
+        only_first(max(masked.reasons.shape))
+        blind(masked, labels.numbered(queries))
+        proof(masked.proof, own=True)
+    with right:
+        expected(subject, attention, flips)
+
+
+def blind(masked: object, names: list[str]) -> None:
+    """Says what becomes of rows in which everything is blocked."""
+    rows = [names[i] for i in np.flatnonzero((masked.reasons > 0).all(axis=1))]  # type: ignore[attr-defined]
+    if rows:
+        st.warning(_("Everything is blocked for some queries:") + " " + mistakes.listed(rows))
+        st.caption(
+            _("Their weights are 0, and so is what they take home: softmax of nothing but −∞ is 0/0, and the kernel "
+              "gives 0 instead of NaN. The residual stream passes such a position by, so the model still predicts.")
+        )  # fmt: skip
+
+
+def expected(subject: Subject, attention: Attention, flips: painting.Cells) -> None:
+    """What is predicted at every position, before and after."""
+    if not models.predicts(subject.model):
+        st.caption(_("These weights came without a head that predicts tokens."))
+        return
+    stack = "decoder" if "decoder" in subject.trace.tokens else "encoder"
+    names = labels.numbered(subject.trace.tokens[stack])[: mask.LARGEST]
+    rows = masking.expectations(subject.key, attention, flips)[: mask.LARGEST]
+    cells = [
+        [f"{row.before.text} {labels.percent(row.before_probability)}",
+         f"{row.after.text} {labels.percent(row.after_probability)}",
+         "0" if row.moved == 0 else f"{row.moved:.2g}"]
+        for row in rows
+    ]  # fmt: skip
+    st.html(matrix.style())
+    st.html(
+        mask_words.table(
+            _("The most probable token at each position") if stack == "encoder" else _("The most probable next token"),
+            [_("before"), _("after"), _("logits moved by up to")], names, cells,
+        )
+    )  # fmt: skip
+
+
+# --- notations and mistakes -------------------------------------------------------------------------------------------
+
+
+@st.fragment
+@guarded()
+def conventions(subject: Subject) -> None:
+    """The causal mask of the sentence in four notations, and what mixing them up does."""
+    mistakes.four_notations(subject, lambda: place(subject, masking.looks(subject.key, "causal") or "encoder"))
+
+
+@st.fragment
+@guarded()
+def wrong(subject: Subject) -> None:
+    """Four ways to get it wrong, with the numbers of a head."""
+    mistakes.four_mistakes(subject, lambda: place(subject, masking.looks(subject.key, "causal") or "encoder"))
+
+
+# --- leakage ----------------------------------------------------------------------------------------------------------
+
+
+@st.fragment
+@guarded()
+def leak(subject: Subject) -> None:
+    """One token replaced: which outputs move, and layer by layer how the change spreads."""
+    have: tuple[Literal["encoder", "decoder"], ...] = ("encoder", "decoder")
+    stacks = [name for name in have if name in subject.trace.tokens]
+    choose, run_box = st.columns([2, 3], vertical_alignment="bottom")
+    stack = choose.segmented_control(
+        _("Stack"), stacks, format_func=labels.kind_label, required=True,
+        **lesson.dial("masks.stack", stacks[-1], stacks),
+    )  # fmt: skip
+    runs: tuple[masking.Run, ...] = ("own", "window", "open") if stack == "decoder" else ("own", "causal", "window")
+    run = run_box.segmented_control(
+        _("The model runs with"), runs, format_func=mask_words.run_name, required=True,
+        **lesson.dial("masks.run", "own", runs),
+    )  # fmt: skip
+    row = subject.trace.tokens[stack]
+    names = labels.numbered(row)
+    where, what, wide = st.columns([2, 2, 1], vertical_alignment="bottom")
+    position = where.selectbox(
+        _("Replace"), range(len(row)), format_func=names.__getitem__,
+        **lesson.dial("masks.at", len(row) // 2, range(len(row))),
+    )  # fmt: skip
+    texts = {token.id: token.text for token in masking.replacements(subject.key, stack, position)}
+    token_id = what.selectbox(
+        _("by"), list(texts), format_func=texts.__getitem__, **lesson.dial("masks.by", next(iter(texts)), texts)
     )
+    reach = 1
+    if run == "window":
+        reach = wide.slider(_("Window: keys on each side"), 0, 8, **lesson.dial("masks.reach", 1, range(9)))
+    leak_question(subject, stacks[-1])
+    found = masking.leakage(subject.key, stack, position, token_id, run, reach)
+    before, after = sum(i < position for i in found.moved), sum(i > position for i in found.moved)
+    st.text(
+        _("Moved: {moved} of {n} outputs. Before the replaced token: {before}; after it: {after}.",
+          moved=len(found.moved), n=len(row), before=before, after=after)
+    )  # fmt: skip
+    texts_of_row = labels.texts(row)
+    left, right = st.columns(2)
+    left.plotly_chart(
+        figures.change_bars(
+            found.outputs.astype(np.float32), texts_of_row, position,
+            title=_("How far each output moves"), words=words(figure_words.ENGLISH),
+        ),
+        config={"displayModeBar": False}, key="masks.bars",
+    )  # fmt: skip
+    right.plotly_chart(
+        figures.change_map(
+            found.stream.astype(np.float32), texts_of_row, title=_("How the change spreads, layer by layer"),
+            words=words(figure_words.ENGLISH),
+        ),
+        config={"displayModeBar": False}, key="masks.spread",
+    )  # fmt: skip
+
+
+def leak_question(subject: Subject, stack: Literal["encoder", "decoder"]) -> None:
+    n = len(subject.trace.tokens[stack])
+    replacement = masking.replacements(subject.key, stack, n - 1)[0].id
+    moved = len(masking.leakage(subject.key, stack, n - 1, replacement, "own", 1).moved)
+    choices = sorted({0, 1, n - 1, n, moved})
+    if stack == "decoder":
+        question = _(
+            "The mask is causal. If only the last of the {n} tokens is replaced, how many of the {n} outputs move?", n=n
+        )
+        why = _("Output i is made of tokens 0 to i. Only the last position sees the last token: {moved} of {n} outputs "
+                "moved, measured just now; the others differ by exactly 0.", moved=moved, n=n)  # fmt: skip
+    else:
+        question = _(
+            "This model has no causal mask. If only the last of the {n} tokens is replaced, "
+            "how many of the {n} outputs move?",
+            n=n,
+        )
+        why = _("Every position sees every other one: {moved} of {n} outputs moved, measured just now. With a causal "
+                "mask it would be 1.", moved=moved, n=n)  # fmt: skip
+    lesson.ask(
+        "masks", "leak", question, [str(choice) for choice in choices], choices.index(moved), why,
+        about=f"{subject.model} {subject.text} {subject.target}",
+    )  # fmt: skip
 
 
 page()

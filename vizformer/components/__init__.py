@@ -13,7 +13,7 @@ neither streamlit nor torch.
 from importlib import import_module
 from types import ModuleType
 
-__all__ = ["attention", "lines", "matrix", "memory", "player", "tokens", "tree"]
+__all__ = ["architecture", "attention", "lines", "mask", "matrix", "memory", "player", "table", "tokens", "tree"]
 
 
 def __getattr__(name: str) -> ModuleType:

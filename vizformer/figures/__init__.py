@@ -11,11 +11,19 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from vizformer.figures.attention import attention_heatmap
+    from vizformer.figures.clocks import position_clocks, turned_arrows
+    from vizformer.figures.curves import line_curves
+    from vizformer.figures.embeddings import embedding_map, neighbour_bars, norm_bars, similarity_curves
     from vizformer.figures.generation import cache_growth, multiplications
+    from vizformer.figures.head_sharing import head_costs, shared_heads
+    from vizformer.figures.head_split import head_parts, head_slices
     from vizformer.figures.heads import head_grid
+    from vizformer.figures.leakage import change_bars, change_map
     from vizformer.figures.matrix import matrix_heatmap
     from vizformer.figures.next_token import next_token_bars
     from vizformer.figures.positions import positional_heatmap, positional_waves
+    from vizformer.figures.reach import cost_curves, gradient_reach, path_picture
+    from vizformer.figures.scaling import saturation_curves, variance_growth
     from vizformer.figures.style import ENGLISH
     from vizformer.figures.training import answer_map, score_curves, training_curves
 
@@ -24,14 +32,32 @@ _WHERE = {
     "answer_map": "training",
     "attention_heatmap": "attention",
     "cache_growth": "generation",
+    "change_bars": "leakage",
+    "change_map": "leakage",
+    "cost_curves": "reach",
+    "embedding_map": "embeddings",
+    "gradient_reach": "reach",
+    "head_costs": "head_sharing",
     "head_grid": "heads",
+    "head_parts": "head_split",
+    "head_slices": "head_split",
+    "line_curves": "curves",
     "matrix_heatmap": "matrix",
     "multiplications": "generation",
+    "neighbour_bars": "embeddings",
     "next_token_bars": "next_token",
+    "norm_bars": "embeddings",
+    "path_picture": "reach",
+    "position_clocks": "clocks",
     "positional_heatmap": "positions",
     "positional_waves": "positions",
+    "saturation_curves": "scaling",
     "score_curves": "training",
+    "shared_heads": "head_sharing",
+    "similarity_curves": "embeddings",
     "training_curves": "training",
+    "turned_arrows": "clocks",
+    "variance_growth": "scaling",
 }
 
 __all__ = [
@@ -39,14 +65,32 @@ __all__ = [
     "answer_map",
     "attention_heatmap",
     "cache_growth",
+    "change_bars",
+    "change_map",
+    "cost_curves",
+    "embedding_map",
+    "gradient_reach",
+    "head_costs",
     "head_grid",
+    "head_parts",
+    "head_slices",
+    "line_curves",
     "matrix_heatmap",
     "multiplications",
+    "neighbour_bars",
     "next_token_bars",
+    "norm_bars",
+    "path_picture",
+    "position_clocks",
     "positional_heatmap",
     "positional_waves",
+    "saturation_curves",
     "score_curves",
+    "shared_heads",
+    "similarity_curves",
     "training_curves",
+    "turned_arrows",
+    "variance_growth",
 ]
 
 

@@ -1,0 +1,176 @@
+"""A mask laid over the scores of a head; the padded batch of two sentences; the model run with another mask."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+import torch.nn.functional as F
+from jaxtyping import Bool, Float, UInt8
+from numpy import ndarray
+
+from vizformer.analysis.heads import Kind, n_layers, site_name
+from vizformer.checkpoints import Checkpoint
+from vizformer.explain.step import Proof
+from vizformer.messages import N_
+from vizformer.model import AttentionRecord, Cell, Edit, Mask, Trace
+from vizformer.model.masks import total_bias
+from vizformer.text import Token
+
+
+@dataclass(frozen=True)
+class Masked:
+    """softmax(S + M) of one head, in float64 from the q and k that the model used.
+
+    Attributes:
+        scores: S = q k^T / sqrt(d_head) (plus the position bias, where the model has one), before the mask.
+        bias: M, 0 or -inf.
+        weights: rows sum to 1; a row that is blocked as a whole is 0.
+        reasons: why a cell is blocked (`vizformer.model.Reason`), 0 where it is not.
+        own: whether the model itself ran with this mask.
+        proof: weights @ v against z: the model's own where `own`, else a fused call with this mask.
+    """
+
+    scores: Float[ndarray, "n_q n_k"]
+    bias: Float[ndarray, "n_q n_k"]
+    weights: Float[ndarray, "n_q n_k"]
+    reasons: UInt8[ndarray, "n_q n_k"]
+    own: bool
+    proof: Proof
+
+
+def masked_attention(record: AttentionRecord, head: int, mask: Mask | None = None) -> Masked:
+    """The attention of a head with `mask` in place of its own; None keeps its own."""
+    q, k, v = record.q[head], record.k[record.kv_head(head)], record.v[record.kv_head(head)]
+    shape = (q.shape[0], k.shape[0])
+    position = None if record.position_bias is None else record.position_bias[head]
+    scores = _numpy(q) @ _numpy(k).T * record.scale
+    scores = scores if position is None else scores + _numpy(position)
+    own = record.reason(head).cpu().numpy()
+    reasons = own if mask is None else mask.reason[0, 0].expand(shape).cpu().numpy()
+    bias = np.where(reasons > 0, -np.inf, 0.0)
+    weights = softmax(scores + bias)
+    same = bool(np.array_equal(reasons > 0, own > 0))
+    if same:
+        anchor, z = N_("z, as the model computed it"), record.z(head)
+    else:
+        anchor = N_("z of F.scaled_dot_product_attention with this mask, from the model's q, k and v")
+        added = total_bias(position, torch.from_numpy(bias).to(q.dtype))
+        assert added is not None  # there is a mask
+        z = F.scaled_dot_product_attention(
+            q[None, None], k[None, None], v[None, None], attn_mask=added[None, None].to(q.dtype), scale=record.scale
+        )[0, 0]
+    proof = Proof.compare(anchor, weights @ _numpy(v), _numpy(z))
+    return Masked(scores, bias, weights, reasons, same, proof)
+
+
+def softmax(scores: Float[ndarray, "*n n_k"]) -> Float[ndarray, "*n n_k"]:
+    """Along the last axis; a row of -inf gives 0, where exp / sum would be 0 / 0."""
+    top = scores.max(axis=-1, keepdims=True)
+    e = np.exp(scores - np.where(np.isfinite(top), top, 0.0))
+    total = e.sum(axis=-1, keepdims=True)
+    return np.divide(e, total, out=np.zeros_like(e), where=total > 0)
+
+
+# --- a batch of two sentences -----------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class PaddedRun:
+    """Two sentences in one batch, the shorter one filled up on the right.
+
+    Attributes:
+        trace: of batch item 0, the first sentence.
+        tokens: stack -> the first sentence's tokens with the padding after them.
+        other: stack -> the second sentence's likewise.
+        padding: stack -> True where a token of (first, second) only fills the batch [2, n].
+        difference: how far the first sentence's outputs are from those it has alone, at its own tokens: largest
+            |difference| of the last residual stream of every stack.
+    """
+
+    trace: Trace
+    tokens: dict[str, tuple[Token, ...]]
+    other: dict[str, tuple[Token, ...]]
+    padding: dict[str, Bool[ndarray, "2 n"]]
+    difference: float
+
+
+def padded_run(checkpoint: Checkpoint, first: Trace, second: Trace) -> PaddedRun:
+    """One forward over both sentences, as their own traces have them (also the targets), with padding masks."""
+    config = checkpoint.model.config
+    pad = checkpoint.tokenizer.tokens([0 if config.pad_id is None else config.pad_id])[0]
+    rows: dict[str, list[tuple[Token, ...]]] = {}
+    for stack in first.tokens:
+        both = (first.tokens[stack], second.tokens[stack])
+        n = max(map(len, both))
+        rows[stack] = [(*tokens, *[pad] * (n - len(tokens))) for tokens in both]
+    padding = {
+        stack: np.array(
+            [[i >= len(side.tokens[stack]) for i in range(len(rows[stack][0]))] for side in (first, second)]
+        )
+        for stack in rows
+    }
+    ids = {stack: torch.tensor([[token.id for token in row] for row in both]) for stack, both in rows.items()}
+    masks = {stack: torch.from_numpy(found) for stack, found in padding.items()}
+    segments = [checkpoint.segments(row) for row in next(iter(rows.values()))]
+    trace = Trace(tokens={stack: both[0] for stack, both in rows.items()})
+    with torch.inference_mode():
+        if len(rows) == 2:
+            checkpoint.model(
+                ids["encoder"], ids["decoder"], padding=masks["encoder"], target_padding=masks["decoder"], trace=trace,
+                edit=first.edit,
+            )  # fmt: skip
+        else:
+            stack = next(iter(rows))
+            joined = None if segments[0] is None else torch.cat([s for s in segments if s is not None])
+            checkpoint.model(ids[stack], padding=masks[stack], segments=joined, trace=trace, edit=first.edit)
+    differences = [
+        (trace.residual(f"{stack}.final")[: len(tokens)] - first.residual(f"{stack}.final")).abs().max()
+        for stack, tokens in first.tokens.items()
+    ]
+    return PaddedRun(
+        trace,
+        {stack: both[0] for stack, both in rows.items()},
+        {stack: both[1] for stack, both in rows.items()},
+        padding,
+        float(max(differences)),
+    )
+
+
+# --- the model run with another mask ----------------------------------------------------------------------------------
+
+
+def own_blocked(trace: Trace, kind: Kind) -> Bool[ndarray, "n_q n_k"]:
+    """What the model's own mask blocks in the first layer of a kind of attention; it is the same in all layers."""
+    found: ndarray = trace[site_name(kind, 0)].reason(0).cpu().numpy() > 0
+    return found
+
+
+def mask_edit(trace: Trace, kind: Kind, blocked: Bool[ndarray, "n_q n_k"]) -> Edit | None:
+    """What sets the mask of every layer of a kind of attention to exactly `blocked`, on top of the trace's own edit.
+
+    None where nothing is set by hand.
+    """
+    cells: list[Cell] = []
+    for layer in range(n_layers(trace, kind)):
+        site = site_name(kind, layer)
+        own = trace[site].reason(0).cpu().numpy() > 0
+        for query, key in np.argwhere(own != blocked).tolist():
+            cells.append(Cell(f"{site}.mask", (query, key), -np.inf if blocked[query, key] else 0.0))
+    before = trace.edit
+    if before is None:
+        return Edit(tuple(cells)) if cells else None
+    return Edit((*before.cells, *cells), before.unscaled, before.temperatures)
+
+
+def rerun(checkpoint: Checkpoint, tokens: dict[str, Sequence[Token]], edit: Edit | None) -> Trace:
+    """A forward over exactly these tokens (stack -> tokens): nothing is tokenized or generated anew."""
+    ids = {stack: [token.id for token in row] for stack, row in tokens.items()}
+    if len(ids) == 2:
+        return checkpoint.trace(ids=ids["encoder"], target_ids=ids["decoder"], edit=edit)
+    return checkpoint.trace(ids=next(iter(ids.values())), edit=edit)
+
+
+def _numpy(x: torch.Tensor) -> Float[ndarray, "..."]:
+    found: ndarray = x.double().cpu().numpy()
+    return found

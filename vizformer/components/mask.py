@@ -1,0 +1,184 @@
+"""The mask view: mask, scores and weights of a head as panels of one grid, the same cell lit in all of them.
+
+    flips = mount(view, words=words, key="paint")      # cells that differ from the view's own mask, painted by hand
+
+Rows are queries, columns are keys.  A blocked cell says why, an open one of a sparse pattern what keeps it open.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from vizformer.components import _mount
+from vizformer.components._mount import N_
+
+__all__ = ["ENGLISH", "LARGEST", "MaskView", "mount", "peek", "to_html"]
+
+LARGEST = 32
+"""Rows and columns that are drawn; of a longer text the first ones."""
+
+Panel = Literal["mask", "scores", "weights"]
+
+ENGLISH: Mapping[str, str] = {
+    "mask": N_("Mask M"),
+    "scores": N_("Scores S"),
+    "weights": N_("Weights softmax(S + M)"),
+    "view_label": N_("Rows are queries, columns are keys. The arrow keys move from cell to cell."),
+    "paint_label": N_(
+        "Rows are queries, columns are keys. The arrow keys move from cell to cell, the space bar blocks or opens one."
+    ),
+    "open_cell": N_("query {query} “{query_token}” → key {key} “{key_token}” is open"),
+    "blocked_cell": N_("query {query} “{query_token}” → key {key} “{key_token}” is blocked: {reason}"),
+    "kept_cell": N_("query {query} “{query_token}” → key {key} “{key_token}” is open: {reason}"),
+    "score_part": N_("score {score}, plus {mask}"),
+    "weight_part": N_("weight {weight}"),
+    "blind_part": N_("the whole row is blocked: weight 0"),
+    "reason_1": N_("padding"),
+    "reason_2": N_("the future"),
+    "reason_3": N_("outside the window"),
+    "reason_4": N_("painted by hand"),
+    "reason_5": N_("neither near, nor global, nor drawn"),
+    "kept_1": N_("in the window"),
+    "kept_2": N_("a global token"),
+    "kept_3": N_("drawn at random"),
+    "unused_row": N_("a padding token: its row is computed, and nobody reads it"),
+    "legend_open": N_("0: open"),
+    "legend_blocked": N_("−∞: blocked, {reason}"),
+}
+"""Every text of the component; a page passes the same names in the reader's language."""
+
+_NAME = "vizformer_mask"
+_SCRIPTS = ("js/common.js", "js/colours.js", "mask.js")
+_STYLES = ("common.css", "mask.css")
+
+
+@dataclass(frozen=True)
+class MaskView:
+    """What the panels show.
+
+    Attributes:
+        queries, keys: names of the rows and of the columns; they may repeat.
+        reasons: why a cell is blocked, 0 where it is open (`vizformer.model.Reason`) [queries, keys].
+        scores: before the mask; None without that panel.
+        weights: after the softmax; None without that panel.
+        kept: why a cell of a sparse pattern is open (1 window, 2 global, 3 random), 0 for no special reason.
+        unused: rows that are padding.
+        own: for painting: the mask as it was before anything was painted.
+    """
+
+    queries: Sequence[str]
+    keys: Sequence[str]
+    reasons: NDArray[np.integer]
+    scores: NDArray[np.floating] | None = None
+    weights: NDArray[np.floating] | None = None
+    kept: NDArray[np.integer] | None = None
+    unused: Sequence[int] = ()
+    own: NDArray[np.integer] | None = None
+
+    def __post_init__(self) -> None:
+        shape = (len(self.queries), len(self.keys))
+        for name in ("reasons", "scores", "weights", "kept", "own"):
+            value = getattr(self, name)
+            if value is not None and np.shape(value) != shape:
+                raise ValueError(f"{name} of shape {np.shape(value)} do not fit {shape[0]} queries and {shape[1]} keys")
+
+
+def peek(*, key: str, selected: Sequence[tuple[int, int]]) -> tuple[tuple[int, int], ...]:
+    """What the next `mount` with this key and `selected` will return, before the weights are computed."""
+    return _pairs(_mount.current(key, _state(selected), _parse, ahead=True)[0])
+
+
+def mount(
+    view: MaskView,
+    *,
+    paintable: bool = False,
+    selected: Sequence[tuple[int, int]] = (),
+    words: Mapping[str, str] = ENGLISH,
+    key: str,
+) -> tuple[tuple[int, int], ...]:
+    """Shows the panels on a Streamlit page.
+
+    Args:
+        view: the numbers.
+        paintable: whether cells can be blocked and opened by hand.
+        selected: the painted cells, (query, key), whose state differs from `view.own`. The page keeps what `mount`
+            returns and passes it again; a value that differs from it is obeyed.
+        words: the texts, see ENGLISH.
+        key: identity on the page; also its place in session state.
+
+    Returns:
+        the painted cells.
+    """
+    shown, echo = _mount.current(key, _state(selected), _parse)
+    data, columns = _data(view, paintable, words)
+    _mount.mount(
+        _NAME, scripts=_SCRIPTS, styles=_STYLES, key=key, data=data, columns=columns, version=echo.version,
+        selected={"flips": echo.sent or []},
+    )  # fmt: skip
+    return _pairs(shown)
+
+
+def to_html(
+    view: MaskView,
+    *,
+    paintable: bool = False,
+    selected: Sequence[tuple[int, int]] = (),
+    words: Mapping[str, str] = ENGLISH,
+    title: str = "Mask",
+) -> _mount.Html:
+    """The same panels as the text of one HTML file that works without a server; painting changes the mask only."""
+    data, columns = _data(view, paintable, words)
+    return _mount.page(
+        entry="mask", scripts=_SCRIPTS, styles=_STYLES, data=data, columns=columns,
+        selected={"flips": _state(selected)}, title=title,
+    )  # fmt: skip
+
+
+def _state(pairs: Sequence[tuple[int, int]]) -> list[list[int]]:
+    return sorted([int(query), int(key)] for query, key in pairs)
+
+
+def _pairs(state: Sequence[Sequence[int]] | None) -> tuple[tuple[int, int], ...]:
+    return tuple((query, key) for query, key in state or ())
+
+
+def _parse(report: Mapping[str, Any]) -> list[list[int]] | None:
+    """The browser's report: pairs of whole numbers within what is drawn, in order."""
+    flips = report.get("flips")
+    if not isinstance(flips, list):
+        return None
+    pairs = [
+        [pair[0], pair[1]]
+        for pair in flips[: LARGEST * LARGEST]
+        if isinstance(pair, list) and len(pair) == 2 and all(type(i) is int and 0 <= i < LARGEST for i in pair)
+    ]
+    return sorted(pairs)
+
+
+def _data(view: MaskView, paintable: bool, words: Mapping[str, str]) -> tuple[dict[str, Any], dict[str, Any]]:
+    rows, columns = slice(0, LARGEST), slice(0, LARGEST)
+
+    def flat(value: NDArray[Any], dtype: type[np.generic]) -> NDArray[Any]:
+        return np.ascontiguousarray(np.asarray(value)[rows, columns], dtype=dtype).ravel()
+
+    sent = {"reasons": flat(view.reasons, np.uint8)}
+    panels: list[Panel] = ["mask"]
+    for name in ("scores", "weights"):
+        if (value := getattr(view, name)) is not None:
+            sent[name] = flat(value, np.float32)
+            panels.append(name)
+    for name in ("kept", "own"):
+        if (value := getattr(view, name)) is not None:
+            sent[name] = flat(value, np.uint8)
+    described = {
+        "queries": list(view.queries[rows]),
+        "keys": list(view.keys[columns]),
+        "unused": [int(i) for i in view.unused],
+        "panels": panels,
+        "paintable": paintable,
+        "words": {**ENGLISH, **words},
+    }
+    return described, sent

@@ -1,0 +1,124 @@
+"""Which outputs move when one token is changed: per position, and layer by layer."""
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+import plotly.graph_objects as go
+from numpy.typing import NDArray
+
+from vizformer.figures.axes import name_axes
+from vizformer.figures.style import GRID, MASKED, QUALITATIVE, VIRIDIS, fill, frame, heights, safe
+
+
+def N_(text: str) -> str:
+    """Marks a text for the translation catalogues (the extractor looks for this name)."""
+    return text
+
+
+ENGLISH: Mapping[str, str] = {
+    "position": N_("position"),
+    "moved": N_("largest |difference|"),
+    "moved_at": N_("position {position} “{token}”: the output moves by up to {value}"),
+    "stream_at": N_("{point}, position {position} “{token}”: moves by up to {value}"),
+    "still_at": N_("{point}, position {position} “{token}”: not moved, exactly 0"),
+    "embedding": N_("input"),
+    "after_layer": N_("after layer {layer}"),
+}
+"""Every text of these figures; pages pass the same names in the reader's language."""
+
+PRINTED_UP_TO = 16
+
+
+def change_bars(
+    outputs: NDArray[np.floating],
+    tokens: Sequence[str],
+    changed: int,
+    *,
+    title: str = "",
+    words: Mapping[str, str] = ENGLISH,
+) -> go.Figure:
+    """Draws how far each position's output has moved; the changed token's bar has a colour of its own.
+
+    Args:
+        outputs: largest |difference| per position [n].
+        tokens: one for each; they may repeat.
+        changed: the position whose token was replaced.
+        title: plain text.
+        words: the texts, see ENGLISH.
+
+    Raises:
+        ValueError: not one number for each token.
+    """
+    words = {**ENGLISH, **words}
+    values = np.asarray(outputs, dtype=np.float32)
+    if values.shape != (len(tokens),):
+        raise ValueError(f"outputs of shape {values.shape} do not fit {len(tokens)} tokens")
+    figure = go.Figure(
+        go.Bar(
+            x=np.arange(len(tokens), dtype=np.int32),
+            y=values,
+            marker={
+                "color": [QUALITATIVE[1] if i == changed else VIRIDIS[4] for i in range(len(tokens))],
+                "line": {"color": GRID, "width": 1},
+            },
+            text=[_short(value) for value in values] if len(tokens) <= PRINTED_UP_TO else None,
+            textposition="outside",
+            cliponaxis=False,
+            hovertemplate=fill(words["moved_at"], position="%{pointNumber}", token="%{x}", value="%{y:.4g}"),
+        )
+    )
+    frame(figure, title, height=260, bargap=0.25)
+    top = float(values.max(initial=0.0))
+    figure.update_yaxes(title=safe(words["moved"]), range=[0, 1.18 * top if top > 0 else 1])
+    figure.update_xaxes(
+        tickvals=np.arange(len(tokens)), ticktext=[safe(token) for token in tokens], title=safe(words["position"]),
+        range=[-0.5, len(tokens) - 0.5], showgrid=False,
+    )  # fmt: skip
+    return figure
+
+
+def change_map(
+    stream: NDArray[np.floating], tokens: Sequence[str], *, title: str = "", words: Mapping[str, str] = ENGLISH
+) -> go.Figure:
+    """Draws how a change spreads through the layers; what has not moved at all is grey.
+
+    Args:
+        stream: largest |difference| of the residual stream, before the first layer and after each
+            [n_layers + 1, n].
+        tokens: one for each column; they may repeat.
+        title: plain text.
+        words: the texts, see ENGLISH.
+
+    Raises:
+        ValueError: not one column for each token.
+    """
+    words = {**ENGLISH, **words}
+    values = np.asarray(stream, dtype=np.float32)
+    if values.ndim != 2 or values.shape[1] != len(tokens):
+        raise ValueError(f"a stream of shape {values.shape} does not fit {len(tokens)} tokens")
+    names = [words["embedding"], *(words["after_layer"].replace("{layer}", str(i)) for i in range(len(values) - 1))]
+    small = len(tokens) <= PRINTED_UP_TO
+    moved = np.where(values == 0, np.float32(np.nan), values).astype(np.float32)
+    still = np.where(values == 0, np.float32(0), np.float32(np.nan)).astype(np.float32)
+    places = {"point": "%{y}", "position": "%{pointNumber[1]}", "token": "%{x}"}
+    shared = {"xgap": 1, "ygap": 1, "hoverongaps": False}
+    figure = go.Figure(
+        [
+            go.Heatmap(
+                z=moved, zmin=0, zmax=float(np.nanmax(moved)) if np.isfinite(moved).any() else 1.0,
+                colorscale=[((i / (len(VIRIDIS) - 1)) ** 2, colour) for i, colour in enumerate(VIRIDIS)],
+                colorbar={"thickness": 14}, texttemplate="%{z:.2g}" if small else None,
+                hovertemplate=fill(words["stream_at"], value="%{z:.4g}", **places), **shared,
+            ),
+            go.Heatmap(
+                z=still, zmin=0, zmax=1, colorscale=[(0, MASKED), (1, MASKED)], showscale=False,
+                texttemplate="0" if small else None, hovertemplate=fill(words["still_at"], **places), **shared,
+            ),
+        ]
+    )  # fmt: skip
+    name_axes(figure, names, tokens, column_title=words["position"], square=False)
+    return frame(figure, title, height=min(heights(*values.shape), 110 + 36 * len(values)))
+
+
+def _short(value: float) -> str:
+    return "0" if value == 0 else f"{value:.2g}"

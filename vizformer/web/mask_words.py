@@ -1,0 +1,135 @@
+"""Names, formulas, code and small tables of the lesson Masks."""
+
+from collections.abc import Sequence
+from html import escape
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from vizformer.web.i18n import _
+from vizformer.web.masking import MaskKind, Pattern, Run
+
+if TYPE_CHECKING:
+    from vizformer.analysis.masked import Masked
+
+TERMS = 4  # of a sum that are written out
+
+_CASES = r"M_{ij} = \begin{cases} 0 & %s \\ -\infty & \text{%s} \end{cases}"
+_CONDITIONS: dict[MaskKind, str] = {
+    "causal": r"j \le i",
+    "padding": r"\mathrm{key}_j \ne \mathrm{pad}",
+    "cross": r"\mathrm{source}_j \ne \mathrm{pad}",
+    "prefix": r"j \le i \;\lor\; j < p",
+    "window": r"|i - j| \le w",
+    "bigbird": r"|i - j| \le w \;\lor\; i < g \;\lor\; j < g \;\lor\; j \in R_i",
+}
+
+_PLACES = "i, j = torch.arange(n)[:, None], torch.arange(n)[None, :]\n"
+_SOFTMAX = "weights = torch.softmax(scores + M, dim=-1)"
+CODES: dict[MaskKind, str] = {
+    "causal": "M = torch.full((n, n), -math.inf).triu(1)\n" + _SOFTMAX,
+    "padding": "M = torch.zeros(n_q, n_k).masked_fill(is_padding[None, :], -math.inf)\n" + _SOFTMAX,
+    "cross": "M = torch.zeros(n_q, n_k).masked_fill(is_padding[None, :], -math.inf)\n" + _SOFTMAX,
+    "prefix": _PLACES + "M = torch.zeros(n, n).masked_fill((j > i) & (j >= p), -math.inf)\n" + _SOFTMAX,
+    "window": _PLACES + "M = torch.zeros(n, n).masked_fill((j - i).abs() > w, -math.inf)\n" + _SOFTMAX,
+    "bigbird": _PLACES + "visible = ((j - i).abs() <= w) | (i < g) | (j < g)\n"
+    "generator = torch.Generator().manual_seed(seed)\n"
+    "for row in range(g, n):\n"
+    "    left = torch.nonzero(~visible[row])[:, 0]\n"
+    "    visible[row, left[torch.randperm(len(left), generator=generator)[:r]]] = True\n"
+    "M = torch.zeros(n, n).masked_fill(~visible, -math.inf)\n" + _SOFTMAX,
+}  # fmt: skip
+"""What computes each mask; run in a test with the names of the formula (and, in a causal model, `CAUSAL_TOO`)."""
+
+CAUSAL_TOO = "M = M + torch.full((n, n), -math.inf).triu(1)\n"
+
+NOTATIONS: dict[str, str] = {
+    "tutorial": "weights = torch.softmax(scores.masked_fill(mask == 0, -math.inf), dim=-1)\nz = weights @ v",
+    "module": "z, _ = attention(q, k, v, attn_mask=mask)  # attention = nn.MultiheadAttention(...)",
+    "fused": "z = F.scaled_dot_product_attention(q, k, v, attn_mask=mask)",
+    "additive": "z = F.scaled_dot_product_attention(q, k, v, attn_mask=mask)",
+}
+"""The call that each notation belongs to; run in a test."""
+
+
+def code(pattern: Pattern, causal: bool) -> str:
+    """The PyTorch lines of a mask; `causal` where the future is blocked besides."""
+    written = CODES[pattern.kind]
+    return written.replace(_SOFTMAX, CAUSAL_TOO + _SOFTMAX) if causal else written
+
+
+def formula(kind: MaskKind) -> str:
+    """The mask in symbols."""
+    return _CASES % (_CONDITIONS[kind], _("otherwise"))
+
+
+def kind_name(kind: MaskKind) -> str:
+    return {
+        "causal": _("Causal"),
+        "padding": _("Padding"),
+        "cross": _("Cross-attention"),
+        "prefix": _("Prefix"),
+        "window": _("Sliding window"),
+        "bigbird": _("BigBird"),
+    }[kind]
+
+
+def run_name(run: Run) -> str:
+    return {
+        "own": _("as the model has it"),
+        "causal": _("causal"),
+        "window": _("a sliding window"),
+        "open": _("no mask at all"),
+    }[run]
+
+
+def notation_name(notation: str) -> str:
+    return {
+        "tutorial": _("0 = blocked (tutorials)"),
+        "module": _("True = blocked (nn.Transformer, nn.MultiheadAttention)"),
+        "fused": _("True = visible (F.scaled_dot_product_attention)"),
+        "additive": _("0 and −∞, added to the scores (here; both calls take it too)"),
+    }[notation]
+
+
+def live_row(masked: "Masked") -> str:
+    """The softmax of one row with its numbers: what is blocked is missing from the denominator."""
+    visible = masked.reasons == 0
+    mixed = [i for i, row in enumerate(visible) if 2 <= row.sum() < len(row)]
+    rows = mixed or [i for i, row in enumerate(visible) if row.any()]
+    if not rows:
+        return ""
+    i = min(rows, key=lambda row: abs(int(visible[row].sum()) - TERMS))
+    open_keys = np.flatnonzero(visible[i])
+    j = int(open_keys[masked.weights[i, open_keys].argmax()])
+    shown = [f"e^{{{masked.scores[i, key]:.2f}}}" for key in open_keys[:TERMS]]
+    dots = [r"\cdots"] if len(open_keys) > TERMS else []
+    below = " + ".join([*shown, *dots])
+    return rf"A_{{{i},{j}}} = \frac{{e^{{{masked.scores[i, j]:.2f}}}}}{{{below}}} = {masked.weights[i, j]:.4f}"
+
+
+def table(
+    caption: str, columns: Sequence[str], rows: Sequence[str], cells: Sequence[Sequence[str]], blocked: object = None
+) -> str:
+    """A small HTML table of texts, in the look of the matrices; `blocked` cells (a boolean matrix) are hatched."""
+    hatched = np.zeros((len(rows), len(columns)), dtype=bool) if blocked is None else np.asarray(blocked, dtype=bool)
+    corner = "<th></th>" if any(rows) else ""
+    head = "".join(f"<th>{escape(name)}</th>" for name in columns)
+    body = "".join(
+        "<tr>"
+        + (f"<th>{escape(name)}</th>" if corner else "")
+        + "".join(
+            f'<td class="vf-blocked">{escape(cell)}</td>' if hatched[r, c] else f"<td>{escape(cell)}</td>"
+            for c, cell in enumerate(cells[r])
+        )
+        + "</tr>"
+        for r, name in enumerate(rows)
+    )
+    return (
+        f'<div class="vf-matrix"><table><caption>{escape(caption)}</caption>'
+        f"<thead><tr>{corner}{head}</tr></thead><tbody>{body}</tbody></table></div>"
+    )
+
+
+def side_by_side(tables: Sequence[str]) -> str:
+    return f'<div class="vf-row">{"".join(f"<div>{html}</div>" for html in tables)}</div>'
