@@ -28,7 +28,7 @@ def page() -> None:
         [
             lesson.Part("kinds", N_("Six masks"), kinds, wide=True),
             lesson.Part("paint", N_("Paint one"), paint, wide=True),
-            lesson.Part("conventions", N_("Four notations"), conventions),
+            lesson.Part("conventions", N_("Four notations"), conventions, wide=True),
             lesson.Part("mistakes", N_("Four mistakes"), wrong),
             lesson.Part("leak", N_("Leakage"), leak, wide=True),
         ],
@@ -88,14 +88,18 @@ def kinds(subject: Subject) -> None:
             _("{visible} of {all} cells are open ({percent}): their number grows with n, that of all cells with n².",
               visible=visible, all=masked.reasons.size, percent=f"{visible / masked.reasons.size:.0%}")
         )  # fmt: skip
+    future = pattern.causal or (kind == "padding" and attention == "decoder")
+    lines = mask_words.code(pattern, future)
     left, right = st.columns(2, gap="large")
     with left:
-        future = pattern.causal or (kind == "padding" and attention == "decoder")
-        lesson.formula(
-            mask_words.formula(kind), live=mask_words.live_row(masked), code=mask_words.code(pattern, future)
-        )
+        written = {"code": lines} if kind == "causal" else {}
+        lesson.formula(mask_words.formula(kind), live=mask_words.live_row(masked), **written)
     with right:
-        count_question(subject, len(masking.tokens(subject.key, masking.looks(subject.key, "causal") or attention)[0]))
+        if kind == "causal":
+            count_question(subject, len(found.queries))
+        else:
+            st.caption(_("The same in PyTorch"))
+            st.code(lines, language="python", wrap_lines=True)
 
 
 def settings(kind: masking.MaskKind, attention: Attention, n: int) -> Pattern:
@@ -270,9 +274,10 @@ def expected(subject: Subject, attention: Attention, flips: painting.Cells) -> N
     st.html(
         mask_words.table(
             _("The most probable token at each position") if stack == "encoder" else _("The most probable next token"),
-            [_("before"), _("after"), _("logits moved by up to")], names, cells,
+            [_("before"), _("after"), _("largest Δ")], names, cells,
         )
     )  # fmt: skip
+    st.caption(_("Largest Δ: by how much a logit has moved at most; 0 is exactly 0."))
 
 
 # --- notations and mistakes -------------------------------------------------------------------------------------------
@@ -301,9 +306,10 @@ def leak(subject: Subject) -> None:
     """One token replaced: which outputs move, and layer by layer how the change spreads."""
     have: tuple[Literal["encoder", "decoder"], ...] = ("encoder", "decoder")
     stacks = [name for name in have if name in subject.trace.tokens]
+    stack_names = {"encoder": _("Encoder"), "decoder": _("Decoder")}
     choose, run_box = st.columns([2, 3], vertical_alignment="bottom")
     stack = choose.segmented_control(
-        _("Stack"), stacks, format_func=labels.kind_label, required=True,
+        _("Stack"), stacks, format_func=stack_names.__getitem__, required=True,
         **lesson.dial("masks.stack", stacks[-1], stacks),
     )  # fmt: skip
     runs: tuple[masking.Run, ...] = ("own", "window", "open") if stack == "decoder" else ("own", "causal", "window")
@@ -334,16 +340,18 @@ def leak(subject: Subject) -> None:
     )  # fmt: skip
     texts_of_row = labels.texts(row)
     left, right = st.columns(2)
+    left.caption(_("How far each output moves"))
     left.plotly_chart(
         figures.change_bars(
             found.outputs.astype(np.float32), texts_of_row, position,
-            title=_("How far each output moves"), words=words(figure_words.ENGLISH),
+            words=words(figure_words.ENGLISH),
         ),
         config={"displayModeBar": False}, key="masks.bars",
     )  # fmt: skip
+    right.caption(_("How the change spreads, layer by layer (grey: not moved at all)"))
     right.plotly_chart(
         figures.change_map(
-            found.stream.astype(np.float32), texts_of_row, title=_("How the change spreads, layer by layer"),
+            found.stream.astype(np.float32), texts_of_row,
             words=words(figure_words.ENGLISH),
         ),
         config={"displayModeBar": False}, key="masks.spread",

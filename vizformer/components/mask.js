@@ -1,7 +1,7 @@
 // The mask view: panels of one grid. Rows are queries, columns are keys; the same cell is lit in every panel, and the
 // line below says what it is. Cells can be blocked and opened by hand where the page asks for that.
 
-const NUMBERS_UP_TO = { mask: 16, scores: 10, weights: 10 };
+const NUMBERS_UP_TO = { mask: 12, scores: 10, weights: 10 };
 const PAINTED = 4;
 
 class MaskPanels {

@@ -7,7 +7,7 @@ import plotly.graph_objects as go
 from numpy.typing import NDArray
 
 from vizformer.figures.axes import name_axes
-from vizformer.figures.style import GRID, MASKED, QUALITATIVE, VIRIDIS, fill, frame, heights, safe
+from vizformer.figures.style import GRID, MASKED, QUALITATIVE, VIRIDIS, fill, frame, safe
 
 
 def N_(text: str) -> str:
@@ -97,27 +97,29 @@ def change_map(
     if values.ndim != 2 or values.shape[1] != len(tokens):
         raise ValueError(f"a stream of shape {values.shape} does not fit {len(tokens)} tokens")
     names = [words["embedding"], *(words["after_layer"].replace("{layer}", str(i)) for i in range(len(values) - 1))]
-    small = len(tokens) <= PRINTED_UP_TO
     moved = np.where(values == 0, np.float32(np.nan), values).astype(np.float32)
     still = np.where(values == 0, np.float32(0), np.float32(np.nan)).astype(np.float32)
     places = {"point": "%{y}", "position": "%{pointNumber[1]}", "token": "%{x}"}
     shared = {"xgap": 1, "ygap": 1, "hoverongaps": False}
+    if len(tokens) <= PRINTED_UP_TO:  # one text for both layers: a cell that a layer leaves out would print its own
+        shared |= {"text": [["0" if value == 0 else "" for value in row] for row in values]}
     figure = go.Figure(
         [
             go.Heatmap(
-                z=moved, zmin=0, zmax=float(np.nanmax(moved)) if np.isfinite(moved).any() else 1.0,
+                z=moved, zmin=0, zmax=float(values.max(initial=0.0)) or 1.0,
                 colorscale=[((i / (len(VIRIDIS) - 1)) ** 2, colour) for i, colour in enumerate(VIRIDIS)],
-                colorbar={"thickness": 14}, texttemplate="%{z:.2g}" if small else None,
+                colorbar={"thickness": 14, "title": {"text": safe(words["moved"]), "side": "right"}},
                 hovertemplate=fill(words["stream_at"], value="%{z:.4g}", **places), **shared,
             ),
             go.Heatmap(
                 z=still, zmin=0, zmax=1, colorscale=[(0, MASKED), (1, MASKED)], showscale=False,
-                texttemplate="0" if small else None, hovertemplate=fill(words["still_at"], **places), **shared,
+                texttemplate="%{text}" if "text" in shared else None,
+                hovertemplate=fill(words["still_at"], **places), **shared,
             ),
         ]
     )  # fmt: skip
-    name_axes(figure, names, tokens, column_title=words["position"], square=False)
-    return frame(figure, title, height=min(heights(*values.shape), 110 + 36 * len(values)))
+    name_axes(figure, names, tokens, square=False)
+    return frame(figure, title, height=max(260, 110 + 36 * len(values)))
 
 
 def _short(value: float) -> str:

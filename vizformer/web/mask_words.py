@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from vizformer.analysis.masked import Masked
 
 TERMS = 4  # of a sum that are written out
+_CENTRED = 'style="text-align: center"'
 
 _CASES = r"M_{ij} = \begin{cases} 0 & %s \\ -\infty & \text{%s} \end{cases}"
 _CONDITIONS: dict[MaskKind, str] = {
@@ -21,7 +22,7 @@ _CONDITIONS: dict[MaskKind, str] = {
     "cross": r"\mathrm{source}_j \ne \mathrm{pad}",
     "prefix": r"j \le i \;\lor\; j < p",
     "window": r"|i - j| \le w",
-    "bigbird": r"|i - j| \le w \;\lor\; i < g \;\lor\; j < g \;\lor\; j \in R_i",
+    "bigbird": r"|i - j| \le w \;\lor\; i < g \;\lor \\ & j < g \;\lor\; j \in R_i",
 }
 
 _PLACES = "i, j = torch.arange(n)[:, None], torch.arange(n)[None, :]\n"
@@ -99,10 +100,11 @@ def live_row(masked: "Masked") -> str:
     rows = mixed or [i for i, row in enumerate(visible) if row.any()]
     if not rows:
         return ""
-    i = min(rows, key=lambda row: abs(int(visible[row].sum()) - TERMS))
+    i = min(rows, key=lambda row: float(masked.weights[row].max()))  # where most keys have a share
     open_keys = np.flatnonzero(visible[i])
     j = int(open_keys[masked.weights[i, open_keys].argmax()])
-    shown = [f"e^{{{masked.scores[i, key]:.2f}}}" for key in open_keys[:TERMS]]
+    largest = open_keys[np.argsort(-masked.scores[i, open_keys], kind="stable")][:TERMS]
+    shown = [f"e^{{{masked.scores[i, key]:.2f}}}" for key in largest]
     dots = [r"\cdots"] if len(open_keys) > TERMS else []
     below = " + ".join([*shown, *dots])
     return rf"A_{{{i},{j}}} = \frac{{e^{{{masked.scores[i, j]:.2f}}}}}{{{below}}} = {masked.weights[i, j]:.4f}"
@@ -117,9 +119,11 @@ def table(
     head = "".join(f"<th>{escape(name)}</th>" for name in columns)
     body = "".join(
         "<tr>"
-        + (f"<th>{escape(name)}</th>" if corner else "")
+        + (f'<th style="max-width: 14em">{escape(name)}</th>' if corner else "")
         + "".join(
-            f'<td class="vf-blocked">{escape(cell)}</td>' if hatched[r, c] else f"<td>{escape(cell)}</td>"
+            f'<td class="vf-blocked" {_CENTRED}>{escape(cell)}</td>'
+            if hatched[r, c]
+            else f"<td {_CENTRED}>{escape(cell)}</td>"
             for c, cell in enumerate(cells[r])
         )
         + "</tr>"

@@ -45,9 +45,10 @@ def four_notations(subject: "Subject", place: Callable[[], object]) -> None:
     st.html(matrix.style())
     if len(tokens) > SHOWN:
         st.caption(_("The tables show the first {shown} of {n} tokens.", shown=SHOWN, n=len(tokens)))
-    for name, mask in notations(blocked).items():
+    halves = [column for __ in range(2) for column in st.columns(2)]
+    for half, (name, mask) in zip(halves, notations(blocked).items(), strict=True):
         cells = [[_written(value) for value in row] for row in mask[:SHOWN, :SHOWN].tolist()]
-        with st.container(border=True):
+        with half.container(border=True):
             html = mask_words.table(mask_words.notation_name(name), names, names, cells, shown)
             st.html(f'<div class="vf-compact">{html}</div>')
             st.code(mask_words.NOTATIONS[name], language="python", wrap_lines=True)
@@ -133,7 +134,7 @@ def _row_by_row(masked: "Masked", tokens: list[str], row: int, mistake: str) -> 
                  rf"{shares[row]:.4f} \quad (i = {row})")  # fmt: skip
         st.code("wrong = torch.softmax(scores, dim=-1).masked_fill(blocked, 0.0)", language="python", wrap_lines=True)
     else:
-        st.latex(rf"e^0 = 1: \qquad \frac{{{int(blocked[row].sum())} \cdot e^0}}{{\sum_j e^{{S_{{{row}j}}}}}}"
+        st.latex(rf"e^0 = 1: \qquad \frac{{{int(blocked[row].sum())} \cdot e^0}}{{\sum_j e^{{S'_{{{row}j}}}}}}"
                  rf" \;=\; {shares[row]:.4f}")  # fmt: skip
         st.code("wrong = torch.softmax(scores.masked_fill(blocked, 0.0), dim=-1)", language="python", wrap_lines=True)
 
@@ -145,8 +146,8 @@ def _precision(outcomes: "Sequence[Outcome]") -> None:
     found = {(o.how, o.value, o.precision): o for o in outcomes}
     names = [_way(how, value) for how, value in ways]
     for title, weight in (
-        (_("The query's row: weight on its blocked cells"), "blocked_weight"),
-        (_("A row in which all is blocked: the weights sum to"), "blind_weight"),
+        (_("The row of the query: weight on its blocked cells"), "blocked_weight"),
+        (_("A row in which everything is blocked: weight on blocked cells (right would be 0)"), "blind_weight"),
     ):
         cells = [[_outcome(found[(*way, precision)], weight) for precision in precisions] for way in ways]
         st.html(mask_words.table(title, precisions, names, cells))
