@@ -17,6 +17,7 @@ import socket
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import click
 
@@ -143,13 +144,24 @@ def _listen(host: str, port: int) -> None:
 @main.command()
 @click.argument("source", metavar="PATH")
 @click.option("--tensors", is_flag=True, help="List every tensor, also those that are used.")
+@click.option(
+    "--assume", multiple=True, metavar="NAME=VALUE",
+    help="What bare weights do not say, e.g. --assume n_heads=4; may be given several times.",
+)  # fmt: skip
 @click.pass_context
-def inspect(ctx: click.Context, source: str, tensors: bool) -> None:
-    """Say what a model folder holds, what becomes of each tensor, what was assumed, and what keeps it from opening."""
+def inspect(ctx: click.Context, source: str, tensors: bool, assume: tuple[str, ...]) -> None:
+    """Say what a model folder or a file of weights holds, what becomes of each tensor, what was assumed, and what
+    keeps it from opening.
+    """
     from vizformer.checkpoints import describe
     from vizformer.checkpoints import inspect as examine
 
-    report = examine(source)
+    if wrong := [given for given in assume if not given.partition("=")[2]]:
+        raise click.BadParameter(f"{wrong[0]!r} is not NAME=VALUE, e.g. n_heads=4.", param_hint="--assume")
+    answers: dict[str, Any] = {name: value for name, __, value in (given.partition("=") for given in assume)}
+    if taken := answers.keys() & {"source", "numbers"}:
+        raise click.BadParameter(f"{min(taken)!r} is no assumption.", param_hint="--assume")
+    report = examine(source, **answers)
     click.echo(describe(report, every_tensor=tensors))
     if report.problems:
         ctx.exit(1)

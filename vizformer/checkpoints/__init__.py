@@ -3,6 +3,10 @@
 from vizformer.checkpoints.checkpoint import Checkpoint, Generation
 from vizformer.checkpoints.export import save
 from vizformer.checkpoints.opening import Opened, inspect, load
+from vizformer.checkpoints.questions import Question, UnansweredError
 from vizformer.checkpoints.report import Report, TensorFate, describe
 
-__all__ = ["Checkpoint", "Generation", "Opened", "Report", "TensorFate", "describe", "inspect", "load", "save"]
+__all__ = [
+    "Checkpoint", "Generation", "Opened", "Question", "Report", "TensorFate", "UnansweredError", "describe", "inspect",
+    "load", "save",
+]  # fmt: skip

@@ -69,7 +69,7 @@ def examine(folder: Folder, raw: dict[str, object]) -> Examined:
     if not has_head:
         fields.assume(N_("the file has no head that predicts tokens: logits are computed with the embedding table and "
                          "mean nothing"))  # fmt: skip
-    empty = _empty_model(config)
+    empty = empty_model(config)
     shapes = {name: tuple(tensor.shape) for name, tensor in empty.state_dict().items()}
     matched = match(family, config, names, weights, shapes)
     report = Report(
@@ -88,7 +88,7 @@ def build(examined: Examined, dtype: torch.dtype) -> Transformer:
         CheckpointError: tensors that are missing, of another shape, or hold what is no number; all at once.
     """
     report = examined.report
-    if problems := list(report.problems) or wrong_numbers(examined):
+    if problems := list(report.problems) or wrong_numbers(examined.match):
         raise misfit(next(iter(report.files)), problems)
     state: dict[str, Tensor] = {}
     for part, stored in examined.match.used:
@@ -99,13 +99,13 @@ def build(examined: Examined, dtype: torch.dtype) -> Transformer:
     return model
 
 
-def wrong_numbers(examined: Examined) -> list[Message]:
+def wrong_numbers(matched: Match) -> list[Message]:
     """What is wrong with the numbers themselves: every tensor that is used is read once for it."""
     wrong = [
         N_("{name} holds NaN or infinite numbers", name=shown(tensor.name))
-        for __, tensor in examined.match.used if not bool(torch.isfinite(tensor.read()).all())
+        for __, tensor in matched.used if not bool(torch.isfinite(tensor.read()).all())
     ]  # fmt: skip
-    for first, second in examined.match.same:
+    for first, second in matched.same:
         one, other = first.read(), second.read()
         if one.shape != other.shape or not torch.equal(one, other.to(one.dtype)):
             wrong.append(N_("{first} and {second} should be the same numbers (tie_word_embeddings) and are not",
@@ -120,7 +120,7 @@ def misfit(file: str, problems: list[Message]) -> CheckpointError:
     )  # fmt: skip
 
 
-def _empty_model(config: ModelConfig) -> Transformer:
+def empty_model(config: ModelConfig) -> Transformer:
     """The model without memory for its weights."""
     try:
         with torch.device("meta"):
@@ -171,7 +171,7 @@ def _config(
                                   found=n_tensors))  # fmt: skip
     if not fields.problems:
         _shorten(options, fields)
-        _complete_ids(options, token_ids(folder, backend, dict(family.usual)))
+        complete_ids(options, token_ids(folder, backend, dict(family.usual)))
         try:
             return ModelConfig(**options), has_head
         except ConfigError as error:
@@ -191,7 +191,7 @@ def _shorten(options: Options, fields: Fields) -> None:
         options["max_positions"] = MOST_POSITIONS
 
 
-def _complete_ids(options: Options, found: Mapping[str, int]) -> None:
+def complete_ids(options: Options, found: Mapping[str, int]) -> None:
     """Special tokens that config.json leaves open, by what the tokenizer's files call them."""
     for option, roles in _IDS.items():
         if options.get(option) is None:

@@ -1,7 +1,7 @@
 """The tensors of a file held against those that a config needs: the fate of each."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from torch import Tensor
@@ -47,14 +47,37 @@ def match(
     family: Family, config: ModelConfig, names: Mapping[str, str], weights: Weights, shapes: Mapping[str, Shape]
 ) -> Match:
     """`names`: the family's name of every tensor -> its name in the file; `shapes`: of our parameters."""
-    parts = family.weights(config)
+    prefixed = any(stored.startswith(family.prefix) for stored in names.values())
+
+    def reason(name: str, tensor: Found) -> Message | None:
+        outside = prefixed and not tensor.name.startswith(family.prefix) and not name.startswith(family.head)
+        return _reason(family, name, outside)
+
+    return match_parts(family.weights(config), family.ties(config), reason, names, weights, shapes)
+
+
+def match_parts(
+    parts: Sequence[Part],
+    ties: Mapping[str, str],
+    reason: Callable[[str, Found], Message | None],
+    names: Mapping[str, str],
+    weights: Weights,
+    shapes: Mapping[str, Shape],
+    *,
+    said_by: Message | str = "config.json",
+) -> Match:
+    """Holds the tensors against `parts`.
+
+    `reason` says why a tensor that none of them asks for is not needed (None: it may be), and `said_by` what the
+    shapes follow from.
+    """
     found = {name: Found(stored, weights.tensors[stored]) for name, stored in names.items()}
     used: list[tuple[Part, Found]] = []
     same: list[tuple[Found, Found]] = []
     fates: list[TensorFate] = []
     problems: list[Message] = []
 
-    for again, first in family.ties(config).items():
+    for again, first in ties.items():
         if again not in found:
             continue
         second = found.pop(again)
@@ -70,8 +93,8 @@ def match(
             problems.append(N_("{name} is missing", name=shown(part.source)))
             fates.append(TensorFate(part.source, "", needed, "", "missing", part.targets))
         elif tensor.stored.shape != needed:
-            note = N_("{name} has shape {found}, config.json makes it {needed}", name=shown(tensor.name),
-                      found=list(tensor.stored.shape), needed=list(needed))  # fmt: skip
+            note = N_("{name} has shape {found}, {source} makes it {needed}", name=shown(tensor.name),
+                      found=list(tensor.stored.shape), needed=list(needed), source=said_by)  # fmt: skip
             problems.append(note)
             fates.append(_fate(tensor, "wrong shape", part, note))
         elif tensor.stored.dtype not in FLOATS:
@@ -83,11 +106,9 @@ def match(
         else:
             used.append((part, tensor))
             fates.append(_fate(tensor, "used", part))
-    prefixed = any(stored.startswith(family.prefix) for stored in names.values())
     for name, tensor in found.items():
-        outside = prefixed and not tensor.name.startswith(family.prefix) and not name.startswith(family.head)
-        if (why := _reason(family, name, outside)) is None:
-            why = N_("{name} belongs to nothing that config.json describes", name=shown(tensor.name))
+        if (why := reason(name, tensor)) is None:
+            why = N_("{name} belongs to nothing that {source} describes", name=shown(tensor.name), source=said_by)
             problems.append(why)
         fates.append(_fate(tensor, "unused", note=why))
     return Match(tuple(used), tuple(same), tuple(fates), tuple(problems))

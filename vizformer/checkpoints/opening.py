@@ -1,6 +1,7 @@
 """`load` and `inspect`: a name or a path becomes a model, or a report of what is there."""
 
 import os
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -8,8 +9,8 @@ from typing import Any
 import torch
 
 from vizformer.assets import asset, bundled_models
+from vizformer.checkpoints import containers, hugging_face, state_dict
 from vizformer.checkpoints import folder as own
-from vizformer.checkpoints import hugging_face
 from vizformer.checkpoints.checkpoint import Checkpoint
 from vizformer.checkpoints.reading import Folder
 from vizformer.checkpoints.report import Report
@@ -27,63 +28,123 @@ class Opened(Checkpoint):
     report: Report
 
 
-def load(source: str | Path, *, dtype: torch.dtype = torch.float32) -> Opened:
-    """Opens a bundled model by name, or a folder: in our format or in Hugging Face layout, as its config.json says.
+def load(source: str | Path, *, dtype: torch.dtype = torch.float32, **answers: object) -> Opened:
+    """Opens a bundled model by name, a folder in our format or in Hugging Face layout, or bare weights.
 
-    Weights are kept in `dtype`, frozen.
+    Bare weights are a state dict of GPT-2, nanoGPT, minGPT, `nn.TransformerEncoder` or `nn.Transformer`: a file, or a
+    folder without a config.json that says more.  What they do not say is answered by `answers`, such as `n_heads=4`;
+    without answers the error lists the questions.  Weights are kept in `dtype`, frozen.
 
     Raises:
+        UnansweredError: bare weights that fit several models; its `questions` decide.
         CheckpointError: nothing there, or files that are damaged, unsupported or do not fit together; names the file,
             what was found and the way out, all problems of a file at once.
         ConfigError, TokenizerError: illegal options, an unreadable tokenizer, in our own format.
     """
-    folder = _folder(source)
-    raw = _config(folder)
-    if _is_ours(raw):
-        model, tokenizer, report = own.open_own(folder, raw, dtype)
-        return Opened(folder.name, model, tokenizer, report)
-    examined = hugging_face.examine(folder, raw)
-    return Opened(folder.name, hugging_face.build(examined, dtype), examined.tokenizer, examined.report)
+    found = _find(source)
+    if found.file is not None:
+        bare = _bare(found, answers)
+        return Opened(found.name, state_dict.build(bare, dtype), bare.tokenizer, bare.report)
+    _no_answers(found, answers)
+    if _is_ours(found.raw):
+        model, tokenizer, report = own.open_own(found.folder, found.raw, dtype)
+        return Opened(found.name, model, tokenizer, report)
+    examined = hugging_face.examine(found.folder, found.raw)
+    return Opened(found.name, hugging_face.build(examined, dtype), examined.tokenizer, examined.report)
 
 
-def inspect(source: str | Path, *, numbers: bool = True) -> Report:
-    """What is in a folder and what became of every tensor; tensors that do not fit stand in the report.
+def inspect(source: str | Path, *, numbers: bool = True, **answers: object) -> Report:
+    """What is in a folder or file and what became of every tensor; tensors that do not fit stand in the report.
 
-    `numbers=False` does not look for NaN and infinite ones (in Hugging Face layout), which takes reading all of them.
+    `numbers=False` does not look for NaN and infinite ones (but in our own format), which takes reading all of them.
 
     Raises:
         CheckpointError: as `load`, where there is nothing to report on.
     """
-    folder = _folder(source)
-    raw = _config(folder)
-    if _is_ours(raw):
-        return own.open_own(folder, raw, torch.float32)[2]
-    examined = hugging_face.examine(folder, raw)
+    found = _find(source)
+    examined: hugging_face.Examined | state_dict.Examined
+    if found.file is not None:
+        examined = _bare(found, answers)
+    else:
+        _no_answers(found, answers)
+        if _is_ours(found.raw):
+            return own.open_own(found.folder, found.raw, torch.float32)[2]
+        examined = hugging_face.examine(found.folder, found.raw)
     report = examined.report
     if report.problems or not numbers:
         return report
-    return replace(report, problems=tuple(hugging_face.wrong_numbers(examined)))
+    return replace(report, problems=tuple(hugging_face.wrong_numbers(examined.match)))
 
 
-def _folder(source: str | Path) -> Folder:
+@dataclass(frozen=True)
+class _Found:
+    """Where a model lies: a folder, its config.json, and the file of weights where that is all there is."""
+
+    folder: Folder
+    name: str
+    raw: dict[str, Any]
+    file: str | None = None
+
+
+def _find(source: str | Path) -> _Found:
     if str(source) in bundled_models():
-        return Folder(asset("models", str(source)))
+        folder = Folder(asset("models", str(source)))
+        return _Found(folder, folder.name, _config(folder))
     if os.path.isdir(source):  # (Path.is_dir raises where a name is too long)
         try:
-            return Folder(Path(source))
+            return _in_folder(Folder(Path(source)))
         except (OSError, RuntimeError, ValueError):
             pass
     if os.path.isfile(source):
-        name = Path(source).name
-        raise CheckpointError(
-            gguf_message(name) if name.lower().endswith(".gguf") else
-            N_("{file} is a file; a model is a folder with config.json, the weights and the tokenizer. Give the path "
-               "of the folder it lies in.", file=name)
-        )  # fmt: skip
+        return _in_file(Path(source))
     raise CheckpointError(
         N_("There is no model {source!r}. Give the path of a folder, or one of: {names}.", source=str(source),
            names=", ".join(bundled_models()) or "-")
     )  # fmt: skip
+
+
+def _in_folder(folder: Folder) -> _Found:
+    """A folder whose config.json does not say what it is may still hold weights that do."""
+    if not _says_what_it_is(folder) and (file := containers.choose(folder)) is not None:
+        return _Found(folder, folder.name, {}, file)
+    return _Found(folder, folder.name, _config(folder))
+
+
+def _in_file(path: Path) -> _Found:
+    folder, name = Folder(path.parent), path.name
+    if name.lower().endswith(".gguf"):
+        raise CheckpointError(gguf_message(name))
+    if not name.lower().endswith(containers.SUFFIXES) or (name in containers.STANDARD and _says_what_it_is(folder)):
+        raise CheckpointError(
+            N_("{file} is a file; a model is a folder with config.json, the weights and the tokenizer. Give the path "
+               "of the folder it lies in.", file=name)
+        )  # fmt: skip
+    return _Found(folder, path.stem, {}, name)
+
+
+def _bare(found: _Found, answers: Mapping[str, object]) -> state_dict.Examined:
+    file = found.file or ""
+    examined = state_dict.examine(found.folder, file, found.name, answers)
+    if examined is None:
+        if file in containers.STANDARD:
+            _config(found.folder)  # says what is missing from a folder of one of the two layouts
+        raise CheckpointError(state_dict.unrecognised(file))
+    return examined
+
+
+def _no_answers(found: _Found, answers: Mapping[str, object]) -> None:
+    if given := [name for name, answer in answers.items() if answer is not None]:
+        raise CheckpointError(
+            N_("{name} says itself how it is built: there is nothing to answer. Leave out {names}.", name=found.name,
+               names=", ".join(given))
+        )  # fmt: skip
+
+
+def _says_what_it_is(folder: Folder) -> bool:
+    if not folder.has(CONFIG):
+        return False
+    raw = folder.json(CONFIG)
+    return not isinstance(raw, dict) or _is_ours(raw) or "model_type" in raw
 
 
 def _config(folder: Folder) -> dict[str, Any]:

@@ -6,11 +6,17 @@ from dataclasses import dataclass
 from typing import Literal
 
 from vizformer.config import ModelConfig
-from vizformer.messages import Message
+from vizformer.messages import N_, Message
 
 Fate = Literal["used", "tied", "unused", "missing", "wrong shape"]
-Format = Literal["vizformer", "hugging-face"]
+Format = Literal["vizformer", "hugging-face", "state-dict"]
 
+_WRITTEN: dict[Format, str] = {
+    "vizformer": "VizFormer's own format", "hugging-face": "Hugging Face layout", "state-dict": "bare weights",
+}  # fmt: skip
+UNDER_ASSUMPTIONS = N_(
+    "The weights alone do not say how the model is built: what is shown of it is consistent under these assumptions."
+)
 _COMPONENTS = (
     ("embedding.", "token embedding"),
     ("position_embedding.", "position embedding"),
@@ -52,7 +58,7 @@ class Report:
 
     Attributes:
         name: of the folder.
-        format: who wrote it.
+        format: who wrote it; "state-dict" is bare weights, whose assumptions decide what the model is.
         family: "GPT-2", ...; "VizFormer" for our own format.
         declared: the class that config.json names, e.g. "GPT2LMHeadModel"; may be empty.
         config: the options of our model.
@@ -114,7 +120,7 @@ def _is_in(part: str, name: str) -> bool:
 def describe(report: Report, translate: Callable[[Message], str] = str, *, every_tensor: bool = False) -> str:
     """The report in plain words, for a terminal."""
     config = report.config
-    written = "VizFormer's own format" if report.format == "vizformer" else "Hugging Face layout"
+    written = _WRITTEN[report.format]
     declared = f", written as {report.declared}" if report.declared else ""
     lines = [
         f"{report.name}: a {report.family} model ({config.architecture}{declared}; {written})",
@@ -141,6 +147,8 @@ def describe(report: Report, translate: Callable[[Message], str] = str, *, every
     for title, messages in (("Assumed", report.assumptions), ("Problems: it does not open", report.problems)):
         if messages:
             lines += ["", f"{title}:", *(f"  - {translate(message)}" for message in messages)]
+    if report.format == "state-dict":
+        lines += ["", translate(UNDER_ASSUMPTIONS)]
     return "\n".join(lines)
 
 

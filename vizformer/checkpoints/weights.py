@@ -53,7 +53,7 @@ def open_weights(folder: Folder) -> Weights:
     Raises:
         CheckpointError: no weights, or only in a format that is not read; damaged files; an index that does not fit.
     """
-    for name, opener in ((SAFETENSORS, _open_safetensors), (TORCH, _open_torch)):
+    for name, opener in ((SAFETENSORS, open_safetensors), (TORCH, _open_torch)):
         if folder.has(name):
             path = folder.file(name)
             return Weights(opener(path, name), {name: path.stat().st_size})
@@ -109,7 +109,7 @@ def _open_shards(folder: Folder, index: str, opener: Callable[[Path, str], dict[
     return Weights(found, sizes)
 
 
-def _open_safetensors(path: Path, name: str) -> dict[str, Stored]:
+def open_safetensors(path: Path, name: str) -> dict[str, Stored]:
     """The library checks that the header is no longer than the file and that the tensors fill the rest exactly."""
     try:
         file: Any = safe_open(path, framework="pt")
@@ -136,10 +136,17 @@ def _reader(file: Any, key: str, name: str) -> Callable[[], Tensor]:
 
 
 def _open_torch(path: Path, name: str) -> dict[str, Stored]:
+    content = load_torch(path, name)
+    if not isinstance(content, dict):
+        raise not_only_tensors(content, name)
+    return stored_tensors(content, path, name)
+
+
+def load_torch(path: Path, name: str) -> Any:
     """`weights_only` reads tensors and plain containers; anything else in the pickle is refused, never run."""
     zipped = _is_plain_zip(path, name)
     try:
-        content = torch.load(path, map_location="cpu", weights_only=True, mmap=zipped)
+        return torch.load(path, map_location="cpu", weights_only=True, mmap=zipped)
     except Exception as error:
         if "weights_only" in str(error) or "Unsupported" in str(error):
             raise CheckpointError(
@@ -147,17 +154,32 @@ def _open_torch(path: Path, name: str) -> dict[str, Stored]:
                    "its author for model.safetensors.", file=name)
             ) from error  # fmt: skip
         raise damaged(name, error) from error
+
+
+def not_only_tensors(content: object, name: str) -> CheckpointError:
+    """Says what stands where tensors with names belong."""
     if not isinstance(content, dict):
-        raise CheckpointError(
+        return CheckpointError(
             N_("{file} holds {value} where tensors with names belong. Copy it again from the model's source.",
                file=name, value=type(content).__name__)
         )  # fmt: skip
-    wrong = [N_("{name} is no tensor", name=shown(key)) for key, value in content.items() if not _is_plain(key, value)]
-    if wrong:
-        raise CheckpointError(
-            N_("{file} holds something else beside tensors with names: {problems}. Save the state dict alone.",
-               file=name, problems=listed(wrong))
-        )  # fmt: skip
+    wrong = [
+        N_("{name} is no tensor", name=shown(key)) for key, value in content.items() if not is_plain_tensor(key, value)
+    ] or [N_("it is empty")]
+    return CheckpointError(
+        N_("{file} holds something else beside tensors with names: {problems}. Save the state dict alone.",
+           file=name, problems=listed(wrong))
+    )  # fmt: skip
+
+
+def stored_tensors(content: dict[Any, Any], path: Path, name: str) -> dict[str, Stored]:
+    """The tensors of a state dict that was read from `path`.
+
+    Raises:
+        CheckpointError: something else among them, or tensors that claim more memory than the file has.
+    """
+    if not all(is_plain_tensor(key, value) for key, value in content.items()):
+        raise not_only_tensors(content, name)
     if sum(value.numel() * value.element_size() for value in content.values()) > 2 * path.stat().st_size:
         raise damaged(name, "its tensors share memory so that they are many times as large as the file")
     return {
@@ -170,7 +192,7 @@ def _same(tensor: Tensor) -> Tensor:
     return tensor
 
 
-def _is_plain(key: object, value: object) -> bool:
+def is_plain_tensor(key: object, value: object) -> bool:
     """A named tensor of numbers in memory: not sparse, not quantised, not on a device that is not there."""
     if not isinstance(key, str) or type(value) not in (Tensor, torch.nn.Parameter) or not isinstance(value, Tensor):
         return False

@@ -99,7 +99,8 @@ FAMILY = Family(
         "gpt2",
         dict(architecture=["decoder-only"], positions=["learned"], norm_order=["pre"], norm=["layer_norm"],
              final_norm=[True], feedforward=["plain"], bias=[True], head=["linear"], scaled_embedding=[False],
-             embedding_norm=[False], n_segments=[0]),
+             embedding_norm=[False], n_segments=[0], head_dim=[None], n_kv_heads=[None], attention_bias=["same"],
+             qk_norm=[False], residual=["sequential"]),
         export,
     ),
 )  # fmt: skip

@@ -1,0 +1,133 @@
+"""What lies beside PyTorch's layers, by name and shape: tables of embeddings and positions, an output layer."""
+
+import re
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field
+
+from vizformer.checkpoints.family import Options
+from vizformer.checkpoints.layout import same_numbers
+from vizformer.checkpoints.parts import Part, Shape, linear
+from vizformer.checkpoints.reading import shown
+from vizformer.checkpoints.weights import FLOATS, Weights
+from vizformer.errors import CheckpointError
+from vizformer.messages import N_, Message
+from vizformer.model.positions import sinusoidal_encoding
+
+POSITION = re.compile(r"(?:^|[._])(?:pos|wpe)|(?:^|\.)pe$", re.IGNORECASE)
+TOKEN = re.compile(r"emb|tok|wte|lookup", re.IGNORECASE)
+OUTPUT = re.compile(r"unemb|head|generator|logit|classif|lm_", re.IGNORECASE)
+FINAL_NORM = re.compile(r"(?:.*\.)?(?:ln_f|ln_final|norm_f|norm_final|final_norm|final_layer_norm)\.(?:weight|bias)")
+WAVES = 1e-3  # float32 angles are that far off at position 5000
+
+
+@dataclass
+class Tables:
+    """What was found, and what follows from it.
+
+    Attributes:
+        embedding: the table of tokens, by name.
+        output_bias: by name.
+        final_norm: a norm after the stack that lies beside it, by name.
+        predicts: whether there is an output layer for tokens.
+        options: of the model, as far as the tables say.
+        parts, ties, unused, reshaped: as in `Plan` and `Layout`.
+        assumptions: how the tables were taken.
+    """
+
+    embedding: str | None = None
+    output_bias: str | None = None
+    final_norm: str | None = None
+    predicts: bool = False
+    options: Options = field(default_factory=lambda: {"tied_unembedding": True})
+    parts: list[Part] = field(default_factory=list)
+    ties: dict[str, str] = field(default_factory=dict)
+    unused: dict[str, Message] = field(default_factory=dict)
+    reshaped: dict[str, Shape] = field(default_factory=dict)
+    assumptions: list[Message] = field(default_factory=list)
+
+
+def find_tables(weights: Weights, d_model: int, inside: Collection[str]) -> Tables:
+    """Looks at the tensors that are not `inside` a stack; what it does not know stays a problem of the matching.
+
+    Raises:
+        CheckpointError: several tables of tokens.
+    """
+    tables = Tables()
+    wide = {}
+    for name, stored in weights.tensors.items():
+        shape = tuple(n for n in stored.shape if n != 1) if len(stored.shape) == 3 else stored.shape
+        if name not in inside and len(shape) == 2 and shape[1] == d_model and stored.dtype in FLOATS:
+            wide[name] = shape
+    positions = [name for name in wide if POSITION.search(name)]
+    flat = {n: shape for n, shape in wide.items() if n not in positions and weights.tensors[n].shape == shape}
+    tokens = [name for name in flat if TOKEN.search(name) and not _is_output(name, weights)]
+    if len(positions) == 1:
+        _positions(tables, weights, positions[0], wide[positions[0]])
+    if tokens:
+        _tokens(tables, weights, tokens)
+    _outputs(tables, weights, {name: shape for name, shape in flat.items() if name not in tokens})
+    norms = {name.rpartition(".")[0] for name in weights.tensors if name not in inside and FINAL_NORM.fullmatch(name)}
+    if len(norms) == 1:
+        (tables.final_norm,) = norms
+    return tables
+
+
+def _is_output(name: str, weights: Weights) -> bool:
+    """An embedding has no bias beside it, and is not called a head."""
+    return OUTPUT.search(name) is not None or f"{name.removesuffix('weight')}bias" in weights.tensors
+
+
+def _positions(tables: Tables, weights: Weights, name: str, shape: Shape) -> None:
+    """Sine waves are computed anew, a learned table is taken."""
+    rows, d_model = shape
+    tables.options["max_positions"] = rows
+    stored = weights.tensors[name].read().reshape(shape)
+    waves = sinusoidal_encoding(rows, d_model) if d_model % 2 == 0 else None
+    distance = float("inf") if waves is None else float((stored.float() - waves).abs().max())
+    if distance <= WAVES:
+        tables.options["positions"] = "sinusoidal"
+        tables.unused[name] = N_("the sine waves of the positions: they follow from the width")
+        tables.assumptions.append(
+            N_("{name} holds the sine waves of the positions, up to {distance}: they are added to the embeddings",
+               name=shown(name), distance=f"{distance:.1e}")
+        )  # fmt: skip
+        return
+    tables.options["positions"] = "learned"
+    tables.parts.append(Part(name, ("position_embedding.weight",)))
+    tables.assumptions.append(N_("{name} is added to the embeddings: row i at position i", name=shown(name)))
+    if weights.tensors[name].shape != shape:
+        tables.reshaped[name] = shape
+
+
+def _tokens(tables: Tables, weights: Weights, names: list[str]) -> None:
+    first, *others = names
+    if different := [other for other in others if not same_numbers(weights, first, other)]:
+        raise CheckpointError(
+            N_("{file} has several tables of embeddings, {names}: supported is one, which encoder and decoder share.",
+               file=weights.where, names=", ".join(map(shown, (first, *different[:5]))))
+        )  # fmt: skip
+    tables.embedding = first
+    tables.ties |= dict.fromkeys(others, first)
+    tables.parts.append(Part(first, ("embedding.weight",)))
+
+
+def _outputs(tables: Tables, weights: Weights, found: Mapping[str, Shape]) -> None:
+    """An output layer has a row for every token; one with other rows is the head of another task."""
+    size = 0 if tables.embedding is None else weights.tensors[tables.embedding].shape[0]
+    heads = [name for name, (rows, __) in found.items() if rows == size and name.endswith(".weight")]
+    if len(heads) == 1:
+        head = heads[0].removesuffix(".weight")
+        tables.predicts = True
+        if tables.embedding is not None and same_numbers(weights, tables.embedding, heads[0]):
+            tables.ties[heads[0]] = tables.embedding
+        else:
+            tables.options["tied_unembedding"] = False
+            tables.parts += linear(head, "unembedding", bias=False)
+        tables.output_bias = f"{head}.bias"
+        tables.assumptions.append(N_("{name} makes the logits out of the last layer's output", name=shown(heads[0])))
+    others = [name for name in found if name not in heads and name.endswith(".weight")]
+    if len(others) == 1 and not heads:
+        head = others[0].removesuffix(".weight")
+        note = N_("the head of another task")
+        tables.unused |= {name: note for name in (f"{head}.weight", f"{head}.bias") if name in weights.tensors}
+        tables.assumptions.append(N_("{name} comes after the last layer and is left out", name=shown(others[0])))

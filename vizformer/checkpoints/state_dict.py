@@ -1,0 +1,211 @@
+"""Bare weights, a state dict without a config.json that says what it is, become a model under stated assumptions.
+
+The tensors' names say which code they belong to and their shapes how large it is.  What they do not say is answered by
+what lies beside them or by whoever opens them (`questions`), and every answer is listed in the report: what is shown
+then is consistent under these assumptions, and no more.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from functools import partial
+
+import torch
+from tokenizers import Tokenizer as Backend
+from torch import Tensor
+
+from vizformer.checkpoints.containers import open_file
+from vizformer.checkpoints.hugging_face import complete_ids, empty_model, wrong_numbers
+from vizformer.checkpoints.layout import Layout, Plan
+from vizformer.checkpoints.layouts import LAYOUTS, NAMES
+from vizformer.checkpoints.matching import Found, Match, match_parts
+from vizformer.checkpoints.numbers import NumberReader
+from vizformer.checkpoints.parts import Shape
+from vizformer.checkpoints.questions import resolve
+from vizformer.checkpoints.reading import Folder, listed, shown
+from vizformer.checkpoints.report import Report, parameters_by_component
+from vizformer.checkpoints.vocabularies import TOKENIZER, TRIAL, byte_level, guarded, read_tokenizer, token_ids, tried
+from vizformer.checkpoints.weights import Stored, Weights
+from vizformer.config import ModelConfig
+from vizformer.errors import CheckpointError, ConfigError
+from vizformer.messages import N_, Message
+from vizformer.model import Transformer
+from vizformer.text import Tokenizer
+
+CONFIG = "config.json"
+MOST_NUMBERS = 2**20  # rows; no vocabulary in use has more
+_END = "<|endoftext|>"
+
+
+@dataclass(frozen=True)
+class Examined:
+    """Weights that were understood: everything but the numbers has been read; `empty` waits for them (once)."""
+
+    report: Report
+    tokenizer: Tokenizer
+    match: Match
+    plan: Plan
+    shapes: Mapping[str, Shape]
+    empty: Transformer
+
+
+def examine(folder: Folder, file: str, name: str, given: Mapping[str, object]) -> Examined | None:
+    """Reads what a file holds; None if its tensors have names of no layout that opens.
+
+    `given` are answers to what the weights do not say; `name` is what the model is called.
+
+    Raises:
+        UnansweredError: questions that are left.
+        CheckpointError: a damaged file, an impossible answer, an arrangement that is not supported.
+    """
+    weights, said = open_file(folder, file)
+    layout = _recognised(weights)
+    if layout is None:
+        return None
+    beside = _beside(folder)
+    answers, assumptions = resolve(layout.questions, given, {**said, **({CONFIG: beside} if beside else {})}, file)
+    plan = layout.plan(answers)
+    backend = _backend(folder)
+    options = dict(plan.options)
+    if backend is not None and not layout.reads_only_ids:
+        complete_ids(options, token_ids(folder, backend, {"bos_token": _END, "eos_token": _END}))
+    else:
+        backend = None
+    try:
+        config = ModelConfig(**options)
+    except ConfigError as error:
+        raise CheckpointError(
+            N_("{file} cannot be opened like this: {problems}. What can be said about it: {names}.", file=file,
+               problems=error.message, names=", ".join(question.name for question in layout.questions))
+        ) from error  # fmt: skip
+    empty = empty_model(config)
+    shapes = {name: tuple(tensor.shape) for name, tensor in empty.state_dict().items()}
+    matched = _matched(layout, plan, weights, shapes)
+    tokenizer, about = _tokenizer(backend, config)
+    contradictions = _contradictions(config, said)
+    report = Report(
+        name=name, format="state-dict", family=layout.name, declared="", config=config, has_head=plan.has_head,
+        files=weights.files, tensors=matched.fates, parameters=parameters_by_component(shapes.items()),
+        assumptions=(*assumptions, *plan.assumptions, *contradictions, about), problems=matched.problems,
+    )  # fmt: skip
+    return Examined(report, tokenizer, matched, plan, shapes, empty)
+
+
+def build(examined: Examined, dtype: torch.dtype) -> Transformer:
+    """The model with its numbers; tensors that are stored in `dtype` stay mapped to the file.
+
+    Raises:
+        CheckpointError: tensors that are missing, of another shape, or hold what is no number; all at once.
+    """
+    report = examined.report
+    if problems := list(report.problems) or wrong_numbers(examined.match):
+        raise misfit(report, problems)
+    state: dict[str, Tensor] = {}
+    for part, stored in examined.match.used:
+        state |= part.split(stored.read().to(dtype), examined.shapes)
+    for name, fill in examined.plan.fills.items():
+        state[name] = fill(examined.shapes[name]).to(dtype)
+    model = examined.empty
+    model.load_state_dict(state, assign=True)
+    model.materialise_buffers()
+    return model
+
+
+def misfit(report: Report, problems: list[Message]) -> CheckpointError:
+    return CheckpointError(
+        N_("{file} does not fit the layout of {layout}, whose names its tensors have: {problems}. Save the state dict "
+           "of the whole model, or open a folder with its config.json.", file=next(iter(report.files)),
+           layout=report.family, problems=listed(problems))
+    )  # fmt: skip
+
+
+def unrecognised(file: str) -> Message:
+    """Says which names would have been recognised."""
+    return N_("{file} holds tensors with names of no layout that opens without a config.json ({layouts}). Open the "
+              "model's own folder, with config.json and its tokenizer.", file=file,
+              layouts=", ".join(NAMES))  # fmt: skip
+
+
+def _recognised(weights: Weights) -> Layout | None:
+    for recognise in LAYOUTS:
+        if (layout := recognise(weights)) is not None:
+            return layout
+    return None
+
+
+def _beside(folder: Folder) -> dict[str, object]:
+    """The fields of a config.json beside the weights, if there is one."""
+    return folder.object(CONFIG) if folder.has(CONFIG) else {}
+
+
+def _matched(layout: Layout, plan: Plan, weights: Weights, shapes: Mapping[str, Shape]) -> Match:
+    """The tensors held against the plan; those that are read in another shape are listed in their own."""
+    tensors = dict(weights.tensors)
+    for name, shape in layout.reshaped.items():
+        stored = tensors[name]
+        tensors[name] = Stored(stored.file, shape, stored.dtype, partial(_reshaped, stored, shape))
+
+    def reason(name: str, tensor: Found) -> Message | None:
+        return plan.unused.get(name)
+
+    matched = match_parts(
+        plan.parts, plan.ties, reason, {name: name for name in tensors}, Weights(tensors, weights.files), shapes,
+        said_by=N_("the layout of {layout}", layout=layout.name),
+    )  # fmt: skip
+    fates = [
+        replace(fate, shape=weights.tensors[fate.name].shape) if fate.name in layout.reshaped else fate
+        for fate in matched.fates
+    ]
+    return replace(matched, fates=tuple(fates))
+
+
+def _reshaped(stored: Stored, shape: Shape) -> Tensor:
+    return stored.read().reshape(shape)
+
+
+# What fields beside the weights say that the tensors say too.
+_SIZES = {
+    "vocab_size": ("vocab_size", "ntoken", "n_vocab"), "d_model": ("d_model", "n_embd", "hidden_size", "d_embed"),
+    "d_ff": ("d_ff", "n_inner", "dim_feedforward", "d_hid"),
+}  # fmt: skip
+
+
+def _contradictions(config: ModelConfig, said: Mapping[str, Mapping[str, object]]) -> list[Message]:
+    """Sizes said beside the weights that are not those of the tensors: the tensors are followed."""
+    return [
+        N_("{where} says {field}={value}, the tensors say {found}: the tensors are followed", where=shown(where),
+           field=field, value=shown(fields[field]), found=getattr(config, size))
+        for where, fields in said.items() for size, names in _SIZES.items() for field in names
+        if type(fields.get(field)) is int and fields[field] != getattr(config, size)
+    ]  # fmt: skip
+
+
+def _backend(folder: Folder) -> Backend | None:
+    """The tokenizer beside the weights, if there is one."""
+    if folder.has(TOKENIZER):
+        return read_tokenizer(folder)
+    if folder.has("vocab.json") and folder.has("merges.txt"):
+        return byte_level(folder, {"bos_token": _END, "eos_token": _END, "unk_token": _END})
+    return None
+
+
+def _tokenizer(backend: Backend | None, config: ModelConfig) -> tuple[Tokenizer, Message]:
+    """The tokenizer beside the weights, or the reader of numbers, and the assumption that it is."""
+    if backend is None:
+        if config.vocab_size > MOST_NUMBERS:
+            raise CheckpointError(
+                N_("There is no tokenizer, and a table of embeddings with {n:,} rows: at most {limit:,} are read "
+                   "without one. Put tokenizer.json beside the weights.", n=config.vocab_size, limit=MOST_NUMBERS)
+            )  # fmt: skip
+        return NumberReader(config.vocab_size), N_(
+            "there is no tokenizer: numbers separated by spaces are read as token ids, 0 to {last}",
+            last=config.vocab_size - 1,
+        )
+    highest = max(backend.get_vocab(with_added_tokens=True).values(), default=-1)
+    made = max(guarded(TOKENIZER, lambda: backend.encode(TRIAL).ids), default=-1)
+    if not 0 <= max(highest, made) < config.vocab_size:
+        raise CheckpointError(
+            N_("The tokenizer beside the weights has token ids up to {found}, their table of embeddings {expected} "
+               "rows: they belong to different models. Take the tokenizer away, and token ids are read instead.",
+               found=max(highest, made), expected=config.vocab_size)
+        )  # fmt: skip
+    return tried(guarded(TOKENIZER, lambda: Tokenizer(backend))), N_("the tokenizer beside the weights is the model's")
