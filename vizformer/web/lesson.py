@@ -50,18 +50,21 @@ class Part:
 def show(entry: Entry, parts: Sequence[Part], *, terms: Sequence[str] = ()) -> None:
     """Draws a lesson: progress, the shared sentence, the chosen part, and the way on."""
     progress.remember()
-    number = COURSE.index(entry)
-    st.caption(
-        _("Lesson {number} of {count} · {answered} of {questions} questions answered", number=number + 1,
-          count=len(COURSE), answered=progress.answered(entry.url), questions=len(progress.QUESTIONS[entry.url]))
-    )  # fmt: skip
     subject = subject_box()
-    index = _choose(entry, parts)
+    with st.container(horizontal=True, horizontal_alignment="distribute", vertical_alignment="center"):
+        index = _choose(entry, parts)
+        st.caption(
+            _("Lesson {number} of {count} · {answered} of {questions} questions answered",
+              number=COURSE.index(entry) + 1, count=len(COURSE), answered=progress.answered(entry.url),
+              questions=len(progress.QUESTIONS[entry.url])),
+            width="content",
+        )  # fmt: skip
     part = parts[index]
     if subject is not None:
         _part(entry, part, subject)
     _onward(entry, parts, index)
     _terms(terms)
+    _course()
 
 
 def _choose(entry: Entry, parts: Sequence[Part]) -> int:
@@ -90,7 +93,8 @@ def go_to(part: str) -> None:
 def _part(entry: Entry, part: Part, subject: Subject) -> None:
     words = prose(entry.url, part.key)
     if part.wide:
-        st.markdown(words.text)
+        with st.container(key="lesson-words"):  # in two columns of text where there is room: app.css
+            st.markdown(words.text)
         part.draw(subject)
         _boxes(words.tries, words.wrongs)
         return
@@ -103,10 +107,11 @@ def _part(entry: Entry, part: Part, subject: Subject) -> None:
 
 
 def _boxes(tries: Sequence[str], wrongs: Sequence[str]) -> None:
+    to_try, got_wrong = _("Try this."), _("Often got wrong.")  # the extractor does not look into f-strings
     for text in tries:
-        st.info(f"**{_('Try this.')}** {text}")
+        st.info(f"**{to_try}** {text}")
     for text in wrongs:
-        st.warning(f"**{_('Often got wrong.')}** {text}")
+        st.warning(f"**{got_wrong}** {text}")
 
 
 def _onward(entry: Entry, parts: Sequence[Part], index: int) -> None:
@@ -131,6 +136,22 @@ def _terms(names: Sequence[str]) -> None:
     with st.expander(_("Terms of this lesson")):
         glossary.entries(names)
         st.page_link(GLOSSARY.file, label=_("The whole glossary"))
+
+
+def _course() -> None:
+    """All lessons, and how many of their questions have been answered."""
+    with st.expander(_("The course: what I have done")):
+        for number, entry in enumerate(COURSE):
+            answered, of = progress.answered(entry.url), len(progress.QUESTIONS[entry.url])
+            dots = "●" * answered + "○" * (of - answered)
+            title = translate(entry.title)
+            st.page_link(
+                entry.file,
+                label=_("{dots} {number} · {title}: {answered} of {of} questions", dots=dots, number=number + 1,
+                        title=title, answered=answered, of=of),
+            )  # fmt: skip
+        st.caption(_("Kept in this browser, nowhere else."))
+        st.button(_("Forget my progress"), on_click=progress.forget, key="lesson.forget")
 
 
 # --- what the laboratories are made of --------------------------------------------------------------------------------
@@ -190,7 +211,8 @@ def ask(lesson: str, name: str, question: str, choices: Sequence[str], answer: i
     """
     key = f"ask.{lesson}.{name}"
     with st.container(border=True, key=key):
-        st.markdown(f"**{_('Predict first.')}** {plain(question)}")
+        predict, right = _("Predict first."), _("Right.")
+        st.markdown(f"**{predict}** {plain(question)}")
         picked = st.radio(
             _("Your answer"), range(len(choices)), index=None, format_func=lambda i: plain(choices[i]),
             label_visibility="collapsed", key=f"{key}.choice.{about}",
@@ -203,9 +225,10 @@ def ask(lesson: str, name: str, question: str, choices: Sequence[str], answer: i
             )  # fmt: skip
             return
         if picked == answer:
-            st.success(f"**{_('Right.')}** {plain(why)}")
+            st.success(f"**{right}** {plain(why)}")
         else:
-            st.error(f"**{_('Not quite: {answer}.', answer=plain(choices[answer]))}** {plain(why)}")
+            correction = _("Not quite: {answer}.", answer=plain(choices[answer]))
+            st.error(f"**{correction}** {plain(why)}")
     if st.session_state.pop(f"{key}.new", False):
         st.rerun()  # the whole page: its first line counts the answers, and the browser is told
 
