@@ -19,8 +19,10 @@ class Call:
     before: Tensor
     x: Tensor
     source: Tensor
-    q_projected: list[Tensor] = field(default_factory=list)  # before rotary positions
+    q_projected: list[Tensor] = field(default_factory=list)  # before norms and rotary positions
     k_projected: list[Tensor] = field(default_factory=list)
+    q_normed: list[Tensor] = field(default_factory=list)  # before rotary positions
+    k_normed: list[Tensor] = field(default_factory=list)
     q: list[Tensor] = field(default_factory=list)
     k: list[Tensor] = field(default_factory=list)
     v: list[Tensor] = field(default_factory=list)
@@ -89,7 +91,7 @@ class Eager:
         c = self.config
         for index in range(c.n_encoder_layers if name == "encoder" else c.n_decoder_layers):
             layer, path = f"{name}.{index}", f"{name}.layers.{index}"
-            self.residuals[f"{layer}.pre"] = x
+            self.residuals[f"{layer}.pre"] = entering = x
             x = self._attention(f"{layer}.self", f"{path}.self_attention", f"{path}.self_norm", x, None, mask)
             self.residuals[f"{layer}.mid" if memory is None else f"{layer}.mid_self"] = x
             if memory is not None and memory_mask is not None:
@@ -97,7 +99,9 @@ class Eager:
                     f"{layer}.cross", f"{path}.cross_attention", f"{path}.cross_norm", x, memory, memory_mask
                 )
                 self.residuals[f"{layer}.mid_cross"] = x
-            if c.norm_order == "pre":
+            if c.residual == "parallel":
+                x = x + self._feedforward(path, self._norm(f"{path}.feedforward_norm", entering))
+            elif c.norm_order == "pre":
                 x = x + self._feedforward(path, self._norm(f"{path}.feedforward_norm", x))
             else:
                 x = self._norm(f"{path}.feedforward_norm", x + self._feedforward(path, x))
@@ -108,7 +112,8 @@ class Eager:
         return x
 
     def _attention(self, site: str, path: str, norm: str, x: Tensor, memory: Tensor | None, mask: Tensor) -> Tensor:
-        c, d_head = self.config, self.config.d_model // self.config.n_heads
+        c = self.config
+        d_head = c.d_model // c.n_heads if c.head_dim is None else c.head_dim
         y = self._norm(norm, x) if c.norm_order == "pre" else x
         call = Call(before=x, x=y, source=y if memory is None else memory)
         W_O = self.weights[f"{path}.W_O.weight"]
@@ -123,6 +128,9 @@ class Eager:
                 for rows, letter, part in ((y, "Q", own), (call.source, "K", of_group), (call.source, "V", of_group))
             )
             call.q_projected.append(q), call.k_projected.append(k)
+            if c.qk_norm:
+                q, k = self._norm(f"{path}.q_norm", q), self._norm(f"{path}.k_norm", k)
+            call.q_normed.append(q), call.k_normed.append(k)
             if c.positions == "rope" and memory is None:
                 q, k = self._turned(q), self._turned(k)
             dots = q @ k.T
@@ -148,13 +156,14 @@ class Eager:
         return None if bias is None else bias[own]
 
     def _turned(self, rows: Tensor) -> Tensor:
-        """Pair (m, m + d/2) as a complex number, times e^(i pos theta^(-2m/d))."""
-        n, d = rows.shape
+        """Pair (m, m + d/2) as a complex number, times e^(i pos theta^(-2m/d)); d may be less than the whole row."""
+        n, d = len(rows), self.config.rope_dims or rows.shape[1]
+        rows, rest = rows[:, :d], rows[:, d:]
         pairs = torch.complex(rows[:, : d // 2].contiguous(), rows[:, d // 2 :].contiguous())
         frequency = torch.tensor([self.config.rope_theta ** (-2 * m / d) for m in range(d // 2)]).double()
         angle = torch.arange(n).double()[:, None] * frequency
         turned = pairs * torch.polar(torch.ones_like(angle), angle)
-        return torch.cat([turned.real, turned.imag], dim=-1)
+        return torch.cat([turned.real, turned.imag, rest], dim=-1)
 
     def _place(self, stack: str, head: int, n_q: int, n_k: int) -> Tensor:
         """What is added to the scores for the distance between query and key, cell by cell."""
@@ -172,7 +181,8 @@ class Eager:
 
     def _norm(self, path: str, x: Tensor) -> Tensor:
         if self.config.norm == "rms_norm":
-            return x / ((x * x).mean(-1, keepdim=True) + self.config.norm_eps).sqrt() * self.weights[f"{path}.weight"]
+            scale = self.weights[f"{path}.weight"] + (1 if self.config.norm_offset else 0)
+            return x / ((x * x).mean(-1, keepdim=True) + self.config.norm_eps).sqrt() * scale
         centred = x - x.mean(-1, keepdim=True)
         root = (centred.pow(2).mean(-1, keepdim=True) + self.config.norm_eps).sqrt()
         return centred / root * self.weights[f"{path}.weight"] + self.weights[f"{path}.bias"]

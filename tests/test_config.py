@@ -41,6 +41,16 @@ ILLEGAL: list[tuple[dict[str, Any], list[str]]] = [
     (dict(n_kv_heads=3), ["n_heads=4 is not a multiple of n_kv_heads=3", "choose n_kv_heads from 1, 2, 4"]),
     (dict(n_kv_heads=0), ["n_kv_heads=0"]),
     (dict(d_model=12, positions="rope"), ["d_head=3 is odd", "make d_model / n_heads even"]),
+    (dict(head_dim=0), ["head_dim=0: must be at least 1"]),
+    (dict(head_dim=5, positions="rope"), ["d_head=5 is odd"]),
+    (dict(rope_dims=3), ["rope_dims=3", "must be even and from 2 to d_head=4"]),
+    (dict(rope_dims=6), ["rope_dims=6", "must be even and from 2 to d_head=4"]),
+    (dict(rope_dims=0), ["rope_dims=0", "must be even and from 2"]),
+    (dict(attention_bias="out"), ["attention_bias='out'", "choose one of 'same', 'all', 'qkv', 'none'"]),
+    (dict(residual="serial"), ["residual='serial'", "choose one of 'sequential', 'parallel'"]),
+    (dict(residual="parallel", norm_order="pre"), ["residual='parallel'", "without cross-attention"]),
+    (dict(residual="parallel", n_encoder_layers=0), ["residual='parallel'", "needs norm_order='pre'"]),
+    (dict(norm_offset=True), ["norm_offset=True", "norm='rms_norm'", "with 'layer_norm' leave it out"]),
     (dict(rope_theta=1.0), ["rope_theta=1.0: must be above 1"]),
     (dict(rope_theta=math.nan), ["rope_theta=nan: must be above 1"]),
     (dict(relative_buckets=5), ["relative_buckets=5: must be even and at least 4"]),
@@ -87,13 +97,15 @@ def test_every_option_has_an_illegal_value_above() -> None:
     tried = {name for changes, _ in ILLEGAL for name in changes}
     of_one_kind = {  # all bool
         "final_norm": "bias", "tied_unembedding": "bias", "scaled_embedding": "bias", "embedding_norm": "bias",
+        "qk_norm": "bias",
     }  # fmt: skip
     assert {of_one_kind.get(field.name, field.name) for field in fields(ModelConfig)} <= tried
 
 
 EDGES = [
     dict(dropout=0), dict(dropout=0.0), dict(n_heads=16), dict(d_model=15, n_heads=3, positions="learned"),
-    dict(pad_id=None, bos_id=28), dict(n_encoder_layers=0),
+    dict(pad_id=None, bos_id=28), dict(n_encoder_layers=0), dict(head_dim=6, n_heads=5), dict(rope_dims=4),
+    dict(residual="parallel", norm_order="pre", n_encoder_layers=0),
 ]  # fmt: skip
 
 

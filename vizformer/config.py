@@ -18,6 +18,8 @@ Activation = Literal["relu", "gelu", "gelu_tanh", "silu"]
 FeedForwardKind = Literal["plain", "gated"]
 Head = Literal["linear", "transform"]
 Architecture = Literal["encoder-decoder", "decoder-only", "encoder-only"]
+AttentionBias = Literal["same", "all", "qkv", "none"]
+Residual = Literal["sequential", "parallel"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -27,7 +29,8 @@ class ModelConfig:
     Attributes:
         vocab_size: number of token ids; encoder and decoder share them.
         d_model: width of the residual stream.
-        n_heads: attention heads per layer; each is d_head = d_model / n_heads wide.
+        n_heads: attention heads per layer; each is d_head = d_model / n_heads wide, unless head_dim says otherwise.
+        head_dim: width of a head where it is not d_model / n_heads (Qwen3, Gemma); None: it is.
         n_kv_heads: key/value heads, each shared by n_heads / n_kv_heads query heads (grouped-query attention, Ainslie
             et al. 2023; 1 is the multi-query attention of Shazeer 2019); None: every query head has its own.
         d_ff: width of the feed-forward hidden layer.
@@ -38,6 +41,8 @@ class ModelConfig:
             Smith & Lewis 2021); "relative" adds a learned number per head and bucket of distances, one table per stack
             (Raffel et al. 2019, "T5"; the scores stay divided by sqrt(d_head), which T5 leaves out); "none".
         rope_theta: base of the wavelengths of "rope".
+        rope_dims: how many numbers of a query or key "rope" turns, the first ones; the others stay as they are
+            (GPT-NeoX); None: all.
         relative_buckets: rows of each table of "relative"; half are for single distances, the others for ever longer
             stretches. An encoder splits them between keys before and keys behind the query.
         relative_max_distance: the last bucket of "relative" serves every distance from here on (and some before).
@@ -45,12 +50,19 @@ class ModelConfig:
         embedding_norm: a norm after the sum of the embeddings (BERT).
         norm_order: "post" is norm(x + f(x)) (2017); "pre" is x + f(norm(x)) (GPT-2; Xiong et al. 2020).
         norm: "layer_norm" (Ba, Kiros & Hinton 2016) or "rms_norm" (Zhang & Sennrich 2019).
+        norm_offset: the scale of every RMSNorm is 1 + weight (Gemma): weights near 0 then change little.
+        qk_norm: every query and key goes through a norm over its d_head numbers, one for the queries and one for the
+            keys of a layer, before "rope" turns it (Henry et al. 2020; Qwen3).
+        residual: "sequential", or "parallel" x + attention(norm x) + feedforward(norm' x): both read the same input
+            (Wang & Komatsuzaki 2021, "GPT-J"; GPT-NeoX).
         final_norm: one more norm after the last layer of each stack.
         norm_eps: added to the variance (or mean square) inside the norm's root.
         activation: of the feed-forward layer; "gelu_tanh" is GPT-2's approximation of GELU.
         feedforward: "plain" act(x W_in) W_out, or "gated" (act(x W_gate) * x W_in) W_out; gated with "silu" is SwiGLU
             (Shazeer 2020).
         bias: whether the linear layers of attention and feed-forward have biases.
+        attention_bias: which of those of attention do: the "same" as bias says, "all", those of "qkv" but not the last
+            one (Qwen2), or "none".
         tied_unembedding: the logits are computed with the embedding table (Press & Wolf 2017).
         head: what turns the last row into logits: "linear" is the unembedding alone; "transform" has a dense layer, the
             activation and a norm before it and a bias after it (BERT's masked-language-model head).
@@ -68,21 +80,27 @@ class ModelConfig:
     d_ff: int
     n_encoder_layers: int = 0
     n_decoder_layers: int = 0
+    head_dim: int | None = None
     n_kv_heads: int | None = None
     max_positions: int = 512
     positions: Positions = "sinusoidal"
     rope_theta: float = 10_000.0
+    rope_dims: int | None = None
     relative_buckets: int = 32
     relative_max_distance: int = 128
     n_segments: int = 0
     embedding_norm: bool = False
     norm_order: NormOrder = "post"
     norm: Norm = "layer_norm"
+    norm_offset: bool = False
+    qk_norm: bool = False
+    residual: Residual = "sequential"
     final_norm: bool = False
     norm_eps: float = 1e-5
     activation: Activation = "relu"
     feedforward: FeedForwardKind = "plain"
     bias: bool = True
+    attention_bias: AttentionBias = "same"
     tied_unembedding: bool = True
     head: Head = "linear"
     scaled_embedding: bool = False
@@ -98,8 +116,23 @@ class ModelConfig:
 
     @property
     def d_head(self) -> int:
-        """Width of one head."""
-        return self.d_model // self.n_heads
+        """Width of one head: head_dim, or its share of d_model."""
+        return self.d_model // self.n_heads if self.head_dim is None else self.head_dim
+
+    @property
+    def turned_dims(self) -> int:
+        """How many numbers of a query or key "rope" turns: rope_dims, or all of them."""
+        return self.d_head if self.rope_dims is None else self.rope_dims
+
+    @property
+    def qkv_bias(self) -> bool:
+        """Whether W_Q, W_K and W_V have biases."""
+        return self.bias if self.attention_bias == "same" else self.attention_bias in ("all", "qkv")
+
+    @property
+    def out_bias(self) -> bool:
+        """Whether W_O has a bias."""
+        return self.bias if self.attention_bias == "same" else self.attention_bias == "all"
 
     @property
     def kv_heads(self) -> int:
@@ -200,7 +233,9 @@ def _broken_rules(c: ModelConfig) -> list[Message]:
             problems.append(N_("{name}={value}: must not be negative", name=name, value=getattr(c, name)))
     if c.n_encoder_layers == c.n_decoder_layers == 0:
         problems.append(N_("both stacks have 0 layers: give n_encoder_layers, n_decoder_layers or both"))
-    if c.n_heads >= 1 and c.d_model % c.n_heads:
+    if c.head_dim is not None and c.head_dim < 1:
+        problems.append(N_("{name}={value}: must be at least 1", name="head_dim", value=c.head_dim))
+    if c.n_heads >= 1 and c.head_dim is None and c.d_model % c.n_heads:
         divisors = ", ".join(str(h) for h in range(1, min(c.d_model, 64) + 1) if c.d_model % h == 0)
         problems.append(
             N_("d_model={d_model} is not divisible by n_heads={n_heads}: choose n_heads from {divisors}",
@@ -211,10 +246,24 @@ def _broken_rules(c: ModelConfig) -> list[Message]:
             N_("d_model={d_model} is odd: sinusoidal positions come in sine-cosine pairs, make it even",
                d_model=c.d_model)
         )  # fmt: skip
-    if c.positions == "rope" and c.n_heads >= 1 and c.d_head % 2:
+    if c.positions == "rope" and c.n_heads >= 1 and c.rope_dims is None and c.d_head % 2:
         problems.append(
             N_("d_head={d_head} is odd: rotary positions turn pairs of numbers, make d_model / n_heads even",
                d_head=c.d_head)
+        )  # fmt: skip
+    if c.rope_dims is not None and c.n_heads >= 1 and (c.rope_dims % 2 or not 2 <= c.rope_dims <= c.d_head):
+        problems.append(
+            N_("rope_dims={value}: rotary positions turn pairs of numbers, it must be even and from 2 to d_head="
+               "{d_head}", value=c.rope_dims, d_head=c.d_head)
+        )  # fmt: skip
+    if c.norm_offset and c.norm != "rms_norm":
+        problems.append(
+            N_("norm_offset=True: this is an option of norm='rms_norm', with {norm!r} leave it out", norm=c.norm)
+        )
+    if c.residual == "parallel" and (c.norm_order != "pre" or c.architecture == "encoder-decoder"):
+        problems.append(
+            N_("residual='parallel': attention and feed-forward read the same input, which needs norm_order='pre' and "
+               "a model without cross-attention; otherwise take 'sequential'")
         )  # fmt: skip
     if c.n_kv_heads is not None and (c.n_kv_heads < 1 or c.n_heads % c.n_kv_heads):
         divisors = ", ".join(str(h) for h in range(1, min(c.n_heads, 64) + 1) if c.n_heads % h == 0)

@@ -43,6 +43,16 @@ def llama(folder: Path, **changes: Any) -> Path:
     return written(folder, f"{kind}Config", f"{kind}ForCausalLM", options, changes)
 
 
+def qwen2(folder: Path, **changes: Any) -> Path:
+    """Qwen's tokenizers are byte-level; here LLaMA's, which reads the same files."""
+    write_metaspace(folder)
+    options = dict(
+        vocab_size=vocabulary(folder), hidden_size=16, intermediate_size=24, num_hidden_layers=3,
+        num_attention_heads=4, num_key_value_heads=2, max_position_embeddings=64, bos_token_id=1, eos_token_id=2,
+    )  # fmt: skip
+    return written(folder, "Qwen2Config", "Qwen2ForCausalLM", options, changes)
+
+
 def bert(folder: Path, *, model: str = "BertForMaskedLM", **changes: Any) -> Path:
     """vocab.txt; no tokenizer.json."""
     write_wordpiece(folder)
@@ -73,6 +83,7 @@ def roberta(folder: Path, *, model: str = "RobertaForMaskedLM", **changes: Any) 
 
 FAMILIES: dict[str, Callable[..., Path]] = {
     "gpt2": gpt2, "llama": llama, "bert": bert, "distilbert": distilbert, "roberta": roberta,
+    "qwen2": qwen2,
 }  # fmt: skip
 
 

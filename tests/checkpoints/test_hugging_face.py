@@ -21,7 +21,7 @@ from vizformer.checkpoints.fields import Fields, unknown_fields
 from vizformer.errors import CheckpointError
 
 LM = {"gpt2": "GPT2LMHeadModel", "llama": "LlamaForCausalLM", "bert": "BertForMaskedLM",
-      "distilbert": "DistilBertForMaskedLM", "roberta": "RobertaForMaskedLM"}  # fmt: skip
+      "distilbert": "DistilBertForMaskedLM", "roberta": "RobertaForMaskedLM", "qwen2": "Qwen2ForCausalLM"}  # fmt: skip
 
 
 @pytest.fixture
@@ -136,10 +136,12 @@ REFUSED: list[tuple[str, dict[str, Any], str]] = [
     ("llama", dict(rope_parameters={"rope_type": "linear", "factor": 2.0}), "rope_parameters={.*}: rotary positions"),
     ("llama", dict(rope_parameters=None, rope_scaling={"type": "dynamic", "factor": 2.0}), "rope_scaling={.*}: rotary"),
     ("llama", dict(partial_rotary_factor=0.5), "partial_rotary_factor=0.5: supported is null / 1"),
-    ("llama", dict(head_dim=8), r"head_dim=8: supported is hidden_size / num_attention_heads = 4"),
-    ("llama", dict(attention_bias=True), "mlp_bias=false: biases are supported in all linear layers or in none"),
+    ("llama", dict(head_dim=0), "head_dim=0: it must be a whole number"),
+    ("llama", dict(head_dim=5), "d_head=5 is odd"),
+    ("qwen2", dict(use_sliding_window=True, sliding_window=None), "sliding_window=null: it must be a whole number"),
+    ("qwen2", dict(layer_types=["chunked_attention"] * 3), r"layer_types=.*: supported are full_attention and"),
     ("llama", dict(num_key_value_heads=3), "n_heads=4 is not a multiple of n_kv_heads=3"),
-    ("llama", dict(model_type="qwen2"), 'model_type="qwen2"'),
+    ("llama", dict(model_type="qwen2_moe"), 'model_type="qwen2_moe"'),
     ("bert", dict(position_embedding_type="relative_key"), 'position_embedding_type="relative_key": this is not supp'),
     ("bert", dict(is_decoder=True), "is_decoder=true: this is not supported"),
     ("roberta", dict(hidden_act="relu"), 'hidden_act="relu": supported is "gelu"'),

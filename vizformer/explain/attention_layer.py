@@ -16,7 +16,7 @@ from vizformer.explain.sublayer import MAPS, ROWS, Sublayer, add_and_norm, after
 from vizformer.explain.turning import turn
 from vizformer.messages import N_
 from vizformer.model.attention import Attention
-from vizformer.model.block import Norm
+from vizformer.model.norm import Norm
 
 
 def attention_sublayer(

@@ -10,8 +10,8 @@ from vizformer.explain.parts import recorded
 from vizformer.explain.step import Contraction, Operand, Proof, Step
 from vizformer.explain.sublayer import ROWS, Sublayer, add_and_norm, after_sublayer, bias_of, entry, norm_before
 from vizformer.messages import N_
-from vizformer.model.block import Norm
 from vizformer.model.feedforward import FeedForward
+from vizformer.model.norm import Norm
 
 
 def feedforward_sublayer(at: Sublayer, feedforward: FeedForward, norm: Norm) -> list[Step]:

@@ -9,7 +9,7 @@ from vizformer.explain import latex
 from vizformer.explain.arrays import float64
 from vizformer.explain.step import Operand
 from vizformer.messages import N_
-from vizformer.model.block import Norm
+from vizformer.model.norm import Norm
 
 
 def is_rms(norm: Norm) -> bool:

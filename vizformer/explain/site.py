@@ -7,7 +7,8 @@ from vizformer.checkpoints import Checkpoint
 from vizformer.errors import TraceError
 from vizformer.messages import N_
 from vizformer.model.attention import Attention
-from vizformer.model.block import Block, Norm
+from vizformer.model.block import Block
+from vizformer.model.norm import Norm
 from vizformer.model.trace import Trace
 
 _SITE = re.compile(r"(encoder|decoder)\.(\d+)\.(self|cross)")

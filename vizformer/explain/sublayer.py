@@ -13,7 +13,7 @@ from vizformer.explain.norms import normalise
 from vizformer.explain.parts import recorded
 from vizformer.explain.step import Axis, Operand, Proof, Step
 from vizformer.messages import N_
-from vizformer.model.block import Norm
+from vizformer.model.norm import Norm
 from vizformer.model.trace import Trace
 
 ROWS: tuple[Axis, ...] = ("queries", "features")

@@ -8,6 +8,7 @@ from vizformer.config import ModelConfig
 from vizformer.model.cache import Cache
 from vizformer.model.edit import Edit
 from vizformer.model.masks import Mask, total_bias
+from vizformer.model.norm import norm
 from vizformer.model.positions import Rotation
 from vizformer.model.trace import Trace
 
@@ -17,19 +18,22 @@ class Attention(nn.Module):
 
     head_h = softmax(q_h k_h^T / sqrt(d_head) + bias_h + mask) v_h,   out = [head_0; ...; head_H] W_O + b_O
 
-    With fewer key/value heads than query heads, n_heads / n_kv_heads query heads in a row share one.
+    With fewer key/value heads than query heads, n_heads / n_kv_heads query heads in a row share one.  Where the config
+    says so, a norm over d_head comes between W_Q and q_h, and between W_K and k_h, before they are turned.
 
-    Source: Vaswani et al. 2017, section 3.2; Ainslie et al. 2023, "GQA".
+    Source: Vaswani et al. 2017, section 3.2; Ainslie et al. 2023, "GQA"; Henry et al. 2020, "Query-Key Normalization".
     """
 
     def __init__(self, config: ModelConfig) -> None:
         super().__init__()
         self.n_heads, self.n_kv_heads, self.d_head = config.n_heads, config.kv_heads, config.d_head
         width, kv_width = self.n_heads * self.d_head, self.n_kv_heads * self.d_head
-        self.W_Q = nn.Linear(config.d_model, width, bias=config.bias)
-        self.W_K = nn.Linear(config.d_model, kv_width, bias=config.bias)
-        self.W_V = nn.Linear(config.d_model, kv_width, bias=config.bias)
-        self.W_O = nn.Linear(width, config.d_model, bias=config.bias)
+        self.W_Q = nn.Linear(config.d_model, width, bias=config.qkv_bias)
+        self.W_K = nn.Linear(config.d_model, kv_width, bias=config.qkv_bias)
+        self.W_V = nn.Linear(config.d_model, kv_width, bias=config.qkv_bias)
+        self.W_O = nn.Linear(width, config.d_model, bias=config.out_bias)
+        self.q_norm = norm(config, self.d_head) if config.qk_norm else None
+        self.k_norm = norm(config, self.d_head) if config.qk_norm else None
 
     def forward(
         self,
@@ -50,6 +54,8 @@ class Attention(nn.Module):
         added to the scores, after they were scaled.
         """
         q = self._split_heads(self.W_Q(x))  # [b, n_heads, n_q, d_head]
+        if self.q_norm is not None:
+            q = self.q_norm(q)
         if rotation is not None:
             q = rotation.turn(q)
         k, v = self._keys_and_values(source, site, rotation, cache, own=source is x)  # [b, n_kv_heads, n_k, d_head]
@@ -80,6 +86,8 @@ class Attention(nn.Module):
             return cache.keys[site], cache.values[site]  # the encoder's memory does not change
         k = self._split_heads(self.W_K(source))  # [b, n_kv_heads, n_k, d_head]
         v = self._split_heads(self.W_V(source))  # [b, n_kv_heads, n_k, d_head]
+        if self.k_norm is not None:
+            k = self.k_norm(k)
         if rotation is not None:
             k = rotation.turn(k)
         return (k, v) if cache is None else cache.append(site, k, v)

@@ -11,19 +11,9 @@ from vizformer.model.cache import Cache
 from vizformer.model.edit import Edit
 from vizformer.model.feedforward import FeedForward
 from vizformer.model.masks import Mask
+from vizformer.model.norm import norm
 from vizformer.model.positions import Rotation
 from vizformer.model.trace import Trace
-
-Norm = nn.LayerNorm | nn.RMSNorm
-
-
-def norm(config: ModelConfig) -> Norm:
-    """LayerNorm(x) = (x - mean) / sqrt(var + eps) * weight + bias, over d_model (Ba, Kiros & Hinton 2016).
-
-    RMSNorm(x) = x / sqrt(mean(x^2) + eps) * weight (Zhang & Sennrich 2019).
-    """
-    kinds: dict[str, type[Norm]] = {"layer_norm": nn.LayerNorm, "rms_norm": nn.RMSNorm}
-    return kinds[config.norm](config.d_model, eps=config.norm_eps)
 
 
 class Block(nn.Module):
@@ -31,11 +21,12 @@ class Block(nn.Module):
 
     post-norm: x <- norm(x + sublayer(x))   (Vaswani et al. 2017, 3.1)
     pre-norm:  x <- x + sublayer(norm(x))   (Radford et al. 2019; Xiong et al. 2020)
+    parallel:  x <- x + attention(norm(x)) + feedforward(norm'(x))   (Wang & Komatsuzaki 2021, "GPT-J")
     """
 
     def __init__(self, config: ModelConfig, cross: bool) -> None:
         super().__init__()
-        self.norm_order = config.norm_order
+        self.norm_order, self.residual = config.norm_order, config.residual
         self.self_attention, self.self_norm = Attention(config), norm(config)
         self.cross_attention = Attention(config) if cross else None
         self.cross_norm = norm(config) if cross else None
@@ -61,7 +52,7 @@ class Block(nn.Module):
         def point(place: str, x: Tensor) -> Tensor:
             return stream_point(f"{name}.{place}", x, trace, edit)
 
-        x = point("pre", x)
+        x = entering = point("pre", x)
         x = self._add_and_norm(
             x,
             self.self_norm,
@@ -83,7 +74,10 @@ class Block(nn.Module):
                 lambda y: cross(y, memory, memory_mask, site=site, trace=trace, edit=edit, cache=cache),
             )
             x = point("mid_cross", x)
-        x = self._add_and_norm(x, self.feedforward_norm, self.feedforward)
+        if self.residual == "parallel":
+            x = x + self.dropout(self.feedforward(self.feedforward_norm(entering)))
+        else:
+            x = self._add_and_norm(x, self.feedforward_norm, self.feedforward)
         return point("post", x)
 
     def _add_and_norm(self, x: Tensor, norm: nn.Module, sublayer: Callable[[Tensor], Tensor]) -> Tensor:

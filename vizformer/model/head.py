@@ -5,8 +5,8 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from vizformer.config import ModelConfig
-from vizformer.model.block import norm
 from vizformer.model.feedforward import activation
+from vizformer.model.norm import norm
 
 
 class PredictionTransform(nn.Module):

@@ -28,7 +28,10 @@ def sinusoidal_encoding(n: int, d_model: int) -> Float[Tensor, "n d_model"]:
 
 @dataclass(frozen=True)
 class Rotation:
-    """Rotary positions: cosine and sine of every angle pos * theta^(-2m/d_head), [n, d_head/2] each."""
+    """Rotary positions: cosine and sine of every angle pos * theta^(-2m/d), [n, d/2] each.
+
+    d is d_head, or less where only the first d numbers of a query or key are turned.
+    """
 
     cos: Float[Tensor, "n pairs"]
     sin: Float[Tensor, "n pairs"]
@@ -39,27 +42,28 @@ class Rotation:
     def turn(self, x: Float[Tensor, "b h n d_head"]) -> Float[Tensor, "b h n d_head"]:
         """Turns each pair of numbers of a query or key by its position's angle.
 
-        x'_m = x_m cos - x_(m+d/2) sin,   x'_(m+d/2) = x_m sin + x_(m+d/2) cos,   angle = pos * theta^(-2m/d_head)
+        x'_m = x_m cos - x_(m+d/2) sin,   x'_(m+d/2) = x_m sin + x_(m+d/2) cos,   angle = pos * theta^(-2m/d)
 
-        The dot product of a turned query and a turned key then depends only on how far apart they stand.  Pairs are
-        (m, m + d_head/2), as in LLaMA's published weights; the paper's are (2m, 2m+1): the same up to an order of
-        the dimensions.
+        The dot product of a turned query and a turned key then depends only on how far apart they stand (and, where
+        d < d_head, on the numbers that are not turned).  Pairs are (m, m + d/2), as in LLaMA's published weights; the
+        paper's are (2m, 2m+1): the same up to an order of the dimensions.
 
-        Source: Su et al. 2021, "RoFormer", equations 13 and 34.
+        Source: Su et al. 2021, "RoFormer", equations 13 and 34; turning only some: Black et al. 2022, "GPT-NeoX-20B".
         """
-        cos, sin = self.cos.to(x.dtype), self.sin.to(x.dtype)  # [n, d_head/2]
-        first, second = x.chunk(2, dim=-1)  # [b, h, n, d_head/2]
-        return torch.cat([first * cos - second * sin, first * sin + second * cos], dim=-1)  # [b, h, n, d_head]
+        cos, sin = self.cos.to(x.dtype), self.sin.to(x.dtype)  # [n, d/2]
+        half = cos.shape[-1]
+        first, second, rest = x[..., :half], x[..., half : 2 * half], x[..., 2 * half :]
+        return torch.cat([first * cos - second * sin, first * sin + second * cos, rest], dim=-1)  # [b, h, n, d_head]
 
 
-def rotation(n: int, d_head: int, theta: float = 10_000.0) -> Rotation:
-    """The rotations of positions 0..n-1: pair m turns by pos * theta^(-2m/d_head), the first pair fastest.
+def rotation(n: int, d: int, theta: float = 10_000.0) -> Rotation:
+    """The rotations of positions 0..n-1: pair m of d/2 turns by pos * theta^(-2m/d), the first pair fastest.
 
     Source: Su et al. 2021, "RoFormer", section 3.2.2.
     """
     position = torch.arange(n, dtype=torch.float64)[:, None]  # [n, 1]
-    pair = torch.arange(0, d_head, 2, dtype=torch.float64)  # [d_head/2]
-    angle = position * torch.exp(-math.log(theta) * pair / d_head)  # [n, d_head/2]
+    pair = torch.arange(0, d, 2, dtype=torch.float64)  # [d/2]
+    angle = position * torch.exp(-math.log(theta) * pair / d)  # [n, d/2]
     return Rotation(angle.cos().float(), angle.sin().float())
 
 

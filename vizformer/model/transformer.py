@@ -12,11 +12,12 @@ from vizformer.config import ModelConfig
 from vizformer.errors import TraceError
 from vizformer.messages import N_
 from vizformer.model.attention import Attention
-from vizformer.model.block import Stack, norm
+from vizformer.model.block import Stack
 from vizformer.model.cache import Cache
 from vizformer.model.edit import Edit
 from vizformer.model.head import PredictionTransform
 from vizformer.model.masks import causal_mask, combine, padding_mask
+from vizformer.model.norm import norm
 from vizformer.model.positions import (
     Rotation,
     alibi_bias,
@@ -220,7 +221,7 @@ class Transformer(nn.Module):
         if config.positions == "sinusoidal":
             return {"position_encoding": sinusoidal_encoding(config.max_positions, config.d_model)}
         if config.positions == "rope":
-            table = rotation(config.max_positions, config.d_head, config.rope_theta)
+            table = rotation(config.max_positions, config.turned_dims, config.rope_theta)
             return {"rope_cos": table.cos, "rope_sin": table.sin}
         if config.positions == "alibi":
             return {"alibi_slopes": alibi_slopes(config.n_heads)}

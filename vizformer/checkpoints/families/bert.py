@@ -112,7 +112,8 @@ FAMILY = Family(
         "bert",
         dict(architecture=["encoder-only"], positions=["learned"], norm_order=["post"], norm=["layer_norm"],
              final_norm=[False], feedforward=["plain"], bias=[True], scaled_embedding=[False], embedding_norm=[True],
-             n_segments=range(1, 2**31)),
+             n_segments=range(1, 2**31), head_dim=[None], n_kv_heads=[None], attention_bias=["same"],
+             qk_norm=[False]),
         export,
     ),
 )  # fmt: skip

@@ -1,0 +1,43 @@
+"""Qwen2 folders against `transformers`, every parameter randomised."""
+
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("transformers")
+
+from tests.checkpoints import folders
+from tests.parity.against_transformers import opened_and_same
+
+QWEN2 = "Qwen2ForCausalLM"
+
+
+def test_qwen2(tmp_path: Path) -> None:
+    """Queries, keys and values have biases, the other layers none."""
+    checkpoint = opened_and_same(folders.qwen2(tmp_path), QWEN2)
+    config = checkpoint.model.config
+    assert (config.qkv_bias, config.out_bias, config.bias, config.kv_heads) == (True, False, False, 2)
+    fates = {tensor.name: tensor.fate for tensor in checkpoint.report.tensors}
+    assert set(fates.values()) == {"used"}
+    assert "model.layers.2.self_attn.v_proj.bias" in fates
+    assert "model.layers.2.self_attn.o_proj.bias" not in fates
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        dict(tie_word_embeddings=True, num_key_value_heads=4),
+        dict(rope_parameters={"rope_type": "default", "rope_theta": 1_000_000.0}, num_key_value_heads=1),
+    ],
+    ids=str,
+)
+def test_options_of_qwen2(changes: dict[str, object], tmp_path: Path) -> None:
+    opened_and_same(folders.qwen2(tmp_path, **changes), QWEN2)
+
+
+def test_qwen2_as_far_as_its_window_reaches(tmp_path: Path) -> None:
+    """Only where use_sliding_window says that there is one."""
+    folder = folders.qwen2(tmp_path / "with", use_sliding_window=True, sliding_window=40, max_window_layers=1)
+    assert opened_and_same(folder, QWEN2).model.config.max_positions == 40
+    folder = folders.qwen2(tmp_path / "without", use_sliding_window=False, sliding_window=40)
+    assert opened_and_same(folder, QWEN2).model.config.max_positions == 64

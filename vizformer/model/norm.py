@@ -1,0 +1,41 @@
+"""The norms: of the residual stream, and of single queries and keys."""
+
+import torch
+import torch.nn.functional as F
+from jaxtyping import Float
+from torch import Tensor, nn
+
+from vizformer.config import ModelConfig
+
+Norm = nn.LayerNorm | nn.RMSNorm
+
+
+class OffsetRMSNorm(nn.RMSNorm):
+    """RMSNorm(x) = x / sqrt(mean(x^2) + eps) * (1 + weight): a weight of 0 changes nothing.
+
+    Half precision is left for it: close to 1 it would round away what was learned.
+
+    Source: Gemma Team 2024, "Gemma: Open Models Based on Gemini Research and Technology", and the code and weights
+    published with it.
+    """
+
+    def reset_parameters(self) -> None:
+        nn.init.zeros_(self.weight)
+
+    def forward(self, x: Float[Tensor, "*n d"]) -> Float[Tensor, "*n d"]:
+        wide = x if x.dtype == torch.float64 else x.float()
+        normed = F.rms_norm(wide, self.normalized_shape, 1.0 + self.weight.to(wide.dtype), self.eps)  # [..., d]
+        return normed.to(x.dtype)
+
+
+def norm(config: ModelConfig, width: int | None = None) -> Norm:
+    """LayerNorm(x) = (x - mean) / sqrt(var + eps) * weight + bias, over d_model (Ba, Kiros & Hinton 2016).
+
+    RMSNorm(x) = x / sqrt(mean(x^2) + eps) * weight (Zhang & Sennrich 2019).  `width` is how many numbers it works on,
+    where that is not d_model.
+    """
+    kinds: dict[str, type[Norm]] = {
+        "layer_norm": nn.LayerNorm,
+        "rms_norm": OffsetRMSNorm if config.norm_offset else nn.RMSNorm,
+    }
+    return kinds[config.norm](config.d_model if width is None else width, eps=config.norm_eps)
