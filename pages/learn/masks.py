@@ -321,12 +321,12 @@ def leak(subject: Subject) -> None:
     names = labels.numbered(row)
     where, what, wide = st.columns([2, 2, 1], vertical_alignment="bottom")
     position = where.selectbox(
-        _("Replace"), range(len(row)), format_func=names.__getitem__,
+        _("Token to replace"), range(len(row)), format_func=names.__getitem__,
         **lesson.dial("masks.at", len(row) // 2, range(len(row))),
     )  # fmt: skip
     texts = {token.id: token.text for token in masking.replacements(subject.key, stack, position)}
     token_id = what.selectbox(
-        _("by"), list(texts), format_func=texts.__getitem__, **lesson.dial("masks.by", next(iter(texts)), texts)
+        _("Put in its place"), list(texts), format_func=texts.__getitem__, **lesson.dial("masks.by", next(iter(texts)), texts)
     )
     reach = 1
     if run == "window":

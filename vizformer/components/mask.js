@@ -64,7 +64,7 @@ class MaskPanels {
       const grid = element("div", "vf-cells");
       grid.style.setProperty("--n", this.columns);
       grid.style.gridTemplateColumns = `max-content repeat(${this.columns}, minmax(0, 1fr))`;
-      const tall = this.columns > 12 || this.data.keys.some((token) => [...token].length > 3);
+      const tall = this.columns > 12 || this.data.keys.some((token) => token.length > 3);
       grid.append(element("span", "vf-corner"));
       this.data.keys.forEach((token) => {
         const name = element("span", tall ? "vf-key vf-tall" : "vf-key");

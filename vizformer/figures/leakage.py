@@ -101,19 +101,22 @@ def change_map(
     still = np.where(values == 0, np.float32(0), np.float32(np.nan)).astype(np.float32)
     places = {"point": "%{y}", "position": "%{pointNumber[1]}", "token": "%{x}"}
     shared = {"xgap": 1, "ygap": 1, "hoverongaps": False}
-    if len(tokens) <= PRINTED_UP_TO:  # one text for both layers: a cell that a layer leaves out would print its own
-        shared |= {"text": [["0" if value == 0 else "" for value in row] for row in values]}
+    # texts of our own: a template of Plotly's would also print something in the cells that a layer leaves out
+    printed = len(tokens) <= PRINTED_UP_TO
+    numbers = [[_short(value) if value else "" for value in row] for row in values] if printed else None
+    zeros = [["" if value else "0" for value in row] for row in values] if printed else None
     figure = go.Figure(
         [
             go.Heatmap(
                 z=moved, zmin=0, zmax=float(values.max(initial=0.0)) or 1.0,
                 colorscale=[((i / (len(VIRIDIS) - 1)) ** 2, colour) for i, colour in enumerate(VIRIDIS)],
                 colorbar={"thickness": 14, "title": {"text": safe(words["moved"]), "side": "right"}},
+                text=numbers, texttemplate="%{text}" if printed else None,
                 hovertemplate=fill(words["stream_at"], value="%{z:.4g}", **places), **shared,
             ),
             go.Heatmap(
                 z=still, zmin=0, zmax=1, colorscale=[(0, MASKED), (1, MASKED)], showscale=False,
-                texttemplate="%{text}" if "text" in shared else None,
+                text=zeros, texttemplate="%{text}" if printed else None,
                 hovertemplate=fill(words["still_at"], **places), **shared,
             ),
         ]
@@ -123,4 +126,4 @@ def change_map(
 
 
 def _short(value: float) -> str:
-    return "0" if value == 0 else f"{value:.2g}"
+    return "0" if value == 0 else safe("<0.01") if value < 0.01 else f"{value:.2g}"
