@@ -1,25 +1,327 @@
-"""placeholder"""
+"""Tokens and embeddings: six ways to cut a sentence, and what becomes of the pieces before and inside the layers."""
+
+import math
+from typing import TYPE_CHECKING
 
 import streamlit as st
 
+from vizformer import figures
+from vizformer.components import lookup, matrix
 from vizformer.messages import N_
-from vizformer.web import lesson, sitemap
+from vizformer.web import cutting, labels, lesson, models, sitemap, state, tokenizing
 from vizformer.web.errors import guarded
 from vizformer.web.i18n import _
 from vizformer.web.subject import Subject
+from vizformer.web.words import words
+
+if TYPE_CHECKING:
+    from vizformer.analysis.contexts import Contexts
+
+CHART = {"displayModeBar": False}
 
 
 def page() -> None:
-    lesson.show(sitemap.TOKENS, [lesson.Part("first", N_("First"), first), lesson.Part("second", N_("Second"), first)])
+    lesson.show(
+        sitemap.TOKENS,
+        [
+            lesson.Part("pieces", N_("Six ways to cut"), cutting.pieces, wide=True),
+            lesson.Part("merges", N_("BPE, merge by merge"), cutting.merges),
+            lesson.Part("lookup", N_("A row of a table"), look_up),
+            lesson.Part("neighbours", N_("Neighbours"), neighbours, wide=True),
+            lesson.Part("context", N_("Static and contextual"), context),
+            lesson.Part("norms", N_("Lengths"), norms),
+        ],
+    )
+
+
+# --- a row of a table -------------------------------------------------------------------------------------------------
+
+
+def choose_token(subject: Subject, label: str) -> int:
+    """A position of the sentence."""
+    tokens = tokenizing.read(subject)
+    named = labels.numbered(tokens)
+    places = range(len(tokens))
+    # To begin with: the rarest word, which was learned last and so has the largest id.
+    first = max(places, key=lambda i: (not tokens[i].special, tokens[i].text[:1].isalnum(), tokens[i].id))
+    st.selectbox(label, places, format_func=named.__getitem__, **lesson.dial("tokens.at", first, places))
+    return lesson.value("tokens.at", first, places)
 
 
 @st.fragment
 @guarded()
-def first(subject: Subject) -> None:
-    st.slider(_("Window"), 1, 8, **lesson.dial("tokens.window", 3, range(1, 9)))
-    lesson.ask(
-        "tokens", "leak" if "tokens" == "masks" else "cost", "2+2?", ["3", "4 <b>"], 1, "because", about=subject.text
+def look_up(subject: Subject) -> None:
+    """A one-hot row times the table, and the row taken out of it."""
+    at = choose_token(subject, _("Token"))
+    token = tokenizing.read(subject)[at]
+    config = models.options(subject.model)
+    found = tokenizing.lookup(subject.model, token.id)
+    st.html(matrix.style())
+    rows, columns = lookup.around(token.id, config.vocab_size), lookup.head(config.d_model)
+    shown_rows, shown_columns = [r for r in rows if r is not None], [c for c in columns if c is not None]
+    values = tokenizing.table(subject.model, tuple(shown_rows), tuple(shown_columns))
+    entries = tokenizing.names(subject.model, tuple(shown_rows))
+    one_hot = (values[:, :1] * 0 + 0.0).T
+    one_hot[0, shown_rows.index(token.id)] = 1.0
+    st.html(
+        lookup.to_html(
+            one_hot, rows=[at], columns=rows, column_names=entries, row_names=[token.text], digits=0,
+            caption=_("One-hot row of id {id}", id=token.id), shape=f"1 × {config.vocab_size}", chosen_column=token.id,
+        )
+        + lookup.to_html(
+            values, rows=rows, columns=columns, row_names=entries, chosen_row=token.id, caption=_("Embedding table E"),
+            shape=f"{config.vocab_size} × {config.d_model}",
+        )
+        + lookup.to_html(
+            found.product[shown_columns][None], rows=[at], columns=columns, row_names=[token.text], chosen_row=at,
+            caption=_("Their product"), shape=f"1 × {config.d_model}",
+        )
+    )  # fmt: skip
+    if found.difference == 0:
+        st.success(_("The product is row {id} of the table: the largest difference is 0.", id=token.id))
+    else:
+        st.error(_("Differs from the row by up to {difference}.", difference=f"{found.difference:.1g}"))
+    first = ",\\ ".join(f"{value:.4f}" for value in found.row[:3])
+    lesson.formula(
+        r"e_i E = \sum_{v=0}^{V-1} [v = i]\, E_v = E_i",
+        live=rf"E_{{{token.id}}} = ({first},\ \ldots,\ {found.row[-1]:.4f})",
+        code=tokenizing.LOOKUP,
     )
+    st.text(_("The product: {products:,} multiplications for one token. The look-up: {copies} numbers copied.",
+              products=found.products, copies=found.copies))  # fmt: skip
+
+
+# --- neighbours -------------------------------------------------------------------------------------------------------
+
+
+@st.fragment
+@guarded()
+def neighbours(subject: Subject) -> None:
+    """The nearest rows of the table, and the sentence with its neighbours on a plane."""
+    choose, centre = st.columns([2, 3], vertical_alignment="bottom")
+    with choose:
+        at = choose_token(subject, _("Token"))
+    centre.toggle(_("Take the mean of all rows off first"), **lesson.dial("tokens.centred", False))
+    centred = lesson.value("tokens.centred", False)
+    tokens = tokenizing.read(subject)
+    chosen = tokens[at]
+    nearest = tokenizing.neighbours(subject.model, chosen.id, centred)
+    average = tokenizing.average_cosine(subject.model, centred)
+    shown, plane = tokenizing.near(subject.model, tuple(token.id for token in tokens), chosen.id, centred)
+    named = tokenizing.names(subject.model, shown)
+    own = {token.id for token in tokens}
+    kinds = [0 if id in own else 1 if id in nearest.ids else 2 for id in shown]
+    said = words(figure_words())
+    left, right = st.columns([2, 3])
+    left.plotly_chart(
+        figures.neighbour_bars(
+            tokenizing.names(subject.model, nearest.ids), nearest.cosines, average,
+            title=_("Nearest to “{token}”", token=chosen.text), words=said,
+        ),
+        config=CHART, key="tokens.bars",
+    )  # fmt: skip
+    right.plotly_chart(
+        figures.embedding_map(
+            plane.points, named, kinds, (float(plane.explained[0]), float(plane.explained[1])),
+            chosen=shown.index(chosen.id), title=_("The sentence and its neighbours, on a plane"), words=said,
+        ),
+        config=CHART, key="tokens.map",
+    )  # fmt: skip
+    st.caption(
+        _("Searched: all {count:,} rows. The plane keeps {percent} of the variance of these {shown} directions; what "
+          "looks close on it may be far apart.", count=models.options(subject.model).vocab_size,
+          percent=labels.percent(float(plane.explained.sum())), shown=len(shown))
+    )  # fmt: skip
+    lesson.formula(
+        r"\cos(E_a, E_b) = \frac{E_a \cdot E_b}{\lVert E_a \rVert\, \lVert E_b \rVert}",
+        live=rf"\cos(E_{{{chosen.id}}}, E_{{{nearest.ids[0]}}}) = {nearest.cosines[0]:.4f}",
+        code=tokenizing.COSINE,
+    )
+
+
+def figure_words() -> dict[str, str]:
+    from vizformer.figures import embeddings  # loads plotly, which the frame does not wait for
+
+    return dict(embeddings.ENGLISH)
+
+
+# --- static and contextual --------------------------------------------------------------------------------------------
+
+
+@st.fragment
+@guarded()
+def context(subject: Subject) -> None:
+    """One token in two sentences and in a third, from the table through every layer."""
+    st.caption(_("Examples: the first sentence becomes the sentence of the page."))
+    with st.container(horizontal=True):
+        for occasion in tokenizing.OCCASIONS:
+            st.button(occasion.token, on_click=take, args=(occasion.first,), help=occasion.first,
+                      key=f"tokens.take.{occasion.token}", disabled=subject.text == occasion.first)  # fmt: skip
+    defaults = tokenizing.seconds(subject)
+    left, right = st.columns(2)
+    with left:
+        second = another(_("Second sentence"), defaults[0], f"tokens.second.{subject.text}")
+    with right:
+        third = another(_("Third: the same sense as the first"), defaults[1], f"tokens.third.{subject.text}")
+    pairs = tokenizing.shared(subject.model, subject.text, second) if second else ()
+    if not pairs:
+        st.info(_("The two sentences have no token in common. Write a second one that uses a word of the first."))
+        return
+    tokens = tokenizing.read(subject)
+    names = {i: f"{i} · {tokens[i].text}" for i, __ in pairs}
+    i = st.selectbox(
+        _("Token in both"), list(names), index=list(names).index(expected(subject, pairs)),
+        format_func=names.__getitem__, key=f"tokens.both.{subject.model}.{subject.text}.{second}",
+    )  # fmt: skip
+    j = dict(pairs)[i]
+    found = tokenizing.contexts(subject.model, subject.text, second, i, j)
+    context_question(subject, second, tokens[i].text, i, found)
+    curves = [(_("first and second"), found)]
+    if third and (again := dict(tokenizing.shared(subject.model, subject.text, third))).get(i) is not None:
+        control = tokenizing.contexts(subject.model, subject.text, third, i, again[i])
+        curves.append((_("first and third"), control))
+    from vizformer.figures.embeddings import Curve
+
+    st.plotly_chart(
+        figures.similarity_curves(
+            [Curve(name, one.curve) for name, one in curves], found.other, found.low, found.high,
+            added=models.options(subject.model).positions in ("sinusoidal", "learned"),
+            title=_("“{token}” in two sentences", token=tokens[i].text), words=words(figure_words()),
+        ),
+        config=CHART, key="tokens.curves",
+    )  # fmt: skip
+    last = len(found.same) - 2
+    st.text(
+        _("After layer {layer}: cosine {same}; two different tokens have {other} on average ({pairs} pairs).",
+          layer=last, same=f"{found.same[-1]:.4f}", other=f"{found.other[-1]:.4f}", pairs=found.others)
+    )  # fmt: skip
+    if models.options(subject.model).architecture == "decoder-only":
+        st.info(
+            _("This model reads from left to right: a vector depends on what stands before its token, never on what "
+              "follows. Where two sentences begin alike, the vectors are the same to the last bit.")
+        )  # fmt: skip
+        offer_encoder()
+    lesson.formula(
+        r"\cos\left(x^{A}_{l,i},\ x^{B}_{l,j}\right)",
+        live=rf"\cos\left(x^{{A}}_{{{last},{i}}},\ x^{{B}}_{{{last},{j}}}\right) = {found.same[-1]:.4f}",
+        code=tokenizing.CONTEXT,
+    )
+
+
+def take(text: str) -> None:
+    state.update(text=text)
+
+
+def another(label: str, default: str, key: str) -> str:
+    """A box for one more sentence; it begins anew when the first sentence changes."""
+    return st.text_input(label, value=default, key=key, persist_state="session").strip()
+
+
+def expected(subject: Subject, pairs: tuple[tuple[int, int], ...]) -> int:
+    """The shared token to begin with: that of the example, or the rarest word (learned last: it has the largest id)."""
+    tokens = tokenizing.read(subject)
+    wanted = [occasion.token for occasion in tokenizing.OCCASIONS if occasion.first == subject.text.strip()]
+    return max(
+        (i for i, __ in pairs), key=lambda i: (tokens[i].text in wanted, tokens[i].text[:1].isalnum(), tokens[i].id)
+    )
+
+
+def context_question(subject: Subject, second: str, token: str, i: int, found: "Contexts") -> None:
+    """Whether one layer is enough to make the vectors of one token differ."""
+    choices = [
+        _("Exactly the same, to the last bit"),
+        _("Different, but still closer than two different tokens are"),
+        _("No closer than two different tokens are"),
+    ]
+    same, other = float(found.same[-1]), float(found.other[-1])
+    exactly = found.identical
+    answer = 0 if exactly else 1 if same > found.high[-1] else 2
+    causal = models.options(subject.model).architecture == "decoder-only"
+    if exactly and causal:
+        why = _("Everything up to this token is the same in both sentences, and this model sees nothing else.")
+    else:
+        why = _("The cosine is {same} after the last layer; two different tokens have {other} on average.",
+                same=f"{same:.4f}", other=f"{other:.4f}")  # fmt: skip
+    lesson.ask(
+        "tokens",
+        "context",
+        _("The token “{token}” has one row in the table, so it enters both sentences with the same vector (positions "
+          "aside). And after the last layer?", token=token),
+        choices,
+        answer,
+        why,
+        about=f"{subject.model}.{subject.text}.{second}.{i}",
+    )  # fmt: skip
+
+
+def offer_encoder() -> None:
+    """A way to a model that reads both sides."""
+    for name in models.that_open():
+        if models.options(name).architecture == "encoder-only":
+            st.button(_("Use the model {name}", name=models.title(name)), on_click=use, args=(name,),
+                      key=f"tokens.use.{name}")  # fmt: skip
+
+
+def use(name: str) -> None:
+    state.update(model=name)
+
+
+# --- lengths ----------------------------------------------------------------------------------------------------------
+
+
+@st.fragment
+@guarded()
+def norms(subject: Subject) -> None:
+    """How long the token and the position vectors are, with and without the factor sqrt(d_model)."""
+    config = models.options(subject.model)
+    tokens = tokenizing.read(subject)
+    found = tokenizing.norms(subject.model, tuple(token.id for token in tokens))
+    st.toggle(
+        _("Multiply the token vectors by {factor}", factor=r"$\sqrt{d_\text{model}}$"),
+        **lesson.dial("tokens.scale", found.scaled),
+    )
+    scaled = lesson.value("tokens.scale", found.scaled)
+    lengths = found.tokens * (found.factor if scaled else 1.0)
+    st.caption(
+        _("This model was trained with the factor.")
+        if found.scaled
+        else _("This model was trained without the factor.")
+    )
+    st.plotly_chart(
+        figures.norm_bars(
+            labels.texts(tokens), lengths, found.positions, title=_("What is added up before layer 0"),
+            words=words(figure_words()),
+        ),
+        config=CHART, key="tokens.norms",
+    )  # fmt: skip
+    mean = float(lengths.mean())
+    if found.positions is None:
+        st.info(
+            _("This model adds no position vectors (it uses {positions}): there is nothing that the token vectors "
+              "could be too short for. zh-en adds waves, cloze a learned table.", positions=config.positions)
+        )  # fmt: skip
+    else:
+        share = float((found.positions**2).sum() / ((found.positions**2).sum() + (lengths**2).sum()))
+        st.text(
+            _("Average length: tokens {token}, positions {position}. Positions make up {share} of the squared length.",
+              token=f"{mean:.2f}", position=f"{found.positions.mean():.2f}", share=labels.percent(share))
+        )  # fmt: skip
+    half = math.sqrt(config.d_model / 2)
+    lesson.formula(
+        r"x_0 = \sqrt{d_\text{model}}\; E_\text{id} + P_\text{pos},\qquad \lVert P_\text{pos} \rVert = "
+        r"\sqrt{d_\text{model} / 2}\ \text{(waves)}",
+        live=rf"\sqrt{{{config.d_model}}} = {found.factor:.2f},\qquad \sqrt{{{config.d_model} / 2}} = {half:.2f}",
+        code=tokenizing.NORM,
+    )
+    if scaled != found.scaled and config.architecture != "encoder-only" and models.predicts(subject.model):
+        both = {
+            flag: tokenizing.written(subject.model, subject.text, flag) for flag in (found.scaled, not found.scaled)
+        }
+        with st.container(border=True):
+            st.caption(_("What the trained model writes as it was trained"))
+            st.text(both[found.scaled])
+            st.caption(_("and with the factor switched, all weights as they are"))
+            st.text(both[not found.scaled])
 
 
 page()

@@ -1,0 +1,116 @@
+"""Static against contextual: how alike the vectors of one token are in two texts, layer by layer."""
+
+from dataclasses import dataclass
+
+import numpy as np
+from jaxtyping import Float
+from numpy import ndarray
+
+from vizformer.checkpoints import Checkpoint
+from vizformer.errors import TraceError
+from vizformer.messages import N_
+from vizformer.model import Trace
+from vizformer.text import Token
+
+
+@dataclass(frozen=True)
+class Contexts:
+    """Cosines of residual streams from two texts: place 0 is the layers' input, place l + 1 is after layer l.
+
+    Attributes:
+        table: the cosine of the two rows of the embedding table: 1 for the same token.
+        same: of the two vectors that are compared, [n_layers + 1].
+        other: the mean over all pairs of *different* tokens, one from each text: what a cosine is worth here, as
+            all residual streams share common directions (Ethayarajh 2019, "How Contextual are Contextualized Word
+            Representations?", section 4.1).
+        low, high: the 10th and 90th percentile of these pairs.
+        others: how many these pairs are.
+        identical: whether the two vectors agree to the last bit after the last layer.
+    """
+
+    table: float
+    same: Float[ndarray, " places"]
+    other: Float[ndarray, " places"]
+    low: Float[ndarray, " places"]
+    high: Float[ndarray, " places"]
+    others: int
+    identical: bool
+
+    @property
+    def curve(self) -> Float[ndarray, " all_places"]:
+        """From the table on: the row's cosine, then `same`."""
+        return np.concatenate([[self.table], self.same])
+
+
+def shared(first: Trace, second: Trace) -> tuple[tuple[int, int], ...]:
+    """Positions (in the first text, in the second) that hold the same token, each token once, special ones left out.
+
+    Where a token occurs several times, its first place in either text is taken.
+    """
+    seconds: dict[int, int] = {}
+    for position, token in enumerate(_tokens(second)):
+        if not token.special:
+            seconds.setdefault(token.id, position)
+    found: dict[int, tuple[int, int]] = {}
+    for position, token in enumerate(_tokens(first)):
+        if not token.special and token.id in seconds:
+            found.setdefault(token.id, (position, seconds[token.id]))
+    return tuple(found.values())
+
+
+def contexts(checkpoint: Checkpoint, first: Trace, second: Trace, i: int, j: int) -> Contexts:
+    """How alike position i of the first text and position j of the second are, from the table through every layer.
+
+    cos(x_l^A[i], x_l^B[j]),   l = 0 (embeddings with positions), 1, ..., n_layers
+
+    A causal model's vector depends on the tokens up to it: the same beginning gives exactly the same vector.  In a
+    model that normalises before its sublayers (pre-norm), this is the residual stream before the final norm.
+
+    Raises:
+        TraceError: a position that a text does not have.
+    """
+    tokens = _tokens(first), _tokens(second)
+    for position, row in zip((i, j), tokens, strict=True):
+        if not 0 <= position < len(row):
+            raise TraceError(N_("There is no position {position}: choose 0 to {last}.", position=position,
+                                last=len(row) - 1))  # fmt: skip
+    different = np.array([[a.id != b.id and not a.special and not b.special for b in tokens[1]] for a in tokens[0]])
+    rows = checkpoint.model.embedding.weight[[tokens[0][i].id, tokens[1][j].id]].detach().cpu().double().numpy()
+    same, other, low, high = [], [], [], []
+    for name in _places(first):
+        cosines = _unit(first, name) @ _unit(second, name).T  # [n_first, n_second]
+        same.append(cosines[i, j])
+        pairs = cosines[different] if different.any() else np.array([np.nan])
+        other.append(pairs.mean())
+        low.append(np.quantile(pairs, 0.1))
+        high.append(np.quantile(pairs, 0.9))
+    last = first.residual(_places(first)[-1])[i].cpu().numpy(), second.residual(_places(second)[-1])[j].cpu().numpy()
+    return Contexts(
+        float(_normalised(rows)[0] @ _normalised(rows)[1]),
+        np.array(same), np.array(other), np.array(low), np.array(high), int(different.sum()),
+        bool(np.array_equal(last[0], last[1])),
+    )  # fmt: skip
+
+
+def _stack(trace: Trace) -> str:
+    """The stack that reads the text: the encoder, where there is one."""
+    return "encoder" if "encoder.0.pre" in trace.residuals else "decoder"
+
+
+def _tokens(trace: Trace) -> tuple[Token, ...]:
+    return trace.tokens[_stack(trace)]
+
+
+def _places(trace: Trace) -> list[str]:
+    stack = _stack(trace)
+    posts = [name for name in trace.residuals if name.startswith(f"{stack}.") and name.endswith(".post")]
+    return [f"{stack}.0.pre", *posts]
+
+
+def _unit(trace: Trace, name: str) -> Float[ndarray, "n d_model"]:
+    return _normalised(trace.residual(name).cpu().double().numpy())
+
+
+def _normalised(x: Float[ndarray, "n d_model"]) -> Float[ndarray, "n d_model"]:
+    unit: ndarray = x / np.maximum(np.linalg.norm(x, axis=1, keepdims=True), 1e-12)
+    return unit

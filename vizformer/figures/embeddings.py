@@ -1,0 +1,295 @@
+"""Embedding tables: nearest rows, rows on a plane, one token in two contexts, lengths of what is added up."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import plotly.graph_objects as go
+from numpy.typing import NDArray
+
+from vizformer.figures.style import DASHES, GRID, N_, QUALITATIVE, VIRIDIS, fill, frame, safe
+
+ENGLISH: Mapping[str, str] = {
+    "cosine": N_("cosine"),
+    "neighbour": N_("“{token}”: cosine {value}"),
+    "average": N_("two tokens on average: {value}"),
+    "direction": N_("direction {number} ({percent} of the variance)"),
+    "own": N_("tokens of the sentence"),
+    "close": N_("neighbours of “{token}”"),
+    "rest": N_("neighbours of the others"),
+    "on_map": N_("“{token}”"),
+    "table": N_("table"),
+    "input": N_("+ position"),
+    "input_alone": N_("input"),
+    "after": N_("layer {layer}"),
+    "pairs": N_("two different tokens (the middle 80% of the pairs)"),
+    "pairs_mean": N_("two different tokens, on average"),
+    "similarity": N_("{name}, {place}: cosine {value}"),
+    "place": N_("where in the model"),
+    "token_length": N_("token vector"),
+    "position_length": N_("position vector"),
+    "length": N_("length (Euclidean norm)"),
+    "length_of": N_("position {position} “{token}”, {part}: length {value}"),
+    "token": N_("token"),
+}
+"""Every text of these figures; pages pass the same names in the reader's language."""
+
+_MARKS = ("circle", "square", "diamond", "triangle-up")
+
+
+@dataclass(frozen=True)
+class Curve:
+    """A cosine from the embedding table on: `values[0]` in the table, `values[1]` at the layers' input, and so on."""
+
+    name: str
+    values: NDArray[np.floating]
+
+
+def neighbour_bars(
+    tokens: Sequence[str],
+    cosines: NDArray[np.floating],
+    average: float,
+    *,
+    title: str = "",
+    words: Mapping[str, str] = ENGLISH,
+) -> go.Figure:
+    """Draws the cosines of the nearest tokens as bars, the nearest on top, and a line where two tokens are on average.
+
+    Args:
+        tokens: the neighbours.
+        cosines: one for each.
+        average: the mean cosine of two tokens of the vocabulary.
+        title: plain text.
+        words: the texts, see `ENGLISH`.
+
+    Raises:
+        ValueError: not one cosine for each token.
+    """
+    words = {**ENGLISH, **words}
+    values = np.asarray(cosines, dtype=np.float32)
+    if values.shape != (len(tokens),):
+        raise ValueError(f"cosines of shape {values.shape} do not fit {len(tokens)} tokens")
+    places = np.arange(len(tokens), dtype=np.int32)
+    figure = go.Figure(
+        go.Bar(
+            x=values,
+            y=places,
+            orientation="h",
+            marker={"color": VIRIDIS[3], "line": {"color": GRID, "width": 1}},
+            text=[f"{value:.2f}" for value in values],
+            textposition="outside",
+            textfont={"size": 14},
+            cliponaxis=False,
+            hovertemplate=fill(words["neighbour"], token="%{y}", value="%{x:.4f}"),
+        )
+    )
+    figure.add_vline(x=average, line={"color": QUALITATIVE[1], "dash": "dash", "width": 2})
+    figure.add_annotation(
+        x=average, y=-0.75, text=safe(words["average"].replace("{value}", f"{average:.2f}")), showarrow=False,
+        xanchor="left", xshift=4, font={"color": QUALITATIVE[1], "size": 13},
+    )  # fmt: skip
+    frame(figure, title, height=110 + 30 * max(3, len(tokens)), bargap=0.25)
+    figure.update_layout(margin_r=48)
+    least = min(0.0, average, float(values.min(initial=0.0)))
+    figure.update_xaxes(range=[least, max(1.0, float(values.max(initial=0.0)))], title=safe(words["cosine"]))
+    figure.update_yaxes(
+        tickvals=places,
+        ticktext=[safe(token) for token in tokens],
+        range=[len(tokens) - 0.5, -1.1],
+        showgrid=False,
+        tickfont={"size": 15},
+    )
+    return figure
+
+
+def embedding_map(
+    points: NDArray[np.floating],
+    tokens: Sequence[str],
+    kinds: Sequence[int],
+    explained: tuple[float, float],
+    *,
+    chosen: int = 0,
+    title: str = "",
+    words: Mapping[str, str] = ENGLISH,
+) -> go.Figure:
+    """Draws vectors on the plane of their two main directions.
+
+    Args:
+        points: [m, 2].
+        tokens: what each point reads.
+        kinds: of each point: 0 a token of the sentence, 1 a neighbour of the chosen one, 2 a neighbour of another.
+        explained: share of the variance along each direction.
+        chosen: the point that the neighbours belong to; lines lead from it to them.
+        title: plain text.
+        words: the texts, see `ENGLISH`.
+
+    Raises:
+        ValueError: not one text and one kind for each point.
+    """
+    words = {**ENGLISH, **words}
+    places = np.ascontiguousarray(points, dtype=np.float32)
+    if places.shape != (len(tokens), 2) or len(kinds) != len(tokens):
+        raise ValueError(f"points of shape {places.shape} do not fit {len(tokens)} tokens of {len(kinds)} kinds")
+    figure = go.Figure()
+    rays = [point for i in range(len(tokens)) if kinds[i] == 1 for point in (places[chosen], places[i], [np.nan] * 2)]
+    if rays:
+        ends = np.array(rays, dtype=np.float32)
+        figure.add_trace(
+            go.Scatter(x=ends[:, 0], y=ends[:, 1], mode="lines", line={"color": GRID, "width": 1.5}, hoverinfo="skip",
+                       showlegend=False)
+        )  # fmt: skip
+    names = (words["own"], words["close"].replace("{token}", tokens[chosen]), words["rest"])
+    for kind in (2, 1, 0):
+        here = [i for i in range(len(tokens)) if kinds[i] == kind]
+        if not here:
+            continue
+        figure.add_trace(
+            go.Scatter(
+                x=places[here, 0],
+                y=places[here, 1],
+                mode="markers+text" if kind < 2 else "markers",
+                text=[safe(tokens[i]) for i in here],
+                textposition=_around(places[here, 1]),
+                textfont={"size": 15 if kind == 0 else 13},
+                marker={
+                    "color": (QUALITATIVE[0], QUALITATIVE[1], QUALITATIVE[7])[kind],
+                    "symbol": _MARKS[kind],
+                    "size": [15 if i == chosen else (10, 8, 6)[kind] for i in here],
+                    "opacity": 1.0 if kind < 2 else 0.6,
+                },
+                name=safe(names[kind]),
+                hovertemplate=fill(words["on_map"], token="%{text}"),
+            )
+        )
+    frame(figure, title, height=460)
+    figure.update_layout(showlegend=True, legend={"orientation": "h", "y": -0.18, "traceorder": "reversed"})
+    for number, update in enumerate((figure.update_xaxes, figure.update_yaxes)):
+        said = words["direction"].replace("{number}", str(number)).replace("{percent}", f"{explained[number]:.0%}")
+        low, high = float(places[:, number].min()), float(places[:, number].max())
+        room = 0.1 * max(high - low, 1e-3)  # for the names at the edges
+        update(title=safe(said), zeroline=True, zerolinecolor=GRID, range=[low - room, high + 1.3 * room])
+    return figure
+
+
+def _around(heights: NDArray[np.floating]) -> list[str]:
+    """Where the names stand: from the lowest point up, on different sides by turns, so that close ones overlap less."""
+    sides = ("bottom center", "middle right", "top center", "middle left")
+    places = [""] * len(heights)
+    for order, index in enumerate(np.argsort(heights, kind="stable")):
+        places[index] = sides[order % len(sides)]
+    return places
+
+
+def similarity_curves(
+    curves: Sequence[Curve],
+    other: NDArray[np.floating],
+    low: NDArray[np.floating],
+    high: NDArray[np.floating],
+    *,
+    added: bool = True,
+    title: str = "",
+    words: Mapping[str, str] = ENGLISH,
+) -> go.Figure:
+    """Draws how alike the vectors of one token are in two texts, from the embedding table through every layer.
+
+    Args:
+        curves: one for each pair of texts.
+        other: mean cosine of different tokens at the layers' input and after every layer: one shorter than a curve.
+        low, high: the percentiles between which most of these lie.
+        added: whether position vectors are added before the first layer.
+        title: plain text.
+        words: the texts, see `ENGLISH`.
+
+    Raises:
+        ValueError: curves and bands of different lengths.
+    """
+    words = {**ENGLISH, **words}
+    count = len(other) + 1
+    if any(len(curve.values) != count for curve in curves) or {len(low), len(high)} != {count - 1}:
+        raise ValueError(f"curves need {count} values and bands {count - 1}")
+    entry = words["input"] if added else words["input_alone"]
+    names = [words["table"], entry, *(words["after"].replace("{layer}", str(layer)) for layer in range(count - 2))]
+    places = np.arange(count, dtype=np.int32)
+    figure = go.Figure()
+    band = [np.asarray(values, dtype=np.float32) for values in (high, low)]
+    for values, area in zip(band, (None, "tonexty"), strict=True):
+        figure.add_trace(
+            go.Scatter(x=places[1:], y=values, mode="lines", line={"width": 0}, fill=area, hoverinfo="skip",
+                       fillcolor="rgba(128,128,128,0.25)", name=safe(words["pairs"]), showlegend=area is not None)
+        )  # fmt: skip
+    lines = [Curve(words["pairs_mean"], np.asarray([np.nan, *other])), *curves]
+    for order, curve in enumerate(lines):
+        figure.add_trace(
+            go.Scatter(
+                x=places,
+                y=np.asarray(curve.values, dtype=np.float32),
+                mode="lines" if order == 0 else "lines+markers",
+                line={
+                    "color": QUALITATIVE[7] if order == 0 else QUALITATIVE[(1, 0)[(order - 1) % 2]],
+                    "dash": "dot" if order == 0 else DASHES[order - 1],
+                    "width": 2 if order == 0 else 3,
+                },
+                marker={"symbol": _MARKS[order % len(_MARKS)], "size": 9},
+                name=safe(curve.name),
+                hovertemplate=fill(words["similarity"], name=safe(curve.name), place="%{x}", value="%{y:.4f}"),
+            )
+        )
+    frame(figure, title, height=430)
+    figure.update_layout(showlegend=True, legend={"orientation": "h", "y": -0.22})
+    least = min(0.0, float(np.nanmin([*np.nan_to_num(low), *(curve.values.min() for curve in curves)])))
+    figure.update_xaxes(
+        tickvals=places, ticktext=[safe(name) for name in names], title=safe(words["place"]), range=[-0.2, count - 0.8]
+    )
+    figure.update_yaxes(title=safe(words["cosine"]), range=[least - 0.03, 1.06])
+    return figure
+
+
+def norm_bars(
+    tokens: Sequence[str],
+    token_lengths: NDArray[np.floating],
+    position_lengths: NDArray[np.floating] | None,
+    *,
+    title: str = "",
+    words: Mapping[str, str] = ENGLISH,
+) -> go.Figure:
+    """Draws the lengths of the token and position vectors side by side, one pair of bars a position.
+
+    Args:
+        tokens: one a position.
+        token_lengths: [n].
+        position_lengths: [n], or None where no position vectors are added.
+        title: plain text.
+        words: the texts, see `ENGLISH`.
+
+    Raises:
+        ValueError: not one length for each token.
+    """
+    words = {**ENGLISH, **words}
+    parts = [("token_length", token_lengths)]
+    parts += [] if position_lengths is None else [("position_length", position_lengths)]
+    places = np.arange(len(tokens), dtype=np.int32)
+    figure = go.Figure()
+    for order, (name, lengths) in enumerate(parts):
+        values = np.asarray(lengths, dtype=np.float32)
+        if values.shape != (len(tokens),):
+            raise ValueError(f"lengths of shape {values.shape} do not fit {len(tokens)} tokens")
+        hover = words["length_of"].replace("{part}", words[name])
+        figure.add_trace(
+            go.Bar(
+                x=places,
+                y=values,
+                name=safe(words[name]),
+                marker={"color": QUALITATIVE[order], "pattern": {"shape": ("", "/")[order]}},
+                customdata=[safe(token) for token in tokens],
+                hovertemplate=fill(hover, position="%{x:d}", token="%{customdata}", value="%{y:.3f}"),
+            )
+        )
+    frame(figure, title, height=380, bargap=0.2)
+    figure.update_layout(barmode="group", showlegend=True, legend={"orientation": "h", "y": -0.3})
+    step = max(1, -(-len(tokens) // 32))
+    figure.update_xaxes(
+        tickvals=places[::step], ticktext=[safe(token[:12]) for token in tokens[::step]], title=safe(words["token"]),
+        showgrid=False, tickfont={"size": 14}, tickangle=0 if len(tokens) <= 14 else None,
+    )  # fmt: skip
+    figure.update_yaxes(title=safe(words["length"]), rangemode="tozero")
+    return figure

@@ -1,0 +1,238 @@
+"""Cached computations of the lesson Tokens and embeddings."""
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import streamlit as st
+
+from vizformer.web import models
+from vizformer.web.subject import Subject
+
+if TYPE_CHECKING:
+    import numpy as np
+    from jaxtyping import Float
+
+    from vizformer.analysis.contexts import Contexts
+    from vizformer.analysis.embeddings import Lookup, Neighbours, Norms, Projection
+    from vizformer.model import Trace
+    from vizformer.text import Token
+    from vizformer.text.merging import Applied, Learned
+    from vizformer.text.schemes import Piece, Scheme
+
+SCHEMES: "tuple[Scheme, ...]" = ("word", "character", "bpe", "wordpiece", "unigram", "byte")
+MERGES = 40  # steps of learning that are shown
+NEAREST = 8  # neighbours of the chosen token
+NEAR = 3  # neighbours of every other token, on the map
+TRIED = 12  # tokens that a model generates with the factor switched
+
+LOOKUP = """one_hot = F.one_hot(torch.tensor(id), vocab_size).float()
+product = one_hot @ E  # vocab_size * d_model products
+row = E[id]            # what nn.Embedding does
+(product - row).abs().max()"""
+LEARN = """counts = Counter(pair for word, times in words.items() for pair in pairwise(word) for _ in range(times))
+pair = max(counts, key=counts.get)"""
+APPLY = """pairs = [pair for word in words for pair in pairwise(word) if pair in ranks]
+pair = min(pairs, key=ranks.get)"""
+COSINE = "cosines = F.normalize(E, dim=-1) @ F.normalize(E[id], dim=-1)  # [vocab_size]"
+CONTEXT = "F.cosine_similarity(x_A[l][i], x_B[l][j], dim=-1)"
+NORM = "x_0 = E[ids] * d_model**0.5 + P[:n]"
+
+
+@dataclass(frozen=True)
+class Occasion:
+    """Sentences that use one token in two senses: the first and the second differ, the third is as the first."""
+
+    token: str
+    first: str
+    second: str
+    third: str
+
+
+OCCASIONS = (
+    Occasion("花", "我在花园里。", "我花了十元。", "他们在花园里玩。"),
+    Occasion("苹", "苹果是一种好吃的水果。", "苹果是一个伟大的品牌。", "苹果是我最喜欢的水果。"),
+    Occasion("打", "我打电话给他。", "他打了我。", "她打电话给我。"),
+    Occasion("bank", "They sat on the bank of the river.", "She went to the bank to get some money.",
+             "We walked along the bank of the stream."),
+    Occasion("can", "I can swim.", "He opened a can of beans.", "She can sing."),
+)  # fmt: skip
+OTHERS = (  # for a sentence of the reader's: the one that shares most with it
+    "那只猫在睡觉。", "他们在学校里学中文。", "我不知道他是谁。", "今天的天气很好，我们去公园吧。",
+    "她昨天买了一本书。", "The old man sat under the tree.", "I do not know what you mean.",
+    "She opened the door and saw a cat.", "We are going to the city by train.", "He is not a good friend of mine.",
+)  # fmt: skip
+
+
+def cuts(scheme: "Scheme", text: str) -> "tuple[Piece, ...]":
+    """The text under one of the six schemes."""
+    return _cuts(text)[scheme]
+
+
+@st.cache_resource(show_spinner=False, max_entries=64)
+def _cuts(text: str) -> "dict[Scheme, tuple[Piece, ...]]":
+    from vizformer.text.schemes import cut
+
+    return {scheme: cut(scheme, text) for scheme in SCHEMES}
+
+
+@st.cache_resource(show_spinner=False, max_entries=64)
+def own_cuts(model: str, text: str) -> "tuple[Piece, ...]":
+    """The text under the model's tokenizer, without the special tokens around it."""
+    from vizformer.text.schemes import pieces
+
+    tokenizer = models.checkpoint(model).tokenizer
+    return pieces(text, tokenizer.encode(text, special=False), tokenizer)
+
+
+def vocabulary(scheme: "Scheme") -> int:
+    """Entries of a scheme's vocabulary."""
+    from vizformer.text.schemes import scheme_tokenizer
+
+    return scheme_tokenizer(scheme).vocab_size
+
+
+@st.cache_resource(show_spinner=False, max_entries=64)
+def applied(text: str) -> "tuple[tuple[tuple[str, ...], ...], tuple[Applied, ...]]":
+    """The words of the text as characters, and the merges of the bundled table one by one."""
+    from vizformer.text import merging
+
+    words = merging.words_of(text)
+    return words, merging.apply(words, *merging.bundled_table())
+
+
+@st.cache_resource(show_spinner=False, max_entries=64)
+def learned(text: str) -> "tuple[tuple[tuple[tuple[str, ...], int], ...], tuple[Learned, ...]]":
+    """Words with how often they occur, and what BPE learns from them; an empty text stands for the paper's words."""
+    from collections import Counter
+
+    from vizformer.text import merging
+
+    words = Counter(merging.words_of(text)) if text else merging.PAPER
+    return tuple(words.items()), merging.learn(words, MERGES)
+
+
+@st.cache_resource(show_spinner=False, max_entries=64)
+def next_counts(text: str, step: int) -> "tuple[tuple[tuple[str, str], int], ...]":
+    """The pairs of neighbours before merge `step`, most frequent first."""
+    from vizformer.text.merging import pair_counts
+
+    words, steps = learned(text)
+    if step < len(steps):
+        return steps[step].counts
+    return tuple(pair_counts(steps[-1].words if steps else words).most_common())
+
+
+@st.cache_resource(show_spinner=False, max_entries=256)
+def lookup(model: str, id: int) -> "Lookup":
+    from vizformer.analysis.embeddings import lookup
+
+    return lookup(models.checkpoint(model), id)
+
+
+@st.cache_resource(show_spinner=False, max_entries=64)
+def table(model: str, rows: tuple[int, ...], columns: tuple[int, ...]) -> "Float[np.ndarray, 'rows columns']":
+    """Some numbers of the embedding table."""
+    import numpy as np
+
+    weight = models.checkpoint(model).model.embedding.weight
+    found: np.ndarray = weight[list(rows)][:, list(columns)].detach().cpu().double().numpy()
+    return found
+
+
+@st.cache_resource(show_spinner=False, max_entries=6)
+def _directions(model: str, centred: bool) -> "tuple[Float[np.ndarray, 'vocab_size d_model'], float]":
+    from vizformer.analysis.embeddings import average_cosine, directions
+
+    unit = directions(models.checkpoint(model), centred=centred)
+    return unit, average_cosine(unit)
+
+
+@st.cache_resource(show_spinner=False, max_entries=512)
+def neighbours(model: str, id: int, centred: bool) -> "Neighbours":
+    from vizformer.analysis.embeddings import neighbours
+
+    return neighbours(_directions(model, centred)[0], id, NEAREST)
+
+
+def average_cosine(model: str, centred: bool) -> float:
+    """The mean cosine of two rows of the table."""
+    return _directions(model, centred)[1]
+
+
+@st.cache_resource(show_spinner=False, max_entries=128)
+def near(model: str, ids: tuple[int, ...], chosen: int, centred: bool) -> "tuple[tuple[int, ...], Projection]":
+    """The distinct tokens of a text, the neighbours of `chosen`, some of every other's; and all of them on a plane."""
+    from vizformer.analysis.embeddings import project
+
+    own = list(dict.fromkeys(ids))
+    close = neighbours(model, chosen, centred).ids
+    rest = [other for id in own if id != chosen for other in neighbours(model, id, centred).ids[:NEAR]]
+    shown = tuple(dict.fromkeys([*own, *close, *rest]))
+    return shown, project(_directions(model, centred)[0][list(shown)].astype(float))
+
+
+def names(model: str, ids: tuple[int, ...]) -> list[str]:
+    """What the tokens read."""
+    return [token.text for token in models.checkpoint(model).tokenizer.tokens(list(ids))]
+
+
+def read(subject: Subject) -> "tuple[Token, ...]":
+    """The tokens of the sentence, as the stack reads them that reads first."""
+    tokens = subject.trace.tokens
+    return tokens["encoder"] if "encoder" in tokens else tokens["decoder"]
+
+
+def seconds(subject: Subject) -> tuple[str, str]:
+    """A second and a third sentence to hold against the first: of the examples, or the one that shares most with it."""
+    for occasion in OCCASIONS:
+        if occasion.first == subject.text.strip():
+            return occasion.second, occasion.third
+    return _fitting(subject.model, subject.text), ""
+
+
+@st.cache_resource(show_spinner=False, max_entries=64)
+def _fitting(model: str, text: str) -> str:
+    tokenizer = models.checkpoint(model).tokenizer
+
+    def words(sentence: str) -> set[int]:
+        return {token.id for token in tokenizer.encode(sentence, special=False) if token.text[:1].isalnum()}
+
+    own = words(text)
+    return max((other for other in OTHERS if other != text.strip()), key=lambda other: len(own & words(other)))
+
+
+def _reading(model: str, text: str) -> "Trace":
+    # Only what the encoder makes of it is compared, and that knows nothing of the target: any will do.
+    return models.trace(model, text, "." if models.reads_target(model) else "")
+
+
+@st.cache_resource(show_spinner=False, max_entries=64)
+def shared(model: str, first: str, second: str) -> tuple[tuple[int, int], ...]:
+    """Places of the same token in two texts."""
+    from vizformer.analysis.contexts import shared
+
+    return shared(_reading(model, first), _reading(model, second))
+
+
+@st.cache_resource(show_spinner=False, max_entries=64)
+def contexts(model: str, first: str, second: str, i: int, j: int) -> "Contexts":
+    from vizformer.analysis.contexts import contexts
+
+    return contexts(models.checkpoint(model), _reading(model, first), _reading(model, second), i, j)
+
+
+@st.cache_resource(show_spinner=False, max_entries=64)
+def norms(model: str, ids: tuple[int, ...]) -> "Norms":
+    import numpy as np
+
+    from vizformer.analysis.embeddings import norms
+
+    return norms(models.checkpoint(model), np.array(ids))
+
+
+@st.cache_resource(show_spinner=False, max_entries=64)
+def written(model: str, text: str, scaled: bool) -> str:
+    """What the model makes of the text with or without the factor sqrt(d_model), the first tokens of it."""
+    from vizformer.analysis.embeddings import with_scale
+
+    return with_scale(models.checkpoint(model), scaled).generate(text, max_new=TRIED).text
