@@ -69,6 +69,7 @@ def test_what_the_step_shows(options: dict[str, Any]) -> None:
     distance = QUERY - np.arange(len(place.value))
     if options is tiny.ALIBI:
         assert np.array_equal(place.value, np.abs(distance))
+        assert place.value.dtype.kind == "i"  # shown without a point
         assert numbers.value.tolist() == [2.0**-6]  # head 2 of 4: 2^(-8 * 3 / 4)
         added = -numbers.value[0] * place.value
         assert "2^{-8 \\cdot 3 / 4}" in step.live

@@ -22,7 +22,7 @@ def style() -> str:
 
 
 def to_html(
-    value: NDArray[np.floating],
+    value: NDArray[np.floating | np.integer],
     *,
     rows: Sequence[str] | None = None,
     columns: Sequence[str] | None = None,
@@ -35,7 +35,7 @@ def to_html(
     """The table of a vector [n] (one row) or a matrix [m, n].
 
     Args:
-        value: the numbers; infinities are shown as symbols.
+        value: the numbers; infinities are shown as symbols, integers (by dtype) without a point.
         rows, columns: labels; default their indices.
         caption: a line above, with the shape after it.
         blocked: columns that are struck out, with `blocked_hint` on hover.
@@ -45,6 +45,8 @@ def to_html(
     Raises:
         ValueError: labels that do not fit, or more than two dimensions.
     """
+    if np.issubdtype(np.asarray(value).dtype, np.integer):
+        digits = 0
     value = np.asarray(value, dtype=np.float64)
     if value.ndim not in (1, 2):
         raise ValueError(f"a table needs 1 or 2 dimensions, not {value.ndim}")

@@ -27,7 +27,7 @@ def query_steps(o: Operands, step: Callable[..., Step]) -> list[Step]:
     if isinstance(o.places, Slopes):
         slope = float(o.places.slopes[h])
         operands = (
-            Operand(rf"|{i} - j|", N_("how far each key is from the query"), np.abs(relative).astype(float), ("keys",)),
+            Operand(rf"|{i} - j|", N_("how far each key is from the query"), np.abs(relative), ("keys",)),
             Operand(rf"m_{{{h}}}", N_("the slope of this head"), np.array([slope])),
         )  # fmt: skip
         text, formula = _slope_text(o.record.n_heads), r"\tilde s_{ij} = s_{ij} - m_h\,|i - j|"
@@ -40,7 +40,7 @@ def query_steps(o: Operands, step: Callable[..., Step]) -> list[Step]:
     else:
         rows = o.places.rows(relative)
         operands = (
-            Operand(rf"\beta(j - {i})", N_("the bucket of each key"), rows.astype(float), ("keys",)),
+            Operand(rf"\beta(j - {i})", N_("the bucket of each key"), rows, ("keys",)),
             Operand(rf"B_{{\cdot,{h}}}", N_("this head's number for each bucket"), o.places.table[:, h]),
         )  # fmt: skip
         text, formula = _bucket_text(o.places), r"\tilde s_{ij} = s_{ij} + B_{\beta(j - i),\,h}"
@@ -66,7 +66,7 @@ def layer_step(
     start = f"relative = torch.arange({n})[None, :] - torch.arange({n})[:, None]\n"
     if isinstance(places, Slopes):
         operands: tuple[Operand, ...] = (
-            Operand("|i - j|", N_("how far each key is from the query"), np.abs(relative).astype(float),
+            Operand("|i - j|", N_("how far each key is from the query"), np.abs(relative),
                     ("queries", "keys")),
             Operand("m", N_("the slope of each head"), places.slopes, ("heads",)),
         )  # fmt: skip
@@ -76,7 +76,7 @@ def layer_step(
     else:
         rows = places.rows(relative)
         operands = (
-            Operand(r"\beta(j - i)", N_("the bucket of each key"), rows.astype(float), ("queries", "keys")),
+            Operand(r"\beta(j - i)", N_("the bucket of each key"), rows, ("queries", "keys")),
             Operand("B", N_("a number for each bucket and head"), places.table, ("features", "heads")),
         )  # fmt: skip
         text, formula = _bucket_text(places), r"\tilde S_{h,i,j} = S_{h,i,j} + B_{\beta(j - i),\,h}"

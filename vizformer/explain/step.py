@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
-from jaxtyping import Bool, Float
+from jaxtyping import Bool, Float, Num
 from numpy import ndarray
 
 from vizformer.messages import Message
@@ -18,11 +18,14 @@ Axis = Literal["features", "queries", "keys", "heads", "candidates"]
 
 @dataclass(frozen=True)
 class Operand:
-    """A tensor that goes into a step: its symbol (LaTeX), what it is in words, and its values (float64)."""
+    """A tensor that goes into a step: its symbol (LaTeX), what it is in words, and its values.
+
+    These are float64, or integers where something is counted (distances, buckets).
+    """
 
     symbol: str
     meaning: Message
-    value: Float[ndarray, "..."]
+    value: Num[ndarray, "..."]
     axes: tuple[Axis, ...] = ("features",)
 
 
