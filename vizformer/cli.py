@@ -168,7 +168,7 @@ def inspect(ctx: click.Context, source: str, tensors: bool, assume: tuple[str, .
 
 
 @main.command()
-@click.argument("name", type=click.Choice(["zh-en", "stories", "cloze"]))
+@click.argument("name", type=click.Choice(["zh-en", "stories", "cloze", "lengths"]))
 @click.option(
     "--data", required=True, type=click.Path(path_type=Path),
     help="The folder with cmn.txt (zh-en) or also fra.txt and books.txt (the others).",
@@ -177,10 +177,18 @@ def inspect(ctx: click.Context, source: str, tensors: bool, assume: tuple[str, .
 @click.option("--work", type=click.Path(path_type=Path), help="Where the state is kept.  [default: runs/NAME]")
 @click.option("--threads", type=click.IntRange(1), help="Processor threads.  [default: one per core]")
 def train(name: str, data: Path, out: Path | None, work: Path | None, threads: int | None) -> None:
-    """Train one of the bundled models again. Stopped or killed, the same command goes on where it was."""
-    from vizformer.training.commands import train_bundled
+    """Train one of the bundled models again, or ("lengths") the six tiny ones of the lesson Positions.
 
-    train_bundled(name, data, out or Path("models", name), work or Path("runs", name), threads, click.echo)
+    Stopped or killed, the same command goes on where it was.
+    """
+    from vizformer.training.commands import train_bundled
+    from vizformer.training.lengths import train_lengths
+
+    out, work = out or Path("models", name), work or Path("runs", name)
+    if name == "lengths":
+        train_lengths(data, out, work, threads, click.echo)
+    else:
+        train_bundled(name, data, out, work, threads, click.echo)
 
 
 @main.command()

@@ -1,33 +1,23 @@
-"""placeholder"""
-
-import streamlit as st
+"""Positions: waves, clocks, distances, tokens in another order, six schemes, and past the trained length."""
 
 from vizformer.messages import N_
 from vizformer.web import lesson, sitemap
-from vizformer.web.errors import guarded
-from vizformer.web.i18n import _
-from vizformer.web.subject import Subject
+from vizformer.web.positions_code import clock, distance, waves
+from vizformer.web.positions_longer import longer
+from vizformer.web.positions_order import shuffle
+from vizformer.web.positions_schemes import options
 
 
 def page() -> None:
-    lesson.show(
-        sitemap.POSITIONS, [lesson.Part("first", N_("First"), first), lesson.Part("second", N_("Second"), first)]
-    )
-
-
-@st.fragment
-@guarded()
-def first(subject: Subject) -> None:
-    st.slider(_("Window"), 1, 8, **lesson.dial("positions.window", 3, range(1, 9)))
-    lesson.ask(
-        "positions",
-        "leak" if "positions" == "masks" else "cost",
-        "2+2?",
-        ["3", "4 <b>"],
-        1,
-        "because",
-        about=subject.text,
-    )
+    parts = [
+        lesson.Part("waves", N_("Waves"), waves),
+        lesson.Part("clock", N_("Clock hands"), clock),
+        lesson.Part("distance", N_("Distance"), distance),
+        lesson.Part("shuffle", N_("Shuffle my tokens"), shuffle),
+        lesson.Part("options", N_("Six schemes"), options),
+        lesson.Part("longer", N_("Past the trained length"), longer),
+    ]
+    lesson.show(sitemap.POSITIONS, parts, terms=())
 
 
 page()

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import Literal
 
 import numpy as np
 import torch
@@ -20,14 +21,16 @@ def frequencies(d_model: int) -> Float[np.ndarray, " pairs"]:
 
     The wavelength is 2 pi / omega_i positions.  Source: Vaswani et al. 2017, section 3.5.
     """
-    return 10_000.0 ** (-np.arange(0, d_model, 2) / d_model)
+    found: Float[np.ndarray, " pairs"] = 10_000.0 ** (-np.arange(0, d_model, 2) / d_model)
+    return found
 
 
 def waves(d_model: int, dims: Sequence[int], places: Float[np.ndarray, " n"]) -> Float[np.ndarray, "dims n"]:
     """The code's dimensions at any real position: sin(pos omega_i) where even, cos(pos omega_i) where odd."""
-    angle = frequencies(d_model)[[dim // 2 for dim in dims]][:, None] * places  # [dims, n]
+    angle = frequencies(d_model)[np.array(dims) // 2][:, None] * places  # [dims, n]
     odd = np.array([dim % 2 == 1 for dim in dims])[:, None]
-    return np.where(odd, np.cos(angle), np.sin(angle))
+    found: Float[np.ndarray, "dims n"] = np.where(odd, np.cos(angle), np.sin(angle))
+    return found
 
 
 def shift_matrix(k: int, d_model: int) -> Float[np.ndarray, "d_model d_model"]:
@@ -90,7 +93,8 @@ def code_facts(n: int, d_model: int, k: int = 1) -> CodeFacts:
 
 def product_by_distance(d_model: int, furthest: int) -> Float[np.ndarray, " distances"]:
     """PE(i).PE(j) for |i - j| = 0..furthest: the sum of cos(omega_i (i - j)) over the pairs."""
-    return np.cos(np.arange(furthest + 1)[:, None] * frequencies(d_model)).sum(axis=1)
+    found: Float[np.ndarray, " distances"] = np.cos(np.arange(furthest + 1)[:, None] * frequencies(d_model)).sum(axis=1)
+    return found
 
 
 # --- a small model, and the same tokens in another order --------------------------------------------------------------
@@ -190,7 +194,8 @@ def score_effect(model: Transformer, ids: Sequence[int]) -> Float[np.ndarray, "n
     """
     without = Transformer(replace(model.config, positions="none")).eval()
     without.load_state_dict(model.state_dict(), strict=False)
-    return _first_scores(model, ids) - _first_scores(without, ids)
+    found: Float[np.ndarray, "n_heads n n"] = _first_scores(model, ids) - _first_scores(without, ids)
+    return found
 
 
 def _first_scores(model: Transformer, ids: Sequence[int]) -> Float[np.ndarray, "n_heads n n"]:
@@ -201,7 +206,8 @@ def _first_scores(model: Transformer, ids: Sequence[int]) -> Float[np.ndarray, "
         model.encode(row, trace=trace)
     record = trace[f"{'decoder' if model.decoder is not None else 'encoder'}.0.self"]
     scores = torch.stack([record.scores(head) for head in range(model.config.n_heads)]).double()
-    scores[torch.isinf(scores)] = torch.nan
+    if model.decoder is not None:
+        scores[:, torch.ones(len(ids), len(ids)).triu(1).bool()] = torch.nan
     found: Float[np.ndarray, "n_heads n n"] = scores.numpy()
     return found
 
@@ -220,7 +226,7 @@ def bias_by_distance(model: Transformer, furthest: int) -> Float[np.ndarray, "n_
     Raises:
         ValueError: a model that adds nothing to its scores.
     """
-    stack = "decoder" if model.decoder is not None else "encoder"
+    stack: Literal["encoder", "decoder"] = "decoder" if model.decoder is not None else "encoder"
     with torch.inference_mode():
         bias = model.position_bias(stack, furthest + 1)  # [1, n_heads, n, n]
     if bias is None:
@@ -232,10 +238,57 @@ def bias_by_distance(model: Transformer, furthest: int) -> Float[np.ndarray, "n_
 # --- rotary positions -------------------------------------------------------------------------------------------------
 
 
-def turned(vector: Float[np.ndarray, " 2"], position: int, frequency: float) -> Float[np.ndarray, " 2"]:
-    """One pair of a query or key, turned by position * frequency radians (counterclockwise).
+@dataclass(frozen=True)
+class RotaryPair:
+    """A query and a key of a head, turned by their positions.
 
-    Source: Su et al. 2021, "RoFormer", equation 13.
+    Attributes:
+        query, key: the chosen pair of numbers of each, before and after [2].
+        part: what this pair adds to q.k.
+        score: q.k / sqrt(d_head), over all pairs.
     """
-    cos, sin = np.cos(position * frequency), np.sin(position * frequency)
-    return np.array([vector[0] * cos - vector[1] * sin, vector[0] * sin + vector[1] * cos])
+
+    query: tuple[Float[np.ndarray, " 2"], Float[np.ndarray, " 2"]]
+    key: tuple[Float[np.ndarray, " 2"], Float[np.ndarray, " 2"]]
+    part: float
+    score: float
+
+
+def rotary_pair(
+    model: Transformer, ids: Sequence[int], head: int, pair: int, query: int, key: int, at: tuple[int, int]
+) -> RotaryPair:
+    """Token `query`'s q and token `key`'s k in the first layer, turned as if they stood at the positions `at`.
+
+    score = R(at_0) q . R(at_1) k / sqrt(d_head): with rotations it depends on at_0 - at_1 only.
+
+    Source: Su et al. 2021, "RoFormer", equations 13 to 16.
+    """
+    half = model.config.d_head // 2
+    q, k = (row[head] for row in _first_q_k(model, ids))  # [n, d_head], not turned
+    frequency = model.config.rope_theta ** (-np.arange(half) / half)  # [half]
+    q, k = (np.stack([row[:half], row[half:]]) for row in (q[query], k[key]))  # [2, half]
+    turned_q, turned_k = (_turned(row, place * frequency) for row, place in zip((q, k), at, strict=True))
+    products = (turned_q * turned_k).sum(axis=0)  # [half]
+    return RotaryPair(
+        (q[:, pair], turned_q[:, pair]), (k[:, pair], turned_k[:, pair]), float(products[pair]),
+        float(products.sum() / np.sqrt(model.config.d_head)),
+    )  # fmt: skip
+
+
+def _turned(pairs: Float[np.ndarray, "2 half"], angle: Float[np.ndarray, " half"]) -> Float[np.ndarray, "2 half"]:
+    """Counterclockwise, as `vizformer.model.positions.Rotation` turns."""
+    first, second = pairs
+    return np.stack([first * np.cos(angle) - second * np.sin(angle), first * np.sin(angle) + second * np.cos(angle)])
+
+
+@torch.inference_mode()
+def _first_q_k(
+    model: Transformer, ids: Sequence[int]
+) -> tuple[Float[np.ndarray, "n_heads n d_head"], Float[np.ndarray, "n_heads n d_head"]]:
+    """Queries and keys of the first layer before any position turns them."""
+    without = Transformer(replace(model.config, positions="none")).eval()
+    without.load_state_dict(model.state_dict(), strict=False)
+    trace = Trace()
+    without(torch.tensor([list(ids)]), trace=trace)
+    record = trace[f"{'decoder' if without.decoder is not None else 'encoder'}.0.self"]
+    return record.q.double().numpy(), record.k.double().numpy()

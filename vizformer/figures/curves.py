@@ -70,7 +70,7 @@ def line_curves(
                 )
             )
     frame(figure, title, height=height)
-    figure.update_layout(showlegend=len(curves) > 1, legend={"orientation": "h", "y": 1.0, "yanchor": "bottom", "x": 0})
+    figure.update_layout(showlegend=len(curves) > 1, legend={"orientation": "h", "y": -0.25, "yanchor": "top"})
     figure.update_xaxes(title=safe(place_title))
     figure.update_yaxes(title=safe(value_title), range=value_range)
     if mark is not None:
@@ -80,7 +80,7 @@ def line_curves(
             line={"color": MARK, "width": 2, "dash": "dash"},
         )  # fmt: skip
         figure.add_annotation(
-            x=place, xref="x", y=0.99, yref="paper", text=safe(words), showarrow=False, xanchor="left", yanchor="top",
-            xshift=4,
+            x=place, xref="x", y=0.01, yref="paper", text=safe(words), showarrow=False, xanchor="left",
+            yanchor="bottom", xshift=4,
         )  # fmt: skip
     return figure

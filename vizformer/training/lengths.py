@@ -156,8 +156,9 @@ def losses(model: Transformer, ids: Int[Tensor, "b n"]) -> Float[Tensor, "b leng
 def loss_by_position(model: Transformer, text: bytes, stride: int = _STRIDE) -> list[float]:
     """Mean loss at positions 0..255 (0..63 where the table ends there) over the windows of a held-out text."""
     windows = _ids(text).unfold(0, LONGEST + 1, stride)  # [windows, 257]
-    total = sum((losses(model, part).double().sum(0) for part in windows.split(64)), torch.zeros(()))
-    return [round(value, 5) for value in (torch.as_tensor(total) / len(windows)).tolist()]
+    parts = (windows[first : first + 64] for first in range(0, len(windows), 64))
+    total = torch.stack([losses(model, part).double().sum(0) for part in parts]).sum(0)  # [length]
+    return [round(value, 5) for value in (total / len(windows)).tolist()]
 
 
 def train_scheme(
@@ -281,8 +282,8 @@ contributors. Held out: the book "{TEST_BOOK}" (and "{VALID_BOOK}"), and
 ## Training
 
 All six alike: {updates:,} updates on batches of {batch}, each of
-{notes["trained"]} bytes, the same windows in the same order, seed {recipe["loop"]["seed"]}; Adam (0.9, 0.98), warm-up over
-{recipe["loop"]["warmup"]} updates, then inverse-square-root decay; {kept}.
+{notes["trained"]} bytes, the same windows in the same order, seed {recipe["loop"]["seed"]}; Adam (0.9, 0.98), warm-up
+over {recipe["loop"]["warmup"]} updates, then inverse-square-root decay; {kept}.
 {on[:1].upper() + on[1:]}, shared with other work.
 
     vizformer train lengths --data DATA
@@ -290,9 +291,9 @@ All six alike: {updates:,} updates on batches of {batch}, each of
 ## Measured
 
 Mean loss in nats per byte by position in windows of {LONGEST} bytes of held-out text ({windows},
-{_STRIDE} bytes apart: position {_STRIDE} of one is position 0 of the next, so that all columns of a text average over the
-same bytes, but for the edges). Training saw positions 0 to {notes["trained"] - 1}; the table of "learned" ends there.
-The curves are in the folders' {MEASURED}.
+{_STRIDE} bytes apart: position {_STRIDE} of one is position 0 of the next, so that all columns of a text average over
+the same bytes, but for the edges). Training saw positions 0 to {notes["trained"] - 1}; the table of "learned" ends
+there. The curves are in the folders' {MEASURED}.
 
 | positions | book, 32-63 | book, 96-127 | book, 224-255 | Chinese, 32-63 | Chinese, 224-255 | minutes of training |
 |---|---|---|---|---|---|---|

@@ -1,0 +1,191 @@
+"""Six ways to tell positions, in the lesson Positions: what each adds, where, and what that does to the scores."""
+
+import numpy as np
+import streamlit as st
+
+from vizformer import figures
+from vizformer.components import matrix
+from vizformer.config import Positions
+from vizformer.figures import clocks
+from vizformer.web import labels, lesson, models, positions
+from vizformer.web.errors import guarded
+from vizformer.web.i18n import _
+from vizformer.web.subject import Subject
+from vizformer.web.words import words
+
+STILL = {"displayModeBar": False}
+HEADS, PAIRS, FURTHEST, SHIFTS = 4, 8, 127, 64  # of the small models; distances and shifts that are shown
+
+
+def names() -> dict[Positions, str]:
+    """What the schemes are called."""
+    return {
+        "none": _("none"), "sinusoidal": _("sinusoidal"), "learned": _("learned"), "rope": "RoPE", "alibi": "ALiBi",
+        "relative": _("T5 buckets"),
+    }  # fmt: skip
+
+
+def choose(dial: str, default: Positions) -> Positions:
+    """The control that selects a scheme."""
+    titles = names()
+    chosen = st.segmented_control(
+        _("Positions"), positions.SCHEMES, format_func=titles.__getitem__, required=True,
+        **lesson.dial(dial, default, positions.SCHEMES),
+    )  # fmt: skip
+    return chosen or default
+
+
+@st.fragment
+@guarded()
+def options(subject: Subject) -> None:
+    """What the chosen scheme adds, with the numbers of the sentence, and its effect on the scores."""
+    st.html(matrix.style())
+    scheme = choose("positions.way", "rope")
+    tokens = positions.words_only(subject)[: positions.MOST]
+    ids, numbered = tuple(token.id for token in tokens), labels.numbered(tokens)
+    vocab_size = models.options(subject.model).vocab_size
+    last = len(tokens) - 1
+    left, middle, right = st.columns(3)
+    with left:
+        head = st.selectbox(_("Head"), range(HEADS), **lesson.dial("positions.head", 1, range(HEADS)))
+    with middle:
+        i = st.selectbox(
+            _("Query i"), range(last + 1), format_func=numbered.__getitem__,
+            **lesson.dial("positions.query", last, range(last + 1)),
+        )  # fmt: skip
+    with right:
+        j = st.selectbox(
+            _("Key j"), range(i + 1), format_func=numbered.__getitem__, **lesson.dial("positions.key", 0, range(i + 1))
+        )
+    place = {
+        "none": _("Nothing is added anywhere. Only the causal mask, if there is one, betrays the order."),
+        "sinusoidal": _("Added to the input, once: a fixed row for each position."),
+        "learned": _("Added to the input, once: a learned row for each position. There are {n} rows here; position {n} "
+                     "has none.", n=len(positions.learned_rows())),
+        "rope": _("Turns every query and key, in every layer. Values and the input stay as they are."),
+        "alibi": _("Taken off the scores, in every layer: a fixed slope per head times the distance. Nothing is "
+                   "learned."),
+        "relative": _("Added to the scores, in every layer: a learned number per head and bucket of distances."),
+    }[scheme]  # fmt: skip
+    st.markdown(f"**{place}**")
+    if scheme == "rope":
+        rope(vocab_size, ids, head, i, j)
+    else:
+        worked_out(scheme, vocab_size, ids, head, i, j)
+    if scheme == "none":
+        return
+    effect = positions.effect(scheme, vocab_size, ids)[head]
+    st.markdown(
+        _("**Positions {scheme}: what they add to the scores of head {head}**", scheme=names()[scheme], head=head)
+    )
+    st.plotly_chart(
+        figures.matrix_heatmap(
+            effect, numbered, numbered, row_title=_("query"), column_title=_("key"), words=words(figures.ENGLISH)
+        ),
+        config=STILL, key="positions.effect",
+    )  # fmt: skip
+    st.caption(
+        _("Scores of the first layer of a small causal model with these positions, less the scores of the same weights "
+          "without. Empty cells are the future, masked. The weights are drawn from a fixed seed; the learned rows and "
+          "T5's biases are those of the trained models of part 6.")
+    )  # fmt: skip
+    second_picture(scheme, subject, head)
+
+
+def worked_out(scheme: Positions, vocab_size: int, ids: tuple[int, ...], head: int, i: int, j: int) -> None:
+    """The scheme in symbols, with the numbers of the chosen query and key, and as code."""
+    plain_score = r"\frac{q_i \cdot k_j}{\sqrt{d_\mathrm{head}}}"
+    if scheme == "none":
+        lesson.formula(rf"s_{{ij}} = {plain_score}")
+    elif scheme in ("sinusoidal", "learned"):
+        row, added = positions.inputs(scheme, vocab_size, ids)
+        lesson.formula(
+            r"x_{pos} = \sqrt{d_\mathrm{model}}\, E[t_{pos}] + P_{pos}",
+            live=rf"x_{{{i},0}} = {row[i, 0]:.4f} {added[i, 0]:+.4f} = {row[i, 0] + added[i, 0]:.4f}",
+            code="P = model.positions(len(ids))\nx = model.embedding(ids) * d_model**0.5 + P",
+        )
+    elif scheme == "alibi":
+        slope = 2.0 ** (-8 * (head + 1) / HEADS)
+        lesson.formula(
+            rf"s_{{ij}} = {plain_score} - m_h\,|i - j|, \qquad m_h = 2^{{-8(h+1)/n_\mathrm{{heads}}}}",
+            live=rf"m_{{{head}}} = 2^{{-{8 * (head + 1)}/{HEADS}}} = {slope:.6g}, \qquad"
+            rf" -m_{{{head}}} \cdot |{i} - {j}| = {-slope * abs(i - j):.4f}",
+            code=f"i, j, head, n_heads = {i}, {j}, {head}, {HEADS}\n"
+            "bias = -(2.0 ** (-8 * (head + 1) / n_heads)) * abs(i - j)",
+        )
+    else:
+        bucket = int(positions.buckets(i + 1)[i, j])
+        bias = float(positions.biases("relative", max(FURTHEST, i - j))[head, i - j])
+        lesson.formula(
+            rf"s_{{ij}} = {plain_score} + b_h[\mathrm{{bucket}}(i - j)]",
+            live=rf"\mathrm{{bucket}}({i} - {j}) = {bucket}, \qquad b_{{{head}}}[{bucket}] = {bias:.4f}",
+            code=f"i, j, head = {i}, {j}, {head}\n"
+            "bucket = relative_buckets(torch.tensor([[j - i]]), both_sides=False)\n"
+            "bias = table[bucket, head]",
+        )
+
+
+def rope(vocab_size: int, ids: tuple[int, ...], head: int, i: int, j: int) -> None:
+    """A pair of the query and of the key as arrows, turned by their positions; both moved on together."""
+    left, right = st.columns(2)
+    with left:
+        pair = st.slider(_("Pair m"), 0, PAIRS - 1, **lesson.dial("positions.rope_pair", 0, range(PAIRS)))
+    with right:
+        shift = st.slider(_("Move both on by"), 0, SHIFTS, **lesson.dial("positions.shift", 5, range(SHIFTS + 1)))
+    here = positions.rotary(vocab_size, ids, head, pair, i, j, (i, j))
+    moved = positions.rotary(vocab_size, ids, head, pair, i, j, (i + shift, j + shift))
+    st.plotly_chart(
+        figures.turned_arrows({"q": moved.query, "k": moved.key}, words=words(clocks.ENGLISH)),
+        config=STILL, key="positions.arrows",
+    )  # fmt: skip
+    omega = 10_000.0 ** (-pair / PAIRS)
+    lesson.formula(
+        r"\begin{aligned} q'_m = R(i\,\omega_m)\, q_m, \quad k'_m = R(j\,\omega_m)\, k_m& \\"
+        r" q'_m \cdot k'_m = q_m \cdot R\big((j - i)\,\omega_m\big)\, k_m& \end{aligned}",
+        live=rf"\omega_{{{pair}}} = {omega:.4g}, \quad s_{{{i},{j}}} = {here.score:.5f}, \quad"
+        rf" s_{{{i + shift},{j + shift}}} = {moved.score:.5f}",
+        code=f"q_turned = rotation[{i + shift}:{i + shift + 1}].turn(q)\n"
+        f"k_turned = rotation[{j + shift}:{j + shift + 1}].turn(k)\n"
+        "score = (q_turned * k_turned).sum() * d_head**-0.5",
+    )
+    st.success(
+        _("Both moved on by {shift}: the score of the whole head changes by {change}. This pair alone gives {part} of "
+          "q · k, before and after.", shift=shift, change=f"{abs(moved.score - here.score):.1e}",
+          part=f"{here.part:.4f}")
+    )  # fmt: skip
+
+
+def second_picture(scheme: Positions, subject: Subject, head: int) -> None:
+    """What the scheme consists of: its rows, or its numbers by distance."""
+    if scheme in ("sinusoidal", "learned"):
+        learned = scheme == "learned"
+        rows = positions.learned_rows() if learned else positions.code(64, 64)
+        unit = rows / np.linalg.norm(rows, axis=1, keepdims=True)
+        title = _("How alike the learned rows are (cosine)") if learned else _("How alike the rows are (cosine)")
+        st.markdown(f"**{title}**")
+        every = [str(position) for position in range(len(rows))]
+        st.plotly_chart(
+            figures.matrix_heatmap(
+                unit @ unit.T, every, every, row_title=_("position"), column_title=_("position"),
+                words=words(figures.ENGLISH),
+            ),
+            config=STILL, key="positions.rows",
+        )  # fmt: skip
+    elif scheme in ("alibi", "relative"):
+        by_distance = positions.biases(scheme, FURTHEST)
+        curves = {_("head {head}", head=h): by_distance[h] for h in range(HEADS)}
+        st.plotly_chart(
+            figures.line_curves(
+                np.arange(FURTHEST + 1), curves, place_title=_("distance i − j, in positions"),
+                value_title=_("added to the score"), hover=_("{name}: {value} at distance {place}"), height=320,
+                mark=None if scheme == "alibi" else (positions.measured()["trained"] - 0.5, _("training ended here")),
+                title=_("The slopes of ALiBi") if scheme == "alibi" else _("What training made of T5's biases"),
+            ),
+            config=STILL, key="positions.biases",
+        )  # fmt: skip
+        if scheme == "relative":
+            tokens = positions.words_only(subject)[: positions.MOST]
+            found = positions.buckets(len(tokens)).astype(np.float64)
+            texts = labels.texts(tokens)
+            st.html(matrix.to_html(found, rows=texts, columns=texts, caption=_("Buckets of your sentence"), digits=0,
+                                   shown=10))  # fmt: skip
