@@ -1,23 +1,303 @@
-"""placeholder"""
+"""Lesson 1: the whole model as a drawing with live shapes, and why it is not an RNN."""
+
+from typing import TYPE_CHECKING
 
 import streamlit as st
 
+from vizformer import figures
+from vizformer.components import architecture
+from vizformer.figures import reach as reach_figures
 from vizformer.messages import N_
-from vizformer.web import lesson, sitemap
+from vizformer.web import labels, lesson, map_boxes, map_layers, models, sitemap, state
+from vizformer.web import map as computed
 from vizformer.web.errors import guarded
-from vizformer.web.i18n import _
+from vizformer.web.i18n import _, translate
+from vizformer.web.lesson import Part
 from vizformer.web.subject import Subject
+from vizformer.web.words import words
+
+if TYPE_CHECKING:
+    from vizformer.analysis.architecture import Box
+    from vizformer.analysis.layer_types import LayerType
+
+EXAMPLE = "那个我在北京上大学时认识的朋友，现在在那个城市工作。"
+_DRAWING, _SWITCH = "map.drawing", "map.switch"
+WIDTHS_K, WIDTHS_R = range(2, 10), range(2, 33)
 
 
 def page() -> None:
-    lesson.show(sitemap.MAP, [lesson.Part("first", N_("First"), first), lesson.Part("second", N_("Second"), first)])
+    lesson.show(
+        sitemap.MAP,
+        [
+            Part("drawing", N_("The drawing"), drawing, wide=True),
+            Part("rnn", N_("Why not an RNN"), rnn),
+            Part("cost", N_("What a layer costs"), cost),
+            Part("gru", N_("A GRU beside it"), gru),
+        ],
+        terms=(),
+    )
+
+
+# --- the drawing ------------------------------------------------------------------------------------------------------
+
+
+def drawing(subject: Subject) -> None:
+    switch()  # another model: the whole page runs again
+    boxes(subject)
+
+
+@guarded()
+def switch() -> None:
+    """The three architectures, each as the first model on the shelf that has it."""
+    names = {
+        "encoder-decoder": _("Encoder-decoder"),
+        "decoder-only": _("Decoder-only"),
+        "encoder-only": _("Encoder-only"),
+    }
+    shelf: dict[str, str] = {}
+    for model in models.that_open():
+        shelf.setdefault(models.options(model).architecture, model)
+    now = state.view().model
+    own = models.options(now).architecture
+    shelf[own] = now
+    if st.session_state.get(_SWITCH) != own:
+        st.session_state[_SWITCH] = own
+    st.segmented_control(
+        _("Architecture"), [name for name in names if name in shelf], required=True, key=_SWITCH,
+        format_func=lambda name: f"{names[name]} · {models.title(shelf[name])}",
+        on_change=_take, args=(shelf,),
+    )  # fmt: skip
+
+
+def _take(shelf: dict[str, str]) -> None:
+    state.update(model=shelf[st.session_state[_SWITCH]], edits="")
 
 
 @st.fragment
 @guarded()
-def first(subject: Subject) -> None:
-    st.slider(_("Window"), 1, 8, **lesson.dial("map.window", 3, range(1, 9)))
-    lesson.ask("map", "leak" if "map" == "masks" else "cost", "2+2?", ["3", "4 <b>"], 1, "because", about=subject.text)
+def boxes(subject: Subject) -> None:
+    """The drawing, and beside it what the chosen box is."""
+    config = models.options(subject.model)
+    n, target = computed.lengths(*subject.key)
+    found = {box.key: box for box in computed.boxes(subject.model, n, target)}
+    default = next(box.key for box in found.values() if box.kind == "attention")
+    now = lesson.value("map.box", default, found.keys())
+    total = sum(box.parameters for box in found.values())
+    left, right = st.columns([3, 2], gap="large")
+    with left:
+        chosen = architecture.mount(
+            map_boxes.columns(list(found.values()), config), selected=now, words=words(architecture.ENGLISH),
+            key=_DRAWING,
+        )  # fmt: skip
+        if target:
+            st.caption(_("For your sentence: n = {n} tokens read, {target} written so far. All boxes together: "
+                         "{total:,} parameters.", n=n, target=target, total=total))  # fmt: skip
+        else:
+            st.caption(_("For your sentence: n = {n} tokens. All boxes together: {total:,} parameters.", n=n,
+                         total=total))  # fmt: skip
+    if chosen is not None and chosen != now:
+        lesson.turn("map.box", chosen, default)
+        now = chosen
+    with right:
+        detail(subject, found[now], total)
+
+
+def detail(subject: Subject, box: "Box", total: int) -> None:
+    """A box in words and numbers, and the lessons that take it apart."""
+    config = models.options(subject.model)
+    st.subheader(map_boxes.title(box, config))
+    st.markdown(map_boxes.about(box, config))
+    if box.kind == "tokens":
+        shown = subject.trace.tokens[box.place]
+        st.text("  ".join(labels.numbered(shown)))
+    st.markdown(shapes(box))
+    if formula := map_boxes.formula(box, config):
+        st.latex(formula)
+    st.markdown(map_boxes.parameters(box, total))
+    if box.tensors:
+        st.markdown(" · ".join(f"`{name} {map_boxes.shape(shape)}`" for name, shape in box.tensors))
+        st.caption(_("The same in PyTorch"))
+        st.code(f"sum(p.numel() for p in model.{box.module}.parameters())", language="python", wrap_lines=True)
+    with st.container(horizontal=True):
+        for entry in map_boxes.leads_to(box, config):
+            st.page_link(entry.file, label=_("Take it apart: {page} →", page=translate(entry.title)))
+
+
+def shapes(box: "Box") -> str:
+    """What goes in and what comes out; Markdown."""
+    out = map_boxes.shape(box.output)
+    if not box.inputs:
+        return _("Out: **{shape}**", shape=out)
+    into = _(" and ").join(map_boxes.shape(dims) for dims in box.inputs)
+    if box.inside:
+        return _("Works on **{shape}**", shape=out)
+    return _("In: **{into}** · Out: **{out}**", into=into, out=out)
+
+
+# --- why not an RNN ---------------------------------------------------------------------------------------------------
+
+
+def widths() -> tuple[int, int]:
+    """The sliders of kernel and window."""
+    left, right = st.columns(2)
+    k = left.slider(_("Kernel width k"), min(WIDTHS_K), max(WIDTHS_K), **lesson.dial("map.k", 3, WIDTHS_K))
+    r = right.slider(_("Window r"), min(WIDTHS_R), max(WIDTHS_R), **lesson.dial("map.r", 8, WIDTHS_R))
+    return k, r
+
+
+@st.fragment
+@guarded()
+def rnn(subject: Subject) -> None:
+    """How many steps lie between the first token and the last, in five kinds of layers."""
+    titles = map_layers.names()
+    kind: LayerType = st.segmented_control(
+        _("Layer"), computed.KINDS, format_func=titles.__getitem__, required=True,
+        **lesson.dial("map.kind", "recurrent", computed.KINDS),
+    )  # fmt: skip
+    k, r = widths()
+    tokens = labels.texts(computed.reading(*subject.key))
+    n = len(tokens)
+    shown = tokens[: computed.DRAWN]
+    path = computed.path(kind, len(shown), k, r)
+    st.plotly_chart(
+        figures.path_picture(shown, path.levels, path.edges, path.way, states=kind == "recurrent",
+                             title=_("The way from the first token to the last output"),
+                             words=words(reach_figures.ENGLISH)),
+        key="map.path", config={"displayModeBar": False},
+    )  # fmt: skip
+    if n > len(shown):
+        st.caption(_("The picture shows the first {shown} of {n} tokens; the numbers are for all of them.",
+                     shown=len(shown), n=n))  # fmt: skip
+    st.markdown(map_layers.path_table(n, k, r))
+    map_layers.path_formula(kind, n, k, r)
+    ask_path(subject, n)
+
+
+def ask_path(subject: Subject, n: int) -> None:
+    if n < 2:  # nothing to be far from
+        return
+    choices = [
+        _("recurrent {cells}, self-attention {layers}", cells=cells, layers=layers)
+        for cells, layers in ((1, 1), (n, n), (n, 1), (n * n, n))
+    ]
+    lesson.ask(
+        "map", "path",
+        _("Your sentence has {n} tokens. Through how many recurrent cells must what the model knows of the first token "
+          "pass to reach the last output, and through how many layers of self-attention at the least?", n=n),
+        choices, 2,
+        _("The cell works once at each of the {n} positions, one after the other. In self-attention the last query "
+          "multiplies with the first key directly, however far it is: one layer.", n=n),
+        about=f"{subject.model} {subject.text}",
+    )  # fmt: skip
+
+
+# --- what a layer costs -----------------------------------------------------------------------------------------------
+
+
+@st.fragment
+@guarded()
+def cost(subject: Subject) -> None:
+    """The multiplications of a layer against the number of tokens."""
+    n, d = computed.lengths(*subject.key)[0], models.options(subject.model).d_model
+    ways = {"table": _("the paper's table"), "products": _("every matrix product")}
+    counted = st.segmented_control(
+        _("Count"), list(ways), format_func=ways.__getitem__, required=True,
+        **lesson.dial("map.count", "table", tuple(ways)),
+    )  # fmt: skip
+    k, r = widths()
+    full = counted == "products"
+    grid, curves = computed.cost_curves(d, k, r, full)
+    titles = map_layers.names()
+    st.plotly_chart(
+        figures.cost_curves(
+            grid, {titles[kind]: curve for kind, curve in curves.items()}, here=n,
+            crossing=(d, computed.cost("attention", d, d, k, r, full)), crossing_name=_("n = d = {d}", d=d),
+            title=_("Multiplications of a layer that is d = {d} wide", d=d), words=words(reach_figures.ENGLISH),
+        ),
+        key="map.costs", config={"displayModeBar": False},
+    )  # fmt: skip
+    st.markdown(map_layers.cost_table(n, d, k, r, full))
+    map_layers.cost_formula(n, d, full)
+    ask_cost(subject, n, d)
+
+
+def ask_cost(subject: Subject, n: int, d: int) -> None:
+    own = computed.cost("attention", n, d, 3, 8, full=False)  # (neither depends on kernel or window)
+    other = computed.cost("recurrent", n, d, 3, 8, full=False)
+    choices = [_("the self-attention layer"), _("the recurrent layer"), _("neither: both need the same")]
+    lesson.ask(
+        "map", "cost",
+        _("Your sentence has n = {n} tokens, the model is d = {d} wide. By the paper's table, which layer needs fewer "
+          "multiplications?", n=n, d=d),
+        choices, 0 if own < other else 1 if own > other else 2,
+        _("Self-attention: n²d = {own:,}. Recurrent: nd² = {other:,}. They are equal where n = d, here at {d} tokens.",
+          own=own, other=other, d=d),
+        about=f"{subject.model} {subject.text}",
+    )  # fmt: skip
+
+
+# --- a GRU beside it --------------------------------------------------------------------------------------------------
+
+
+@st.fragment
+@guarded()
+def gru(subject: Subject) -> None:
+    """How much every token still counts at the last one: in a small trained GRU, and in the chosen model."""
+    if subject.text != EXAMPLE and st.button(EXAMPLE, key="map.example"):
+        state.update(text=EXAMPLE, target="", edits="")
+        st.rerun()
+    with st.spinner(_("Computing every derivative …"), show_time=False):
+        recurrent = computed.gru_gradients(subject.text)
+        own = computed.transformer_gradients(subject.model, subject.text)
+    read = labels.texts(computed.gru_tokens(subject.text))
+    tokens = labels.texts(computed.reading(*subject.key))[: len(own)]
+    furthest = min(len(recurrent), len(own)) - 1
+    scales = {"log": _("logarithmic"), "linear": _("linear")}
+    left, right = st.columns([3, 2], vertical_alignment="bottom")
+    with left:
+        back = furthest
+        if furthest > 0:
+            back = st.slider(_("Tokens before the last"), 0, furthest,
+                             **lesson.dial("map.back", furthest, range(furthest + 1)))  # fmt: skip
+    scale = right.segmented_control(
+        _("Scale"), list(scales), format_func=scales.__getitem__, required=True,
+        **lesson.dial("map.scale", "log", tuple(scales)),
+    )  # fmt: skip
+    title = models.title(subject.model)
+    other = _("Transformer {model}", model=title)
+    st.plotly_chart(
+        figures.gradient_reach(
+            {_("GRU"): (read, recurrent), other: (tokens, own)}, back=back, logarithmic=scale == "log",
+            title=_("How strongly a token is felt at the last position"), words=words(reach_figures.ENGLISH),
+        ),
+        key="map.gradients", config={"displayModeBar": False},
+    )  # fmt: skip
+    for name, texts, sizes in ((_("GRU"), read, recurrent), (other, tokens, own)):
+        at = len(sizes) - 1 - back
+        st.text(
+            _("{name}: token {at} “{token}” counts {share} of the last token's own; the least is {least} at token "
+              "{where} “{what}”.", name=name, at=at, token=texts[at], share=labels.percent(sizes[at] / sizes[-1]),
+              least=labels.percent(sizes.min() / sizes[-1]), where=int(sizes.argmin()), what=texts[int(sizes.argmin())])
+        )  # fmt: skip
+    t, last = len(recurrent) - 1 - back, len(recurrent) - 1
+    size, end = float(recurrent[t]), float(recurrent[last])
+    lesson.formula(
+        r"\left\|\frac{\partial h_n}{\partial x_t}\right\|_F = \sqrt{\textstyle\sum_{i,j}"
+        r" \left(\frac{\partial h_{n,i}}{\partial x_{t,j}}\right)^2}, \qquad"
+        r" \frac{\partial h_n}{\partial h_t} = \prod_{s=t}^{n-1} \frac{\partial h_{s+1}}{\partial h_s}",
+        live=rf"\left\|\tfrac{{\partial h_{{{last}}}}}{{\partial x_{{{t}}}}}\right\|_F \Big/ "
+        rf"\left\|\tfrac{{\partial h_{{{last}}}}}{{\partial x_{{{last}}}}}\right\|_F"
+        rf" = \frac{{{size:.4f}}}{{{end:.4f}}} = {size / end:.4f}",
+        code="torch.autograd.functional.jacobian(lambda x: gru(x)[0][0, -1], x)[:, 0, t].norm()",
+    )
+    if max(len(read), len(tokens)) >= computed.LONGEST:
+        st.caption(_("The first {n} tokens are read here.", n=computed.LONGEST))
+    about = computed.gru_training()
+    st.caption(
+        _("The GRU: {parameters:,} parameters, the tokens and the training text of stories. Loss on Chinese sentences "
+          "it never saw: {loss:.2f} nats a token; the Transformer stories has {other:.2f}.",
+          parameters=about.parameters, loss=about.loss, other=about.transformer_loss)
+    )  # fmt: skip
 
 
 page()

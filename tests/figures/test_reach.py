@@ -1,0 +1,64 @@
+"""Paths, costs and gradients as pictures: the numbers that go in are the numbers that are drawn."""
+
+import json
+
+import numpy as np
+import pytest
+
+from vizformer import figures
+from vizformer.figures.reach import ENGLISH
+
+EDGES = np.array([(0, 0, 0, 1), (0, 0, 1, 1), (1, 0, 1, 1)])
+PATH = np.array([(0, 0), (1, 1)])
+
+
+def test_every_connection_and_the_path_are_drawn() -> None:
+    figure = figures.path_picture(["<b>", "我"], 1, EDGES, PATH, title="a")
+    lines, nodes, way = figure.data
+    assert lines.x.reshape(-1, 3)[:, :2].tolist() == EDGES[:, [0, 2]].tolist()
+    assert lines.y.reshape(-1, 3)[:, :2].tolist() == EDGES[:, [1, 3]].tolist()
+    assert np.isnan(lines.x.reshape(-1, 3)[:, 2]).all()  # apart from each other
+    assert (way.x.tolist(), way.y.tolist()) == ([0, 1], [0, 1])
+    assert nodes.text[0] == "input, position 0 “&lt;b&gt;”"
+    assert nodes.text[3] == "layer 1, position 1 “我”"
+    assert figure.layout.yaxis.range[0] < figure.layout.yaxis.range[1]  # the input below
+    assert figure.layout.xaxis.ticktext[0] == "&lt;b&gt;"
+    states = figures.path_picture(["a", "b"], 1, EDGES, PATH, states=True, words={"reach_states": "隐藏状态"})
+    assert "隐藏状态" in states.layout.yaxis.ticktext
+    many = figures.path_picture([str(i) for i in range(100)], 1, EDGES, PATH)
+    assert len(many.layout.xaxis.ticktext) <= 16
+    with pytest.raises(ValueError, match="steps, 2"):
+        figures.path_picture(["a"], 1, EDGES, EDGES)
+
+
+def test_costs_cross_where_it_is_marked() -> None:
+    n = np.array([1.0, 10, 100])
+    figure = figures.cost_curves(
+        n, {"<a>": n**2, "b": 10 * n}, here=7, crossing=(10, 100), crossing_name="n = d", title="t"
+    )
+    assert [trace.y.tolist() for trace in figure.data[:2]] == [[1, 100, 10_000], [10, 100, 1000]]
+    assert figure.data[0].name == "&lt;a&gt;"
+    assert len({trace.line.dash for trace in figure.data[:2]}) == 2  # told apart without colour
+    assert figure.layout.xaxis.type == figure.layout.yaxis.type == "log"
+    marks = {a.text: (a.x, a.y) for a in figure.layout.annotations}
+    assert marks["n = d"] == (1, 2)  # on logarithmic axes
+    assert marks[f"{ENGLISH['cost_yours']}: n = 7"][0] == pytest.approx(np.log10(7))
+    assert (figure.data[2].x, figure.data[2].y) == ((10,), (100,))
+    with pytest.raises(ValueError, match="above 0"):
+        figures.cost_curves(n, {"a": np.zeros(3)}, here=1)
+
+
+def test_gradients_are_drawn_against_the_last_tokens_own() -> None:
+    sizes = {"one": (["a", "<b>", "c"], np.array([1.0, 2, 4])), "two": (["d", "e"], np.array([3.0, 2]))}
+    figure = figures.gradient_reach(sizes, back=1)
+    one, two = figure.data
+    assert (one.x.tolist(), one.y.tolist()) == ([2, 1, 0], [0.25, 0.5, 1])
+    assert (two.x.tolist(), two.y.tolist()) == ([1, 0], [1.5, 1])
+    assert one.text[1] == "&lt;b&gt;"
+    assert one.marker.symbol != two.marker.symbol
+    assert figure.layout.yaxis.type == "log"
+    assert figures.gradient_reach(sizes, logarithmic=False).layout.yaxis.type == "linear"
+    assert figure.layout.shapes[0].x0 == 1
+    json.loads(figure.to_json())
+    with pytest.raises(ValueError, match="above 0"):
+        figures.gradient_reach({"one": (["a"], np.array([0.0]))})

@@ -1,0 +1,183 @@
+"""A model as a drawing: its boxes in the order of the data, each with its shapes and its parameters.
+
+    boxes = architecture(model, n=7)
+    sum(box.parameters for box in boxes) == sum(p.numel() for p in model.parameters())      # always
+
+A stack's layers have equal sizes, so a layer is drawn once and counted `copies` times.  A table that serves in two
+places is counted in the first of them.  The order is that of the data: encoder, then decoder, then the prediction.
+"""
+
+from dataclasses import dataclass
+from math import prod
+from typing import Literal
+
+from torch import nn
+
+from vizformer.config import ModelConfig
+from vizformer.model import Transformer
+from vizformer.model.block import Block, Stack
+
+Kind = Literal[
+    "tokens", "embedding", "positions", "segments", "norm", "attention", "cross", "mask", "rotation", "alibi",
+    "relative", "feedforward", "add", "add_norm", "transform", "unembedding", "softmax",
+]  # fmt: skip
+Place = Literal["encoder", "decoder", "prediction"]
+Dims = tuple[int, ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Box:
+    """One box of the drawing.
+
+    Attributes:
+        key: its name, "encoder.attention" or "decoder.cross_norm"; each once in a drawing.
+        kind: what it is; boxes of a kind do the same.
+        place: the stack it belongs to, or the prediction above them.
+        repeated: whether it belongs to the layer that is repeated.
+        inside: the key of the attention it works in (masks, rotations, biases); "" where it has a place of its own.
+        skip: the key of the box whose output is added here, past what is between ("" where nothing is).
+        inputs, output: shapes, without the batch; [n_heads, n_q, n_k] are the attention weights.
+        module: where its parameters are, as an attribute of the model: "encoder.layers[0].self_attention"; "" for none.
+        tensors: name and shape of each, as PyTorch keeps them ([out, in]).
+        copies: how often the model has it.
+        shared: whether these are counted in another box, where they serve first.
+    """
+
+    key: str
+    kind: Kind
+    place: Place
+    repeated: bool = False
+    inside: str = ""
+    skip: str = ""
+    inputs: tuple[Dims, ...] = ()
+    output: Dims
+    module: str = ""
+    tensors: tuple[tuple[str, Dims], ...] = ()
+    copies: int = 1
+    shared: bool = False
+
+    @property
+    def copy(self) -> int:
+        """Parameters of one copy."""
+        return 0 if self.shared else sum(prod(shape) for _, shape in self.tensors)
+
+    @property
+    def parameters(self) -> int:
+        return self.copy * self.copies
+
+
+def architecture(model: Transformer, n: int, target: int = 0) -> tuple[Box, ...]:
+    """The boxes of `model` for a text of `n` tokens and, for an encoder-decoder, `target` tokens in its decoder."""
+    config = model.config
+    boxes: list[Box] = []
+    if model.encoder is not None:
+        boxes += _stack(model, model.encoder, "encoder", n, memory=0, first=True)
+    if model.decoder is not None:
+        reads = target if model.encoder is not None else n
+        memory = n if model.encoder is not None else 0
+        boxes += _stack(model, model.decoder, "decoder", reads, memory=memory, first=model.encoder is None)
+        n = reads
+    return (*boxes, *_prediction(model, config, n))
+
+
+def _stack(model: Transformer, stack: Stack, place: Place, n: int, memory: int, first: bool) -> list[Box]:
+    config, wide = model.config, (n, model.config.d_model)
+    boxes = [Box(key=f"{place}.tokens", kind="tokens", place=place, output=(n,))]
+
+    def add(name: str, kind: Kind, module: nn.Module | None, path: str = "", *, shared: bool = False) -> None:
+        boxes.append(
+            Box(key=f"{place}.{name}", kind=kind, place=place, inputs=(boxes[-1].output,), output=wide,
+                module=path if module is not None else "", tensors=_tensors(module), shared=shared)
+        )  # fmt: skip
+
+    add("embedding", "embedding", model.embedding, "embedding", shared=not first)
+    if model.segment_embedding is not None:
+        add("segments", "segments", model.segment_embedding, "segment_embedding", shared=not first)
+    if config.positions == "sinusoidal":
+        add("positions", "positions", None)
+    if config.positions == "learned":
+        add("positions", "positions", model.position_embedding, "position_embedding", shared=not first)
+    if model.embedding_norm is not None:
+        add("embedding_norm", "norm", model.embedding_norm, "embedding_norm", shared=not first)
+    boxes += _layer(config, stack, place, n, memory, boxes[-1].key)
+    if stack.final_norm is not None:
+        add("final_norm", "norm", stack.final_norm, f"{place}.final_norm")
+    return boxes
+
+
+def _layer(config: ModelConfig, stack: Stack, place: Place, n: int, memory: int, before: str) -> list[Box]:
+    """The boxes of one layer; the stream comes from the box `before` it."""
+    wide, block = (n, config.d_model), stack.layers[0]
+    assert isinstance(block, Block)
+    boxes: list[Box] = []
+
+    def add(name: str, kind: Kind, module: str, *inputs: Dims, skip: str = "") -> None:
+        boxes.append(
+            Box(key=f"{place}.{name}", kind=kind, place=place, repeated=True, inputs=inputs or (wide,), output=wide,
+                module=module and f"{place}.layers[0].{module}",
+                tensors=_tensors(getattr(block, module) if module else None), copies=len(stack.layers), skip=skip)
+        )  # fmt: skip
+
+    def sublayer(name: str, kind: Kind, module: str, norm: str, *inputs: Dims) -> None:
+        stream = next((box.key for box in reversed(boxes) if not box.inside), before)
+        if config.norm_order == "pre":
+            add(f"{name}_norm", "norm", norm)
+        add(name, kind, module, *inputs)
+        if kind == "attention":
+            boxes.extend(_inside(config, stack, place, n))
+        if config.norm_order == "post":
+            add(f"{name}_norm", "add_norm", norm, wide, wide, skip=stream)
+        else:
+            add(f"{name}_add", "add", "", wide, wide, skip=stream)
+
+    sublayer("attention", "attention", "self_attention", "self_norm")
+    if block.cross_attention is not None:
+        sublayer("cross", "cross", "cross_attention", "cross_norm", wide, (memory, config.d_model))
+    sublayer("feedforward", "feedforward", "feedforward", "feedforward_norm")
+    return boxes
+
+
+def _inside(config: ModelConfig, stack: Stack, place: Place, n: int) -> list[Box]:
+    """What works inside a self-attention: on its queries and keys, or on its scores."""
+    found: list[Box] = []
+
+    def add(kind: Kind, output: Dims, module: nn.Module | None = None, path: str = "") -> None:
+        found.append(
+            Box(key=f"{place}.{kind}", kind=kind, place=place, repeated=True, inside=f"{place}.attention",
+                inputs=(output,), output=output, module=path, tensors=_tensors(module))
+        )  # fmt: skip
+
+    scores = (config.n_heads, n, n)
+    if config.positions == "rope":
+        add("rotation", (config.n_heads, n, config.d_head))
+    if config.positions == "alibi":
+        add("alibi", scores)
+    if stack.relative_bias is not None:
+        add("relative", scores, stack.relative_bias, f"{place}.relative_bias")
+    if place == "decoder":
+        add("mask", (n, n))
+    return found
+
+
+def _prediction(model: Transformer, config: ModelConfig, n: int) -> list[Box]:
+    wide, scores = (n, config.d_model), (n, config.vocab_size)
+    table = model.embedding if model.unembedding is None else model.unembedding
+    boxes = [
+        Box(key="prediction.unembedding", kind="unembedding", place="prediction", inputs=(wide,), output=scores,
+            module="embedding" if model.unembedding is None else "unembedding", tensors=_tensors(table),
+            shared=model.unembedding is None),
+        Box(key="prediction.softmax", kind="softmax", place="prediction", inputs=(scores,), output=scores),
+    ]  # fmt: skip
+    if model.prediction is not None:
+        transform = Box(
+            key="prediction.transform", kind="transform", place="prediction", inputs=(wide,), output=wide,
+            module="prediction", tensors=_tensors(model.prediction),
+        )  # fmt: skip
+        boxes.insert(0, transform)
+    return boxes
+
+
+def _tensors(module: nn.Module | None) -> tuple[tuple[str, Dims], ...]:
+    if module is None:
+        return ()
+    return tuple((name, tuple(parameter.shape)) for name, parameter in module.named_parameters())

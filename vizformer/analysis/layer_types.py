@@ -1,0 +1,145 @@
+"""Self-attention, recurrence and convolution compared: how far apart two tokens are, and what a layer costs.
+
+After Table 1 and section 4 of Vaswani et al. 2017, with the exact numbers where the table has orders of growth.
+
+    type of layer               cost per layer   steps in a row   longest path
+    self-attention              n^2 d            1                1
+    recurrent                   n d^2            n                n
+    convolution, kernel k       k n d^2          1                n / k  (contiguous),  log_k n  (dilated)
+    self-attention, window r    r n d            1                n / r
+
+Here every kernel and window reaches back only (a position and the k - 1 before it), as in a language model, so that
+each of the five can be compared with a recurrent one.  A path is counted in the layers (for the recurrent one: cells)
+that what is known of the first token passes through until it reaches the last output.
+"""
+
+from dataclasses import dataclass
+from typing import Literal, get_args
+
+import numpy as np
+from jaxtyping import Float, Int
+
+LayerType = Literal["attention", "recurrent", "contiguous", "dilated", "restricted"]
+LAYER_TYPES: tuple[LayerType, ...] = get_args(LayerType)
+
+
+@dataclass(frozen=True)
+class Reach:
+    """What it takes to connect the last of n positions with the first.
+
+    Attributes:
+        layers: how many have to lie on top of each other.
+        sequential: steps that have to wait for each other, in all these layers.
+        path: layers or cells on the way from the first token to the last output.
+    """
+
+    layers: int
+    sequential: int
+    path: int
+
+
+def reach(kind: LayerType, n: int, k: int = 3, r: int = 8) -> Reach:
+    """Attention 1; recurrent n cells in one layer; contiguous ceil((n-1)/(k-1)), or with the window r, layers; dilated
+    the least L with k^L >= n.  (The paper's n/k and log_k n, without what an order of growth leaves out.)
+
+    Args:
+        n: tokens.
+        k: width of the kernel.
+        r: width of the window, its own position included.
+
+    Raises:
+        ValueError: fewer than one token, or a kernel or window that does not reach the position before.
+    """
+    if n < 1 or k < 2 or r < 2:
+        raise ValueError(f"n={n}, k={k}, r={r}: at least 1 token and widths of at least 2 are needed")
+    if kind == "recurrent":
+        return Reach(1, n, n)
+    if kind == "attention":
+        layers = 1
+    elif kind == "dilated":
+        layers = next(count for count in range(1, 64) if k**count >= n)
+    else:
+        width = k if kind == "contiguous" else r
+        layers = max(1, -(-(n - 1) // (width - 1)))
+    return Reach(layers, layers, layers)
+
+
+def connections(kind: LayerType, n: int, k: int = 3, r: int = 8) -> Int[np.ndarray, "edges 4"]:
+    """Who hears from whom: (position, level) -> (position, level), level 0 is the input, the last one the output.
+
+    A recurrent layer's states are level 1: input t feeds state t, state t feeds state t + 1.
+    """
+    if kind == "recurrent":
+        up = [(t, 0, t, 1) for t in range(n)]
+        return np.array(up + [(t, 1, t + 1, 1) for t in range(n - 1)], dtype=np.int32)
+    edges = []
+    for level in range(reach(kind, n, k, r).layers):
+        for to in range(n):
+            edges += [(source, level, to, level + 1) for source in _heard(kind, to, level, k, r)]
+    return np.array(edges, dtype=np.int32)
+
+
+def longest_path(kind: LayerType, n: int, k: int = 3, r: int = 8) -> Int[np.ndarray, "steps 2"]:
+    """The (position, level) on a shortest way from the first token to the last output: the longest of all pairs."""
+    if kind == "recurrent":
+        return np.array([(0, 0), *((t, 1) for t in range(n))], dtype=np.int32)
+    layers = reach(kind, n, k, r).layers
+    at, way = n - 1, [(n - 1, layers)]
+    for level in reversed(range(layers)):
+        at = min(_heard(kind, at, level, k, r))  # back from the output, as far as each layer reaches
+        way.append((at, level))
+    return np.array(way[::-1], dtype=np.int32)
+
+
+def _heard(kind: LayerType, to: int, level: int, k: int, r: int) -> list[int]:
+    """The positions that position `to` of level + 1 hears."""
+    if kind == "attention":
+        return list(range(to + 1))
+    if kind == "dilated":
+        found = [to - step * k**level for step in range(k)]
+    else:
+        found = [to - step for step in range(k if kind == "contiguous" else r)]
+    return [max(source, 0) for source in found if source >= 0]
+
+
+@dataclass(frozen=True)
+class Sizes:
+    """What the cost of a layer depends on: tokens n (a number or an array), width d, kernel k, window r."""
+
+    n: "int | float | Float[np.ndarray, ' points']"
+    d: int
+    k: int = 3
+    r: int = 8
+
+    @property
+    def window(self) -> "int | float | Float[np.ndarray, ' points']":
+        """r, or all n tokens where there are fewer."""
+        return np.minimum(self.r, self.n) if isinstance(self.n, np.ndarray) else min(self.r, self.n)
+
+
+def table_cost(kind: LayerType, s: Sizes) -> "int | float | Float[np.ndarray, ' points']":
+    """The column "Complexity per Layer" of Table 1, without constants; a window ends where the text does."""
+    if kind == "attention":
+        return s.n**2 * s.d
+    if kind == "recurrent":
+        return s.n * s.d**2
+    if kind == "restricted":
+        return s.window * s.n * s.d
+    return s.k * s.n * s.d**2
+
+
+def full_cost(kind: LayerType, s: Sizes) -> "int | float | Float[np.ndarray, ' points']":
+    """The multiplications of every matrix product of a layer that is d wide inside and out.
+
+    attention: 2 n^2 d (q k^T and weights v) + 4 n d^2 (W_Q, W_K, W_V, W_O); restricted: 2 r n d + 4 n d^2;
+    recurrent, as a GRU: 6 n d^2 (three gates, each with x_t and h_(t-1)); convolution: k n d^2.
+    Cells that a mask blocks count, as they are computed before they are blocked.
+    """
+    projections = 4 * s.n * s.d**2
+    if kind == "attention":
+        return 2 * s.n**2 * s.d + projections
+    if kind == "restricted":
+        return 2 * s.window * s.n * s.d + projections
+    if kind == "recurrent":
+        return 6 * s.n * s.d**2
+    return s.k * s.n * s.d**2

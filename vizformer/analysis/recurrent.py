@@ -1,0 +1,62 @@
+"""How much each token still counts at the last position: exact gradients of a GRU and of a Transformer.
+
+    |d last / d x_t|_F = sqrt(sum_ij (d last_i / d x_t,j)^2)          the Frobenius norm of a Jacobian
+
+A recurrent state h_n depends on x_t through a product of n - t Jacobians, d h_(s+1) / d h_s; where these shrink what
+passes through them, the product falls exponentially with the distance (Hochreiter 1991; Bengio, Simard & Frasconi
+1994; Pascanu, Mikolov & Bengio 2013).  In a Transformer a single layer leads from x_t to the last position.
+
+A gradient says how strongly a small change would be felt. It is no measure of what is known or used.
+"""
+
+import numpy as np
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor
+from torch.nn.attention import SDPBackend, sdpa_kernel
+
+from vizformer.model import Transformer
+from vizformer.model.masks import causal_mask
+from vizformer.training.gru import GRULanguageModel
+
+_ROWS = 64  # of the Jacobian at a time: they bound the memory
+
+
+def gru_gradients(model: GRULanguageModel, ids: list[int]) -> Float[np.ndarray, " n"]:
+    """|d h_(n-1) / d x_t|_F for every t: the last hidden state against the vector of token t, [d_h, d_x] each."""
+    with torch.enable_grad():
+        x = model.embedding(torch.tensor([ids])).detach().requires_grad_(True)  # [1, n, d_x]
+        last = model.gru(x)[0][0, -1]  # [d_h]
+        return _norms(last, x)
+
+
+def transformer_gradients(
+    model: Transformer, ids: list[int], segments: Int[Tensor, "1 n"] | None = None
+) -> Float[np.ndarray, " n"]:
+    """|d y_(n-1) / d x_t|_F for every t, of the stack that reads the text, [d_model, d_model] each.
+
+    y is the stack's output, x what its first layer gets: the token's vector with all that the model adds to it.
+    """
+    n = len(ids)
+    with torch.inference_mode():
+        start = model.embed(torch.tensor([ids]), segments=segments)
+    with torch.enable_grad(), sdpa_kernel(SDPBackend.MATH):  # (the fused kernel cannot be differentiated in batches)
+        x = start.clone().requires_grad_(True)  # [1, n, d_model]
+        if model.encoder is not None:
+            y = model.encoder(x, None, rotation=model.rotations(n), position_bias=model.position_bias("encoder", n))
+        else:
+            assert model.decoder is not None
+            y = model.decoder(
+                x, causal_mask(n, n), rotation=model.rotations(n), position_bias=model.position_bias("decoder", n)
+            )
+        return _norms(y[0, -1], x)
+
+
+def _norms(last: Float[Tensor, " d"], x: Float[Tensor, "1 n d_x"]) -> Float[np.ndarray, " n"]:
+    """Frobenius norms of d last / d x_t, from `_ROWS` exact rows of the Jacobian at a time."""
+    squares = torch.zeros(x.shape[1], dtype=torch.float64)
+    for rows in torch.split(torch.eye(len(last)), _ROWS):
+        (part,) = torch.autograd.grad(last, x, rows, retain_graph=True, is_grads_batched=True)  # [rows, 1, n, d_x]
+        squares += part.double().square().sum((0, 1, 3))
+    found: Float[np.ndarray, " n"] = squares.sqrt().numpy()
+    return found

@@ -1,0 +1,194 @@
+// The drawing of a model: boxes in columns, the data flowing upwards; lines between them are drawn once the boxes have
+// found their places, and again whenever these change.
+
+const SVG = "http://www.w3.org/2000/svg";
+const [ASIDE, HEAD] = [11, 4];  // px: how far a line passes beside the boxes, and half of an arrow's head
+
+class Architecture {
+  constructor(parent) {
+    this.conversation = new Conversation();
+    this.root = element("section", "vf-architecture");
+    this.board = element("div", "vf-drawing");
+    this.board.setAttribute("role", "group");
+    this.lines = document.createElementNS(SVG, "svg");
+    this.lines.setAttribute("aria-hidden", "true");
+    this.note = element("div", "vf-box-note");  // on a phone the page says more far below
+    this.note.setAttribute("role", "status");
+    this.root.append(this.board, this.note);
+    parent.append(this.root);
+    const over = (event) => event.target.closest?.("button");
+    this.board.addEventListener("click", (event) => { if (over(event)) this.choose(over(event).dataset.key); });
+    this.board.addEventListener("keydown", (event) => this.walk(event));
+    this.watcher = new ResizeObserver(() => this.connect());
+    this.watcher.observe(this.board);
+  }
+
+  update(component) {
+    const { data } = component;
+    this.conversation.listen(component);
+    const text = JSON.stringify(data.drawn);
+    if (this.text !== text) {
+      const focused = this.board.querySelector("button:focus")?.dataset.key;
+      this.text = text;
+      this.data = data;
+      this.build();
+      if (focused) this.buttons.get(focused)?.focus();
+    }
+    this.board.setAttribute("aria-label", data.words.drawing_label);
+    this.showSelected();
+  }
+
+  build() {
+    this.buttons = new Map();
+    this.places = new Map();  // key -> the element that lines lead to: the box, or what holds it and its insides
+    this.board.replaceChildren(this.lines, ...this.data.drawn.map((column) => this.column(column)));
+    this.board.dataset.columns = this.data.drawn.length;
+    this.connect();
+  }
+
+  column({ title, frame, boxes }) {
+    const column = element("div", "vf-stack");
+    const rest = (box) => boxes.filter((other) => other.inside === box.key);
+    let framed = null;
+    for (const box of boxes) {
+      if (box.inside) continue;
+      const place = this.place(box, rest(box));
+      if (box.framed && !framed) {
+        framed = element("div", "vf-frame");
+        column.append(framed);
+      }
+      (box.framed ? framed : column).append(place);
+    }
+    if (framed) framed.append(element("span", "vf-times", frame));
+    if (title) column.append(element("div", "vf-stack-title", title));
+    return column;
+  }
+
+  place(box, insides) {
+    const button = this.button(box);
+    if (insides.length === 0) {
+      this.places.set(box.key, button);
+      return button;
+    }
+    const group = element("div", "vf-around");
+    const row = element("div", "vf-insides");
+    row.append(...insides.map((inside) => this.button(inside)));
+    group.append(button, row);
+    this.places.set(box.key, group);
+    return group;
+  }
+
+  button(box) {
+    const button = element("button", `vf-box vf-${box.kind}${box.inside ? " vf-inside" : ""}`);
+    button.type = "button";
+    button.dataset.key = box.key;
+    button.append(element("span", "vf-name", box.title));
+    const numbers = element("span", "vf-numbers");
+    numbers.append(element("span", "vf-shape", box.shape));
+    if (box.count) numbers.append(element("span", "vf-count", box.count));
+    button.append(numbers);
+    this.buttons.set(box.key, button);
+    return button;
+  }
+
+  showSelected() {
+    const wish = this.conversation.value ? this.conversation.value.box : null;
+    this.selected = this.buttons.has(wish) ? wish : null;
+    const first = this.selected ?? this.buttons.keys().next().value;
+    for (const [key, button] of this.buttons) {
+      button.setAttribute("aria-pressed", String(key === this.selected));
+      button.tabIndex = key === first ? 0 : -1;
+    }
+    this.root.dataset.selected = this.selected ?? "";
+    const boxes = this.data.drawn.flatMap((column) => column.boxes);
+    this.note.textContent = boxes.find((box) => box.key === this.selected)?.note ?? "";
+  }
+
+  choose(key) {
+    this.conversation.tell({ box: key }, 0);
+    this.showSelected();
+    this.buttons.get(key).focus();
+  }
+
+  // Up and down along the data, left and right to the box of the other column that is nearest in height.
+  walk(event) {
+    const button = event.target.closest("button");
+    if (!button || event.ctrlKey || event.metaKey || event.altKey) return;
+    const stacks = this.data.drawn.map((column) => column.boxes.map((box) => this.buttons.get(box.key)));
+    const at = stacks.findIndex((stack) => stack.includes(button));
+    const index = stacks[at].indexOf(button);
+    let next;
+    if (event.key === "ArrowUp") next = stacks[at][index + 1];
+    else if (event.key === "ArrowDown") next = stacks[at][index - 1];
+    else if (event.key === "Home") next = stacks[at][0];
+    else if (event.key === "End") next = stacks[at].at(-1);
+    else if (event.key === "ArrowLeft" || event.key === "ArrowRight") {
+      const other = stacks[at + (event.key === "ArrowLeft" ? -1 : 1)] || [];
+      const far = (box) => Math.abs(box.getBoundingClientRect().top - button.getBoundingClientRect().top);
+      next = [...other].sort((a, b) => far(a) - far(b))[0];
+    } else return;
+    event.preventDefault();
+    if (!next) return;
+    for (const box of this.buttons.values()) box.tabIndex = box === next ? 0 : -1;
+    next.focus();
+    next.scrollIntoView({ block: "nearest", inline: "nearest" });
+  }
+
+  connect() {
+    if (!this.data) return;
+    const around = this.board.getBoundingClientRect();
+    if (!around.width) return;
+    const at = (key) => {
+      const { left, right, top, bottom } = this.places.get(key).getBoundingClientRect();
+      const [x0, x1, y0, y1] = [left - around.left, right - around.left, top - around.top, bottom - around.top];
+      return { left: x0, right: x1, top: y0, bottom: y1, x: (x0 + x1) / 2, y: (y0 + y1) / 2 };
+    };
+    const made = [];
+    this.data.drawn.forEach(({ boxes }, column) => {
+      const chain = boxes.filter((box) => !box.inside);
+      chain.slice(1).forEach((box, index) => {
+        const [from, to] = [at(chain[index].key), at(box.key)];
+        made.push(arrow(`M${to.x} ${from.top}V${to.bottom}`, [to.x, to.bottom], "up", "vf-flow"));
+      });
+      for (const box of chain) {
+        if (box.skip) {
+          // past the outer side: between the columns there is the line from the encoder
+          const [from, to, right] = [at(box.skip), at(box.key), column > 0];
+          const edge = right ? to.right : to.left;
+          const aside = right ? to.right + ASIDE : to.left - ASIDE;
+          const way = `M${from.x} ${from.top - 5}H${aside}V${to.y}H${edge}`;
+          made.push(arrow(way, [edge, to.y], right ? "left" : "right", "vf-skip"));
+        }
+        if (box.source) {
+          const [from, to] = [at(box.source), at(box.key)];
+          const between = (from.right + to.left) / 2;
+          made.push(arrow(`M${from.x} ${from.top}V${from.top - 14}H${between}V${to.y}H${to.left}`, [to.left, to.y],
+            "right", "vf-flow"));
+        }
+      }
+    });
+    this.lines.replaceChildren(...made);
+  }
+
+  close() {
+    this.watcher.disconnect();
+    this.root.remove();
+  }
+}
+
+// A line with a head where it arrives.
+function arrow(way, [x, y], direction, className) {
+  const heads = {
+    up: `M${x - HEAD} ${y + 2 * HEAD}L${x} ${y}L${x + HEAD} ${y + 2 * HEAD}`,
+    right: `M${x - 2 * HEAD} ${y - HEAD}L${x} ${y}L${x - 2 * HEAD} ${y + HEAD}`,
+    left: `M${x + 2 * HEAD} ${y - HEAD}L${x} ${y}L${x + 2 * HEAD} ${y + HEAD}`,
+  };
+  const line = document.createElementNS(SVG, "path");
+  line.setAttribute("d", way + heads[direction]);
+  line.setAttribute("class", className);
+  return line;
+}
+
+export default function architecture(component) {
+  return present(Architecture, component);
+}

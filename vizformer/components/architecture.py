@@ -1,0 +1,132 @@
+"""The drawing of a model: boxes in columns, the data flowing upwards, any of which can be chosen.
+
+chosen = mount([Column(title="Encoder", frame="× 3", boxes=[...])], selected=chosen, key="drawing")
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Any, TypedDict
+
+from vizformer.components import _mount
+from vizformer.components._mount import N_
+
+__all__ = ["ENGLISH", "Box", "Column", "mount", "peek", "to_html"]
+
+ENGLISH: Mapping[str, str] = {
+    "drawing_label": N_(
+        "The model, from the tokens at the bottom to the prediction on top. The arrow keys move along the data and "
+        "between the columns, Enter chooses a box."
+    ),
+}
+"""Every text of the component; a page passes the same names in the reader's language."""
+
+_NAME = "vizformer_architecture"
+_SCRIPTS = ("js/common.js", "architecture.js")
+_STYLES = ("common.css", "architecture.css")
+
+
+class Box(TypedDict):
+    """One box.
+
+    Attributes:
+        key: its name, each once in a drawing.
+        kind: decides its colour: "attention", "feedforward", "norm", "table" or "plain".
+        title, shape, count: what it reads, in one line each.
+        note: more about it, shown at the lower edge of a narrow screen while the box is chosen.
+        framed: whether it belongs to the layer that is repeated.
+        inside: the key of a box that it is drawn in; "" where it has a place of its own.
+        skip: the key of the box from which a line leads here past what is between; "" where there is none.
+        source: the key of a box of another column from which a line leads here; "".
+    """
+
+    key: str
+    kind: str
+    title: str
+    shape: str
+    count: str
+    note: str
+    framed: bool
+    inside: str
+    skip: str
+    source: str
+
+
+class Column(TypedDict):
+    """A stack: its name, what its repeated layer is called ("× 3"), and its boxes in the order of the data."""
+
+    title: str
+    frame: str
+    boxes: Sequence[Box]
+
+
+def peek(*, key: str, selected: str | None = None) -> str | None:
+    """What the next `mount` with this key and `selected` will return."""
+    return _mount.current(key, selected, _parse, ahead=True)[0]
+
+
+def mount(
+    columns: Sequence[Column], *, selected: str | None = None, words: Mapping[str, str] = ENGLISH, key: str
+) -> str | None:
+    """Shows the drawing on a Streamlit page.
+
+    Args:
+        columns: the stacks, side by side.
+        selected: the key of the box that the page wants selected; the page keeps what `mount` returns and passes it
+            again, a value that differs from it is obeyed.
+        words: the texts, see ENGLISH.
+        key: identity on the page; also its place in session state.
+
+    Returns:
+        the key of the selected box, if there is one.
+
+    Raises:
+        ValueError: boxes that name boxes which are not there.
+    """
+    data = _data(columns, words)
+    shown, echo = _mount.current(key, selected, _parse)
+    _mount.mount(
+        _NAME, scripts=_SCRIPTS, styles=_STYLES, key=key, data=data, columns={}, version=echo.version,
+        selected=None if echo.sent is None else {"box": echo.sent},
+    )  # fmt: skip
+    return shown if shown in _keys(columns) else None
+
+
+def to_html(
+    columns: Sequence[Column],
+    *,
+    selected: str | None = None,
+    words: Mapping[str, str] = ENGLISH,
+    title: str = "Architecture",
+) -> _mount.Html:
+    """The same drawing as the text of one HTML file that works without a server and without a network.
+
+    Raises:
+        ValueError: as `mount`.
+    """
+    return _mount.page(
+        entry="architecture", scripts=_SCRIPTS, styles=_STYLES, data=_data(columns, words), columns={}, title=title,
+        selected=None if selected is None else {"box": selected},
+    )  # fmt: skip
+
+
+def _parse(report: Mapping[str, Any]) -> str | None:
+    box = report.get("box")
+    return box if isinstance(box, str) else None
+
+
+def _keys(columns: Sequence[Column]) -> list[str]:
+    return [box["key"] for column in columns for box in column["boxes"]]
+
+
+def _data(columns: Sequence[Column], words: Mapping[str, str]) -> dict[str, Any]:
+    keys = _keys(columns)
+    if len(set(keys)) != len(keys):
+        raise ValueError("two boxes have the same key")
+    for column in columns:
+        for box in column["boxes"]:
+            for name in (box["inside"], box["skip"], box["source"]):
+                if name and name not in keys:
+                    raise ValueError(f"box {box['key']} names {name}, which is not there")
+    return {
+        "drawn": [{**column, "boxes": [dict(box) for box in column["boxes"]]} for column in columns],
+        "words": {**ENGLISH, **words},
+    }

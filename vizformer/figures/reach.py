@@ -1,0 +1,214 @@
+"""Recurrence, convolution and attention compared: the way between two tokens, the cost of a layer, the gradient."""
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+import plotly.graph_objects as go
+from numpy.typing import NDArray
+
+from vizformer.figures.style import DASHES, MASKED_LINE, QUALITATIVE, fill, frame, safe
+
+
+def N_(text: str) -> str:
+    """Marks a text for the translation catalogues (the extractor looks for this name)."""
+    return text
+
+
+ENGLISH: Mapping[str, str] = {
+    "reach_input": N_("input"),
+    "reach_states": N_("hidden states"),
+    "reach_layer": N_("layer {layer}"),
+    "reach_node": N_("{level}, position {position} “{token}”"),
+    "cost_tokens": N_("n: tokens"),
+    "cost_multiplications": N_("multiplications per layer"),
+    "cost_at": N_("{name}, {n} tokens: {value}"),
+    "cost_yours": N_("your sentence"),
+    "gradient_back": N_("tokens before the last"),
+    "gradient_size": N_("gradient, against the last token's own"),
+    "gradient_at": N_("{name}, token “{token}”, {back} before the last: {value}"),
+}
+"""Every text of these figures; pages pass the same names in the reader's language."""
+
+
+def path_picture(
+    tokens: Sequence[str],
+    levels: int,
+    edges: NDArray[np.integer],
+    path: NDArray[np.integer],
+    *,
+    states: bool = False,
+    title: str = "",
+    words: Mapping[str, str] = ENGLISH,
+) -> go.Figure:
+    """Draws who hears from whom, level over level, and one path through it.
+
+    Args:
+        tokens: the positions.
+        levels: above the input, which is level 0 and stands below.
+        edges: [edges, 4]: position and level at both ends.
+        path: [steps, 2]: positions and levels on the way.
+        states: whether the level above the input is one of recurrent states.
+        title: plain text.
+        words: the texts, see ENGLISH.
+
+    Raises:
+        ValueError: shapes that do not fit.
+    """
+    words = {**ENGLISH, **words}
+    edges, path = np.asarray(edges), np.asarray(path)
+    if edges.ndim != 2 or edges.shape[1] != 4 or path.ndim != 2 or path.shape[1] != 2:
+        raise ValueError(f"edges {edges.shape} and path {path.shape} are not [edges, 4] and [steps, 2]")
+    n = len(tokens)
+    gaps = np.full(len(edges), np.nan, np.float32)
+    line_x = np.stack([edges[:, 0], edges[:, 2], gaps], 1).ravel().astype(np.float32)
+    line_y = np.stack([edges[:, 1], edges[:, 3], gaps], 1).ravel().astype(np.float32)
+    figure = go.Figure(
+        go.Scatter(x=line_x, y=line_y, mode="lines", line={"color": MASKED_LINE, "width": 1}, opacity=0.45,
+                   hoverinfo="skip")
+    )  # fmt: skip
+    node_x, node_y = np.meshgrid(np.arange(n, dtype=np.float32), np.arange(levels + 1, dtype=np.float32))
+    names = [words["reach_input"], *_levels(levels, states, words)]
+    text = [
+        words["reach_node"].replace("{level}", names[level]).replace("{position}", str(i)).replace("{token}", token)
+        for level in range(levels + 1)
+        for i, token in enumerate(tokens)
+    ]
+    figure.add_trace(
+        go.Scatter(x=node_x.ravel(), y=node_y.ravel(), mode="markers", text=[safe(line) for line in text],
+                   marker={"color": QUALITATIVE[0], "size": 7}, hovertemplate="%{text}<extra></extra>")
+    )  # fmt: skip
+    figure.add_trace(
+        go.Scatter(x=path[:, 0].astype(np.float32), y=path[:, 1].astype(np.float32), mode="lines+markers",
+                   line={"color": QUALITATIVE[1], "width": 3.5}, marker={"color": QUALITATIVE[1], "size": 9},
+                   hoverinfo="skip")
+    )  # fmt: skip
+    frame(figure, title, height=int(min(620, 190 + 62 * levels)))
+    short = max(map(len, tokens)) <= 5  # (short ones stand upright beside each other, long ones lie slanted)
+    figure.update_xaxes(range=[-0.6, n - 0.4], showgrid=False, tickangle=0 if short else -45, **_ticks(tokens, 16))
+    figure.update_yaxes(range=[-0.4, levels + 0.4], showgrid=False, **_ticks(names, 12))  # level 0 stands below
+    return figure
+
+
+def _ticks(names: Sequence[str], most: int) -> dict[str, object]:
+    """Names of integer positions; every k-th, where there are more than `most`."""
+    step = -(-len(names) // most)
+    return {"tickvals": np.arange(0, len(names), step), "ticktext": [safe(_short(name)) for name in names[::step]]}
+
+
+def _short(name: str) -> str:
+    return name if len(name) <= 14 else name[:13] + "…"
+
+
+def _levels(levels: int, states: bool, words: Mapping[str, str]) -> list[str]:
+    if states:
+        return [words["reach_states"]]
+    return [words["reach_layer"].replace("{layer}", str(layer + 1)) for layer in range(levels)]
+
+
+def cost_curves(
+    n: NDArray[np.floating],
+    costs: Mapping[str, NDArray[np.floating]],
+    *,
+    here: int,
+    crossing: tuple[float, float] | None = None,
+    crossing_name: str = "",
+    title: str = "",
+    words: Mapping[str, str] = ENGLISH,
+) -> go.Figure:
+    """Draws what a layer costs against the number of tokens, both on logarithmic scales.
+
+    Args:
+        n: numbers of tokens, above 0.
+        costs: name -> cost at each of them, above 0.
+        here: the number of tokens that is marked.
+        crossing: (n, cost) at which two of them meet, and what is written there.
+        title: plain text.
+        words: the texts, see ENGLISH.
+
+    Raises:
+        ValueError: lengths that do not fit, or numbers that have no logarithm.
+    """
+    words = {**ENGLISH, **words}
+    n = np.asarray(n, dtype=np.float64)
+    figure = go.Figure()
+    for index, (name, cost) in enumerate(costs.items()):
+        cost = np.asarray(cost, dtype=np.float64)
+        if cost.shape != n.shape or n.min() <= 0 or cost.min() <= 0:
+            raise ValueError(
+                f"{name}: {cost.shape} costs for {n.shape} numbers of tokens, all of which must be above 0"
+            )
+        figure.add_trace(
+            go.Scatter(x=n.astype(np.float32), y=cost.astype(np.float32), name=safe(name), mode="lines",
+                       line={"color": QUALITATIVE[index], "width": 2.5, "dash": DASHES[index]},
+                       hovertemplate=fill(words["cost_at"], name=safe(name), n="%{x:.0f}", value="%{y:.3s}"))
+        )  # fmt: skip
+    frame(figure, title, height=430, hovermode="closest")
+    figure.update_xaxes(type="log", title=safe(words["cost_tokens"]), dtick=1, exponentformat="SI")
+    figure.update_yaxes(type="log", title=safe(words["cost_multiplications"]), dtick=2, exponentformat="SI")
+    figure.update_layout(showlegend=True, legend={"orientation": "h", "y": -0.22, "yanchor": "top"})
+    _upright(figure, here, f"{words['cost_yours']}: n = {here}")
+    if crossing is not None:
+        at = {"x": float(np.log10(crossing[0])), "y": float(np.log10(crossing[1]))}
+        figure.add_trace(
+            go.Scatter(x=[crossing[0]], y=[crossing[1]], mode="markers", showlegend=False, hoverinfo="skip",
+                       marker={"size": 11, "symbol": "circle-open", "color": MASKED_LINE, "line": {"width": 2.5}})
+        )  # fmt: skip
+        figure.add_annotation(
+            **at, text=safe(crossing_name), showarrow=True, ax=-45, ay=-45, arrowcolor=MASKED_LINE, font={"size": 13}
+        )
+    return figure
+
+
+def _upright(figure: go.Figure, at: float, text: str) -> None:
+    figure.add_shape(type="line", x0=at, x1=at, y0=0, y1=1, xref="x", yref="paper",
+                     line={"color": MASKED_LINE, "width": 2, "dash": "dot"})  # fmt: skip
+    figure.add_annotation(x=float(np.log10(at)), y=1.0, xref="x", yref="paper", text=safe(text), showarrow=False,
+                          xanchor="left", yanchor="bottom", font={"size": 13})  # fmt: skip
+
+
+def gradient_reach(
+    curves: Mapping[str, tuple[Sequence[str], NDArray[np.floating]]],
+    *,
+    back: int | None = None,
+    logarithmic: bool = True,
+    title: str = "",
+    words: Mapping[str, str] = ENGLISH,
+) -> go.Figure:
+    """Draws how the gradient of the last position changes with the distance of the token it is taken for.
+
+    Args:
+        curves: name -> tokens, first to last, and the size of the gradient of each, above 0.
+        back: how many tokens before the last one is marked.
+        logarithmic: the scale of the sizes; a straight line is then an exponential fall.
+        title: plain text.
+        words: the texts, see ENGLISH.
+
+    Raises:
+        ValueError: tokens and sizes that do not fit, or sizes that have no logarithm.
+    """
+    words = {**ENGLISH, **words}
+    figure = go.Figure()
+    for index, (name, (tokens, sizes)) in enumerate(curves.items()):
+        sizes = np.asarray(sizes, dtype=np.float64)
+        if sizes.shape != (len(tokens),) or not len(tokens) or sizes.min() <= 0:
+            raise ValueError(f"{name}: {len(tokens)} tokens for {sizes.shape} sizes, all of which must be above 0")
+        figure.add_trace(
+            go.Scatter(x=np.arange(len(tokens), dtype=np.float32)[::-1], y=(sizes / sizes[-1]).astype(np.float32),
+                       name=safe(name), text=[safe(token) for token in tokens], mode="lines+markers",
+                       line={"color": QUALITATIVE[index], "width": 2.5, "dash": DASHES[index]},
+                       marker={"size": 8, "symbol": ("circle", "square")[index % 2]},
+                       hovertemplate=fill(words["gradient_at"], name=safe(name), token="%{text}", back="%{x}",
+                                          value="%{y:.4f}"))
+        )  # fmt: skip
+    frame(figure, title, height=400, hovermode="closest")
+    figure.update_xaxes(title=safe(words["gradient_back"]), autorange="reversed")
+    figure.update_yaxes(title=safe(words["gradient_size"]), type="log" if logarithmic else "linear")
+    if logarithmic:
+        figure.update_yaxes(dtick=1)
+    else:
+        figure.update_yaxes(rangemode="tozero")
+    figure.update_layout(showlegend=True, legend={"orientation": "h", "y": -0.25, "yanchor": "top"})
+    if back is not None:
+        figure.add_shape(type="line", x0=back, x1=back, y0=0, y1=1, xref="x", yref="paper",
+                         line={"color": MASKED_LINE, "width": 2, "dash": "dot"})  # fmt: skip
+    return figure
