@@ -11,7 +11,7 @@ from vizformer.web.errors import guarded, plain
 from vizformer.web.i18n import _, translate
 
 if TYPE_CHECKING:
-    from vizformer.checkpoints import Report
+    from vizformer.checkpoints import Question, Report
 
 ROW, MOST = 35, 12  # pixels of a row; rows that are shown before the table scrolls
 
@@ -22,6 +22,9 @@ def page() -> None:
     st.selectbox(_("Model"), shelf, format_func=models.title, width=420, **state.bind("model"))
     report = read(view.model)
     if report is not None:
+        if report.questions:
+            with st.expander(_("Other assumptions")):
+                ask(view.model, report.questions, dict(report.answers))
         if report.problems:
             problems(report)
         summary(report)
@@ -38,9 +41,59 @@ def read(model: str) -> "Report | None":
         with st.spinner(_("Reading the files …"), show_time=False):
             return models.report(folders.key(model))
     except VizformerError as error:
-        st.subheader(_("This folder does not open"), anchor=False)
-        errors.show(error.message)
+        questions, known = reports.open_questions(error)
+        if questions:
+            st.subheader(_("What the weights do not say"), anchor=False)
+            st.text(
+                _("This file holds weights alone, and they fit several models. With your answers it opens; they are "
+                  "part of the link.")
+            )  # fmt: skip
+            ask(model, questions, known)
+        else:
+            st.subheader(_("This folder does not open"), anchor=False)
+            errors.show(error.message)
+            if folders.answers(model):
+                st.button(_("Without these assumptions"), on_click=_assume, args=(model, {}))
         return None
+
+
+@guarded()
+def ask(model: str, questions: "tuple[Question, ...]", known: dict[str, object]) -> None:
+    """A form of what is open; the answers become part of the model's name, and so of the link."""
+    with st.form(f"assume.{model}", border=False):
+        columns = st.columns(2)
+        answers = {}
+        for number, question in enumerate(questions):
+            with columns[number % 2]:
+                answers[question.name] = field(model, question, known.get(question.name))
+        sent = st.form_submit_button(_("Open under these assumptions"), type="primary")
+    if not sent:
+        return
+    if any(answers[q.name] is None and q.usual is None and not q.optional for q in questions):
+        st.warning(_("Some questions are still open."))
+        return
+    given = {q.name: answers[q.name] for q in questions if answers[q.name] not in (None, q.usual)}
+    _assume(model, given)
+    st.rerun()
+
+
+def _assume(model: str, answers: dict[str, object]) -> None:
+    state.update(model=folders.under(model, answers))
+
+
+def field(model: str, question: "Question", known: object) -> object:
+    """The widget for one question; None where it is not answered."""
+    key, label = f"assume.{model}.{question.name}", translate(question.text)
+    if question.whole:
+        return st.number_input(
+            label, int(question.lowest), int(question.highest), known, step=1, key=key,  # type: ignore[call-overload]
+            placeholder=_("none"),
+        )  # fmt: skip
+    choices = question.choices or tuple(sorted({*reports.EPSILONS, float(str(known))}))
+    return st.selectbox(
+        label, choices, index=choices.index(known) if known in choices else None, key=key,
+        format_func=lambda value: reports.answer(question.name, value), placeholder=_("Choose"),
+    )  # fmt: skip
 
 
 @guarded()
@@ -72,6 +125,8 @@ def assumptions(report: "Report") -> None:
     st.subheader(_("Assumed"), anchor=False)
     for message in report.assumptions:
         st.markdown(f"- {translate(message, plain)}")
+    if claim := reports.under_assumptions(report):
+        st.caption(claim)
 
 
 @guarded()
@@ -97,15 +152,20 @@ def own_models() -> None:
         if folders.root() is None:
             st.text(
                 _("Start VizFormer with a folder whose subfolders are models in Hugging Face layout (config.json, "
-                  "weights, tokenizer). Each then stands in the list above, on every page.")
+                  "weights, tokenizer), or that holds files of weights. Each then stands in the list above, on every "
+                  "page.")
             )  # fmt: skip
         else:
             st.text(
-                _("This server offers the models of one folder: every subfolder with a config.json stands in the list "
-                  "above. A new one appears when the page is drawn again.")
+                _("This server offers the models of one folder: every subfolder with a model and every file of weights "
+                  "stands in the list above. A new one appears when the page is drawn again.")
             )  # fmt: skip
         st.code("vizformer --models DIR\nVIZFORMER_MODELS=DIR make run", language="bash")
         st.text(_("These families open: {families}.", families=", ".join(reports.families())))
+        st.text(
+            _("State dicts without a config.json open too, under assumptions that you choose: {layouts}.",
+              layouts=", ".join(reports.layouts()))
+        )  # fmt: skip
 
 
 page()

@@ -68,11 +68,16 @@ class Question:
 
 
 class UnansweredError(CheckpointError):
-    """Weights that fit several models; `questions` decide which one, those with a usual answer among them."""
+    """Weights that fit several models.
 
-    def __init__(self, message: Message, questions: tuple[Question, ...]) -> None:
+    Attributes:
+        questions: what decides which one, those that are answered among them.
+        answers: those that are known, by name.
+    """
+
+    def __init__(self, message: Message, questions: tuple[Question, ...], answers: Mapping[str, Value]) -> None:
         super().__init__(message)
-        self.questions = questions
+        self.questions, self.answers = questions, answers
 
 
 def divisors(n: int) -> tuple[int, ...]:
@@ -208,4 +213,4 @@ def _unanswered(
                  "Answer: vf.load(path, {example}).", file=file, questions=lines, example=example)  # fmt: skip
     if taken:
         message = N_("{message} Taken unless you say otherwise: {taken}.", message=message, taken=taken)
-    return UnansweredError(message, tuple(questions))
+    return UnansweredError(message, tuple(questions), answers)

@@ -2,9 +2,10 @@
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal
 
+from vizformer.checkpoints.questions import Question, Value
 from vizformer.config import ModelConfig
 from vizformer.messages import N_, Message
 
@@ -69,6 +70,7 @@ class Report:
         parameters: how many numbers our model has, by component; shared ones count once.
         assumptions: what the files do not say, and how it was taken.
         problems: what keeps the model from opening; empty if it opens.
+        questions, answers: of bare weights, what they do not say and how it was taken.
     """
 
     name: str
@@ -82,6 +84,8 @@ class Report:
     parameters: Mapping[str, int]
     assumptions: tuple[Message, ...] = ()
     problems: tuple[Message, ...] = ()
+    questions: tuple[Question, ...] = ()
+    answers: Mapping[str, Value] = field(default_factory=dict)
 
     @property
     def n_parameters(self) -> int:

@@ -86,6 +86,7 @@ def examine(folder: Folder, file: str, name: str, given: Mapping[str, object]) -
         name=name, format="state-dict", family=layout.name, declared="", config=config, has_head=plan.has_head,
         files=weights.files, tensors=matched.fates, parameters=parameters_by_component(shapes.items()),
         assumptions=(*assumptions, *plan.assumptions, *contradictions, about), problems=matched.problems,
+        questions=layout.questions, answers=answers,
     )  # fmt: skip
     return Examined(report, tokenizer, matched, plan, shapes, empty)
 

@@ -7,7 +7,7 @@ torch is imported on the first call, so that the frame of the page is on screen 
 
 import json
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import streamlit as st
 
@@ -33,7 +33,16 @@ OPEN = 12  # models in memory at a time: the bundled ones, and the folders and t
 
 def shelf() -> tuple[str, ...]:
     """What can be chosen: the bundled models, the server's folders, those trained here, and one that its link names."""
-    return (*bundled_models(), *folders.models(), *training.models(state.view().model))
+    return (*bundled_models(), *folders.models(_assumed()), *training.models(state.view().model))
+
+
+def _assumed() -> dict[str, str]:
+    """The names under which this session has looked at bare weights: their assumptions stay when it comes back."""
+    names: dict[str, str] = st.session_state.setdefault("vizformer.assumed", {})
+    model = state.view().model
+    if (base := folders.base(model)) is not None:
+        names[base] = model
+    return names
 
 
 def title(model: str) -> str:
@@ -92,7 +101,7 @@ def report(model: str) -> "Report":
     prepare_torch()
     from vizformer.checkpoints import inspect
 
-    return inspect(_source(model))
+    return inspect(_source(model), **_answers(model))
 
 
 @st.cache_resource(show_spinner=False, max_entries=64)
@@ -101,7 +110,7 @@ def _glance(model: str) -> "Report":
     prepare_torch()
     from vizformer.checkpoints import inspect
 
-    return inspect(_source(model), numbers=False)
+    return inspect(_source(model), numbers=False, **_answers(model))
 
 
 @st.cache_resource(show_spinner=False, max_entries=OPEN)
@@ -109,7 +118,12 @@ def checkpoint(model: str) -> "Checkpoint":
     prepare_torch()
     from vizformer.checkpoints import load
 
-    return load(_source(model))
+    return load(_source(model), **_answers(model))
+
+
+def _answers(model: str) -> dict[str, Any]:
+    """What bare weights are assumed to be."""
+    return dict(folders.answers(model))
 
 
 @st.cache_resource(show_spinner=False, max_entries=TRACES)

@@ -8,7 +8,7 @@ from vizformer.messages import N_, Message
 from vizformer.web.i18n import _, translate
 
 if TYPE_CHECKING:
-    from vizformer.checkpoints import Report
+    from vizformer.checkpoints import Question, Report
     from vizformer.config import ModelConfig
 
 ARCHITECTURES: dict[str, Message] = {
@@ -29,6 +29,12 @@ _POSITIONS: dict[str, Message] = {
     "learned": N_("learned positions"), "sinusoidal": N_("sine-wave positions"), "rope": N_("RoPE"),
     "alibi": N_("ALiBi"), "relative": N_("relative position buckets"), "none": N_("no positions"),
 }  # fmt: skip
+_WRITTEN: dict[str, Message] = {
+    "vizformer": N_("VizFormer's own format"), "hugging-face": N_("Hugging Face layout"),
+    "state-dict": N_("bare weights"),
+}  # fmt: skip
+_ORDERS: dict[str, Message] = {"pre": N_("before the sublayer"), "post": N_("after the sublayer")}
+EPSILONS = (1e-3, 1e-5, 1e-6, 1e-8, 1e-12)  # of norms, in the models in use
 _NORMS = {"layer_norm": "LayerNorm", "rms_norm": "RMSNorm"}
 _ACTIVATIONS = {"relu": "ReLU", "gelu": "GELU", "gelu_tanh": "GELU (tanh)", "silu": "SiLU"}
 
@@ -36,7 +42,7 @@ _ACTIVATIONS = {"relu": "ReLU", "gelu": "GELU", "gelu_tanh": "GELU (tanh)", "sil
 def facts(report: "Report") -> list[tuple[str, str]]:
     """What the model is, as pairs of words."""
     config = report.config
-    written = _("VizFormer's own format") if report.format == "vizformer" else _("Hugging Face layout")
+    written = translate(_WRITTEN[report.format])
     found = [
         (_("Family"), report.family),
         (_("Architecture"), translate(ARCHITECTURES[config.architecture])),
@@ -58,7 +64,7 @@ def _shapes(config: "ModelConfig") -> list[tuple[str, str]]:
     inner = f"{config.d_ff:,} · {_ACTIVATIONS.get(config.activation, config.activation)}"
     if config.feedforward == "gated":
         inner += " · " + _("gated")
-    order = _("before the sublayer") if config.norm_order == "pre" else _("after the sublayer")
+    order = translate(_ORDERS[config.norm_order])
     places = translate(_POSITIONS[config.positions])
     if config.positions == "rope":
         places += f" (θ = {config.rope_theta:,g})"
@@ -102,6 +108,30 @@ def tensors(report: "Report") -> dict[str, list[str]]:
     }
 
 
+def open_questions(error: Exception) -> "tuple[tuple[Question, ...], dict[str, object]]":
+    """What has to be answered before bare weights open, and what is known of it; nothing for other errors."""
+    from vizformer.checkpoints import UnansweredError
+
+    return (error.questions, dict(error.answers)) if isinstance(error, UnansweredError) else ((), {})
+
+
+def under_assumptions(report: "Report") -> str:
+    """What is claimed of bare weights; empty for models that say themselves what they are."""
+    from vizformer.checkpoints.report import UNDER_ASSUMPTIONS
+
+    return translate(UNDER_ASSUMPTIONS) if report.format == "state-dict" else ""
+
+
+def answer(name: str, value: object) -> str:
+    """A possible answer, in words."""
+    words = {"norm_order": _ORDERS, "positions": _POSITIONS}.get(name, {}).get(str(value))
+    if words is not None:
+        return translate(words)
+    if isinstance(value, bool):
+        return _("yes") if value else _("no")
+    return f"{value:g}" if isinstance(value, float) else _ACTIVATIONS.get(str(value), str(value))
+
+
 def facts_table(rows: list[tuple[str, str]]) -> str:
     return _table(f'<th scope="row">{escape(what)}</th><td>{escape(value)}</td>' for what, value in rows)
 
@@ -120,6 +150,13 @@ def families() -> tuple[str, ...]:
     from vizformer.checkpoints.families import FAMILIES
 
     return tuple(family.name for family in FAMILIES)
+
+
+def layouts() -> tuple[str, ...]:
+    """The layouts of bare weights that open."""
+    from vizformer.checkpoints.layouts import NAMES
+
+    return tuple(NAMES)
 
 
 def size(n_bytes: int) -> str:

@@ -1,0 +1,122 @@
+"""Bare weights on the pages: asked about, opened under the answers, and the link carries them."""
+
+import html
+
+import pytest
+import torch
+
+from tests.checkpoints.test_state_dict import nano_gpt, saved
+from vizformer.web import folders, models
+
+ATTENTION, REPORT = "pages/explore/attention.py", "pages/checkpoint/report.py"
+NAME, ANSWERED = "models/nano.pt", "models/nano.pt;n_heads=4;activation=gelu"
+
+
+@pytest.fixture(autouse=True)
+def shelf(tmp_path, monkeypatch):
+    saved(nano_gpt(), tmp_path / "nano.pt")
+    (tmp_path / "said").mkdir()
+    saved({"model": nano_gpt(), "model_args": {"n_head": 4}}, tmp_path / "said" / "ckpt.pt")
+    monkeypatch.setenv(folders.VARIABLE, str(tmp_path))
+    return tmp_path
+
+
+def said(app) -> str:
+    shown = (*app.text, *app.caption, *app.markdown, *app.error, *app.subheader, *app.get("html"))
+    return html.unescape("\n".join(str(getattr(e, "value", None) or e.proto.body) for e in shown))
+
+
+def link(app) -> str:
+    model = app.query_params["model"]
+    return model if isinstance(model, str) else model[0]
+
+
+@pytest.mark.parametrize(
+    ("locale", "words"),
+    [
+        ("en-US", ["What the weights do not say", "How many attention heads has a layer?", "Some questions are still",
+                   "consistent under these assumptions", "bare weights"]),
+        ("zh-CN", ["权重没有说明", "每层有几个注意力头？", "还有问题没有回答", "在这些假设下一致", "裸权重"]),
+    ],
+)  # fmt: skip
+def test_the_form(open_app, locale, words):
+    app = open_app(REPORT, locale=locale, model=NAME)
+    assert not app.exception
+    assert not app.error
+    assert words[0] in said(app)
+    heads = app.selectbox(key=f"assume.{NAME}.n_heads")
+    assert heads.label == words[1]
+    assert heads.value is None
+    assert app.selectbox(key=f"assume.{NAME}.norm_eps").value == 1e-5
+    app.button[-1].click().run()
+    assert words[2] in app.warning[0].value
+    app.selectbox(key=f"assume.{NAME}.n_heads").set_value(4)
+    app.selectbox(key=f"assume.{NAME}.activation").set_value("gelu")
+    app.button[-1].click().run()
+    assert not app.exception
+    assert not app.error
+    assert link(app) == ANSWERED
+    assert app.metric[0].value == f"{models.report(folders.key(ANSWERED)).n_parameters:,}"
+    assert words[3] in said(app)
+    assert words[4] in said(app)
+
+
+def test_the_link_opens_it_everywhere(open_app, shelf):
+    app = open_app(ATTENTION, model=ANSWERED, text="3 14 0")
+    assert not app.exception
+    assert not app.error
+    box = app.selectbox(key="view.model")
+    assert box.value == ANSWERED
+    assert box.options.count("nano.pt") == 1
+    assert "What comes next?" in said(app)
+    assert str(shelf) not in said(app)
+    traced = models.trace(folders.key(ANSWERED), "3 14 0", "")
+    assert torch.equal(traced.logits, models.checkpoint(folders.key(ANSWERED)).trace(ids=[3, 14, 0]).logits)
+    box.set_value("zh-en").run()  # and it is still open under them on the way back
+    app.selectbox(key="view.model").set_value(ANSWERED).run()
+    assert not app.error
+
+
+def test_a_text_that_is_no_numbers_is_explained(open_app):
+    app = open_app(ATTENTION, model=ANSWERED, text="The cat")
+    assert not app.exception
+    assert "came without a tokenizer: type token ids from 0 to 22" in app.error[0].value.replace("\\", "")
+
+
+def test_without_answers_the_other_pages_say_what_is_open(open_app):
+    app = open_app(ATTENTION, model=NAME, text="3 14")
+    assert not app.exception
+    assert "n_heads" in app.error[0].value.replace("\\", "")
+
+
+def test_what_the_file_says_is_filled_in(open_app):
+    app = open_app(REPORT, model="models/said")
+    assert app.selectbox(key="assume.models/said.n_heads").value == 4
+    assert app.selectbox(key="assume.models/said.activation").value is None
+
+
+@pytest.mark.parametrize("answers", [";n_heads=3;activation=gelu", ";colour=red", ";n_heads=4"])
+def test_answers_in_a_link_that_are_none(open_app, answers):
+    app = open_app(REPORT, model=NAME + answers)
+    assert not app.exception
+    if answers != ";n_heads=4":
+        assert "cannot be opened like this" in app.error[0].value
+        next(button for button in app.button if button.label == "Without these assumptions").click().run()
+    assert app.selectbox(key=f"assume.{link(app)}.activation").value is None
+
+
+def test_names_with_assumptions():
+    assert folders.base(ANSWERED) == folders.base(NAME) == NAME
+    assert folders.title(ANSWERED) == "nano.pt"
+    assert folders.answers(ANSWERED) == folders.answers(folders.key(ANSWERED)) == dict(n_heads="4", activation="gelu")
+    assert folders.under(ANSWERED, dict(n_heads=2, norm_eps=1e-6)) == f"{NAME};n_heads=2;norm_eps=1e-06"
+    assert folders.base(folders.key(NAME)) is None
+    for odd in (f"{NAME};", f"{NAME};a", f"{NAME};a=", f"{NAME};a=b c", f"{NAME};a=<b>", f"{NAME};A=1"):
+        assert not folders.is_name(odd)
+    assert folders.models({NAME: ANSWERED}) == (ANSWERED, "models/said")
+
+
+def test_the_suffixes_are_those_that_the_loader_reads():
+    from vizformer.checkpoints import containers
+
+    assert folders.WEIGHTS == containers.SUFFIXES
