@@ -36,6 +36,14 @@ T5: dict[str, Any] = dict(  # buckets small enough that a short sentence reaches
     final_norm=True, bias=False,
 )  # fmt: skip
 
+QWEN3: dict[str, Any] = {**LLAMA, "head_dim": 6, "qk_norm": True}
+GEMMA: dict[str, Any] = {**LLAMA, "head_dim": 8, "norm_offset": True, "scaled_embedding": True,
+                         "activation": "gelu_tanh"}  # fmt: skip
+NEOX: dict[str, Any] = dict(
+    head_dim=8, positions="rope", rope_dims=4, residual="parallel", norm_order="pre", final_norm=True,
+    activation="gelu",
+)  # fmt: skip
+
 M = TypeVar("M", bound=nn.Module)
 
 

@@ -32,6 +32,13 @@ VARIANTS: dict[str, tuple[str, dict[str, Any]]] = {
     "t5": ("encoder-decoder", tiny.T5),
     "t5-decoder-only": ("decoder-only", {**tiny.T5, "norm_order": "post", "bias": True}),
     "t5-encoder-only": ("encoder-only", {**tiny.T5, "n_kv_heads": 1}),
+    "qwen2": ("decoder-only", {**tiny.LLAMA, "attention_bias": "qkv"}),
+    "qwen3": ("decoder-only", tiny.QWEN3),
+    "qwen3-encoder-decoder": ("encoder-decoder", {**tiny.QWEN3, "attention_bias": "all"}),
+    "gemma": ("decoder-only", tiny.GEMMA),
+    "neox": ("decoder-only", tiny.NEOX),
+    "neox-encoder-only": ("encoder-only", {**tiny.NEOX, "qk_norm": True, "positions": "none", "bias": False}),
+    "qk-norm-offset": ("decoder-only", {**tiny.QWEN3, "norm_offset": True, "rope_dims": 4, "norm_order": "post"}),
     "post-rms": ("decoder-only", dict(norm_order="post", norm="rms_norm", n_kv_heads=1)),
 }
 every_variant = pytest.mark.parametrize("variant", VARIANTS)
@@ -65,8 +72,9 @@ def plain(variant: str, layer: str) -> dict[str, Tensor]:
         if kind == "self":
             expected["self.packed"] = torch.cat([*call.q_projected, *k, *v], -1)
         expected |= {
-            f"{kind}.q": torch.cat(call.q, -1), f"{kind}.k": torch.cat(k, -1), f"{kind}.v": torch.cat(v, -1),
-            f"{kind}.heads": torch.stack(call.q_projected), f"{kind}.turned": torch.stack(call.q),
+            f"{kind}.q": torch.cat(call.q_projected, -1), f"{kind}.k": torch.cat(k, -1), f"{kind}.v": torch.cat(v, -1),
+            f"{kind}.heads": torch.stack(call.q_projected), f"{kind}.normed": torch.stack(call.q_normed),
+            f"{kind}.turned": torch.stack(call.q),
             f"{kind}.shared": torch.stack(call.k), f"{kind}.scores": torch.stack(call.scaled),
             f"{kind}.position": torch.stack(call.scores),
             f"{kind}.mask": torch.stack(call.masked), f"{kind}.weights": torch.stack(call.pattern),
@@ -127,6 +135,8 @@ def test_the_steps_form_a_chain(variant: str) -> None:
         assert list(dict.fromkeys(key.partition(".")[0] for key in keys)) == ["input", *kinds]
         assert keys[-1] == ("feedforward.add" if config.norm_order == "pre" else "feedforward.norm")
         assert ("self.mask" in keys) == layer.startswith("decoder")
+        assert ("self.normed" in keys) == config.qk_norm
+        assert ("self.turned" in keys) == (config.positions == "rope")
         assert ("self.position" in keys) == (config.positions in ("alibi", "relative"))
         assert "cross.position" not in keys
 

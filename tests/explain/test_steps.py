@@ -31,6 +31,13 @@ VARIANTS: dict[str, tuple[str, dict[str, Any]]] = {
     "t5": ("encoder-decoder", tiny.T5),
     "t5-decoder-only": ("decoder-only", {**tiny.T5, "norm_order": "post", "bias": True}),
     "t5-encoder-only": ("encoder-only", {**tiny.T5, "n_kv_heads": 1}),
+    "qwen2": ("decoder-only", {**tiny.LLAMA, "attention_bias": "qkv"}),
+    "qwen3": ("decoder-only", tiny.QWEN3),
+    "qwen3-encoder-decoder": ("encoder-decoder", {**tiny.QWEN3, "attention_bias": "all"}),
+    "gemma": ("decoder-only", tiny.GEMMA),
+    "neox": ("decoder-only", tiny.NEOX),
+    "neox-encoder-only": ("encoder-only", {**tiny.NEOX, "qk_norm": True, "positions": "none", "bias": False}),
+    "qk-norm-offset": ("decoder-only", {**tiny.QWEN3, "norm_offset": True, "rope_dims": 4, "norm_order": "post"}),
     "post-rms": ("decoder-only", dict(norm_order="post", norm="rms_norm", n_kv_heads=1)),
 }
 BEFORE_ADDING = [
@@ -70,6 +77,7 @@ def expected(call: Call, head: int, query: int) -> dict[str, torch.Tensor]:
     shifted = masked - masked[~masked.isneginf()].max()
     return {
         "input": call.x[query], "q": call.q_projected[head][query], "k": call.k_projected[head], "v": call.v[head],
+        "q_normed": call.q_normed[head][query], "k_normed": call.k_normed[head],
         "q_turned": call.q[head][query], "k_turned": call.k[head],
         "dots": call.dots[head][query], "scores": call.scaled[head][query], "position": call.scores[head][query],
         "mask": masked, "shift": shifted,
@@ -101,8 +109,9 @@ def test_every_proof_holds(variant: str) -> None:
             assert step.proof.holds, step.key
             assert step.difference < 1e-5
             direct = DIRECT[VARIANTS[variant][1]["norm_order"]]
-            if "k_turned" in {other.key for other in steps}:  # the model records q and k after the rotation
-                direct = direct - {"q", "k"} | {"q_turned", "k_turned"}
+            changed = [other.key for other in steps if other.key in ("k_normed", "k_turned")]
+            if changed:  # the model records q and k after norm and rotation
+                direct = direct - {"q", "k"} | {f"q{changed[-1][1:]}", changed[-1]}
             assert step.proof.direct == (step.key in direct), step.key
 
 
@@ -118,8 +127,10 @@ def test_the_steps_and_their_order(variant: str) -> None:
         keys = list(BEFORE_ADDING)
         if positions == "rope" and site.endswith("self"):
             keys[4:4] = ["q_turned", "k_turned"]
+        if VARIANTS[variant][1].get("qk_norm"):
+            keys[4:4] = ["q_normed", "k_normed"]
         if positions in ("alibi", "relative") and site.endswith("self"):
-            keys[6:6] = ["position"]
+            keys.insert(keys.index("scores") + 1, "position")
         assert [step.key for step in steps] == keys + (["norm"] if post else [])
 
 
@@ -161,9 +172,11 @@ def test_operands_are_earlier_results_or_the_models_own(variant: str) -> None:
     """What a step says goes in is what came out before it: the chain has no gap."""
     for *_, steps in every_step(variant):
         result = {step.key: step.result for step in steps}
-        turned = "_turned" if "q_turned" in result else ""
+        normed = "_normed" if "q_normed" in result else ""
+        turned = "_turned" if "q_turned" in result else normed
         chain = {
-            "q": ["input"], "q_turned": ["q"], "k_turned": ["k"], "dots": [f"q{turned}", f"k{turned}"],
+            "q": ["input"], "q_normed": ["q"], "k_normed": ["k"], "q_turned": [f"q{normed}"],
+            "k_turned": [f"k{normed}"], "dots": [f"q{turned}", f"k{turned}"],
             "scores": ["dots"], "position": ["scores"], "mask": ["position" if "position" in result else "scores"],
             "shift": ["mask"],
             "exp": ["shift"], "sum": ["exp"], "weights": ["exp", "sum"], "z": ["weights", "v"], "head_out": ["z"],

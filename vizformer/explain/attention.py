@@ -15,6 +15,7 @@ from vizformer.explain.arrays import float64, rescaled, was_edited
 from vizformer.explain.operands import Operands, gather
 from vizformer.explain.output import output_steps
 from vizformer.explain.parts import recorded_head
+from vizformer.explain.qk_norm import qk_norm_steps
 from vizformer.explain.rotation import rotation_steps
 from vizformer.explain.step import Contraction, Operand, Proof, Step
 from vizformer.explain.weights import weight_steps
@@ -25,7 +26,7 @@ from vizformer.model.trace import Trace
 def attention_steps(checkpoint: Checkpoint, trace: Trace, site: str, head: int, query: int) -> list[Step]:
     """How query `query` attends at `site` in head `head`, number by number.
 
-    input -> q, k, v (-> turned by position) -> q.k -> / sqrt(d_head) (-> + position bias) -> + mask -> softmax -> weighted sum of v -> W_O -> sum of heads -> add (& norm)
+    input -> q, k, v (-> normalised) (-> turned by position) -> q.k -> / sqrt(d_head) (-> + position bias) -> + mask -> softmax -> weighted sum of v -> W_O -> sum of heads -> add (& norm)
 
     Raises:
         TraceError: no such site, head or query in this trace, or the trace is of another model.
@@ -33,13 +34,13 @@ def attention_steps(checkpoint: Checkpoint, trace: Trace, site: str, head: int, 
     Source: Vaswani et al. 2017, equation 1 and section 3.2.2.
     """
     o = gather(checkpoint, trace, site, head, query)
-    steps = [_input(o), *_projections(o), *rotation_steps(o), *weight_steps(o), *output_steps(o)]
+    steps = [_input(o), *_projections(o), *qk_norm_steps(o), *rotation_steps(o), *weight_steps(o), *output_steps(o)]
     return [_marked(step, o) if _set_by_hand(step.key, o) else step for step in steps]
 
 
 def _marked(step: Step, o: Operands) -> Step:
     """A step with numbers set by hand; its code takes them from the trace."""
-    letter = step.key.removesuffix("_turned")
+    letter = step.key.removesuffix("_turned").removesuffix("_normed")
     where = {"q": f"[{o.head}, {o.query}]", "k": f"[{o.kv_head}]", "v": f"[{o.kv_head}]"}.get(letter)
     code = step.code
     if where is not None:
@@ -51,7 +52,7 @@ def _set_by_hand(key: str, o: Operands) -> bool:
     site = o.site.name
     if key == "scores":
         return rescaled(o.trace, site)
-    last = "" if o.angles is None else "_turned"  # q and k are set by hand after the rotation
+    last = o.last  # q and k are set by hand after norm and rotation
     tensor, lead = {
         "input": (o.site.before, (o.query,)),
         f"q{last}": (f"{site}.q", (o.head, o.query)),
@@ -106,7 +107,7 @@ def _projections(o: Operands) -> list[Step]:
         ("Q", o.x[None], o.q_projected[None], N_("Query: what this position looks for"),
          N_("The input row times the head's query matrix: {d_model} numbers become {d_head}.",
             d_model=o.d_model, d_head=o.d_head)),
-        ("K", o.source, o.k_projected if o.angles is not None else o.k,
+        ("K", o.source, o.k_projected if o.last else o.k,
          N_("Keys: what each position offers to be found by"),
          N_("Each of the {n_k} rows on the key side, times the head's key matrix.", n_k=o.n_k) if len(o.sharers) == 1 else
          N_("Each of the {n_k} rows on the key side, times the matrix of key/value head {kv}. Query heads {first} to "
@@ -117,7 +118,7 @@ def _projections(o: Operands) -> list[Step]:
          N_("The same rows times the value matrix that the query heads {first} to {last} share: this is what gets mixed.",
             first=o.sharers[0], last=o.sharers[-1])),
     )  # fmt: skip
-    if o.angles is None:
+    if not o.last:
         q = (q[0], q[1], o.q[None], q[3], q[4])  # with what was set by hand
     return [_projection(o, *q), _projection(o, *k), _projection(o, *v)]
 
@@ -156,14 +157,14 @@ def _projection(o: Operands, letter: str, rows: ndarray, result: ndarray, title:
             of_group = f"g = slice({o.kv_head} * {o.d_head}, {o.kv_head + 1} * {o.d_head})"
             code = f"{of_group}  # the rows of key/value head {o.kv_head}\n{code}"
     symbol = "h" if not shared else "g"
-    turned = o.angles is not None and letter != "V"  # the model records q and k after the rotation
+    changed = bool(o.last) and letter != "V"  # the model records q and k after norm and rotation
     return Step(
         name, title, text,
         rf"{name}_{index} = {subject}_{index}\,W_{letter}^{{({symbol})}}"
         + ("" if bias is None else rf" + b_{letter}^{{({symbol})}}"),
         rf"{name}_{{{position},0}} = {sum_} = {latex.number(result[0, 0])}",
         tuple(operands), rf"{name}_{{{position}}}" if single else letter, result[0] if single else result, code, name,
-        Proof.compare(recorded_head(name, o), final, recorded, direct=not turned),
+        Proof.compare(recorded_head(name, o), final, recorded, direct=not changed),
         contraction=Contraction(rows, weight, bias), axes=("features",) if single else ("keys", "features"),
     )  # fmt: skip
 

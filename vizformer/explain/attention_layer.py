@@ -1,5 +1,7 @@
 """Multi-head attention over all positions and heads at once."""
 
+from dataclasses import replace
+
 import numpy as np
 import torch
 from jaxtyping import Float
@@ -11,6 +13,9 @@ from vizformer.explain.distances import Buckets, Slopes, relative_positions
 from vizformer.explain.norms import normalise
 from vizformer.explain.parts import recorded
 from vizformer.explain.position_bias import layer_step
+from vizformer.explain.qk_norm import layer_step as norm_step
+from vizformer.explain.qk_norm import normalise_both
+from vizformer.explain.rotation import formula
 from vizformer.explain.step import Contraction, Operand, Proof, Step
 from vizformer.explain.sublayer import MAPS, ROWS, Sublayer, add_and_norm, after_sublayer, bias_of, entry, norm_before
 from vizformer.explain.turning import turn
@@ -37,13 +42,17 @@ def attention_sublayer(
     b = {letter: bias_of(getattr(attention, f"W_{letter}")) for letter in "QKV"}
     q, k, v = x @ W["Q"] + b["Q"], memory @ W["K"] + b["K"], memory @ W["V"] + b["V"]
     qh, kh, vh = (_heads(t, d_head) for t in (q, k, v))  # [h or kv, n, d_head]
-    turned_q, turned_k = (qh, kh) if angles is None else (turn(qh, angles), turn(kh, angles))
+    normed = normalise_both(attention, qh, kh)
+    turned_q, turned_k = normed if angles is None else (turn(normed[0], angles), turn(normed[1], angles))
     turned_q, turned_k, vh = (
         set_cells(at.trace, f"{site}.{name}", t) for name, t in (("q", turned_q), ("k", turned_k), ("v", vh))
     )
     final_q, final_k, v = (_joined(t) for t in (turned_q, turned_k, vh))
-    if angles is None:
+    as_projected = angles is None and attention.q_norm is None  # then q and k are the model's own already here
+    if as_projected:
         q, k, qh, kh = final_q, final_k, turned_q, turned_k
+    if angles is None:
+        normed = turned_q, turned_k
     recorded_qkv = [float64(t.transpose(0, 1).flatten(1)) for t in (record.q, record.k, record.v)]
     anchor = N_("q, k and v recorded at {site}", site=site)
     n_q, n_k, d = len(x), len(memory), h * d_head
@@ -66,7 +75,7 @@ def attention_sublayer(
             + ("packed = x @ W.T" if attention.W_Q.bias is None else
                "b = torch.cat([attention.W_Q.bias, attention.W_K.bias, attention.W_V.bias])\npacked = x @ W.T + b"),
             "packed", Proof.compare(anchor, np.concatenate((final_q, final_k, v), axis=1),
-                                    np.concatenate(recorded_qkv, axis=1), direct=angles is None),
+                                    np.concatenate(recorded_qkv, axis=1), direct=as_projected),
             contraction=Contraction(x, weights, biases[0]), axes=ROWS,
         ))  # fmt: skip
         split = f"q, k, v = packed.split([{d}, {kv * d_head}, {kv * d_head}], dim=-1)"
@@ -88,7 +97,8 @@ def attention_sublayer(
                          rows, ROWS if name == "q" else ("keys", "features")),
                  Operand(f"W_{letter}", N_("the matrix W_{letter}", letter=letter), W[letter], ("features", "features"))),
                 letter, result, f"{first}{name} = {variable} @ attention.W_{letter}.weight.T{plus}", name,
-                Proof.compare(anchor, result, recorded_qkv[index]), contraction=Contraction(rows, W[letter], b[letter]),
+                Proof.compare(anchor, (final_q, final_k, v)[index], recorded_qkv[index], direct=as_projected or name == "v"),
+                contraction=Contraction(rows, W[letter], b[letter]),
                 axes=ROWS if name == "q" else ("keys", "features"),
             ))  # fmt: skip
         split = ""
@@ -102,26 +112,34 @@ def attention_sublayer(
         (Operand("K", N_("the keys, head by head"), kh, ("heads", "keys", "features")),
          Operand("V", N_("the values, head by head"), vh, ("heads", "keys", "features"))),
         "Q", qh, "\n".join(filter(None, (split, reshape))), "q",
-        Proof.compare(anchor, turned_q, float64(record.q), direct=angles is None), axes=("heads", "queries", "features"),
+        Proof.compare(anchor, turned_q, float64(record.q), direct=as_projected), axes=("heads", "queries", "features"),
     ))  # fmt: skip
+    changed = Proof.compare(anchor, np.concatenate([turned_q.ravel(), turned_k.ravel()]),
+                            np.concatenate([float64(record.q).ravel(), float64(record.k).ravel()]))  # fmt: skip
+    if attention.q_norm is not None:
+        steps.append(norm_step(at, attention, qh, normed, replace(changed, direct=angles is None)))
     if angles is not None:
         cos, sin = latex.factor(np.cos(angles[-1, 0])), latex.factor(np.sin(angles[-1, 0]))
-        last, half = n_q - 1, d_head // 2
+        last, half = n_q - 1, angles.shape[1]
+        hat, partial, given = r"\hat " if attention.q_norm is not None else "", 2 * half < d_head, normed[0]
         steps.append(Step(
             at.key("turned"), N_("Turn queries and keys by their positions"),
             N_("In every head, pair m of row i (numbers m and m + {half}) is turned by an angle that grows with i and "
-               "shrinks with m.", half=half),
-            r"\begin{aligned} q'_{i,m} &= q_{i,m} \cos i\phi_m - q_{i,m+d/2} \sin i\phi_m \\"
-            r" q'_{i,m+d/2} &= q_{i,m} \sin i\phi_m + q_{i,m+d/2} \cos i\phi_m \end{aligned}",
-            rf"Q'_{{0,{last},0}} = {latex.number(qh[0, -1, 0])} \cdot {cos} - {latex.factor(qh[0, -1, half])} \cdot {sin}"
-            rf" = {latex.number(turn(qh[0, -1], angles[-1])[0])}",
+               "shrinks with m.", half=half) if not partial else
+            N_("In every head, only the first {dims} numbers of a row are turned: pair m of row i (numbers m and m + {half}) "
+               "by an angle that grows with i and shrinks with m. The other {rest} numbers stay as they are.",
+               dims=2 * half, half=half, rest=d_head - 2 * half),
+            formula(f"{hat}q", "q", "i", partial),
+            rf"Q'_{{0,{last},0}} = {latex.number(given[0, -1, 0])} \cdot {cos} - {latex.factor(given[0, -1, half])} \cdot "
+            rf"{sin} = {latex.number(turn(given[0, -1], angles[-1])[0])}",
             (Operand(r"\Phi", N_("the angle of each pair, in radians"), angles, ROWS),
              Operand("K'", N_("the keys, turned"), turned_k, ("heads", "keys", "features"))),
             "Q'", turned_q,
             f"cos, sin = model.rope_cos[:{n_q}], model.rope_sin[:{n_q}]\n"
-            "q, k = (torch.cat([a * cos - b * sin, a * sin + b * cos], dim=-1) "
-            "for a, b in (t.chunk(2, dim=-1) for t in (q, k)))", "q",
-            Proof.compare(anchor, np.concatenate((turned_q, turned_k)), float64(torch.cat([record.q, record.k]))),
+            + ("q, k = (torch.cat([a * cos - b * sin, a * sin + b * cos], dim=-1) "
+               "for a, b in (t.chunk(2, dim=-1) for t in (q, k)))" if not partial else
+               "q, k = (torch.cat([a * cos - b * sin, a * sin + b * cos, rest], dim=-1) "
+               f"for a, b, rest in (t.tensor_split([{half}, {2 * half}], dim=-1) for t in (q, k)))"), "q", changed,
             axes=("heads", "queries", "features"),
         ))  # fmt: skip
     qh, kh = turned_q, turned_k

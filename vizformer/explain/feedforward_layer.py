@@ -16,7 +16,7 @@ from vizformer.model.norm import Norm
 
 def feedforward_sublayer(at: Sublayer, feedforward: FeedForward, norm: Norm) -> list[Step]:
     """The two-layer network, the same for every row; with a gate where the model has one."""
-    x = normalise(at.x, norm) if at.pre_norm else at.x
+    x = normalise(at.entering_rows, norm) if at.pre_norm else at.entering_rows
     W_in, b_in = float64(feedforward.W_in.weight).T, bias_of(feedforward.W_in)
     W_out, b_out = float64(feedforward.W_out.weight).T, bias_of(feedforward.W_out)
     hidden = x @ W_in + b_in

@@ -56,22 +56,27 @@ def layer_steps(model: Transformer, trace: Trace, layer: str) -> list[Step]:
             at, block.cross_attention, block.cross_norm, f"{layer}.cross", source="encoder.final"
         )
         middle = f"{layer}.mid_cross"
-    at = Sublayer(trace, at.pre_norm, path, "feedforward", middle, f"{layer}.post")
+    reads = before if block.residual == "parallel" else ""
+    at = Sublayer(trace, at.pre_norm, path, "feedforward", middle, f"{layer}.post", reads)
     steps += feedforward_sublayer(at, block.feedforward, block.feedforward_norm)
     # Compared with itself the input would prove nothing: it is proved by what the next step computes from it.
     steps[0] = replace(steps[0], proof=replace(steps[1].proof, direct=False))
-    return [replace(step, edited=True) if _set_by_hand(step.key, trace, layer, turns is not None) else step for step in steps]
+    keys = {step.key for step in steps}
+    return [replace(step, edited=True) if _set_by_hand(step.key, trace, layer, keys) else step for step in steps]
 
 
-def _set_by_hand(key: str, trace: Trace, layer: str, turned: bool) -> bool:
+def _set_by_hand(key: str, trace: Trace, layer: str, keys: set[str]) -> bool:
+    """Queries and keys are set by hand after norm and rotation: in the last of the steps that change them."""
     kind, _, part = key.rpartition(".")
     site = f"{layer}.{kind}"
+    turned, normed = f"{kind}.turned" in keys, f"{kind}.normed" in keys
     tensors = {
         "input": [f"{layer}.pre"],
-        "packed": [f"{site}.v"] if turned else [f"{site}.q", f"{site}.k", f"{site}.v"],
-        "turned": [f"{site}.q", f"{site}.k"],  # q and k are set by hand after the rotation
-        "q": [f"{site}.q"],
-        "k": [f"{site}.k"],
+        "packed": [f"{site}.v"] if turned or normed else [f"{site}.q", f"{site}.k", f"{site}.v"],
+        "normed": [] if turned else [f"{site}.q", f"{site}.k"],
+        "turned": [f"{site}.q", f"{site}.k"],
+        "q": [] if normed else [f"{site}.q"],
+        "k": [] if normed else [f"{site}.k"],
         "v": [f"{site}.v"],
         "mask": [f"{site}.mask"],
     }.get(part, [])

@@ -9,29 +9,36 @@ from vizformer.explain import latex
 from vizformer.explain.arrays import float64
 from vizformer.explain.step import Operand
 from vizformer.messages import N_
-from vizformer.model.norm import Norm
+from vizformer.model.norm import Norm, OffsetRMSNorm
 
 
 def is_rms(norm: Norm) -> bool:
     return isinstance(norm, nn.RMSNorm)
 
 
+def _is_offset(norm: Norm) -> bool:
+    """Whether the scale is 1 + weight (Gemma)."""
+    return isinstance(norm, OffsetRMSNorm)
+
+
 def normalise(x: Float[ndarray, "*n d"], norm: Norm) -> Float[ndarray, "*n d"]:
     """(x - mean) / sqrt(var + eps) * weight + bias, where the variance divides by d, not d - 1.
 
-    RMSNorm: x / sqrt(mean(x^2) + eps) * weight.
+    RMSNorm: x / sqrt(mean(x^2) + eps) * weight, or * (1 + weight).
     """
     assert norm.eps is not None
     centred = x if is_rms(norm) else x - x.mean(-1, keepdims=True)
     square = (centred**2).mean(-1, keepdims=True)
-    scaled: ndarray = centred / np.sqrt(square + norm.eps) * float64(norm.weight)
+    scale = float64(norm.weight) + (1.0 if _is_offset(norm) else 0.0)
+    scaled: ndarray = centred / np.sqrt(square + norm.eps) * scale
     return scaled if isinstance(norm, nn.RMSNorm) else scaled + float64(norm.bias)
 
 
 def formula(norm: Norm, result: str, row: str) -> str:
     """The formula in symbols, e.g. result "x_i" of row "r_i"."""
     if is_rms(norm):
-        return rf"{result} = \frac{{{row}}}{{\sqrt{{\mathrm{{mean}}({row}^2) + \epsilon}}}} \odot \gamma"
+        scale = r"(1 + \gamma)" if _is_offset(norm) else r"\gamma"
+        return rf"{result} = \frac{{{row}}}{{\sqrt{{\mathrm{{mean}}({row}^2) + \epsilon}}}} \odot {scale}"
     return (
         rf"{result} = \frac{{{row} - \mathrm{{mean}}({row})}}{{\sqrt{{\mathrm{{var}}({row}) + \epsilon}}}}"
         r" \odot \gamma + \beta"
@@ -44,6 +51,7 @@ def live(symbol: str, row: Float[ndarray, " d"], norm: Norm, result: float) -> s
     weight, eps = latex.factor(float64(norm.weight)[0]), latex.number(norm.eps)
     if isinstance(norm, nn.RMSNorm):
         root = rf"\sqrt{{{latex.number((row**2).mean())} + {eps}}}"
+        weight = f"(1 + {weight})" if _is_offset(norm) else weight
         return rf"{symbol} = \frac{{{latex.number(row[0])}}}{{{root}}} \cdot {weight} = {latex.number(result)}"
     root = rf"\sqrt{{{latex.number(row.var())} + {eps}}}"
     return (
@@ -62,8 +70,9 @@ def operands(norm: Norm) -> tuple[Operand, ...]:
 
 def code(norm: Norm, path: str, variable: str, argument: str) -> str:
     """The torch lines; `path` is how code reaches the module."""
+    weight = "1 + norm.weight" if _is_offset(norm) else "norm.weight"
     call = (
-        f"F.rms_norm({argument}, norm.normalized_shape, norm.weight, norm.eps)"
+        f"F.rms_norm({argument}, norm.normalized_shape, {weight}, norm.eps)"
         if is_rms(norm)
         else f"F.layer_norm({argument}, norm.normalized_shape, norm.weight, norm.bias, norm.eps)"
     )

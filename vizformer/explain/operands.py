@@ -94,14 +94,31 @@ class Operands:
     def k_projected(self) -> Float[ndarray, "n_k d_head"]:
         return self._project(self.source, "K")
 
+    @property
+    def last(self) -> str:
+        """What happens last to queries and keys after their matrices: "_turned", "_normed", or nothing ("")."""
+        if self.angles is not None:
+            return "_turned"
+        return "" if self.site.attention.q_norm is None else "_normed"
+
+    @cached_property
+    def q_normed(self) -> Float[ndarray, " d_head"]:
+        norm = self.site.attention.q_norm
+        return self.q_projected if norm is None else normalise(self.q_projected, norm)
+
+    @cached_property
+    def k_normed(self) -> Float[ndarray, "n_k d_head"]:
+        norm = self.site.attention.k_norm
+        return self.k_projected if norm is None else normalise(self.k_projected, norm)
+
     @cached_property
     def q(self) -> Float[ndarray, " d_head"]:
-        q = self.q_projected if self.angles is None else turn(self.q_projected, self.angles[self.query])
+        q = self.q_normed if self.angles is None else turn(self.q_normed, self.angles[self.query])
         return set_cells(self.trace, f"{self.site.name}.q", q, (self.head, self.query))
 
     @cached_property
     def k(self) -> Float[ndarray, "n_k d_head"]:
-        k = self.k_projected if self.angles is None else turn(self.k_projected, self.angles)
+        k = self.k_normed if self.angles is None else turn(self.k_normed, self.angles)
         return set_cells(self.trace, f"{self.site.name}.k", k, (self.kv_head,))
 
     @cached_property

@@ -20,42 +20,65 @@ def rotation_steps(o: Operands) -> list[Step]:
     record = o.record
     turned_q = Proof.compare(recorded_head("q", o), o.q, float64(record.q[o.head, i]))
     turned_k = Proof.compare(recorded_head("k", o), o.k, float64(record.k[o.kv_head]))
+    pairs = o.angles.shape[1]
+    partial = 2 * pairs < o.d_head
+    hat, given = (r"\hat ", "_normed") if o.site.attention.q_norm is not None else ("", "")
     return [
         Step(
             "q_turned", N_("Turn the query by its position"),
+            N_("Nothing was added to the embeddings for the position. Instead the first {turned} numbers of the query are "
+               "turned, in {pairs} pairs m and m + {pairs}, each like a clock hand: pair 0 by {position} radians at position "
+               "{position}, later pairs ever more slowly. The other {rest} numbers stay as they are: they compare what the "
+               "tokens are, wherever they stand.", turned=2 * pairs, pairs=pairs, position=i, rest=o.d_head - 2 * pairs)
+            if partial else
             N_("Nothing was added to the embeddings for the position. Instead the {pairs} pairs of numbers of the query, "
                "m and m + {pairs}, are each turned like a clock hand: pair 0 by {position} radians at position {position}, "
-               "later pairs ever more slowly.", pairs=o.d_head // 2, position=i),
-            _formula("q", "i"), _live("q", i, o.q_projected, o.angles[i]),
-            (Operand(rf"q_{{{i}}}", N_("the query before"), o.q_projected),
+               "later pairs ever more slowly.", pairs=pairs, position=i),
+            formula(f"{hat}q", "q", "i", partial), _live("q", i, o.q_normed, o.angles[i]),
+            (Operand(rf"{hat}q_{{{i}}}", N_("the query before"), o.q_normed),
              Operand(r"\phi", N_("the angle of each pair, in radians"), o.angles[i])),
             rf"q'_{{{i}}}", o.q,
             f"cos, sin = checkpoint.model.rope_cos[{i}], checkpoint.model.rope_sin[{i}]\n"
-            "first, second = q.chunk(2)\n"
-            "q_turned = torch.cat([first * cos - second * sin, first * sin + second * cos])", "q_turned", turned_q,
+            f"{_code('q', given, pairs, partial)}", "q_turned", turned_q,
         ),
         Step(
             "k_turned", N_("Turn every key by its position"),
             N_("Each key is turned by its own position. The dot product of a turned query and a turned key depends only on "
                "how far apart the two stand: turning both by the same angle changes nothing."),
-            _formula("k", "j"), _live("k", j, o.k_projected[j], o.angles[j]),
-            (Operand("K", N_("the keys before, one row each"), o.k_projected, ("keys", "features")),
+            formula(f"{hat}k", "k", "j", partial), _live("k", j, o.k_normed[j], o.angles[j]),
+            (Operand(f"{hat}K", N_("the keys before, one row each"), o.k_normed, ("keys", "features")),
              Operand(r"\Phi", N_("the angle of each pair, in radians"), o.angles, ("keys", "features"))),
             "K'", o.k,
             f"cos, sin = checkpoint.model.rope_cos[:{o.n_k}], checkpoint.model.rope_sin[:{o.n_k}]\n"
-            "first, second = k.chunk(2, dim=-1)\n"
-            "k_turned = torch.cat([first * cos - second * sin, first * sin + second * cos], dim=-1)", "k_turned", turned_k,
+            f"{_code('k', given, pairs, partial)}", "k_turned", turned_k,
             axes=("keys", "features"),
         ),
     ]  # fmt: skip
 
 
-def _formula(letter: str, position: str) -> str:
-    first, second = f"{letter}_m", f"{letter}_{{m + d/2}}"
+def formula(before: str, letter: str, position: str, partial: bool) -> str:
+    """Pair m of a query or key; where only the first r numbers are turned, the others too."""
+    d = "r" if partial else "d"
+    width = "r" if partial else r"d_\mathrm{head}"
+    first, second = f"{before}_m", f"{before}_{{m + {d}/2}}"
+    rest = rf" \\ {letter}'_m &= {first} \quad (m \geq r)" if partial else ""
     return (
         rf"\begin{{aligned}} {letter}'_m &= {first} \cos\phi_m - {second} \sin\phi_m \\"
-        rf" {letter}'_{{m + d/2}} &= {first} \sin\phi_m + {second} \cos\phi_m \\"
-        rf" \phi_m &= {position}\,\theta^{{-2m/d_\mathrm{{head}}}} \end{{aligned}}"
+        rf" {letter}'_{{m + {d}/2}} &= {first} \sin\phi_m + {second} \cos\phi_m \\"
+        rf" \phi_m &= {position}\,\theta^{{-2m/{width}}}{rest} \end{{aligned}}"
+    )
+
+
+def _code(letter: str, given: str, pairs: int, partial: bool) -> str:
+    name = f"{letter}{given}"
+    if not partial:
+        return (
+            f"first, second = {name}.chunk(2, dim=-1)\n"
+            f"{letter}_turned = torch.cat([first * cos - second * sin, first * sin + second * cos], dim=-1)"
+        )
+    return (
+        f"first, second, rest = {name}.tensor_split([{pairs}, {2 * pairs}], dim=-1)  # the rest is not turned\n"
+        f"{letter}_turned = torch.cat([first * cos - second * sin, first * sin + second * cos, rest], dim=-1)"
     )
 
 

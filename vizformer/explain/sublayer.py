@@ -1,6 +1,6 @@
 """What the sublayers of a layer have in common: where they stand, and add & norm around them, over all positions."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from jaxtyping import Float
@@ -22,7 +22,10 @@ MAPS: tuple[Axis, ...] = ("heads", "queries", "keys")
 
 @dataclass(frozen=True)
 class Sublayer:
-    """Where a sublayer stands: its layer's path in code, and the residual stream before and after it."""
+    """Where a sublayer stands: its layer's path in code, and the residual stream before and after it.
+
+    `reads` is what goes into the sublayer, where that is not what its result is added to (parallel layers).
+    """
 
     trace: Trace
     pre_norm: bool
@@ -30,6 +33,16 @@ class Sublayer:
     kind: str
     before: str
     after: str
+    reads: str = ""
+
+    @property
+    def entering(self) -> str:
+        """The name of the residual stream that goes into the sublayer."""
+        return self.reads or self.before
+
+    @property
+    def entering_rows(self) -> Float[ndarray, "n d_model"]:
+        return float64(self.trace.residual(self.entering))
 
     @property
     def x(self) -> Float[ndarray, "n d_model"]:
@@ -63,7 +76,11 @@ def add_and_norm(at: Sublayer, norm: Norm, out: ndarray) -> list[Step]:
 
 def norm_before(at: Sublayer, norm: Norm, proof: Proof) -> Step:
     """Pre-norm: the row is normalised on its way in; `proof` is that of what is computed from it."""
-    return _norm_steps(at, norm, at.x, proof, f'trace.residual("{at.before}")')[-1]
+    step = _norm_steps(at, norm, at.entering_rows, proof, f'trace.residual("{at.entering}")')[-1]
+    if not at.reads:
+        return step
+    return replace(step, text=N_("{text} This is a parallel layer: like attention it reads {name}, the layer's input, not "
+                                 "what attention has added.", text=step.text, name=at.reads))  # fmt: skip
 
 
 def _norm_steps(at: Sublayer, norm: Norm, rows: ndarray, proof: Proof, argument: str) -> list[Step]:

@@ -33,9 +33,10 @@ def weight_steps(o: Operands) -> list[Step]:
                     contraction=contraction, blocked=blocked if over_keys else None,
                     axes=("keys",) if over_keys else ("features",))  # fmt: skip
 
-    prime, turned = ("", "") if o.angles is None else ("'", "_turned")  # turned by rotary positions
-    q_i = Operand(rf"q{prime}_{{{i}}}", N_("the query"), o.q)
-    keys = Operand(f"K{prime}", N_("the keys, one row each"), o.k, ("keys", "features"))
+    last = o.last  # what happened to them after their matrices
+    q_symbol, k_symbol = {"": ("q", "K"), "_normed": (r"\hat q", r"\hat K"), "_turned": ("q'", "K'")}[last]
+    q_i = Operand(rf"{q_symbol}_{{{i}}}", N_("the query"), o.q)
+    keys = Operand(k_symbol, N_("the keys, one row each"), o.k, ("keys", "features"))
     dots = Operand(rf"q_{{{i}}} \cdot k_j", N_("the dot products"), o.dots, ("keys",))
     s, placed = ("s", N_("the scores")) if o.places is None else (r"\tilde s", N_("the scores with the position bias"))
     scores = Operand(rf"{s}_{{{i}}}", placed, o.placed, ("keys",))
@@ -51,7 +52,7 @@ def weight_steps(o: Operands) -> list[Step]:
             N_("One dot product per key: large where the key points the way the query asks for."),
             r"q_i \cdot k_j = \sum_m q_{i,m}\,k_{j,m}",
             rf"q_{{{i}}} \cdot k_{{{j}}} = {latex.sum_of_products(o.q, o.k[j])} = {latex.number(o.dots[j])}",
-            (q_i, keys), rf"q_{{{i}}} \cdot k_j", o.dots, f"dots = k{turned} @ q{turned}", "dots", Contraction(o.q[None], o.k.T),
+            (q_i, keys), rf"q_{{{i}}} \cdot k_j", o.dots, f"dots = k{last} @ q{last}", "dots", Contraction(o.q[None], o.k.T),
         ),
         _scale_step(o, step, dots),
         *position_bias.query_steps(o, step),

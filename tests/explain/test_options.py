@@ -1,0 +1,133 @@
+"""Norms of queries and keys, partial rotation, parallel layers, offset norms: what steps say, edits and red proofs."""
+
+import math
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+from tests import tiny
+from vizformer.checkpoints import Checkpoint
+from vizformer.explain import Step, attention_steps, layer_steps, program
+from vizformer.explain.turning import angles, turn
+from vizformer.model import Cell, Edit, Trace
+
+SITE, TEXT, QUERY = "decoder.1.self", "I have a cat.", 2
+OPTIONS: dict[str, dict[str, Any]] = {
+    "qwen3": tiny.QWEN3,
+    "no-positions": {**tiny.QWEN3, "positions": "none"},
+    "gemma": tiny.GEMMA,
+    "neox": tiny.NEOX,
+}
+everywhere = pytest.mark.parametrize("name", OPTIONS)
+
+
+def fresh(name: str, edit: Edit | None = None) -> tuple[Checkpoint, Trace]:
+    checkpoint = tiny.checkpoint("decoder-only", **OPTIONS[name])
+    return checkpoint, checkpoint.trace(TEXT, edit=edit)
+
+
+def steps(checkpoint: Checkpoint, trace: Trace, head: int = 3) -> dict[str, Step]:
+    return {step.key: step for step in attention_steps(checkpoint, trace, SITE, head, QUERY)}
+
+
+def layer(checkpoint: Checkpoint, trace: Trace) -> dict[str, Step]:
+    return {step.key: step for step in layer_steps(checkpoint.model, trace, "decoder.1")}
+
+
+def red(found: dict[str, Step]) -> set[str]:
+    return {key for key, step in found.items() if not step.proof.holds}
+
+
+@everywhere
+@pytest.mark.parametrize("tensor", ["q", "k", "v"])
+def test_an_edit_is_marked_where_it_enters(name: str, tensor: str) -> None:
+    """q and k are set after norm and rotation, v where it comes from its matrix."""
+    head = 3 if tensor == "q" or OPTIONS[name] is tiny.NEOX else 1  # key/value heads are shared, but in NeoX
+    where = (head, QUERY if tensor == "q" else 1, 0)
+    checkpoint, trace = fresh(name, Edit((Cell(f"{SITE}.{tensor}", where, 3.0),)))
+    found, whole = steps(checkpoint, trace), layer(checkpoint, trace)
+    last = "_normed" if name == "no-positions" else "_turned"
+    assert {key for key, step in found.items() if step.edited} == {tensor if tensor == "v" else f"{tensor}{last}"}
+    marked = "self.packed" if tensor == "v" else f"self.{last[1:]}"
+    assert {key for key, step in whole.items() if step.edited} == {marked}
+    assert not red(found) | red(whole)
+    scope: dict[str, Any] = {"checkpoint": checkpoint, "trace": trace}
+    with torch.inference_mode():
+        exec(program(list(found.values())), scope)
+    np.testing.assert_allclose(scope["pattern"].numpy(), found["weights"].result, atol=1e-5)
+
+
+@pytest.mark.parametrize("name", ["qwen3", "no-positions"])
+def test_a_norm_that_was_not_the_models_turns_red(name: str) -> None:
+    checkpoint, trace = fresh(name)
+    checkpoint.model.get_parameter("decoder.layers.1.self_attention.q_norm.weight")[0] += 0.1
+    turned = {"q_turned"} if name == "qwen3" else set()
+    found = red(steps(checkpoint, trace))
+    assert {"q", "q_normed", *turned, "scores", "z", "add"} <= found
+    assert not {"k", "k_normed", "k_turned", "v"} & found
+    assert {"self.packed", "self.normed", "self.z"} <= red(layer(checkpoint, trace))
+
+
+@pytest.mark.parametrize("name", ["qwen3", "no-positions"])
+def test_a_longer_query_is_no_longer_after_its_norm(name: str) -> None:
+    checkpoint, trace = fresh(name)
+    step = steps(checkpoint, trace)["q_normed"]
+    before, weight = (operand.value for operand in step.operands)
+    root = math.sqrt(float(np.square(before).mean()) + checkpoint.model.config.norm_eps)
+    np.testing.assert_allclose(step.result, before / root * weight, rtol=1e-6, atol=1e-6)
+    assert r"\hat q_i" in step.formula
+
+
+def test_only_the_first_numbers_are_turned() -> None:
+    checkpoint, trace = fresh("neox")
+    found = steps(checkpoint, trace)
+    for letter in "qk":
+        before, after = found[letter].result, found[f"{letter}_turned"].result
+        assert np.array_equal(before[..., 4:], after[..., 4:])
+        assert not np.allclose(before[..., :4], after[..., :4])
+        np.testing.assert_allclose(np.linalg.norm(before, axis=-1), np.linalg.norm(after, axis=-1))
+    assert "first 4 numbers" in str(found["q_turned"].text)
+    assert "other 4 numbers stay" in str(layer(checkpoint, trace)["self.turned"].text)
+    assert r"m \geq r" in found["q_turned"].formula
+    turns, (q, k) = angles(checkpoint.model.config, 9), np.random.default_rng(0).normal(size=(2, 8))
+    assert turn(q, turns[2]) @ turn(k, turns[5]) == pytest.approx(turn(q, turns[4]) @ turn(k, turns[7]))
+    assert turn(q, turns[2]) @ turn(k, turns[5]) != pytest.approx(turn(q, turns[5]) @ turn(k, turns[2]))
+
+
+def test_a_parallel_layer_reads_its_input_twice() -> None:
+    """What attention adds, or a hand puts there, does not reach the feed-forward network of the same layer."""
+    plain, edited = (
+        fresh("neox", edit) for edit in (None, Edit((Cell("decoder.1.mid", (QUERY, 5), 9.0),)))
+    )  # fmt: skip
+    before, after = layer(*plain), layer(*edited)
+    assert not red(before) | red(after)
+    for key in ("feedforward.norm", "feedforward.hidden", "feedforward.narrow"):
+        assert np.array_equal(before[key].result, after[key].result)
+    added = after["feedforward.add"].result - after["feedforward.narrow"].result
+    assert added[QUERY, 5] == pytest.approx(9.0)
+    assert "reads decoder.1.pre, the layer's input" in str(before["feedforward.norm"].text)
+    normed = {
+        key: torch.nn.functional.layer_norm(
+            plain[1].residual("decoder.1.pre"), (16,), *_parameters(plain[0], f"decoder.layers.1.{key}"), 1e-5
+        )
+        for key in ("self_norm", "feedforward_norm")
+    }
+    np.testing.assert_allclose(before["self.norm"].result, normed["self_norm"], atol=1e-5)
+    np.testing.assert_allclose(before["feedforward.norm"].result, normed["feedforward_norm"], atol=1e-5)
+
+
+def _parameters(checkpoint: Checkpoint, path: str) -> tuple[torch.Tensor, torch.Tensor]:
+    return checkpoint.model.get_parameter(f"{path}.weight"), checkpoint.model.get_parameter(f"{path}.bias")
+
+
+def test_the_offset_is_written_where_it_is_added() -> None:
+    checkpoint, trace = fresh("gemma")
+    step = steps(checkpoint, trace)["input"]
+    assert r"\odot (1 + \gamma)" in step.formula
+    assert "(1 + " in step.live
+    assert "1 + norm.weight" in step.code
+    assert r"\odot (1 + \gamma)" in layer(checkpoint, trace)["feedforward.norm"].formula
+    checkpoint.model.get_parameter("decoder.layers.1.self_norm.weight").sub_(1.0)
+    assert "q" in red(steps(checkpoint, trace))

@@ -1,0 +1,71 @@
+"""Options that families of the field bring: against plain loops, with the cache, in half precision."""
+
+from typing import Any
+
+import pytest
+import torch
+
+from tests import tiny
+from tests.eager import Eager
+from vizformer.model import Cache, Transformer, count_parameters
+from vizformer.model.norm import OffsetRMSNorm
+
+OPTIONS: dict[str, dict[str, Any]] = {
+    "qwen2": {**tiny.LLAMA, "attention_bias": "qkv"},
+    "qwen3": tiny.QWEN3,
+    "gemma": tiny.GEMMA,
+    "neox": tiny.NEOX,
+    "mixed": {**tiny.QWEN3, "norm": "layer_norm", "rope_dims": 2, "residual": "parallel", "attention_bias": "all"},
+}
+everywhere = pytest.mark.parametrize("name", OPTIONS)
+
+
+@everywhere
+def test_as_plain_loops_do_it(name: str) -> None:
+    model, ids = tiny.model("decoder-only", **OPTIONS[name]), tiny.ids(9)
+    with torch.inference_mode():
+        tiny.assert_close(model(ids)[0], Eager(model).run(ids[0]).logits.float())
+
+
+@everywhere
+def test_the_cache_changes_nothing(name: str) -> None:
+    model, ids = tiny.model("decoder-only", **OPTIONS[name]), tiny.ids(9)
+    cache = Cache()
+    with torch.inference_mode():
+        rows = [model.decode(ids[:, part], cache=cache) for part in (slice(0, 4), slice(4, 5), slice(5, 9))]
+        tiny.assert_close(torch.cat(rows, 1), model.decode(ids))
+
+
+def test_what_each_option_adds() -> None:
+    def count(**changes: Any) -> int:
+        return count_parameters(tiny.config("decoder-only", **{**tiny.LLAMA, **changes}))
+
+    plain = count()  # two layers, d_model 16, 4 heads and 2 key/value heads of 4
+    assert count(attention_bias="qkv") == plain + 2 * (16 + 8 + 8)
+    assert count(attention_bias="all") == plain + 2 * (16 + 8 + 8 + 16)
+    assert count(bias=True) == count(bias=True, attention_bias="none") + 2 * (16 + 8 + 8 + 16)
+    assert count(qk_norm=True) == plain + 2 * (4 + 4)
+    assert count(head_dim=6) == plain + 2 * 16 * 2 * (4 + 2) * 2
+    assert count(norm_offset=True, rope_dims=2, residual="parallel") == plain
+
+
+def test_a_fresh_offset_norm_scales_by_one() -> None:
+    fresh = Transformer(tiny.config("decoder-only", **tiny.GEMMA))
+    norms = [module for module in fresh.modules() if isinstance(module, OffsetRMSNorm)]
+    assert len(norms) == 5
+    x = torch.randn(3, 16)
+    for norm in norms:
+        tiny.assert_close(norm(x), torch.nn.functional.rms_norm(x, (16,), eps=1e-5))
+
+
+def test_an_offset_survives_half_precision() -> None:
+    """1 + 0.003 is 1 in bfloat16; the norm must not lose what was learned."""
+    norm = OffsetRMSNorm(16, eps=1e-6).bfloat16()
+    x = torch.randn(50, 16, generator=torch.Generator().manual_seed(0)).bfloat16()
+    with torch.no_grad():
+        norm.weight.fill_(0.003)
+        assert bool((1 + norm.weight == 1).all())
+        expected = torch.nn.functional.rms_norm(x.float(), (16,), 1 + norm.weight.float(), 1e-6)
+        assert torch.equal(norm(x), expected.bfloat16())
+        assert not torch.equal(norm(x), torch.nn.functional.rms_norm(x, (16,), 1 + norm.weight, 1e-6))
+        assert norm.double()(x.double()).dtype == torch.float64

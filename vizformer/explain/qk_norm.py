@@ -1,0 +1,79 @@
+"""Norms of queries and keys: each vector of a head is brought to one length before positions turn it."""
+
+import numpy as np
+from jaxtyping import Float
+from numpy import ndarray
+
+from vizformer.explain import norms
+from vizformer.explain.arrays import float64
+from vizformer.explain.operands import Operands
+from vizformer.explain.parts import recorded_head
+from vizformer.explain.step import Operand, Proof, Step
+from vizformer.explain.sublayer import Sublayer
+from vizformer.messages import N_
+from vizformer.model.attention import Attention
+
+
+def qk_norm_steps(o: Operands) -> list[Step]:
+    """Nothing where the products with W_Q and W_K go on as they are; otherwise the query, then every key.
+
+    Source: Henry et al. 2020, "Query-Key Normalization"; here with a learned scale, as in Qwen3.
+    """
+    attention = o.site.attention
+    if attention.q_norm is None or attention.k_norm is None:
+        return []
+    i, direct = o.query, o.angles is None  # the model records q and k after the rotation
+    normed_q = Proof.compare(recorded_head("q", o), o.q, float64(o.record.q[o.head, i]), direct=direct)
+    normed_k = Proof.compare(recorded_head("k", o), o.k, float64(o.record.k[o.kv_head]), direct=direct)
+    q, k = (o.q, o.k) if direct else (o.q_normed, o.k_normed)  # with what was set by hand, or before it is
+    return [
+        Step(
+            "q_normed", N_("Normalise the query"),
+            N_("The query's {d_head} numbers are brought to a standard size, then scaled by what was learned, the same in "
+               "every head of the layer. Long vectors can no longer win by their length alone.", d_head=o.d_head),
+            norms.formula(attention.q_norm, r"\hat q_i", "q_i"),
+            norms.live(rf"\hat q_{{{i},0}}", o.q_projected, attention.q_norm, q[0]),
+            (Operand(rf"q_{{{i}}}", N_("the query before"), o.q_projected), *norms.operands(attention.q_norm)),
+            rf"\hat q_{{{i}}}", q, norms.code(attention.q_norm, f"{o.site.module}.q_norm", "q_normed", "q"), "q_normed",
+            normed_q,
+        ),
+        Step(
+            "k_normed", N_("Normalise every key"),
+            N_("Each key likewise, with a scale of its own. What is left to compare are directions."),
+            norms.formula(attention.k_norm, r"\hat k_j", "k_j"),
+            norms.live(r"\hat k_{0,0}", o.k_projected[0], attention.k_norm, k[0, 0]),
+            (Operand("K", N_("the keys before, one row each"), o.k_projected, ("keys", "features")),
+             *norms.operands(attention.k_norm)),
+            r"\hat K", k, norms.code(attention.k_norm, f"{o.site.module}.k_norm", "k_normed", "k"), "k_normed", normed_k,
+            axes=("keys", "features"),
+        ),
+    ]  # fmt: skip
+
+
+def layer_step(
+    at: Sublayer, attention: Attention, q: Float[ndarray, "h n d_head"], normed: tuple[ndarray, ndarray], proof: Proof
+) -> Step:
+    """For all heads and positions at once; `q` before, `normed` the queries and keys after."""
+    assert attention.q_norm is not None
+    assert attention.k_norm is not None
+    codes = [
+        norms.code(module, f"attention.{name}_norm", name, name)
+        for name, module in (("q", attention.q_norm), ("k", attention.k_norm))
+    ]
+    return Step(
+        at.key("normed"), N_("Normalise queries and keys"),
+        N_("In every head, each row of a query or key is brought to a standard size by itself, then scaled: one scale for "
+           "all queries of the layer, one for all keys."),
+        norms.formula(attention.q_norm, r"\hat q_{h,i}", "q_{h,i}"),
+        norms.live(r"\hat Q_{0,0,0}", q[0, 0], attention.q_norm, normed[0][0, 0, 0]),
+        (*norms.operands(attention.q_norm),
+         Operand(r"\hat K", N_("the keys, normalised"), normed[1], ("heads", "keys", "features"))),
+        r"\hat Q", normed[0], "\n".join(codes), "q", proof, axes=("heads", "queries", "features"),
+    )  # fmt: skip
+
+
+def normalise_both(attention: Attention, q: ndarray, k: ndarray) -> tuple[ndarray, ndarray]:
+    """Queries and keys [h, n, d_head] after their norms, or as they are where there are none."""
+    if attention.q_norm is None or attention.k_norm is None:
+        return q, k
+    return np.asarray(norms.normalise(q, attention.q_norm)), np.asarray(norms.normalise(k, attention.k_norm))
