@@ -1,64 +1,288 @@
-"""Q·K·V step by step: the arithmetic of one head and one query, for the typed sentence."""
+"""Query, key, value: a look-up that is soft, its arithmetic, why three matrices and why the division by sqrt(d_k)."""
 
 import streamlit as st
 
-from vizformer.web import labels, models, state
+from vizformer import figures
+from vizformer.components import table
+from vizformer.components.table import Number, Row
+from vizformer.figures import scaling as scaling_figures
+from vizformer.messages import N_
+from vizformer.web import labels, lesson, models, place, qkv, sitemap, state
+from vizformer.web import lookup as books
 from vizformer.web.editor import head_editor, what_changed
 from vizformer.web.errors import guarded
 from vizformer.web.i18n import _
 from vizformer.web.steps import walk
-from vizformer.web.subject import Subject, subject_box
+from vizformer.web.subject import Subject
+from vizformer.web.words import words
+
+NO_BAR = {"displayModeBar": False}
+TEMPERATURES = (0.1, 0.25, 0.5, 1.0, 2.0, 4.0, 10.0)
 
 
 def page() -> None:
-    subject = subject_box()
-    if subject is None:
-        return
-    place(subject)
+    lesson.show(
+        sitemap.QKV,
+        [
+            lesson.Part("arithmetic", N_("Step by step"), arithmetic, wide=True),
+            lesson.Part("lookup", N_("A soft look-up"), lookup),
+            lesson.Part("three", N_("Why three matrices"), three, wide=True),
+            lesson.Part("scale", N_("Why ÷ √d"), scale, wide=True),
+        ],
+        terms=(),
+    )
+
+
+# --- step by step -----------------------------------------------------------------------------------------------------
+
+
+def arithmetic(subject: Subject) -> None:
+    place.choose(subject)
     editing(subject)
-    arithmetic(subject)
-
-
-@guarded()
-def place(subject: Subject) -> None:
-    """Which attention, layer, head and query."""
-    from vizformer.analysis import kinds
-
-    trace = subject.trace
-    config = models.checkpoint(subject.model).model.config
-    kind = state.fit(site=kinds(trace)).site
-    st.segmented_control(_("Site"), kinds(trace), format_func=labels.kind_label, required=True, **state.bind("site"))
-    n_layers = config.n_encoder_layers if kind == "encoder" else config.n_decoder_layers
-    queries = trace.tokens[labels.stacks(kind)[0]]
-    state.fit(layer=n_layers, head=config.n_heads, query=len(queries))
-    layer, head, query = st.columns([1, 1, 2])
-    layer.selectbox(_("Layer"), range(n_layers), **state.bind("layer"))
-    head.selectbox(_("Head"), range(config.n_heads), **state.bind("head"))
-    numbered = labels.numbered(queries)
-    query.selectbox(_("Query"), range(len(queries)), format_func=numbered.__getitem__, **state.bind("query"))
+    steps(subject)
 
 
 @guarded()
 def editing(subject: Subject) -> None:
     """Numbers set by hand.  Outside the fragment: they change the subject of the whole page."""
-    from vizformer.analysis import site_name
-
-    head_editor(subject, site_name(state.view().site, state.view().layer))
+    head_editor(subject, place.site())
     what_changed(subject)
 
 
 @st.fragment
 @guarded()
-def arithmetic(subject: Subject) -> None:
+def steps(subject: Subject) -> None:
     """The steps, one at a time or all at once."""
-    from vizformer.analysis import site_name
-
     view = state.view()
-    site = site_name(view.site, view.layer)
-    steps = models.steps(*subject.key, site, view.head, view.query)
+    found = models.steps(*subject.key, place.site(), view.head, view.query)
     key_tokens = labels.texts(subject.trace.tokens[labels.stacks(view.site)[1]])
-    before = models.steps(*subject.unedited.key, site, view.head, view.query) if subject.edited else None
-    walk(steps, lambda step: {"keys": key_tokens}, before)
+    before = models.steps(*subject.unedited.key, place.site(), view.head, view.query) if subject.edited else None
+    walk(found, lambda step: {"keys": key_tokens}, before)
+
+
+# --- a soft look-up ---------------------------------------------------------------------------------------------------
+
+
+@st.fragment
+@guarded()
+def lookup(subject: Subject) -> None:
+    """Five notes that are searched softly, and the same in a head of the model."""
+    st.html(table.style())
+    temperature = st.select_slider(
+        _("Temperature T"), TEMPERATURES, format_func=lambda t: f"{t:g}", **lesson.dial("qkv.t", 1.0, TEMPERATURES)
+    )
+    books.notes(temperature)
+    st.divider()
+    st.markdown(_("**The same in the model: your sentence is the table**"))
+    place.choose(subject)
+    books.sentence(subject, temperature)
+    where(subject)
+
+
+def where(subject: Subject) -> None:
+    """The question: where does a query look?"""
+    kind = state.view().site
+    asked = qkv.where_question(*subject.key, kind)
+    if asked is None:
+        return
+    queries, keys = (labels.numbered(subject.trace.tokens[stack]) for stack in labels.stacks(kind))
+    weights = ", ".join(f"{keys[key]}: {asked.weights[key]:.3f}" for key in asked.keys)
+    lesson.ask(
+        "qkv", "self",
+        _("Layer {layer}, head {head}: the query is “{query}”. From which token does most come back?",
+          layer=asked.layer, head=asked.head, query=queries[asked.query]),
+        [keys[key] for key in asked.keys], asked.keys.index(asked.best),
+        _("The weights are {weights}. A head does not search for what is the same as the query, but for what its query "
+          "matrix has learned to ask for.", weights=weights),
+        about=f"{subject.key} {kind}",
+    )  # fmt: skip
+
+
+# --- why three matrices -----------------------------------------------------------------------------------------------
+
+
+@st.fragment
+@guarded()
+def three(subject: Subject) -> None:
+    """The scores with one matrix for both sides beside the learned ones."""
+    st.html(table.style())
+    place.choose(subject, cross=False, query=False)
+    names = {"identity": _("no matrices: W_Q = W_K = I"), "shared": _("one matrix: W_K = W_Q")}
+    kind = st.segmented_control(
+        _("Compare with"), list(names), format_func=names.__getitem__, required=True,
+        **lesson.dial("qkv.matrices", "identity", names),
+    )  # fmt: skip
+    view = state.view()
+    tokens = labels.texts(subject.trace.tokens[labels.stacks(view.site)[0]])
+    forms = qkv.forms(*subject.key, place.site(), view.head)
+    every = qkv.asymmetries(*subject.key, place.site())
+    of_head = dict(zip(("identity", "shared", "learned"), every[view.head], strict=True))
+    for column, name, scores in zip(
+        st.columns(2), (kind, "learned"), (getattr(forms, kind), forms.learned), strict=True
+    ):
+        title = names.get(name, _("learned W_Q and W_K"))
+        found = of_head[name]
+        with column:
+            picture = figures.attention_heatmap(
+                scores, tokens, tokens, kind="scores", title=title, words=words(figures.ENGLISH)
+            )
+            st.plotly_chart(picture, config=NO_BAR, key=f"qkv.scores.{name == 'learned'}")
+            if found.largest < 1e-9:
+                st.text(_("Symmetric: the largest |S_ij − S_ji| is {value}.", value=f"{found.largest:.1g}"))
+            else:
+                i, j = found.pair
+                st.text(
+                    _("Not symmetric: “{first}” → “{second}” scores {there}, “{second}” → “{first}” scores {back}.",
+                      first=tokens[i], second=tokens[j], there=f"{scores[i, j]:.2f}", back=f"{scores[j, i]:.2f}")
+                )  # fmt: skip
+    i, j = of_head["learned"].pair
+    S = forms.learned
+    lesson.formula(
+        r"S = \frac{(X W_Q)(X W_K)^\top}{\sqrt{d_\mathrm{head}}} = "
+        r"\frac{X\,(W_Q W_K^\top)\,X^\top}{\sqrt{d_\mathrm{head}}}, \qquad W_Q = W_K \;\Rightarrow\; S_{ij} = S_{ji}",
+        live=rf"S_{{{i},{j}}} - S_{{{j},{i}}} = {S[i, j]:.4f} - ({S[j, i]:.4f}) = {S[i, j] - S[j, i]:.4f}",
+        code=f'record = trace["{place.site()}"]\nS = record.content_scores({view.head})\nlargest = (S - S.T).max()',
+    )  # fmt: skip
+    columns = (
+        "", _("learned: largest |S_ij − S_ji|"), _("learned: share that is not symmetric"),
+        _("W_K = W_Q: largest |S_ij − S_ji|"),
+    )  # fmt: skip
+    rows = [
+        Row((_("head {head}", head=head), learned.largest, Number(learned.share, f"{learned.share:.0%}"),
+             shared.largest), "marked" if head == view.head else "")
+        for head, (__, shared, learned) in enumerate(every)
+    ]  # fmt: skip
+    st.html(table.to_html(columns, rows, bar=2, caption=_("Every head of this layer")))
+    product(subject)
+
+
+def product(subject: Subject) -> None:
+    """The scores know only W_Q W_K^T, and its rank is at most d_head."""
+    config = models.options(subject.model)
+    found = qkv.bilinear(*subject.key, place.site(), state.view().head)
+    st.markdown(
+        _("The scores know the two matrices only through their product $W_Q W_K^\\top$. It is {d} × {d}, {entries} "
+          "numbers, but its rank is {rank}: no more than $d_\\mathrm{{head}}$ = {bound}. Two thin matrices hold it in "
+          "{thin} numbers.", d=config.d_model, entries=f"{config.d_model**2:,}", rank=found.rank, bound=found.bound,
+          thin=f"{2 * config.d_model * found.bound:,}")
+    )  # fmt: skip
+    if found.difference is None:
+        st.caption(_("In this model a norm comes between the matrices and the scores, so that the product is not all."))
+        return
+    difference = f"{found.difference:.1g}"
+    st.success(
+        _("With rotary positions every distance has a product of its own; this one, for distance 0, gives the model's "
+          "scores on the diagonal to {difference}.", difference=difference) if config.positions == "rope" else
+        _("Computed through the product (and the biases), all scores agree with the model's to {difference}.",
+          difference=difference)
+    )  # fmt: skip
+
+
+# --- why the division -------------------------------------------------------------------------------------------------
+
+
+@st.fragment
+@guarded()
+def scale(subject: Subject) -> None:
+    """Random vectors first, then a head of the model."""
+    from vizformer.explain import scaling
+
+    st.html(table.style())
+    width, warmth, again = st.columns([2, 2, 1], vertical_alignment="bottom")
+    d = width.select_slider(_("d, the width of q and k"), scaling.WIDTHS, **lesson.dial("qkv.d", 64, scaling.WIDTHS))
+    temperature = warmth.select_slider(
+        _("Temperature T"), TEMPERATURES, format_func=lambda t: f"{t:g}", **lesson.dial("qkv.t", 1.0, TEMPERATURES)
+    )
+    seed = lesson.value("qkv.seed", 0, range(1000))
+    again.button(_("Draw again"), on_click=lesson.turn, args=("qkv.seed", (seed + 1) % 1000, 0), key="qkv.again")
+    measured, curves = qkv.variances(seed), qkv.saturation(seed)
+    variance = float(measured[scaling.WIDTHS.index(d)])
+    marks = [(_("not divided"), d**0.5 / temperature), (_("divided by √d"), 1.0 / temperature)]
+    left, right = st.columns(2)
+    left.plotly_chart(
+        figures.variance_growth(
+            scaling.WIDTHS, measured, at=d, title=_("{n} random pairs of every width", n=f"{scaling.PAIRS:,}"),
+            words=words(scaling_figures.ENGLISH),
+        ),
+        config=NO_BAR, key="qkv.variance",
+    )  # fmt: skip
+    right.plotly_chart(
+        figures.saturation_curves(
+            curves.deviations, curves.largest, curves.slopes, marks=marks,
+            title=_("Softmax over {n} random scores", n=scaling.KEYS), words=words(scaling_figures.ENGLISH),
+        ),
+        config=NO_BAR, key="qkv.saturation",
+    )  # fmt: skip
+    for name, deviation in marks:
+        largest, slope = curves.at(deviation)
+        st.text(
+            _("{name}: the scores spread by {deviation}; a typical query gives {largest} to one of {n} keys, and "
+              "Σ p(1−p) = {slope} is left to learn from.", name=name, deviation=f"{deviation:.3g}",
+              largest=labels.percent(largest), slope=f"{slope:.2g}", n=scaling.KEYS)
+        )  # fmt: skip
+    lesson.formula(
+        r"\mathrm{Var}(q \cdot k) = \sum_{m=0}^{d-1} \mathrm{Var}(q_m k_m) = d, \qquad "
+        r"\mathrm{Var}\!\left(\frac{q \cdot k}{\sqrt{d}}\right) = 1, \qquad "
+        r"\frac{\partial p_i}{\partial s_j} = p_i\,(\delta_{ij} - p_j)",
+        live=rf"\widehat{{\mathrm{{Var}}}}(q \cdot k) = {variance:.1f} \approx {d}, \qquad "
+        rf"\frac{{{variance:.1f}}}{{{d}}} = {variance / d:.2f}",
+        code=f"q, k = torch.randn(2, {scaling.PAIRS}, {d})\nvariance = (q * k).sum(-1).var()",
+    )
+    forgotten(subject)
+    real_head(subject)
+
+
+def forgotten(subject: Subject) -> None:
+    """The question: what does the largest weight become without the division?"""
+    from vizformer.analysis import kinds
+
+    kind = state.fit(site=kinds(subject.trace)).site
+    asked = qkv.scale_question(*subject.key, kind)
+    if asked is None:
+        return
+    queries, keys = (labels.numbered(subject.trace.tokens[stack]) for stack in labels.stacks(kind))
+    values = (asked.undivided, asked.divided, asked.divided / asked.divisor, asked.even)
+    choices = sorted({labels.percent(value): value for value in values}.items(), key=lambda item: item[1])
+    texts = [text for text, __ in choices]
+    lesson.ask(
+        "qkv", "scale",
+        _("Layer {layer}, head {head}: query “{query}” gives “{key}” its largest weight, {weight}. What does the "
+          "largest weight become if we forget to divide by √{d} = {divisor}?", layer=asked.layer, head=asked.head,
+          query=queries[asked.query], key=keys[asked.key], weight=labels.percent(asked.divided),
+          d=f"{asked.divisor**2:.0f}", divisor=f"{asked.divisor:.3g}"),
+        texts, texts.index(labels.percent(asked.undivided)),
+        _("Every score is then {divisor} times as large, and so is every gap between two scores. Softmax turns gaps "
+          "into ratios of weights, so the leader takes {weight}.", divisor=f"{asked.divisor:.3g}",
+          weight=labels.percent(asked.undivided)),
+        about=f"{subject.key} {kind}",
+    )  # fmt: skip
+
+
+def real_head(subject: Subject) -> None:
+    """The same measures in a head of the model."""
+    st.markdown(_("**A head of the model**"))
+    place.choose(subject, query=False)
+    view = state.view()
+    head = qkv.score_scale(*subject.key, place.site(), view.head)
+    d_head = models.options(subject.model).d_head
+    columns = (
+        _("scores"), _("standard deviation"), _("largest weight, mean over the queries"),
+        _("Σ p(1−p), mean over the queries"),
+    )  # fmt: skip
+    rows = [
+        Row((name, deviation, float(largest.mean()), float(slope.mean())))
+        for name, deviation, largest, slope in (
+            (_("q·k, not divided"), head.dots, head.largest_undivided, head.slope_undivided),
+            (_("q·k ÷ √{d} = q·k ÷ {divisor}", d=d_head, divisor=f"{head.divisor:.4g}"), head.scores, head.largest,
+             head.slope),
+        )
+    ]  # fmt: skip
+    st.html(table.to_html(columns, rows, caption=_("Layer {layer}, head {head}, your sentence",
+                                                   layer=view.layer, head=view.head)))  # fmt: skip
+    st.caption(
+        _("√{d} is what random vectors of this width would spread by. Training is free to make them spread more or "
+          "less; here q·k spreads by {deviation}.", d=d_head, deviation=f"{head.dots:.3g}")
+    )  # fmt: skip
 
 
 page()

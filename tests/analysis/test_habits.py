@@ -1,0 +1,80 @@
+"""What heads do, on maps whose habit is known."""
+
+import numpy as np
+import pytest
+
+from vizformer.analysis import HeadMaps, head_maps
+from vizformer.analysis.habits import head_habits
+from vizformer.checkpoints import load
+
+N = 6
+
+
+def maps(*patterns: np.ndarray, causal: bool = False) -> HeadMaps:
+    weights = np.stack(patterns)[None]  # [1, heads, n, n]
+    reasons = np.triu(np.full((N, N), 2, np.uint8), 1) if causal else np.zeros((N, N), np.uint8)
+    return HeadMaps(weights, np.zeros_like(weights), reasons)
+
+
+def shifted(by: int) -> np.ndarray:
+    """Every query gives everything to the key `by` further on; at the ends, to itself."""
+    pattern = np.zeros((N, N))
+    for i in range(N):
+        pattern[i, i + by if 0 <= i + by < N else i] = 1.0
+    return pattern
+
+
+FIRST, LAST = np.zeros((N, N)), np.zeros((N, N))
+FIRST[:, 0], LAST[:, -1] = 1.0, 1.0
+EVEN = np.full((N, N), 1 / N)
+
+
+def test_habits_by_construction() -> None:
+    found = head_habits(maps(shifted(-1), np.eye(N), shifted(1), FIRST, LAST, EVEN))
+    names = ["previous", "own", "next", "first", "last", None]
+    assert [found.leading(0, head) for head in range(6)] == names
+    for head, name in enumerate(names[:-1]):
+        assert found.shares[name][0, head] == pytest.approx(1.0)
+        assert found.chance[name] == pytest.approx(1 / N)
+    np.testing.assert_allclose(found.effective[0], [1, 1, 1, 1, 1, N])
+    assert found.visible == N
+
+
+def test_under_a_causal_mask() -> None:
+    even = np.tril(np.ones((N, N))) / np.arange(1, N + 1)[:, None]
+    found = head_habits(maps(shifted(-1), FIRST, even, causal=True))
+    assert [found.leading(0, head) for head in range(3)] == ["previous", "first", None]
+    assert np.isnan(found.shares["next"]).all()  # nobody sees it
+    assert np.isnan(found.shares["last"]).all()  # the last query alone would be no habit
+    assert found.shares["previous"][0, 0] == pytest.approx(1.0)  # query 0, which has no choice, does not count
+    assert found.effective[0, 2] == pytest.approx(np.arange(1, N + 1).mean())
+    assert found.visible == pytest.approx(np.arange(1, N + 1).mean())
+
+
+def test_in_cross_attention_positions_are_not_compared() -> None:
+    found = head_habits(maps(np.eye(N), FIRST), cross=True)
+    assert found.leading(0, 0) is None
+    assert found.leading(0, 1) == "first"
+
+
+@pytest.mark.parametrize("causal", [False, True])
+def test_one_token_has_no_habits(causal: bool) -> None:
+    one = HeadMaps(np.ones((1, 2, 1, 1)), np.zeros((1, 2, 1, 1)), np.zeros((1, 1), np.uint8))
+    found = head_habits(one)
+    assert found.leading(0, 0) is None
+    assert found.effective.tolist() == [[1.0, 1.0]]
+
+
+def test_two_tokens() -> None:
+    """With two keys, half is what chance gives: not a habit."""
+    pattern = np.full((2, 2), 0.5)
+    found = head_habits(HeadMaps(pattern[None, None], pattern[None, None], np.zeros((2, 2), np.uint8)))
+    assert found.leading(0, 0) is None
+
+
+def test_the_bundled_story_teller_has_previous_token_heads() -> None:
+    found = head_habits(head_maps(load("stories").trace("Once upon a time there was a cat."), "decoder"))
+    leading = {found.leading(layer, head) for layer, head in np.ndindex(*found.effective.shape)}
+    assert {"previous", "first"} <= leading
+    assert (found.effective >= 1 - 1e-6).all()
+    assert (found.effective <= found.visible + 1e-6).all()

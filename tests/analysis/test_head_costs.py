@@ -1,0 +1,80 @@
+"""Costs of heads, against the counts of whole passes, modules that were built, and a cache that was filled."""
+
+from dataclasses import replace
+
+import pytest
+import torch
+
+from tests import tiny
+from vizformer.analysis import cost
+from vizformer.analysis.head_costs import layer_cost, possible_groups, possible_heads, sharing_cost, with_heads
+from vizformer.config import ModelConfig
+from vizformer.model import Cache, Transformer
+
+BASE = ModelConfig.preset("transformer-base")
+
+
+@pytest.mark.parametrize("options", [{}, tiny.LLAMA, {"head_dim": 6}])
+def test_a_layer_is_its_share_of_a_pass(options: dict[str, object]) -> None:
+    config = tiny.config("encoder-only", **options)
+    found, whole = layer_cost(config, 9), cost.encoder_pass(config, 9)
+    assert found.projections * config.n_encoder_layers == whole.projections
+    assert found.products * config.n_encoder_layers == whole.attention
+    attention = Transformer(config).encoder.layers[0].self_attention
+    assert found.parameters == sum(p.numel() for p in attention.parameters())
+    assert found.model_parameters == sum(p.numel() for p in Transformer(config).parameters())
+
+
+def test_the_formulas_of_the_lesson() -> None:
+    found = layer_cost(BASE, 10)
+    assert found.projections == 4 * 10 * 512**2
+    assert found.products == 2 * 10**2 * 512
+    assert found.exponentials == 8 * 10**2
+    assert found.d_head == 64
+
+
+def test_cutting_finer_costs_maps_only() -> None:
+    costs = [layer_cost(with_heads(BASE, h), 7) for h in possible_heads(BASE)]
+    assert [one.n_heads for one in costs] == [1, 2, 4, 8, 16, 32, 64]
+    assert len({(one.projections, one.products, one.parameters, one.model_parameters) for one in costs}) == 1
+    assert [one.exponentials for one in costs] == [h * 49 for h in (1, 2, 4, 8, 16, 32, 64)]
+
+
+def test_cuts_that_are_possible() -> None:
+    config = tiny.config("decoder-only", **tiny.LLAMA)  # width 16, rotary: heads of an even width
+    assert possible_heads(config) == (1, 2, 4, 8)
+    assert possible_heads(tiny.config("encoder-only")) == (1, 2, 4, 8, 16)
+    assert possible_heads(tiny.config("encoder-only", d_model=18, n_heads=3)) == (1, 2, 3)
+    wide = tiny.config("encoder-only", head_dim=6)  # 4 heads of 6 in a model of 16
+    assert {with_heads(wide, h).n_heads * with_heads(wide, h).d_head for h in possible_heads(wide)} == {24}
+    assert with_heads(config, 8).kv_heads == 8
+
+
+def test_groups_divide_the_heads() -> None:
+    assert possible_groups(replace(BASE, n_heads=8)) == (1, 2, 4, 8)
+    assert possible_groups(tiny.config("encoder-only", d_model=18, n_heads=6)) == (1, 2, 3, 6)
+
+
+@pytest.mark.parametrize("groups", [1, 2, 4])
+def test_the_bytes_are_those_of_a_filled_cache(groups: int) -> None:
+    config = tiny.config("decoder-only", **{**tiny.LLAMA, "n_kv_heads": groups})
+    model, cache = tiny.model("decoder-only", **{**tiny.LLAMA, "n_kv_heads": groups}), Cache()
+    with torch.no_grad():
+        model.decode(tiny.ids(7), None, cache=cache)
+    held = cache.nbytes
+    found = sharing_cost(tiny.config("decoder-only", **tiny.LLAMA), groups, 7)
+    assert found.cache_bytes == held
+    assert found.token_bytes == held // 7
+    assert found.model_parameters == sum(p.numel() for p in Transformer(config).parameters())
+
+
+def test_the_source_is_in_the_cache_but_does_not_grow() -> None:
+    one, two = (sharing_cost(BASE, 8, length, memory=5) for length in (3, 4))
+    assert two.cache_bytes - one.cache_bytes == one.token_bytes
+    assert sharing_cost(BASE, 8, 3).cache_bytes < one.cache_bytes
+
+
+def test_an_encoder_is_counted_as_the_decoder_that_it_could_be() -> None:
+    config = tiny.config("encoder-only", **tiny.BERT)
+    found = sharing_cost(config, 2, 5)
+    assert found.cache_bytes == 2 * config.n_encoder_layers * 2 * config.d_head * 5 * 4

@@ -1,0 +1,139 @@
+"""What each head adds to the residual stream, and what each key adds through a head."""
+
+from dataclasses import dataclass
+
+import numpy as np
+from jaxtyping import Float
+from numpy import ndarray
+
+from vizformer.checkpoints import Checkpoint
+from vizformer.errors import TraceError
+from vizformer.explain.arrays import float64
+from vizformer.explain.norms import normalise
+from vizformer.explain.site import Site, find_site
+from vizformer.explain.step import Proof
+from vizformer.messages import N_
+from vizformer.model.trace import Trace
+
+
+@dataclass(frozen=True)
+class HeadSlices:
+    """The vectors of one query position on their way through a sublayer of attention.
+
+    Attributes:
+        x: the row that the projections read, all d_model numbers of it in every head.
+        q: the query; head h owns the columns h * d_head to (h + 1) * d_head.
+        k, v: key and value at the query's own position; key/value head g owns the columns from g * d_head on.  None in
+            cross-attention, where keys and values belong to other positions.
+        z: what the heads bring back, one after the other.
+        out: z W_O + b_O: the sublayer's output, in which no column belongs to a head.
+    """
+
+    x: Float[ndarray, " d_model"]
+    q: Float[ndarray, " width"]
+    k: Float[ndarray, " kv_width"] | None
+    v: Float[ndarray, " kv_width"] | None
+    z: Float[ndarray, " width"]
+    out: Float[ndarray, " d_model"]
+
+
+@dataclass(frozen=True)
+class Contributions:
+    """What a sublayer of attention adds at one position, head by head: out = sum_h z_h W_O^h + b_O.
+
+    Attributes:
+        slices: the vectors that were cut.
+        parts: z_h W_O^h of every head.
+        bias: b_O; None where the model has none.
+        norms: the length of each part.
+        shares: part . out / |out|^2: how far each part goes in the direction of the whole; with the bias's share they
+            sum to 1, and a part that works against the others has a negative one.
+        bias_share: the bias's.
+        proof: the sum, brought to the next point of the residual stream, against what the model recorded there.
+    """
+
+    slices: HeadSlices
+    parts: Float[ndarray, "n_heads d_model"]
+    bias: Float[ndarray, " d_model"] | None
+    norms: Float[ndarray, " n_heads"]
+    shares: Float[ndarray, " n_heads"]
+    bias_share: float
+    proof: Proof
+
+
+def contributions(checkpoint: Checkpoint, trace: Trace, site: str, query: int) -> Contributions:
+    """The parts of one sublayer's output at position `query`, in float64, from the model's own z.
+
+    Concatenating the heads and multiplying by W_O is the same as multiplying each head by its own rows of W_O and
+    adding up: [z_0; ...; z_H] W_O = sum_h z_h W_O^h.
+
+    Raises:
+        TraceError: no such site or query.
+
+    Source: Vaswani et al. 2017, section 3.2.2; Elhage et al. 2021 for the sum over heads.
+    """
+    place, record = find_site(checkpoint, trace, site), trace[site]
+    _check(record.q.shape[1], query, site)
+    d_head = place.attention.d_head
+    z = np.stack([float64(record.z(head)[query]) for head in range(record.n_heads)])  # [n_heads, d_head]
+    W_O, b_O = place.attention.W_O.weight, place.attention.W_O.bias
+    rows = float64(W_O).T.reshape(record.n_heads, d_head, -1)  # [n_heads, d_head, d_model]
+    parts = np.einsum("hd,hdm->hm", z, rows)
+    bias = None if b_O is None else float64(b_O)
+    out: Float[ndarray, " d_model"] = parts.sum(0) if bias is None else parts.sum(0) + bias
+    square = float(out @ out) or 1.0
+    own = None if place.is_cross else (float64(record.k[:, query]).ravel(), float64(record.v[:, query]).ravel())
+    k, v = own or (None, None)
+    slices = HeadSlices(_input(place, trace, query), float64(record.q[:, query]).ravel(), k, v, z.ravel(), out)
+    return Contributions(
+        slices, parts, bias, np.linalg.norm(parts, axis=1), parts @ out / square,
+        0.0 if bias is None else float(bias @ out) / square, _proof(place, trace, query, out),
+    )  # fmt: skip
+
+
+@dataclass(frozen=True)
+class KeyContributions:
+    """What comes back from every key through one head, for one query.
+
+    Attributes:
+        weights: the attention weights a_j.
+        norms: |a_j v_j W_O^h|: how long the vector is that arrives from key j.
+    """
+
+    weights: Float[ndarray, " n_k"]
+    norms: Float[ndarray, " n_k"]
+
+
+def key_contributions(checkpoint: Checkpoint, trace: Trace, site: str, head: int, query: int) -> KeyContributions:
+    """Weights beside the lengths of what they weigh: a large weight on a short vector moves little.
+
+    Raises:
+        TraceError: no such site, head or query.
+
+    Source: Kobayashi et al. 2020, "Attention is Not Only a Weight".
+    """
+    place, record = find_site(checkpoint, trace, site), trace[site]
+    _check(record.q.shape[1], query, site)
+    weights = float64(record.pattern(head)[query])
+    own = slice(head * place.attention.d_head, (head + 1) * place.attention.d_head)
+    arriving = float64(record.v[record.kv_head(head)]) @ float64(place.attention.W_O.weight[:, own]).T
+    return KeyContributions(weights, weights * np.linalg.norm(arriving, axis=1))
+
+
+def _input(place: Site, trace: Trace, query: int) -> Float[ndarray, " d_model"]:
+    row = float64(trace.residual(place.before)[query])
+    return normalise(row, place.norm) if place.pre_norm else row
+
+
+def _proof(place: Site, trace: Trace, query: int, out: Float[ndarray, " d_model"]) -> Proof:
+    """The sublayer's output is not recorded; the residual stream before and after it is."""
+    added = float64(trace.residual(place.before)[query]) + out
+    after = added if place.pre_norm else normalise(added, place.norm)
+    anchor = N_("the residual stream recorded at {name}", name=place.after)
+    return Proof.compare(anchor, after, float64(trace.residual(place.after)[query]), direct=False)
+
+
+def _check(n_q: int, query: int, site: str) -> None:
+    if not 0 <= query < n_q:
+        raise TraceError(N_("There is no query {query} at {site}: choose 0 to {last}.", query=query, site=site,
+                            last=n_q - 1))  # fmt: skip

@@ -1,0 +1,91 @@
+"""What a head does in one sentence, as a few numbers: where its attention goes on average."""
+
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+from jaxtyping import Bool, Float
+from numpy import ndarray
+
+from vizformer.analysis.heads import HeadMaps
+
+Habit = Literal["previous", "own", "next", "first", "last"]
+HABITS: tuple[Habit, ...] = ("previous", "own", "next", "first", "last")
+CLEAR = 0.5
+"""A head "mostly" does what gets at least half of its attention, and at least 1.5 times what chance would give."""
+ABOVE_CHANCE = 1.5
+
+
+@dataclass(frozen=True)
+class HeadHabits:
+    """Means over the queries of one sentence, for every head of one kind of attention.
+
+    Attributes:
+        shares: attention to the token before, to the query itself, to the token after, to the first and to the last
+            key; each averaged over the queries that can see such a key and another one (NaN where fewer than half can,
+            as under a causal mask for the last key, and for the first three in cross-attention, where a position of
+            the target is no position of the source).
+        chance: what a head would give there that spreads its attention evenly over the keys it can see.
+        effective: exp of the entropy of each query's weights, averaged: from how many keys a query reads.
+        visible: how many keys a query can see on average.
+    """
+
+    shares: dict[Habit, Float[ndarray, "n_layers n_heads"]]
+    chance: dict[Habit, float]
+    effective: Float[ndarray, "n_layers n_heads"]
+    visible: float
+
+    def leading(self, layer: int, head: int) -> Habit | None:
+        """What the head mostly does, if there is such a thing; the largest excess over chance decides."""
+        clear: dict[Habit, float] = {}
+        for habit, shares in self.shares.items():
+            share, chance = float(shares[layer, head]), self.chance[habit]
+            if share >= max(CLEAR, min(ABOVE_CHANCE * chance, 0.99)):  # not where either is NaN
+                clear[habit] = share - chance
+        return max(clear, key=lambda habit: clear[habit], default=None)
+
+
+def head_habits(maps: HeadMaps, *, cross: bool = False) -> HeadHabits:
+    """Measures all heads of one kind of attention.
+
+    share_habit = mean over queries i of pattern[i, target(i)], effective = mean over i of exp(-sum_j a_ij log a_ij).
+
+    Args:
+        maps: of one kind, e.g. `head_maps(trace, "decoder")`.
+        cross: whether queries and keys are positions of different texts.
+    """
+    n_q, n_k = maps.reasons.shape
+    sees = maps.reasons == 0
+    count = sees.sum(1)
+    shares: dict[Habit, ndarray] = {}
+    chance: dict[Habit, float] = {}
+    for habit in HABITS:
+        queries, keys = _targets(habit, n_q, n_k, cross, sees)
+        if len(queries):
+            shares[habit] = maps.weights[:, :, queries, keys].mean(-1)
+            chance[habit] = float((1.0 / count[queries]).mean())
+        else:
+            shares[habit], chance[habit] = np.full(maps.weights.shape[:2], np.nan), np.nan
+    weights = maps.weights.astype(np.float64)
+    entropy = -(weights * np.log(np.where(weights > 0, weights, 1.0))).sum(-1)  # [n_layers, n_heads, n_q]
+    return HeadHabits(shares, chance, np.exp(entropy).mean(-1), float(count.mean()))
+
+
+def _targets(habit: Habit, n_q: int, n_k: int, cross: bool, sees: Bool[ndarray, "n_q n_k"]) -> tuple[ndarray, ndarray]:
+    """The queries that can see their target, and its position.
+
+    A query whose only visible key is the target says nothing: it has no choice, and is left out.  None where fewer
+    than half of the others see theirs: a mean over so few would be no habit.
+    """
+    queries, choosing = np.arange(n_q), sees.sum(1) > 1
+    if habit in ("first", "last"):
+        keys = np.full(n_q, 0 if habit == "first" else n_k - 1)
+    elif cross:
+        return queries[:0], queries[:0]
+    else:
+        keys = queries + {"previous": -1, "own": 0, "next": 1}[habit]
+    inside = (keys >= 0) & (keys < n_k) & choosing
+    inside[inside] &= sees[queries[inside], keys[inside]]
+    if 2 * inside.sum() < choosing.sum():
+        inside[:] = False
+    return queries[inside], keys[inside]

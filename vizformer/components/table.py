@@ -1,0 +1,72 @@
+"""A table of words and numbers as HTML, one column of which may carry bars.  No script; every text is escaped.
+
+to_html(["key", "weight"], [Row(("cat", 0.9)), Row(("sat", 0.1))], bar=1)
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from html import escape
+from pathlib import Path
+from typing import Literal
+
+from vizformer.components.matrix import number
+
+
+@dataclass(frozen=True)
+class Row:
+    """A row: texts as they are, numbers with four digits (or written by the caller as `Number`).
+
+    Attributes:
+        kind: "marked" stands out, "faint" steps back, "sum" is set apart from the rows above it.
+    """
+
+    cells: tuple["str | float | Number", ...]
+    kind: Literal["", "marked", "faint", "sum"] = ""
+
+
+@dataclass(frozen=True)
+class Number:
+    """A number with the text that stands for it: "1,024", "3.1 KiB"; it is set like a number, and can have a bar."""
+
+    value: float
+    text: str
+
+
+def style() -> str:
+    """The style sheet that the tables need once per page."""
+    return f"<style>{(Path(__file__).parent / 'table.css').read_text(encoding='utf-8')}</style>"
+
+
+def to_html(columns: Sequence[str], rows: Sequence[Row], *, bar: int | None = None, caption: str = "") -> str:
+    """The table.
+
+    Args:
+        columns: headings.
+        rows: one cell per heading each.
+        bar: the column whose numbers, shares of 1, are drawn as bars behind them.
+        caption: a line above.
+
+    Raises:
+        ValueError: a row that does not fit the headings.
+    """
+    if wrong := [row for row in rows if len(row.cells) != len(columns)]:
+        raise ValueError(f"{len(wrong[0].cells)} cells do not fit {len(columns)} columns")
+    head = "".join(f"<th>{escape(column)}</th>" for column in columns)
+    body = "".join(
+        f'<tr class="vf-{row.kind or "plain"}">'
+        + "".join(_cell(cell, bar=index == bar) for index, cell in enumerate(row.cells))
+        + "</tr>"
+        for row in rows
+    )
+    title = f"<caption>{escape(caption)}</caption>" if caption else ""
+    return f'<div class="vf-table"><table>{title}<thead><tr>{head}</tr></thead><tbody>{body}</tbody></table></div>'
+
+
+def _cell(cell: str | float | Number, *, bar: bool) -> str:
+    if isinstance(cell, str):
+        return f'<td class="vf-text">{escape(cell)}</td>'
+    value, text = (cell.value, escape(cell.text)) if isinstance(cell, Number) else (cell, number(cell))
+    if not bar:
+        return f"<td>{text}</td>"
+    width = min(1.0, max(0.0, value)) if value == value else 0.0  # NaN has no bar
+    return f'<td class="vf-bar" style="background-size:{100 * width:.1f}% 100%">{text}</td>'

@@ -1,0 +1,132 @@
+"""Why attention has a matrix for queries and another one for keys: with one, the scores would be symmetric."""
+
+from dataclasses import dataclass
+
+import numpy as np
+from jaxtyping import Float
+from numpy import ndarray
+from torch import nn
+
+from vizformer.checkpoints import Checkpoint
+from vizformer.explain.arrays import float64
+from vizformer.explain.norms import normalise
+from vizformer.explain.site import Site, find_site
+from vizformer.model.trace import Trace
+
+
+@dataclass(frozen=True)
+class ScoreForms:
+    """The scores of one head of self-attention in three ways, before mask and position bias, / sqrt(width).
+
+    Attributes:
+        identity: W_Q = W_K = I: x_i . x_j / sqrt(d_model).
+        shared: W_K = W_Q, so that k_j = q_j: q_i . q_j / sqrt(d_head).
+        learned: the model's own q_i . k_j / sqrt(d_head).
+    """
+
+    identity: Float[ndarray, "n n"]
+    shared: Float[ndarray, "n n"]
+    learned: Float[ndarray, "n n"]
+
+
+def score_forms(checkpoint: Checkpoint, trace: Trace, site: str, head: int) -> ScoreForms:
+    """What the three choices of matrices give for the same input rows (after the norm, in a pre-norm model).
+
+    With rotary positions q and k are turned by their own position; q_i . q_j stays symmetric all the same.
+
+    Raises:
+        TraceError: no such site or head.
+        ValueError: cross-attention, whose queries and keys are different rows.
+    """
+    x, record = _rows(_self_site(checkpoint, trace, site), trace), trace[site]
+    learned = float64(record.content_scores(head))
+    q = float64(record.q[head])
+    return ScoreForms(x @ x.T / np.sqrt(x.shape[1]), q @ q.T * record.scale, learned)
+
+
+@dataclass(frozen=True)
+class Asymmetry:
+    """How far a square matrix is from S = S^T.
+
+    Attributes:
+        largest: the largest |S_ij - S_ji|.
+        pair: (i, j) where it is, S_ij being the larger of the two.
+        share: |S - S^T| / (2 |S|), Frobenius norms: 0 for a symmetric matrix, 1 for an antisymmetric one.
+    """
+
+    largest: float
+    pair: tuple[int, int]
+    share: float
+
+
+def asymmetry(scores: Float[ndarray, "n n"]) -> Asymmetry:
+    """Compares S with its transpose."""
+    difference = scores - scores.T
+    i, j = np.unravel_index(int(difference.argmax()), difference.shape)
+    norm = float(np.linalg.norm(scores))
+    share = float(np.linalg.norm(difference)) / (2 * norm) if norm > 0 else 0.0
+    return Asymmetry(float(difference.max()), (int(i), int(j)), share)
+
+
+@dataclass(frozen=True)
+class Bilinear:
+    """W_Q^h (W_K^h)^T of a head: all that the scores know of the two matrices.
+
+    Attributes:
+        rank: how many of its singular values are not 0 (to float64 accuracy).
+        bound: d_head, above which the rank cannot be.
+        singular: the singular values, largest first.
+        difference: the largest difference between x_i M x_j / sqrt(d_head) (with the biases' terms) and the model's own
+            scores: over all pairs; with rotary positions, where every distance has an M of its own, on the diagonal.
+            None where a norm stands between the matrices and the scores.
+    """
+
+    rank: int
+    bound: int
+    singular: Float[ndarray, " d_head"]
+    difference: float | None
+
+
+def bilinear(checkpoint: Checkpoint, trace: Trace, site: str, head: int) -> Bilinear:
+    """(x W_Q + b_Q)(y W_K + b_K)^T = x M y^T + x W_Q b_K^T + b_Q W_K^T y^T + b_Q b_K^T, with M = W_Q W_K^T.
+
+    Raises:
+        TraceError: no such site or head.
+        ValueError: cross-attention.
+
+    Source: Elhage et al. 2021, "A Mathematical Framework for Transformer Circuits" (the QK circuit).
+    """
+    place, record = _self_site(checkpoint, trace, site), trace[site]
+    x, d_head = _rows(place, trace), place.attention.d_head
+    group = record.kv_head(head)
+    W_Q, b_Q = _columns(place.attention.W_Q, head, d_head)
+    W_K, b_K = _columns(place.attention.W_K, group, d_head)
+    # The singular values of W_Q W_K^T are those of R_Q R_K^T, a d_head x d_head matrix.
+    R_Q, R_K = np.linalg.qr(W_Q).R, np.linalg.qr(W_K).R
+    singular: ndarray = np.linalg.svd(R_Q @ R_K.T)[1]
+    rank = int((singular > singular[0] * max(W_Q.shape) * np.finfo(np.float64).eps).sum()) if singular[0] > 0 else 0
+    if place.attention.q_norm is not None:
+        return Bilinear(rank, d_head, singular, None)
+    form = x @ (W_Q @ W_K.T) @ x.T + (x @ (W_Q @ b_K))[:, None] + (x @ (W_K @ b_Q))[None, :] + b_Q @ b_K
+    difference = np.abs(form * record.scale - float64(record.content_scores(head)))
+    turned = checkpoint.model.config.positions == "rope"
+    return Bilinear(rank, d_head, singular, float((np.diagonal(difference) if turned else difference).max()))
+
+
+def _self_site(checkpoint: Checkpoint, trace: Trace, site: str) -> Site:
+    place = find_site(checkpoint, trace, site)
+    if place.is_cross:
+        raise ValueError(f"{site}: queries and keys are different rows there, nothing could be symmetric")
+    return place
+
+
+def _rows(place: Site, trace: Trace) -> Float[ndarray, "n d_model"]:
+    rows = float64(trace.residual(place.source))
+    return normalise(rows, place.norm) if place.pre_norm else rows
+
+
+def _columns(linear: nn.Linear, head: int, d_head: int) -> tuple[ndarray, ndarray]:
+    """A head's columns of x W + b; a bias that is not there is 0."""
+    own = slice(head * d_head, (head + 1) * d_head)
+    weight, bias = float64(linear.weight[own]).T, linear.bias
+    return weight, np.zeros(d_head) if bias is None else float64(bias[own])

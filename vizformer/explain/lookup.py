@@ -1,0 +1,104 @@
+"""Attention as a look-up: a query is compared with every key, and the values come back mixed by how well they fit."""
+
+from dataclasses import dataclass
+
+import numpy as np
+from jaxtyping import Float
+from numpy import ndarray
+
+from vizformer.errors import TraceError
+from vizformer.explain.arrays import float64
+from vizformer.messages import N_
+from vizformer.model.trace import Trace
+
+# Five recipe notes. Key: what the title promises (sweet, cold, spicy). Value: what the note says (minutes, servings).
+RECIPE_KEYS = np.array([[2.0, 2.0, 0.0], [2.0, 0.5, 0.0], [0.0, 2.0, 0.5], [0.0, 0.0, 2.0], [2.0, -1.0, 0.0]])
+RECIPE_VALUES = np.array([[20.0, 4.0], [60.0, 8.0], [10.0, 2.0], [25.0, 2.0], [5.0, 1.0]])
+RECIPE_QUERY = np.array([1.0, 1.0, 0.0])
+
+
+@dataclass(frozen=True)
+class LookUp:
+    """One query answered twice: by the best row alone, and by all rows in proportion.
+
+    Attributes:
+        scores: how well each key fits; -inf for rows that may not be read.
+        weights: softmax(scores / temperature); they sum to 1 (all 0 where every row is blocked).
+        best: the row that a hard look-up returns, the first one of those that fit equally well.
+        hard: values[best].
+        soft: weights @ values.
+    """
+
+    scores: Float[ndarray, " n"]
+    weights: Float[ndarray, " n"]
+    best: int
+    hard: Float[ndarray, " d_v"]
+    soft: Float[ndarray, " d_v"]
+
+
+def look_up(scores: Float[ndarray, " n"], values: Float[ndarray, "n d_v"], *, temperature: float = 1.0) -> LookUp:
+    """softmax(scores / T) V beside V[argmax(scores)], to which it tends as T goes to 0.
+
+    Raises:
+        ValueError: a temperature that is not above 0, or nothing to look up.
+
+    Source: Bahdanau, Cho & Bengio 2014 (a soft alignment in place of a hard one); Vaswani et al. 2017, section 3.2.
+    """
+    scores, values = np.asarray(scores, dtype=np.float64), np.asarray(values, dtype=np.float64)
+    if not temperature > 0:
+        raise ValueError(f"a temperature of {temperature}: it must be above 0")
+    if not len(scores):
+        raise ValueError("a look-up needs at least one row")
+    weights = softmax(scores / temperature)
+    best = int(scores.argmax())
+    return LookUp(scores, weights, best, values[best], weights @ values)
+
+
+def softmax(scores: Float[ndarray, "*n m"]) -> Float[ndarray, "*n m"]:
+    """exp(s_j) / sum_j' exp(s_j') along the last axis; a row of nothing but -inf gives 0, as in the model."""
+    top = scores.max(-1, keepdims=True)
+    exps = np.exp(scores - np.where(np.isfinite(top), top, 0.0))
+    total = exps.sum(-1, keepdims=True)
+    return exps / np.where(total > 0, total, 1.0)
+
+
+@dataclass(frozen=True)
+class HeadLookUp:
+    """What one head looks up for one query.
+
+    Attributes:
+        dots: q . k_j.
+        found: the look-up with the scores that softmax sees, and the head's values.
+        values: v_j, one row per key.
+        difference: the largest |soft - z| against the model's own fused z; None at another temperature than the model's.
+    """
+
+    dots: Float[ndarray, " n_k"]
+    found: LookUp
+    values: Float[ndarray, "n_k d_head"]
+    difference: float | None
+
+
+def head_look_up(trace: Trace, site: str, head: int, query: int, *, temperature: float = 1.0) -> HeadLookUp:
+    """The look-up of a head: scores q . k_j / sqrt(d_head) (+ position bias + mask), values v_j; in float64.
+
+    Raises:
+        TraceError: no such site, head or query.
+    """
+    record = trace[site]
+    z = record.z(head)
+    if not 0 <= query < len(z):
+        raise TraceError(N_("There is no query {query} at {site}: choose 0 to {last}.", query=query, site=site,
+                            last=len(z) - 1))  # fmt: skip
+    q, group = float64(record.q[head, query]), record.kv_head(head)
+    k, v = float64(record.k[group]), float64(record.v[group])
+    dots: Float[ndarray, " n_k"] = k @ q
+    scores = dots * record.scale
+    if record.position_bias is not None:
+        scores = scores + float64(record.position_bias[head, query])
+    if record.bias is not None:
+        mask = record.bias[head % record.bias.shape[0]]
+        scores = scores + float64(mask[query % mask.shape[0]])
+    found = look_up(scores, v, temperature=temperature)
+    difference = float(np.abs(found.soft - float64(z[query])).max()) if temperature == 1.0 else None
+    return HeadLookUp(dots, found, v, difference)

@@ -1,0 +1,119 @@
+"""Why the scores are divided by sqrt(d_k): the experiment behind the sentence in the paper, and a real head.
+
+"We suspect that for large values of d_k, the dot products grow large in magnitude, pushing the softmax function into
+regions where it has extremely small gradients." (Vaswani et al. 2017, section 3.2.1, with the variance in footnote 4.)
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+from jaxtyping import Float
+from numpy import ndarray
+
+from vizformer.explain.arrays import float64
+from vizformer.explain.lookup import softmax
+from vizformer.model.trace import Trace
+
+WIDTHS = (1, 2, 4, 8, 16, 32, 64, 128, 256, 512)
+DEVIATIONS = tuple(float(2.0**e) for e in np.arange(-3, 5.01, 0.25))
+"""Standard deviations of scores, 1/8 to 32."""
+
+PAIRS, QUERIES, KEYS = 2000, 400, 10
+
+
+def dot_products(seed: int, pairs: int = PAIRS) -> Float[ndarray, "pairs widths"]:
+    """q . k for random q and k of every width in WIDTHS; components independent, mean 0, variance 1.
+
+    The narrower vectors are the beginnings of the widest one.
+    """
+    rng = np.random.default_rng(seed)
+    shape = (pairs, WIDTHS[-1])
+    products = rng.standard_normal(shape, dtype=np.float32) * rng.standard_normal(shape, dtype=np.float32)
+    sums = products.cumsum(-1, dtype=np.float64)
+    return sums[:, [width - 1 for width in WIDTHS]]
+
+
+def variances(seed: int, pairs: int = PAIRS) -> Float[ndarray, " widths"]:
+    """The sample variance of q . k for every width in WIDTHS; in expectation it is the width.
+
+    Var(q . k) = sum over the d components of Var(q_m k_m) = d, because each product has mean 0 and variance 1.
+    """
+    return dot_products(seed, pairs).var(0, ddof=1)
+
+
+def slope(weights: Float[ndarray, "*n m"]) -> Float[ndarray, "*n"]:
+    """sum_i p_i (1 - p_i), the trace of softmax's Jacobian d p_i / d s_j = p_i (delta_ij - p_j).
+
+    How much the weights can still move: 1 - 1/m where all are equal, 0 where one has everything.
+    """
+    return np.asarray((weights * (1.0 - weights)).sum(-1))
+
+
+@dataclass(frozen=True)
+class Saturation:
+    """What becomes of softmax as the scores spread, for KEYS random scores.
+
+    Attributes:
+        deviations: standard deviation of the scores.
+        largest: the largest weight, the median over the queries.
+        slopes: `slope`, the median over the queries.  The median, because the mean is carried by the few queries whose
+            two best keys happen to tie: what a typical query gets to learn from is what counts.
+    """
+
+    deviations: Float[ndarray, " m"]
+    largest: Float[ndarray, " m"]
+    slopes: Float[ndarray, " m"]
+
+    def at(self, deviation: float) -> tuple[float, float]:
+        """(largest, slope) at a standard deviation, between the measured ones on a logarithmic scale."""
+        where, places = np.log(deviation), np.log(self.deviations)
+        return float(np.interp(where, places, self.largest)), float(np.interp(where, places, self.slopes))
+
+
+def saturation(seed: int) -> Saturation:
+    """Softmax over scores s_j ~ N(0, sigma^2), for every sigma in DEVIATIONS."""
+    scores = np.random.default_rng(seed).standard_normal((QUERIES, KEYS))
+    weights = softmax(np.array(DEVIATIONS)[:, None, None] * scores)  # [m, QUERIES, KEYS]
+    return Saturation(np.array(DEVIATIONS), np.median(weights.max(-1), -1), np.median(slope(weights), -1))
+
+
+@dataclass(frozen=True)
+class ScoreScale:
+    """A real head with and without the division, over what its queries may see.
+
+    Attributes:
+        divisor: what the dot products are divided by, sqrt(d_head).
+        dots, scores: standard deviation of q . k, before and after the division.
+        largest, largest_undivided: each query's largest weight.
+        slope, slope_undivided: `slope` of each query's weights.
+    """
+
+    divisor: float
+    dots: float
+    scores: float
+    largest: Float[ndarray, " n_q"]
+    largest_undivided: Float[ndarray, " n_q"]
+    slope: Float[ndarray, " n_q"]
+    slope_undivided: Float[ndarray, " n_q"]
+
+
+def score_scale(trace: Trace, site: str, head: int) -> ScoreScale:
+    """Measures a head of the traced model, in float64.
+
+    Raises:
+        TraceError: no such site or head.
+    """
+    record = trace[site]
+    content = float64(record.content_scores(head))
+    added = float64(record.scores(head)) - content  # the position bias, which is not divided
+    blocked = record.reason(head).cpu().numpy() > 0
+    divided, undivided = (softmax(np.where(blocked, -np.inf, s + added)) for s in (content, content / record.scale))
+    return ScoreScale(
+        1.0 / record.scale,
+        float((content / record.scale)[~blocked].std()),
+        float(content[~blocked].std()),
+        divided.max(-1),
+        undivided.max(-1),
+        slope(divided),
+        slope(undivided),
+    )

@@ -1,0 +1,142 @@
+"""What heads cost, and which query head reads which key/value head."""
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+import plotly.graph_objects as go
+from numpy.typing import NDArray
+
+from vizformer.figures.style import DASHES, MASKED_LINE, N_, QUALITATIVE, fill, frame, safe
+
+ENGLISH: Mapping[str, str] = {
+    "heads": N_("heads"),
+    "operations": N_("per layer"),
+    "projections": N_("multiplications of W_Q, W_K, W_V, W_O"),
+    "products": N_("multiplications of q·k and weights × v"),
+    "exponentials": N_("entries of the maps (one exp each)"),
+    "cost_at": N_("{heads} heads, {name}: {value}"),
+    "query_head": N_("query head {head} reads key/value head {group}"),
+    "group_head": N_("key/value head {group}: read by query heads {heads}"),
+    "queries": N_("query heads"),
+    "groups": N_("key/value heads"),
+}
+"""Every text of these figures; pages pass the same names in the reader's language."""
+
+_SYMBOLS = ("circle", "square", "diamond")
+
+
+def head_costs(
+    heads: Sequence[int],
+    costs: Mapping[str, NDArray[np.integer]],
+    *,
+    at: int,
+    title: str = "",
+    words: Mapping[str, str] = ENGLISH,
+) -> go.Figure:
+    """Draws what a layer of attention costs over the number of heads, on a logarithmic scale.
+
+    Args:
+        heads: numbers of heads.
+        costs: "projections", "products", "exponentials": one count for each number of heads.
+        at: the number that is looked at.
+        title: plain text.
+        words: the texts, see ENGLISH.
+
+    Raises:
+        ValueError: lengths that do not fit.
+    """
+    words = {**ENGLISH, **words}
+    figure = go.Figure()
+    for order, (name, counts) in enumerate(costs.items()):
+        if len(counts) != len(heads):
+            raise ValueError(f"{len(counts)} counts of {name} do not fit {len(heads)} numbers of heads")
+        figure.add_trace(
+            go.Scatter(
+                x=np.arange(len(heads), dtype=np.int32),
+                y=np.asarray(counts, dtype=np.float64),
+                mode="lines+markers",
+                name=safe(words[name]),
+                customdata=np.array(heads, dtype=np.int32),
+                line={"color": QUALITATIVE[order], "dash": DASHES[order], "width": 2.5},
+                marker={"size": 9, "symbol": _SYMBOLS[order % len(_SYMBOLS)]},
+                hovertemplate=fill(words["cost_at"], heads="%{customdata}", name=safe(words[name]), value="%{y:,.0f}"),
+            )
+        )
+    frame(figure, title, height=360)
+    if at in heads:
+        place = list(heads).index(at)
+        figure.add_shape(type="line", x0=place, x1=place, y0=0, y1=1, xref="x", yref="paper",
+                         line={"color": MASKED_LINE, "width": 2, "dash": "dot"})  # fmt: skip
+    figure.update_layout(showlegend=True, legend={"orientation": "h", "y": -0.24, "yanchor": "top"})
+    figure.update_xaxes(tickvals=np.arange(len(heads)), ticktext=[str(h) for h in heads], title=safe(words["heads"]))
+    figure.update_yaxes(type="log", title=safe(words["operations"]), exponentformat="SI", dtick=1)
+    return figure
+
+
+def shared_heads(
+    n_heads: int,
+    n_kv_heads: int,
+    *,
+    chosen: int | None = None,
+    title: str = "",
+    words: Mapping[str, str] = ENGLISH,
+) -> go.Figure:
+    """Draws query heads above, key/value heads below, and a line from each query head to the one it reads.
+
+    Args:
+        n_heads: query heads.
+        n_kv_heads: key/value heads, a divisor of n_heads.
+        chosen: a query head whose line is drawn thicker.
+        title: plain text.
+        words: the texts, see ENGLISH.
+
+    Raises:
+        ValueError: heads that cannot be shared evenly.
+    """
+    words = {**ENGLISH, **words}
+    if n_kv_heads < 1 or n_heads % n_kv_heads:
+        raise ValueError(f"{n_heads} query heads cannot share {n_kv_heads} key/value heads evenly")
+    each = n_heads // n_kv_heads
+    group = np.arange(n_heads) // each
+    above = np.arange(n_heads, dtype=np.float32)
+    below = (np.arange(n_kv_heads, dtype=np.float32) + 0.5) * each - 0.5
+    colours = [QUALITATIVE[g % len(QUALITATIVE)] for g in range(n_kv_heads)]
+    figure = go.Figure()
+    for head in range(n_heads):
+        figure.add_trace(
+            go.Scatter(
+                x=np.array([above[head], below[group[head]]], dtype=np.float32),
+                y=np.array([1.0, 0.0], dtype=np.float32),
+                mode="lines",
+                hoverinfo="skip",
+                line={"color": colours[group[head]], "width": 6 if head == chosen else 2.5},
+            )
+        )
+    readers = [", ".join(map(str, np.flatnonzero(group == g))) for g in range(n_kv_heads)]
+    hovers = (
+        [words["query_head"].format(head=head, group=group[head]) for head in range(n_heads)],
+        [words["group_head"].format(group=g, heads=readers[g]) for g in range(n_kv_heads)],
+    )
+    size = int(max(14, min(34, 560 / n_heads)))
+    for x, y, symbol, fills, hover in (
+        (above, 1.0, "circle", [colours[g] for g in group], hovers[0]),
+        (below, 0.0, "square", colours, hovers[1]),
+    ):
+        figure.add_trace(
+            go.Scatter(
+                x=x,
+                y=np.full(len(x), y, dtype=np.float32),
+                mode="markers+text" if size > 20 else "markers",
+                text=[str(i) for i in range(len(x))],
+                textfont={"color": "white", "size": 13},
+                marker={"size": size, "symbol": symbol, "color": fills},
+                hovertext=[safe(text) for text in hover],
+                hovertemplate="%{hovertext}<extra></extra>",
+            )
+        )
+    frame(figure, title, height=240)
+    figure.update_xaxes(visible=False, range=[-0.8, n_heads - 0.2])
+    figure.update_yaxes(
+        tickvals=[0, 1], ticktext=[safe(words["groups"]), safe(words["queries"])], range=[-0.35, 1.35], showgrid=False
+    )
+    return figure

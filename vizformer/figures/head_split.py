@@ -1,0 +1,167 @@
+"""Where each head's slice goes: the vectors of one token, cut by head, and what each head adds."""
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+import plotly.graph_objects as go
+from numpy.typing import NDArray
+
+from vizformer.figures.style import N_, QUALITATIVE, fill, frame, reach, safe, signed_scale
+
+ENGLISH: Mapping[str, str] = {
+    "column": N_("column"),
+    "slice_value": N_("{row}, column {column}, {head}: {value}"),
+    "whole_value": N_("{row}, column {column} (of no head): {value}"),
+    "part_value": N_("{row} adds {value} to column {column}"),
+    "value": N_("value"),
+    "head": N_("head {head}"),
+    "head_short": N_("H{head}"),
+}
+"""Every text of these figures; pages pass the same names in the reader's language."""
+
+BAND, STRIP = 0.24, 0.54
+"""Heights, where a row has 1: of the band that says whose columns these are, and of the strip below it."""
+
+MOST_NAMED = 16
+"""Bands of so many slices are named."""
+
+
+def head_slices(
+    rows: Sequence[NDArray[np.floating]],
+    names: Sequence[str],
+    n_slices: Sequence[int],
+    *,
+    chosen: int | None = None,
+    title: str = "",
+    words: Mapping[str, str] = ENGLISH,
+) -> go.Figure:
+    """Draws vectors as strips, one above the other, with the columns of each head under a band of its colour.
+
+    Each strip has a colour scale of its own (its largest |value|): their sizes differ by far.
+
+    Args:
+        rows: the vectors, the first on top; they may differ in length.
+        names: what they are.
+        n_slices: into how many heads each is cut; 0 for a vector that belongs to no head.
+        chosen: the head whose slice is framed, by its number among the slices of the row that has most.
+        title: plain text.
+        words: the texts, see ENGLISH.
+
+    Raises:
+        ValueError: a row that cannot be cut so.
+    """
+    words = {**ENGLISH, **words}
+    if not len(rows) == len(names) == len(n_slices) > 0:
+        raise ValueError(f"{len(rows)} rows, {len(names)} names and {len(n_slices)} numbers of slices do not fit")
+    if any(len(row) == 0 or (n and len(row) % n) for row, n in zip(rows, n_slices, strict=True)):
+        raise ValueError(f"rows of {[len(row) for row in rows]} numbers cannot be cut into {list(n_slices)} slices")
+    most = max(n_slices)
+    figure = go.Figure()
+    for place, (row, name, n) in enumerate(zip(rows, names, n_slices, strict=True)):
+        values = np.asarray(row, dtype=np.float32)
+        heads = [words["head"].replace("{head}", str(i * n // len(values))) for i in range(len(values))] if n else []
+        sentence = "slice_value" if n else "whole_value"
+        figure.add_trace(
+            go.Heatmap(
+                z=(values / np.float32(reach(values)))[None],
+                x=np.arange(len(values), dtype=np.int32),
+                y=np.array([_middle(place) - STRIP / 2, _middle(place) + STRIP / 2], dtype=np.float32),  # its edges
+                zmin=-1.0,
+                zmax=1.0,
+                colorscale=signed_scale(),
+                showscale=False,
+                customdata=values[None],
+                text=[[safe(head) for head in heads]] if n else None,
+                hovertemplate=fill(
+                    words[sentence], row=safe(name), column="%{x}", head="%{text}", value="%{customdata:.4f}"
+                ),
+            )
+        )
+        for index in range(n):
+            _band(figure, place, index, n, len(values), most, chosen, words)
+    frame(figure, title, height=90 + 62 * len(rows))
+    longest = max(len(row) for row in rows)
+    figure.update_layout(
+        yaxis={
+            "tickvals": [_middle(place) for place in range(len(rows))], "ticktext": [safe(name) for name in names],
+            "range": [len(rows) - 0.42, -0.62], "showgrid": False,
+        },
+        xaxis={"title": {"text": safe(words["column"])}, "range": [-0.5, longest - 0.5], "showgrid": False},
+    )  # fmt: skip
+    return figure
+
+
+def _band(
+    figure: go.Figure,
+    place: int,
+    index: int,
+    n: int,
+    length: int,
+    most: int,
+    chosen: int | None,
+    words: Mapping[str, str],
+) -> None:
+    width, top = length / n, _middle(place) - STRIP / 2 - BAND
+    start, end = index * width - 0.5, (index + 1) * width - 0.5
+    # A shared key/value head has the colour of the first query head that reads it.
+    colour = QUALITATIVE[(index * most // n) % len(QUALITATIVE)]
+    figure.add_shape(type="rect", x0=start, x1=end, y0=top, y1=top + BAND, fillcolor=colour, layer="below",
+                     line={"width": 1, "color": "rgba(255,255,255,0.7)"})  # fmt: skip
+    if n <= MOST_NAMED:
+        figure.add_annotation(
+            x=(start + end) / 2, y=top + BAND / 2, text=safe(words["head_short"].replace("{head}", str(index))),
+            showarrow=False, font={"size": 11, "color": "white"},
+        )  # fmt: skip
+    if chosen is not None and chosen * n // most == index:
+        figure.add_shape(
+            type="rect", x0=start, x1=end, y0=top, y1=top + BAND + STRIP, line={"width": 3, "color": colour}
+        )
+
+
+def _middle(place: int) -> float:
+    return place + BAND / 2
+
+
+def head_parts(
+    parts: NDArray[np.floating],
+    names: Sequence[str],
+    *,
+    title: str = "",
+    words: Mapping[str, str] = ENGLISH,
+) -> go.Figure:
+    """Draws the vectors that add up to a sublayer's output, one a row, on one scale centred on 0.
+
+    Args:
+        parts: one row per head (and bias), and their sum as the last row [rows, d_model].
+        names: of the rows.
+        title: plain text.
+        words: the texts, see ENGLISH.
+
+    Raises:
+        ValueError: names that do not fit.
+    """
+    words = {**ENGLISH, **words}
+    values = np.ascontiguousarray(parts, dtype=np.float32)
+    if values.ndim != 2 or len(values) != len(names) or not len(values):
+        raise ValueError(f"{len(names)} names do not fit parts of shape {values.shape}")
+    end = reach(values)
+    figure = go.Figure(
+        go.Heatmap(
+            z=values,
+            zmin=-end,
+            zmax=end,
+            ygap=2,
+            colorscale=signed_scale(),
+            colorbar={"title": {"text": safe(words["value"])}, "thickness": 14},
+            hovertemplate=fill(words["part_value"], row="%{y}", column="%{x}", value="%{z:.4f}"),
+        )
+    )
+    frame(figure, title, height=110 + 26 * len(names))
+    figure.add_shape(type="line", xref="paper", x0=0, x1=1, y0=len(names) - 1.5, y1=len(names) - 1.5,
+                     line={"width": 2, "color": "rgba(128,128,128,0.9)"})  # fmt: skip
+    figure.update_layout(
+        yaxis={"tickvals": np.arange(len(names)), "ticktext": [safe(name) for name in names],
+               "range": [len(names) - 0.5, -0.5], "showgrid": False},
+        xaxis={"title": {"text": safe(words["column"])}, "showgrid": False},
+    )  # fmt: skip
+    return figure

@@ -1,0 +1,133 @@
+"""Why scores are divided: how dot products grow with the width, and what spread-out scores do to softmax."""
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+import plotly.graph_objects as go
+from numpy.typing import NDArray
+
+from vizformer.figures.style import DASHES, MASKED_LINE, N_, QUALITATIVE, fill, frame, safe
+
+ENGLISH: Mapping[str, str] = {
+    "width": N_("d, the width of q and k"),
+    "variance": N_("variance of q·k"),
+    "line": N_("theory: Var = d"),
+    "measured": N_("measured"),
+    "divided": N_("measured, divided by √d"),
+    "variance_at": N_("d = {width}: variance {value}"),
+    "deviation": N_("standard deviation of the scores"),
+    "largest": N_("largest weight"),
+    "slope": N_("Σ p(1−p): how much the weights can still move"),
+    "at": N_("{name}: {value} at a standard deviation of {deviation}"),
+}
+"""Every text of these figures; pages pass the same names in the reader's language."""
+
+
+def variance_growth(
+    widths: Sequence[int],
+    variances: NDArray[np.floating],
+    *,
+    at: int,
+    title: str = "",
+    words: Mapping[str, str] = ENGLISH,
+) -> go.Figure:
+    """Draws the measured variance of q . k over the width, before and after the division, and the line Var = d.
+
+    Args:
+        widths: d.
+        variances: of q . k, one for each width.
+        at: the width that is looked at.
+        title: plain text.
+        words: the texts, see ENGLISH.
+
+    Raises:
+        ValueError: as many variances as there are no widths for.
+    """
+    words = {**ENGLISH, **words}
+    x, y = np.array(widths, dtype=np.int32), np.asarray(variances, dtype=np.float32)
+    if x.shape != y.shape or not len(x):
+        raise ValueError(f"{len(x)} widths do not fit variances of shape {y.shape}")
+    figure = go.Figure(
+        go.Scatter(
+            x=x, y=x.astype(np.float32), mode="lines", name=safe(words["line"]), hoverinfo="skip",
+            line={"color": QUALITATIVE[7], "dash": "dash", "width": 2},
+        )
+    )  # fmt: skip
+    rows = (("measured", y, "circle"), ("divided", y / x.astype(np.float32), "square"))
+    for order, (name, values, symbol) in enumerate(rows):
+        figure.add_trace(
+            go.Scatter(
+                x=x, y=values, mode="markers", name=safe(words[name]),
+                marker={"size": np.where(x == at, 15, 9).astype(np.int32), "symbol": symbol,
+                        "color": QUALITATIVE[order]},
+                hovertemplate=fill(words["variance_at"], width="%{x}", value="%{y:.3g}"),
+            )
+        )  # fmt: skip
+    frame(figure, title, height=360)
+    _mark(figure, float(np.log10(at)), MASKED_LINE)
+    figure.update_layout(showlegend=True, legend={"orientation": "h", "y": -0.28, "yanchor": "top"})
+    ticks = x if len(x) <= 6 else x[::2]
+    figure.update_xaxes(type="log", tickvals=ticks, ticktext=[str(tick) for tick in ticks], title=safe(words["width"]))
+    figure.update_yaxes(type="log", tickvals=[1, 10, 100, 1000], title=safe(words["variance"]))
+    return figure
+
+
+def saturation_curves(
+    deviations: NDArray[np.floating],
+    largest: NDArray[np.floating],
+    slopes: NDArray[np.floating],
+    *,
+    marks: Sequence[tuple[str, float]] = (),
+    title: str = "",
+    words: Mapping[str, str] = ENGLISH,
+) -> go.Figure:
+    """Draws softmax's largest weight and what it can still learn, over the spread of its scores.
+
+    Args:
+        deviations: standard deviations of the scores.
+        largest, slopes: of softmax at each of them, 0 to 1.
+        marks: (name, standard deviation) of places that are looked at.
+        title: plain text.
+        words: the texts, see ENGLISH.
+
+    Raises:
+        ValueError: lengths that do not fit.
+    """
+    words = {**ENGLISH, **words}
+    x = np.asarray(deviations, dtype=np.float32)
+    if not x.shape == np.shape(largest) == np.shape(slopes):
+        raise ValueError(f"{len(x)} deviations do not fit {np.shape(largest)} weights and {np.shape(slopes)} slopes")
+    figure = go.Figure()
+    for order, (name, values) in enumerate((("largest", largest), ("slope", slopes))):
+        figure.add_trace(
+            go.Scatter(
+                x=x, y=np.asarray(values, dtype=np.float32), mode="lines", name=safe(words[name]),
+                line={"color": QUALITATIVE[order], "dash": DASHES[order], "width": 3},
+                hovertemplate=fill(words["at"], name=safe(words[name]), value="%{y:.3f}", deviation="%{x:.3g}"),
+            )
+        )  # fmt: skip
+    frame(figure, title, height=360)
+    reach = np.log10([x.min(), x.max()])
+    for order, (name, place) in enumerate(marks):
+        where = float(np.clip(np.log10(place), *reach))
+        _mark(figure, where, QUALITATIVE[2 + order])
+        # One name above the other: two marks may stand close together.
+        figure.add_annotation(
+            x=where, y=1.17 - 0.09 * order, xref="x", yref="paper", text=safe(name), showarrow=False,
+            xanchor="right" if where > reach.mean() else "left", font={"color": QUALITATIVE[2 + order], "size": 13},
+        )  # fmt: skip
+    figure.update_layout(showlegend=True, legend={"orientation": "h", "y": -0.28, "yanchor": "top"}, margin_t=90)
+    ticks = [0.125, 0.5, 1, 2, 4, 8, 16, 32]
+    ends = [float(reach[0]) - 0.04, float(reach[1]) + 0.04]
+    names = [f"{tick:g}" for tick in ticks]
+    figure.update_xaxes(type="log", tickvals=ticks, ticktext=names, range=ends, title=safe(words["deviation"]))
+    figure.update_yaxes(range=[-0.03, 1.03])
+    return figure
+
+
+def _mark(figure: go.Figure, where: float, colour: str) -> None:
+    """An upright line at a place of a logarithmic axis."""
+    figure.add_shape(
+        type="line", x0=10**where, x1=10**where, y0=0, y1=1, xref="x", yref="paper",
+        line={"color": colour, "width": 2, "dash": "dot"},
+    )  # fmt: skip
