@@ -56,7 +56,10 @@ NOTATIONS: dict[str, str] = {
 def code(pattern: Pattern, causal: bool) -> str:
     """The PyTorch lines of a mask; `causal` where the future is blocked besides."""
     written = CODES[pattern.kind]
-    return written.replace(_SOFTMAX, CAUSAL_TOO + _SOFTMAX) if causal else written
+    if not causal:
+        return written
+    written = written.replace("~visible[row])", "~visible[row, : row + 1])")  # what is drawn is not after the query
+    return written.replace(_SOFTMAX, CAUSAL_TOO + _SOFTMAX)
 
 
 def formula(kind: MaskKind) -> str:

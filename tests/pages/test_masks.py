@@ -1,0 +1,244 @@
+"""The lesson Masks: what is on the screen is what the library computes, in both languages."""
+
+import math
+
+import numpy as np
+import pytest
+import torch
+from streamlit.testing.v1 import AppTest
+
+from tests.components.test_mask import sent
+from tests.pages.conftest import Open
+from vizformer import load
+from vizformer.analysis.leakage import leak
+from vizformer.analysis.mask_mistakes import masked_after
+from vizformer.analysis.masked import mask_edit, masked_attention, rerun
+from vizformer.components import matrix
+from vizformer.model.patterns import bigbird_mask, prefix_mask, window_mask
+from vizformer.web import mask_words, masking, painting
+from vizformer.web.masking import Pattern
+from vizformer.web.prose import lesson_prose
+
+PAGE = "pages/learn/masks.py"
+TEXT = "我有一只猫。"
+PARTS = ("kinds", "paint", "conventions", "mistakes", "leak")
+
+
+def view(app: AppTest) -> dict[str, object]:
+    """What the mask component was sent (the first component of a lesson is its memory)."""
+    found = [sent(app, i) for i in range(len(app.get("bidi_component")))]
+    return next(data for data in found if "panels" in data)
+
+
+def tables(app: AppTest) -> str:
+    return " ".join(element.proto.body for element in app.get("html"))
+
+
+def words(app: AppTest) -> str:
+    kinds = (app.text, app.caption, app.success, app.warning, app.error, app.info, app.markdown)
+    return " ".join(str(element.value) for kind in kinds for element in kind)
+
+
+def test_causal_is_the_models_own_and_the_numbers_are_the_traces(open_app: Open) -> None:
+    app = open_app(PAGE, layer=1, head=2)
+    assert not app.exception
+    record = load("zh-en").trace(TEXT)["decoder.1.self"]
+    expected, data = masked_attention(record, 2), view(app)
+    assert data["panels"] == ["mask", "scores", "weights"]
+    np.testing.assert_array_equal(data["reasons"], expected.reasons.ravel())
+    np.testing.assert_allclose(data["scores"], expected.scores.ravel(), atol=1e-5)
+    np.testing.assert_allclose(data["weights"], record.pattern(2).numpy().ravel(), atol=1e-6)
+    assert "The model itself uses this mask" in words(app)
+
+
+@pytest.mark.parametrize(
+    ("dials", "mask"),
+    [
+        ("masks.kind:prefix~masks.prefix:3", lambda n: prefix_mask(n, 3)),
+        ("masks.kind:window~masks.reach:2~masks.causal:1", lambda n: window_mask(n, 2, causal=True)),
+        ("masks.kind:bigbird~masks.random:2~masks.seed:5", lambda n: bigbird_mask(n, 1, 1, 2, 5, causal=True)),
+    ],
+)
+def test_other_masks_are_laid_over_the_models_scores(open_app: Open, dials: str, mask: object) -> None:
+    app = open_app(PAGE, model="stories", dials=dials)
+    assert not app.exception
+    record = load("stories").trace(TEXT)["decoder.0.self"]
+    expected = masked_attention(record, 0, mask(record.q.shape[1]))  # type: ignore[operator]
+    np.testing.assert_array_equal(view(app)["reasons"], expected.reasons.ravel())
+    np.testing.assert_allclose(view(app)["weights"], expected.weights.ravel(), atol=1e-6)
+    assert "not trained with it" in words(app)
+
+
+@pytest.mark.parametrize("model", ["zh-en", "stories", "cloze"])
+def test_padding_hides_what_fills_the_batch(open_app: Open, model: str) -> None:
+    app = open_app(PAGE, model=model, dials="masks.kind:padding")
+    assert not app.exception
+    data = view(app)
+    reasons = np.reshape(data["reasons"], (len(data["queries"]), -1))
+    pads = np.array([key in ("<pad>", "[PAD]") for key in data["keys"]])
+    assert pads.any()
+    assert (reasons[-1, pads] == 1).all()
+    assert data["unused"] == np.flatnonzero(pads).tolist()
+    other = next(box for box in app.text_input if box.key == "masks.other")
+    app = other.set_value("猫").run()  # now the typed sentence is the longer one, and the second is padded
+    assert not app.exception
+    assert len(view(app)["keys"]) == len(masking.tokens((model, TEXT, "", ""), _stack(model))[1])
+    app = next(box for box in app.text_input if box.key == "masks.other").set_value("").run()
+    assert not app.exception
+    assert app.error
+
+
+def _stack(model: str) -> masking.Attention:
+    return "decoder" if model == "stories" else "encoder"
+
+
+def test_cross_attention_needs_two_stacks_and_says_so(open_app: Open) -> None:
+    app = open_app(PAGE, model="stories", dials="masks.kind:cross")
+    assert "nothing to look across to" in words(app)
+    app = next(button for button in app.button if "zh-en" in button.label).click().run()
+    assert not app.exception
+    data = view(app)
+    assert data["queries"][0] == "<s>"
+    assert data["keys"][0] == "我"
+
+
+def test_the_count_is_asked_and_answered(open_app: Open) -> None:
+    app = open_app(PAGE)
+    n = len(view(app)["queries"])
+    right = n * (n - 1) // 2
+    radio = next(radio for radio in app.radio if "count" in radio.key)
+    app = radio.set_value(radio.options.index(str(right))).run()
+    app = next(button for button in app.button if "ask.masks.count" in button.key).click().run()
+    assert any("Right" in element.value for element in app.success)
+    assert "1 of 2 questions answered" in words(app)
+
+
+CODED = [*((kind, False) for kind in masking.KINDS), ("padding", True), ("window", True), ("bigbird", True)]
+
+
+@pytest.mark.parametrize(("kind", "causal"), CODED)
+def test_the_code_beside_a_mask_builds_that_mask(kind: masking.MaskKind, causal: bool) -> None:
+    n, padding = 9, torch.tensor([False] * 6 + [True] * 3)
+    pattern = Pattern(kind, prefix=3, reach=2, n_global=1, n_random=2, seed=3, causal=causal)
+    scope = {
+        "torch": torch, "math": math, "n": n, "n_q": n, "n_k": n, "p": 3, "w": 2, "g": 1, "r": 2, "seed": 3,
+        "is_padding": padding, "scores": torch.randn(n, n, generator=torch.Generator().manual_seed(0)),
+    }  # fmt: skip
+    exec(mask_words.code(pattern, causal), scope)
+    mask = pattern.mask(n)
+    blocked = padding[None, :].expand(n, n) if mask is None else mask.reason[0, 0] > 0
+    if mask is None and causal:
+        blocked = blocked | torch.ones(n, n, dtype=torch.bool).triu(1)
+    assert torch.equal(scope["M"] == -math.inf, blocked)
+    assert torch.equal(scope["weights"] == 0, blocked)
+
+
+@pytest.mark.parametrize("model", ["zh-en", "stories", "cloze"])
+def test_a_painted_mask_is_run_by_the_model(open_app: Open, model: str) -> None:
+    flips = ((2, 0), (2, 1), (2, 2), (1, 3))
+    app = open_app(PAGE, model=model, part="paint", dials=f"masks.cells_a:{painting.text(flips)}")
+    assert not app.exception
+    checkpoint = load(model)
+    trace = checkpoint.trace(TEXT)
+    kind: masking.Attention = "encoder" if model == "cloze" else "decoder"
+    blocked = trace[f"{kind}.0.self"].reason(0).numpy() > 0
+    for cell in flips:
+        blocked[cell] = not blocked[cell]
+    again = rerun(checkpoint, dict(trace.tokens), mask_edit(trace, kind, blocked))
+    np.testing.assert_array_equal(np.asarray(view(app)["reasons"]) > 0, blocked.ravel())
+    np.testing.assert_allclose(view(app)["weights"], again[f"{kind}.0.self"].pattern(0).numpy().ravel(), atol=1e-6)
+    best = again.logits.softmax(-1).max(-1)
+    token = checkpoint.tokenizer.tokens([int(best.indices[2])])[0]
+    assert f"{token.text} {best.values[2]:.1%}".replace("<", "&lt;") in tables(app)
+    # row 2 of a causal mask has three keys, all of them painted; of an encoder's there are more
+    assert ("Everything is blocked" in words(app)) == (kind == "decoder")
+
+
+def test_painting_in_the_browser_goes_into_the_link_and_back(open_app: Open) -> None:
+    app = open_app(PAGE, part="paint")
+    app.session_state["masks.paint.decoder"] = {"selected": {"flips": [[3, 1]]}}
+    app.run()
+    assert not app.exception
+    assert painting.text([(3, 1)]) in str(app.query_params["dials"])
+    n = len(view(app)["keys"])
+    assert np.asarray(view(app)["reasons"])[3 * n + 1] == 4
+    app = next(button for button in app.button if button.key == "masks.open").click().run()
+    assert not np.any(view(app)["reasons"])
+    app = next(button for button in app.button if button.key == "masks.reset").click().run()
+    assert "masks.cells" not in str(app.query_params.get("dials", ""))
+
+
+def test_the_notations_agree_and_the_mixed_up_one_is_shown(open_app: Open) -> None:
+    app = open_app(PAGE, part="conventions", dials="masks.mixed:1")
+    assert not app.exception
+    html = tables(app)
+    assert all(text in html for text in ("True = blocked", "True = visible", "0 = blocked", "−∞"))
+    assert "1 of 6" in app.error[0].value
+    assert all(difference < 1e-5 for difference in masking.conventions(("zh-en", TEXT, "", ""), 0, 0).values())
+
+
+def test_row_sums_of_a_mask_after_the_softmax(open_app: Open) -> None:
+    app = open_app(PAGE, part="mistakes", layer=1, head=1)
+    record = load("zh-en").trace(TEXT)["decoder.1.self"]
+    masked = masked_attention(record, 1)
+    sums = masked_after(masked.scores, masked.reasons > 0).sum(axis=1)
+    assert all(matrix.number(value, 4) in tables(app) for value in sums.tolist())
+
+
+@pytest.mark.parametrize("mistake", ["zero", "half", "blind"])
+@pytest.mark.parametrize("model", ["zh-en", "stories", "cloze"])
+def test_every_mistake_is_drawn_for_every_model(open_app: Open, mistake: str, model: str) -> None:
+    app = open_app(PAGE, part="mistakes", model=model, dials=f"masks.mistake:{mistake}")
+    assert not app.exception
+    assert not app.error
+    assert {"zero": "keep", "half": "refused", "blind": "NaN"}[mistake] in tables(app)
+
+
+@pytest.mark.parametrize(("model", "run"), [("zh-en", "own"), ("stories", "open"), ("cloze", "causal")])
+def test_what_moves_is_what_the_library_measures(open_app: Open, model: str, run: str) -> None:
+    app = open_app(PAGE, part="leak", model=model, dials=f"masks.run:{run}~masks.at:3")
+    assert not app.exception
+    checkpoint = load(model)
+    trace = checkpoint.trace(TEXT)
+    stack: masking.Attention = "encoder" if model == "cloze" else "decoder"
+    n = len(trace.tokens[stack])
+    blocked = {"own": trace[f"{stack}.0.self"].reason(0).numpy() > 0, "open": np.zeros((n, n), bool),
+               "causal": ~np.tri(n, dtype=bool)}[run]  # fmt: skip
+    edit = mask_edit(trace, stack, blocked)
+    token = masking.replacements((model, TEXT, "", ""), stack, 3)[0]
+    row = list(trace.tokens[stack])
+    row[3] = token
+    changed = {**trace.tokens, stack: tuple(row)}
+    found = leak(rerun(checkpoint, dict(trace.tokens), edit), rerun(checkpoint, changed, edit), stack)
+    before = sum(i < 3 for i in found.moved)
+    assert f"Moved: {len(found.moved)} of {n} outputs. Before the replaced token: {before};" in words(app)
+    assert before == (3 if run == "open" else 0)
+
+
+@pytest.mark.parametrize("model", ["stories", "cloze"])
+def test_leakage_is_asked_with_the_measured_answer(open_app: Open, model: str) -> None:
+    app = open_app(PAGE, part="leak", model=model)
+    n = len(load(model).encode(TEXT))
+    moved = 1 if model == "stories" else n
+    radio = next(radio for radio in app.radio if "leak" in radio.key)
+    app = radio.set_value(radio.options.index(str(moved))).run()
+    app = next(button for button in app.button if "ask.masks.leak" in button.key).click().run()
+    assert any("Right" in element.value for element in app.success)
+
+
+@pytest.mark.parametrize("part", PARTS)
+def test_every_part_has_words_in_both_languages_and_opens_in_chinese(open_app: Open, part: str) -> None:
+    for code in ("en", "zh_CN"):
+        assert len(lesson_prose("masks", code)[part].text) > 100
+    assert lesson_prose("masks", "zh_CN")[part].text != lesson_prose("masks", "en")[part].text
+    app = open_app(PAGE, locale="zh-CN", part=part)
+    assert not app.exception
+    assert lesson_prose("masks", "zh_CN")[part].text in [element.value for element in app.markdown]
+
+
+@pytest.mark.parametrize("part", PARTS)
+@pytest.mark.parametrize(("model", "text"), [("stories", "a"), ("cloze", "<b>$x$</b> a_b"), ("zh-en", "我" * 40)])
+def test_short_odd_and_long_texts(open_app: Open, part: str, model: str, text: str) -> None:
+    app = open_app(PAGE, part=part, model=model, text=text)
+    assert not app.exception
+    assert not [error.value for error in app.error]
