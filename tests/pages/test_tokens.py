@@ -1,0 +1,194 @@
+"""Lesson 2: what is on the screen is what the library computes."""
+
+import json
+import re
+from typing import Any
+
+import numpy as np
+import pytest
+
+from tests.pages.conftest import Open
+from vizformer import load
+from vizformer.analysis.contexts import contexts
+from vizformer.analysis.embeddings import directions, neighbours, norms
+from vizformer.text.merging import apply, bundled_table, words_of
+from vizformer.text.schemes import SCHEMES, cut
+from vizformer.web.prose import lesson_prose
+
+PAGE = "pages/learn/tokens.py"
+CAT = "我有一只猫。"
+PARTS = ("pieces", "merges", "lookup", "neighbours", "context", "norms")
+
+
+def html(app: Any) -> str:
+    return "\n".join(element.proto.body for element in app.get("html"))
+
+
+def text(app: Any) -> str:
+    return "\n".join(element.value for element in app.text)
+
+
+def chart(app: Any, index: int = 0) -> dict[str, Any]:
+    found: dict[str, Any] = json.loads(app.get("plotly_chart")[index].proto.spec)
+    return found
+
+
+def numbers(array: Any) -> list[float]:
+    """A Plotly array, which travels as base64."""
+    if isinstance(array, dict):
+        import base64
+
+        return [float(x) for x in np.frombuffer(base64.b64decode(array["bdata"]), array["dtype"])]
+    return [float(x) for x in array]
+
+
+@pytest.mark.parametrize("locale", ["en-US", "zh-CN"])
+@pytest.mark.parametrize("model", ["zh-en", "cloze", "stories"])
+def test_every_part_opens_with_every_model_in_both_languages(open_app: Open, model: str, locale: str) -> None:
+    words = lesson_prose("tokens", {"en-US": "en", "zh-CN": "zh_CN"}[locale])
+    assert tuple(words) == PARTS
+    app = open_app(PAGE, locale=locale, model=model)
+    for part in PARTS:
+        app.query_params["part"] = part
+        app.run()
+        assert not app.exception
+        assert not app.error, (part, app.error[0].value)
+        said = "\n".join(element.value for element in app.markdown)
+        assert words[part].text[:80] in said
+        assert all(wrong in "\n".join(box.value for box in app.warning) for wrong in words[part].wrongs)
+
+
+def test_six_rows_and_the_models_own_with_their_counts(open_app: Open) -> None:
+    app = open_app(PAGE, part="pieces", text=CAT)
+    shown = html(app)
+    rows = re.findall(r'vf-cuts-name"><b>(.*?)</b> (.*?)</div>', shown)
+    counts = [len(cut(scheme, CAT)) for scheme in SCHEMES]
+    own = len(load("zh-en").tokenizer.encode(CAT, special=False))
+    assert [int(note.split()[0]) for __, note in rows] == [*counts, own]
+    assert rows[0][1] == "2 tokens, 1 of them unknown"
+    cells = re.findall(r"<tr><td>.*?</td><td class=\"vf-n\">([\d,]+)</td><td class=\"vf-n\">([\d,]+)</td>", shown)
+    assert [(int(n), int(square.replace(",", ""))) for n, square in cells] == [(n, n * n) for n in [*counts, own]]
+
+
+def test_the_question_of_the_pieces_is_about_this_sentence(open_app: Open) -> None:
+    for sentence, ratio in ((CAT, "9 times as many"), ("I have a cat.", "just as many"), ("猫a", "4 times as many")):
+        app = open_app(PAGE, part="pieces", text=sentence)
+        choice = next(radio for radio in app.radio if radio.key.startswith("ask.tokens.pieces"))
+        right = choice.options.index(ratio)
+        choice.set_value(right).run()
+        app = next(button for button in app.button if button.key.startswith("ask.tokens.pieces")).click().run()
+        assert app.success
+        assert "1 of 2" in next(c.value for c in app.caption if "questions answered" in c.value)
+
+
+def test_a_long_text_is_shown_in_part_and_counted_whole(open_app: Open) -> None:
+    long = "I have a cat. " * 30
+    app = open_app(PAGE, part="pieces", text=long)
+    assert f"repeat({240}," in html(app)
+    assert any("first 240 of" in caption.value for caption in app.caption)
+    assert f"{len(cut('byte', long.strip()))}" in html(app) or f"{len(cut('byte', long))}" in html(app)
+
+
+def test_merges_step_by_step(open_app: Open) -> None:
+    steps = apply(words_of(CAT), *bundled_table())
+    for step in (0, len(steps)):
+        app = open_app(PAGE, part="merges", text=CAT, dials=f"tokens.step:{step}" if step else "")
+        symbols = re.findall(r"<b(?: class=vf-new)?>(.*?)</b>", html(app))
+        assert symbols == ([*CAT] if not step else [s for word in steps[-1].words for s in word])
+        assert f"after {step} of {len(steps)} merges" in text(app)
+        for merge in steps:
+            assert f"{merge.rank:,}" in html(app)
+            assert f"{merge.count:,}" in html(app)
+
+
+def test_learning_from_the_paper_and_from_the_sentence(open_app: Open) -> None:
+    app = open_app(PAGE, part="merges", dials="tokens.merge:paper~tokens.step:3")
+    assert "<b class=vf-new>est&lt;/w&gt;</b>" in html(app)
+    assert "Next: “l” and “o” become one symbol." in text(app)
+    app = open_app(PAGE, part="merges", text=CAT, dials="tokens.merge:learn")
+    assert "nothing left to learn" in app.info[-1].value
+
+
+def test_the_row_is_the_models(open_app: Open) -> None:
+    app = open_app(PAGE, part="lookup", text=CAT, dials="tokens.at:0")
+    model = load("zh-en")
+    id = model.encode(CAT)[0].id
+    assert f"row {id} of the table" in app.success[0].value
+    row = model.model.embedding.weight[id]
+    for value in (row[0], row[3], row[255]):
+        assert f">{float(value):.4f}".replace("-", "−") in html(app)
+    assert any(f"{float(row[0]):.4f}" in latex.value for latex in app.latex)
+    assert "1,792,000" in text(app)
+
+
+@pytest.mark.parametrize("centred", [False, True])
+def test_the_neighbours_are_the_models(open_app: Open, centred: bool) -> None:
+    app = open_app(PAGE, part="neighbours", text=CAT, dials="tokens.at:4" + ("~tokens.centred:1" if centred else ""))
+    model = load("zh-en")
+    found = neighbours(directions(model, centred=centred), model.encode(CAT)[4].id)
+    spec = chart(app)
+    names = [token.text for token in model.tokenizer.tokens(list(found.ids))]
+    assert names[0] == "狗"
+    assert spec["layout"]["yaxis"]["ticktext"][0] == "狗"
+    assert numbers(spec["data"][0]["x"]) == pytest.approx(found.cosines.tolist(), abs=1e-5)
+    drawn = [name for trace in chart(app, 1)["data"] for name in trace.get("text", [])]
+    assert {*CAT, *names} - {"<s>"} <= {name.replace("&lt;", "<").replace("&gt;", ">") for name in drawn}
+
+
+def test_the_curve_is_the_models_and_the_control_is_drawn(open_app: Open) -> None:
+    first, second = "我在花园里。", "我花了十元。"
+    app = open_app(PAGE, part="context", model="cloze", text=first)
+    model = load("cloze")
+    found = contexts(model, model.trace(first), model.trace(second), 3, 2)
+    curves = chart(app)["data"]
+    assert numbers(curves[3]["y"]) == pytest.approx(found.curve.tolist(), abs=1e-5)
+    assert len(curves) == 5
+    assert f"{found.same[-1]:.4f}" in text(app)
+
+
+def test_any_sentence_gets_a_second_one_and_another_can_be_typed(open_app: Open) -> None:
+    app = open_app(PAGE, part="context", model="zh-en", text=CAT)
+    boxes = [box for box in app.text_input if box.key.startswith("tokens.second")]
+    assert "猫" in boxes[0].value
+    boxes[0].set_value("猫吃鱼。").run()
+    assert not app.exception
+    assert "猫" in chart(app)["layout"]["title"]["text"]
+    box = next(box for box in app.text_input if box.key.startswith("tokens.second"))
+    box.set_value("xyz").run()
+    assert "no token in common" in app.info[-1].value
+
+
+def test_a_causal_model_says_what_it_cannot_see_and_its_answer_is_exact(open_app: Open) -> None:
+    app = open_app(PAGE, part="context", model="stories", text="苹果是一种好吃的水果。")
+    assert any("from left to right" in info.value for info in app.info)
+    radio = next(radio for radio in app.radio if radio.key.startswith("ask.tokens.context"))
+    radio.set_value(0).run()
+    app = next(button for button in app.button if button.key.startswith("ask.tokens.context")).click().run()
+    assert "Everything up to this token" in app.success[0].value
+    use = next(button for button in app.button if button.key == "tokens.use.cloze")
+    app = use.click().run()
+    assert app.query_params["model"] in ("cloze", ["cloze"])
+
+
+def test_examples_change_the_sentence(open_app: Open) -> None:
+    app = open_app(PAGE, part="context", model="cloze")
+    app = next(button for button in app.button if button.key == "tokens.take.can").click().run()
+    assert app.query_params["text"] in ("I can swim.", ["I can swim."])
+    assert next(box for box in app.text_input if box.key.startswith("tokens.second")).value.startswith("He opened")
+
+
+@pytest.mark.parametrize("scaled", [True, False])
+def test_lengths_with_and_without_the_factor(open_app: Open, scaled: bool) -> None:
+    app = open_app(PAGE, part="norms", text=CAT, dials="" if scaled else "tokens.scale:0")
+    model = load("zh-en")
+    found = norms(model, np.array([token.id for token in model.encode(CAT)]))
+    data = chart(app)["data"]
+    assert numbers(data[0]["y"]) == pytest.approx((found.tokens * (16 if scaled else 1)).tolist(), rel=1e-5)
+    assert numbers(data[1]["y"]) == pytest.approx([128**0.5] * len(found.tokens), rel=1e-5)
+    assert ("I have a cat." in text(app)) == (not scaled)  # what the factor does is shown where it was switched
+
+
+def test_a_model_without_added_positions_says_so(open_app: Open) -> None:
+    app = open_app(PAGE, part="norms", model="stories", text=CAT)
+    assert any("adds no position vectors (it uses rope)" in info.value for info in app.info)
+    assert len(chart(app)["data"]) == 1
