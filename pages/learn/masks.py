@@ -1,15 +1,13 @@
 """Masks: who may look at whom; painted by hand, written in four ways, got wrong in four ways, and leakage measured."""
 
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
 import numpy as np
 import streamlit as st
 
-from vizformer import figures
 from vizformer.components import mask, matrix
-from vizformer.figures import leakage as figure_words
 from vizformer.messages import N_
-from vizformer.web import labels, lesson, mask_words, masking, mistakes, models, painting, sitemap, state
+from vizformer.web import labels, leaking, lesson, mask_words, masking, mistakes, models, painting, sitemap, state
 from vizformer.web.errors import guarded
 from vizformer.web.i18n import _, translate
 from vizformer.web.masking import Attention, Pattern
@@ -17,6 +15,7 @@ from vizformer.web.subject import Subject
 from vizformer.web.words import words
 
 if TYPE_CHECKING:
+    from vizformer.analysis.masked import Masked
     from vizformer.explain.step import Proof
 
 _PANELS, _PAINT, _OTHER = "masks.panels", "masks.paint", "masks.other"
@@ -245,9 +244,9 @@ def paint(subject: Subject) -> None:
         expected(subject, attention, flips)
 
 
-def blind(masked: object, names: list[str]) -> None:
+def blind(masked: "Masked", names: list[str]) -> None:
     """Says what becomes of rows in which everything is blocked."""
-    rows = [names[i] for i in np.flatnonzero((masked.reasons > 0).all(axis=1))]  # type: ignore[attr-defined]
+    rows = [names[i] for i in np.flatnonzero((masked.reasons > 0).all(axis=1))]
     if rows:
         st.warning(_("Everything is blocked for some queries:") + " " + mistakes.listed(rows))
         st.caption(
@@ -297,90 +296,11 @@ def wrong(subject: Subject) -> None:
     mistakes.four_mistakes(subject, lambda: place(subject, masking.looks(subject.key, "causal") or "encoder"))
 
 
-# --- leakage ----------------------------------------------------------------------------------------------------------
-
-
 @st.fragment
 @guarded()
 def leak(subject: Subject) -> None:
     """One token replaced: which outputs move, and layer by layer how the change spreads."""
-    have: tuple[Literal["encoder", "decoder"], ...] = ("encoder", "decoder")
-    stacks = [name for name in have if name in subject.trace.tokens]
-    stack_names = {"encoder": _("Encoder"), "decoder": _("Decoder")}
-    choose, run_box = st.columns([2, 3], vertical_alignment="bottom")
-    stack = choose.segmented_control(
-        _("Stack"), stacks, format_func=stack_names.__getitem__, required=True,
-        **lesson.dial("masks.stack", stacks[-1], stacks),
-    )  # fmt: skip
-    runs: tuple[masking.Run, ...] = ("own", "window", "open") if stack == "decoder" else ("own", "causal", "window")
-    run = run_box.segmented_control(
-        _("The model runs with"), runs, format_func=mask_words.run_name, required=True,
-        **lesson.dial("masks.run", "own", runs),
-    )  # fmt: skip
-    row = subject.trace.tokens[stack]
-    names = labels.numbered(row)
-    where, what, wide = st.columns([2, 2, 1], vertical_alignment="bottom")
-    position = where.selectbox(
-        _("Token to replace"), range(len(row)), format_func=names.__getitem__,
-        **lesson.dial("masks.at", len(row) // 2, range(len(row))),
-    )  # fmt: skip
-    texts = {token.id: token.text for token in masking.replacements(subject.key, stack, position)}
-    token_id = what.selectbox(
-        _("Put in its place"), list(texts), format_func=texts.__getitem__, **lesson.dial("masks.by", next(iter(texts)), texts)
-    )
-    reach = 1
-    if run == "window":
-        reach = wide.slider(_("Window: keys on each side"), 0, 8, **lesson.dial("masks.reach", 1, range(9)))
-    leak_question(subject, stacks[-1])
-    found = masking.leakage(subject.key, stack, position, token_id, run, reach)
-    before, after = sum(i < position for i in found.moved), sum(i > position for i in found.moved)
-    st.text(
-        _("Moved: {moved} of {n} outputs. Before the replaced token: {before}; after it: {after}.",
-          moved=len(found.moved), n=len(row), before=before, after=after)
-    )  # fmt: skip
-    texts_of_row = labels.texts(row)
-    left, right = st.columns(2)
-    left.caption(_("How far each output moves"))
-    left.plotly_chart(
-        figures.change_bars(
-            found.outputs.astype(np.float32), texts_of_row, position,
-            words=words(figure_words.ENGLISH),
-        ),
-        config={"displayModeBar": False}, key="masks.bars",
-    )  # fmt: skip
-    right.caption(_("How the change spreads, layer by layer (grey: not moved at all)"))
-    right.plotly_chart(
-        figures.change_map(
-            found.stream.astype(np.float32), texts_of_row,
-            words=words(figure_words.ENGLISH),
-        ),
-        config={"displayModeBar": False}, key="masks.spread",
-    )  # fmt: skip
-
-
-def leak_question(subject: Subject, stack: Literal["encoder", "decoder"]) -> None:
-    n = len(subject.trace.tokens[stack])
-    replacement = masking.replacements(subject.key, stack, n - 1)[0].id
-    moved = len(masking.leakage(subject.key, stack, n - 1, replacement, "own", 1).moved)
-    choices = sorted({0, 1, n - 1, n, moved})
-    if stack == "decoder":
-        question = _(
-            "The mask is causal. If only the last of the {n} tokens is replaced, how many of the {n} outputs move?", n=n
-        )
-        why = _("Output i is made of tokens 0 to i. Only the last position sees the last token: {moved} of {n} outputs "
-                "moved, measured just now; the others differ by exactly 0.", moved=moved, n=n)  # fmt: skip
-    else:
-        question = _(
-            "This model has no causal mask. If only the last of the {n} tokens is replaced, "
-            "how many of the {n} outputs move?",
-            n=n,
-        )
-        why = _("Every position sees every other one: {moved} of {n} outputs moved, measured just now. With a causal "
-                "mask it would be 1.", moved=moved, n=n)  # fmt: skip
-    lesson.ask(
-        "masks", "leak", question, [str(choice) for choice in choices], choices.index(moved), why,
-        about=f"{subject.model} {subject.text} {subject.target}",
-    )  # fmt: skip
+    leaking.leak(subject)
 
 
 page()

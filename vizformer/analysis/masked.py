@@ -1,6 +1,6 @@
 """A mask laid over the scores of a head; the padded batch of two sentences; the model run with another mask."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -69,7 +69,8 @@ def softmax(scores: Float[ndarray, "*n n_k"]) -> Float[ndarray, "*n n_k"]:
     top = scores.max(axis=-1, keepdims=True)
     e = np.exp(scores - np.where(np.isfinite(top), top, 0.0))
     total = e.sum(axis=-1, keepdims=True)
-    return np.divide(e, total, out=np.zeros_like(e), where=total > 0)
+    weights: ndarray = np.divide(e, total, out=np.zeros_like(e), where=total > 0)
+    return weights
 
 
 # --- a batch of two sentences -----------------------------------------------------------------------------------------
@@ -163,7 +164,7 @@ def mask_edit(trace: Trace, kind: Kind, blocked: Bool[ndarray, "n_q n_k"]) -> Ed
     return Edit((*before.cells, *cells), before.unscaled, before.temperatures)
 
 
-def rerun(checkpoint: Checkpoint, tokens: dict[str, Sequence[Token]], edit: Edit | None) -> Trace:
+def rerun(checkpoint: Checkpoint, tokens: Mapping[str, Sequence[Token]], edit: Edit | None) -> Trace:
     """A forward over exactly these tokens (stack -> tokens): nothing is tokenized or generated anew."""
     ids = {stack: [token.id for token in row] for stack, row in tokens.items()}
     if len(ids) == 2:
