@@ -17,6 +17,8 @@ from vizformer.web.subject import Subject
 from vizformer.web.words import words
 
 if TYPE_CHECKING:
+    import numpy as np
+
     from vizformer.analysis.architecture import Box
     from vizformer.analysis.layer_types import LayerType
 
@@ -246,12 +248,9 @@ def gru(subject: Subject) -> None:
     if subject.text != EXAMPLE and st.button(EXAMPLE, key="map.example"):
         state.update(text=EXAMPLE, target="", edits="")
         st.rerun()
-    with st.spinner(_("Computing every derivative …"), show_time=False):
-        recurrent = computed.gru_gradients(subject.text)
-        own = computed.transformer_gradients(subject.model, subject.text)
-    read = labels.texts(computed.gru_tokens(subject.text))
-    tokens = labels.texts(computed.reading(*subject.key))[: len(own)]
-    furthest = min(len(recurrent), len(own)) - 1
+    curves = gradients(subject)
+    recurrent = curves[_("GRU")][1]
+    furthest = min(len(sizes) for texts, sizes in curves.values()) - 1
     scales = {"log": _("logarithmic"), "linear": _("linear")}
     left, right = st.columns([3, 2], vertical_alignment="bottom")
     with left:
@@ -263,22 +262,47 @@ def gru(subject: Subject) -> None:
         _("Scale"), list(scales), format_func=scales.__getitem__, required=True,
         **lesson.dial("map.scale", "log", tuple(scales)),
     )  # fmt: skip
-    title = models.title(subject.model)
-    other = _("Transformer {model}", model=title)
     st.plotly_chart(
         figures.gradient_reach(
-            {_("GRU"): (read, recurrent), other: (tokens, own)}, back=back, logarithmic=scale == "log",
+            curves, back=back, logarithmic=scale == "log",
             title=_("How strongly a token is felt at the last position"), words=words(reach_figures.ENGLISH),
         ),
         key="map.gradients", config={"displayModeBar": False},
     )  # fmt: skip
-    for name, texts, sizes in ((_("GRU"), read, recurrent), (other, tokens, own)):
-        at = len(sizes) - 1 - back
+    for name, (texts, sizes) in curves.items():
+        at, least = len(sizes) - 1 - back, int(sizes.argmin())
         st.text(
             _("{name}: token {at} “{token}” counts {share} of the last token's own; the least is {least} at token "
               "{where} “{what}”.", name=name, at=at, token=texts[at], share=labels.percent(sizes[at] / sizes[-1]),
-              least=labels.percent(sizes.min() / sizes[-1]), where=int(sizes.argmin()), what=texts[int(sizes.argmin())])
+              least=labels.percent(sizes[least] / sizes[-1]), where=least, what=texts[least])
         )  # fmt: skip
+    gradient_formula(recurrent, back)
+    about = computed.gru_training()
+    if max(len(sizes) for texts, sizes in curves.values()) >= computed.LONGEST:
+        st.caption(_("The first {n} tokens are read here.", n=computed.LONGEST))
+    st.caption(
+        _("The GRU: {parameters:,} parameters, the tokens and the training text of stories. Loss on Chinese sentences "
+          "it never saw: {loss:.2f} nats a token; the Transformer stories has {other:.2f}.",
+          parameters=about.parameters, loss=about.loss, other=about.transformer_loss)
+    )  # fmt: skip
+
+
+def gradients(subject: Subject) -> "dict[str, tuple[list[str], np.ndarray]]":
+    """Name -> tokens, and how strongly each is felt at the last one."""
+    tokens = labels.texts(computed.reading(*subject.key))[: computed.LONGEST]
+    with st.spinner(_("Computing every derivative …"), show_time=False):
+        found = {_("GRU"): (labels.texts(computed.gru_tokens(subject.text)), computed.gru_gradients(subject.text))}
+        if computed.affordable(subject.model, len(tokens)):
+            name = _("Transformer {model}", model=models.title(subject.model))
+            found[name] = (tokens, computed.transformer_gradients(subject.model, subject.text))
+        else:
+            st.info(_("This model is too large for its exact gradient to be computed while you wait: here is the GRU "
+                      "alone. The bundled models are small enough."))  # fmt: skip
+    return found
+
+
+def gradient_formula(recurrent: "np.ndarray", back: int) -> None:
+    """The norm of the Jacobian, and its value for the chosen token."""
     t, last = len(recurrent) - 1 - back, len(recurrent) - 1
     size, end = float(recurrent[t]), float(recurrent[last])
     lesson.formula(
@@ -290,14 +314,6 @@ def gru(subject: Subject) -> None:
         rf" = \frac{{{size:.4f}}}{{{end:.4f}}} = {size / end:.4f}",
         code="torch.autograd.functional.jacobian(lambda x: gru(x)[0][0, -1], x)[:, 0, t].norm()",
     )
-    if max(len(read), len(tokens)) >= computed.LONGEST:
-        st.caption(_("The first {n} tokens are read here.", n=computed.LONGEST))
-    about = computed.gru_training()
-    st.caption(
-        _("The GRU: {parameters:,} parameters, the tokens and the training text of stories. Loss on Chinese sentences "
-          "it never saw: {loss:.2f} nats a token; the Transformer stories has {other:.2f}.",
-          parameters=about.parameters, loss=about.loss, other=about.transformer_loss)
-    )  # fmt: skip
 
 
 page()

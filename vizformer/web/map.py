@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 
 LONGEST = 48
 """Tokens whose gradients are computed: an exact Jacobian takes a second for 27 of them, and grows with their number."""
+AFFORDABLE = 6 * 10**10
+"""Rows times tokens times parameters of an exact Jacobian: the bundled models stay below with `LONGEST` tokens."""
 
 
 def lengths(model: str, text: str, target: str, edited: str) -> tuple[int, int]:
@@ -116,6 +118,18 @@ def gru_gradients(text: str) -> "Float[np.ndarray, ' n']":
     from vizformer.analysis.recurrent import gru_gradients
 
     return gru_gradients(gru()[0], [token.id for token in gru_tokens(text)])
+
+
+def affordable(model: str, n: int) -> bool:
+    """Whether the Transformer's exact gradient for n tokens takes seconds and not minutes.
+
+    A row of the Jacobian goes back through every matrix of the stack, for every token: d_model rows * n tokens *
+    parameters of the layers.
+    """
+    config = models.options(model)
+    stack = [box for box in boxes(model, n, 1) if box.repeated]
+    own = [box for box in stack if box.place == stack[0].place]  # the stack that reads
+    return config.d_model * min(n, LONGEST) * sum(box.parameters for box in own) <= AFFORDABLE
 
 
 @st.cache_resource(show_spinner=False, max_entries=256)

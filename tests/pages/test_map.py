@@ -1,0 +1,213 @@
+"""The lesson The map: what is on the screen is what the library computes."""
+
+import json
+import math
+import re
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from streamlit.testing.v1 import AppTest
+from torch import nn
+
+from tests.components.test_mount import sent
+from tests.pages.conftest import Open
+from vizformer import load
+from vizformer.analysis.architecture import architecture
+from vizformer.analysis.layer_types import Sizes, full_cost, longest_path, reach, table_cost
+from vizformer.analysis.recurrent import gru_gradients, transformer_gradients
+from vizformer.assets import asset
+from vizformer.training.gru import load_gru
+from vizformer.web import map as computed
+from vizformer.web import map_layers
+from vizformer.web.prose import lesson_prose
+
+PAGE = "pages/learn/map.py"
+PARTS = ("drawing", "rnn", "cost", "gru")
+LONG = "那个我在北京上大学时认识的朋友，现在在那个城市工作。"
+
+
+def shown(app: AppTest) -> str:
+    return "\n".join(element.value for element in app.markdown)
+
+
+def figure(app: AppTest) -> dict[str, Any]:
+    found: dict[str, Any] = json.loads(app.get("plotly_chart")[0].proto.spec)
+    return found
+
+
+def numbers(values: Any) -> np.ndarray:
+    """An array of a figure, as it travels."""
+    import base64
+
+    if isinstance(values, dict):
+        return np.frombuffer(base64.b64decode(values["bdata"]), values["dtype"])
+    return np.array(values, dtype=float)
+
+
+@pytest.mark.parametrize("locale", ["en-US", "zh-CN"])
+@pytest.mark.parametrize("part", PARTS)
+@pytest.mark.parametrize("model", ["zh-en", "stories", "cloze"])
+def test_every_part_opens_in_both_languages_with_every_model(
+    open_app: Open, locale: str, part: str, model: str
+) -> None:
+    app = open_app(PAGE, locale=locale, part=part, model=model)
+    assert not app.exception
+    assert not app.error
+    words = lesson_prose("map", "zh_CN" if locale == "zh-CN" else "en")[part]
+    assert words.text in shown(app)
+    assert words.wrongs
+
+
+@pytest.mark.parametrize("model", ["zh-en", "stories", "cloze"])
+def test_the_drawing_shows_every_box_with_its_shape_and_count(open_app: Open, model: str) -> None:
+    app = open_app(PAGE, model=model, text="I have a cat.")
+    checkpoint = load(model)
+    tokens = checkpoint.trace("I have a cat.").tokens
+    n = len(tokens.get("encoder") or tokens["decoder"])
+    expected = architecture(checkpoint.model, n, len(tokens["decoder"]) if model == "zh-en" else 0)
+    drawing = next(
+        data for index in range(len(app.get("bidi_component"))) if "drawn" in (data := sent(app, index))
+    )  # (the progress of the course is a component too)
+    drawn = {box["key"]: box for column in drawing["drawn"] for box in column["boxes"]}
+    assert list(drawn) == [box.key for box in expected]
+    total = 0
+    for box in expected:
+        assert drawn[box.key]["shape"] == f"[{', '.join(map(str, box.output))}]"
+        written = [int(part.replace(",", "")) for part in re.findall(r"[\d,]+", drawn[box.key]["count"])]
+        total += math.prod(written) if written else 0
+    assert total == sum(p.numel() for p in checkpoint.model.parameters())  # what is written on the boxes adds up
+    assert f"{total:,}" in " ".join(caption.value for caption in app.caption)
+
+
+@pytest.mark.parametrize(
+    ("model", "box", "leads_to"),
+    [("zh-en", "encoder.embedding", "tokens"), ("zh-en", "decoder.mask", "masks"),
+     ("stories", "decoder.rotation", "positions"), ("stories", "prediction.softmax", "generation"),
+     ("cloze", "prediction.softmax", "blanks"), ("cloze", "encoder.feedforward", "layer"),
+     ("zh-en", "encoder.attention", "qkv")],
+)  # fmt: skip
+def test_a_chosen_box_says_what_it_is_and_leads_on(open_app: Open, model: str, box: str, leads_to: str) -> None:
+    app = open_app(PAGE, model=model, dials=f"map.box:{box}")
+    assert not app.exception
+    loaded = load(model).model
+    links = [link.proto.page for link in app.get("page_link")]
+    assert leads_to in links
+    for code in app.code:  # the line that is shown counts the parameters that are shown
+        value = eval(code.value, {"model": loaded})
+        assert f"{value:,}" in shown(app)
+    counted = box in ("encoder.embedding", "encoder.feedforward", "encoder.attention")
+    assert len(app.code) == counted
+
+
+def test_a_click_in_the_drawing_changes_the_words_and_the_link(open_app: Open) -> None:
+    app = open_app(PAGE)
+    assert "Self-attention" in [element.value for element in app.subheader]
+    app.session_state["map.drawing"] = {"selected": {"box": "decoder.feedforward"}}
+    app.run()
+    assert not app.exception
+    assert "Feed-forward" in [element.value for element in app.subheader]
+    assert app.query_params["dials"] in ("map.box:decoder.feedforward", ["map.box:decoder.feedforward"])
+
+
+def test_the_switch_shows_another_architecture(open_app: Open) -> None:
+    app = open_app(PAGE, dials="map.box:decoder.cross")
+    switch = next(control for control in app.button_group if control.key == "map.switch")
+    app = switch.set_value("decoder-only").run()
+    assert not app.exception
+    assert app.query_params["model"] in ("stories", ["stories"])
+    assert "Self-attention" in [element.value for element in app.subheader]  # that box is not there
+
+
+def test_paths_are_counted_for_the_sentence(open_app: Open) -> None:
+    app = open_app(PAGE, part="rnn", text=LONG, model="zh-en", dials="map.k:4~map.r:5~map.kind:dilated")
+    assert not app.exception
+    n = len(load("zh-en").encode(LONG))
+    rows = [line for line in shown(app).splitlines() if line.startswith("| ") and "**" in line]
+    found = [int(re.search(r"\*\*(\d+)\*\*", row).group(1)) for row in rows]  # type: ignore[union-attr]
+    kinds = ("attention", "recurrent", "contiguous", "dilated", "restricted")
+    assert found == [reach(kind, n, 4, 5).path for kind in kinds]  # type: ignore[arg-type]
+    way = figure(app)["data"][2]
+    assert numbers(way["x"]).tolist() == longest_path("dilated", n, 4).T[0].tolist()
+    assert any(f"\\rceil = {reach('dilated', n, 4).path}" in latex.value for latex in app.latex)
+
+
+def test_the_lines_of_code_of_the_paths_run() -> None:
+    n, k, d = 27, 3, 4
+    assert eval(map_layers.DILATED, {"n": n, "k": k}) == reach("dilated", n, k).path
+    torch.manual_seed(0)
+    cell, x, h = nn.GRUCell(d, d), torch.randn(n, d), torch.zeros(d)
+    space: dict[str, Any] = dict(cell=cell, x=x, h=h, n=n)
+    exec(map_layers.RECURRENT, space)
+    gru = nn.GRU(d, d)
+    gru.load_state_dict({f"{name}_l0": value for name, value in cell.state_dict().items()})
+    assert torch.allclose(space["h"], gru(x)[0][-1], atol=1e-6)
+    q, key, v = torch.randn(3, n, d)
+    space = dict(torch=torch, q=q, k=key, v=v, d_head=d)
+    exec(map_layers.ATTENTION, space)
+    assert torch.allclose(space["z"], nn.functional.scaled_dot_product_attention(q, key, v), atol=1e-5)
+
+
+@pytest.mark.parametrize("kind", ["contiguous", "restricted"])
+def test_the_code_of_a_stack_gives_its_layers(open_app: Open, kind: str) -> None:
+    app = open_app(PAGE, part="rnn", text=LONG, dials=f"map.kind:{kind}")
+    n = len(load("zh-en").encode(LONG))
+    value = eval(app.code[0].value, {"math": math, "n": n, "k": 3, "r": 8})
+    assert value == reach(kind, n, 3, 8).path  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("count", ["table", "products"])
+def test_costs_are_those_of_the_sentence_and_the_model(open_app: Open, count: str) -> None:
+    app = open_app(PAGE, part="cost", text=LONG, dials=f"map.count:{count}~map.k:5")
+    assert not app.exception
+    n = len(load("zh-en").encode(LONG))
+    cost = table_cost if count == "table" else full_cost
+    for kind in ("attention", "recurrent", "contiguous", "restricted"):
+        assert f" {cost(kind, Sizes(n, 256, 5, 8)):,} |" in shown(app)  # type: ignore[arg-type]
+    curve = figure(app)["data"][0]
+    at = [cost("attention", Sizes(float(x), 256)) for x in numbers(curve["x"])]
+    assert numbers(curve["y"]) == pytest.approx(np.array(at), rel=1e-4)
+    assert eval(app.code[0].value, {"n": n, "d": 256}) is (n < 256)
+
+
+def test_gradients_are_those_of_the_trained_models(open_app: Open) -> None:
+    app = open_app(PAGE, part="gru", text=LONG, model="cloze", dials="map.back:20")
+    assert not app.exception
+    gru, tokenizer = load_gru(asset("lessons", "map"))
+    cloze = load("cloze")
+    sizes = gru_gradients(gru, tokenizer.encode_ids([LONG])[0])
+    own = transformer_gradients(cloze.model, [token.id for token in cloze.encode(LONG)])
+    for trace, expected in zip(figure(app)["data"], (sizes, own), strict=True):
+        assert numbers(trace["y"]) == pytest.approx(expected / expected[-1], rel=1e-4)
+    t = len(sizes) - 21
+    assert any(f"= {sizes[t] / sizes[-1]:.4f}" in latex.value for latex in app.latex)
+    assert any(f"token {t} “" in text.value for text in app.text)
+
+
+def test_a_model_too_large_to_be_differentiated_is_said_to_be(open_app: Open, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(computed, "AFFORDABLE", 10**9)
+    app = open_app(PAGE, part="gru", text=LONG, model="zh-en")
+    assert not app.exception
+    assert any("too large" in info.value for info in app.info)
+    assert len(figure(app)["data"]) == 1
+
+
+def test_the_example_of_the_lesson_is_one_click_away(open_app: Open) -> None:
+    app = open_app(PAGE, part="gru", text="我有一只猫。")
+    app = next(button for button in app.button if button.label == LONG).click().run()
+    assert not app.exception
+    assert app.query_params["text"] in (LONG, [LONG])
+    assert not any(button.label == LONG for button in app.button)
+
+
+@pytest.mark.parametrize(("part", "name", "right"), [("rnn", "path", 2), ("cost", "cost", 0)])
+def test_the_questions_know_the_answer(open_app: Open, part: str, name: str, right: int) -> None:
+    for choice in (right, 1):
+        app = open_app(PAGE, part=part, text="I have a cat.")
+        radio = next(radio for radio in app.radio if radio.key.startswith(f"ask.map.{name}"))
+        app = radio.set_value(choice).run()
+        app = next(button for button in app.button if button.label == "Show the answer").click().run()
+        assert not app.exception
+        assert bool(app.success) == (choice == right)
+        assert "1 of 2 questions answered" in " ".join(caption.value for caption in app.caption)
