@@ -36,7 +36,7 @@ def link(app) -> str:
     [
         ("en-US", ["What the weights do not say", "How many attention heads has a layer?", "Some questions are still",
                    "consistent under these assumptions", "bare weights"]),
-        ("zh-CN", ["权重没有说明", "每层有几个注意力头？", "还有问题没有回答", "在这些假设下一致", "裸权重"]),
+        ("zh-CN", ["权重没有说明", "每层有几个注意力头？", "还有问题没有回答", "在这些假定下一致", "裸权重"]),
     ],
 )  # fmt: skip
 def test_the_form(open_app, locale, words):

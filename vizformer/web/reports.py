@@ -128,7 +128,7 @@ def answer(name: str, value: object) -> str:
     if words is not None:
         return translate(words)
     if isinstance(value, bool):
-        return _("yes") if value else _("no")
+        return _("Yes") if value else _("No")
     return f"{value:g}" if isinstance(value, float) else _ACTIVATIONS.get(str(value), str(value))
 
 
