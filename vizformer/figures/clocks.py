@@ -36,7 +36,7 @@ def position_clocks(
 
     Args:
         pairs: [clocks, 2], sine and cosine of each.
-        names: what stands below each clock, e.g. its wavelength.
+        names: what stands below each clock, e.g. its wavelength; may have several lines.
         position: whose code it is.
         moved: the same pairs at another position, and that position: drawn as a second, dashed hand.
         title: plain text.
@@ -50,7 +50,7 @@ def position_clocks(
         raise ValueError(f"pairs of shape {pairs.shape} do not fit {len(names)} names: [clocks, 2]")
     across = min(ACROSS, len(names))
     rows = -(-len(names) // across)
-    centres = np.array([(2.6 * (i % across), -3.1 * (i // across)) for i in range(len(names))], dtype=np.float32)
+    centres = np.array([(2.6 * (i % across), -3.3 * (i // across)) for i in range(len(names))], dtype=np.float32)
     figure = go.Figure()
     for x, y in centres:
         figure.add_trace(
@@ -70,10 +70,11 @@ def position_clocks(
         label = safe(name.replace("{position}", str(where)))
         figure.add_trace(_hands(np.asarray(values, dtype=np.float32), centres, label, dash, colour, words["hand"]))
     for (x, y), text in zip(centres, names, strict=True):
-        figure.add_annotation(x=x, y=y - 1.08, text=safe(text), showarrow=False, yanchor="top", font={"size": 12})
+        figure.add_annotation(x=x, y=y - 1.08, text=safe(text).replace("\n", "<br>"), showarrow=False, yanchor="top",
+                              font={"size": 12})  # fmt: skip
     frame(figure, title, height=60 + 175 * rows)
     figure.update_xaxes(visible=False, range=[-1.25, 2.6 * (across - 1) + 1.25])
-    figure.update_yaxes(visible=False, range=[-3.1 * (rows - 1) - 1.75, 1.1], scaleanchor="x")
+    figure.update_yaxes(visible=False, range=[-3.3 * (rows - 1) - 2.0, 1.1], scaleanchor="x")
     figure.update_layout(
         showlegend=True, legend={"orientation": "h", "y": 1.0, "yanchor": "bottom", "x": 0}, dragmode=False
     )

@@ -19,6 +19,8 @@ from torch import Tensor
 
 from vizformer.checkpoints import Checkpoint, save
 from vizformer.config import ModelConfig, Positions
+from vizformer.errors import VizformerError
+from vizformer.messages import N_
 from vizformer.model import Transformer
 from vizformer.text import Tokenizer
 from vizformer.training.batches import RowBatch
@@ -154,7 +156,15 @@ def losses(model: Transformer, ids: Int[Tensor, "b n"]) -> Float[Tensor, "b leng
 
 
 def loss_by_position(model: Transformer, text: bytes, stride: int = _STRIDE) -> list[float]:
-    """Mean loss at positions 0..255 (0..63 where the table ends there) over the windows of a held-out text."""
+    """Mean loss at positions 0..255 (0..63 where the table ends there) over the windows of a held-out text.
+
+    Raises:
+        VizformerError: a text that is shorter than a window.
+    """
+    if len(text) <= LONGEST:
+        raise VizformerError(
+            N_("The held-out text has {n} bytes; {needed} are needed to measure it.", n=len(text), needed=LONGEST + 1)
+        )
     windows = _ids(text).unfold(0, LONGEST + 1, stride)  # [windows, 257]
     parts = (windows[first : first + 64] for first in range(0, len(windows), 64))
     total = torch.stack([losses(model, part).double().sum(0) for part in parts]).sum(0)  # [length]

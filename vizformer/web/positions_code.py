@@ -158,7 +158,7 @@ def clock(subject: Subject) -> None:
     st.plotly_chart(
         figures.position_clocks(
             pairs[pos],
-            [_("pair {pair}, λ = {length}", pair=i, length=rounded(positions.wavelength(d, i))) for i in shown],
+            [_("pair {pair}", pair=i) + f"\nλ = {rounded(positions.wavelength(d, i))}" for i in shown],
             pos, moved=(pairs[pos + k], pos + k), words=words(clocks.ENGLISH),
         ),
         config=STILL, key="positions.clocks",

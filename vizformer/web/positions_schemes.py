@@ -75,9 +75,7 @@ def options(subject: Subject) -> None:
     if scheme == "none":
         return
     effect = positions.effect(scheme, vocab_size, ids)[head]
-    st.markdown(
-        _("**Positions {scheme}: what they add to the scores of head {head}**", scheme=names()[scheme], head=head)
-    )
+    st.markdown(_("**{scheme}: the effect on the scores of head {head}**", scheme=names()[scheme], head=head))
     st.plotly_chart(
         figures.matrix_heatmap(
             effect, numbered, numbered, row_title=_("query"), column_title=_("key"), words=words(figures.ENGLISH)
@@ -142,8 +140,8 @@ def rope(vocab_size: int, ids: tuple[int, ...], head: int, i: int, j: int) -> No
     lesson.formula(
         r"\begin{aligned} q'_m = R(i\,\omega_m)\, q_m, \quad k'_m = R(j\,\omega_m)\, k_m& \\"
         r" q'_m \cdot k'_m = q_m \cdot R\big((j - i)\,\omega_m\big)\, k_m& \end{aligned}",
-        live=rf"\omega_{{{pair}}} = {omega:.4g}, \quad s_{{{i},{j}}} = {here.score:.5f}, \quad"
-        rf" s_{{{i + shift},{j + shift}}} = {moved.score:.5f}",
+        live=rf"\begin{{aligned}} \omega_{{{pair}}} = {omega:.4g}, \quad s_{{{i},{j}}} &= {here.score:.5f} \\"
+        rf" s_{{{i + shift},{j + shift}}} &= {moved.score:.5f} \end{{aligned}}",
         code=f"q_turned = rotation[{i + shift}:{i + shift + 1}].turn(q)\n"
         f"k_turned = rotation[{j + shift}:{j + shift + 1}].turn(k)\n"
         "score = (q_turned * k_turned).sum() * d_head**-0.5",
