@@ -3,7 +3,7 @@
 import streamlit as st
 
 from vizformer import figures
-from vizformer.components import table
+from vizformer.components import matrix, table
 from vizformer.components.table import Number, Row
 from vizformer.figures import scaling as scaling_figures
 from vizformer.messages import N_
@@ -133,7 +133,8 @@ def three(subject: Subject) -> None:
                 i, j = found.pair
                 st.text(
                     _("Not symmetric: “{first}” → “{second}” scores {there}, “{second}” → “{first}” scores {back}.",
-                      first=tokens[i], second=tokens[j], there=f"{scores[i, j]:.2f}", back=f"{scores[j, i]:.2f}")
+                      first=tokens[i], second=tokens[j], there=matrix.number(scores[i, j], 2),
+                      back=matrix.number(scores[j, i], 2))
                 )  # fmt: skip
     i, j = of_head["learned"].pair
     S = forms.learned
@@ -221,9 +222,9 @@ def scale(subject: Subject) -> None:
               largest=labels.percent(largest), slope=f"{slope:.2g}", n=scaling.KEYS)
         )  # fmt: skip
     lesson.formula(
-        r"\mathrm{Var}(q \cdot k) = \sum_{m=0}^{d-1} \mathrm{Var}(q_m k_m) = d, \qquad "
-        r"\mathrm{Var}\!\left(\frac{q \cdot k}{\sqrt{d}}\right) = 1, \qquad "
-        r"\frac{\partial p_i}{\partial s_j} = p_i\,(\delta_{ij} - p_j)",
+        r"\begin{aligned} \mathrm{Var}(q \cdot k) &= \sum_{m=0}^{d-1} \mathrm{Var}(q_m k_m) = d, &"
+        r"\mathrm{Var}\!\left(\tfrac{q \cdot k}{\sqrt{d}}\right) &= 1 \\"
+        r"\frac{\partial p_i}{\partial s_j} &= p_i\,(\delta_{ij} - p_j) & & \end{aligned}",
         live=rf"\widehat{{\mathrm{{Var}}}}(q \cdot k) = {variance:.1f} \approx {d}, \qquad "
         rf"\frac{{{variance:.1f}}}{{{d}}} = {variance / d:.2f}",
         code=f"q, k = torch.randn(2, {scaling.PAIRS}, {d})\nvariance = (q * k).sum(-1).var()",

@@ -117,7 +117,7 @@ def shared_heads(
         [words["query_head"].format(head=head, group=group[head]) for head in range(n_heads)],
         [words["group_head"].format(group=g, heads=readers[g]) for g in range(n_kv_heads)],
     )
-    size = int(max(14, min(34, 560 / n_heads)))
+    size = int(max(10, min(30, 210 / n_heads)))  # so that they stay apart on a phone
     for x, y, symbol, fills, hover in (
         (above, 1.0, "circle", [colours[g] for g in group], hovers[0]),
         (below, 0.0, "square", colours, hovers[1]),
@@ -126,7 +126,7 @@ def shared_heads(
             go.Scatter(
                 x=x,
                 y=np.full(len(x), y, dtype=np.float32),
-                mode="markers+text" if size > 20 else "markers",
+                mode="markers+text" if size >= 17 else "markers",
                 text=[str(i) for i in range(len(x))],
                 textfont={"color": "white", "size": 13},
                 marker={"size": size, "symbol": symbol, "color": fills},

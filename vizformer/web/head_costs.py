@@ -57,8 +57,9 @@ def layer(subject: Subject) -> None:
     lesson.formula(
         rf"\underbrace{{4 n\, {square}}}_{{W_Q, W_K, W_V, W_O}} + "
         rf"\underbrace{{2 n^2\, {wide}}}_{{q \cdot k,\ a v}} \qquad \underbrace{{h\, n^2}}_{{\exp}}{also}",
-        live=rf"4 \cdot {n} \cdot {live} + 2 \cdot {n}^2 \cdot {w} = {_tex(chosen.projections + chosen.products)} "
-        rf"\qquad {h} \cdot {n}^2 = {_tex(chosen.exponentials)}",
+        live=rf"\begin{{aligned}} 4 \cdot {n} \cdot {live} + 2 \cdot {n}^2 \cdot {w} &= "
+        rf"{_tex(chosen.projections + chosen.products)} \\ {h} \cdot {n}^2 &= {_tex(chosen.exponentials)} "
+        r"\end{aligned}",
         code=f"n, d_model, width, h = {n}, {d}, {w}, {h}\n"
         "multiplications = 4 * n * d_model * width + 2 * n**2 * width\nentries = h * n**2",
     )
@@ -125,8 +126,7 @@ def sharing(subject: Subject) -> None:
     st.plotly_chart(
         figures.shared_heads(
             config.n_heads, g, chosen=state.view().head,
-            title=_("{name}: {h} query heads, {g} key/value heads", name=computed.sharing_name(config.n_heads, g),
-                    h=config.n_heads, g=g),
+            title=computed.sharing_name(config.n_heads, g),
             words=words(head_sharing.ENGLISH),
         ),
         config=NO_BAR, key="heads.sharing",

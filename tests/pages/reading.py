@@ -1,0 +1,51 @@
+"""Reading what is on the screen: tables, charts, code."""
+
+import base64
+import html
+import json
+import re
+from typing import Any
+
+import numpy as np
+from streamlit.testing.v1 import AppTest
+
+
+def tables(app: AppTest) -> list[list[list[str]]]:
+    """The cells of every `vizformer.components.table` on the page, row by row."""
+    bodies = [element.proto.body for element in app.get("html") if "vf-table" in element.proto.body]
+    found = [part for body in bodies for part in re.findall(r"<tbody>(.*?)</tbody>", body, re.S)]
+    return [
+        [[html.unescape(c) for c in re.findall(r"<td[^>]*>(.*?)</td>", row)] for row in re.findall(r"<tr.*?</tr>", t)]
+        for t in found
+    ]
+
+
+def marked(app: AppTest, table: int) -> list[int]:
+    """The rows of a table that stand out."""
+    bodies = [element.proto.body for element in app.get("html") if 'class="vf-table"' in element.proto.body]
+    kinds = re.findall(r'<tr class="vf-(\w+)">', bodies[table])
+    return [row for row, kind in enumerate(kinds) if kind == "marked"]
+
+
+def number(cell: str) -> float:
+    return float(cell.replace("−", "-").replace(",", "").rstrip("%"))
+
+
+def chart(app: AppTest, index: int) -> dict[str, Any]:
+    """A Plotly chart as JSON."""
+    spec: dict[str, Any] = json.loads(app.get("plotly_chart")[index].proto.spec)
+    return spec
+
+
+def array(sent: Any) -> np.ndarray:
+    """The numbers of a trace, which may travel as bytes."""
+    if isinstance(sent, dict):
+        found = np.frombuffer(base64.b64decode(sent["bdata"]), dtype=np.dtype(sent["dtype"]))
+        return found.reshape([int(n) for n in sent["shape"].split(",")]) if "shape" in sent else found
+    return np.array(sent)
+
+
+def run(code: str, **names: Any) -> dict[str, Any]:
+    """Runs code as it stands on the page; the names that it leaves."""
+    exec(code, names)
+    return names

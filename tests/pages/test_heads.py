@@ -1,0 +1,175 @@
+"""Lesson 5, Many heads: what is on the screen is what the library computes, and the code on it runs."""
+
+import numpy as np
+import pytest
+import torch
+
+from tests.pages.conftest import Open
+from tests.pages.reading import array, chart, marked, number, run, tables
+from vizformer import load
+from vizformer.analysis import head_maps
+from vizformer.analysis.contributions import contributions, key_contributions
+from vizformer.analysis.habits import head_habits
+from vizformer.analysis.head_costs import layer_cost, sharing_cost, with_heads
+from vizformer.model import Transformer
+
+PAGE = "pages/learn/heads.py"
+TEXTS = {"zh-en": "他喜欢喝水。", "stories": "The cat sat on the chair.", "cloze": "She opened the door."}
+SITES = {"zh-en": ("cross", "decoder.1.cross"), "stories": ("decoder", "decoder.1.self"),
+         "cloze": ("encoder", "encoder.1.self")}  # fmt: skip
+
+
+@pytest.mark.parametrize("model", TEXTS)
+def test_slices_and_parts_are_the_models(open_app: Open, model: str) -> None:
+    kind, site = SITES[model]
+    app = open_app(PAGE, part="split", model=model, text=TEXTS[model], site=kind, layer=1, head=1, query=2)
+    assert not app.exception
+    checkpoint = load(model)
+    trace = checkpoint.trace(TEXTS[model])
+    found = contributions(checkpoint, trace, site, 2)
+    strips = chart(app, 0)
+    shown = [array(strip["customdata"])[0] for strip in strips["data"]]
+    cut = found.slices
+    expected = [row for row in (cut.x, cut.q, cut.k, cut.v, cut.z, cut.out) if row is not None]
+    for row, vector in zip(shown, expected, strict=True):
+        np.testing.assert_allclose(row, vector, rtol=1e-5, atol=1e-5)
+    heads, groups = checkpoint.model.config.n_heads, checkpoint.model.config.kv_heads
+    bands = [shape for shape in strips["layout"]["shapes"] if shape.get("fillcolor")]
+    assert len(bands) == 2 * heads + (0 if kind == "cross" else 2 * groups)
+    parts = array(chart(app, 1)["data"][0]["z"])
+    np.testing.assert_allclose(parts[:heads], found.parts, rtol=1e-4, atol=1e-5)
+    np.testing.assert_allclose(parts[-1], found.slices.out, rtol=1e-4, atol=1e-5)
+    assert any(f"{found.proof.difference:.1g}" in box.value for box in app.success)
+    assert not app.error
+    rows = tables(app)[0]
+    assert [number(row[1]) for row in rows[:heads]] == pytest.approx(found.norms, abs=1e-4)
+    assert sum(number(row[2]) for row in rows) == pytest.approx(100.0, abs=0.06 * len(rows))
+    assert marked(app, 0) == [1]
+    stack, layer, sort = site.split(".")
+    block = getattr(checkpoint.model, stack).layers[int(layer)]
+    attention = block.cross_attention if sort == "cross" else block.self_attention
+    z = torch.stack([trace[site].z(head)[2] for head in range(heads)])
+    done = run(app.code[0].value, attention=attention, z=z)
+    np.testing.assert_allclose(done["out"].numpy(), cut.out, atol=2e-5)
+    np.testing.assert_allclose(torch.stack(done["parts"]).numpy(), found.parts, atol=2e-5)
+
+
+@pytest.mark.parametrize("model", TEXTS)
+def test_every_head_of_the_layer_is_described_by_its_measures(open_app: Open, model: str) -> None:
+    kind, site = SITES[model]
+    app = open_app(PAGE, part="all", model=model, text=TEXTS[model], site=kind, layer=1, head=2, query=1)
+    assert not app.exception
+    assert any(box.proto.component_name == "vizformer_attention" for box in app.get("bidi_component"))
+    checkpoint = load(model)
+    trace = checkpoint.trace(TEXTS[model])
+    found = head_habits(head_maps(trace, kind), cross=kind == "cross")
+    rows = tables(app)[0]
+    assert len(rows) == checkpoint.model.config.n_heads
+    starts = {"previous": "looks at the token before", "own": "looks at the query", "next": "looks at the token after",
+              "first": "looks at the first", "last": "looks at the last"}  # fmt: skip
+    for head, row in enumerate(rows):
+        habit = found.leading(1, head)
+        if habit is None:
+            assert row[1].startswith(("picks by content", "spreads out"))
+        else:
+            assert row[1].startswith(starts[habit])
+            assert f"{found.shares[habit][1, head]:.0%}" in row[1]
+        assert number(row[2]) == pytest.approx(found.effective[1, head], abs=0.05)
+    assert marked(app, 0) == [2]
+    brought = key_contributions(checkpoint, trace, site, 2, 1)
+    order = np.argsort(-brought.weights, kind="stable")[:4]
+    assert [number(row[1]) for row in tables(app)[1]] == pytest.approx(brought.weights[order], abs=1e-4)
+    assert [number(row[2]) for row in tables(app)[1]] == pytest.approx(brought.norms[order], abs=1e-4)
+
+
+@pytest.mark.parametrize("model", TEXTS)
+def test_costs_are_counted(open_app: Open, model: str) -> None:
+    app = open_app(PAGE, part="cost", model=model, text=TEXTS[model], dials="heads.n:512~heads.h:2")
+    assert not app.exception
+    config = load(model).model.config
+    rows = {int(row[0]): row for row in tables(app)[0]}
+    assert set(rows) >= {1, 2, 4, 8}
+    for heads in (1, 2, 8):
+        cost = layer_cost(with_heads(config, heads), 512)
+        assert number(rows[heads][2]) == cost.projections + cost.products
+        assert number(rows[heads][3]) == cost.exponentials == heads * 512**2
+        assert number(rows[heads][5]) == sum(p.numel() for p in Transformer(with_heads(config, heads)).parameters())
+    assert len({row[2] for row in rows.values()}) == len({row[5] for row in rows.values()}) == 1
+    done = run(app.code[0].value)
+    assert done["multiplications"] == number(rows[2][2])
+    assert done["entries"] == number(rows[2][3])
+    curves = chart(app, 0)["data"]
+    assert array(curves[2]["y"]).tolist() == [number(row[3]) for row in rows.values()]
+
+
+@pytest.mark.parametrize("model", TEXTS)
+def test_one_wide_head_costs_as_much(open_app: Open, model: str) -> None:
+    app = open_app(PAGE, part="cost", model=model, text=TEXTS[model])
+    n = len(load(model).encode(TEXTS[model]))
+    cost = layer_cost(with_heads(load(model).model.config, 1), n)
+    radio = next(r for r in app.radio if r.key.startswith("ask.heads.cost"))
+    options = [option.replace("\\", "") for option in radio.options]
+    app = radio.set_value(options.index(f"{cost.projections + cost.products:,}")).run()
+    app = next(b for b in app.button if b.key.startswith("ask.heads.cost.button")).click().run()
+    assert any("Right" in box.value for box in app.success)
+
+
+@pytest.mark.parametrize("model", TEXTS)
+def test_sharing_and_the_cache(open_app: Open, model: str) -> None:
+    app = open_app(PAGE, part="groups", model=model, text=TEXTS[model], dials="heads.length:2048~heads.kv:2")
+    assert not app.exception
+    checkpoint = load(model)
+    config, tokens = checkpoint.model.config, checkpoint.trace(TEXTS[model]).tokens
+    memory = len(tokens["encoder"]) if model == "zh-en" else 0
+    found = sharing_cost(config, 2, 2048, memory)
+    done = run(app.code[0].value)
+    assert done["nbytes"] == found.cache_bytes
+    rows = tables(app)[0]
+    assert [int(row[0]) for row in rows] == [g for g in (1, 2, 4, 8) if g <= config.n_heads]
+    assert number(rows[1][4]) == found.model_parameters
+    assert marked(app, 0) == [1]
+    assert [row[1] for row in rows] == [
+        "multi-query (MQA)", *["grouped-query (GQA)"] * (len(rows) - 2), "multi-head (MHA)"
+    ]  # fmt: skip
+    lines = [one for one in chart(app, 0)["data"] if one["mode"] == "lines"]
+    assert len(lines) == config.n_heads
+    assert len({float(array(line["x"])[1]) for line in lines}) == 2  # ends at two key/value heads
+    said = " ".join(text.value for text in app.text)
+    k = checkpoint.trace(TEXTS[model])[f"{'decoder' if model == 'stories' else 'encoder'}.0.self"].k
+    assert " × ".join(map(str, k.shape)) in said
+    assert ("really shares" in said) == (model == "stories")
+    assert any("keeps no cache" in caption.value for caption in app.caption) == (model == "cloze")
+
+
+def test_stories_as_it_is_reads_four_sets(open_app: Open) -> None:
+    app = open_app(PAGE, part="groups", model="stories", text=TEXTS["stories"])
+    assert marked(app, 0) == [2]
+    assert "8 query heads" in app.text[0].value
+    assert "4 sets" in app.text[0].value
+    found = sharing_cost(load("stories").model.config, 4, len(load("stories").encode(TEXTS["stories"])))
+    assert run(app.code[0].value)["nbytes"] == found.cache_bytes
+
+
+@pytest.mark.parametrize("model", TEXTS)
+def test_the_cache_of_one_set_is_asked_of_the_sentence(open_app: Open, model: str) -> None:
+    app = open_app(PAGE, part="groups", model=model, text=TEXTS[model])
+    checkpoint = load(model)
+    config, tokens = checkpoint.model.config, checkpoint.trace(TEXTS[model]).tokens
+    own, memory = (len(tokens["decoder"]), len(tokens["encoder"])) if model == "zh-en" else (
+        len(next(iter(tokens.values()))), 0)  # fmt: skip
+    right = sharing_cost(config, 1, own, memory).cache_bytes
+    assert right * config.n_heads == sharing_cost(config, config.n_heads, own, memory).cache_bytes
+    radio = next(r for r in app.radio if r.key.startswith("ask.heads.cache"))
+    options = [option.replace("\\", "") for option in radio.options]
+    app = radio.set_value(options.index(f"{right:,}")).run()
+    app = next(b for b in app.button if b.key.startswith("ask.heads.cache.button")).click().run()
+    assert any("Right" in box.value for box in app.success)
+
+
+def test_the_lesson_speaks_chinese(open_app: Open) -> None:
+    for part, word in (("split", "投影"), ("all", "注意力"), ("cost", "矩阵乘法"), ("groups", "缓存")):
+        app = open_app(PAGE, locale="zh-CN", part=part)
+        assert not app.exception
+        assert any(word in element.value for element in (*app.text, *app.markdown, *app.caption)), part
+    rows = tables(open_app(PAGE, locale="zh-CN", part="groups"))[0]
+    assert [row[1] for row in rows] == ["多查询（MQA）", "分组查询（GQA）", "多头（MHA）"]

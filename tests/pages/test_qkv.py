@@ -1,0 +1,192 @@
+"""Lesson 4, Query, key, value: what is on the screen is what the library computes, and the code on it runs."""
+
+import numpy as np
+import pytest
+import torch
+
+from tests.pages.conftest import Open
+from tests.pages.reading import array, chart, marked, number, run, tables
+from vizformer import load
+from vizformer.analysis import head_maps
+from vizformer.explain import bilinear, lookup, scaling
+
+PAGE = "pages/learn/qkv.py"
+TEXTS = {"zh-en": "他喜欢喝水。", "stories": "The cat sat on the chair.", "cloze": "She opened the door."}
+SITES = {"zh-en": ("encoder", "encoder.1.self"), "stories": ("decoder", "decoder.1.self"),
+         "cloze": ("encoder", "encoder.1.self")}  # fmt: skip
+
+
+def texts(app) -> str:
+    return "\n".join(element.value for element in app.text)
+
+
+# --- a soft look-up ---
+
+
+@pytest.mark.parametrize("locale", ["en-US", "zh-CN"])
+def test_the_notes_are_looked_up_as_the_link_says(open_app: Open, locale: str) -> None:
+    app = open_app(PAGE, locale=locale, part="lookup", dials="qkv.t:0.5~qkv.sweet:-1~qkv.spicy:2.5")
+    assert not app.exception
+    query = np.array([-1.0, 1.0, 2.5])
+    assert [slider.value for slider in app.slider if slider.key.startswith("dial.qkv.")] == query.tolist()
+    found = lookup.look_up(lookup.RECIPE_KEYS @ query, lookup.RECIPE_VALUES, temperature=0.5)
+    rows = tables(app)[0]
+    assert [number(row[1]) for row in rows[:5]] == pytest.approx(found.scores, abs=1e-4)
+    assert [number(row[2]) for row in rows[:5]] == pytest.approx(found.weights, abs=5e-4)
+    assert [number(cell) for cell in rows[5][3:]] == pytest.approx(found.soft, rel=1e-3)
+    assert [number(cell) for cell in rows[6][3:]] == pytest.approx(found.hard)
+    assert marked(app, 0) == [found.best]
+    done = run(app.code[0].value, torch=torch, T=0.5, q=torch.tensor(query),
+               K=torch.tensor(lookup.RECIPE_KEYS), V=torch.tensor(lookup.RECIPE_VALUES))  # fmt: skip
+    np.testing.assert_allclose(done["answer"].numpy(), found.soft)
+
+
+@pytest.mark.parametrize("model", TEXTS)
+def test_the_sentence_is_a_table_too(open_app: Open, model: str) -> None:
+    kind, site = SITES[model]
+    app = open_app(PAGE, part="lookup", model=model, text=TEXTS[model], site=kind, layer=1, head=3, query=2)
+    assert not app.exception
+    trace = load(model).trace(TEXTS[model])
+    found = lookup.head_look_up(trace, site, 3, 2)
+    rows = tables(app)[1]
+    n = len(found.dots)
+    assert len(rows) == n + 2
+    assert [row[0] for row in rows[:n]] == [f"{i} · {t.text}" for i, t in enumerate(trace.tokens[kind])]
+    assert [number(row[3]) for row in rows[:n]] == pytest.approx(found.found.weights, abs=1e-4)
+    assert [number(row[4]) for row in rows[:n]] == pytest.approx(found.values[:, 0], abs=1e-4)
+    assert [number(cell) for cell in rows[n][4:]] == pytest.approx(trace[site].z(3)[2, :2].tolist(), abs=1e-4)
+    assert all(row[2] == "−∞" for row, s in zip(rows[:n], found.found.scores, strict=True) if np.isneginf(s))
+    assert any(f"{found.difference:.1g}" in box.value for box in app.success)
+
+
+def test_at_another_temperature_nothing_is_proved(open_app: Open) -> None:
+    app = open_app(PAGE, part="lookup", text=TEXTS["zh-en"], dials="qkv.t:2")
+    assert not app.success
+    found = lookup.head_look_up(load("zh-en").trace(TEXTS["zh-en"]), "encoder.0.self", 0, 0, temperature=2.0)
+    assert [number(row[3]) for row in tables(app)[1][: len(found.dots)]] == pytest.approx(found.found.weights, abs=1e-4)
+
+
+def test_long_sentences_show_the_largest_weights(open_app: Open) -> None:
+    text = "他喜欢喝水，我喜欢喝茶，她喜欢喝咖啡。"
+    app = open_app(PAGE, part="lookup", text=text, layer=2)
+    weights = lookup.head_look_up(load("zh-en").trace(text), "encoder.2.self", 0, 0).found.weights
+    rows = tables(app)[1]
+    assert len(rows) == 12 + 1 + 2
+    assert f"{len(weights) - 12} more" in rows[12][0]
+    assert sum(number(row[3]) for row in rows[:13]) == pytest.approx(1.0, abs=2e-3)
+    assert min(number(row[3]) for row in rows[:12]) >= np.sort(weights)[-12] - 1e-4
+
+
+@pytest.mark.parametrize("site", ["encoder", "decoder", "cross"])
+def test_where_a_query_looks_is_asked_of_the_sentence(open_app: Open, site: str) -> None:
+    app = open_app(PAGE, part="lookup", text=TEXTS["zh-en"], site=site)
+    question = next(box.value for box in app.markdown if "Predict first" in box.value).replace("\\", "")
+    layer, head = (int(word.rstrip(",:")) for word in question.split() if word.rstrip(",:").isdigit())
+    query = int(question.split("“")[1].split(" ")[0])
+    trace = load("zh-en").trace(TEXTS["zh-en"])
+    weights = head_maps(trace, site).weights[layer, head, query]
+    radio = next(r for r in app.radio if r.key.startswith("ask.qkv.self"))
+    options = [option.replace("\\", "") for option in radio.options]
+    right = next(i for i, option in enumerate(options) if option.startswith(f"{weights.argmax()} · "))
+    app = radio.set_value(right).run()
+    app = next(b for b in app.button if b.key.startswith("ask.qkv.self.button")).click().run()
+    answer = next(box.value for box in app.success if "Right" in box.value).replace("\\", "")
+    assert f"{weights.max():.3f}" in answer
+
+
+# --- why three matrices ---
+
+
+@pytest.mark.parametrize("model", TEXTS)
+@pytest.mark.parametrize("kind", ["identity", "shared"])
+def test_the_scores_stand_side_by_side(open_app: Open, model: str, kind: str) -> None:
+    stack, site = SITES[model]
+    app = open_app(
+        PAGE, part="three", model=model, text=TEXTS[model], site=stack, layer=1, head=2, dials=f"qkv.matrices:{kind}"
+    )
+    assert not app.exception
+    checkpoint = load(model)
+    trace = checkpoint.trace(TEXTS[model])
+    forms = bilinear.score_forms(checkpoint, trace, site, 2)
+    np.testing.assert_allclose(array(chart(app, 0)["data"][0]["z"]), getattr(forms, kind), rtol=1e-5, atol=1e-5)
+    np.testing.assert_allclose(array(chart(app, 1)["data"][0]["z"]), forms.learned, rtol=1e-5, atol=1e-5)
+    assert "Symmetric: the largest" in texts(app)
+    done = run(app.code[0].value, trace=trace)
+    learned = bilinear.asymmetry(forms.learned)
+    assert float(done["largest"]) == pytest.approx(learned.largest, abs=1e-5)
+    rows = tables(app)[0]
+    assert len(rows) == checkpoint.model.config.n_heads
+    assert number(rows[2][1]) == pytest.approx(learned.largest, abs=1e-4)
+    assert [number(row[3]) for row in rows] == pytest.approx([0.0] * len(rows), abs=1e-9)
+    assert marked(app, 0) == [2]
+    found = bilinear.bilinear(checkpoint, trace, site, 2)
+    assert any(f"its rank is {found.rank}" in box.value for box in app.markdown)
+    assert any(f"{found.difference:.1g}" in box.value for box in app.success)
+
+
+def test_cross_attention_gives_way_to_the_decoders_own(open_app: Open) -> None:
+    app = open_app(PAGE, part="three", text=TEXTS["zh-en"], site="cross")
+    assert not app.exception
+    assert not app.error
+    assert app.query_params["site"] in ("decoder", ["decoder"])
+
+
+# --- why the division ---
+
+
+def test_the_experiment_is_the_librarys(open_app: Open) -> None:
+    app = open_app(PAGE, part="scale", text=TEXTS["zh-en"], dials="qkv.d:256~qkv.t:2")
+    assert not app.exception
+    measured = scaling.variances(0)
+    np.testing.assert_allclose(array(chart(app, 0)["data"][1]["y"]), measured, rtol=1e-6)
+    curves = scaling.saturation(0)
+    np.testing.assert_allclose(array(chart(app, 1)["data"][1]["y"]), curves.slopes, rtol=1e-5)
+    marks = [shape["x0"] for shape in chart(app, 1)["layout"]["shapes"]]
+    assert marks == pytest.approx([256**0.5 / 2, 1 / 2])
+    assert f"{curves.at(8.0)[0]:.1%}" in texts(app)
+    torch.manual_seed(0)
+    done = run(app.code[0].value, torch=torch)
+    assert float(done["variance"]) == pytest.approx(256, rel=0.15)
+    app = next(b for b in app.button if b.key == "qkv.again").click().run()
+    np.testing.assert_allclose(array(chart(app, 0)["data"][1]["y"]), scaling.variances(1), rtol=1e-6)
+    assert "qkv.seed:1" in str(app.query_params["dials"])
+
+
+@pytest.mark.parametrize("model", TEXTS)
+def test_a_real_head_with_its_own_divisor(open_app: Open, model: str) -> None:
+    kind, site = SITES[model]
+    app = open_app(PAGE, part="scale", model=model, text=TEXTS[model], site=kind, layer=1, head=1)
+    checkpoint = load(model)
+    found = scaling.score_scale(checkpoint.trace(TEXTS[model]), site, 1)
+    undivided, divided = tables(app)[0]
+    assert f"√{checkpoint.model.config.d_head}" in divided[0]
+    assert [number(cell) for cell in undivided[1:]] == pytest.approx(
+        [found.dots, found.largest_undivided.mean(), found.slope_undivided.mean()], abs=1e-4
+    )
+    assert [number(cell) for cell in divided[1:]] == pytest.approx(
+        [found.scores, found.largest.mean(), found.slope.mean()], abs=1e-4
+    )
+
+
+@pytest.mark.parametrize("model", TEXTS)
+def test_what_forgetting_the_division_does_is_asked_of_the_sentence(open_app: Open, model: str) -> None:
+    kind = SITES[model][0]
+    app = open_app(PAGE, part="scale", model=model, text=TEXTS[model], site=kind)
+    question = next(box.value for box in app.markdown if "Predict first" in box.value).replace("\\", "")
+    layer, head = (int(word.rstrip(",:")) for word in question.split()[2:6] if word.rstrip(",:").isdigit())
+    query = int(question.split("query “")[1].split(" ")[0])
+    found = scaling.score_scale(load(model).trace(TEXTS[model]), f"{kind}.{layer}.self", head)
+    assert f"{found.largest[query]:.1%}" in question
+    radio = next(r for r in app.radio if r.key.startswith("ask.qkv.scale"))
+    options = [option.replace("\\", "") for option in radio.options]
+    assert len(options) >= 3
+    app = radio.set_value(options.index(f"{found.largest_undivided[query]:.1%}")).run()
+    app = next(b for b in app.button if b.key.startswith("ask.qkv.scale.button")).click().run()
+    assert any("Right" in box.value for box in app.success)
+
+
+def test_the_lesson_speaks_chinese(open_app: Open) -> None:
+    for part, word in (("lookup", "搜索框"), ("three", "对称"), ("scale", "标准差")):
+        app = open_app(PAGE, locale="zh-CN", part=part)
+        assert not app.exception
+        assert any(word in element.value for element in (*app.text, *app.markdown, *app.caption)), part
