@@ -13,6 +13,7 @@ import torch
 from tokenizers import Tokenizer as Backend
 from torch import Tensor
 
+from vizformer.checkpoints import sentencepiece
 from vizformer.checkpoints.containers import open_file
 from vizformer.checkpoints.hugging_face import complete_ids, empty_model, wrong_numbers
 from vizformer.checkpoints.layout import Layout, Plan
@@ -186,7 +187,8 @@ def _backend(folder: Folder) -> Backend | None:
         return read_tokenizer(folder)
     if folder.has("vocab.json") and folder.has("merges.txt"):
         return byte_level(folder, {"bos_token": _END, "eos_token": _END, "unk_token": _END})
-    return None
+    name = sentencepiece.find(folder)
+    return None if name is None else sentencepiece.sentencepiece(folder, name)
 
 
 def _tokenizer(backend: Backend | None, config: ModelConfig) -> tuple[Tokenizer, Message]:

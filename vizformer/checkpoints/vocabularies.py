@@ -153,7 +153,7 @@ def refuse(name: str, reason: str, cause: BaseException | None = None) -> NoRetu
 
 
 def no_tokenizer(folder: Folder, wanted: str) -> NoReturn:
-    """Says what is missing, and what to do with the one format that is not read."""
+    """Says what is missing, and what to do with a format that is not read for this family."""
     for name in folder.names():
         if name.endswith((".model", ".spm")):
             raise CheckpointError(
