@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 import torch
 from torch import Tensor
 
+from vizformer.config import ModelConfig
 from vizformer.model import Transformer
 
 
@@ -55,13 +56,17 @@ class Eager:
             x = self._stack("encoder", self._embed(ids), keys.expand(n, n), None, None)
             if target_ids is not None:
                 m = len(target_ids)
-                x = self._stack("decoder", self._embed(target_ids), self._future(m), x, keys.expand(m, n))
+                y = self._embed(target_ids, "decoder_" if self.config.stack_inputs == "own" else "")
+                x = self._stack("decoder", y, self._future(m), x, keys.expand(m, n))
         else:
             x = self._stack("decoder", self._embed(ids), self._future(n) + keys, None, None)
         if self.config.head == "transform":
             dense = x @ self.weights["prediction.dense.weight"].T + self.weights["prediction.dense.bias"]
             x = self._norm("prediction.norm", self._activation(dense))
+        x = x * self.config.logit_scale
         self.logits = x @ self.weights["embedding.weight" if self.config.tied_unembedding else "unembedding.weight"].T
+        if self.config.logit_bias:
+            self.logits = self.logits + self.weights["logit_bias"]
         if self.config.head == "transform":
             self.logits = self.logits + self.weights["prediction.logit_bias"]
         return self
@@ -69,7 +74,7 @@ class Eager:
     def _future(self, n: int) -> Tensor:
         return torch.full((n, n), -math.inf).triu(1)
 
-    def _embed(self, ids: Tensor) -> Tensor:
+    def _embed(self, ids: Tensor, own: str = "") -> Tensor:
         c = self.config
         rows = []
         for position, id in enumerate(ids.tolist()):
@@ -77,15 +82,18 @@ class Eager:
             if c.positions in ("rope", "alibi", "relative", "none"):
                 place = torch.zeros(c.d_model).double()
             elif c.positions == "learned":
-                place = self.weights["position_embedding.weight"][position]
+                place = self.weights[f"{own}position_embedding.weight"][position]
             else:
-                angles = [position / 10_000 ** (2 * (i // 2) / c.d_model) for i in range(c.d_model)]
-                place = torch.tensor([math.cos(a) if i % 2 else math.sin(a) for i, a in enumerate(angles)]).double()
+                angles = [position / 10_000 ** (2 * i / c.d_model) for i in range(c.d_model // 2)]
+                sines, cosines = [math.sin(a) for a in angles], [math.cos(a) for a in angles]
+                mixed = [wave for pair in zip(sines, cosines, strict=True) for wave in pair]
+                waves = [*sines, *cosines] if c.sinusoids == "halves" else mixed
+                place = torch.tensor(waves, dtype=torch.float64)
             if c.n_segments:
                 place = place + self.weights["segment_embedding.weight"][0]
             rows.append(row + place)
         x = torch.stack(rows)
-        return self._norm("embedding_norm", x) if c.embedding_norm else x
+        return self._norm(f"{own}embedding_norm", x) if c.embedding_norm else x
 
     def _stack(self, name: str, x: Tensor, mask: Tensor, memory: Tensor | None, memory_mask: Tensor | None) -> Tensor:
         c = self.config
@@ -134,7 +142,7 @@ class Eager:
             if c.positions == "rope" and memory is None:
                 q, k = self._turned(q), self._turned(k)
             dots = q @ k.T
-            scaled = dots / math.sqrt(d_head)
+            scaled = dots / math.sqrt(d_head) if c.attention_scale is None else dots * c.attention_scale
             scores = scaled if memory is not None else scaled + self._place(site.split(".")[0], head, len(q), len(k))
             masked = scores + mask
             pattern = torch.softmax(masked, dim=-1)
@@ -160,7 +168,8 @@ class Eager:
         n, d = len(rows), self.config.rope_dims or rows.shape[1]
         rows, rest = rows[:, :d], rows[:, d:]
         pairs = torch.complex(rows[:, : d // 2].contiguous(), rows[:, d // 2 :].contiguous())
-        frequency = torch.tensor([self.config.rope_theta ** (-2 * m / d) for m in range(d // 2)]).double()
+        plain = [self.config.rope_theta ** (-2 * m / d) for m in range(d // 2)]
+        frequency = torch.tensor([slowed(self.config, each) for each in plain], dtype=torch.float64)
         angle = torch.arange(n).double()[:, None] * frequency
         turned = pairs * torch.polar(torch.ones_like(angle), angle)
         return torch.cat([turned.real, turned.imag, rest], dim=-1)
@@ -211,6 +220,19 @@ class Eager:
         if kind == "gelu":
             return x * torch.special.ndtr(x)
         return 0.5 * x * (1 + torch.tanh(math.sqrt(2 / math.pi) * (x + 0.044715 * x**3)))
+
+
+def slowed(config: ModelConfig, frequency: float) -> float:
+    """Longer contexts: "linear" divides all by the factor, "llama3" those of wavelengths beyond trained / low."""
+    if config.rope_scaling == "none":
+        return frequency
+    length = 2 * math.pi / frequency
+    if config.rope_scaling == "linear" or length > config.rope_trained_positions / config.rope_low_turns:
+        return frequency / config.rope_factor
+    if length < config.rope_trained_positions / config.rope_high_turns:
+        return frequency
+    turns, low, high = config.rope_trained_positions / length, config.rope_low_turns, config.rope_high_turns
+    return ((high - turns) * frequency / config.rope_factor + (turns - low) * frequency) / (high - low)
 
 
 def slope(head: int, n_heads: int) -> float:

@@ -51,12 +51,24 @@ ILLEGAL: list[tuple[dict[str, Any], list[str]]] = [
     (dict(residual="parallel", norm_order="pre"), ["residual='parallel'", "without cross-attention"]),
     (dict(residual="parallel", n_encoder_layers=0), ["residual='parallel'", "needs norm_order='pre'"]),
     (dict(norm_offset=True), ["norm_offset=True", "norm='rms_norm'", "with 'layer_norm' leave it out"]),
+    (dict(rope_scaling="yarn"), ["rope_scaling='yarn'", "choose one of 'none', 'linear', 'llama3'"]),
+    (dict(rope_factor=0.0), ["rope_factor=0.0: must be above 0"]),
+    (dict(rope_low_turns=math.nan), ["rope_low_turns=nan: must be above 0"]),
+    (dict(rope_high_turns=1.0), ["rope_high_turns=1.0: must be above rope_low_turns=1.0"]),
+    (dict(rope_trained_positions=0), ["rope_trained_positions=0: must be at least 1"]),
     (dict(rope_theta=1.0), ["rope_theta=1.0: must be above 1"]),
     (dict(rope_theta=math.nan), ["rope_theta=nan: must be above 1"]),
     (dict(relative_buckets=5), ["relative_buckets=5: must be even and at least 4"]),
     (dict(relative_buckets=2), ["relative_buckets=2: must be even and at least 4"]),
     (dict(relative_max_distance=16), ["relative_max_distance=16: must be above half of relative_buckets, 16"]),
     (dict(relative_max_distance=2.5), ["relative_max_distance=2.5: must be int"]),
+    (dict(sinusoids="mixed"), ["sinusoids='mixed'", "choose one of 'interleaved', 'halves'"]),
+    (dict(attention_scale=0.0), ["attention_scale=0.0: must be above 0"]),
+    (dict(logit_scale=math.inf), ["logit_scale=inf: must be above 0"]),
+    (dict(logit_bias=True, head="transform"), ["logit_bias=True", "has one of its own"]),
+    (dict(stack_inputs="own", n_encoder_layers=0), ["stack_inputs='own'", "take 'shared'"]),
+    (dict(never_pad=True, pad_id=None), ["never_pad=True", "give pad_id"]),
+    (dict(decoder_start_id=29), ["decoder_start_id=29: must be a token id"]),
     (dict(n_segments=-1), ["n_segments=-1: must not be negative"]),
     (dict(mask_id=29), ["mask_id=29", "must be a token id, 0 to 28"]),
     (dict(pad_id=29), ["pad_id=29", "must be a token id, 0 to 28"]),
@@ -95,9 +107,9 @@ def test_all_problems_are_listed_at_once() -> None:
 
 def test_every_option_has_an_illegal_value_above() -> None:
     tried = {name for changes, _ in ILLEGAL for name in changes}
-    of_one_kind = {  # all bool
+    of_one_kind = {  # bool, or ids
         "final_norm": "bias", "tied_unembedding": "bias", "scaled_embedding": "bias", "embedding_norm": "bias",
-        "qk_norm": "bias",
+        "qk_norm": "bias", "forced_bos_id": "decoder_start_id",
     }  # fmt: skip
     assert {of_one_kind.get(field.name, field.name) for field in fields(ModelConfig)} <= tried
 

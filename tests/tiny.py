@@ -43,6 +43,18 @@ NEOX: dict[str, Any] = dict(
     head_dim=8, positions="rope", rope_dims=4, residual="parallel", norm_order="pre", final_norm=True,
     activation="gelu",
 )  # fmt: skip
+LLAMA3: dict[str, Any] = {**LLAMA, "head_dim": 16, "rope_scaling": "llama3", "rope_factor": 8.0, "rope_theta": 100.0,
+                          "rope_trained_positions": 64}  # fmt: skip
+
+MARIAN: dict[str, Any] = dict(
+    sinusoids="halves", scaled_embedding=True, activation="silu", logit_bias=True, decoder_start_id=0, never_pad=True
+)
+BART: dict[str, Any] = dict(
+    positions="learned", stack_inputs="own", embedding_norm=True, activation="gelu", logit_bias=True,
+    decoder_start_id=2, forced_bos_id=1,
+)  # fmt: skip
+# T5 as it is, with heads wider than their share
+T5_1: dict[str, Any] = {**T5, "head_dim": 6, "attention_scale": 1.0, "logit_scale": 0.25, "decoder_start_id": 0}
 
 M = TypeVar("M", bound=nn.Module)
 

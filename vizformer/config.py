@@ -20,6 +20,9 @@ Head = Literal["linear", "transform"]
 Architecture = Literal["encoder-decoder", "decoder-only", "encoder-only"]
 AttentionBias = Literal["same", "all", "qkv", "none"]
 Residual = Literal["sequential", "parallel"]
+Sinusoids = Literal["interleaved", "halves"]
+StackInputs = Literal["shared", "own"]
+RopeScaling = Literal["none", "linear", "llama3"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -39,15 +42,26 @@ class ModelConfig:
         positions: "sinusoidal" (Vaswani et al. 2017, 3.5); a "learned" table; "rope" turns queries and keys instead of
             adding something (Su et al. 2021); "alibi" takes a fixed slope times the distance off every score (Press,
             Smith & Lewis 2021); "relative" adds a learned number per head and bucket of distances, one table per stack
-            (Raffel et al. 2019, "T5"; the scores stay divided by sqrt(d_head), which T5 leaves out); "none".
+            (Raffel et al. 2019, "T5"); "none".
+        sinusoids: how "sinusoidal" lays out its waves: "interleaved" sine, cosine, sine, ... (the paper) or in
+            "halves", all sines before all cosines (the paper's own code; Marian).
         rope_theta: base of the wavelengths of "rope".
         rope_dims: how many numbers of a query or key "rope" turns, the first ones; the others stay as they are
             (GPT-NeoX); None: all.
+        rope_scaling: how "rope" was slowed down for texts longer than those of the first training: "none"; "linear"
+            divides every angle by rope_factor (Chen et al. 2023, "Position Interpolation"); "llama3" only those of
+            pairs that turn fewer than rope_low_turns times in rope_trained_positions, leaves those with more than
+            rope_high_turns as they are, and mixes the two in between (Grattafiori et al. 2024, "The Llama 3 Herd of
+            Models", and the code published with it).
+        rope_factor, rope_low_turns, rope_high_turns, rope_trained_positions: see rope_scaling.
         relative_buckets: rows of each table of "relative"; half are for single distances, the others for ever longer
             stretches. An encoder splits them between keys before and keys behind the query.
         relative_max_distance: the last bucket of "relative" serves every distance from here on (and some before).
+        attention_scale: what the dot products of queries and keys are multiplied by; None: 1 / sqrt(d_head). T5 has 1.
         n_segments: rows of the table of segment embeddings (BERT's sentence A and B); 0: no such table.
         embedding_norm: a norm after the sum of the embeddings (BERT).
+        stack_inputs: whether encoder and decoder have a "shared" table of learned positions and embedding norm, or each
+            its "own" (BART); that of the token embeddings is shared always.
         norm_order: "post" is norm(x + f(x)) (2017); "pre" is x + f(norm(x)) (GPT-2; Xiong et al. 2020).
         norm: "layer_norm" (Ba, Kiros & Hinton 2016) or "rms_norm" (Zhang & Sennrich 2019).
         norm_offset: the scale of every RMSNorm is 1 + weight (Gemma): weights near 0 then change little.
@@ -66,9 +80,15 @@ class ModelConfig:
         tied_unembedding: the logits are computed with the embedding table (Press & Wolf 2017).
         head: what turns the last row into logits: "linear" is the unembedding alone; "transform" has a dense layer, the
             activation and a norm before it and a bias after it (BERT's masked-language-model head).
+        logit_scale: what the last row is multiplied by before the unembedding (T5: d_model^-0.5).
+        logit_bias: a learned number for every token, added to its logit (BART, Marian); "transform" has one anyway.
         scaled_embedding: token embeddings are multiplied by sqrt(d_model) (Vaswani et al. 2017, 3.4).
         dropout: probability in training, of embeddings + positions and of every sublayer's output.
         pad_id, bos_id, eos_id, mask_id: the ids of padding, start, end and [MASK], where the model has them.
+        decoder_start_id: what a decoder behind an encoder begins with where that is not bos_id (T5 and Marian: padding;
+            BART: the end mark).
+        forced_bos_id: what always comes after that, as the first token of its own (BART: the start mark).
+        never_pad: the padding is never generated, however high its logit (Marian, whose decoder begins with it).
 
     Raises:
         ConfigError: an illegal value or combination; all problems are listed at once.
@@ -84,12 +104,20 @@ class ModelConfig:
     n_kv_heads: int | None = None
     max_positions: int = 512
     positions: Positions = "sinusoidal"
+    sinusoids: Sinusoids = "interleaved"
     rope_theta: float = 10_000.0
     rope_dims: int | None = None
+    rope_scaling: RopeScaling = "none"
+    rope_factor: float = 1.0
+    rope_low_turns: float = 1.0
+    rope_high_turns: float = 4.0
+    rope_trained_positions: int = 8192
     relative_buckets: int = 32
     relative_max_distance: int = 128
+    attention_scale: float | None = None
     n_segments: int = 0
     embedding_norm: bool = False
+    stack_inputs: StackInputs = "shared"
     norm_order: NormOrder = "post"
     norm: Norm = "layer_norm"
     norm_offset: bool = False
@@ -103,12 +131,17 @@ class ModelConfig:
     attention_bias: AttentionBias = "same"
     tied_unembedding: bool = True
     head: Head = "linear"
+    logit_scale: float = 1.0
+    logit_bias: bool = False
     scaled_embedding: bool = False
     dropout: float = 0.1
     pad_id: int | None = None
     bos_id: int | None = None
     eos_id: int | None = None
     mask_id: int | None = None
+    decoder_start_id: int | None = None
+    forced_bos_id: int | None = None
+    never_pad: bool = False
 
     def __post_init__(self) -> None:
         if problems := _wrong_types(self) or _broken_rules(self):
@@ -138,6 +171,12 @@ class ModelConfig:
     def kv_heads(self) -> int:
         """Key/value heads: n_kv_heads, or as many as there are query heads."""
         return self.n_heads if self.n_kv_heads is None else self.n_kv_heads
+
+    @property
+    def start_ids(self) -> tuple[int, ...]:
+        """What a decoder behind an encoder begins with: decoder_start_id or bos_id, then forced_bos_id."""
+        start = self.bos_id if self.decoder_start_id is None else self.decoder_start_id
+        return tuple(id for id in (start, self.forced_bos_id) if id is not None)
 
     @property
     def architecture(self) -> Architecture:
@@ -225,7 +264,7 @@ def _wrong_types(config: ModelConfig) -> list[Message]:
 
 def _broken_rules(c: ModelConfig) -> list[Message]:
     problems = []
-    for name in ("vocab_size", "d_model", "n_heads", "d_ff", "max_positions"):
+    for name in ("vocab_size", "d_model", "n_heads", "d_ff", "max_positions", "rope_trained_positions"):
         if getattr(c, name) < 1:
             problems.append(N_("{name}={value}: must be at least 1", name=name, value=getattr(c, name)))
     for name in ("n_encoder_layers", "n_decoder_layers", "n_segments"):
@@ -256,6 +295,14 @@ def _broken_rules(c: ModelConfig) -> list[Message]:
             N_("rope_dims={value}: rotary positions turn pairs of numbers, it must be even and from 2 to d_head="
                "{d_head}", value=c.rope_dims, d_head=c.d_head)
         )  # fmt: skip
+    for name in ("rope_factor", "rope_low_turns"):
+        if not 0 < getattr(c, name) < float("inf"):
+            problems.append(N_("{name}={value}: must be above 0", name=name, value=getattr(c, name)))
+    if not c.rope_low_turns < c.rope_high_turns < float("inf"):
+        problems.append(
+            N_("rope_high_turns={high}: must be above rope_low_turns={low}", high=c.rope_high_turns,
+               low=c.rope_low_turns)
+        )  # fmt: skip
     if c.norm_offset and c.norm != "rms_norm":
         problems.append(
             N_("norm_offset=True: this is an option of norm='rms_norm', with {norm!r} leave it out", norm=c.norm)
@@ -273,6 +320,16 @@ def _broken_rules(c: ModelConfig) -> list[Message]:
         )  # fmt: skip
     if not 1 < c.rope_theta < float("inf"):
         problems.append(N_("rope_theta={value}: must be above 1", value=c.rope_theta))
+    if c.attention_scale is not None and not 0 < c.attention_scale < float("inf"):
+        problems.append(N_("{name}={value}: must be above 0", name="attention_scale", value=c.attention_scale))
+    if not 0 < c.logit_scale < float("inf"):
+        problems.append(N_("{name}={value}: must be above 0", name="logit_scale", value=c.logit_scale))
+    if c.logit_bias and c.head == "transform":
+        problems.append(N_("logit_bias=True: head='transform' has one of its own, leave it out"))
+    if c.stack_inputs == "own" and c.architecture != "encoder-decoder":
+        problems.append(N_("stack_inputs='own': there is one stack only, take 'shared'"))
+    if c.never_pad and c.pad_id is None:
+        problems.append(N_("never_pad=True: there is no padding to leave out, give pad_id"))
     if c.relative_buckets < 4 or c.relative_buckets % 2:
         problems.append(N_("relative_buckets={value}: must be even and at least 4", value=c.relative_buckets))
     if c.relative_max_distance <= c.relative_buckets // 2:
@@ -284,7 +341,7 @@ def _broken_rules(c: ModelConfig) -> list[Message]:
         problems.append(N_("dropout={value}: must be at least 0 and below 1", value=c.dropout))
     if not 0 < c.norm_eps < 1:
         problems.append(N_("norm_eps={value}: must be above 0 and below 1", value=c.norm_eps))
-    for name in ("pad_id", "bos_id", "eos_id", "mask_id"):
+    for name in ("pad_id", "bos_id", "eos_id", "mask_id", "decoder_start_id", "forced_bos_id"):
         value = getattr(c, name)
         if value is not None and not 0 <= value < c.vocab_size:
             problems.append(

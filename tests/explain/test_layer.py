@@ -39,6 +39,12 @@ VARIANTS: dict[str, tuple[str, dict[str, Any]]] = {
     "neox": ("decoder-only", tiny.NEOX),
     "neox-encoder-only": ("encoder-only", {**tiny.NEOX, "qk_norm": True, "positions": "none", "bias": False}),
     "qk-norm-offset": ("decoder-only", {**tiny.QWEN3, "norm_offset": True, "rope_dims": 4, "norm_order": "post"}),
+    "llama3": ("decoder-only", tiny.LLAMA3),
+    "linear": ("decoder-only", {**tiny.NEOX, "rope_scaling": "linear", "rope_factor": 4.0}),
+    "marian": ("encoder-decoder", tiny.MARIAN),
+    "bart": ("encoder-decoder", tiny.BART),
+    "t5-unscaled": ("encoder-decoder", tiny.T5_1),
+    "own-scale": ("encoder-only", {**tiny.BERT, "attention_scale": 0.3, "logit_scale": 2.0}),
     "post-rms": ("decoder-only", dict(norm_order="post", norm="rms_norm", n_kv_heads=1)),
 }
 every_variant = pytest.mark.parametrize("variant", VARIANTS)
@@ -148,6 +154,7 @@ def test_from_the_last_row_to_the_prediction(variant: str) -> None:
         steps = output_steps(checkpoint.model, trace, position, count=4)
         *transform, logits, probabilities = steps
         head = ["dense", "activation", "norm"] if checkpoint.model.config.head == "transform" else []
+        head += ["scaled"] if checkpoint.model.config.logit_scale != 1 else []
         assert [step.key for step in transform] == head
         best = eager.logits[position].topk(4)
         assert candidates(checkpoint.model, trace, position, count=4) == best.indices.tolist()

@@ -38,6 +38,12 @@ VARIANTS: dict[str, tuple[str, dict[str, Any]]] = {
     "neox": ("decoder-only", tiny.NEOX),
     "neox-encoder-only": ("encoder-only", {**tiny.NEOX, "qk_norm": True, "positions": "none", "bias": False}),
     "qk-norm-offset": ("decoder-only", {**tiny.QWEN3, "norm_offset": True, "rope_dims": 4, "norm_order": "post"}),
+    "llama3": ("decoder-only", tiny.LLAMA3),
+    "linear": ("decoder-only", {**tiny.NEOX, "rope_scaling": "linear", "rope_factor": 4.0}),
+    "marian": ("encoder-decoder", {**tiny.MARIAN, "norm_order": "post"}),
+    "bart": ("encoder-decoder", {**tiny.BART, "norm_order": "post"}),
+    "t5-unscaled": ("encoder-decoder", tiny.T5_1),
+    "own-scale": ("decoder-only", {**tiny.LLAMA, "attention_scale": 0.3}),
     "post-rms": ("decoder-only", dict(norm_order="post", norm="rms_norm", n_kv_heads=1)),
 }
 BEFORE_ADDING = [

@@ -111,7 +111,7 @@ def test_dropout_is_not_its_business_but_gradients_are_off() -> None:
 
 
 def test_errors() -> None:
-    with pytest.raises(ValueError, match="bos_id, eos_id and pad_id"):
+    with pytest.raises(ValueError, match="a start mark, eos_id and pad_id"):
         greedy_batch(tiny.model(pad_id=None), [[3]], max_new=3)
     with pytest.raises(TraceError, match="no token"):
         greedy_steps(tiny.model(), [], (1,), max_new=3)

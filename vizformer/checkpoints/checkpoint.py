@@ -60,8 +60,7 @@ class Checkpoint:
 
     def encode_target(self, text: str) -> tuple[Token, ...]:
         """The tokens an encoder-decoder's decoder reads for a given translation: start mark, then the text."""
-        bos = self.model.config.bos_id
-        start = () if bos is None else self.tokenizer.tokens([bos])
+        start = self.tokenizer.tokens(list(self.model.config.start_ids))
         return self._checked((*start, *self._tokens(text, special=False)))
 
     def trace(
@@ -126,8 +125,7 @@ class Checkpoint:
                 beginning = beginning[:-1]
         else:
             prompt = self.encode(text)
-            bos = model.config.bos_id
-            start = () if bos is None else self.tokenizer.tokens([bos])
+            start = self.tokenizer.tokens(list(model.config.start_ids))
             beginning = self.encode_target(target) if target.strip() else start
         if len(beginning) >= (limit := model.config.max_positions):
             raise GenerationError(
@@ -195,7 +193,7 @@ class Checkpoint:
     def _generated_target(self, tokens: Sequence[Token], edit: Edit | None) -> tuple[Token, ...]:
         config = self.model.config
         limit = min(MAX_TARGET, config.max_positions - 1)
-        start = [] if config.bos_id is None else [config.bos_id]
+        start = list(config.start_ids)
         steps = stream(self.model, [token.id for token in tokens], start, max_new=limit, edit=edit)
         return self.tokenizer.tokens([*start, *(step.id for step in steps if step.id != config.eos_id)])
 

@@ -75,6 +75,7 @@ ENGLISH: Mapping[str, str] = {
     "cut_2": N_("top-p"),
     "cut_3": N_("min-p"),
     "cut_4": N_("temperature 0"),
+    "cut_5": N_("a rule of the model"),
     "chosen": N_("chosen"),
     "chosen_by_hand": N_("taken by hand"),
     "take": N_("click to take it instead"),
@@ -134,7 +135,7 @@ class Steps:
         candidates: ids [steps, count].
         names: text of every id among the candidates.
         before, after: probability before and after the cut [steps, count].
-        cut: 0 kept, 1 top-k, 2 top-p, 3 min-p, 4 temperature 0 [steps, count].
+        cut: 0 kept, 1 top-k, 2 top-p, 3 min-p, 4 temperature 0, 5 a rule of the model [steps, count].
         kept: tokens left to draw from [steps].
         by_hand: whether the token was given instead of chosen [steps].
         vocab_size: of the model.

@@ -15,10 +15,11 @@ from vizformer.explain.parts import recorded
 from vizformer.explain.position_bias import layer_step
 from vizformer.explain.qk_norm import layer_step as norm_step
 from vizformer.explain.qk_norm import normalise_both
-from vizformer.explain.rotation import formula
+from vizformer.explain.rotation import divisor_operand, formula
 from vizformer.explain.step import Contraction, Operand, Proof, Step
 from vizformer.explain.sublayer import MAPS, ROWS, Sublayer, add_and_norm, after_sublayer, bias_of, entry, norm_before
 from vizformer.explain.turning import turn
+from vizformer.explain.weights import own_scale_text
 from vizformer.messages import N_
 from vizformer.model.attention import Attention
 from vizformer.model.norm import Norm
@@ -26,12 +27,13 @@ from vizformer.model.norm import Norm
 
 def attention_sublayer(
     at: Sublayer, attention: Attention, norm: Norm, site: str, source: str | None, angles: ndarray | None = None,
-    places: Slopes | Buckets | None = None,
+    places: Slopes | Buckets | None = None, divided: ndarray | None = None,
 ) -> list[Step]:  # fmt: skip
     """Multi-head attention as `nn.MultiheadAttention` does it: packed projections, heads, scores, softmax, concat, W_O.
 
     `source` names the residual stream that keys and values come from; None is the sublayer's own input.  `angles` are
-    those by which queries and keys are turned, where positions are rotary; `places` is what tells the scores distances.
+    those by which queries and keys are turned, where positions are rotary, `divided` what they were divided by for longer
+    texts; `places` is what tells the scores distances.
     """
     record = at.trace[site]
     h, kv, d_head = attention.n_heads, attention.n_kv_heads, attention.d_head
@@ -129,10 +131,11 @@ def attention_sublayer(
             N_("In every head, only the first {dims} numbers of a row are turned: pair m of row i (numbers m and m + {half}) "
                "by an angle that grows with i and shrinks with m. The other {rest} numbers stay as they are.",
                dims=2 * half, half=half, rest=d_head - 2 * half),
-            formula(f"{hat}q", "q", "i", partial),
+            formula(f"{hat}q", "q", "i", partial, divided is not None),
             rf"Q'_{{0,{last},0}} = {latex.number(given[0, -1, 0])} \cdot {cos} - {latex.factor(given[0, -1, half])} \cdot "
             rf"{sin} = {latex.number(turn(given[0, -1], angles[-1])[0])}",
             (Operand(r"\Phi", N_("the angle of each pair, in radians"), angles, ROWS),
+             *(() if divided is None else (divisor_operand(divided),)),
              Operand("K'", N_("the keys, turned"), turned_k, ("heads", "keys", "features"))),
             "Q'", turned_q,
             f"cos, sin = model.rope_cos[:{n_q}], model.rope_sin[:{n_q}]\n"
@@ -157,6 +160,7 @@ def attention_sublayer(
             (Operand("V", N_("the values, one for each query head"), vh, ("heads", "keys", "features")),),
             "K", kh, shared, "k", Proof.compare(anchor, kv_anchor, kv_recorded), axes=("heads", "keys", "features"),
         ))  # fmt: skip
+    own = attention.own_scale
     scores = qh @ kh.transpose(0, 2, 1) * record.scale  # [h, n_q, n_k]
     bias = None if record.bias is None else float64(record.bias)
     placed = scores if places is None else scores + places.bias(relative_positions(n_q))
@@ -168,11 +172,16 @@ def attention_sublayer(
     through_z = Proof.compare(z_anchor, z, fused, direct=False)
     steps.append(Step(
         at.key("scores"), N_("Scores: every query with every key"),
-        N_("In each head, {n_q} × {n_k} dot products, divided by √{d_head}.", n_q=n_q, n_k=n_k, d_head=d_head),
-        r"S = \frac{Q K^\top}{\sqrt{d_\mathrm{head}}}",
-        rf"S_{{0,0}} = \frac{{{latex.sum_of_products(qh[0, 0], kh[0, 0])}}}{{\sqrt{{{d_head}}}}} = "
-        rf"{latex.number(scores[0, 0, 0])}",
-        (), "S", scores, f"scores = q @ k.transpose(-2, -1) / math.sqrt({d_head})", "scores", through_z, axes=MAPS,
+        N_("In each head, {n_q} × {n_k} dot products, divided by √{d_head}.", n_q=n_q, n_k=n_k, d_head=d_head)
+        if own is None else
+        N_("In each head, {n_q} × {n_k} dot products. {scale}", n_q=n_q, n_k=n_k, scale=own_scale_text(own)),
+        r"S = \frac{Q K^\top}{\sqrt{d_\mathrm{head}}}" if own is None else r"S = c\,Q K^\top" if own != 1 else r"S = Q K^\top",
+        (rf"S_{{0,0}} = \frac{{{latex.sum_of_products(qh[0, 0], kh[0, 0])}}}{{\sqrt{{{d_head}}}}} = " if own is None else
+         rf"S_{{0,0}} = {latex.number(own)} \cdot ({latex.sum_of_products(qh[0, 0], kh[0, 0])}) = ")
+        + latex.number(scores[0, 0, 0]),
+        (), "S", scores,
+        "scores = q @ k.transpose(-2, -1) " + (f"/ math.sqrt({d_head})" if own is None else f"* {own!r}"), "scores",
+        through_z, axes=MAPS,
     ))  # fmt: skip
     if places is not None:
         steps.append(layer_step(at, places, scores, placed, through_z))

@@ -20,7 +20,7 @@ from vizformer.explain.parts import recorded
 from vizformer.explain.step import Axis, Contraction, Operand, Proof, Step
 from vizformer.explain.sublayer import Sublayer
 from vizformer.explain.transform import transform_steps
-from vizformer.explain.turning import angles
+from vizformer.explain.turning import angles, divisors
 from vizformer.messages import N_
 from vizformer.model.trace import Trace
 from vizformer.model.transformer import Transformer
@@ -49,7 +49,8 @@ def layer_steps(model: Transformer, trace: Trace, layer: str) -> list[Step]:
     at = Sublayer(trace, block.norm_order == "pre", path, "self", before, middle)
     turns = angles(model.config, len(at.x)) if model.config.positions == "rope" else None
     places = position_bias(model, stack)
-    steps += attention_sublayer(at, block.self_attention, block.self_norm, f"{layer}.self", None, turns, places)
+    steps += attention_sublayer(at, block.self_attention, block.self_norm, f"{layer}.self", None, turns, places,
+                                divisors(model.config))  # fmt: skip
     if block.cross_attention is not None:
         at = Sublayer(trace, at.pre_norm, path, "cross", middle, f"{layer}.mid_cross")
         steps += attention_sublayer(
@@ -86,7 +87,7 @@ def _set_by_hand(key: str, trace: Trace, layer: str, keys: set[str]) -> bool:
 def output_steps(model: Transformer, trace: Trace, position: int, count: int = 5) -> list[Step]:
     """From the last layer's row at `position` to the probabilities of the `count` leading candidates.
 
-    logits = x W_U,   p_t = exp(logit_t - max) / sum_t' exp(logit_t' - max)
+    logits = x W_U (+ b),   p_t = exp(logit_t - max) / sum_t' exp(logit_t' - max)
 
     Raises:
         TraceError: no such position.
@@ -102,7 +103,12 @@ def output_steps(model: Transformer, trace: Trace, position: int, count: int = 5
     steps = transform_steps(head, x, position, stack)
     x = steps[-1].result if steps else x
     table = model.embedding.weight if model.unembedding is None else model.unembedding.weight
-    bias = None if head is None else float64(head.logit_bias)
+    transformed = bool(steps)
+    if model.config.logit_scale != 1:
+        steps.append(_scaled(x, model.config.logit_scale, position, "" if steps else stack))
+        x = steps[-1].result
+    of_tokens = model.logit_bias if head is None else head.logit_bias
+    bias = None if of_tokens is None else float64(of_tokens)
     logits: Float[ndarray, " vocab_size"] = float64(table) @ x + (0.0 if bias is None else bias)
     probabilities = _softmax(logits)
     top = (-logits).argsort()[:count]
@@ -112,7 +118,11 @@ def output_steps(model: Transformer, trace: Trace, position: int, count: int = 5
     weight = "embedding" if model.unembedding is None else "unembedding"
     best, candidates = int(top[0]), [int(t) for t in top]
     read = "" if steps else f'x = trace.residual("{stack}.final")[{position}]\n'
-    plus = "" if bias is None else " + model.prediction.logit_bias"
+    plus = "" if bias is None else " + model.logit_bias" if head is None else " + model.prediction.logit_bias"
+    row = (
+        N_("the scaled row") if model.config.logit_scale != 1 else
+        N_("the transformed row") if transformed else N_("the last row of the stack")
+    )  # fmt: skip
     return [
         *(replace(step, proof=replace(proof, direct=False)) for step in steps),
         Step(
@@ -122,7 +132,7 @@ def output_steps(model: Transformer, trace: Trace, position: int, count: int = 5
             r"\ell_t = x_i \cdot u_t" + ("" if bias is None else " + c_t"),
             rf"\ell_0 = {latex.sum_of_products(x, float64(table[best]), None if bias is None else float(bias[best]))} = "
             rf"{latex.number(logits[best])}",
-            (Operand(rf"x_{{{position}}}", N_("the last row of the stack") if bias is None else N_("the transformed row"), x),
+            (Operand(rf"x_{{{position}}}", row, x),
              Operand("u_t", N_("the candidates' rows of the table of embeddings"), float64(table[candidates]),
                      ("candidates", "features")),
              *(() if bias is None else (Operand("c_t", N_("the candidates' biases"), bias[top], ids),))),
@@ -142,6 +152,21 @@ def output_steps(model: Transformer, trace: Trace, position: int, count: int = 5
             Proof.compare(N_("softmax of the model's own logits"), probabilities, _softmax(model_logits)), axes=ids,
         ),
     ]  # fmt: skip
+
+
+def _scaled(x: Float[ndarray, " d_model"], scale: float, position: int, stack: str) -> Step:
+    """The row times logit_scale; `stack` is where its code reads the row, if no step before it has."""
+    result = x * scale
+    return Step(
+        "scaled", N_("Scale the row"),
+        N_("The row is multiplied by {scale} before it is compared with the vocabulary: without it the logits would grow "
+           "with the width of the model.", scale=f"{scale:.6g}"),
+        r"x'_i = c\,x_i", rf"x'_{{{position},0}} = {latex.number(scale)} \cdot {latex.factor(x[0])} = "
+        rf"{latex.number(result[0])}",
+        (Operand(rf"x_{{{position}}}", N_("the last row of the stack"), x),), rf"x'_{{{position}}}", result,
+        (f'x = trace.residual("{stack}.final")[{position}]\n' if stack else "") + f"x = x * {scale!r}", "x",
+        Proof(N_("the model's logits at position {position}", position=position), 0.0, True, direct=False),
+    )  # fmt: skip
 
 
 def candidates(model: Transformer, trace: Trace, position: int, count: int = 5) -> list[int]:

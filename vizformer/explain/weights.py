@@ -101,29 +101,41 @@ def weight_steps(o: Operands) -> list[Step]:
 
 
 def _scale_step(o: Operands, step: Callable[..., Step], dots: Operand) -> Step:
-    """Division by sqrt(d_head), or by what an edit put in its place."""
+    """Division by sqrt(d_head), or what the model or an edit has in its place."""
     i, j = o.query, o.focus
     edit, site = o.trace.edit, o.site.name
     scaled = edit is None or site not in edit.unscaled
     temperature = 1.0 if edit is None else edit.temperatures.get(site, 1.0)
-    divisors = ([rf"\sqrt{{{o.d_head}}}"] if scaled else []) + ([f"{temperature:g}"] if temperature != 1 else [])
+    own = o.site.attention.own_scale if scaled else None
+    factor = own if own not in (None, 1) else None
+    divided = scaled and own is None
+    divisors = ([rf"\sqrt{{{o.d_head}}}"] if divided else []) + ([f"{temperature:g}"] if temperature != 1 else [])
+    product = "dots" if factor is None else f"dots * {factor!r}"
     code = " / ".join(
-        ["dots", *([f"math.sqrt({o.d_head})"] if scaled else []), *([f"{temperature!r}"] if temperature != 1 else [])]
+        [product, *([f"math.sqrt({o.d_head})"] if divided else []), *([f"{temperature!r}"] if temperature != 1 else [])]
     )
     text = N_(
         "d_head = {d_head} products were summed; dividing by √{d_head} = {root} keeps the scores from growing "
         "with the width of the head, which would make softmax all-or-nothing.",
         d_head=o.d_head, root=f"{np.sqrt(o.d_head):.4g}",
-    ) if scaled else N_("The division by √d_head is switched off: the scores are as large as the sum made them.")  # fmt: skip
-    number = latex.number(o.dots[j])
+    ) if divided else own_scale_text(own) if own is not None else N_("The division by √d_head is switched off: the scores are as large as the sum made them.")  # fmt: skip
+    number = latex.number(o.dots[j]) + ("" if factor is None else rf" \cdot {latex.number(factor)}")
     under = r" \cdot ".join(divisors)
     quotient = rf"\frac{{{number}}}{{{under}}}" if divisors else number
     return step(
-        "scores", N_("Divide by √d_head"), text,
-        r"s_{ij} = \frac{q_i \cdot k_j}{\sqrt{d_\mathrm{head}}}" + (r" \cdot \frac{1}{T}" if temperature != 1 else ""),
+        "scores", N_("Divide by √d_head") if own is None else N_("Scores without √d_head"), text,
+        (r"s_{ij} = \frac{q_i \cdot k_j}{\sqrt{d_\mathrm{head}}}" if own is None else
+         r"s_{ij} = q_i \cdot k_j" + ("" if factor is None else r" \cdot c")) + (r" \cdot \frac{1}{T}" if temperature != 1 else ""),
         rf"s_{{{i},{j}}} = {quotient} = {latex.number(o.scores[j])}",
         (dots,), rf"s_{{{i}}}", o.scores, f"scores = {code}", "scores",
     )  # fmt: skip
+
+
+def own_scale_text(scale: float) -> Message:
+    """What is said of a model that has something else in the place of 1 / sqrt(d_head)."""
+    if scale == 1:
+        return N_("This model does not divide by √d_head: it was trained with the dot products as they are.")
+    return N_("This model multiplies by {scale} where others divide by √d_head.", scale=f"{scale:.6g}")
 
 
 def _mask_text(o: Operands) -> Message:

@@ -19,22 +19,26 @@ def greedy_steps(
 def greedy_batch(model: Transformer, sources: Sequence[Sequence[int]], *, max_new: int) -> list[list[int]]:
     """Greedy translations of many sources at once (padded batches), without the end mark."""
     config = model.config
-    if config.bos_id is None or config.eos_id is None or config.pad_id is None:
-        raise ValueError("greedy_batch needs a model with bos_id, eos_id and pad_id")
+    start = list(config.start_ids)
+    if not start or config.eos_id is None or config.pad_id is None:
+        raise ValueError("greedy_batch needs a model with a start mark, eos_id and pad_id")
     device = model.embedding.weight.device
     width = max(map(len, sources))
     ids = torch.tensor([[*s, *[config.pad_id] * (width - len(s))] for s in sources], device=device)  # [b, n]
     padding = ids == config.pad_id
     memory = model.encode(ids, padding=padding)
-    target = torch.full((len(sources), 1), config.bos_id, device=device)  # [b, 1]
+    target = torch.tensor([start] * len(sources), device=device)  # [b, 1 or 2]
     done = torch.zeros(len(sources), dtype=torch.bool, device=device)
     cache = Cache()
-    for _ in range(min(max_new, config.max_positions - 1)):
+    for _ in range(min(max_new, config.max_positions - len(start))):
         x = model.decode(target[:, cache.length :], memory, memory_padding=padding, cache=cache)
-        following = model.logits(x[:, -1]).argmax(-1).masked_fill(done, config.eos_id)  # [b]
+        logits = model.logits(x[:, -1])  # [b, vocab_size]
+        if config.never_pad:
+            logits[:, config.pad_id] = -torch.inf
+        following = logits.argmax(-1).masked_fill(done, config.eos_id)  # [b]
         target = torch.cat([target, following[:, None]], dim=1)
         done |= following == config.eos_id
         if done.all():
             break
-    ended = [row.index(config.eos_id) if config.eos_id in row else len(row) for row in target.tolist()]
-    return [row[1:end] for row, end in zip(target.tolist(), ended, strict=True)]
+    found: list[list[int]] = target[:, len(start) :].tolist()
+    return [row[: row.index(config.eos_id)] if config.eos_id in row else row for row in found]

@@ -92,6 +92,7 @@ class Cut(IntEnum):
     TOP_P = 2
     MIN_P = 3
     GREEDY = 4  # temperature 0 leaves only the most probable token
+    NEVER = 5  # the model never generates it (padding)
 
 
 class NextToken(NamedTuple):
@@ -108,7 +109,9 @@ class NextToken(NamedTuple):
     cut: Tensor
 
 
-def next_token(logits: Tensor, previous: Sequence[int] = (), sampling: Sampling = GREEDY) -> NextToken:
+def next_token(
+    logits: Tensor, previous: Sequence[int] = (), sampling: Sampling = GREEDY, *, never: int | None = None
+) -> NextToken:
     """What the model says about the next token, and what `sampling` leaves of it.
 
     filtered_i = exp(l_i / T) / sum_(j kept) exp(l_j / T) for tokens that are kept, else 0;  l: the penalised logits.
@@ -117,6 +120,7 @@ def next_token(logits: Tensor, previous: Sequence[int] = (), sampling: Sampling 
         logits: [vocab_size].
         previous: ids that count as repeated: the whole text so far.
         sampling: the options.
+        never: an id that cannot be chosen, whatever its logit.
 
     Raises:
         GenerationError: logits that are not numbers.
@@ -128,16 +132,22 @@ def next_token(logits: Tensor, previous: Sequence[int] = (), sampling: Sampling 
             N_("The model's logits are not numbers: its weights are damaged, or its training diverged.")
         )
     scores = penalised(scores, previous, sampling.repetition_penalty)
+    if never is not None:
+        scores = scores.index_fill(0, torch.tensor([never], device=scores.device), -torch.inf)
     if sampling.is_greedy:
         best = int(scores.argmax())
         cut = torch.full(scores.shape, Cut.GREEDY, dtype=torch.uint8, device=scores.device)
         cut[best] = Cut.KEPT
+        if never is not None:
+            cut[never] = Cut.NEVER
         only = torch.zeros_like(probabilities)
         only[best] = 1.0
         return NextToken(probabilities, only, cut)
     # relative to the largest, so that a temperature close to 0 gives no infinities of which to take differences
     tempered = torch.softmax((scores - scores.max()).double() / sampling.temperature, dim=-1)
     cut = _cuts(tempered, sampling)
+    if never is not None:
+        cut[never] = Cut.NEVER
     filtered = tempered.masked_fill(cut > 0, 0.0)
     return NextToken(probabilities, (filtered / filtered.sum()).float(), cut)
 

@@ -19,7 +19,8 @@ class Attention(nn.Module):
     head_h = softmax(q_h k_h^T / sqrt(d_head) + bias_h + mask) v_h,   out = [head_0; ...; head_H] W_O + b_O
 
     With fewer key/value heads than query heads, n_heads / n_kv_heads query heads in a row share one.  Where the config
-    says so, a norm over d_head comes between W_Q and q_h, and between W_K and k_h, before they are turned.
+    says so, a norm over d_head comes between W_Q and q_h, and between W_K and k_h, before they are turned; and
+    attention_scale stands in the place of 1 / sqrt(d_head).
 
     Source: Vaswani et al. 2017, section 3.2; Ainslie et al. 2023, "GQA"; Henry et al. 2020, "Query-Key Normalization".
     """
@@ -27,6 +28,7 @@ class Attention(nn.Module):
     def __init__(self, config: ModelConfig) -> None:
         super().__init__()
         self.n_heads, self.n_kv_heads, self.d_head = config.n_heads, config.kv_heads, config.d_head
+        self.own_scale = config.attention_scale  # None: 1 / sqrt(d_head)
         width, kv_width = self.n_heads * self.d_head, self.n_kv_heads * self.d_head
         self.W_Q = nn.Linear(config.d_model, width, bias=config.qkv_bias)
         self.W_K = nn.Linear(config.d_model, kv_width, bias=config.qkv_bias)
@@ -59,7 +61,7 @@ class Attention(nn.Module):
         if rotation is not None:
             q = rotation.turn(q)
         k, v = self._keys_and_values(source, site, rotation, cache, own=source is x)  # [b, n_kv_heads, n_k, d_head]
-        scale = self.d_head**-0.5
+        scale = self.d_head**-0.5 if self.own_scale is None else self.own_scale
         if edit is not None:
             q, k, v = edit.apply(f"{site}.q", q), edit.apply(f"{site}.k", k), edit.apply(f"{site}.v", v)
             mask, scale = edit.mask(site, mask, q, k), edit.scale(site, scale)

@@ -8,11 +8,15 @@ import torch.nn.functional as F
 from jaxtyping import Float, Int
 from torch import Tensor
 
+from vizformer.config import ModelConfig, Sinusoids
 
-def sinusoidal_encoding(n: int, d_model: int) -> Float[Tensor, "n d_model"]:
+
+def sinusoidal_encoding(n: int, d_model: int, sinusoids: Sinusoids = "interleaved") -> Float[Tensor, "n d_model"]:
     """Sine and cosine waves of geometrically growing wavelength.
 
     PE[pos, 2i] = sin(pos / 10000^(2i/d_model)),  PE[pos, 2i+1] = cos(pos / 10000^(2i/d_model))
+
+    In "halves" the sines are PE[pos, i] and the cosines PE[pos, d_model/2 + i]: the same in another order.
 
     Row 0 is 0, 1, 0, 1, ...; low dimensions oscillate fast (wavelength 2 pi), high ones slowly (up to 20000 pi).
     The angles are computed in float64: at position 5000 float32 angles are already wrong in the fourth digit.
@@ -22,7 +26,7 @@ def sinusoidal_encoding(n: int, d_model: int) -> Float[Tensor, "n d_model"]:
     position = torch.arange(n, dtype=torch.float64)[:, None]  # [n, 1]
     pair = torch.arange(0, d_model, 2, dtype=torch.float64)  # [d_model/2]
     angle = position * torch.exp(-math.log(10_000.0) * pair / d_model)  # [n, d_model/2]
-    encoding = torch.stack([angle.sin(), angle.cos()], dim=-1)  # [n, d_model/2, 2]
+    encoding = torch.stack([angle.sin(), angle.cos()], dim=1 if sinusoids == "halves" else 2)  # 2 at that place
     return encoding.reshape(n, d_model).float()  # [n, d_model]
 
 
@@ -56,14 +60,32 @@ class Rotation:
         return torch.cat([first * cos - second * sin, first * sin + second * cos, rest], dim=-1)  # [b, h, n, d_head]
 
 
-def rotation(n: int, d: int, theta: float = 10_000.0) -> Rotation:
-    """The rotations of positions 0..n-1: pair m of d/2 turns by pos * theta^(-2m/d), the first pair fastest.
+def rope_frequencies(config: ModelConfig) -> Float[Tensor, " pairs"]:
+    """By how much each pair turns from one position to the next: theta^(-2m/d), the first pair fastest.
 
-    Source: Su et al. 2021, "RoFormer", section 3.2.2.
+    Where the model was fitted to longer texts, pairs are slowed down: "linear" all by the factor F; "llama3" those
+    that turn r times in the texts of the first training, r = trained * frequency / (2 pi), by
+
+    frequency * (s + (1 - s) / F),   s = (r - low) / (high - low), held between 0 and 1
+
+    Source: Su et al. 2021, "RoFormer", section 3.2.2; Chen et al. 2023, "Extending Context Window of Large Language
+    Models via Position Interpolation"; Grattafiori et al. 2024, "The Llama 3 Herd of Models".
     """
+    pair = torch.arange(0, config.turned_dims, 2, dtype=torch.float64)  # [pairs]
+    frequency = torch.exp(-math.log(config.rope_theta) * pair / config.turned_dims)
+    if config.rope_scaling == "linear":
+        return frequency / config.rope_factor
+    if config.rope_scaling == "llama3":
+        turns = config.rope_trained_positions * frequency / (2 * math.pi)
+        kept = ((turns - config.rope_low_turns) / (config.rope_high_turns - config.rope_low_turns)).clamp(0, 1)
+        return frequency * (kept + (1 - kept) / config.rope_factor)
+    return frequency
+
+
+def rotation(n: int, frequencies: Float[Tensor, " pairs"]) -> Rotation:
+    """The rotations of positions 0..n-1: pair m turns by pos * frequencies[m]."""
     position = torch.arange(n, dtype=torch.float64)[:, None]  # [n, 1]
-    pair = torch.arange(0, d, 2, dtype=torch.float64)  # [d/2]
-    angle = position * torch.exp(-math.log(theta) * pair / d)  # [n, d/2]
+    angle = position * frequencies  # [n, pairs]
     return Rotation(angle.cos().float(), angle.sin().float())
 
 

@@ -23,6 +23,7 @@ from vizformer.model.positions import (
     alibi_bias,
     alibi_slopes,
     relative_bias,
+    rope_frequencies,
     rotation,
     sinusoidal_encoding,
 )
@@ -48,10 +49,15 @@ class Transformer(nn.Module):
         self.embedding = nn.Embedding(config.vocab_size, config.d_model)
         if config.positions == "learned":
             self.position_embedding = nn.Embedding(config.max_positions, config.d_model)
+        own = config.stack_inputs == "own"  # then these are the encoder's, and the decoder has such as well
+        self.decoder_position_embedding = None
+        if config.positions == "learned" and own:
+            self.decoder_position_embedding = nn.Embedding(config.max_positions, config.d_model)
         for name, table in self._tables().items():
             self.register_buffer(name, table, persistent=False)
         self.segment_embedding = nn.Embedding(config.n_segments, config.d_model) if config.n_segments else None
         self.embedding_norm = norm(config) if config.embedding_norm else None
+        self.decoder_embedding_norm = norm(config) if config.embedding_norm and own else None
         self.dropout = nn.Dropout(config.dropout)
         both = config.architecture == "encoder-decoder"
         self.encoder = (
@@ -64,6 +70,7 @@ class Transformer(nn.Module):
         self.unembedding = None
         if not config.tied_unembedding:
             self.unembedding = nn.Linear(config.d_model, config.vocab_size, bias=False)
+        self.logit_bias = nn.Parameter(torch.zeros(config.vocab_size)) if config.logit_bias else None
         self._initialise()
 
     def forward(
@@ -147,8 +154,8 @@ class Transformer(nn.Module):
         mask = combine([None if padding is None else padding_mask(padding), causal])
         memory_mask = None if memory_padding is None else padding_mask(memory_padding)
         x: Tensor = self.decoder(
-            self.embed(ids, before, segments), mask, memory, memory_mask, trace=trace, edit=edit, cache=cache,
-            rotation=self.rotations(ids.shape[1], before),
+            self.embed(ids, before, segments, stack="decoder"), mask, memory, memory_mask, trace=trace, edit=edit,
+            cache=cache, rotation=self.rotations(ids.shape[1], before),
             position_bias=self.position_bias("decoder", ids.shape[1], before),
         )  # fmt: skip  # [b, n, d_model]
         if cache is not None:
@@ -156,32 +163,50 @@ class Transformer(nn.Module):
         return x
 
     def logits(self, x: Float[Tensor, "*n d_model"]) -> Float[Tensor, "*n vocab_size"]:
-        """x W_U, after the head's transform where it has one; W_U is the transposed embedding where they are tied."""
+        """x W_U, after the head's transform where it has one; W_U is the transposed embedding where they are tied.
+
+        The row is multiplied by logit_scale before, and a bias of every token added after, where the model has them.
+        """
         weight = self.embedding.weight if self.unembedding is None else self.unembedding.weight
-        if self.prediction is None:
-            return F.linear(x, weight)  # [..., vocab_size]
-        return F.linear(self.prediction(x), weight, self.prediction.logit_bias)  # [..., vocab_size]
+        bias = self.logit_bias
+        if self.prediction is not None:
+            x, bias = self.prediction(x), self.prediction.logit_bias
+        if self.config.logit_scale != 1:
+            x = x * self.config.logit_scale
+        return F.linear(x, weight, bias)  # [..., vocab_size]
 
     def embed(
-        self, ids: Int[Tensor, "b n"], first: int = 0, segments: Int[Tensor, "b n"] | None = None
+        self,
+        ids: Int[Tensor, "b n"],
+        first: int = 0,
+        segments: Int[Tensor, "b n"] | None = None,
+        *,
+        stack: Literal["encoder", "decoder"] = "encoder",
     ) -> Float[Tensor, "b n d_model"]:
-        """Token embeddings (scaled by sqrt(d_model) where the config says so) plus positions, from `first` on."""
+        """Token embeddings (scaled by sqrt(d_model) where the config says so) plus positions, from `first` on.
+
+        `stack` is whose input they are: it matters where each has tables of its own.
+        """
         self._check(ids, first)
         x: Tensor = self.embedding(ids)  # [b, n, d_model]
         if self.config.scaled_embedding:
             x = x * math.sqrt(self.config.d_model)
-        added = self.positions(first + ids.shape[1])
+        added = self.positions(first + ids.shape[1], stack)
         if added is not None:
             x = x + added[first:]
         if self.segment_embedding is not None:
             x = x + self.segment_embedding(torch.zeros_like(ids) if segments is None else segments)
-        if self.embedding_norm is not None:
+        if self.decoder_embedding_norm is not None and stack == "decoder":
+            x = self.decoder_embedding_norm(x)
+        elif self.embedding_norm is not None:
             x = self.embedding_norm(x)
         out: Tensor = self.dropout(x)
         return out
 
-    def positions(self, n: int) -> Float[Tensor, "n d_model"] | None:
-        """The vectors added at positions 0..n-1; None where nothing is added."""
+    def positions(self, n: int, stack: Literal["encoder", "decoder"] = "encoder") -> Float[Tensor, "n d_model"] | None:
+        """The vectors added at positions 0..n-1; None where nothing is added.  `stack` as in `embed`."""
+        if self.decoder_position_embedding is not None and stack == "decoder":
+            return self.decoder_position_embedding.weight[:n]
         if self.config.positions == "learned":
             return self.position_embedding.weight[:n]
         return self.position_encoding[:n] if self.config.positions == "sinusoidal" else None
@@ -219,9 +244,9 @@ class Transformer(nn.Module):
         """What follows from the options alone, and so is not saved with the weights."""
         config = self.config
         if config.positions == "sinusoidal":
-            return {"position_encoding": sinusoidal_encoding(config.max_positions, config.d_model)}
+            return {"position_encoding": sinusoidal_encoding(config.max_positions, config.d_model, config.sinusoids)}
         if config.positions == "rope":
-            table = rotation(config.max_positions, config.turned_dims, config.rope_theta)
+            table = rotation(config.max_positions, rope_frequencies(config))
             return {"rope_cos": table.cos, "rope_sin": table.sin}
         if config.positions == "alibi":
             return {"alibi_slopes": alibi_slopes(config.n_heads)}
@@ -264,6 +289,8 @@ class Transformer(nn.Module):
         nn.init.normal_(self.embedding.weight, std=std)
         if self.config.positions == "learned":
             nn.init.normal_(self.position_embedding.weight, std=0.02)
+        if self.decoder_position_embedding is not None:
+            nn.init.normal_(self.decoder_position_embedding.weight, std=0.02)
         if self.segment_embedding is not None:
             nn.init.normal_(self.segment_embedding.weight, std=0.02)
         for stack in (self.encoder, self.decoder):
