@@ -1,0 +1,127 @@
+"""How fast every part of every lesson answers a change of its main control, in headless Chromium on this machine.
+
+    python -m tests.benchmarks.lessons                # the table of README.md, and exit code 1 above the limit
+    python -m tests.benchmarks.lessons --lesson masks --repeats 5
+
+The main control is the first slider of a part; without one the first row of buttons, else the first list.  Every change
+asks for something new.  Measured in the browser with its own clock: from the event to the second animation frame after
+the last change of the page that follows from it.  32 tokens or fewer; the sentence is zh-en's own.
+"""
+
+import platform
+import statistics
+import sys
+import tempfile
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import click
+from playwright.sync_api import Locator, sync_playwright
+
+from tests.benchmarks.web import ARGS
+from tests.browser import chromium
+from tests.browser.driver import Server, Tab, new_tab
+from vizformer.web import prose
+from vizformer.web.sitemap import COURSE
+
+LIMIT = 300.0  # ms, median
+QUIET = 500  # ms without a change of the page: then the last one has been seen
+TEXT = "我昨天在公园里看见一只很小的猫。"
+
+_WATCH = """() => {
+  const seen = window.__seen = { start: 0, last: 0 };
+  const begin = (event) => { if (!seen.start) seen.start = seen.last = event.timeStamp; };
+  for (const kind of ["keydown", "pointerdown"]) addEventListener(kind, begin, { capture: true });
+  new MutationObserver(() => requestAnimationFrame(() => requestAnimationFrame((now) => { seen.last = now; })))
+    .observe(document.querySelector("[data-testid=stMain]"), { subtree: true, childList: true, characterData: true,
+      attributes: true, attributeFilter: ["d", "transform", "data-plot", "style", "src", "aria-valuenow"] });
+}"""
+_RESET = "() => { window.__seen.start = 0; }"
+_TAKEN = """(quiet) => new Promise(done => {
+  const look = () => performance.now() - window.__seen.last > quiet && window.__seen.start
+    ? done(window.__seen.last - window.__seen.start) : setTimeout(look, 20);
+  look();
+})"""
+
+
+@dataclass
+class Row:
+    """One part of one lesson."""
+
+    lesson: str
+    part: str
+    control: str = ""
+    values: list[float] = field(default_factory=list)
+
+    @property
+    def median(self) -> float:
+        return statistics.median(self.values)
+
+
+def change(tab: Tab) -> tuple[str, "list[Locator]"]:
+    """The main control of the part that is shown: its kind and what to press, in turn."""
+    main = tab.page.get_by_test_id("stMain")
+    sliders = main.locator("[data-testid=stSlider] input[type=range]")
+    if sliders.count():
+        return "slider", [sliders.first]
+    groups = main.get_by_test_id("stButtonGroup")
+    for index in range(groups.count()):
+        options = groups.nth(index).get_by_role("radio")
+        if "1 · " not in options.first.inner_text() and options.count() > 1:
+            return "buttons", [options.nth(i) for i in range(options.count())]
+    boxes = main.get_by_test_id("stSelectbox").locator("input")
+    # the first one is the model
+    return ("list", [boxes.nth(1)]) if boxes.count() > 1 else ("", [])
+
+
+def measure(tab: Tab, row: Row, repeats: int) -> None:
+    row.control, targets = change(tab)
+    assert targets, f"{row.lesson}/{row.part} has nothing to turn"
+    for index in range(repeats + 1):
+        tab.settled()
+        tab.page.evaluate(_RESET)
+        target = targets[(index + 1) % len(targets)]
+        if row.control == "slider":
+            end = target.input_value() == target.get_attribute("max")
+            target.press("ArrowLeft" if end else "ArrowRight")
+        elif row.control == "buttons":
+            target.click()
+        else:
+            target.press("ArrowDown")
+            tab.page.evaluate(_RESET)
+            tab.page.keyboard.press("ArrowDown")
+            tab.page.evaluate(_RESET)
+            tab.page.keyboard.press("Enter")
+        taken = tab.page.evaluate(_TAKEN, QUIET)
+        if index:  # the first one warms up
+            row.values.append(taken)
+
+
+@click.command()
+@click.option("--repeats", default=7, show_default=True)
+@click.option("--lesson", "only", type=click.Choice([entry.url for entry in COURSE]), multiple=True)
+def main(repeats: int, only: tuple[str, ...]) -> None:
+    rows: list[Row] = []
+    with sync_playwright() as playwright, tempfile.TemporaryDirectory() as folder:
+        browser = playwright.chromium.launch(executable_path=str(chromium.find()), args=ARGS)
+        with Server(log=Path(folder, "log.txt")) as server:
+            for lesson in only or [entry.url for entry in COURSE]:
+                for part in prose.lesson_prose(lesson, "en"):
+                    tab = new_tab(browser, server.url)
+                    tab.goto(f"/{lesson}?part={part}&text={TEXT}")
+                    tab.settled(1.5)
+                    tab.page.evaluate(_WATCH)
+                    row = Row(lesson, part)
+                    measure(tab, row, repeats)
+                    rows.append(row)
+                    tab.page.context.close()
+    click.echo("| lesson | part | control | median, ms | slowest, ms |\n|---|---|---|---:|---:|")
+    for row in rows:
+        times = f"{row.median:.0f} | {max(row.values):.0f}" if row.values else " | "
+        click.echo(f"| {row.lesson} | {row.part} | {row.control} | {times} |")
+    click.echo(f"\n{platform.machine()}, {platform.python_version()}, limit {LIMIT:.0f} ms")
+    sys.exit(any(row.values and row.median > LIMIT for row in rows))
+
+
+if __name__ == "__main__":
+    main()
