@@ -44,13 +44,66 @@ def llama(folder: Path, **changes: Any) -> Path:
 
 
 def qwen2(folder: Path, **changes: Any) -> Path:
-    """Qwen's tokenizers are byte-level; here LLaMA's, which reads the same files."""
+    """tokenizer.json as Qwen's: byte-level, words split their way, no start mark."""
+    options = dict(hidden_size=16, intermediate_size=24, num_hidden_layers=3, num_attention_heads=4,
+                   num_key_value_heads=2, max_position_embeddings=64)  # fmt: skip
+    return _qwen(folder, "Qwen2", options, changes)
+
+
+def qwen3(folder: Path, **changes: Any) -> Path:
+    """Heads are wider than their share of d_model."""
+    options = dict(hidden_size=16, intermediate_size=24, num_hidden_layers=3, num_attention_heads=4, head_dim=6,
+                   num_key_value_heads=2, max_position_embeddings=64)  # fmt: skip
+    return _qwen(folder, "Qwen3", options, changes)
+
+
+def _qwen(folder: Path, kind: str, options: dict[str, Any], changes: dict[str, Any]) -> Path:
+    from transformers import Qwen2Tokenizer
+
+    write_byte_level(folder, {"<|endoftext|>": 3})
+    size, settings = vocabulary(folder), {"tokenizer_class": "Qwen2Tokenizer", "eos_token": "<|endoftext|>"}
+    (folder / "tokenizer_config.json").write_text(json.dumps(settings))
+    made = Qwen2Tokenizer.from_pretrained(folder)
+    for name in ("vocab.json", "merges.txt"):
+        (folder / name).unlink()
+    made.save_pretrained(folder)
+    options = {**options, "vocab_size": size, "eos_token_id": 3}
+    return written(folder, f"{kind}Config", f"{kind}ForCausalLM", options, changes)
+
+
+def gemma(folder: Path, **changes: Any) -> Path:
     write_metaspace(folder)
     options = dict(
-        vocab_size=vocabulary(folder), hidden_size=16, intermediate_size=24, num_hidden_layers=3,
-        num_attention_heads=4, num_key_value_heads=2, max_position_embeddings=64, bos_token_id=1, eos_token_id=2,
+        vocab_size=vocabulary(folder), hidden_size=16, intermediate_size=24, num_hidden_layers=3, head_dim=8,
+        num_attention_heads=4, num_key_value_heads=1, max_position_embeddings=64, bos_token_id=1, eos_token_id=2,
     )  # fmt: skip
-    return written(folder, "Qwen2Config", "Qwen2ForCausalLM", options, changes)
+    written(folder, "GemmaConfig", "GemmaForCausalLM", options, changes)
+    norms = {name: -1.0 if "norm" in name else 0.0 for name in tensors(folder)}  # 1 is added to them
+    save_tensors(folder, {name: tensor + norms[name] for name, tensor in tensors(folder).items()})
+    return folder
+
+
+def gpt_neox(folder: Path, **changes: Any) -> Path:
+    """Half of the numbers of a head are turned."""
+    write_metaspace(folder)
+    options = dict(
+        vocab_size=vocabulary(folder), hidden_size=32, intermediate_size=24, num_hidden_layers=3,
+        num_attention_heads=4, max_position_embeddings=64, bos_token_id=1, eos_token_id=2, rotary_pct=0.5,
+    )  # fmt: skip
+    return written(folder, "GPTNeoXConfig", "GPTNeoXForCausalLM", options, changes)
+
+
+def opt(folder: Path, **changes: Any) -> Path:
+    """vocab.json and merges.txt with OPT's marks; a text begins with </s>."""
+    write_byte_level(folder, {"<s>": 0, "<pad>": 1, "</s>": 2})
+    marks = {"bos_token": "</s>", "eos_token": "</s>", "unk_token": "</s>", "pad_token": "<pad>"}
+    said = {"tokenizer_class": "GPT2Tokenizer", "add_bos_token": True, **marks}
+    (folder / "tokenizer_config.json").write_text(json.dumps(said))
+    options = dict(
+        vocab_size=vocabulary(folder), hidden_size=16, word_embed_proj_dim=16, ffn_dim=24, num_hidden_layers=3,
+        num_attention_heads=4, max_position_embeddings=64,
+    )  # fmt: skip
+    return written(folder, "OPTConfig", "OPTForCausalLM", options, changes)
 
 
 def bert(folder: Path, *, model: str = "BertForMaskedLM", **changes: Any) -> Path:
@@ -83,7 +136,7 @@ def roberta(folder: Path, *, model: str = "RobertaForMaskedLM", **changes: Any) 
 
 FAMILIES: dict[str, Callable[..., Path]] = {
     "gpt2": gpt2, "llama": llama, "bert": bert, "distilbert": distilbert, "roberta": roberta,
-    "qwen2": qwen2,
+    "qwen2": qwen2, "qwen3": qwen3, "gemma": gemma, "gpt_neox": gpt_neox, "opt": opt,
 }  # fmt: skip
 
 

@@ -21,7 +21,9 @@ from vizformer.checkpoints.fields import Fields, unknown_fields
 from vizformer.errors import CheckpointError
 
 LM = {"gpt2": "GPT2LMHeadModel", "llama": "LlamaForCausalLM", "bert": "BertForMaskedLM",
-      "distilbert": "DistilBertForMaskedLM", "roberta": "RobertaForMaskedLM", "qwen2": "Qwen2ForCausalLM"}  # fmt: skip
+      "distilbert": "DistilBertForMaskedLM", "roberta": "RobertaForMaskedLM", "qwen2": "Qwen2ForCausalLM",
+      "qwen3": "Qwen3ForCausalLM", "gemma": "GemmaForCausalLM", "gpt_neox": "GPTNeoXForCausalLM",
+      "opt": "OPTForCausalLM"}  # fmt: skip
 
 
 @pytest.fixture
@@ -133,7 +135,7 @@ REFUSED: list[tuple[str, dict[str, Any], str]] = [
     ("gpt2", dict(n_positions=10**15), "n_positions=1000000000000000: it must be a whole number from 1"),
     ("gpt2", dict(n_layer=10**6), "1000000 layers, but the file of weights has only"),
     ("gpt2", dict(eos_token_id=10**6), "eos_token_id=1000000: it must be a token id, 0 to"),
-    ("llama", dict(rope_parameters={"rope_type": "linear", "factor": 2.0}), "rope_parameters={.*}: rotary positions"),
+    ("llama", dict(rope_parameters={"rope_type": "yarn", "factor": 2.0}), "rope_parameters={.*}: rotary positions"),
     ("llama", dict(rope_parameters=None, rope_scaling={"type": "dynamic", "factor": 2.0}), "rope_scaling={.*}: rotary"),
     ("llama", dict(partial_rotary_factor=0.5), "partial_rotary_factor=0.5: supported is null / 1"),
     ("llama", dict(head_dim=0), "head_dim=0: it must be a whole number"),
@@ -142,6 +144,18 @@ REFUSED: list[tuple[str, dict[str, Any], str]] = [
     ("qwen2", dict(layer_types=["chunked_attention"] * 3), r"layer_types=.*: supported are full_attention and"),
     ("llama", dict(num_key_value_heads=3), "n_heads=4 is not a multiple of n_kv_heads=3"),
     ("llama", dict(model_type="qwen2_moe"), 'model_type="qwen2_moe"'),
+    ("llama", dict(rope_parameters={"rope_type": "linear", "factor": 0}), "rope_parameters: factor=0: it must be a n"),
+    ("llama", dict(rope_parameters={"rope_type": "linear", "factor": 2, "x": 1}), "rope_parameters={.*}: rotary pos"),
+    ("llama", dict(rope_parameters={"partial_rotary_factor": 0.5}), "partial_rotary_factor is supported in GPT-NeoX"),
+    ("qwen3", dict(head_dim=7), "d_head=7 is odd"),
+    ("gemma", dict(use_bidirectional_attention=True), "use_bidirectional_attention=true: supported is null / false"),
+    ("gemma", dict(hidden_activation="silu"), 'hidden_activation="silu": supported is null / "gelu_pytorch_tanh"'),
+    ("gpt_neox", dict(rope_parameters={"partial_rotary_factor": 0.4}), "rope_dims=3: rotary positions turn pairs"),
+    ("gpt_neox", dict(rope_parameters={"partial_rotary_factor": 1.5}), "rope_parameters={.*}: it must be .* at most 1"),
+    ("gpt_neox", dict(rope_parameters=None, rotary_pct=0), "rotary_pct=0: it must be a number above 0"),
+    ("opt", dict(do_layer_norm_before=False), "do_layer_norm_before=false: supported is true"),
+    ("opt", dict(word_embed_proj_dim=8), "word_embed_proj_dim=8: supported are embeddings as wide as hidden_size=16"),
+    ("opt", dict(layer_norm_elementwise_affine=False), "layer_norm_elementwise_affine=false: supported is true"),
     ("bert", dict(position_embedding_type="relative_key"), 'position_embedding_type="relative_key": this is not supp'),
     ("bert", dict(is_decoder=True), "is_decoder=true: this is not supported"),
     ("roberta", dict(hidden_act="relu"), 'hidden_act="relu": supported is "gelu"'),
@@ -424,6 +438,10 @@ def test_missing_tokenizers(tmp_path: Path) -> None:
         with pytest.raises(CheckpointError, match=rf"{family} lacks a tokenizer \(tokenizer.json"):
             load(folder)
     (folder / "tokenizer.model").write_bytes(b"spm")
+    with pytest.raises(CheckpointError, match=r"tokenizer.model cannot be used as a tokenizer \(.*. Copy it again"):
+        load(folder)
+    folder = folders.gpt2(tmp_path / "bpe")
+    (folder / "merges.txt").rename(folder / "tokenizer.model")
     with pytest.raises(CheckpointError, match=r"has its tokenizer only as \"tokenizer.model\", which is not read; tok"):
         load(folder)
 
@@ -459,7 +477,7 @@ def test_the_report_counts_every_parameter_once(tmp_path: Path) -> None:
         assert report.n_parameters == sum(p.numel() for p in checkpoint.model.parameters())
         assert "other" not in report.parameters
         model = theirs(tmp_path / family, LM[family])
-        skipped = 2 * 16 if family == "roberta" else 0  # rows that no position uses
+        skipped = 2 * 16 if family in ("roberta", "opt") else 0  # rows that no position uses
         assert report.n_parameters == sum(p.numel() for p in model.parameters()) - skipped
         assert report.n_bytes == (tmp_path / family / "model.safetensors").stat().st_size
         assert inspect(tmp_path / family) == report

@@ -10,7 +10,7 @@ import torch
 from tests import tiny
 from vizformer.checkpoints import Checkpoint
 from vizformer.explain import Step, attention_steps, layer_steps, program
-from vizformer.explain.turning import angles, turn
+from vizformer.explain.turning import angles, divisors, turn
 from vizformer.model import Cell, Edit, Trace
 
 SITE, TEXT, QUERY = "decoder.1.self", "I have a cat.", 2
@@ -94,6 +94,25 @@ def test_only_the_first_numbers_are_turned() -> None:
     turns, (q, k) = angles(checkpoint.model.config, 9), np.random.default_rng(0).normal(size=(2, 8))
     assert turn(q, turns[2]) @ turn(k, turns[5]) == pytest.approx(turn(q, turns[4]) @ turn(k, turns[7]))
     assert turn(q, turns[2]) @ turn(k, turns[5]) != pytest.approx(turn(q, turns[5]) @ turn(k, turns[2]))
+
+
+def test_pairs_are_slowed_down_for_longer_texts() -> None:
+    """llama3: fast pairs as they are, slow ones by the factor, the others in between; linear: all by the factor."""
+    divided = divisors(tiny.config("decoder-only", **tiny.LLAMA3))
+    assert divided is not None
+    assert divided[0] == 1.0
+    assert divided[-1] == 8.0
+    assert (np.diff(divided) >= 0).all()
+    assert ((divided > 1) & (divided < 8)).any()
+    checkpoint = tiny.checkpoint("decoder-only", **tiny.LLAMA3)
+    trace = checkpoint.trace(TEXT)
+    for step in (steps(checkpoint, trace)["q_turned"], layer(checkpoint, trace)["self.turned"]):
+        assert "/ c_m" in step.formula
+        assert any(np.array_equal(operand.value, divided) for operand in step.operands)
+    linear = tiny.config("decoder-only", **tiny.LLAMA, rope_scaling="linear", rope_factor=3.0)
+    plain = angles(tiny.config("decoder-only", **tiny.LLAMA), 7)
+    np.testing.assert_allclose(angles(linear, 7), plain / 3)
+    assert divisors(tiny.config("decoder-only", **tiny.LLAMA)) is None
 
 
 def test_a_parallel_layer_reads_its_input_twice() -> None:

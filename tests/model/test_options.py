@@ -15,6 +15,8 @@ OPTIONS: dict[str, dict[str, Any]] = {
     "qwen3": tiny.QWEN3,
     "gemma": tiny.GEMMA,
     "neox": tiny.NEOX,
+    "llama3": tiny.LLAMA3,
+    "linear": {**tiny.LLAMA, "rope_scaling": "linear", "rope_factor": 2.0},
     "mixed": {**tiny.QWEN3, "norm": "layer_norm", "rope_dims": 2, "residual": "parallel", "attention_bias": "all"},
 }
 everywhere = pytest.mark.parametrize("name", OPTIONS)

@@ -15,6 +15,7 @@ from tests.checkpoints import folders
 from tests.parity.against_transformers import opened_and_same, same_numbers, theirs
 from vizformer.checkpoints import load
 from vizformer.errors import TraceError
+from vizformer.explain.turning import divisors
 
 LM = "LlamaForCausalLM"
 SHARED = Path(os.environ.get("VIZFORMER_SHARED", "")) / "checkpoints" / "stories260K"
@@ -31,12 +32,36 @@ def test_llama(tmp_path: Path) -> None:
         dict(num_key_value_heads=1, tie_word_embeddings=True),
         dict(num_key_value_heads=4, hidden_act="gelu", rms_norm_eps=1e-2),
         dict(attention_bias=True, mlp_bias=True),
+        dict(attention_bias=True, mlp_bias=False),
+        dict(attention_bias=False, mlp_bias=True),
+        dict(head_dim=6),
+        dict(rope_parameters={"rope_type": "linear", "factor": 3.0, "rope_theta": 10_000.0}),
         dict(rope_parameters={"rope_type": "default", "rope_theta": 500_000.0}),
     ],
     ids=str,
 )
 def test_options(changes: dict[str, object], tmp_path: Path) -> None:
     opened_and_same(folders.llama(tmp_path, **changes), LM)
+
+
+def llama3() -> dict[str, object]:
+    """Small enough that some pairs are kept, some slowed down and some in between."""
+    return {"rope_type": "llama3", "factor": 8.0, "low_freq_factor": 1.0, "high_freq_factor": 4.0,
+            "original_max_position_embeddings": 60, "rope_theta": 100.0}  # fmt: skip
+
+
+def test_longer_contexts_of_llama_3(tmp_path: Path) -> None:
+    """Also as older versions wrote it: rope_scaling beside rope_theta."""
+    folder = folders.llama(tmp_path, head_dim=8, rope_parameters=llama3())
+    checkpoint = opened_and_same(folder, LM)
+    assert checkpoint.model.config.rope_scaling == "llama3"
+    divided = divisors(checkpoint.model.config)
+    assert divided is not None
+    assert len({1.0, 8.0} & set(divided.tolist())) == 2
+    assert any(1 < each < 8 for each in divided)
+    scaling = {name: value for name, value in llama3().items() if name != "rope_theta"}
+    folders.change(folder, rope_parameters=..., rope_scaling=scaling, rope_theta=100.0)
+    assert load(folder).model.config == checkpoint.model.config
 
 
 def test_a_config_written_by_an_older_version(tmp_path: Path) -> None:

@@ -41,3 +41,27 @@ def test_qwen2_as_far_as_its_window_reaches(tmp_path: Path) -> None:
     assert opened_and_same(folder, QWEN2).model.config.max_positions == 40
     folder = folders.qwen2(tmp_path / "without", use_sliding_window=False, sliding_window=40)
     assert opened_and_same(folder, QWEN2).model.config.max_positions == 64
+
+
+QWEN3 = "Qwen3ForCausalLM"
+
+
+def test_qwen3(tmp_path: Path) -> None:
+    """Norms of queries and keys, and heads wider than their share."""
+    checkpoint = opened_and_same(folders.qwen3(tmp_path), QWEN3)
+    config = checkpoint.model.config
+    assert (config.qk_norm, config.d_head, config.qkv_bias) == (True, 6, False)
+    assert checkpoint.model.decoder.layers[0].self_attention.W_O.weight.shape == (16, 24)
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        dict(attention_bias=True, tie_word_embeddings=True, rms_norm_eps=1e-2),
+        dict(head_dim=4, num_key_value_heads=4),
+        dict(rope_parameters={"rope_type": "linear", "factor": 4.0, "rope_theta": 100.0}),
+    ],
+    ids=str,
+)
+def test_options_of_qwen3(changes: dict[str, object], tmp_path: Path) -> None:
+    opened_and_same(folders.qwen3(tmp_path, **changes), QWEN3)

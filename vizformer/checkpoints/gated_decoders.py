@@ -1,10 +1,11 @@
-"""What LLaMA and its relatives have in common: the names of fields and tensors, rotary positions, windows."""
+"""What LLaMA and its relatives have in common: the names of fields and tensors, windows."""
 
 from collections.abc import Collection, Sequence
 
 from vizformer.checkpoints.family import ACTIVATIONS, Options, says_head
 from vizformer.checkpoints.fields import Fields
 from vizformer.checkpoints.parts import Part, layers, linear
+from vizformer.checkpoints.rotary import all_are_turned, rope
 from vizformer.config import ModelConfig
 from vizformer.messages import N_
 
@@ -31,6 +32,7 @@ UNUSED = {
 def decoder(fields: Fields, names: Collection[str]) -> tuple[Options, bool]:
     """The options that all of them have, and whether there is a head for tokens; a family adds what is its own."""
     vocab_size, width, heads = (fields.size(n) for n in ("vocab_size", "hidden_size", "num_attention_heads"))
+    all_are_turned(fields)
     tied = fields.flag("tie_word_embeddings")
     has_head = tied or "lm_head.weight" in names or says_head(fields.architecture)
     return dict(
@@ -55,23 +57,6 @@ def _head_dim(fields: Fields, width: int, heads: int) -> int | None:
 def _kv_heads(fields: Fields, heads: int) -> int | None:
     number = fields.size("num_key_value_heads", otherwise=heads)
     return None if number == heads else number
-
-
-def rope(fields: Fields) -> Options:
-    """The base of the wavelengths; `transformers` 5 writes it into rope_parameters, older ones beside rope_scaling."""
-    nested = fields.value("rope_parameters")
-    scaling = nested if nested is not None else fields.value("rope_scaling")
-    name = "rope_scaling" if nested is None else "rope_parameters"
-    fields.value("rope_scaling")
-    fields.only("partial_rotary_factor", None, 1, 1.0)
-    if scaling is None or scaling == {}:
-        return {"rope_theta": fields.number("rope_theta")}
-    kind = scaling.get("rope_type", scaling.get("type", "default")) if isinstance(scaling, dict) else None
-    extra = set(scaling) - {"rope_theta", "rope_type", "type", "partial_rotary_factor"} if kind == "default" else set()
-    if kind != "default" or extra or scaling.get("partial_rotary_factor", 1) != 1:
-        fields.refuse(name, N_("rotary positions are supported as they are, neither scaled nor partial"))
-        return {"rope_theta": 10_000.0}
-    return {"rope_theta": fields.number("rope_theta", within=scaling)}
 
 
 def _reach(fields: Fields) -> int:

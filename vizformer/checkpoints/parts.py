@@ -17,12 +17,15 @@ class Part:
         source: its name, without the family's prefix.
         targets: our parameters; several lie in the file one under the other (GPT-2's query, key and value).
         transposed: the file has [in, out] (GPT-2's Conv1D) where a linear layer has [out, in].
+        heads: where it is above 0, the rows of the targets alternate: those of head 0 of each, then of head 1, ...
+            (GPT-NeoX's query, key and value).
         skip: rows at the start that no position uses (RoBERTa's table begins after the padding's row).
     """
 
     source: str
     targets: tuple[str, ...]
     transposed: bool = False
+    heads: int = 0
     skip: int = 0
 
     def shape(self, ours: Mapping[str, Shape]) -> Shape:
@@ -32,16 +35,23 @@ class Part:
         return tuple(reversed((rows, *rest))) if self.transposed else (rows, *rest)
 
     def split(self, stored: Tensor, ours: Mapping[str, Shape]) -> dict[str, Tensor]:
-        """The parameters in `stored`: views, nothing is copied."""
+        """The parameters in `stored`: views, nothing is copied (but where heads alternate)."""
         whole = stored.T if self.transposed and stored.dim() == 2 else stored
         rows = [ours[name][0] for name in self.targets]
+        if self.heads:
+            by_head = whole.reshape(self.heads, -1, *whole.shape[1:])  # [heads, rows of one head, ...]
+            pieces = torch.split(by_head, [n // self.heads for n in rows], dim=1)
+            return {name: piece.flatten(0, 1) for name, piece in zip(self.targets, pieces, strict=True)}
         return dict(zip(self.targets, torch.split(whole[self.skip :], rows), strict=True))
 
     def join(self, weights: Mapping[str, Tensor]) -> Tensor:
         """The file's tensor, made of ours."""
         if self.skip:
             raise ValueError(f"{self.source} has rows that are not known here")
-        whole = torch.cat([weights[name] for name in self.targets])
+        pieces = [weights[name] for name in self.targets]
+        if self.heads:
+            return torch.cat([piece.reshape(self.heads, -1, *piece.shape[1:]) for piece in pieces], dim=1).flatten(0, 1)
+        whole = torch.cat(pieces)
         return (whole.T if self.transposed and whole.dim() == 2 else whole).contiguous()
 
 

@@ -14,7 +14,7 @@ from vizformer.explain.arrays import float64, set_cells
 from vizformer.explain.distances import Buckets, Slopes, position_bias
 from vizformer.explain.norms import normalise
 from vizformer.explain.site import Site, find_site
-from vizformer.explain.turning import angles, turn
+from vizformer.explain.turning import angles, divisors, turn
 from vizformer.messages import N_
 from vizformer.model.trace import AttentionRecord, Trace
 
@@ -29,6 +29,7 @@ class Operands:
     head: int
     query: int
     angles: Float[ndarray, "n pairs"] | None  # of rotary positions, one row per position; None where there are none
+    divided: Float[ndarray, " pairs"] | None = None  # by what the angles were divided for longer texts, if they were
     places: Slopes | Buckets | None = None  # what tells the scores how far keys are; None where nothing does
 
     @property
@@ -240,4 +241,5 @@ def gather(checkpoint: Checkpoint, trace: Trace, site: str, head: int, query: in
     turned = checkpoint.model.config.positions == "rope" and not place.is_cross
     turns = angles(checkpoint.model.config, n_q) if turned else None
     places = None if place.is_cross else position_bias(checkpoint.model, site.partition(".")[0])
-    return Operands(trace, place, record, head, query, turns, places)
+    divided = divisors(checkpoint.model.config) if turned else None
+    return Operands(trace, place, record, head, query, turns, divided, places)

@@ -22,6 +22,7 @@ def rotation_steps(o: Operands) -> list[Step]:
     turned_k = Proof.compare(recorded_head("k", o), o.k, float64(record.k[o.kv_head]))
     pairs = o.angles.shape[1]
     partial = 2 * pairs < o.d_head
+    divided = () if o.divided is None else (divisor_operand(o.divided),)
     hat, given = (r"\hat ", "_normed") if o.site.attention.q_norm is not None else ("", "")
     return [
         Step(
@@ -34,9 +35,9 @@ def rotation_steps(o: Operands) -> list[Step]:
             N_("Nothing was added to the embeddings for the position. Instead the {pairs} pairs of numbers of the query, "
                "m and m + {pairs}, are each turned like a clock hand: pair 0 by {position} radians at position {position}, "
                "later pairs ever more slowly.", pairs=pairs, position=i),
-            formula(f"{hat}q", "q", "i", partial), _live("q", i, o.q_normed, o.angles[i]),
+            formula(f"{hat}q", "q", "i", partial, o.divided is not None), _live("q", i, o.q_normed, o.angles[i]),
             (Operand(rf"{hat}q_{{{i}}}", N_("the query before"), o.q_normed),
-             Operand(r"\phi", N_("the angle of each pair, in radians"), o.angles[i])),
+             Operand(r"\phi", N_("the angle of each pair, in radians"), o.angles[i]), *divided),
             rf"q'_{{{i}}}", o.q,
             f"cos, sin = checkpoint.model.rope_cos[{i}], checkpoint.model.rope_sin[{i}]\n"
             f"{_code('q', given, pairs, partial)}", "q_turned", turned_q,
@@ -45,9 +46,9 @@ def rotation_steps(o: Operands) -> list[Step]:
             "k_turned", N_("Turn every key by its position"),
             N_("Each key is turned by its own position. The dot product of a turned query and a turned key depends only on "
                "how far apart the two stand: turning both by the same angle changes nothing."),
-            formula(f"{hat}k", "k", "j", partial), _live("k", j, o.k_normed[j], o.angles[j]),
+            formula(f"{hat}k", "k", "j", partial, o.divided is not None), _live("k", j, o.k_normed[j], o.angles[j]),
             (Operand(f"{hat}K", N_("the keys before, one row each"), o.k_normed, ("keys", "features")),
-             Operand(r"\Phi", N_("the angle of each pair, in radians"), o.angles, ("keys", "features"))),
+             Operand(r"\Phi", N_("the angle of each pair, in radians"), o.angles, ("keys", "features")), *divided),
             "K'", o.k,
             f"cos, sin = checkpoint.model.rope_cos[:{o.n_k}], checkpoint.model.rope_sin[:{o.n_k}]\n"
             f"{_code('k', given, pairs, partial)}", "k_turned", turned_k,
@@ -56,16 +57,23 @@ def rotation_steps(o: Operands) -> list[Step]:
     ]  # fmt: skip
 
 
-def formula(before: str, letter: str, position: str, partial: bool) -> str:
+def divisor_operand(divided: Float[ndarray, " pairs"]) -> Operand:
+    """What slows the rotation down, for texts longer than those of the first training."""
+    return Operand("c", N_("by what each pair's angle is divided, to reach texts longer than those of the first training"),
+                   divided)  # fmt: skip
+
+
+def formula(before: str, letter: str, position: str, partial: bool, slowed: bool) -> str:
     """Pair m of a query or key; where only the first r numbers are turned, the others too."""
     d = "r" if partial else "d"
     width = "r" if partial else r"d_\mathrm{head}"
     first, second = f"{before}_m", f"{before}_{{m + {d}/2}}"
+    by = r" / c_m" if slowed else ""
     rest = rf" \\ {letter}'_m &= {first} \quad (m \geq r)" if partial else ""
     return (
         rf"\begin{{aligned}} {letter}'_m &= {first} \cos\phi_m - {second} \sin\phi_m \\"
         rf" {letter}'_{{m + {d}/2}} &= {first} \sin\phi_m + {second} \cos\phi_m \\"
-        rf" \phi_m &= {position}\,\theta^{{-2m/{width}}}{rest} \end{{aligned}}"
+        rf" \phi_m &= {position}\,\theta^{{-2m/{width}}}{by}{rest} \end{{aligned}}"
     )
 
 

@@ -10,10 +10,30 @@ from vizformer.config import ModelConfig
 def angles(config: ModelConfig, n: int) -> Float[ndarray, "n pairs"]:
     """pos * theta^(-2m/d), in radians: row pos, one column per pair (Su et al. 2021, section 3.2.2).
 
-    d is d_head, or as many of the first numbers as the model turns.
+    d is d_head, or as many of the first numbers as the model turns.  Models that were fitted to longer texts turn
+    some pairs by less (`vizformer.model.positions.rope_frequencies`).
     """
     pair = np.arange(config.turned_dims // 2)
-    return np.arange(n)[:, None] * config.rope_theta ** (-2.0 * pair / config.turned_dims)
+    frequency: ndarray = config.rope_theta ** (-2.0 * pair / config.turned_dims)
+    divided = divisors(config)
+    return np.arange(n)[:, None] * (frequency if divided is None else frequency / divided)
+
+
+def divisors(config: ModelConfig) -> Float[ndarray, " pairs"] | None:
+    """By what each pair's angle is divided for longer texts: 1 where it was left; None where there is no such thing."""
+    if config.positions != "rope" or config.rope_scaling == "none":
+        return None
+    frequency: ndarray = config.rope_theta ** (-2.0 * np.arange(config.turned_dims // 2) / config.turned_dims)
+    if config.rope_scaling == "linear":
+        return np.full_like(frequency, config.rope_factor)
+    length = 2 * np.pi / frequency  # tokens in which a pair turns once
+    trained, low, high = config.rope_trained_positions, config.rope_low_turns, config.rope_high_turns
+    kept = (trained / length - low) / (high - low)
+    mixed = 1.0 / ((1.0 - kept) / config.rope_factor + kept)
+    slow_or_fast = np.where(length > trained / low, config.rope_factor, 1.0)
+    between = (length <= trained / low) & (length >= trained / high)
+    found: ndarray = np.where(between, mixed, slow_or_fast)
+    return found
 
 
 def turn(x: Float[ndarray, "... d_head"], angle: Float[ndarray, "... pairs"]) -> Float[ndarray, "... d_head"]:

@@ -12,7 +12,7 @@ from vizformer.checkpoints.family import THEIRS, Export, Family, Options
 from vizformer.checkpoints.fields import Fields
 from vizformer.checkpoints.gated_decoders import UNUSED, decoder, tensors, ties
 from vizformer.checkpoints.reading import Folder
-from vizformer.checkpoints.vocabularies import no_tokenizer
+from vizformer.checkpoints.sentencepiece import sentencepiece_or_refuse
 from vizformer.config import ModelConfig
 
 LLAMA = {
@@ -34,8 +34,8 @@ def config(fields: Fields, names: Collection[str]) -> tuple[Options, bool]:
 
 
 def tokenizer(folder: Folder) -> Backend:
-    """Only tokenizer.json is read."""
-    no_tokenizer(folder, "tokenizer.json")
+    """tokenizer.model, as LLaMA 1 and 2 and the first Mistral came with."""
+    return sentencepiece_or_refuse(folder)
 
 
 def export(config: ModelConfig, has_head: bool) -> dict[str, Any]:
@@ -47,8 +47,18 @@ def export(config: ModelConfig, has_head: bool) -> dict[str, Any]:
         hidden_act=THEIRS[config.activation], max_position_embeddings=config.max_positions,
         rms_norm_eps=config.norm_eps, rope_theta=config.rope_theta, attention_bias=config.qkv_bias,
         mlp_bias=config.bias, tie_word_embeddings=config.tied_unembedding, bos_token_id=config.bos_id,
-        eos_token_id=config.eos_id, pad_token_id=config.pad_id,
+        eos_token_id=config.eos_id, pad_token_id=config.pad_id, rope_scaling=_scaling(config),
     )  # fmt: skip
+
+
+def _scaling(config: ModelConfig) -> dict[str, Any] | None:
+    if config.rope_scaling == "none":
+        return None
+    said: dict[str, Any] = {"rope_type": config.rope_scaling, "factor": config.rope_factor}
+    if config.rope_scaling == "llama3":
+        said |= {"low_freq_factor": config.rope_low_turns, "high_freq_factor": config.rope_high_turns,
+                 "original_max_position_embeddings": config.rope_trained_positions}  # fmt: skip
+    return said
 
 
 FAMILY = Family(
