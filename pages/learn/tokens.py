@@ -306,13 +306,6 @@ def norms(subject: Subject) -> None:
             _("Average length: tokens {token}, positions {position}. Positions make up {share} of the squared length.",
               token=f"{mean:.2f}", position=f"{found.positions.mean():.2f}", share=labels.percent(share))
         )  # fmt: skip
-    half = math.sqrt(config.d_model / 2)
-    lesson.formula(
-        r"x_0 = \sqrt{d_\text{model}}\; E_\text{id} + P_\text{pos},\qquad \lVert P_\text{pos} \rVert = "
-        r"\sqrt{d_\text{model} / 2}\ \text{(waves)}",
-        live=rf"\sqrt{{{config.d_model}}} = {found.factor:.2f},\qquad \sqrt{{{config.d_model} / 2}} = {half:.2f}",
-        code=tokenizing.NORM,
-    )
     if scaled != found.scaled and config.architecture != "encoder-only" and models.predicts(subject.model):
         both = {
             flag: tokenizing.written(subject.model, subject.text, flag) for flag in (found.scaled, not found.scaled)
@@ -322,6 +315,27 @@ def norms(subject: Subject) -> None:
             st.text(both[found.scaled])
             st.caption(_("and with the factor switched, all weights as they are"))
             st.text(both[not found.scaled])
+    formula_of_lengths(config.positions, config.d_model, scaled)
+    if config.n_segments or config.embedding_norm:
+        st.caption(
+            _("In this model a segment vector, the same for the whole sentence, is added as well, and a norm follows.")
+        )
+
+
+def formula_of_lengths(positions: str, d_model: int, scaled: bool) -> None:
+    """What enters the first layer, as this model computes it with the factor as it is switched."""
+    root = math.sqrt(d_model)
+    symbols, live = r"x_0 = ", []
+    if scaled:
+        symbols += r"\sqrt{d_\text{model}}\; "
+        live.append(rf"\sqrt{{{d_model}}} = {root:.2f}")
+    symbols += r"E_\text{id}"
+    if positions in ("sinusoidal", "learned"):
+        symbols += r" + P_\text{pos}"
+    if positions == "sinusoidal":
+        symbols += r",\qquad \lVert P_\text{pos} \rVert = \sqrt{d_\text{model} / 2}"
+        live.append(rf"\sqrt{{{d_model} / 2}} = {root / math.sqrt(2):.2f}")
+    lesson.formula(symbols, live=r",\qquad ".join(live), code=tokenizing.input_code(positions, scaled))
 
 
 page()

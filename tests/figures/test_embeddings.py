@@ -41,6 +41,12 @@ def test_the_map_draws_each_point_once_by_its_kind() -> None:
         figures.embedding_map(points, ["a"] * 5, [0] * 4, (0.3, 0.2))
 
 
+def test_names_of_points_that_coincide_stand_on_different_sides() -> None:
+    points = np.array([[0.0, 0.0], [0.001, 0.0], [0.0, 0.001], [1.0, 1.0]])
+    figure = figures.embedding_map(points, ["one", "two", "three", "four"], [0, 0, 0, 0], (0.3, 0.2))
+    assert len(set(figure.data[0].textposition[:3])) == 3
+
+
 def test_curves_begin_at_the_table_and_the_band_at_the_input() -> None:
     curves = [Curve("<a>", np.array([1, 0.9, 0.5, -0.2])), Curve("b", np.array([1, 1, 1, 0.9]))]
     other = np.array([0.1, 0.2, 0.3])

@@ -194,14 +194,14 @@ def learn_step_by_step(subject: Subject | None) -> None:
         ]
         left.html(
             listing.to_html(
-                [_("left symbol"), _("right symbol"), _("count"), ""], rows, bar=3, chosen=0 if step < len(steps) else None,
-                caption=_("Pairs side by side now"),
+                [_("left symbol"), _("right symbol"), _("count"), ""], rows, bar=3,
+                chosen=0 if step < len(steps) else None, caption=_("Pairs side by side now"),
             )
         )  # fmt: skip
         if learnt:
             right.html(
-                listing.to_html([_("merge"), _("left symbol"), _("right symbol")], learnt, caption=_("The table so far"),
-                                chosen=len(learnt) - 1)
+                listing.to_html([_("merge"), _("left symbol"), _("right symbol")], learnt, chosen=len(learnt) - 1,
+                                caption=_("The table so far"))
             )  # fmt: skip
 
 

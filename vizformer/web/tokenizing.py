@@ -35,7 +35,6 @@ APPLY = """pairs = [pair for word in words for pair in pairwise(word) if pair in
 pair = min(pairs, key=ranks.get)"""
 COSINE = "cosines = F.normalize(E, dim=-1) @ F.normalize(E[id], dim=-1)  # [vocab_size]"
 CONTEXT = "F.cosine_similarity(x_A[l][i], x_B[l][j], dim=-1)"
-NORM = "x_0 = E[ids] * d_model**0.5 + P[:n]"
 
 
 @dataclass(frozen=True)
@@ -61,6 +60,12 @@ OTHERS = (  # for a sentence of the reader's: the one that shares most with it
     "她昨天买了一本书。", "The old man sat under the tree.", "I do not know what you mean.",
     "She opened the door and saw a cat.", "We are going to the city by train.", "He is not a good friend of mine.",
 )  # fmt: skip
+
+
+def input_code(positions: str, scaled: bool) -> str:
+    """The line that computes what is added up before the first layer."""
+    added = " + P[:n]" if positions in ("sinusoidal", "learned") else ""
+    return f"x_0 = E[ids]{' * d_model**0.5' if scaled else ''}{added}"
 
 
 def cuts(scheme: "Scheme", text: str) -> "tuple[Piece, ...]":
