@@ -17,6 +17,7 @@ from vizformer.checkpoints.fields import Fields
 from vizformer.checkpoints.matching import Match, match
 from vizformer.checkpoints.parts import Shape
 from vizformer.checkpoints.reading import Folder, first_line, listed, shown
+from vizformer.checkpoints.refused import BECAUSE
 from vizformer.checkpoints.report import Report, parameters_by_component
 from vizformer.checkpoints.vocabularies import (
     SETTINGS,
@@ -35,7 +36,8 @@ from vizformer.messages import N_, Message
 from vizformer.model import Transformer
 from vizformer.text import Tokenizer
 
-CONFIG = "config.json"
+CONFIG, GENERATION = "config.json", "generation_config.json"
+_BEGINNING = ("decoder_start_token_id", "forced_bos_token_id", "bad_words_ids")
 MOST_POSITIONS = 32_768  # of tables computed from the options; no text that VizFormer accepts is longer
 _IDS = {"bos_id": ("bos_token", "cls_token"), "eos_id": ("eos_token", "sep_token"), "pad_id": ("pad_token",),
         "mask_id": ("mask_token",)}  # fmt: skip
@@ -62,7 +64,7 @@ def examine(folder: Folder, raw: dict[str, object]) -> Examined:
     weights = open_weights(folder)
     names = _our_names(family, weights)
     backend = read_tokenizer(folder) if folder.has(TOKENIZER) else family.tokenizer(folder)
-    fields = Fields(raw, family.defaults[str(raw["model_type"])])
+    fields = Fields({**raw, **_of_generation(folder)}, family.defaults[str(raw["model_type"])])
     config, has_head = _config(family, fields, names, folder, backend, len(weights.tensors))
     tokenizer = _tokenizer(backend, config)
     _look_at_start(folder, backend, config, fields)
@@ -136,12 +138,24 @@ def _family(raw: Mapping[str, object]) -> Family:
     """By model_type, the field by which `transformers` chooses its code."""
     kind = raw.get("model_type")
     family = BY_TYPE.get(kind) if isinstance(kind, str) else None
+    if family is None and isinstance(kind, str) and kind in BECAUSE:
+        raise CheckpointError(
+            N_("{file} says model_type={kind}, which is not supported because of {why}. These families open: "
+               "{families}. Take a model of one of them.", file=CONFIG, kind=shown(kind), why=BECAUSE[kind],
+               families=", ".join(f.name for f in FAMILIES))
+        )  # fmt: skip
     if family is None:
         raise CheckpointError(
             N_("{file} says model_type={kind}, which is not supported. These families open: {families}. Take a model "
                "of one of them.", file=CONFIG, kind=shown(kind), families=", ".join(f.name for f in FAMILIES))
         )  # fmt: skip
     return family
+
+
+def _of_generation(folder: Folder) -> dict[str, object]:
+    """What generation_config.json says of how a decoder begins: newer files have it there, and it comes first."""
+    said = folder.object(GENERATION) if folder.has(GENERATION) else {}
+    return {name: value for name, value in said.items() if name in _BEGINNING}
 
 
 def _our_names(family: Family, weights: Weights) -> dict[str, str]:
