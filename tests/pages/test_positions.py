@@ -184,8 +184,9 @@ def test_what_a_scheme_adds(open_app: Open, scheme: Any) -> None:
         assert torch.allclose(known["x"], model.embed(torch.tensor([ids]))[0])
         assert f"{float(known['x'][4, 0]):.4f}" in words(app)
     elif scheme == "rope":
-        pair = positions.rotary_pair(model, ids, 2, 3, 4, 1, (13, 10))
-        q, k = (torch.tensor(row[2]).float() for row in positions._first_q_k(model, ids))
+        rows = positions.unturned(model, ids)
+        pair = positions.rotary_pair(rows[0][2, 4], rows[1][2, 1], 3, (13, 10))
+        q, k = (torch.tensor(row[2]).float() for row in rows)
         known = run(app, rotation=model.rotations(99), q=q[4][None, None, None], k=k[1][None, None, None], d_head=16)
         assert float(known["score"]) == pytest.approx(pair.score, abs=1e-5)
         assert f"{pair.score:.5f}" in words(app)

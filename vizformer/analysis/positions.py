@@ -192,9 +192,8 @@ def score_effect(model: Transformer, ids: Sequence[int]) -> Float[np.ndarray, "n
 
     scores = q k^T / sqrt(d_head) + bias; masked cells are NaN.
     """
-    without = Transformer(replace(model.config, positions="none")).eval()
-    without.load_state_dict(model.state_dict(), strict=False)
-    found: Float[np.ndarray, "n_heads n n"] = _first_scores(model, ids) - _first_scores(without, ids)
+    without = _first_scores(_without_positions(model), ids)
+    found: Float[np.ndarray, "n_heads n n"] = _first_scores(model, ids) - without
     return found
 
 
@@ -255,23 +254,26 @@ class RotaryPair:
 
 
 def rotary_pair(
-    model: Transformer, ids: Sequence[int], head: int, pair: int, query: int, key: int, at: tuple[int, int]
+    q: Float[np.ndarray, " d_head"],
+    k: Float[np.ndarray, " d_head"],
+    pair: int,
+    at: tuple[int, int],
+    theta: float = 10_000.0,
 ) -> RotaryPair:
-    """Token `query`'s q and token `key`'s k in the first layer, turned as if they stood at the positions `at`.
+    """A query and a key of `unturned`, turned as if they stood at the positions `at`; pair m is (m, m + d_head/2).
 
     score = R(at_0) q . R(at_1) k / sqrt(d_head): with rotations it depends on at_0 - at_1 only.
 
     Source: Su et al. 2021, "RoFormer", equations 13 to 16.
-    """
-    half = model.config.d_head // 2
-    q, k = (row[head] for row in _first_q_k(model, ids))  # [n, d_head], not turned
-    frequency = model.config.rope_theta ** (-np.arange(half) / half)  # [half]
-    q, k = (np.stack([row[:half], row[half:]]) for row in (q[query], k[key]))  # [2, half]
-    turned_q, turned_k = (_turned(row, place * frequency) for row, place in zip((q, k), at, strict=True))
-    products = (turned_q * turned_k).sum(axis=0)  # [half]
+    """  # fmt: skip
+    half = len(q) // 2
+    frequency = theta ** (-np.arange(half) / half)  # [half]
+    before = [np.stack([row[:half], row[half:]]) for row in (q, k)]  # [2, half] each
+    after = [_turned(row, place * frequency) for row, place in zip(before, at, strict=True)]
+    products = (after[0] * after[1]).sum(axis=0)  # [half]
     return RotaryPair(
-        (q[:, pair], turned_q[:, pair]), (k[:, pair], turned_k[:, pair]), float(products[pair]),
-        float(products.sum() / np.sqrt(model.config.d_head)),
+        (before[0][:, pair], after[0][:, pair]), (before[1][:, pair], after[1][:, pair]), float(products[pair]),
+        float(products.sum() / np.sqrt(len(q))),
     )  # fmt: skip
 
 
@@ -282,13 +284,18 @@ def _turned(pairs: Float[np.ndarray, "2 half"], angle: Float[np.ndarray, " half"
 
 
 @torch.inference_mode()
-def _first_q_k(
+def unturned(
     model: Transformer, ids: Sequence[int]
 ) -> tuple[Float[np.ndarray, "n_heads n d_head"], Float[np.ndarray, "n_heads n d_head"]]:
     """Queries and keys of the first layer before any position turns them."""
+    trace = Trace()
+    _without_positions(model)(torch.tensor([list(ids)]), trace=trace)
+    record = trace[f"{'decoder' if model.decoder is not None else 'encoder'}.0.self"]
+    return record.q.double().numpy(), record.k.double().numpy()
+
+
+def _without_positions(model: Transformer) -> Transformer:
+    """The same weights, told no positions."""
     without = Transformer(replace(model.config, positions="none")).eval()
     without.load_state_dict(model.state_dict(), strict=False)
-    trace = Trace()
-    without(torch.tensor([list(ids)]), trace=trace)
-    record = trace[f"{'decoder' if without.decoder is not None else 'encoder'}.0.self"]
-    return record.q.double().numpy(), record.k.double().numpy()
+    return without

@@ -146,12 +146,21 @@ def inputs(scheme: Positions, vocab_size: int, ids: tuple[int, ...]) -> "tuple[n
     return (model.embedding(torch.tensor(ids)) * model.config.d_model**0.5).numpy(), added.numpy()
 
 
+@st.cache_resource(show_spinner=False, max_entries=32)
+def _unturned(vocab_size: int, ids: tuple[int, ...]) -> "tuple[np.ndarray, np.ndarray]":
+    from vizformer.analysis.positions import unturned
+
+    return unturned(small("rope", vocab_size, True), ids)
+
+
 def rotary(
     vocab_size: int, ids: tuple[int, ...], head: int, pair: int, query: int, key: int, at: tuple[int, int]
 ) -> "RotaryPair":
+    """The q of token `query` and the k of token `key`, turned as if they stood at the positions `at`."""
     from vizformer.analysis.positions import rotary_pair
 
-    return rotary_pair(small("rope", vocab_size, True), ids, head, pair, query, key, at)
+    q, k = _unturned(vocab_size, ids)
+    return rotary_pair(q[head, query], k[head, key], pair, at)
 
 
 @st.cache_resource(show_spinner=False, max_entries=8)
@@ -176,6 +185,17 @@ def learned_rows() -> "Float[np.ndarray, 'positions d_model']":
     from vizformer.analysis.positions import position_tables
 
     return position_tables(tiny("learned").model)[0].numpy()
+
+
+@st.cache_resource(show_spinner=False)
+def cosines(learned: bool) -> "Float[np.ndarray, 'n n']":
+    """Cosines between the trained rows of positions, or between as many rows of the sinusoidal code."""
+    import numpy as np
+
+    rows = learned_rows() if learned else code(*learned_rows().shape)
+    unit = rows / np.linalg.norm(rows, axis=1, keepdims=True)
+    found: np.ndarray = unit @ unit.T
+    return found
 
 
 # --- past the trained length ------------------------------------------------------------------------------------------

@@ -14,6 +14,7 @@ from vizformer.web.subject import Subject
 from vizformer.web.words import words
 
 STILL = {"displayModeBar": False}
+PICTURE = "positions.picture"  # one chart that changes: quicker in the browser than another chart for each scheme
 HEADS, PAIRS, FURTHEST, SHIFTS = 4, 8, 127, 64  # of the small models; distances and shifts that are shown
 
 
@@ -71,6 +72,7 @@ def options(subject: Subject) -> None:
     if scheme == "rope":
         rope(vocab_size, ids, head, i, j)
     else:
+        picture(scheme)
         worked_out(scheme, vocab_size, ids, head, i, j)
     if scheme == "none":
         return
@@ -87,7 +89,11 @@ def options(subject: Subject) -> None:
           "without. Empty cells are the future, masked. The weights are drawn from a fixed seed; the learned rows and "
           "T5's biases are those of the trained models of part 6.")
     )  # fmt: skip
-    second_picture(scheme, subject, head)
+    if scheme == "relative":
+        found, texts = positions.buckets(len(tokens)).astype(np.float64), labels.texts(tokens)
+        st.html(
+            matrix.to_html(found, rows=texts, columns=texts, caption=_("Buckets of your sentence"), digits=0, shown=10)
+        )
 
 
 def worked_out(scheme: Positions, vocab_size: int, ids: tuple[int, ...], head: int, i: int, j: int) -> None:
@@ -134,7 +140,7 @@ def rope(vocab_size: int, ids: tuple[int, ...], head: int, i: int, j: int) -> No
     moved = positions.rotary(vocab_size, ids, head, pair, i, j, (i + shift, j + shift))
     st.plotly_chart(
         figures.turned_arrows({"q": moved.query, "k": moved.key}, words=words(clocks.ENGLISH)),
-        config=STILL, key="positions.arrows",
+        config=STILL, key=PICTURE,
     )  # fmt: skip
     omega = 10_000.0 ** (-pair / PAIRS)
     lesson.formula(
@@ -153,37 +159,28 @@ def rope(vocab_size: int, ids: tuple[int, ...], head: int, i: int, j: int) -> No
     )  # fmt: skip
 
 
-def second_picture(scheme: Positions, subject: Subject, head: int) -> None:
+def picture(scheme: Positions) -> None:
     """What the scheme consists of: its rows, or its numbers by distance."""
+    if scheme == "none":
+        return
     if scheme in ("sinusoidal", "learned"):
         learned = scheme == "learned"
-        rows = positions.learned_rows() if learned else positions.code(64, 64)
-        unit = rows / np.linalg.norm(rows, axis=1, keepdims=True)
-        title = _("How alike the learned rows are (cosine)") if learned else _("How alike the rows are (cosine)")
-        st.markdown(f"**{title}**")
-        every = [str(position) for position in range(len(rows))]
-        st.plotly_chart(
-            figures.matrix_heatmap(
-                unit @ unit.T, every, every, row_title=_("position"), column_title=_("position"),
-                words=words(figures.ENGLISH),
-            ),
-            config=STILL, key="positions.rows",
-        )  # fmt: skip
-    elif scheme in ("alibi", "relative"):
+        st.markdown(
+            _("**How alike the learned rows are (cosine)**") if learned else _("**How alike the rows are (cosine)**")
+        )
+        alike = positions.cosines(learned)
+        every = [str(position) for position in range(len(alike))]
+        figure = figures.matrix_heatmap(
+            alike, every, every, row_title=_("position"), column_title=_("position"), words=words(figures.ENGLISH)
+        )
+    else:
+        fixed = scheme == "alibi"
+        st.markdown(_("**The slopes of ALiBi**") if fixed else _("**What training made of T5's biases**"))
         by_distance = positions.biases(scheme, FURTHEST)
-        curves = {_("head {head}", head=h): by_distance[h] for h in range(HEADS)}
-        st.plotly_chart(
-            figures.line_curves(
-                np.arange(FURTHEST + 1), curves, place_title=_("distance i − j, in positions"),
-                value_title=_("added to the score"), hover=_("{name}: {value} at distance {place}"), height=320,
-                mark=None if scheme == "alibi" else (positions.measured()["trained"] - 0.5, _("training ended here")),
-                title=_("The slopes of ALiBi") if scheme == "alibi" else _("What training made of T5's biases"),
-            ),
-            config=STILL, key="positions.biases",
+        figure = figures.line_curves(
+            np.arange(FURTHEST + 1), {_("head {head}", head=h): by_distance[h] for h in range(HEADS)},
+            place_title=_("distance i − j, in positions"), value_title=_("added to the score"),
+            hover=_("{name}: {value} at distance {place}"), height=320,
+            mark=None if fixed else (positions.measured()["trained"] - 0.5, _("training ended here")),
         )  # fmt: skip
-        if scheme == "relative":
-            tokens = positions.words_only(subject)[: positions.MOST]
-            found = positions.buckets(len(tokens)).astype(np.float64)
-            texts = labels.texts(tokens)
-            st.html(matrix.to_html(found, rows=texts, columns=texts, caption=_("Buckets of your sentence"), digits=0,
-                                   shown=10))  # fmt: skip
+    st.plotly_chart(figure, config=STILL, key=PICTURE)
