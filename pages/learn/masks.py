@@ -228,7 +228,8 @@ def paint(subject: Subject) -> None:
             ("causal", _("Block the future"), ~np.tri(rows, columns, dtype=bool)),
         ):
             cells = tuple((int(q), int(k)) for q, k in np.argwhere(first != wanted))
-            st.button(label, on_click=painting.keep, args=(cells,), key=f"masks.{name}")
+            if cells:  # else it is the model's own mask
+                st.button(label, on_click=painting.keep, args=(cells,), key=f"masks.{name}")
     left, right = st.columns([3, 2], gap="large")
     with left:
         mask.mount(

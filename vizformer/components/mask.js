@@ -3,6 +3,7 @@
 
 const NUMBERS_UP_TO = { mask: 12, scores: 10, weights: 10 };
 const PAINTED = 4;
+const STYLES = new Map();
 
 class MaskPanels {
   constructor(parent) {
@@ -33,13 +34,22 @@ class MaskPanels {
     this.sentReasons = read("reasons");
     this.own = read("own") ?? this.sentReasons;
     const obeyed = this.conversation.listen(component);
-    if (obeyed || this.flips === undefined) this.flips = this.readFlips();
+    if (obeyed) this.flips = this.readFlips();
     if (this.cursor && (this.cursor.query >= this.rows || this.cursor.key >= this.columns)) this.cursor = null;
     this.theme = readTheme(this.root);
     this.panels.setAttribute("aria-label", data.paintable ? data.words.paint_label : data.words.view_label);
     this.root.classList.toggle("vf-paintable", data.paintable);
-    this.build();
+    const shape = JSON.stringify([data.queries, data.keys, data.unused, data.panels]);
+    if (shape !== this.shape) this.build();
+    this.shape = shape;
+    this.reach = Math.max(1e-9, ...Array.from(this.numbers.scores ?? [], Math.abs));
+    this.grids.forEach((grid) => {
+      grid.caption.textContent = data.words[grid.kind];
+      grid.cells.forEach((cell, at) => this.paintCell(grid.kind, cell, at));
+    });
+    this.showLegend();
     this.describe(this.cursor);
+    this.root.dataset.drawn = Number(this.root.dataset.drawn ?? 0) + 1;
   }
 
   readFlips() {
@@ -58,6 +68,7 @@ class MaskPanels {
     return blocked ? this.own[at] || PAINTED : 0;
   }
 
+  // The cells; their numbers and colours come after.
   build() {
     this.grids = this.data.panels.map((kind) => {
       const panel = element("div", "vf-panel");
@@ -84,14 +95,11 @@ class MaskPanels {
           grid.append(cell);
         }
       }
-      panel.append(element("div", "vf-caption", this.data.words[kind]), grid);
-      return { kind, panel, cells };
+      const caption = element("div", "vf-caption");
+      panel.append(caption, grid);
+      return { kind, panel, caption, cells };
     });
     this.panels.replaceChildren(...this.grids.map(({ panel }) => panel));
-    this.reach = Math.max(1e-9, ...Array.from(this.numbers.scores ?? [], Math.abs));
-    this.grids.forEach((grid) => grid.cells.forEach((cell, at) => this.paintCell(grid.kind, cell, at)));
-    this.showLegend();
-    this.light();
   }
 
   paintCell(kind, cell, at) {
@@ -105,8 +113,7 @@ class MaskPanels {
       return;
     }
     const value = this.numbers[kind][at];
-    const sentBlocked = this.data.paintable ? blocked : this.sentReasons[at] > 0;
-    if (kind === "weights" && sentBlocked) {
+    if (kind === "weights" && blocked) {
       cell.classList.add("vf-blocked");
       cell.textContent = numbered ? "0" : "";
       cell.style.background = "";
@@ -117,9 +124,17 @@ class MaskPanels {
     const colour = kind === "weights"
       ? weights[Math.round(255 * Math.sqrt(Math.min(1, Math.max(0, value))))]
       : scores[Math.round(127 + (127 * value) / this.reach)];
-    cell.style.background = cssColour(colour);
-    cell.style.color = inkOn(colour);
+    const [background, ink] = this.styleOf(colour);
+    cell.style.background = background;
+    cell.style.color = ink;
     cell.textContent = numbered ? (kind === "weights" ? value.toFixed(2) : signed(value, 1)) : "";
+  }
+
+  // The same few hundred colours come up thousands of times.
+  styleOf(colour) {
+    let style = STYLES.get(colour);
+    if (!style) STYLES.set(colour, (style = [cssColour(colour), inkOn(colour)]));
+    return style;
   }
 
   showLegend() {
@@ -169,7 +184,7 @@ class MaskPanels {
     })];
     const { scores, weights } = this.numbers;
     if (scores) parts.push(fill(words.score_part, { score: signed(scores[at], 4), mask: reason ? "−∞" : "0" }));
-    if (weights && !this.pending) {
+    if (weights) {
       const blind = keys.every((_, key) => this.reason(this.at(cell.query, key)) > 0);
       parts.push(blind ? words.blind_part : fill(words.weight_part, { weight: reason ? "0" : weights[at].toFixed(4) }));
     }
@@ -187,7 +202,7 @@ class MaskPanels {
     this.showLegend();
     this.describe(cell);
     const flips = [...this.flips].map((i) => [Math.floor(i / this.columns), i % this.columns]);
-    this.conversation.tell({ flips }, 250);
+    this.conversation.tell({ flips });
   }
 
   listen() {
@@ -239,7 +254,8 @@ class MaskPanels {
 }
 
 function signed(value, digits) {
-  return value.toFixed(digits).replace("-", "−");
+  const written = value.toFixed(digits);
+  return (Number(written) === 0 ? written.replace("-", "") : written).replace("-", "−");
 }
 
 export default function mask(component) {
