@@ -52,12 +52,13 @@ def entry(key: int, value: int | float | bytes) -> bytes:
 
 
 def model(pieces: Iterable[tuple[str, float, int]], kind: int = 1, byte_fallback: bool = False, charsmap: bytes = b"",
-          **flags: bool) -> bytes:  # fmt: skip
+          **flags: int) -> bytes:  # fmt: skip
     """A file as the trainer writes it, with fields that nobody reads among the others."""
     out = b"".join(entry(1, entry(1, t.encode()) + entry(2, float(s)) + (entry(3, k) if k != 1 else b""))
                    for t, s, k in pieces)  # fmt: skip
     trainer = entry(1, b"corpus.txt") + entry(3, kind) + entry(4, 99) + entry(35, int(byte_fallback))
     trainer += entry(40, 0) + entry(43, -1)
+    trainer += entry(41, int(flags.pop("bos", 1)))
     trainer += entry(24, int(flags.pop("suffix", False)))
     keys = dict(add_dummy_prefix=3, remove_extra_whitespaces=4, escape_whitespaces=5)
     normalizer = entry(1, b"identity") + (entry(2, charsmap) if charsmap else b"")
@@ -256,6 +257,11 @@ def test_marks_and_added_tokens(tmp_path: Path) -> None:
     tokenizer = opened(tmp_path, model(pieces), begun=True)
     assert ids(tokenizer, "low") == [1, *viterbi("▁low", pieces)]
     assert ids(tokenizer, "<pad>") == [1, len(pieces)]
+    assert ids(opened(tmp_path, model(pieces, bos=2), begun=True, ended=True), "low") == [
+        2,
+        *viterbi("▁low", pieces),
+        2,
+    ]
     (tmp_path / "tokenizer_config.json").write_text('{"add_bos_token": false, "add_eos_token": true}')
     assert ids(opened(tmp_path, model(pieces), begun=True), "low") == [*viterbi("▁low", pieces), 2]
     for wrong in ('{"<pad>": 5000}', '{"<pad>": "x"}'):

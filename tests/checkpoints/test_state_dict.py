@@ -15,7 +15,7 @@ from torch import Tensor, nn
 
 from tests import tiny
 from vizformer import cli
-from vizformer.checkpoints import UnansweredError, describe, inspect, load
+from vizformer.checkpoints import UnansweredError, describe, inspect, load, save
 from vizformer.errors import CheckpointError, TokenizerError, VizformerError
 
 ANSWERS: dict[str, Any] = dict(n_heads=4, activation="gelu")
@@ -277,18 +277,6 @@ ENCODER: dict[str, Any] = dict(
 )
 
 
-def test_an_output_bias_leaves_no_logits(tmp_path: Path) -> None:
-    """The models here have none: the attention is right, the logits would not be; a bias of 0 changes nothing."""
-    model = encoder(embedding=nn.Embedding(V, D), head=nn.Linear(D, V))
-    opened = load(saved(model.state_dict(), tmp_path / "model.pt"), **ENCODER)
-    assert not opened.report.has_head
-    assert any('has a bias, "head.bias"' in str(message) for message in opened.report.assumptions)
-    nn.init.zeros_(model["head"].bias)
-    opened = load(saved(model.state_dict(), tmp_path / "model.pt"), **ENCODER)
-    assert opened.report.has_head
-    assert [fate.name for fate in opened.report.with_fate("unused")] == ["head.bias"]
-
-
 def test_a_head_of_another_task_is_left_out(tmp_path: Path) -> None:
     model = encoder(embedding=nn.Embedding(V, D), classifier=nn.Linear(D, 3))
     report = load(saved(model.state_dict(), tmp_path / "model.pt"), **ENCODER).report
@@ -314,6 +302,18 @@ def test_arrangements_that_do_not_open(module: Callable[[], nn.Module], said: st
         asked = {question.name for question in caught.value.questions}
         with pytest.raises(CheckpointError, match=said):
             load(path, **{name: answer for name, answer in ENCODER.items() if name in asked})
+
+
+@pytest.mark.parametrize("layout", ["vizformer", "hugging-face"])
+def test_saved_with_what_was_assumed(layout: Any, tmp_path: Path) -> None:
+    """Then config.json says what the weights did not."""
+    opened = load(saved(nano_gpt(), tmp_path / "model.pt"), **ANSWERS)
+    save(opened, tmp_path / "saved", torch.float32, layout=layout)
+    again = load(tmp_path / "saved")
+    assert again.model.config == opened.model.config
+    tiny.assert_close(again.trace("3 14 0").logits, opened.trace("3 14 0").logits, 1e-6)
+    with pytest.raises(TokenizerError, match="came without a tokenizer"):
+        again.trace("cat")
 
 
 # --- texts -------------------------------------------------------------------------------------------------------

@@ -171,7 +171,8 @@ class Waves(nn.Module):
 class Language(nn.Module):
     """A language model around nn.TransformerEncoder."""
 
-    def __init__(self, *, positions: str, causal: bool, scaled: bool, norm: bool, tied: bool, **options: Any) -> None:
+    def __init__(self, *, positions: str, causal: bool, scaled: bool, norm: bool, tied: bool, output_bias: bool = True,
+                 **options: Any) -> None:  # fmt: skip
         super().__init__()
         self.embedding = nn.Embedding(V, D)
         self.pos_encoder = Waves() if positions == "waves" else None
@@ -180,7 +181,7 @@ class Language(nn.Module):
         self.transformer_encoder = nn.TransformerEncoder(
             layer, LAYERS, nn.LayerNorm(D, 1e-3) if norm else None, enable_nested_tensor=False
         )
-        self.linear = nn.Linear(D, V, bias=False)
+        self.linear = nn.Linear(D, V, bias=output_bias)
         if tied:
             self.linear.weight = self.embedding.weight
         self.causal, self.scaled = causal, scaled
@@ -203,7 +204,8 @@ LANGUAGES: list[dict[str, Any]] = [
     dict(positions="waves", causal=True, scaled=True, norm=False, tied=False, norm_first=False, activation="relu"),
     dict(positions="waves", causal=False, scaled=False, norm=True, tied=True, norm_first=True, activation="gelu"),
     dict(positions="learned", causal=True, scaled=False, norm=True, tied=False, norm_first=True, activation="relu"),
-    dict(positions="none", causal=False, scaled=True, norm=False, tied=False, norm_first=False, activation="gelu"),
+    dict(positions="none", causal=False, scaled=True, norm=False, tied=False, norm_first=False, activation="gelu",
+         output_bias=False),
     dict(positions="waves", causal=True, scaled=True, norm=True, tied=False, norm_first=True, activation="gelu",
          bias=False),
 ]  # fmt: skip
@@ -264,7 +266,7 @@ class Translation(nn.Module):
         self.tok_emb = nn.Embedding(V, D)
         self.positional_encoding = Waves()
         self.transformer = nn.Transformer(D, H, LAYERS, LAYERS + 1, FF, dropout=0.0, batch_first=True, **options)
-        self.generator = nn.Linear(D, V, bias=False)
+        self.generator = nn.Linear(D, V)
 
     def forward(self, ids: Tensor, target: Tensor) -> Tensor:
         x, y = (self.tok_emb(rows) * math.sqrt(D) for rows in (ids, target))

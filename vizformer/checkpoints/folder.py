@@ -8,6 +8,7 @@ import torch
 from safetensors.torch import save_file
 
 from vizformer.checkpoints.checkpoint import Checkpoint
+from vizformer.checkpoints.numbers import as_numbers
 from vizformer.checkpoints.reading import Folder, damaged
 from vizformer.checkpoints.report import Report, TensorFate, parameters_by_component
 from vizformer.checkpoints.vocabularies import guarded, tried
@@ -36,7 +37,7 @@ def open_own(folder: Folder, raw: dict[str, Any], dtype: torch.dtype) -> tuple[T
         raise damaged(CONFIG, "a field is far too long")
     config = ModelConfig.from_dict(raw["model"])
     path = folder.file(TOKENIZER)
-    tokenizer = tried(guarded(TOKENIZER, lambda: Tokenizer.from_file(path)))
+    tokenizer = tried(as_numbers(guarded(TOKENIZER, lambda: Tokenizer.from_file(path))))
     if tokenizer.vocab_size > config.vocab_size:
         raise CheckpointError(
             N_("tokenizer.json has {found} tokens but config.json says vocab_size={expected}: they belong to different "

@@ -15,6 +15,7 @@ from vizformer.checkpoints.families import BY_TYPE, FAMILIES
 from vizformer.checkpoints.family import Family, Options
 from vizformer.checkpoints.fields import Fields
 from vizformer.checkpoints.matching import Match, match
+from vizformer.checkpoints.numbers import NumberReader, as_numbers
 from vizformer.checkpoints.parts import Shape
 from vizformer.checkpoints.reading import Folder, first_line, listed, shown
 from vizformer.checkpoints.refused import BECAUSE
@@ -216,14 +217,16 @@ def complete_ids(options: Options, found: Mapping[str, int]) -> None:
 def _tokenizer(backend: Backend, config: ModelConfig) -> Tokenizer:
     """Every id it can make must have a row in the embedding table."""
     highest = max(backend.get_vocab(with_added_tokens=True).values(), default=-1)
-    made = max(guarded(TOKENIZER, lambda: backend.encode(TRIAL).ids), default=-1)
+    tokenizer = as_numbers(guarded(TOKENIZER, lambda: Tokenizer(backend)))
+    is_text = not isinstance(tokenizer, NumberReader)
+    made = max(guarded(TOKENIZER, lambda: backend.encode(TRIAL).ids), default=-1) if is_text else highest
     if not 0 <= max(highest, made) < config.vocab_size:
         raise CheckpointError(
             N_("The tokenizer has token ids up to {found} but config.json says vocab_size={expected}: they belong to "
                "different models. Copy both again from the model's source.", found=max(highest, made),
                expected=config.vocab_size)
         )  # fmt: skip
-    return tried(guarded(TOKENIZER, lambda: Tokenizer(backend)))
+    return tried(tokenizer)
 
 
 def _look_at_start(folder: Folder, backend: Backend, config: ModelConfig, fields: Fields) -> None:

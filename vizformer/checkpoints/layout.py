@@ -3,7 +3,6 @@
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import NamedTuple
 
 import torch
 from torch import Tensor
@@ -113,29 +112,6 @@ def no_norm_biases(parts: list[Part], weights: Weights, norms: Mapping[str, str]
         else:
             fills[f"{ours}.bias"] = zeros
     return fills
-
-
-class OutputBias(NamedTuple):
-    """What follows from a bias of the output layer, for which the models here have no place."""
-
-    has_head: bool
-    unused: dict[str, Message]
-    assumptions: tuple[Message, ...]
-
-
-def output_bias(weights: Weights, name: str) -> OutputBias:
-    """A bias of 0 changes nothing; with another one the logits would not be the model's, and it counts as headless."""
-    stored = weights.tensors.get(name)
-    if stored is None:
-        return OutputBias(True, {}, ())
-    if stored.dtype in FLOATS and not bool(stored.read().any()):
-        return OutputBias(True, {name: N_("a bias of the output that is 0 throughout")}, ())
-    return OutputBias(
-        False,
-        {name: N_("a bias of the output, which the models here do not have")},
-        (N_("the output layer has a bias, {name}, which the models here do not have: attention and residual stream are "
-            "the model's own, logits would not be", name=shown(name)),),
-    )  # fmt: skip
 
 
 def causal_masks(weights: Weights) -> dict[str, Message]:

@@ -32,3 +32,12 @@ class NumberReader(Tokenizer):
                        "{value} is none.", last=self.vocab_size - 1, value=shown(word[:40]))
                 )  # fmt: skip
         return super().encode(text, special=special)
+
+
+def as_numbers(tokenizer: Tokenizer) -> Tokenizer:
+    """The tokenizer itself, or the reader of numbers that it was before it was saved."""
+    n = tokenizer.vocab_size
+    if not n or any(tokenizer.id_of(str(id)) != id for id in range(n)):  # for others over after a token or two
+        return tokenizer
+    reader = NumberReader(n)
+    return reader if reader.to_json() == tokenizer.to_json() else tokenizer

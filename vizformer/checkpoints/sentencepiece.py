@@ -79,11 +79,11 @@ def sentencepiece_or_refuse(folder: Folder) -> Backend:
     return sentencepiece(folder, name, begun=True)
 
 
-def sentencepiece(folder: Folder, name: str, *, begun: bool = False) -> Backend:
+def sentencepiece(folder: Folder, name: str, *, begun: bool = False, ended: bool = False) -> Backend:
     """The tokenizer in a file, with what added_tokens.json adds.
 
-    Where texts are `begun`, the start mark stands before them unless tokenizer_config.json says that it does not, and
-    the end mark behind them if it says so; otherwise there are no marks.
+    `begun` and `ended` say whether the start mark stands before a text and the end mark behind it, where
+    tokenizer_config.json (add_bos_token, add_eos_token) says neither.
 
     Raises:
         CheckpointError: a file that is damaged or too large, or of a kind that the library cannot follow.
@@ -101,8 +101,7 @@ def sentencepiece(folder: Folder, name: str, *, begun: bool = False) -> Backend:
         refuse(name, str(error), error)
     backend = guarded(name, lambda: build(said))
     _add(folder, backend, said)
-    if begun:
-        _mark(folder, name, backend, said)
+    _mark(folder, name, backend, said, begun=begun, ended=ended)
     return backend
 
 
@@ -255,12 +254,12 @@ def _add(folder: Folder, backend: Backend, said: SentencePiece) -> None:
         refuse(ADDED, f"{shown(wrong[0])} has another id already")
 
 
-def _mark(folder: Folder, name: str, backend: Backend, said: SentencePiece) -> None:
+def _mark(folder: Folder, name: str, backend: Backend, said: SentencePiece, *, begun: bool, ended: bool) -> None:
     """Puts the marks around a text."""
     told = settings(folder)
     known = {id: said.pieces[id].text for id in said.ids(CONTROL)}
-    before = [said.bos_id] if told.get("add_bos_token", True) and said.bos_id in known else []
-    after = [said.eos_id] if told.get("add_eos_token", False) and said.eos_id in known else []
+    before = [said.bos_id] if told.get("add_bos_token", begun) and said.bos_id in known else []
+    after = [said.eos_id] if told.get("add_eos_token", ended) and said.eos_id in known else []
     if before or after:
         template = [*(known[id] for id in before), "$A", *(known[id] for id in after)]
         marks = [(known[id], id) for id in (*before, *after)]

@@ -12,7 +12,7 @@ from vizformer.checkpoints.family import ACTIVATIONS, Family, Options
 from vizformer.checkpoints.fields import Fields
 from vizformer.checkpoints.gated_decoders import UNUSED, decoder, tensors, ties
 from vizformer.checkpoints.reading import Folder
-from vizformer.checkpoints.vocabularies import no_tokenizer
+from vizformer.checkpoints.sentencepiece import sentencepiece_or_refuse
 from vizformer.messages import N_
 
 DEFAULTS = {
@@ -39,8 +39,8 @@ def config(fields: Fields, names: Collection[str]) -> tuple[Options, bool]:
 
 
 def tokenizer(folder: Folder) -> Backend:
-    """Only tokenizer.json is read."""
-    no_tokenizer(folder, "tokenizer.json")
+    """tokenizer.model, as the first Gemma came with."""
+    return sentencepiece_or_refuse(folder)
 
 
 FAMILY = Family(

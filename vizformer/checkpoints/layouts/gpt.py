@@ -19,7 +19,6 @@ from vizformer.checkpoints.layout import (
     layers_of,
     matrix,
     no_norm_biases,
-    output_bias,
     same_numbers,
 )
 from vizformer.checkpoints.parts import Part, layers, linear
@@ -137,14 +136,15 @@ def _layout(
     else:
         tied = False
         parts = [*parts, *linear(head, "unembedding", bias=False)]
-    biased = output_bias(weights, f"{head}.bias")
-    unused = causal_masks(weights) | biased.unused
+    biased = f"{head}.bias" in weights.tensors
+    if biased:
+        parts = [*parts, Part(f"{head}.bias", ("logit_bias",))]
 
     def plan(answers: Mapping[str, Value]) -> Plan:
         return Plan(
             {**options, "positions": "learned", "norm_order": "pre", "final_norm": True, "tied_unembedding": tied,
-             **answers},
-            parts, biased.has_head, ties, unused, fills, (*assumed, *biased.assumptions),
+             "logit_bias": biased, **answers},
+            parts, True, ties, causal_masks(weights), fills, tuple(assumed),
         )  # fmt: skip
 
     return Layout(name, (questions.n_heads(int(str(options["d_model"]))), activation, questions.NORM_EPS), plan)

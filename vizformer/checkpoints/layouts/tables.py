@@ -26,7 +26,6 @@ class Tables:
 
     Attributes:
         embedding: the table of tokens, by name.
-        output_bias: by name.
         final_norm: a norm after the stack that lies beside it, by name.
         predicts: whether there is an output layer for tokens.
         options: of the model, as far as the tables say.
@@ -35,7 +34,6 @@ class Tables:
     """
 
     embedding: str | None = None
-    output_bias: str | None = None
     final_norm: str | None = None
     predicts: bool = False
     options: Options = field(default_factory=lambda: {"tied_unembedding": True})
@@ -123,7 +121,9 @@ def _outputs(tables: Tables, weights: Weights, found: Mapping[str, Shape]) -> No
         else:
             tables.options["tied_unembedding"] = False
             tables.parts += linear(head, "unembedding", bias=False)
-        tables.output_bias = f"{head}.bias"
+        if f"{head}.bias" in weights.tensors:
+            tables.options["logit_bias"] = True
+            tables.parts.append(Part(f"{head}.bias", ("logit_bias",)))
         tables.assumptions.append(N_("{name} makes the logits out of the last layer's output", name=shown(heads[0])))
     others = [name for name in found if name not in heads and name.endswith(".weight")]
     if len(others) == 1 and not heads:

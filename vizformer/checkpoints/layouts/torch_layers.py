@@ -14,14 +14,7 @@ from torch import Tensor
 
 from vizformer.checkpoints import questions
 from vizformer.checkpoints.family import Options
-from vizformer.checkpoints.layout import (
-    Layout,
-    Plan,
-    layers_of,
-    matrix,
-    no_norm_biases,
-    output_bias,
-)
+from vizformer.checkpoints.layout import Layout, Plan, layers_of, matrix, no_norm_biases
 from vizformer.checkpoints.layouts.tables import Tables, find_tables
 from vizformer.checkpoints.parts import Part, Shape, linear
 from vizformer.checkpoints.questions import Question, Value
@@ -66,7 +59,6 @@ def recognise(weights: Weights) -> Layout | None:
     )  # fmt: skip
     asked = [questions.n_heads(d_model), questions.NORM_ORDER, questions.ACTIVATION]
     asked += _asked(options, tables, both)
-    biased = output_bias(weights, tables.output_bias) if tables.output_bias else None
 
     def plan(answers: Mapping[str, Value]) -> Plan:
         chosen = dict(answers)
@@ -85,12 +77,15 @@ def recognise(weights: Weights) -> Layout | None:
         if tables.embedding is None:
             fills["embedding.weight"] = lambda shape: torch.eye(*shape)
         depths = {f"n_{name}_layers": stack.n_layers for stack, name in zip(stacks, names, strict=True)}
-        has_head = tables.predicts and (biased is None or biased.has_head)
         return Plan(
-            {**options, **depths, **tables.options, **chosen}, parts, has_head, tables.ties,
-            tables.unused | (biased.unused if biased else {}), fills,
-            (*_assumed(tables, both), *(biased.assumptions if biased else ())),
-        )  # fmt: skip
+            {**options, **depths, **tables.options, **chosen},
+            parts,
+            tables.predicts,
+            tables.ties,
+            tables.unused,
+            fills,
+            tuple(_assumed(tables, both)),
+        )
 
     return Layout(NAMES[1] if both else NAMES[0], tuple(asked), plan, tables.reshaped, tables.embedding is None)
 
