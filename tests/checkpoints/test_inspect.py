@@ -1,6 +1,7 @@
 """`vizformer inspect`: the report in plain words."""
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 from click.testing import CliRunner
@@ -11,6 +12,7 @@ from tests import tiny
 from tests.checkpoints import folders
 from vizformer import cli
 from vizformer.checkpoints import save
+from vizformer.checkpoints.report import details
 
 
 def said(path: Path, *options: str) -> tuple[int, str]:
@@ -54,3 +56,21 @@ def test_nothing_to_report_on(tmp_path: Path) -> None:
     assert code == 1
     assert text.startswith("Error: ")
     assert "lacks config.json" in text
+
+
+@pytest.mark.parametrize(
+    ("options", "expected"),
+    [
+        (tiny.QWEN3, ["queries and keys are normalised"]),
+        ({**tiny.LLAMA, "attention_bias": "qkv"}, ["queries, keys and values have biases, the output has none"]),
+        (tiny.GEMMA, ["norms scale by 1 + weight", "embeddings are multiplied by √d_model"]),
+        (tiny.NEOX, ["read the same input, side by side", "the first 4 of a head's 8 numbers are turned"]),
+        (tiny.LLAMA3, ["slowed down for longer texts (llama3, factor 8)"]),
+        (tiny.LLAMA, []),
+    ],
+    ids=str,
+)
+def test_what_a_model_has_that_others_have_not(options: dict[str, Any], expected: list[str]) -> None:
+    found = [str(message) for message in details(tiny.config("decoder-only", **options))]
+    assert len(found) == len(expected)
+    assert all(part in text for part, text in zip(expected, found, strict=True))

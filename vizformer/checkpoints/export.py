@@ -1,6 +1,7 @@
 """`save`: our own format, or back to the Hugging Face layout, so that `transformers` opens the model."""
 
 import json
+from dataclasses import fields
 from pathlib import Path
 from typing import Literal
 
@@ -17,6 +18,7 @@ from vizformer.errors import CheckpointError
 from vizformer.messages import N_
 
 Layout = Literal["vizformer", "hugging-face"]
+_WITHOUT_EFFECT = ("dropout", "mask_id")  # on the forward of a trained model
 _ROLES = {"bos_id": "bos_token", "eos_id": "eos_token", "pad_id": "pad_token", "mask_id": "mask_token"}
 
 
@@ -43,8 +45,8 @@ def save(
     }
     folder.mkdir(parents=True, exist_ok=True)
     save_file(weights, folder / WEIGHTS, metadata={"format": "pt"})
-    fields = {"model_type": way.model_type, **way.fields(config, has_head), "dtype": str(dtype).removeprefix("torch.")}
-    (folder / CONFIG).write_text(json.dumps(fields, indent=2) + "\n", encoding="utf-8")
+    said = {"model_type": way.model_type, **way.fields(config, has_head), "dtype": str(dtype).removeprefix("torch.")}
+    (folder / CONFIG).write_text(json.dumps(said, indent=2) + "\n", encoding="utf-8")
     checkpoint.tokenizer.save(folder / TOKENIZER)
     (folder / SETTINGS).write_text(json.dumps(_settings(checkpoint), indent=2) + "\n", encoding="utf-8")
 
@@ -54,7 +56,7 @@ def _fitting(config: ModelConfig) -> tuple[Family, Export]:
     nearest: tuple[list[str], str] | None = None
     ways = [(family, family.export) for family in FAMILIES if family.export is not None]
     for family, way in ways:
-        others = [name for name, values in way.fits.items() if getattr(config, name) not in values]
+        others = _others(config, way)
         if not others:
             return family, way
         if nearest is None or len(others) < len(nearest[0]):
@@ -66,6 +68,18 @@ def _fitting(config: ModelConfig) -> tuple[Family, Export]:
            families=", ".join(family.name for family, __ in ways), nearest=family_name,
            options=", ".join(f"{name}={getattr(config, name)!r}" for name in names))
     )  # fmt: skip
+
+
+def _others(config: ModelConfig, way: Export) -> list[str]:
+    """The options that the family has no place for."""
+    legal = {option.name: (option.default,) for option in fields(ModelConfig) if option.name not in way.written}
+    for name in _WITHOUT_EFFECT:
+        legal.pop(name, None)
+    if config.positions != "rope":  # then nothing hangs on them
+        legal = {name: values for name, values in legal.items() if not name.startswith("rope_")}
+    if config.positions != "relative":
+        legal = {name: values for name, values in legal.items() if not name.startswith("relative_")}
+    return [name for name, values in {**legal, **way.fits}.items() if getattr(config, name) not in values]
 
 
 def _stored_name(source: str, family: Family, has_head: bool) -> str:

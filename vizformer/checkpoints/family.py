@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from tokenizers import Tokenizer as Backend
+from torch import Tensor
 
 from vizformer.checkpoints.fields import Fields
 from vizformer.checkpoints.parts import Part
@@ -20,15 +21,25 @@ ACTIVATIONS = {
     "gelu_fast": "gelu_tanh", "gelu_accurate": "gelu_tanh", "silu": "silu", "swish": "silu",
 }  # fmt: skip
 THEIRS = {"relu": "relu", "gelu": "gelu", "gelu_tanh": "gelu_new", "silu": "silu"}
-_WITH_HEAD = ("ForMaskedLM", "ForPreTraining", "ForCausalLM", "LMHeadModel", "WithLMHead")
+_WITH_HEAD = ("ForMaskedLM", "ForPreTraining", "ForCausalLM", "LMHeadModel", "WithLMHead", "ForConditionalGeneration",
+              "MarianMTModel")  # fmt: skip
 
 
 @dataclass(frozen=True)
 class Export:
-    """The way back: what a config must be to fit the family, and what config.json then says."""
+    """The way back: what a config must be to fit the family, and what config.json then says.
+
+    Attributes:
+        model_type: of config.json.
+        fits: the options that decide whether a model is one of the family, with what they may be.
+        written: the options that `fields` writes down, whatever they are.  All others must be as `ModelConfig` has them
+            from the start, so that an option that is new here is never lost on the way.
+        fields: (config, whether there is a head) -> config.json.
+    """
 
     model_type: str
     fits: Mapping[str, Collection[Any]]
+    written: Collection[str]
     fields: Callable[[ModelConfig, bool], dict[str, Any]]
 
 
@@ -44,6 +55,7 @@ class Family:
         config: (fields, names of the tensors) -> the options of our model, and whether it has a head for tokens.
         weights: (config) -> what becomes of every tensor.
         ties: (config) -> second names under which some files repeat a tensor.
+        computed: (config) -> tensors of some files that follow from the options, and how: they must be just that.
         unused: pattern of names -> why such a tensor is not needed.
         renamed: pattern -> replacement, of names in old files.
         tokenizer: reads the family's vocabulary files, where there is no tokenizer.json.
@@ -58,6 +70,7 @@ class Family:
     weights: Callable[[ModelConfig], list[Part]]
     tokenizer: Callable[[Folder], Backend]
     ties: Callable[[ModelConfig], dict[str, str]]
+    computed: Callable[[ModelConfig], Mapping[str, Callable[[], Tensor]]] | None = None
     unused: Mapping[str, Message] = field(default_factory=dict)
     renamed: Mapping[str, str] = field(default_factory=dict)
     usual: Mapping[str, str] = field(default_factory=dict)

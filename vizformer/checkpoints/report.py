@@ -21,9 +21,11 @@ UNDER_ASSUMPTIONS = N_(
 _COMPONENTS = (
     ("embedding.", "token embedding"),
     ("position_embedding.", "position embedding"),
+    ("decoder_position_embedding.", "position embedding"),
     ("relative_bias.", "position bias"),
     ("segment_embedding.", "segment embedding"),
     ("prediction.", "head"),
+    ("logit_bias", "unembedding"),
     ("unembedding.", "unembedding"),
     ("norm.", "norms"),
     ("_attention.", "attention"),
@@ -121,13 +123,35 @@ def _is_in(part: str, name: str) -> bool:
     return part in name if part[0] == "_" or part in ("norm.", "feedforward.") else name.startswith(part)
 
 
+def details(config: ModelConfig) -> list[Message]:
+    """What a model has that most of its kind have not."""
+    found: list[tuple[bool, Message]] = [
+        (config.attention_bias != "same" and config.qkv_bias and not config.out_bias,
+         N_("attention: queries, keys and values have biases, the output has none")),
+        (config.qkv_bias and config.out_bias and not config.bias,
+         N_("attention has biases, the feed-forward layers have none")),
+        (config.bias and not config.qkv_bias, N_("the feed-forward layers have biases, attention has none")),
+        (config.qk_norm, N_("queries and keys are normalised")),
+        (config.norm_offset, N_("norms scale by 1 + weight")),
+        (config.residual == "parallel", N_("attention and feed-forward read the same input, side by side")),
+        (config.scaled_embedding, N_("embeddings are multiplied by √d_model")),
+        (config.rope_dims is not None, N_("the first {n} of a head's {d_head} numbers are turned", n=config.rope_dims,
+                                          d_head=config.d_head)),
+        (config.positions == "rope" and config.rope_scaling != "none",
+         N_("rotary positions slowed down for longer texts ({kind}, factor {factor})", kind=config.rope_scaling,
+            factor=f"{config.rope_factor:g}")),
+    ]  # fmt: skip
+    return [message for holds, message in found if holds]
+
+
 def describe(report: Report, translate: Callable[[Message], str] = str, *, every_tensor: bool = False) -> str:
     """The report in plain words, for a terminal."""
     config = report.config
     written = _WRITTEN[report.format]
     declared = f", written as {report.declared}" if report.declared else ""
+    article = "an" if report.family.startswith(tuple("AEIO")) else "a"
     lines = [
-        f"{report.name}: a {report.family} model ({config.architecture}{declared}; {written})",
+        f"{report.name}: {article} {report.family} model ({config.architecture}{declared}; {written})",
         "",
         *_table([
             ("layers", str(config.n_encoder_layers + config.n_decoder_layers)),
@@ -137,6 +161,7 @@ def describe(report: Report, translate: Callable[[Message], str] = str, *, every
             ("norms", f"{config.norm_order}-{config.norm}, eps {config.norm_eps:g}"),
             ("positions", f"{config.positions}, up to {config.max_positions:,} tokens"),
             ("vocabulary", f"{config.vocab_size:,} tokens"),
+            *(("also", translate(message)) for message in details(config)),
             ("head", "yes" if report.has_head else "none: its logits mean nothing, look at attention and the stream"),
             ("stored as", ", ".join(f"{dtype} ({n})" for dtype, n in report.dtypes.items())),
             ("files", ", ".join(f"{name} ({size:,} bytes)" for name, size in report.files.items())),

@@ -132,11 +132,21 @@ def about(box: "Box", config: ModelConfig) -> str:
         text = _("{whom}, decides how much of each to take (the weights), and takes home a mix. The only place where "
                  "positions of one text meet. {heads} heads do this side by side, each with {d_head} numbers.",
                  whom=whom, heads=config.n_heads, d_head=config.d_head)  # fmt: skip
-        if config.kv_heads == config.n_heads:
-            return text
-        shared = _("{kv_heads} key/value heads serve them: {group} query heads share one.", kv_heads=config.kv_heads,
-                   group=config.n_heads // config.kv_heads)  # fmt: skip
-        return f"{text} {shared}"
+        if config.qk_norm:
+            text += " " + _("Each query and each key is brought to a standard size before they are compared.")
+        if config.kv_heads != config.n_heads:
+            text += " " + _("{kv_heads} key/value heads serve them: {group} query heads share one.",
+                            kv_heads=config.kv_heads, group=config.n_heads // config.kv_heads)  # fmt: skip
+        return text
+    if box.kind == "feedforward" and config.residual == "parallel":
+        return _("A small network, the same for every position: {d} numbers are spread to {d_ff}, bent, and brought "
+                 "back. No position sees another here. It reads what the layer was given, as attention does, not what "
+                 "attention added: the two work side by side, and the drawing can show them only one after the other.",
+                 d=d, d_ff=config.d_ff)  # fmt: skip
+    if box.kind == "rotation" and config.rope_dims is not None:
+        return _("Turns the first {n} of the {d_head} numbers of queries and keys by an angle that grows with the "
+                 "position, so that their product depends on how far apart they are. The other numbers stay as they "
+                 "are. Nothing in it is learned.", n=config.rope_dims, d_head=config.d_head)  # fmt: skip
     return {
         "segments": _("Adds one of {n} vectors: to which sentence of a pair the token belongs.", n=config.n_segments),
         "norm": _("Brings each position's vector to a standard size, number by number, and scales it by what was "
@@ -205,7 +215,8 @@ def formula(box: "Box", config: ModelConfig) -> str:
         return r"\operatorname{softmax}\!\left(\tfrac{QK^{\top}}{\sqrt{d_\text{head}}} + M\right) V"
     if box.kind == "norm":
         if config.norm == "rms_norm":
-            return r"\frac{x}{\sqrt{\operatorname{mean}(x^2) + \epsilon}} \odot w"
+            scale = "(1 + w)" if config.norm_offset else "w"
+            return rf"\frac{{x}}{{\sqrt{{\operatorname{{mean}}(x^2) + \epsilon}}}} \odot {scale}"
         return r"\frac{x - \operatorname{mean}(x)}{\sqrt{\operatorname{var}(x) + \epsilon}} \odot w + b"
     if box.kind == "feedforward":
         if config.feedforward == "gated":

@@ -58,6 +58,8 @@ def facts(report: "Report") -> list[tuple[str, str]]:
 
 def _shapes(config: "ModelConfig") -> list[tuple[str, str]]:
     depth = [str(n) for n in (config.n_encoder_layers, config.n_decoder_layers) if n]
+    from vizformer.checkpoints.report import details
+
     heads = _("{n} of width {width}", n=config.n_heads, width=config.d_head)
     if config.kv_heads != config.n_heads:
         heads += " · " + _("{n} key/value heads", n=config.kv_heads)
@@ -76,6 +78,7 @@ def _shapes(config: "ModelConfig") -> list[tuple[str, str]]:
         (_("Norms"), f"{_NORMS.get(config.norm, config.norm)} · {order} · ε = {config.norm_eps:g}"),
         (_("Positions"), _("{kind}, up to {n} tokens", kind=places, n=f"{config.max_positions:,}")),
         (_("Vocabulary"), _("{n} tokens", n=f"{config.vocab_size:,}")),
+        *((_("Also"), translate(message)) for message in details(config)),
     ]
 
 

@@ -112,8 +112,9 @@ FAMILY = Family(
         "bert",
         dict(architecture=["encoder-only"], positions=["learned"], norm_order=["post"], norm=["layer_norm"],
              final_norm=[False], feedforward=["plain"], bias=[True], scaled_embedding=[False], embedding_norm=[True],
-             n_segments=range(1, 2**31), head_dim=[None], n_kv_heads=[None], attention_bias=["same"],
-             qk_norm=[False]),
+             n_segments=range(1, 2**31)),
+        ("vocab_size", "d_model", "n_heads", "d_ff", "n_encoder_layers", "max_positions", "norm_eps", "activation",
+         "tied_unembedding", "pad_id", "bos_id", "eos_id", "head"),
         export,
     ),
 )  # fmt: skip

@@ -99,8 +99,9 @@ FAMILY = Family(
         "gpt2",
         dict(architecture=["decoder-only"], positions=["learned"], norm_order=["pre"], norm=["layer_norm"],
              final_norm=[True], feedforward=["plain"], bias=[True], head=["linear"], scaled_embedding=[False],
-             embedding_norm=[False], n_segments=[0], head_dim=[None], n_kv_heads=[None], attention_bias=["same"],
-             qk_norm=[False], residual=["sequential"]),
+             embedding_norm=[False], n_segments=[0]),
+        ("vocab_size", "d_model", "n_heads", "d_ff", "n_decoder_layers", "max_positions", "norm_eps", "activation",
+         "tied_unembedding", "pad_id", "bos_id", "eos_id"),
         export,
     ),
 )  # fmt: skip

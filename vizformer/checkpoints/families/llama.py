@@ -75,8 +75,10 @@ FAMILY = Family(
         "llama",
         dict(architecture=["decoder-only"], positions=["rope"], norm_order=["pre"], norm=["rms_norm"],
              final_norm=[True], feedforward=["gated"], head=["linear"], scaled_embedding=[False],
-             embedding_norm=[False], n_segments=[0], attention_bias=["same", "all", "none"], qk_norm=[False],
-             norm_offset=[False], residual=["sequential"], rope_dims=[None]),
+             embedding_norm=[False], n_segments=[0], attention_bias=["same", "all", "none"]),
+        ("vocab_size", "d_model", "n_heads", "n_kv_heads", "head_dim", "d_ff", "n_decoder_layers", "max_positions",
+         "norm_eps", "activation", "bias", "tied_unembedding", "pad_id", "bos_id", "eos_id", "rope_theta",
+         "rope_scaling", "rope_factor", "rope_low_turns", "rope_high_turns", "rope_trained_positions"),
         export,
     ),
 )  # fmt: skip
