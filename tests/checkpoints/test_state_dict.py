@@ -277,6 +277,17 @@ ENCODER: dict[str, Any] = dict(
 )
 
 
+def test_a_table_without_a_telling_name(tmp_path: Path) -> None:
+    """Told by its rows, as many as the output layer's; positions and tokens are not mistaken for each other."""
+    model = encoder(e=nn.Embedding(V, D), pe=nn.Embedding(LONGEST, D), out=nn.Linear(D, V))
+    answers = {name: answer for name, answer in ENCODER.items() if name != "positions"}
+    opened = load(saved(model.state_dict(), tmp_path / "model.pt"), **answers)
+    assert torch.equal(opened.model.embedding.weight, model["e"].weight)
+    assert torch.equal(opened.model.position_embedding.weight, model["pe"].weight)
+    assert opened.report.has_head
+    assert any('"e.weight" is the table of token' in str(message) for message in opened.report.assumptions)
+
+
 def test_a_head_of_another_task_is_left_out(tmp_path: Path) -> None:
     model = encoder(embedding=nn.Embedding(V, D), classifier=nn.Linear(D, 3))
     report = load(saved(model.state_dict(), tmp_path / "model.pt"), **ENCODER).report
@@ -290,6 +301,7 @@ def test_a_head_of_another_task_is_left_out(tmp_path: Path) -> None:
     [
         (lambda: encoder(embedding=nn.Embedding(V, D), norm=nn.LayerNorm(D)), '"norm.bias" belongs to nothing'),
         (lambda: encoder(project=nn.Linear(5, D)), '"project.weight" belongs to nothing'),
+        (lambda: encoder(project=nn.Linear(D, D, bias=False)), '"project.weight" belongs to nothing'),
         (lambda: encoder(src_emb=nn.Embedding(V, D), tgt_emb=nn.Embedding(V, D)), "several tables of embeddings"),
         (lambda: nn.TransformerDecoder(nn.TransformerDecoderLayer(D, 4, FF), 2), "arrangement that does not open"),
     ],

@@ -159,12 +159,13 @@ def test_gpt2_of_transformers(body: bool, tmp_path: Path) -> None:
 class Waves(nn.Module):
     """Sine and cosine in float32, kept as a buffer [n, 1, d], as the tutorials do."""
 
-    def __init__(self, n: int = 60) -> None:
+    def __init__(self, n: int = 60, *, halves: bool = False) -> None:
         super().__init__()
         place = torch.arange(n)[:, None]
         rate = torch.exp(torch.arange(0, D, 2) * (-math.log(10_000.0) / D))
         pe = torch.zeros(n, 1, D)
         pe[:, 0, 0::2], pe[:, 0, 1::2] = torch.sin(place * rate), torch.cos(place * rate)
+        pe = torch.cat([pe[..., 0::2], pe[..., 1::2]], dim=-1) if halves else pe
         self.register_buffer("pe", pe)
 
 
@@ -175,7 +176,7 @@ class Language(nn.Module):
                  **options: Any) -> None:  # fmt: skip
         super().__init__()
         self.embedding = nn.Embedding(V, D)
-        self.pos_encoder = Waves() if positions == "waves" else None
+        self.pos_encoder = Waves(halves=positions == "halves") if positions in ("waves", "halves") else None
         self.pos_embed = nn.Parameter(torch.zeros(1, LONGEST, D)) if positions == "learned" else None
         layer = nn.TransformerEncoderLayer(D, H, FF, dropout=0.0, batch_first=True, layer_norm_eps=1e-3, **options)
         self.transformer_encoder = nn.TransformerEncoder(
@@ -206,14 +207,14 @@ LANGUAGES: list[dict[str, Any]] = [
     dict(positions="learned", causal=True, scaled=False, norm=True, tied=False, norm_first=True, activation="relu"),
     dict(positions="none", causal=False, scaled=True, norm=False, tied=False, norm_first=False, activation="gelu",
          output_bias=False),
-    dict(positions="waves", causal=True, scaled=True, norm=True, tied=False, norm_first=True, activation="gelu",
+    dict(positions="halves", causal=True, scaled=True, norm=True, tied=False, norm_first=True, activation="gelu",
          bias=False),
 ]  # fmt: skip
 
 
 @pytest.mark.parametrize("options", LANGUAGES, ids=lambda o: "-".join(map(str, o.values())))
 def test_transformer_encoder(options: dict[str, Any], tmp_path: Path) -> None:
-    model = Language(**options)
+    model, names = Language(**options), {"waves": "sinusoidal", "halves": "sinusoidal"}
     answers = dict(
         n_heads=H, norm_order="pre" if options["norm_first"] else "post", activation=options["activation"],
         causal=options["causal"], scaled_embedding=options["scaled"], norm_eps=1e-3,
@@ -222,7 +223,8 @@ def test_transformer_encoder(options: dict[str, Any], tmp_path: Path) -> None:
         answers["positions"] = "none"
     ours = load(written(model, tmp_path / "model.pt"), **answers)
     assert ours.model.config.architecture == ("decoder-only" if options["causal"] else "encoder-only")
-    assert ours.model.config.positions == {"waves": "sinusoidal"}.get(options["positions"], options["positions"])
+    assert ours.model.config.positions == names.get(options["positions"], options["positions"])
+    assert (ours.model.config.sinusoids == "halves") is (options["positions"] == "halves")
     same_logits(ours, model)
     same_maps(ours, model)
 

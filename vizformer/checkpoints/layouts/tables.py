@@ -3,17 +3,19 @@
 import re
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
+from typing import get_args
 
 from vizformer.checkpoints.family import Options
 from vizformer.checkpoints.layout import same_numbers
 from vizformer.checkpoints.parts import Part, Shape, linear
 from vizformer.checkpoints.reading import shown
 from vizformer.checkpoints.weights import FLOATS, Weights
+from vizformer.config import Sinusoids
 from vizformer.errors import CheckpointError
 from vizformer.messages import N_, Message
 from vizformer.model.positions import sinusoidal_encoding
 
-POSITION = re.compile(r"(?:^|[._])(?:pos|wpe)|(?:^|\.)pe$", re.IGNORECASE)
+POSITION = re.compile(r"(?:^|[._])(?:pos|wpe)|(?:^|\.)pe(?:\.|$)", re.IGNORECASE)
 TOKEN = re.compile(r"emb|tok|wte|lookup", re.IGNORECASE)
 OUTPUT = re.compile(r"unemb|head|generator|logit|classif|lm_", re.IGNORECASE)
 FINAL_NORM = re.compile(r"(?:.*\.)?(?:ln_f|ln_final|norm_f|norm_final|final_norm|final_layer_norm)\.(?:weight|bias)")
@@ -59,6 +61,7 @@ def find_tables(weights: Weights, d_model: int, inside: Collection[str]) -> Tabl
     positions = [name for name in wide if POSITION.search(name)]
     flat = {n: shape for n, shape in wide.items() if n not in positions and weights.tensors[n].shape == shape}
     tokens = [name for name in flat if TOKEN.search(name) and not _is_output(name, weights)]
+    tokens = tokens or _by_its_rows(flat, weights)
     if len(positions) == 1:
         _positions(tables, weights, positions[0], wide[positions[0]])
     if tokens:
@@ -75,15 +78,23 @@ def _is_output(name: str, weights: Weights) -> bool:
     return OUTPUT.search(name) is not None or f"{name.removesuffix('weight')}bias" in weights.tensors
 
 
+def _by_its_rows(flat: Mapping[str, Shape], weights: Weights) -> list[str]:
+    """A table without a name that says so: the only one that is no output, with as many rows as the output."""
+    others = [name for name in flat if not _is_output(name, weights)]
+    rows = {flat[name][0] for name in flat if name not in others}
+    return others if len(others) == 1 and flat[others[0]][0] in rows else []
+
+
 def _positions(tables: Tables, weights: Weights, name: str, shape: Shape) -> None:
     """Sine waves are computed anew, a learned table is taken."""
     rows, d_model = shape
     tables.options["max_positions"] = rows
     stored = weights.tensors[name].read().reshape(shape)
-    waves = sinusoidal_encoding(rows, d_model) if d_model % 2 == 0 else None
-    distance = float("inf") if waves is None else float((stored.float() - waves).abs().max())
-    if distance <= WAVES:
-        tables.options["positions"] = "sinusoidal"
+    for sinusoids in get_args(Sinusoids) if d_model % 2 == 0 else ():
+        waves = sinusoidal_encoding(rows, d_model, sinusoids)
+        if not (distance := float((stored.float() - waves).abs().max())) <= WAVES:
+            continue
+        tables.options |= {"positions": "sinusoidal", "sinusoids": sinusoids}
         tables.unused[name] = N_("the sine waves of the positions: they follow from the width")
         tables.assumptions.append(
             N_("{name} holds the sine waves of the positions, up to {distance}: they are added to the embeddings",
@@ -107,6 +118,7 @@ def _tokens(tables: Tables, weights: Weights, names: list[str]) -> None:
     tables.embedding = first
     tables.ties |= dict.fromkeys(others, first)
     tables.parts.append(Part(first, ("embedding.weight",)))
+    tables.assumptions.append(N_("{name} is the table of token embeddings", name=shown(first)))
 
 
 def _outputs(tables: Tables, weights: Weights, found: Mapping[str, Shape]) -> None:
@@ -125,7 +137,7 @@ def _outputs(tables: Tables, weights: Weights, found: Mapping[str, Shape]) -> No
             tables.options["logit_bias"] = True
             tables.parts.append(Part(f"{head}.bias", ("logit_bias",)))
         tables.assumptions.append(N_("{name} makes the logits out of the last layer's output", name=shown(heads[0])))
-    others = [name for name in found if name not in heads and name.endswith(".weight")]
+    others = [name for name in found if name.endswith(".weight") and _is_output(name, weights)]
     if len(others) == 1 and not heads:
         head = others[0].removesuffix(".weight")
         note = N_("the head of another task")
