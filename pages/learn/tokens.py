@@ -31,7 +31,11 @@ def page() -> None:
             lesson.Part("context", N_("Static and contextual"), context),
             lesson.Part("norms", N_("Lengths"), norms),
         ],
-    )
+        terms=(
+            "token", "vocabulary", "token-id", "subword", "bpe", "wordpiece", "unigram", "unknown-token", "one-hot",
+            "embedding", "cosine", "contextual",
+        ),
+    )  # fmt: skip
 
 
 # --- a row of a table -------------------------------------------------------------------------------------------------

@@ -192,3 +192,21 @@ def test_a_model_without_added_positions_says_so(open_app: Open) -> None:
     app = open_app(PAGE, part="norms", model="stories", text=CAT)
     assert any("adds no position vectors (it uses rope)" in info.value for info in app.info)
     assert len(chart(app)["data"]) == 1
+
+
+def test_a_link_that_names_too_many_merges_starts_at_the_beginning(open_app: Open) -> None:
+    app = open_app(PAGE, part="merges", text=CAT, dials="tokens.step:900")
+    assert not app.exception
+    assert "after 0 of" in text(app)
+
+
+def test_very_many_words_are_shown_in_part(open_app: Open) -> None:
+    app = open_app(PAGE, part="merges", text="a cat and " * 40)
+    assert any("The first 80 of" in caption.value for caption in app.caption)
+
+
+def test_what_is_typed_is_never_markup(open_app: Open) -> None:
+    for part in PARTS:
+        app = open_app(PAGE, part=part, text="<img src=x> $x$ **b** 猫")
+        assert not app.exception
+        assert "<img" not in html(app)

@@ -173,7 +173,7 @@ def embedding_map(
     return figure
 
 
-_WIDE, _HIGH = 560.0, 360.0  # px of the plane on a page; only for where names go, so about right is enough
+_WIDE, _HIGH = 440.0, 290.0  # px of the plane on a page; only for where names go, so about right is enough
 _SIDES = {
     "top center": (0, -1), "bottom center": (0, 1), "middle right": (1, 0), "middle left": (-1, 0),
     "top right": (1, -1), "top left": (-1, -1), "bottom right": (1, 1), "bottom left": (-1, 1),

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
 BYTES = 240  # of the text that are drawn
 AROUND = 4  # merges above and below the current one in the table
+WORDS = 80  # that are shown symbol by symbol
 REPEATS = "他说他说过他说的话。"  # a sentence from which something can be learned
 
 
@@ -125,7 +126,7 @@ def merges(subject: Subject) -> None:
 
 
 def choose_step(count: int) -> int:
-    """The slider over 0..count merges; the last one where the link names more."""
+    """The slider over 0..count merges; none where the link names more than there are."""
     if not count:
         return 0
     st.slider(_("Merges done"), 0, count, **lesson.dial("tokens.step", 0, range(count + 1)))
@@ -140,29 +141,17 @@ def cut_step_by_step(subject: Subject) -> None:
     show_words([(word, 1) for word in now], new)
     symbols = sum(map(len, now))
     st.text(_("{n} symbols after {step} of {steps} merges", n=symbols, step=step, steps=len(steps)))
-    if step:
-        last = steps[step - 1]
-        live = rf"\arg\min\ \mathrm{{rank}} = {last.rank:,}".replace(",", r"\,")
-    else:
-        live = ""
-    lesson.formula(r"(a^*, b^*) = \arg\min_{(a,b)\ \text{side by side}} \mathrm{rank}(a, b)", live=live)
-    python(tokenizing.APPLY)
     first = max(0, min(step - 1 - AROUND, len(steps) - 2 * AROUND - 1))
     rows: list[list[listing.Cell]] = [
-        [str(i + 1), spaced(s.pair[0]), spaced(s.pair[1]), spaced("".join(s.pair)), s.rank,
-         s.count if s.count is not None else 0]
+        [str(i + 1), f"{spaced(s.pair[0])} + {spaced(s.pair[1])}", spaced("".join(s.pair)), s.rank, s.count or 0]
         for i, s in list(enumerate(steps))[first : first + 2 * AROUND + 1]
-    ]  # fmt: skip
+    ]
     if rows:
-        head = [
-            _("merge"),
-            _("left symbol"),
-            _("right symbol"),
-            _("becomes"),
-            _("rank in the table"),
-            _("pairs when learned"),
-        ]
+        head = [_("merge"), _("pair"), _("becomes"), _("rank"), _("count when learned")]
         st.html(listing.to_html(head, rows, chosen=step - 1 - first if step else None))
+    live = rf"\arg\min\ \mathrm{{rank}} = {steps[step - 1].rank:,}".replace(",", r"\,") if step else ""
+    lesson.formula(r"(a^*, b^*) = \arg\min_{(a,b)\ \text{side by side}} \mathrm{rank}(a, b)", live=live)
+    python(tokenizing.APPLY)
 
 
 def learn_step_by_step(subject: Subject | None) -> None:
@@ -211,7 +200,9 @@ def python(code: str) -> None:
 
 
 def show_words(found: Sequence[tuple[Sequence[str], int]], new: str) -> None:
-    st.html(listing.words_html([([spaced(s) for s in word], times) for word, times in found], spaced(new)))
+    st.html(listing.words_html([([spaced(s) for s in word], times) for word, times in found[:WORDS]], spaced(new)))
+    if len(found) > WORDS:
+        st.caption(_("The first {shown} of {count} words.", shown=WORDS, count=len(found)))
 
 
 def spaced(symbol: str) -> str:

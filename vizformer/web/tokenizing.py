@@ -144,7 +144,7 @@ def table(model: str, rows: tuple[int, ...], columns: tuple[int, ...]) -> "Float
     return found
 
 
-@st.cache_resource(show_spinner=False, max_entries=6)
+@st.cache_resource(show_spinner=False, max_entries=4)
 def _directions(model: str, centred: bool) -> "tuple[Float[np.ndarray, 'vocab_size d_model'], float]":
     from vizformer.analysis.embeddings import average_cosine, directions
 
