@@ -1,0 +1,83 @@
+"""Models of other families on the pages: every step of their arithmetic, its proof, and what is special about them."""
+
+import html
+import re
+
+import pytest
+
+from tests.checkpoints import folders as made
+from vizformer import explain
+from vizformer.checkpoints import load
+from vizformer.messages import Message
+from vizformer.web import folders
+from vizformer.web.languages import catalogue
+
+QKV, LAYER, REPORT = "pages/learn/qkv.py", "pages/learn/layer.py", "pages/checkpoint/report.py"
+TEXT = "I have two dogs"
+
+
+@pytest.fixture(scope="module")
+def written(tmp_path_factory):
+    root = tmp_path_factory.mktemp("models")
+    made.qwen3(root / "qwen3")
+    made.gpt_neox(root / "gpt_neox")
+    made.gemma(root / "gemma")
+    return root
+
+
+@pytest.fixture(autouse=True)
+def shelf(written, monkeypatch):
+    monkeypatch.setenv(folders.VARIABLE, str(written))
+    return written
+
+
+def said(app) -> str:
+    shown = (*app.text, *app.caption, *app.markdown, *app.success, *app.subheader, *app.get("html"))
+    return html.unescape("\n".join(str(getattr(e, "value", None) or e.proto.body) for e in shown))
+
+
+def plain(text: str) -> str:
+    return re.sub(r"[\\`]", "", text)
+
+
+@pytest.mark.parametrize("name", ["qwen3", "gpt_neox", "gemma"])
+def test_every_step_of_a_head(open_app, shelf, name):
+    checkpoint = load(shelf / name)
+    steps = explain.attention_steps(checkpoint, checkpoint.trace(TEXT), "decoder.1.self", 2, 3)
+    app = open_app(QKV, model=f"models/{name}", text=TEXT, layer=1, head=2, query=3)
+    app.toggle(key="steps.all").set_value(True).run()
+    assert not app.exception
+    assert not app.error
+    assert len(app.success) == len(app.subheader) == len(steps)
+    assert [code.value for code in app.code] == [step.code for step in steps]
+    assert ("q_normed" in {step.key for step in steps}) == (name == "qwen3")
+
+
+@pytest.mark.parametrize("locale", ["en-US", "zh-CN"])
+@pytest.mark.parametrize("name", ["qwen3", "gpt_neox"])
+def test_every_step_of_a_layer(open_app, shelf, name, locale):
+    checkpoint = load(shelf / name)
+    steps = explain.layer_steps(checkpoint.model, checkpoint.trace(TEXT), "decoder.1")
+    app = open_app(LAYER, locale=locale, model=f"models/{name}", text=TEXT, layer=1)
+    app.toggle(key="steps.all").set_value(True).run()
+    assert not app.exception
+    assert not app.error
+    assert len(app.success) == len(steps)
+    wanted = {"qwen3": "self.normed", "gpt_neox": "feedforward.norm"}[name]
+    (step,) = [step for step in steps if step.key == wanted]
+    text = in_language(locale, step.text)
+    assert plain(text) in plain(said(app))
+
+
+def in_language(locale: str, message: Message) -> str:
+    found = catalogue("zh_CN" if locale == "zh-CN" else "en")
+    values = {name: in_language(locale, v) if isinstance(v, Message) else v for name, v in message.values.items()}
+    return found.get(message.text, message.text).format(**values)
+
+
+def test_what_is_special_is_said(open_app):
+    app = open_app(REPORT, model="models/gpt_neox")
+    assert "side by side" in said(app)
+    assert "the first 4 of a head's 8 numbers are turned" in said(app)
+    assert "norms scale by 1 + weight" in said(open_app(REPORT, model="models/gemma"))
+    assert "查询和键经过归一化" in said(open_app(REPORT, locale="zh-CN", model="models/qwen3"))
