@@ -134,9 +134,57 @@ def roberta(folder: Path, *, model: str = "RobertaForMaskedLM", **changes: Any) 
     return written(folder, "RobertaConfig", model, options, changes)
 
 
+def marian(folder: Path, *, model: str = "MarianMTModel", **changes: Any) -> Path:
+    """A tokenizer.json; the padding is the last token, as in the OPUS-MT vocabularies."""
+    write_metaspace(folder, end="</s>")
+    options = dict(
+        vocab_size=vocabulary(folder), d_model=16, encoder_layers=3, decoder_layers=2, encoder_attention_heads=4,
+        decoder_attention_heads=4, encoder_ffn_dim=24, decoder_ffn_dim=24, max_position_embeddings=64,
+        activation_function="swish", scale_embedding=True, pad_token_id=vocabulary(folder) - 1, eos_token_id=2,
+        decoder_start_token_id=vocabulary(folder) - 1, forced_eos_token_id=None,
+    )  # fmt: skip
+    written(folder, "MarianConfig", model, options, changes)
+    # the waves were randomised too: with a head they are not saved, without one they are
+    save_tensors(folder, {name: t for name, t in tensors(folder).items() if "embed_positions" not in name})
+    return folder
+
+
+def bart(folder: Path, *, model: str = "BartForConditionalGeneration", **changes: Any) -> Path:
+    """vocab.json and merges.txt with BART's marks; the position tables have two rows more than positions."""
+    write_byte_level(folder, {"<s>": 0, "<pad>": 1, "</s>": 2, "<unk>": 3, "<mask>": 4})
+    options = dict(
+        vocab_size=vocabulary(folder), d_model=16, encoder_layers=2, decoder_layers=3, encoder_attention_heads=4,
+        decoder_attention_heads=4, encoder_ffn_dim=24, decoder_ffn_dim=24, max_position_embeddings=64,
+        forced_eos_token_id=None,
+    )  # fmt: skip
+    return written(folder, "BartConfig", model, options, changes)
+
+
+def t5(folder: Path, *, model: str = "T5ForConditionalGeneration", **changes: Any) -> Path:
+    """Heads narrower than their share of d_model; buckets so few that a short text reaches the shared ones."""
+    write_metaspace(folder, end="</s>")
+    options = dict(
+        vocab_size=vocabulary(folder), d_model=16, d_kv=3, d_ff=24, num_layers=3, num_decoder_layers=2, num_heads=4,
+        relative_attention_num_buckets=8, relative_attention_max_distance=10, pad_token_id=0, eos_token_id=2,
+        decoder_start_token_id=0,
+    )  # fmt: skip
+    return written(folder, "T5Config", model, options, changes)
+
+
+def t5_v1_1(folder: Path, **changes: Any) -> Path:
+    """A gated layer and a head of its own, as the files of v1.1 say it."""
+    t5(folder, **{"feed_forward_proj": "gated-gelu", "tie_word_embeddings": False, "d_kv": 6, **changes})
+    change(folder, tie_word_embeddings=False, scale_decoder_outputs=...)
+    weights = tensors(folder)
+    noise = torch.randn(weights["shared.weight"].shape, generator=torch.Generator().manual_seed(9))
+    save_tensors(folder, {**weights, "lm_head.weight": noise / 4})
+    return folder
+
+
 FAMILIES: dict[str, Callable[..., Path]] = {
     "gpt2": gpt2, "llama": llama, "bert": bert, "distilbert": distilbert, "roberta": roberta,
     "qwen2": qwen2, "qwen3": qwen3, "gemma": gemma, "gpt_neox": gpt_neox, "opt": opt,
+    "marian": marian, "bart": bart, "t5": t5, "t5_v1_1": t5_v1_1,
 }  # fmt: skip
 
 
@@ -145,7 +193,10 @@ def written(folder: Path, config: str, model: str, options: dict[str, Any], chan
     import transformers
 
     made = getattr(transformers, model)(getattr(transformers, config)(**{**options, **changes}))
-    tiny.randomise(made).eval().save_pretrained(folder)
+    tiny.randomise(made)
+    if hasattr(made, "final_logits_bias"):  # no parameter
+        made.final_logits_bias.normal_(generator=torch.Generator().manual_seed(8))
+    made.eval().save_pretrained(folder)
     (folder / "generation_config.json").unlink(missing_ok=True)
     return folder
 
@@ -200,7 +251,7 @@ def write_wordpiece(folder: Path) -> None:
     (folder / "tokenizer_config.json").write_text(json.dumps({"tokenizer_class": "BertTokenizer"}))
 
 
-def write_metaspace(folder: Path) -> None:
+def write_metaspace(folder: Path, end: str = "") -> None:
     learner = Backend(models.BPE(byte_fallback=True, unk_token="<unk>", fuse_unk=True))
     learner.normalizer = normalizers.Sequence([normalizers.Prepend("▁"), normalizers.Replace(" ", "▁")])
     alphabet = [f"<0x{byte:02X}>" for byte in range(256)]
@@ -214,7 +265,8 @@ def write_metaspace(folder: Path) -> None:
     learner.decoder = decoders.Sequence(
         [decoders.Replace("▁", " "), decoders.ByteFallback(), decoders.Fuse(), decoders.Strip(" ", 1, 0)]
     )
-    learner.post_processor = processors.TemplateProcessing(single="<s> $A", special_tokens=[("<s>", 1)])
+    single, mark = (f"$A {end}", (end, 2)) if end else ("<s> $A", ("<s>", 1))
+    learner.post_processor = processors.TemplateProcessing(single=single, special_tokens=[mark])
     _start(folder, learner.get_vocab_size())
     learner.save(str(folder / "tokenizer.json"))
     settings = {"tokenizer_class": "PreTrainedTokenizerFast", "bos_token": "<s>", "eos_token": "</s>"}
@@ -230,4 +282,5 @@ def tensors(folder: Path) -> dict[str, torch.Tensor]:
 def save_tensors(folder: Path, weights: dict[str, torch.Tensor]) -> None:
     from safetensors.torch import save_file
 
-    save_file({name: tensor.contiguous() for name, tensor in weights.items()}, folder / "model.safetensors")
+    contiguous = {name: tensor.contiguous() for name, tensor in weights.items()}
+    save_file(contiguous, folder / "model.safetensors", metadata={"format": "pt"})

@@ -23,7 +23,8 @@ from vizformer.errors import CheckpointError
 LM = {"gpt2": "GPT2LMHeadModel", "llama": "LlamaForCausalLM", "bert": "BertForMaskedLM",
       "distilbert": "DistilBertForMaskedLM", "roberta": "RobertaForMaskedLM", "qwen2": "Qwen2ForCausalLM",
       "qwen3": "Qwen3ForCausalLM", "gemma": "GemmaForCausalLM", "gpt_neox": "GPTNeoXForCausalLM",
-      "opt": "OPTForCausalLM"}  # fmt: skip
+      "opt": "OPTForCausalLM", "marian": "MarianMTModel", "bart": "BartForConditionalGeneration",
+      "t5": "T5ForConditionalGeneration", "t5_v1_1": "T5ForConditionalGeneration"}  # fmt: skip
 
 
 @pytest.fixture
@@ -160,6 +161,33 @@ REFUSED: list[tuple[str, dict[str, Any], str]] = [
     ("opt", dict(layer_norm_elementwise_affine=False), "layer_norm_elementwise_affine=false: supported is true"),
     ("bert", dict(position_embedding_type="relative_key"), 'position_embedding_type="relative_key": this is not supp'),
     ("bert", dict(is_decoder=True), "is_decoder=true: this is not supported"),
+    (
+        "marian",
+        dict(share_encoder_decoder_embeddings=False),
+        "share_encoder_decoder_embeddings=false: supported",
+    ),
+    ("marian", dict(decoder_vocab_size=99), "decoder_vocab_size=99: supported is null / 3"),
+    ("marian", dict(decoder_attention_heads=8), "decoder_attention_heads=8: supported is 4"),
+    (
+        "marian",
+        dict(decoder_start_token_id=None, pad_token_id=None),
+        "decoder_start_token_id=null: what the decoder",
+    ),
+    ("marian", dict(normalize_embedding=True), "normalize_embedding=true: supported is null / false"),
+    ("marian", dict(activation_function="quick_gelu"), 'activation_function="quick_gelu": supported are relu'),
+    ("bart", dict(tie_word_embeddings=False), "tie_word_embeddings=false: supported is true"),
+    ("bart", dict(is_encoder_decoder=False), "is_encoder_decoder=false: supported is true"),
+    ("bart", dict(normalize_before=True), "normalize_before=true: supported is null / false"),
+    ("bart", dict(extra_pos_embeddings=0), "extra_pos_embeddings=0: supported is null / 2"),
+    ("bart", dict(decoder_ffn_dim=48), "decoder_ffn_dim=48: supported is 24"),
+    ("bart", dict(num_hidden_layers=5), "num_hidden_layers=5: supported is null / 2"),
+    ("bart", dict(forced_bos_token_id=10**6), "forced_bos_token_id=1000000: it must be a token id"),
+    ("t5", dict(feed_forward_proj="swiglu"), 'feed_forward_proj="swiglu": supported are relu'),
+    ("t5", dict(feed_forward_proj="gated-gelu"), "is_gated_act=false: supported is null / true"),
+    ("t5", dict(dense_act_fn="silu"), 'dense_act_fn="silu": supported is null / "relu"'),
+    ("t5", dict(is_encoder_decoder=False), "is_encoder_decoder=false: supported is true"),
+    ("t5", dict(relative_attention_num_buckets=7), "relative_buckets=7: must be even and at least 4"),
+    ("t5", dict(d_kv="4"), 'd_kv="4": it must be a whole number'),
     ("roberta", dict(hidden_act="relu"), 'hidden_act="relu": supported is "gelu"'),
     ("roberta", dict(pad_token_id=None), "pad_token_id=null: positions are counted from the row after"),
 ]
@@ -479,15 +507,21 @@ def test_the_report_counts_every_parameter_once(tmp_path: Path) -> None:
         assert report.n_parameters == sum(p.numel() for p in checkpoint.model.parameters())
         assert "other" not in report.parameters
         model = theirs(tmp_path / family, LM[family])
-        skipped = 2 * 16 if family in ("roberta", "opt") else 0  # rows that no position uses
-        assert report.n_parameters == sum(p.numel() for p in model.parameters()) - skipped
+        skipped = {"roberta": 2 * 16, "opt": 2 * 16, "bart": 4 * 16}.get(family, 0)  # rows that no position uses
+        biases = checkpoint.model.logit_bias  # a buffer there
+        theirs_all = sum(p.numel() for name, p in model.named_parameters() if "embed_positions" not in name
+                         or family != "marian") + (0 if biases is None else biases.numel())  # fmt: skip
+        assert report.n_parameters == theirs_all - skipped
         assert report.n_bytes == (tmp_path / family / "model.safetensors").stat().st_size
         assert inspect(tmp_path / family) == report
         assert report.family in describe(report, every_tensor=True)
 
 
 BACK = [("gpt2", {}), ("gpt2", dict(tie_word_embeddings=False)), ("llama", {}), ("bert", {}),
-        ("llama", dict(tie_word_embeddings=True, attention_bias=True, mlp_bias=True))]  # fmt: skip
+        ("llama", dict(tie_word_embeddings=True, attention_bias=True, mlp_bias=True)),
+        ("llama", dict(attention_bias=True, head_dim=6)),
+        ("llama", dict(rope_parameters={"rope_type": "llama3", "factor": 8.0, "low_freq_factor": 1.0, "rope_theta": 9.0,
+                                        "high_freq_factor": 4.0, "original_max_position_embeddings": 40}))]  # fmt: skip
 
 
 @pytest.mark.parametrize(("family", "changes"), BACK, ids=str)
@@ -521,6 +555,21 @@ def test_a_model_like_none_of_theirs_stays(tmp_path: Path) -> None:
     with pytest.raises(CheckpointError, match=r"like none of GPT-2, BERT, LLaMA.*Save it in VizFormer's own format"):
         save(tiny.checkpoint(), tmp_path, layout="hugging-face")
     assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        (tiny.QWEN3, "LLaMA, apart from qk_norm=True"),
+        ({**tiny.LLAMA, "attention_bias": "qkv"}, "LLaMA, apart from attention_bias='qkv'"),
+        (tiny.NEOX, "rope_dims=4"),
+        ({**tiny.LLAMA, "norm_offset": True}, "LLaMA, apart from norm_offset=True"),
+    ],
+    ids=str,
+)
+def test_options_that_none_of_theirs_has(options: dict[str, Any], said: str, tmp_path: Path) -> None:
+    with pytest.raises(CheckpointError, match=said):
+        save(tiny.checkpoint("decoder-only", **options), tmp_path, layout="hugging-face")
 
 
 @pytest.mark.parametrize("kind", ["alibi", "relative"])

@@ -67,10 +67,14 @@ def test_nothing_to_report_on(tmp_path: Path) -> None:
         (tiny.NEOX, ["read the same input, side by side", "the first 4 of a head's 8 numbers are turned"]),
         (tiny.LLAMA3, ["slowed down for longer texts (llama3, factor 8)"]),
         (tiny.LLAMA, []),
+        (tiny.MARIAN, ["multiplied by √d_model", "all sines", "a bias for every token", "padding is never generated"]),
+        (tiny.BART, ["encoder and decoder have a position table", "a bias for every token"]),
+        (tiny.T5_1, ["dot products times 1, not over √d_head", "multiplied by 0.25 before the unembedding"]),
     ],
     ids=str,
 )
 def test_what_a_model_has_that_others_have_not(options: dict[str, Any], expected: list[str]) -> None:
-    found = [str(message) for message in details(tiny.config("decoder-only", **options))]
+    two = "encoder-decoder" if "decoder_start_id" in options else "decoder-only"
+    found = [str(message) for message in details(tiny.config(two, **options))]
     assert len(found) == len(expected)
     assert all(part in text for part, text in zip(expected, found, strict=True))

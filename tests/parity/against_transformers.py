@@ -1,5 +1,6 @@
 """A folder opened by `vizformer` held against the same folder opened by `transformers`, number by number."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import torch
@@ -8,6 +9,7 @@ from tests import tiny
 from tests.checkpoints.folders import TEXTS
 from vizformer.checkpoints import Checkpoint, load
 from vizformer.generation import greedy_steps
+from vizformer.model import Trace
 
 
 def theirs(folder: Path, model: str, dtype: torch.dtype = torch.float32) -> torch.nn.Module:
@@ -29,6 +31,9 @@ def same_tokens(folder: Path, ours: Checkpoint, texts: tuple[str, ...] = TEXTS) 
 
 def same_numbers(ours: Checkpoint, model: torch.nn.Module, text: str = TEXTS[0], tolerance: float = 1e-5) -> None:
     """Logits (where there is a head), the residual stream before and after every layer, every attention map."""
+    if ours.model.config.architecture == "encoder-decoder":
+        same_numbers_of_both_stacks(ours, model, text, tolerance=tolerance)
+        return
     trace = ours.trace(text)
     (stack,) = trace.tokens
     ids = torch.tensor([[token.id for token in trace.tokens[stack]]])
@@ -36,14 +41,59 @@ def same_numbers(ours: Checkpoint, model: torch.nn.Module, text: str = TEXTS[0],
         expected = model(ids, output_attentions=True, output_hidden_states=True)
     if ours.report.has_head:  # type: ignore[attr-defined]
         tiny.assert_close(trace.logits, expected.logits[0], tolerance)
-    n_layers = len(expected.attentions)
-    names = [f"{stack}.{layer}.pre" for layer in range(n_layers)] + [f"{stack}.final"]  # theirs ends after the norm
-    for name, state in zip(names, expected.hidden_states, strict=True):
+    _same_stream(trace, stack, expected.hidden_states, tolerance)
+    _same_maps(trace, stack, "self", expected.attentions, tolerance)
+
+
+def same_numbers_of_both_stacks(
+    ours: Checkpoint, model: torch.nn.Module, text: str, target: str = TEXTS[2], tolerance: float = 1e-5
+) -> None:
+    """The same of an encoder-decoder, where a target is given, cross-attention included."""
+    trace = ours.trace(text, target=target)
+    ids = {stack: torch.tensor([[token.id for token in tokens]]) for stack, tokens in trace.tokens.items()}
+    with torch.no_grad():
+        expected = model(
+            ids["encoder"], decoder_input_ids=ids["decoder"], output_attentions=True, output_hidden_states=True
+        )
+    if ours.report.has_head:  # type: ignore[attr-defined]
+        tiny.assert_close(trace.logits, expected.logits[0], tolerance)
+    _same_stream(trace, "encoder", expected.encoder_hidden_states, tolerance)
+    _same_stream(trace, "decoder", expected.decoder_hidden_states, tolerance)
+    _same_maps(trace, "encoder", "self", expected.encoder_attentions, tolerance)
+    _same_maps(trace, "decoder", "self", expected.decoder_attentions, tolerance)
+    _same_maps(trace, "decoder", "cross", expected.cross_attentions, tolerance)
+
+
+def _same_stream(trace: Trace, stack: str, states: tuple[torch.Tensor, ...], tolerance: float) -> None:
+    names = [f"{stack}.{layer}.pre" for layer in range(len(states) - 1)]
+    for name, state in zip([*names, f"{stack}.final"], states, strict=True):  # theirs ends after the norm
         tiny.assert_close(trace.residual(name), state[0], tolerance)
-    for layer, maps in enumerate(expected.attentions):
-        record = trace[f"{stack}.{layer}.self"]
-        for head in range(maps.shape[1]):
-            tiny.assert_close(record.pattern(head), maps[0, head], tolerance)
+
+
+def _same_maps(trace: Trace, stack: str, kind: str, maps: tuple[torch.Tensor, ...], tolerance: float) -> None:
+    assert len(maps) == sum(site.startswith(f"{stack}.") and site.endswith(f".{kind}") for site in trace.sites)
+    for layer, of_layer in enumerate(maps):
+        record = trace[f"{stack}.{layer}.{kind}"]
+        for head in range(of_layer.shape[1]):
+            tiny.assert_close(record.pattern(head), of_layer[0, head], tolerance)
+
+
+def same_translation(
+    ours: Checkpoint, model: torch.nn.Module, text: str = TEXTS[0], n: int = 20, **said: object
+) -> None:
+    """The first `n` tokens of an encoder-decoder, greedy, with the caches of both; no end mark stops either.
+
+    `said` are generation's rules, of which `transformers` is told here and ours read in the files.
+    """
+    prompt, start = [token.id for token in ours.encode(text)], ours.model.config.start_ids
+    options = dict(max_new_tokens=n, min_new_tokens=n, do_sample=False, use_cache=True, eos_token_id=None, **said)
+    expected = model.generate(  # type: ignore[operator]
+        torch.tensor([prompt]), decoder_start_token_id=start[0], num_beams=1, **options
+    )
+    unending = type(ours.model)(replace(ours.model.config, eos_id=None)).eval()
+    unending.load_state_dict(ours.model.state_dict())
+    found = greedy_steps(unending, prompt, start, max_new=n + 1 - len(start))
+    assert [*start, *(step.id for step in found)] == expected[0].tolist()
 
 
 def same_continuation(ours: Checkpoint, model: torch.nn.Module, text: str = TEXTS[0], n: int = 20) -> None:
@@ -63,6 +113,8 @@ def opened_and_same(folder: Path, model: str, tolerance: float = 1e-5) -> Checkp
     same_tokens(folder, ours)
     for text in TEXTS[:3]:
         same_numbers(ours, other, text, tolerance)
-    if ours.model.decoder is not None and ours.report.has_head:
+    if ours.model.config.architecture == "encoder-decoder" and ours.report.has_head:
+        same_translation(ours, other)
+    elif ours.model.decoder is not None and ours.report.has_head:
         same_continuation(ours, other)
     return ours

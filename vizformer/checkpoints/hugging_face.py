@@ -39,6 +39,7 @@ from vizformer.text import Tokenizer
 
 CONFIG, GENERATION = "config.json", "generation_config.json"
 _BEGINNING = ("decoder_start_token_id", "forced_bos_token_id", "bad_words_ids")
+HALF_PRECISION = 5e-3  # how far numbers up to 1 stray in the shortest floats that are read
 MOST_POSITIONS = 32_768  # of tables computed from the options; no text that VizFormer accepts is longer
 _IDS = {"bos_id": ("bos_token", "cls_token"), "eos_id": ("eos_token", "sep_token"), "pad_id": ("pad_token",),
         "mask_id": ("mask_token",)}  # fmt: skip
@@ -108,6 +109,10 @@ def wrong_numbers(matched: Match) -> list[Message]:
         N_("{name} holds NaN or infinite numbers", name=shown(tensor.name))
         for __, tensor in matched.used if not bool(torch.isfinite(tensor.read()).all())
     ]  # fmt: skip
+    for tensor, make in matched.computed:
+        expected, found = make(), tensor.read().float()
+        if found.shape != expected.shape or not torch.allclose(found, expected, atol=HALF_PRECISION):
+            wrong.append(N_("{name} should hold what follows from config.json and does not", name=shown(tensor.name)))
     for first, second in matched.same:
         one, other = first.read(), second.read()
         if one.shape != other.shape or not torch.equal(one, other.to(one.dtype)):

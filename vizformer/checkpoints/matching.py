@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from torch import Tensor
 
@@ -33,6 +33,7 @@ class Match:
     Attributes:
         used: what is needed, with where it lies.
         same: pairs that must hold the same numbers.
+        computed: what is not needed, as it follows from the options, and how.
         fates: what becomes of every tensor.
         problems: what is missing, of another shape, not floats, or unknown.
     """
@@ -41,6 +42,7 @@ class Match:
     same: tuple[tuple[Found, Found], ...]
     fates: tuple[TensorFate, ...]
     problems: tuple[Message, ...]
+    computed: tuple[tuple[Found, Callable[[], Tensor]], ...] = ()
 
 
 def match(
@@ -53,7 +55,13 @@ def match(
         outside = prefixed and not tensor.name.startswith(family.prefix) and not name.startswith(family.head)
         return _reason(family, name, outside)
 
-    return match_parts(family.weights(config), family.ties(config), reason, names, weights, shapes)
+    follow = {} if family.computed is None else family.computed(config)
+    others = {name: stored for name, stored in names.items() if name not in follow}
+    found = match_parts(family.weights(config), family.ties(config), reason, others, weights, shapes)
+    computed = [(Found(names[name], weights.tensors[names[name]]), make) for name, make in follow.items()
+                if name in names]  # fmt: skip
+    fates = [_fate(tensor, "unused", note=N_("it follows from config.json")) for tensor, __ in computed]
+    return replace(found, fates=(*found.fates, *fates), computed=tuple(computed))
 
 
 def match_parts(

@@ -19,6 +19,7 @@ class Part:
         transposed: the file has [in, out] (GPT-2's Conv1D) where a linear layer has [out, in].
         heads: where it is above 0, the rows of the targets alternate: those of head 0 of each, then of head 1, ...
             (GPT-NeoX's query, key and value).
+        row: the file has [1, n] where we have [n] (the bias of BART's logits).
         skip: rows at the start that no position uses (RoBERTa's table begins after the padding's row).
     """
 
@@ -26,16 +27,21 @@ class Part:
     targets: tuple[str, ...]
     transposed: bool = False
     heads: int = 0
+    row: bool = False
     skip: int = 0
 
     def shape(self, ours: Mapping[str, Shape]) -> Shape:
         """The shape the file's tensor must have."""
         first, *rest = ours[self.targets[0]]
+        if self.row:
+            return (1, first, *rest)
         rows = first + sum(ours[name][0] for name in self.targets[1:]) + self.skip
         return tuple(reversed((rows, *rest))) if self.transposed else (rows, *rest)
 
     def split(self, stored: Tensor, ours: Mapping[str, Shape]) -> dict[str, Tensor]:
         """The parameters in `stored`: views, nothing is copied (but where heads alternate)."""
+        if self.row:
+            return {self.targets[0]: stored[0]}
         whole = stored.T if self.transposed and stored.dim() == 2 else stored
         rows = [ours[name][0] for name in self.targets]
         if self.heads:
@@ -49,6 +55,8 @@ class Part:
         if self.skip:
             raise ValueError(f"{self.source} has rows that are not known here")
         pieces = [weights[name] for name in self.targets]
+        if self.row:
+            return pieces[0][None].contiguous()
         if self.heads:
             return torch.cat([piece.reshape(self.heads, -1, *piece.shape[1:]) for piece in pieces], dim=1).flatten(0, 1)
         whole = torch.cat(pieces)

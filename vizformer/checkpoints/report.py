@@ -31,6 +31,7 @@ _COMPONENTS = (
     ("_attention.", "attention"),
     ("feedforward.", "feed-forward"),
 )
+_ANYWHERE = ("norm.", "feedforward.", "relative_bias.")  # in a name, not only where it begins
 
 
 @dataclass(frozen=True)
@@ -120,7 +121,7 @@ def parameters_by_component(shapes: Iterable[tuple[str, tuple[int, ...]]]) -> di
 
 
 def _is_in(part: str, name: str) -> bool:
-    return part in name if part[0] == "_" or part in ("norm.", "feedforward.") else name.startswith(part)
+    return part in name if part[0] == "_" or part in _ANYWHERE else name.startswith(part)
 
 
 def details(config: ModelConfig) -> list[Message]:
@@ -140,6 +141,15 @@ def details(config: ModelConfig) -> list[Message]:
         (config.positions == "rope" and config.rope_scaling != "none",
          N_("rotary positions slowed down for longer texts ({kind}, factor {factor})", kind=config.rope_scaling,
             factor=f"{config.rope_factor:g}")),
+        (config.positions == "sinusoidal" and config.sinusoids == "halves",
+         N_("all sines of the positions before all cosines")),
+        (config.stack_inputs == "own", N_("encoder and decoder have a position table and an embedding norm each")),
+        (config.attention_scale is not None,
+         N_("scores are dot products times {scale}, not over √d_head", scale=f"{config.attention_scale or 0:g}")),
+        (config.logit_scale != 1, N_("the last row is multiplied by {scale} before the unembedding",
+                                     scale=f"{config.logit_scale:.4g}")),
+        (config.logit_bias, N_("logits have a bias for every token")),
+        (config.never_pad, N_("the padding is never generated")),
     ]  # fmt: skip
     return [message for holds, message in found if holds]
 

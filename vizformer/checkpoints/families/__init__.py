@@ -1,10 +1,24 @@
 """The families of models that open: one short file each, none of which knows another."""
 
-from vizformer.checkpoints.families import bert, distilbert, gemma, gpt2, gpt_neox, llama, opt, qwen2, qwen3, roberta
+from vizformer.checkpoints.families import (
+    bart,
+    bert,
+    distilbert,
+    gemma,
+    gpt2,
+    gpt_neox,
+    llama,
+    marian,
+    opt,
+    qwen2,
+    qwen3,
+    roberta,
+    t5,
+)
 from vizformer.checkpoints.family import Family
 
 FAMILIES: tuple[Family, ...] = (
     gpt2.FAMILY, bert.FAMILY, roberta.FAMILY, distilbert.FAMILY, llama.FAMILY, qwen2.FAMILY, qwen3.FAMILY,
-    gemma.FAMILY, gpt_neox.FAMILY, opt.FAMILY,
+    gemma.FAMILY, gpt_neox.FAMILY, opt.FAMILY, marian.FAMILY, bart.FAMILY, t5.FAMILY,
 )  # fmt: skip
 BY_TYPE: dict[str, Family] = {model_type: family for family in FAMILIES for model_type in family.defaults}
