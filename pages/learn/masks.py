@@ -31,7 +31,18 @@ def page() -> None:
             lesson.Part("mistakes", N_("Four mistakes"), wrong),
             lesson.Part("leak", N_("Leakage"), leak, wide=True),
         ],
-        terms=(),
+        terms=(
+            "mask",
+            "additive-mask",
+            "causal-mask",
+            "padding",
+            "cross-attention",
+            "prefix-mask",
+            "sliding-window",
+            "bigbird",
+            "softmax",
+            "leakage",
+        ),
     )
 
 

@@ -12,6 +12,7 @@ from tests import tiny
 from vizformer.analysis.mask_mistakes import (
     PRECISIONS,
     agreement,
+    given_away,
     in_precision,
     masked_after,
     mixed_up,
@@ -77,6 +78,7 @@ def test_after_the_softmax_rows_no_longer_sum_to_one_and_the_future_is_felt() ->
     sums = found.sum(axis=1)
     assert (sums[:-1] < 1).all()
     assert sums[-1] == pytest.approx(1)
+    np.testing.assert_allclose(1 - sums, given_away(SCORES, BLOCKED), atol=1e-12)
     np.testing.assert_allclose(found / sums[:, None], right)  # divided by the sum it would be right again
     changed = SCORES.copy()
     changed[0, 4] += 3  # a score of the future

@@ -101,6 +101,12 @@ def masked_after(scores: Float[ndarray, "n_q n_k"], blocked: Bool[ndarray, "n_q 
     return found
 
 
+def given_away(scores: Float[ndarray, "n_q n_k"], blocked: Bool[ndarray, "n_q n_k"]) -> Float[ndarray, " n_q"]:
+    """What is missing from each row's sum then: the weight that softmax gave to blocked keys."""
+    found: ndarray = np.where(blocked, softmax(scores), 0.0).sum(axis=1)
+    return found
+
+
 def zeroed(scores: Float[ndarray, "n_q n_k"], blocked: Bool[ndarray, "n_q n_k"]) -> Float[ndarray, "n_q n_k"]:
     """The blocked scores set to 0 instead of -inf: exp(0) = 1, and they keep a share."""
     return softmax(np.where(blocked, 0.0, scores))

@@ -94,7 +94,7 @@ def four_mistakes(subject: "Subject", place: Callable[[], object]) -> None:
     numbered = labels.numbered(tokens)
     row = st.selectbox(
         _("Query"), range(len(tokens)), format_func=numbered.__getitem__,
-        **lesson.dial("masks.query", (len(tokens) - 1) // 2, range(len(tokens))),
+        **lesson.dial("masks.query", _worst(masked, mistake), range(len(tokens))),
     )  # fmt: skip
     st.html(matrix.style())
     texts = labels.texts(tokens)
@@ -106,9 +106,21 @@ def four_mistakes(subject: "Subject", place: Callable[[], object]) -> None:
         _row_by_row(masked, texts, row, mistake)
 
 
+def _worst(masked: "Masked", mistake: str) -> int:
+    """The query for which a mistake does the most harm: where it is best seen."""
+    from vizformer.analysis.mask_mistakes import given_away, zeroed
+
+    blocked = masked.reasons > 0
+    if mistake == "after":
+        return int(given_away(masked.scores, blocked).argmax())
+    if mistake == "zero":
+        return int((zeroed(masked.scores, blocked) * blocked).sum(axis=1).argmax())
+    return (len(blocked) - 1) // 2
+
+
 def _row_by_row(masked: "Masked", tokens: list[str], row: int, mistake: str) -> None:
     """The weights of one query, right and wrong, and what every row's mistake amounts to."""
-    from vizformer.analysis.mask_mistakes import masked_after, zeroed
+    from vizformer.analysis.mask_mistakes import given_away, masked_after, zeroed
 
     blocked = masked.reasons > 0
     after = mistake == "after"
@@ -125,9 +137,14 @@ def _row_by_row(masked: "Masked", tokens: list[str], row: int, mistake: str) -> 
     )
     shares = wrong.sum(axis=1) if after else (wrong * blocked).sum(axis=1)
     title = _("What each row sums to") if after else _("What the blocked cells of each row keep")
+    amounts = {name: shares}
+    if after:
+        amounts[_("missing: given to blocked keys")] = given_away(masked.scores, blocked)
     st.html(
-        mask_words.table(title, [f"{i} · {token}" for i, token in enumerate(tokens)], [name],
-                         [[matrix.number(value, 4) for value in shares.tolist()]])
+        mask_words.table(
+            title, [f"{i} · {token}" for i, token in enumerate(tokens)], list(amounts),
+            [[matrix.number(value, 4) for value in values.tolist()] for values in amounts.values()],
+        )
     )  # fmt: skip
     if after:
         st.latex(r"\sum_j \frac{e^{S_{ij}}}{\sum_k e^{S_{ik}}}\,[j \le i] \;=\; "
@@ -188,5 +205,5 @@ def _blind(masked: "Masked", tokens: list[str], row: int, fused: float) -> None:
     st.code("weights = torch.softmax(scores, dim=-1).nan_to_num(0.0)", language="python", wrap_lines=True)
     st.text(
         _("F.scaled_dot_product_attention on this machine gives such a row z with |z| up to {value}.",
-          value=matrix.number(fused, 1))
+          value=f"{fused:g}")
     )  # fmt: skip
