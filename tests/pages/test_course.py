@@ -16,10 +16,9 @@ PAGES = {entry.url: entry.file for entry in COURSE}
 def test_every_part_is_drawn_for_every_model(open_app: Open, lesson: str, model: str) -> None:
     locale = "zh-CN" if model == "zh-en" else "en-US"
     app = open_app(PAGES[lesson], locale=locale, model=model, text=MODELS[model])
-    tabs = next(control for control in app.button_group if control.key == f"lesson.part.{lesson}")
     for part in PARTS[lesson]:
         tabs = next(control for control in app.button_group if control.key == f"lesson.part.{lesson}")
-        app = tabs.set_value([part]).run() if part != PARTS[lesson][0] else app
+        app = tabs.set_value(part).run() if part != PARTS[lesson][0] else app
         assert not app.exception, part
         assert not app.error, (part, [error.value for error in app.error])
 
