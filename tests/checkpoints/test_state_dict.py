@@ -123,6 +123,18 @@ def test_names_of_another_model(tmp_path: Path) -> None:
         load(tmp_path / "resnet.pt")
 
 
+@pytest.mark.parametrize("prefix", ["a{b}.", "{0}.", "{", "\x1b[0m.", "a\nb.", "." * 3])
+def test_names_with_a_meaning_elsewhere(prefix: str, tmp_path: Path) -> None:
+    for weights in (nano_gpt(), encoder().state_dict()):
+        saved({prefix + name: tensor for name, tensor in weights.items()}, tmp_path / "model.pt")
+        with suppress(VizformerError):  # without the prefix that all share it may open
+            load(tmp_path / "model.pt", **ANSWERS)
+        other = {f"{prefix}{name}": tensor for name, tensor in weights.items()} | {"odd.name": torch.zeros(2)}
+        with pytest.raises(CheckpointError) as caught:
+            load(saved(other, tmp_path / "model.pt"), **ANSWERS)
+        assert str(caught.value).isprintable()
+
+
 def test_a_folder_that_says_what_it_is_is_not_taken_for_bare_weights(tmp_path: Path) -> None:
     save_file(nano_gpt(), tmp_path / "model.safetensors")
     (tmp_path / "config.json").write_text('{"model_type": "mamba"}')

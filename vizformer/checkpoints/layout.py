@@ -59,7 +59,10 @@ class Layout:
 
 
 def layers_of(names: Mapping[str, object], pattern: str) -> dict[str, int]:
-    """How many layers there are under each prefix: `pattern` has the groups `prefix` and `index`."""
+    """How many layers there are under each prefix: `pattern` has the groups `prefix` and `index`.
+
+    No prefix may hold what means something in a format string or a terminal: attributes of Python have no such names.
+    """
     found: dict[str, set[str]] = {}
     for name in names:
         if matched := re.fullmatch(pattern, name):

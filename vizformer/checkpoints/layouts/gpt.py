@@ -45,11 +45,11 @@ OLD_LAYER = {
 
 def recognise(weights: Weights) -> Layout | None:
     """The layout, if the tensors have its names."""
-    new = layers_of(weights.tensors, r"(?P<prefix>(?:.*\.)?)h\.(?P<index>\d{1,4})\.attn\.c_attn\.weight")
+    new = layers_of(weights.tensors, r"(?P<prefix>(?:[\w.]*\.)?)h\.(?P<index>\d{1,4})\.attn\.c_attn\.weight")
     if len(new) == 1:
         (prefix, n_layers), = new.items()  # fmt: skip
         return _new(weights, prefix, n_layers)
-    old = layers_of(weights.tensors, r"(?P<prefix>(?:.*\.)?)blocks\.(?P<index>\d{1,4})\.attn\.query\.weight")
+    old = layers_of(weights.tensors, r"(?P<prefix>(?:[\w.]*\.)?)blocks\.(?P<index>\d{1,4})\.attn\.query\.weight")
     if len(old) == 1:
         (prefix, n_layers), = old.items()  # fmt: skip
         return _old(weights, prefix, n_layers)

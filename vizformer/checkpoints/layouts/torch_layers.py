@@ -92,7 +92,7 @@ def recognise(weights: Weights) -> Layout | None:
 
 def _stacks(weights: Weights) -> list[Stack]:
     """The stacks, an encoder before a decoder."""
-    found = layers_of(weights.tensors, r"(?P<prefix>(?:.*\.)?)(?P<index>\d{1,4})\.self_attn\.in_proj_weight")
+    found = layers_of(weights.tensors, r"(?P<prefix>(?:[\w.]*\.)?)(?P<index>\d{1,4})\.self_attn\.in_proj_weight")
     stacks = []
     for prefix, n_layers in found.items():
         cross = f"{prefix}0.multihead_attn.in_proj_weight" in weights.tensors
