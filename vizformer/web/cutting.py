@@ -149,8 +149,8 @@ def cut_step_by_step(subject: Subject) -> None:
     if rows:
         head = [_("merge"), _("pair"), _("becomes"), _("rank"), _("count when learned")]
         st.html(listing.to_html(head, rows, chosen=step - 1 - first if step else None))
-    live = rf"\arg\min\ \mathrm{{rank}} = {steps[step - 1].rank:,}".replace(",", r"\,") if step else ""
-    lesson.formula(r"(a^*, b^*) = \arg\min_{(a,b)\ \text{side by side}} \mathrm{rank}(a, b)", live=live)
+    live = rf"\min_{{(a,b)}} \mathrm{{rank}}(a, b) = {steps[step - 1].rank:,}".replace(",", r"\,") if step else ""
+    lesson.formula(r"(a^*, b^*) = \arg\min_{(a,b)} \mathrm{rank}(a, b)", live=live)
     python(tokenizing.APPLY)
 
 
@@ -171,7 +171,7 @@ def learn_step_by_step(subject: Subject | None) -> None:
         (a, b), most = counts[0]
         lesson.formula(
             r"(a^*, b^*) = \arg\max_{(a,b)} \mathrm{count}(a, b)",
-            live=rf"\max\ \mathrm{{count}} = {most}",
+            live=rf"\max_{{(a,b)}} \mathrm{{count}}(a, b) = {most}",
         )
         python(tokenizing.LEARN)
         st.text(_("Next: “{left}” and “{right}” become one symbol.", left=spaced(a), right=spaced(b)))
