@@ -17,6 +17,7 @@ from vizformer.web.subject import Subject
 from vizformer.web.words import words
 
 NO_BAR = {"displayModeBar": False}
+PRINTED_UP_TO = 9  # tokens: two maps side by side with more numbers are slow to paint and too small to read
 TEMPERATURES = (0.1, 0.25, 0.5, 1.0, 2.0, 4.0, 10.0)
 
 
@@ -126,6 +127,8 @@ def three(subject: Subject) -> None:
             picture = figures.attention_heatmap(
                 scores, tokens, tokens, kind="scores", title=title, words=words(figures.ENGLISH)
             )
+            if len(tokens) > PRINTED_UP_TO:
+                picture.update_traces(texttemplate=None)
             st.plotly_chart(picture, config=NO_BAR, key=f"qkv.scores.{name == 'learned'}")
             if found.largest < 1e-9:
                 st.text(_("Symmetric: the largest |S_ij − S_ji| is {value}.", value=f"{found.largest:.1g}"))

@@ -1,6 +1,7 @@
 """What the number of heads costs, and what shared key/value heads save."""
 
 from dataclasses import dataclass, replace
+from functools import lru_cache
 
 import torch
 
@@ -44,8 +45,6 @@ def layer_cost(config: ModelConfig, n: int) -> LayerCost:
     attention with full dimensionality".
     """
     width, kv_width = config.n_heads * config.d_head, config.kv_heads * config.d_head
-    with torch.device("meta"):
-        parameters = sum(parameter.numel() for parameter in Attention(config).parameters())
     return LayerCost(
         config.n_heads,
         config.kv_heads,
@@ -54,8 +53,8 @@ def layer_cost(config: ModelConfig, n: int) -> LayerCost:
         products=2 * n * n * width,
         exponentials=config.n_heads * n * n,
         map_bytes=config.n_heads * n * n * FLOAT_BYTES,
-        parameters=parameters,
-        model_parameters=count_parameters(config),
+        parameters=_layer_parameters(config),
+        model_parameters=_model_parameters(config),
     )
 
 
@@ -118,4 +117,15 @@ def sharing_cost(config: ModelConfig, n_kv_heads: int, length: int, memory: int 
     if config.architecture == "encoder-only":
         decoder = replace(shared, n_encoder_layers=0, n_decoder_layers=config.n_encoder_layers, head="linear")
     held = cache_bytes(decoder, length, memory)
-    return SharingCost(n_kv_heads, cache_bytes(decoder, length + 1, memory) - held, held, count_parameters(shared))
+    return SharingCost(n_kv_heads, cache_bytes(decoder, length + 1, memory) - held, held, _model_parameters(shared))
+
+
+@lru_cache(maxsize=256)  # asked for again at every number of tokens
+def _model_parameters(config: ModelConfig) -> int:
+    return count_parameters(config)
+
+
+@lru_cache(maxsize=256)
+def _layer_parameters(config: ModelConfig) -> int:
+    with torch.device("meta"):
+        return sum(parameter.numel() for parameter in Attention(config).parameters())

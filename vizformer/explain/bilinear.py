@@ -3,9 +3,10 @@
 from dataclasses import dataclass
 
 import numpy as np
+import torch
 from jaxtyping import Float
 from numpy import ndarray
-from torch import nn
+from torch import Tensor, nn
 
 from vizformer.checkpoints import Checkpoint
 from vizformer.explain.arrays import float64
@@ -97,18 +98,19 @@ def bilinear(checkpoint: Checkpoint, trace: Trace, site: str, head: int) -> Bili
     Source: Elhage et al. 2021, "A Mathematical Framework for Transformer Circuits" (the QK circuit).
     """
     place, record = _self_site(checkpoint, trace, site), trace[site]
-    x, d_head = _rows(place, trace), place.attention.d_head
-    group = record.kv_head(head)
+    d_head = place.attention.d_head
     W_Q, b_Q = _columns(place.attention.W_Q, head, d_head)
-    W_K, b_K = _columns(place.attention.W_K, group, d_head)
-    # The singular values of W_Q W_K^T are those of R_Q R_K^T, a d_head x d_head matrix.
-    R_Q, R_K = np.linalg.qr(W_Q).R, np.linalg.qr(W_K).R
-    singular: ndarray = np.linalg.svd(R_Q @ R_K.T)[1]
+    W_K, b_K = _columns(place.attention.W_K, record.kv_head(head), d_head)
+    # In torch, which keeps to the threads it was given.  The singular values of W_Q W_K^T are those of R_Q R_K^T, a
+    # d_head x d_head matrix.
+    R_Q, R_K = torch.linalg.qr(W_Q).R, torch.linalg.qr(W_K).R
+    singular = float64(torch.linalg.svdvals(R_Q @ R_K.T))
     rank = int((singular > singular[0] * max(W_Q.shape) * np.finfo(np.float64).eps).sum()) if singular[0] > 0 else 0
     if place.attention.q_norm is not None:
         return Bilinear(rank, d_head, singular, None)
+    x = torch.from_numpy(_rows(place, trace))
     form = x @ (W_Q @ W_K.T) @ x.T + (x @ (W_Q @ b_K))[:, None] + (x @ (W_K @ b_Q))[None, :] + b_Q @ b_K
-    difference = np.abs(form * record.scale - float64(record.content_scores(head)))
+    difference = np.abs(float64(form) * record.scale - float64(record.content_scores(head)))
     turned = checkpoint.model.config.positions == "rope"
     return Bilinear(rank, d_head, singular, float((np.diagonal(difference) if turned else difference).max()))
 
@@ -125,8 +127,10 @@ def _rows(place: Site, trace: Trace) -> Float[ndarray, "n d_model"]:
     return normalise(rows, place.norm) if place.pre_norm else rows
 
 
-def _columns(linear: nn.Linear, head: int, d_head: int) -> tuple[ndarray, ndarray]:
-    """A head's columns of x W + b; a bias that is not there is 0."""
+def _columns(linear: nn.Linear, head: int, d_head: int) -> tuple[Tensor, Tensor]:
+    """A head's columns of x W + b in float64; a bias that is not there is 0."""
     own = slice(head * d_head, (head + 1) * d_head)
-    weight, bias = float64(linear.weight[own]).T, linear.bias
-    return weight, np.zeros(d_head) if bias is None else float64(bias[own])
+    weight = linear.weight[own].detach().cpu().double().T
+    return weight, torch.zeros(d_head, dtype=torch.float64) if linear.bias is None else (
+        linear.bias[own].detach().cpu().double()
+    )

@@ -62,14 +62,19 @@ def head_costs(
                 hovertemplate=fill(words["cost_at"], heads="%{customdata}", name=safe(words[name]), value="%{y:,.0f}"),
             )
         )
-    frame(figure, title, height=360)
+    frame(figure, title, height=390)
     if at in heads:
         place = list(heads).index(at)
         figure.add_shape(type="line", x0=place, x1=place, y0=0, y1=1, xref="x", yref="paper",
                          line={"color": MASKED_LINE, "width": 2, "dash": "dot"})  # fmt: skip
-    figure.update_layout(showlegend=True, legend={"orientation": "h", "y": -0.24, "yanchor": "top"})
-    figure.update_xaxes(tickvals=np.arange(len(heads)), ticktext=[str(h) for h in heads], title=safe(words["heads"]))
-    figure.update_yaxes(type="log", title=safe(words["operations"]), exponentformat="SI", dtick=1)
+    figure.update_layout(  # fixed margins: measuring them in the browser would double the time of a change
+        showlegend=True,
+        legend={"orientation": "h", "y": -0.24, "yanchor": "top"},
+        margin={"l": 70, "r": 12, "t": 50, "b": 120, "autoexpand": False},
+    )
+    figure.update_xaxes(tickvals=np.arange(len(heads)), ticktext=[str(h) for h in heads], title=safe(words["heads"]),
+                        automargin=False)  # fmt: skip
+    figure.update_yaxes(type="log", title=safe(words["operations"]), exponentformat="SI", dtick=1, automargin=False)
     return figure
 
 

@@ -63,12 +63,12 @@ def variance_growth(
                 hovertemplate=fill(words["variance_at"], width="%{x}", value="%{y:.3g}"),
             )
         )  # fmt: skip
-    frame(figure, title, height=360)
+    frame(figure, title, height=390)
     _mark(figure, float(np.log10(at)), MASKED_LINE)
-    figure.update_layout(showlegend=True, legend={"orientation": "h", "y": -0.28, "yanchor": "top"})
     ticks = x if len(x) <= 6 else x[::2]
     figure.update_xaxes(type="log", tickvals=ticks, ticktext=[str(tick) for tick in ticks], title=safe(words["width"]))
     figure.update_yaxes(type="log", tickvals=[1, 10, 100, 1000], title=safe(words["variance"]))
+    _settle(figure, top=50)
     return figure
 
 
@@ -106,7 +106,7 @@ def saturation_curves(
                 hovertemplate=fill(words["at"], name=safe(words[name]), value="%{y:.3f}", deviation="%{x:.3g}"),
             )
         )  # fmt: skip
-    frame(figure, title, height=360)
+    frame(figure, title, height=390)
     reach = np.log10([x.min(), x.max()])
     for order, (name, place) in enumerate(marks):
         where = float(np.clip(np.log10(place), *reach))
@@ -116,13 +116,24 @@ def saturation_curves(
             x=where, y=1.17 - 0.09 * order, xref="x", yref="paper", text=safe(name), showarrow=False,
             xanchor="right" if where > reach.mean() else "left", font={"color": QUALITATIVE[2 + order], "size": 13},
         )  # fmt: skip
-    figure.update_layout(showlegend=True, legend={"orientation": "h", "y": -0.28, "yanchor": "top"}, margin_t=90)
     ticks = [0.125, 0.5, 1, 2, 4, 8, 16, 32]
     ends = [float(reach[0]) - 0.04, float(reach[1]) + 0.04]
     names = [f"{tick:g}" for tick in ticks]
     figure.update_xaxes(type="log", tickvals=ticks, ticktext=names, range=ends, title=safe(words["deviation"]))
     figure.update_yaxes(range=[-0.03, 1.03])
+    _settle(figure, top=90)
     return figure
+
+
+def _settle(figure: go.Figure, top: int) -> None:
+    """Fixed margins and a legend below: measuring them in the browser would double the time of a change."""
+    figure.update_layout(
+        showlegend=True,
+        legend={"orientation": "h", "y": -0.24, "yanchor": "top"},
+        margin={"l": 62, "r": 12, "t": top, "b": 120, "autoexpand": False},
+    )
+    figure.update_xaxes(automargin=False)
+    figure.update_yaxes(automargin=False)
 
 
 def _mark(figure: go.Figure, where: float, colour: str) -> None:
