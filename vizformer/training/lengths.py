@@ -26,6 +26,7 @@ from vizformer.text import Tokenizer
 from vizformer.training.batches import RowBatch
 from vizformer.training.corpus import BOOKS, CHINESE, TEST_BOOK, VALID_BOOK, find_file, read_books
 from vizformer.training.evaluation import machine, save_notes
+from vizformer.training.lengths_card import write_card
 from vizformer.training.loop import LoopOptions, Progress, fit
 from vizformer.training.loss import token_loss
 from vizformer.training.pairs import read_pairs, sentence_key
@@ -217,7 +218,7 @@ def train_lengths(
         "passages": {name: _passage(text) for name, text in texts.held_out.items()},
     }  # fmt: skip
     save_notes(out, MEASURED, notes)
-    write_card(out)
+    write_card(out, measured(out), longest=LONGEST, stride=_STRIDE, every=_HELD_OUT_EVERY)
     say(f"The models are in {out}.")
 
 
@@ -254,68 +255,3 @@ def measured(folder: Path) -> dict[str, Any]:
             for name, curve in of["loss"].items():
                 notes["loss"].setdefault(name, {})[scheme] = curve
     return notes
-
-
-def write_card(folder: Path) -> None:
-    """README.md: what the models are, what they learned from, what was measured, how to make them again."""
-    notes = measured(folder)
-    recipe = notes["recipe"]
-    lines = []
-    for scheme, curve in notes["loss"]["book"].items():
-        chinese = notes["loss"]["chinese"][scheme]
-        cells = [_mean(curve, NEAR), _mean(curve, slice(96, 128)), _mean(curve, FAR), _mean(chinese, NEAR),
-                 _mean(chinese, FAR)]  # fmt: skip
-        lines.append(f"| {scheme} | {' | '.join(cells)} | {notes['seconds'][scheme] / 60:.1f} |")
-    updates = recipe["updates"] * recipe["loop"]["epochs"]
-    model = recipe["model"]
-    sentences = f"every {_HELD_OUT_EVERY}th distinct Chinese sentence"
-    batch = f"{recipe['books']} windows from the books and {recipe['chinese']} from the sentences"
-    kept = f"an exponential moving average of the weights ({recipe['loop']['average_decay']}) is what is kept"
-    windows = f"{notes['windows']['book']:,} windows of the book, {notes['windows']['chinese']:,} of the sentences"
-    on = next(iter(notes["machine"].values()), "")
-    card = f"""# Past the trained length
-
-Six decoder-only language models over bytes of UTF-8 that differ only in how they are told positions: sinusoidal
-(Vaswani et al. 2017), learned, RoPE (Su et al. 2021), ALiBi (Press et al. 2021), T5's buckets of relative positions
-(Raffel et al. 2019), none. d_model {model["d_model"]}, {model["n_heads"]} heads, {model["n_decoder_layers"]} layers,
-LayerNorm before each sublayer, GELU, tied embeddings.
-
-## Data and licence
-
-- Books: 26 children's books in English in the public domain (Project Gutenberg).
-- Sentences: Tatoeba, the Mandarin - English export of manythings.org/anki, CC BY 2.0 FR (the Chinese side).
-
-The weights are published under the licence of the sentences, CC BY 2.0 FR, with attribution to tatoeba.org and its
-contributors. Held out: the book "{TEST_BOOK}" (and "{VALID_BOOK}"), and
-{sentences}.
-
-## Training
-
-All six alike: {updates:,} updates on batches of {batch}, each of
-{notes["trained"]} bytes, the same windows in the same order, seed {recipe["loop"]["seed"]}; Adam (0.9, 0.98), warm-up
-over {recipe["loop"]["warmup"]} updates, then inverse-square-root decay; {kept}.
-{on[:1].upper() + on[1:]}, shared with other work.
-
-    vizformer train lengths --data DATA
-
-## Measured
-
-Mean loss in nats per byte by position in windows of {LONGEST} bytes of held-out text ({windows},
-{_STRIDE} bytes apart: position {_STRIDE} of one is position 0 of the next, so that all columns of a text average over
-the same bytes, but for the edges). Training saw positions 0 to {notes["trained"] - 1}; the table of "learned" ends
-there. The curves are in the folders' {MEASURED}.
-
-| positions | book, 32-63 | book, 96-127 | book, 224-255 | Chinese, 32-63 | Chinese, 224-255 | minutes of training |
-|---|---|---|---|---|---|---|
-{chr(10).join(lines)}
-
-## Limits
-
-One seed and one small recipe: enough to see what happens past the trained length, not to rank the schemes.
-"""
-    (folder / "README.md").write_text(card, encoding="utf-8")
-
-
-def _mean(curve: Sequence[float], where: slice) -> str:
-    part = curve[where]
-    return f"{sum(part) / len(part):.3f}" if len(curve) >= where.stop else "none"
