@@ -7,6 +7,7 @@ import numpy as np
 import plotly.graph_objects as go
 from numpy.typing import NDArray
 
+from vizformer.figures.names import sides
 from vizformer.figures.style import DASHES, GRID, N_, QUALITATIVE, VIRIDIS, fill, frame, safe
 
 ENGLISH: Mapping[str, str] = {
@@ -130,7 +131,7 @@ def embedding_map(
     places = np.ascontiguousarray(points, dtype=np.float32)
     if places.shape != (len(tokens), 2) or len(kinds) != len(tokens):
         raise ValueError(f"points of shape {places.shape} do not fit {len(tokens)} tokens of {len(kinds)} kinds")
-    sides = _sides(places, tokens, kinds)
+    beside = sides(places, tokens, kinds)
     figure = go.Figure()
     rays = [point for i in range(len(tokens)) if kinds[i] == 1 for point in (places[chosen], places[i], [np.nan] * 2)]
     if rays:
@@ -150,7 +151,7 @@ def embedding_map(
                 y=places[here, 1],
                 mode="markers+text" if kind < 2 else "markers",
                 text=[safe(tokens[i]) for i in here],
-                textposition=[sides[i] for i in here],
+                textposition=[beside[i] for i in here],
                 cliponaxis=False,
                 textfont={"size": 15 if kind == 0 else 13},
                 marker={
@@ -171,40 +172,6 @@ def embedding_map(
         room = (0.14, 0.1)[number] * max(high - low, 1e-3)  # for the names at the edges
         update(title=safe(said), zeroline=True, zerolinecolor=GRID, range=[low - room, high + room])
     return figure
-
-
-_WIDE, _HIGH = 440.0, 290.0  # px of the plane on a page; only for where names go, so about right is enough
-_SIDES = {
-    "top center": (0, -1), "bottom center": (0, 1), "middle right": (1, 0), "middle left": (-1, 0),
-    "top right": (1, -1), "top left": (-1, -1), "bottom right": (1, 1), "bottom left": (-1, 1),
-}  # fmt: skip
-
-
-def _sides(places: NDArray[np.floating], tokens: Sequence[str], kinds: Sequence[int]) -> list[str]:
-    """On which side of its point each name stands: one after the other, where it covers least of names and points."""
-    span = np.maximum(np.ptp(places, axis=0), 1e-6)
-    pixels = (places - places.min(0)) / span * (_WIDE, -_HIGH)  # downwards, as on a screen
-    boxes = [np.array([x - 5, y - 5, x + 5, y + 5]) for x, y in pixels]  # the points themselves
-    sides = ["top center"] * len(tokens)
-    for i in sorted(range(len(tokens)), key=lambda i: kinds[i]):
-        if kinds[i] == 2:
-            continue
-        width = sum(15.0 if ord(character) > 0x2E7F else 8.5 for character in tokens[i])
-        best: tuple[float, NDArray[np.floating]] | None = None
-        for side, (dx, dy) in _SIDES.items():
-            x, y = pixels[i] + (dx * (width / 2 + 8), dy * (16 if dx == 0 else 12))
-            box = np.array([x - width / 2, y - 9, x + width / 2, y + 9])
-            covered = sum(_overlap(box, other) for other in boxes)
-            if best is None or covered < best[0]:
-                best, sides[i] = (covered, box), side
-        assert best is not None
-        boxes.append(best[1])
-    return sides
-
-
-def _overlap(a: NDArray[np.floating], b: NDArray[np.floating]) -> float:
-    width, height = min(a[2], b[2]) - max(a[0], b[0]), min(a[3], b[3]) - max(a[1], b[1])
-    return float(max(width, 0.0) * max(height, 0.0))
 
 
 def similarity_curves(
