@@ -123,10 +123,10 @@ def one_number(d: int, rows: np.ndarray) -> None:
     angle = pos / 10_000.0 ** (2 * (dim // 2) / d)
     exponent = f"{2 * (dim // 2)}/{d}"
     lesson.formula(
-        r"\mathrm{PE}_{pos,\,2i} = \sin\frac{pos}{10000^{2i/d}}, \qquad"
-        r" \mathrm{PE}_{pos,\,2i+1} = \cos\frac{pos}{10000^{2i/d}}",
-        live=rf"\mathrm{{PE}}_{{{pos},{dim}}} = \{name}\frac{{{pos}}}{{10000^{{{exponent}}}}}"
-        rf" = \{name}({angle:.4f}) = {rows[pos, dim]:.4f}",
+        r"\begin{aligned} \mathrm{PE}_{pos,\,2i} &= \sin\frac{pos}{10000^{2i/d}} \\"
+        r" \mathrm{PE}_{pos,\,2i+1} &= \cos\frac{pos}{10000^{2i/d}} \end{aligned}",
+        live=rf"\begin{{aligned}} \mathrm{{PE}}_{{{pos},{dim}}} &= \{name}\frac{{{pos}}}{{10000^{{{exponent}}}}} \\"
+        rf" &= \{name}({angle:.4f}) = {rows[pos, dim]:.4f} \end{{aligned}}",
         code=f"pos, dim, d = {pos}, {dim}, {d}\n"
         "angle = torch.tensor(pos / 10000 ** (2 * (dim // 2) / d))\n"
         "value = torch.cos(angle) if dim % 2 else torch.sin(angle)",

@@ -142,7 +142,7 @@ def rope(vocab_size: int, ids: tuple[int, ...], head: int, i: int, j: int) -> No
         figures.turned_arrows({"q": moved.query, "k": moved.key}, words=words(clocks.ENGLISH)),
         config=STILL, key=PICTURE,
     )  # fmt: skip
-    omega = 10_000.0 ** (-pair / PAIRS)
+    omega, change = 10_000.0 ** (-pair / PAIRS), abs(moved.score - here.score)
     lesson.formula(
         r"\begin{aligned} q'_m = R(i\,\omega_m)\, q_m, \quad k'_m = R(j\,\omega_m)\, k_m& \\"
         r" q'_m \cdot k'_m = q_m \cdot R\big((j - i)\,\omega_m\big)\, k_m& \end{aligned}",
@@ -154,7 +154,7 @@ def rope(vocab_size: int, ids: tuple[int, ...], head: int, i: int, j: int) -> No
     )
     st.success(
         _("Both moved on by {shift}: the score of the whole head changes by {change}. This pair alone gives {part} of "
-          "q · k, before and after.", shift=shift, change=f"{abs(moved.score - here.score):.1e}",
+          "q · k, before and after.", shift=shift, change=f"{change:.1e}" if change else "0",
           part=f"{here.part:.4f}")
     )  # fmt: skip
 
