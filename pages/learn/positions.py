@@ -17,7 +17,11 @@ def page() -> None:
         lesson.Part("options", N_("Six schemes"), options),
         lesson.Part("longer", N_("Past the trained length"), longer),
     ]
-    lesson.show(sitemap.POSITIONS, parts, terms=())
+    terms = (
+        "position-encoding", "sinusoidal-encoding", "wavelength", "learned-positions", "rope", "alibi",
+        "relative-bias", "equivariance", "extrapolation",
+    )  # fmt: skip
+    lesson.show(sitemap.POSITIONS, parts, terms=terms)
 
 
 page()
