@@ -28,7 +28,7 @@ def page() -> None:
             lesson.Part("kinds", N_("Six masks"), kinds, wide=True),
             lesson.Part("paint", N_("Paint one"), paint, wide=True),
             lesson.Part("conventions", N_("Four notations"), conventions, wide=True),
-            lesson.Part("mistakes", N_("Four mistakes"), wrong),
+            lesson.Part("mistakes", N_("Four mistakes"), wrong, wide=True),
             lesson.Part("leak", N_("Leakage"), leak, wide=True),
         ],
         terms=(

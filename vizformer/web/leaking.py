@@ -82,7 +82,9 @@ def _question(subject: "Subject", stack: "Stack") -> None:
     choices = sorted({0, 1, n - 1, n, moved})
     if stack == "decoder":
         question = _(
-            "The mask is causal. If only the last of the {n} tokens is replaced, how many of the {n} outputs move?", n=n
+            "This model's own mask is causal. If only the last of the {n} tokens is replaced, "
+            "how many of the {n} outputs move?",
+            n=n,
         )
         why = _("Output i is made of tokens 0 to i. Only the last position sees the last token: {moved} of {n} outputs "
                 "moved, measured just now; the others differ by exactly 0.", moved=moved, n=n)  # fmt: skip
