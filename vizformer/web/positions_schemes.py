@@ -168,10 +168,9 @@ def picture(scheme: Positions) -> None:
         st.markdown(
             _("**How alike the learned rows are (cosine)**") if learned else _("**How alike the rows are (cosine)**")
         )
-        alike = positions.cosines(learned)
-        every = [str(position) for position in range(len(alike))]
-        figure = figures.matrix_heatmap(
-            alike, every, every, row_title=_("position"), column_title=_("position"), words=words(figures.ENGLISH)
+        pairs = {"dimension": _("position"), "encoding": _("positions {position} and {dimension}: {value}")}
+        figure = figures.positional_heatmap(
+            positions.cosines(learned), end=1.0, words={**words(figures.ENGLISH), **pairs}
         )
     else:
         fixed = scheme == "alibi"
