@@ -298,14 +298,14 @@ def expected(subject: Subject, attention: Attention, flips: painting.Cells) -> N
 @guarded()
 def conventions(subject: Subject) -> None:
     """The causal mask of the sentence in four notations, and what mixing them up does."""
-    mistakes.four_notations(subject, lambda: place(subject, masking.looks(subject.key, "causal") or "encoder"))
+    mistakes.four_notations(subject, lambda: place(subject, masking.looks(subject.key, "causal") or "encoder", 2))
 
 
 @st.fragment
 @guarded()
 def wrong(subject: Subject) -> None:
     """Four ways to get it wrong, with the numbers of a head."""
-    mistakes.four_mistakes(subject, lambda: place(subject, masking.looks(subject.key, "causal") or "encoder"))
+    mistakes.four_mistakes(subject, lambda: place(subject, masking.looks(subject.key, "causal") or "encoder", 2))
 
 
 @st.fragment

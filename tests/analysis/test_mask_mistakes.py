@@ -22,8 +22,9 @@ from vizformer.analysis.mask_mistakes import (
     results,
     zeroed,
 )
-from vizformer.analysis.masked import masked_attention
+from vizformer.analysis.masked import masked_attention, softmax
 from vizformer.web.mask_words import NOTATIONS
+from vizformer.web.mistakes import CODES
 
 BLOCKED = ~np.tri(5, dtype=bool)
 SCORES = np.random.default_rng(0).normal(size=(5, 5)) * 2
@@ -134,3 +135,19 @@ def test_the_fused_call_gives_zero_where_all_is_blocked() -> None:
     z = results(record, 0, blocked)["additive"]
     assert (z[3] == 0).all()
     assert np.isfinite(z).all()
+
+
+@pytest.mark.parametrize("mistake", CODES)
+def test_the_code_beside_each_mistake_does_what_is_shown(mistake: str) -> None:
+    scores = np.where(BLOCKED, -np.inf, SCORES) if mistake == "blind" else SCORES
+    if mistake == "blind":
+        scores[2] = -np.inf
+    scope = {"torch": torch, "math": math, "scores": torch.from_numpy(scores), "blocked": torch.from_numpy(BLOCKED)}
+    exec(CODES[mistake], scope)
+    expected = {
+        "after": lambda: masked_after(SCORES, BLOCKED),
+        "zero": lambda: zeroed(SCORES, BLOCKED),
+        "half": lambda: softmax(np.where(BLOCKED, -np.inf, SCORES)),
+        "blind": lambda: softmax(scores),
+    }[mistake]()
+    np.testing.assert_allclose(scope["weights"].numpy(), expected)  # type: ignore[attr-defined]

@@ -17,9 +17,16 @@ if TYPE_CHECKING:
     from vizformer.analysis.masked import Masked
     from vizformer.web.subject import Subject
 
+Place = Callable[[], "list[st.delta_generator.DeltaGenerator]"]
+"""Draws the boxes for layer and head; hands out the columns that are left beside them."""
 SHOWN = 12  # rows and columns of the tables
-HALF = """scores.half().masked_fill(blocked, -1e9)   # RuntimeError
-scores.masked_fill(blocked, -math.inf)      # right in every precision"""
+CODES = {
+    "after": "weights = torch.softmax(scores, dim=-1).masked_fill(blocked, 0.0)  # wrong",
+    "zero": "weights = torch.softmax(scores.masked_fill(blocked, 0.0), dim=-1)  # wrong",
+    "half": "weights = torch.softmax(scores.masked_fill(blocked, -math.inf), dim=-1)  # right in every precision",
+    "blind": "weights = torch.softmax(scores, dim=-1).nan_to_num(0.0)",
+}
+"""What each mistake looks like, or the way out of it; run in a test."""
 MISTAKES = ("after", "zero", "half", "blind")
 
 
@@ -31,7 +38,7 @@ def listed(names: Sequence[str]) -> str:
 # --- four notations ---------------------------------------------------------------------------------------------------
 
 
-def four_notations(subject: "Subject", place: Callable[[], object]) -> None:
+def four_notations(subject: "Subject", place: Place) -> None:
     """The causal mask as four tables with the call each belongs to, and the weights where two are mixed up."""
     from vizformer.analysis.mask_mistakes import mixed_up, notations
 
@@ -76,7 +83,7 @@ def _written(value: object) -> str:
 # --- four mistakes ----------------------------------------------------------------------------------------------------
 
 
-def four_mistakes(subject: "Subject", place: Callable[[], object]) -> None:
+def four_mistakes(subject: "Subject", place: Place) -> None:
     """One mistake at a time, with the scores of a head and a query of choice."""
     names = {
         "after": _("Mask after softmax"),
@@ -88,11 +95,11 @@ def four_mistakes(subject: "Subject", place: Callable[[], object]) -> None:
         _("Mistake"), MISTAKES, format_func=names.__getitem__, required=True, label_visibility="collapsed",
         **lesson.dial("masks.mistake", "after", MISTAKES),
     )  # fmt: skip
-    place()
+    (query,) = place()
     view = state.view()
     masked, tokens = masking.causal_head(subject.key, view.layer, view.head)
     numbered = labels.numbered(tokens)
-    row = st.selectbox(
+    row = query.selectbox(
         _("Query"), range(len(tokens)), format_func=numbered.__getitem__,
         **lesson.dial("masks.query", _worst(masked, mistake), range(len(tokens))),
     )  # fmt: skip
@@ -149,11 +156,11 @@ def _row_by_row(masked: "Masked", tokens: list[str], row: int, mistake: str) -> 
     if after:
         st.latex(r"\sum_j \frac{e^{S_{ij}}}{\sum_k e^{S_{ik}}}\,[j \le i] \;=\; "
                  rf"{shares[row]:.4f} \quad (i = {row})")  # fmt: skip
-        st.code("wrong = torch.softmax(scores, dim=-1).masked_fill(blocked, 0.0)", language="python", wrap_lines=True)
+        st.code(CODES["after"], language="python", wrap_lines=True)
     else:
         st.latex(rf"e^0 = 1: \qquad \frac{{{int(blocked[row].sum())} \cdot e^0}}{{\sum_j e^{{S'_{{{row}j}}}}}}"
                  rf" \;=\; {shares[row]:.4f}")  # fmt: skip
-        st.code("wrong = torch.softmax(scores.masked_fill(blocked, 0.0), dim=-1)", language="python", wrap_lines=True)
+        st.code(CODES["zero"], language="python", wrap_lines=True)
 
 
 def _precision(outcomes: "Sequence[Outcome]") -> None:
@@ -173,7 +180,7 @@ def _precision(outcomes: "Sequence[Outcome]") -> None:
         _("float16 ends at 65504: there −10⁹ cannot be stored. bfloat16 has the range of float32 and few digits: it "
           "stores {stored}.", stored=f"{stored:.0f}".replace("-", "−"))
     )  # fmt: skip
-    st.code(HALF, language="python", wrap_lines=True)
+    st.code(CODES["half"], language="python", wrap_lines=True)
 
 
 def _way(how: str, value: float | None) -> str:
@@ -202,7 +209,7 @@ def _blind(masked: "Masked", tokens: list[str], row: int, fused: float) -> None:
         _("In the next layer this position's value is NaN. Weight 0 does not help: 0 · NaN = NaN. Rows that are NaN "
           "then: {hit} of {n}.", hit=hit, n=len(tokens))
     )  # fmt: skip
-    st.code("weights = torch.softmax(scores, dim=-1).nan_to_num(0.0)", language="python", wrap_lines=True)
+    st.code(CODES["blind"], language="python", wrap_lines=True)
     st.text(
         _("F.scaled_dot_product_attention on this machine gives such a row z with |z| up to {value}.",
           value=f"{fused:g}")
