@@ -9,7 +9,7 @@ from typing import Any
 import torch
 
 from vizformer.assets import asset, bundled_models
-from vizformer.checkpoints import containers, hugging_face, state_dict
+from vizformer.checkpoints import containers, hub, hugging_face, state_dict
 from vizformer.checkpoints import folder as own
 from vizformer.checkpoints.checkpoint import Checkpoint
 from vizformer.checkpoints.reading import Folder
@@ -29,11 +29,12 @@ class Opened(Checkpoint):
 
 
 def load(source: str | Path, *, dtype: torch.dtype = torch.float32, **answers: object) -> Opened:
-    """Opens a bundled model by name, a folder in our format or in Hugging Face layout, or bare weights.
+    """Opens a bundled model by name, a folder in our format or in Hugging Face layout, bare weights, or a hub's model.
 
     Bare weights are a state dict of GPT-2, nanoGPT, minGPT, `nn.TransformerEncoder` or `nn.Transformer`: a file, or a
     folder without a config.json that says more.  What they do not say is answered by `answers`, such as `n_heads=4`;
-    without answers the error lists the questions.  Weights are kept in `dtype`, frozen.
+    without answers the error lists the questions.  A hub's model is owner/name or owner/name@revision; it is fetched
+    where it is not in huggingface_hub's cache.  Weights are kept in `dtype`, frozen.
 
     Raises:
         UnansweredError: bare weights that fit several models; its `questions` decide.
@@ -97,9 +98,12 @@ def _find(source: str | Path) -> _Found:
             pass
     if os.path.isfile(source):
         return _in_file(Path(source))
+    if isinstance(source, str) and hub.is_name(source):
+        found = _in_folder(Folder(hub.fetch(source)))
+        return replace(found, name=source)
     raise CheckpointError(
-        N_("There is no model {source!r}. Give the path of a folder, or one of: {names}.", source=str(source),
-           names=", ".join(bundled_models()) or "-")
+        N_("There is no model {source!r}. Give the path of a folder, the name of a hub's model (owner/name), or one "
+           "of: {names}.", source=str(source), names=", ".join(bundled_models()) or "-")
     )  # fmt: skip
 
 
