@@ -29,8 +29,9 @@ def page() -> None:
             lesson.Part("cost", N_("What heads cost"), cost),
             lesson.Part("groups", N_("Shared keys and values"), groups),
         ],
-        terms=(),
-    )
+        terms=("head", "d-k", "multi-head-attention", "concatenation", "output-projection", "head-contribution",
+               "effective-keys", "grouped-query-attention", "multi-query-attention", "kv-cache"),
+    )  # fmt: skip
 
 
 # --- split, attend, concatenate, mix ----------------------------------------------------------------------------------

@@ -30,8 +30,9 @@ def page() -> None:
             lesson.Part("three", N_("Why three matrices"), three, wide=True),
             lesson.Part("scale", N_("Why ÷ √d"), scale, wide=True),
         ],
-        terms=(),
-    )
+        terms=("query", "key", "value", "soft-lookup", "attention-score", "attention-weight", "softmax", "temperature",
+               "scaled-dot-product-attention", "d-k"),
+    )  # fmt: skip
 
 
 # --- step by step -----------------------------------------------------------------------------------------------------
@@ -107,12 +108,12 @@ def where(subject: Subject) -> None:
 def three(subject: Subject) -> None:
     """The scores with one matrix for both sides beside the learned ones."""
     st.html(table.style())
-    place.choose(subject, cross=False, query=False)
     names = {"identity": _("no matrices: W_Q = W_K = I"), "shared": _("one matrix: W_K = W_Q")}
     kind = st.segmented_control(
         _("Compare with"), list(names), format_func=names.__getitem__, required=True,
         **lesson.dial("qkv.matrices", "identity", names),
     )  # fmt: skip
+    place.choose(subject, cross=False, query=False)
     view = state.view()
     tokens = labels.texts(subject.trace.tokens[labels.stacks(view.site)[0]])
     forms = qkv.forms(*subject.key, place.site(), view.head)

@@ -70,7 +70,7 @@ def test_every_head_of_the_layer_is_described_by_its_measures(open_app: Open, mo
     for head, row in enumerate(rows):
         habit = found.leading(1, head)
         if habit is None:
-            assert row[1].startswith(("picks by content", "spreads out"))
+            assert row[1].startswith(("no fixed place", "spreads out"))
         else:
             assert row[1].startswith(starts[habit])
             assert f"{found.shares[habit][1, head]:.0%}" in row[1]

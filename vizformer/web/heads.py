@@ -75,7 +75,7 @@ def habit(habits: "HeadHabits", layer: int, head: int) -> str:
     numbers = {"keys": f"{keys:.1f}", "visible": f"{visible:.1f}"}
     if keys >= SPREAD * visible:
         return _("spreads out: reads from {keys} of {visible} keys", **numbers)
-    return _("picks by content: reads from {keys} of {visible} keys, at no fixed place", **numbers)
+    return _("no fixed place: reads from {keys} of {visible} keys", **numbers)
 
 
 def sharing_name(n_heads: int, groups: int) -> str:
