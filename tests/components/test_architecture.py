@@ -53,7 +53,7 @@ def test_a_click_comes_back_and_nonsense_is_no_box() -> None:
 
 
 def test_boxes_must_be_there() -> None:
-    for wrong in ("inside", "skip", "source"):
+    for wrong in ("inside", "skip", "source", "reads"):
         with pytest.raises(ValueError, match="nowhere, which is not there"):
             to_html([{"title": "", "frame": "", "boxes": [box("a", **{wrong: "nowhere"})]}])
     with pytest.raises(ValueError, match="same key"):
@@ -112,6 +112,20 @@ def test_lines_lead_from_box_to_box(open_file: OpenFile, width: int) -> None:
             return Math.abs(Number(head.split("L")[1].split(" ")[0]) + left - box.left) < 1.5;
         }"""
     )  # the lines follow
+
+
+@pytest.mark.browser
+def test_data_that_does_not_come_from_the_box_before(open_file: OpenFile) -> None:
+    """In a parallel layer the second norm reads the input: no arrow leads there from the sum below it."""
+    boxes = [box("start"), box("look"), box("sum", skip="start"), box("norm", reads="start"), box("end", skip="sum")]
+    page = open_file(to_html([{"title": "", "frame": "", "boxes": boxes}]))
+    start, added, norm = (place(page, key) for key in ("start", "sum", "norm"))
+    flows = ends(page, "vf-flow")
+    assert len(flows) == 4
+    (aside,) = [flow for flow in flows if flow[2:] == pytest.approx((norm["right"], norm["y"] + norm["height"] / 2))]
+    assert aside[1] == pytest.approx(start["y"] - 5, abs=1.5)
+    assert not any(flow[3] == pytest.approx(norm["bottom"], abs=1.5) for flow in flows)
+    assert any(y0 == pytest.approx(added["y"], abs=1.5) for _, y0, _, _ in ends(page, "vf-skip"))
 
 
 @pytest.mark.browser

@@ -36,6 +36,7 @@ class Box:
         repeated: whether it belongs to the layer that is repeated.
         inside: the key of the attention it works in (masks, rotations, biases); "" where it has a place of its own.
         skip: the key of the box whose output is added here, past what is between ("" where nothing is).
+        reads: the key of the box whose output goes in here, where that is not the one before it (parallel layers).
         inputs, output: shapes, without the batch; [n_heads, n_q, n_k] are the attention weights.
         module: where its parameters are, as an attribute of the model: "encoder.layers[0].self_attention"; "" for none.
         tensors: name and shape of each, as PyTorch keeps them ([out, in]).
@@ -49,6 +50,7 @@ class Box:
     repeated: bool = False
     inside: str = ""
     skip: str = ""
+    reads: str = ""
     inputs: tuple[Dims, ...] = ()
     output: Dims
     module: str = ""
@@ -111,17 +113,19 @@ def _layer(config: ModelConfig, stack: Stack, place: Place, n: int, memory: int,
     assert isinstance(block, Block)
     boxes: list[Box] = []
 
-    def add(name: str, kind: Kind, module: str, *inputs: Dims, skip: str = "") -> None:
+    def add(name: str, kind: Kind, module: str, *inputs: Dims, skip: str = "", reads: str = "") -> None:
         boxes.append(
             Box(key=f"{place}.{name}", kind=kind, place=place, repeated=True, inputs=inputs or (wide,), output=wide,
                 module=module and f"{place}.layers[0].{module}",
-                tensors=_tensors(getattr(block, module) if module else None), copies=len(stack.layers), skip=skip)
+                tensors=_tensors(getattr(block, module) if module else None), copies=len(stack.layers), skip=skip,
+                reads=reads)
         )  # fmt: skip
 
     def sublayer(name: str, kind: Kind, module: str, norm: str, *inputs: Dims) -> None:
         stream = next((box.key for box in reversed(boxes) if not box.inside), before)
         if config.norm_order == "pre":
-            add(f"{name}_norm", "norm", norm)
+            parallel = config.residual == "parallel" and kind == "feedforward"
+            add(f"{name}_norm", "norm", norm, reads=before if parallel else "")
         add(name, kind, module, *inputs)
         if kind == "attention":
             boxes.extend(_inside(config, stack, place, n))

@@ -147,7 +147,16 @@ class Architecture {
     this.data.drawn.forEach(({ boxes }, column) => {
       const chain = boxes.filter((box) => !box.inside);
       chain.slice(1).forEach((box, index) => {
-        const [from, to] = [at(chain[index].key), at(box.key)];
+        const to = at(box.key);
+        if (box.reads) {  // not what is right before it: a line comes along the side that no skip uses
+          const [from, left] = [at(box.reads), column > 0];
+          const edge = left ? to.left : to.right;
+          const aside = left ? to.left - ASIDE : to.right + ASIDE;
+          made.push(arrow(`M${from.x} ${from.top - 5}H${aside}V${to.y}H${edge}`, [edge, to.y], left ? "right" : "left",
+            "vf-flow"));
+          return;
+        }
+        const from = at(chain[index].key);
         made.push(arrow(`M${to.x} ${from.top}V${to.bottom}`, [to.x, to.bottom], "up", "vf-flow"));
       });
       for (const box of chain) {
@@ -156,7 +165,9 @@ class Architecture {
           const [from, to, right] = [at(box.skip), at(box.key), column > 0];
           const edge = right ? to.right : to.left;
           const aside = right ? to.right + ASIDE : to.left - ASIDE;
-          const way = `M${from.x} ${from.top - 5}H${aside}V${to.y}H${edge}`;
+          const alone = chain[chain.findIndex((other) => other.key === box.skip) + 1]?.reads;  // no arrow to begin on
+          const start = alone ? `M${from.x} ${from.top}V${from.top - 5}` : `M${from.x} ${from.top - 5}`;
+          const way = `${start}H${aside}V${to.y}H${edge}`;
           made.push(arrow(way, [edge, to.y], right ? "left" : "right", "vf-skip"));
         }
         if (box.source) {

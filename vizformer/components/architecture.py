@@ -4,7 +4,7 @@ chosen = mount([Column(title="Encoder", frame="× 3", boxes=[...])], selected=ch
 """
 
 from collections.abc import Mapping, Sequence
-from typing import Any, TypedDict
+from typing import Any, NotRequired, TypedDict
 
 from vizformer.components import _mount
 from vizformer.components._mount import N_
@@ -36,6 +36,7 @@ class Box(TypedDict):
         inside: the key of a box that it is drawn in; "" where it has a place of its own.
         skip: the key of the box from which a line leads here past what is between; "" where there is none.
         source: the key of a box of another column from which a line leads here; "".
+        reads: the key of the box from which the data comes, where that is not the one right before; "" or left out.
     """
 
     key: str
@@ -48,6 +49,7 @@ class Box(TypedDict):
     inside: str
     skip: str
     source: str
+    reads: NotRequired[str]
 
 
 class Column(TypedDict):
@@ -123,7 +125,7 @@ def _data(columns: Sequence[Column], words: Mapping[str, str]) -> dict[str, Any]
         raise ValueError("two boxes have the same key")
     for column in columns:
         for box in column["boxes"]:
-            for name in (box["inside"], box["skip"], box["source"]):
+            for name in (box["inside"], box["skip"], box["source"], box.get("reads", "")):
                 if name and name not in keys:
                     raise ValueError(f"box {box['key']} names {name}, which is not there")
     return {

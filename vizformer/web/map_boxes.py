@@ -100,6 +100,7 @@ def _drawn(box: "Box", config: ModelConfig, memory: Sequence[str]) -> architectu
         "framed": box.repeated,
         "inside": box.inside,
         "skip": box.skip,
+        "reads": box.reads,
         "source": memory[0] if memory and box.kind == "cross" else "",
     }
 
@@ -141,7 +142,7 @@ def about(box: "Box", config: ModelConfig) -> str:
     if box.kind == "feedforward" and config.residual == "parallel":
         return _("A small network, the same for every position: {d} numbers are spread to {d_ff}, bent, and brought "
                  "back. No position sees another here. It reads what the layer was given, as attention does, not what "
-                 "attention added: the two work side by side, and the drawing can show them only one after the other.",
+                 "attention added: the two work side by side.",
                  d=d, d_ff=config.d_ff)  # fmt: skip
     if box.kind == "rotation" and config.rope_dims is not None:
         return _("Turns the first {n} of the {d_head} numbers of queries and keys by an angle that grows with the "
