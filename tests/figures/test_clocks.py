@@ -50,6 +50,24 @@ def test_arrows_from_the_origin() -> None:
     assert figure.layout.yaxis.scaleanchor == "x"
 
 
+@pytest.mark.parametrize("n", [4, 30])
+def test_pairs_of_tokens_few_or_many(n: int) -> None:
+    values = np.arange(n * n, dtype=np.float32).reshape(n, n)
+    values[0, 1] = np.nan
+    figure = figures.token_pairs(values, [f"{i} <s>" for i in range(n)], row_title="q")
+    (heatmap,) = (trace for trace in figure.data if trace.type == "heatmap")
+    assert np.array_equal(heatmap.z, values, equal_nan=True)
+    assert (heatmap.zmin, heatmap.zmax) == (1 - n * n, n * n - 1)
+    assert figure.layout.yaxis.range[0] > figure.layout.yaxis.range[1]  # row 0 on top
+    printed = figure.layout.xaxis.ticktext
+    assert printed[0] == "0 &lt;s&gt;"
+    assert len(printed) == min(n, 8)
+    if n > 12:
+        assert list(heatmap.customdata[3][29]) == ["3 &lt;s&gt;", "29 &lt;s&gt;"]
+    with pytest.raises(ValueError, match="names do not fit"):
+        figures.token_pairs(values, ["a"])
+
+
 def test_position_codes_with_the_names_of_tokens() -> None:
     figure = figures.positional_heatmap(np.zeros((3, 64)), names=["<s>", "a", "a"])
     ticks = [axis for axis in (figure.layout.yaxis.ticktext, figure.layout.yaxis2.ticktext) if axis]

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from vizformer.figures.leakage import change_bars, change_map
     from vizformer.figures.matrix import matrix_heatmap
     from vizformer.figures.next_token import next_token_bars
+    from vizformer.figures.pairs import token_pairs
     from vizformer.figures.positions import positional_heatmap, positional_waves
     from vizformer.figures.reach import cost_curves, gradient_reach, path_picture
     from vizformer.figures.scaling import saturation_curves, variance_growth
@@ -55,6 +56,7 @@ _WHERE = {
     "score_curves": "training",
     "shared_heads": "head_sharing",
     "similarity_curves": "embeddings",
+    "token_pairs": "pairs",
     "training_curves": "training",
     "turned_arrows": "clocks",
     "variance_growth": "scaling",
@@ -88,6 +90,7 @@ __all__ = [
     "score_curves",
     "shared_heads",
     "similarity_curves",
+    "token_pairs",
     "training_curves",
     "turned_arrows",
     "variance_growth",

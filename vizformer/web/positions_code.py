@@ -237,8 +237,8 @@ def distance(subject: Subject) -> None:
     names = labels.numbered(tokens)
     st.markdown(_("**PE(i) · PE(j) in your sentence**"))
     st.plotly_chart(
-        figures.matrix_heatmap(
-            rows[: len(tokens)] @ rows[: len(tokens)].T, names, names, row_title=_("position i"),
+        figures.token_pairs(
+            rows[: len(tokens)] @ rows[: len(tokens)].T, names, row_title=_("position i"),
             column_title=_("position j"), words=words(figures.ENGLISH),
         ),
         config=STILL, key="positions.map",

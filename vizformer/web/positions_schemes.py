@@ -79,8 +79,8 @@ def options(subject: Subject) -> None:
     effect = positions.effect(scheme, vocab_size, ids)[head]
     st.markdown(_("**{scheme}: the effect on the scores of head {head}**", scheme=names()[scheme], head=head))
     st.plotly_chart(
-        figures.matrix_heatmap(
-            effect, numbered, numbered, row_title=_("query"), column_title=_("key"), words=words(figures.ENGLISH)
+        figures.token_pairs(
+            effect, numbered, row_title=_("query"), column_title=_("key"), words=words(figures.ENGLISH)
         ),
         config=STILL, key="positions.effect",
     )  # fmt: skip
