@@ -12,6 +12,7 @@ from vizformer.assets import asset, bundled_models
 from vizformer.checkpoints import containers, hub, hugging_face, state_dict
 from vizformer.checkpoints import folder as own
 from vizformer.checkpoints.checkpoint import Checkpoint
+from vizformer.checkpoints.memory import require
 from vizformer.checkpoints.reading import Folder
 from vizformer.checkpoints.report import Report
 from vizformer.checkpoints.weights import gguf_message
@@ -45,12 +46,14 @@ def load(source: str | Path, *, dtype: torch.dtype = torch.float32, **answers: o
     found = _find(source)
     if found.file is not None:
         bare = _bare(found, answers)
+        require(bare.report, dtype)
         return Opened(found.name, state_dict.build(bare, dtype), bare.tokenizer, bare.report)
     _no_answers(found, answers)
     if _is_ours(found.raw):
         model, tokenizer, report = own.open_own(found.folder, found.raw, dtype)
         return Opened(found.name, model, tokenizer, report)
     examined = hugging_face.examine(found.folder, found.raw)
+    require(examined.report, dtype)
     return Opened(found.name, hugging_face.build(examined, dtype), examined.tokenizer, examined.report)
 
 
