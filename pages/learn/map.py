@@ -305,10 +305,10 @@ def gradient_formula(recurrent: "np.ndarray", back: int) -> None:
     """The norm of the Jacobian, and its value for the chosen token."""
     t, last = len(recurrent) - 1 - back, len(recurrent) - 1
     size, end = float(recurrent[t]), float(recurrent[last])
+    st.latex(r"\frac{\partial h_n}{\partial h_t} = \prod_{s=t}^{n-1} \frac{\partial h_{s+1}}{\partial h_s}")
     lesson.formula(
         r"\left\|\frac{\partial h_n}{\partial x_t}\right\|_F = \sqrt{\textstyle\sum_{i,j}"
-        r" \left(\frac{\partial h_{n,i}}{\partial x_{t,j}}\right)^2}, \qquad"
-        r" \frac{\partial h_n}{\partial h_t} = \prod_{s=t}^{n-1} \frac{\partial h_{s+1}}{\partial h_s}",
+        r" \left(\frac{\partial h_{n,i}}{\partial x_{t,j}}\right)^2}",
         live=rf"\left\|\tfrac{{\partial h_{{{last}}}}}{{\partial x_{{{t}}}}}\right\|_F \Big/ "
         rf"\left\|\tfrac{{\partial h_{{{last}}}}}{{\partial x_{{{last}}}}}\right\|_F"
         rf" = \frac{{{size:.4f}}}{{{end:.4f}}} = {size / end:.4f}",

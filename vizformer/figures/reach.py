@@ -82,7 +82,7 @@ def path_picture(
                    line={"color": QUALITATIVE[1], "width": 3.5}, marker={"color": QUALITATIVE[1], "size": 9},
                    hoverinfo="skip")
     )  # fmt: skip
-    frame(figure, title, height=int(min(620, 190 + 62 * levels)))
+    frame(figure, title, height=360)  # whatever the levels: a page that jumps is slow to draw, too
     short = max(map(len, tokens)) <= 5  # (short ones stand upright beside each other, long ones lie slanted)
     figure.update_xaxes(range=[-0.6, n - 0.4], showgrid=False, tickangle=0 if short else -45, **_ticks(tokens, 16))
     figure.update_yaxes(range=[-0.4, levels + 0.4], showgrid=False, **_ticks(names, 12))  # level 0 stands below

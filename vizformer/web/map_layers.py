@@ -27,20 +27,20 @@ def names() -> "dict[LayerType, str]":
 
 def path_table(n: int, k: int, r: int) -> str:
     """The five kinds side by side, as Markdown."""
-    formulas = {
-        "attention": "$1$",
-        "recurrent": "$n$",
-        "contiguous": r"$\lceil \frac{n-1}{k-1} \rceil$",
-        "dilated": r"$\lceil \log_k n \rceil$",
-        "restricted": r"$\lceil \frac{n-1}{r-1} \rceil$",
+    formulas = {  # (plain text: LaTeX in a table takes the browser longer than all the rest)
+        "attention": "1",
+        "recurrent": "n",
+        "contiguous": "⌈(n−1)/(k−1)⌉",
+        "dilated": "⌈logₖ n⌉",
+        "restricted": "⌈(n−1)/(r−1)⌉",
     }
     found = {kind: computed.reach(kind, n, k, r) for kind in computed.KINDS}
     rows = [
-        f"| {names()[kind]} | {of.layers} | {of.sequential} | {formulas[kind]} | **{of.path}** |"
+        f"| {names()[kind]} | {of.layers} | {of.sequential} | {formulas[kind]} = **{of.path}** |"
         for kind, of in found.items()
     ]
-    head = [_("your {n} tokens", n=n), _("layers needed"), _("steps in a row"), _("longest path"), "="]
-    return "\n".join([f"| {' | '.join(head)} |", "|---|--:|--:|:-:|--:|", *rows])
+    head = [_("your {n} tokens", n=n), _("layers needed"), _("steps in a row"), _("longest path")]
+    return "\n".join([f"| {' | '.join(head)} |", "|---|--:|--:|--:|", *rows])
 
 
 def path_formula(kind: "LayerType", n: int, k: int, r: int) -> None:
@@ -72,11 +72,10 @@ def _unrolled(n: int) -> str:
 def cost_table(n: int, d: int, k: int, r: int, full: bool) -> str:
     """The column of costs, for this sentence and width, as Markdown."""
     formulas: dict[LayerType, str] = (
-        {"attention": "$2n^2d + 4nd^2$", "recurrent": "$6nd^2$ (GRU)", "contiguous": "$knd^2$",
-         "restricted": r"$2\min(r, n)\,nd + 4nd^2$"}
+        {"attention": "2n²d + 4nd²", "recurrent": "6nd² (GRU)", "contiguous": "knd²",
+         "restricted": "2 min(r, n) nd + 4nd²"}
         if full
-        else {"attention": "$n^2 d$", "recurrent": "$n d^2$", "contiguous": "$k n d^2$",
-              "restricted": r"$\min(r, n)\,n d$"}
+        else {"attention": "n²d", "recurrent": "nd²", "contiguous": "knd²", "restricted": "min(r, n) nd"}
     )  # fmt: skip
     own = computed.cost("attention", n, d, k, r, full)
     rows = []
