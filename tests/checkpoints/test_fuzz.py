@@ -23,6 +23,7 @@ pytest.importorskip("transformers")
 
 from tests import tiny
 from tests.checkpoints import folders
+from tests.checkpoints import test_pair_of_vocabularies as pairs
 from vizformer.checkpoints import load, save
 from vizformer.errors import VizformerError
 
@@ -56,8 +57,12 @@ def originals(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
         (bins[-1] / "model.safetensors").unlink()
     for folder in (llama, bert, shards, *bins):
         (folder / "sizes.json").unlink()
+    marian, _ = pairs.marian(root / "marian")
+    t5 = folders.t5_v1_1(root / "t5", num_layers=1, num_decoder_layers=1)
+    (t5 / "sizes.json").unlink()
     save(tiny.checkpoint("decoder-only", n_decoder_layers=1), root / "ours")
-    found = [llama, bert, shards, *bins, root / "ours"]
+    save(load(marian), root / "pair")
+    found = [llama, bert, shards, *bins, marian, t5, root / "ours", root / "pair"]
     for folder in found:
         assert load(folder).trace("x").logits.isfinite().all()
     return found

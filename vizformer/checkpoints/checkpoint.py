@@ -44,7 +44,7 @@ class Checkpoint:
     def key(self) -> str:
         """A hash of options, weights and tokenizer: caches keyed by it can never confuse two models."""
         digest = hashlib.blake2b(str(self.model.config).encode(), digest_size=12)
-        digest.update(self.tokenizer.to_json().encode())
+        digest.update(self.tokenizer.to_json().encode() + self.tokenizer.target_json.encode())
         for name, tensor in sorted(self.model.state_dict().items()):
             digest.update(name.encode())
             digest.update(tensor.contiguous().view(torch.uint8).numpy().tobytes())
@@ -56,12 +56,12 @@ class Checkpoint:
         Raises:
             TraceError: nothing to read, or more than the model's positions can hold.
         """
-        return self._checked(self._tokens(text))
+        return self._checked(self.tokenizer.encode(_readable(text)))
 
     def encode_target(self, text: str) -> tuple[Token, ...]:
         """The tokens an encoder-decoder's decoder reads for a given translation: start mark, then the text."""
         start = self.tokenizer.tokens(list(self.model.config.start_ids))
-        return self._checked((*start, *self._tokens(text, special=False)))
+        return self._checked((*start, *self.tokenizer.encode_target(_readable(text))))
 
     def trace(
         self,
@@ -205,16 +205,6 @@ class Checkpoint:
         ended = [token.id == config.eos_id for token in tokens]
         return torch.tensor([[min(sum(ended[:i]), config.n_segments - 1) for i in range(len(tokens))]])  # [1, n]
 
-    def _tokens(self, text: str, *, special: bool = True) -> tuple[Token, ...]:
-        if not text.strip():
-            raise TraceError(N_("There is no text yet: type a sentence."))
-        if len(text) > MAX_CHARACTERS:
-            raise TraceError(
-                N_("The text has {n:,} characters; at most {limit:,} can be read at once. Paste a shorter part.",
-                   n=len(text), limit=MAX_CHARACTERS)
-            )  # fmt: skip
-        return self.tokenizer.encode(text, special=special)
-
     def _checked(self, tokens: tuple[Token, ...]) -> tuple[Token, ...]:
         n, limit = len(tokens), self.model.config.max_positions
         if n == 0:
@@ -225,6 +215,17 @@ class Checkpoint:
                    over=n - limit)
             )  # fmt: skip
         return tokens
+
+
+def _readable(text: str) -> str:
+    if not text.strip():
+        raise TraceError(N_("There is no text yet: type a sentence."))
+    if len(text) > MAX_CHARACTERS:
+        raise TraceError(
+            N_("The text has {n:,} characters; at most {limit:,} can be read at once. Paste a shorter part.",
+               n=len(text), limit=MAX_CHARACTERS)
+        )  # fmt: skip
+    return text
 
 
 def _tensor(tokens: Sequence[Token]) -> torch.Tensor:

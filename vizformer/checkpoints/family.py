@@ -10,6 +10,7 @@ from torch import Tensor
 from vizformer.checkpoints.fields import Fields
 from vizformer.checkpoints.parts import Part
 from vizformer.checkpoints.reading import Folder
+from vizformer.checkpoints.vocabularies import Vocabularies
 from vizformer.config import ModelConfig
 from vizformer.messages import Message
 
@@ -58,7 +59,8 @@ class Family:
         computed: (config) -> tensors of some files that follow from the options, and how: they must be just that.
         unused: pattern of names -> why such a tensor is not needed.
         renamed: pattern -> replacement, of names in old files.
-        tokenizer: reads the family's vocabulary files, where there is no tokenizer.json.
+        tokenizer: reads the family's vocabulary files, where there is no tokenizer.json; two of them where translations
+            are split otherwise than texts.
         usual: the special tokens by role, where no file says them.
     """
 
@@ -68,7 +70,7 @@ class Family:
     head: str
     config: Callable[[Fields, Collection[str]], tuple[Options, bool]]
     weights: Callable[[ModelConfig], list[Part]]
-    tokenizer: Callable[[Folder], Backend]
+    tokenizer: Callable[[Folder], Backend | Vocabularies]
     ties: Callable[[ModelConfig], dict[str, str]]
     computed: Callable[[ModelConfig], Mapping[str, Callable[[], Tensor]]] | None = None
     unused: Mapping[str, Message] = field(default_factory=dict)

@@ -6,13 +6,15 @@ from typing import Any
 
 import torch
 from safetensors.torch import save_file
+from tokenizers import Tokenizer as Backend
 
 from vizformer.checkpoints.checkpoint import Checkpoint
+from vizformer.checkpoints.memory import require
 from vizformer.checkpoints.numbers import as_numbers
 from vizformer.checkpoints.reading import Folder, damaged
 from vizformer.checkpoints.report import Report, TensorFate, parameters_by_component
 from vizformer.checkpoints.vocabularies import guarded, tried
-from vizformer.checkpoints.weights import FLOATS, Weights, open_weights
+from vizformer.checkpoints.weights import FLOATS, Weights, all_finite, open_weights
 from vizformer.config import ModelConfig
 from vizformer.errors import CheckpointError
 from vizformer.messages import N_, Message
@@ -21,6 +23,7 @@ from vizformer.text import Tokenizer
 
 FORMAT = "vizformer-1"
 CONFIG, WEIGHTS, TOKENIZER = "config.json", "model.safetensors", "tokenizer.json"
+TARGETS = "tokenizer_of_targets.json"  # only where translations are split otherwise than texts
 
 
 def open_own(folder: Folder, raw: dict[str, Any], dtype: torch.dtype) -> tuple[Transformer, Tokenizer, Report]:
@@ -38,13 +41,15 @@ def open_own(folder: Folder, raw: dict[str, Any], dtype: torch.dtype) -> tuple[T
     config = ModelConfig.from_dict(raw["model"])
     path = folder.file(TOKENIZER)
     tokenizer = tried(as_numbers(guarded(TOKENIZER, lambda: Tokenizer.from_file(path))))
+    if folder.has(TARGETS):
+        content = folder.text(TARGETS)
+        tokenizer = tried(tokenizer.with_target(guarded(TARGETS, lambda: Backend.from_str(content))))
     if tokenizer.vocab_size > config.vocab_size:
         raise CheckpointError(
             N_("tokenizer.json has {found} tokens but config.json says vocab_size={expected}: they belong to different "
                "models.", found=tokenizer.vocab_size, expected=config.vocab_size)
         )  # fmt: skip
     weights = open_weights(folder)
-    model = _read_model(weights, config, dtype)
     report = Report(
         name=folder.name, format="vizformer", family="VizFormer", declared="", config=config, has_head=True,
         files=weights.files,
@@ -54,7 +59,8 @@ def open_own(folder: Folder, raw: dict[str, Any], dtype: torch.dtype) -> tuple[T
         ),
         parameters=parameters_by_component((name, stored.shape) for name, stored in weights.tensors.items()),
     )  # fmt: skip
-    return model, tokenizer, report
+    require(report, dtype)
+    return _read_model(weights, config, dtype), tokenizer, report
 
 
 def save_own(checkpoint: Checkpoint, folder: Path, dtype: torch.dtype) -> None:
@@ -64,6 +70,8 @@ def save_own(checkpoint: Checkpoint, folder: Path, dtype: torch.dtype) -> None:
     options = {"format": FORMAT, "model": checkpoint.model.config.to_dict()}
     (folder / CONFIG).write_text(json.dumps(options, indent=2) + "\n", encoding="utf-8")
     checkpoint.tokenizer.save(folder / TOKENIZER)
+    if targets := checkpoint.tokenizer.target_json:
+        (folder / TARGETS).write_text(targets, encoding="utf-8")
 
 
 def lacks(folder: Folder, name: str) -> Message:
@@ -83,7 +91,7 @@ def _read_model(weights: Weights, config: ModelConfig, dtype: torch.dtype) -> Tr
         )  # fmt: skip
     state = {name: stored.read() for name, stored in weights.tensors.items()}
     for name, tensor in state.items():
-        if weights.tensors[name].dtype not in FLOATS or not bool(torch.isfinite(tensor).all()):
+        if weights.tensors[name].dtype not in FLOATS or not all_finite(tensor):
             raise damaged(WEIGHTS, f"{name!r} holds what is no finite number")
     model.load_state_dict({name: tensor.to(dtype) for name, tensor in state.items()}, assign=True)
     try:

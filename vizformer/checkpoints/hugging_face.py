@@ -24,13 +24,14 @@ from vizformer.checkpoints.vocabularies import (
     SETTINGS,
     TOKENIZER,
     TRIAL,
+    Vocabularies,
     guarded,
     read_tokenizer,
     settings,
     token_ids,
     tried,
 )
-from vizformer.checkpoints.weights import Weights, open_weights
+from vizformer.checkpoints.weights import Weights, all_finite, open_weights
 from vizformer.config import ModelConfig
 from vizformer.errors import CheckpointError, ConfigError
 from vizformer.messages import N_, Message
@@ -65,10 +66,14 @@ def examine(folder: Folder, raw: dict[str, object]) -> Examined:
     family = _family(raw)
     weights = open_weights(folder)
     names = _our_names(family, weights)
-    backend = read_tokenizer(folder) if folder.has(TOKENIZER) else family.tokenizer(folder)
+    read = read_tokenizer(folder) if folder.has(TOKENIZER) else family.tokenizer(folder)
+    vocabularies = read if isinstance(read, Vocabularies) else Vocabularies(read)
+    backend = vocabularies.texts
     fields = Fields({**raw, **_of_generation(folder)}, family.defaults[str(raw["model_type"])])
     config, has_head = _config(family, fields, names, folder, backend, len(weights.tensors))
-    tokenizer = _tokenizer(backend, config)
+    tokenizer = tried(_tokenizer(backend, config).with_target(vocabularies.targets))
+    for note in vocabularies.notes:
+        fields.assume(note)
     _look_at_start(folder, backend, config, fields)
     if not has_head:
         fields.assume(N_("the file has no head that predicts tokens: logits are computed with the embedding table and "
@@ -107,10 +112,11 @@ def wrong_numbers(matched: Match) -> list[Message]:
     """What is wrong with the numbers themselves: every tensor that is used is read once for it."""
     wrong = [
         N_("{name} holds NaN or infinite numbers", name=shown(tensor.name))
-        for __, tensor in matched.used if not bool(torch.isfinite(tensor.read()).all())
+        for __, tensor in matched.used if not all_finite(tensor.read())
     ]  # fmt: skip
     for tensor, make in matched.computed:
         expected, found = make(), tensor.read().float()
+        found = found[: len(expected)] if found.dim() else found  # there may be more positions than are accepted
         if found.shape != expected.shape or not torch.allclose(found, expected, atol=HALF_PRECISION):
             wrong.append(N_("{name} should hold what follows from config.json and does not", name=shown(tensor.name)))
     for first, second in matched.same:
@@ -204,8 +210,8 @@ def _config(
 
 
 def _shorten(options: Options, fields: Fields) -> None:
-    """A table of angles for millions of positions would fill the memory for texts that nobody can enter here."""
-    if options["positions"] == "rope" and options["max_positions"] > MOST_POSITIONS:
+    """A table of angles or waves for millions of positions would fill the memory for texts nobody can enter here."""
+    if options["positions"] in ("rope", "sinusoidal") and options["max_positions"] > MOST_POSITIONS:
         fields.assume(N_("texts up to {limit:,} tokens are accepted; config.json allows {longest:,}",
                          limit=MOST_POSITIONS, longest=options["max_positions"]))  # fmt: skip
         options["max_positions"] = MOST_POSITIONS

@@ -88,6 +88,19 @@ def sentencepiece(folder: Folder, name: str, *, begun: bool = False, ended: bool
     Raises:
         CheckpointError: a file that is damaged or too large, or of a kind that the library cannot follow.
     """
+    said = read(folder, name)
+    backend = guarded(name, lambda: build(said))
+    _add(folder, backend, said)
+    _mark(folder, name, backend, said, begun=begun, ended=ended)
+    return backend
+
+
+def read(folder: Folder, name: str) -> SentencePiece:
+    """What a file says.
+
+    Raises:
+        CheckpointError: as `sentencepiece`.
+    """
     path = folder.file(name)
     if (size := path.stat().st_size) > LIMIT:
         refuse(name, f"{size:,} bytes; at most {LIMIT:,} are read")
@@ -96,13 +109,9 @@ def sentencepiece(folder: Folder, name: str, *, begun: bool = False, ended: bool
     except OSError as error:
         raise damaged(name, error) from error
     try:
-        said = parse(content)
+        return parse(content)
     except WireError as error:
         refuse(name, str(error), error)
-    backend = guarded(name, lambda: build(said))
-    _add(folder, backend, said)
-    _mark(folder, name, backend, said, begun=begun, ended=ended)
-    return backend
 
 
 def parse(content: bytes) -> SentencePiece:
@@ -203,9 +212,7 @@ def build(said: SentencePiece) -> Backend:
                 ids, merges(said), unk_token=said.pieces[unknown].text, fuse_unk=True, byte_fallback=said.byte_fallback
             )
         )
-    _make_ready(backend, said)
-    ends = [decoders.Strip(" ", 1, 0)] if said.add_dummy_prefix else []
-    backend.decoder = decoders.Sequence([decoders.Replace(SPACE, " "), decoders.ByteFallback(), decoders.Fuse(), *ends])
+    dress(backend, said)
     backend.add_special_tokens(
         [AddedToken(said.pieces[id].text, normalized=False, special=True) for id in said.ids(UNKNOWN, CONTROL)]
     )
@@ -213,6 +220,13 @@ def build(said: SentencePiece) -> Backend:
         [AddedToken(said.pieces[id].text, normalized=False, special=False) for id in said.ids(USER_DEFINED)]
     )
     return backend
+
+
+def dress(backend: Backend, said: SentencePiece) -> None:
+    """What happens to a text before it is split, and to pieces that become a text again."""
+    _make_ready(backend, said)
+    ends = [decoders.Strip(" ", 1, 0)] if said.add_dummy_prefix else []
+    backend.decoder = decoders.Sequence([decoders.Replace(SPACE, " "), decoders.ByteFallback(), decoders.Fuse(), *ends])
 
 
 def _make_ready(backend: Backend, said: SentencePiece) -> None:

@@ -1,6 +1,7 @@
 """Tokenizer files read into the `tokenizers` library: tokenizer.json, or the vocabularies of older models."""
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any, NoReturn, TypeVar
 
 from tokenizers import AddedToken, decoders, models, normalizers, pre_tokenizers, processors
@@ -9,13 +10,22 @@ from tokenizers import Tokenizer as Backend
 from vizformer.checkpoints.numbers import NumberReader
 from vizformer.checkpoints.reading import Folder, first_line, shown
 from vizformer.errors import CheckpointError, VizformerError
-from vizformer.messages import N_
+from vizformer.messages import N_, Message
 from vizformer.text import Tokenizer
 
 TOKENIZER, SETTINGS, SPECIAL = "tokenizer.json", "tokenizer_config.json", "special_tokens_map.json"
 T = TypeVar("T")
 TRIAL = "Hello, world! 你好 1"  # every tokenizer must be able to split this
 ROLES = ("bos_token", "eos_token", "unk_token", "sep_token", "pad_token", "cls_token", "mask_token")
+
+
+@dataclass(frozen=True)
+class Vocabularies:
+    """What splits texts; what splits translations, where that is something else; and what there is to note about it."""
+
+    texts: Backend
+    targets: Backend | None = None
+    notes: tuple[Message, ...] = ()
 
 
 def read_tokenizer(folder: Folder) -> Backend:
@@ -144,6 +154,7 @@ def tried(tokenizer: Tokenizer) -> Tokenizer:
     """The tokenizer, after one text has gone there and back: some damage shows only then, as a panic."""
     if not isinstance(tokenizer, NumberReader):
         guarded(TOKENIZER, lambda: tokenizer.decode([token.id for token in tokenizer.encode(TRIAL)]))
+        guarded(TOKENIZER, lambda: tokenizer.encode_target(TRIAL))
     return tokenizer
 
 

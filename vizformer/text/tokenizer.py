@@ -41,8 +41,8 @@ class Tokenizer:
     Raises (all methods): TokenizerError, naming the value, the rule and the way out.
     """
 
-    def __init__(self, backend: Backend) -> None:
-        self._backend = backend
+    def __init__(self, backend: Backend, target: Backend | None = None) -> None:
+        self._backend, self._target = backend, target
         self._special = {id for id, token in backend.get_added_tokens_decoder().items() if token.special}
         self._spelling = _spelling(backend)
 
@@ -53,7 +53,7 @@ class Tokenizer:
         except Exception as error:  # the library raises bare Exception for everything
             raise TokenizerError(
                 N_("{path} is not a tokenizer file ({reason}). Copy tokenizer.json again from the model's source.",
-                   path=path.name, reason=str(error))
+                   path=path.name, reason=_printable(error))
             ) from error  # fmt: skip
 
     def save(self, path: Path) -> None:
@@ -64,13 +64,36 @@ class Tokenizer:
         return str(self._backend.to_str())
 
     @property
+    def target_json(self) -> str:
+        """The same of what splits translations, where that is something of its own; else empty."""
+        return "" if self._target is None else str(self._target.to_str())
+
+    def with_target(self, target: Backend | None) -> "Tokenizer":
+        """The same with `target` to split translations; its ids must mean the same."""
+        if target is None:
+            return self
+        if target.get_vocab(with_added_tokens=True) != self._backend.get_vocab(with_added_tokens=True):
+            raise TokenizerError(N_("Texts and translations have different vocabularies: copy the tokenizer again from "
+                                    "the model's source."))  # fmt: skip
+        return Tokenizer(self._backend, target)
+
+    @property
     def vocab_size(self) -> int:
         return self._backend.get_vocab_size(with_added_tokens=True)
 
     def encode(self, text: str, *, special: bool = True) -> tuple[Token, ...]:
         """The tokens of `text`; with `special`, also those the model expects around it (such as its end mark)."""
+        return self._encoded(self._backend, text, special)
+
+    def encode_target(self, text: str) -> tuple[Token, ...]:
+        """The tokens of a given translation, without marks; some models split translations otherwise than texts."""
+        if self._target is None:
+            return self.encode(text, special=False)
+        return self._encoded(self._target, text, special=False)
+
+    def _encoded(self, backend: Backend, text: str, special: bool) -> tuple[Token, ...]:
         try:
-            encoding: Encoding = self._backend.encode(text, add_special_tokens=special)
+            encoding: Encoding = backend.encode(text, add_special_tokens=special)
         except Exception as error:
             raise TokenizerError(
                 N_("This text cannot be split into tokens ({reason}). Remove unusual characters and try again.",
@@ -112,6 +135,12 @@ class Tokenizer:
     def bytes_of(self, id: int) -> bytes:
         """The UTF-8 bytes that a token stands for."""
         return piece_bytes(self._token(id).piece, self._spelling)
+
+
+def _printable(error: Exception) -> str:
+    """What the library says may quote a damaged file."""
+    said = "".join(character if character.isprintable() else "?" for character in str(error))
+    return said if len(said) <= 200 else f"{said[:200]}..."
 
 
 def _spelling(backend: Backend) -> Spelling:

@@ -7,14 +7,14 @@ Source: Junczys-Dowmunt et al. 2018, "Marian: Fast Neural Machine Translation in
 from collections.abc import Callable, Collection
 from functools import partial
 
-from tokenizers import Tokenizer as Backend
 from torch import Tensor
 
 from vizformer.checkpoints.encoder_decoders import UNUSED, both_stacks, start, tensors, ties
 from vizformer.checkpoints.family import Family, Options
 from vizformer.checkpoints.fields import Fields
+from vizformer.checkpoints.paired_vocabulary import paired
 from vizformer.checkpoints.reading import Folder, shown
-from vizformer.checkpoints.vocabularies import no_tokenizer
+from vizformer.checkpoints.vocabularies import Vocabularies
 from vizformer.config import ModelConfig
 from vizformer.messages import N_
 from vizformer.model.positions import sinusoidal_encoding
@@ -26,6 +26,9 @@ DEFAULTS = {
     "share_encoder_decoder_embeddings": True, "pad_token_id": 58_100, "eos_token_id": 0,
     "decoder_start_token_id": 58_100,
 }  # fmt: skip
+
+
+USUAL = {"eos_token": "</s>", "pad_token": "<pad>", "unk_token": "<unk>"}
 
 
 def config(fields: Fields, names: Collection[str]) -> tuple[Options, bool]:
@@ -59,9 +62,9 @@ def waves(config: ModelConfig) -> dict[str, Callable[[], Tensor]]:
     return dict.fromkeys(names, make)
 
 
-def tokenizer(folder: Folder) -> Backend:
-    """Only tokenizer.json is read."""
-    no_tokenizer(folder, "tokenizer.json")
+def tokenizer(folder: Folder) -> Vocabularies:
+    """source.spm, target.spm and vocab.json."""
+    return paired(folder, USUAL)
 
 
 FAMILY = Family(
@@ -75,5 +78,5 @@ FAMILY = Family(
     ties=ties,
     computed=waves,
     unused=UNUSED,
-    usual={"eos_token": "</s>", "pad_token": "<pad>", "unk_token": "<unk>"},
+    usual=USUAL,
 )

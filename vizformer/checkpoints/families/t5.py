@@ -9,6 +9,7 @@ Shazeer 2020, "GLU Variants Improve Transformer", and the weights published with
 
 from collections.abc import Collection
 
+from tokenizers import AddedToken
 from tokenizers import Tokenizer as Backend
 
 from vizformer.checkpoints.encoder_decoders import start
@@ -16,7 +17,8 @@ from vizformer.checkpoints.family import ACTIVATIONS, Family, Options, says_head
 from vizformer.checkpoints.fields import Fields
 from vizformer.checkpoints.parts import Part, layers, linear
 from vizformer.checkpoints.reading import Folder
-from vizformer.checkpoints.vocabularies import no_tokenizer
+from vizformer.checkpoints.sentencepiece import find, sentencepiece
+from vizformer.checkpoints.vocabularies import no_tokenizer, settings
 from vizformer.config import ModelConfig
 from vizformer.messages import N_
 
@@ -26,6 +28,7 @@ DEFAULTS = {
     "feed_forward_proj": "relu", "pad_token_id": 0, "eos_token_id": 1, "is_encoder_decoder": True,
 }  # fmt: skip
 READ = 512  # tokens of a text in its training (3.1.1); the positions themselves set no limit
+GAPS = 100  # <extra_id_0>, ...: what stands for a piece of text that was cut out in its training
 FEEDFORWARDS = {**{name: name for name in ACTIVATIONS}, **{f"gated-{name}": f"gated-{name}" for name in ACTIVATIONS}}
 ATTENTION = {"q": "W_Q", "k": "W_K", "v": "W_V", "o": "W_O"}
 
@@ -103,8 +106,15 @@ def ties(config: ModelConfig) -> dict[str, str]:
 
 
 def tokenizer(folder: Folder) -> Backend:
-    """Only tokenizer.json is read."""
-    no_tokenizer(folder, "tokenizer.json")
+    """spiece.model, and behind its pieces the marks of gaps, the last one first."""
+    name = find(folder)
+    if name is None:
+        no_tokenizer(folder, "tokenizer.json or spiece.model")
+    backend, gaps = sentencepiece(folder, name, ended=True), settings(folder).get("extra_ids", GAPS)
+    marks = [f"<extra_id_{number}>" for number in reversed(range(gaps if type(gaps) is int and 0 < gaps < 1000 else 0))]
+    missing = [mark for mark in marks if backend.token_to_id(mark) is None]
+    backend.add_special_tokens([AddedToken(mark, normalized=False, special=True) for mark in missing])
+    return backend
 
 
 FAMILY = Family(

@@ -1,0 +1,66 @@
+"""Marian's files: source.spm and target.spm split texts and translations into pieces, vocab.json has the ids of both.
+
+Each becomes a tokenizer over all of vocab.json, so that an id means the same in both; of what is not among its own
+pieces only what consists of characters that these do not have is taken.  `transformers` looks up all such characters in
+a row as one piece; where that is unknown, it may be known here in parts.
+
+Source: the files published with OPUS-MT (Tiedemann & Thottingal 2020).
+"""
+
+from tokenizers import AddedToken, models, processors
+from tokenizers import Tokenizer as Backend
+
+from vizformer.checkpoints import sentencepiece as spm
+from vizformer.checkpoints.reading import Folder, shown
+from vizformer.checkpoints.vocabularies import Vocabularies, guarded, no_tokenizer, refuse, settings, token_text
+from vizformer.messages import N_, Message
+
+IDS, SOURCE, TARGET = "vocab.json", "source.spm", "target.spm"
+UNKNOWN = 10.0  # how far below the lowest piece SentencePiece puts an unknown character
+NEVER = 100_000.0  # and what is not to be taken: the pieces of a text do not add up to as much
+
+
+def paired(folder: Folder, usual: dict[str, str]) -> Vocabularies:
+    """The two tokenizers; `usual` names the special tokens where no file does.
+
+    Raises:
+        CheckpointError: files that are missing or damaged, or do not fit together.
+    """
+    if not all(folder.has(name) for name in (IDS, SOURCE, TARGET)):
+        no_tokenizer(folder, f"tokenizer.json, or {IDS}, {SOURCE} and {TARGET}")
+    ids = folder.object(IDS)
+    if not all(type(id) is int for id in ids.values()) or sorted(ids.values()) != list(range(len(ids))):
+        refuse(IDS, "its ids are not 0, 1, 2, ...")
+    said = settings(folder)
+    marks = {role: token_text(said.get(role)) or token for role, token in usual.items()}
+    if absent := [token for token in marks.values() if token not in ids]:
+        refuse(IDS, f"it lacks {', '.join(map(shown, absent))}")
+    notes: list[Message] = []
+    made = []
+    for name in (SOURCE, TARGET):
+        pieces = spm.read(folder, name)
+        if pieces.kind != "unigram":
+            refuse(name, f"a vocabulary of the kind {pieces.kind}; supported here is unigram")
+        own = {pieces.pieces[id].text: pieces.pieces[id].score for id in pieces.ids(spm.NORMAL)}
+        if unknown := own.keys() - ids.keys():
+            notes.append(N_("{n} of the pieces of {file} are not in {ids}: words that need them are split otherwise",
+                            n=len(unknown), file=name, ids=IDS))  # fmt: skip
+        made.append(guarded(name, lambda pieces=pieces, own=own: _build(pieces, own, ids, marks)))  # type: ignore[misc]
+    return Vocabularies(made[0], made[1], tuple(notes))
+
+
+def _build(pieces: spm.SentencePiece, own: dict[str, float], ids: dict[str, int], marks: dict[str, str]) -> Backend:
+    lowest = min(own.values())
+
+    def score(token: str) -> float:
+        return own.get(token, lowest - (NEVER if any(character in own for character in token) else UNKNOWN))
+
+    vocabulary = [(token, score(token)) for token in sorted(ids, key=ids.__getitem__)]
+    backend = Backend(models.Unigram(vocabulary, unk_id=ids[marks["unk_token"]], byte_fallback=False))
+    spm.dress(backend, pieces)
+    backend.add_special_tokens([AddedToken(mark, normalized=False, special=True) for mark in marks.values()])
+    languages = [token for token in ids if token.startswith(">>") and token.endswith("<<")]
+    backend.add_tokens([AddedToken(token, normalized=False, special=False) for token in languages])
+    end = marks["eos_token"]
+    backend.post_processor = processors.TemplateProcessing(single=f"$A {end}", special_tokens=[(end, ids[end])])
+    return backend
