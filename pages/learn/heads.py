@@ -10,10 +10,10 @@ from vizformer.components import attention, table
 from vizformer.components.table import Number, Row
 from vizformer.figures import head_split
 from vizformer.messages import N_
-from vizformer.web import head_costs, labels, lesson, models, place, sitemap, state
+from vizformer.web import head_costs, labels, lesson, models, place, proofs, sitemap, state
 from vizformer.web import heads as computed
-from vizformer.web.errors import guarded, plain
-from vizformer.web.i18n import _, translate
+from vizformer.web.errors import guarded
+from vizformer.web.i18n import _
 from vizformer.web.subject import Subject
 from vizformer.web.words import words
 
@@ -75,13 +75,7 @@ def split(subject: Subject) -> None:
         ),
         config=NO_BAR, key="heads.parts",
     )  # fmt: skip
-    difference, anchor = f"{found.proof.difference:.1g}", translate(found.proof.anchor, plain)
-    if found.proof.holds:
-        st.success(_("The sum agrees with the model to {difference}: it leads to {anchor}.", difference=difference,
-                     anchor=anchor))  # fmt: skip
-    else:
-        st.error(_("Differs from the model: {anchor} is off by up to {difference}.", anchor=anchor,
-                   difference=difference))  # fmt: skip
+    proofs.show(found.proof, edited=bool(subject.edited))
     shares = [*found.shares, *([found.bias_share] if found.bias is not None else [])]
     lengths = [float(np.linalg.norm(part)) for part in parts]
     kinds = [_("head {head}", head=head) for head in range(config.n_heads)] + [_("bias b_O")]

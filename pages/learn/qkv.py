@@ -7,7 +7,7 @@ from vizformer.components import matrix, table
 from vizformer.components.table import Number, Row
 from vizformer.figures import scaling as scaling_figures
 from vizformer.messages import N_
-from vizformer.web import labels, lesson, models, place, qkv, sitemap, state
+from vizformer.web import labels, lesson, models, place, proofs, qkv, sitemap, state
 from vizformer.web import lookup as books
 from vizformer.web.editor import head_editor, what_changed
 from vizformer.web.errors import guarded
@@ -171,16 +171,17 @@ def product(subject: Subject) -> None:
           "{thin} numbers.", d=config.d_model, entries=f"{config.d_model**2:,}", rank=found.rank, bound=found.bound,
           thin=f"{2 * config.d_model * found.bound:,}")
     )  # fmt: skip
-    if found.difference is None:
+    if found.proof is None:
         st.caption(_("In this model a norm comes between the matrices and the scores, so that the product is not all."))
         return
-    difference = f"{found.difference:.1g}"
-    st.success(
+    difference = f"{found.proof.difference:.1g}"
+    agrees = (
         _("With rotary positions every distance has a product of its own; this one, for distance 0, gives the model's "
           "scores on the diagonal to {difference}.", difference=difference) if config.positions == "rope" else
         _("Computed through the product (and the biases), all scores agree with the model's to {difference}.",
           difference=difference)
     )  # fmt: skip
+    proofs.show(found.proof, agrees, edited=bool(subject.edited))
 
 
 # --- why the division -------------------------------------------------------------------------------------------------

@@ -7,6 +7,7 @@ import torch
 from tests import tiny
 from vizformer.checkpoints import load
 from vizformer.explain.bilinear import asymmetry, bilinear, score_forms
+from vizformer.model import Cell, Edit
 
 KINDS = [("encoder-only", {}), ("encoder-only", tiny.BERT), ("decoder-only", tiny.LLAMA), ("decoder-only", {})]
 
@@ -42,8 +43,8 @@ def test_the_product_is_all_that_counts(architecture: str, options: dict[str, ob
         for head in range(4):
             found = bilinear(checkpoint, trace, site, head)
             assert found.rank == found.bound == checkpoint.model.config.d_head
-            assert found.difference is not None
-            assert found.difference < 1e-5
+            assert found.proof is not None
+            assert found.proof.holds
             attention = getattr(checkpoint.model, site.split(".")[0]).layers[int(site.split(".")[1])].self_attention
             d, group = found.bound, trace[site].kv_head(head)
             product = (
@@ -61,10 +62,21 @@ def test_a_poor_product_has_a_lower_rank() -> None:
     assert bilinear(checkpoint, trace, "encoder.0.self", 1).rank == checkpoint.model.config.d_head
 
 
+def test_an_edit_is_found_out() -> None:
+    """The proof is no tautology: a query set by hand is not what the product gives."""
+    checkpoint = tiny.checkpoint("encoder-only")
+    trace = checkpoint.trace("猫和狗", edit=Edit((Cell("encoder.0.self.q", (0, 1, 0), 9.0),)))
+    one, other = (bilinear(checkpoint, trace, "encoder.0.self", head).proof for head in (0, 1))
+    assert one is not None
+    assert other is not None
+    assert not one.holds
+    assert other.holds
+
+
 def test_a_norm_between_hides_the_product() -> None:
     checkpoint = tiny.checkpoint("encoder-only", qk_norm=True)
     trace = checkpoint.trace("猫和狗")
-    assert bilinear(checkpoint, trace, "encoder.0.self", 0).difference is None
+    assert bilinear(checkpoint, trace, "encoder.0.self", 0).proof is None
 
 
 def test_the_measure_of_asymmetry() -> None:

@@ -61,3 +61,6 @@ def test_a_head_with_and_without_the_division(architecture: str, options: dict[s
     # Forgotten by the model itself, through an edit:
     edited = checkpoint.trace("我有一只猫。", edit=Edit(unscaled=frozenset({site})))
     np.testing.assert_allclose(found.largest_undivided, edited[site].pattern(1).max(-1).values.numpy(), atol=1e-6)
+    # and what the lesson says of the division does not depend on what an edit does to it
+    assert scaling.score_scale(edited, site, 1).divisor == found.divisor
+    np.testing.assert_allclose(scaling.score_scale(edited, site, 1).largest, found.largest, atol=1e-6)

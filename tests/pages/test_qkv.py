@@ -56,7 +56,7 @@ def test_the_sentence_is_a_table_too(open_app: Open, model: str) -> None:
     assert [number(row[4]) for row in rows[:n]] == pytest.approx(found.values[:, 0], abs=1e-4)
     assert [number(cell) for cell in rows[n][4:]] == pytest.approx(trace[site].z(3)[2, :2].tolist(), abs=1e-4)
     assert all(row[2] == "−∞" for row, s in zip(rows[:n], found.found.scores, strict=True) if np.isneginf(s))
-    assert any(f"{found.difference:.1g}" in box.value for box in app.success)
+    assert any(f"{found.proof.difference:.1g}" in box.value for box in app.success)
 
 
 def test_at_another_temperature_nothing_is_proved(open_app: Open) -> None:
@@ -121,7 +121,16 @@ def test_the_scores_stand_side_by_side(open_app: Open, model: str, kind: str) ->
     assert marked(app, 0) == [2]
     found = bilinear.bilinear(checkpoint, trace, site, 2)
     assert any(f"its rank is {found.rank}" in box.value for box in app.markdown)
-    assert any(f"{found.difference:.1g}" in box.value for box in app.success)
+    assert any(f"{found.proof.difference:.1g}" in box.value for box in app.success)
+
+
+def test_numbers_set_by_hand_are_not_proved(open_app: Open) -> None:
+    app = open_app(PAGE, part="three", text=TEXTS["zh-en"], edits="encoder.0.self.q@0,0,0=30")
+    assert any("set by hand on the way" in box.value for box in app.warning)
+    assert not app.success
+    assert not app.error
+    app = open_app(PAGE, part="lookup", text=TEXTS["zh-en"], edits="encoder.0.self.q@0,0,0=30")
+    assert len(app.success) == 1  # the look-up uses the number that was set, as the model does
 
 
 def test_cross_attention_gives_way_to_the_decoders_own(open_app: Open) -> None:

@@ -12,6 +12,8 @@ from vizformer.checkpoints import Checkpoint
 from vizformer.explain.arrays import float64
 from vizformer.explain.norms import normalise
 from vizformer.explain.site import Site, find_site
+from vizformer.explain.step import Proof
+from vizformer.messages import N_
 from vizformer.model.trace import Trace
 
 
@@ -77,15 +79,15 @@ class Bilinear:
         rank: how many of its singular values are not 0 (to float64 accuracy).
         bound: d_head, above which the rank cannot be.
         singular: the singular values, largest first.
-        difference: the largest difference between x_i M x_j / sqrt(d_head) (with the biases' terms) and the model's own
-            scores: over all pairs; with rotary positions, where every distance has an M of its own, on the diagonal.
-            None where a norm stands between the matrices and the scores.
+        proof: x_i M x_j / sqrt(d_head) (with the biases' terms) against the model's own scores: over all pairs; with
+            rotary positions, where every distance has an M of its own, on the diagonal.  None where a norm stands
+            between the matrices and the scores.
     """
 
     rank: int
     bound: int
     singular: Float[ndarray, " d_head"]
-    difference: float | None
+    proof: Proof | None
 
 
 def bilinear(checkpoint: Checkpoint, trace: Trace, site: str, head: int) -> Bilinear:
@@ -110,9 +112,11 @@ def bilinear(checkpoint: Checkpoint, trace: Trace, site: str, head: int) -> Bili
         return Bilinear(rank, d_head, singular, None)
     x = torch.from_numpy(_rows(place, trace))
     form = x @ (W_Q @ W_K.T) @ x.T + (x @ (W_Q @ b_K))[:, None] + (x @ (W_K @ b_Q))[None, :] + b_Q @ b_K
-    difference = np.abs(float64(form) * record.scale - float64(record.content_scores(head)))
-    turned = checkpoint.model.config.positions == "rope"
-    return Bilinear(rank, d_head, singular, float((np.diagonal(difference) if turned else difference).max()))
+    found, expected = float64(form) * record.scale, float64(record.content_scores(head))
+    if checkpoint.model.config.positions == "rope":
+        found, expected = np.diagonal(found), np.diagonal(expected)
+    anchor = N_("the scores of {site}, head {head}", site=site, head=head)
+    return Bilinear(rank, d_head, singular, Proof.compare(anchor, found, expected))
 
 
 def _self_site(checkpoint: Checkpoint, trace: Trace, site: str) -> Site:

@@ -8,6 +8,7 @@ from numpy import ndarray
 
 from vizformer.errors import TraceError
 from vizformer.explain.arrays import float64
+from vizformer.explain.step import Proof
 from vizformer.messages import N_
 from vizformer.model.trace import Trace
 
@@ -70,13 +71,13 @@ class HeadLookUp:
         dots: q . k_j.
         found: the look-up with the scores that softmax sees, and the head's values.
         values: v_j, one row per key.
-        difference: the largest |soft - z| against the model's own fused z; None at another temperature than the model's.
+        proof: soft against the model's own fused z; None at another temperature than the model's.
     """
 
     dots: Float[ndarray, " n_k"]
     found: LookUp
     values: Float[ndarray, "n_k d_head"]
-    difference: float | None
+    proof: Proof | None
 
 
 def head_look_up(trace: Trace, site: str, head: int, query: int, *, temperature: float = 1.0) -> HeadLookUp:
@@ -100,5 +101,7 @@ def head_look_up(trace: Trace, site: str, head: int, query: int, *, temperature:
         mask = record.bias[head % record.bias.shape[0]]
         scores = scores + float64(mask[query % mask.shape[0]])
     found = look_up(scores, v, temperature=temperature)
-    difference = float(np.abs(found.soft - float64(z[query])).max()) if temperature == 1.0 else None
-    return HeadLookUp(dots, found, v, difference)
+    if temperature != 1.0:
+        return HeadLookUp(dots, found, v, None)
+    anchor = N_("z from the model's own fused attention at {site}, head {head}", site=site, head=head)
+    return HeadLookUp(dots, found, v, Proof.compare(anchor, found.soft, float64(z[query])))

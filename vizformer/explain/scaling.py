@@ -79,7 +79,7 @@ def saturation(seed: int) -> Saturation:
 
 @dataclass(frozen=True)
 class ScoreScale:
-    """A real head with and without the division, over what its queries may see.
+    """A real head with and without the division, over what its queries may see; whatever an edit divides by.
 
     Attributes:
         divisor: what the dot products are divided by, sqrt(d_head).
@@ -105,13 +105,15 @@ def score_scale(trace: Trace, site: str, head: int) -> ScoreScale:
     """
     record = trace[site]
     content = float64(record.content_scores(head))
+    dots = content / record.scale  # which an edit may have set to something else than 1 / sqrt(d_head)
     added = float64(record.scores(head)) - content  # the position bias, which is not divided
+    divisor = float(np.sqrt(record.q.shape[2]))
     blocked = record.reason(head).cpu().numpy() > 0
-    divided, undivided = (softmax(np.where(blocked, -np.inf, s + added)) for s in (content, content / record.scale))
+    divided, undivided = (softmax(np.where(blocked, -np.inf, s + added)) for s in (dots / divisor, dots))
     return ScoreScale(
-        1.0 / record.scale,
-        float((content / record.scale)[~blocked].std()),
-        float(content[~blocked].std()),
+        divisor,
+        float(dots[~blocked].std()),
+        float((dots / divisor)[~blocked].std()),
         divided.max(-1),
         undivided.max(-1),
         slope(divided),

@@ -5,7 +5,7 @@ import streamlit as st
 
 from vizformer.components import table
 from vizformer.components.table import Number, Row
-from vizformer.web import labels, lesson, place, qkv, state
+from vizformer.web import labels, lesson, place, proofs, qkv, state
 from vizformer.web.i18n import _
 from vizformer.web.subject import Subject
 
@@ -93,10 +93,7 @@ def sentence(subject: Subject, temperature: float) -> None:
             (_("token (key)"), "q·k", _("score"), _("weight"), *(f"v[{m}]" for m in range(width))), rows, bar=3
         )
     )
-    if head.difference is None:
+    if head.proof is None:
         st.caption(_("The model itself looks up with T = 1; the scores stand before the division by T."))
     else:
-        st.success(
-            _("Agrees with the model to {difference}: compared with z from its own fused attention.",
-              difference=f"{head.difference:.1g}")
-        )  # fmt: skip
+        proofs.show(head.proof, edited=bool(subject.edited))

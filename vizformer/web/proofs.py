@@ -1,0 +1,30 @@
+"""The line under a number that says whether the model computed the same."""
+
+from typing import TYPE_CHECKING
+
+import streamlit as st
+
+from vizformer.web.errors import plain
+from vizformer.web.i18n import _, translate
+
+if TYPE_CHECKING:
+    from vizformer.explain import Proof
+
+
+def show(proof: "Proof", agrees: str = "", *, edited: bool = False) -> None:
+    """Green where it holds, red where it does not; where numbers were set by hand, it need not.
+
+    Args:
+        proof: the comparison.
+        agrees: said where it holds; default: with what it was compared.
+        edited: whether the subject holds numbers set by hand.
+    """
+    values = {"anchor": translate(proof.anchor, plain), "difference": f"{proof.difference:.1g}"}
+    if proof.holds and proof.direct:
+        st.success(agrees or _("Agrees with the model to {difference}: compared with {anchor}.", **values))
+    elif proof.holds:
+        st.success(agrees or _("Agrees with the model to {difference}: this number goes into {anchor}.", **values))
+    elif edited:
+        st.warning(_("Numbers were set by hand on the way, so that {anchor} differs, by up to {difference}.", **values))
+    else:
+        st.error(_("Differs from the model: {anchor} is off by up to {difference}.", **values))
