@@ -84,8 +84,11 @@ def path_picture(
     )  # fmt: skip
     frame(figure, title, height=360)  # whatever the levels: a page that jumps is slow to draw, too
     short = max(map(len, tokens)) <= 5  # (short ones stand upright beside each other, long ones lie slanted)
-    figure.update_xaxes(range=[-0.6, n - 0.4], showgrid=False, tickangle=0 if short else -45, **_ticks(tokens, 16))
-    figure.update_yaxes(range=[-0.4, levels + 0.4], showgrid=False, **_ticks(names, 12))  # level 0 stands below
+    figure.update_xaxes(range=[-0.6, n - 0.4], tickangle=0 if short else -45, **_ticks(tokens, 16))
+    figure.update_yaxes(range=[-0.4, levels + 0.4], **_ticks(names, 12))  # level 0 stands below
+    for axes in (figure.update_xaxes, figure.update_yaxes):  # margins that are searched for are drawn several times
+        axes(showgrid=False, automargin=False)
+    figure.update_layout(margin={"l": 96, "b": 36 if short else 76})
     return figure
 
 
