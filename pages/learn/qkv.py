@@ -108,7 +108,7 @@ def where(subject: Subject) -> None:
 def three(subject: Subject) -> None:
     """The scores with one matrix for both sides beside the learned ones."""
     st.html(table.style())
-    names = {"identity": _("no matrices: W_Q = W_K = I"), "shared": _("one matrix: W_K = W_Q")}
+    names = {"identity": _("no matrices: X Xᵀ ÷ √d_model"), "shared": _("one matrix: W_K = W_Q")}
     kind = st.segmented_control(
         _("Compare with"), list(names), format_func=names.__getitem__, required=True,
         **lesson.dial("qkv.matrices", "identity", names),
@@ -143,8 +143,9 @@ def three(subject: Subject) -> None:
     i, j = of_head["learned"].pair
     S = forms.learned
     lesson.formula(
-        r"S = \frac{(X W_Q)(X W_K)^\top}{\sqrt{d_\mathrm{head}}} = "
-        r"\frac{X\,(W_Q W_K^\top)\,X^\top}{\sqrt{d_\mathrm{head}}}, \qquad W_Q = W_K \;\Rightarrow\; S_{ij} = S_{ji}",
+        r"\begin{aligned} S &= \frac{(X W_Q)(X W_K)^\top}{\sqrt{d_\mathrm{head}}} = "
+        r"\frac{X\,(W_Q W_K^\top)\,X^\top}{\sqrt{d_\mathrm{head}}} \\"
+        r"W_Q = W_K \;&\Rightarrow\; S_{ij} = S_{ji} \end{aligned}",
         live=rf"S_{{{i},{j}}} - S_{{{j},{i}}} = {S[i, j]:.4f} - ({S[j, i]:.4f}) = {S[i, j] - S[j, i]:.4f}",
         code=f'record = trace["{place.site()}"]\nS = record.content_scores({view.head})\nlargest = (S - S.T).max()',
     )  # fmt: skip
