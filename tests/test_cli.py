@@ -52,7 +52,7 @@ def test_a_port_that_is_none(port):
 
 
 def test_an_error_of_ours_is_one_sentence(monkeypatch):
-    def fail(host, port, models):
+    def fail(*_, **__):
         raise CheckpointError(N_("There is no model {name}.", name="x"))
 
     monkeypatch.setattr(cli, "start", fail)

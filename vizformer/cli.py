@@ -28,6 +28,8 @@ from vizformer.errors import VizformerError
 HOST = "127.0.0.1"
 PORT = 8501
 MODELS = "VIZFORMER_MODELS"
+UPLOADS, UPLOAD_LIMIT = "VIZFORMER_UPLOADS", "VIZFORMER_UPLOAD_LIMIT"
+HUB = "VIZFORMER_HUB"
 
 
 class _Group(click.Group):
@@ -54,19 +56,32 @@ class _Group(click.Group):
     help=f"A folder of models: every subfolder with a config.json can be chosen in the app; the variable {MODELS} "
     "does the same.",
 )  # fmt: skip
+@click.option(
+    "--no-upload", is_flag=True,
+    help=f"Take no model files from the browser; the variable {UPLOADS}=off does the same. {UPLOAD_LIMIT} (bytes) "
+    "bounds an upload.",
+)  # fmt: skip
+@click.option(
+    "--no-hub", is_flag=True,
+    help=f"Open no models by their name on a hub, ask nothing of the internet; the variable {HUB}=off does the same.",
+)  # fmt: skip
 @click.version_option(__version__, prog_name="vizformer")
 @click.pass_context
-def main(ctx: click.Context, host: str, port: int, models: Path | None) -> None:
+def main(ctx: click.Context, host: str, port: int, models: Path | None, no_upload: bool, no_hub: bool) -> None:
     """See every number inside a Transformer, for the sentence you typed, and have each one proved.
 
     Without a command: starts the app and prints its address.
     """
     if ctx.invoked_subcommand is None:
-        start(host, port, models)
+        start(host, port, models, uploads=not no_upload, hub=not no_hub)
 
 
-def start(host: str = HOST, port: int = PORT, models: Path | None = None) -> None:
+def start(
+    host: str = HOST, port: int = PORT, models: Path | None = None, *, uploads: bool = True, hub: bool = True
+) -> None:
     """Serves the app, with the models in the subfolders of `models`, until Ctrl+C.
+
+    `uploads` and `hub` let visitors open files of their own and models of a hub.
 
     Raises:
         click.ClickException: if nothing can listen there, with a port that is free; if `models` is no such folder.
@@ -74,10 +89,13 @@ def start(host: str = HOST, port: int = PORT, models: Path | None = None) -> Non
     if models is not None:
         _require_models(models)
         os.environ[MODELS] = str(models.resolve())  # the app reads it there, however it was started
+    for switch, on in ((UPLOADS, uploads), (HUB, hub)):
+        if not on:
+            os.environ[switch] = "off"
     _require_free(host, port)
     from streamlit.web import cli as streamlit
 
-    options = {"server.address": host, "server.port": port, "server.headless": "true"}
+    options = {"server.address": host, "server.port": port, "server.headless": "true", **_upload_options()}
     arguments = [part for name, value in options.items() for part in (f"--{name}", str(value))]
     with _quiet_end():
         streamlit.main(
@@ -92,6 +110,14 @@ def _require_models(models: Path) -> None:
         raise click.ClickException(
             f"--models: {models} is a model itself. Give the folder it lies in: vizformer --models {models / '..'}"
         )
+
+
+def _upload_options() -> dict[str, object]:
+    """The server itself turns away what is larger, before it is kept in memory."""
+    limit = os.environ.get(UPLOAD_LIMIT, "").strip()
+    if os.environ.get(UPLOADS, "").strip().lower() in ("off", "no", "0", "false"):
+        return {"server.maxUploadSize": 1}  # MB; the server knows no smaller one
+    return {"server.maxUploadSize": max(1, -(-int(limit) // 2**20))} if limit.isdecimal() else {}
 
 
 @contextlib.contextmanager

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 import streamlit as st
 
 from vizformer.errors import VizformerError
-from vizformer.web import errors, folders, models, reports, state
+from vizformer.web import errors, folders, models, names, opening, reports, state
 from vizformer.web.errors import guarded, plain
 from vizformer.web.i18n import _, translate
 
@@ -17,11 +17,15 @@ ROW, MOST = 35, 12  # pixels of a row; rows that are shown before the table scro
 
 
 def page() -> None:
+    opening.arrive()
     shelf = models.shelf()
     view = state.fit(model=shelf)
-    st.selectbox(_("Model"), shelf, format_func=models.title, width=420, **state.bind("model"))
-    report = read(view.model)
-    if report is not None:
+    st.selectbox(_("Model"), shelf, format_func=models.titles(shelf).__getitem__, width=420, **state.bind("model"))
+    opening.progress()
+    opening.box()
+    if names.is_name(view.model) and not names.is_there(view.model):
+        absent(view.model)
+    elif (report := read(view.model)) is not None:
         if report.questions:
             with st.expander(_("Other assumptions")):
                 ask(view.model, report.questions, dict(report.answers))
@@ -39,7 +43,7 @@ def read(model: str) -> "Report | None":
     """The report; where the folder cannot be understood at all, the reason in its place."""
     try:
         with st.spinner(_("Reading the files …"), show_time=False):
-            return models.report(folders.key(model))
+            return models.report(names.key(model))
     except VizformerError as error:
         questions, known = reports.open_questions(error)
         if questions:
@@ -52,9 +56,18 @@ def read(model: str) -> "Report | None":
         else:
             st.subheader(_("This folder does not open"), anchor=False)
             errors.show(error.message)
-            if folders.answers(model):
+            if names.answers(model):
                 st.button(_("Without these assumptions"), on_click=_assume, args=(model, {}))
         return None
+
+
+def absent(model: str) -> None:
+    """Why the model of a link is not here; one of a hub can be fetched."""
+    try:
+        names.folder(model)
+    except VizformerError as error:
+        errors.show(error.message)
+    opening.offer(model)
 
 
 @guarded()
@@ -78,7 +91,7 @@ def ask(model: str, questions: "tuple[Question, ...]", known: dict[str, object])
 
 
 def _assume(model: str, answers: dict[str, object]) -> None:
-    state.update(model=folders.under(model, answers))
+    state.update(model=names.under(model, answers))
 
 
 def field(model: str, question: "Question", known: object) -> object:

@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from tests.checkpoints.test_state_dict import nano_gpt, saved
-from vizformer.web import folders, models
+from vizformer.web import folders, models, names
 
 ATTENTION, REPORT = "pages/explore/attention.py", "pages/checkpoint/report.py"
 NAME, ANSWERED = "models/nano.pt", "models/nano.pt;n_heads=4;activation=gelu"
@@ -56,7 +56,7 @@ def test_the_form(open_app, locale, words):
     assert not app.exception
     assert not app.error
     assert link(app) == ANSWERED
-    assert app.metric[0].value == f"{models.report(folders.key(ANSWERED)).n_parameters:,}"
+    assert app.metric[0].value == f"{models.report(names.key(ANSWERED)).n_parameters:,}"
     assert words[3] in said(app)
     assert words[4] in said(app)
 
@@ -70,8 +70,8 @@ def test_the_link_opens_it_everywhere(open_app, shelf):
     assert box.options.count("nano.pt") == 1
     assert "What comes next?" in said(app)
     assert str(shelf) not in said(app)
-    traced = models.trace(folders.key(ANSWERED), "3 14 0", "")
-    assert torch.equal(traced.logits, models.checkpoint(folders.key(ANSWERED)).trace(ids=[3, 14, 0]).logits)
+    traced = models.trace(names.key(ANSWERED), "3 14 0", "")
+    assert torch.equal(traced.logits, models.checkpoint(names.key(ANSWERED)).trace(ids=[3, 14, 0]).logits)
     box.set_value("zh-en").run()  # and it is still open under them on the way back
     app.selectbox(key="view.model").set_value(ANSWERED).run()
     assert not app.error
@@ -106,13 +106,13 @@ def test_answers_in_a_link_that_are_none(open_app, answers):
 
 
 def test_names_with_assumptions():
-    assert folders.base(ANSWERED) == folders.base(NAME) == NAME
-    assert folders.title(ANSWERED) == "nano.pt"
-    assert folders.answers(ANSWERED) == folders.answers(folders.key(ANSWERED)) == dict(n_heads="4", activation="gelu")
-    assert folders.under(ANSWERED, dict(n_heads=2, norm_eps=1e-6)) == f"{NAME};n_heads=2;norm_eps=1e-06"
-    assert folders.base(folders.key(NAME)) is None
+    assert names.base(ANSWERED) == names.base(NAME) == NAME
+    assert names.title(ANSWERED) == "nano.pt"
+    assert names.answers(ANSWERED) == names.answers(names.key(ANSWERED)) == dict(n_heads="4", activation="gelu")
+    assert names.under(ANSWERED, dict(n_heads=2, norm_eps=1e-6)) == f"{NAME};n_heads=2;norm_eps=1e-06"
+    assert names.base(names.key(NAME)) is None
     for odd in (f"{NAME};", f"{NAME};a", f"{NAME};a=", f"{NAME};a=b c", f"{NAME};a=<b>", f"{NAME};A=1"):
-        assert not folders.is_name(odd)
+        assert not names.is_name(odd)
     assert folders.models({NAME: ANSWERED}) == (ANSWERED, "models/said")
 
 

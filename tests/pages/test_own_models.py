@@ -6,7 +6,7 @@ import shutil
 import pytest
 
 from tests.checkpoints import folders as made
-from vizformer.web import folders, models
+from vizformer.web import folders, models, names
 
 ATTENTION, REPORT, LAYER, BLANKS = (
     "pages/explore/attention.py", "pages/checkpoint/report.py", "pages/learn/layer.py", "pages/explore/blanks.py"
@@ -95,7 +95,7 @@ def test_the_report(open_app, locale, model, words):
     assert not app.error
     for word in words:
         assert word in said(app)
-    report = models.report(folders.key(model))
+    report = models.report(names.key(model))
     assert app.metric[0].value == f"{report.n_parameters:,}"
     assert len(app.dataframe[0].value) == len(report.tensors)
 

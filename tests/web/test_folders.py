@@ -5,7 +5,7 @@ import os
 import pytest
 
 from vizformer.errors import CheckpointError
-from vizformer.web import folders
+from vizformer.web import folders, names
 
 
 @pytest.fixture
@@ -28,15 +28,15 @@ def test_every_subfolder_with_a_config_is_listed_under_a_name_without_a_path(roo
     (root / "empty").mkdir()
     model(root / "nested" / "below")
     assert folders.models() == ("models/Qwen2.5-0.5B", "models/tiny", "models/两只猫")
-    assert folders.title("models/tiny") == folders.title(folders.key("models/tiny")) == "tiny"
-    assert folders.folder("models/tiny") == root / "tiny"
+    assert names.title("models/tiny") == names.title(names.key("models/tiny")) == "tiny"
+    assert names.folder("models/tiny") == root / "tiny"
 
 
 @pytest.mark.parametrize("name", [".hidden", "a;b", "a\nb", "a@b", "a`b", "<b>", "-rf", " a", "a ", "x" * 81])
 def test_odd_names_are_not_listed(root, name):
     model(root / name)
     assert folders.models() == ()
-    assert not folders.is_name(f"models/{name}") or name != name.strip()
+    assert not names.is_name(f"models/{name}") or name != name.strip()
 
 
 def test_links_that_lead_out_are_not_listed(root, tmp_path):
@@ -56,29 +56,29 @@ def test_links_that_lead_out_are_not_listed(root, tmp_path):
 def test_a_link_reaches_nothing_else(root, tmp_path, name):
     model(root / "tiny")
     model(tmp_path / "outside")
-    assert not folders.is_name(name)
-    assert folders.folder(name) is None
-    assert folders.key(name) == name
+    assert not names.is_name(name)
+    assert names.folder(name) is None
+    assert names.key(name) == name
 
 
 def test_a_key_follows_the_files(root):
     path = model(root / "tiny")
-    first = folders.key("models/tiny")
+    first = names.key("models/tiny")
     assert first.startswith("models/tiny@")
-    assert folders.key(first) == first == folders.key("models/tiny")
-    assert folders.folder(first) == path
+    assert names.key(first) == first == names.key("models/tiny")
+    assert names.folder(first) == path
     about = (path / "config.json").stat()
     os.utime(path / "config.json", ns=(about.st_atime_ns, about.st_mtime_ns + 1))
-    assert (second := folders.key("models/tiny")) != first
+    assert (second := names.key("models/tiny")) != first
     (path / "model.safetensors").write_bytes(b"x")
-    assert folders.key("models/tiny") not in (first, second)
+    assert names.key("models/tiny") not in (first, second)
     with pytest.raises(CheckpointError, match="have changed"):
-        folders.folder(first)
+        names.folder(first)
 
 
 def test_a_model_that_is_gone_is_said_without_its_path(root):
     with pytest.raises(CheckpointError, match="no longer on this server") as caught:
-        folders.folder("models/gone")
+        names.folder("models/gone")
     assert str(root) not in str(caught.value)
 
 

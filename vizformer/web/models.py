@@ -1,6 +1,6 @@
 """Loaded models and what was computed with them, cached for all sessions of the server.
 
-Keys are the model's key (its name; for a folder of the server's, `folders.key`) and the texts, never an array.  What a
+Keys are the model's key (its name; for a model from elsewhere, `names.key`) and the texts, never an array.  What a
 cached function returns is shared: read only.
 torch is imported on the first call, so that the frame of the page is on screen before.
 """
@@ -14,7 +14,7 @@ import streamlit as st
 from vizformer.assets import asset, bundled_models
 from vizformer.config import ModelConfig
 from vizformer.errors import VizformerError
-from vizformer.web import edits, folders, state, training
+from vizformer.web import edits, folders, names, state, training, uploads
 from vizformer.web.loading import prepare_torch
 
 if TYPE_CHECKING:
@@ -32,35 +32,49 @@ OPEN = 12  # models in memory at a time: the bundled ones, and the folders and t
 
 
 def shelf() -> tuple[str, ...]:
-    """What can be chosen: the bundled models, the server's folders, those trained here, and one that its link names."""
-    return (*bundled_models(), *folders.models(_assumed()), *training.models(state.view().model))
+    """What can be chosen: the bundled models, the server's folders, what this session opened or put up or trained, and
+    one that its link names.
+    """
+    kept = _opened()
+    mine = [name for name in kept if not name.startswith("models/") and names.is_there(name)]
+    linked = state.view().model
+    if (base := names.base(linked)) is not None and not base.startswith("models/"):
+        mine.append(base if base in kept else linked)  # there or not: the page says what is to be done
+    own = [kept.get(name, name) for name in dict.fromkeys([*mine, *uploads.models()])]
+    return (*bundled_models(), *folders.models(kept), *own, *training.models(linked))
 
 
-def _assumed() -> dict[str, str]:
-    """The names under which this session has looked at bare weights: their assumptions stay when it comes back."""
-    names: dict[str, str] = st.session_state.setdefault("vizformer.assumed", {})
+def _opened() -> dict[str, str]:
+    """What this session has opened, by name, and under which assumptions: they stay when it comes back."""
+    opened: dict[str, str] = st.session_state.setdefault("vizformer.opened", {})
     model = state.view().model
-    if (base := folders.base(model)) is not None:
-        names[base] = model
-    return names
+    base = names.base(model)
+    if base is not None and (base.startswith("models/") or names.is_there(base)):
+        opened[base] = model
+    return opened
 
 
 def title(model: str) -> str:
     """What a model is called in a list."""
-    return folders.title(model) if folders.is_name(model) else training.title(model)
+    return names.title(model) if names.is_name(model) else training.title(model)
+
+
+def titles(shelf: tuple[str, ...]) -> dict[str, str]:
+    """The titles of a list as this session knows them: for widgets, which ask again outside of a run."""
+    return {model: title(model) for model in shelf}
 
 
 def _source(model: str) -> Path | str:
-    return folders.folder(model) or training.folder(model) or model
+    return names.folder(model) or training.folder(model) or model
 
 
 def options(model: str) -> ModelConfig:
-    """The model's options, from its file: what a page asks before torch is loaded (but for the server's folders).
+    """The model's options, from its file: what a page asks before torch is loaded (but for models from elsewhere).
 
     Raises:
         VizformerError: a folder that does not open.
     """
-    return _glance(folders.key(model)).config if folders.is_name(model) else _written_options(model)
+    return _glance(names.key(model)).config if names.is_name(model) else _written_options(model)
 
 
 @st.cache_data(show_spinner=False)
@@ -80,19 +94,19 @@ def reads_target(model: str) -> bool:
 
 def predicts(model: str) -> bool:
     """Whether the weights came with a head that predicts tokens; without one, logits mean nothing."""
-    return not folders.is_name(model) or _glance(folders.key(model)).has_head
+    return not names.is_name(model) or _glance(names.key(model)).has_head
 
 
 def that_open() -> tuple[str, ...]:
     """The models on the shelf whose options can be read, for pages that offer another model."""
-    names = []
+    found = []
     for name in shelf():
         try:
             options(name)
         except VizformerError:
             continue  # the page Model report says why
-        names.append(name)
-    return tuple(names)
+        found.append(name)
+    return tuple(found)
 
 
 @st.cache_resource(show_spinner=False, max_entries=64)
@@ -123,7 +137,7 @@ def checkpoint(model: str) -> "Checkpoint":
 
 def _answers(model: str) -> dict[str, Any]:
     """What bare weights are assumed to be."""
-    return dict(folders.answers(model))
+    return dict(names.answers(model))
 
 
 @st.cache_resource(show_spinner=False, max_entries=TRACES)

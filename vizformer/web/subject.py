@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 import streamlit as st
 
 from vizformer.errors import VizformerError
-from vizformer.web import errors, folders, models, state
+from vizformer.web import errors, models, names, sitemap, state
 from vizformer.web.editor import set_by_hand
 from vizformer.web.i18n import _
 
@@ -71,10 +71,10 @@ def subject_box() -> Subject | None:
         disabled=not reads_target,
         **state.bind("target"),
     )
-    model.selectbox(_("Model"), shelf, format_func=models.title, **state.bind("model"))
+    model.selectbox(_("Model"), shelf, format_func=models.titles(shelf).__getitem__, **state.bind("model"))
     if state.clipped("text") or state.clipped("target"):
         st.caption(_("The text is long: the link holds only its first {n} characters.", n=state.TEXT_IN_LINK))
-    key = folders.key(view.model)  # from here on: the pages' caches must not confuse two versions of a folder
+    key = names.key(view.model)  # from here on: the pages' caches must not confuse two versions of a folder
     wanted = Subject(key, view.text, view.target if reads_target else "", view.edits)
     set_by_hand("edits")
     if wanted.edited and not _readable(wanted):  # set for another text, or wrong from the start
@@ -96,5 +96,7 @@ def _readable(subject: Subject) -> bool:
             subject.trace  # noqa: B018  (computes and caches it, or says what is wrong)
     except VizformerError as error:
         errors.show(error.message)
+        if names.is_name(subject.model):
+            st.page_link(sitemap.REPORT.file, label=_("More on the page Model report"))
         return False
     return True

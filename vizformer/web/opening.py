@@ -1,0 +1,138 @@
+"""The box on the page Model report that opens models by their name on a hub, or from files of the reader's."""
+
+import streamlit as st
+
+from vizformer.errors import VizformerError
+from vizformer.web import errors, hub, names, reports, state, unpacking, uploads
+from vizformer.web.errors import guarded, plain
+from vizformer.web.i18n import _, translate
+
+_WANTED = "vizformer.fetching"  # the name of the download that this session waits for
+_ERROR = "vizformer.opening.error"  # what became of it, until the reader does something else
+_ROUND = "vizformer.opening.round"  # of uploads: a new one begins with an empty widget
+_HUB_NAME = "opening.hub"
+
+
+def arrive() -> None:
+    """Chooses the model that this session waits for, when it is there.  Call it before the view is read."""
+    name = st.session_state.get(_WANTED)
+    download = hub.look(name) if name is not None else None
+    if name is None or (download is not None and not download.done):
+        return
+    del st.session_state[_WANTED]
+    if download is not None and download.error is not None:
+        st.session_state[_ERROR] = (download.error, download.stopped)
+    elif download is not None:
+        state.update(model=f"hub/{name}")
+
+
+@guarded()
+def progress() -> None:
+    """The download that this session waits for, or what went wrong with it."""
+    if (name := st.session_state.get(_WANTED)) is not None:
+        _download(name)
+    elif (found := st.session_state.pop(_ERROR, None)) is not None:
+        message, stopped = found
+        if stopped:
+            st.info(translate(message, plain))
+        else:
+            errors.show(message)
+
+
+@st.fragment(run_every=1.0)
+@guarded()
+def _download(name: str) -> None:
+    download = hub.look(name)
+    if download is None or download.done or st.session_state.get(_WANTED) != name:
+        st.rerun()
+    seen = download.progress
+    with st.container(border=True):
+        words, button = st.columns([4, 1], vertical_alignment="center")
+        with words:
+            if seen.total:
+                done = min(seen.done, seen.total)
+                said = _("{name}: {done} of {total}", name=plain(name), done=reports.size(done),
+                         total=reports.size(seen.total))  # fmt: skip
+                st.progress(done / seen.total, text=said)
+                st.text(seen.file)
+            else:
+                st.text(_("Asking the hub for {name} …", name=name))
+        button.button(_("Stop"), on_click=_leave, args=(name,), width="stretch")
+
+
+def _leave(name: str) -> None:
+    hub.leave(name)
+    st.session_state.pop(_WANTED, None)
+
+
+def offer(model: str) -> None:
+    """A button that fetches the model of a link."""
+    found = names.parse(model)
+    if found is not None and found.place == "hub" and hub.is_on() and st.session_state.get(_WANTED) != found.name:
+        st.button(_("Fetch {name}", name=plain(found.name)), on_click=_fetch, args=(found.name,), type="primary")
+
+
+@guarded()
+def box() -> None:
+    """Both ways, as far as this server has them."""
+    ways = [way for way, on in ((_from_hub, hub.is_on()), (_from_files, uploads.is_on())) if on]
+    if not ways:
+        return
+    with st.expander(_("Open another model")):
+        for way, column in zip(ways, st.columns(len(ways), gap="medium"), strict=True):
+            with column:
+                way()
+
+
+def _from_hub() -> None:
+    with st.form("opening.hub.form", border=False):
+        st.text_input(_("Name on the hub"), placeholder="owner/name", key=_HUB_NAME, max_chars=300)
+        st.form_submit_button(_("Fetch and open"), on_click=_fetch_typed)
+    st.caption(
+        _("Only what is read is fetched, at most {limit}, into the cache of huggingface_hub on the computer that runs "
+          "VizFormer. Nothing is asked of the hub before you press the button.", limit=reports.size(hub.limit()))
+    )  # fmt: skip
+
+
+def _fetch_typed() -> None:
+    _fetch(str(st.session_state.get(_HUB_NAME, "")).strip())
+
+
+def _fetch(name: str) -> None:
+    if not name:
+        return
+    try:
+        hub.start(name)
+    except VizformerError as error:
+        st.session_state[_ERROR] = (error.message, False)
+    else:
+        st.session_state[_WANTED] = name
+
+
+def _from_files() -> None:
+    limit = uploads.limit()
+    number = st.session_state.setdefault(_ROUND, 0)
+    with st.form("opening.files.form", border=False):
+        chosen = st.file_uploader(
+            _("Files of a model, or one zip"), accept_multiple_files=True, key=f"opening.files.{number}",
+            max_upload_size=max(1, -(-limit // 2**20)),
+        )  # fmt: skip
+        sent = st.form_submit_button(_("Upload and open"))
+    st.caption(
+        _("config.json, weights and tokenizer, side by side, or bare weights. At most {limit}, packed and unpacked, "
+          "and {n} files. Only this session can open them; when it ends they are removed, earlier if you upload more "
+          "than {kept} models.", limit=reports.size(limit), n=unpacking.MOST, kept=uploads.KEPT)
+    )  # fmt: skip
+    if not sent:
+        return
+    try:
+        with st.spinner(_("Reading the files …"), show_time=False):
+            model = uploads.add([(file.name, file) for file in chosen])
+    except VizformerError as error:
+        st.session_state[_ERROR] = (error.message, False)
+    else:
+        state.update(model=model)
+    finally:
+        uploads.forget([file.file_id for file in chosen])
+        st.session_state[_ROUND] = number + 1
+    st.rerun()
