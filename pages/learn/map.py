@@ -36,7 +36,23 @@ def page() -> None:
             Part("cost", N_("What a layer costs"), cost),
             Part("gru", N_("A GRU beside it"), gru),
         ],
-        terms=(),
+        terms=(
+            "architecture",
+            "encoder",
+            "decoder",
+            "layer",
+            "parameter",
+            "model-width",
+            "residual-stream",
+            "feed-forward",
+            "self-attention",
+            "rnn",
+            "gru",
+            "path-length",
+            "dilated-convolution",
+            "vanishing-gradient",
+            "jacobian",
+        ),
     )
 
 

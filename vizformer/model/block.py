@@ -13,6 +13,7 @@ from vizformer.model.feedforward import FeedForward
 from vizformer.model.masks import Mask
 from vizformer.model.norm import norm
 from vizformer.model.positions import Rotation
+from vizformer.model.table import table
 from vizformer.model.trace import Trace
 
 
@@ -98,7 +99,7 @@ class Stack(nn.Module):
         self.final_norm = norm(config) if config.final_norm else None
         self.relative_bias = None  # T5's: a number per bucket of distances and head, the same in all layers
         if config.positions == "relative":
-            self.relative_bias = nn.Embedding(config.relative_buckets, config.n_heads)
+            self.relative_bias = table(config.relative_buckets, config.n_heads)
 
     def forward(
         self,

@@ -27,6 +27,7 @@ from vizformer.model.positions import (
     rotation,
     sinusoidal_encoding,
 )
+from vizformer.model.table import table
 from vizformer.model.trace import Trace
 
 
@@ -46,16 +47,16 @@ class Transformer(nn.Module):
         self.rope_cos: Tensor
         self.rope_sin: Tensor
         self.alibi_slopes: Tensor
-        self.embedding = nn.Embedding(config.vocab_size, config.d_model)
+        self.embedding = table(config.vocab_size, config.d_model)
         if config.positions == "learned":
-            self.position_embedding = nn.Embedding(config.max_positions, config.d_model)
+            self.position_embedding = table(config.max_positions, config.d_model)
         own = config.stack_inputs == "own"  # then these are the encoder's, and the decoder has such as well
         self.decoder_position_embedding = None
         if config.positions == "learned" and own:
-            self.decoder_position_embedding = nn.Embedding(config.max_positions, config.d_model)
-        for name, table in self._tables().items():
-            self.register_buffer(name, table, persistent=False)
-        self.segment_embedding = nn.Embedding(config.n_segments, config.d_model) if config.n_segments else None
+            self.decoder_position_embedding = table(config.max_positions, config.d_model)
+        if not self.embedding.weight.is_meta:
+            self.materialise_buffers()
+        self.segment_embedding = table(config.n_segments, config.d_model) if config.n_segments else None
         self.embedding_norm = norm(config) if config.embedding_norm else None
         self.decoder_embedding_norm = norm(config) if config.embedding_norm and own else None
         self.dropout = nn.Dropout(config.dropout)
@@ -237,8 +238,8 @@ class Transformer(nn.Module):
 
     def materialise_buffers(self) -> None:
         """Computes what is not saved with the weights, after a model was built without memory (on "meta")."""
-        for name, table in self._tables().items():
-            setattr(self, name, table)
+        for name, buffer in self._tables().items():
+            self.register_buffer(name, buffer, persistent=False)
 
     def _tables(self) -> dict[str, Tensor]:
         """What follows from the options alone, and so is not saved with the weights."""
@@ -272,6 +273,8 @@ class Transformer(nn.Module):
 
     def _initialise(self) -> None:
         """Xavier for matrices, as in the reference implementations; embeddings so that x_0 has unit scale per entry."""
+        if self.embedding.weight.is_meta:
+            return  # nothing to fill, and see `table`
         for module in self.modules():
             if isinstance(module, nn.Linear):
                 nn.init.xavier_uniform_(module.weight)

@@ -1,0 +1,121 @@
+"""Time and memory to open a folder and to have its first trace, beside `transformers` with eager attention.
+
+    python -m tests.benchmarks.loading                   # a made folder of GPT-2 small's shape; the table of README.md
+    python -m tests.benchmarks.loading --folder DIR      # a folder of your own (MiniLM, ...); any number of them
+
+Every measurement is a process of its own, which imports first and then opens the folder and runs one forward that keeps
+every attention map (`transformers`: output_attentions, output_hidden_states) or a trace (ours).  Memory is the largest
+resident set minus what the imports took; pages of the weights that stay mapped to the file count as long as they are
+resident.  The file is in the system's cache: it is read once before.  Medians of --repeats processes.
+"""
+
+import json
+import platform
+import statistics
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+import click
+
+MIB = 2**20
+TOKENS = 128
+
+_COMMON = """
+import json, sys, time
+import torch
+torch.set_num_threads(1)
+folder, n = sys.argv[1], int(sys.argv[2])
+def resident():  # the peak since the process began; ru_maxrss would count its parent's
+    with open("/proc/self/status") as status:
+        return next(int(line.split()[1]) * 1024 for line in status if line.startswith("VmHWM"))
+"""
+_OURS = (
+    _COMMON
+    + """
+import vizformer as vf
+from vizformer.model import Trace
+vf.Transformer, vf.load, vf.explain
+import vizformer.checkpoints
+before, start = resident(), time.perf_counter()
+checkpoint = vf.load(folder)
+opened = time.perf_counter()
+ids = torch.arange(n)[None] % min(1000, checkpoint.model.config.vocab_size)
+with torch.inference_mode():
+    checkpoint.model(ids, trace=Trace())
+print(json.dumps([opened - start, time.perf_counter() - start, resident() - before]))
+"""
+)
+_THEIRS = (
+    _COMMON
+    + """
+from transformers import AutoConfig, AutoModel, AutoModelForCausalLM, AutoTokenizer
+from transformers.models.bert import modeling_bert
+from transformers.models.gpt2 import modeling_gpt2
+config = AutoConfig.from_pretrained(folder)
+writes = any("LMHead" in name or "CausalLM" in name for name in config.architectures or ())
+kind = AutoModelForCausalLM if writes else AutoModel
+before, start = resident(), time.perf_counter()
+model = kind.from_pretrained(folder, attn_implementation="eager").eval()
+try:
+    AutoTokenizer.from_pretrained(folder)
+except Exception:
+    pass
+opened = time.perf_counter()
+ids = torch.arange(n)[None] % min(1000, config.vocab_size)
+with torch.inference_mode():
+    model(input_ids=ids, output_attentions=True, output_hidden_states=True)
+print(json.dumps([opened - start, time.perf_counter() - start, resident() - before]))
+"""
+)
+
+
+def measured(code: str, folder: Path, repeats: int) -> tuple[float, float, float]:
+    """Medians of: seconds to open, seconds to the first trace, bytes."""
+    runs = []
+    for _ in range(repeats):
+        command = [sys.executable, "-W", "ignore", "-c", code, str(folder), str(TOKENS)]
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+        if done.returncode:
+            raise click.ClickException(done.stderr.strip().splitlines()[-1])
+        runs.append(json.loads(done.stdout.strip().splitlines()[-1]))
+    opened, traced, size = (statistics.median(column) for column in zip(*runs, strict=True))
+    return opened, traced, size
+
+
+def make_gpt2(folder: Path) -> Path:
+    """A folder of GPT-2 small's shape with random weights and a tokenizer of bytes, as `transformers` writes it."""
+    import torch
+    from tokenizers import Tokenizer, decoders, models, pre_tokenizers
+    from transformers import GPT2Config, GPT2LMHeadModel
+
+    torch.manual_seed(0)
+    GPT2LMHeadModel(GPT2Config()).save_pretrained(folder)
+    letters = sorted(pre_tokenizers.ByteLevel.alphabet())
+    vocabulary = {letter: i for i, letter in enumerate(letters)} | {f"<{i}>": i for i in range(256, 50_257)}
+    backend = Tokenizer(models.BPE(vocab=vocabulary, merges=[]))
+    backend.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+    backend.decoder = decoders.ByteLevel()
+    backend.save(str(folder / "tokenizer.json"))
+    return folder
+
+
+@click.command()
+@click.option("--folder", "folders", type=click.Path(exists=True, file_okay=False, path_type=Path), multiple=True)
+@click.option("--repeats", default=5, show_default=True)
+def main(folders: tuple[Path, ...], repeats: int) -> None:
+    with tempfile.TemporaryDirectory() as made:
+        rows = [(folder.name, folder) for folder in folders] or [("GPT-2 small's shape", make_gpt2(Path(made, "gpt2")))]
+        click.echo("| folder | who | opens, s | to the first trace, s | memory, MiB |\n|---|---|---:|---:|---:|")
+        for name, folder in rows:
+            for weights in folder.glob("*.safetensors"):
+                weights.read_bytes()
+            for who, code in (("VizFormer", _OURS), ("transformers, eager", _THEIRS)):
+                opened, traced, size = measured(code, folder, repeats)
+                click.echo(f"| {name} | {who} | {opened:.2f} | {traced:.2f} | {size / MIB:.0f} |")
+    click.echo(f"\n{platform.machine()}, {TOKENS} tokens, one thread, {repeats} processes each")
+
+
+if __name__ == "__main__":
+    main()
