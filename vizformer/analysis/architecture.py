@@ -19,7 +19,7 @@ from vizformer.model.block import Block, Stack
 
 Kind = Literal[
     "tokens", "embedding", "positions", "segments", "norm", "attention", "cross", "mask", "rotation", "alibi",
-    "relative", "feedforward", "add", "add_norm", "transform", "unembedding", "softmax",
+    "relative", "feedforward", "add", "add_norm", "transform", "unembedding", "logit_bias", "softmax",
 ]  # fmt: skip
 Place = Literal["encoder", "decoder", "prediction"]
 Dims = tuple[int, ...]
@@ -97,10 +97,13 @@ def _stack(model: Transformer, stack: Stack, place: Place, n: int, memory: int, 
         add("segments", "segments", model.segment_embedding, "segment_embedding", shared=not first)
     if config.positions == "sinusoidal":
         add("positions", "positions", None)
+    own = "decoder_" if config.stack_inputs == "own" and place == "decoder" else ""
     if config.positions == "learned":
-        add("positions", "positions", model.position_embedding, "position_embedding", shared=not first)
+        name = f"{own}position_embedding"
+        add("positions", "positions", getattr(model, name), name, shared=not (first or own))
     if model.embedding_norm is not None:
-        add("embedding_norm", "norm", model.embedding_norm, "embedding_norm", shared=not first)
+        name = f"{own}embedding_norm"
+        add("embedding_norm", "norm", getattr(model, name), name, shared=not (first or own))
     boxes += _layer(config, stack, place, n, memory, boxes[-1].key)
     if stack.final_norm is not None:
         add("final_norm", "norm", stack.final_norm, f"{place}.final_norm")
@@ -172,6 +175,12 @@ def _prediction(model: Transformer, config: ModelConfig, n: int) -> list[Box]:
             shared=model.unembedding is None),
         Box(key="prediction.softmax", kind="softmax", place="prediction", inputs=(scores,), output=scores),
     ]  # fmt: skip
+    if model.logit_bias is not None:
+        bias = Box(
+            key="prediction.bias", kind="logit_bias", place="prediction", inputs=(scores,), output=scores,
+            tensors=(("logit_bias", tuple(model.logit_bias.shape)),),
+        )  # fmt: skip
+        boxes.insert(1, bias)
     if model.prediction is not None:
         transform = Box(
             key="prediction.transform", kind="transform", place="prediction", inputs=(wide,), output=wide,

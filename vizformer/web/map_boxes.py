@@ -16,6 +16,7 @@ _COLOURS = {
     "attention": "attention", "cross": "attention", "mask": "attention", "rotation": "attention", "alibi": "attention",
     "relative": "attention", "feedforward": "feedforward", "transform": "feedforward", "norm": "norm", "add": "norm",
     "add_norm": "norm", "embedding": "table", "positions": "table", "segments": "table", "unembedding": "table",
+    "logit_bias": "table",
 }  # fmt: skip
 _LEADS_TO: dict[str, tuple[Entry, ...]] = {
     "tokens": (sitemap.TOKENS,), "embedding": (sitemap.TOKENS,), "segments": (sitemap.TOKENS,),
@@ -52,6 +53,7 @@ def title(box: "Box", config: ModelConfig) -> str:
         "add_norm": _("Add & RMSNorm") if rms else _("Add & LayerNorm"),
         "transform": _("Transform"),
         "unembedding": _("Unembedding"),
+        "logit_bias": _("Add biases"),
         "softmax": _("Softmax"),
     }[box.kind]
 
@@ -172,6 +174,7 @@ def about(box: "Box", config: ModelConfig) -> str:
                        "counted here."),
         "unembedding": _("Compares each position's vector with all {vocab:,} rows of the vocabulary: one score, the "
                          "logit, for each token that might come.", vocab=config.vocab_size),
+        "logit_bias": _("Adds a learned number to the logit of every token, the same for every text."),
         "softmax": _("Turns the logits of a position into probabilities that add up to 1. Nothing in it is learned."),
     }[box.kind]  # fmt: skip
 
@@ -204,16 +207,30 @@ _FORMULAS = {
     "add": r"x \leftarrow x + f(\operatorname{norm}(x))",
     "add_norm": r"x \leftarrow \operatorname{norm}(x + f(x))",
     "unembedding": r"\text{logits} = x\, W_U",
+    "logit_bias": r"\text{logits} \leftarrow \text{logits} + b",
     "softmax": r"p_j = e^{\,\text{logit}_j} \big/ \textstyle\sum_m e^{\,\text{logit}_m}",
 }
+
+
+def _scaled(written: str, scale: float) -> str:
+    """With a factor in place of the division by sqrt(d_head); a factor of 1 needs no mention."""
+    factor = "" if scale == 1 else rf"{scale:.4g}\,"
+    for product in (r"QK^{\top}", r"Q_\text{dec} K_\text{enc}^{\top}"):
+        written = written.replace(rf"\tfrac{{{product}}}{{\sqrt{{d_\text{{head}}}}}}", factor + product)
+    return written
 
 
 def formula(box: "Box", config: ModelConfig) -> str:
     """Its arithmetic as LaTeX; "" where it has none."""
     if box.kind == "embedding" and config.scaled_embedding:
         return r"x_i = \sqrt{d_\text{model}}\; E_{t_i}"
-    if box.kind == "attention" and box.place == "decoder":
-        return r"\operatorname{softmax}\!\left(\tfrac{QK^{\top}}{\sqrt{d_\text{head}}} + M\right) V"
+    if box.kind == "unembedding" and config.logit_scale != 1:
+        return rf"\text{{logits}} = {config.logit_scale:.4g}\; x\, W_U"
+    if box.kind in ("attention", "cross"):
+        written = _FORMULAS[box.kind]
+        if box.kind == "attention" and box.place == "decoder":
+            written = written.replace(r"\right)", r" + M\right)")
+        return written if config.attention_scale is None else _scaled(written, config.attention_scale)
     if box.kind == "norm":
         if config.norm == "rms_norm":
             scale = "(1 + w)" if config.norm_offset else "w"
