@@ -142,10 +142,13 @@ def three(subject: Subject) -> None:
                 )  # fmt: skip
     i, j = of_head["learned"].pair
     S = forms.learned
+    over = r"\sqrt{d_\mathrm{head}}"
+    own = models.options(subject.model).attention_scale  # what q·k is multiplied by, where it is not divided
+    symbols = rf"S &= \frac{{(X W_Q)(X W_K)^\top}}{{{over}}} = \frac{{X\,(W_Q W_K^\top)\,X^\top}}{{{over}}} \\"
+    if own is not None:
+        symbols = rf"S &= c\,(X W_Q)(X W_K)^\top = c\,X\,(W_Q W_K^\top)\,X^\top, \quad c = {own:g} \\"
     lesson.formula(
-        r"\begin{aligned} S &= \frac{(X W_Q)(X W_K)^\top}{\sqrt{d_\mathrm{head}}} = "
-        r"\frac{X\,(W_Q W_K^\top)\,X^\top}{\sqrt{d_\mathrm{head}}} \\"
-        r"W_Q = W_K \;&\Rightarrow\; S_{ij} = S_{ji} \end{aligned}",
+        r"\begin{aligned} " + symbols + r"W_Q = W_K \;&\Rightarrow\; S_{ij} = S_{ji} \end{aligned}",
         live=rf"S_{{{i},{j}}} - S_{{{j},{i}}} = {S[i, j]:.4f} - ({S[j, i]:.4f}) = {S[i, j] - S[j, i]:.4f}",
         code=f'record = trace["{place.site()}"]\nS = record.content_scores({view.head})\nlargest = (S - S.T).max()',
     )  # fmt: skip
@@ -235,7 +238,8 @@ def scale(subject: Subject) -> None:
         rf"\frac{{{variance:.1f}}}{{{d}}} = {variance / d:.2f}",
         code=f"q, k = torch.randn(2, {scaling.PAIRS}, {d})\nvariance = (q * k).sum(-1).var()",
     )
-    forgotten(subject)
+    if models.options(subject.model).attention_scale is None:
+        forgotten(subject)
     real_head(subject)
 
 
@@ -290,6 +294,12 @@ def real_head(subject: Subject) -> None:
         _("√{d} is what random vectors of this width would spread by. Training is free to make them spread more or "
           "less; here q·k spreads by {deviation}.", d=d_head, deviation=f"{head.dots:.3g}")
     )  # fmt: skip
+    own = models.options(subject.model).attention_scale
+    if own is not None:
+        st.caption(
+            _("This model does not divide: its scores are q·k times {scale}, and it was trained with them. The row "
+              "with the division shows what it would do.", scale=f"{own:g}")
+        )  # fmt: skip
 
 
 page()

@@ -146,7 +146,9 @@ def _switches(field: str, site: str) -> None:
     chosen = next((item for item in items if item.startswith(f"{site}!t=")), "!t=1").partition("=")[2]
     _show(scaled_key, edits.unscaled(site) not in items)
     _show(warm_key, min(max(float(chosen), 0.01), 1000.0))
-    scaling.toggle(_("Divide by √d_head"), key=scaled_key, on_change=_take_scale, args=(field, site, scaled_key))
+    # In the toy there always is a division to switch off, in the model only where it has one.
+    if field == "toy" or models.options(state.view().model).attention_scale is None:
+        scaling.toggle(_("Divide by √d_head"), key=scaled_key, on_change=_take_scale, args=(field, site, scaled_key))
     warmth.number_input(
         _("Softmax temperature"), 0.01, 1000.0, step=0.1, key=warm_key,
         on_change=_take_temperature, args=(field, site, warm_key),
