@@ -74,7 +74,7 @@ def head_costs(
     )
     figure.update_xaxes(tickvals=np.arange(len(heads)), ticktext=[str(h) for h in heads], title=safe(words["heads"]),
                         automargin=False)  # fmt: skip
-    figure.update_yaxes(type="log", title=safe(words["operations"]), exponentformat="SI", dtick=1, automargin=False)
+    figure.update_yaxes(type="log", title=safe(words["operations"]), exponentformat="SI", dtick=2, automargin=False)
     return figure
 
 
