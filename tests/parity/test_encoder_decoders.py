@@ -12,7 +12,7 @@ from tests import tiny
 from tests.checkpoints import folders
 from tests.parity.against_transformers import opened_and_same, same_numbers, same_translation, theirs
 from vizformer.checkpoints import Checkpoint, load
-from vizformer.errors import CheckpointError
+from vizformer.errors import CheckpointError, TokenizerError
 
 MARIAN, BART, T5 = "MarianMTModel", "BartForConditionalGeneration", "T5ForConditionalGeneration"
 
@@ -191,3 +191,21 @@ def test_what_a_decoder_begins_with_is_assumed_only_where_no_file_says_it(tmp_pa
 def test_bodies_without_a_head(family: str, model: str, tmp_path: Path) -> None:
     checkpoint = opened_and_same(folders.FAMILIES[family](tmp_path, model=model), model)
     assert not checkpoint.report.has_head  # type: ignore[attr-defined]
+
+
+def test_rows_that_no_token_has(tmp_path: Path) -> None:
+    """T5's table of embeddings is rounded up: what the model predicts there has a number for a name."""
+    tiny_folder = folders.t5(tmp_path / "as-it-is")
+    n = folders.vocabulary(tiny_folder)
+    folder = folders.t5(tmp_path / "rounded", vocab_size=n + 28)
+    weights = folders.tensors(folder)
+    weights["shared.weight"][n + 5 :] *= 30
+    folders.save_tensors(folder, weights)
+    checkpoint = opened_and_same(folder, T5)
+    trace = checkpoint.trace(folders.TEXTS[0])
+    found = {token.id: token for token in trace.tokens["decoder"]}
+    assert max(found) >= n
+    assert found[max(found)].text == f"[{max(found)}]"
+    assert checkpoint.tokenizer.vocab_size == n
+    with pytest.raises(TokenizerError, match=f"ids go from 0 to {n + 27}"):
+        checkpoint.tokenizer.tokens([n + 28])

@@ -39,6 +39,7 @@ class Checkpoint:
 
     def __post_init__(self) -> None:
         self.model.eval().requires_grad_(False)
+        object.__setattr__(self, "tokenizer", self.tokenizer.with_rows(self.model.config.vocab_size))
 
     @cached_property
     def key(self) -> str:

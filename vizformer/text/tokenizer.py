@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Sequence
+from copy import copy
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -43,6 +44,7 @@ class Tokenizer:
 
     def __init__(self, backend: Backend, target: Backend | None = None) -> None:
         self._backend, self._target = backend, target
+        self._rows = 0  # ids below it are a model's, even where the vocabulary has nothing for them
         self._special = {id for id, token in backend.get_added_tokens_decoder().items() if token.special}
         self._spelling = _spelling(backend)
 
@@ -104,6 +106,17 @@ class Tokenizer:
             for id, (start, end), word in zip(encoding.ids, encoding.offsets, encoding.word_ids, strict=True)
         )
 
+    def with_rows(self, rows: int) -> "Tokenizer":
+        """The same for a model with an embedding table of so many rows, more than the vocabulary has tokens.
+
+        Tables are often rounded up: T5's has 28 rows that no text uses, but that the model could predict.
+        """
+        if rows <= self.vocab_size:
+            return self
+        wider = copy(self)
+        wider._rows = rows
+        return wider
+
     def encode_ids(self, texts: Sequence[str]) -> list[list[int]]:
         """The ids of many texts at once, with the special tokens the model expects: for training."""
         return [encoding.ids for encoding in self._backend.encode_batch_fast(list(texts))]
@@ -125,9 +138,15 @@ class Tokenizer:
 
     def _token(self, id: int, start: int = 0, end: int = 0, word: int | None = None) -> Token:
         piece = self._backend.id_to_token(id) if 0 <= id < 2**32 else None  # the library overflows outside
+        if piece is None and 0 <= id < self._rows:
+            piece = f"[{id}]"
         if piece is None:
             raise TokenizerError(
-                N_("Token id {id} is not in the vocabulary: ids go from 0 to {last}.", id=id, last=self.vocab_size - 1)
+                N_(
+                    "Token id {id} is not in the vocabulary: ids go from 0 to {last}.",
+                    id=id,
+                    last=max(self._rows, self.vocab_size) - 1,
+                )
             )
         special = id in self._special
         return Token(id, piece if special else readable(piece, self._spelling), piece, start, end, word, special)
