@@ -1,6 +1,8 @@
 """The command: what it says when it cannot start, and that asking for help is quick."""
 
 import socket
+import tomllib
+from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
@@ -8,6 +10,8 @@ from click.testing import CliRunner
 from vizformer import __version__, cli
 from vizformer.errors import CheckpointError
 from vizformer.messages import N_
+from vizformer.web import hub as web_hub
+from vizformer.web import uploads as web_uploads
 
 
 @pytest.fixture
@@ -58,3 +62,33 @@ def test_an_error_of_ours_is_one_sentence(monkeypatch):
     monkeypatch.setattr(cli, "start", fail)
     result = CliRunner().invoke(cli.main, [])
     assert (result.exit_code, result.output) == (1, "Error: There is no model x.\n")
+
+
+def test_uploads_and_hubs_are_switched_off_for_a_class(monkeypatch):
+    from streamlit.web import cli as streamlit
+
+    seen = {}
+    monkeypatch.setattr(streamlit, "main", lambda args, **_: seen.update(zip(args[2::2], args[3::2], strict=True)))
+    monkeypatch.setattr(cli, "_require_free", lambda host, port: None)
+    for name in (cli.UPLOADS, cli.HUB):
+        monkeypatch.setenv(name, "on")  # undone when the test is over
+    assert CliRunner().invoke(cli.main, []).exit_code == 0
+    assert web_uploads.is_on()
+    assert web_hub.is_on()
+    assert "--server.maxUploadSize" not in seen
+    monkeypatch.setenv(cli.UPLOAD_LIMIT, str(5 * 2**20 + 1))
+    assert CliRunner().invoke(cli.main, []).exit_code == 0
+    assert seen["--server.maxUploadSize"] == "6"
+    assert CliRunner().invoke(cli.main, ["--no-upload", "--no-hub"]).exit_code == 0
+    assert not web_uploads.is_on()
+    assert not web_hub.is_on()
+    assert seen["--server.maxUploadSize"] == "1"
+
+
+def test_the_names_of_the_variables_are_those_that_the_app_reads():
+    assert (cli.UPLOADS, cli.UPLOAD_LIMIT, cli.HUB) == (web_uploads.SWITCH, web_uploads.LIMIT, web_hub.SWITCH)
+
+
+def test_an_upload_of_the_usual_limit_passes_the_server():
+    written = tomllib.loads((Path(__file__).parents[1] / ".streamlit" / "config.toml").read_text(encoding="utf-8"))
+    assert written["server"]["maxUploadSize"] * 2**20 == web_uploads.limit()

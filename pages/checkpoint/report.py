@@ -63,11 +63,12 @@ def read(model: str) -> "Report | None":
 
 def absent(model: str) -> None:
     """Why the model of a link is not here; one of a hub can be fetched."""
+    if opening.offer(model):
+        return
     try:
         names.folder(model)
     except VizformerError as error:
         errors.show(error.message)
-    opening.offer(model)
 
 
 @guarded()

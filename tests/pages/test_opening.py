@@ -54,8 +54,8 @@ def upload(app, files):
 @pytest.mark.parametrize(
     ("variables", "shown"),
     [
-        ({}, ["Name on the hub", "Files of a model, or one zip"]),
-        ({"VIZFORMER_HUB": "off"}, ["Files of a model, or one zip"]),
+        ({}, ["Name on the hub", "Files of a model, or one zip: drop them here"]),
+        ({"VIZFORMER_HUB": "off"}, ["Files of a model, or one zip: drop them here"]),
         ({"VIZFORMER_UPLOADS": "off"}, ["Name on the hub"]),
         ({"VIZFORMER_HUB": "off", "VIZFORMER_UPLOADS": "off"}, []),
     ],
@@ -75,7 +75,7 @@ def test_limits_are_stated(open_app, monkeypatch):
     app = open_app(REPORT, locale="zh-CN")
     assert "7.0 MiB" in said(app)
     assert "3.0 GiB" in said(app)
-    assert app.file_uploader[0].label == "模型的各个文件，或一个 zip"
+    assert app.file_uploader[0].label == "模型的各个文件，或一个 zip：拖到这里"
 
 
 @pytest.mark.parametrize("packed", [False, True])
@@ -151,7 +151,7 @@ def test_a_model_of_the_hub_is_fetched_when_the_button_is_pressed(open_app, monk
         return written
 
     app = open_app(REPORT, model="hub/owner/tiny")
-    assert "owner/tiny has not been fetched" in app.error[0].value.replace("\\", "")
+    assert "owner/tiny has not been fetched" in app.info[0].value.replace("\\", "")
     assert app.selectbox(key="view.model").value == "hub/owner/tiny"
     assert asked == []
     monkeypatch.setattr(library, "fetch", fetch)

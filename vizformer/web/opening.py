@@ -1,5 +1,7 @@
 """The box on the page Model report that opens models by their name on a hub, or from files of the reader's."""
 
+import json
+
 import streamlit as st
 
 from vizformer.errors import VizformerError
@@ -65,11 +67,15 @@ def _leave(name: str) -> None:
     st.session_state.pop(_WANTED, None)
 
 
-def offer(model: str) -> None:
-    """A button that fetches the model of a link."""
+def offer(model: str) -> bool:
+    """A button that fetches the model of a link; whether there is something to offer."""
     found = names.parse(model)
-    if found is not None and found.place == "hub" and hub.is_on() and st.session_state.get(_WANTED) != found.name:
+    if found is None or found.place != "hub" or not hub.is_on():
+        return False
+    if st.session_state.get(_WANTED) != found.name:
+        st.info(_("{name} has not been fetched to this server yet.", name=plain(found.name)))
         st.button(_("Fetch {name}", name=plain(found.name)), on_click=_fetch, args=(found.name,), type="primary")
+    return True
 
 
 @guarded()
@@ -109,13 +115,24 @@ def _fetch(name: str) -> None:
         st.session_state[_WANTED] = name
 
 
+def _dropzone() -> str:
+    """Streamlit writes its own words into the widget, in English, and rounds half a gigabyte up to one."""
+    place, words = '[data-testid="stFileUploaderDropzone"]', json.dumps(_("Choose files"))
+    return (
+        f'<style>{place} [data-testid="stFileUploaderDropzoneInstructions"] {{ display: none }}'
+        f"{place} > span button p {{ font-size: 0 }}"
+        f"{place} > span button p::after {{ content: {words}; font-size: 0.875rem }}</style>"
+    )
+
+
 def _from_files() -> None:
     limit = uploads.limit()
     number = st.session_state.setdefault(_ROUND, 0)
+    st.html(_dropzone())
     with st.form("opening.files.form", border=False):
         chosen = st.file_uploader(
-            _("Files of a model, or one zip"), accept_multiple_files=True, key=f"opening.files.{number}",
-            max_upload_size=max(1, -(-limit // 2**20)),
+            _("Files of a model, or one zip: drop them here"), accept_multiple_files=True,
+            key=f"opening.files.{number}", max_upload_size=max(1, -(-limit // 2**20)),
         )  # fmt: skip
         sent = st.form_submit_button(_("Upload and open"))
     st.caption(
