@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields
 from typing import Any, Literal, get_args, get_origin, get_type_hints
 
+from vizformer.config_rules import broken_rules
 from vizformer.errors import ConfigError
 from vizformer.messages import N_, Message
 
@@ -144,7 +145,7 @@ class ModelConfig:
     never_pad: bool = False
 
     def __post_init__(self) -> None:
-        if problems := _wrong_types(self) or _broken_rules(self):
+        if problems := _wrong_types(self) or broken_rules(self):
             raise ConfigError(N_("This model cannot be built: {problems}.", problems=tuple(problems)))
 
     @property
@@ -259,92 +260,4 @@ def _wrong_types(config: ModelConfig) -> list[Message]:
         if not legal:
             names = " or ".join("nothing" if t is type(None) else t.__name__ for t in allowed)
             problems.append(N_("{name}={value!r}: must be {names}", name=name, value=value, names=names))
-    return problems
-
-
-def _broken_rules(c: ModelConfig) -> list[Message]:
-    problems = []
-    for name in ("vocab_size", "d_model", "n_heads", "d_ff", "max_positions", "rope_trained_positions"):
-        if getattr(c, name) < 1:
-            problems.append(N_("{name}={value}: must be at least 1", name=name, value=getattr(c, name)))
-    for name in ("n_encoder_layers", "n_decoder_layers", "n_segments"):
-        if getattr(c, name) < 0:
-            problems.append(N_("{name}={value}: must not be negative", name=name, value=getattr(c, name)))
-    if c.n_encoder_layers == c.n_decoder_layers == 0:
-        problems.append(N_("both stacks have 0 layers: give n_encoder_layers, n_decoder_layers or both"))
-    if c.head_dim is not None and c.head_dim < 1:
-        problems.append(N_("{name}={value}: must be at least 1", name="head_dim", value=c.head_dim))
-    if c.n_heads >= 1 and c.head_dim is None and c.d_model % c.n_heads:
-        divisors = ", ".join(str(h) for h in range(1, min(c.d_model, 64) + 1) if c.d_model % h == 0)
-        problems.append(
-            N_("d_model={d_model} is not divisible by n_heads={n_heads}: choose n_heads from {divisors}",
-               d_model=c.d_model, n_heads=c.n_heads, divisors=divisors)
-        )  # fmt: skip
-    if c.positions == "sinusoidal" and c.d_model % 2:
-        problems.append(
-            N_("d_model={d_model} is odd: sinusoidal positions come in sine-cosine pairs, make it even",
-               d_model=c.d_model)
-        )  # fmt: skip
-    if c.positions == "rope" and c.n_heads >= 1 and c.rope_dims is None and c.d_head % 2:
-        problems.append(
-            N_("d_head={d_head} is odd: rotary positions turn pairs of numbers, make d_model / n_heads even",
-               d_head=c.d_head)
-        )  # fmt: skip
-    if c.rope_dims is not None and c.n_heads >= 1 and (c.rope_dims % 2 or not 2 <= c.rope_dims <= c.d_head):
-        problems.append(
-            N_("rope_dims={value}: rotary positions turn pairs of numbers, it must be even and from 2 to d_head="
-               "{d_head}", value=c.rope_dims, d_head=c.d_head)
-        )  # fmt: skip
-    for name in ("rope_factor", "rope_low_turns"):
-        if not 0 < getattr(c, name) < float("inf"):
-            problems.append(N_("{name}={value}: must be above 0", name=name, value=getattr(c, name)))
-    if not c.rope_low_turns < c.rope_high_turns < float("inf"):
-        problems.append(
-            N_("rope_high_turns={high}: must be above rope_low_turns={low}", high=c.rope_high_turns,
-               low=c.rope_low_turns)
-        )  # fmt: skip
-    if c.norm_offset and c.norm != "rms_norm":
-        problems.append(
-            N_("norm_offset=True: this is an option of norm='rms_norm', with {norm!r} leave it out", norm=c.norm)
-        )
-    if c.residual == "parallel" and (c.norm_order != "pre" or c.architecture == "encoder-decoder"):
-        problems.append(
-            N_("residual='parallel': attention and feed-forward read the same input, which needs norm_order='pre' and "
-               "a model without cross-attention; otherwise take 'sequential'")
-        )  # fmt: skip
-    if c.n_kv_heads is not None and (c.n_kv_heads < 1 or c.n_heads % c.n_kv_heads):
-        divisors = ", ".join(str(h) for h in range(1, min(c.n_heads, 64) + 1) if c.n_heads % h == 0)
-        problems.append(
-            N_("n_heads={n_heads} is not a multiple of n_kv_heads={n_kv_heads}: choose n_kv_heads from {divisors}",
-               n_heads=c.n_heads, n_kv_heads=c.n_kv_heads, divisors=divisors)
-        )  # fmt: skip
-    if not 1 < c.rope_theta < float("inf"):
-        problems.append(N_("rope_theta={value}: must be above 1", value=c.rope_theta))
-    if c.attention_scale is not None and not 0 < c.attention_scale < float("inf"):
-        problems.append(N_("{name}={value}: must be above 0", name="attention_scale", value=c.attention_scale))
-    if not 0 < c.logit_scale < float("inf"):
-        problems.append(N_("{name}={value}: must be above 0", name="logit_scale", value=c.logit_scale))
-    if c.logit_bias and c.head == "transform":
-        problems.append(N_("logit_bias=True: head='transform' has one of its own, leave it out"))
-    if c.stack_inputs == "own" and c.architecture != "encoder-decoder":
-        problems.append(N_("stack_inputs='own': there is one stack only, take 'shared'"))
-    if c.never_pad and c.pad_id is None:
-        problems.append(N_("never_pad=True: there is no padding to leave out, give pad_id"))
-    if c.relative_buckets < 4 or c.relative_buckets % 2:
-        problems.append(N_("relative_buckets={value}: must be even and at least 4", value=c.relative_buckets))
-    if c.relative_max_distance <= c.relative_buckets // 2:
-        problems.append(
-            N_("relative_max_distance={value}: must be above half of relative_buckets, {half}",
-               value=c.relative_max_distance, half=c.relative_buckets // 2)
-        )  # fmt: skip
-    if not 0 <= c.dropout < 1:
-        problems.append(N_("dropout={value}: must be at least 0 and below 1", value=c.dropout))
-    if not 0 < c.norm_eps < 1:
-        problems.append(N_("norm_eps={value}: must be above 0 and below 1", value=c.norm_eps))
-    for name in ("pad_id", "bos_id", "eos_id", "mask_id", "decoder_start_id", "forced_bos_id"):
-        value = getattr(c, name)
-        if value is not None and not 0 <= value < c.vocab_size:
-            problems.append(
-                N_("{name}={value}: must be a token id, 0 to {last}", name=name, value=value, last=c.vocab_size - 1)
-            )
     return problems
