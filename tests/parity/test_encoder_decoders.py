@@ -209,3 +209,30 @@ def test_rows_that_no_token_has(tmp_path: Path) -> None:
     assert checkpoint.tokenizer.vocab_size == n
     with pytest.raises(TokenizerError, match=f"ids go from 0 to {n + 27}"):
         checkpoint.tokenizer.tokens([n + 28])
+
+
+GENERATION = dict(max_length=512, num_beams=6, early_stopping=True, no_repeat_ngram_size=3, length_penalty=2.0,
+                  task_specific_params={"summarization": {"prefix": "summarize: "}}, prefix=" ")  # fmt: skip
+BART_LIKE = dict(_num_labels=3, add_bias_logits=False, add_final_layer_norm=False, classif_dropout=0.0,
+                 normalize_before=False, gradient_checkpointing=False, **GENERATION)  # fmt: skip
+AS_PUBLISHED: dict[str, dict[str, Any]] = {
+    "marian": dict(normalize_embedding=False, static_position_embeddings=True, num_hidden_layers=3, **BART_LIKE),
+    "bart": dict(normalize_embedding=True, static_position_embeddings=False, extra_pos_embeddings=2,
+                 num_hidden_layers=2, output_past=True, min_length=56, **BART_LIKE),
+    "t5": dict(n_positions=512, output_past=True, feed_forward_proj=..., is_gated_act=..., dense_act_fn=...,
+               tie_word_embeddings=..., scale_decoder_outputs=..., relative_attention_max_distance=...,
+               num_decoder_layers=..., **GENERATION),
+    "t5_v1_1": dict(n_positions=512, is_gated_act=..., dense_act_fn=..., **GENERATION),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("family", AS_PUBLISHED)
+def test_fields_of_published_files(family: str, tmp_path: Path) -> None:
+    """Older files say more, or less; nothing of it is unknown, and what they leave out is as it was."""
+    changes: dict[str, Any] = {"t5": dict(num_decoder_layers=3, relative_attention_max_distance=128)}.get(family, {})
+    folder = folders.change(folders.FAMILIES[family](tmp_path, **changes), **AS_PUBLISHED[family])
+    model = {"marian": MARIAN, "bart": BART}.get(family, T5)
+    checkpoint = load(folder)
+    same_numbers(checkpoint, theirs(folder, model))
+    said = [str(note) for note in checkpoint.report.assumptions]  # type: ignore[attr-defined]
+    assert not any("does not read" in note for note in said), said

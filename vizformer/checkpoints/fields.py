@@ -9,11 +9,11 @@ from vizformer.messages import N_, Message
 
 # What no forward of an evaluated model depends on: names, training, generation, other heads.
 HARMLESS = frozenset({
-    "_attn_implementation", "_attn_implementation_autoset", "_name_or_path", "activation_dropout", "architectures",
-    "attention_dropout", "attention_probs_dropout_prob", "attn_pdrop", "bad_words_ids", "begin_suppress_tokens",
-    "chunk_size_feed_forward", "classif_dropout", "classifier_dropout", "cls_token_id", "decoder_layerdrop",
-    "decoder_start_token_id", "directionality", "diversity_penalty", "do_sample", "dropout", "dropout_rate", "dtype",
-    "early_stopping", "embd_pdrop", "encoder_layerdrop", "encoder_no_repeat_ngram_size",
+    "_attn_implementation", "_attn_implementation_autoset", "_name_or_path", "_num_labels", "activation_dropout",
+    "architectures", "attention_dropout", "attention_probs_dropout_prob", "attn_pdrop", "bad_words_ids",
+    "begin_suppress_tokens", "chunk_size_feed_forward", "classif_dropout", "classifier_dropout", "cls_token_id",
+    "decoder_layerdrop", "decoder_start_token_id", "directionality", "diversity_penalty", "do_sample", "dropout",
+    "dropout_rate", "dtype", "early_stopping", "embd_pdrop", "encoder_layerdrop", "encoder_no_repeat_ngram_size",
     "exponential_decay_length_penalty", "finetuning_task", "forced_bos_token_id", "forced_eos_token_id",
     "gradient_checkpointing", "hidden_dropout", "hidden_dropout_prob", "id2label", "init_std", "initializer_factor",
     "initializer_range", "is_composition", "keys_to_ignore_at_inference", "label2id", "layerdrop", "length_penalty",
