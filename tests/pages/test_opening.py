@@ -4,6 +4,7 @@ import html
 import io
 import threading
 import zipfile
+from types import SimpleNamespace
 
 import pytest
 import torch
@@ -227,3 +228,39 @@ def test_one_who_leaves_does_not_stop_the_others(monkeypatch):
             thread.join(60)
     assert download.done
     assert download.stopped
+
+
+@pytest.mark.parametrize("locale", ["en-US", "zh-CN"])
+def test_the_widget_hands_its_files_over_and_the_server_forgets_them(open_app, monkeypatch, written, locale):
+    removed = []
+    monkeypatch.setattr(uploads, "forget", removed.extend)
+    button = "Upload and open" if locale == "en-US" else "上传并打开"
+    app = open_app(REPORT, locale=locale)
+    app.file_uploader[0].set_value([("config.json", b"{}", ""), ("run.py", b"x", "")])
+    press(app, button)
+    assert not app.exception
+    assert "run.py" in app.error[0].value.replace("\\", "")
+    assert app.selectbox(key="view.model").value == "zh-en"
+    assert len(removed) == 2
+    assert not app.file_uploader[0].value
+    app.file_uploader[0].set_value([(path.name, path.read_bytes(), "") for path in written.iterdir()])
+    press(app, button)
+    assert not app.exception
+    assert not app.error
+    assert "GPT2LMHeadModel" in said(app)
+    assert len(removed) == 2 + len(list(written.iterdir()))
+    assert app.selectbox(key="view.model").value.startswith("upload/")
+
+
+def test_forgetting_takes_files_out_of_memory(monkeypatch):
+    from streamlit.runtime.memory_uploaded_file_manager import MemoryUploadedFileManager
+    from streamlit.runtime.uploaded_file_manager import UploadedFileRec
+
+    manager = MemoryUploadedFileManager("/upload")
+    manager.add_file("me", UploadedFileRec("a", "x.bin", "", b"12345"))
+    manager.add_file("other", UploadedFileRec("b", "x.bin", "", b"12345"))
+    context = SimpleNamespace(uploaded_file_mgr=manager, session_id="me")
+    monkeypatch.setattr(uploads, "get_script_run_ctx", lambda **_: context)
+    uploads.forget(["a", "b"])
+    assert manager.get_files("me", ["a"]) == []
+    assert len(manager.get_files("other", ["b"])) == 1

@@ -117,7 +117,7 @@ def _fetch(name: str) -> None:
 
 def _dropzone() -> str:
     """Streamlit writes its own words into the widget, in English, and rounds half a gigabyte up to one."""
-    place, words = '[data-testid="stFileUploaderDropzone"]', json.dumps(_("Choose files"))
+    place, words = '[data-testid="stFileUploaderDropzone"]', json.dumps(_("Choose files"), ensure_ascii=False)
     return (
         f'<style>{place} [data-testid="stFileUploaderDropzoneInstructions"] {{ display: none }}'
         f"{place} > span button p {{ font-size: 0 }}"
