@@ -106,7 +106,8 @@ def test_missing_files(folder: Path, name: str) -> None:
 def test_no_such_model(source: str) -> None:
     with pytest.raises(CheckpointError):
         load(source)
-    with pytest.raises(CheckpointError, match=r"no model 'nothing-here'. Give the path of a folder, the name of a hub.s model \(owner/name\), or one of: "):
+    way_out = r"Give the path of a folder, the name of a hub's model \(owner/name\), or one of: "
+    with pytest.raises(CheckpointError, match=rf"no model 'nothing-here'. {way_out}"):
         load("nothing-here")
 
 
