@@ -212,9 +212,10 @@ def formula_of_lengths(positions: str, d_model: int, scaled: bool) -> None:
     if positions in ("sinusoidal", "learned"):
         symbols += r" + P_\text{pos}"
     if positions == "sinusoidal":
-        symbols += r",\qquad \lVert P_\text{pos} \rVert = \sqrt{d_\text{model} / 2}"
+        symbols += r" \\ \lVert P_\text{pos} \rVert = \sqrt{d_\text{model} / 2}"
         live.append(rf"\sqrt{{{d_model} / 2}} = {root / math.sqrt(2):.2f}")
-    lesson.formula(symbols, live=r",\qquad ".join(live), code=tokenizing.input_code(positions, scaled))
+    symbols = rf"\begin{{gathered}} {symbols} \end{{gathered}}"  # one below the other: both fit a phone
+    lesson.formula(symbols, live=r",\quad ".join(live), code=tokenizing.input_code(positions, scaled))
 
 
 page()

@@ -14,6 +14,7 @@ from tests.pages.conftest import Open
 from vizformer import load
 from vizformer.analysis import positions
 from vizformer.assets import asset
+from vizformer.components import matrix
 from vizformer.model.positions import relative_buckets, sinusoidal_encoding
 from vizformer.training import lengths
 from vizformer.web import positions as web
@@ -138,7 +139,7 @@ def test_shuffled_tokens(open_app: Open, scheme: Any, mask: str, order: str, bli
     model = positions.small_model(scheme, 7000, causal=mask == "causal")
     found = positions.shuffle(model, ids, web.order(4, order, 1))
     verdict = (app.success or app.info)[-1].value
-    assert f"{found.sets:.1e}" in verdict
+    assert matrix.number(found.sets) in verdict
     assert verdict.startswith(f"{int((found.moved < 1e-5).sum())} of 4")
     assert f"{found.after[0, 0]:.2f}".replace("-", "−") in words(app)
 
@@ -217,6 +218,14 @@ def test_past_the_trained_length(open_app: Open) -> None:
     hidden = opened(open_app, "longer")
     assert all(len(numbers(curve["y"])) == notes["trained"] for i in range(2) for curve in plotted(hidden, i))
     assert not any(element.value.startswith("| |") for element in hidden.markdown)
+
+
+def test_smoothing_does_not_look_across_the_border() -> None:
+    curve = np.concatenate([np.ones(64), np.full(192, 5.0)])
+    assert np.allclose(web.smooth(curve, 33, 64), curve)
+    assert np.allclose(web.smooth(curve[:64], 33, 64), 1.0)
+    risen = web.smooth(np.arange(10.0), 5, 6)
+    assert [risen[2], risen[5], risen[6]] == [2.0, 4.0, 7.0]
 
 
 def test_the_answer_past_the_length_is_the_smallest_loss(open_app: Open) -> None:

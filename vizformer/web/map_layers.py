@@ -66,7 +66,8 @@ def _unrolled(n: int) -> str:
     """The last state with all cells that the first token passes through, as LaTeX."""
     shown = [f"f(x_{{{t}}}, " for t in range(n - 1, -1, -1)]
     inner = "".join(shown) if n <= 3 else f"{shown[0]}{shown[1]}\\dots {shown[-1]}"
-    return rf"h_{{{n - 1}}} = {inner}h_{{-1}}{')' * min(n, 3)}, \qquad \text{{path}} = {n}"
+    state = rf"h_{{{n - 1}}} = {inner}h_{{-1}}{')' * min(n, 3)}"
+    return rf"\begin{{gathered}} {state} \\ \text{{path}} = {n} \end{{gathered}}"  # two lines: they fit a phone
 
 
 def cost_table(n: int, d: int, k: int, r: int, full: bool) -> str:

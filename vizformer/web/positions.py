@@ -209,13 +209,21 @@ def measured() -> dict[str, Any]:
     return lengths.measured(asset("lessons", "positions"))
 
 
-def smooth(curve: "Float[np.ndarray, ' n']", width: int) -> "Float[np.ndarray, ' n']":
-    """A running mean over `width` places, over fewer at the ends."""
+def smooth(curve: "Float[np.ndarray, ' n']", width: int, border: int) -> "Float[np.ndarray, ' n']":
+    """A running mean over `width` places (odd), over fewer at the ends and on both sides of `border`.
+
+    Places before the border are not mixed with those from it on: what happens behind the trained length must not seem
+    to begin before it.
+    """
     import numpy as np
 
-    window = np.ones(width)
-    found: np.ndarray = np.convolve(curve, window, "same") / np.convolve(np.ones(len(curve)), window, "same")
-    return found
+    sides = []
+    for side in np.split(curve, [border]):
+        sums = np.concatenate([[0.0], np.cumsum(side, dtype=np.float64)])
+        places = np.arange(len(side))
+        first, last = np.maximum(places - width // 2, 0), np.minimum(places + width // 2 + 1, len(side))
+        sides.append((sums[last] - sums[first]) / (last - first))
+    return np.concatenate(sides)
 
 
 def alike(text: str) -> str:

@@ -222,7 +222,7 @@ def distance(subject: Subject) -> None:
         figures.line_curves(
             apart, {_("PE(i) · PE(j)"): products}, place_title=_("distance i − j, in positions"),
             value_title=_("dot product"), hover=_("{place} positions apart: {value}"),
-            mark=(i - j, f"{i} − {j} = {i - j}"), height=300,
+            mark=(i - j, f"{i} − {j} = {matrix.number(i - j, 0)}"), height=300,
         ),
         config=STILL, key="positions.products",
     )  # fmt: skip

@@ -18,7 +18,7 @@ STILL = {"displayModeBar": False}
 @guarded()
 def longer(subject: Subject) -> None:
     """The loss by position of six trained models, on held-out text and on the reader's own."""
-    notes, titles = positions.measured(), names()
+    notes, titles = positions.measured(), _titles()
     _question(subject.text)
     past = st.toggle(_("Show what happens past the trained length"), **lesson.dial("positions.past", False))
     end = None if past else notes["trained"]
@@ -28,11 +28,12 @@ def longer(subject: Subject) -> None:
         **lesson.dial("positions.text", "book", held),
     )  # fmt: skip
     measured = notes["loss"][text]
-    curves = {titles[s]: positions.smooth(np.array(measured[s]), 9)[:end] for s in positions.SCHEMES}
+    curves = {titles[s]: positions.smooth(np.array(measured[s]), 9, notes["trained"])[:end] for s in positions.SCHEMES}
     _chart(curves, notes["trained"], _("Loss by position: {text}", text=held[text]), "positions.heldout")
     st.caption(
-        _("Mean over {n} windows of 256 bytes; running mean over 9 positions. The windows stand 64 bytes apart, so "
-          "that every position is measured on the same bytes, but for the edges of the text.",
+        _("Mean over {n} windows of 256 bytes; running mean over 9 positions, before and behind the dashed line "
+          "separately. The windows stand 64 bytes apart, so that every position is measured on the same bytes, but for "
+          "the edges of the text.",
           n=f"{notes['windows'][text]:,}")
     )  # fmt: skip
     if past:
@@ -47,10 +48,17 @@ def longer(subject: Subject) -> None:
         **lesson.dial("positions.rest", positions.alike(subject.text), rests),
     )  # fmt: skip
     own = positions.own_losses(subject.text, rest)
-    smoothed = {titles[s]: positions.smooth(own[s], 33)[:end] for s in positions.SCHEMES}
+    smoothed = {titles[s]: positions.smooth(own[s], 33, notes["trained"])[:end] for s in positions.SCHEMES}
     _chart(smoothed, notes["trained"], _("Loss by position: your own text"), "positions.own")
-    st.caption(_("One window only: running mean over 33 positions. A token is a byte of UTF-8 here; your text has {n}.",
-                 n=len(subject.text.encode())))  # fmt: skip
+    st.caption(
+        _("One window only: running mean over 33 positions, before and behind the dashed line separately. A token is a "
+          "byte of UTF-8 here; your text has {n}.", n=len(subject.text.encode()))
+    )  # fmt: skip
+
+
+def _titles() -> dict[Positions, str]:
+    """What the schemes are called where they stand alone: "none" could mean none of them."""
+    return {**names(), "none": _("no positions")}
 
 
 def _chart(curves: dict[str, np.ndarray], trained: int, title: str, key: str) -> None:
@@ -70,7 +78,7 @@ def _table(measured: dict[Positions, list[float]]) -> None:
     spans = ((32, 64), (64, 96), (224, 256))
     heads = [_("positions {first} to {last}", first=first, last=last - 1) for first, last in spans]
     lines = ["| | " + " | ".join(heads) + " |", "|---|" + "---:|" * len(spans)]
-    for scheme, title in names().items():
+    for scheme, title in _titles().items():
         curve = measured[scheme]
         cells = [
             f"{sum(curve[first:last]) / (last - first):.3f}" if len(curve) >= last else _("no such rows")
@@ -83,7 +91,7 @@ def _table(measured: dict[Positions, list[float]]) -> None:
 def _question(text: str) -> None:
     """Which scheme suffers most past the trained length, on the reader's text?"""
     own = positions.own_losses(text, positions.alike(text))
-    titles = names()
+    titles = _titles()
     read = [scheme for scheme in positions.SCHEMES if scheme != "learned"]
     trained = positions.measured()["trained"]
     behind = {scheme: float(own[scheme][trained:].mean()) for scheme in read}

@@ -65,7 +65,7 @@ def shuffle(subject: Subject) -> None:
     verdict = st.success if same == len(ids) else st.info
     verdict(
         _("{same} of {n} tokens have the output row they had before (up to 0.00001). The rows of both outputs, taken "
-          "as sets, are {sets} apart.", same=same, n=len(ids), sets=f"{found.sets:.1e}")
+          "as sets, are {sets} apart.", same=same, n=len(ids), sets=matrix.number(found.sets))
     )  # fmt: skip
     st.caption(
         _("An untrained model of 2 layers, 4 heads and 64 numbers a token, drawn from a fixed seed and the same under "
@@ -93,6 +93,6 @@ def shuffle_question(subject: Subject, tokens: "tuple[Token, ...]") -> None:
         choices, 1,
         _("Measured: the row of “{token}” differs by {difference} at most, which is rounding. Each row is computed "
           "from its own token and from the set of all tokens; nothing in the arithmetic knows a place.",
-          token=texts[token], difference=f"{found.moved[token]:.1e}"),
+          token=texts[token], difference=matrix.number(found.moved[token])),
         about=subject.text,
     )  # fmt: skip

@@ -155,7 +155,7 @@ def rope(vocab_size: int, ids: tuple[int, ...], head: int, i: int, j: int) -> No
     st.success(
         _("Both moved on by {shift}: the score of the whole head changes by {change}. This pair alone gives {part} of "
           "q · k, before and after.", shift=shift, change=f"{change:.1e}" if change else "0",
-          part=f"{here.part:.4f}")
+          part=matrix.number(here.part))
     )  # fmt: skip
 
 

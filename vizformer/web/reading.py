@@ -27,11 +27,12 @@ class Item:
 
 @cache
 def items(code: str) -> tuple[Item, ...]:
-    """The list in the language `code` (the reasons; titles stay as they were published)."""
+    """The list in the language `code` (the reasons and kinds of publication; titles stay as they were published)."""
     with asset("lessons", "reading.toml").open("rb") as file:
         listed = tomllib.load(file)["item"]
     return tuple(
-        Item(e["kind"], e["title"], e["authors"], e["year"], e["where"], e.get(code, e[SOURCE])) for e in listed
+        Item(e["kind"], e["title"], e["authors"], e["year"], e.get(f"where_{code}", e["where"]), e.get(code, e[SOURCE]))
+        for e in listed
     )
 
 
