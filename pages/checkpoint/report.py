@@ -32,6 +32,8 @@ def page() -> None:
         if report.problems:
             problems(report)
         summary(report)
+        if report.format == "hugging-face" and not report.problems:
+            against_transformers(names.key(view.model), view.text)
         if report.assumptions:
             assumptions(report)
         components(report)
@@ -131,6 +133,26 @@ def summary(report: "Report") -> None:
     stored.metric(_("Weights on disk"), reports.size(report.n_bytes))
     used.metric(_("Tensors used"), f"{len(report.with_fate('used'))} / {len(report.tensors)}")
     st.html(reports.facts_table(reports.facts(report)))
+
+
+@st.fragment
+@guarded()
+def against_transformers(model: str, text: str) -> None:
+    """A badge: the same numbers as `transformers`, where that package is installed."""
+    if not reports.can_compare():
+        return
+    asked = f"report.agreement.{model}.{text}"
+    if not st.session_state.get(asked):
+        if not st.button(_("Compare with transformers, for your sentence"), key="report.compare"):
+            return
+        st.session_state[asked] = True
+    with st.spinner(_("Running both …"), show_time=False):
+        found = models.agreement(model, text)
+    said = reports.agreement(found)
+    if found.holds:
+        st.success(said)
+    else:
+        st.error(said)
 
 
 @guarded()

@@ -21,7 +21,8 @@ if TYPE_CHECKING:
     from torch import Tensor
 
     from vizformer.analysis import HeadMaps, Kind, Prediction
-    from vizformer.checkpoints import Checkpoint, Report
+    from vizformer.checkpoints import Opened, Report
+    from vizformer.checkpoints.agreement import Agreement
     from vizformer.components.payload import HeadsPayload
     from vizformer.explain import Step
     from vizformer.explain.examples import PaperAttention
@@ -110,6 +111,16 @@ def that_open() -> tuple[str, ...]:
 
 
 @st.cache_resource(show_spinner=False, max_entries=64)
+def agreement(model: str, text: str) -> "Agreement":
+    """A folder of others' held against `transformers`, for one text."""
+    from vizformer.checkpoints.agreement import agreement
+
+    opened, source = checkpoint(model), _source(model)
+    assert isinstance(source, Path)
+    return agreement(opened, source, text)
+
+
+@st.cache_resource(show_spinner=False, max_entries=64)
 def report(model: str) -> "Report":
     """How a model's files were read; every number of them is looked at once."""
     prepare_torch()
@@ -128,7 +139,7 @@ def _glance(model: str) -> "Report":
 
 
 @st.cache_resource(show_spinner=False, max_entries=OPEN)
-def checkpoint(model: str) -> "Checkpoint":
+def checkpoint(model: str) -> "Opened":
     prepare_torch()
     from vizformer.checkpoints import load
 

@@ -9,6 +9,7 @@ from vizformer.web.i18n import _, translate
 
 if TYPE_CHECKING:
     from vizformer.checkpoints import Question, Report
+    from vizformer.checkpoints.agreement import Agreement
     from vizformer.config import ModelConfig
 
 ARCHITECTURES: dict[str, Message] = {
@@ -123,6 +124,26 @@ def under_assumptions(report: "Report") -> str:
     from vizformer.checkpoints.report import UNDER_ASSUMPTIONS
 
     return translate(UNDER_ASSUMPTIONS) if report.format == "state-dict" else ""
+
+
+def can_compare() -> bool:
+    """Whether `transformers` is installed."""
+    from vizformer.checkpoints.agreement import is_possible
+
+    return is_possible()
+
+
+def agreement(found: "Agreement") -> str:
+    """The badge: what was compared, and how far apart it is."""
+    values = dict(
+        version=found.version, n=found.tokens, stream=f"{found.stream:.1g}", maps=f"{found.maps:.1g}",
+        logits="–" if found.logits is None else f"{found.logits:.1g}",
+    )  # fmt: skip
+    if found.holds:
+        return _("The same numbers as transformers {version} for your sentence ({n} tokens): residual stream to "
+                 "{stream}, every attention map to {maps}, logits to {logits}.", **values)  # fmt: skip
+    return _("Other numbers than transformers {version} for your sentence ({n} tokens): residual stream off by up to "
+             "{stream}, attention maps by {maps}, logits by {logits}.", **values)  # fmt: skip
 
 
 def answer(name: str, value: object) -> str:

@@ -1,0 +1,112 @@
+"""Whether a folder's model does the same here as in `transformers`, where that package is installed.
+
+`transformers` is no dependency: it is asked for nothing else.
+"""
+
+import importlib.util
+from dataclasses import dataclass
+from pathlib import Path
+
+import torch
+from torch import Tensor
+
+from vizformer.checkpoints.opening import Opened
+from vizformer.checkpoints.reading import first_line
+from vizformer.errors import CheckpointError
+from vizformer.messages import N_
+from vizformer.model import Trace
+
+TOLERANCE = 1e-5
+
+
+@dataclass(frozen=True)
+class Agreement:
+    """How far apart the two are, for one text: the largest |ours - theirs| / max(1, |theirs|).
+
+    Attributes:
+        tokens: how many were compared.
+        stream: of the residual stream, before every layer and at the end.
+        maps: of all attention maps.
+        logits: of the logits; None where the weights have no head.
+        version: of `transformers`.
+    """
+
+    tokens: int
+    stream: float
+    maps: float
+    logits: float | None
+    version: str
+
+    @property
+    def largest(self) -> float:
+        return max(self.stream, self.maps, self.logits or 0.0)
+
+    @property
+    def holds(self) -> bool:
+        return self.largest <= TOLERANCE
+
+
+def is_possible() -> bool:
+    """Whether `transformers` is installed; it is not imported for the question."""
+    return importlib.util.find_spec("transformers") is not None
+
+
+def agreement(ours: Opened, folder: Path, text: str) -> Agreement:
+    """Runs a text through both, in float32 with eager attention.
+
+    Raises:
+        CheckpointError: `transformers` is not installed or does not open the folder; not a folder in its layout.
+        VizformerError: as `Checkpoint.trace`.
+    """
+    if not is_possible() or ours.report.format != "hugging-face":
+        raise CheckpointError(N_("Compared are folders in Hugging Face layout, where transformers is installed."))
+    import transformers
+
+    trace = ours.trace(text)
+    ids = {stack: torch.tensor([[token.id for token in tokens]]) for stack, tokens in trace.tokens.items()}
+    kind = ours.report.declared if ours.report.has_head and ours.report.declared else "AutoModel"
+    try:
+        theirs = getattr(transformers, kind).from_pretrained(
+            folder, attn_implementation="eager", dtype=torch.float32, local_files_only=True
+        )
+    except Exception as error:  # whatever another package may raise about a folder
+        raise CheckpointError(
+            N_("transformers {version} does not open this folder: {reason}", version=transformers.__version__,
+               reason=first_line(error))
+        ) from error  # fmt: skip
+    given = dict(output_attentions=True, output_hidden_states=True)
+    with torch.inference_mode():
+        if len(ids) == 2:
+            out = theirs.eval()(ids["encoder"], decoder_input_ids=ids["decoder"], **given)
+            states = [("encoder", out.encoder_hidden_states), ("decoder", out.decoder_hidden_states)]
+            maps = [("encoder", "self", out.encoder_attentions), ("decoder", "self", out.decoder_attentions),
+                    ("decoder", "cross", out.cross_attentions)]  # fmt: skip
+        else:
+            (stack,) = ids
+            out = theirs.eval()(ids[stack], **given)
+            states, maps = [(stack, out.hidden_states)], [(stack, "self", out.attentions)]
+    return Agreement(
+        tokens=sum(row.shape[1] for row in ids.values()),
+        stream=max(_stream(trace, stack, found) for stack, found in states),
+        maps=max(_maps(trace, stack, kind, found) for stack, kind, found in maps),
+        logits=_apart(trace.logits, out.logits[0]) if ours.report.has_head else None,
+        version=transformers.__version__,
+    )
+
+
+def _stream(trace: Trace, stack: str, states: tuple[Tensor, ...]) -> float:
+    """Theirs are the inputs of the layers and, last, what leaves the final norm."""
+    names = [*(f"{stack}.{layer}.pre" for layer in range(len(states) - 1)), f"{stack}.final"]
+    return max(_apart(trace.residual(name), state[0]) for name, state in zip(names, states, strict=True))
+
+
+def _maps(trace: Trace, stack: str, kind: str, maps: tuple[Tensor, ...]) -> float:
+    return max(
+        _apart(trace[f"{stack}.{layer}.{kind}"].pattern(head), of_layer[0, head])
+        for layer, of_layer in enumerate(maps)
+        for head in range(of_layer.shape[1])
+    )
+
+
+def _apart(ours: Tensor, theirs: Tensor) -> float:
+    return float(((ours - theirs).abs() / theirs.abs().clamp(min=1)).max())
