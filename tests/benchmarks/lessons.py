@@ -100,11 +100,11 @@ def measure(tab: Tab, row: Row, repeats: int) -> None:
             tab.page.evaluate(_RESET)
             target.press("Enter")
         else:
-            target.press("ArrowDown")
+            target.click()
+            options = tab.page.get_by_role("option")
+            options.first.wait_for()
             tab.page.evaluate(_RESET)
-            tab.page.keyboard.press("ArrowDown")
-            tab.page.evaluate(_RESET)
-            tab.page.keyboard.press("Enter")
+            options.nth((index + 1) % options.count()).click()
         taken = tab.page.evaluate(_TAKEN, QUIET)
         if index:  # the first one warms up
             row.values.append(taken)
