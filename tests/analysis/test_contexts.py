@@ -68,6 +68,9 @@ def test_a_causal_model_sees_only_what_is_before() -> None:
     model = load("stories")
     first, second = model.trace("苹果是一种好吃的水果。"), model.trace("苹果是一个伟大的品牌。")
     assert contexts(model, first, second, 2, 2).identical  # <s> 苹 果 in both
+    assert not contexts(model, first, second, 3, 4).identical
+    shorter = model.trace("苹果很好吃。")  # another length: products in another order, the same but for rounding
+    assert contexts(model, first, shorter, 2, 2).identical
     assert not contexts(load("cloze"), load("cloze").trace(FIRST), load("cloze").trace(SECOND), 3, 2).identical
 
 

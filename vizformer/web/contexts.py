@@ -65,7 +65,7 @@ def context(subject: Subject) -> None:
     if models.options(subject.model).architecture == "decoder-only":
         st.info(
             _("This model reads from left to right: a vector depends on what stands before its token, never on what "
-              "follows. Where two sentences begin alike, the vectors are the same to the last bit.")
+              "follows. Where two sentences begin alike, the vectors are exactly the same, but for rounding.")
         )  # fmt: skip
         offer_encoder()
     lesson.formula(
@@ -96,7 +96,7 @@ def expected(subject: Subject, pairs: tuple[tuple[int, int], ...]) -> int:
 def context_question(subject: Subject, second: str, token: str, i: int, found: "Contexts") -> None:
     """Whether one layer is enough to make the vectors of one token differ."""
     choices = [
-        _("Exactly the same, to the last bit"),
+        _("Exactly the same, but for rounding"),
         _("Different, but still closer than two different tokens are"),
         _("No closer than two different tokens are"),
     ]
