@@ -136,14 +136,17 @@ def can_compare() -> bool:
 def agreement(found: "Agreement") -> str:
     """The badge: what was compared, and how far apart it is."""
     values = dict(
-        version=found.version, n=found.tokens, stream=f"{found.stream:.1g}", maps=f"{found.maps:.1g}",
-        logits="–" if found.logits is None else f"{found.logits:.1g}",
+        version=found.version, n=found.tokens, stream=f"{found.stream:.1g}", maps=f"{found.maps:.1g}"
     )  # fmt: skip
     if found.holds:
-        return _("The same numbers as transformers {version} for your sentence ({n} tokens): residual stream to "
-                 "{stream}, every attention map to {maps}, logits to {logits}.", **values)  # fmt: skip
-    return _("Other numbers than transformers {version} for your sentence ({n} tokens): residual stream off by up to "
-             "{stream}, attention maps by {maps}, logits by {logits}.", **values)  # fmt: skip
+        said = _("The same numbers as transformers {version} for your sentence ({n} tokens): residual stream to "
+                 "{stream}, every attention map to {maps}.", **values)  # fmt: skip
+    else:
+        said = _("Other numbers than transformers {version} for your sentence ({n} tokens): residual stream to "
+                 "{stream}, attention maps to {maps}.", **values)  # fmt: skip
+    if found.logits is None:
+        return said
+    return said + " " + _("Logits to {logits}.", logits=f"{found.logits:.1g}")
 
 
 def answer(name: str, value: object) -> str:
