@@ -2,6 +2,7 @@
 
     python -m tests.benchmarks.web              # the table of README.md, and exit code 1 above a limit
     python -m tests.benchmarks.web --repeats 5
+    python -m tests.benchmarks.web --no-lessons          # only the pages Attention and the start
 
 Measured in the browser with its own clock: from the event to the second animation frame after the new content is in the
 page.  Bytes are what the server sent over the websocket for the action (medians).  The server is a fresh one, started
@@ -20,10 +21,10 @@ from pathlib import Path
 import click
 from playwright.sync_api import Page, sync_playwright
 
+from tests.benchmarks import lessons as course
+from tests.benchmarks.lessons import ARGS
 from tests.browser import chromium
 from tests.browser.driver import Server, Tab, new_tab
-
-ARGS = ["--no-sandbox", "--disable-gpu", "--disable-background-networking"]
 
 # 63 characters and the end mark: 64 tokens of the bundled model.
 LONG = "今天天气很好我们一起去公园看书吃饭喝水" * 3 + "我有一只猫。"
@@ -127,7 +128,8 @@ def sentences(tab: Tab, sent: Bytes, row: Row, repeats: int, text: Callable[[int
 @click.command()
 @click.option("--repeats", default=15, show_default=True)
 @click.option("--starts", default=3, show_default=True)
-def main(repeats: int, starts: int) -> None:
+@click.option("--lessons/--no-lessons", default=True)
+def main(repeats: int, starts: int, lessons: bool) -> None:
     frame, picture = Row("server start to frame visible", 2500), Row("server start to first picture", 6000)
     heads = Row("head switch, 64 tokens", 80)
     new, known = Row("new sentence to new picture", 400), Row("a sentence seen before", None)
@@ -145,12 +147,16 @@ def main(repeats: int, starts: int) -> None:
             sentences(tab, sent, new, repeats, lambda i: f"我有{i}只猫" + "和狗" * (i % 2) + "。")
             sentences(tab, sent, known, repeats, lambda i: SENTENCES[i % 2])
             tab.page.context.close()
+        parts = course.run(browser, min(repeats, 7), course.LESSONS) if lessons else []
     rows = [frame, picture, heads, new, known]
     click.echo("| action | median, ms | slowest, ms | limit, ms | sent to the browser, KB |\n|---|---:|---:|---:|---:|")
     for row in rows:
         click.echo(str(row))
     click.echo(f"\n{platform.processor() or platform.machine()}, {repeats} repeats, {starts} starts")
-    sys.exit(0 if all(row.limit is None or row.median <= row.limit for row in rows) else 1)
+    if parts:
+        click.echo(f"\n{course.table(parts)}")
+    slow = [row for row in rows if row.limit is not None and row.median > row.limit]
+    sys.exit(bool(slow) or any(part.median > course.LIMIT for part in parts))
 
 
 if __name__ == "__main__":
