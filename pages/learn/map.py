@@ -167,14 +167,15 @@ def widths() -> tuple[int, int]:
 @guarded()
 def rnn(subject: Subject) -> None:
     """How many steps lie between the first token and the last, in five kinds of layers."""
+    tokens = labels.texts(computed.reading(*subject.key))
+    n = len(tokens)
+    ask_path(subject, n)  # first: the table below gives it away
     titles = map_layers.names()
     kind: LayerType = st.segmented_control(
         _("Layer"), computed.KINDS, format_func=titles.__getitem__, required=True,
         **lesson.dial("map.kind", "recurrent", computed.KINDS),
     )  # fmt: skip
     k, r = widths()
-    tokens = labels.texts(computed.reading(*subject.key))
-    n = len(tokens)
     shown = tokens[: computed.DRAWN]
     path = computed.path(kind, len(shown), k, r)
     st.plotly_chart(
@@ -188,7 +189,6 @@ def rnn(subject: Subject) -> None:
                      shown=len(shown), n=n))  # fmt: skip
     st.markdown(map_layers.path_table(n, k, r))
     map_layers.path_formula(kind, n, k, r)
-    ask_path(subject, n)
 
 
 def ask_path(subject: Subject, n: int) -> None:
@@ -217,6 +217,7 @@ def ask_path(subject: Subject, n: int) -> None:
 def cost(subject: Subject) -> None:
     """The multiplications of a layer against the number of tokens."""
     n, d = computed.lengths(*subject.key)[0], models.options(subject.model).d_model
+    ask_cost(subject, n, d)  # first: the table below gives it away
     ways = {"table": _("the paper's table"), "products": _("every matrix product")}
     counted = st.segmented_control(
         _("Count"), list(ways), format_func=ways.__getitem__, required=True,
@@ -236,7 +237,6 @@ def cost(subject: Subject) -> None:
     )  # fmt: skip
     st.markdown(map_layers.cost_table(n, d, k, r, full))
     map_layers.cost_formula(n, d, full)
-    ask_cost(subject, n, d)
 
 
 def ask_cost(subject: Subject, n: int, d: int) -> None:

@@ -82,7 +82,7 @@ def _cell(cut: Cut, index: int, end: int) -> str:
     kinds += [
         name for name, on in (("unknown", cut.unknown), ("continues", cut.continues), ("marked", cut.marked)) if on
     ]
-    narrow = " vf-cut-byte" if end - cut.start == 1 and len(cut.text) > 1 else ""
+    narrow = " vf-cut-byte" if cut.end - cut.start == 1 and len(cut.text) > 1 else ""
     text = "".join(f"<span>{escape(digit)}</span>" for digit in cut.text) if narrow else escape(cut.text)
     return (
         f'<div class="{" vf-cut-".join(kinds)}{narrow}" style="grid-column:{cut.start + 1}/{end + 1}"'

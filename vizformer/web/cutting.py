@@ -70,6 +70,8 @@ def pieces(subject: Subject) -> None:
 
 def counted(row: "tuple[Piece, ...]") -> str:
     unknown = sum(piece.unknown for piece in row)
+    if len(row) == 1:
+        return _("1 token, unknown") if unknown else _("1 token")
     if unknown:
         return _("{n} tokens, {unknown} of them unknown", n=len(row), unknown=unknown)
     return _("{n} tokens", n=len(row))

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 Place = Callable[[], "list[st.delta_generator.DeltaGenerator]"]
 """Draws the boxes for layer and head; hands out the columns that are left beside them."""
-SHOWN = 12  # rows and columns of the tables
+SHOWN = 10  # rows and columns of the tables: True and False of so many fit beside each other
 CODES = {
     "after": "weights = torch.softmax(scores, dim=-1).masked_fill(blocked, 0.0)  # wrong",
     "zero": "weights = torch.softmax(scores.masked_fill(blocked, 0.0), dim=-1)  # wrong",
