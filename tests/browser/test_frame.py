@@ -27,29 +27,29 @@ def go(tab, name: str) -> None:
 
 
 def test_the_browsers_language(open_tab):
-    assert heading(open_tab("/qkv")) == "Q·K·V step by step"
-    assert heading(open_tab("/qkv", locale="de-DE")) == "Q·K·V step by step"
+    assert heading(open_tab("/qkv")) == "Query, key, value"
+    assert heading(open_tab("/qkv", locale="de-DE")) == "Query, key, value"
     chinese = open_tab("/qkv", locale="zh-CN")
-    assert heading(chinese) == "Q·K·V 逐步计算"
+    assert heading(chinese) == "查询、键、值"
     assert link(chinese) == {}
     expect(chinese.page.locator("html")).to_have_attribute("lang", "zh-CN")
     assert chinese.page.get_by_role("radio", name="简体中文").get_attribute("aria-checked") == "true"
 
 
 def test_the_links_language_comes_first(open_tab):
-    assert heading(open_tab("/qkv?lang=zh_CN")) == "Q·K·V 逐步计算"
-    assert heading(open_tab("/qkv?lang=en", locale="zh-CN")) == "Q·K·V step by step"
+    assert heading(open_tab("/qkv?lang=zh_CN")) == "查询、键、值"
+    assert heading(open_tab("/qkv?lang=en", locale="zh-CN")) == "Query, key, value"
 
 
 def test_the_switch_keeps_the_rest_of_the_link(open_tab):
     tab = open_tab("/qkv?text=hello&head=2&layer=1")
     switch(tab, "简体中文")
-    assert heading(tab) == "Q·K·V 逐步计算"
+    assert heading(tab) == "查询、键、值"
     assert link(tab) == {"text": "hello", "head": "2", "layer": "1", "lang": "zh_CN"}
     assert "注意力" in tab.page.get_by_test_id("stSidebarNav").inner_text()
-    assert tab.page.title() == "Q·K·V 逐步计算 · VizFormer"
+    assert tab.page.title() == "查询、键、值 · VizFormer"
     switch(tab, "English")
-    assert heading(tab) == "Q·K·V step by step"
+    assert heading(tab) == "Query, key, value"
     expect(tab.page.locator("html")).to_have_attribute("lang", "en")
 
 
@@ -58,18 +58,18 @@ def test_the_view_survives_pages_back_and_reload(open_tab):
     go(tab, "Attention")
     assert heading(tab) == "Attention"
     assert link(tab) == {"text": "hello", "head": "2"}
-    go(tab, "Q·K·V step by step")
+    go(tab, "Query, key, value")
     assert link(tab) == {"text": "hello", "head": "2"}
     switch(tab, "简体中文")
     with tab.runs():
         tab.page.go_back()
     tab.settled()
-    assert heading(tab) == "Q·K·V step by step"
+    assert heading(tab) == "Query, key, value"
     assert link(tab) == {"text": "hello", "head": "2"}
     with tab.runs():
         tab.page.reload()
     tab.settled()
-    assert heading(tab) == "Q·K·V step by step"
+    assert heading(tab) == "Query, key, value"
     assert link(tab) == {"text": "hello", "head": "2"}
 
 
@@ -83,7 +83,7 @@ def test_back_leads_out_again(open_tab):
             tab.page.go_back()
         tab.settled()
     assert tab.address == "/qkv?text=hello"
-    assert heading(tab) == "Q·K·V step by step"
+    assert heading(tab) == "Query, key, value"
 
 
 def test_nonsense_in_the_link(open_tab):
@@ -115,7 +115,7 @@ def test_the_language_switch_by_keyboard(open_tab):
     with tab.runs():
         tab.page.keyboard.press("Space")
     tab.settled()
-    assert heading(tab) == "Q·K·V 逐步计算"
+    assert heading(tab) == "查询、键、值"
 
 
 def test_a_page_that_does_not_exist_still_has_the_frame(open_tab):

@@ -118,7 +118,7 @@ def test_text_is_shown_as_text(open_tab, text):
 
 def test_a_number_set_by_hand(open_tab):
     tab = open_tab(f"/qkv?text={SENTENCE}&step=5")
-    tab.page.get_by_text("Change a number").click()
+    tab.page.get_by_text("Change a number", exact=True).click()
     with tab.runs():
         tab.page.get_by_text("Divide by √d_head", exact=True).last.click()
     tab.settled()

@@ -20,12 +20,12 @@ STREAMLIT = (sys.executable, "-m", "streamlit", "run", "app.py")
 
 def shows_the_lesson(tab) -> None:
     page = tab.page
-    assert page.get_by_role("heading", level=1).inner_text() == "Q·K·V step by step"
+    assert page.get_by_role("heading", level=1).inner_text() == "Query, key, value"
     assert page.get_by_test_id("stSidebarNav").get_by_role("link").count() == PAGES
     expect(page.get_by_role("radiogroup", name="Language")).to_be_visible()
     assert page.get_by_role("dialog").count() == 0
     assert "not found" not in page.inner_text("body")
-    assert page.title() == "Q·K·V step by step · VizFormer"
+    assert page.title() == "Query, key, value · VizFormer"
     assert tab.address == LINK
 
 
