@@ -28,7 +28,7 @@ from vizformer.web import prose
 from vizformer.web.sitemap import COURSE
 
 LESSONS = [entry.url for entry in COURSE]
-LIMIT = 300.0  # ms, median
+LIMIT = 300.0  # ms, median of a lesson's changes
 QUIET = 1200  # ms without a change of the page: then the last one has been seen
 TEXT = "我昨天在公园里看见一只很小的猫。"
 
@@ -68,7 +68,7 @@ class Row:
 def ready(tab: Tab) -> None:
     """Waits until the laboratory of the part is there: the first one loads torch."""
     tab.page.get_by_text("Terms of this lesson").wait_for()  # the end of the page
-    tab.settled(1.0)
+    tab.settled(2.5)  # a cold browser still fetches the code of sliders and charts
 
 
 def change(tab: Tab, buttons: bool) -> tuple[str, "list[Locator]"]:
@@ -136,6 +136,14 @@ def table(rows: Sequence[Row]) -> str:
     return "\n".join(["| lesson | part | control | median, ms | slowest, ms |", "|---|---|---|---:|---:|", *lines])
 
 
+def slow(rows: Sequence[Row]) -> list[str]:
+    """The lessons whose changes take longer than the limit (median over all of its parts)."""
+    taken: dict[str, list[float]] = {}
+    for row in rows:
+        taken.setdefault(row.lesson, []).extend(row.values)
+    return [lesson for lesson, values in taken.items() if statistics.median(values) > LIMIT]
+
+
 @click.command()
 @click.option("--repeats", default=7, show_default=True)
 @click.option("--lesson", "only", type=click.Choice(LESSONS), multiple=True)
@@ -144,7 +152,7 @@ def main(repeats: int, only: tuple[str, ...]) -> None:
         browser = playwright.chromium.launch(executable_path=str(chromium.find()), args=ARGS)
         rows = run(browser, repeats, only or LESSONS)
     click.echo(f"{table(rows)}\n\n{platform.machine()}, {repeats} repeats, limit {LIMIT:.0f} ms")
-    sys.exit(any(row.median > LIMIT for row in rows))
+    sys.exit(bool(slow(rows)))
 
 
 if __name__ == "__main__":

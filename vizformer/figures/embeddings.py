@@ -166,11 +166,12 @@ def embedding_map(
         )
     frame(figure, title, height=460)
     figure.update_layout(showlegend=True, legend={"orientation": "h", "y": -0.18, "traceorder": "reversed"})
+    figure.update_layout(margin={"l": 64, "b": 96})  # fixed: margins that are searched for are drawn several times
     for number, update in enumerate((figure.update_xaxes, figure.update_yaxes)):
         said = words["direction"].replace("{number}", str(number)).replace("{percent}", f"{explained[number]:.0%}")
         low, high = float(places[:, number].min()), float(places[:, number].max())
         room = (0.14, 0.1)[number] * max(high - low, 1e-3)  # for the names at the edges
-        update(title=safe(said), zeroline=True, zerolinecolor=GRID, range=[low - room, high + room])
+        update(title=safe(said), zeroline=True, zerolinecolor=GRID, range=[low - room, high + room], automargin=False)
     return figure
 
 
