@@ -10,6 +10,13 @@ import numpy as np
 from streamlit.testing.v1 import AppTest
 
 
+def said(app: AppTest) -> str:
+    """Every word on the page that is not in a widget."""
+    shown = (*app.text, *app.caption, *app.markdown, *app.error, *app.success, *app.subheader, *app.latex)
+    parts = [*(element.value for element in shown), *(element.proto.body for element in app.get("html"))]
+    return html.unescape("\n".join(map(str, parts)))
+
+
 def tables(app: AppTest) -> list[list[list[str]]]:
     """The cells of every `vizformer.components.table` on the page, row by row."""
     bodies = [element.proto.body for element in app.get("html") if "vf-table" in element.proto.body]

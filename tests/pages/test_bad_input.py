@@ -2,7 +2,8 @@
 
 import pytest
 
-PAGES = ["pages/explore/attention.py", "pages/learn/qkv.py", "pages/learn/layer.py", "pages/learn/paper.py"]
+PAGES = ["pages/explore/attention.py", "pages/learn/qkv.py", "pages/learn/layer.py", "pages/learn/paper.py",
+         *(f"pages/learn/{lesson}.py" for lesson in ("map", "tokens", "positions", "heads", "masks"))]  # fmt: skip
 GOOD = "我有一只猫。"
 TOO_LONG = "猫狗" * 1000  # 2001 tokens for a model of 512 positions
 READABLE = {

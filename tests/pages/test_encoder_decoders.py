@@ -1,11 +1,11 @@
 """Marian, BART and T5 on the pages: every step of their arithmetic, and lessons that say what these do otherwise."""
 
-import html
 
 import pytest
 
 from tests.checkpoints import folders as made
 from tests.checkpoints import test_pair_of_vocabularies as pairs
+from tests.pages.reading import said
 from vizformer import explain
 from vizformer.checkpoints import load
 from vizformer.web import folders
@@ -30,11 +30,6 @@ def written(tmp_path_factory):
 def shelf(written, monkeypatch):
     monkeypatch.setenv(folders.VARIABLE, str(written))
     return written
-
-
-def said(app) -> str:
-    shown = (*app.text, *app.caption, *app.markdown, *app.success, *app.subheader, *app.latex, *app.get("html"))
-    return html.unescape("\n".join(str(getattr(e, "value", None) or e.proto.body) for e in shown))
 
 
 @pytest.mark.parametrize("name", MODELS)

@@ -1,11 +1,11 @@
 """Models of other families on the pages: every step of their arithmetic, its proof, and what is special about them."""
 
-import html
 import re
 
 import pytest
 
 from tests.checkpoints import folders as made
+from tests.pages.reading import said
 from vizformer import explain
 from vizformer.checkpoints import load
 from vizformer.messages import Message
@@ -29,11 +29,6 @@ def written(tmp_path_factory):
 def shelf(written, monkeypatch):
     monkeypatch.setenv(folders.VARIABLE, str(written))
     return written
-
-
-def said(app) -> str:
-    shown = (*app.text, *app.caption, *app.markdown, *app.success, *app.subheader, *app.get("html"))
-    return html.unescape("\n".join(str(getattr(e, "value", None) or e.proto.body) for e in shown))
 
 
 def plain(text: str) -> str:

@@ -1,11 +1,11 @@
 """Models from the server's folder, on the pages: listed, explained, refused in words."""
 
-import html
 import shutil
 
 import pytest
 
 from tests.checkpoints import folders as made
+from tests.pages.reading import said
 from vizformer.web import folders, models, names
 
 ATTENTION, REPORT, LAYER, BLANKS = (
@@ -28,11 +28,6 @@ def written(tmp_path_factory):
 def shelf(written, monkeypatch):
     monkeypatch.setenv(folders.VARIABLE, str(written))
     return written
-
-
-def said(app) -> str:
-    shown = (*app.text, *app.caption, *app.markdown, *app.error, *app.subheader, *app.get("html"))
-    return html.unescape("\n".join(str(getattr(e, "value", None) or e.proto.body) for e in shown))
 
 
 def test_every_folder_is_in_the_list_and_none_shows_where_it_lies(open_app, shelf):

@@ -7,9 +7,10 @@ from hypothesis import given
 from hypothesis import strategies as st_
 
 from vizformer.assets import asset
-from vizformer.web import dials, glossary, progress, prose, reading
+from vizformer.web import dials, glossary, lesson, progress, prose, reading
 from vizformer.web.languages import LANGUAGES, SOURCE
 from vizformer.web.sitemap import COURSE, GLOSSARY, READING, SECTIONS
+from vizformer.web.state import View
 
 LESSONS = [entry.url for entry in COURSE]
 
@@ -113,3 +114,17 @@ def test_the_course_comes_first():
     assert SECTIONS[0][1] == COURSE
     assert GLOSSARY in SECTIONS[1][1]
     assert READING in SECTIONS[1][1]
+
+
+@pytest.mark.parametrize(
+    ("value", "default", "written"),
+    [(3, 1, "a.b:3"), ("3 · 鸭", 1, None), (None, 1, None), (2, 0.5, "a.b:2"), ("window", "causal", "a.b:window"),
+     ("滑动窗口", "causal", None), (True, False, "a.b:1")],
+)  # fmt: skip
+def test_only_a_legal_value_of_its_kind_is_taken_from_a_widget(monkeypatch, value, default, written):
+    taken: dict[str, str] = {}
+    monkeypatch.setattr(lesson.st, "session_state", {"dial.a.b": value})
+    monkeypatch.setattr(lesson.state, "view", View)
+    monkeypatch.setattr(lesson.state, "update", lambda **changes: taken.update(changes))
+    lesson._turn("a.b", "dial.a.b", default)
+    assert taken.get("dials") == written

@@ -216,3 +216,14 @@ def test_what_a_session_remembers_is_bounded():
 def test_every_field_can_be_written_read_and_named():
     for f in fields(View):
         assert {"read", "label"} <= set(f.metadata)
+
+
+@pytest.mark.parametrize(("value", "kept"), [(3, 3), (None, 1), ("3 · 鸭", 1), (2.5, 1)])
+def test_only_a_value_of_its_kind_is_taken_from_a_widget(monkeypatch, value, kept):
+    # Where a list's options change while its browser answers, Streamlit hands out the old option's label.
+    view = {"query": 1}
+    monkeypatch.setattr(state.st, "session_state", {"view.query": value})
+    monkeypatch.setattr(state, "view", lambda: state.View(**view))
+    monkeypatch.setattr(state, "update", view.update)
+    state._take("query", "view.query")
+    assert view == {"query": kept}

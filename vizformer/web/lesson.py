@@ -177,8 +177,9 @@ def value(name: str, default: Dial, options: Collection[Dial] | None = None) -> 
 
 
 def _turn(name: str, key: str, default: Dial) -> None:
-    if st.session_state[key] is not None:  # a segmented control can be switched off: keep what was
-        turn(name, st.session_state[key], default)
+    new = st.session_state[key]  # as in `state._take`: None, or an old option's label, keeps what was
+    if isinstance(new, type(default)) or (isinstance(default, float) and isinstance(new, int)):
+        turn(name, new, default)
 
 
 def turn(name: str, new: Dial, default: Dial) -> None:
@@ -187,7 +188,8 @@ def turn(name: str, new: Dial, default: Dial) -> None:
     settings.pop(name, None)
     if new != default:
         settings[name] = dials.text(new)
-    state.update(dials=dials.write(settings))
+    if dials.is_legal(written := dials.write(settings)):
+        state.update(dials=written)
 
 
 def formula(symbols: str, *, live: str = "", code: str = "") -> None:

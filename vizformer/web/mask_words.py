@@ -136,7 +136,3 @@ def table(
         f'<div class="vf-matrix"><table><caption>{escape(caption)}</caption>'
         f"<thead><tr>{corner}{head}</tr></thead><tbody>{body}</tbody></table></div>"
     )
-
-
-def side_by_side(tables: Sequence[str]) -> str:
-    return f'<div class="vf-row">{"".join(f"<div>{html}</div>" for html in tables)}</div>'

@@ -255,7 +255,10 @@ def bind(name: str) -> dict[str, Any]:
 
 
 def _take(name: str, key: str) -> None:
-    if (value := st.session_state[key]) is not None:  # a segmented control can be switched off: keep what was
+    # A segmented control can be switched off (None), and where the options of a list have changed under the browser's
+    # feet, Streamlit hands out the old option's label: both keep what was.
+    value = st.session_state[key]
+    if isinstance(value, type(getattr(view(), name))):
         update(**{name: value})
 
 
