@@ -31,7 +31,9 @@ class ModelConfig:
     """Everything that decides the shape and the arithmetic of a model.
 
     Attributes:
-        vocab_size: number of token ids; encoder and decoder share them.
+        vocab_size: number of token ids; encoder and decoder share them unless source_vocab_size says otherwise.
+        source_vocab_size: number of ids that the encoder reads where they are another vocabulary's, with a table of
+            embeddings of its own (translators with a vocabulary per language); None: the same ids, one table.
         d_model: width of the residual stream.
         n_heads: attention heads per layer; each is d_head = d_model / n_heads wide, unless head_dim says otherwise.
         head_dim: width of a head where it is not d_model / n_heads (Qwen3, Gemma); None: it is.
@@ -59,6 +61,10 @@ class ModelConfig:
             stretches. An encoder splits them between keys before and keys behind the query.
         relative_max_distance: the last bucket of "relative" serves every distance from here on (and some before).
         attention_scale: what the dot products of queries and keys are multiplied by; None: 1 / sqrt(d_head). T5 has 1.
+        sliding_window: how many keys a query of self-attention sees, the latest ones, itself included (Child et al.
+            2019, "Sparse Transformers"; Jiang et al. 2023, "Mistral 7B", section 2); None: all but the future.
+        sliding_layers: the layers in which the window holds, counted from 0, in order; None: all (Qwen2 has it in the
+            last ones only, others in every second one).
         n_segments: rows of the table of segment embeddings (BERT's sentence A and B); 0: no such table.
         embedding_norm: a norm after the sum of the embeddings (BERT).
         stack_inputs: whether encoder and decoder have a "shared" table of learned positions and embedding norm, or each
@@ -101,6 +107,7 @@ class ModelConfig:
     d_ff: int
     n_encoder_layers: int = 0
     n_decoder_layers: int = 0
+    source_vocab_size: int | None = None
     head_dim: int | None = None
     n_kv_heads: int | None = None
     max_positions: int = 512
@@ -116,6 +123,8 @@ class ModelConfig:
     relative_buckets: int = 32
     relative_max_distance: int = 128
     attention_scale: float | None = None
+    sliding_window: int | None = None
+    sliding_layers: tuple[int, ...] | None = None
     n_segments: int = 0
     embedding_norm: bool = False
     stack_inputs: StackInputs = "shared"
@@ -157,6 +166,13 @@ class ModelConfig:
     def turned_dims(self) -> int:
         """How many numbers of a query or key "rope" turns: rope_dims, or all of them."""
         return self.d_head if self.rope_dims is None else self.rope_dims
+
+    @property
+    def windowed_layers(self) -> frozenset[int]:
+        """The layers whose self-attention sees only the window."""
+        if self.sliding_window is None:
+            return frozenset()
+        return frozenset(range(self.n_decoder_layers) if self.sliding_layers is None else self.sliding_layers)
 
     @property
     def qkv_bias(self) -> bool:
@@ -203,7 +219,10 @@ class ModelConfig:
             )
         if missing := sorted(required - set(options)):
             raise ConfigError(N_("The model options lack {names}; add them.", names=", ".join(missing)))
-        return cls(**options)
+        given: dict[str, Any] = {
+            name: tuple(value) if isinstance(value, list) else value for name, value in options.items()
+        }
+        return cls(**given)
 
     @classmethod
     def preset(cls, name: str, **changes: Any) -> "ModelConfig":
@@ -256,6 +275,10 @@ def _wrong_types(config: ModelConfig) -> list[Message]:
                 )  # fmt: skip
             continue
         allowed = get_args(hint) or (hint,)
+        if any(get_origin(kind) is tuple for kind in allowed):
+            if not (value is None or (isinstance(value, tuple) and all(type(item) is int for item in value))):
+                problems.append(N_("{name}={value!r}: must be a list of int or nothing", name=name, value=value))
+            continue
         legal = type(value) in allowed or (float in allowed and type(value) is int)
         if not legal:
             names = " or ".join("nothing" if t is type(None) else t.__name__ for t in allowed)

@@ -69,6 +69,28 @@ def broken_rules(c: "ModelConfig") -> list[Message]:
         problems.append(N_("rope_theta={value}: must be above 1", value=c.rope_theta))
     if c.attention_scale is not None and not 0 < c.attention_scale < float("inf"):
         problems.append(N_("{name}={value}: must be above 0", name="attention_scale", value=c.attention_scale))
+    if c.sliding_window is not None and c.sliding_window < 1:
+        problems.append(N_("{name}={value}: must be at least 1", name="sliding_window", value=c.sliding_window))
+    if c.sliding_window is not None and c.architecture != "decoder-only":
+        problems.append(
+            N_("sliding_window={value}: only a decoder alone has one, leave it out", value=c.sliding_window)
+        )
+    if c.sliding_layers is not None:
+        layers = list(c.sliding_layers)
+        if c.sliding_window is None:
+            problems.append(N_("sliding_layers without sliding_window: give both or neither"))
+        elif not layers or layers != sorted(set(layers)) or not 0 <= layers[0] <= layers[-1] < c.n_decoder_layers:
+            problems.append(
+                N_("sliding_layers={value}: must be numbers of layers in order, from 0 to {last}; leave it out where "
+                   "all have the window", value=str(layers), last=c.n_decoder_layers - 1)
+            )  # fmt: skip
+    if c.source_vocab_size is not None and c.source_vocab_size < 1:
+        problems.append(N_("{name}={value}: must be at least 1", name="source_vocab_size", value=c.source_vocab_size))
+    if c.source_vocab_size is not None and c.architecture != "encoder-decoder":
+        problems.append(
+            N_("source_vocab_size={value}: there is one stack only, which reads vocab_size ids; leave it out",
+               value=c.source_vocab_size)
+        )  # fmt: skip
     if not 0 < c.logit_scale < float("inf"):
         problems.append(N_("{name}={value}: must be above 0", name="logit_scale", value=c.logit_scale))
     if c.logit_bias and c.head == "transform":

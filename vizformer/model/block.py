@@ -94,7 +94,7 @@ class Stack(nn.Module):
 
     def __init__(self, config: ModelConfig, name: str, n_layers: int, cross: bool) -> None:
         super().__init__()
-        self.name = name
+        self.name, self.windowed_layers = name, config.windowed_layers
         self.layers = nn.ModuleList(Block(config, cross) for _ in range(n_layers))
         self.final_norm = norm(config) if config.final_norm else None
         self.relative_bias = None  # T5's: a number per bucket of distances and head, the same in all layers
@@ -108,17 +108,19 @@ class Stack(nn.Module):
         memory: Float[Tensor, "b n_k d_model"] | None = None,
         memory_mask: Mask | None = None,
         *,
+        windowed: Mask | None = None,
         rotation: Rotation | None = None,
         position_bias: Float[Tensor, "1 n_heads n n_all"] | None = None,
         trace: Trace | None = None,
         edit: Edit | None = None,
         cache: Cache | None = None,
     ) -> Float[Tensor, "b n d_model"]:
+        """`windowed` takes the place of `mask` in the layers that have a sliding window."""
         for index, layer in enumerate(self.layers):
             name = f"{self.name}.{index}"
             x = layer(
-                x, mask, memory, memory_mask, name=name, rotation=rotation, position_bias=position_bias, trace=trace,
-                edit=edit, cache=cache,
+                x, windowed if index in self.windowed_layers else mask, memory, memory_mask, name=name,
+                rotation=rotation, position_bias=position_bias, trace=trace, edit=edit, cache=cache,
             )  # fmt: skip
         if self.final_norm is not None:
             x = self.final_norm(x)

@@ -32,14 +32,17 @@ def prefix_mask(n: int, prefix: int) -> Mask:
     return _mask(((key > query) & (key >= prefix)).to(torch.uint8) * int(Reason.FUTURE))
 
 
-def window_mask(n: int, reach: int, *, causal: bool = False) -> Mask:
+def window_mask(
+    n: int, reach: int, *, causal: bool = False, n_k: int | None = None, device: torch.device | None = None
+) -> Mask:
     """Query i sees keys i-reach .. i+reach; with `causal` only i-reach .. i.
 
-    The number of open cells grows with n * reach, not with n^2.  A stack of L layers carries news L * reach far.
+    With more keys `n_k` than queries (a cache) the last query is at the place of the last key.  The number of open
+    cells grows with n * reach, not with n^2.  A stack of L layers carries news L * reach far.
     Source: Beltagy et al. 2020, "Longformer", section 3.1 (whose window size is 2 * reach); causal: Child et al. 2019,
     "Generating Long Sequences with Sparse Transformers".
     """
-    query, key = _places(n)
+    query, key = _places(n, n_k, device)
     reason = ((key - query).abs() > reach).to(torch.uint8) * int(Reason.OUTSIDE_WINDOW)
     return _mask(torch.where(key > query, int(Reason.FUTURE), reason).to(torch.uint8) if causal else reason)
 
@@ -76,10 +79,11 @@ def bigbird_mask(n: int, reach: int, n_global: int, n_random: int, seed: int = 0
     return _mask(torch.where(key > query, int(Reason.FUTURE), reason).to(torch.uint8) if causal else reason)
 
 
-def _places(n: int) -> tuple[Tensor, Tensor]:
-    return torch.arange(n)[:, None], torch.arange(n)[None, :]
+def _places(n: int, n_k: int | None = None, device: torch.device | None = None) -> tuple[Tensor, Tensor]:
+    n_k = n if n_k is None else n_k
+    return torch.arange(n_k - n, n_k, device=device)[:, None], torch.arange(n_k, device=device)[None, :]
 
 
 def _mask(reason: UInt8[Tensor, "n_q n_k"]) -> Mask:
-    bias = torch.zeros(reason.shape).masked_fill_(reason > 0, -math.inf)
+    bias = torch.zeros(reason.shape, device=reason.device).masked_fill_(reason > 0, -math.inf)
     return Mask(bias[None, None], reason[None, None])

@@ -16,8 +16,9 @@ from vizformer.model.block import Stack
 from vizformer.model.cache import Cache
 from vizformer.model.edit import Edit
 from vizformer.model.head import PredictionTransform
-from vizformer.model.masks import causal_mask, combine, padding_mask
+from vizformer.model.masks import Mask, causal_mask, combine, padding_mask
 from vizformer.model.norm import norm
+from vizformer.model.patterns import window_mask
 from vizformer.model.positions import (
     Rotation,
     alibi_bias,
@@ -36,8 +37,8 @@ class Transformer(nn.Module):
 
     x_0 = embedding[ids] (* sqrt(d_model)) (+ positions) (+ segments) (then norm);  x = stack(x_0);  logits = x W_U
 
-    Source: Vaswani et al. 2017, "Attention Is All You Need"; one table of embeddings serves both stacks and, when
-    tied, the logits (3.4).
+    Source: Vaswani et al. 2017, "Attention Is All You Need"; one table of embeddings serves both stacks (unless
+    source_vocab_size gives the encoder its own) and, when tied, the logits (3.4).
     """
 
     def __init__(self, config: ModelConfig) -> None:
@@ -48,6 +49,9 @@ class Transformer(nn.Module):
         self.rope_sin: Tensor
         self.alibi_slopes: Tensor
         self.embedding = table(config.vocab_size, config.d_model)
+        self.source_embedding = None  # the encoder's, where its ids are another vocabulary's
+        if config.source_vocab_size is not None:
+            self.source_embedding = table(config.source_vocab_size, config.d_model)
         if config.positions == "learned":
             self.position_embedding = table(config.max_positions, config.d_model)
         own = config.stack_inputs == "own"  # then these are the encoder's, and the decoder has such as well
@@ -150,18 +154,30 @@ class Transformer(nn.Module):
         if self.decoder is None:
             raise TraceError(N_("This model has no decoder."))
         before = 0 if cache is None else cache.length
-        # The newest position alone sees all others: no mask, and generation is spared building one for every token.
-        causal = causal_mask(ids.shape[1], before + ids.shape[1], device=ids.device) if ids.shape[1] > 1 else None
-        mask = combine([None if padding is None else padding_mask(padding), causal])
+        mask, windowed = self._decoder_masks(ids, before, padding)
         memory_mask = None if memory_padding is None else padding_mask(memory_padding)
         x: Tensor = self.decoder(
-            self.embed(ids, before, segments, stack="decoder"), mask, memory, memory_mask, trace=trace, edit=edit,
-            cache=cache, rotation=self.rotations(ids.shape[1], before),
+            self.embed(ids, before, segments, stack="decoder"), mask, memory, memory_mask, windowed=windowed,
+            trace=trace, edit=edit, cache=cache, rotation=self.rotations(ids.shape[1], before),
             position_bias=self.position_bias("decoder", ids.shape[1], before),
         )  # fmt: skip  # [b, n, d_model]
         if cache is not None:
             cache.length += ids.shape[1]
         return x
+
+    def _decoder_masks(
+        self, ids: Int[Tensor, "b n"], before: int, padding: Bool[Tensor, "b n"] | None
+    ) -> tuple[Mask | None, Mask | None]:
+        """The mask of self-attention, and that of the layers with a sliding window, for `ids` after `before` others.
+
+        The newest position alone sees all others: no mask, and generation is spared building one for every token.
+        """
+        n, length, window = ids.shape[1], before + ids.shape[1], self.config.sliding_window
+        padded = None if padding is None else padding_mask(padding)
+        mask = combine([padded, causal_mask(n, length, device=ids.device) if n > 1 else None])
+        if window is None or length <= window:  # it reaches everything
+            return mask, mask
+        return mask, combine([padded, window_mask(n, window - 1, causal=True, n_k=length, device=ids.device)])
 
     def logits(self, x: Float[Tensor, "*n d_model"]) -> Float[Tensor, "*n vocab_size"]:
         """x W_U, after the head's transform where it has one; W_U is the transposed embedding where they are tied.
@@ -188,8 +204,10 @@ class Transformer(nn.Module):
 
         `stack` is whose input they are: it matters where each has tables of its own.
         """
-        self._check(ids, first)
-        x: Tensor = self.embedding(ids)  # [b, n, d_model]
+        own = self.source_embedding if stack == "encoder" else None
+        embedding = self.embedding if own is None else own
+        self._check(ids, first, embedding.num_embeddings)
+        x: Tensor = embedding(ids)  # [b, n, d_model]
         if self.config.scaled_embedding:
             x = x * math.sqrt(self.config.d_model)
         added = self.positions(first + ids.shape[1], stack)
@@ -253,8 +271,8 @@ class Transformer(nn.Module):
             return {"alibi_slopes": alibi_slopes(config.n_heads)}
         return {}
 
-    def _check(self, ids: Tensor, first: int) -> None:
-        n, limit, last = first + ids.shape[1], self.config.max_positions, self.config.vocab_size - 1
+    def _check(self, ids: Tensor, first: int, n_ids: int) -> None:
+        n, limit, last = first + ids.shape[1], self.config.max_positions, n_ids - 1
         if ids.shape[1] == 0:
             raise TraceError(N_("There is no token to look at: type at least one word."))
         if n > limit:
@@ -290,6 +308,8 @@ class Transformer(nn.Module):
                     nn.init.uniform_(projection.weight, -bound, bound)
         std = self.config.d_model**-0.5 if self.config.scaled_embedding else 0.02
         nn.init.normal_(self.embedding.weight, std=std)
+        if self.source_embedding is not None:
+            nn.init.normal_(self.source_embedding.weight, std=std)
         if self.config.positions == "learned":
             nn.init.normal_(self.position_embedding.weight, std=0.02)
         if self.decoder_position_embedding is not None:
