@@ -1,5 +1,6 @@
 """What happens once, when the server starts, before the first visitor."""
 
+import asyncio
 import logging
 import socket
 from collections.abc import AsyncIterator, Iterator
@@ -8,18 +9,24 @@ from contextlib import asynccontextmanager, contextmanager
 import click
 import streamlit as st
 
+from vizformer.web import keeping
+
 ANY = ("0.0.0.0", "::", "", None)  # addresses that mean "every network of this machine"
 
 
 @asynccontextmanager
 async def lifespan(app: st.App) -> AsyncIterator[None]:
-    """Prepares the process and prints the address."""
+    """Prepares the process, prints the address, and looks after what visitors put up for as long as it runs."""
     # Streamlit takes a folder named pages/ for its old way of making apps until st.navigation has been called once.
     # Left to the first visitor, that visitor would get a "page not found" on top of a deep link.
     with _quiet("streamlit.runtime.scriptrunner_utils.script_run_context"):  # it remarks that nobody is visiting yet
         st.navigation([st.Page(_nothing, title="VizFormer")])
     announce(st.get_option("server.address"), st.get_option("server.port"))
-    yield None
+    attending = asyncio.create_task(keeping.attend())
+    try:
+        yield None
+    finally:
+        attending.cancel()
 
 
 def announce(host: str | None, port: int) -> None:

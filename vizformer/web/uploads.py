@@ -1,12 +1,11 @@
 """Models that a reader puts up: kept in a private folder of the session that made them, gone when it ends.
 
-What is unpacked, and what is refused: `vizformer.web.unpacking`.
+What is unpacked, and what is refused: `vizformer.web.unpacking`; when it goes: `vizformer.web.keeping`.
 """
 
 import os
 import secrets
 import shutil
-import tempfile
 import weakref
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -18,7 +17,7 @@ from streamlit.runtime.scriptrunner import get_script_run_ctx
 
 from vizformer.errors import CheckpointError
 from vizformer.messages import N_
-from vizformer.web import unpacking
+from vizformer.web import keeping, unpacking
 
 SWITCH = "VIZFORMER_UPLOADS"
 LIMIT = "VIZFORMER_UPLOAD_LIMIT"
@@ -40,13 +39,14 @@ class Upload:
 class Kept:
     """The uploads of one session, in a folder that only this account can enter.
 
-    The folder goes with the object: when the session is forgotten, or when the server ends.
+    The folder goes with the object, or before it, when `watch` finds that the session has ended.
     """
 
-    def __init__(self) -> None:
-        self.root = Path(tempfile.mkdtemp(prefix="vizformer-upload-"))  # mode 0700
+    def __init__(self, session: str = "", watch: keeping.Watch = keeping.WATCH) -> None:
+        self.root = keeping.new_folder()
         self.uploads: dict[str, Upload] = {}
         self.remove = weakref.finalize(self, shutil.rmtree, self.root, ignore_errors=True)
+        watch.add(session, self.remove)
 
     def add(self, files: Sequence[tuple[str, BinaryIO]], limit: int) -> str:
         """Unpacks what was put up; the name of the new upload.
@@ -91,9 +91,10 @@ def add(files: Sequence[tuple[str, BinaryIO]]) -> str:
     """
     if not is_on():
         raise _off()
-    if _MINE not in st.session_state:
-        st.session_state[_MINE] = Kept()
-    kept: Kept = st.session_state[_MINE]
+    kept: Kept | None = st.session_state.get(_MINE)
+    if kept is None or not kept.remove.alive:
+        context = get_script_run_ctx(suppress_warning=True)
+        kept = st.session_state[_MINE] = Kept(context.session_id if context is not None else "")
     return f"upload/{kept.add(files, limit())}"
 
 
@@ -133,7 +134,7 @@ def forget(file_ids: Sequence[str]) -> None:
 
 def _mine() -> dict[str, Upload]:
     kept: Kept | None = st.session_state.get(_MINE)
-    return kept.uploads if kept is not None and is_on() else {}
+    return kept.uploads if kept is not None and kept.remove.alive and is_on() else {}
 
 
 def _off() -> CheckpointError:

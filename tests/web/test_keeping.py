@@ -1,0 +1,174 @@
+"""What a session put up goes soon after it ended, whether anybody visits or not; nothing of a killed server stays."""
+
+import asyncio
+import io
+import os
+import signal
+import subprocess
+import sys
+import threading
+from pathlib import Path
+
+import pytest
+from streamlit.runtime import Runtime
+
+from vizformer.web import keeping, server, uploads
+
+FILES = [("config.json", io.BytesIO(b"{}"))]
+
+
+class Visits:
+    """Sessions that come and go, at times that the test sets."""
+
+    def __init__(self):
+        self.now, self.there = 0.0, set()
+        self.watch = keeping.Watch(self.there.__contains__, lambda: self.now)
+
+    def put_up(self, session):
+        self.there.add(session)
+        kept = uploads.Kept(session, self.watch)
+        kept.add(FILES, 1000)
+        return kept
+
+    def wait(self, seconds):
+        """As the server spends them: with a look every now and then."""
+        until = self.now + seconds
+        while self.now < until:
+            self.now += keeping.PERIOD
+            self.watch.look()
+
+
+def test_files_go_after_the_session_and_only_those():
+    visits = Visits()
+    ours, others = visits.put_up("ours"), visits.put_up("others")
+    visits.wait(10_000)
+    assert ours.root.exists()
+    visits.there.remove("ours")
+    visits.wait(120)  # so long its tab may come back
+    assert list(ours.root.rglob("*.json"))
+    visits.wait(keeping.GRACE - 120 + 2 * keeping.PERIOD)
+    assert not ours.root.exists()
+    assert not ours.remove.alive
+    assert list(others.root.rglob("*.json"))
+    others.remove()
+
+
+def test_a_tab_that_comes_back_keeps_them():
+    visits = Visits()
+    kept = visits.put_up("ours")
+    for _ in range(5):
+        visits.there.remove("ours")
+        visits.wait(keeping.GRACE - keeping.PERIOD)
+        visits.there.add("ours")
+        visits.wait(keeping.PERIOD)
+    assert kept.root.exists()
+    kept.remove()
+
+
+def test_what_was_removed_otherwise_is_forgotten():
+    visits = Visits()
+    visits.put_up("ours").remove()
+    visits.wait(keeping.PERIOD)
+    assert visits.watch._seen == {}
+
+
+def test_the_server_is_asked_who_is_there(monkeypatch):
+    assert keeping.is_connected("anybody")  # nobody serves: a script, a test
+
+    class Serving:
+        @staticmethod
+        def is_active_session(session):
+            return session == "here"
+
+    monkeypatch.setattr(Runtime, "_instance", Serving())
+    assert keeping.is_connected("here")
+    assert not keeping.is_connected("gone")
+
+
+def test_a_session_whose_files_are_gone_begins_anew(monkeypatch):
+    state = {}
+    monkeypatch.setattr(uploads.st, "session_state", state)
+    first = uploads.add(FILES)
+    assert uploads.models() == (first,)
+    assert uploads.locate(first.removeprefix("upload/")).is_dir()
+    state[uploads._MINE].remove()
+    assert uploads.models() == ()
+    assert uploads.locate(first.removeprefix("upload/")) is None
+    second = uploads.add(FILES)
+    assert uploads.models() == (second,)
+    state[uploads._MINE].remove()
+
+
+def test_the_server_looks_while_it_runs_and_leaves_no_thread_or_task(monkeypatch):
+    waited, looked = [], []
+
+    class Watch:
+        def look(self):
+            looked.append(threading.current_thread())
+            if len(looked) == 1:
+                raise OSError("one bad moment")
+
+    async def sleep(seconds):
+        waited.append(seconds)
+        if len(waited) > 3:
+            await asyncio.Event().wait()  # for ever
+
+    original = keeping.attend
+    monkeypatch.setattr(keeping, "attend", lambda: original(Watch(), sleep))
+    monkeypatch.setattr(keeping, "remove_left_behind", lambda: None)
+
+    async def serve():
+        async with server.lifespan(None):
+            while len(waited) < 4:
+                await asyncio.sleep(0)
+        await asyncio.sleep(0)
+        assert asyncio.all_tasks() == {asyncio.current_task()}
+
+    before = threading.active_count()
+    asyncio.run(serve())
+    assert waited == [keeping.PERIOD] * 4
+    assert len(looked) == 3  # also after the one that failed
+    assert threading.main_thread() not in looked  # which serves the visitors
+    assert threading.active_count() == before
+
+
+SERVER = """
+import io, os, signal, sys
+from vizformer.web import uploads
+kept = uploads.Kept()
+kept.add([('config.json', io.BytesIO(b'{}'))], 1000)
+print(kept.root, flush=True)
+sys.stdin.read()
+"""
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="needs file locks")
+def test_what_a_killed_server_left_goes_at_the_next_start_and_nothing_of_one_that_lives(tmp_path):
+    environment = {**os.environ, "TMPDIR": str(tmp_path)}
+    started = [
+        subprocess.Popen([sys.executable, "-c", SERVER], env=environment, stdin=subprocess.PIPE,
+                         stdout=subprocess.PIPE, text=True)
+        for _ in range(2)
+    ]  # fmt: skip
+    killed, lives = (Path(process.stdout.readline().strip()) for process in started)
+    try:
+        for root in (killed, lives):
+            assert root.parent.parent == tmp_path
+            assert list(root.rglob("config.json"))
+        started[0].send_signal(signal.SIGKILL)
+        started[0].wait()
+        assert list(killed.rglob("config.json"))  # nobody was there to remove it
+        (tmp_path / "vizformer-uploads-link").symlink_to(tmp_path / "elsewhere")
+        (tmp_path / "vizformer-uploads-file").write_text("x")
+        (tmp_path / "vizformer-other").mkdir()
+        keeping.remove_left_behind(tmp_path.glob("vizformer-uploads-*"))
+        assert sorted(path.name for path in tmp_path.iterdir()) == sorted(
+            [lives.parent.name, "vizformer-uploads-link", "vizformer-uploads-file", "vizformer-other"]
+        )
+        assert list(lives.rglob("config.json"))
+    finally:
+        for process in started:
+            process.stdin.close()
+            process.wait()
+            process.stdout.close()
+    assert not lives.parent.exists()  # it ended by itself
