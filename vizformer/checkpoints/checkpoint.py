@@ -2,13 +2,13 @@
 
 import hashlib
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 import torch
 
-from vizformer.errors import GenerationError, TraceError
+from vizformer.errors import CheckpointError, GenerationError, TraceError
 from vizformer.generation import GREEDY, BeamTree, GenerationStep, Hypothesis, Sampling, beam_search, stream
 from vizformer.messages import N_
 from vizformer.model import Edit, Trace, Transformer
@@ -31,21 +31,44 @@ class Checkpoint:
     """A loaded model: frozen weights, its tokenizer, its name.
 
     One checkpoint may serve many threads: nothing in it changes after loading.
+
+    Attributes:
+        tokenizer: of texts and targets; of targets alone, where the encoder's ids are another vocabulary's.
+        source_tokenizer: of texts, where they are; None: `tokenizer` serves both stacks.
+
+    Raises:
+        CheckpointError: a source_tokenizer for a model whose stacks share one table of embeddings.
     """
 
     name: str
     model: Transformer
     tokenizer: Tokenizer
+    source_tokenizer: Tokenizer | None = field(default=None, kw_only=True)
 
     def __post_init__(self) -> None:
         self.model.eval().requires_grad_(False)
+        rows = self.model.config.source_vocab_size
+        if rows is not None:  # a table of its own needs no vocabulary of its own
+            source = self.tokenizer if self.source_tokenizer is None else self.source_tokenizer
+            object.__setattr__(self, "source_tokenizer", source.with_rows(rows))
+        elif self.source_tokenizer is not None:
+            raise CheckpointError(
+                N_("{name} has one table of embeddings for both stacks: a tokenizer of its own for the source would "
+                   "mean other tokens by the same ids. Leave out source_tokenizer.", name=self.name)
+            )  # fmt: skip
         object.__setattr__(self, "tokenizer", self.tokenizer.with_rows(self.model.config.vocab_size))
+
+    def reader(self, stack: Literal["encoder", "decoder"]) -> Tokenizer:
+        """The tokenizer whose ids a stack reads."""
+        return self.tokenizer if self.source_tokenizer is None or stack == "decoder" else self.source_tokenizer
 
     @cached_property
     def key(self) -> str:
         """A hash of options, weights and tokenizer: caches keyed by it can never confuse two models."""
         digest = hashlib.blake2b(str(self.model.config).encode(), digest_size=12)
         digest.update(self.tokenizer.to_json().encode() + self.tokenizer.target_json.encode())
+        if self.source_tokenizer is not None:
+            digest.update(b"source" + self.source_tokenizer.to_json().encode())
         for name, tensor in sorted(self.model.state_dict().items()):
             digest.update(name.encode())
             digest.update(tensor.contiguous().view(torch.uint8).numpy().tobytes())
@@ -57,7 +80,7 @@ class Checkpoint:
         Raises:
             TraceError: nothing to read, or more than the model's positions can hold.
         """
-        return self._checked(self.tokenizer.encode(_readable(text)))
+        return self._checked(self.reader("encoder").encode(_readable(text)))
 
     def encode_target(self, text: str) -> tuple[Token, ...]:
         """The tokens an encoder-decoder's decoder reads for a given translation: start mark, then the text."""
@@ -84,7 +107,8 @@ class Checkpoint:
         """
         if (text is None) == (ids is None):
             raise TraceError(N_("Give either a text or token ids."))
-        tokens = self.encode(text) if text is not None else self._checked(self.tokenizer.tokens(list(ids or ())))
+        reader = self.reader("encoder")
+        tokens = self.encode(text) if text is not None else self._checked(reader.tokens(list(ids or ())))
         if self.model.encoder is None or self.model.decoder is None:
             if (target and target.strip()) or target_ids is not None:
                 raise TraceError(
