@@ -8,8 +8,9 @@ from typing import Any
 import pytest
 
 from tests import tiny
-from vizformer.config import PRESETS, ModelConfig
+from vizformer.config import ModelConfig
 from vizformer.errors import ConfigError, VizformerError
+from vizformer.presets import PRESETS
 
 # option(s) -> the value, the rule and the way out that the error must name
 ILLEGAL: list[tuple[dict[str, Any], list[str]]] = [

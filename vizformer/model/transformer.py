@@ -11,11 +11,11 @@ from torch import Tensor, nn
 from vizformer.config import ModelConfig
 from vizformer.errors import TraceError
 from vizformer.messages import N_
-from vizformer.model.attention import Attention
 from vizformer.model.block import Stack
 from vizformer.model.cache import Cache
 from vizformer.model.edit import Edit
 from vizformer.model.head import PredictionTransform
+from vizformer.model.initialise import initialise
 from vizformer.model.masks import Mask, causal_mask, combine, padding_mask
 from vizformer.model.norm import norm
 from vizformer.model.patterns import window_mask
@@ -76,7 +76,8 @@ class Transformer(nn.Module):
         if not config.tied_unembedding:
             self.unembedding = nn.Linear(config.d_model, config.vocab_size, bias=False)
         self.logit_bias = nn.Parameter(torch.zeros(config.vocab_size)) if config.logit_bias else None
-        self._initialise()
+        if not self.embedding.weight.is_meta:  # there is nothing to fill, and see `table`
+            initialise(self)
 
     def forward(
         self,
@@ -204,8 +205,7 @@ class Transformer(nn.Module):
 
         `stack` is whose input they are: it matters where each has tables of its own.
         """
-        own = self.source_embedding if stack == "encoder" else None
-        embedding = self.embedding if own is None else own
+        embedding = self.token_table(stack)
         self._check(ids, first, embedding.num_embeddings)
         x: Tensor = embedding(ids)  # [b, n, d_model]
         if self.config.scaled_embedding:
@@ -221,6 +221,10 @@ class Transformer(nn.Module):
             x = self.embedding_norm(x)
         out: Tensor = self.dropout(x)
         return out
+
+    def token_table(self, stack: Literal["encoder", "decoder"] = "encoder") -> nn.Embedding:
+        """The embeddings of the tokens that a stack reads, [its number of ids, d_model]; one model may have two."""
+        return self.embedding if self.source_embedding is None or stack == "decoder" else self.source_embedding
 
     def positions(self, n: int, stack: Literal["encoder", "decoder"] = "encoder") -> Float[Tensor, "n d_model"] | None:
         """The vectors added at positions 0..n-1; None where nothing is added.  `stack` as in `embed`."""
@@ -288,37 +292,6 @@ class Transformer(nn.Module):
                 N_("Token id {id} is outside the vocabulary: ids go from 0 to {last}.",
                    id=lowest if lowest < 0 else highest, last=last)
             )  # fmt: skip
-
-    def _initialise(self) -> None:
-        """Xavier for matrices, as in the reference implementations; embeddings so that x_0 has unit scale per entry."""
-        if self.embedding.weight.is_meta:
-            return  # nothing to fill, and see `table`
-        for module in self.modules():
-            if isinstance(module, nn.Linear):
-                nn.init.xavier_uniform_(module.weight)
-                if module.bias is not None:
-                    nn.init.zeros_(module.bias)
-        for module in self.modules():
-            if isinstance(module, Attention):
-                # As if the three were one matrix, as in PyTorch: gentler scores at the start, faster learning
-                # (5.8 against 3.3 BLEU after 600 updates, tests/benchmarks/README.md).
-                projections = (module.W_Q, module.W_K, module.W_V)
-                bound = math.sqrt(6 / (self.config.d_model + sum(p.out_features for p in projections)))
-                for projection in projections:
-                    nn.init.uniform_(projection.weight, -bound, bound)
-        std = self.config.d_model**-0.5 if self.config.scaled_embedding else 0.02
-        nn.init.normal_(self.embedding.weight, std=std)
-        if self.source_embedding is not None:
-            nn.init.normal_(self.source_embedding.weight, std=std)
-        if self.config.positions == "learned":
-            nn.init.normal_(self.position_embedding.weight, std=0.02)
-        if self.decoder_position_embedding is not None:
-            nn.init.normal_(self.decoder_position_embedding.weight, std=0.02)
-        if self.segment_embedding is not None:
-            nn.init.normal_(self.segment_embedding.weight, std=0.02)
-        for stack in (self.encoder, self.decoder):
-            if stack is not None and stack.relative_bias is not None:
-                nn.init.normal_(stack.relative_bias.weight, std=0.02)
 
 
 def count_parameters(config: ModelConfig) -> int:
