@@ -92,18 +92,21 @@ def _stack(model: Transformer, stack: Stack, place: Place, n: int, memory: int, 
                 module=path if module is not None else "", tensors=_tensors(module), shared=shared)
         )  # fmt: skip
 
-    add("embedding", "embedding", model.embedding, "embedding", shared=not first)
+    own = model.source_embedding is not None and place == "encoder"
+    separate = first or model.source_embedding is not None
+    add("embedding", "embedding", model.token_table(place), "source_embedding" if own else "embedding",
+        shared=not separate)
     if model.segment_embedding is not None:
         add("segments", "segments", model.segment_embedding, "segment_embedding", shared=not first)
     if config.positions == "sinusoidal":
         add("positions", "positions", None)
-    own = "decoder_" if config.stack_inputs == "own" and place == "decoder" else ""
+    decoders = "decoder_" if config.stack_inputs == "own" and place == "decoder" else ""
     if config.positions == "learned":
-        name = f"{own}position_embedding"
-        add("positions", "positions", getattr(model, name), name, shared=not (first or own))
+        name = f"{decoders}position_embedding"
+        add("positions", "positions", getattr(model, name), name, shared=not (first or decoders))
     if model.embedding_norm is not None:
-        name = f"{own}embedding_norm"
-        add("embedding_norm", "norm", getattr(model, name), name, shared=not (first or own))
+        name = f"{decoders}embedding_norm"
+        add("embedding_norm", "norm", getattr(model, name), name, shared=not (first or decoders))
     boxes += _layer(config, stack, place, n, memory, boxes[-1].key)
     if stack.final_norm is not None:
         add("final_norm", "norm", stack.final_norm, f"{place}.final_norm")

@@ -78,7 +78,7 @@ def contexts(checkpoint: Checkpoint, first: Trace, second: Trace, i: int, j: int
             raise TraceError(N_("There is no position {position}: choose 0 to {last}.", position=position,
                                 last=len(row) - 1))  # fmt: skip
     different = np.array([[a.id != b.id and not a.special and not b.special for b in tokens[1]] for a in tokens[0]])
-    rows = checkpoint.model.embedding.weight[[tokens[0][i].id, tokens[1][j].id]].detach().cpu().double().numpy()
+    rows = checkpoint.model.token_table().weight[[tokens[0][i].id, tokens[1][j].id]].detach().cpu().double().numpy()
     same, other, low, high = [], [], [], []
     for name in _places(first):
         cosines = _unit(first, name) @ _unit(second, name).T  # [n_first, n_second]

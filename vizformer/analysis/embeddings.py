@@ -1,4 +1,7 @@
-"""The rows of an embedding table: looked up, compared, projected, measured."""
+"""The rows of an embedding table: looked up, compared, projected, measured.
+
+Where encoder and decoder have a table each, it is the encoder's: the one that a text is read with.
+"""
 
 import math
 from dataclasses import dataclass, replace
@@ -178,11 +181,11 @@ def with_scale(checkpoint: Checkpoint, scaled: bool) -> Checkpoint:
         twin = Transformer(replace(model.config, scaled_embedding=scaled))
     twin.materialise_buffers()
     twin.load_state_dict(model.state_dict(), assign=True)  # shares the weights' memory
-    return Checkpoint(checkpoint.name, twin, checkpoint.tokenizer)
+    return replace(checkpoint, model=twin)
 
 
 def _table(checkpoint: Checkpoint) -> torch.Tensor:
-    return checkpoint.model.embedding.weight.detach().cpu().float()
+    return checkpoint.model.token_table().weight.detach().cpu().float()
 
 
 def _check(id: int, count: int) -> None:

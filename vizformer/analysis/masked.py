@@ -98,12 +98,10 @@ class PaddedRun:
 
 def padded_run(checkpoint: Checkpoint, first: Trace, second: Trace) -> PaddedRun:
     """One forward over both sentences, as their own traces have them (also the targets), with padding masks."""
-    config = checkpoint.model.config
-    pad = checkpoint.tokenizer.tokens([0 if config.pad_id is None else config.pad_id])[0]
     rows: dict[str, list[tuple[Token, ...]]] = {}
     for stack in first.tokens:
         both = (first.tokens[stack], second.tokens[stack])
-        n = max(map(len, both))
+        n, pad = max(map(len, both)), _filling(checkpoint, stack)
         rows[stack] = [(*tokens, *[pad] * (n - len(tokens))) for tokens in both]
     padding = {
         stack: np.array(
@@ -136,6 +134,14 @@ def padded_run(checkpoint: Checkpoint, first: Trace, second: Trace) -> PaddedRun
         padding,
         float(max(differences)),
     )
+
+
+def _filling(checkpoint: Checkpoint, stack: str) -> Token:
+    """What fills the rows of a stack: its vocabulary's padding, or just any token where it has none."""
+    id, reader = checkpoint.model.config.pad_id or 0, checkpoint.reader("encoder" if stack == "encoder" else "decoder")
+    if reader is not checkpoint.tokenizer:  # the same mark may have another id there
+        id = reader.id_of(checkpoint.tokenizer.tokens([id])[0].piece) or 0
+    return reader.tokens([id])[0]
 
 
 # --- the model run with another mask ----------------------------------------------------------------------------------

@@ -24,8 +24,9 @@ def greedy_batch(model: Transformer, sources: Sequence[Sequence[int]], *, max_ne
         raise ValueError("greedy_batch needs a model with a start mark, eos_id and pad_id")
     device = model.embedding.weight.device
     width = max(map(len, sources))
-    ids = torch.tensor([[*s, *[config.pad_id] * (width - len(s))] for s in sources], device=device)  # [b, n]
-    padding = ids == config.pad_id
+    filling = min(config.pad_id, config.input_vocab_size - 1)  # any id of the source will do: nothing looks at it
+    ids = torch.tensor([[*s, *[filling] * (width - len(s))] for s in sources], device=device)  # [b, n]
+    padding = torch.tensor([[i >= len(s) for i in range(width)] for s in sources], device=device)  # [b, n]
     memory = model.encode(ids, padding=padding)
     target = torch.tensor([start] * len(sources), device=device)  # [b, 1 or 2]
     done = torch.zeros(len(sources), dtype=torch.bool, device=device)

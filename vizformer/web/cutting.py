@@ -33,7 +33,7 @@ def pieces(subject: Subject) -> None:
     found: dict[str, tuple[Piece, ...]] = {name: tokenizing.cuts(name, subject.text) for name in tokenizing.SCHEMES}
     sizes: dict[str, int] = {name: tokenizing.vocabulary(name) for name in tokenizing.SCHEMES}
     least = min(map(len, found.values()))
-    found["own"], sizes["own"] = tokenizing.own_cuts(subject.model, subject.text), config.vocab_size
+    found["own"], sizes["own"] = tokenizing.own_cuts(subject.model, subject.text), config.input_vocab_size
     names = {**scheme_names(), "own": _("The tokenizer of {model}", model=models.title(subject.model))}
     size = len(subject.text.encode())
     shown = 0

@@ -254,9 +254,9 @@ def precisions(key: Key, layer: int, head: int, row: int) -> "tuple[Outcome, ...
 def replacements(key: Key, stack: "Stack", position: int, count: int = 5) -> "tuple[Token, ...]":
     """Tokens to put in place of one: those with the most similar embeddings, then others of the sentence."""
     checkpoint, row = models.checkpoint(key[0]), models.trace(*key).tokens[stack]
-    own, table = row[position].id, checkpoint.model.embedding.weight
+    own, table = row[position].id, checkpoint.model.token_table(stack).weight
     similar = (table @ table[own]) / (table.norm(dim=-1) * table[own].norm()).clamp(min=1e-9)
-    near = checkpoint.tokenizer.tokens(similar.topk(min(4 * count, len(table))).indices.tolist())
+    near = checkpoint.reader(stack).tokens(similar.topk(min(4 * count, len(table))).indices.tolist())
     found: dict[int, Token] = {}
     for token in (*[t for t in near if t.text.strip()][: count + 1], *row):
         if token.id != own and not token.special:
@@ -275,7 +275,7 @@ def leakage(key: Key, stack: "Stack", position: int, token_id: int, run: Run, re
     edit = mask_edit(own, stack, blocked_by(run, own_blocked(own, stack), n, reach))
     changed = dict(own.tokens)
     row = list(changed[stack])
-    row[position] = checkpoint.tokenizer.tokens([token_id])[0]
+    row[position] = checkpoint.reader(stack).tokens([token_id])[0]
     changed[stack] = tuple(row)
     return leak(rerun(checkpoint, dict(own.tokens), edit), rerun(checkpoint, changed, edit), stack)
 

@@ -47,7 +47,7 @@ def shuffle(subject: Subject) -> None:
     if len(tokens) < 2:
         st.info(_("One token has only one order. Type a longer sentence."))
         return
-    vocab_size = models.options(subject.model).vocab_size
+    vocab_size = models.options(subject.model).input_vocab_size
     ids = tuple(token.id for token in tokens)
     found = positions.shuffled(scheme, vocab_size, mask == "causal", ids, positions.order(len(ids), kind, seed))
     texts = labels.texts(tokens)
@@ -77,7 +77,7 @@ def shuffle(subject: Subject) -> None:
 def shuffle_question(subject: Subject, tokens: "tuple[Token, ...]") -> None:
     """Which row does a token get in the reversed sentence, without positions?"""
     n, texts, ids = len(tokens), labels.texts(tokens), tuple(token.id for token in tokens)
-    vocab_size = models.options(subject.model).vocab_size
+    vocab_size = models.options(subject.model).input_vocab_size
     token = next((i for i in range(n) if texts[n - 1 - i] != texts[i]), 0)  # another one comes to stand there
     found = positions.shuffled("none", vocab_size, False, ids, positions.order(n, "reverse", 0))
     choices = [

@@ -44,7 +44,7 @@ def options(subject: Subject) -> None:
     scheme = choose("positions.way", "rope")
     tokens = positions.words_only(subject)[: positions.MOST]
     ids, numbered = tuple(token.id for token in tokens), labels.numbered(tokens)
-    vocab_size = models.options(subject.model).vocab_size
+    vocab_size = models.options(subject.model).input_vocab_size
     last = len(tokens) - 1
     left, middle, right = st.columns(3)
     with left:

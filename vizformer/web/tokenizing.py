@@ -85,7 +85,7 @@ def own_cuts(model: str, text: str) -> "tuple[Piece, ...]":
     """The text under the model's tokenizer, without the special tokens around it."""
     from vizformer.text.schemes import pieces
 
-    tokenizer = models.checkpoint(model).tokenizer
+    tokenizer = models.checkpoint(model).reader("encoder")
     return pieces(text, tokenizer.encode(text, special=False), tokenizer)
 
 
@@ -139,7 +139,7 @@ def table(model: str, rows: tuple[int, ...], columns: tuple[int, ...]) -> "Float
     """Some numbers of the embedding table."""
     import numpy as np
 
-    weight = models.checkpoint(model).model.embedding.weight
+    weight = models.checkpoint(model).model.token_table().weight
     found: np.ndarray = weight[list(rows)][:, list(columns)].detach().cpu().double().numpy()
     return found
 
@@ -178,7 +178,7 @@ def near(model: str, ids: tuple[int, ...], chosen: int, centred: bool) -> "tuple
 
 def names(model: str, ids: tuple[int, ...]) -> list[str]:
     """What the tokens read."""
-    return [token.text for token in models.checkpoint(model).tokenizer.tokens(list(ids))]
+    return [token.text for token in models.checkpoint(model).reader("encoder").tokens(list(ids))]
 
 
 def read(subject: Subject) -> "tuple[Token, ...]":
@@ -197,7 +197,7 @@ def seconds(subject: Subject) -> tuple[str, str]:
 
 @st.cache_resource(show_spinner=False, max_entries=64)
 def _fitting(model: str, text: str) -> str:
-    tokenizer = models.checkpoint(model).tokenizer
+    tokenizer = models.checkpoint(model).reader("encoder")
 
     def words(sentence: str) -> set[int]:
         return {token.id for token in tokenizer.encode(sentence, special=False) if token.text[:1].isalnum()}
