@@ -55,9 +55,10 @@ def look_up(subject: Subject) -> None:
     at = choose_token(subject, _("Token"))
     token = tokenizing.read(subject)[at]
     config = models.options(subject.model)
+    vocab_size = config.input_vocab_size
     found = tokenizing.lookup(subject.model, token.id)
     st.html(matrix.style())
-    rows, columns = lookup.around(token.id, config.input_vocab_size), lookup.head(config.d_model)
+    rows, columns = lookup.around(token.id, vocab_size), lookup.head(config.d_model)
     shown_rows, shown_columns = [r for r in rows if r is not None], [c for c in columns if c is not None]
     values = tokenizing.table(subject.model, tuple(shown_rows), tuple(shown_columns))
     entries = tokenizing.names(subject.model, tuple(shown_rows))
@@ -66,11 +67,11 @@ def look_up(subject: Subject) -> None:
     st.html(
         lookup.to_html(
             one_hot, rows=[at], columns=rows, column_names=entries, row_names=[token.text], digits=0,
-            caption=_("One-hot row of id {id}", id=token.id), shape=f"1 × {config.input_vocab_size}", chosen_column=token.id,
+            caption=_("One-hot row of id {id}", id=token.id), shape=f"1 × {vocab_size}", chosen_column=token.id,
         )
         + lookup.to_html(
             values, rows=rows, columns=columns, row_names=entries, chosen_row=token.id, caption=_("Embedding table E"),
-            shape=f"{config.input_vocab_size} × {config.d_model}",
+            shape=f"{vocab_size} × {config.d_model}",
         )
         + lookup.to_html(
             found.product[shown_columns][None], rows=[at], columns=columns, row_names=[token.text], chosen_row=at,

@@ -92,10 +92,11 @@ def _stack(model: Transformer, stack: Stack, place: Place, n: int, memory: int, 
                 module=path if module is not None else "", tensors=_tensors(module), shared=shared)
         )  # fmt: skip
 
-    own = model.source_embedding is not None and place == "encoder"
-    separate = first or model.source_embedding is not None
-    add("embedding", "embedding", model.token_table(place), "source_embedding" if own else "embedding",
-        shared=not separate)
+    if model.source_embedding is not None and place == "encoder":
+        add("embedding", "embedding", model.source_embedding, "source_embedding")
+    else:
+        add("embedding", "embedding", model.embedding, "embedding",
+            shared=not first and model.source_embedding is None)  # fmt: skip
     if model.segment_embedding is not None:
         add("segments", "segments", model.segment_embedding, "segment_embedding", shared=not first)
     if config.positions == "sinusoidal":

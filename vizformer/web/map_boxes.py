@@ -116,8 +116,9 @@ def about(box: "Box", config: ModelConfig) -> str:
                      "predicts the next.")  # fmt: skip
         return _("The text, cut into pieces that the model knows. Each piece is a number: its row in the vocabulary.")
     if box.kind == "embedding":
+        vocab = config.input_vocab_size if box.place == "encoder" else config.vocab_size
         text = _("Looks up each token's row in a table of {vocab:,} rows. From here on a token is a vector of {d} "
-                 "numbers.", vocab=config.input_vocab_size if box.place == "encoder" else config.vocab_size, d=d)  # fmt: skip
+                 "numbers.", vocab=vocab, d=d)  # fmt: skip
         scaled = _("The rows are multiplied by √d_model.")
         return f"{text} {scaled}" if config.scaled_embedding else text
     if box.kind == "positions":
