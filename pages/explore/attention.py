@@ -13,6 +13,7 @@ from vizformer.web.editor import what_changed
 from vizformer.web.errors import guarded
 from vizformer.web.i18n import _
 from vizformer.web.subject import Subject, subject_box
+from vizformer.web.view import PICTURES
 from vizformer.web.words import words
 
 if TYPE_CHECKING:
@@ -71,7 +72,7 @@ def heads(subject: Subject) -> None:
     """All heads of the site: one of them as a large map, or several as lines."""
     names = {"map": _("Map"), "lines": _("Lines")}
     st.segmented_control(
-        _("Picture"), state.PICTURES, format_func=names.__getitem__, required=True, **state.bind("picture")
+        _("Picture"), PICTURES, format_func=names.__getitem__, required=True, **state.bind("picture")
     )
     kind = state.view().site
     query_tokens, key_tokens = (labels.texts(subject.trace.tokens[stack]) for stack in labels.stacks(kind))

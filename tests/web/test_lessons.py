@@ -10,7 +10,7 @@ from vizformer.assets import asset
 from vizformer.web import dials, glossary, lesson, progress, prose, reading
 from vizformer.web.languages import LANGUAGES, SOURCE
 from vizformer.web.sitemap import COURSE, GLOSSARY, READING, SECTIONS
-from vizformer.web.state import View
+from vizformer.web.view import View
 
 LESSONS = [entry.url for entry in COURSE]
 

@@ -9,19 +9,20 @@ from hypothesis import strategies as st_
 from streamlit.testing.v1 import AppTest
 
 from vizformer.web import state
-from vizformer.web.state import SITES, TEXT_IN_LINK, View
+from vizformer.web.view import SITES, TEXT_IN_LINK, View
 
 
 def script():
     import streamlit as st
 
     from vizformer.web import state
+    from vizformer.web.view import SITES
 
     page = st.session_state.get("page", "attention")
     state.pull(page)
     st.text_input("sentence", **state.bind("text"))
     st.number_input("head", 0, 100, **state.bind("head"))
-    st.segmented_control("site", state.SITES, **state.bind("site"))
+    st.segmented_control("site", SITES, **state.bind("site"))
     if limits := st.session_state.get("limits"):
         state.fit(**limits)
     state.push()
@@ -223,7 +224,7 @@ def test_only_a_value_of_its_kind_is_taken_from_a_widget(monkeypatch, value, kep
     # Where a list's options change while its browser answers, Streamlit hands out the old option's label.
     view = {"query": 1}
     monkeypatch.setattr(state.st, "session_state", {"view.query": value})
-    monkeypatch.setattr(state, "view", lambda: state.View(**view))
+    monkeypatch.setattr(state, "view", lambda: View(**view))
     monkeypatch.setattr(state, "update", view.update)
     state._take("query", "view.query")
     assert view == {"query": kept}

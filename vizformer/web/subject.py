@@ -9,6 +9,7 @@ from vizformer.errors import VizformerError
 from vizformer.web import errors, models, names, sitemap, state
 from vizformer.web.editor import set_by_hand
 from vizformer.web.i18n import _
+from vizformer.web.view import TEXT_IN_LINK
 
 if TYPE_CHECKING:
     from vizformer.model import Trace
@@ -73,7 +74,7 @@ def subject_box() -> Subject | None:
     )
     model.selectbox(_("Model"), shelf, format_func=models.titles(shelf).__getitem__, **state.bind("model"))
     if state.clipped("text") or state.clipped("target"):
-        st.caption(_("The text is long: the link holds only its first {n} characters.", n=state.TEXT_IN_LINK))
+        st.caption(_("The text is long: the link holds only its first {n} characters.", n=TEXT_IN_LINK))
     key = names.key(view.model)  # from here on: the pages' caches must not confuse two versions of a folder
     wanted = Subject(key, view.text, view.target if reads_target else "", view.edits)
     set_by_hand("edits")

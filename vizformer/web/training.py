@@ -20,9 +20,9 @@ import streamlit as st
 from streamlit.runtime.scriptrunner import get_script_run_ctx
 
 from vizformer.messages import N_, Message
-from vizformer.web import state
 from vizformer.web.i18n import _, translate
 from vizformer.web.loading import prepare_torch
+from vizformer.web.view import TRAINING
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -87,7 +87,7 @@ def models(linked: str = "") -> tuple[str, ...]:
 
 def folder(name: str) -> Path | None:
     """The folder of a trained model in our own format; None where there is none (yet, or any more)."""
-    if not re.fullmatch(state.TRAINING, name):
+    if not re.fullmatch(TRAINING, name):
         return None
     found = root() / name
     return found if all((found / file).is_file() for file in _FILES) else None

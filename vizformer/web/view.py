@@ -1,0 +1,154 @@
+"""What a view consists of: its fields, their defaults, and what a link may say for each.
+
+Another field is one line in `View`. Values in the address do not depend on the language.
+"""
+
+import re
+from collections.abc import Collection
+from dataclasses import dataclass, field
+from typing import Any, Literal, get_args
+
+from vizformer.components.player import read_branch
+from vizformer.messages import N_, Message
+from vizformer.web import dials, edits, languages, writing
+
+Site = Literal["encoder", "decoder", "cross"]  # self-attention of the encoder, of the decoder; cross-attention
+SITES: tuple[str, ...] = get_args(Site)
+Picture = Literal["map", "lines"]  # of the heads: one as a heatmap, or several as lines between the tokens
+PICTURES: tuple[str, ...] = get_args(Picture)
+Material = Literal["sentence", "toy"]  # what a layer is worked out for: the typed sentence, or the lectures' toy
+MATERIALS: tuple[str, ...] = get_args(Material)
+
+TEXT_IN_LINK = 400  # characters; Chinese takes nine in an address, and proxies stop at 8 KB
+LARGEST = 99_999  # no model has more layers, heads or positions
+TRAINING = r"train-[0-9a-f]{10}(-\d{1,3})?"  # names of live trainings and of their models
+
+
+class UnusableError(ValueError):
+    """A value in a link breaks the rule `message`."""
+
+    def __init__(self, message: Message) -> None:
+        super().__init__(str(message))
+        self.message = message
+
+
+def _choice(default: str, choices: Collection[str], label: Message) -> Any:
+    def read(value: str) -> str:
+        if value not in choices:
+            raise UnusableError(N_("it can be {choices}", choices=", ".join(choices)))
+        return value
+
+    return field(default=default, metadata={"read": read, "label": label})
+
+
+def _index(label: Message) -> Any:
+    def read(value: str) -> int:
+        if not (value.isascii() and value.isdigit() and int(value[:9]) <= LARGEST):
+            raise UnusableError(N_("it must be a whole number from 0 up"))
+        return int(value)
+
+    return field(default=0, metadata={"read": read, "label": label})
+
+
+def _text(default: str, label: Message) -> Any:
+    return field(default=default, metadata={"read": str, "write": lambda text: text[:TEXT_IN_LINK], "label": label})
+
+
+def _edits(label: Message) -> Any:
+    def read(value: str) -> str:
+        if not edits.is_legal(value):
+            raise UnusableError(N_("it must be a list such as encoder.0.self.q@0,1,2=0.5"))
+        return value
+
+    return field(default="", metadata={"read": read, "label": label})
+
+
+def _training(label: Message) -> Any:
+    def read(value: str) -> str:
+        if value and not re.fullmatch(TRAINING, value):
+            raise UnusableError(N_("it must be the name of a training"))
+        return value
+
+    return field(default="", metadata={"read": read, "label": label})
+
+
+def _positions(label: Message) -> Any:
+    def read(value: str) -> str:
+        if value and not re.fullmatch(r"\d{1,4}(,\d{1,4}){0,99}", value):
+            raise UnusableError(N_("it must be a list of positions such as 3,5"))
+        return value
+
+    return field(default="", metadata={"read": read, "label": label})
+
+
+def _settings(label: Message) -> Any:
+    def read(value: str) -> str:
+        if (settings := writing.read(value)) is None:
+            raise UnusableError(N_("it must be a list such as sampling,t0.8,k40,s7"))
+        return str(settings)
+
+    return field(default="", metadata={"read": read, "label": label})
+
+
+def _branch(label: Message) -> Any:
+    def read(value: str) -> str:
+        if read_branch(value) is None:
+            raise UnusableError(N_("it must be a list such as 3:17,8:254: a new token and the id taken there"))
+        return value
+
+    return field(default="", metadata={"read": read, "label": label})
+
+
+def _part(label: Message) -> Any:
+    def read(value: str) -> str:
+        if not re.fullmatch(r"[a-z]{0,20}", value):
+            raise UnusableError(N_("it must be the name of a part of a lesson"))
+        return value
+
+    return field(default="", metadata={"read": read, "label": label})
+
+
+def _dials(label: Message) -> Any:
+    def read(value: str) -> str:
+        if not dials.is_legal(value):
+            raise UnusableError(N_("it must be a list such as positions.k:3~masks.kind:window"))
+        return value
+
+    return field(default="", metadata={"read": read, "label": label})
+
+
+def _language(label: Message) -> Any:
+    def read(value: str) -> str:
+        code = languages.match(value)
+        if value and code is None:
+            raise UnusableError(N_("it can be {choices}", choices=", ".join(languages.LANGUAGES)))
+        return code or ""
+
+    return field(default="", metadata={"read": read, "label": label})
+
+
+@dataclass(frozen=True)
+class View:
+    """What is on the screen."""
+
+    model: str = _text("zh-en", N_("model"))
+    text: str = _text("我有一只猫。", N_("sentence"))
+    target: str = _text("", N_("target sentence"))  # empty: the model's own translation
+    site: Site = _choice("encoder", SITES, N_("attention"))  # noqa: RUF009 (a field, as the others)
+    picture: Picture = _choice("map", PICTURES, N_("picture"))  # noqa: RUF009 (a field, as the others)
+    layer: int = _index(N_("layer"))
+    head: int = _index(N_("head"))
+    query: int = _index(N_("query"))
+    position: int = _index(N_("position"))  # after which the next token is predicted
+    step: int = _index(N_("step"))  # of the arithmetic
+    material: Material = _choice("sentence", MATERIALS, N_("material"))  # noqa: RUF009 (a field, as the others)
+    edits: str = _edits(N_("numbers set by hand"))
+    toy: str = _edits(N_("numbers set by hand in the toy"))
+    hidden: str = _positions(N_("hidden words"))  # on the page Fill in the blank, e.g. "3,5"
+    sampling: str = _settings(N_("settings of the generation"))
+    branch: str = _branch(N_("tokens taken by hand"))
+    new: int = _index(N_("new token"))  # on the page Generation
+    part: str = _part(N_("part"))  # of a lesson; empty: the first
+    dials: str = _dials(N_("settings of the lessons"))
+    run: str = _training(N_("training"))  # that the page Train shows
+    lang: str = _language(N_("language"))  # empty: the browser's
