@@ -99,7 +99,7 @@ def test_a_session_whose_files_are_gone_begins_anew(monkeypatch):
     state[uploads._MINE].remove()
 
 
-def test_the_server_looks_while_it_runs_and_leaves_no_thread_or_task(monkeypatch):
+def test_the_server_looks_while_it_runs_and_leaves_no_file_thread_or_task(monkeypatch):
     waited, looked = [], []
 
     class Watch:
@@ -119,8 +119,11 @@ def test_the_server_looks_while_it_runs_and_leaves_no_thread_or_task(monkeypatch
 
     async def serve():
         async with server.lifespan(None):
+            kept = uploads.Kept("ours", keeping.Watch())
             while len(waited) < 4:
                 await asyncio.sleep(0)
+            assert kept.root.exists()
+        assert not kept.root.parent.exists()  # not left to the end of the process: a signal may be that
         await asyncio.sleep(0)
         assert asyncio.all_tasks() == {asyncio.current_task()}
 

@@ -106,7 +106,7 @@ def new_folder() -> Path:
     with _making:
         if _base is None or not _base.is_dir():
             _base = _locked_folder()
-            atexit.register(_remove_own, _base, os.getpid())
+            atexit.register(remove_all, os.getpid())
         return Path(tempfile.mkdtemp(dir=_base))  # mode 0700
 
 
@@ -118,9 +118,13 @@ def _locked_folder() -> Path:
     return made.rename(made.with_name(_PREFIX + made.name.removeprefix("vizformer-")))
 
 
-def _remove_own(base: Path, process: int) -> None:
-    if os.getpid() == process:  # not in a process that was forked from it
-        shutil.rmtree(base, ignore_errors=True)
+def remove_all(process: int | None = None) -> None:
+    """Removes everything of this process; where `process` is given, only in that one, not in what was forked from it.
+
+    The server calls it when it stops: a signal that ends it afterwards leaves no time for what Python does at the end.
+    """
+    if _base is not None and process in (None, os.getpid()):
+        shutil.rmtree(_base, ignore_errors=True)
 
 
 def remove_left_behind(places: Iterable[Path] | None = None) -> None:

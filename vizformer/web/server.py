@@ -27,6 +27,7 @@ async def lifespan(app: st.App) -> AsyncIterator[None]:
         yield None
     finally:
         attending.cancel()
+        keeping.remove_all()
 
 
 def announce(host: str | None, port: int) -> None:
