@@ -12,6 +12,7 @@ A subcommand is a short function that imports what it needs when it runs, so tha
 
 import contextlib
 import errno
+import ipaddress
 import os
 import socket
 import sys
@@ -30,6 +31,7 @@ PORT = 8501
 MODELS = "VIZFORMER_MODELS"
 UPLOADS, UPLOAD_LIMIT = "VIZFORMER_UPLOADS", "VIZFORMER_UPLOAD_LIMIT"
 HUB = "VIZFORMER_HUB"
+PATHS = "VIZFORMER_PATHS"
 
 
 class _Group(click.Group):
@@ -65,23 +67,32 @@ class _Group(click.Group):
     "--no-hub", is_flag=True,
     help=f"Open no models by their name on a hub, ask nothing of the internet; the variable {HUB}=off does the same.",
 )  # fmt: skip
+@click.option(
+    "--no-path", is_flag=True,
+    help="Open no models by their path; the variable "
+    f"{PATHS}=off does the same. Otherwise browsers on this computer can, while --host is an address of it alone.",
+)  # fmt: skip
 @click.version_option(__version__, prog_name="vizformer")
 @click.pass_context
-def main(ctx: click.Context, host: str, port: int, models: Path | None, no_upload: bool, no_hub: bool) -> None:
+def main(
+    ctx: click.Context, host: str, port: int, models: Path | None, no_upload: bool, no_hub: bool, no_path: bool
+) -> None:
     """See every number inside a Transformer, for the sentence you typed, and have each one proved.
 
     Without a command: starts the app and prints its address.
     """
     if ctx.invoked_subcommand is None:
-        start(host, port, models, uploads=not no_upload, hub=not no_hub)
+        start(host, port, models, uploads=not no_upload, hub=not no_hub, paths=not no_path)
 
 
 def start(
-    host: str = HOST, port: int = PORT, models: Path | None = None, *, uploads: bool = True, hub: bool = True
-) -> None:
+    host: str = HOST, port: int = PORT, models: Path | None = None, *, uploads: bool = True, hub: bool = True,
+    paths: bool = True,
+) -> None:  # fmt: skip
     """Serves the app, with the models in the subfolders of `models`, until Ctrl+C.
 
-    `uploads` and `hub` let visitors open files of their own and models of a hub.
+    `uploads` and `hub` let visitors open files of their own and models of a hub; `paths` lets those on this computer
+    open models by their path, if nobody else can come in.
 
     Raises:
         click.ClickException: if nothing can listen there, with a port that is free; if `models` is no such folder.
@@ -93,6 +104,7 @@ def start(
         if not on:
             os.environ[switch] = "off"
     _require_free(host, port)
+    os.environ[PATHS] = "on" if paths and not _is_off(PATHS) and _is_loopback(host) else "off"
     from streamlit.web import cli as streamlit
 
     options = {"server.address": host, "server.port": port, "server.headless": "true", **_upload_options()}
@@ -115,9 +127,21 @@ def _require_models(models: Path) -> None:
 def _upload_options() -> dict[str, object]:
     """The server itself turns away what is larger, before it is kept in memory."""
     limit = os.environ.get(UPLOAD_LIMIT, "").strip()
-    if os.environ.get(UPLOADS, "").strip().lower() in ("off", "no", "0", "false"):
+    if _is_off(UPLOADS):
         return {"server.maxUploadSize": 1}  # MB; the server knows no smaller one
     return {"server.maxUploadSize": max(1, -(-int(limit) // 2**20))} if limit.isdecimal() else {}
+
+
+def _is_off(switch: str) -> bool:
+    return os.environ.get(switch, "").strip().lower() in ("off", "no", "0", "false")
+
+
+def _is_loopback(host: str) -> bool:
+    """Whether only this computer can come in at an address."""
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"
 
 
 @contextlib.contextmanager

@@ -131,6 +131,10 @@ def _refuse_stand_ins(path: Path, name: str) -> None:
 
 
 def damaged(file: str, reason: object) -> CheckpointError:
+    if isinstance(reason, PermissionError):
+        return CheckpointError(
+            N_("The account that runs VizFormer may not read {file}. Allow it to, or copy the model.", file=file)
+        )
     return CheckpointError(
         N_("{file} cannot be read ({reason}). It is damaged or incomplete: copy it again.", file=file,
            reason=first_line(reason))
@@ -138,7 +142,9 @@ def damaged(file: str, reason: object) -> CheckpointError:
 
 
 def first_line(reason: object) -> str:
-    """What a library says went wrong, in one short line that every terminal can show."""
+    """What a library says went wrong, in one short line that every terminal can show; no path of the system's."""
+    if isinstance(reason, OSError) and reason.strerror:
+        reason = reason.strerror
     line = re.sub(r"[^ -~]", lambda found: ascii(found[0])[1:-1], str(reason).partition("\n")[0])
     return line if len(line) <= 200 else f"{line[:200]}..."
 

@@ -61,8 +61,15 @@ def title(model: str) -> str:
 
 
 def titles(shelf: tuple[str, ...]) -> dict[str, str]:
-    """The titles of a list as this session knows them: for widgets, which ask again outside of a run."""
-    return {model: title(model) for model in shelf}
+    """The titles of a list as this session knows them: for widgets, which ask again outside of a run.
+
+    No two are alike: a widget could not tell them apart.
+    """
+    said: dict[str, str] = {}
+    for model in shelf:
+        name = title(model)
+        said[model] = name if name not in said.values() else f"{name} · {names.base(model) or model}"
+    return said
 
 
 def _source(model: str) -> Path | str:

@@ -3,7 +3,8 @@
     models/tiny-llama                        the server's folder (`vizformer --models DIR`)
     models/nano.pt;n_heads=4;norm_order=pre  bare weights: what they are assumed to be is part of the name
     hub/openai-community/gpt2@main           fetched from a hub
-    upload/4f0c6ad2e9b1                      put up by a reader, in that session only
+    upload/4f0c6ad2e9b10d37                  put up by a reader, in that session only
+    path/9b1d4f0c6ad2                        opened by its path, by the person at this computer
 
 A reader never learns where on the server a model lies, and what a link says leads to nothing but what is listed.
 Caches know a model by its key, the name and @STAMP of its files as they are now: another model that takes its place is
@@ -19,14 +20,16 @@ from pathlib import Path
 
 from vizformer.errors import CheckpointError
 from vizformer.messages import N_
-from vizformer.web import folders, hub, uploads
+from vizformer.web import folders, hub, paths, uploads
 
 _ANSWERS = "(?:;[a-z_]{1,20}=[A-Za-z0-9_.+-]{1,16}){0,16}"
 _STAMP = "@[0-9a-f]{16}"
 _KEYS = {
     place: re.compile(rf"{place}/({name})({_ANSWERS})({_STAMP})?")
-    for place, name in (("models", folders.NAME), ("hub", hub.NAME), ("upload", uploads.NAME))
-}
+    for place, name in (
+        ("models", folders.NAME), ("hub", hub.NAME), ("upload", uploads.NAME), ("path", paths.NAME),
+    )
+}  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -34,7 +37,7 @@ class Name:
     """A name, or with its `stamp` a key, taken apart.
 
     Attributes:
-        place: "models", "hub" or "upload".
+        place: "models", "hub", "upload" or "path".
         name: what it is called there.
         answers: the assumptions as they stand there, each after a semicolon.
         stamp: of the files; empty for a name.
@@ -88,6 +91,8 @@ def title(model: str) -> str:
     found = parse(model)
     if found is None:
         return model
+    if found.place == "path":
+        return paths.title(found.name)
     return uploads.title(found.name) if found.place == "upload" else found.name
 
 
@@ -114,7 +119,7 @@ def folder(model: str) -> Path | None:
         raise _absent(found)
     if found.stamp and found.stamp != _stamp(path):
         raise CheckpointError(
-            N_("The files of {name} have changed since this page was drawn. Reload the page.", name=found.name)
+            N_("The files of {name} have changed since this page was drawn. Reload the page.", name=title(model))
         )
     return path
 
@@ -128,12 +133,16 @@ def is_there(model: str) -> bool:
 def _locate(found: Name) -> Path | None:
     if found.place == "models":
         return folders.locate(found.name)
+    if found.place == "path":
+        return paths.locate(found.name)
     return hub.locate(found.name) if found.place == "hub" else uploads.locate(found.name)
 
 
 def _absent(found: Name) -> CheckpointError:
     if found.place == "models":
         return CheckpointError(N_("The model {name} is no longer on this server. Choose another one.", name=found.name))
+    if found.place == "path":
+        return paths.absent(found.name)
     return hub.absent(found.name) if found.place == "hub" else uploads.absent()
 
 

@@ -1,11 +1,13 @@
-"""The box on the page Model report that opens models by their name on a hub, or from files of the reader's."""
+"""The box on the page Model report that opens models by path, by their name on a hub, or from files of the reader's."""
 
 import json
+from collections.abc import Iterator
+from pathlib import Path
 
 import streamlit as st
 
 from vizformer.errors import VizformerError
-from vizformer.web import errors, hub, names, reports, state, unpacking, uploads
+from vizformer.web import errors, hub, names, paths, recents, reports, state, unpacking, uploads
 from vizformer.web.errors import guarded, plain
 from vizformer.web.i18n import _, translate
 
@@ -13,6 +15,8 @@ _WANTED = "vizformer.fetching"  # the name of the download that this session wai
 _ERROR = "vizformer.opening.error"  # what became of it, until the reader does something else
 _ROUND = "vizformer.opening.round"  # of uploads: a new one begins with an empty widget
 _HUB_NAME = "opening.hub"
+_PATH = "opening.path"
+_NOTED = "vizformer.opening.noted"  # the model that this session put on the list of recent ones last
 
 
 def arrive() -> None:
@@ -31,14 +35,15 @@ def arrive() -> None:
 @guarded()
 def progress() -> None:
     """The download that this session waits for, or what went wrong with it."""
-    if (name := st.session_state.get(_WANTED)) is not None:
-        _download(name)
-    elif (found := st.session_state.pop(_ERROR, None)) is not None:
-        message, stopped = found
-        if stopped:
-            st.info(translate(message, plain))
-        else:
-            errors.show(message)
+    with st.container():  # always there: a box below that moved down would forget that it was open
+        if (name := st.session_state.get(_WANTED)) is not None:
+            _download(name)
+        elif (found := st.session_state.pop(_ERROR, None)) is not None:
+            message, stopped = found
+            if stopped:
+                st.info(translate(message, plain))
+            else:
+                errors.show(message)
 
 
 @st.fragment(run_every=1.0)
@@ -80,14 +85,74 @@ def offer(model: str) -> bool:
 
 @guarded()
 def box() -> None:
-    """Both ways, as far as this server has them."""
+    """The ways that this server has for this session."""
+    by_path = paths.allowed()
+    if by_path:
+        _note(state.view().model)
     ways = [way for way, on in ((_from_hub, hub.is_on()), (_from_files, uploads.is_on())) if on]
-    if not ways:
+    if not ways and not by_path:
         return
     with st.expander(_("Open another model")):
-        for way, column in zip(ways, st.columns(len(ways), gap="medium"), strict=True):
+        if by_path:
+            _from_path()
+            _recent()
+        for way, column in zip(ways, st.columns(len(ways), gap="medium") if ways else (), strict=True):
             with column:
                 way()
+
+
+def _from_path() -> None:
+    with st.form("opening.path.form", border=False):
+        box, button = st.columns([5, 1], vertical_alignment="bottom")
+        box.text_input(_("Path on this computer"), placeholder="~/models/tiny-gpt2", key=_PATH, max_chars=paths.LONGEST)
+        with button:
+            st.form_submit_button(_("Open this path"), on_click=_open_typed, width="stretch")
+    st.caption(
+        _("The folder of a model, or a file of bare weights. Links do not say the path; only browsers on this computer "
+          "open them.")
+    )  # fmt: skip
+
+
+def _open_typed() -> None:
+    try:
+        model = paths.add(str(st.session_state.get(_PATH, "")))
+    except VizformerError as error:
+        st.session_state[_ERROR] = (error.message, False)
+    else:
+        st.session_state[_PATH] = ""
+        state.update(model=model)
+
+
+def _note(model: str) -> None:
+    """Puts a model that is looked at on the person's list, once."""
+    found = names.parse(model)
+    if found is None or found.place not in ("path", "hub") or st.session_state.get(_NOTED) == model:
+        return
+    if names.is_there(model):
+        st.session_state[_NOTED] = model
+        name = str(names.folder(model)) if found.place == "path" else found.name
+        recents.note(recents.Recent(found.place, name, found.answers))
+
+
+def _recent() -> None:
+    """A button for each model opened last, if it is there, and one that empties the list."""
+    shown = [(model, name) for model, name in _listed() if names.base(model) != names.base(state.view().model)]
+    if not shown:
+        return
+    with st.container(horizontal=True, vertical_alignment="center"):
+        st.caption(_("Recently opened"), width="content")
+        for model, name in shown:
+            st.button(plain(names.title(model)), key=f"opening.recent.{model}", help=plain(name), on_click=state.update,
+                      kwargs={"model": model})  # fmt: skip
+        st.button(_("Forget these"), type="tertiary", on_click=recents.forget)
+
+
+def _listed() -> Iterator[tuple[str, str]]:
+    """The models of the person's list that can be opened now, each with its path or its name on a hub."""
+    for recent in recents.opened():
+        base = paths.named(Path(recent.name)) if recent.place == "path" else f"hub/{recent.name}"
+        if names.is_there(base) if recent.place == "path" else hub.is_on() and names.is_name(base):
+            yield (base + recent.answers if names.is_name(base + recent.answers) else base), recent.name
 
 
 def _from_hub() -> None:
