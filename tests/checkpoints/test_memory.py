@@ -41,18 +41,18 @@ def test_what_does_not_fit_is_refused_before_it_is_read(folder, monkeypatch):
     report = inspect(folder)
     full, half = (memory.need(report, dtype).total for dtype in (torch.float32, torch.float16))
     monkeypatch.setattr(memory, "SPARE", 0)
-    monkeypatch.setattr(memory, "available", lambda: full)
+    monkeypatch.setattr(memory, "available", lambda *_: full)
     assert load(folder).model is not None
-    monkeypatch.setattr(memory, "available", lambda: full - 1)
+    monkeypatch.setattr(memory, "available", lambda *_: full - 1)
     if half < full:
         with pytest.raises(CheckpointError, match=r"float16|bfloat16"):
             load(folder)
-    monkeypatch.setattr(memory, "available", lambda: 10)
+    monkeypatch.setattr(memory, "available", lambda *_: 10)
     with pytest.raises(CheckpointError, match="smaller model"):
         load(folder)
     with pytest.raises(CheckpointError, match="zh-en does not fit"):
         load("zh-en")
-    monkeypatch.setattr(memory, "available", lambda: None)  # nobody says: try
+    monkeypatch.setattr(memory, "available", lambda *_: None)  # nobody says: try
     assert load("zh-en").model is not None
 
 

@@ -179,8 +179,8 @@ def with_scale(checkpoint: Checkpoint, scaled: bool) -> Checkpoint:
         return checkpoint
     with torch.device("meta"):
         twin = Transformer(replace(model.config, scaled_embedding=scaled))
-    twin.materialise_buffers()
     twin.load_state_dict(model.state_dict(), assign=True)  # shares the weights' memory
+    twin.materialise_buffers()
     return replace(checkpoint, model=twin)
 
 

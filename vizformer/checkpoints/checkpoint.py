@@ -58,6 +58,16 @@ class Checkpoint:
             )  # fmt: skip
         object.__setattr__(self, "tokenizer", self.tokenizer.with_rows(self.model.config.vocab_size))
 
+    @property
+    def dtype(self) -> torch.dtype:
+        """What the model computes in."""
+        return self.model.embedding.weight.dtype
+
+    @property
+    def device(self) -> torch.device:
+        """Where the model computes, and where its traces lie."""
+        return self.model.embedding.weight.device
+
     def reader(self, stack: Literal["encoder", "decoder"]) -> Tokenizer:
         """The tokenizer whose ids a stack reads."""
         return self.tokenizer if self.source_tokenizer is None or stack == "decoder" else self.source_tokenizer
@@ -71,7 +81,7 @@ class Checkpoint:
             digest.update(b"source" + self.source_tokenizer.to_json().encode())
         for name, tensor in sorted(self.model.state_dict().items()):
             digest.update(name.encode())
-            digest.update(tensor.contiguous().view(torch.uint8).numpy().tobytes())
+            digest.update(tensor.cpu().contiguous().view(torch.uint8).numpy().tobytes())
         return digest.hexdigest()
 
     def encode(self, text: str) -> tuple[Token, ...]:
@@ -98,6 +108,9 @@ class Checkpoint:
     ) -> Trace:
         """One full forward over a text (or token ids), with everything kept that the pages need.
 
+        What is kept lies where the model computed it (`device`) and in its precision (`dtype`); `explain` and
+        `analysis` bring what they compute to the processor.
+
         An encoder-decoder needs a target; without one it generates it (greedily, without the end mark).  `edit` sets
         numbers by hand, also while the target is generated.
 
@@ -117,7 +130,7 @@ class Checkpoint:
             stack = "encoder" if self.model.encoder is not None else "decoder"
             trace = Trace(tokens={stack: tokens})
             with torch.inference_mode():
-                self.model(_tensor(tokens), segments=self.segments(tokens), trace=trace, edit=edit)
+                self.model(self.tensor(tokens), segments=self.segments(tokens), trace=trace, edit=edit)
             return _with_known_edits(trace)
         if target_ids is not None:
             target_tokens = self._checked(self.tokenizer.tokens(list(target_ids)))
@@ -127,7 +140,7 @@ class Checkpoint:
             target_tokens = self._generated_target(tokens, edit)
         trace = Trace(tokens={"encoder": tokens, "decoder": target_tokens})
         with torch.inference_mode():
-            self.model(_tensor(tokens), _tensor(target_tokens), trace=trace, edit=edit)
+            self.model(self.tensor(tokens), self.tensor(target_tokens), trace=trace, edit=edit)
         return _with_known_edits(trace)
 
     def opening(self, text: str, target: str = "") -> tuple[tuple[Token, ...], tuple[Token, ...]]:
@@ -228,7 +241,12 @@ class Checkpoint:
         if not config.n_segments:
             return None
         ended = [token.id == config.eos_id for token in tokens]
-        return torch.tensor([[min(sum(ended[:i]), config.n_segments - 1) for i in range(len(tokens))]])  # [1, n]
+        rows = [[min(sum(ended[:i]), config.n_segments - 1) for i in range(len(tokens))]]
+        return torch.tensor(rows, device=self.device)  # [1, n]
+
+    def tensor(self, tokens: Sequence[Token]) -> torch.Tensor:
+        """Their ids as the model takes them: [1, n], where the model is."""
+        return torch.tensor([[token.id for token in tokens]], device=self.device)
 
     def _checked(self, tokens: tuple[Token, ...]) -> tuple[Token, ...]:
         n, limit = len(tokens), self.model.config.max_positions
@@ -251,10 +269,6 @@ def _readable(text: str) -> str:
                n=len(text), limit=MAX_CHARACTERS)
         )  # fmt: skip
     return text
-
-
-def _tensor(tokens: Sequence[Token]) -> torch.Tensor:
-    return torch.tensor([[token.id for token in tokens]])  # [1, n]
 
 
 def _with_known_edits(trace: Trace) -> Trace:

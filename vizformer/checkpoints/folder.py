@@ -1,6 +1,7 @@
 """Our own format: a folder with config.json, model.safetensors and tokenizer.json."""
 
 import json
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -9,8 +10,8 @@ from safetensors.torch import save_file
 from tokenizers import Tokenizer as Backend
 
 from vizformer.checkpoints.checkpoint import Checkpoint
-from vizformer.checkpoints.memory import require
 from vizformer.checkpoints.numbers import as_numbers
+from vizformer.checkpoints.placement import place
 from vizformer.checkpoints.reading import Folder, damaged
 from vizformer.checkpoints.report import Report, TensorFate, parameters_by_component
 from vizformer.checkpoints.vocabularies import guarded, tried
@@ -26,8 +27,18 @@ CONFIG, WEIGHTS, TOKENIZER = "config.json", "model.safetensors", "tokenizer.json
 TARGETS = "tokenizer_of_targets.json"  # only where translations are split otherwise than texts
 
 
-def open_own(folder: Folder, raw: dict[str, Any], dtype: torch.dtype) -> tuple[Transformer, Tokenizer, Report]:
-    """Opens a folder in our format; `raw` is its config.json.
+@dataclass(frozen=True)
+class Examined:
+    """A folder of ours that was understood: everything but the numbers has been read."""
+
+    report: Report
+    tokenizer: Tokenizer
+    weights: Weights
+    source_tokenizer: Tokenizer | None = None
+
+
+def examine(folder: Folder, raw: dict[str, Any]) -> Examined:
+    """Reads what a folder in our format holds; `raw` is its config.json.
 
     Raises:
         CheckpointError: files that are missing, damaged or do not fit together.
@@ -59,8 +70,7 @@ def open_own(folder: Folder, raw: dict[str, Any], dtype: torch.dtype) -> tuple[T
         ),
         parameters=parameters_by_component((name, stored.shape) for name, stored in weights.tensors.items()),
     )  # fmt: skip
-    require(report, dtype)
-    return _read_model(weights, config, dtype), tokenizer, report
+    return Examined(report, tokenizer, weights)
 
 
 def save_own(checkpoint: Checkpoint, folder: Path, dtype: torch.dtype) -> None:
@@ -79,7 +89,13 @@ def lacks(folder: Folder, name: str) -> Message:
               folder=folder.name, file=name)  # fmt: skip
 
 
-def _read_model(weights: Weights, config: ModelConfig, dtype: torch.dtype) -> Transformer:
+def build(examined: Examined, dtype: torch.dtype, device: torch.device) -> Transformer:
+    """The model with its numbers; on the processor, tensors that are stored in `dtype` stay mapped to the file.
+
+    Raises:
+        CheckpointError: tensors that do not fit the config, or hold what is no number.
+    """
+    weights, config = examined.weights, examined.report.config
     model = _empty_model(config, len(weights.tensors))
     expected = {name: tuple(tensor.shape) for name, tensor in model.state_dict().items()}
     found = {name: stored.shape for name, stored in weights.tensors.items()}
@@ -93,7 +109,8 @@ def _read_model(weights: Weights, config: ModelConfig, dtype: torch.dtype) -> Tr
     for name, tensor in state.items():
         if weights.tensors[name].dtype not in FLOATS or not all_finite(tensor):
             raise damaged(WEIGHTS, f"{name!r} holds what is no finite number")
-    model.load_state_dict({name: tensor.to(dtype) for name, tensor in state.items()}, assign=True)
+    placed = {name: place(tensor, dtype, device, name) for name, tensor in state.items()}
+    model.load_state_dict(placed, assign=True)
     try:
         model.materialise_buffers()
     except RuntimeError as error:

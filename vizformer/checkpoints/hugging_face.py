@@ -17,6 +17,7 @@ from vizformer.checkpoints.fields import Fields
 from vizformer.checkpoints.matching import Match, match
 from vizformer.checkpoints.numbers import NumberReader, as_numbers
 from vizformer.checkpoints.parts import Shape
+from vizformer.checkpoints.placement import place
 from vizformer.checkpoints.reading import Folder, first_line, listed, shown
 from vizformer.checkpoints.refused import BECAUSE
 from vizformer.checkpoints.report import Report, parameters_by_component
@@ -55,6 +56,7 @@ class Examined:
     match: Match
     shapes: Mapping[str, Shape]
     empty: Transformer
+    source_tokenizer: Tokenizer | None = None
 
 
 def examine(folder: Folder, raw: dict[str, object]) -> Examined:
@@ -90,8 +92,8 @@ def examine(folder: Folder, raw: dict[str, object]) -> Examined:
     return Examined(report, tokenizer, matched, shapes, empty)
 
 
-def build(examined: Examined, dtype: torch.dtype) -> Transformer:
-    """The model with its numbers; tensors that are stored in `dtype` stay mapped to the file.
+def build(examined: Examined, dtype: torch.dtype, device: torch.device) -> Transformer:
+    """The model with its numbers; on the processor, tensors that are stored in `dtype` stay mapped to the file.
 
     Raises:
         CheckpointError: tensors that are missing, of another shape, or hold what is no number; all at once.
@@ -101,7 +103,7 @@ def build(examined: Examined, dtype: torch.dtype) -> Transformer:
         raise misfit(next(iter(report.files)), problems)
     state: dict[str, Tensor] = {}
     for part, stored in examined.match.used:
-        state |= part.split(stored.read().to(dtype), examined.shapes)
+        state |= part.split(place(stored.read(), dtype, device, stored.name), examined.shapes)
     model = examined.empty
     model.load_state_dict(state, assign=True)
     model.materialise_buffers()

@@ -1,14 +1,17 @@
 """What a model will need, before anything is loaded: said in bytes, and refused where it does not fit."""
 
+import math
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
 import torch
 
+from vizformer.checkpoints.placement import DTYPES, name_of
 from vizformer.checkpoints.report import Report
 from vizformer.config import ModelConfig
 from vizformer.errors import CheckpointError
-from vizformer.messages import N_
+from vizformer.messages import N_, Message
 
 TOKENS = 512  # of the text that the first forward is reckoned with; the pages accept no longer one
 SPARE = 256 * 2**20  # for the server, the browser's pictures and everything that is not reckoned
@@ -19,13 +22,24 @@ _CGROUPS = (
 )
 
 
+CPU = torch.device("cpu")
+
+
 @dataclass(frozen=True)
 class Need:
-    """Bytes: of weights that are copied, of weights that stay mapped to the file, of one traced forward."""
+    """Bytes, on the device that the model computes on.
+
+    Attributes:
+        copied: weights that are converted, or brought to another device.
+        mapped: weights that stay mapped to the file; only on the processor, and only in the file's dtype.
+        forward: one traced forward.
+        tokens: of the text that this is reckoned with.
+    """
 
     copied: int
     mapped: int
     forward: int
+    tokens: int
 
     @property
     def total(self) -> int:
@@ -33,20 +47,34 @@ class Need:
         return self.copied + self.forward
 
 
-def need(report: Report, dtype: torch.dtype) -> Need:
-    """What opening a model in `dtype` and one traced forward over `TOKENS` tokens take."""
+def need(report: Report, dtype: torch.dtype, device: torch.device = CPU) -> Need:
+    """What opening a model in `dtype` on `device` and one traced forward over `TOKENS` tokens take.
+
+    Of the machine's own memory, a model for another device needs room for one tensor at a time.
+    """
     copied = mapped = 0
     for tensor in report.tensors:
         if tensor.fate != "used":
             continue
-        size = dtype.itemsize
-        for length in tensor.shape:
-            size *= length
-        if tensor.dtype == _name(dtype):
+        size = dtype.itemsize * math.prod(tensor.shape)
+        if tensor.dtype == name_of(dtype) and device.type == "cpu":
             mapped += size
         else:
             copied += size
-    return Need(copied, mapped, forward_bytes(report.config, min(TOKENS, report.config.max_positions), dtype))
+    n = min(TOKENS, report.config.max_positions)
+    return Need(copied, mapped, forward_bytes(report.config, n, dtype), n)
+
+
+def describe_needs(report: Report, dtypes: Iterable[str] = ("float32", "bfloat16", "float16")) -> list[tuple[str, str]]:
+    """What the model needs in each dtype, in plain words, for a terminal."""
+    rows = []
+    for name in dtypes:
+        needed = need(report, DTYPES[name])
+        weights = [f"{size(needed.copied)} of memory" if needed.copied else "",
+                   f"{size(needed.mapped)} mapped to the file" if needed.mapped else ""]  # fmt: skip
+        rows.append((name, f"weights {', '.join(filter(None, weights))}; "
+                           f"a text of {needed.tokens} tokens {size(needed.forward)} more"))  # fmt: skip
+    return rows
 
 
 def forward_bytes(config: ModelConfig, n: int, dtype: torch.dtype) -> int:
@@ -62,8 +90,18 @@ def forward_bytes(config: ModelConfig, n: int, dtype: torch.dtype) -> int:
     return n * (layers * per_layer + 3 * config.d_ff + 2 * config.vocab_size) * dtype.itemsize
 
 
-def available() -> int | None:
-    """Bytes that can be had now, of the machine or of the container that we are in; None where nobody says."""
+def available(device: torch.device = CPU) -> int | None:
+    """Bytes that can be had now, of the machine or of the container that we are in; None where nobody says.
+
+    Of a GPU: what its driver says is free, with what this process holds of it without using it.
+    """
+    if device.type == "cuda":
+        idle = torch.cuda.memory_reserved(device) - torch.cuda.memory_allocated(device)
+        return int(torch.cuda.mem_get_info(device)[0]) + idle
+    if device.type == "mps":
+        return int(torch.mps.recommended_max_memory()) - int(torch.mps.driver_allocated_memory())
+    if device.type != "cpu":
+        return None
     free: list[int] = []
     try:
         for line in _MEMINFO.read_text().splitlines():
@@ -79,36 +117,51 @@ def available() -> int | None:
     return max(min(free), 0) if free else None
 
 
-def require(report: Report, dtype: torch.dtype) -> None:
-    """Refuses a model that does not fit.
+class DoesNotFitError(CheckpointError):
+    """A model that needs more memory than there is; `fitting` are the names of dtypes in which it would fit."""
+
+    def __init__(self, message: Message, fitting: tuple[str, ...] = ()) -> None:
+        super().__init__(message)
+        self.fitting = fitting
+
+
+def require(report: Report, dtype: torch.dtype, device: torch.device = CPU, *, times: int = 1) -> None:
+    """Refuses a model that does not fit; with `times`, as many copies of it as that.
 
     Raises:
-        CheckpointError: says what it needs, what there is, and the ways out.
+        DoesNotFitError: says what it needs, what there is, and the ways out.
     """
-    free, needed = available(), need(report, dtype)
-    if free is None or needed.total + SPARE <= free:
+    free, needed = available(device), need(report, dtype, device)
+    if free is None or needed.total * times + SPARE <= free:
         return
     smaller = [other for other in (torch.bfloat16, torch.float16) if other.itemsize < dtype.itemsize]
-    fitting = [other for other in smaller if need(report, other).total + SPARE <= free]
+    fits = {name_of(other): need(report, other, device).total for other in smaller}
+    fitting = tuple(
+        sorted((name for name, total in fits.items() if total * times + SPARE <= free), key=fits.__getitem__)
+    )
     values = dict(
-        name=report.name, weights=gigabytes(needed.copied), forward=gigabytes(needed.forward), free=gigabytes(free),
-        dtype=_name(dtype), n=TOKENS,
+        name=report.name, weights=gigabytes(needed.copied * times), forward=gigabytes(needed.forward * times),
+        free=gigabytes(free), dtype=name_of(dtype), n=needed.tokens, device=str(device),
     )  # fmt: skip
     if fitting:
-        raise CheckpointError(
+        raise DoesNotFitError(
             N_("{name} does not fit: in {dtype} its weights take {weights} GB and a text of {n} tokens {forward} GB; "
-               "{free} GB are free. In {half} it fits (dtype=torch.{half}); or choose a smaller model, or a machine "
-               "with more memory.", half=_name(min(fitting, key=lambda other: need(report, other).total)), **values)
+               "{free} GB are free ({device}). In {half} it fits (dtype={half!r}); or choose a smaller model, or a "
+               "machine with more memory.", half=fitting[0], **values), fitting
         )  # fmt: skip
-    raise CheckpointError(
+    raise DoesNotFitError(
         N_("{name} does not fit: in {dtype} its weights take {weights} GB and a text of {n} tokens {forward} GB; "
-           "{free} GB are free. Choose a smaller model, or a machine with more memory.", **values)
+           "{free} GB are free ({device}). Choose a smaller model, or a machine with more memory.", **values)
     )  # fmt: skip
-
-
-def _name(dtype: torch.dtype) -> str:
-    return str(dtype).removeprefix("torch.")
 
 
 def gigabytes(size: int) -> str:
     return f"{size / 1e9:.2f}" if size < 1e10 else f"{size / 1e9:.0f}"
+
+
+def size(n_bytes: int) -> str:
+    """Bytes, as people read them."""
+    for power, unit in ((3, "GiB"), (2, "MiB"), (1, "KiB")):
+        if n_bytes >= 1024**power:
+            return f"{n_bytes / 1024**power:,.1f} {unit}"
+    return f"{n_bytes} B"

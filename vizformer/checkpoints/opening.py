@@ -13,6 +13,7 @@ from vizformer.checkpoints import containers, hub, hugging_face, state_dict
 from vizformer.checkpoints import folder as own
 from vizformer.checkpoints.checkpoint import Checkpoint
 from vizformer.checkpoints.memory import require
+from vizformer.checkpoints.placement import AUTO, chosen_device, chosen_dtype
 from vizformer.checkpoints.reading import Folder
 from vizformer.checkpoints.report import Report
 from vizformer.checkpoints.weights import gguf_message
@@ -29,32 +30,46 @@ class Opened(Checkpoint):
     report: Report
 
 
-def load(source: str | Path, *, dtype: torch.dtype = torch.float32, **answers: object) -> Opened:
+def load(
+    source: str | Path,
+    *,
+    dtype: torch.dtype | str = torch.float32,
+    device: torch.device | str = "cpu",
+    **answers: object,
+) -> Opened:
     """Opens a bundled model by name, a folder in our format or in Hugging Face layout, bare weights, or a hub's model.
 
     Bare weights are a state dict of GPT-2, nanoGPT, minGPT, `nn.TransformerEncoder` or `nn.Transformer`: a file, or a
     folder without a config.json that says more.  What they do not say is answered by `answers`, such as `n_heads=4`;
     without answers the error lists the questions.  A hub's model is owner/name or owner/name@revision; it is fetched
-    where it is not in huggingface_hub's cache.  Weights are kept in `dtype`, frozen.
+    where it is not in huggingface_hub's cache.
+
+    Weights are kept in `dtype`, frozen, and everything is computed in it: float32, bfloat16, float16, by name or as
+    torch's; "auto" is the dtype of the file (of mixed ones, the smallest that holds all).  Tensors that the file has in
+    that dtype stay mapped to it.  `device` is "cpu", "cuda", "cuda:1", "mps" or torch's: the model computes there, and
+    traces stay there.
 
     Raises:
+        DoesNotFitError: more memory is needed than there is, or dtypes in which it would fit.
         UnansweredError: bare weights that fit several models; its `questions` decide.
         CheckpointError: nothing there, or files that are damaged, unsupported or do not fit together; names the file,
             what was found and the way out, all problems of a file at once.
         ConfigError, TokenizerError: illegal options, an unreadable tokenizer, in our own format.
     """
+    device = chosen_device(device)
+    chosen_dtype(dtype, ())  # before anything is read
     found = _find(source)
-    if found.file is not None:
-        bare = _bare(found, answers)
-        require(bare.report, dtype)
-        return Opened(found.name, state_dict.build(bare, dtype), bare.tokenizer, bare.report)
-    _no_answers(found, answers)
-    if _is_ours(found.raw):
-        model, tokenizer, report = own.open_own(found.folder, found.raw, dtype)
-        return Opened(found.name, model, tokenizer, report)
-    examined = hugging_face.examine(found.folder, found.raw)
-    require(examined.report, dtype)
-    return Opened(found.name, hugging_face.build(examined, dtype), examined.tokenizer, examined.report)
+    examined = _examined(found, answers)
+    report = examined.report
+    dtype = chosen_dtype(dtype, (tensor.dtype for tensor in report.with_fate("used")))
+    require(report, dtype, device)
+    if isinstance(examined, hugging_face.Examined):
+        model = hugging_face.build(examined, dtype, device)
+    elif isinstance(examined, own.Examined):
+        model = own.build(examined, dtype, device)
+    else:
+        model = state_dict.build(examined, dtype, device)
+    return Opened(found.name, model, examined.tokenizer, report, source_tokenizer=examined.source_tokenizer)
 
 
 def inspect(source: str | Path, *, numbers: bool = True, **answers: object) -> Report:
@@ -65,16 +80,11 @@ def inspect(source: str | Path, *, numbers: bool = True, **answers: object) -> R
     Raises:
         CheckpointError: as `load`, where there is nothing to report on.
     """
-    found = _find(source)
-    examined: hugging_face.Examined | state_dict.Examined
-    if found.file is not None:
-        examined = _bare(found, answers)
-    else:
-        _no_answers(found, answers)
-        if _is_ours(found.raw):
-            return own.open_own(found.folder, found.raw, torch.float32)[2]
-        examined = hugging_face.examine(found.folder, found.raw)
+    examined = _examined(_find(source), answers)
     report = examined.report
+    if isinstance(examined, own.Examined):
+        own.build(examined, chosen_dtype(AUTO, report.dtypes), torch.device("cpu"))
+        return report
     if report.problems or not numbers:
         return report
     return replace(report, problems=tuple(hugging_face.wrong_numbers(examined.match)))
@@ -88,6 +98,17 @@ class _Found:
     name: str
     raw: dict[str, Any]
     file: str | None = None
+
+
+def _examined(
+    found: _Found, answers: Mapping[str, object]
+) -> hugging_face.Examined | own.Examined | state_dict.Examined:
+    if found.file is not None:
+        return _bare(found, answers)
+    _no_answers(found, answers)
+    if _is_ours(found.raw):
+        return own.examine(found.folder, found.raw)
+    return hugging_face.examine(found.folder, found.raw)
 
 
 def _find(source: str | Path) -> _Found:

@@ -21,10 +21,20 @@ from vizformer.checkpoints.layouts import LAYOUTS, NAMES
 from vizformer.checkpoints.matching import Found, Match, match_parts
 from vizformer.checkpoints.numbers import NumberReader
 from vizformer.checkpoints.parts import Shape
+from vizformer.checkpoints.placement import place
 from vizformer.checkpoints.questions import resolve
 from vizformer.checkpoints.reading import Folder, listed, shown
 from vizformer.checkpoints.report import Report, parameters_by_component
-from vizformer.checkpoints.vocabularies import TOKENIZER, TRIAL, byte_level, guarded, read_tokenizer, token_ids, tried
+from vizformer.checkpoints.vocabularies import (
+    SOURCES,
+    TOKENIZER,
+    TRIAL,
+    byte_level,
+    guarded,
+    read_tokenizer,
+    token_ids,
+    tried,
+)
 from vizformer.checkpoints.weights import Stored, Weights
 from vizformer.config import ModelConfig
 from vizformer.errors import CheckpointError, ConfigError
@@ -47,6 +57,7 @@ class Examined:
     plan: Plan
     shapes: Mapping[str, Shape]
     empty: Transformer
+    source_tokenizer: Tokenizer | None = None
 
 
 def examine(folder: Folder, file: str, name: str, given: Mapping[str, object]) -> Examined | None:
@@ -81,7 +92,7 @@ def examine(folder: Folder, file: str, name: str, given: Mapping[str, object]) -
     empty = empty_model(config)
     shapes = {name: tuple(tensor.shape) for name, tensor in empty.state_dict().items()}
     matched = _matched(layout, plan, weights, shapes)
-    tokenizer, about = _tokenizer(backend, config)
+    tokenizer, source, about = _tokenizers(folder, backend, config)
     contradictions = _contradictions(config, said)
     report = Report(
         name=name, format="state-dict", family=layout.name, declared="", config=config, has_head=plan.has_head,
@@ -89,11 +100,11 @@ def examine(folder: Folder, file: str, name: str, given: Mapping[str, object]) -
         assumptions=(*assumptions, *plan.assumptions, *contradictions, about), problems=matched.problems,
         questions=layout.questions, answers=answers,
     )  # fmt: skip
-    return Examined(report, tokenizer, matched, plan, shapes, empty)
+    return Examined(report, tokenizer, matched, plan, shapes, empty, source)
 
 
-def build(examined: Examined, dtype: torch.dtype) -> Transformer:
-    """The model with its numbers; tensors that are stored in `dtype` stay mapped to the file.
+def build(examined: Examined, dtype: torch.dtype, device: torch.device) -> Transformer:
+    """The model with its numbers; on the processor, tensors that are stored in `dtype` stay mapped to the file.
 
     Raises:
         CheckpointError: tensors that are missing, of another shape, or hold what is no number; all at once.
@@ -103,9 +114,9 @@ def build(examined: Examined, dtype: torch.dtype) -> Transformer:
         raise misfit(report, problems)
     state: dict[str, Tensor] = {}
     for part, stored in examined.match.used:
-        state |= part.split(stored.read().to(dtype), examined.shapes)
+        state |= part.split(place(stored.read(), dtype, device, stored.name), examined.shapes)
     for name, fill in examined.plan.fills.items():
-        state[name] = fill(examined.shapes[name]).to(dtype)
+        state[name] = fill(examined.shapes[name]).to(device, dtype)
     model = examined.empty
     model.load_state_dict(state, assign=True)
     model.materialise_buffers()
@@ -166,8 +177,9 @@ def _reshaped(stored: Stored, shape: Shape) -> Tensor:
 
 # What fields beside the weights say that the tensors say too.
 _SIZES = {
-    "vocab_size": ("vocab_size", "ntoken", "n_vocab"), "d_model": ("d_model", "n_embd", "hidden_size", "d_embed"),
-    "d_ff": ("d_ff", "n_inner", "dim_feedforward", "d_hid"),
+    "vocab_size": ("vocab_size", "ntoken", "n_vocab", "tgt_vocab_size", "trg_vocab_size", "target_vocab_size"),
+    "input_vocab_size": ("src_vocab_size", "source_vocab_size"),
+    "d_model": ("d_model", "n_embd", "hidden_size", "d_embed"), "d_ff": ("d_ff", "n_inner", "dim_feedforward", "d_hid"),
 }  # fmt: skip
 
 
@@ -191,24 +203,52 @@ def _backend(folder: Folder) -> Backend | None:
     return None if name is None else sentencepiece.sentencepiece(folder, name)
 
 
-def _tokenizer(backend: Backend | None, config: ModelConfig) -> tuple[Tokenizer, Message]:
-    """The tokenizer beside the weights, or the reader of numbers, and the assumption that it is."""
-    if backend is None:
-        if config.vocab_size > MOST_NUMBERS:
-            raise CheckpointError(
-                N_("There is no tokenizer, and a table of embeddings with {n:,} rows: at most {limit:,} are read "
-                   "without one. Put tokenizer.json beside the weights.", n=config.vocab_size, limit=MOST_NUMBERS)
-            )  # fmt: skip
-        return NumberReader(config.vocab_size), N_(
-            "there is no tokenizer: numbers separated by spaces are read as token ids, 0 to {last}",
-            last=config.vocab_size - 1,
-        )
+def _tokenizers(
+    folder: Folder, backend: Backend | None, config: ModelConfig
+) -> tuple[Tokenizer, Tokenizer | None, Message]:
+    """The tokenizer beside the weights, or the reader of numbers; the source's, if it is another; what is assumed."""
+    if config.source_vocab_size is None:
+        if backend is not None:
+            return _fitting(backend, config.vocab_size), None, N_("the tokenizer beside the weights is the model's")
+        about = N_("there is no tokenizer: numbers separated by spaces are read as token ids, 0 to {last}",
+                   last=config.vocab_size - 1)  # fmt: skip
+        return _numbers(config.vocab_size), None, about
+    rows, has_source = config.source_vocab_size, folder.has(SOURCES)
+    if backend is None and not has_source:
+        about = N_("there is no tokenizer: numbers separated by spaces are read as token ids, 0 to {source} in the "
+                   "source and 0 to {last} in the target", source=rows - 1, last=config.vocab_size - 1)  # fmt: skip
+        return _numbers(config.vocab_size), _numbers(rows), about
+    if backend is None or (not has_source and rows != config.vocab_size):
+        raise CheckpointError(
+            N_("The model has two vocabularies, of {source:,} and {target:,} tokens, but there is one tokenizer beside "
+               "the weights. Put the source's there as {sources} and the target's as {targets}, or take it away, and "
+               "token ids are read instead.", source=rows, target=config.vocab_size, sources=SOURCES, targets=TOKENIZER)
+        )  # fmt: skip
+    tokenizer = _fitting(backend, config.vocab_size)
+    if not has_source:
+        return tokenizer, None, N_("the tokenizer beside the weights is that of the source and of the target")
+    source = _fitting(read_tokenizer(folder, SOURCES), rows, SOURCES)
+    return tokenizer, source, N_("{sources} beside the weights is the source's tokenizer, the other one the target's",
+                                 sources=SOURCES)  # fmt: skip
+
+
+def _numbers(rows: int) -> NumberReader:
+    if rows > MOST_NUMBERS:
+        raise CheckpointError(
+            N_("There is no tokenizer, and a table of embeddings with {n:,} rows: at most {limit:,} are read "
+               "without one. Put tokenizer.json beside the weights.", n=rows, limit=MOST_NUMBERS)
+        )  # fmt: skip
+    return NumberReader(rows)
+
+
+def _fitting(backend: Backend, rows: int, name: str = TOKENIZER) -> Tokenizer:
+    """The tokenizer, every id of which must have a row in the table of embeddings."""
     highest = max(backend.get_vocab(with_added_tokens=True).values(), default=-1)
-    made = max(guarded(TOKENIZER, lambda: backend.encode(TRIAL).ids), default=-1)
-    if not 0 <= max(highest, made) < config.vocab_size:
+    made = max(guarded(name, lambda: backend.encode(TRIAL).ids), default=-1)
+    if not 0 <= max(highest, made) < rows:
         raise CheckpointError(
             N_("The tokenizer beside the weights has token ids up to {found}, their table of embeddings {expected} "
                "rows: they belong to different models. Take the tokenizer away, and token ids are read instead.",
-               found=max(highest, made), expected=config.vocab_size)
+               found=max(highest, made), expected=rows)
         )  # fmt: skip
-    return tried(guarded(TOKENIZER, lambda: Tokenizer(backend))), N_("the tokenizer beside the weights is the model's")
+    return tried(guarded(name, lambda: Tokenizer(backend)))

@@ -212,7 +212,7 @@ class Transformer(nn.Module):
             x = x * math.sqrt(self.config.d_model)
         added = self.positions(first + ids.shape[1], stack)
         if added is not None:
-            x = x + added[first:]
+            x = x + added[first:].to(x.dtype)
         if self.segment_embedding is not None:
             x = x + self.segment_embedding(torch.zeros_like(ids) if segments is None else segments)
         if self.decoder_embedding_norm is not None and stack == "decoder":
@@ -248,7 +248,7 @@ class Transformer(nn.Module):
         None where positions are not told to the scores ("alibi" and "relative" do), and in cross-attention always.
         """
         if self.config.positions == "alibi":
-            return alibi_bias(self.alibi_slopes, n, first + n)
+            return alibi_bias(self.alibi_slopes, n, first + n).to(self.embedding.weight.dtype)
         if self.config.positions != "relative":
             return None
         both_sides = stack == "encoder"  # the decoder sees only what is before it
@@ -259,9 +259,13 @@ class Transformer(nn.Module):
         return relative_bias(table, n, first + n, furthest, both_sides=both_sides)
 
     def materialise_buffers(self) -> None:
-        """Computes what is not saved with the weights, after a model was built without memory (on "meta")."""
+        """Computes what is not saved with the weights, after a model was built without memory (on "meta").
+
+        It is put where the weights are by now.
+        """
+        weight = self.embedding.weight
         for name, buffer in self._tables().items():
-            self.register_buffer(name, buffer, persistent=False)
+            self.register_buffer(name, buffer if weight.is_meta else buffer.to(weight.device), persistent=False)
 
     def _tables(self) -> dict[str, Tensor]:
         """What follows from the options alone, and so is not saved with the weights."""
