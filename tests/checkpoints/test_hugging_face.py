@@ -143,6 +143,15 @@ REFUSED: list[tuple[str, dict[str, Any], str]] = [
     ("llama", dict(head_dim=5), "d_head=5 is odd"),
     ("qwen2", dict(use_sliding_window=True, sliding_window=None), "sliding_window=null: it must be a whole number"),
     ("qwen2", dict(layer_types=["chunked_attention"] * 3), r"layer_types=.*: supported are full_attention and"),
+    ("qwen2", dict(layer_types="full_attention"), r"layer_types=.*: supported are full_attention and"),
+    ("qwen2", dict(layer_types=["full_attention"] * 2), r"layer_types=.*: it must have an entry for each of the 3"),
+    ("qwen3", dict(layer_types=["sliding_attention"] * 3), r"layer_types=.*: it names layers with a window, which"),
+    ("qwen3", dict(use_sliding_window=1), "use_sliding_window=1: it must be true or false"),
+    ("qwen3", dict(use_sliding_window=True, layer_types=None, max_window_layers=-1), "max_window_layers=-1: it must"),
+    ("qwen3", dict(use_sliding_window=True, layer_types=None, max_window_layers="1"), 'max_window_layers="1": it mus'),
+    ("llama", dict(model_type="mistral", sliding_window=-3), "sliding_window=-3: it must be a whole number from 1"),
+    ("llama", dict(model_type="mistral", sliding_window="9"), 'sliding_window="9": it must be a whole number from 1'),
+    ("llama", dict(sliding_window=9, num_hidden_layers=2**31 - 1), "num_hidden_layers=2147483647: supported are at"),
     ("llama", dict(num_key_value_heads=3), "n_heads=4 is not a multiple of n_kv_heads=3"),
     ("llama", dict(model_type="qwen2_moe"), 'model_type="qwen2_moe", .* because of num_experts: several feed-forward'),
     ("gemma", dict(model_type="gemma2"), "because of attn_logit_softcapping and final_logit_softcapping .* GPT-NeoX"),
@@ -227,6 +236,8 @@ def test_our_defaults_are_theirs(kind: str) -> None:
 
     raw = AutoConfig.for_model(kind).to_dict()
     raw |= raw.get("rope_parameters") or {}
+    unset = {name: getattr(type(AutoConfig.for_model(kind)), name, ...) for name in ("sliding_window", "layer_types")}
+    raw |= {name: value for name, value in unset.items() if value is not ...}  # these are set after reading them
     ours = {name: value for name, value in BY_TYPE[kind].defaults[kind].items() if name in raw}
     assert ours == {name: raw[name] for name in ours}
     assert set(BY_TYPE[kind].defaults[kind]) - set(ours) <= {"attention_bias", "mlp_bias"}  # Mistral has none

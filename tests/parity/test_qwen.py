@@ -35,14 +35,6 @@ def test_options_of_qwen2(changes: dict[str, object], tmp_path: Path) -> None:
     opened_and_same(folders.qwen2(tmp_path, **changes), QWEN2)
 
 
-def test_qwen2_as_far_as_its_window_reaches(tmp_path: Path) -> None:
-    """Only where use_sliding_window says that there is one."""
-    folder = folders.qwen2(tmp_path / "with", use_sliding_window=True, sliding_window=40, max_window_layers=1)
-    assert opened_and_same(folder, QWEN2).model.config.max_positions == 40
-    folder = folders.qwen2(tmp_path / "without", use_sliding_window=False, sliding_window=40)
-    assert opened_and_same(folder, QWEN2).model.config.max_positions == 64
-
-
 QWEN3 = "Qwen3ForCausalLM"
 
 

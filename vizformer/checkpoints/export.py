@@ -54,7 +54,7 @@ def save(
 def _fitting(config: ModelConfig) -> tuple[Family, Export]:
     """The family whose arithmetic this config is; where there is none, the error says how far the nearest one is."""
     nearest: tuple[list[str], str] | None = None
-    ways = [(family, family.export) for family in FAMILIES if family.export is not None]
+    ways = [(family, way) for family in FAMILIES for way in family.exports]
     for family, way in ways:
         others = _others(config, way)
         if not others:
@@ -65,7 +65,7 @@ def _fitting(config: ModelConfig) -> tuple[Family, Export]:
     raise CheckpointError(
         N_("This model is like none of {families}, so the Hugging Face layout has no place for it; it comes nearest to "
            "{nearest}, apart from {options}. Save it in VizFormer's own format.",
-           families=", ".join(family.name for family, __ in ways), nearest=family_name,
+           families=", ".join(dict.fromkeys(family.name for family, __ in ways)), nearest=family_name,
            options=", ".join(f"{name}={getattr(config, name)!r}" for name in names))
     )  # fmt: skip
 

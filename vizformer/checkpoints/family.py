@@ -62,6 +62,7 @@ class Family:
         tokenizer: reads the family's vocabulary files, where there is no tokenizer.json; two of them where translations
             are split otherwise than texts.
         usual: the special tokens by role, where no file says them.
+        exports: the ways back; the first one that fits is taken.
     """
 
     name: str
@@ -76,7 +77,7 @@ class Family:
     unused: Mapping[str, Message] = field(default_factory=dict)
     renamed: Mapping[str, str] = field(default_factory=dict)
     usual: Mapping[str, str] = field(default_factory=dict)
-    export: Export | None = None
+    exports: tuple[Export, ...] = ()
 
 
 def says_head(architecture: str) -> bool:

@@ -1,4 +1,4 @@
-"""What LLaMA and its relatives have in common: the names of fields and tensors, windows."""
+"""What LLaMA and its relatives have in common: the names of fields and tensors."""
 
 from collections.abc import Collection, Sequence
 
@@ -6,6 +6,7 @@ from vizformer.checkpoints.family import ACTIVATIONS, Options, says_head
 from vizformer.checkpoints.fields import Fields
 from vizformer.checkpoints.parts import Part, layers, linear
 from vizformer.checkpoints.rotary import all_are_turned, rope
+from vizformer.checkpoints.windows import window
 from vizformer.config import ModelConfig
 from vizformer.messages import N_
 
@@ -34,12 +35,13 @@ def decoder(fields: Fields, names: Collection[str]) -> tuple[Options, bool]:
     vocab_size, width, heads = (fields.size(n) for n in ("vocab_size", "hidden_size", "num_attention_heads"))
     all_are_turned(fields)
     tied = fields.flag("tie_word_embeddings")
+    n_layers, longest = fields.size("num_hidden_layers"), fields.size("max_position_embeddings")
     has_head = tied or "lm_head.weight" in names or says_head(fields.architecture)
     return dict(
         vocab_size=vocab_size, d_model=width, n_heads=heads, head_dim=_head_dim(fields, width, heads),
         n_kv_heads=_kv_heads(fields, heads), d_ff=fields.size("intermediate_size"),
-        n_decoder_layers=fields.size("num_hidden_layers"), max_positions=_reach(fields), positions="rope",
-        **rope(fields), norm_order="pre", norm="rms_norm", final_norm=True,
+        n_decoder_layers=n_layers, max_positions=longest, positions="rope", **rope(fields),
+        **window(fields, n_layers, longest), norm_order="pre", norm="rms_norm", final_norm=True,
         norm_eps=fields.number("rms_norm_eps"), feedforward="gated",
         activation=fields.choice("hidden_act", ACTIVATIONS), tied_unembedding=tied or not has_head,
         dropout=0.0, bos_id=fields.token("bos_token_id", vocab_size), eos_id=fields.token("eos_token_id", vocab_size),
@@ -57,24 +59,6 @@ def _head_dim(fields: Fields, width: int, heads: int) -> int | None:
 def _kv_heads(fields: Fields, heads: int) -> int | None:
     number = fields.size("num_key_value_heads", otherwise=heads)
     return None if number == heads else number
-
-
-def _reach(fields: Fields) -> int:
-    """The longest text: as far as the positions go and a sliding window, where there is one, cuts nothing off."""
-    longest = fields.size("max_position_embeddings")
-    window, used = fields.value("sliding_window"), fields.value("use_sliding_window")
-    fields.value("max_window_layers")  # in which layers the window is used: not asked, no text is longer
-    types = fields.value("layer_types")
-    listed = types if isinstance(types, list) else [] if types is None else [types]
-    if any(kind not in ("full_attention", "sliding_attention") for kind in listed):
-        fields.refuse("layer_types", N_("supported are full_attention and sliding_attention"))
-    if used is False or (used is None and window is None):
-        return longest
-    window = fields.size("sliding_window")
-    if window < longest:
-        fields.assume(N_("sliding_window={window}: texts up to {window} tokens are accepted, for which the window "
-                         "changes nothing; config.json allows {longest}", window=window, longest=longest))  # fmt: skip
-    return min(window, longest)
 
 
 def tensors(config: ModelConfig) -> list[Part]:

@@ -108,7 +108,7 @@ FAMILY = Family(
     },
     renamed={r"LayerNorm\.gamma$": "LayerNorm.weight", r"LayerNorm\.beta$": "LayerNorm.bias"},
     usual={"cls_token": "[CLS]", "sep_token": "[SEP]", "pad_token": "[PAD]", "mask_token": "[MASK]"},
-    export=Export(
+    exports=(Export(
         "bert",
         dict(architecture=["encoder-only"], positions=["learned"], norm_order=["post"], norm=["layer_norm"],
              final_norm=[False], feedforward=["plain"], bias=[True], scaled_embedding=[False], embedding_norm=[True],
@@ -116,5 +116,5 @@ FAMILY = Family(
         ("vocab_size", "d_model", "n_heads", "d_ff", "n_encoder_layers", "max_positions", "norm_eps", "activation",
          "tied_unembedding", "pad_id", "bos_id", "eos_id", "head"),
         export,
-    ),
+    ),),
 )  # fmt: skip

@@ -95,7 +95,7 @@ FAMILY = Family(
         r"h\.\d+\.attn\.(masked_)?bias": N_("the causal mask: it follows from the positions"),
         r"(score|classifier|multiple_choice_head)\..*": N_("the head of another task"),
     },
-    export=Export(
+    exports=(Export(
         "gpt2",
         dict(architecture=["decoder-only"], positions=["learned"], norm_order=["pre"], norm=["layer_norm"],
              final_norm=[True], feedforward=["plain"], bias=[True], head=["linear"], scaled_embedding=[False],
@@ -103,5 +103,5 @@ FAMILY = Family(
         ("vocab_size", "d_model", "n_heads", "d_ff", "n_decoder_layers", "max_positions", "norm_eps", "activation",
          "tied_unembedding", "pad_id", "bos_id", "eos_id"),
         export,
-    ),
+    ),),
 )  # fmt: skip

@@ -1,4 +1,4 @@
-"""LLaMA and what is built like it (Mistral, as far as its window reaches): RoPE, RMSNorm, a gated feed-forward layer.
+"""LLaMA and what is built like it (Mistral, Ministral: with a window): RoPE, RMSNorm, a gated feed-forward layer.
 
 Source: Touvron et al. 2023, "LLaMA: Open and Efficient Foundation Language Models"; Jiang et al. 2023, "Mistral 7B".
 """
@@ -13,6 +13,7 @@ from vizformer.checkpoints.fields import Fields
 from vizformer.checkpoints.gated_decoders import UNUSED, decoder, tensors, ties
 from vizformer.checkpoints.reading import Folder
 from vizformer.checkpoints.sentencepiece import sentencepiece_or_refuse
+from vizformer.checkpoints.windows import window_fields
 from vizformer.config import ModelConfig
 
 LLAMA = {
@@ -23,6 +24,16 @@ LLAMA = {
 }  # fmt: skip
 MISTRAL = {**LLAMA, "intermediate_size": 14_336, "num_key_value_heads": 8, "max_position_embeddings": 131_072,
            "sliding_window": 4096}  # fmt: skip
+MINISTRAL = {**MISTRAL, "layer_types": None}
+FITS = dict(
+    architecture=["decoder-only"], positions=["rope"], norm_order=["pre"], norm=["rms_norm"], final_norm=[True],
+    feedforward=["gated"], head=["linear"], scaled_embedding=[False], embedding_norm=[False], n_segments=[0],
+)  # fmt: skip
+WRITTEN = (
+    "vocab_size", "d_model", "n_heads", "n_kv_heads", "head_dim", "d_ff", "n_decoder_layers", "max_positions",
+    "norm_eps", "activation", "bias", "tied_unembedding", "pad_id", "bos_id", "eos_id", "rope_theta", "rope_scaling",
+    "rope_factor", "rope_low_turns", "rope_high_turns", "rope_trained_positions",
+)  # fmt: skip
 
 
 def config(fields: Fields, names: Collection[str]) -> tuple[Options, bool]:
@@ -46,9 +57,19 @@ def export(config: ModelConfig, has_head: bool) -> dict[str, Any]:
         num_attention_heads=config.n_heads, num_key_value_heads=config.kv_heads, head_dim=config.d_head,
         hidden_act=THEIRS[config.activation], max_position_embeddings=config.max_positions,
         rms_norm_eps=config.norm_eps, rope_theta=config.rope_theta, attention_bias=config.qkv_bias,
-        mlp_bias=config.bias, tie_word_embeddings=config.tied_unembedding, bos_token_id=config.bos_id,
+        mlp_bias=config.bias, tie_word_embeddings=config.tied_unembedding and has_head, bos_token_id=config.bos_id,
         eos_token_id=config.eos_id, pad_token_id=config.pad_id, rope_scaling=_scaling(config),
     )  # fmt: skip
+
+
+def export_windowed(config: ModelConfig, has_head: bool) -> dict[str, Any]:
+    """The same as Mistral's, whose layers all have the window, or Ministral's, which lists those that have it."""
+    said = export(config, has_head)
+    in_all = config.sliding_layers is None
+    kind = f"{'Mistral' if in_all else 'Ministral'}{'ForCausalLM' if has_head else 'Model'}"
+    fields = {name: value for name, value in said.items() if name not in ("attention_bias", "mlp_bias")}
+    windows = window_fields(config)
+    return {**fields, "architectures": [kind], **({"sliding_window": config.sliding_window} if in_all else windows)}
 
 
 def _scaling(config: ModelConfig) -> dict[str, Any] | None:
@@ -63,7 +84,7 @@ def _scaling(config: ModelConfig) -> dict[str, Any] | None:
 
 FAMILY = Family(
     name="LLaMA",
-    defaults={"llama": LLAMA, "mistral": MISTRAL},
+    defaults={"llama": LLAMA, "mistral": MISTRAL, "ministral": MINISTRAL},
     prefix="model.",
     head="lm_head.",
     config=config,
@@ -71,14 +92,11 @@ FAMILY = Family(
     tokenizer=tokenizer,
     ties=ties,
     unused=UNUSED,
-    export=Export(
-        "llama",
-        dict(architecture=["decoder-only"], positions=["rope"], norm_order=["pre"], norm=["rms_norm"],
-             final_norm=[True], feedforward=["gated"], head=["linear"], scaled_embedding=[False],
-             embedding_norm=[False], n_segments=[0], attention_bias=["same", "all", "none"]),
-        ("vocab_size", "d_model", "n_heads", "n_kv_heads", "head_dim", "d_ff", "n_decoder_layers", "max_positions",
-         "norm_eps", "activation", "bias", "tied_unembedding", "pad_id", "bos_id", "eos_id", "rope_theta",
-         "rope_scaling", "rope_factor", "rope_low_turns", "rope_high_turns", "rope_trained_positions"),
-        export,
+    exports=(
+        Export("llama", {**FITS, "attention_bias": ["same", "all", "none"]}, WRITTEN, export),
+        Export("mistral", {**FITS, "bias": [False], "attention_bias": ["same", "none"]}, (*WRITTEN, "sliding_window"),
+               export_windowed),
+        Export("ministral", {**FITS, "bias": [False], "attention_bias": ["same", "none"]},
+               (*WRITTEN, "sliding_window", "sliding_layers"), export_windowed),
     ),
 )  # fmt: skip
