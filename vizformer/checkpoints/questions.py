@@ -101,11 +101,17 @@ MAX_POSITIONS = Question(
 )
 
 
-def marks(vocab_size: int) -> tuple[Question, Question]:
-    """The tokens with which an encoder-decoder's target begins and ends."""
+def source_embedding(names: tuple[str, str]) -> Question:
+    """Which of two tables the encoder looks its tokens up in."""
+    return Question("source_embedding", N_("Which table of embeddings is the source's (the encoder's)?"), names)
+
+
+def marks(vocab_size: int) -> tuple[Question, ...]:
+    """The tokens with which an encoder-decoder's target begins and ends, and that which fills a batch."""
     return (
         Question("bos_id", N_("Which token id begins a target?"), whole=True, highest=vocab_size - 1, optional=True),
         Question("eos_id", N_("Which token id ends a target?"), whole=True, highest=vocab_size - 1, optional=True),
+        Question("pad_id", N_("Which token id fills up targets?"), whole=True, highest=vocab_size - 1, optional=True),
     )
 
 
@@ -127,6 +133,8 @@ _FIELDS: Mapping[str, Mapping[str, Mapping[Any, Value] | None]] = {
     ),
     "bos_id": dict.fromkeys(("bos_id", "bos_token_id", "bos_idx")),
     "eos_id": dict.fromkeys(("eos_id", "eos_token_id", "eos_idx")),
+    "pad_id": dict.fromkeys(("pad_id", "pad_token_id", "pad_idx", "trg_pad_idx", "tgt_pad_idx")),
+    "source_embedding": dict.fromkeys(("source_embedding",)),
 }  # fmt: skip
 
 

@@ -20,6 +20,7 @@ UNDER_ASSUMPTIONS = N_(
 )
 _COMPONENTS = (
     ("embedding.", "token embedding"),
+    ("source_embedding.", "token embedding"),
     ("position_embedding.", "position embedding"),
     ("decoder_position_embedding.", "position embedding"),
     ("relative_bias.", "position bias"),

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, NoReturn, TypeVar
 
-from tokenizers import AddedToken, decoders, models, normalizers, pre_tokenizers, processors
+from tokenizers import AddedToken, Regex, decoders, models, normalizers, pre_tokenizers, processors
 from tokenizers import Tokenizer as Backend
 
 from vizformer.checkpoints.numbers import NumberReader
@@ -14,8 +14,16 @@ from vizformer.messages import N_, Message
 from vizformer.text import Tokenizer
 
 TOKENIZER, SETTINGS, SPECIAL = "tokenizer.json", "tokenizer_config.json", "special_tokens_map.json"
+SOURCES = "source_tokenizer.json"  # ours, and beside bare weights: where the source has another vocabulary
+ADDED, DECODER = "added_tokens.json", "added_tokens_decoder"  # a file; a field of tokenizer_config.json
 T = TypeVar("T")
 TRIAL = "Hello, world! 你好 1"  # every tokenizer must be able to split this
+# How Qwen cuts a text into words before its bytes are merged: English endings, letters with at most one other character
+# in front, single digits, signs with the line ends behind them, line ends, spaces (the last goes with the next word).
+QWEN_WORDS = (
+    r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+"
+    r"|\s+(?!\S)|\s+"
+)
 ROLES = ("bos_token", "eos_token", "unk_token", "sep_token", "pad_token", "cls_token", "mask_token")
 
 
@@ -28,10 +36,10 @@ class Vocabularies:
     notes: tuple[Message, ...] = ()
 
 
-def read_tokenizer(folder: Folder) -> Backend:
+def read_tokenizer(folder: Folder, name: str = TOKENIZER) -> Backend:
     """tokenizer.json as it stands, without the cutting and filling that some files carry along for batches."""
-    content = folder.text(TOKENIZER)
-    backend = guarded(TOKENIZER, lambda: Backend.from_str(content))
+    content = folder.text(name)
+    backend = guarded(name, lambda: Backend.from_str(content))
     backend.no_truncation()
     backend.no_padding()
     return backend
@@ -77,7 +85,7 @@ def token_ids(folder: Folder, backend: Backend, usual: dict[str, str]) -> dict[s
 def wordpiece(folder: Folder) -> Backend:
     """vocab.txt: BERT's cleaning, words, and pieces of words that begin with "##"."""
     name = "vocab.txt"
-    pieces = folder.text(name).splitlines()
+    pieces = folder.text(name).removesuffix("\n").split("\n")  # (a piece may be what Unicode calls a line's end)
     vocabulary = {piece: id for id, piece in enumerate(pieces)}
     said = settings(folder)
     marks = {role: token_text(said.get(role)) or mark for role, mark in
@@ -96,14 +104,33 @@ def wordpiece(folder: Folder) -> Backend:
         cls, sep = marks["cls_token"], marks["sep_token"]
         backend.post_processor = processors.BertProcessing((sep, vocabulary[sep]), (cls, vocabulary[cls]))
         backend.decoder = decoders.WordPiece()
-        return _with_special(backend, {"pad_token": "[PAD]", "mask_token": "[MASK]", **marks}, said)
+        return _with_special(folder, backend, {"pad_token": "[PAD]", "mask_token": "[MASK]", **marks}, said)
 
     return guarded(name, build)
 
 
-def byte_level(folder: Folder, usual: dict[str, str], *, around: tuple[str, str] | None = None) -> Backend:
-    """vocab.json and merges.txt: byte-level BPE, with the marks of `around` before and after a text (RoBERTa)."""
+def byte_level(
+    folder: Folder,
+    usual: dict[str, str],
+    *,
+    around: tuple[str, str] | None = None,
+    words: str = "",
+    composed: bool = False,
+) -> Backend:
+    """vocab.json and merges.txt: byte-level BPE.
+
+    Args:
+        usual: the special tokens by role, where no file says them.
+        around: marks before and after a text (RoBERTa).
+        words: pattern by which a text is cut into words; GPT-2's without it.
+        composed: whether a letter and its accents are first put together where there is one character for them (NFC).
+
+    Raises:
+        CheckpointError: files that are missing or damaged.
+    """  # fmt: skip
     name = "vocab.json"
+    if not (folder.has(name) and folder.has("merges.txt")):
+        no_tokenizer(folder, "tokenizer.json, or vocab.json and merges.txt")
     vocabulary = folder.object(name)
     if not all(type(id) is int and 0 <= id < 2**31 for id in vocabulary.values()):
         refuse(name, "an id is no whole number")
@@ -116,28 +143,91 @@ def byte_level(folder: Folder, usual: dict[str, str], *, around: tuple[str, str]
 
     def build() -> Backend:
         backend = Backend(models.BPE(vocabulary, merges))
-        backend.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=first_space)
+        if composed:
+            backend.normalizer = normalizers.NFC()
+        into_bytes = pre_tokenizers.ByteLevel(add_prefix_space=first_space, use_regex=not words)
+        cut = [pre_tokenizers.Split(Regex(words), "isolated")] if words else []
+        backend.pre_tokenizer = pre_tokenizers.Sequence([*cut, into_bytes]) if cut else into_bytes
         backend.decoder = decoders.ByteLevel()
         if around is None:
-            backend.post_processor = processors.ByteLevel(trim_offsets=False)
+            offsets, start = processors.ByteLevel(trim_offsets=False), token_text(said.get("bos_token"))
+            backend.post_processor = offsets
+            start = start or usual.get("bos_token", "")
+            if said.get("add_bos_token") is True and start in vocabulary:
+                template = processors.TemplateProcessing(
+                    single=[start, "$A"], special_tokens=[(start, vocabulary[start])]
+                )
+                backend.post_processor = processors.Sequence([offsets, template])
         else:
             cls, sep = around
             backend.post_processor = processors.RobertaProcessing(
                 (sep, vocabulary[sep]), (cls, vocabulary[cls]), trim_offsets=True, add_prefix_space=first_space
             )
-        return _with_special(backend, usual, said)
+        return _with_special(folder, backend, usual, said)
 
     return guarded(name, build)
 
 
-def _with_special(backend: Backend, usual: dict[str, str], said: dict[str, Any]) -> Backend:
-    """Tells the special tokens from text; only those the vocabulary has, so that no id is made up."""
+def _with_special(folder: Folder, backend: Backend, usual: dict[str, str], said: dict[str, Any]) -> Backend:
+    """Tells the special tokens from text; only those the files have, so that no id is made up."""
+    add_listed(folder, backend)
+    more = said.get("additional_special_tokens")
     tokens = {token_text(said.get(role)) or usual.get(role) for role in ROLES}
+    tokens |= {token_text(value) for value in more} if isinstance(more, list) else set()
     known = sorted(token for token in tokens if token and backend.token_to_id(token) is not None)
     backend.add_special_tokens(
         [AddedToken(token, normalized=False, special=True, lstrip=token == "<mask>") for token in known]
     )
     return backend
+
+
+def qwen(folder: Folder) -> Backend:
+    """vocab.json and merges.txt of Qwen2, 2.5 and 3: words cut its own way, no marks around a text.
+
+    Source: the pattern published with the models (tokenization_qwen2.py).
+    """
+    usual = dict.fromkeys(("eos_token", "pad_token", "unk_token"), "<|endoftext|>")
+    return byte_level(folder, usual, words=QWEN_WORDS, composed=True)
+
+
+def add_listed(folder: Folder, backend: Backend, *, as_they_stand: bool = False) -> None:
+    """The tokens that files name beside the vocabulary: they are matched in a text as a whole.
+
+    Args:
+        as_they_stand: they are looked for in the text before anything is done to it, whatever a file says.
+
+    Raises:
+        CheckpointError: ids that do not follow those of the vocabulary, or are another token's.
+    """
+    tokens = _listed(folder, as_they_stand)
+    known = {id: token for id, token in tokens.items() if backend.token_to_id(token.content) == id}
+    behind = [id for id in sorted(tokens) if id not in known]
+    first = backend.get_vocab_size(with_added_tokens=True)
+    where = ADDED if folder.has(ADDED) else SETTINGS
+    if taken := [tokens[id].content for id in behind if backend.token_to_id(tokens[id].content) is not None]:
+        refuse(where, f"{shown(taken[0])} has another id already")
+    if behind != list(range(first, first + len(behind))):
+        refuse(where, f"its ids do not follow the {first} of the vocabulary")
+    guarded(where, lambda: backend.add_tokens([tokens[id] for id in (*known, *behind)]))
+
+
+def _listed(folder: Folder, as_they_stand: bool) -> dict[int, AddedToken]:
+    found: dict[int, AddedToken] = {}
+    content = folder.object(ADDED) if folder.has(ADDED) else {}
+    if not all(type(id) is int and 0 <= id < 2**31 for id in content.values()):
+        refuse(ADDED, "an id is no whole number")
+    for text, id in content.items():
+        if not text or not _is_text(text):
+            refuse(ADDED, f"{shown(text)} is no token")
+        found[id] = AddedToken(text, normalized=False, special=True)
+    said = settings(folder).get(DECODER)
+    for key, value in said.items() if isinstance(said, dict) else ():
+        token = token_text(value)
+        if not key.isdecimal() or not key.isascii() or len(key) > 9 or not token or not isinstance(value, dict):
+            refuse(SETTINGS, f"{DECODER} has {shown(key)}: {shown(value)}")
+        flags = {name: value.get(name) is True for name in ("lstrip", "rstrip", "single_word", "normalized", "special")}
+        found[int(key)] = AddedToken(token, **{**flags, "normalized": flags["normalized"] and not as_they_stand})
+    return found
 
 
 def guarded(name: str, build: Callable[[], T]) -> T:

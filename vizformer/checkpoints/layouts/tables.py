@@ -7,6 +7,7 @@ from typing import get_args
 
 from vizformer.checkpoints.family import Options
 from vizformer.checkpoints.layout import same_numbers
+from vizformer.checkpoints.layouts.sides import Sides, by_name, sides
 from vizformer.checkpoints.parts import Part, Shape, linear
 from vizformer.checkpoints.reading import shown
 from vizformer.checkpoints.weights import FLOATS, Weights
@@ -27,7 +28,8 @@ class Tables:
     """What was found, and what follows from it.
 
     Attributes:
-        embedding: the table of tokens, by name.
+        embedding: the table of tokens, by name; the target's where there are two.
+        open_pair: two tables of tokens of which nothing says which is the source's.
         final_norm: a norm after the stack that lies beside it, by name.
         predicts: whether there is an output layer for tokens.
         options: of the model, as far as the tables say.
@@ -36,6 +38,7 @@ class Tables:
     """
 
     embedding: str | None = None
+    open_pair: tuple[str, str] | None = None
     final_norm: str | None = None
     predicts: bool = False
     options: Options = field(default_factory=lambda: {"tied_unembedding": True})
@@ -46,11 +49,16 @@ class Tables:
     assumptions: list[Message] = field(default_factory=list)
 
 
-def find_tables(weights: Weights, d_model: int, inside: Collection[str]) -> Tables:
+def find_tables(
+    weights: Weights, d_model: int, inside: Collection[str], *, both: bool = False, source: str | None = None
+) -> Tables:
     """Looks at the tensors that are not `inside` a stack; what it does not know stays a problem of the matching.
 
+    With `both` stacks there may be two tables of tokens and two of positions; `source` names the encoder's table of
+    tokens, where somebody said so.
+
     Raises:
-        CheckpointError: several tables of tokens.
+        CheckpointError: more tables than there are stacks; two tables of positions that cannot be told apart.
     """
     tables = Tables()
     wide = {}
@@ -62,11 +70,11 @@ def find_tables(weights: Weights, d_model: int, inside: Collection[str]) -> Tabl
     flat = {n: shape for n, shape in wide.items() if n not in positions and weights.tensors[n].shape == shape}
     tokens = [name for name in flat if TOKEN.search(name) and not _is_output(name, weights)]
     tokens = tokens or _by_its_rows(flat, weights)
-    if len(positions) == 1:
-        _positions(tables, weights, positions[0], wide[positions[0]])
+    _positions(tables, weights, {name: wide[name] for name in positions}, both)
+    others = {name: shape for name, shape in flat.items() if name not in tokens}
     if tokens:
-        _tokens(tables, weights, tokens)
-    _outputs(tables, weights, {name: shape for name, shape in flat.items() if name not in tokens})
+        _tokens(tables, weights, tokens, [name for name in others if name.endswith(".weight")], both, source)
+    _outputs(tables, weights, others)
     norms = {name.rpartition(".")[0] for name in weights.tensors if name not in inside and FINAL_NORM.fullmatch(name)}
     if len(norms) == 1:
         (tables.final_norm,) = norms
@@ -85,40 +93,102 @@ def _by_its_rows(flat: Mapping[str, Shape], weights: Weights) -> list[str]:
     return others if len(others) == 1 and flat[others[0]][0] in rows else []
 
 
-def _positions(tables: Tables, weights: Weights, name: str, shape: Shape) -> None:
-    """Sine waves are computed anew, a learned table is taken."""
+def _positions(tables: Tables, weights: Weights, found: Mapping[str, Shape], both: bool) -> None:
+    """Sine waves are computed anew, a learned table is taken; encoder and decoder may have one each."""
+    kinds = {name: _waves(tables, weights, name, shape) for name, shape in found.items()}
+    if not found or len(found) > (2 if both else 1):
+        return
+    names, rows = list(found), [shape[0] for shape in found.values()]
+    pair = by_name(*names) if len(names) == 2 else None
+    same = len(names) == 1 or same_numbers(weights, *names)
+    if len(set(kinds.values())) > 1 or (None in kinds.values() and not same and (pair is None or rows[0] != rows[1])):
+        raise CheckpointError(
+            N_("{file} has two tables of positions, {names}. Two open where both hold sine waves, or have as many rows "
+               "and names that say which is the encoder's (src, source, enc; tgt, trg, target, dec).",
+               file=weights.where, names=", ".join(map(shown, names)))
+        )  # fmt: skip
+    tables.options["max_positions"] = min(rows)
+    if (sinusoids := kinds[names[0]]) is not None:
+        tables.options |= {"positions": "sinusoidal", "sinusoids": sinusoids}
+        return
+    tables.options["positions"] = "learned"
+    for name, shape in found.items():
+        if weights.tensors[name].shape != shape:
+            tables.reshaped[name] = shape
+    if same:
+        first, *again = names
+        tables.ties |= dict.fromkeys(again, first)
+        tables.parts.append(Part(first, ("position_embedding.weight",)))
+        tables.assumptions.append(N_("{name} is added to the embeddings: row i at position i", name=shown(first)))
+        return
+    source, target = pair or ("", "")
+    tables.options["stack_inputs"] = "own"
+    tables.parts.append(Part(source, ("position_embedding.weight",)))
+    tables.parts.append(Part(target, ("decoder_position_embedding.weight",)))
+    tables.assumptions.append(
+        N_("by their names {source} is added to the embeddings of the source and {target} to those of the target: row "
+           "i at position i", source=shown(source), target=shown(target))
+    )  # fmt: skip
+
+
+def _waves(tables: Tables, weights: Weights, name: str, shape: Shape) -> Sinusoids | None:
+    """How a table lays out the sine waves that it holds; None where it holds something else."""
     rows, d_model = shape
-    tables.options["max_positions"] = rows
     stored = weights.tensors[name].read().reshape(shape)
     for sinusoids in get_args(Sinusoids) if d_model % 2 == 0 else ():
         waves = sinusoidal_encoding(rows, d_model, sinusoids)
         if not (distance := float((stored.float() - waves).abs().max())) <= WAVES:
             continue
-        tables.options |= {"positions": "sinusoidal", "sinusoids": sinusoids}
         tables.unused[name] = N_("the sine waves of the positions: they follow from the width")
         tables.assumptions.append(
             N_("{name} holds the sine waves of the positions, up to {distance}: they are added to the embeddings",
                name=shown(name), distance=f"{distance:.1e}")
         )  # fmt: skip
-        return
-    tables.options["positions"] = "learned"
-    tables.parts.append(Part(name, ("position_embedding.weight",)))
-    tables.assumptions.append(N_("{name} is added to the embeddings: row i at position i", name=shown(name)))
-    if weights.tensors[name].shape != shape:
-        tables.reshaped[name] = shape
+        found: Sinusoids = sinusoids
+        return found
+    return None
 
 
-def _tokens(tables: Tables, weights: Weights, names: list[str]) -> None:
-    first, *others = names
-    if different := [other for other in others if not same_numbers(weights, first, other)]:
+def _tokens(
+    tables: Tables, weights: Weights, names: list[str], outputs: list[str], both: bool, source: str | None
+) -> None:
+    """One table, under one name or several; or one for each stack."""
+    firsts: list[str] = []  # of each table the first name
+    for name in names:
+        again = next((first for first in firsts if same_numbers(weights, first, name)), None)
+        if again is None:
+            firsts.append(name)
+        else:
+            tables.ties[name] = again
+    if len(firsts) > (2 if both else 1):
         raise CheckpointError(
-            N_("{file} has several tables of embeddings, {names}: supported is one, which encoder and decoder share.",
-               file=weights.where, names=", ".join(map(shown, (first, *different[:5]))))
+            N_("{file} has several tables of embeddings, {names}: supported is one, which encoder and decoder share, "
+               "or one for each of the two.", file=weights.where, names=", ".join(map(shown, firsts[:6])))
         )  # fmt: skip
-    tables.embedding = first
-    tables.ties |= dict.fromkeys(others, first)
-    tables.parts.append(Part(first, ("embedding.weight",)))
-    tables.assumptions.append(N_("{name} is the table of token embeddings", name=shown(first)))
+    if len(firsts) == 2:
+        _two(tables, weights, firsts, outputs, source)
+        return
+    (tables.embedding,) = firsts
+    tables.options["vocab_size"] = weights.tensors[firsts[0]].shape[0]
+    tables.parts.append(Part(firsts[0], ("embedding.weight",)))
+    tables.assumptions.append(N_("{name} is the table of token embeddings", name=shown(firsts[0])))
+
+
+def _two(tables: Tables, weights: Weights, names: list[str], outputs: list[str], source: str | None) -> None:
+    """The encoder's table and the decoder's; `source` counts only where nothing else says which is which."""
+    first, second = names
+    found = sides(weights, first, second, outputs)
+    if found is None:
+        tables.open_pair = (first, second)
+        if source == second:
+            first, second = second, first
+        found = Sides(first, second, N_("{source} is the source's table of embeddings, {target} the target's",
+                                        source=shown(first), target=shown(second)))  # fmt: skip
+    rows = {name: weights.tensors[name].shape[0] for name in names}
+    tables.embedding = found.target
+    tables.options |= {"vocab_size": rows[found.target], "source_vocab_size": rows[found.source]}
+    tables.parts += [Part(found.source, ("source_embedding.weight",)), Part(found.target, ("embedding.weight",))]
+    tables.assumptions.append(found.why)
 
 
 def _outputs(tables: Tables, weights: Weights, found: Mapping[str, Shape]) -> None:

@@ -47,21 +47,23 @@ def recognise(weights: Weights) -> Layout | None:
         return None
     first = stacks[0]
     d_model = matrix(weights, f"{first.theirs.format(0)}.self_attn.in_proj_weight")[1]
-    tables = find_tables(weights, d_model, {name for name in weights.tensors if _inside(name, stacks)})
     both = len(stacks) == 2
+    inside = {name for name in weights.tensors if _inside(name, stacks)}
+    tables = find_tables(weights, d_model, inside, both=both)
     if both or first.norm:
         tables.final_norm = None  # it would be a second one
     options: Options = dict(
-        d_model=d_model, d_ff=matrix(weights, f"{first.theirs.format(0)}.linear1.weight")[0],
-        vocab_size=d_model if tables.embedding is None else matrix(weights, tables.embedding)[0],
+        d_model=d_model, d_ff=matrix(weights, f"{first.theirs.format(0)}.linear1.weight")[0], vocab_size=d_model,
         bias=f"{first.theirs.format(0)}.self_attn.in_proj_bias" in weights.tensors,
         final_norm=(first.norm or tables.final_norm) is not None,
     )  # fmt: skip
     asked = [questions.n_heads(d_model), questions.NORM_ORDER, questions.ACTIVATION]
-    asked += _asked(options, tables, both)
+    asked += _asked({**options, **tables.options}, tables, both)
 
-    def plan(answers: Mapping[str, Value]) -> Plan:
+    def plan(answers: Mapping[str, Value], tables: Tables = tables) -> Plan:
         chosen = dict(answers)
+        if "source_embedding" in chosen:
+            tables = find_tables(weights, d_model, inside, both=both, source=str(chosen.pop("source_embedding")))
         causal = bool(chosen.pop("causal", False))
         names = ["encoder", "decoder"] if both else ["decoder" if causal else "encoder"]
         parts: list[Part] = []
@@ -124,6 +126,8 @@ def _inside(name: str, stacks: list[Stack]) -> bool:
 def _asked(options: Options, tables: Tables, both: bool) -> list[Question]:
     """What is open beyond the layers themselves."""
     asked = [] if both else [questions.CAUSAL]
+    if tables.open_pair is not None:
+        asked.append(questions.source_embedding(tables.open_pair))
     if tables.embedding is not None:
         asked.append(questions.SCALED)
     if "positions" not in tables.options:
@@ -131,7 +135,10 @@ def _asked(options: Options, tables: Tables, both: bool) -> list[Question]:
     asked.append(questions.NORM_EPS)
     if "max_positions" not in tables.options:
         asked.append(questions.MAX_POSITIONS)
-    return [*asked, *questions.marks(int(options["vocab_size"]))] if both else asked
+    if not both:
+        return asked
+    sizes = [int(options["vocab_size"]), *([] if tables.open_pair is None else [int(options["source_vocab_size"])])]
+    return [*asked, *questions.marks(max(sizes))]
 
 
 def _layers(parts: list[Part], stack: Stack, name: str, *, bias: bool) -> dict[str, str]:
