@@ -37,6 +37,14 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     items.sort(key=rank)
 
 
+@pytest.fixture(scope="session", autouse=True)
+def no_home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """What the app remembers for a person goes into a folder of the tests, also from servers that they start."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("VIZFORMER_STATE", str(tmp_path_factory.mktemp("state")))
+        yield
+
+
 @pytest.fixture(scope="session")
 def browser() -> "Iterator[Browser]":
     """The one Chromium of a test run (Playwright allows a process no second one); without it the test is not run."""

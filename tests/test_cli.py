@@ -11,6 +11,7 @@ from vizformer import __version__, cli
 from vizformer.errors import CheckpointError
 from vizformer.messages import N_
 from vizformer.web import hub as web_hub
+from vizformer.web import paths as web_paths
 from vizformer.web import uploads as web_uploads
 
 
@@ -64,14 +65,36 @@ def test_an_error_of_ours_is_one_sentence(monkeypatch):
     assert (result.exit_code, result.output) == (1, "Error: There is no model x.\n")
 
 
-def test_uploads_and_hubs_are_switched_off_for_a_class(monkeypatch):
+@pytest.fixture
+def seen(monkeypatch):
+    """The options that Streamlit would have been started with."""
     from streamlit.web import cli as streamlit
 
     seen = {}
     monkeypatch.setattr(streamlit, "main", lambda args, **_: seen.update(zip(args[2::2], args[3::2], strict=True)))
     monkeypatch.setattr(cli, "_require_free", lambda host, port: None)
-    for name in (cli.UPLOADS, cli.HUB):
+    for name in (cli.UPLOADS, cli.HUB, cli.PATHS):
         monkeypatch.setenv(name, "on")  # undone when the test is over
+    return seen
+
+
+@pytest.mark.parametrize(
+    ("options", "variable", "on"),
+    [
+        ([], "", True), (["--host", "localhost"], "", True), (["--host", "::1"], "on", True),
+        (["--host", "127.0.0.2"], "", True), (["--no-path"], "", False), (["--no-path"], "on", False),
+        ([], "off", False), (["--host", "0.0.0.0"], "on", False), (["--host", "192.0.2.7"], "", False),
+        (["--host", "myhost"], "", False), (["--host", "::"], "", False),
+    ],
+)  # fmt: skip
+def test_paths_are_opened_where_nobody_else_comes_in(seen, monkeypatch, options, variable, on):
+    monkeypatch.setenv(cli.PATHS, variable)
+    assert CliRunner().invoke(cli.main, options).exit_code == 0
+    monkeypatch.setattr(web_paths.st, "get_option", lambda name: seen["--server.address"])
+    assert web_paths.is_on() == on
+
+
+def test_uploads_and_hubs_are_switched_off_for_a_class(seen, monkeypatch):
     assert CliRunner().invoke(cli.main, []).exit_code == 0
     assert web_uploads.is_on()
     assert web_hub.is_on()
@@ -87,6 +110,7 @@ def test_uploads_and_hubs_are_switched_off_for_a_class(monkeypatch):
 
 def test_the_names_of_the_variables_are_those_that_the_app_reads():
     assert (cli.UPLOADS, cli.UPLOAD_LIMIT, cli.HUB) == (web_uploads.SWITCH, web_uploads.LIMIT, web_hub.SWITCH)
+    assert web_paths.SWITCH == cli.PATHS
 
 
 def test_an_upload_of_the_usual_limit_passes_the_server():
