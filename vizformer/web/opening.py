@@ -104,7 +104,9 @@ def box() -> None:
 def _from_path() -> None:
     with st.form("opening.path.form", border=False):
         box, button = st.columns([5, 1], vertical_alignment="bottom")
-        box.text_input(_("Path on this computer"), placeholder="~/models/tiny-gpt2", key=_PATH, max_chars=paths.LONGEST)
+        box.text_input(
+            _("Path on this computer"), placeholder="~/models/tiny-gpt2", key=_PATH, max_chars=paths.LONGEST + 1
+        )  # what is cut off there is still too long
         with button:
             st.form_submit_button(_("Open this path"), on_click=_open_typed, width="stretch")
     st.caption(
