@@ -1,4 +1,8 @@
-"""Our own format: a folder with config.json, model.safetensors and tokenizer.json."""
+"""Our own format: a folder with config.json, model.safetensors and tokenizer.json.
+
+tokenizer_of_targets.json is there as well where translations are split otherwise than texts, into the same ids, and
+source_tokenizer.json where texts have a vocabulary of their own; tokenizer.json is then the target's.
+"""
 
 import json
 from dataclasses import dataclass
@@ -14,7 +18,7 @@ from vizformer.checkpoints.numbers import as_numbers
 from vizformer.checkpoints.placement import place
 from vizformer.checkpoints.reading import Folder, damaged
 from vizformer.checkpoints.report import Report, TensorFate, parameters_by_component
-from vizformer.checkpoints.vocabularies import guarded, tried
+from vizformer.checkpoints.vocabularies import SOURCES, guarded, tried
 from vizformer.checkpoints.weights import FLOATS, Weights, all_finite, open_weights
 from vizformer.config import ModelConfig
 from vizformer.errors import CheckpointError
@@ -50,16 +54,12 @@ def examine(folder: Folder, raw: dict[str, Any]) -> Examined:
     if any(len(str(part)) > 200 for field in raw["model"].items() for part in field):
         raise damaged(CONFIG, "a field is far too long")
     config = ModelConfig.from_dict(raw["model"])
-    path = folder.file(TOKENIZER)
-    tokenizer = tried(as_numbers(guarded(TOKENIZER, lambda: Tokenizer.from_file(path))))
+    tokenizer, source = _tokenizer(folder, TOKENIZER, config.vocab_size), None
+    if config.source_vocab_size is not None:
+        source = _tokenizer(folder, SOURCES, config.source_vocab_size)
     if folder.has(TARGETS):
         content = folder.text(TARGETS)
         tokenizer = tried(tokenizer.with_target(guarded(TARGETS, lambda: Backend.from_str(content))))
-    if tokenizer.vocab_size > config.vocab_size:
-        raise CheckpointError(
-            N_("tokenizer.json has {found} tokens but config.json says vocab_size={expected}: they belong to different "
-               "models.", found=tokenizer.vocab_size, expected=config.vocab_size)
-        )  # fmt: skip
     weights = open_weights(folder)
     report = Report(
         name=folder.name, format="vizformer", family="VizFormer", declared="", config=config, has_head=True,
@@ -70,7 +70,22 @@ def examine(folder: Folder, raw: dict[str, Any]) -> Examined:
         ),
         parameters=parameters_by_component((name, stored.shape) for name, stored in weights.tensors.items()),
     )  # fmt: skip
-    return Examined(report, tokenizer, weights)
+    return Examined(report, tokenizer, weights, source)
+
+
+def _tokenizer(folder: Folder, name: str, rows: int) -> Tokenizer:
+    """A tokenizer for a table of embeddings with so many rows."""
+    if not folder.has(name):
+        raise CheckpointError(lacks(folder, name))
+    path = folder.file(name)
+    tokenizer = tried(as_numbers(guarded(name, lambda: Tokenizer.from_file(path))))
+    if tokenizer.vocab_size > rows:
+        raise CheckpointError(
+            N_("{file} has {found} tokens but config.json says {option}={expected}: they belong to different models.",
+               file=name, found=tokenizer.vocab_size, expected=rows,
+               option="vocab_size" if name == TOKENIZER else "source_vocab_size")
+        )  # fmt: skip
+    return tokenizer
 
 
 def save_own(checkpoint: Checkpoint, folder: Path, dtype: torch.dtype) -> None:
@@ -80,6 +95,8 @@ def save_own(checkpoint: Checkpoint, folder: Path, dtype: torch.dtype) -> None:
     options = {"format": FORMAT, "model": checkpoint.model.config.to_dict()}
     (folder / CONFIG).write_text(json.dumps(options, indent=2) + "\n", encoding="utf-8")
     checkpoint.tokenizer.save(folder / TOKENIZER)
+    if checkpoint.source_tokenizer is not None:
+        checkpoint.source_tokenizer.save(folder / SOURCES)
     if targets := checkpoint.tokenizer.target_json:
         (folder / TARGETS).write_text(targets, encoding="utf-8")
 

@@ -171,7 +171,8 @@ def describe(report: Report, translate: Callable[[Message], str] = str, *, every
                 f"; {config.kv_heads} key/value heads" if config.kv_heads != config.n_heads else "")),
             ("norms", f"{config.norm_order}-{config.norm}, eps {config.norm_eps:g}"),
             ("positions", f"{config.positions}, up to {config.max_positions:,} tokens"),
-            ("vocabulary", f"{config.vocab_size:,} tokens"),
+            ("vocabulary", f"{config.vocab_size:,} tokens" if config.source_vocab_size is None else
+             f"{config.source_vocab_size:,} tokens in the source, {config.vocab_size:,} in the target"),
             *(("also", translate(message)) for message in details(config)),
             ("head", "yes" if report.has_head else "none: its logits mean nothing, look at attention and the stream"),
             ("stored as", ", ".join(f"{dtype} ({n})" for dtype, n in report.dtypes.items())),

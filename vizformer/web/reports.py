@@ -71,6 +71,10 @@ def _shapes(config: "ModelConfig") -> list[tuple[str, str]]:
     places = translate(_POSITIONS[config.positions])
     if config.positions == "rope":
         places += f" (θ = {config.rope_theta:,g})"
+    vocabulary = _("{n} tokens", n=f"{config.vocab_size:,}")
+    if config.source_vocab_size is not None:
+        vocabulary = _("{source} tokens in the source, {target} in the target",
+                       source=f"{config.source_vocab_size:,}", target=f"{config.vocab_size:,}")  # fmt: skip
     return [
         (_("Layers"), " + ".join(depth)),
         (_("Width"), f"{config.d_model:,}"),
@@ -78,7 +82,7 @@ def _shapes(config: "ModelConfig") -> list[tuple[str, str]]:
         (_("Feed-forward"), inner),
         (_("Norms"), f"{_NORMS.get(config.norm, config.norm)} · {order} · ε = {config.norm_eps:g}"),
         (_("Positions"), _("{kind}, up to {n} tokens", kind=places, n=f"{config.max_positions:,}")),
-        (_("Vocabulary"), _("{n} tokens", n=f"{config.vocab_size:,}")),
+        (_("Vocabulary"), vocabulary),
         *((_("Also"), translate(message)) for message in details(config)),
     ]
 
