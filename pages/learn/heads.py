@@ -15,6 +15,7 @@ from vizformer.web import heads as computed
 from vizformer.web.errors import guarded
 from vizformer.web.i18n import _
 from vizformer.web.subject import Subject
+from vizformer.web.view import written_query
 from vizformer.web.words import words
 
 NO_BAR = {"displayModeBar": False}
@@ -45,10 +46,10 @@ def split(subject: Subject) -> None:
 
     st.html(table.style())
     place.choose(subject)
-    view, config = state.view(), models.options(subject.model)
-    found = computed.contributions(*subject.key, place.site(), view.query)
+    view, query, config = state.view(), place.query(subject), models.options(subject.model)
+    found = computed.contributions(*subject.key, place.site(), query)
     cut = found.slices
-    token = subject.trace.tokens[labels.stacks(view.site)[0]][view.query].text
+    token = subject.trace.tokens[labels.stacks(view.site)[0]][query].text
     rows = [
         (_("x: what goes in"), cut.x, 0), (_("q: the queries"), cut.q, config.n_heads),
         (_("k: its keys"), cut.k, config.kv_heads), (_("v: its values"), cut.v, config.kv_heads),
@@ -58,7 +59,7 @@ def split(subject: Subject) -> None:
     st.plotly_chart(
         figures.head_slices(
             [row for __, row, ___ in shown], [name for name, *__ in shown], [slices for *__, slices in shown],
-            chosen=view.head, title=_("The vectors of token {query}, “{token}”", query=view.query, token=token),
+            chosen=view.head, title=_("The vectors of token {query}, “{token}”", query=query, token=token),
             words=words(head_split.ENGLISH),
         ),
         config=NO_BAR, key="heads.slices",
@@ -112,20 +113,20 @@ def every(subject: Subject) -> None:
     kind = state.fit(site=usable).site
     if len(usable) > 1:
         st.segmented_control(_("Site"), usable, format_func=labels.kind_label, required=True, **state.bind("site"))
-    queries, keys = (labels.texts(trace.tokens[stack]) for stack in labels.stacks(kind))
+    queries, keys = (trace.tokens[stack] for stack in labels.stacks(kind))
     n_layers = config.n_encoder_layers if kind == "encoder" else config.n_decoder_layers
     view = state.fit(layer=n_layers, head=config.n_heads, query=len(queries))
     last = st.session_state.get("heads.selection", attention.Selection())
-    wanted = replace(last, layer=view.layer, head=view.head, query=view.query)
+    wanted = replace(last, layer=view.layer, head=view.head, query=view.query_of(queries))
     seen = attention.peek(key="heads.grid", selected=wanted)
     shape = (n_layers, config.n_heads, len(queries), len(keys))
     chosen = None if attention.fits(shape) else (seen.layer, seen.head)
     selection = attention.mount(
-        models.heads(*subject.key, kind, chosen), query_tokens=queries, key_tokens=keys, selected=wanted,
-        words=words(attention.ENGLISH), key="heads.grid",
+        models.heads(*subject.key, kind, chosen), query_tokens=labels.texts(queries), key_tokens=labels.texts(keys),
+        selected=wanted, words=words(attention.ENGLISH), key="heads.grid",
     )  # fmt: skip
     st.session_state["heads.selection"] = selection
-    state.update(layer=selection.layer, head=selection.head, query=selection.query)
+    state.update(layer=selection.layer, head=selection.head, query=written_query(selection.query, queries))
     doings(subject, selection.layer, selection.head)
     importance(subject)
 
@@ -143,15 +144,15 @@ def doings(subject: Subject, layer: int, chosen: int) -> None:
     st.html(table.to_html(columns, rows, caption=_("The heads of layer {layer}", layer=layer)))
     st.caption(
         _("Keys that it reads from: exp of the entropy of its weights, averaged over the queries. A query here sees "
-          "{visible} keys on average.", visible=f"{found.visible:.1f}")
+          "{visible} keys on average.", visible=f"{found.visible[layer]:.1f}")
     )  # fmt: skip
 
 
 def importance(subject: Subject) -> None:
     """The key with the largest weight beside the key from which most arrives."""
-    view = state.view()
+    view, query = state.view(), place.query(subject)
     names = labels.numbered(subject.trace.tokens[labels.stacks(view.site)[1]])
-    found = computed.key_contributions(*subject.key, place.site(), view.head, view.query)
+    found = computed.key_contributions(*subject.key, place.site(), view.head, query)
     top = np.argsort(-found.weights, kind="stable")[:4]
     rows = [
         Row((names[j], Number(found.weights[j], f"{found.weights[j]:.4f}"), found.norms[j],
@@ -161,7 +162,7 @@ def importance(subject: Subject) -> None:
     ]  # fmt: skip
     columns = (_("token (key)"), _("weight a"), _("length of a · v W_O"), _("length of v W_O"))
     caption = _("Layer {layer}, head {head}, query {query}: the largest weights and what they bring",
-                layer=view.layer, head=view.head, query=view.query)  # fmt: skip
+                layer=view.layer, head=view.head, query=query)  # fmt: skip
     st.html(table.to_html(columns, rows, bar=1, caption=caption))
 
 

@@ -13,7 +13,7 @@ N = 6
 def maps(*patterns: np.ndarray, causal: bool = False) -> HeadMaps:
     weights = np.stack(patterns)[None]  # [1, heads, n, n]
     reasons = np.triu(np.full((N, N), 2, np.uint8), 1) if causal else np.zeros((N, N), np.uint8)
-    return HeadMaps(weights, np.zeros_like(weights), reasons)
+    return HeadMaps(weights, np.zeros_like(weights), reasons[None])
 
 
 def shifted(by: int) -> np.ndarray:
@@ -59,7 +59,7 @@ def test_in_cross_attention_positions_are_not_compared() -> None:
 
 @pytest.mark.parametrize("causal", [False, True])
 def test_one_token_has_no_habits(causal: bool) -> None:
-    one = HeadMaps(np.ones((1, 2, 1, 1)), np.zeros((1, 2, 1, 1)), np.zeros((1, 1), np.uint8))
+    one = HeadMaps(np.ones((1, 2, 1, 1)), np.zeros((1, 2, 1, 1)), np.zeros((1, 1, 1), np.uint8))
     found = head_habits(one)
     assert found.leading(0, 0) is None
     assert found.effective.tolist() == [[1.0, 1.0]]
@@ -68,7 +68,7 @@ def test_one_token_has_no_habits(causal: bool) -> None:
 def test_two_tokens() -> None:
     """With two keys, half is what chance gives: not a habit."""
     pattern = np.full((2, 2), 0.5)
-    found = head_habits(HeadMaps(pattern[None, None], pattern[None, None], np.zeros((2, 2), np.uint8)))
+    found = head_habits(HeadMaps(pattern[None, None], pattern[None, None], np.zeros((1, 2, 2), np.uint8)))
     assert found.leading(0, 0) is None
 
 
@@ -77,4 +77,20 @@ def test_the_bundled_story_teller_has_previous_token_heads() -> None:
     leading = {found.leading(layer, head) for layer, head in np.ndindex(*found.effective.shape)}
     assert {"previous", "first"} <= leading
     assert (found.effective >= 1 - 1e-6).all()
-    assert (found.effective <= found.visible + 1e-6).all()
+    assert (found.effective <= found.visible[:, None] + 1e-6).all()
+
+
+def test_a_layer_with_a_window_is_measured_against_what_it_sees() -> None:
+    """The same weights, on the token before: a habit where six keys are seen, chance where two are."""
+    near = np.where(np.tri(N, k=-2, dtype=bool), 3, 0) + np.triu(np.full((N, N), 2), 1)
+    future = np.triu(np.full((N, N), 2), 1)
+    half = np.eye(N) / 2 + np.eye(N, k=-1) / 2
+    half[0, 0] = 1.0
+    weights = np.stack([half, half])[:, None]  # [2, 1, n, n]
+    found = head_habits(HeadMaps(weights, np.zeros_like(weights), np.stack([future, near]).astype(np.uint8)))
+    assert found.visible.tolist() == pytest.approx([3.5, 11 / 6])
+    assert found.chance["previous"].tolist() == pytest.approx([np.mean(1 / np.arange(2, N + 1)), 0.5])
+    assert found.leading(0, 0) == "previous"
+    assert found.leading(1, 0) is None
+    assert np.isnan(found.shares["first"][1, 0])  # one query sees it and another key: no habit
+    assert found.shares["first"][0, 0] == pytest.approx(0.5 / (N - 1))

@@ -47,17 +47,27 @@ def test_kinds_and_maps(architecture, expected):
             record = trace[site_name(kind, layer)]
             np.testing.assert_array_equal(maps.weights[layer, 1], record.pattern(1).numpy())
             np.testing.assert_array_equal(maps.scores[layer, 1], record.scores(1).numpy())
-        n = maps.reasons.shape[0]
-        future = np.triu(np.ones((n, n)), 1) * int(Reason.FUTURE) if kind == "decoder" else np.zeros_like(maps.reasons)
-        np.testing.assert_array_equal(maps.reasons, future)
-        assert (maps.weights[:, :, maps.reasons > 0] == 0).all()
+        n = maps.reasons.shape[1]
+        future = np.triu(np.ones((n, n)), 1) * int(Reason.FUTURE) if kind == "decoder" else np.zeros(maps.reasons.shape)
+        np.testing.assert_array_equal(maps.reasons, np.broadcast_to(future, maps.reasons.shape))
+        assert (maps.weights[np.broadcast_to(maps.reasons[:, None] > 0, maps.weights.shape)] == 0).all()
+
+
+def test_layers_with_a_window_have_masks_of_their_own():
+    checkpoint = tiny.checkpoint("decoder-only", **tiny.LLAMA, sliding_window=3, sliding_layers=(1,))
+    maps = head_maps(checkpoint.trace(ids=list(range(3, 12))), "decoder")
+    distance = np.arange(9)[:, None] - np.arange(9)[None, :]
+    np.testing.assert_array_equal(maps.reasons[0], np.where(distance < 0, 2, 0))
+    np.testing.assert_array_equal(maps.reasons[1], np.where(distance < 0, 2, np.where(distance >= 3, 3, 0)))
+    assert (maps.weights[1, :, maps.reasons[1] > 0] == 0).all()
+    assert (maps.weights[0, :, distance >= 3] > 0).all()
 
 
 def test_a_cell_blocked_by_hand_in_one_layer_is_not_masked_in_the_others():
     edit = Edit((Cell("encoder.0.self.mask", (0, 1), -float("inf")),))
     _, trace = traced(edit=edit)
     maps = head_maps(trace, "encoder")
-    assert maps.reasons[0, 1] == 0
+    assert maps.reasons[:, 0, 1].tolist() == [int(Reason.PAINTED), 0]
     assert (maps.weights[0, :, 0, 1] == 0).all()
     assert (maps.weights[1:, :, 0, 1] > 0).all()
 

@@ -1,6 +1,7 @@
 """What a head does in one sentence, as a few numbers: where its attention goes on average."""
 
 from dataclasses import dataclass
+from itertools import product
 from typing import Literal
 
 import numpy as np
@@ -25,21 +26,21 @@ class HeadHabits:
             key; each averaged over the queries that can see such a key and another one (NaN where fewer than half can,
             as under a causal mask for the last key, and for the first three in cross-attention, where a position of
             the target is no position of the source).
-        chance: what a head would give there that spreads its attention evenly over the keys it can see.
+        chance: what a head of each layer would give there that spreads its attention evenly over the keys it can see.
         effective: exp of the entropy of each query's weights, averaged: from how many keys a query reads.
-        visible: how many keys a query can see on average.
+        visible: how many keys a query of each layer can see on average: fewer where there is a sliding window.
     """
 
     shares: dict[Habit, Float[ndarray, "n_layers n_heads"]]
-    chance: dict[Habit, float]
+    chance: dict[Habit, Float[ndarray, " n_layers"]]
     effective: Float[ndarray, "n_layers n_heads"]
-    visible: float
+    visible: Float[ndarray, " n_layers"]
 
     def leading(self, layer: int, head: int) -> Habit | None:
         """What the head mostly does, if there is such a thing; the largest excess over chance decides."""
         clear: dict[Habit, float] = {}
         for habit, shares in self.shares.items():
-            share, chance = float(shares[layer, head]), self.chance[habit]
+            share, chance = float(shares[layer, head]), float(self.chance[habit][layer])
             if share >= max(CLEAR, min(ABOVE_CHANCE * chance, 0.99)):  # not where either is NaN
                 clear[habit] = share - chance
         return max(clear, key=lambda habit: clear[habit], default=None)
@@ -54,21 +55,19 @@ def head_habits(maps: HeadMaps, *, cross: bool = False) -> HeadHabits:
         maps: of one kind, e.g. `head_maps(trace, "decoder")`.
         cross: whether queries and keys are positions of different texts.
     """
-    n_q, n_k = maps.reasons.shape
+    n_layers, n_q, n_k = maps.reasons.shape
     sees = maps.reasons == 0
-    count = sees.sum(1)
-    shares: dict[Habit, ndarray] = {}
-    chance: dict[Habit, float] = {}
-    for habit in HABITS:
-        queries, keys = _targets(habit, n_q, n_k, cross, sees)
+    count = sees.sum(-1)  # [n_layers, n_q]
+    shares: dict[Habit, ndarray] = {habit: np.full(maps.weights.shape[:2], np.nan) for habit in HABITS}
+    chance: dict[Habit, ndarray] = {habit: np.full(n_layers, np.nan) for habit in HABITS}
+    for layer, habit in product(range(n_layers), HABITS):
+        queries, keys = _targets(habit, n_q, n_k, cross, sees[layer])
         if len(queries):
-            shares[habit] = maps.weights[:, :, queries, keys].mean(-1)
-            chance[habit] = float((1.0 / count[queries]).mean())
-        else:
-            shares[habit], chance[habit] = np.full(maps.weights.shape[:2], np.nan), np.nan
+            shares[habit][layer] = maps.weights[layer][:, queries, keys].mean(-1)
+            chance[habit][layer] = (1.0 / count[layer, queries]).mean()
     weights = maps.weights.astype(np.float64)
     entropy = -(weights * np.log(np.where(weights > 0, weights, 1.0))).sum(-1)  # [n_layers, n_heads, n_q]
-    return HeadHabits(shares, chance, np.exp(entropy).mean(-1), float(count.mean()))
+    return HeadHabits(shares, chance, np.exp(entropy).mean(-1), count.mean(-1))
 
 
 def _targets(habit: Habit, n_q: int, n_k: int, cross: bool, sees: Bool[ndarray, "n_q n_k"]) -> tuple[ndarray, ndarray]:

@@ -27,13 +27,13 @@ class HeadMaps:
     Attributes:
         weights: attention weights; each row sums to 1 (0 where everything is blocked).
         scores: q k^T / sqrt(d_head), before the mask.
-        reasons: why a cell is blocked (`vizformer.model.Reason`), 0 where it is not; the same for all heads. A cell
-            that is blocked by hand in some layers only counts as visible: its weight there is 0 all the same.
+        reasons: why a cell is blocked (`vizformer.model.Reason`), 0 where it is not; the same for all heads of a layer.
+            Layers differ where some of them have a sliding window, or a cell was blocked by hand.
     """
 
     weights: Float[ndarray, "n_layers n_heads n_q n_k"]
     scores: Float[ndarray, "n_layers n_heads n_q n_k"]
-    reasons: UInt8[ndarray, "n_q n_k"]
+    reasons: UInt8[ndarray, "n_layers n_q n_k"]
 
 
 def kinds(trace: Trace) -> tuple[Kind, ...]:
@@ -69,10 +69,5 @@ def head_maps(trace: Trace, kind: Kind) -> HeadMaps:
     return HeadMaps(
         np.stack([w.float().cpu().numpy() for w in weights]),
         np.stack([s.float().cpu().numpy() for s in scores]),
-        _blocked_everywhere(np.stack([r.reason(0).cpu().numpy() for r in records])),
+        np.stack([r.reason(0).cpu().numpy() for r in records]),
     )
-
-
-def _blocked_everywhere(reasons: UInt8[ndarray, "n_layers n_q n_k"]) -> UInt8[ndarray, "n_q n_k"]:
-    blocked: ndarray = np.where((reasons > 0).all(axis=0), reasons[0], 0).astype(np.uint8)
-    return blocked

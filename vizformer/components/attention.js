@@ -154,8 +154,7 @@ class AttentionView {
   }
 
   reasonNames() {
-    if (!this.model.reasons) return [];
-    return [...new Set(this.model.reasons)].filter(Boolean).sort().map((reason) => reasonName(this.words, reason));
+    return [...new Set(reasonsOf(this.model, this.selected.layer) ?? [])].filter(Boolean).sort().map((reason) => reasonName(this.words, reason));
   }
 
   // The sentence: about the cell pointed at, else about the chosen cell, else about the selected row.

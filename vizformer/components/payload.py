@@ -37,10 +37,11 @@ class HeadsPayload:
             weights: float32, or uint16 with 65535 = 1.0; [layers, heads, queries, keys], [heads, queries, keys] of the
                 chosen layer, or [queries, keys] of the chosen head.
             scores: float32, the same shape; absent where there are none.
-            reasons: uint8 [queries, keys], see REASONS; absent where everything is visible.
+            reasons: uint8 [queries, keys], see REASONS; [layers, queries, keys] where layers differ; absent where
+                everything is visible.
             thumbs: uint8, 255 * sqrt(weight), max-pooled [layers, heads, rows, columns]; absent up to THUMBNAIL tokens,
                 and where one layer is held.
-            thumb_reasons: uint8 [rows, columns]; 0 where any cell of the pool is visible.
+            thumb_reasons: uint8 [rows, columns] or [layers, rows, columns]; 0 where any cell of the pool is visible.
         thumb_shape: (rows, columns) of a small map; the full map's where there are no thumbs.
     """
 
@@ -73,7 +74,7 @@ def pack_heads(
     Args:
         weights: attention weights in 0..1 [layers, heads, queries, keys].
         scores: q.k / sqrt(d_head) before the mask, the same shape; what stands in masked cells does not matter.
-        reasons: why a cell is masked, 0 = visible [queries, keys].
+        reasons: why a cell is masked, 0 = visible [queries, keys] or [layers, queries, keys].
         chosen: (layer, head) to look at.
 
     Raises:
@@ -112,7 +113,8 @@ def pack_chosen(
 
     Args:
         thumbs: what `thumbnails` made of every head [layers, heads, rows, columns].
-        weights, scores, reasons: of the chosen head [queries, keys].
+        weights, scores: of the chosen head [queries, keys].
+        reasons: of all layers, as for `pack_heads`.
         chosen: (layer, head).
 
     Raises:
@@ -121,7 +123,7 @@ def pack_chosen(
     if thumbs.ndim != 4:
         raise ValueError(f"thumbs must be [layers, heads, rows, columns], not of shape {thumbs.shape}")
     one = np.asarray(weights)[None, None]
-    _check_shapes(one, None if scores is None else np.asarray(scores)[None, None], reasons, (0, 0))
+    _check_shapes(one, None if scores is None else np.asarray(scores)[None, None], reasons, (0, 0), len(thumbs))
     expected = (min(one.shape[2], THUMBNAIL), min(one.shape[3], THUMBNAIL))
     if thumbs.shape[2:] != expected:
         raise ValueError(f"thumbs of shape {thumbs.shape[2:]} do not belong to a map of {one.shape[2:]}: {expected}")
@@ -221,14 +223,15 @@ def _payload(
     columns: dict[str, NDArray[np.generic]] = {"weights": packed.ravel()}
     if scores is not None:
         columns["scores"] = np.ascontiguousarray(scores, dtype=np.float32).ravel()
-    if reasons is not None and np.any(reasons):
-        columns["reasons"] = np.ascontiguousarray(reasons, dtype=np.uint8).ravel()
+    why = _once(reasons)
+    if why is not None:
+        columns["reasons"] = (why[chosen[0]] if held == "head" and why.ndim == 3 else why).ravel()
     thumb_shape = (shape[2], shape[3])
     if thumbs is not None:
         thumb_shape = (thumbs.shape[2], thumbs.shape[3])
         columns["thumbs"] = thumbs.ravel()
-        if "reasons" in columns:  # the minimum over a pool is 0, visible, as soon as one of its cells is
-            columns["thumb_reasons"] = _pool(np.asarray(reasons, dtype=np.uint8), np.minimum).ravel()
+        if why is not None:  # the minimum over a pool is 0, visible, as soon as one of its cells is
+            columns["thumb_reasons"] = _pool(why, np.minimum).ravel()
     layers, heads, queries, keys = shape
     return HeadsPayload(
         shape=(layers, heads, queries, keys),
@@ -237,6 +240,14 @@ def _payload(
         thumb_shape=thumb_shape,
         columns=columns,
     )
+
+
+def _once(reasons: NDArray[np.integer] | None) -> NDArray[np.uint8] | None:
+    """[queries, keys] where all layers have the same, else [layers, queries, keys]; None where nothing is masked."""
+    if reasons is None or not np.any(reasons):
+        return None
+    maps = np.ascontiguousarray(reasons, dtype=np.uint8)
+    return maps[0] if maps.ndim == 3 and bool((maps == maps[0]).all()) else maps
 
 
 def _pool(maps: NDArray[Any], reduce: np.ufunc) -> NDArray[Any]:
@@ -254,7 +265,9 @@ def _check_shapes(
     scores: NDArray[np.floating] | None,
     reasons: NDArray[np.integer] | None,
     chosen: tuple[int, int],
+    layers: int | None = None,
 ) -> None:
+    """`layers`: how many the reasons are of, where that is not as many as the weights."""
     if weights.ndim != 4 or 0 in weights.shape:
         raise ValueError(f"weights must be [layers, heads, queries, keys], none of them 0, not {weights.shape}")
     low, high = float(np.min(weights)), float(np.max(weights))
@@ -262,7 +275,8 @@ def _check_shapes(
         raise ValueError(f"weights must lie in 0..1, these lie in {low:g}..{high:g}: pass them after the softmax")
     if scores is not None and np.shape(scores) != weights.shape:
         raise ValueError(f"scores of shape {np.shape(scores)} do not fit weights of shape {weights.shape}")
-    if reasons is not None and np.shape(reasons) != weights.shape[2:]:
-        raise ValueError(f"reasons of shape {np.shape(reasons)} do not fit maps of {weights.shape[2:]} (queries, keys)")
+    one, every = weights.shape[2:], (weights.shape[0] if layers is None else layers, *weights.shape[2:])
+    if reasons is not None and np.shape(reasons) not in (one, every):
+        raise ValueError(f"reasons of shape {np.shape(reasons)} do not fit maps of {one} (queries, keys), nor {every}")
     if not (0 <= chosen[0] < weights.shape[0] and 0 <= chosen[1] < weights.shape[1]):
         raise ValueError(f"the chosen head {chosen} is not among {weights.shape[0]} layers x {weights.shape[1]} heads")

@@ -355,8 +355,9 @@ class Player {
     else if (held) {
       const key = spot.key ?? strongestKey(model, layer, head, spot.query);
       const { reason, weight } = cellAt(model, layer, head, spot.query, key);
-      const values = { query: spot.query, query_token: queries[spot.query], key, key_token: keys[key], value: weight.toFixed(4), token: this.tokens[spot.query + 1] };
-      text = reason ? fill(words.cell_masked, values) : fill(spot.key === null ? words.newest_row : words.cell_weight, values);
+      const values = { query: spot.query, query_token: queries[spot.query], key, key_token: keys[key], value: weight.toFixed(4), token: this.tokens[spot.query + 1], reason: reasonName(words, reason) };
+      if (reason) text = fill(reason === FUTURE ? words.cell_masked : words.cell_blocked, values);
+      else text = fill(spot.key === null ? words.newest_row : words.cell_weight, values);
     }
     this.readout.textContent = text;
   }

@@ -96,6 +96,11 @@ ENGLISH: Mapping[str, str] = {
     ),
     "cell_weight": N_("query {query} “{query_token}” attends to key {key} “{key_token}” with weight {value}"),
     "cell_masked": N_("query {query} “{query_token}” cannot see key {key}: it comes later"),
+    "cell_blocked": N_("query {query} “{query_token}” → key {key} “{key_token}” is masked: {reason}"),
+    "reason_1": N_("padding"),
+    "reason_3": N_("outside the window"),
+    "reason_4": N_("painted by hand"),
+    "masked": N_("masked"),
     "not_yet": N_("This row does not exist yet."),
     "loading": N_("Fetching this layer …"),
 }  # fmt: skip

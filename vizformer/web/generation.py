@@ -103,7 +103,7 @@ def heads(
     if fits(maps.weights.shape, scored=False, limit=LIMIT_BYTES):
         return pack_heads(maps.weights, None, maps.reasons)
     layer = min(layer, len(maps.weights) - 1)
-    return pack_layer(maps.weights[layer], maps.reasons, layer=layer, layers=len(maps.weights))
+    return pack_layer(maps.weights[layer], maps.reasons[layer], layer=layer, layers=len(maps.weights))
 
 
 @dataclass(frozen=True)

@@ -71,7 +71,7 @@ def habit(habits: "HeadHabits", layer: int, head: int) -> str:
             "first": _("looks at the first token: {share} of its attention", share=share),
             "last": _("looks at the last token: {share} of its attention", share=share),
         }[leading]
-    keys, visible = float(habits.effective[layer, head]), habits.visible
+    keys, visible = float(habits.effective[layer, head]), float(habits.visible[layer])
     numbers = {"keys": f"{keys:.1f}", "visible": f"{visible:.1f}"}
     if keys >= SPREAD * visible:
         return _("spreads out: reads from {keys} of {visible} keys", **numbers)

@@ -185,7 +185,7 @@ def lines(model: str, text: str, target: str, edited: str, kind: "Kind", layer: 
     maps: HeadMaps = head_maps(trace(model, text, target, edited), kind)
     if layer is None:
         return pack_heads(maps.weights, None, maps.reasons)
-    return pack_layer(maps.weights[layer], maps.reasons, layer=layer, layers=len(maps.weights))
+    return pack_layer(maps.weights[layer], maps.reasons[layer], layer=layer, layers=len(maps.weights))
 
 
 @st.cache_resource(show_spinner=False, max_entries=256)

@@ -112,25 +112,26 @@ def where_question(model: str, text: str, target: str, edited: str, kind: "Kind"
     trace = models.trace(model, text, target, edited)
     maps = head_maps(trace, kind)
     queries = trace.tokens[stacks(kind)[0]]
-    sees = maps.reasons == 0
-    if maps.weights.shape[-1] < 2 or (sees.sum(1) < 2).all():
+    sees = maps.reasons == 0  # [n_layers, n_q, n_k]
+    if maps.weights.shape[-1] < 2 or (sees.sum(-1) < 2).all():
         return None
     top = np.sort(maps.weights, -1)
     lead = top[..., -1] - top[..., -2]  # [n_layers, n_heads, n_q]
     best = maps.weights.argmax(-1)
-    lead = lead - 1.0 * _dull(queries, sees) - (0.5 * (best == np.arange(best.shape[-1])) if kind != "cross" else 0.0)
+    lead = lead - 1.0 * _dull(queries, sees)[:, None]
+    lead = lead - (0.5 * (best == np.arange(best.shape[-1])) if kind != "cross" else 0.0)
     layer, head, query = (int(i) for i in np.unravel_index(int(lead.argmax()), lead.shape))
     answer, n_k = int(best[layer, head, query]), maps.weights.shape[-1]
     near = [answer, query, query - 1, 0, query + 1, n_k - 1, *range(n_k)]
-    usable = [key for key in dict.fromkeys(near) if 0 <= key < n_k and sees[query, key]]
+    usable = [key for key in dict.fromkeys(near) if 0 <= key < n_k and sees[layer, query, key]]
     weights = tuple(float(w) for w in maps.weights[layer, head, query])
     return WhereQuestion(layer, head, query, tuple(sorted(usable[:MOST_CHOICES])), answer, weights)
 
 
 def _dull(tokens: "Sequence[Token]", sees: ndarray) -> ndarray:
-    """Queries that make no good question: marks, and those that have little to choose from."""
+    """[n_layers, n_q] Queries that make no good question: marks, and those that have little to choose from."""
     special = np.array([token.special for token in tokens], dtype=np.bool_)
-    dull: ndarray = special | (sees.sum(1) < min(3, sees.shape[1]))
+    dull: ndarray = special | (sees.sum(-1) < min(3, sees.shape[-1]))
     return dull
 
 
@@ -156,7 +157,7 @@ def scale_question(model: str, text: str, target: str, edited: str, kind: "Kind"
 
     trace = models.trace(model, text, target, edited)
     maps = head_maps(trace, kind)
-    sees = (maps.reasons == 0).sum(1)
+    sees = (maps.reasons == 0).sum(-1)  # [n_layers, n_q]
     if (sees < 2).all():
         return None
     found: list[tuple[float, ScaleQuestion]] = []
@@ -164,11 +165,12 @@ def scale_question(model: str, text: str, target: str, edited: str, kind: "Kind"
     for layer in range(n_layers(trace, kind)):
         for head in range(maps.weights.shape[1]):
             scale = score_scale(model, text, target, edited, site_name(kind, layer), head)
-            gain = scale.largest_undivided - scale.largest - 1.0 * dull
+            gain = scale.largest_undivided - scale.largest - 1.0 * dull[layer]
             query = int(gain.argmax())
             found.append(
                 (float(gain[query]),
                  ScaleQuestion(layer, head, query, int(maps.weights[layer, head, query].argmax()), scale.divisor,
-                               float(scale.largest[query]), float(scale.largest_undivided[query]), 1.0 / sees[query]))
+                               float(scale.largest[query]), float(scale.largest_undivided[query]),
+                               1.0 / sees[layer, query]))
             )  # fmt: skip
     return max(found, key=lambda pair: pair[0])[1]

@@ -10,6 +10,7 @@ function pairOf(model, spot, other) {
 // scene: {model, layer, heads, threshold, theme, words}
 function drawFan(context, plan, scene, spot, partner) {
   const { model, layer, heads, threshold, theme } = scene;
+  const reasons = reasonsOf(model, layer);
   const fromQuery = spot.side === "query";
   const [count, side] = fromQuery ? [model.keys, "key"] : [model.queries, "query"];
   const numbers = planNumbers(context, plan, scene);
@@ -23,7 +24,7 @@ function drawFan(context, plan, scene, spot, partner) {
     for (let other = 0; other < count; other++) {
       const { pair } = pairOf(model, spot, other);
       const weight = model.weights[starts[slot] + pair] / model.one;
-      if (weight < threshold || weight === 0 || (model.reasons && model.reasons[pair])) continue;
+      if (weight < threshold || weight === 0 || (reasons && reasons[pair])) continue;
       context.globalAlpha = (0.3 + 0.7 * lineOpacity(weight)) * (partner === null || partner === other ? 1 : 0.25);
       context.lineWidth = lineWidth(weight, plan.row) + 0.5;
       context.beginPath();
@@ -51,12 +52,12 @@ function planNumbers(context, plan, { heads, theme }) {
 }
 
 function drawNumbers(context, plan, scene, numbers, starts, spot, other, partner) {
-  const { model, heads, threshold, theme, words } = scene;
-  const { pair } = pairOf(model, spot, other);
+  const { model, layer, heads, threshold, theme, words } = scene;
+  const { query, key, pair } = pairOf(model, spot, other);
   const y = (other + 0.5) * plan.row - plan.scroll[spot.side === "query" ? "key" : "query"];
   const left = spot.side === "query" ? plan.width - numbers.width : 0;
   context.textBaseline = "middle";
-  const reason = model.reasons ? model.reasons[pair] : 0;
+  const reason = reasonAt(model, layer, query, key);
   if (reason) {
     context.font = `italic ${numbers.font}`;
     context.fillStyle = theme.muted;

@@ -30,8 +30,18 @@ function reasonName(words, reason) {
   return words[`reason_${reason}`] || words.masked;
 }
 
-function reasonAt(model, query, key) {
-  return model.reasons ? model.reasons[query * model.keys + key] : 0;
+// Why cells of a layer are masked; null where all are visible. One map serves all layers where they do not differ.
+function reasonsOf(model, layer) {
+  return ofLayer(model.reasons, layer, model.queries * model.keys);
+}
+
+function ofLayer(maps, layer, size) {
+  return maps && maps.length > size ? maps.subarray(layer * size, (layer + 1) * size) : maps;
+}
+
+function reasonAt(model, layer, query, key) {
+  const reasons = reasonsOf(model, layer);
+  return reasons ? reasons[query * model.keys + key] : 0;
 }
 
 // One cell: {reason, weight, score}; weight and score are null where they are not known.
@@ -39,7 +49,7 @@ function cellAt(model, layer, head, query, key) {
   const start = offsetOf(model, layer, head);
   const at = start + query * model.keys + key;
   return {
-    reason: reasonAt(model, query, key),
+    reason: reasonAt(model, layer, query, key),
     weight: start < 0 ? null : model.weights[at] / model.one,
     score: start < 0 || !model.scores ? null : model.scores[at],
   };
@@ -51,7 +61,7 @@ function strongestKey(model, layer, head, query) {
   let best = -1;
   if (start < 0) return best;
   for (let key = 0; key < model.keys; key++) {
-    if (reasonAt(model, query, key)) continue;
+    if (reasonAt(model, layer, query, key)) continue;
     const at = start + query * model.keys;
     if (best < 0 || model.weights[at + key] > model.weights[at + best]) best = key;
   }
@@ -61,11 +71,12 @@ function strongestKey(model, layer, head, query) {
 // Largest |score| among visible cells of a head: the end of its colour scale.
 function scoreRange(model, layer, head) {
   const start = offsetOf(model, layer, head);
+  const reasons = reasonsOf(model, layer);
   let range = 0;
   if (start < 0 || !model.scores) return range;
   for (let i = 0; i < model.queries * model.keys; i++) {
     const size = Math.abs(model.scores[start + i]);
-    if (size > range && size < Infinity && !(model.reasons && model.reasons[i])) range = size;
+    if (size > range && size < Infinity && !(reasons && reasons[i])) range = size;
   }
   return range;
 }
@@ -83,7 +94,8 @@ function scoreStep(score, range) {
 function paintHead(model, layer, head, view, theme, range) {
   const start = offsetOf(model, layer, head);
   if (start < 0) return null;
-  const { queries, keys, reasons } = model;
+  const { queries, keys } = model;
+  const reasons = reasonsOf(model, layer);
   return paint(queries, keys, (i) => {
     if (reasons && reasons[i]) return 0;
     if (view === "weights") return theme.weights[weightStep(model.weights[start + i] / model.one)];
@@ -95,7 +107,8 @@ function paintHead(model, layer, head, view, theme, range) {
 // The small map of a head: its thumbnail, or the head itself where that is small enough.
 function paintThumb(model, layer, head, theme) {
   if (!model.thumbs) return paintHead(model, layer, head, "weights", theme, 0);
-  const { thumbRows: rows, thumbColumns: columns, thumb_reasons: reasons } = model;
+  const { thumbRows: rows, thumbColumns: columns } = model;
+  const reasons = ofLayer(model.thumb_reasons, layer, rows * columns);
   const start = (layer * model.heads + head) * rows * columns;
   return paint(rows, columns, (i) => (reasons && reasons[i] ? 0 : theme.weights[model.thumbs[start + i]]));
 }

@@ -15,11 +15,12 @@ function strongestOf(model, layer, heads, spot) {
 }
 
 // The masked partners of a token, gathered by reason: [[reason, "2–5, 7"], ...]
-function maskedOf(model, spot) {
+function maskedOf(model, layer, spot) {
   const ranges = new Map();
+  const reasons = reasonsOf(model, layer);
   const count = spot.side === "query" ? model.keys : model.queries;
-  for (let other = 0; model.reasons && other < count; other++) {
-    const reason = model.reasons[pairOf(model, spot, other).pair];
+  for (let other = 0; reasons && other < count; other++) {
+    const reason = reasons[pairOf(model, spot, other).pair];
     if (!reason) continue;
     if (!ranges.has(reason)) ranges.set(reason, []);
     const list = ranges.get(reason);
@@ -35,7 +36,7 @@ function tellToken(scene, spot) {
   const { model, layer, heads, words, tokens } = scene;
   const best = strongestOf(model, layer, heads, spot);
   const name = (side, index) => ({ [side]: index, [`${side}_token`]: tokens[side][index] });
-  const masked = maskedOf(model, spot).map(([reason, ranges]) =>
+  const masked = maskedOf(model, layer, spot).map(([reason, ranges]) =>
     fill(spot.side === "query" ? words.masked_keys : words.masked_queries, { ranges, reason: reasonName(words, reason) }));
   if (best === null) {
     const text = fill(spot.side === "query" ? words.row_masked : words.column_masked, name(spot.side, spot.index));

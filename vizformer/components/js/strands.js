@@ -20,7 +20,8 @@ function lineOpacity(weight) {
 // not here.
 function findStrands(model, layer, heads, threshold) {
   if (heads.some((head) => offsetOf(model, layer, head) < 0)) return null;
-  const { weights, reasons, one } = model;
+  const { weights, one } = model;
+  const reasons = reasonsOf(model, layer);
   const size = model.queries * model.keys;
   const visit = (act, least = threshold) => {
     heads.forEach((head, slot) => {

@@ -1,6 +1,7 @@
 // The generation as it came: its steps, and its attention as it stood after each of them.
 
-const NOT_YET = 5;  // beside the reasons of payload.py: rows and keys that are not written yet
+const FUTURE = 2;
+const NOT_YET = 255;  // beside the reasons of payload.py: rows and keys that are not written yet
 
 // The numbers of one step.
 function stepAt(data, columns, step) {
@@ -34,20 +35,22 @@ function readSite(data, site) {
 
 // The same heads as they stood when `rows` rows were there; the keys of self-attention are the rows' own tokens.
 function until(model, rows) {
-  const reasons = model.base ? model.base.slice() : new Uint8Array(model.queries * model.keys);
-  reasons.fill(NOT_YET, rows * model.keys);
+  const size = model.queries * model.keys;
+  const reasons = model.base ? model.base.slice() : new Uint8Array(size);
+  for (let end = size; end <= reasons.length; end += size) reasons.fill(NOT_YET, end - size + rows * model.keys, end);
   return { ...model, reasons };
 }
 
 // A head up to a row: what is not written yet looks like the page itself, not like something masked.
 function paintUntil(model, layer, head, theme) {
   const start = offsetOf(model, layer, head);
+  const reasons = reasonsOf(model, layer);
   const probe = element("canvas").getContext("2d", { willReadFrequently: true });
   probe.fillStyle = theme.background;
   probe.fillRect(0, 0, 1, 1);
   const [blank] = new Uint32Array(probe.getImageData(0, 0, 1, 1).data.buffer);
   return paint(model.queries, model.keys, (i) => {
-    if (start < 0 || model.reasons[i] === NOT_YET) return blank;
-    return model.reasons[i] ? 0 : theme.weights[weightStep(model.weights[start + i] / model.one)];
+    if (start < 0 || reasons[i] === NOT_YET) return blank;
+    return reasons[i] ? 0 : theme.weights[weightStep(model.weights[start + i] / model.one)];
   });
 }
