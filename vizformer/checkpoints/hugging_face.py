@@ -21,6 +21,7 @@ from vizformer.checkpoints.placement import place
 from vizformer.checkpoints.reading import Folder, first_line, listed, shown
 from vizformer.checkpoints.refused import BECAUSE
 from vizformer.checkpoints.report import Report, parameters_by_component
+from vizformer.checkpoints.tokenizer_classes import by_class
 from vizformer.checkpoints.vocabularies import (
     SETTINGS,
     TOKENIZER,
@@ -68,7 +69,7 @@ def examine(folder: Folder, raw: dict[str, object]) -> Examined:
     family = _family(raw)
     weights = open_weights(folder)
     names = _our_names(family, weights)
-    read = read_tokenizer(folder) if folder.has(TOKENIZER) else family.tokenizer(folder)
+    read = read_tokenizer(folder) if folder.has(TOKENIZER) else by_class(folder, family.tokenizer)
     vocabularies = read if isinstance(read, Vocabularies) else Vocabularies(read)
     backend = vocabularies.texts
     fields = Fields({**raw, **_of_generation(folder)}, family.defaults[str(raw["model_type"])])

@@ -20,14 +20,13 @@ from tokenizers import Tokenizer as Backend
 
 from vizformer.checkpoints.charsmap import check_charsmap
 from vizformer.checkpoints.protobuf import WireError, fields, number, raw, real
-from vizformer.checkpoints.reading import MEGABYTE, Folder, damaged, shown
-from vizformer.checkpoints.vocabularies import guarded, no_tokenizer, refuse, settings
+from vizformer.checkpoints.reading import MEGABYTE, Folder, damaged
+from vizformer.checkpoints.vocabularies import add_listed, guarded, no_tokenizer, refuse, settings
 
 SUFFIXES = (".model", ".spm")
 LIMIT = 64 * MEGABYTE
 MOST_PIECES, LONGEST_PIECE = 2**20, 512  # pieces; bytes
 SPACE = "▁"
-ADDED = "added_tokens.json"
 NORMAL, UNKNOWN, CONTROL, USER_DEFINED, UNUSED, BYTE = 1, 2, 3, 4, 5, 6
 _KINDS = {1: "unigram", 2: "bpe", 3: "word", 4: "char"}
 
@@ -90,7 +89,7 @@ def sentencepiece(folder: Folder, name: str, *, begun: bool = False, ended: bool
     """
     said = read(folder, name)
     backend = guarded(name, lambda: build(said))
-    _add(folder, backend, said)
+    add_listed(folder, backend, as_they_stand=True)
     _mark(folder, name, backend, said, begun=begun, ended=ended)
     return backend
 
@@ -250,22 +249,6 @@ def merges(said: SentencePiece) -> list[tuple[str, str]]:
         for text in scores for cut in range(1, len(text)) if text[:cut] in scores and text[cut:] in scores
     ]  # fmt: skip
     return [pair for __, __, pair in sorted(pairs)]
-
-
-def _add(folder: Folder, backend: Backend, said: SentencePiece) -> None:
-    """added_tokens.json: tokens behind the pieces."""
-    if not folder.has(ADDED):
-        return
-    content = folder.object(ADDED)
-    if not all(type(id) is int for id in content.values()):
-        refuse(ADDED, "an id is no whole number")
-    behind = {id: token for token, id in content.items() if id >= len(said.pieces)}
-    if sorted(behind) != list(range(len(said.pieces), len(said.pieces) + len(behind))):
-        refuse(ADDED, f"its ids do not follow the {len(said.pieces)} pieces")
-    tokens = [AddedToken(behind[id], normalized=False, special=True) for id in sorted(behind)]
-    guarded(ADDED, lambda: backend.add_special_tokens(tokens))
-    if wrong := [token for id, token in behind.items() if backend.token_to_id(token) != id]:
-        refuse(ADDED, f"{shown(wrong[0])} has another id already")
 
 
 def _mark(folder: Folder, name: str, backend: Backend, said: SentencePiece, *, begun: bool, ended: bool) -> None:

@@ -13,7 +13,7 @@ from vizformer.checkpoints.family import Family, Options
 from vizformer.checkpoints.fields import Fields
 from vizformer.checkpoints.parts import Part, linear
 from vizformer.checkpoints.reading import Folder
-from vizformer.checkpoints.vocabularies import byte_level, no_tokenizer
+from vizformer.checkpoints.vocabularies import byte_level
 from vizformer.config import ModelConfig
 from vizformer.messages import N_
 
@@ -53,8 +53,6 @@ def weights(config: ModelConfig) -> list[Part]:
 
 def tokenizer(folder: Folder) -> Backend:
     """vocab.json and merges.txt."""
-    if not (folder.has("vocab.json") and folder.has("merges.txt")):
-        no_tokenizer(folder, "tokenizer.json, or vocab.json and merges.txt")
     return byte_level(folder, USUAL, around=("<s>", "</s>"))
 
 

@@ -14,7 +14,7 @@ from vizformer.checkpoints.fields import Fields
 from vizformer.checkpoints.parts import Part, layers, linear
 from vizformer.checkpoints.reading import Folder
 from vizformer.checkpoints.rotary import rope, turned
-from vizformer.checkpoints.vocabularies import no_tokenizer
+from vizformer.checkpoints.vocabularies import byte_level
 from vizformer.config import ModelConfig
 from vizformer.messages import N_
 
@@ -24,6 +24,7 @@ DEFAULTS = {
     "bos_token_id": 0, "eos_token_id": 2, "tie_word_embeddings": False, "use_parallel_residual": True,
     "attention_bias": True, "rope_theta": 10_000.0, "partial_rotary_factor": 0.25,
 }  # fmt: skip
+USUAL = {"bos_token": "<|endoftext|>", "eos_token": "<|endoftext|>", "pad_token": "<|padding|>"}
 FUSED = "attention.query_key_value"
 LAYER = {
     "input_layernorm": ["self_norm"],
@@ -67,8 +68,8 @@ def weights(config: ModelConfig) -> list[Part]:
 
 
 def tokenizer(folder: Folder) -> Backend:
-    """Only tokenizer.json is read."""
-    no_tokenizer(folder, "tokenizer.json")
+    """vocab.json and merges.txt."""
+    return byte_level(folder, USUAL, composed=True)
 
 
 FAMILY = Family(

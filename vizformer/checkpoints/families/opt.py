@@ -6,13 +6,12 @@ Source: Zhang et al. 2022, "OPT: Open Pre-trained Transformer Language Models", 
 from collections.abc import Collection
 
 from tokenizers import Tokenizer as Backend
-from tokenizers import processors
 
 from vizformer.checkpoints.family import ACTIVATIONS, Family, Options, says_head
 from vizformer.checkpoints.fields import Fields
 from vizformer.checkpoints.parts import Part, layers, linear
 from vizformer.checkpoints.reading import Folder
-from vizformer.checkpoints.vocabularies import byte_level, no_tokenizer, settings
+from vizformer.checkpoints.vocabularies import byte_level
 from vizformer.config import ModelConfig
 from vizformer.messages import N_
 
@@ -68,13 +67,7 @@ def weights(config: ModelConfig) -> list[Part]:
 
 def tokenizer(folder: Folder) -> Backend:
     """vocab.json and merges.txt; where tokenizer_config.json says so, a text begins with the start mark."""
-    if not (folder.has("vocab.json") and folder.has("merges.txt")):
-        no_tokenizer(folder, "tokenizer.json, or vocab.json and merges.txt")
-    backend, start = byte_level(folder, USUAL), USUAL["bos_token"]
-    if settings(folder).get("add_bos_token") is True and (id := backend.token_to_id(start)) is not None:
-        template = processors.TemplateProcessing(single=f"{start} $A", special_tokens=[(start, id)])
-        backend.post_processor = processors.Sequence([processors.ByteLevel(trim_offsets=False), template])
-    return backend
+    return byte_level(folder, USUAL)
 
 
 FAMILY = Family(

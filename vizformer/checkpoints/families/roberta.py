@@ -11,7 +11,7 @@ from vizformer.checkpoints.family import ACTIVATIONS, Family, Options, says_head
 from vizformer.checkpoints.fields import Fields
 from vizformer.checkpoints.parts import Part, layers, linear
 from vizformer.checkpoints.reading import Folder
-from vizformer.checkpoints.vocabularies import byte_level, no_tokenizer
+from vizformer.checkpoints.vocabularies import byte_level
 from vizformer.config import ModelConfig
 from vizformer.messages import N_
 
@@ -83,8 +83,6 @@ def ties(config: ModelConfig) -> dict[str, str]:
 
 def tokenizer(folder: Folder) -> Backend:
     """vocab.json and merges.txt."""
-    if not (folder.has("vocab.json") and folder.has("merges.txt")):
-        no_tokenizer(folder, "tokenizer.json, or vocab.json and merges.txt")
     return byte_level(folder, USUAL, around=("<s>", "</s>"))
 
 
