@@ -1,15 +1,20 @@
-"""Opening models in a browser: files and zips that are put up, and a name on a hub that stands on loopback."""
+"""Opening models in a browser: by path, files and zips that are put up, a name on a hub that stands on loopback."""
 
 import os
 import re
 import shutil
+import socket
+import threading
 import zipfile
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from types import SimpleNamespace
 from urllib.parse import quote
 
 import pytest
 from playwright.sync_api import expect
 
-from tests.browser.driver import Server
+from tests.browser.driver import Server, free_port
 from tests.checkpoints import folders as made
 from tests.checkpoints.hub_stand_in import serve
 from vizformer.analysis import head_maps
@@ -36,8 +41,8 @@ def heads_are_shown(tab, folder):
     expect(page.locator(".vf-tile")).to_have_count(12)
     page.locator('.vf-tile[data-layer="2"][data-head="3"]').click()
     readout = page.locator(".vf-readout").first
-    expect(readout).to_have_attribute("data-query", "0")
-    expect(readout).to_contain_text(f"{maps.weights[2, 3, 0, 0]:.4f}")
+    query = int(readout.get_attribute("data-query"))
+    expect(readout).to_contain_text(f"{maps.weights[2, 3, query].max():.4f}")
 
 
 @pytest.mark.parametrize("packed", [False, True], ids=["files", "zip"])
@@ -111,3 +116,80 @@ def test_a_model_of_a_hub_is_fetched_by_its_name(open_tab, written, tmp_path):
             missing.settled()
             for each in (tab, other, missing):
                 each.close()
+
+
+@contextmanager
+def proxy(server: Server) -> Iterator[SimpleNamespace]:
+    """Another address of the server's; every connection through it says, as proxies do, from whom it comes."""
+    listening = socket.create_server(("127.0.0.1", free_port()))
+    address = SimpleNamespace(url=f"http://127.0.0.1:{listening.getsockname()[1]}", says=b"")
+
+    def pass_on(source: socket.socket, sink: socket.socket, says: bytes = b"") -> None:
+        with suppress(OSError):
+            while part := source.recv(65536):
+                if says:  # of the first request, which for a web socket is the one that counts
+                    line, __, rest = part.partition(b"\r\n")
+                    part, says = line + b"\r\n" + says + b"\r\n" + rest, b""
+                sink.sendall(part)
+        for end in (source, sink):
+            with suppress(OSError):
+                end.shutdown(socket.SHUT_RDWR)
+
+    def accept() -> None:
+        with suppress(OSError):
+            while True:
+                browser, __ = listening.accept()
+                app = socket.create_connection(("127.0.0.1", server.port))
+                for ends in ((browser, app, address.says), (app, browser)):
+                    threading.Thread(target=pass_on, args=ends, daemon=True).start()
+
+    threading.Thread(target=accept, daemon=True).start()
+    try:
+        yield address
+    finally:
+        listening.close()
+
+
+def test_a_path_opens_on_this_computer_and_nowhere_else(open_tab, written, tmp_path):
+    environment = {**os.environ, "VIZFORMER_STATE": str(tmp_path / "state")}
+    with Server(env=environment, log=tmp_path / "log.txt") as server, proxy(server) as through:
+        tab = open_tab("/report", at=server)
+        page = tab.page
+        page.get_by_text("Open another model").click()
+        box = page.get_by_label("Path on this computer")
+        box.fill(f"{written}/nothing")
+        page.get_by_role("button", name="Open this path").click()
+        expect(page.get_by_text("There is nothing at this path")).to_be_visible()
+        expect(box).to_be_visible()  # and what was typed can be put right
+        expect(box).to_have_value(f"{written}/nothing")
+        box.fill(str(written))
+        box.press("Enter")
+        expect(page.get_by_text("GPT2LMHeadModel")).to_be_visible()
+        expect(page).to_have_url(re.compile("model=path%2F[0-9a-f]{12}$"))
+        address = tab.address
+        tab.settled()
+        with tab.runs():
+            page.get_by_role("link", name="Attention", exact=True).click()
+        heads_are_shown(tab, written)
+        tab.settled()
+        same = open_tab(address, at=through)  # another port, but this computer still
+        expect(same.page.get_by_text("GPT2LMHeadModel")).to_be_visible()
+        same.settled()
+        through.says = b"X-Forwarded-For: 203.0.113.7"
+        other = open_tab(address, at=through, locale="zh-CN")
+        expect(other.page.get_by_text("只能在运行 VizFormer 的那台电脑的浏览器里打开")).to_be_visible()
+        other.page.get_by_text("打开其他模型").click()
+        expect(other.page.get_by_text("获取并打开")).to_be_visible()
+        expect(other.page.get_by_label("本机上的路径")).to_have_count(0)
+        assert "tiny-gpt2" not in other.page.content()
+        other.settled()
+        for each in (tab, same, other):
+            each.close()
+    with Server(env=environment, log=tmp_path / "log.txt") as server:  # another day
+        tab = open_tab("/report", at=server)
+        tab.page.get_by_text("Open another model").click()
+        tab.page.get_by_role("button", name="tiny-gpt2").click()
+        expect(tab.page.get_by_text("GPT2LMHeadModel")).to_be_visible()
+        assert tab.address == address
+        tab.settled()
+        tab.close()
