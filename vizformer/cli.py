@@ -55,8 +55,8 @@ class _Group(click.Group):
 )  # fmt: skip
 @click.option(
     "--models", envvar=MODELS, metavar="DIR", type=click.Path(path_type=Path),
-    help=f"A folder of models: every subfolder with a config.json can be chosen in the app; the variable {MODELS} "
-    "does the same.",
+    help=f"A folder of models: every subfolder with a model and every file of weights can be chosen in the app; "
+    f"the variable {MODELS} does the same.",
 )  # fmt: skip
 @click.option(
     "--no-upload", is_flag=True,
@@ -69,8 +69,8 @@ class _Group(click.Group):
 )  # fmt: skip
 @click.option(
     "--no-path", is_flag=True,
-    help="Open no models by their path; the variable "
-    f"{PATHS}=off does the same. Otherwise browsers on this computer can, while --host is an address of it alone.",
+    help=f"Open no models by their path; the variable {PATHS}=off does the same. Without it browsers on this computer "
+    "can, as long as --host lets nobody else in.",
 )  # fmt: skip
 @click.version_option(__version__, prog_name="vizformer")
 @click.pass_context
