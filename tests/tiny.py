@@ -13,7 +13,7 @@ from vizformer.checkpoints import Checkpoint
 from vizformer.config import ModelConfig
 from vizformer.model import Transformer
 from vizformer.text import Tokenizer
-from vizformer.training.vocabulary import train_bpe
+from vizformer.training.vocabulary import train_bpe, train_wordpiece
 
 STACKS = {"encoder-decoder": (2, 2), "decoder-only": (0, 2), "encoder-only": (2, 0)}
 TEXTS = (
@@ -97,6 +97,19 @@ def checkpoint(architecture: str = "encoder-decoder", *, seed: int = 0, **change
     """A model with a tokenizer that fits it."""
     changes = {"vocab_size": tokenizer().vocab_size, **changes}
     return Checkpoint("tiny", model(architecture, seed=seed, **changes), tokenizer())
+
+
+@cache
+def source_tokenizer() -> Tokenizer:
+    """WordPiece, with other entries, other ids and other marks than `tokenizer`."""
+    return Tokenizer(train_wordpiece(TEXTS * 3, 90))
+
+
+def two_vocabularies(*, seed: int = 0, **changes: Any) -> Checkpoint:
+    """An encoder-decoder with a vocabulary and a table of embeddings for each stack."""
+    source, target = source_tokenizer(), tokenizer()
+    changes = {"vocab_size": target.vocab_size, "source_vocab_size": source.vocab_size, **changes}
+    return Checkpoint("tiny", model(seed=seed, **changes), target, source_tokenizer=source)
 
 
 def ids(n: int, *, seed: int = 0, vocab_size: int = 29) -> Tensor:

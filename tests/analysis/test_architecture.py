@@ -19,6 +19,8 @@ VARIANTS: list[tuple[str, dict[str, Any]]] = [
     ("encoder-decoder", tiny.MARIAN),
     ("encoder-decoder", tiny.BART),
     ("encoder-decoder", tiny.T5_1),
+    ("encoder-decoder", {"source_vocab_size": 50}),
+    ("encoder-decoder", {"source_vocab_size": 29, "tied_unembedding": False}),
     ("decoder-only", tiny.LLAMA),
     ("decoder-only", tiny.ALIBI),
     ("encoder-only", tiny.BERT),

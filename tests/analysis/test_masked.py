@@ -87,6 +87,16 @@ def test_a_sentence_is_the_same_in_a_padded_batch_as_alone(model: Checkpoint) ->
     assert (reasons[-1][run.padding[stack][0]] == Reason.PADDING).all()
 
 
+def test_each_stack_is_padded_in_its_own_vocabulary() -> None:
+    model = tiny.two_vocabularies()
+    short, long = traced(model, "猫"), traced(model, "我有一只猫。你好吗？")
+    run = padded_run(model, short, long)
+    assert run.difference < 1e-5
+    assert run.tokens["encoder"][-1] == model.reader("encoder").tokens([run.tokens["encoder"][-1].id])[0]
+    smaller = tiny.two_vocabularies(pad_id=300)  # a row that the source's table has not
+    assert padded_run(smaller, traced(smaller, "猫"), traced(smaller, "我有一只猫。")).difference < 1e-5
+
+
 def test_without_the_mask_the_padding_would_be_felt() -> None:
     """The difference that is asserted above is no matter of course."""
     model = checkpoint("encoder-only")
