@@ -8,7 +8,7 @@ import streamlit as st
 
 from vizformer import figures
 from vizformer.components import tokens
-from vizformer.web import blanks, labels, models, state
+from vizformer.web import blanks, labels, models, offers, state
 from vizformer.web.errors import guarded
 from vizformer.web.i18n import _
 from vizformer.web.subject import Subject, subject_box
@@ -29,25 +29,27 @@ def page() -> None:
     if subject is None:
         return
     if not blanks.fills_blanks(subject.model):
-        other_model()
+        other_model(subject.model)
         return
     blank(subject)
 
 
-def other_model() -> None:
-    """Says what the page needs, and offers it."""
-    st.info(
-        _("This model predicts what comes next. Hidden words are filled in by an encoder-only model that was trained "
-          "with [MASK]: it reads both sides of the gap.")
-    )  # fmt: skip
-    for name in models.that_open():
-        if blanks.fills_blanks(name):
-            use = _("Use the model {name}", name=models.title(name))
-            st.button(use, on_click=_use, args=(name,), key=f"blanks.use.{name}")
-
-
-def _use(name: str) -> None:
-    state.update(model=name, hidden="")
+def other_model(model: str) -> None:
+    """Says what this model lacks, and offers one that has it."""
+    if models.options(model).architecture != "encoder-only":
+        lacking = _(
+            "This model predicts what comes next. Hidden words are filled in by an encoder-only model that was trained "
+            "with [MASK]: it reads both sides of the gap."
+        )
+    elif not models.predicts(model):
+        lacking = _(
+            "This model's files hold no head that predicts tokens: it turns a text into vectors and has no words to "
+            "put into a gap."
+        )
+    else:
+        lacking = _("This model has no [MASK] token, so nothing can be hidden from it.")
+    st.info(lacking)
+    offers.offer(blanks.fills_blanks, "blanks", hidden="")
 
 
 @st.fragment
@@ -121,11 +123,14 @@ def chips(subject: Subject, shown: Shown, hidden: Places, chances: np.ndarray) -
 
 def nothing_hidden(chances: np.ndarray) -> None:
     known = np.maximum(chances[~np.isnan(chances)], 1e-12)
-    mean = float(np.exp(np.log(known).mean()))
-    st.caption(
-        _("Nothing is hidden yet. The model finds each of the {n} words with {percent} on (geometric) average.",
-          n=len(known), percent=labels.percent(mean))
-    )  # fmt: skip
+    if len(known):
+        mean = float(np.exp(np.log(known).mean()))
+        st.caption(
+            _("Nothing is hidden yet. The model finds each of the {n} words with {percent} on (geometric) average.",
+              n=len(known), percent=labels.percent(mean))
+        )  # fmt: skip
+    else:
+        st.caption(_("The model knows no word of this text, so there is none to hide."))
     st.caption(_("Or try one of these:"))
     for column, text in zip(st.columns(len(EXAMPLES)), EXAMPLES, strict=True):
         column.button(text, on_click=_try, args=(text,), key=f"blanks.example.{text}")

@@ -9,7 +9,7 @@ import streamlit as st
 from vizformer import figures
 from vizformer.components import player, tree
 from vizformer.components.player import PlayerSelection, Written, branch_text, read_branch
-from vizformer.web import generation, labels, models, state, writing
+from vizformer.web import blanks, generation, labels, models, offers, state, writing
 from vizformer.web.errors import guarded
 from vizformer.web.i18n import _
 from vizformer.web.subject import Subject, subject_box
@@ -23,8 +23,8 @@ def page() -> None:
     subject = subject_box()
     if subject is None:
         return
-    if models.options(subject.model).architecture == "encoder-only":
-        other_model()
+    if not offers.writes(subject.model):
+        other_model(subject.model)
         return
     if subject.target.strip():
         st.caption(_("The translation begins with the target that is given above; empty it to see the model's own."))
@@ -35,20 +35,27 @@ def page() -> None:
         written(subject, settings)
 
 
-def other_model() -> None:
-    """Says what the page needs, and offers it."""
-    st.info(
-        _("This model has no decoder: it fills in hidden words and does not write on. See the page “Fill in the "
-          "blank”, or choose a model that writes.")
-    )  # fmt: skip
-    for name in models.that_open():
-        if models.options(name).architecture != "encoder-only":
-            use = _("Use the model {name}", name=models.title(name))
-            st.button(use, on_click=_use, args=(name,), key=f"generation.use.{name}")
-
-
-def _use(name: str) -> None:
-    state.update(model=name)
+def other_model(model: str) -> None:
+    """Says what this model lacks, and offers one that has it."""
+    if blanks.fills_blanks(model):
+        lacking = _(
+            "This model has no decoder: it fills in hidden words and does not write on. See the page “Fill in the "
+            "blank”, or choose a model that writes."
+        )
+    elif models.options(model).architecture == "encoder-only":
+        lacking = _("This model has no decoder: it reads a text and does not write on. Choose a model that writes.")
+    elif not models.predicts(model):
+        lacking = _(
+            "This model's files hold no head that predicts tokens, so it has nothing to write with. Choose a model "
+            "that writes."
+        )
+    else:
+        lacking = _(
+            "Nothing says with which token this model's target begins, so it cannot begin to write. Say it on the page "
+            "Model report, or choose another model."
+        )
+    st.info(lacking)
+    offers.offer(offers.writes, "generation")
 
 
 # --- settings: the view keeps them as one short text; each widget changes its own part of it ---

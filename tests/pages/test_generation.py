@@ -249,7 +249,7 @@ def test_a_model_without_decoder_is_told_what_to_do(open_app, decoder_only):
     app = open_app(PAGE, model="filler", text="我有")
     assert not app.exception
     assert not app.error
-    assert any("Fill in the blank" in info.value for info in app.info)
+    assert any("has no decoder" in info.value for info in app.info)
     app.button(key="generation.use.tiny").click().run()
     assert player(app)["steps"]["ids"]
 

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 import streamlit as st
 
 from vizformer import figures
-from vizformer.web import lesson, models, state, tokenizing
+from vizformer.web import lesson, models, offers, state, tokenizing
 from vizformer.web.errors import guarded
 from vizformer.web.i18n import _
 from vizformer.web.subject import Subject
@@ -19,11 +19,12 @@ if TYPE_CHECKING:
 @guarded()
 def context(subject: Subject) -> None:
     """One token in two sentences and in a third, from the table through every layer."""
-    st.caption(_("Examples: the first sentence becomes the sentence of the page."))
-    with st.container(horizontal=True):
-        for occasion in tokenizing.OCCASIONS:
-            st.button(occasion.token, on_click=take, args=(occasion.first,), help=occasion.first,
-                      key=f"tokens.take.{occasion.token}", disabled=subject.text == occasion.first)  # fmt: skip
+    if occasions := tokenizing.occasions(subject.model):
+        st.caption(_("Examples: the first sentence becomes the sentence of the page."))
+        with st.container(horizontal=True):
+            for occasion in occasions:
+                st.button(occasion.token, on_click=take, args=(occasion.first,), help=occasion.first,
+                          key=f"tokens.take.{occasion.token}", disabled=subject.text == occasion.first)  # fmt: skip
     defaults = tokenizing.seconds(subject)
     left, right = st.columns(2)
     with left:
@@ -42,7 +43,8 @@ def context(subject: Subject) -> None:
     )  # fmt: skip
     j = dict(pairs)[i]
     found = tokenizing.contexts(subject.model, subject.text, second, i, j)
-    context_question(subject, second, tokens[i].text, i, found)
+    if found.others:  # else there is nothing that the cosine could be held against
+        context_question(subject, second, tokens[i].text, i, found)
     curves = [(_("first and second"), found)]
     if third and (again := dict(tokenizing.shared(subject.model, subject.text, third))).get(i) is not None:
         control = tokenizing.contexts(subject.model, subject.text, third, i, again[i])
@@ -61,13 +63,16 @@ def context(subject: Subject) -> None:
     st.text(
         _("After layer {layer}: cosine {same}; two different tokens have {other} on average ({pairs} pairs).",
           layer=last, same=f"{found.same[-1]:.4f}", other=f"{found.other[-1]:.4f}", pairs=found.others)
+        if found.others else
+        _("After layer {layer}: cosine {same}. The two sentences have no different tokens to compare it with.",
+          layer=last, same=f"{found.same[-1]:.4f}")
     )  # fmt: skip
     if models.options(subject.model).architecture == "decoder-only":
         st.info(
             _("This model reads from left to right: a vector depends on what stands before its token, never on what "
               "follows. Where two sentences begin alike, the vectors are exactly the same, but for rounding.")
         )  # fmt: skip
-        offer_encoder()
+        offers.offer(reads_both_sides, "tokens")
     lesson.formula(
         r"\cos\left(x^{A}_{l,i},\ x^{B}_{l,j}\right)",
         live=rf"\cos\left(x^{{A}}_{{{last},{i}}},\ x^{{B}}_{{{last},{j}}}\right) = {found.same[-1]:.4f}",
@@ -121,13 +126,5 @@ def context_question(subject: Subject, second: str, token: str, i: int, found: "
     )  # fmt: skip
 
 
-def offer_encoder() -> None:
-    """A way to a model that reads both sides."""
-    for name in models.that_open():
-        if models.options(name).architecture == "encoder-only":
-            st.button(_("Use the model {name}", name=models.title(name)), on_click=use, args=(name,),
-                      key=f"tokens.use.{name}")  # fmt: skip
-
-
-def use(name: str) -> None:
-    state.update(model=name)
+def reads_both_sides(model: str) -> bool:
+    return models.options(model).architecture == "encoder-only"

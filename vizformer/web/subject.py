@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 import streamlit as st
 
 from vizformer.errors import VizformerError
-from vizformer.web import errors, models, names, sitemap, state
+from vizformer.web import errors, models, names, offers, sitemap, state
 from vizformer.web.editor import set_by_hand
 from vizformer.web.i18n import _
 from vizformer.web.view import TEXT_IN_LINK
@@ -66,9 +66,11 @@ def subject_box() -> Subject | None:
     sentence, target, model = st.columns([5, 5, 2], vertical_alignment="bottom")
     sentence.text_input(_("Sentence"), placeholder=_("Type a sentence and press Enter"), **state.bind("text"))
     reads_target = models.reads_target(view.model) if view.model in shelf else False
+    itself = reads_target and not offers.writes(view.model)  # then the decoder reads the sentence, as BART's does
+    written = _("Empty: the sentence itself") if itself else _("Empty: the model's own translation")
     target.text_input(
         _("Target"),
-        placeholder=_("Empty: the model's own translation") if reads_target else _("This model takes no target"),
+        placeholder=written if reads_target else _("This model takes no target"),
         disabled=not reads_target,
         **state.bind("target"),
     )
@@ -76,7 +78,8 @@ def subject_box() -> Subject | None:
     if state.clipped("text") or state.clipped("target"):
         st.caption(_("The text is long: the link holds only its first {n} characters.", n=TEXT_IN_LINK))
     key = names.key(view.model)  # from here on: the pages' caches must not confuse two versions of a folder
-    wanted = Subject(key, view.text, view.target if reads_target else "", view.edits)
+    given = view.text if itself and not view.target.strip() else view.target
+    wanted = Subject(key, view.text, given if reads_target else "", view.edits)
     set_by_hand("edits")
     if wanted.edited and not _readable(wanted):  # set for another text, or wrong from the start
         st.caption(_("The numbers set by hand do not fit here and are left out. Undo or reset them."))

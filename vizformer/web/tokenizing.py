@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 
 import streamlit as st
 
+from vizformer.errors import VizformerError
 from vizformer.web import models
 from vizformer.web.subject import Subject
 
@@ -189,26 +190,45 @@ def read(subject: Subject) -> "tuple[Token, ...]":
 
 def seconds(subject: Subject) -> tuple[str, str]:
     """A second and a third sentence to hold against the first: of the examples, or the one that shares most with it."""
-    for occasion in OCCASIONS:
+    for occasion in occasions(subject.model):
         if occasion.first == subject.text.strip():
             return occasion.second, occasion.third
     return _fitting(subject.model, subject.text), ""
 
 
 @st.cache_resource(show_spinner=False, max_entries=64)
+def occasions(model: str) -> tuple[Occasion, ...]:
+    """The examples that the model can read: not where it takes few tokens, or came without a tokenizer."""
+    return tuple(o for o in OCCASIONS if all(_reads(model, text) for text in (o.first, o.second, o.third)))
+
+
+def _reads(model: str, text: str) -> bool:
+    try:
+        models.checkpoint(model).encode(text)
+    except VizformerError:
+        return False
+    return True
+
+
+@st.cache_resource(show_spinner=False, max_entries=64)
 def _fitting(model: str, text: str) -> str:
+    """The sentence that shares most words with the text; where none can be read, the text's own words turned round."""
     tokenizer = models.checkpoint(model).reader("encoder")
+    others = [other for other in OTHERS if other != text.strip() and _reads(model, other)]
+    if not others:
+        turned = " ".join(reversed(text.split()))
+        return turned if turned != text.strip() and _reads(model, turned) else ""
 
     def words(sentence: str) -> set[int]:
         return {token.id for token in tokenizer.encode(sentence, special=False) if token.text[:1].isalnum()}
 
     own = words(text)
-    return max((other for other in OTHERS if other != text.strip()), key=lambda other: len(own & words(other)))
+    return max(others, key=lambda other: len(own & words(other)))
 
 
 def _reading(model: str, text: str) -> "Trace":
-    # Only what the encoder makes of it is compared, and that knows nothing of the target: any will do.
-    return models.trace(model, text, "." if models.reads_target(model) else "")
+    # Only what the encoder makes of it is compared, and that knows nothing of the target: any short one will do.
+    return models.trace(model, text, text.split()[0] if models.reads_target(model) else "")
 
 
 @st.cache_resource(show_spinner=False, max_entries=64)

@@ -1,0 +1,130 @@
+"""Every page, and every part of every lesson, with models that lack something: a head, a tokenizer, room, layers."""
+
+import re
+
+import pytest
+from torch import nn
+
+from tests import tiny
+from tests.checkpoints import folders as made
+from tests.checkpoints.test_state_dict import D, V, nano_gpt, saved
+from tests.pages.reading import said
+from vizformer.web import folders, offers, prose, sitemap
+
+BLANKS, GENERATION, ATTENTION, TOKENS = (
+    "pages/explore/blanks.py", "pages/explore/generation.py", "pages/explore/attention.py", "pages/learn/tokens.py"
+)  # fmt: skip
+IDS = {"bare.pt": "3 14 0 3", "both.pt": "3 14 0 3"}  # came without a tokenizer
+POST = ";n_heads=4;norm_order=post;activation=relu;scaled_embedding=false;positions=sinusoidal"
+ANSWERS = {"bare.pt": ";n_heads=4;activation=gelu", "both.pt": POST}  # which does not say how a target begins
+MODELS = ["headless", "headless-t5", "short", "bare.pt", "both.pt"]
+
+
+@pytest.fixture(scope="module")
+def written(tmp_path_factory):
+    root = tmp_path_factory.mktemp("models")
+    made.bert(root / "headless", model="BertModel")
+    made.t5(root / "headless-t5", model="T5Model")
+    made.bert(root / "filler")
+    made.gpt2(root / "short", n_positions=8, n_layer=1, n_head=1)
+    saved(nano_gpt(), root / "bare.pt")
+    both = nn.ModuleDict({
+        "embedding": nn.Embedding(V, D), "out": nn.Linear(D, V),
+        "transformer": nn.Transformer(D, 4, 1, 1, 24, batch_first=True, dropout=0.0),
+    })  # fmt: skip
+    saved(tiny.randomise(both).state_dict(), root / "both.pt")
+    return root
+
+
+@pytest.fixture(autouse=True)
+def shelf(written, monkeypatch):
+    monkeypatch.setenv(folders.VARIABLE, str(written))
+    return written
+
+
+def places():
+    """Every page with every part of it, as the navigation and the lessons' words list them."""
+    for __, entries in sitemap.SECTIONS:
+        for entry in entries:
+            yield from ((entry.file, part) for part in prose.lesson_prose(entry.url, "en") or [""])
+
+
+def link(model, **more):
+    return {"model": f"models/{model}{ANSWERS.get(model, '')}", "text": IDS.get(model, "The cats"), **more}
+
+
+@pytest.mark.parametrize("locale", ["en-US", "zh-CN"])
+@pytest.mark.parametrize("model", MODELS)
+def test_every_page(open_app, model, locale):
+    pages = list(places())
+    assert len(pages) > 30
+    app = open_app(ATTENTION, locale=locale, **link(model))
+    for page, part in pages[locale == "zh-CN" :: 2]:  # every second one: the texts of both languages have tests
+        app.switch_page(page)
+        for name, value in link(model, part=part, site="cross", layer=1, head=1, query=1).items():
+            app.query_params[name] = str(value)
+        app.run()
+        where = (model, page, part)
+        assert not app.exception, where
+        assert not [error.value for error in app.error], where
+        assert not re.search(r"\bnan\b|\bNone\b", said(app)), where
+
+
+LACKING = {
+    "headless": ("has no decoder: it reads a text", "no head that predicts tokens"),
+    "headless-t5": ("no head that predicts tokens", "predicts what comes next"),
+    "both.pt": ("with which token this model's target begins", "predicts what comes next"),
+    "bare.pt": (None, "predicts what comes next"),
+}
+
+
+@pytest.mark.parametrize("model", LACKING)
+def test_what_a_model_lacks_is_said_and_others_are_offered(open_app, model):
+    for page, lacking in zip((GENERATION, BLANKS), LACKING[model], strict=True):
+        app = open_app(page, **link(model))
+        assert not app.error
+        uses = [button for button in app.button if ".use." in (button.key or "")]
+        if lacking is None:
+            assert not uses
+            continue
+        assert any(lacking in info.value for info in app.info)
+        assert 0 < len(uses) <= offers.MOST
+        assert not any("headless" in button.label for button in uses)
+        uses[0].click().run()
+        assert not app.error
+        assert not any(lacking in info.value for info in app.info)
+
+
+@pytest.mark.parametrize("model", ["headless-t5", "both.pt"])
+def test_a_decoder_that_cannot_begin_reads_the_sentence(open_app, model):
+    app = open_app(ATTENTION, **link(model))
+    assert app.text_input(key="view.target").placeholder == "Empty: the sentence itself"
+    assert said(app).count(link(model)["text"]) == 1
+    app = open_app(ATTENTION, **link(model, target="0 1" if model == "both.pt" else "dogs"))
+    assert ("0 1" if model == "both.pt" else "dogs") in said(app)
+
+
+def test_a_second_sentence_is_one_that_the_model_can_read(open_app):
+    app = open_app(TOKENS, **link("bare.pt", part="context"))
+    assert app.text_input(key="tokens.second.3 14 0 3").value == "3 0 14 3"
+    assert not any((button.key or "").startswith("tokens.take.") for button in app.button)
+    app = open_app(TOKENS, **link("headless", part="context"))
+    assert any((button.key or "").startswith("tokens.take.") for button in app.button)
+
+
+def test_nothing_to_compare_with_is_said(open_app):
+    """One token over and over: there are no two different ones."""
+    app = open_app(TOKENS, **link("bare.pt", part="context", text="3 3"))
+    app.text_input(key="tokens.second.3 3").set_value("3 3 3").run()
+    assert not app.exception
+    assert not app.error
+    assert "no different tokens to compare it with" in said(app)
+    assert "nan" not in said(app)
+    assert "Predict first" not in said(app)
+
+
+@pytest.mark.parametrize(("locale", "words"), [("en-US", "knows no word"), ("zh-CN", "一个词都不认识")])
+def test_a_text_of_unknown_words_has_none_to_hide(open_app, locale, words):
+    app = open_app(BLANKS, locale=locale, model="models/filler", text="😀")
+    assert not app.exception
+    assert words in said(app)
