@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from vizformer.checkpoints import finding
 from vizformer.checkpoints.reading import first_line
 from vizformer.checkpoints.weights import gguf_message
 from vizformer.errors import CheckpointError
@@ -28,10 +29,6 @@ _TOKENIZER = (
     "tokenizer.json", "tokenizer_config.json", "special_tokens_map.json", "added_tokens.json", "vocab.json",
     "vocab.txt", "merges.txt", "tokenizer.model", "spiece.model", "sentencepiece.bpe.model", "source.spm",
     "target.spm",
-)  # fmt: skip
-_WEIGHTS = (  # the first form that is there
-    ("model.safetensors.index.json", r"model-\d{5}-of-\d{5}\.safetensors"), ("model.safetensors", None),
-    ("pytorch_model.bin.index.json", r"pytorch_model-\d{5}-of-\d{5}\.bin"), ("pytorch_model.bin", None),
 )  # fmt: skip
 
 
@@ -115,14 +112,17 @@ def needed(name: str, files: Iterable[str]) -> list[str]:
     if _CONFIG[0] not in there:
         if any(file.lower().endswith(".gguf") for file in there):
             raise CheckpointError(gguf_message(name))
+        if finding.ADAPTER in there:
+            raise finding.adapter_error(name)
         raise CheckpointError(
             N_("{name} has no config.json: it is no model in Hugging Face layout. Choose another one.", name=name)
         )
     chosen = [file for file in (*_CONFIG, *_TOKENIZER) if file in there]
-    for main, shards in _WEIGHTS:
-        if main in there:
-            parts = sorted(file for file in there if shards is not None and re.fullmatch(shards, file))
-            return [*chosen, main, *parts]
+    beside = {file for file in there if "/" not in file}
+    if (main := finding.choose(name, beside)) is not None:
+        return [*chosen, main, *finding.shards(main, beside)]
+    if finding.ADAPTER in there:
+        raise finding.adapter_error(name)
     raise CheckpointError(
         N_("{name} has no weights as safetensors or .bin in its main folder. Choose another one, or convert them with "
            "save_pretrained.", name=name)
@@ -145,16 +145,17 @@ def cached(name: str) -> Path | None:
 
 def _whole(folder: Path) -> bool:
     """Whether weights and every shard of them are there: a download may have been stopped in between."""
-    for main, shards in _WEIGHTS:
-        if (folder / main).is_file():
-            if shards is None:
-                return True
-            try:
-                parts = json.loads((folder / main).read_text(encoding="utf-8"))["weight_map"].values()
-                return all((folder / str(part)).is_file() for part in set(parts))
-            except (OSError, ValueError, KeyError, AttributeError, TypeError):
-                return True  # as whole as it gets: opening it says what is wrong with the index
-    return False
+    try:
+        main = finding.choose(folder.name, [file.name for file in folder.iterdir() if file.is_file()])
+    except CheckpointError:
+        return False
+    if main is None or not main.endswith(".json"):
+        return main is not None
+    try:
+        parts = json.loads((folder / main).read_text(encoding="utf-8"))["weight_map"].values()
+        return all((folder / str(part)).is_file() for part in set(parts))
+    except (OSError, ValueError, KeyError, AttributeError, TypeError):
+        return True  # as whole as it gets: opening it says what is wrong with the index
 
 
 def _parts(name: str) -> tuple[str, str | None]:

@@ -14,6 +14,7 @@ from torch import Tensor
 from vizformer.checkpoints.families import BY_TYPE, FAMILIES
 from vizformer.checkpoints.family import Family, Options
 from vizformer.checkpoints.fields import Fields
+from vizformer.checkpoints.finding import find_weights
 from vizformer.checkpoints.matching import Match, match
 from vizformer.checkpoints.numbers import NumberReader, as_numbers
 from vizformer.checkpoints.parts import Shape
@@ -33,7 +34,7 @@ from vizformer.checkpoints.vocabularies import (
     token_ids,
     tried,
 )
-from vizformer.checkpoints.weights import Weights, all_finite, open_weights
+from vizformer.checkpoints.weights import Weights, all_finite
 from vizformer.config import ModelConfig
 from vizformer.errors import CheckpointError, ConfigError
 from vizformer.messages import N_, Message
@@ -67,7 +68,7 @@ def examine(folder: Folder, raw: dict[str, object]) -> Examined:
         CheckpointError: files that are missing, damaged or unsupported, so that there is nothing to report on.
     """
     family = _family(raw)
-    weights = open_weights(folder)
+    weights = find_weights(folder)
     names = _our_names(family, weights)
     read = read_tokenizer(folder) if folder.has(TOKENIZER) else by_class(folder, family.tokenizer)
     vocabularies = read if isinstance(read, Vocabularies) else Vocabularies(read)
@@ -75,7 +76,7 @@ def examine(folder: Folder, raw: dict[str, object]) -> Examined:
     fields = Fields({**raw, **_of_generation(folder)}, family.defaults[str(raw["model_type"])])
     config, has_head = _config(family, fields, names, folder, backend, len(weights.tensors))
     tokenizer = tried(_tokenizer(backend, config).with_target(vocabularies.targets))
-    for note in vocabularies.notes:
+    for note in (*weights.notes, *vocabularies.notes):
         fields.assume(note)
     _look_at_start(folder, backend, config, fields)
     if not has_head:

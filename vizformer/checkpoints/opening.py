@@ -9,7 +9,7 @@ from typing import Any
 import torch
 
 from vizformer.assets import asset, bundled_models
-from vizformer.checkpoints import containers, hub, hugging_face, state_dict
+from vizformer.checkpoints import containers, finding, hub, hugging_face, state_dict
 from vizformer.checkpoints import folder as own
 from vizformer.checkpoints.checkpoint import Checkpoint
 from vizformer.checkpoints.memory import require
@@ -133,6 +133,8 @@ def _find(source: str | Path) -> _Found:
 
 def _in_folder(folder: Folder) -> _Found:
     """A folder whose config.json does not say what it is may still hold weights that do."""
+    if not folder.has(CONFIG):
+        finding.refuse_adapter(folder)
     if not _says_what_it_is(folder) and (file := containers.choose(folder)) is not None:
         return _Found(folder, folder.name, {}, file)
     return _Found(folder, folder.name, _config(folder))
@@ -142,6 +144,8 @@ def _in_file(path: Path) -> _Found:
     folder, name = Folder(path.parent), path.name
     if name.lower().endswith(".gguf"):
         raise CheckpointError(gguf_message(name))
+    if name.startswith("adapter_model."):
+        finding.refuse_adapter(folder)
     if not name.lower().endswith(containers.SUFFIXES) or (name in containers.STANDARD and _says_what_it_is(folder)):
         raise CheckpointError(
             N_("{file} is a file; a model is a folder with config.json, the weights and the tokenizer. Give the path "

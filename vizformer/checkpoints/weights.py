@@ -36,10 +36,11 @@ class Stored:
 
 @dataclass(frozen=True)
 class Weights:
-    """Every tensor of a checkpoint by name, unread, and the files they lie in with their bytes."""
+    """Every tensor of a checkpoint by name, unread, the files they lie in with their bytes, what there is to note."""
 
     tensors: dict[str, Stored]
     files: dict[str, int]
+    notes: tuple[Message, ...] = ()
 
     @property
     def where(self) -> str:
@@ -58,11 +59,12 @@ def open_weights(folder: Folder) -> Weights:
             path = folder.file(name)
             return Weights(opener(path, name), {name: path.stat().st_size})
         if folder.has(index := f"{name}.index.json"):
-            return _open_shards(folder, index, opener)
-    raise CheckpointError(_no_weights(folder))
+            return open_index(folder, index)
+    raise CheckpointError(no_weights(folder))
 
 
-def _no_weights(folder: Folder) -> Message:
+def no_weights(folder: Folder) -> Message:
+    """Says that there are none in a format that is read."""
     names = folder.names()
     if gguf := [name for name in names if name.lower().endswith(".gguf")]:
         return gguf_message(gguf[0])
@@ -81,7 +83,13 @@ def gguf_message(name: str) -> Message:
               "config.json and model.safetensors.", file=shown(name))  # fmt: skip
 
 
-def _open_shards(folder: Folder, index: str, opener: Callable[[Path, str], dict[str, Stored]]) -> Weights:
+def open_index(folder: Folder, index: str) -> Weights:
+    """The tensors of the files that an index lists.
+
+    Raises:
+        CheckpointError: as `open_weights`.
+    """
+    opener = open_safetensors if ".safetensors.index" in index else _open_torch
     places = folder.object(index).get("weight_map")
     if not isinstance(places, dict) or not places or not all(isinstance(file, str) for file in places.values()):
         raise CheckpointError(
