@@ -13,11 +13,14 @@ from vizformer.web.editor import what_changed
 from vizformer.web.errors import guarded
 from vizformer.web.i18n import _
 from vizformer.web.subject import Subject, subject_box
-from vizformer.web.view import PICTURES
+from vizformer.web.view import PICTURES, written_query
 from vizformer.web.words import words
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from vizformer.analysis import Kind
+    from vizformer.text import Token
 
 
 def page() -> None:
@@ -62,8 +65,16 @@ class Heads:
     subject: Subject
     kind: "Kind"
     shape: tuple[int, int, int, int]  # layers, heads, queries, keys
-    query_tokens: list[str]
-    key_tokens: list[str]
+    queries: "Sequence[Token]"
+    keys: "Sequence[Token]"
+
+    @property
+    def query_tokens(self) -> list[str]:
+        return labels.texts(self.queries)
+
+    @property
+    def key_tokens(self) -> list[str]:
+        return labels.texts(self.keys)
 
 
 @st.fragment
@@ -71,22 +82,20 @@ class Heads:
 def heads(subject: Subject) -> None:
     """All heads of the site: one of them as a large map, or several as lines."""
     names = {"map": _("Map"), "lines": _("Lines")}
-    st.segmented_control(
-        _("Picture"), PICTURES, format_func=names.__getitem__, required=True, **state.bind("picture")
-    )
+    st.segmented_control(_("Picture"), PICTURES, format_func=names.__getitem__, required=True, **state.bind("picture"))
     kind = state.view().site
-    query_tokens, key_tokens = (labels.texts(subject.trace.tokens[stack]) for stack in labels.stacks(kind))
+    queries, keys = (subject.trace.tokens[stack] for stack in labels.stacks(kind))
     config = models.checkpoint(subject.model).model.config
     n_layers = config.n_encoder_layers if kind == "encoder" else config.n_decoder_layers
-    state.fit(layer=n_layers, head=config.n_heads, query=len(query_tokens))
-    shape = (n_layers, config.n_heads, len(query_tokens), len(key_tokens))
-    (as_lines if state.view().picture == "lines" else as_map)(Heads(subject, kind, shape, query_tokens, key_tokens))
+    state.fit(layer=n_layers, head=config.n_heads, query=len(queries))
+    shape = (n_layers, config.n_heads, len(queries), len(keys))
+    (as_lines if state.view().picture == "lines" else as_map)(Heads(subject, kind, shape, queries, keys))
     view = state.view()
-    st.page_link(
-        "pages/learn/qkv.py",
-        label="→ " + _("Every number of head {head} in layer {layer}, for query {query}, step by step",
-                head=view.head, layer=view.layer, query=view.query),
-    )  # fmt: skip
+    there = "→ " + _("Every number of head {head} in layer {layer}, for query {query}, step by step",
+                     head=view.head, layer=view.layer, query=view.query_of(queries))  # fmt: skip
+    if st.button(there, type="tertiary", key="attention.steps"):
+        state.update(part="arithmetic")  # of the lesson, which begins with another part
+        st.switch_page("pages/learn/qkv.py")
 
 
 # The page keeps what a component returned and passes it again; a difference is the page's own wish.
@@ -95,7 +104,7 @@ def heads(subject: Subject) -> None:
 def as_map(heads: Heads) -> None:
     view = state.view()
     last = st.session_state.get("attention.selection", attention.Selection())
-    wanted = replace(last, layer=view.layer, head=view.head, query=view.query)
+    wanted = replace(last, layer=view.layer, head=view.head, query=view.query_of(heads.queries))
     shown = attention.peek(key="heads", selected=wanted)
     chosen = None if attention.fits(heads.shape) else (shown.layer, shown.head)
     selection = attention.mount(
@@ -107,7 +116,7 @@ def as_map(heads: Heads) -> None:
         key="heads",
     )
     st.session_state["attention.selection"] = selection
-    state.update(layer=selection.layer, head=selection.head, query=selection.query)
+    state.update(layer=selection.layer, head=selection.head, query=written_query(selection.query, heads.queries))
 
 
 def as_lines(heads: Heads) -> None:
@@ -136,11 +145,11 @@ def as_lines(heads: Heads) -> None:
 def wanted_lines(last: lines.LineSelection | None) -> lines.LineSelection:
     """The lines as they were left, brought to the layer, head and query that are looked at now."""
     view = state.view()
-    query = lines.Pin("query", view.query)
+    query = None if view.query is None else lines.Pin("query", view.query)
     if last is None:
-        return lines.LineSelection(view.layer, (view.head,), query if view.query else None)
+        return lines.LineSelection(view.layer, (view.head,), query)
     shown = last.heads if last.heads and view.head in last.heads else (view.head,)
-    pinned = query if last.pinned is not None and last.pinned.side == "query" else last.pinned
+    pinned = query if query and last.pinned is not None and last.pinned.side == "query" else last.pinned
     return replace(last, layer=view.layer, heads=shown, pinned=pinned)
 
 
@@ -162,8 +171,9 @@ def next_token(subject: Subject) -> None:
     position = tokens.mount(
         labels.chips(sequence),
         selected=view.position,
-        label=_("Choose a position: the model predicts the token after it") if stack == "decoder" else
-        _("Choose a position: the model says what may stand there"),
+        label=_("Choose a position: the model predicts the token after it")
+        if stack == "decoder"
+        else _("Choose a position: the model says what may stand there"),
         words=words(tokens.ENGLISH),
         key="next",
     )
@@ -174,8 +184,9 @@ def next_token(subject: Subject) -> None:
         figures.next_token_bars(
             [p.token.text for p in best],
             np.array([p.probability for p in best], dtype=np.float32),
-            title=_("Most probable after position {position}", position=position) if stack == "decoder" else
-            _("Most probable at position {position}", position=position),
+            title=_("Most probable after position {position}", position=position)
+            if stack == "decoder"
+            else _("Most probable at position {position}", position=position),
             words=words(figures.ENGLISH),
         ),
         config={"displayModeBar": False},

@@ -14,10 +14,12 @@ from vizformer.web.errors import guarded
 from vizformer.web.i18n import _
 from vizformer.web.steps import walk
 from vizformer.web.subject import Subject
+from vizformer.web.view import View
 from vizformer.web.words import words
 
 NO_BAR = {"displayModeBar": False}
 PRINTED_UP_TO = 9  # tokens: two maps side by side with more numbers are slow to paint and too small to read
+PLACE = ("site", "layer", "head", "query", "step")
 TEMPERATURES = (0.1, 0.25, 0.5, 1.0, 2.0, 4.0, 10.0)
 
 
@@ -25,14 +27,21 @@ def page() -> None:
     lesson.show(
         sitemap.QKV,
         [
-            lesson.Part("arithmetic", N_("Step by step"), arithmetic, wide=True),
             lesson.Part("lookup", N_("A soft look-up"), lookup),
+            lesson.Part("arithmetic", N_("Step by step"), arithmetic, wide=True),
             lesson.Part("three", N_("Why three matrices"), three, wide=True),
             lesson.Part("scale", N_("Why ÷ √d"), scale, wide=True),
         ],
         terms=("query", "key", "value", "soft-lookup", "attention-score", "attention-weight", "softmax", "temperature",
                "scaled-dot-product-attention", "d-k"),
+        unnamed=unnamed,
     )  # fmt: skip
+
+
+def unnamed(view: View) -> str:
+    """The part of a link without one: who has chosen a place in the model wants to see its numbers."""
+    usual = View()
+    return "arithmetic" if any(getattr(view, name) != getattr(usual, name) for name in PLACE) else "lookup"
 
 
 # --- step by step -----------------------------------------------------------------------------------------------------
@@ -56,9 +65,12 @@ def editing(subject: Subject) -> None:
 def steps(subject: Subject) -> None:
     """The steps, one at a time or all at once."""
     view = state.view()
-    found = models.steps(*subject.key, place.site(), view.head, view.query)
+    if unnamed(view) != "arithmetic":
+        state.update(**lesson.held())  # back at the first step of the first head: the link must still lead here
+    chosen = place.site(), view.head, place.query(subject)
+    found = models.steps(*subject.key, *chosen)
     key_tokens = labels.texts(subject.trace.tokens[labels.stacks(view.site)[1]])
-    before = models.steps(*subject.unedited.key, place.site(), view.head, view.query) if subject.edited else None
+    before = models.steps(*subject.unedited.key, *chosen) if subject.edited else None
     walk(found, lambda step: {"keys": key_tokens}, before)
 
 

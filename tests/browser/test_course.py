@@ -29,6 +29,15 @@ def test_no_part_scrolls_sideways(open_tab, lesson, width, theme, locale):
         expect(tab.page.get_by_test_id("stException")).to_have_count(0)
 
 
+def test_the_arithmetic_stays_where_everything_is_at_its_beginning(open_tab):
+    tab = open_tab("/qkv?step=1")  # without a part: a place is named, so the arithmetic opens
+    with tab.runs():
+        tab.page.get_by_role("button", name="Previous").click()
+    tab.settled()
+    assert tab.address == "/qkv?part=arithmetic"
+    expect(tab.page.get_by_role("heading", level=3)).to_contain_text("0 · ")
+
+
 def test_answers_are_remembered_by_the_browser_and_can_be_forgotten(open_tab):
     tab = open_tab("/masks?part=leak")
     expect(tab.page.get_by_text("0 of 2 questions answered")).to_be_visible()

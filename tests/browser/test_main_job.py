@@ -10,6 +10,7 @@ from playwright.sync_api import expect
 from vizformer.analysis import head_maps, next_tokens
 from vizformer.checkpoints import load
 from vizformer.explain import attention_steps
+from vizformer.web.view import usual_query
 
 SENTENCE = "他喜欢喝水。"
 pytestmark = pytest.mark.browser
@@ -34,7 +35,7 @@ def type_sentence(tab, text: str, label: str = "Sentence") -> None:
 
 def test_a_chinese_sentence_and_its_heads(open_tab, checkpoint):
     trace = checkpoint.trace(SENTENCE)
-    maps = head_maps(trace, "encoder")
+    maps, query = head_maps(trace, "encoder"), usual_query(trace.tokens["encoder"])
     tab = open_tab("/")
     type_sentence(tab, SENTENCE)
     expect(tab.page.get_by_text(checkpoint.generate(SENTENCE).text, exact=True).first).to_be_visible()
@@ -44,9 +45,9 @@ def test_a_chinese_sentence_and_its_heads(open_tab, checkpoint):
         expect(root).to_have_attribute("data-layer", str(layer))
         expect(root).to_have_attribute("data-head", str(head))
         readout = tab.page.locator(".vf-readout").first
-        expect(readout).to_have_attribute("data-query", "0")
-        key = int(maps.weights[layer, head, 0].argmax())
-        expect(readout).to_contain_text(f"{maps.weights[layer, head, 0, key]:.4f}")
+        expect(readout).to_have_attribute("data-query", str(query))
+        key = int(maps.weights[layer, head, query].argmax())
+        expect(readout).to_contain_text(f"{maps.weights[layer, head, query, key]:.4f}")
         tab.settled()
     assert (link(tab)["layer"], link(tab)["head"]) == ("2", "3")
 

@@ -62,13 +62,13 @@ def test_the_sentence_is_a_table_too(open_app: Open, model: str) -> None:
 def test_at_another_temperature_nothing_is_proved(open_app: Open) -> None:
     app = open_app(PAGE, part="lookup", text=TEXTS["zh-en"], dials="qkv.t:2")
     assert not app.success
-    found = lookup.head_look_up(load("zh-en").trace(TEXTS["zh-en"]), "encoder.0.self", 0, 0, temperature=2.0)
+    found = lookup.head_look_up(load("zh-en").trace(TEXTS["zh-en"]), "encoder.0.self", 0, 4, temperature=2.0)
     assert [number(row[3]) for row in tables(app)[1][: len(found.dots)]] == pytest.approx(found.found.weights, abs=1e-4)
 
 
 def test_long_sentences_show_the_largest_weights(open_app: Open) -> None:
     text = "他喜欢喝水，我喜欢喝茶，她喜欢喝咖啡。"
-    app = open_app(PAGE, part="lookup", text=text, layer=2)
+    app = open_app(PAGE, part="lookup", text=text, layer=2, query=0)
     weights = lookup.head_look_up(load("zh-en").trace(text), "encoder.2.self", 0, 0).found.weights
     rows = tables(app)[1]
     assert len(rows) == 12 + 1 + 2

@@ -50,7 +50,7 @@ def test_every_step_shows_the_librarys_result(open_app, checkpoint, site):
 
 
 def test_all_at_once_and_back(open_app):
-    app = open_app(QKV, text=TEXT)
+    app = open_app(QKV, text=TEXT, part="arithmetic")
     app.toggle(key="steps.all").set_value(True).run()
     assert len(app.success) == len(app.subheader) == 16
     app.toggle(key="steps.all").set_value(False).run()
@@ -58,7 +58,7 @@ def test_all_at_once_and_back(open_app):
 
 
 def test_a_number_set_by_hand_changes_the_step_and_says_so(open_app):
-    app = open_app(QKV, text=TEXT, edits="encoder.0.self.q@0,0,0=30", step=1)
+    app = open_app(QKV, text=TEXT, edits="encoder.0.self.q@0,0,0=30", query=0, step=1)
     assert any("Edited" in warning.value for warning in app.warning)
     assert any("30.0000" in cell for table in tables(app) for row in table for cell in row)
     assert not app.error

@@ -9,7 +9,7 @@ from hypothesis import strategies as st_
 from streamlit.testing.v1 import AppTest
 
 from vizformer.web import state
-from vizformer.web.view import SITES, TEXT_IN_LINK, View
+from vizformer.web.view import SITES, TEXT_IN_LINK, View, usual_query, written_query
 
 
 def script():
@@ -56,7 +56,7 @@ VIEWS = st_.builds(
     site=st_.sampled_from(SITES),
     layer=st_.integers(0, 99),
     head=st_.integers(0, 99),
-    query=st_.integers(0, 2000),
+    query=st_.none() | st_.integers(0, 2000),
     lang=st_.sampled_from(["", "en", "zh_CN"]),
 )
 
@@ -120,6 +120,10 @@ def test_what_is_outside_the_model_falls_back_and_is_said():
     assert view(test) == View(layer=0, head=8, query=3)
     assert notices(test) == ["There is no layer 7 here: it must be from 0 to 5. Showing 0 instead."]
     assert link(test) == {"head": "8", "query": "3"}
+    test.session_state["limits"] = {"query": 3}
+    test.run()
+    assert view(test).query is None
+    assert notices(test)[-1] == "There is no query 3 here: it must be from 0 to 2. It was left out."
     test.session_state["limits"] = {"model": ("tiny", "small")}
     test.run()
     assert view(test).model == "tiny"
@@ -217,6 +221,18 @@ def test_what_a_session_remembers_is_bounded():
 def test_every_field_can_be_written_read_and_named():
     for f in fields(View):
         assert {"read", "label"} <= set(f.metadata)
+
+
+@pytest.mark.parametrize(
+    ("said", "usual"),
+    [("<s> The cat .", 2), ("<s> . </s>", 2), ("猫 。 </s>", 0), ("<s>", 0), ("[CLS] door ##s . [SEP]", 2)],
+)
+def test_the_usual_query_is_the_last_word(said, usual):
+    tokens = [SimpleNamespace(text=text, special=text[0] in "<[") for text in said.split()]
+    assert usual_query(tokens) == usual
+    assert View().query_of(tokens) == usual
+    assert View(query=99).query_of(tokens) == len(tokens) - 1
+    assert [View(query=written_query(q, tokens)).query_of(tokens) for q in range(len(tokens))] == [*range(len(tokens))]
 
 
 @pytest.mark.parametrize(("value", "kept"), [(3, 3), (None, 1), ("3 · 鸭", 1), (2.5, 1)])

@@ -29,7 +29,7 @@ def head_editor(subject: "Subject", site: str) -> None:
         what, row, column = st.columns(3)
         name = what.selectbox(_("What"), list(names), format_func=names.__getitem__, key="edit.what")
         rows = labels.numbered(keys if name in ("k", "v") else queries)
-        start = min(view.query, len(rows) - 1) if name in ("x", "q", "mask") else 0
+        start = view.query_of(queries) if name in ("x", "q", "mask") else 0
         position = row.selectbox(
             _("Position"), range(len(rows)), index=start, format_func=rows.__getitem__, key=f"edit.row.{name}"
         )
@@ -62,7 +62,7 @@ def what_changed(subject: "Subject") -> None:
         return
     view = state.view()
     # An edit in the decoder cannot reach what is predicted before it: look where the query stands.
-    position = 0 if view.site == "encoder" else view.query
+    position = 0 if view.site == "encoder" else view.query_of(subject.trace.tokens["decoder"])
     sides = ((_("Before"), subject.unedited), (_("After"), subject))
     for column, (title, side) in zip(st.columns(2), sides, strict=True):
         with column.container(border=True):

@@ -26,8 +26,10 @@ from vizformer.web.i18n import _, translate
 from vizformer.web.prose import prose
 from vizformer.web.sitemap import COURSE, GLOSSARY, Entry
 from vizformer.web.subject import Subject, subject_box
+from vizformer.web.view import View
 
 _LAST = "lesson.last"
+_UNNAMED = "lesson.unnamed"  # the part that is shown though the link names none, where that hangs on the view
 
 
 @dataclass(frozen=True)
@@ -47,12 +49,21 @@ class Part:
     wide: bool = False
 
 
-def show(entry: Entry, parts: Sequence[Part], *, terms: Sequence[str] = ()) -> None:
-    """Draws a lesson: progress, the shared sentence, the chosen part, and the way on."""
+def show(
+    entry: Entry, parts: Sequence[Part], *, terms: Sequence[str] = (), unnamed: Callable[[View], str] | None = None
+) -> None:
+    """Draws a lesson: progress, the shared sentence, the chosen part, and the way on.
+
+    Args:
+        entry, parts: the lesson; the first part is shown where the link names none.
+        terms: keys of the glossary.
+        unnamed: instead, the part that a link opens which names none.  Whatever changes what it hangs on must say
+            `held` along with it.
+    """
     progress.remember()
     subject = subject_box()
     with st.container(horizontal=True, horizontal_alignment="distribute", vertical_alignment="center"):
-        index = _choose(entry, parts)
+        index = _choose(entry, parts, unnamed)
         st.caption(
             _("Lesson {number} of {count} · {answered} of {questions} questions answered",
               number=COURSE.index(entry) + 1, count=len(COURSE), answered=progress.answered(entry.url),
@@ -67,13 +78,17 @@ def show(entry: Entry, parts: Sequence[Part], *, terms: Sequence[str] = ()) -> N
     _course()
 
 
-def _choose(entry: Entry, parts: Sequence[Part]) -> int:
+def _choose(entry: Entry, parts: Sequence[Part], unnamed: Callable[[View], str] | None) -> int:
     """The tabs; the number of the part that is shown."""
     keys = [part.key for part in parts]
     last, st.session_state[_LAST] = st.session_state.get(_LAST, entry.url), entry.url
-    if last != entry.url and state.view().part not in keys:
-        state.update(part="")  # from another lesson: nobody asked for it here
-    chosen = state.fit(part=("", *keys)).part or keys[0]
+    if last != entry.url and state.view().part not in keys:  # from another lesson: nobody asked for it here
+        state.update(part="" if unnamed is None or unnamed(state.view()) == keys[0] else keys[0])
+    chosen = state.fit(part=("", *keys)).part
+    st.session_state[_UNNAMED] = ""
+    if not chosen:
+        chosen = keys[0] if unnamed is None else unnamed(state.view())
+        st.session_state[_UNNAMED] = "" if unnamed is None else chosen
     tabs = f"lesson.part.{entry.url}"
     if st.session_state.get(tabs) != chosen:
         st.session_state[tabs] = chosen
@@ -83,6 +98,12 @@ def _choose(entry: Entry, parts: Sequence[Part]) -> int:
         on_change=lambda: go_to(st.session_state[tabs]), persist_state="session",
     )  # fmt: skip
     return keys.index(chosen)
+
+
+def held() -> dict[str, str]:
+    """What a change of the view must say along with it, so that its link opens the part that is on the screen."""
+    shown = "" if state.view().part else st.session_state.get(_UNNAMED, "")
+    return {"part": shown} if shown else {}
 
 
 def go_to(part: str) -> None:

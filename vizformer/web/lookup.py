@@ -72,7 +72,7 @@ def sentence(subject: Subject, temperature: float) -> None:
     """The tokens as rows of the table: how well each key fits, its weight, and the first numbers that come back."""
     view = state.view()
     names = labels.numbered(subject.trace.tokens[labels.stacks(view.site)[1]])
-    head = qkv.look_up(*subject.key, place.site(), view.head, view.query, temperature)
+    head = qkv.look_up(*subject.key, place.site(), view.head, place.query(subject), temperature)
     found, values = head.found, head.values[:, :2]
     shown = qkv.shown_rows(found.weights)
     rows = [

@@ -77,22 +77,25 @@ def fit(**limits: int | Collection[str]) -> View:
     """
     memory = _memory()
     for name, limit in limits.items():
-        value = getattr(memory.view, name)
-        otherwise: Any = 0
+        value: Any = getattr(memory.view, name)
+        otherwise: Any = _FIELDS[name].default
+        if value is None:  # nothing was chosen
+            continue
         if isinstance(limit, int):
             usable = 0 <= value < limit
             rule = N_("it must be from 0 to {last}", last=max(limit - 1, 0))
         else:
-            default = _FIELDS[name].default
-            usable, otherwise = value in limit, default if default in limit else next(iter(limit), default)
+            usable, otherwise = value in limit, otherwise if otherwise in limit else next(iter(limit), otherwise)
             rule = N_("it can be {choices}", choices=", ".join(limit))
         if not usable and value != otherwise:
             if value != _FIELDS[name].default:
+                label = _FIELDS[name].metadata["label"]
                 memory.notices.append(
-                    N_(
-                        "There is no {name} {value} here: {rule}. Showing {otherwise} instead.",
-                        name=_FIELDS[name].metadata["label"], value=str(value), rule=rule, otherwise=str(otherwise),
-                    )
+                    N_("There is no {name} {value} here: {rule}. It was left out.",
+                       name=label, value=str(value), rule=rule)
+                    if otherwise is None else
+                    N_("There is no {name} {value} here: {rule}. Showing {otherwise} instead.",
+                       name=label, value=str(value), rule=rule, otherwise=str(otherwise))
                 )  # fmt: skip
             memory.view = replace(memory.view, **{name: otherwise})
     push()
@@ -177,7 +180,8 @@ def _read(parameters: dict[str, str]) -> tuple[View, list[Message]]:
         try:
             values[name] = _FIELDS[name].metadata["read"](value)
         except UnusableError as unusable:
-            problems.append(_notice(_FIELDS[name], value, unusable.message, str(_FIELDS[name].default)))
+            default = _FIELDS[name].default
+            problems.append(_notice(_FIELDS[name], value, unusable.message, "" if default is None else str(default)))
     return View(**values), problems
 
 

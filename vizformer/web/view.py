@@ -4,13 +4,16 @@ Another field is one line in `View`. Values in the address do not depend on the 
 """
 
 import re
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal, get_args
+from typing import TYPE_CHECKING, Any, Literal, get_args
 
 from vizformer.components.player import read_branch
 from vizformer.messages import N_, Message
 from vizformer.web import dials, edits, languages, writing
+
+if TYPE_CHECKING:
+    from vizformer.text import Token
 
 Site = Literal["encoder", "decoder", "cross"]  # self-attention of the encoder, of the decoder; cross-attention
 SITES: tuple[str, ...] = get_args(Site)
@@ -41,13 +44,13 @@ def _choice(default: str, choices: Collection[str], label: Message) -> Any:
     return field(default=default, metadata={"read": read, "label": label})
 
 
-def _index(label: Message) -> Any:
+def _index(label: Message, default: int | None = 0) -> Any:
     def read(value: str) -> int:
         if not (value.isascii() and value.isdigit() and int(value[:9]) <= LARGEST):
             raise UnusableError(N_("it must be a whole number from 0 up"))
         return int(value)
 
-    return field(default=0, metadata={"read": read, "label": label})
+    return field(default=default, metadata={"read": read, "label": label})
 
 
 def _text(default: str, label: Message) -> Any:
@@ -138,7 +141,7 @@ class View:
     picture: Picture = _choice("map", PICTURES, N_("picture"))  # noqa: RUF009 (a field, as the others)
     layer: int = _index(N_("layer"))
     head: int = _index(N_("head"))
-    query: int = _index(N_("query"))
+    query: int | None = _index(N_("query"), None)  # None: what `usual_query` says
     position: int = _index(N_("position"))  # after which the next token is predicted
     step: int = _index(N_("step"))  # of the arithmetic
     material: Material = _choice("sentence", MATERIALS, N_("material"))  # noqa: RUF009 (a field, as the others)
@@ -152,3 +155,21 @@ class View:
     dials: str = _dials(N_("settings of the lessons"))
     run: str = _training(N_("training"))  # that the page Train shows
     lang: str = _language(N_("language"))  # empty: the browser's
+
+    def query_of(self, tokens: "Sequence[Token]") -> int:
+        """The query that is looked at among `tokens`."""
+        return usual_query(tokens) if self.query is None else min(self.query, len(tokens) - 1)
+
+
+def usual_query(tokens: "Sequence[Token]") -> int:
+    """The last token of the text that is a word or a part of one.
+
+    Not the first token: where the model reads from left to right it sees only itself.
+    """
+    said = (i for i in reversed(range(len(tokens))) if not tokens[i].special and any(map(str.isalnum, tokens[i].text)))
+    return next(said, len(tokens) - 1)
+
+
+def written_query(query: int, tokens: "Sequence[Token]") -> int | None:
+    """A chosen query as the view keeps it; the usual one stays the usual one when the text changes."""
+    return None if query == usual_query(tokens) else query
