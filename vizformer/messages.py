@@ -6,7 +6,7 @@ English source text and the values that go into it.  `vizformer.web.i18n.transla
 reader's language; `str(message)` renders it in English.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 
@@ -30,6 +30,17 @@ class Message:
 def N_(text: str, /, **values: object) -> Message:
     """Marks `text` for the translation catalogues (the extractor looks for this name)."""
     return Message(text, values)
+
+
+def ranges(numbers: Iterable[int]) -> str:
+    """Numbers that rise, the same in every language: "0, 2–5"."""
+    found: list[list[int]] = []
+    for number in numbers:
+        if found and found[-1][-1] == number - 1:
+            found[-1][1:] = [number]
+        else:
+            found.append([number])
+    return ", ".join("–".join(map(str, run)) for run in found)
 
 
 def _english(value: object) -> object:

@@ -6,7 +6,7 @@ import numpy as np
 import streamlit as st
 
 from vizformer.components import mask, matrix
-from vizformer.messages import N_
+from vizformer.messages import N_, ranges
 from vizformer.web import labels, leaking, lesson, mask_words, masking, mistakes, models, painting, sitemap, state
 from vizformer.web.errors import guarded
 from vizformer.web.i18n import _, translate
@@ -75,12 +75,14 @@ def kinds(subject: Subject) -> None:
         return
     st.caption(_("On: {attention}", attention=labels.kind_label(attention)))
     place(subject, attention, 3)
-    view = state.view()
+    view, config = state.view(), models.options(subject.model)
+    own_mask(subject, attention)
     if kind in ("padding", "cross"):
         found = batch(subject, kind, attention)
         pattern = Pattern(kind)
     else:
-        pattern = settings(kind, attention, len(masking.tokens(subject.key, attention)[0]))
+        window = config.sliding_window if view.layer in config.windowed_layers else None
+        pattern = settings(kind, attention, len(masking.tokens(subject.key, attention)[0]), window)
         found = masking.laid(subject.key, attention, view.layer, view.head, pattern)
     masked = found.masked
     mask.mount(
@@ -112,8 +114,15 @@ def kinds(subject: Subject) -> None:
             st.code(lines, language="python", wrap_lines=True)
 
 
-def settings(kind: masking.MaskKind, attention: Attention, n: int) -> Pattern:
-    """The sliders of a kind of mask."""
+def own_mask(subject: Subject, attention: Attention) -> None:
+    """Names the mask of the layer, where the model's layers have windows."""
+    n = len(masking.tokens(subject.key, attention)[0])
+    if said := mask_words.own_mask(models.options(subject.model), attention, state.view().layer, n):
+        st.caption(said)
+
+
+def settings(kind: masking.MaskKind, attention: Attention, n: int, window: int | None) -> Pattern:
+    """The sliders of a kind of mask; the widest window is 8 keys, or the model's own where that is wider."""
     if kind == "causal":
         return Pattern(kind)
     if kind == "prefix":
@@ -122,7 +131,8 @@ def settings(kind: masking.MaskKind, attention: Attention, n: int) -> Pattern:
         length = st.slider(_("Prefix length"), 0, n, **lesson.dial("masks.prefix", min(2, n), range(n + 1)))
         return Pattern(kind, prefix=length)
     first, second, third, fourth, last = st.columns(5, vertical_alignment="bottom")
-    reach = first.slider(_("Window: keys on each side"), 0, 8, **lesson.dial("masks.reach", 1, range(9)))
+    widest = max(8, min(window or 0, n) - 1)
+    reach = first.slider(_("Window: keys on each side"), 0, widest, **lesson.dial("masks.reach", 1, range(widest + 1)))
     causal = last.toggle(_("And causal"), **lesson.dial("masks.causal", attention == "decoder"))
     if kind == "window":
         return Pattern(kind, reach=reach, causal=causal)
@@ -222,6 +232,7 @@ def paint(subject: Subject) -> None:
         **lesson.dial("masks.on", default, have),
     )  # fmt: skip
     (buttons,) = place(subject, attention, 3)
+    own_mask(subject, attention)
     queries, keys = masking.tokens(subject.key, attention)
     rows, columns = min(len(queries), mask.LARGEST), min(len(keys), mask.LARGEST)
     kept = painting.read(rows, columns)
@@ -231,6 +242,7 @@ def paint(subject: Subject) -> None:
         painting.keep(flips)
     view = state.view()
     masked, own = masking.painted_head(subject.key, attention, flips, view.layer, view.head)
+    layers = masking.alike(subject.key, attention, view.layer)
     with buttons.container(horizontal=True):
         st.button(_("As the model has it"), on_click=painting.keep, args=((),), disabled=not flips, key="masks.reset")
         first = own[:rows, :columns] > 0
@@ -253,7 +265,7 @@ def paint(subject: Subject) -> None:
         blind(masked, labels.numbered(queries))
         proof(masked.proof, own=True)
     with right:
-        expected(subject, attention, flips)
+        expected(subject, attention, flips, layers)
 
 
 def blind(masked: "Masked", names: list[str]) -> None:
@@ -267,14 +279,19 @@ def blind(masked: "Masked", names: list[str]) -> None:
         )  # fmt: skip
 
 
-def expected(subject: Subject, attention: Attention, flips: painting.Cells) -> None:
-    """What is predicted at every position, before and after."""
+def expected(subject: Subject, attention: Attention, flips: painting.Cells, layers: tuple[int, ...]) -> None:
+    """What is predicted at every position, before and after painting in these layers."""
+    from vizformer.analysis import n_layers
+
+    if len(layers) < n_layers(subject.trace, attention):
+        st.caption(_("Painted in layers {layers}, which have this mask; the others keep theirs.",
+                     layers=ranges(layers)))  # fmt: skip
     if not models.predicts(subject.model):
         st.caption(_("These weights came without a head that predicts tokens."))
         return
     stack = "decoder" if "decoder" in subject.trace.tokens else "encoder"
     names = labels.numbered(subject.trace.tokens[stack])[: mask.LARGEST]
-    rows = masking.expectations(subject.key, attention, flips)[: mask.LARGEST]
+    rows = masking.expectations(subject.key, attention, flips, layers)[: mask.LARGEST]
     cells = [
         [f"{row.before.text} {labels.percent(row.before_probability)}",
          f"{row.after.text} {labels.percent(row.after_probability)}",

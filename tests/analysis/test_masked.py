@@ -138,9 +138,11 @@ def test_nothing_painted_is_no_edit_and_the_traces_own_edit_stays() -> None:
     model = checkpoint("decoder-only")
     trace = model.trace("我有一只猫。")
     assert mask_edit(trace, "decoder", own_blocked(trace, "decoder")) is None
+    windowed = tiny.checkpoint("decoder-only", sliding_window=2, sliding_layers=(1,)).trace("我有一只猫。")
+    assert mask_edit(windowed, "decoder", own_blocked(windowed, "decoder")) is None
     edited = model.trace("我有一只猫。", edit=Edit((Cell("decoder.0.pre", (1, 0), 9.0),)))
     wanted = own_blocked(edited, "decoder")
-    wanted[1, 0] = True
+    wanted[:, 1, 0] = True
     edit = mask_edit(edited, "decoder", wanted)
     assert edit is not None
     assert [cell.tensor for cell in edit.cells] == ["decoder.0.pre", "decoder.0.self.mask", "decoder.1.self.mask"]
@@ -172,6 +174,21 @@ def test_without_its_mask_a_decoder_leaks_and_with_a_causal_one_an_encoder_does_
         before, after = rerun(model, dict(trace.tokens), edit), swapped(model, trace, stack, n - 1, edit)
         moved = leak(before, after, stack).moved  # type: ignore[arg-type]
         assert moved == ((n - 1,) if blocks else tuple(range(n)))
+
+
+def test_layers_with_a_window_are_painted_by_themselves() -> None:
+    model = tiny.checkpoint("decoder-only", sliding_window=2, sliding_layers=(1,))
+    trace = model.trace("我有一只猫。")
+    wanted = own_blocked(trace, "decoder")
+    assert not np.array_equal(wanted[0], wanted[1])
+    wanted[1] = False
+    again = rerun(model, dict(trace.tokens), mask_edit(trace, "decoder", wanted))
+    assert torch.equal(again["decoder.0.self"].reason(0), trace["decoder.0.self"].reason(0))
+    assert not again["decoder.1.self"].reason(0).any()
+    for site in trace.sites:
+        found = masked_attention(trace[site], 0)
+        assert found.own
+        assert found.proof.holds
 
 
 def test_a_window_lets_a_change_travel_its_reach_per_layer() -> None:

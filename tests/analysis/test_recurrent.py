@@ -46,7 +46,13 @@ def test_the_gradient_is_a_product_of_steps(small: GRULanguageModel) -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "options"), [("encoder-decoder", {}), ("decoder-only", tiny.LLAMA), ("encoder-only", tiny.BERT)]
+    ("name", "options"),
+    [
+        ("encoder-decoder", {}),
+        ("decoder-only", tiny.LLAMA),
+        ("encoder-only", tiny.BERT),
+        ("decoder-only", {**tiny.LLAMA, "sliding_window": 2, "sliding_layers": (1,)}),
+    ],
 )
 def test_the_transformers_norms_are_those_of_its_jacobian(name: str, options: dict[str, object]) -> None:
     model = tiny.model(name, **options)

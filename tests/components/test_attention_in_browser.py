@@ -278,6 +278,24 @@ def test_a_row_that_sees_nothing_says_so(open_file: OpenFile) -> None:
     expect(page.locator(".vf-masked")).to_have_text("masked: padding, outside the window, painted by hand")
 
 
+def test_layers_with_masks_of_their_own(open_file: OpenFile) -> None:
+    """Layer 1 sees two keys: beyond them its cells are masked, in layer 0 the same cells are not."""
+    weights, scores = example()
+    near = np.where(np.tri(6, k=-2, dtype=bool), 3, FUTURE).astype(np.uint8)
+    weights[1][:, near > 0] = 0
+    payload = pack_heads(weights, scores, np.stack([FUTURE, near]))
+    page = open_file(to_html(payload, query_tokens=TOKENS, key_tokens=TOKENS, selected=Selection(0, 0)))
+    page.mouse.move(*place(page, 4, 1))
+    assert readout(page).endswith(f"with weight {weights[0, 0, 4, 1]:.4f}")
+    expect(page.locator(".vf-masked")).to_have_text("masked: the future")
+    tile(page, 1, 2).click()
+    page.mouse.move(*place(page, 4, 1))
+    assert readout(page).endswith("is masked: outside the window")
+    page.mouse.move(*place(page, 4, 3))
+    assert readout(page).endswith(f"with weight {weights[1, 2, 4, 3]:.4f}")
+    expect(page.locator(".vf-masked")).to_have_text("masked: the future, outside the window")
+
+
 def test_a_head_that_is_not_in_the_file_says_so(open_file: OpenFile) -> None:
     weights, scores = example(40, 40, None)
     tokens = [str(i) for i in range(40)]

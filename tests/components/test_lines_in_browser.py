@@ -120,6 +120,20 @@ def test_masked_pairs_have_no_line_and_say_why(open_file: OpenFile) -> None:
     assert readout(page).startswith("key 0 “c” is seen by no query: all are masked; masked queries: 0–1 (padding)")
 
 
+def test_the_mask_of_the_layer_that_is_shown(open_file: OpenFile) -> None:
+    weights = example()[0]
+    near = np.where(np.tri(6, k=-2, dtype=bool), 3, FUTURE).astype(np.uint8)
+    payload = pack_heads(weights, None, np.stack([FUTURE, near]))
+    for layer, said in ((0, "; masked keys: 5 (the future)"),
+                        (1, "; masked keys: 0–2 (outside the window); masked keys: 5 (the future)")):  # fmt: skip
+        page = open_file(
+            to_html(payload, query_tokens=TOKENS, key_tokens=TOKENS, selected=LineSelection(layer, (0,), threshold=0))
+        )
+        token(page, "query", 4).hover()
+        assert readout(page).endswith(said)
+        expect(page.locator(".vf-count")).to_contain_text(f"of {[21, 11][layer]} lines")
+
+
 def test_a_click_keeps_and_lets_go(open_file: OpenFile) -> None:
     page = open_file(view(LineSelection(1, (0, 1))))
     weights = example()[0][1]

@@ -102,6 +102,23 @@ def test_fits_is_the_rule_that_pack_heads_follows() -> None:
     assert pack_heads(weights, limit=800).complete
 
 
+def test_layers_that_differ_have_reasons_of_their_own() -> None:
+    weights, _ = heads(2, 3, 40, 40)
+    future = np.triu(np.full((40, 40), 2, np.uint8), 1)
+    near = future + np.tri(40, k=-9, dtype=np.uint8) * 3
+    every = np.stack([future, near])
+    assert np.array_equal(pack_heads(weights, None, every).columns["reasons"], every.ravel())
+    same = pack_heads(weights, None, np.stack([near, near])).columns
+    assert same.keys() == pack_heads(weights, None, near).columns.keys()
+    assert np.array_equal(same["reasons"], near.ravel())
+    one = pack_heads(weights, None, every, chosen=(1, 2), limit=1)
+    assert np.array_equal(one.columns["reasons"], near.ravel())
+    assert one.columns["thumb_reasons"].shape == (2 * 32 * 32,)
+    assert np.array_equal(one.columns["thumb_reasons"], pack_heads(weights, None, every).columns["thumb_reasons"])
+    with pytest.raises(ValueError, match="reasons of shape"):
+        pack_heads(weights, None, every[:1])
+
+
 def test_one_head_at_a_time_is_the_same_as_all_at_once() -> None:
     weights, scores = heads(2, 3, 40, 40)
     reasons = np.triu(np.full((40, 40), 2, np.uint8), 1)

@@ -147,23 +147,24 @@ def _filling(checkpoint: Checkpoint, stack: str) -> Token:
 # --- the model run with another mask ----------------------------------------------------------------------------------
 
 
-def own_blocked(trace: Trace, kind: Kind) -> Bool[ndarray, "n_q n_k"]:
-    """What the model's own mask blocks in the first layer of a kind of attention; it is the same in all layers."""
-    found: ndarray = trace[site_name(kind, 0)].reason(0).cpu().numpy() > 0
+def own_blocked(trace: Trace, kind: Kind) -> Bool[ndarray, "n_layers n_q n_k"]:
+    """What the model's own mask blocks in the layers of a kind of attention, which differ where some have a window."""
+    sites = [site_name(kind, layer) for layer in range(n_layers(trace, kind))]
+    found: ndarray = np.stack([trace[site].reason(0).cpu().numpy() for site in sites]) > 0
     return found
 
 
-def mask_edit(trace: Trace, kind: Kind, blocked: Bool[ndarray, "n_q n_k"]) -> Edit | None:
+def mask_edit(trace: Trace, kind: Kind, blocked: Bool[ndarray, "*n_layers n_q n_k"]) -> Edit | None:
     """What sets the mask of every layer of a kind of attention to exactly `blocked`, on top of the trace's own edit.
 
-    None where nothing is set by hand.
+    `blocked` is of every layer, or one for all of them.  None where nothing is set by hand.
     """
     cells: list[Cell] = []
-    for layer in range(n_layers(trace, kind)):
-        site = site_name(kind, layer)
-        own = trace[site].reason(0).cpu().numpy() > 0
-        for query, key in np.argwhere(own != blocked).tolist():
-            cells.append(Cell(f"{site}.mask", (query, key), -np.inf if blocked[query, key] else 0.0))
+    own = own_blocked(trace, kind)
+    wanted = np.broadcast_to(blocked, own.shape)
+    for layer, query, key in np.argwhere(own != wanted).tolist():
+        cell = -np.inf if wanted[layer, query, key] else 0.0
+        cells.append(Cell(f"{site_name(kind, layer)}.mask", (query, key), cell))
     before = trace.edit
     if before is None:
         return Edit(tuple(cells)) if cells else None

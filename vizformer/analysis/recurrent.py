@@ -16,7 +16,6 @@ from torch import Tensor
 from torch.nn.attention import SDPBackend, sdpa_kernel
 
 from vizformer.model import Transformer
-from vizformer.model.masks import causal_mask
 from vizformer.training.gru import GRULanguageModel
 
 _ROWS = 64  # of the Jacobian at a time: they bound the memory
@@ -37,18 +36,20 @@ def transformer_gradients(
 
     y is the stack's output, x what its first layer gets: the token's vector with all that the model adds to it.
     """
-    n = len(ids)
+    n, row = len(ids), torch.tensor([ids])
     with torch.inference_mode():
-        start = model.embed(torch.tensor([ids]), segments=segments)
+        start = model.embed(row, segments=segments)
     with torch.enable_grad(), sdpa_kernel(SDPBackend.MATH):  # (the fused kernel cannot be differentiated in batches)
         x = start.clone().requires_grad_(True)  # [1, n, d_model]
         if model.encoder is not None:
             y = model.encoder(x, None, rotation=model.rotations(n), position_bias=model.position_bias("encoder", n))
         else:
             assert model.decoder is not None
+            mask, windowed = model.decoder_masks(row)
             y = model.decoder(
-                x, causal_mask(n, n), rotation=model.rotations(n), position_bias=model.position_bias("decoder", n)
-            )
+                x, mask, windowed=windowed, rotation=model.rotations(n),
+                position_bias=model.position_bias("decoder", n),
+            )  # fmt: skip
         return _norms(y[0, -1], x)
 
 

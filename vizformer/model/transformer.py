@@ -155,7 +155,7 @@ class Transformer(nn.Module):
         if self.decoder is None:
             raise TraceError(N_("This model has no decoder."))
         before = 0 if cache is None else cache.length
-        mask, windowed = self._decoder_masks(ids, before, padding)
+        mask, windowed = self.decoder_masks(ids, before, padding)
         memory_mask = None if memory_padding is None else padding_mask(memory_padding)
         x: Tensor = self.decoder(
             self.embed(ids, before, segments, stack="decoder"), mask, memory, memory_mask, windowed=windowed,
@@ -166,8 +166,8 @@ class Transformer(nn.Module):
             cache.length += ids.shape[1]
         return x
 
-    def _decoder_masks(
-        self, ids: Int[Tensor, "b n"], before: int, padding: Bool[Tensor, "b n"] | None
+    def decoder_masks(
+        self, ids: Int[Tensor, "b n"], before: int = 0, padding: Bool[Tensor, "b n"] | None = None
     ) -> tuple[Mask | None, Mask | None]:
         """The mask of self-attention, and that of the layers with a sliding window, for `ids` after `before` others.
 

@@ -6,11 +6,13 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from vizformer.messages import ranges
 from vizformer.web.i18n import _
-from vizformer.web.masking import MaskKind, Pattern, Run
+from vizformer.web.masking import Attention, MaskKind, Pattern, Run
 
 if TYPE_CHECKING:
     from vizformer.analysis.masked import Masked
+    from vizformer.config import ModelConfig
 
 TERMS = 4  # of a sum that are written out
 _CENTRED = 'style="text-align: center"'
@@ -85,6 +87,21 @@ def run_name(run: Run) -> str:
         "window": _("a sliding window"),
         "open": _("no mask at all"),
     }[run]
+
+
+def own_mask(config: "ModelConfig", attention: Attention, layer: int, n: int) -> str:
+    """What a model with sliding windows masks in a layer, for a text of n tokens; empty for other models."""
+    window, have = config.sliding_window, config.windowed_layers
+    if window is None or attention != "decoder":
+        return ""
+    if layer not in have:
+        return _("The model's own mask in layer {layer} is causal, without a window; layers {layers} have one of "
+                 "{window} tokens.", layer=layer, layers=ranges(sorted(have)), window=f"{window:,}")  # fmt: skip
+    said = _("The model's own mask in layer {layer} is a causal sliding window of {window} tokens: a query sees itself "
+             "and the {before} before it.", layer=layer, window=f"{window:,}", before=f"{window - 1:,}")  # fmt: skip
+    if n <= window:
+        said += " " + _("Your {n} tokens fit into it: here it blocks no more than the causal mask.", n=n)
+    return said
 
 
 def notation_name(notation: str) -> str:

@@ -148,15 +148,23 @@ def laid_batch(key: Key, other: str, second: bool, attention: Attention, layer: 
 # --- painted by hand --------------------------------------------------------------------------------------------------
 
 
+def alike(key: Key, attention: Attention, layer: int) -> tuple[int, ...]:
+    """The layers whose own mask is that of `layer`: all of them, unless some have a sliding window."""
+    from vizformer.analysis.masked import own_blocked
+
+    own = own_blocked(models.trace(*key), attention)
+    return tuple(np.flatnonzero((own == own[layer]).all(axis=(1, 2))).tolist())
+
+
 @st.cache_resource(show_spinner=False, max_entries=FEW)
-def painted(key: Key, attention: Attention, flips: tuple[tuple[int, int], ...]) -> "Trace":
-    """The model run with these cells of its own mask turned over, in every layer of a kind of attention."""
+def painted(key: Key, attention: Attention, flips: tuple[tuple[int, int], ...], layers: tuple[int, ...]) -> "Trace":
+    """The model run with these cells of its own mask turned over, in these layers of a kind of attention."""
     from vizformer.analysis.masked import mask_edit, own_blocked, rerun
 
     own = models.trace(*key)
     blocked = own_blocked(own, attention)
     for query, column in flips:
-        blocked[query, column] = not blocked[query, column]
+        blocked[list(layers), query, column] ^= True
     return rerun(models.checkpoint(key[0]), dict(own.tokens), mask_edit(own, attention, blocked))
 
 
@@ -169,7 +177,7 @@ def painted_head(
 
     site = site_name(attention, layer)
     own = models.trace(*key)[site].reason(head).cpu().numpy()
-    return masked_attention(painted(key, attention, flips)[site], head), own
+    return masked_attention(painted(key, attention, flips, alike(key, attention, layer))[site], head), own
 
 
 @dataclass(frozen=True)
@@ -184,10 +192,12 @@ class Expected:
 
 
 @st.cache_resource(show_spinner=False, max_entries=ENTRIES)
-def expectations(key: Key, attention: Attention, flips: tuple[tuple[int, int], ...]) -> tuple[Expected, ...]:
-    """The predictions at every position of the last stack."""
+def expectations(
+    key: Key, attention: Attention, flips: tuple[tuple[int, int], ...], layers: tuple[int, ...]
+) -> tuple[Expected, ...]:
+    """The predictions at every position of the last stack, before and after cells were turned over in these layers."""
     tokenizer = models.checkpoint(key[0]).tokenizer
-    before, after = models.trace(*key).logits, painted(key, attention, flips).logits
+    before, after = models.trace(*key).logits, painted(key, attention, flips, layers).logits
     moved = (after - before).abs().amax(dim=-1).tolist()
     sides = []
     for logits in (before, after):
@@ -280,8 +290,10 @@ def leakage(key: Key, stack: "Stack", position: int, token_id: int, run: Run, re
     return leak(rerun(checkpoint, dict(own.tokens), edit), rerun(checkpoint, changed, edit), stack)
 
 
-def blocked_by(run: Run, own: "Bool[np.ndarray, 'n n']", n: int, reach: int) -> "Bool[np.ndarray, 'n n']":
-    """What is blocked when the model runs with this mask."""
+def blocked_by(
+    run: Run, own: "Bool[np.ndarray, 'n_layers n n']", n: int, reach: int
+) -> "Bool[np.ndarray, '*n_layers n n']":
+    """What is blocked when the model runs with this mask: in all layers, or in each."""
     if run == "open":
         return np.zeros((n, n), dtype=bool)
     if run == "own":
