@@ -6,6 +6,8 @@ torch is imported on the first call, so that the frame of the page is on screen 
 """
 
 import json
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -133,7 +135,8 @@ def report(model: str) -> "Report":
     prepare_torch()
     from vizformer.checkpoints import inspect
 
-    return inspect(_source(model), **_answers(model))
+    with _unchanged(model):
+        return inspect(_source(model), **_answers(model))
 
 
 @st.cache_resource(show_spinner=False, max_entries=64)
@@ -142,7 +145,8 @@ def _glance(model: str) -> "Report":
     prepare_torch()
     from vizformer.checkpoints import inspect
 
-    return inspect(_source(model), numbers=False, **_answers(model))
+    with _unchanged(model):
+        return inspect(_source(model), numbers=False, **_answers(model))
 
 
 @st.cache_resource(show_spinner=False, max_entries=OPEN)
@@ -150,7 +154,18 @@ def checkpoint(model: str) -> "Opened":
     prepare_torch()
     from vizformer.checkpoints import load
 
-    return load(_source(model), **_answers(model))
+    with _unchanged(model):
+        return load(_source(model), **_answers(model))
+
+
+@contextmanager
+def _unchanged(model: str) -> Iterator[None]:
+    """Files that changed or went away while they were read: that is what is said, not what was found half-way."""
+    try:
+        yield
+    except VizformerError:
+        names.folder(model)  # raises if they are not those of the key
+        raise
 
 
 def _answers(model: str) -> dict[str, Any]:

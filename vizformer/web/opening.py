@@ -143,10 +143,15 @@ def _recent() -> None:
         return
     with st.container(horizontal=True, vertical_alignment="center"):
         st.caption(_("Recently opened"), width="content")
-        for model, name in shown:
-            st.button(plain(names.title(model)), key=f"opening.recent.{model}", help=plain(name), on_click=state.update,
-                      kwargs={"model": model})  # fmt: skip
+        titles = [names.title(model) for model, __ in shown]
+        for (model, name), title in zip(shown, titles, strict=True):
+            label = title if titles.count(title) == 1 else "/".join(Path(name).parts[-2:])
+            st.button(plain(label), key=f"opening.recent.{model}", help=plain(name), on_click=_choose, args=(model,))
         st.button(_("Forget these"), type="tertiary", on_click=recents.forget)
+
+
+def _choose(model: str) -> None:
+    state.update(model=model)
 
 
 def _listed() -> Iterator[tuple[str, str]]:

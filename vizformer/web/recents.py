@@ -16,7 +16,7 @@ import threading
 from dataclasses import dataclass, replace
 from hashlib import blake2b
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeGuard
 
 VARIABLE = "VIZFORMER_STATE"
 MOST = 12  # entries; the oldest makes room
@@ -136,15 +136,15 @@ def _parsed(raw: Any) -> _State:
 def _recent(raw: Any) -> Recent | None:
     if not isinstance(raw, dict) or raw.get("place") not in ("path", "hub"):
         return None
-    place, name, answers = raw["place"], raw.get("name"), raw.get("answers", "")
-    for text in (name, answers):
-        if not isinstance(text, str) or len(text) > _LONGEST or not _is_clean(text):
-            return None
-    return Recent(place, name, answers) if place == "hub" or os.path.isabs(name) else None
+    name, answers = raw.get("name"), raw.get("answers", "")
+    if not (_is_text(name) and _is_text(answers)):
+        return None
+    return Recent(raw["place"], name, answers) if raw["place"] == "hub" or os.path.isabs(name) else None
 
 
-def _is_clean(text: str) -> bool:
-    return not re.search("[\x00-\x1f\x7f\ud800-\udfff]", text)
+def _is_text(value: object) -> TypeGuard[str]:
+    """A string that could be a path or a name."""
+    return isinstance(value, str) and len(value) <= _LONGEST and not re.search("[\x00-\x1f\x7f\ud800-\udfff]", value)
 
 
 def _file() -> Path | None:
