@@ -8,7 +8,7 @@ from numpy import ndarray
 
 from vizformer.checkpoints import Checkpoint
 from vizformer.errors import TraceError
-from vizformer.explain.arrays import float64
+from vizformer.explain.arrays import float64, stored
 from vizformer.explain.norms import normalise
 from vizformer.explain.site import Site, find_site
 from vizformer.explain.step import Proof
@@ -127,10 +127,13 @@ def _input(place: Site, trace: Trace, query: int) -> Float[ndarray, " d_model"]:
 
 def _proof(place: Site, trace: Trace, query: int, out: Float[ndarray, " d_model"]) -> Proof:
     """The sublayer's output is not recorded; the residual stream before and after it is."""
-    added = float64(trace.residual(place.before)[query]) + out
+    recorded = trace.residual(place.after)[query]
+    before, dtype = float64(trace.residual(place.before)[query]), recorded.dtype
+    added = stored(before + stored(out, dtype), dtype)
     after = added if place.pre_norm else normalise(added, place.norm)
     anchor = N_("the residual stream recorded at {name}", name=place.after)
-    return Proof.compare(anchor, after, float64(trace.residual(place.after)[query]), direct=False)
+    terms = np.maximum(np.abs(before), np.abs(out)) if place.pre_norm else 0.0
+    return Proof.compare(anchor, after, recorded, direct=False, terms=terms)
 
 
 def _check(n_q: int, query: int, site: str) -> None:

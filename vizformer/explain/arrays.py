@@ -1,5 +1,7 @@
 """From the model's tensors to the float64 arrays of the arithmetic, with what was set by hand."""
 
+import numpy as np
+import torch
 from jaxtyping import Float
 from numpy import ndarray
 from torch import Tensor
@@ -11,6 +13,22 @@ def float64(tensor: Tensor) -> Float[ndarray, "..."]:
     """A tensor of the model as a float64 array, whatever its dtype and device."""
     array: ndarray = tensor.detach().double().cpu().numpy()
     return array
+
+
+def is_half(dtype: torch.dtype) -> bool:
+    """Whether a dtype is so short that what a tensor holds is visibly not what was computed for it."""
+    return dtype in (torch.bfloat16, torch.float16)
+
+
+def stored(array: Float[ndarray, "..."], dtype: torch.dtype) -> Float[ndarray, "..."]:
+    """`array` as the model's tensors keep it: rounded to bfloat16 or float16; as it is in the longer dtypes.
+
+    A model in half precision rounds whenever it writes a tensor, and the next operation reads what was written.  So does
+    the arithmetic here: otherwise the two would drift apart from step to step, and nothing could be proved sharply.
+    """
+    if not is_half(dtype):
+        return array
+    return float64(torch.from_numpy(np.ascontiguousarray(array)).to(dtype))
 
 
 def set_cells(

@@ -1,7 +1,7 @@
 """The arithmetic of one attention head for one query, from the input row to what the sublayer adds.
 
 Everything is recomputed in float64 from the weights and the recorded residual stream, each step from the one before,
-and compared with what the model computed in float32 with its fused kernel: q, k, v and the residual stream directly,
+and compared with what the model computed, in its precision and with its fused kernel: q, k, v and the residual stream directly,
 scores and softmax (which the fused kernel never forms) through the z they lead to.
 """
 
@@ -11,7 +11,7 @@ from numpy import ndarray
 
 from vizformer.checkpoints import Checkpoint
 from vizformer.explain import latex, norms
-from vizformer.explain.arrays import float64, rescaled, was_edited
+from vizformer.explain.arrays import rescaled, was_edited
 from vizformer.explain.operands import Operands, gather
 from vizformer.explain.output import output_steps
 from vizformer.explain.parts import recorded_head
@@ -79,7 +79,8 @@ def _input(o: Operands) -> Step:
             r"x_i = r_i",
             rf"x_{{{o.query}}} = {latex.row(o.x)}",
             (row,), rf"x_{{{o.query}}}", o.x, f"x = {residual}", "x",
-            Proof.compare(recorded_head("q", o), o.q, float64(o.record.q[o.head, o.query]), direct=False),
+            Proof.compare(recorded_head("q", o), o.q_recomputed, o.record.q[o.head, o.query], direct=False,
+                          terms=o.projection_sizes("Q")),
         )  # fmt: skip
     return Step(
         "input",
@@ -98,7 +99,8 @@ def _input(o: Operands) -> Step:
         norms.live(rf"x_{{{o.query},0}}", o.x_before, o.site.norm, o.x[0]),
         (row, *norms.operands(o.site.norm)),
         rf"x_{{{o.query}}}", o.x, norms.code(o.site.norm, o.site.norm_module, "x", residual), "x",
-        Proof.compare(recorded_head("q", o), o.q, float64(o.record.q[o.head, o.query]), direct=False),
+        Proof.compare(recorded_head("q", o), o.q_recomputed, o.record.q[o.head, o.query], direct=False,
+                          terms=o.projection_sizes("Q")),
     )  # fmt: skip
 
 
@@ -107,19 +109,19 @@ def _projections(o: Operands) -> list[Step]:
         ("Q", o.x[None], o.q_projected[None], N_("Query: what this position looks for"),
          N_("The input row times the head's query matrix: {d_model} numbers become {d_head}.",
             d_model=o.d_model, d_head=o.d_head)),
-        ("K", o.source, o.k_projected if o.last else o.k,
+        ("K", o.source, o.k_projected if o.last else o.k_recomputed,
          N_("Keys: what each position offers to be found by"),
          N_("Each of the {n_k} rows on the key side, times the head's key matrix.", n_k=o.n_k) if len(o.sharers) == 1 else
          N_("Each of the {n_k} rows on the key side, times the matrix of key/value head {kv}. Query heads {first} to "
             "{last} share it: fewer keys and values to compute and to keep.",
             n_k=o.n_k, kv=o.kv_head, first=o.sharers[0], last=o.sharers[-1])),
-        ("V", o.source, o.v, N_("Values: what each position hands over"),
+        ("V", o.source, o.v_recomputed, N_("Values: what each position hands over"),
          N_("The same rows times the head's value matrix: this is what gets mixed.") if len(o.sharers) == 1 else
          N_("The same rows times the value matrix that the query heads {first} to {last} share: this is what gets mixed.",
             first=o.sharers[0], last=o.sharers[-1])),
     )  # fmt: skip
     if not o.last:
-        q = (q[0], q[1], o.q[None], q[3], q[4])  # with what was set by hand
+        q = (q[0], q[1], o.q_recomputed[None], q[3], q[4])  # with what was set by hand
     return [_projection(o, *q), _projection(o, *k), _projection(o, *v)]
 
 
@@ -133,8 +135,8 @@ def _projection(o: Operands, letter: str, rows: ndarray, result: ndarray, title:
         subject = "x"
     position = o.query if single else 0
     recorded = getattr(o.record, name)[o.head if single else o.kv_head]
-    recorded = float64(recorded[o.query] if single else recorded)
-    final: ndarray = getattr(o, name)
+    recorded = recorded[o.query] if single else recorded
+    final: ndarray = getattr(o, f"{name}_recomputed")
     operands = [
         Operand(rf"{subject}_{{{position}}}" if single else subject.upper(), _rows_meaning(o, single),
                 rows[0] if single else rows, ("features",) if single else ("keys", "features")),
@@ -164,7 +166,7 @@ def _projection(o: Operands, letter: str, rows: ndarray, result: ndarray, title:
         + ("" if bias is None else rf" + b_{letter}^{{({symbol})}}"),
         rf"{name}_{{{position},0}} = {sum_} = {latex.number(result[0, 0])}",
         tuple(operands), rf"{name}_{{{position}}}" if single else letter, result[0] if single else result, code, name,
-        Proof.compare(recorded_head(name, o), final, recorded, direct=not changed),
+        Proof.compare(recorded_head(name, o), final, recorded, direct=not changed, terms=o.projection_sizes(letter)),
         contraction=Contraction(rows, weight, bias), axes=("features",) if single else ("keys", "features"),
     )  # fmt: skip
 

@@ -8,16 +8,15 @@ from jaxtyping import Float
 from numpy import ndarray
 
 from vizformer.explain import latex
-from vizformer.explain.arrays import float64, set_cells
+from vizformer.explain.arrays import float64, is_half, set_cells, stored
 from vizformer.explain.distances import Buckets, Slopes, relative_positions
 from vizformer.explain.norms import normalise
-from vizformer.explain.parts import recorded
 from vizformer.explain.position_bias import layer_step
 from vizformer.explain.qk_norm import layer_step as norm_step
 from vizformer.explain.qk_norm import normalise_both
 from vizformer.explain.rotation import divisor_operand, formula
-from vizformer.explain.step import Contraction, Operand, Proof, Step
-from vizformer.explain.sublayer import MAPS, ROWS, Sublayer, add_and_norm, after_sublayer, bias_of, entry, norm_before
+from vizformer.explain.step import Contraction, Operand, Proof, Step, sizes
+from vizformer.explain.sublayer import MAPS, ROWS, Sublayer, add_and_norm, bias_of, entry, norm_before
 from vizformer.explain.turning import turn
 from vizformer.explain.weights import own_scale_text
 from vizformer.messages import N_
@@ -42,10 +41,12 @@ def attention_sublayer(
     memory = x if source is None else float64(at.trace.residual(source))
     W = {letter: float64(getattr(attention, f"W_{letter}").weight).T for letter in "QKV"}
     b = {letter: bias_of(getattr(attention, f"W_{letter}")) for letter in "QKV"}
-    q, k, v = x @ W["Q"] + b["Q"], memory @ W["K"] + b["K"], memory @ W["V"] + b["V"]
+    dtype, short = at.dtype, is_half(at.dtype)
+    sources = {"Q": x, "K": memory, "V": memory}
+    q, k, v = (stored(sources[letter] @ W[letter] + b[letter], dtype) for letter in "QKV")
     qh, kh, vh = (_heads(t, d_head) for t in (q, k, v))  # [h or kv, n, d_head]
     normed = normalise_both(attention, qh, kh)
-    turned_q, turned_k = normed if angles is None else (turn(normed[0], angles), turn(normed[1], angles))
+    turned_q, turned_k = normed if angles is None else (turn(t, angles, dtype) for t in normed)
     turned_q, turned_k, vh = (
         set_cells(at.trace, f"{site}.{name}", t) for name, t in (("q", turned_q), ("k", turned_k), ("v", vh))
     )
@@ -55,11 +56,15 @@ def attention_sublayer(
         q, k, qh, kh = final_q, final_k, turned_q, turned_k
     if angles is None:
         normed = turned_q, turned_k
-    recorded_qkv = [float64(t.transpose(0, 1).flatten(1)) for t in (record.q, record.k, record.v)]
+    recorded_qkv = [t.transpose(0, 1).flatten(1) for t in (record.q, record.k, record.v)]
+    terms = [sizes(sources[letter], W[letter], b[letter]) if short and (as_projected or letter == "V") else np.zeros(())
+             for letter in "QKV"]  # fmt: skip
     anchor = N_("q, k and v recorded at {site}", site=site)
     n_q, n_k, d = len(x), len(memory), h * d_head
     if at.pre_norm:
-        steps.append(norm_before(at, norm, Proof.compare(anchor, final_q, recorded_qkv[0], direct=False)))
+        steps.append(
+            norm_before(at, norm, Proof.compare(anchor, final_q, recorded_qkv[0], direct=False, terms=terms[0]))
+        )
     names = f"attention = {at.path}.{at.kind}_attention\n"
     if source is None:
         packed, weights, biases = (np.concatenate(parts, axis=1) for parts in (
@@ -77,7 +82,7 @@ def attention_sublayer(
             + ("packed = x @ W.T" if attention.W_Q.bias is None else
                "b = torch.cat([attention.W_Q.bias, attention.W_K.bias, attention.W_V.bias])\npacked = x @ W.T + b"),
             "packed", Proof.compare(anchor, np.concatenate((final_q, final_k, v), axis=1),
-                                    np.concatenate(recorded_qkv, axis=1), direct=as_projected),
+                                    torch.cat(recorded_qkv, dim=1), direct=as_projected, terms=_beside(terms, (final_q, final_k, v))),
             contraction=Contraction(x, weights, biases[0]), axes=ROWS,
         ))  # fmt: skip
         split = f"q, k, v = packed.split([{d}, {kv * d_head}, {kv * d_head}], dim=-1)"
@@ -99,7 +104,8 @@ def attention_sublayer(
                          rows, ROWS if name == "q" else ("keys", "features")),
                  Operand(f"W_{letter}", N_("the matrix W_{letter}", letter=letter), W[letter], ("features", "features"))),
                 letter, result, f"{first}{name} = {variable} @ attention.W_{letter}.weight.T{plus}", name,
-                Proof.compare(anchor, (final_q, final_k, v)[index], recorded_qkv[index], direct=as_projected or name == "v"),
+                Proof.compare(anchor, (final_q, final_k, v)[index], recorded_qkv[index], direct=as_projected or name == "v",
+                              terms=terms[index]),
                 contraction=Contraction(rows, W[letter], b[letter]),
                 axes=ROWS if name == "q" else ("keys", "features"),
             ))  # fmt: skip
@@ -114,10 +120,9 @@ def attention_sublayer(
         (Operand("K", N_("the keys, head by head"), kh, ("heads", "keys", "features")),
          Operand("V", N_("the values, head by head"), vh, ("heads", "keys", "features"))),
         "Q", qh, "\n".join(filter(None, (split, reshape))), "q",
-        Proof.compare(anchor, turned_q, float64(record.q), direct=as_projected), axes=("heads", "queries", "features"),
+        Proof.compare(anchor, turned_q, record.q, direct=as_projected, terms=_by_head(terms[0], d_head)), axes=("heads", "queries", "features"),
     ))  # fmt: skip
-    changed = Proof.compare(anchor, np.concatenate([turned_q.ravel(), turned_k.ravel()]),
-                            np.concatenate([float64(record.q).ravel(), float64(record.k).ravel()]))  # fmt: skip
+    changed = _worse(Proof.compare(anchor, turned_q, record.q), Proof.compare(anchor, turned_k, record.k))
     if attention.q_norm is not None:
         steps.append(norm_step(at, attention, qh, normed, replace(changed, direct=angles is None)))
     if angles is not None:
@@ -146,11 +151,13 @@ def attention_sublayer(
             axes=("heads", "queries", "features"),
         ))  # fmt: skip
     qh, kh = turned_q, turned_k
+    if short:  # on from what the model wrote
+        qh, kh, vh = (float64(t) for t in (record.q, record.k, record.v))
     if kv != h:
         kh, vh = np.repeat(kh, h // kv, axis=0), np.repeat(vh, h // kv, axis=0)
         shared = f"k, v = (t.repeat_interleave({h // kv}, dim=0) for t in (k, v))"
-        kv_anchor = np.concatenate((kh, vh))
-        kv_recorded = np.repeat(float64(torch.stack([record.k, record.v])), h // kv, axis=1).reshape(kv_anchor.shape)
+        own_kv = [torch.repeat_interleave(t, h // kv, dim=0) for t in (record.k, record.v)]
+        same = _worse(Proof.compare(anchor, kh, own_kv[0]), Proof.compare(anchor, vh, own_kv[1]))
         steps.append(Step(
             at.key("shared"), N_("Share keys and values"),
             N_("There are {h} heads of queries but {kv} of keys and values: {group} query heads in a row use the same one "
@@ -158,7 +165,7 @@ def attention_sublayer(
             r"K_h \leftarrow K_{\lfloor h / g \rfloor}, \qquad V_h \leftarrow V_{\lfloor h / g \rfloor}",
             rf"g = {h} / {kv} = {h // kv}",
             (Operand("V", N_("the values, one for each query head"), vh, ("heads", "keys", "features")),),
-            "K", kh, shared, "k", Proof.compare(anchor, kv_anchor, kv_recorded), axes=("heads", "keys", "features"),
+            "K", kh, shared, "k", same, axes=("heads", "keys", "features"),
         ))  # fmt: skip
     own = attention.own_scale
     scores = qh @ kh.transpose(0, 2, 1) * record.scale  # [h, n_q, n_k]
@@ -166,10 +173,11 @@ def attention_sublayer(
     placed = scores if places is None else scores + places.bias(relative_positions(n_q))
     masked = placed if bias is None else placed + bias
     weights_ = _softmax(masked)
-    z = weights_ @ vh  # [h, n_q, d_head]
-    fused = np.stack([float64(record.z(head)) for head in range(h)])
+    z = stored(weights_ @ vh, dtype)  # [h, n_q, d_head]
+    fused = torch.stack([record.z(head) for head in range(h)])
     z_anchor = N_("z from the model's own fused attention at {site}", site=site)
-    through_z = Proof.compare(z_anchor, z, fused, direct=False)
+    as_fused = Proof.compare(z_anchor, z, fused, terms=weights_ @ np.abs(vh) if short else 0.0)
+    through_z, w = replace(as_fused, direct=False), ".float()" if short else ""
     steps.append(Step(
         at.key("scores"), N_("Scores: every query with every key"),
         N_("In each head, {n_q} × {n_k} dot products, divided by √{d_head}.", n_q=n_q, n_k=n_k, d_head=d_head)
@@ -180,7 +188,7 @@ def attention_sublayer(
          rf"S_{{0,0}} = {latex.number(own)} \cdot ({latex.sum_of_products(qh[0, 0], kh[0, 0])}) = ")
         + latex.number(scores[0, 0, 0]),
         (), "S", scores,
-        "scores = q @ k.transpose(-2, -1) " + (f"/ math.sqrt({d_head})" if own is None else f"* {own!r}"), "scores",
+        f"scores = q{w} @ k{w}.transpose(-2, -1) " + (f"/ math.sqrt({d_head})" if own is None else f"* {own!r}"), "scores",
         through_z, axes=MAPS,
     ))  # fmt: skip
     if places is not None:
@@ -204,13 +212,12 @@ def attention_sublayer(
     steps.append(Step(
         at.key("z"), N_("Mix the values"), N_("In each head, every query takes home its weighted sum of the values."),
         r"Z = A V", rf"Z_{{0,0}} = {latex.sum_of_products(weights_[0, 0], vh[0, :, 0])} = {latex.number(z[0, 0, 0])}",
-        (), "Z", z, "z = weights @ v", "z", Proof.compare(z_anchor, z, fused), axes=("heads", "queries", "features"),
+        (), "Z", z, "z = (weights @ v.float()).to(v.dtype)" if short else "z = weights @ v", "z", as_fused, axes=("heads", "queries", "features"),
     ))  # fmt: skip
-    joined = _joined(z)
+    joined = _joined(float64(fused) if short else z)
     W_O, b_O = float64(attention.W_O.weight).T, bias_of(attention.W_O)
-    out = joined @ W_O + b_O
-    after = after_sublayer(at, norm, out)
-    through = Proof.compare(recorded(at.after), after, at.recorded_after, direct=False)
+    out = stored(joined @ W_O + b_O, dtype)
+    through = replace(at.proof(norm, out), direct=False)
     steps.append(Step(
         at.key("concat"), N_("Put the heads side by side"), N_("Nothing is computed: the pieces go back into one row."),
         r"[b, h, n, d_\mathrm{head}] \to [b, n, d]", rf"[1, {h}, {n_q}, {d_head}] \to [1, {n_q}, {d}]",
@@ -232,6 +239,20 @@ def _heads(rows: Float[ndarray, "n width"], d_head: int) -> Float[ndarray, "h n 
 
 def _joined(heads: Float[ndarray, "h n d_head"]) -> Float[ndarray, "n width"]:
     return heads.transpose(1, 0, 2).reshape(heads.shape[1], -1)
+
+
+def _by_head(terms: ndarray, d_head: int) -> ndarray:
+    return _heads(terms, d_head) if terms.ndim else terms
+
+
+def _beside(terms: list[ndarray], parts: tuple[ndarray, ...]) -> ndarray:
+    """The terms of q, k and v side by side, as in the packed product."""
+    return np.concatenate([np.broadcast_to(t, part.shape) for t, part in zip(terms, parts, strict=True)], axis=1)
+
+
+def _worse(first: Proof, second: Proof) -> Proof:
+    """One proof of two tensors."""
+    return replace(first, difference=max(first.difference, second.difference), holds=first.holds and second.holds)
 
 
 def _softmax(scores: Float[ndarray, "*rows n"]) -> Float[ndarray, "*rows n"]:

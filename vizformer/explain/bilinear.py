@@ -12,7 +12,7 @@ from vizformer.checkpoints import Checkpoint
 from vizformer.explain.arrays import float64
 from vizformer.explain.norms import normalise
 from vizformer.explain.site import Site, find_site
-from vizformer.explain.step import Proof
+from vizformer.explain.step import Proof, sizes
 from vizformer.messages import N_
 from vizformer.model.trace import Trace
 
@@ -113,10 +113,12 @@ def bilinear(checkpoint: Checkpoint, trace: Trace, site: str, head: int) -> Bili
     x = torch.from_numpy(_rows(place, trace))
     form = x @ (W_Q @ W_K.T) @ x.T + (x @ (W_Q @ b_K))[:, None] + (x @ (W_K @ b_Q))[None, :] + b_Q @ b_K
     found, expected = float64(form) * record.scale, float64(record.content_scores(head))
+    q, k = float64(record.q[head]), float64(record.k[record.kv_head(head)])
+    terms = sizes(q, k.T) * record.scale
     if checkpoint.model.config.positions == "rope":
-        found, expected = np.diagonal(found), np.diagonal(expected)
+        found, expected, terms = (np.diagonal(scores) for scores in (found, expected, terms))
     anchor = N_("the scores of {site}, head {head}", site=site, head=head)
-    return Bilinear(rank, d_head, singular, Proof.compare(anchor, found, expected))
+    return Bilinear(rank, d_head, singular, Proof.compare(anchor, found, expected, terms=terms, dtype=record.q.dtype))
 
 
 def _self_site(checkpoint: Checkpoint, trace: Trace, site: str) -> Site:

@@ -3,22 +3,24 @@
 from dataclasses import dataclass
 
 import numpy as np
+import torch
 from jaxtyping import Float, Int
 from numpy import ndarray
 
-from vizformer.explain.arrays import float64
+from vizformer.explain.arrays import float64, stored
 from vizformer.model.transformer import Transformer
 
 
 @dataclass(frozen=True)
 class Slopes:
-    """ALiBi: -slope_h * |i - j|; `slopes` has one entry per head."""
+    """ALiBi: -slope_h * |i - j|; `slopes` has one entry per head, `dtype` is what the model adds them in."""
 
     slopes: Float[ndarray, " n_heads"]
+    dtype: torch.dtype = torch.float32
 
     def bias(self, relative: Int[ndarray, "*at n_k"]) -> Float[ndarray, "n_heads *at n_k"]:
         """What is added to the scores at relative positions j - i, in every head."""
-        return np.multiply.outer(self.slopes, -np.abs(relative)).astype(np.float64)
+        return stored(np.multiply.outer(self.slopes, -np.abs(relative)).astype(np.float64), self.dtype)
 
 
 @dataclass(frozen=True)
@@ -66,7 +68,8 @@ def position_bias(model: Transformer, stack: str) -> Slopes | Buckets | None:
     """How the self-attention of a stack is told distances; None where positions come in another way."""
     config = model.config
     if config.positions == "alibi":
-        return Slopes(np.array([slope(head, config.n_heads) for head in range(config.n_heads)]))
+        slopes = np.array([slope(head, config.n_heads) for head in range(config.n_heads)])
+        return Slopes(slopes, model.embedding.weight.dtype)
     module = model.encoder if stack == "encoder" else model.decoder
     if module is None or module.relative_bias is None:
         return None

@@ -1,14 +1,15 @@
 """The feed-forward network over all positions."""
 
+from dataclasses import replace
+
 from torch import nn
 
 from vizformer.explain import latex
 from vizformer.explain.activations import activation_kind
-from vizformer.explain.arrays import float64
+from vizformer.explain.arrays import float64, stored
 from vizformer.explain.norms import normalise
-from vizformer.explain.parts import recorded
-from vizformer.explain.step import Contraction, Operand, Proof, Step
-from vizformer.explain.sublayer import ROWS, Sublayer, add_and_norm, after_sublayer, bias_of, entry, norm_before
+from vizformer.explain.step import Contraction, Operand, Step
+from vizformer.explain.sublayer import ROWS, Sublayer, add_and_norm, bias_of, entry, norm_before
 from vizformer.messages import N_
 from vizformer.model.feedforward import FeedForward
 from vizformer.model.norm import Norm
@@ -19,14 +20,14 @@ def feedforward_sublayer(at: Sublayer, feedforward: FeedForward, norm: Norm) -> 
     x = normalise(at.entering_rows, norm) if at.pre_norm else at.entering_rows
     W_in, b_in = float64(feedforward.W_in.weight).T, bias_of(feedforward.W_in)
     W_out, b_out = float64(feedforward.W_out.weight).T, bias_of(feedforward.W_out)
-    hidden = x @ W_in + b_in
+    hidden = stored(x @ W_in + b_in, at.dtype)
     gate = feedforward.W_gate
-    entering = hidden if gate is None else x @ float64(gate.weight).T + bias_of(gate)
+    entering = hidden if gate is None else stored(x @ float64(gate.weight).T + bias_of(gate), at.dtype)
     kind = activation_kind(feedforward.activation)
-    active = kind.compute(entering)
-    inner = active if gate is None else active * hidden
-    out = inner @ W_out + b_out
-    through = Proof.compare(recorded(at.after), after_sublayer(at, norm, out), at.recorded_after, direct=False)
+    active = stored(kind.compute(entering), at.dtype)
+    inner = active if gate is None else stored(active * hidden, at.dtype)
+    out = stored(inner @ W_out + b_out, at.dtype)
+    through = replace(at.proof(norm, out), direct=False)
 
     def product(letter: str, linear: nn.Linear) -> str:
         return f" @ ff.{letter}.weight.T" + ("" if linear.bias is None else f" + ff.{letter}.bias")

@@ -7,17 +7,18 @@ recorded, at q, k and v, and at the fused attention's z.
 from dataclasses import replace
 
 import numpy as np
+import torch
 from jaxtyping import Float
 from numpy import ndarray
 
 from vizformer.errors import TraceError
 from vizformer.explain import latex
-from vizformer.explain.arrays import float64, rescaled, was_edited
+from vizformer.explain.arrays import float64, is_half, rescaled, stored, was_edited
 from vizformer.explain.attention_layer import attention_sublayer
 from vizformer.explain.distances import position_bias
 from vizformer.explain.feedforward_layer import feedforward_sublayer
 from vizformer.explain.parts import recorded
-from vizformer.explain.step import Axis, Contraction, Operand, Proof, Step
+from vizformer.explain.step import Axis, Contraction, Operand, Proof, Step, sizes
 from vizformer.explain.sublayer import Sublayer
 from vizformer.explain.transform import transform_steps
 from vizformer.explain.turning import angles, divisors
@@ -105,15 +106,19 @@ def output_steps(model: Transformer, trace: Trace, position: int, count: int = 5
     table = model.embedding.weight if model.unembedding is None else model.unembedding.weight
     transformed = bool(steps)
     if model.config.logit_scale != 1:
-        steps.append(_scaled(x, model.config.logit_scale, position, "" if steps else stack))
+        steps.append(_scaled(x, model.config.logit_scale, position, "" if steps else stack, trace.logits.dtype))
         x = steps[-1].result
     of_tokens = model.logit_bias if head is None else head.logit_bias
     bias = None if of_tokens is None else float64(of_tokens)
-    logits: Float[ndarray, " vocab_size"] = float64(table) @ x + (0.0 if bias is None else bias)
-    probabilities = _softmax(logits)
-    top = (-logits).argsort()[:count]
+    dtype = trace.logits.dtype
+    logits: Float[ndarray, " vocab_size"] = stored(float64(table) @ x + (0.0 if bias is None else bias), dtype)
+    proof = Proof.compare(
+        N_("the model's logits at position {position}", position=position), logits, trace.logits[position],
+        terms=sizes(x, float64(table).T, bias) if is_half(dtype) else 0.0,
+    )  # fmt: skip
     model_logits = float64(trace.logits[position])
-    proof = Proof.compare(N_("the model's logits at position {position}", position=position), logits, model_logits)
+    top = (-(model_logits if is_half(dtype) else logits)).argsort(kind="stable")[:count]
+    probabilities = _softmax(model_logits if is_half(dtype) else logits)
     ids: tuple[Axis, ...] = ("candidates",)
     weight = "embedding" if model.unembedding is None else "unembedding"
     best, candidates = int(top[0]), [int(t) for t in top]
@@ -149,14 +154,15 @@ def output_steps(model: Transformer, trace: Trace, position: int, count: int = 5
             rf"\frac{{1}}{{{latex.number(1 / probabilities[best])}}} = {latex.number(probabilities[best])}",
             (Operand(r"\ell", N_("the logits of the candidates"), logits[top], ids),), "p", probabilities[top],
             "probabilities = torch.softmax(logits, dim=-1)[best]", "probabilities",
-            Proof.compare(N_("softmax of the model's own logits"), probabilities, _softmax(model_logits)), axes=ids,
+            Proof.compare(N_("softmax of the model's own logits"), probabilities,
+                          torch.softmax(trace.logits[position].float(), dim=-1), dtype=dtype), axes=ids,
         ),
     ]  # fmt: skip
 
 
-def _scaled(x: Float[ndarray, " d_model"], scale: float, position: int, stack: str) -> Step:
+def _scaled(x: Float[ndarray, " d_model"], scale: float, position: int, stack: str, dtype: torch.dtype) -> Step:
     """The row times logit_scale; `stack` is where its code reads the row, if no step before it has."""
-    result = x * scale
+    result = stored(x * scale, dtype)
     return Step(
         "scaled", N_("Scale the row"),
         N_("The row is multiplied by {scale} before it is compared with the vocabulary: without it the logits would grow "
@@ -171,7 +177,7 @@ def _scaled(x: Float[ndarray, " d_model"], scale: float, position: int, stack: s
 
 def candidates(model: Transformer, trace: Trace, position: int, count: int = 5) -> list[int]:
     """The token ids that `output_steps` shows, in its order."""
-    return [int(t) for t in (-float64(trace.logits[position])).argsort()[:count]]
+    return [int(t) for t in (-float64(trace.logits[position])).argsort(kind="stable")[:count]]
 
 
 def _softmax(logits: Float[ndarray, " n"]) -> Float[ndarray, " n"]:

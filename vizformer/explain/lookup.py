@@ -104,4 +104,4 @@ def head_look_up(trace: Trace, site: str, head: int, query: int, *, temperature:
     if temperature != 1.0:
         return HeadLookUp(dots, found, v, None)
     anchor = N_("z from the model's own fused attention at {site}, head {head}", site=site, head=head)
-    return HeadLookUp(dots, found, v, Proof.compare(anchor, found.soft, float64(z[query])))
+    return HeadLookUp(dots, found, v, Proof.compare(anchor, found.soft, z[query], terms=found.weights @ np.abs(v)))

@@ -6,7 +6,7 @@ from numpy import ndarray
 from torch import nn
 
 from vizformer.explain import latex
-from vizformer.explain.arrays import float64
+from vizformer.explain.arrays import float64, stored
 from vizformer.explain.step import Operand
 from vizformer.messages import N_
 from vizformer.model.norm import Norm, OffsetRMSNorm
@@ -24,14 +24,14 @@ def _is_offset(norm: Norm) -> bool:
 def normalise(x: Float[ndarray, "*n d"], norm: Norm) -> Float[ndarray, "*n d"]:
     """(x - mean) / sqrt(var + eps) * weight + bias, where the variance divides by d, not d - 1.
 
-    RMSNorm: x / sqrt(mean(x^2) + eps) * weight, or * (1 + weight).
+    RMSNorm: x / sqrt(mean(x^2) + eps) * weight, or * (1 + weight).  Rounded as a model in half precision does.
     """
     assert norm.eps is not None
     centred = x if is_rms(norm) else x - x.mean(-1, keepdims=True)
     square = (centred**2).mean(-1, keepdims=True)
     scale = float64(norm.weight) + (1.0 if _is_offset(norm) else 0.0)
     scaled: ndarray = centred / np.sqrt(square + norm.eps) * scale
-    return scaled if isinstance(norm, nn.RMSNorm) else scaled + float64(norm.bias)
+    return stored(scaled if isinstance(norm, nn.RMSNorm) else scaled + float64(norm.bias), norm.weight.dtype)
 
 
 def formula(norm: Norm, result: str, row: str) -> str:

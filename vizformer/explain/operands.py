@@ -4,16 +4,18 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
+import torch
 from jaxtyping import Bool, Float, UInt8
 from numpy import ndarray
 from torch import nn
 
 from vizformer.checkpoints import Checkpoint
 from vizformer.errors import TraceError
-from vizformer.explain.arrays import float64, set_cells
+from vizformer.explain.arrays import float64, is_half, set_cells, stored
 from vizformer.explain.distances import Buckets, Slopes, position_bias
 from vizformer.explain.norms import normalise
 from vizformer.explain.site import Site, find_site
+from vizformer.explain.step import sizes
 from vizformer.explain.turning import angles, divisors, turn
 from vizformer.messages import N_
 from vizformer.model.trace import AttentionRecord, Trace
@@ -31,6 +33,20 @@ class Operands:
     angles: Float[ndarray, "n pairs"] | None  # of rotary positions, one row per position; None where there are none
     divided: Float[ndarray, " pairs"] | None = None  # by what the angles were divided for longer texts, if they were
     places: Slopes | Buckets | None = None  # what tells the scores how far keys are; None where nothing does
+
+    @property
+    def dtype(self) -> torch.dtype:
+        """What the model computes in."""
+        return self.record.q.dtype
+
+    @property
+    def is_half(self) -> bool:
+        return is_half(self.dtype)
+
+    @property
+    def widened(self) -> str:
+        """In code, what the fused kernel does with half precision before it multiplies and sums."""
+        return ".float()" if self.is_half else ""
 
     @property
     def kv_head(self) -> int:
@@ -85,7 +101,13 @@ class Operands:
 
     def _project(self, rows: ndarray, letter: str) -> ndarray:
         weight, bias = self.head_columns(letter)
-        return rows @ weight if bias is None else rows @ weight + bias
+        return stored(rows @ weight if bias is None else rows @ weight + bias, self.dtype)
+
+    def projection_sizes(self, letter: str) -> ndarray | float:
+        """The size of the terms behind q, k or v; 0 where a norm or a rotation comes after them."""
+        if not self.is_half or (letter != "V" and self.last):
+            return 0.0
+        return sizes(self.x if letter == "Q" else self.source, *self.head_columns(letter))
 
     @cached_property
     def q_projected(self) -> Float[ndarray, " d_head"]:
@@ -112,20 +134,34 @@ class Operands:
         norm = self.site.attention.k_norm
         return self.k_projected if norm is None else normalise(self.k_projected, norm)
 
+    # What the proofs compare with the model's own; in half precision the arithmetic then goes on from that.
+
     @cached_property
-    def q(self) -> Float[ndarray, " d_head"]:
-        q = self.q_normed if self.angles is None else turn(self.q_normed, self.angles[self.query])
+    def q_recomputed(self) -> Float[ndarray, " d_head"]:
+        q = self.q_normed if self.angles is None else turn(self.q_normed, self.angles[self.query], self.dtype)
         return set_cells(self.trace, f"{self.site.name}.q", q, (self.head, self.query))
 
     @cached_property
-    def k(self) -> Float[ndarray, "n_k d_head"]:
-        k = self.k_normed if self.angles is None else turn(self.k_normed, self.angles)
+    def k_recomputed(self) -> Float[ndarray, "n_k d_head"]:
+        k = self.k_normed if self.angles is None else turn(self.k_normed, self.angles, self.dtype)
         return set_cells(self.trace, f"{self.site.name}.k", k, (self.kv_head,))
 
     @cached_property
-    def v(self) -> Float[ndarray, "n_k d_head"]:
+    def v_recomputed(self) -> Float[ndarray, "n_k d_head"]:
         v = self._project(self.source, "V")
         return set_cells(self.trace, f"{self.site.name}.v", v, (self.kv_head,))
+
+    @property
+    def q(self) -> Float[ndarray, " d_head"]:
+        return float64(self.record.q[self.head, self.query]) if self.is_half else self.q_recomputed
+
+    @property
+    def k(self) -> Float[ndarray, "n_k d_head"]:
+        return float64(self.record.k[self.kv_head]) if self.is_half else self.k_recomputed
+
+    @property
+    def v(self) -> Float[ndarray, "n_k d_head"]:
+        return float64(self.record.v[self.kv_head]) if self.is_half else self.v_recomputed
 
     # weights ---------------------------------------------------------------------------------------------------
 
@@ -200,8 +236,17 @@ class Operands:
     # output ----------------------------------------------------------------------------------------------------
 
     @cached_property
+    def z_recomputed(self) -> Float[ndarray, " d_head"]:
+        return stored(self.pattern @ self.v, self.dtype)
+
+    @cached_property
     def z(self) -> Float[ndarray, " d_head"]:
-        return self.pattern @ self.v
+        return float64(self.record.z(self.head)[self.query]) if self.is_half else self.z_recomputed
+
+    @property
+    def z_sizes(self) -> ndarray | float:
+        """The size of the terms behind z: fused kernels round weights too, and each moves its whole value."""
+        return self.pattern @ np.abs(self.v) if self.is_half else 0.0
 
     @cached_property
     def head_outs(self) -> Float[ndarray, "n_heads d_model"]:
@@ -213,11 +258,16 @@ class Operands:
     def attn_out(self) -> Float[ndarray, " d_model"]:
         bias = self.site.attention.W_O.bias
         total: ndarray = self.head_outs.sum(0)
-        return total if bias is None else total + float64(bias)
+        return stored(total if bias is None else total + float64(bias), self.dtype)
 
     @cached_property
     def added(self) -> Float[ndarray, " d_model"]:
-        return self.x_before + self.attn_out
+        return stored(self.x_before + self.attn_out, self.dtype)
+
+    @property
+    def added_sizes(self) -> ndarray | float:
+        """The size of what was added up; after a norm it says nothing."""
+        return np.maximum(np.abs(self.x_before), np.abs(self.attn_out)) if self.site.pre_norm else 0.0
 
     @cached_property
     def after(self) -> Float[ndarray, " d_model"]:

@@ -1,5 +1,7 @@
 """From attention weights to what the sublayer leaves in the residual stream."""
 
+from dataclasses import replace
+
 import numpy as np
 
 from vizformer.explain import latex, norms
@@ -15,19 +17,21 @@ def output_steps(o: Operands) -> list[Step]:
     W_O = o.site.attention.W_O
     weight = o.head_rows(W_O)
     out_bias = None if W_O.bias is None else float64(W_O.bias)
-    recorded_after = float64(o.trace.residual(o.site.after)[i])
-    through_after = Proof.compare(recorded(o.site.after), o.after, recorded_after, direct=False)
-    direct_after = Proof.compare(recorded(o.site.after), o.after, recorded_after)
+    direct_after = Proof.compare(
+        recorded(o.site.after), o.after, o.trace.residual(o.site.after)[i], terms=o.added_sizes
+    )
+    through_after = replace(direct_after, direct=False)
+    mix = "pattern @ v" if not o.is_half else "(pattern @ v.float()).to(v.dtype)"
     steps = [
         Step(
             "z", N_("Mix the values"),
             N_("The head's result: every value times its weight, summed. Much weight, much of that value."),
             r"z_i = \sum_j a_{ij}\,v_j",
-            rf"z_{{{i},0}} = {latex.sum_of_products(o.pattern, o.v[:, 0])} = {latex.number(o.z[0])}",
+            rf"z_{{{i},0}} = {latex.sum_of_products(o.pattern, o.v[:, 0])} = {latex.number(o.z_recomputed[0])}",
             (Operand(rf"a_{{{i}}}", N_("the attention weights"), o.pattern, ("keys",)),
              Operand("V", N_("the values, one row each"), o.v, ("keys", "features"))),
-            rf"z_{{{i}}}", o.z, "z = pattern @ v", "z",
-            Proof.compare(fused(o), o.z, float64(o.record.z(h)[i])), contraction=Contraction(o.pattern[None], o.v),
+            rf"z_{{{i}}}", o.z_recomputed, f"z = {mix}", "z",
+            Proof.compare(fused(o), o.z_recomputed, o.record.z(h)[i], terms=o.z_sizes), contraction=Contraction(o.pattern[None], o.v),
         ),
         Step(
             "head_out", N_("The head's share of the output"),
@@ -85,9 +89,8 @@ def output_steps(o: Operands) -> list[Step]:
 
 def _all_heads_code(o: Operands) -> str:
     bias = "" if o.site.attention.W_O.bias is None else " + attention.W_O.bias"
-    kv = "g" if len(o.sharers) == 1 else f"g // {len(o.sharers)}"
     return (
         f'record = trace["{o.site.name}"]\n'
-        f"zs = torch.cat([record.pattern(g)[{o.query}] @ record.v[{kv}] for g in range({o.record.n_heads})])\n"
+        f"zs = torch.cat([record.z(g)[{o.query}] for g in range({o.record.n_heads})])\n"
         f"attn_out = zs @ attention.W_O.weight.T{bias}"
     )

@@ -5,7 +5,6 @@ from jaxtyping import Float
 from numpy import ndarray
 
 from vizformer.explain import norms
-from vizformer.explain.arrays import float64
 from vizformer.explain.operands import Operands
 from vizformer.explain.parts import recorded_head
 from vizformer.explain.step import Operand, Proof, Step
@@ -23,9 +22,11 @@ def qk_norm_steps(o: Operands) -> list[Step]:
     if attention.q_norm is None or attention.k_norm is None:
         return []
     i, direct = o.query, o.angles is None  # the model records q and k after the rotation
-    normed_q = Proof.compare(recorded_head("q", o), o.q, float64(o.record.q[o.head, i]), direct=direct)
-    normed_k = Proof.compare(recorded_head("k", o), o.k, float64(o.record.k[o.kv_head]), direct=direct)
-    q, k = (o.q, o.k) if direct else (o.q_normed, o.k_normed)  # with what was set by hand, or before it is
+    normed_q = Proof.compare(recorded_head("q", o), o.q_recomputed, o.record.q[o.head, i], direct=direct)
+    normed_k = Proof.compare(recorded_head("k", o), o.k_recomputed, o.record.k[o.kv_head], direct=direct)
+    q, k = (
+        (o.q_recomputed, o.k_recomputed) if direct else (o.q_normed, o.k_normed)
+    )  # with what was set by hand, or before it is
     return [
         Step(
             "q_normed", N_("Normalise the query"),

@@ -5,7 +5,6 @@ from jaxtyping import Float
 from numpy import ndarray
 
 from vizformer.explain import latex
-from vizformer.explain.arrays import float64
 from vizformer.explain.operands import Operands
 from vizformer.explain.parts import recorded_head
 from vizformer.explain.step import Operand, Proof, Step
@@ -18,8 +17,8 @@ def rotation_steps(o: Operands) -> list[Step]:
         return []
     i, j = o.query, min(1, o.n_k - 1)  # key 1: key 0 is turned by nothing
     record = o.record
-    turned_q = Proof.compare(recorded_head("q", o), o.q, float64(record.q[o.head, i]))
-    turned_k = Proof.compare(recorded_head("k", o), o.k, float64(record.k[o.kv_head]))
+    turned_q = Proof.compare(recorded_head("q", o), o.q_recomputed, record.q[o.head, i])
+    turned_k = Proof.compare(recorded_head("k", o), o.k_recomputed, record.k[o.kv_head])
     pairs = o.angles.shape[1]
     partial = 2 * pairs < o.d_head
     divided = () if o.divided is None else (divisor_operand(o.divided),)
@@ -38,7 +37,7 @@ def rotation_steps(o: Operands) -> list[Step]:
             formula(f"{hat}q", "q", "i", partial, o.divided is not None), _live("q", i, o.q_normed, o.angles[i]),
             (Operand(rf"{hat}q_{{{i}}}", N_("the query before"), o.q_normed),
              Operand(r"\phi", N_("the angle of each pair, in radians"), o.angles[i]), *divided),
-            rf"q'_{{{i}}}", o.q,
+            rf"q'_{{{i}}}", o.q_recomputed,
             f"cos, sin = checkpoint.model.rope_cos[{i}], checkpoint.model.rope_sin[{i}]\n"
             f"{_code('q', given, pairs, partial)}", "q_turned", turned_q,
         ),
@@ -49,7 +48,7 @@ def rotation_steps(o: Operands) -> list[Step]:
             formula(f"{hat}k", "k", "j", partial, o.divided is not None), _live("k", j, o.k_normed[j], o.angles[j]),
             (Operand(f"{hat}K", N_("the keys before, one row each"), o.k_normed, ("keys", "features")),
              Operand(r"\Phi", N_("the angle of each pair, in radians"), o.angles, ("keys", "features")), *divided),
-            "K'", o.k,
+            "K'", o.k_recomputed,
             f"cos, sin = checkpoint.model.rope_cos[:{o.n_k}], checkpoint.model.rope_sin[:{o.n_k}]\n"
             f"{_code('k', given, pairs, partial)}", "k_turned", turned_k,
             axes=("keys", "features"),

@@ -1,15 +1,34 @@
-"""One step of the arithmetic: what is computed, from which numbers, and how we know that the model did the same."""
+"""One step of the arithmetic: what is computed, from which numbers, and how we know that the model did the same.
+
+How far apart the two may be follows from the precision in which the model computes.
+
+- float32 (and float64): |recomputed - recorded| <= 1e-5 max(1, |recorded|), about 84 units in the last place: its sums of
+  hundreds of terms are rounded after every term.
+- bfloat16, float16: sums are kept in float32 and rounded once, when a tensor is written; the recomputation rounds at the
+  same places (`arrays.stored`) and goes on from what the model recorded.  What is left are sums that fall to the other
+  side of a boundary, one unit in the last place each, so that the limit is ROUNDINGS = 4 units of the size of what was
+  summed:  |recomputed - recorded| <= 4 eps s,  eps = 2^-7 (bfloat16), 2^-10 (float16),
+  s = max(|recorded|, rms of its row, the terms that were added to it).
+
+Source: Higham 2002, "Accuracy and Stability of Numerical Algorithms", section 3.1 (the error of a sum is bounded by its
+terms, not by its result).
+"""
 
 from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
+import torch
 from jaxtyping import Bool, Float, Num
 from numpy import ndarray
+from torch import Tensor
 
+from vizformer.checkpoints.placement import name_of
+from vizformer.explain.arrays import float64, is_half
 from vizformer.messages import Message
 
 TOLERANCE = 1e-5
+ROUNDINGS = 4  # of half precision: units in the last place
 
 
 Axis = Literal["features", "queries", "keys", "heads", "candidates"]
@@ -53,24 +72,61 @@ class Proof:
     Attributes:
         anchor: the model's tensor that it was compared with, in words.
         difference: the largest |recomputed - recorded| over the tensor.
-        holds: whether |difference| <= 1e-5 * max(1, |value|) everywhere.
+        holds: whether |difference| is within what the model's precision allows, everywhere (see the module).
         direct: whether this step's own result was compared; otherwise it is proved through a later step, into
             which it goes.
+        precision: what the model computed in: "float32", "bfloat16", ...
     """
 
     anchor: Message
     difference: float
     holds: bool
     direct: bool
+    precision: str = "float32"
 
     @classmethod
     def compare(
-        cls, anchor: Message, recomputed: Float[ndarray, "..."], recorded: Float[ndarray, "..."], direct: bool = True
+        cls,
+        anchor: Message,
+        recomputed: Float[ndarray, "..."],
+        recorded: Tensor | Float[ndarray, "..."],
+        direct: bool = True,
+        *,
+        terms: Float[ndarray, "..."] | float = 0.0,
+        dtype: torch.dtype | None = None,
     ) -> "Proof":
+        """Compares with a tensor of the model.
+
+        `terms` is the size of what was summed, where that is more than the sum.  `dtype` is what the model computes in,
+        where `recorded` does not say it (an array: float32).
+        """
+        if isinstance(recorded, Tensor):
+            dtype, recorded = dtype or recorded.dtype, float64(recorded)
+        dtype = dtype or torch.float32
         difference = np.abs(recomputed - recorded)
-        limit = TOLERANCE * np.maximum(1.0, np.abs(recorded))
         # "not (difference <= limit)" rather than ">": NaN must not pass as agreement.
-        return cls(anchor, float(difference.max(initial=0.0)), bool(np.all(difference <= limit)), direct)
+        holds = bool(np.all(difference <= limit(recorded, dtype, terms)))
+        return cls(anchor, float(difference.max(initial=0.0)), holds, direct, name_of(dtype))
+
+
+def limit(
+    recorded: Float[ndarray, "..."], dtype: torch.dtype, terms: Float[ndarray, "..."] | float = 0.0
+) -> Float[ndarray, "..."]:
+    """How far a recomputed number may be from the recorded one, cell by cell; the rule of the module."""
+    size = np.abs(recorded)
+    if not is_half(dtype):
+        allowed: ndarray = TOLERANCE * np.maximum(1.0, size)
+        return allowed
+    about = torch.finfo(dtype)
+    row = np.sqrt((size**2).mean(-1, keepdims=True)) if size.ndim and size.size else 0.0
+    allowed = ROUNDINGS * about.eps * np.maximum(np.maximum(size, row), np.maximum(terms, about.tiny))
+    return allowed
+
+
+def sizes(rows: Float[ndarray, "*n d"], weight: Float[ndarray, "d m"], add: ndarray | float | None = None) -> ndarray:
+    """The size of the terms of rows @ weight (+ add): the root of the sum of their squares."""
+    total: ndarray = np.sqrt(rows**2 @ weight**2 + (0.0 if add is None else np.square(add)))
+    return total
 
 
 @dataclass(frozen=True)

@@ -3,12 +3,13 @@
 from dataclasses import dataclass, replace
 
 import numpy as np
+import torch
 from jaxtyping import Float
 from numpy import ndarray
 from torch import nn
 
 from vizformer.explain import latex, norms
-from vizformer.explain.arrays import float64, set_cells
+from vizformer.explain.arrays import float64, set_cells, stored
 from vizformer.explain.norms import normalise
 from vizformer.explain.parts import recorded
 from vizformer.explain.step import Axis, Operand, Proof, Step
@@ -49,18 +50,24 @@ class Sublayer:
         return float64(self.trace.residual(self.before))
 
     @property
-    def recorded_after(self) -> Float[ndarray, "n d_model"]:
-        return float64(self.trace.residual(self.after))
+    def dtype(self) -> torch.dtype:
+        """What the model computes in."""
+        return self.trace.residual(self.before).dtype
+
+    def proof(self, norm: Norm, out: ndarray) -> Proof:
+        """The sublayer's output, added (and normalised), against the residual stream that was recorded after it."""
+        terms = np.maximum(np.abs(self.x), np.abs(out)) if self.pre_norm else 0.0
+        after = after_sublayer(self, norm, out)
+        return Proof.compare(recorded(self.after), after, self.trace.residual(self.after), terms=terms)
 
     def key(self, name: str) -> str:
         return f"{self.kind}.{name}"
 
 
 def add_and_norm(at: Sublayer, norm: Norm, out: ndarray) -> list[Step]:
-    added = at.x + out
-    after = after_sublayer(at, norm, out)
-    proof = Proof.compare(recorded(at.after), after, at.recorded_after)
-    through = Proof(proof.anchor, proof.difference, proof.holds, direct=False)
+    added = stored(at.x + out, at.dtype)
+    proof = at.proof(norm, out)
+    through = replace(proof, direct=False)
     steps = [Step(
         at.key("add"), N_("Add to the residual stream"),
         N_("What the sublayer found is added to what was there; nothing is overwritten."),
@@ -85,7 +92,7 @@ def norm_before(at: Sublayer, norm: Norm, proof: Proof) -> Step:
 
 def _norm_steps(at: Sublayer, norm: Norm, rows: ndarray, proof: Proof, argument: str) -> list[Step]:
     """Mean and variance of each row (RMSNorm: the mean square), then the normalised rows."""
-    through = Proof(proof.anchor, proof.difference, proof.holds, direct=False)
+    through = replace(proof, direct=False)
     result, path = normalise(rows, norm), f"{at.path}.{at.kind}_norm"
     if proof.direct:
         result = set_cells(at.trace, at.after, result)
@@ -135,7 +142,8 @@ def _moments(at: Sublayer, norm: Norm, rows: ndarray, path: str, argument: str, 
 
 
 def after_sublayer(at: Sublayer, norm: Norm, out: ndarray) -> Float[ndarray, "n d_model"]:
-    after = at.x + out if at.pre_norm else normalise(at.x + out, norm)
+    added = stored(at.x + out, at.dtype)
+    after = added if at.pre_norm else normalise(added, norm)
     return set_cells(at.trace, at.after, after)
 
 

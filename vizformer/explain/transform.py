@@ -5,7 +5,7 @@ from numpy import ndarray
 
 from vizformer.explain import latex, norms
 from vizformer.explain.activations import activation_kind
-from vizformer.explain.arrays import float64
+from vizformer.explain.arrays import float64, stored
 from vizformer.explain.step import Contraction, Operand, Proof, Step
 from vizformer.messages import N_
 from vizformer.model.head import PredictionTransform
@@ -21,9 +21,10 @@ def transform_steps(
     if head is None:
         return []
     weight, bias = float64(head.dense.weight).T, float64(head.dense.bias)
-    dense = x @ weight + bias
+    dtype = head.dense.weight.dtype
+    dense = stored(x @ weight + bias, dtype)
     kind = activation_kind(head.activation)
-    active = kind.compute(dense)
+    active = stored(kind.compute(dense), dtype)
     row = norms.normalise(active, head.norm)
     open_proof = Proof(N_("the model's logits at position {position}", position=position), 0.0, True, direct=False)
     first = f"{{{position},0}}"

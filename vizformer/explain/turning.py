@@ -1,10 +1,12 @@
 """Rotary positions: the angles, and queries and keys turned by them, pair by pair."""
 
 import numpy as np
+import torch
 from jaxtyping import Float
 from numpy import ndarray
 
 from vizformer.config import ModelConfig
+from vizformer.explain.arrays import stored
 
 
 def angles(config: ModelConfig, n: int) -> Float[ndarray, "n pairs"]:
@@ -36,10 +38,17 @@ def divisors(config: ModelConfig) -> Float[ndarray, " pairs"] | None:
     return found
 
 
-def turn(x: Float[ndarray, "... d_head"], angle: Float[ndarray, "... pairs"]) -> Float[ndarray, "... d_head"]:
-    """Each pair (x_m, x_(m + pairs)) turned by its angle, counter-clockwise; what is behind the pairs stays."""
+def turn(
+    x: Float[ndarray, "... d_head"], angle: Float[ndarray, "... pairs"], dtype: torch.dtype = torch.float32
+) -> Float[ndarray, "... d_head"]:
+    """Each pair (x_m, x_(m + pairs)) turned by its angle, counter-clockwise; what is behind the pairs stays.
+
+    `dtype` is what the model computes in: in half precision it rounds cosines, products and sums.
+    """
     half = angle.shape[-1]
     first, second, rest = np.split(x, [half, 2 * half], axis=-1)
-    cos, sin = np.cos(angle), np.sin(angle)
-    turned: ndarray = np.concatenate([first * cos - second * sin, first * sin + second * cos, rest], axis=-1)
-    return turned
+    cos, sin = stored(np.cos(angle), dtype), stored(np.sin(angle), dtype)
+    products = [stored(a * b, dtype) for a, b in ((first, cos), (second, sin), (first, sin), (second, cos))]
+    turned = (stored(products[0] - products[1], dtype), stored(products[2] + products[3], dtype))
+    result: ndarray = np.concatenate([*turned, rest], axis=-1)
+    return result

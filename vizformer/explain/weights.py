@@ -6,7 +6,6 @@ import numpy as np
 from numpy import ndarray
 
 from vizformer.explain import latex, position_bias
-from vizformer.explain.arrays import float64
 from vizformer.explain.operands import Operands
 from vizformer.explain.parts import fused
 from vizformer.explain.step import Contraction, Operand, Proof, Step
@@ -16,13 +15,15 @@ from vizformer.model.masks import Reason
 REASONS = {
     Reason.PADDING: N_("padding"),
     Reason.FUTURE: N_("the future"),
+    Reason.OUTSIDE_WINDOW: N_("outside the window"),
     Reason.PAINTED: N_("painted by hand"),
+    Reason.NOT_CHOSEN: N_("neither near, nor global, nor drawn"),
 }
 
 
 def weight_steps(o: Operands) -> list[Step]:
     """From dot products to attention weights; all proved through z, where the fused kernel's result is recorded."""
-    through_z = Proof.compare(fused(o), o.z, float64(o.record.z(o.head)[o.query]), direct=False)
+    through_z = Proof.compare(fused(o), o.z_recomputed, o.record.z(o.head)[o.query], direct=False, terms=o.z_sizes)
     j = o.focus
     i, blocked = o.query, o.blocked
 
@@ -33,7 +34,7 @@ def weight_steps(o: Operands) -> list[Step]:
                     contraction=contraction, blocked=blocked if over_keys else None,
                     axes=("keys",) if over_keys else ("features",))  # fmt: skip
 
-    last = o.last  # what happened to them after their matrices
+    last, w = o.last, o.widened  # what happened to them after their matrices
     q_symbol, k_symbol = {"": ("q", "K"), "_normed": (r"\hat q", r"\hat K"), "_turned": ("q'", "K'")}[last]
     q_i = Operand(rf"{q_symbol}_{{{i}}}", N_("the query"), o.q)
     keys = Operand(k_symbol, N_("the keys, one row each"), o.k, ("keys", "features"))
@@ -52,7 +53,7 @@ def weight_steps(o: Operands) -> list[Step]:
             N_("One dot product per key: large where the key points the way the query asks for."),
             r"q_i \cdot k_j = \sum_m q_{i,m}\,k_{j,m}",
             rf"q_{{{i}}} \cdot k_{{{j}}} = {latex.sum_of_products(o.q, o.k[j])} = {latex.number(o.dots[j])}",
-            (q_i, keys), rf"q_{{{i}}} \cdot k_j", o.dots, f"dots = k{last} @ q{last}", "dots", Contraction(o.q[None], o.k.T),
+            (q_i, keys), rf"q_{{{i}}} \cdot k_j", o.dots, f"dots = k{last}{w} @ q{last}{w}", "dots", Contraction(o.q[None], o.k.T),
         ),
         _scale_step(o, step, dots),
         *position_bias.query_steps(o, step),

@@ -54,9 +54,12 @@ class AttentionRecord:
         return head // (self.q.shape[0] // self.k.shape[0])
 
     def content_scores(self, head: int) -> Float[Tensor, "n_q n_k"]:
-        """q k^T * scale of one head, before the position bias and the mask."""
+        """q k^T * scale of one head, before the position bias and the mask.
+
+        Of half precision in float32, here and in what follows: so the fused kernels have it inside.
+        """
         self._check(head)
-        return self.q[head] @ self.k[self.kv_head(head)].T * self.scale  # [n_q, n_k]
+        return _wide(self.q[head]) @ _wide(self.k[self.kv_head(head)]).T * self.scale  # [n_q, n_k]
 
     def scores(self, head: int) -> Float[Tensor, "n_q n_k"]:
         """What softmax sees in one head, before the mask: q k^T * scale, plus the position bias where there is one."""
@@ -87,7 +90,7 @@ class AttentionRecord:
         self._check(head)
         shape = (self.q.shape[1], self.k.shape[1])
         if self.reason_map is None:
-            return torch.zeros(shape, dtype=torch.uint8)
+            return torch.zeros(shape, dtype=torch.uint8, device=self.q.device)
         return self.reason_map[head % self.reason_map.shape[0]].expand(shape)
 
     def _check(self, head: int) -> None:
@@ -96,6 +99,10 @@ class AttentionRecord:
                 N_("There is no head {head} at {site}: choose 0 to {last}.", head=head, site=self.site,
                    last=self.n_heads - 1)
             )  # fmt: skip
+
+
+def _wide(x: Tensor) -> Tensor:
+    return x.float() if x.dtype in (torch.bfloat16, torch.float16) else x
 
 
 @dataclass
