@@ -32,13 +32,22 @@ UNUSED: Mapping[str, Message] = {
 }
 
 
-def both_stacks(fields: Fields, names: Collection[str]) -> tuple[Options, bool]:
-    """The options that both have, and whether there is a head for tokens; a family adds what is its own."""
+def both_stacks(fields: Fields, names: Collection[str], *, own_vocabularies: bool = False) -> tuple[Options, bool]:
+    """The options that both have, and whether there is a head for tokens; a family adds what is its own.
+
+    With `own_vocabularies` each stack has ids and a table of embeddings of its own (Marian).
+    """
     fields.only("is_encoder_decoder", True)
     for name in ("normalize_before", "add_final_layer_norm", "add_bias_logits"):  # in old files, always so
         fields.only(name, None, False)
-    fields.only("tie_word_embeddings", True)  # otherwise each stack has embeddings of its own
     vocab_size = fields.size("vocab_size")
+    own: Options = {}
+    if own_vocabularies:
+        own["source_vocab_size"] = vocab_size
+        own["tied_unembedding"] = fields.flag("tie_word_embeddings") or "lm_head.weight" not in names
+        vocab_size = fields.size("decoder_vocab_size", vocab_size)
+    else:
+        fields.only("tie_word_embeddings", True)  # otherwise each stack has embeddings of its own
     layers, heads, width = (fields.size(f"encoder_{name}") for name in ("layers", "attention_heads", "ffn_dim"))
     fields.only("num_hidden_layers", None, layers)
     fields.only("decoder_attention_heads", heads)  # one number serves both stacks here
@@ -51,7 +60,7 @@ def both_stacks(fields: Fields, names: Collection[str]) -> tuple[Options, bool]:
         activation=fields.choice("activation_function", ACTIVATIONS), scaled_embedding=fields.flag("scale_embedding"),
         logit_bias=BIAS in names, pad_id=pad, eos_id=eos,
         bos_id=fields.token("bos_token_id", vocab_size),
-        forced_bos_id=fields.token("forced_bos_token_id", vocab_size),
+        forced_bos_id=fields.token("forced_bos_token_id", vocab_size), **own,
     ), has_head  # fmt: skip
 
 
@@ -71,14 +80,27 @@ def start(fields: Fields, vocab_size: int, usual: int | None, called: Message) -
 def tensors(config: ModelConfig) -> list[Part]:
     """What becomes of the tensors that both have."""
     parts = [
-        Part("shared.weight", ("embedding.weight",)),
+        *_tables(config),
         *layers(SELF, "encoder.layers.{}", "encoder.layers.{}", config.n_encoder_layers),
         *layers({**SELF, **CROSS}, "decoder.layers.{}", "decoder.layers.{}", config.n_decoder_layers),
     ]
     return [*parts, Part(BIAS, ("logit_bias",), row=True)] if config.logit_bias else parts
 
 
+def _tables(config: ModelConfig) -> list[Part]:
+    """One table of embeddings, or one for each stack and an output layer that may be the second of them."""
+    if config.source_vocab_size is None:
+        return [Part("shared.weight", ("embedding.weight",))]
+    return [
+        Part("encoder.embed_tokens.weight", ("source_embedding.weight",)),
+        Part("decoder.embed_tokens.weight", ("embedding.weight",)),
+        *([] if config.tied_unembedding else [Part("lm_head.weight", ("unembedding.weight",))]),
+    ]
+
+
 def ties(config: ModelConfig) -> dict[str, str]:
     """Second names under which some files repeat the table of embeddings."""
+    if config.source_vocab_size is not None:
+        return {"lm_head.weight": "decoder.embed_tokens.weight"} if config.tied_unembedding else {}
     again = ("encoder.embed_tokens.weight", "decoder.embed_tokens.weight", "lm_head.weight")
     return dict.fromkeys(again, "shared.weight")

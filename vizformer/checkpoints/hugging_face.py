@@ -72,10 +72,10 @@ def examine(folder: Folder, raw: dict[str, object]) -> Examined:
     names = _our_names(family, weights)
     read = read_tokenizer(folder) if folder.has(TOKENIZER) else by_class(folder, family.tokenizer)
     vocabularies = read if isinstance(read, Vocabularies) else Vocabularies(read)
-    backend = vocabularies.texts
+    backend = vocabularies.predicted
     fields = Fields({**raw, **_of_generation(folder)}, family.defaults[str(raw["model_type"])])
     config, has_head = _config(family, fields, names, folder, backend, len(weights.tensors))
-    tokenizer = tried(_tokenizer(backend, config).with_target(vocabularies.targets))
+    tokenizer, source = _tokenizers(vocabularies, config)
     for note in (*weights.notes, *vocabularies.notes):
         fields.assume(note)
     _look_at_start(folder, backend, config, fields)
@@ -91,7 +91,7 @@ def examine(folder: Folder, raw: dict[str, object]) -> Examined:
         parameters=parameters_by_component(shapes.items()), assumptions=tuple(fields.assumptions),
         problems=matched.problems,
     )  # fmt: skip
-    return Examined(report, tokenizer, matched, shapes, empty)
+    return Examined(report, tokenizer, matched, shapes, empty, source)
 
 
 def build(examined: Examined, dtype: torch.dtype, device: torch.device) -> Transformer:
@@ -229,17 +229,36 @@ def complete_ids(options: Options, found: Mapping[str, int]) -> None:
             options[option] = ids[0] if ids else None
 
 
-def _tokenizer(backend: Backend, config: ModelConfig) -> Tokenizer:
+def _tokenizers(vocabularies: Vocabularies, config: ModelConfig) -> tuple[Tokenizer, Tokenizer | None]:
+    """The tokenizer; and the source's, where its ids are another vocabulary's."""
+    rows = config.source_vocab_size
+    if vocabularies.apart and rows is None:
+        raise CheckpointError(
+            N_("{settings} says separate_vocabs=true, but by config.json source and target share one table of "
+               "embeddings: they belong to different models. Copy both again from the model's source.",
+               settings=SETTINGS)
+        )  # fmt: skip
+    if vocabularies.apart and rows is not None:
+        return _tokenizer(vocabularies.predicted, config.vocab_size), _tokenizer(vocabularies.texts, rows)
+    if rows is not None and rows != config.vocab_size:
+        raise CheckpointError(
+            N_("config.json describes two vocabularies, of {source:,} and {target:,} tokens, but the files hold one. "
+               "Copy vocab.json, target_vocab.json and {settings} (separate_vocabs=true) from the model's source, "
+               "without a tokenizer.json.", source=rows, target=config.vocab_size, settings=SETTINGS)
+        )  # fmt: skip
+    return tried(_tokenizer(vocabularies.texts, config.vocab_size).with_target(vocabularies.targets)), None
+
+
+def _tokenizer(backend: Backend, rows: int) -> Tokenizer:
     """Every id it can make must have a row in the embedding table."""
     highest = max(backend.get_vocab(with_added_tokens=True).values(), default=-1)
     tokenizer = as_numbers(guarded(TOKENIZER, lambda: Tokenizer(backend)))
     is_text = not isinstance(tokenizer, NumberReader)
     made = max(guarded(TOKENIZER, lambda: backend.encode(TRIAL).ids), default=-1) if is_text else highest
-    if not 0 <= max(highest, made) < config.vocab_size:
+    if not 0 <= max(highest, made) < rows:
         raise CheckpointError(
             N_("The tokenizer has token ids up to {found} but config.json says vocab_size={expected}: they belong to "
-               "different models. Copy both again from the model's source.", found=max(highest, made),
-               expected=config.vocab_size)
+               "different models. Copy both again from the model's source.", found=max(highest, made), expected=rows)
         )  # fmt: skip
     return tried(tokenizer)
 

@@ -1,11 +1,16 @@
 """Marian's files: source.spm and target.spm split texts and translations into pieces, vocab.json has the ids of both.
 
+With separate vocabularies (separate_vocabs of tokenizer_config.json) vocab.json has those of the source alone, and
+target_vocab.json the target's.  Otherwise:
+
 Each becomes a tokenizer over all of vocab.json, so that an id means the same in both; of what is not among its own
 pieces only what consists of characters that these do not have is taken.  `transformers` looks up all such characters in
 a row as one piece; where that is unknown, it may be known here in parts.
 
 Source: the files published with OPUS-MT (Tiedemann & Thottingal 2020).
 """
+
+from functools import partial
 
 from tokenizers import AddedToken, models, processors
 from tokenizers import Tokenizer as Backend
@@ -15,7 +20,7 @@ from vizformer.checkpoints.reading import Folder, shown
 from vizformer.checkpoints.vocabularies import Vocabularies, guarded, no_tokenizer, refuse, settings, token_text
 from vizformer.messages import N_, Message
 
-IDS, SOURCE, TARGET = "vocab.json", "source.spm", "target.spm"
+IDS, SOURCE, TARGET, TARGET_IDS = "vocab.json", "source.spm", "target.spm", "target_vocab.json"
 UNKNOWN = 10.0  # how far below the lowest piece SentencePiece puts an unknown character
 NEVER = 100_000.0  # and what is not to be taken: the pieces of a text do not add up to as much
 
@@ -26,27 +31,34 @@ def paired(folder: Folder, usual: dict[str, str]) -> Vocabularies:
     Raises:
         CheckpointError: files that are missing or damaged, or do not fit together.
     """
-    if not all(folder.has(name) for name in (IDS, SOURCE, TARGET)):
-        no_tokenizer(folder, f"tokenizer.json, or {IDS}, {SOURCE} and {TARGET}")
-    ids = folder.object(IDS)
-    if not all(type(id) is int for id in ids.values()) or sorted(ids.values()) != list(range(len(ids))):
-        refuse(IDS, "its ids are not 0, 1, 2, ...")
     said = settings(folder)
+    apart = said.get("separate_vocabs") is True
+    if not all(folder.has(name) for name in (IDS, SOURCE, TARGET, *([TARGET_IDS] if apart else []))):
+        no_tokenizer(folder, f"{IDS}, {SOURCE}, {TARGET_IDS} and {TARGET}" if apart else
+                     f"tokenizer.json, or {IDS}, {SOURCE} and {TARGET}")  # fmt: skip
     marks = {role: token_text(said.get(role)) or token for role, token in usual.items()}
-    if absent := [token for token in marks.values() if token not in ids]:
-        refuse(IDS, f"it lacks {', '.join(map(shown, absent))}")
     notes: list[Message] = []
     made = []
-    for name in (SOURCE, TARGET):
+    for name, of in ((SOURCE, IDS), (TARGET, TARGET_IDS if apart else IDS)):
+        ids = _ids(folder, of, marks)
         pieces = spm.read(folder, name)
         if pieces.kind != "unigram":
             refuse(name, f"a vocabulary of the kind {pieces.kind}; supported here is unigram")
         own = {pieces.pieces[id].text: pieces.pieces[id].score for id in pieces.ids(spm.NORMAL)}
         if unknown := own.keys() - ids.keys():
             notes.append(N_("{n} of the pieces of {file} are not in {ids}: words that need them are split otherwise",
-                            n=len(unknown), file=name, ids=IDS))  # fmt: skip
-        made.append(guarded(name, lambda pieces=pieces, own=own: _build(pieces, own, ids, marks)))  # type: ignore[misc]
-    return Vocabularies(made[0], made[1], tuple(notes))
+                            n=len(unknown), file=name, ids=of))  # fmt: skip
+        made.append(guarded(name, partial(_build, pieces, own, ids, marks)))
+    return Vocabularies(made[0], made[1], tuple(notes), apart)
+
+
+def _ids(folder: Folder, name: str, marks: dict[str, str]) -> dict[str, int]:
+    ids = folder.object(name)
+    if not all(type(id) is int for id in ids.values()) or sorted(ids.values()) != list(range(len(ids))):
+        refuse(name, "its ids are not 0, 1, 2, ...")
+    if absent := [token for token in marks.values() if token not in ids]:
+        refuse(name, f"it lacks {', '.join(map(shown, absent))}")
+    return ids
 
 
 def _build(pieces: spm.SentencePiece, own: dict[str, float], ids: dict[str, int], marks: dict[str, str]) -> Backend:

@@ -5,6 +5,7 @@ another: Chinese GPT-2 and BART read BERT's vocab.txt.
 """
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 
 from tokenizers import Tokenizer as Backend
 
@@ -48,7 +49,7 @@ def by_class(folder: Folder, of_family: Callable[[Folder], Backend | Vocabularie
     read = found if isinstance(found, Vocabularies) else Vocabularies(found)
     note = N_("the tokenizer is called {name}, which is not known here: its files are read as those of the family",
               name=shown(name))  # fmt: skip
-    return Vocabularies(read.texts, read.targets, (*read.notes, note))
+    return replace(read, notes=(*read.notes, note))
 
 
 def _named(folder: Folder) -> str:

@@ -29,11 +29,20 @@ ROLES = ("bos_token", "eos_token", "unk_token", "sep_token", "pad_token", "cls_t
 
 @dataclass(frozen=True)
 class Vocabularies:
-    """What splits texts; what splits translations, where that is something else; and what there is to note about it."""
+    """What splits texts; what splits translations, where that is something else; and what there is to note about it.
+
+    `apart` says that the two have different ids: then those of `targets` are what the model predicts.
+    """
 
     texts: Backend
     targets: Backend | None = None
     notes: tuple[Message, ...] = ()
+    apart: bool = False
+
+    @property
+    def predicted(self) -> Backend:
+        """The one whose ids the logits are of."""
+        return self.targets if self.apart and self.targets is not None else self.texts
 
 
 def read_tokenizer(folder: Folder, name: str = TOKENIZER) -> Backend:

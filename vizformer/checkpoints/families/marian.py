@@ -1,5 +1,8 @@
 """Marian: the Transformer of 2017 as the OPUS-MT translators have it; the decoder begins with the padding token.
 
+Most have one vocabulary for both languages; where config.json says share_encoder_decoder_embeddings=false, each has its
+own.
+
 Source: Junczys-Dowmunt et al. 2018, "Marian: Fast Neural Machine Translation in C++"; Tiedemann & Thottingal 2020,
 "OPUS-MT", and the weights published with it.
 """
@@ -33,11 +36,12 @@ USUAL = {"eos_token": "</s>", "pad_token": "<pad>", "unk_token": "<unk>"}
 
 def config(fields: Fields, names: Collection[str]) -> tuple[Options, bool]:
     """The options of our model."""
-    options, has_head = both_stacks(fields, names)
+    shared = fields.flag("share_encoder_decoder_embeddings")
+    options, has_head = both_stacks(fields, names, own_vocabularies=not shared)
     fields.only("normalize_embedding", None, False)
     fields.only("static_position_embeddings", None, True)
-    fields.only("share_encoder_decoder_embeddings", True)
-    fields.only("decoder_vocab_size", None, options["vocab_size"])
+    if shared:
+        fields.only("decoder_vocab_size", None, options["vocab_size"])
     pad = options["pad_id"]
     return {
         **options, "positions": "sinusoidal", "sinusoids": "halves", "never_pad": _never_pad(fields, pad),
@@ -63,7 +67,7 @@ def waves(config: ModelConfig) -> dict[str, Callable[[], Tensor]]:
 
 
 def tokenizer(folder: Folder) -> Vocabularies:
-    """source.spm, target.spm and vocab.json."""
+    """source.spm, target.spm, vocab.json and, where targets have a vocabulary of their own, target_vocab.json."""
     return paired(folder, USUAL)
 
 
