@@ -9,7 +9,7 @@ import streamlit as st
 from vizformer import figures
 from vizformer.components import player, tree
 from vizformer.components.player import PlayerSelection, Written, branch_text, read_branch
-from vizformer.web import blanks, generation, labels, models, offers, state, writing
+from vizformer.web import blanks, generation, labels, models, offers, state, windows, writing
 from vizformer.web.errors import guarded
 from vizformer.web.i18n import _
 from vizformer.web.subject import Subject, subject_box
@@ -180,7 +180,7 @@ def written(subject: Subject, settings: Settings) -> None:
         st.text(text.read or _("(nothing: the model ended at once)"))
     if subject.edited:
         st.caption(_("With numbers set by hand every step is a full forward; the counts below are those without them."))
-    costs(text, chosen.step)
+    costs(subject, text, chosen.step)
 
 
 def keep(chosen: PlayerSelection, before: PlayerSelection) -> None:
@@ -205,7 +205,7 @@ def usable(subject: Subject, branch: str) -> str:
     return branch_text([one for one in read_branch(branch) or () if one.id < size])
 
 
-def costs(text: generation.Text, step: int) -> None:
+def costs(subject: Subject, text: generation.Text, step: int) -> None:
     """What the text costs up to the step that is looked at: bytes of the cache, multiplications with and without it."""
     st.subheader(_("What it costs"), anchor=False)
     sides = [np.array([astuple(cost) for cost in side], dtype=np.int64) for side in (text.cached, text.uncached)]
@@ -218,6 +218,9 @@ def costs(text: generation.Text, step: int) -> None:
           step=step, cached=f"{cached:,}", uncached=f"{uncached:,}", times=f"{uncached / cached:.1f}",
           share=f"{share:.1%}", bytes=f"{text.cache_bytes[step]:,}")
     )  # fmt: skip
+    config, length = models.options(subject.model), text.start + step
+    if said := windows.saved(config, length, text.cache_bytes[step], text.rolling_bytes[step]):
+        st.caption(said)
     growth, products = st.columns([2, 3])
     growth.plotly_chart(
         figures.cache_growth(

@@ -90,6 +90,18 @@ def cache_bytes(config: ModelConfig, length: int, memory: int = 0) -> int:
     return 2 * config.n_decoder_layers * config.kv_heads * config.d_head * positions * FLOAT_BYTES
 
 
+def rolling_cache_bytes(config: ModelConfig, length: int, memory: int = 0) -> int:
+    """The same, if the layers with a sliding window kept only the positions in it: min(length, window) of them.
+
+    Nothing here computes so: `vizformer.model.Cache` keeps every position.
+    Source: Jiang et al. 2023, "Mistral 7B", section 2, "Rolling Buffer Cache".
+    """
+    forgotten = max(0, length - (config.sliding_window or length))
+    layers = len(config.windowed_layers)
+    saved = 2 * layers * config.kv_heads * config.d_head * forgotten * FLOAT_BYTES
+    return cache_bytes(config, length, memory) - saved
+
+
 def _attention(config: ModelConfig, queries: int, keys: int, projected: int) -> Multiplications:
     """2 * n_q * n_k * n_heads * d_head, and d_model * (2 * n_q * n_heads + 2 * n_projected * n_kv_heads) * d_head."""
     width, kv_width = config.n_heads * config.d_head, config.kv_heads * config.d_head

@@ -5,7 +5,7 @@ from functools import lru_cache
 
 import torch
 
-from vizformer.analysis.cost import FLOAT_BYTES, cache_bytes
+from vizformer.analysis.cost import FLOAT_BYTES, cache_bytes, rolling_cache_bytes
 from vizformer.config import ModelConfig
 from vizformer.errors import ConfigError
 from vizformer.model.attention import Attention
@@ -95,12 +95,14 @@ class SharingCost:
     Attributes:
         token_bytes: what one more token adds to the KV cache.
         cache_bytes: of the whole cache at the length asked for.
+        rolling_bytes: of one that forgets what sliding windows see no more; as many where there is no window.
         model_parameters: trainable numbers of the whole model.
     """
 
     n_kv_heads: int
     token_bytes: int
     cache_bytes: int
+    rolling_bytes: int
     model_parameters: int
 
 
@@ -117,7 +119,10 @@ def sharing_cost(config: ModelConfig, n_kv_heads: int, length: int, memory: int 
     if config.architecture == "encoder-only":
         decoder = replace(shared, n_encoder_layers=0, n_decoder_layers=config.n_encoder_layers, head="linear")
     held = cache_bytes(decoder, length, memory)
-    return SharingCost(n_kv_heads, cache_bytes(decoder, length + 1, memory) - held, held, _model_parameters(shared))
+    return SharingCost(
+        n_kv_heads, cache_bytes(decoder, length + 1, memory) - held, held, rolling_cache_bytes(decoder, length, memory),
+        _model_parameters(shared),
+    )  # fmt: skip
 
 
 @lru_cache(maxsize=256)  # asked for again at every number of tokens

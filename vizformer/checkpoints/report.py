@@ -7,7 +7,7 @@ from typing import Literal
 
 from vizformer.checkpoints.questions import Question, Value
 from vizformer.config import ModelConfig
-from vizformer.messages import N_, Message
+from vizformer.messages import N_, Message, ranges
 
 Fate = Literal["used", "tied", "unused", "missing", "wrong shape"]
 Format = Literal["vizformer", "hugging-face", "state-dict"]
@@ -133,6 +133,13 @@ def details(config: ModelConfig) -> list[Message]:
         (config.qkv_bias and config.out_bias and not config.bias,
          N_("attention has biases, the feed-forward layers have none")),
         (config.bias and not config.qkv_bias, N_("the feed-forward layers have biases, attention has none")),
+        (config.sliding_window is not None and len(config.windowed_layers) == config.n_decoder_layers,
+         N_("sliding window: a query sees only the latest {window} tokens, itself included",
+            window=f"{config.sliding_window or 0:,}")),
+        (0 < len(config.windowed_layers) < config.n_decoder_layers,
+         N_("sliding window in layers {layers}: a query sees only the latest {window} tokens, itself included; in the "
+            "others all before it", layers=ranges(sorted(config.windowed_layers)),
+            window=f"{config.sliding_window or 0:,}")),
         (config.qk_norm, N_("queries and keys are normalised")),
         (config.norm_offset, N_("norms scale by 1 + weight")),
         (config.residual == "parallel", N_("attention and feed-forward read the same input, side by side")),

@@ -34,6 +34,7 @@ class Text:
         read: the whole text, decoded.
         cached, uncached: multiplications of every step with the KV cache and without it.
         cache_bytes: after every step.
+        rolling_bytes: of a cache that forgets what sliding windows see no more.
         memory_bytes: what of it belongs to the source, and does not grow.
     """
 
@@ -46,6 +47,7 @@ class Text:
     cached: "list[Multiplications]"
     uncached: "list[Multiplications]"
     cache_bytes: list[int]
+    rolling_bytes: list[int]
     memory_bytes: int
 
     @property
@@ -56,7 +58,7 @@ class Text:
 @st.cache_resource(show_spinner=False, max_entries=models.TRACES)
 def text(model: str, prompt: str, target: str, edited: str, settings: str, branch: str) -> Text:
     """The text that is written from a prompt with these settings (`writing.Settings`) and tokens taken by hand."""
-    from vizformer.analysis.cost import cache_bytes, generation_costs
+    from vizformer.analysis.cost import cache_bytes, generation_costs, rolling_cache_bytes
     from vizformer.components.player import read_branch
 
     loaded, edit, chosen = models.checkpoint(model), edits.edit(edited), writing.read(settings) or writing.Settings()
@@ -87,6 +89,7 @@ def text(model: str, prompt: str, target: str, edited: str, settings: str, branc
         cached=generation_costs(config, len(start), n, memory, cached=True),
         uncached=generation_costs(config, len(start), n, memory, cached=False),
         cache_bytes=[cache_bytes(config, len(start) + step, memory) for step in range(n)],
+        rolling_bytes=[rolling_cache_bytes(config, len(start) + step, memory) for step in range(n)],
         memory_bytes=cache_bytes(config, 0, memory),
     )
 

@@ -8,7 +8,7 @@ from vizformer.components import table
 from vizformer.components.table import Number, Row
 from vizformer.figures import head_sharing
 from vizformer.web import heads as computed
-from vizformer.web import lesson, models, state
+from vizformer.web import lesson, models, state, windows
 from vizformer.web.i18n import _
 from vizformer.web.subject import Subject
 from vizformer.web.words import words
@@ -147,6 +147,8 @@ def sharing(subject: Subject) -> None:
         st.caption(_("With the keys and values of the {n} source tokens, which cross-attention keeps.", n=memory))
     layers = config.n_decoder_layers or config.n_encoder_layers
     chosen = costs[numbers.index(g)]
+    if said := windows.saved(config, n, chosen.cache_bytes, chosen.rolling_bytes):
+        st.caption(said)
     lesson.formula(
         r"2 \cdot n_\mathrm{layers} \cdot n_\mathrm{kv} \cdot d_\mathrm{head} \cdot n \cdot 4 \;\text{bytes}",
         live=rf"2 \cdot {layers} \cdot {g} \cdot {config.d_head} \cdot {n + memory} \cdot 4 = "

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 
 from vizformer.components import architecture
 from vizformer.config import ModelConfig
+from vizformer.messages import ranges
 from vizformer.web import sitemap
 from vizformer.web.i18n import _
 from vizformer.web.sitemap import Entry
@@ -151,6 +152,8 @@ def about(box: "Box", config: ModelConfig) -> str:
         return _("Turns the first {n} of the {d_head} numbers of queries and keys by an angle that grows with the "
                  "position, so that their product depends on how far apart they are. The other numbers stay as they "
                  "are. Nothing in it is learned.", n=config.rope_dims, d_head=config.d_head)  # fmt: skip
+    if box.kind == "mask" and config.sliding_window is not None:
+        return _window(config)
     return {
         "segments": _("Adds one of {n} vectors: to which sentence of a pair the token belongs.", n=config.n_segments),
         "norm": _("Brings each position's vector to a standard size, number by number, and scales it by what was "
@@ -178,6 +181,19 @@ def about(box: "Box", config: ModelConfig) -> str:
         "logit_bias": _("Adds a learned number to the logit of every token, the same for every text."),
         "softmax": _("Turns the logits of a position into probabilities that add up to 1. Nothing in it is learned."),
     }[box.kind]  # fmt: skip
+
+
+def _window(config: ModelConfig) -> str:
+    window, layers = f"{config.sliding_window:,}", config.windowed_layers
+    if len(layers) == config.n_decoder_layers:
+        return _(
+            "Blocks every position behind the query, so that the next token cannot be read off, and all but the "
+            "latest {window}: a sliding window. It is added to the scores, before the softmax.",
+            window=window,
+        )
+    return _("Blocks every position behind the query, so that the next token cannot be read off; in layers {layers} "
+             "also all but the latest {window}: a sliding window. It is added to the scores, before the softmax.",
+             layers=ranges(sorted(layers)), window=window)  # fmt: skip
 
 
 def parameters(box: "Box", total: int) -> str:
@@ -227,6 +243,8 @@ def formula(box: "Box", config: ModelConfig) -> str:
         return r"x_i = \sqrt{d_\text{model}}\; E_{t_i}"
     if box.kind == "unembedding" and config.logit_scale != 1:
         return rf"\text{{logits}} = {config.logit_scale:.4g}\; x\, W_U"
+    if box.kind == "mask" and (window := config.sliding_window) is not None:
+        return rf"M_{{ij}} = -\infty \ \text{{if}}\ j > i \ \text{{or}}\ j \le i - {window}, \ \text{{else}}\ 0"
     if box.kind in ("attention", "cross"):
         written = _FORMULAS[box.kind]
         if box.kind == "attention" and box.place == "decoder":

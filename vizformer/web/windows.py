@@ -1,0 +1,22 @@
+"""What a sliding window would save, in words: the cache here keeps everything."""
+
+from vizformer.config import ModelConfig
+from vizformer.messages import ranges
+from vizformer.web.heads import size
+from vizformer.web.i18n import _
+
+
+def saved(config: ModelConfig, n: int, held: int, rolling: int) -> str:
+    """What a cache of n positions with `held` bytes would need if it forgot what no query sees; empty without a window.
+
+    `rolling`: of `vizformer.analysis.cost.rolling_cache_bytes`.
+    """
+    if config.sliding_window is None:
+        return ""
+    layers, window = ranges(sorted(config.windowed_layers)), f"{config.sliding_window:,}"
+    if held == rolling:
+        return _("Layers {layers} see only the latest {window} tokens. These {n} fit into the window, so there is "
+                 "nothing to forget yet.", layers=layers, window=window, n=f"{n:,}")  # fmt: skip
+    return _("Layers {layers} see only the latest {window} tokens. The cache here keeps all of them; one that forgets "
+             "what no query sees any more would hold {rolling} instead of {held}.", layers=layers, window=window,
+             rolling=size(rolling), held=size(held))  # fmt: skip
