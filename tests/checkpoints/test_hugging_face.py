@@ -170,11 +170,6 @@ REFUSED: list[tuple[str, dict[str, Any], str]] = [
     ("opt", dict(layer_norm_elementwise_affine=False), "layer_norm_elementwise_affine=false: supported is true"),
     ("bert", dict(position_embedding_type="relative_key"), 'position_embedding_type="relative_key": this is not supp'),
     ("bert", dict(is_decoder=True), "is_decoder=true: this is not supported"),
-    (
-        "marian",
-        dict(share_encoder_decoder_embeddings=False),
-        "share_encoder_decoder_embeddings=false: supported",
-    ),
     ("marian", dict(decoder_vocab_size=99), "decoder_vocab_size=99: supported is null / 3"),
     ("marian", dict(decoder_attention_heads=8), "decoder_attention_heads=8: supported is 4"),
     (

@@ -28,7 +28,7 @@ _CONFIG = ("config.json", "generation_config.json")
 _TOKENIZER = (
     "tokenizer.json", "tokenizer_config.json", "special_tokens_map.json", "added_tokens.json", "vocab.json",
     "vocab.txt", "merges.txt", "tokenizer.model", "spiece.model", "sentencepiece.bpe.model", "source.spm",
-    "target.spm",
+    "target.spm", "target_vocab.json", "source_tokenizer.json", "tokenizer_of_targets.json",
 )  # fmt: skip
 
 

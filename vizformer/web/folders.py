@@ -11,7 +11,8 @@ from pathlib import Path
 VARIABLE = "VIZFORMER_MODELS"
 CONFIG = "config.json"
 WEIGHTS = (".safetensors", ".pt", ".pth", ".bin", ".ckpt")  # bare: alone in the folder, or in a subfolder
-BESIDE = (CONFIG, "tokenizer.json", "vocab.json", "merges.txt", "tokenizer.model")  # what is read with a file of them
+# What is read with a file of weights.
+BESIDE = (CONFIG, "tokenizer.json", "vocab.json", "merges.txt", "tokenizer.model", "source_tokenizer.json")
 NAME = r"\w[\w.+ -]{0,79}"  # nothing that means something in a path or to a terminal; no hidden folder
 
 
