@@ -22,7 +22,7 @@ from vizformer.errors import CheckpointError
 from vizformer.messages import N_
 from vizformer.web import folders, hub, paths, uploads
 
-_ANSWERS = "(?:;[a-z_]{1,20}=[A-Za-z0-9_.+-]{1,16}){0,16}"
+_ANSWERS = "(?:;[a-z_]{1,20}=[A-Za-z0-9_.+-]{1,96}){0,16}"  # the longest answers are names of tensors
 _STAMP = "@[0-9a-f]{16}"
 _KEYS = {
     place: re.compile(rf"{place}/({name})({_ANSWERS})({_STAMP})?")
