@@ -205,6 +205,7 @@ def test_added_tokens_that_do_not_fit(name: str, content: Callable[[int], object
 FILES = {
     "GPT-2": {"vocab.json", "merges.txt"}, "OPT": {"vocab.json", "merges.txt"}, "BART": {"vocab.json", "merges.txt"},
     "RoBERTa": {"vocab.json", "merges.txt"}, "GPT-NeoX": {"vocab.json", "merges.txt"},
+    "Phi": {"vocab.json", "merges.txt"}, "StableLM": {"tokenizer.json"},
     "Qwen2": {"vocab.json", "merges.txt"}, "Qwen3": {"vocab.json", "merges.txt"},
     "BERT": {"vocab.txt"}, "DistilBERT": {"vocab.txt"}, "T5": {"spiece.model"},
     "LLaMA": {"tokenizer.model"}, "Gemma": {"tokenizer.model"},

@@ -21,6 +21,7 @@ class Part:
             (GPT-NeoX's query, key and value).
         row: the file has [1, n] where we have [n] (the bias of BART's logits).
         skip: rows at the start that no position uses (RoBERTa's table begins after the padding's row).
+        shared: each of the targets is the whole tensor (Phi's one norm in front of attention and feed-forward).
     """
 
     source: str
@@ -29,9 +30,12 @@ class Part:
     heads: int = 0
     row: bool = False
     skip: int = 0
+    shared: bool = False
 
     def shape(self, ours: Mapping[str, Shape]) -> Shape:
         """The shape the file's tensor must have."""
+        if self.shared:
+            return ours[self.targets[0]]
         first, *rest = ours[self.targets[0]]
         if self.row:
             return (1, first, *rest)
@@ -40,6 +44,8 @@ class Part:
 
     def split(self, stored: Tensor, ours: Mapping[str, Shape]) -> dict[str, Tensor]:
         """The parameters in `stored`: views, nothing is copied (but where heads alternate)."""
+        if self.shared:
+            return dict.fromkeys(self.targets, stored)
         if self.row:
             return {self.targets[0]: stored[0]}
         whole = stored.T if self.transposed and stored.dim() == 2 else stored
@@ -55,6 +61,8 @@ class Part:
         if self.skip:
             raise ValueError(f"{self.source} has rows that are not known here")
         pieces = [weights[name] for name in self.targets]
+        if self.shared:
+            return pieces[0]
         if self.row:
             return pieces[0][None].contiguous()
         if self.heads:

@@ -10,15 +10,17 @@ from vizformer.checkpoints.families import (
     llama,
     marian,
     opt,
+    phi,
     qwen2,
     qwen3,
     roberta,
+    stablelm,
     t5,
 )
 from vizformer.checkpoints.family import Family
 
 FAMILIES: tuple[Family, ...] = (
     gpt2.FAMILY, bert.FAMILY, roberta.FAMILY, distilbert.FAMILY, llama.FAMILY, qwen2.FAMILY, qwen3.FAMILY,
-    gemma.FAMILY, gpt_neox.FAMILY, opt.FAMILY, marian.FAMILY, bart.FAMILY, t5.FAMILY,
+    gemma.FAMILY, gpt_neox.FAMILY, phi.FAMILY, stablelm.FAMILY, opt.FAMILY, marian.FAMILY, bart.FAMILY, t5.FAMILY,
 )  # fmt: skip
 BY_TYPE: dict[str, Family] = {model_type: family for family in FAMILIES for model_type in family.defaults}

@@ -1,17 +1,22 @@
 """RoBERTa: BERT's layers, byte-level tokens, a head with names of its own; positions start after the padding's.
 
-Source: Liu et al. 2019, "RoBERTa: A Robustly Optimized BERT Pretraining Approach", and the weights published with it.
+XLM-RoBERTa and CamemBERT are the same with SentencePiece's tokens.
+
+Source: Liu et al. 2019, "RoBERTa: A Robustly Optimized BERT Pretraining Approach"; Conneau et al. 2019, "Unsupervised
+Cross-lingual Representation Learning at Scale"; Martin et al. 2019, "CamemBERT"; and the weights published with them.
 """
 
 from collections.abc import Collection
 
 from tokenizers import Tokenizer as Backend
 
+from vizformer.checkpoints.fairseq_vocabulary import CAMEMBERT, XLM_ROBERTA, moved
 from vizformer.checkpoints.family import ACTIVATIONS, Family, Options, says_head
 from vizformer.checkpoints.fields import Fields
 from vizformer.checkpoints.parts import Part, layers, linear
 from vizformer.checkpoints.reading import Folder
-from vizformer.checkpoints.vocabularies import byte_level
+from vizformer.checkpoints.sentencepiece import find
+from vizformer.checkpoints.vocabularies import byte_level, no_tokenizer
 from vizformer.config import ModelConfig
 from vizformer.messages import N_
 
@@ -20,6 +25,7 @@ DEFAULTS = {
     "intermediate_size": 3072, "hidden_act": "gelu", "max_position_embeddings": 512, "type_vocab_size": 2,
     "layer_norm_eps": 1e-12, "pad_token_id": 1, "bos_token_id": 0, "eos_token_id": 2, "tie_word_embeddings": True,
 }  # fmt: skip
+XLM = {**DEFAULTS, "vocab_size": 30_522}
 LAYER = {
     "attention.self.query": ["self_attention.W_Q"],
     "attention.self.key": ["self_attention.W_K"],
@@ -82,13 +88,18 @@ def ties(config: ModelConfig) -> dict[str, str]:
 
 
 def tokenizer(folder: Folder) -> Backend:
-    """vocab.json and merges.txt."""
+    """vocab.json and merges.txt, or sentencepiece.bpe.model."""
+    kind = folder.object("config.json").get("model_type") if folder.has("config.json") else None
+    if kind in ("xlm-roberta", "camembert"):
+        if (name := find(folder)) is None:
+            no_tokenizer(folder, "tokenizer.json or sentencepiece.bpe.model")
+        return moved(folder, name, CAMEMBERT if kind == "camembert" else XLM_ROBERTA)
     return byte_level(folder, USUAL, around=("<s>", "</s>"))
 
 
 FAMILY = Family(
     name="RoBERTa",
-    defaults={"roberta": DEFAULTS},
+    defaults={"roberta": DEFAULTS, "xlm-roberta": XLM, "camembert": XLM},
     prefix="roberta.",
     head="lm_head.",
     config=config,

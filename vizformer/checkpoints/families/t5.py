@@ -1,10 +1,10 @@
 """T5 and T5 v1.1: relative positions in the scores, which are not divided by sqrt(d_head); RMSNorm; no biases.
 
 v1.0 has a plain ReLU layer and a head tied to the embeddings, before which the row is multiplied by d_model^-0.5;
-v1.1 a gated GELU layer and a head of its own.
+v1.1 and mT5 a gated GELU layer and a head of its own.
 
 Source: Raffel et al. 2019, "Exploring the Limits of Transfer Learning with a Unified Text-to-Text Transformer";
-Shazeer 2020, "GLU Variants Improve Transformer", and the weights published with them.
+Shazeer 2020, "GLU Variants Improve Transformer"; Xue et al. 2020, "mT5"; and the weights published with them.
 """
 
 from collections.abc import Collection
@@ -27,6 +27,8 @@ DEFAULTS = {
     "relative_attention_num_buckets": 32, "relative_attention_max_distance": 128, "layer_norm_epsilon": 1e-6,
     "feed_forward_proj": "relu", "pad_token_id": 0, "eos_token_id": 1, "is_encoder_decoder": True,
 }  # fmt: skip
+MT5 = {**DEFAULTS, "vocab_size": 250_112, "d_ff": 1024, "num_layers": 8, "num_heads": 6,
+       "feed_forward_proj": "gated-gelu", "decoder_start_token_id": 0}  # fmt: skip
 READ = 512  # tokens of a text in its training (3.1.1); the positions themselves set no limit
 GAPS = 100  # <extra_id_0>, ...: what stands for a piece of text that was cut out in its training
 FEEDFORWARDS = {**{name: name for name in ACTIVATIONS}, **{f"gated-{name}": f"gated-{name}" for name in ACTIVATIONS}}
@@ -40,7 +42,7 @@ def config(fields: Fields, names: Collection[str]) -> tuple[Options, bool]:
     n_layers, head_dim = fields.size("num_layers"), fields.size("d_kv")
     decoder_layers = fields.size("num_decoder_layers", otherwise=n_layers)
     fields.only("is_encoder_decoder", True, *([False] if alone else []))
-    scaled = fields.value("scale_decoder_outputs")
+    scaled = fields.value("scale_decoder_outputs") if fields.raw.get("model_type") != "mt5" else False
     if scaled is None:  # older files say it with another field
         scaled = fields.value("tie_word_embeddings") is not False
     fields.value("tie_word_embeddings")
@@ -119,7 +121,7 @@ def tokenizer(folder: Folder) -> Backend:
 
 FAMILY = Family(
     name="T5",
-    defaults={"t5": DEFAULTS},
+    defaults={"t5": DEFAULTS, "mt5": MT5},
     prefix="transformer.",
     head="lm_head.",
     config=config,

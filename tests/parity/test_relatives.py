@@ -1,0 +1,234 @@
+"""mT5, XLM-RoBERTa, CamemBERT, Phi and StableLM: relatives of other families that fit the same options exactly."""
+
+import json
+import random
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+pytest.importorskip("transformers")
+
+from tests import tiny
+from tests.checkpoints import folders
+from tests.checkpoints.test_sentencepiece import CONTROL, UNKNOWN, model
+from tests.parity.against_transformers import opened_and_same, same_numbers, theirs
+from vizformer.checkpoints import Opened, load
+from vizformer.errors import CheckpointError
+
+NEW_ROWS = dict(relative_attention_num_buckets=8, relative_attention_max_distance=10)
+
+
+# --- mT5 --------------------------------------------------------------------------------------------------------
+
+
+def mt5(folder: Path, *, model: str = "MT5ForConditionalGeneration", **changes: Any) -> Path:
+    folders.write_metaspace(folder, end="</s>")
+    options = dict(vocab_size=folders.vocabulary(folder), d_model=16, d_kv=6, d_ff=24, num_layers=3,
+                   num_decoder_layers=2, num_heads=4, pad_token_id=0, eos_token_id=2, **NEW_ROWS)  # fmt: skip
+    return folders.written(folder, "MT5Config", model, options, changes)
+
+
+def test_mt5(tmp_path: Path) -> None:
+    """A gated GELU as in T5 v1.1; the last row is never scaled, whatever the file says of ties."""
+    opened = opened_and_same(mt5(tmp_path), "MT5ForConditionalGeneration")
+    config = opened.model.config
+    assert (config.feedforward, config.activation, config.logit_scale) == ("gated", "gelu_tanh", 1.0)
+    assert config.start_ids == (0,)
+
+
+def test_mt5_as_it_is_published(tmp_path: Path) -> None:
+    """A head of its own, which the file holds and the config says."""
+    folder = folders.change(mt5(tmp_path), tie_word_embeddings=False, tokenizer_class="T5Tokenizer")
+    weights = folders.tensors(folder)
+    noise = torch.randn(weights["shared.weight"].shape, generator=torch.Generator().manual_seed(9))
+    folders.save_tensors(folder, {**weights, "lm_head.weight": noise / 4})
+    opened = opened_and_same(folder, "MT5ForConditionalGeneration")
+    assert not opened.model.config.tied_unembedding
+
+
+@pytest.mark.parametrize("changes", [dict(feed_forward_proj="relu"), dict(num_decoder_layers=None, d_kv=4)], ids=str)
+def test_options_of_mt5(changes: dict[str, Any], tmp_path: Path) -> None:
+    opened_and_same(mt5(tmp_path, **changes), "MT5ForConditionalGeneration")
+
+
+# --- XLM-RoBERTa and CamemBERT ----------------------------------------------------------------------------------
+
+
+def scored() -> list[tuple[str, float, int]]:
+    """Pieces of the tests' texts, without marks."""
+    dice = random.Random(5)
+    words = {f"▁{word}" for text in folders.CORPUS for word in text.split()}
+    parts = {word[i:j] for word in words for i in range(len(word)) for j in range(i + 1, i + 5)}
+    return [(part, round(dice.uniform(-9, -2) + 0.4 * len(part), 3), 1) for part in sorted(parts)]
+
+
+def write_pieces(folder: Path) -> int:
+    """sentencepiece.bpe.model; how many pieces it has."""
+    pieces = [("<unk>", 0.0, UNKNOWN), ("<s>", 0.0, CONTROL), ("</s>", 0.0, CONTROL), *scored()]
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / "sentencepiece.bpe.model").write_bytes(model(pieces))
+    return len(pieces)
+
+
+KINDS = {"XLMRoberta": 2, "Camembert": 5}  # ids more than pieces: marks in front that the file lacks, and the mask
+
+
+def relative(folder: Path, kind: str, *, model: str = "ForMaskedLM", **changes: Any) -> Path:
+    size = write_pieces(folder) + KINDS[kind]
+    options = dict(vocab_size=size, hidden_size=16, num_hidden_layers=3, num_attention_heads=4, intermediate_size=24,
+                   max_position_embeddings=66, type_vocab_size=1)  # fmt: skip
+    (folder / "tokenizer_config.json").write_text(json.dumps({"tokenizer_class": f"{kind}Tokenizer"}))
+    return folders.written(folder, f"{kind}Config", f"{kind}{model}", options, changes)
+
+
+def their_tokenizer(kind: str) -> Any:
+    """As `transformers` makes it of such a file, for which it needs a library that is not asked for here."""
+    import transformers
+
+    marks = ("<s>", "<pad>", "</s>", "<unk>")
+    if kind == "Camembert":
+        marks = ("<s>NOTUSED", "<pad>", "</s>NOTUSED", "<unk>", "<unk>NOTUSED", "<s>", "</s>")  # type: ignore[assignment]
+    vocabulary = [*((mark, 0.0) for mark in marks), *((text, score) for text, score, __ in scored()), ("<mask>", 0.0)]
+    return getattr(transformers, f"{kind}Tokenizer")(vocab=vocabulary)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_relatives_of_roberta(kind: str, tmp_path: Path) -> None:
+    folder = relative(tmp_path, kind)
+    opened, other, tokenizer = load(folder), theirs(folder, f"{kind}ForMaskedLM"), their_tokenizer(kind)
+    texts = [text.replace("\n", " ") for text in folders.TEXTS]  # (published files turn line ends into spaces first)
+    for text in (*texts, "cats and dogs, naïve", "the <mask> here", "x <pad> y"):
+        assert [token.id for token in opened.encode(text)] == tokenizer(text)["input_ids"], text
+        if "<pad>" not in text:  # which the report excludes: theirs counts no position for it
+            same_numbers(opened, other, text)
+    config = opened.model.config
+    assert config.mask_id == opened.tokenizer.id_of("<mask>") == config.vocab_size - 1
+    start, end = (0, 2) if kind == "XLMRoberta" else (5, 6)
+    ids = [token.id for token in opened.encode("a <mask> x")]
+    assert (ids[0], ids[-1], config.vocab_size - 1 in ids) == (start, end, True)
+    body = relative(tmp_path / "body", kind, model="Model")
+    same_numbers(load(body), theirs(body, f"{kind}Model"))
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        (lambda pieces: pieces[1:], "unknown characters|does not begin"),
+        (lambda pieces: [pieces[0], pieces[2], pieces[1], *pieces[3:]], "does not begin with <unk>, <s>, </s>"),
+        (lambda pieces: [*pieces, ("<mask>", 0.0, 1)], "has <mask> among its pieces"),
+        (lambda pieces: [*pieces, ("more", -3.0, 1)], r"token ids up to"),
+    ],
+)
+def test_pieces_that_fairseq_never_writes(kind: str, change: Any, said: str, tmp_path: Path) -> None:
+    folder = relative(tmp_path, kind)
+    pieces = [("<unk>", 0.0, UNKNOWN), ("<s>", 0.0, CONTROL), ("</s>", 0.0, CONTROL), ("▁", -2.0, 1), ("x", -3.0, 1)]
+    pieces += [(f"filler{n}", -5.0, 1) for n in range(write_pieces(folder) - len(pieces))]
+    (folder / "sentencepiece.bpe.model").write_bytes(model(change(pieces)))
+    with pytest.raises(CheckpointError, match=said):
+        load(folder)
+
+
+def test_bpe_pieces_are_none_of_fairseq(tmp_path: Path) -> None:
+    folder = relative(tmp_path, "XLMRoberta")
+    pieces = [("<unk>", 0.0, UNKNOWN), ("<s>", 0.0, CONTROL), ("</s>", 0.0, CONTROL), ("x", -3.0, 1)]
+    (folder / "sentencepiece.bpe.model").write_bytes(model(pieces, kind=2))
+    with pytest.raises(CheckpointError, match="kind bpe; supported here is unigram"):
+        load(folder)
+
+
+# --- Phi and StableLM -------------------------------------------------------------------------------------------
+
+
+def phi(folder: Path, **changes: Any) -> Path:
+    folders.write_byte_level(folder, {"<|endoftext|>": 3})
+    (folder / "tokenizer_config.json").write_text(json.dumps({"tokenizer_class": "GPT2Tokenizer"}))
+    options = dict(vocab_size=folders.vocabulary(folder), hidden_size=32, intermediate_size=24, num_hidden_layers=3,
+                   num_attention_heads=4, max_position_embeddings=64, bos_token_id=3, eos_token_id=3)  # fmt: skip
+    return folders.written(folder, "PhiConfig", "PhiForCausalLM", options, changes)
+
+
+def stablelm(folder: Path, **changes: Any) -> Path:
+    folders.write_metaspace(folder)
+    options = dict(vocab_size=folders.vocabulary(folder), hidden_size=32, intermediate_size=24, num_hidden_layers=3,
+                   num_attention_heads=4, num_key_value_heads=2, max_position_embeddings=64)  # fmt: skip
+    return folders.written(folder, "StableLmConfig", "StableLmForCausalLM", options, changes)
+
+
+def one_norm(opened: Opened) -> bool:
+    """Whether attention and feed-forward of every layer have the same numbers in front, held once in memory."""
+    layers = opened.model.decoder.layers  # type: ignore[union-attr]
+    pairs = [(layer.self_norm, layer.feedforward_norm) for layer in layers]
+    return all(
+        getattr(a, name).data_ptr() == getattr(b, name).data_ptr() for a, b in pairs for name in ("weight", "bias")
+    )
+
+
+def test_phi(tmp_path: Path) -> None:
+    """Parallel layers behind one norm, half of each head turned, a bias of the logits."""
+    opened = opened_and_same(phi(tmp_path), "PhiForCausalLM")
+    config = opened.model.config  # type: ignore[attr-defined]
+    assert (config.residual, config.rope_dims, config.logit_bias, config.qkv_bias) == ("parallel", 4, True, True)
+    assert isinstance(opened, Opened)
+    assert one_norm(opened)
+    assert {tensor.fate for tensor in opened.report.tensors} == {"used"}
+    assert any("read one norm" in str(note) for note in opened.report.assumptions)
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        dict(num_key_value_heads=2, hidden_act="gelu", layer_norm_eps=1e-2),
+        dict(rope_parameters={"rope_type": "linear", "factor": 2.0, "partial_rotary_factor": 1.0, "rope_theta": 55.0}),
+    ],
+    ids=str,
+)
+def test_options_of_phi(changes: dict[str, Any], tmp_path: Path) -> None:
+    opened_and_same(phi(tmp_path, **changes), "PhiForCausalLM")
+
+
+def test_a_folder_as_phi_is_published(tmp_path: Path) -> None:
+    """partial_rotary_factor and rope_theta beside each other, as before version 5."""
+    folder = phi(tmp_path)
+    new = load(folder)
+    folders.change(folder, rope_parameters=..., partial_rotary_factor=0.5, rope_theta=10000.0, rope_scaling=None,
+                   num_key_value_heads=None, embd_pdrop=0.0, resid_pdrop=0.1)  # fmt: skip
+    assert load(folder).model.config == new.model.config
+    opened_and_same(folder, "PhiForCausalLM")
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {},
+        dict(use_qkv_bias=True, num_key_value_heads=4, tie_word_embeddings=True),
+        dict(use_parallel_residual=True, use_qkv_bias=True),
+        dict(rope_parameters={"rope_type": "default", "partial_rotary_factor": 0.5, "rope_theta": 77.0}),
+    ],
+    ids=str,
+)
+def test_stablelm(changes: dict[str, Any], tmp_path: Path) -> None:
+    opened = opened_and_same(stablelm(tmp_path, **changes), "StableLmForCausalLM")
+    assert isinstance(opened, Opened)
+    assert one_norm(opened) is (opened.model.config.residual == "parallel")
+    assert {tensor.fate for tensor in opened.report.tensors} == {"used"}
+
+
+@pytest.mark.parametrize("make", [phi, stablelm])
+def test_norms_of_queries_are_refused(make: Any, tmp_path: Path) -> None:
+    """Phi's and StableLM's are no RMSNorm, StableLM's one for each head."""
+    with pytest.raises(CheckpointError, match="qk_layernorm=true: supported is false"):
+        load(make(tmp_path, qk_layernorm=True))
+
+
+def test_a_shared_tensor_goes_back_as_one() -> None:
+    from vizformer.checkpoints.parts import Part
+
+    part, ours = Part("norm.weight", ("a.weight", "b.weight"), shared=True), {"a.weight": (4,), "b.weight": (4,)}
+    stored = torch.arange(4.0)
+    found = part.split(stored, ours)
+    assert part.shape(ours) == (4,)
+    tiny.assert_close(found["a.weight"], stored)
+    tiny.assert_close(part.join(found), stored)
