@@ -284,7 +284,7 @@ def expected(subject: Subject, attention: Attention, flips: painting.Cells, laye
     from vizformer.analysis import n_layers
 
     if len(layers) < n_layers(subject.trace, attention):
-        st.caption(_("Painted in layers {layers}, which have this mask; the others keep theirs.",
+        st.caption(_("Painted in the layers that have this mask ({layers}); the others keep theirs.",
                      layers=ranges(layers)))  # fmt: skip
     if not models.predicts(subject.model):
         st.caption(_("These weights came without a head that predicts tokens."))

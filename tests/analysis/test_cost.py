@@ -8,7 +8,7 @@ from torch.nn.attention import SDPBackend, sdpa_kernel
 from torch.utils.flop_counter import FlopCounterMode
 
 from tests import tiny
-from vizformer.analysis.cost import Multiplications, cache_bytes, encoder_pass, generation_costs
+from vizformer.analysis.cost import Multiplications, cache_bytes, encoder_pass, generation_costs, rolling_cache_bytes
 from vizformer.generation import stream
 from vizformer.model import Cache, Edit, Transformer
 
@@ -92,3 +92,27 @@ def test_attention_is_the_smaller_part_of_short_texts() -> None:
     costs = generation_costs(c, 10, 50, cached=False)
     total = sum(costs, Multiplications())
     assert total.attention < 0.15 * total.total
+
+
+@pytest.mark.parametrize("length", [2, 3, 7])
+@pytest.mark.parametrize("layers", [None, (1,)])
+def test_what_a_window_would_save(length: int, layers: tuple[int, ...] | None) -> None:
+    """The bytes of the newest keys and values; the others could be anything, no query that comes reads them."""
+    model = tiny.model("decoder-only", **tiny.LLAMA, sliding_window=3, sliding_layers=layers)
+    config, ids, cache = model.config, tiny.ids(8), Cache()
+    model.decode(ids[:, :length], cache=cache)
+    kept = 0
+    for tensors in (cache.keys, cache.values):
+        for site, tensor in tensors.items():
+            if int(site.split(".")[1]) in config.windowed_layers:
+                tensor[:, :, :-3] = 1e3
+                tensor = tensor[:, :, -3:]
+            kept += tensor.numel() * tensor.element_size()
+    assert rolling_cache_bytes(config, length) == kept
+    assert (kept < cache.nbytes) == (length > 3)
+    torch.testing.assert_close(model.decode(ids[:, length:], cache=cache), model.decode(ids)[:, length:])
+
+
+def test_without_a_window_nothing_can_be_forgotten() -> None:
+    c = tiny.config("decoder-only")
+    assert rolling_cache_bytes(c, 100) == cache_bytes(c, 100)

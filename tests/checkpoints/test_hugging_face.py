@@ -155,7 +155,7 @@ REFUSED: list[tuple[str, dict[str, Any], str]] = [
     ("llama", dict(num_key_value_heads=3), "n_heads=4 is not a multiple of n_kv_heads=3"),
     ("llama", dict(model_type="qwen2_moe"), 'model_type="qwen2_moe", .* because of num_experts: several feed-forward'),
     ("gemma", dict(model_type="gemma2"), "because of attn_logit_softcapping and final_logit_softcapping .* GPT-NeoX"),
-    ("gemma", dict(model_type="gemma3_text"), "because of query_pre_attn_scalar .* sliding_window .* four norms per"),
+    ("gemma", dict(model_type="gemma3_text"), "because of rope_local_base_freq .* sliding window.* four norms per"),
     ("llama", dict(rope_parameters={"rope_type": "linear", "factor": 0}), "rope_parameters: factor=0: it must be a n"),
     ("llama", dict(rope_parameters={"rope_type": "linear", "factor": 2, "x": 1}), "rope_parameters={.*}: rotary pos"),
     ("llama", dict(rope_parameters={"partial_rotary_factor": 0.5}), "partial_rotary_factor is supported in GPT-NeoX"),

@@ -11,6 +11,7 @@ pytest.importorskip("transformers")
 from tests.checkpoints import folders
 from tests.parity.against_transformers import same_continuation, same_numbers, theirs
 from vizformer.checkpoints import load, save
+from vizformer.checkpoints.report import describe
 from vizformer.errors import CheckpointError
 
 FULL, SLIDING = "full_attention", "sliding_attention"
@@ -76,6 +77,14 @@ def test_qwen(kind: str, fields: dict[str, Any], layers: set[int], tmp_path: Pat
 )
 def test_no_window(fields: dict[str, Any], tmp_path: Path) -> None:
     same(folders.qwen2(tmp_path, **fields), "Qwen2", None, set())
+
+
+def test_the_report_says_which_layers_have_it(tmp_path: Path) -> None:
+    every = load(folders.llama(tmp_path / "a", kind="Mistral", sliding_window=5)).report
+    assert "sliding window: a query sees only the latest 5 tokens, itself included" in describe(every)
+    made = folders.qwen2(tmp_path / "b", use_sliding_window=True, sliding_window=5, max_window_layers=1)
+    assert "sliding window (layers: 1–2): a query sees only the latest 5 tokens" in describe(load(made).report)
+    assert "window" not in describe(load(folders.qwen2(tmp_path / "c")).report)
 
 
 def test_files_of_older_versions(tmp_path: Path) -> None:

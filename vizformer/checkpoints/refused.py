@@ -4,12 +4,11 @@ from collections.abc import Mapping
 
 from vizformer.messages import N_, Message
 
-_GEMMA_3 = N_("query_pre_attn_scalar (another scale of the scores), layers with a sliding_window and a rope_theta of "
-              "their own, and four norms per layer")  # fmt: skip
+_GEMMA_3 = N_("rope_local_base_freq (another rope_theta in the layers with a sliding window) and four norms per layer")
 _EXPERTS = N_("num_experts: several feed-forward networks per layer, of which each token goes through a few")
 BECAUSE: Mapping[str, Message] = {
     "gemma2": N_("attn_logit_softcapping and final_logit_softcapping (scores and logits bent by tanh), "
-                 "query_pre_attn_scalar (another scale of the scores), and four norms per layer"),
+                 "and four norms per layer"),
     "gemma3_text": _GEMMA_3,
     "gemma3": _GEMMA_3,
     "mixtral": N_("num_local_experts: several feed-forward networks per layer, of which each token goes through a few"),

@@ -137,8 +137,8 @@ def details(config: ModelConfig) -> list[Message]:
          N_("sliding window: a query sees only the latest {window} tokens, itself included",
             window=f"{config.sliding_window or 0:,}")),
         (0 < len(config.windowed_layers) < config.n_decoder_layers,
-         N_("sliding window in layers {layers}: a query sees only the latest {window} tokens, itself included; in the "
-            "others all before it", layers=ranges(sorted(config.windowed_layers)),
+         N_("sliding window (layers: {layers}): a query sees only the latest {window} tokens, itself included; in the "
+            "other layers all before it", layers=ranges(sorted(config.windowed_layers)),
             window=f"{config.sliding_window or 0:,}")),
         (config.qk_norm, N_("queries and keys are normalised")),
         (config.norm_offset, N_("norms scale by 1 + weight")),

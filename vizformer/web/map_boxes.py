@@ -191,8 +191,9 @@ def _window(config: ModelConfig) -> str:
             "latest {window}: a sliding window. It is added to the scores, before the softmax.",
             window=window,
         )
-    return _("Blocks every position behind the query, so that the next token cannot be read off; in layers {layers} "
-             "also all but the latest {window}: a sliding window. It is added to the scores, before the softmax.",
+    return _("Blocks every position behind the query, so that the next token cannot be read off; where there is a "
+             "sliding window (layers: {layers}), also all but the latest {window}. It is added to the scores, before "
+             "the softmax.",
              layers=ranges(sorted(layers)), window=window)  # fmt: skip
 
 

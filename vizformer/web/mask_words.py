@@ -95,8 +95,9 @@ def own_mask(config: "ModelConfig", attention: Attention, layer: int, n: int) ->
     if window is None or attention != "decoder":
         return ""
     if layer not in have:
-        return _("The model's own mask in layer {layer} is causal, without a window; layers {layers} have one of "
-                 "{window} tokens.", layer=layer, layers=ranges(sorted(have)), window=f"{window:,}")  # fmt: skip
+        return _("The model's own mask in layer {layer} is causal, without a window; others have one of {window} "
+                 "tokens (layers: {layers}).", layer=layer, layers=ranges(sorted(have)),
+                 window=f"{window:,}")  # fmt: skip
     said = _("The model's own mask in layer {layer} is a causal sliding window of {window} tokens: a query sees itself "
              "and the {before} before it.", layer=layer, window=f"{window:,}", before=f"{window - 1:,}")  # fmt: skip
     if n <= window:

@@ -15,8 +15,8 @@ def saved(config: ModelConfig, n: int, held: int, rolling: int) -> str:
         return ""
     layers, window = ranges(sorted(config.windowed_layers)), f"{config.sliding_window:,}"
     if held == rolling:
-        return _("Layers {layers} see only the latest {window} tokens. These {n} fit into the window, so there is "
-                 "nothing to forget yet.", layers=layers, window=window, n=f"{n:,}")  # fmt: skip
-    return _("Layers {layers} see only the latest {window} tokens. The cache here keeps all of them; one that forgets "
-             "what no query sees any more would hold {rolling} instead of {held}.", layers=layers, window=window,
-             rolling=size(rolling), held=size(held))  # fmt: skip
+        return _("A sliding window hides all but the latest {window} tokens (layers: {layers}). These {n} fit into it, "
+                 "so there is nothing to forget yet.", layers=layers, window=window, n=f"{n:,}")  # fmt: skip
+    return _("A sliding window hides all but the latest {window} tokens (layers: {layers}). The cache here keeps "
+             "everything; one that forgets what no query sees any more would hold {rolling} instead of {held}.",
+             layers=layers, window=window, rolling=size(rolling), held=size(held))  # fmt: skip
