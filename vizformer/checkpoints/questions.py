@@ -45,8 +45,10 @@ class Question:
         """The answer that `value` is, also where it is written as text (in a link, at a prompt); None if it is none."""
         if self.choices:
             for choice in self.choices:
-                if (type(choice) is type(value) and choice == value) or str(choice).lower() == value:
+                if type(choice) is type(value) and choice == value:
                     return choice
+                if isinstance(value, str) and not isinstance(choice, str) and str(choice).lower() == value.lower():
+                    return choice  # a form writes True into the link
             return None
         if isinstance(value, str) and len(value) <= 24:
             try:
