@@ -76,12 +76,12 @@ def kinds(subject: Subject) -> None:
     st.caption(_("On: {attention}", attention=labels.kind_label(attention)))
     place(subject, attention, 3)
     view, config = state.view(), models.options(subject.model)
+    window = config.sliding_window if attention == "decoder" and view.layer in config.windowed_layers else None
     own_mask(subject, attention)
     if kind in ("padding", "cross"):
         found = batch(subject, kind, attention)
         pattern = Pattern(kind)
     else:
-        window = config.sliding_window if view.layer in config.windowed_layers else None
         pattern = settings(kind, attention, len(masking.tokens(subject.key, attention)[0]), window)
         found = masking.laid(subject.key, attention, view.layer, view.head, pattern)
     masked = found.masked
@@ -100,8 +100,8 @@ def kinds(subject: Subject) -> None:
             _("{visible} of {all} cells are open ({percent}): their number grows with n, that of all cells with n².",
               visible=visible, all=masked.reasons.size, percent=f"{visible / masked.reasons.size:.0%}")
         )  # fmt: skip
-    future = pattern.causal or (kind == "padding" and attention == "decoder")
-    lines = mask_words.code(pattern, future)
+    padded = kind == "padding" and attention == "decoder"  # on top of the model's own mask
+    lines = mask_words.code(pattern, pattern.causal or padded, window if padded else None)
     left, right = st.columns(2, gap="large")
     with left:
         written = {"code": lines} if kind == "causal" else {}

@@ -131,6 +131,10 @@ def test_the_code_beside_a_mask_builds_that_mask(kind: masking.MaskKind, causal:
         blocked = blocked | torch.ones(n, n, dtype=torch.bool).triu(1)
     assert torch.equal(scope["M"] == -math.inf, blocked)
     assert torch.equal(scope["weights"] == 0, blocked)
+    if mask is None and causal:  # of a model with a window
+        exec(mask_words.code(pattern, causal, 3), scope)
+        distance = torch.arange(n)[:, None] - torch.arange(n)[None, :]
+        assert torch.equal(scope["M"] == -math.inf, blocked | (distance >= 3))
 
 
 @pytest.mark.parametrize("model", ["zh-en", "stories", "cloze"])

@@ -55,11 +55,13 @@ NOTATIONS: dict[str, str] = {
 """The call that each notation belongs to; run in a test."""
 
 
-def code(pattern: Pattern, causal: bool) -> str:
-    """The PyTorch lines of a mask; `causal` where the future is blocked besides."""
+def code(pattern: Pattern, causal: bool, window: int | None = None) -> str:
+    """The PyTorch lines of a mask; `causal` where the future is blocked besides, and what a `window` hides."""
     written = CODES[pattern.kind]
     if not causal:
         return written
+    if window is not None:
+        written = written.replace(_SOFTMAX, f"M = M + torch.full((n, n), -math.inf).tril(-{window})\n" + _SOFTMAX)
     written = written.replace("~visible[row])", "~visible[row, : row + 1])")  # what is drawn is not after the query
     return written.replace(_SOFTMAX, CAUSAL_TOO + _SOFTMAX)
 
