@@ -8,7 +8,7 @@ import streamlit as st
 
 from vizformer import figures
 from vizformer.components import attention, lines, tokens
-from vizformer.web import labels, models, state
+from vizformer.web import labels, models, names, offers, state
 from vizformer.web.editor import what_changed
 from vizformer.web.errors import guarded
 from vizformer.web.i18n import _
@@ -39,13 +39,18 @@ def translation(subject: Subject) -> None:
     """What the model made of the sentence (or the target that it was given), in words."""
     if (made := subject.translation) is None:
         return
+    given, bundled = bool(subject.target.strip()), not names.is_name(subject.model)
+    if given:
+        caption = _("Given target") if offers.writes(subject.model) else _("What the decoder reads")
+    else:  # a model that was opened may just as well have been trained to repair or to sum up
+        caption = _("The model's translation") if bundled else _("What the model writes")
     with st.container(border=True):
-        st.caption(_("Given target") if subject.target.strip() else _("The model's translation"))
+        st.caption(caption)
         st.text(made or _("(nothing: the model ended at once)"))
         if subject.is_cut_off:
-            st.caption(
-                _("Cut off: the model did not come to an end by itself. It knows short everyday sentences best.")
-            )
+            cut = _("Cut off: the model did not come to an end by itself.")
+            known = _("Cut off: the model did not come to an end by itself. It knows short everyday sentences best.")
+            st.caption(known if bundled else cut)
 
 
 @guarded()

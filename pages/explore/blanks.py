@@ -132,8 +132,9 @@ def nothing_hidden(chances: np.ndarray) -> None:
     else:
         st.caption(_("The model knows no word of this text, so there is none to hide."))
     st.caption(_("Or try one of these:"))
-    for column, text in zip(st.columns(len(EXAMPLES)), EXAMPLES, strict=True):
-        column.button(text, on_click=_try, args=(text,), key=f"blanks.example.{text}")
+    with st.container(horizontal=True):
+        for text in EXAMPLES:
+            st.button(text, on_click=_try, args=(text,), key=f"blanks.example.{text}")
 
 
 def _try(text: str) -> None:

@@ -98,6 +98,7 @@ def boxes(subject: Subject) -> None:
     config = models.options(subject.model)
     n, target = computed.lengths(*subject.key)
     found = {box.key: box for box in computed.boxes(subject.model, n, target)}
+    headless = not any(box.place == "prediction" for box in found.values())
     default = next(box.key for box in found.values() if box.kind == "attention")
     now = lesson.value("map.box", default, found.keys())
     total = sum(box.parameters for box in found.values())
@@ -113,6 +114,8 @@ def boxes(subject: Subject) -> None:
         else:
             st.caption(_("For your sentence: n = {n} tokens. All boxes together: {total:,} parameters.", n=n,
                          total=total))  # fmt: skip
+        if headless:
+            st.caption(_("It ends with vectors: this model's files hold no head that predicts tokens."))
     if chosen is not None and chosen != now:
         lesson.turn("map.box", chosen, default)
         now = chosen
@@ -291,6 +294,11 @@ def gru(subject: Subject) -> None:
             _("{name}: token {at} “{token}” counts {share} of the last token's own; the least is {least} at token "
               "{where} “{what}”.", name=name, at=at, token=texts[at], share=labels.percent(sizes[at] / sizes[-1]),
               least=labels.percent(sizes[least] / sizes[-1]), where=least, what=texts[least])
+        )  # fmt: skip
+    if any((sizes == 0).any() for __, sizes in curves.values()):
+        st.caption(
+            _("Where a curve is missing, nothing arrives: layer after layer, the window of this model reaches no "
+              "further back.")
         )  # fmt: skip
     gradient_formula(recurrent, back)
     about = computed.gru_training()

@@ -7,7 +7,7 @@ import streamlit as st
 from vizformer import figures
 from vizformer.components import lookup, matrix
 from vizformer.messages import N_
-from vizformer.web import contexts, cutting, labels, lesson, models, sitemap, tokenizing
+from vizformer.web import contexts, cutting, labels, lesson, models, reports, sitemap, tokenizing
 from vizformer.web.errors import guarded
 from vizformer.web.i18n import _
 from vizformer.web.subject import Subject
@@ -116,7 +116,7 @@ def neighbours(subject: Subject) -> None:
     left, right = st.columns([2, 3])
     left.plotly_chart(
         figures.neighbour_bars(
-            tokenizing.names(subject.model, nearest.ids), nearest.cosines, average,
+            tokenizing.names(subject.model, nearest.ids, beside=(chosen.id,)), nearest.cosines, average,
             title=_("Nearest to “{token}”", token=chosen.text), words=said,
         ),
         config=CHART, key="tokens.bars",
@@ -178,7 +178,8 @@ def norms(subject: Subject) -> None:
     if found.positions is None:
         st.info(
             _("This model adds no position vectors (it uses {positions}): there is nothing that the token vectors "
-              "could be too short for. zh-en adds waves, cloze a learned table.", positions=config.positions)
+              "could be too short for. zh-en adds waves, cloze a learned table.",
+              positions=reports.positions(config.positions))
         )  # fmt: skip
     else:
         share = float((found.positions**2).sum() / ((found.positions**2).sum() + (lengths**2).sum()))

@@ -17,6 +17,8 @@ def test_bars_of_the_nearest_and_the_line_of_the_average() -> None:
     assert figure.layout.shapes[0].x0 == figure.layout.shapes[0].x1 == 0.11
     assert "0.11" in figure.layout.annotations[0].text
     assert figure.layout.xaxis.range[0] <= -0.1
+    assert bars.text == ("0.50", "0.30", "−0.10")
+    assert "−" not in figures.neighbour_bars(["a"], np.array([0.5]), -0.001).layout.annotations[0].text
     with pytest.raises(ValueError, match="do not fit 1 tokens"):
         figures.neighbour_bars(["a"], np.array([0.5, 0.5]), 0.0)
 

@@ -60,5 +60,13 @@ def test_gradients_are_drawn_against_the_last_tokens_own() -> None:
     assert figures.gradient_reach(sizes, logarithmic=False).layout.yaxis.type == "linear"
     assert figure.layout.shapes[0].x0 == 1
     json.loads(figure.to_json())
-    with pytest.raises(ValueError, match="above 0"):
+    with pytest.raises(ValueError, match="the last one above"):
         figures.gradient_reach({"one": (["a"], np.array([0.0]))})
+
+
+def test_a_token_out_of_reach_has_no_logarithm() -> None:
+    curves = {"window": (["a", "b", "c"], np.array([0.0, 2, 4]))}
+    (logarithmic,), (linear,) = (figures.gradient_reach(curves, logarithmic=flag).data for flag in (True, False))
+    assert np.isnan(logarithmic.y[0])
+    assert logarithmic.y[1:].tolist() == linear.y[1:].tolist() == [0.5, 1]
+    assert linear.y[0] == 0

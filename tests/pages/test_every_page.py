@@ -8,11 +8,13 @@ from torch import nn
 from tests import tiny
 from tests.checkpoints import folders as made
 from tests.checkpoints.test_state_dict import D, V, nano_gpt, saved
+from tests.components.test_mount import sent
 from tests.pages.reading import said
-from vizformer.web import folders, offers, prose, sitemap
+from vizformer.web import folders, models, names, offers, prose, sitemap, tokenizing
 
-BLANKS, GENERATION, ATTENTION, TOKENS = (
-    "pages/explore/blanks.py", "pages/explore/generation.py", "pages/explore/attention.py", "pages/learn/tokens.py"
+BLANKS, GENERATION, ATTENTION, TOKENS, MAP = (
+    "pages/explore/blanks.py", "pages/explore/generation.py", "pages/explore/attention.py", "pages/learn/tokens.py",
+    "pages/learn/map.py",
 )  # fmt: skip
 IDS = {"bare.pt": "3 14 0 3", "both.pt": "3 14 0 3"}  # came without a tokenizer
 POST = ";n_heads=4;norm_order=post;activation=relu;scaled_embedding=false;positions=sinusoidal"
@@ -26,6 +28,7 @@ def written(tmp_path_factory):
     made.bert(root / "headless", model="BertModel")
     made.t5(root / "headless-t5", model="T5Model")
     made.bert(root / "filler")
+    made.llama(root / "window", kind="Mistral", sliding_window=3)
     made.gpt2(root / "short", n_positions=8, n_layer=1, n_head=1)
     saved(nano_gpt(), root / "bare.pt")
     both = nn.ModuleDict({
@@ -121,6 +124,37 @@ def test_nothing_to_compare_with_is_said(open_app):
     assert "no different tokens to compare it with" in said(app)
     assert "nan" not in said(app)
     assert "Predict first" not in said(app)
+
+
+def test_a_drawing_without_a_head_ends_with_vectors(open_app):
+    for model, ends in (("headless", "encoder."), ("filler", "prediction.")):
+        app = open_app(MAP, **link(model))
+        sizes = range(len(app.get("bidi_component")))
+        drawn = next(data["drawn"] for index in sizes if "drawn" in (data := sent(app, index)))
+        assert drawn[-1]["boxes"][-1]["key"].startswith(ends)
+        assert ("It ends with vectors" in said(app)) == (model == "headless")
+
+
+@pytest.mark.parametrize(("locale", "words"), [("en-US", "nothing arrives"), ("zh-CN", "够不到")])
+def test_a_window_of_three_tokens_does_not_reach_the_first(open_app, locale, words):
+    app = open_app(MAP, locale=locale, **link("window", part="gru", text="I have two dogs and a cat"))
+    assert not app.exception
+    assert not app.error
+    assert words in said(app)
+
+
+def test_tokens_that_read_the_same_are_told_apart(open_app, shelf):
+    app = open_app(TOKENS, **link("short", part="neighbours"))
+    assert not app.error
+    key = names.key("models/short")
+    ids = tuple(range(models.options(key).vocab_size))
+    texts = tokenizing.names(key, ids)
+    assert len(set(texts)) == len(texts)
+    plain = [token.text for token in models.checkpoint(key).tokenizer.tokens(list(ids))]
+    twice = next(text for text in plain if plain.count(text) > 1)
+    first, second = [id for id, text in enumerate(plain) if text == twice][:2]
+    assert tokenizing.names(key, (first,)) == [twice]
+    assert tokenizing.names(key, (first,), beside=(second,)) == [f"{twice} #{first}"]
 
 
 @pytest.mark.parametrize(("locale", "words"), [("en-US", "knows no word"), ("zh-CN", "一个词都不认识")])

@@ -77,7 +77,7 @@ def neighbour_bars(
             y=places,
             orientation="h",
             marker={"color": VIRIDIS[3], "line": {"color": GRID, "width": 1}},
-            text=[f"{value:.2f}" for value in values],
+            text=[_short(value) for value in values],
             textposition="outside",
             textfont={"size": 14},
             cliponaxis=False,
@@ -86,7 +86,7 @@ def neighbour_bars(
     )
     figure.add_vline(x=average, line={"color": QUALITATIVE[1], "dash": "dash", "width": 2})
     figure.add_annotation(
-        x=average, y=-0.75, text=safe(words["average"].replace("{value}", f"{average:.2f}")), showarrow=False,
+        x=average, y=-0.75, text=safe(words["average"].replace("{value}", _short(average))), showarrow=False,
         xanchor="left", xshift=4, font={"color": QUALITATIVE[1], "size": 13},
     )  # fmt: skip
     frame(figure, title, height=110 + 30 * max(3, len(tokens)), bargap=0.25)
@@ -101,6 +101,10 @@ def neighbour_bars(
         tickfont={"size": 15},
     )
     return figure
+
+
+def _short(cosine: float) -> str:
+    return f"{cosine:z.2f}".replace("-", "−")
 
 
 def embedding_map(

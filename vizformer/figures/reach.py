@@ -180,23 +180,27 @@ def gradient_reach(
     """Draws how the gradient of the last position changes with the distance of the token it is taken for.
 
     Args:
-        curves: name -> tokens, first to last, and the size of the gradient of each, above 0.
+        curves: name -> tokens, first to last, and the size of the gradient of each; 0 for a token out of reach (of a
+            sliding window), which a logarithmic scale has no place for: a gap. The last one is above 0.
         back: how many tokens before the last one is marked.
         logarithmic: the scale of the sizes; a straight line is then an exponential fall.
         title: plain text.
         words: the texts, see ENGLISH.
 
     Raises:
-        ValueError: tokens and sizes that do not fit, or sizes that have no logarithm.
+        ValueError: tokens and sizes that do not fit, sizes below 0, a last one that the others cannot be held against.
     """
     words = {**ENGLISH, **words}
     figure = go.Figure()
     for index, (name, (tokens, sizes)) in enumerate(curves.items()):
         sizes = np.asarray(sizes, dtype=np.float64)
-        if sizes.shape != (len(tokens),) or not len(tokens) or sizes.min() <= 0:
-            raise ValueError(f"{name}: {len(tokens)} tokens for {sizes.shape} sizes, all of which must be above 0")
+        if sizes.shape != (len(tokens),) or not len(tokens) or sizes.min() < 0 or sizes[-1] == 0:
+            raise ValueError(
+                f"{name}: {len(tokens)} tokens for {sizes.shape} sizes, none below 0 and the last one above"
+            )
+        drawn = np.where(sizes > 0, sizes, np.nan) if logarithmic else sizes
         figure.add_trace(
-            go.Scatter(x=np.arange(len(tokens), dtype=np.float32)[::-1], y=(sizes / sizes[-1]).astype(np.float32),
+            go.Scatter(x=np.arange(len(tokens), dtype=np.float32)[::-1], y=(drawn / sizes[-1]).astype(np.float32),
                        name=safe(name), text=[safe(token) for token in tokens], mode="lines+markers",
                        line={"color": QUALITATIVE[index], "width": 2.5, "dash": DASHES[index]},
                        marker={"size": 8, "symbol": ("circle", "square")[index % 2]},

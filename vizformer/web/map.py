@@ -41,10 +41,11 @@ def reading(model: str, text: str, target: str, edited: str) -> "tuple[Token, ..
 
 @st.cache_resource(show_spinner=False, max_entries=128)
 def boxes(model: str, n: int, target: int) -> "tuple[Box, ...]":
-    """The drawing's boxes, see `vizformer.analysis.architecture`."""
+    """The drawing's boxes, see `vizformer.analysis.architecture`; no prediction where the files hold no head for it."""
     from vizformer.analysis.architecture import architecture
 
-    return architecture(models.checkpoint(model).model, n, target)
+    found = architecture(models.checkpoint(model).model, n, target)
+    return found if models.predicts(model) else tuple(box for box in found if box.place != "prediction")
 
 
 # --- layers compared --------------------------------------------------------------------------------------------------

@@ -40,6 +40,11 @@ _NORMS = {"layer_norm": "LayerNorm", "rms_norm": "RMSNorm"}
 _ACTIVATIONS = {"relu": "ReLU", "gelu": "GELU", "gelu_tanh": "GELU (tanh)", "silu": "SiLU"}
 
 
+def positions(kind: str) -> str:
+    """What tells a model where a token stands, in words."""
+    return translate(_POSITIONS[kind])
+
+
 def facts(report: "Report") -> list[tuple[str, str]]:
     """What the model is, as pairs of words."""
     config = report.config

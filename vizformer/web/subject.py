@@ -63,7 +63,7 @@ def subject_box() -> Subject | None:
     """
     shelf = models.shelf()
     view = state.fit(model=shelf)
-    sentence, target, model = st.columns([5, 5, 2], vertical_alignment="bottom")
+    sentence, target, model = st.columns([4, 4, 3], vertical_alignment="bottom")
     sentence.text_input(_("Sentence"), placeholder=_("Type a sentence and press Enter"), **state.bind("text"))
     reads_target = models.reads_target(view.model) if view.model in shelf else False
     itself = reads_target and not offers.writes(view.model)  # then the decoder reads the sentence, as BART's does

@@ -1,5 +1,6 @@
 """Cached computations of the lesson Tokens and embeddings."""
 
+from collections import Counter
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -109,8 +110,6 @@ def applied(text: str) -> "tuple[tuple[tuple[str, ...], ...], tuple[Applied, ...
 @st.cache_resource(show_spinner=False, max_entries=64)
 def learned(text: str) -> "tuple[tuple[tuple[tuple[str, ...], int], ...], tuple[Learned, ...]]":
     """Words with how often they occur, and what BPE learns from them; an empty text stands for the paper's words."""
-    from collections import Counter
-
     from vizformer.text import merging
 
     words = Counter(merging.words_of(text)) if text else merging.PAPER
@@ -177,9 +176,11 @@ def near(model: str, ids: tuple[int, ...], chosen: int, centred: bool) -> "tuple
     return shown, project(_directions(model, centred)[0][list(shown)].astype(float))
 
 
-def names(model: str, ids: tuple[int, ...]) -> list[str]:
-    """What the tokens read."""
-    return [token.text for token in models.checkpoint(model).reader("encoder").tokens(list(ids))]
+def names(model: str, ids: tuple[int, ...], beside: tuple[int, ...] = ()) -> list[str]:
+    """What the tokens read; with its id where another one (also of those `beside`) reads the same: "cat", " cat"."""
+    found = models.checkpoint(model).reader("encoder").tokens([*ids, *(id for id in beside if id not in ids)])
+    alike = Counter(token.text for token in found)
+    return [f"{token.text} #{token.id}" if alike[token.text] > 1 else token.text for token in found[: len(ids)]]
 
 
 def read(subject: Subject) -> "tuple[Token, ...]":

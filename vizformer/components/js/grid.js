@@ -54,7 +54,16 @@ class HeadGrid {
       const chosen = Number(tile.dataset.layer) === layer && Number(tile.dataset.head) === head;
       tile.setAttribute("aria-selected", String(chosen));
       tile.tabIndex = chosen ? 0 : -1;
+      if (chosen) this.reveal(tile);
     }
+  }
+
+  // Scrolls the box around the grid (not the page), where many layers do not fit into it.
+  reveal(tile) {
+    const room = this.host.parentElement;
+    const [outer, inner] = [room.getBoundingClientRect(), tile.getBoundingClientRect()];
+    if (inner.top >= outer.top && inner.bottom <= outer.bottom) return;
+    room.scrollTop += (inner.top + inner.bottom - outer.top - outer.bottom) / 2;
   }
 
   focus(layer, head) {
