@@ -15,6 +15,8 @@ from tests.checkpoints import folders
 from tests.checkpoints.test_sentencepiece import CONTROL, UNKNOWN, model
 from tests.parity.against_transformers import opened_and_same, same_numbers, theirs
 from vizformer.checkpoints import Opened, load
+from vizformer.checkpoints.families import BY_TYPE
+from vizformer.checkpoints.refused import BECAUSE
 from vizformer.errors import CheckpointError
 
 NEW_ROWS = dict(relative_attention_num_buckets=8, relative_attention_max_distance=10)
@@ -169,7 +171,7 @@ def one_norm(opened: Opened) -> bool:
 def test_phi(tmp_path: Path) -> None:
     """Parallel layers behind one norm, half of each head turned, a bias of the logits."""
     opened = opened_and_same(phi(tmp_path), "PhiForCausalLM")
-    config = opened.model.config  # type: ignore[attr-defined]
+    config = opened.model.config
     assert (config.residual, config.rope_dims, config.logit_bias, config.qkv_bias) == ("parallel", 4, True, True)
     assert isinstance(opened, Opened)
     assert one_norm(opened)
@@ -232,3 +234,56 @@ def test_a_shared_tensor_goes_back_as_one() -> None:
     assert part.shape(ours) == (4,)
     tiny.assert_close(found["a.weight"], stored)
     tiny.assert_close(part.join(found), stored)
+
+
+# --- mBART ------------------------------------------------------------------------------------------------------
+
+
+def mbart(folder: Path, *, model: str = "MBartForConditionalGeneration", **changes: Any) -> Path:
+    folders.write_metaspace(folder, end="</s>")
+    options = dict(vocab_size=folders.vocabulary(folder), d_model=16, encoder_layers=2, decoder_layers=3,
+                   encoder_attention_heads=4, decoder_attention_heads=4, encoder_ffn_dim=24, decoder_ffn_dim=24,
+                   max_position_embeddings=64, forced_eos_token_id=None, decoder_start_token_id=5)  # fmt: skip
+    return folders.written(folder, "MBartConfig", model, options, changes)
+
+
+@pytest.mark.parametrize("changes", [{}, dict(scale_embedding=True, activation_function="relu")], ids=str)
+def test_mbart(changes: dict[str, Any], tmp_path: Path) -> None:
+    """BART with norms in front of the sublayers, and one behind the last layer of each stack."""
+    opened = opened_and_same(mbart(tmp_path, **changes), "MBartForConditionalGeneration")
+    config = opened.model.config
+    assert (config.norm_order, config.final_norm, config.embedding_norm, config.stack_inputs) == (
+        "pre", True, True, "own"
+    )  # fmt: skip
+    assert config.start_ids == (5,)
+    assert isinstance(opened, Opened)
+    assert {tensor.fate for tensor in opened.report.tensors} == {"used"}
+
+
+def test_fields_of_mbart_as_published(tmp_path: Path) -> None:
+    folder = mbart(tmp_path, decoder_start_token_id=None)
+    folders.change(folder, normalize_before=True, add_final_layer_norm=True, add_bias_logits=False,
+                   normalize_embedding=True, static_position_embeddings=False, decoder_start_token_id=...,
+                   extra_pos_embeddings=2, num_hidden_layers=2, classif_dropout=0.0, output_past=True)  # fmt: skip
+    opened = load(folder)
+    said = [str(note) for note in opened.report.assumptions]
+    assert not any("does not read" in note for note in said), said
+    assert any("(decoder_start_token_id): taken as the end mark, 2" in note for note in said)
+    folders.change(folder, normalize_before=False)
+    with pytest.raises(CheckpointError, match="normalize_before=false: supported is null / true"):
+        load(folder)
+
+
+# --- what does not fit ------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("kind", sorted(BECAUSE))
+def test_relatives_that_do_not_open_are_refused_with_the_reason(kind: str, tmp_path: Path) -> None:
+    """Each by a name that `transformers` knows, but for those with code of their own."""
+    from transformers import CONFIG_MAPPING
+
+    assert kind in CONFIG_MAPPING or kind == "internlm2"
+    assert kind not in BY_TYPE
+    (tmp_path / "config.json").write_text(json.dumps({"model_type": kind}))
+    with pytest.raises(CheckpointError, match=rf'model_type="{kind}", which is not supported because of .*families op'):
+        load(tmp_path)

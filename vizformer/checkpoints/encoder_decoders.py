@@ -32,14 +32,18 @@ UNUSED: Mapping[str, Message] = {
 }
 
 
-def both_stacks(fields: Fields, names: Collection[str], *, own_vocabularies: bool = False) -> tuple[Options, bool]:
+def both_stacks(
+    fields: Fields, names: Collection[str], *, own_vocabularies: bool = False, pre_norm: bool = False
+) -> tuple[Options, bool]:
     """The options that both have, and whether there is a head for tokens; a family adds what is its own.
 
-    With `own_vocabularies` each stack has ids and a table of embeddings of its own (Marian).
+    With `own_vocabularies` each stack has ids and a table of embeddings of its own (Marian); `pre_norm` is how its
+    layers are (mBART).
     """
     fields.only("is_encoder_decoder", True)
-    for name in ("normalize_before", "add_final_layer_norm", "add_bias_logits"):  # in old files, always so
-        fields.only(name, None, False)
+    for name in ("normalize_before", "add_final_layer_norm"):  # in old files, always so
+        fields.only(name, None, pre_norm)
+    fields.only("add_bias_logits", None, False)
     vocab_size = fields.size("vocab_size")
     own: Options = {}
     if own_vocabularies:
@@ -59,6 +63,7 @@ def both_stacks(fields: Fields, names: Collection[str], *, own_vocabularies: boo
         n_decoder_layers=fields.size("decoder_layers"), max_positions=fields.size("max_position_embeddings"),
         activation=fields.choice("activation_function", ACTIVATIONS), scaled_embedding=fields.flag("scale_embedding"),
         logit_bias=BIAS in names, pad_id=pad, eos_id=eos,
+        norm_order="pre" if pre_norm else "post", final_norm=pre_norm,
         bos_id=fields.token("bos_token_id", vocab_size),
         forced_bos_id=fields.token("forced_bos_token_id", vocab_size), **own,
     ), has_head  # fmt: skip

@@ -46,7 +46,7 @@ def all_are_turned(fields: Fields) -> None:
     name, said = _said(fields)
     fields.only(PART, None, 1, 1.0)
     if said.get(PART, 1) not in (None, 1, 1.0):
-        fields.refuse(name, N_("partial_rotary_factor is supported in GPT-NeoX only"))
+        fields.refuse(name, N_("partial_rotary_factor is supported in GPT-NeoX, Phi and StableLM only"))
 
 
 def turned(fields: Fields, d_head: int, old_part: str) -> int | None:

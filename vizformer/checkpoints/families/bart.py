@@ -1,7 +1,10 @@
 """BART: BERT's layers with GPT-2's tokens in an encoder-decoder; each stack has a position table and a norm of its own.
 
+mBART is the same with the norms in front of the sublayers, one more behind the last layer, and SentencePiece's tokens.
+
 Source: Lewis et al. 2019, "BART: Denoising Sequence-to-Sequence Pre-training for Natural Language Generation,
-Translation, and Comprehension", and the weights published with it.
+Translation, and Comprehension"; Liu et al. 2020, "Multilingual Denoising Pre-training for Neural Machine Translation";
+and the weights published with them.
 """
 
 from collections.abc import Collection
@@ -13,7 +16,7 @@ from vizformer.checkpoints.family import Family, Options
 from vizformer.checkpoints.fields import Fields
 from vizformer.checkpoints.parts import Part, linear
 from vizformer.checkpoints.reading import Folder
-from vizformer.checkpoints.vocabularies import byte_level
+from vizformer.checkpoints.vocabularies import byte_level, no_tokenizer
 from vizformer.config import ModelConfig
 from vizformer.messages import N_
 
@@ -23,6 +26,7 @@ DEFAULTS = {
     "max_position_embeddings": 1024, "scale_embedding": False, "tie_word_embeddings": True, "is_encoder_decoder": True,
     "pad_token_id": 1, "bos_token_id": 0, "eos_token_id": 2, "decoder_start_token_id": 2,
 }  # fmt: skip
+MBART = {**DEFAULTS, "decoder_start_token_id": None}
 FIRST = 2  # row of the position table at which positions begin
 USUAL = {"bos_token": "<s>", "eos_token": "</s>", "cls_token": "<s>", "sep_token": "</s>", "pad_token": "<pad>",
          "unk_token": "<unk>", "mask_token": "<mask>"}  # fmt: skip
@@ -30,7 +34,8 @@ USUAL = {"bos_token": "<s>", "eos_token": "</s>", "cls_token": "<s>", "sep_token
 
 def config(fields: Fields, names: Collection[str]) -> tuple[Options, bool]:
     """The options of our model."""
-    options, has_head = both_stacks(fields, names)
+    pre_norm = fields.raw.get("model_type") == "mbart"
+    options, has_head = both_stacks(fields, names, pre_norm=pre_norm)
     fields.only("normalize_embedding", None, True)
     fields.only("static_position_embeddings", None, False)
     fields.only("extra_pos_embeddings", None, FIRST)
@@ -48,17 +53,21 @@ def weights(config: ModelConfig) -> list[Part]:
         Part("decoder.embed_positions.weight", ("decoder_position_embedding.weight",), skip=FIRST),
         *linear("encoder.layernorm_embedding", "embedding_norm"),
         *linear("decoder.layernorm_embedding", "decoder_embedding_norm"),
+        *(linear("encoder.layer_norm", "encoder.final_norm") if config.final_norm else []),
+        *(linear("decoder.layer_norm", "decoder.final_norm") if config.final_norm else []),
     ]
 
 
 def tokenizer(folder: Folder) -> Backend:
-    """vocab.json and merges.txt."""
+    """vocab.json and merges.txt; of mBART only tokenizer.json, which says the language that texts are in."""
+    if folder.has("config.json") and folder.object("config.json").get("model_type") == "mbart":
+        no_tokenizer(folder, "tokenizer.json")
     return byte_level(folder, USUAL, around=("<s>", "</s>"))
 
 
 FAMILY = Family(
     name="BART",
-    defaults={"bart": DEFAULTS},
+    defaults={"bart": DEFAULTS, "mbart": MBART},
     prefix="model.",
     head="lm_head.",
     config=config,
