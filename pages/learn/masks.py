@@ -225,6 +225,8 @@ def count_question(subject: Subject, n: int) -> None:
 @guarded()
 def paint(subject: Subject) -> None:
     """Cells blocked and opened by hand; the model runs with that mask."""
+    from vizformer.analysis import n_layers
+
     have = masking.attentions(subject.key)
     default = "decoder" if "decoder" in have else "encoder"
     attention: Attention = st.segmented_control(
@@ -233,6 +235,10 @@ def paint(subject: Subject) -> None:
     )  # fmt: skip
     (buttons,) = place(subject, attention, 3)
     own_mask(subject, attention)
+    layers = masking.alike(subject.key, attention, state.view().layer)
+    if len(layers) < n_layers(subject.trace, attention):
+        st.caption(_("What you paint holds in the layers that have this mask ({layers}); the others keep theirs.",
+                     layers=ranges(layers)))  # fmt: skip
     queries, keys = masking.tokens(subject.key, attention)
     rows, columns = min(len(queries), mask.LARGEST), min(len(keys), mask.LARGEST)
     kept = painting.read(rows, columns)
@@ -242,7 +248,6 @@ def paint(subject: Subject) -> None:
         painting.keep(flips)
     view = state.view()
     masked, own = masking.painted_head(subject.key, attention, flips, view.layer, view.head)
-    layers = masking.alike(subject.key, attention, view.layer)
     with buttons.container(horizontal=True):
         st.button(_("As the model has it"), on_click=painting.keep, args=((),), disabled=not flips, key="masks.reset")
         first = own[:rows, :columns] > 0
@@ -281,11 +286,6 @@ def blind(masked: "Masked", names: list[str]) -> None:
 
 def expected(subject: Subject, attention: Attention, flips: painting.Cells, layers: tuple[int, ...]) -> None:
     """What is predicted at every position, before and after painting in these layers."""
-    from vizformer.analysis import n_layers
-
-    if len(layers) < n_layers(subject.trace, attention):
-        st.caption(_("Painted in the layers that have this mask ({layers}); the others keep theirs.",
-                     layers=ranges(layers)))  # fmt: skip
     if not models.predicts(subject.model):
         st.caption(_("These weights came without a head that predicts tokens."))
         return
