@@ -28,6 +28,7 @@ NAME = rf"{_PART}/{_PART}(?:@(?![0-9a-f]{{16}}(?:;|@|$))[A-Za-z0-9][A-Za-z0-9_./
 AT_ONCE = 2  # downloads
 _DEFAULT = 4 * 2**30  # bytes
 _SPARE = 2**30  # bytes of the disk that stay free
+_PIECE = 2**18  # bytes of a file that arrive together
 
 
 @dataclass
@@ -136,8 +137,12 @@ def leave(name: str) -> None:
 
 
 def _run(download: Download) -> None:
+    from huggingface_hub import constants
+
     from vizformer.checkpoints import hub
 
+    # Progress is told, and a stop heard, once per piece; huggingface_hub's own 10 MiB are seconds on a slow line.
+    constants.DOWNLOAD_CHUNK_SIZE = _PIECE
     try:
         folder = hub.fetch(download.name, download.progress, _accept)
         _DESK.found[download.name] = folder
