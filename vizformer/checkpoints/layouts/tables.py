@@ -20,6 +20,7 @@ POSITION = re.compile(r"(?:^|[._])(?:pos|wpe)|(?:^|\.)pe(?:\.|$)", re.IGNORECASE
 TOKEN = re.compile(r"emb|tok|wte|lookup", re.IGNORECASE)
 OUTPUT = re.compile(r"unemb|head|generator|logit|classif|lm_", re.IGNORECASE)
 FINAL_NORM = re.compile(r"(?:.*\.)?(?:ln_f|ln_final|norm_f|norm_final|final_norm|final_layer_norm)\.(?:weight|bias)")
+ANSWER = re.compile(r"[A-Za-z0-9_.+-]{1,96}")  # names that may be an answer: in a terminal, in a link
 WAVES = 1e-3  # float32 angles are that far off at position 5000
 
 
@@ -179,6 +180,11 @@ def _two(tables: Tables, weights: Weights, names: list[str], outputs: list[str],
     first, second = names
     found = sides(weights, first, second, outputs)
     if found is None:
+        if not all(map(ANSWER.fullmatch, names)):  # it could be written into no link
+            raise CheckpointError(
+                N_("{file} has two tables of embeddings, {names}, and nothing says which is the encoder's. Rename them "
+                   "(src, source, enc; tgt, trg, target, dec).", file=weights.where, names=", ".join(map(shown, names)))
+            )  # fmt: skip
         tables.open_pair = (first, second)
         if source == second:
             first, second = second, first

@@ -60,10 +60,10 @@ def recognise(weights: Weights) -> Layout | None:
     asked = [questions.n_heads(d_model), questions.NORM_ORDER, questions.ACTIVATION]
     asked += _asked({**options, **tables.options}, tables, both)
 
-    def plan(answers: Mapping[str, Value], tables: Tables = tables) -> Plan:
+    def plan(answers: Mapping[str, Value]) -> Plan:
         chosen = dict(answers)
-        if "source_embedding" in chosen:
-            tables = find_tables(weights, d_model, inside, both=both, source=str(chosen.pop("source_embedding")))
+        source = chosen.pop("source_embedding", None)
+        found = tables if source is None else find_tables(weights, d_model, inside, both=both, source=str(source))
         causal = bool(chosen.pop("causal", False))
         names = ["encoder", "decoder"] if both else ["decoder" if causal else "encoder"]
         parts: list[Part] = []
@@ -75,18 +75,18 @@ def recognise(weights: Weights) -> Layout | None:
             if last is not None:  # a module of its own: made without a bias, or with one
                 fills |= no_norm_biases(parts, weights, {last: f"{name}.final_norm"})
         fills |= no_norm_biases(parts, weights, norms)
-        parts += tables.parts
-        if tables.embedding is None:
+        parts += found.parts
+        if found.embedding is None:
             fills["embedding.weight"] = lambda shape: torch.eye(*shape)
         depths = {f"n_{name}_layers": stack.n_layers for stack, name in zip(stacks, names, strict=True)}
         return Plan(
-            {**options, **depths, **tables.options, **chosen},
+            {**options, **depths, **found.options, **chosen},
             parts,
-            tables.predicts,
-            tables.ties,
-            tables.unused,
+            found.predicts,
+            found.ties,
+            found.unused,
             fills,
-            tuple(_assumed(tables, both)),
+            tuple(_assumed(found, both)),
         )
 
     return Layout(NAMES[1] if both else NAMES[0], tuple(asked), plan, tables.reshaped, tables.embedding is None)
