@@ -50,6 +50,7 @@ def shelf(written, monkeypatch):
     [
         (TOKENS, ["pieces", "lookup", "neighbours", "context", "norms"]), (MAP, [None]), (HEADS, [None]),
         (STEPS, ["three", "steps"]), (LAYER, [None]), (GENERATION, [None]),
+        ("pages/learn/positions.py", ["waves", "shuffle", "options"]), ("pages/learn/heads.py", [None]),
         (MASKS, ["kinds", "batch", "paint", "leak"]),
     ],
     ids=lambda value: value.split("/")[-1] if isinstance(value, str) else "",

@@ -44,7 +44,7 @@ class Looked(nn.Module):
 class Places(nn.Module):
     def __init__(self) -> None:
         super().__init__()
-        self.register_buffer("pos_embedding", waves(50)[None])
+        self.register_buffer("pos_embedding", waves(50)[:, None])
 
 
 class Translator(nn.Module):
@@ -62,19 +62,26 @@ class Translator(nn.Module):
         self.transformer = nn.Transformer(D, H, LAYERS, LAYERS + 1, FF, dropout=0.0, batch_first=True, **options)
         tables = [nn.Embedding(n, D) if names else Looked(n) for n in sizes]
         for name, table in zip(names or ("src_tok_emb", "tgt_tok_emb"), tables, strict=True):
-            self.add_module(name, table)
+            self.add(name, table)
         self.tables = [table.embedding if isinstance(table, Looked) else table for table in tables]
         places = [nn.Embedding(LONGEST, D) for _ in learned or ()]
         for name, place in zip(learned or (), places, strict=True):
-            self.add_module(name, place)
+            self.add(name, place)
         self.places = places
         if not learned:
             self.positional_encoding = Places()
         self.head = nn.Linear(D, sizes[1], bias=output_bias)
         if output:
-            self.add_module(output, self.head)
+            self.add(output, self.head)
         if tied:
             self.head.weight = self.tables[1].weight
+
+    def add(self, name: str, module: nn.Module) -> None:
+        """As a module of its own or, with a dot in the name, inside another one."""
+        outer, _, inner = name.rpartition(".")
+        if outer and outer not in dict(self.named_children()):
+            self.add_module(outer, nn.Module())
+        (getattr(self, outer) if outer else self).add_module(inner, module)
 
     def __setattr__(self, name: str, value: Any) -> None:
         """What the forward finds its modules by is no second name of theirs in the state dict."""
@@ -84,7 +91,7 @@ class Translator(nn.Module):
             super().__setattr__(name, value)
 
     def embed(self, side: int, ids: Tensor) -> Tensor:
-        places = self.places[side].weight if self.places else self.positional_encoding.pos_embedding[0]
+        places = self.places[side].weight if self.places else self.positional_encoding.pos_embedding[:, 0]
         return self.tables[side](ids) * math.sqrt(D) + places[: ids.shape[1]]
 
     def forward(self, ids: Tensor, target: Tensor) -> Tensor:
@@ -182,6 +189,8 @@ def test_a_batch_of_sources_is_padded_in_the_sources_own_vocabulary(tmp_path: Pa
         (("embed_tgt", "embed_src"), 1, "by their names"),
         (("de_emb", "en_emb"), None, "generator.weight has as many rows"),
         (("one_emb", "two_emb"), None, "generator.weight has as many rows"),
+        (("src_word_embedding", "trg_word_embedding"), 0, "by their names"),
+        (("encoder_decoder.enc_emb", "encoder_decoder.dec_emb"), 0, "by their names"),
         (("token_encoding_emb", "trg_emb"), 0, "by their names"),  # an encoding is no encoder
     ],
 )
@@ -200,6 +209,12 @@ def test_an_output_that_is_one_of_the_tables(tmp_path: Path) -> None:
     assert ours.model.config.source_vocab_size == TARGETS
     assert "as generator.weight holds the same numbers" in assumed(ours)
     agrees(ours, module)
+
+
+def test_names_that_cannot_be_asked_about(tmp_path: Path) -> None:
+    module = Translator((TARGETS, TARGETS), names=("one_emb", "two emb"))
+    with pytest.raises(CheckpointError, match=r"two tables of embeddings, .*nothing says which is the encoder's"):
+        opened(module, tmp_path / "model.pt")
 
 
 @pytest.mark.parametrize("names", [("one_emb", "two_emb"), ("two_emb", "one_emb")])
@@ -238,7 +253,9 @@ def test_under_a_wrapper(prefix: str, tmp_path: Path) -> None:
 # --- positions of each side ---------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("names", [("src_pos_emb", "tgt_pos_emb"), ("decoder_position", "encoder_position")])
+@pytest.mark.parametrize(
+    "names", [("src_position_embedding", "trg_position_embedding"), ("decoder_pos", "encoder_pos")]
+)
 def test_a_table_of_positions_for_each_stack(names: tuple[str, str], tmp_path: Path) -> None:
     ordered = names if "src" in names[0] else names[::-1]
     module = Translator(learned=ordered)
@@ -258,7 +275,7 @@ def test_sine_waves_on_either_side(tmp_path: Path) -> None:
     module = tiny.randomise(Translator()).eval()
     state = module.state_dict()
     pe = state.pop("positional_encoding.pos_embedding")
-    state |= {"encoder.pos.pe": pe, "decoder.pos.pe": pe[:, :40]}
+    state |= {"encoder.pos.pe": pe, "decoder.pos.pe": pe[:40]}
     torch.save(state, tmp_path / "model.pt")
     ours = load(tmp_path / "model.pt", n_heads=H, norm_order="post", activation="relu", scaled_embedding=True)
     assert (ours.model.config.positions, ours.model.config.max_positions) == ("sinusoidal", 40)
