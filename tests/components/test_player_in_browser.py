@@ -1,11 +1,13 @@
 """The generation player and the beam's tree in Chromium: what is on the screen is what came."""
 
+import numpy as np
 import pytest
 from playwright.sync_api import expect
 
 from tests.components.conftest import OpenFile
 from tests.components.test_player import node, written
 from vizformer.components import player, tree
+from vizformer.components.payload import pack_heads
 from vizformer.components.player import PlayerSelection
 
 pytestmark = pytest.mark.browser
@@ -73,6 +75,25 @@ def test_rows_that_are_not_written_yet_are_blank(open_file: OpenFile) -> None:
     after = page.evaluate(ink)
     assert after[:2] == before[:2]
     assert "255,255,255" not in after
+
+
+def test_what_is_masked_in_the_layer_that_is_shown(open_file: OpenFile) -> None:
+    """Layer 1 sees two keys, layer 0 all before; rows that are not written yet stay so in both."""
+    future = np.triu(np.full((4, 4), 2, np.uint8), 1)
+    near = np.where(np.tri(4, k=-2, dtype=bool), 3, future).astype(np.uint8)
+    weights = np.stack([np.tile(seen / seen.sum(-1, keepdims=True), (3, 1, 1)) for seen in (future == 0, near == 0)])
+    sites = {"decoder": pack_heads(weights, None, np.stack([future, near]))}
+    for layer, row, said in ((0, 2, "attends to key 0 “<s>” with weight 0.3333"),
+                             (1, 2, "→ key 0 “<s>” is masked: outside the window"),
+                             (1, 3, "This row does not exist yet.")):  # fmt: skip
+        selected = PlayerSelection(1, "decoder", layer, 0)
+        page = open_file(player.to_html(written(sites=sites), selected=selected))
+        left, top, width, height = map(float, page.locator(".vf-player .vf-stage").get_attribute("data-plot").split())
+        box = page.locator(".vf-player .vf-over").bounding_box()
+        page.mouse.move(box["x"] + left + 0.5 * width, box["y"] + top + (row + 0.5) * height)
+        expect(page.locator(".vf-detail .vf-readout")).to_contain_text(said)
+        page.mouse.move(box["x"] + left + 3.5 * width, box["y"] + top + 2.5 * height)
+        expect(page.locator(".vf-detail .vf-readout")).to_contain_text("cannot see key 3: it comes later")
 
 
 def test_playing_ends_by_itself(open_file: OpenFile) -> None:
