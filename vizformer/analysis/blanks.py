@@ -57,19 +57,19 @@ def guesses(checkpoint: Checkpoint, tokens: Sequence[Token]) -> Float[ndarray, "
     mask_id = _mask_id(checkpoint)
     found = np.full(len(tokens), np.nan)
     places = [i for i, token in enumerate(tokens) if not token.special]
-    ids = torch.tensor([token.id for token in tokens])
+    ids = checkpoint.tensor(tokens)[0]  # [n]
     segments = checkpoint.segments(tokens)
     with torch.inference_mode():
         for start in range(0, len(places), AT_ONCE):
-            chosen = torch.tensor(places[start : start + AT_ONCE])
-            rows = torch.arange(len(chosen))
+            chosen = torch.tensor(places[start : start + AT_ONCE], device=ids.device)
+            rows = torch.arange(len(chosen), device=ids.device)
             batch = ids.repeat(len(chosen), 1)  # [b, n]
             batch[rows, chosen] = mask_id
             x = checkpoint.model.encode(
                 batch, segments=None if segments is None else segments.expand(len(chosen), -1)
             )  # [b, n, d_model]
             p = torch.softmax(checkpoint.model.logits(x[rows, chosen]).double(), dim=-1)  # [b, vocab_size]
-            found[chosen.numpy()] = p[rows, ids[chosen]].numpy()
+            found[chosen.cpu().numpy()] = p[rows, ids[chosen]].cpu().numpy()
     return found
 
 

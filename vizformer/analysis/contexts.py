@@ -3,16 +3,19 @@
 from dataclasses import dataclass
 
 import numpy as np
+import torch
 from jaxtyping import Float
 from numpy import ndarray
 
 from vizformer.checkpoints import Checkpoint
 from vizformer.errors import TraceError
+from vizformer.explain.arrays import is_half
+from vizformer.explain.step import ROUNDINGS
 from vizformer.messages import N_
 from vizformer.model import Trace
 from vizformer.text import Token
 
-ROUNDING = 1e-5  # of the largest number; float32 keeps 7 digits, and layers add up
+ROUNDING = 1e-5  # of the largest number; float32 keeps 7 digits, and layers add up (half precision: `ROUNDINGS` units)
 
 
 @dataclass(frozen=True)
@@ -87,11 +90,14 @@ def contexts(checkpoint: Checkpoint, first: Trace, second: Trace, i: int, j: int
         other.append(pairs.mean())
         low.append(np.quantile(pairs, 0.1))
         high.append(np.quantile(pairs, 0.9))
-    last = first.residual(_places(first)[-1])[i].cpu().numpy(), second.residual(_places(second)[-1])[j].cpu().numpy()
+    ends = first.residual(_places(first)[-1])[i], second.residual(_places(second)[-1])[j]
+    last = [end.double().cpu().numpy() for end in ends]
+    dtype = ends[0].dtype
+    rounding = ROUNDINGS * torch.finfo(dtype).eps if is_half(dtype) else ROUNDING
     return Contexts(
         float(_normalised(rows)[0] @ _normalised(rows)[1]),
         np.array(same), np.array(other), np.array(low), np.array(high), int(different.sum()),
-        bool(np.abs(last[0] - last[1]).max() <= ROUNDING * np.abs(last[0]).max()),
+        bool(np.abs(last[0] - last[1]).max() <= rounding * np.abs(last[0]).max()),
     )  # fmt: skip
 
 

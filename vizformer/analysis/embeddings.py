@@ -168,7 +168,7 @@ def norms(checkpoint: Checkpoint, ids: Int[ndarray, " n"]) -> Norms:
     model = checkpoint.model
     added = model.positions(len(ids))
     lengths = _table(checkpoint)[torch.as_tensor(ids)].double().norm(dim=1).numpy()  # [n]
-    places = None if added is None else added.double().norm(dim=1).numpy()  # [n]
+    places = None if added is None else added.double().norm(dim=1).cpu().numpy()  # [n]
     return Norms(lengths, places, math.sqrt(model.config.d_model), model.config.scaled_embedding)
 
 

@@ -81,7 +81,7 @@ def head_scores(model: Transformer, ids: Int[Tensor, "b n"], period: int, start:
     for row in ids:
         trace = Trace()
         with torch.inference_mode():
-            model(row[None], trace=trace)
+            model(row[None].to(model.embedding.weight.device), trace=trace)
         patterns = head_maps(trace, kind).weights  # [n_layers, n_heads, n, n]
         previous.append(previous_token_score(patterns))
         induction.append(induction_score(patterns, period, start))

@@ -80,8 +80,10 @@ def _module(q: Tensor, k: Tensor, v: Tensor, scale: float, blocked: Tensor) -> T
 
 
 def _operands(record: AttentionRecord, head: int) -> tuple[Tensor, Tensor, Tensor]:
+    """In float32 on the processor: the notations are compared, not precisions."""
     kv = record.kv_head(head)
-    return record.q[head], record.k[kv], record.v[kv]
+    q, k, v = (x.detach().cpu().float() for x in (record.q[head], record.k[kv], record.v[kv]))
+    return q, k, v
 
 
 # --- four mistakes ----------------------------------------------------------------------------------------------------

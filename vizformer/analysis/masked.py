@@ -55,12 +55,13 @@ def masked_attention(record: AttentionRecord, head: int, mask: Mask | None = Non
         anchor, z = N_("z, as the model computed it"), record.z(head)
     else:
         anchor = N_("z of F.scaled_dot_product_attention with this mask, from the model's q, k and v")
-        added = total_bias(position, torch.from_numpy(bias).to(q.dtype))
+        added = total_bias(position, torch.from_numpy(bias).to(q.device, q.dtype))
         assert added is not None  # there is a mask
         z = F.scaled_dot_product_attention(
             q[None, None], k[None, None], v[None, None], attn_mask=added[None, None].to(q.dtype), scale=record.scale
         )[0, 0]
-    proof = Proof.compare(anchor, weights @ _numpy(v), _numpy(z))
+    values = _numpy(v)
+    proof = Proof.compare(anchor, weights @ values, z, terms=weights @ np.abs(values))
     return Masked(scores, bias, weights, reasons, same, proof)
 
 
@@ -109,8 +110,8 @@ def padded_run(checkpoint: Checkpoint, first: Trace, second: Trace) -> PaddedRun
         )
         for stack in rows
     }
-    ids = {stack: torch.tensor([[token.id for token in row] for row in both]) for stack, both in rows.items()}
-    masks = {stack: torch.from_numpy(found) for stack, found in padding.items()}
+    ids = {stack: torch.cat([checkpoint.tensor(row) for row in both]) for stack, both in rows.items()}  # [2, n]
+    masks = {stack: torch.from_numpy(found).to(checkpoint.device) for stack, found in padding.items()}
     segments = [checkpoint.segments(row) for row in next(iter(rows.values()))]
     trace = Trace(tokens={stack: both[0] for stack, both in rows.items()})
     with torch.inference_mode():

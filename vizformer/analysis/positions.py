@@ -173,7 +173,7 @@ def shuffle(model: Transformer, ids: Sequence[int], order: Sequence[int]) -> Shu
         raise ValueError(f"{list(order)} is not a permutation of {len(ids)} positions")
     forward = model.decode if model.decoder is not None else model.encode
     before, after = (
-        forward(torch.tensor([row]))[0].double().numpy() for row in (list(ids), [ids[i] for i in order])
+        forward(_row(model, row))[0].double().cpu().numpy() for row in (list(ids), [ids[i] for i in order])
     )  # [n, d_model]
     place = np.argsort(order)  # where token i stands afterwards
     apart = np.abs(before[:, None, :] - after[None, :, :]).max(axis=-1)  # [n, n]
@@ -198,13 +198,13 @@ def score_effect(model: Transformer, ids: Sequence[int]) -> Float[np.ndarray, "n
 
 
 def _first_scores(model: Transformer, ids: Sequence[int]) -> Float[np.ndarray, "n_heads n n"]:
-    trace, row = Trace(), torch.tensor([list(ids)])
+    trace, row = Trace(), _row(model, ids)
     if model.decoder is not None:
         model.decode(row, trace=trace)
     else:
         model.encode(row, trace=trace)
     record = trace[f"{'decoder' if model.decoder is not None else 'encoder'}.0.self"]
-    scores = torch.stack([record.scores(head) for head in range(model.config.n_heads)]).double()
+    scores = torch.stack([record.scores(head) for head in range(model.config.n_heads)]).double().cpu()
     if model.decoder is not None:
         scores[:, torch.ones(len(ids), len(ids)).triu(1).bool()] = torch.nan
     found: Float[np.ndarray, "n_heads n n"] = scores.numpy()
@@ -230,7 +230,7 @@ def bias_by_distance(model: Transformer, furthest: int) -> Float[np.ndarray, "n_
         bias = model.position_bias(stack, furthest + 1)  # [1, n_heads, n, n]
     if bias is None:
         raise ValueError(f"positions={model.config.positions!r} adds nothing to the scores")
-    found: Float[np.ndarray, "n_heads distances"] = bias[0, :, -1].flip(-1).double().numpy()
+    found: Float[np.ndarray, "n_heads distances"] = bias[0, :, -1].flip(-1).double().cpu().numpy()
     return found
 
 
@@ -289,13 +289,19 @@ def unturned(
 ) -> tuple[Float[np.ndarray, "n_heads n d_head"], Float[np.ndarray, "n_heads n d_head"]]:
     """Queries and keys of the first layer before any position turns them."""
     trace = Trace()
-    _without_positions(model)(torch.tensor([list(ids)]), trace=trace)
+    _without_positions(model)(_row(model, ids), trace=trace)
     record = trace[f"{'decoder' if model.decoder is not None else 'encoder'}.0.self"]
-    return record.q.double().numpy(), record.k.double().numpy()
+    return record.q.double().cpu().numpy(), record.k.double().cpu().numpy()
 
 
 def _without_positions(model: Transformer) -> Transformer:
-    """The same weights, told no positions."""
-    without = Transformer(replace(model.config, positions="none")).eval()
-    without.load_state_dict(model.state_dict(), strict=False)
+    """The same weights (in the same memory), told no positions."""
+    with torch.device("meta"):
+        without = Transformer(replace(model.config, positions="none")).eval()
+    without.load_state_dict(model.state_dict(), strict=False, assign=True)
     return without
+
+
+def _row(model: Transformer, ids: Sequence[int]) -> torch.Tensor:
+    """[1, n], where the model is."""
+    return torch.tensor([list(ids)], device=model.embedding.weight.device)

@@ -36,7 +36,7 @@ def transformer_gradients(
 
     y is the stack's output, x what its first layer gets: the token's vector with all that the model adds to it.
     """
-    n, row = len(ids), torch.tensor([ids])
+    n, row = len(ids), torch.tensor([ids], device=model.embedding.weight.device)
     with torch.inference_mode():
         start = model.embed(row, segments=segments)
     with torch.enable_grad(), sdpa_kernel(SDPBackend.MATH):  # (the fused kernel cannot be differentiated in batches)
@@ -55,9 +55,9 @@ def transformer_gradients(
 
 def _norms(last: Float[Tensor, " d"], x: Float[Tensor, "1 n d_x"]) -> Float[np.ndarray, " n"]:
     """Frobenius norms of d last / d x_t, from `_ROWS` exact rows of the Jacobian at a time."""
-    squares = torch.zeros(x.shape[1], dtype=torch.float64)
-    for rows in torch.split(torch.eye(len(last)), _ROWS):
+    squares = torch.zeros(x.shape[1], dtype=torch.float64, device=x.device)
+    for rows in torch.split(torch.eye(len(last), dtype=last.dtype, device=last.device), _ROWS):
         (part,) = torch.autograd.grad(last, x, rows, retain_graph=True, is_grads_batched=True)  # [rows, 1, n, d_x]
         squares += part.double().square().sum((0, 1, 3))
-    found: Float[np.ndarray, " n"] = squares.sqrt().numpy()
+    found: Float[np.ndarray, " n"] = squares.sqrt().cpu().numpy()
     return found
