@@ -25,7 +25,7 @@ LLAMA = {
 MISTRAL = {**LLAMA, "intermediate_size": 14_336, "num_key_value_heads": 8, "max_position_embeddings": 131_072,
            "sliding_window": 4096}  # fmt: skip
 MINISTRAL = {**MISTRAL, "layer_types": None}
-FITS = dict(
+FITS: dict[str, Collection[Any]] = dict(
     architecture=["decoder-only"], positions=["rope"], norm_order=["pre"], norm=["rms_norm"], final_norm=[True],
     feedforward=["gated"], head=["linear"], scaled_embedding=[False], embedding_norm=[False], n_segments=[0],
 )  # fmt: skip
