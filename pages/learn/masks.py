@@ -7,7 +7,19 @@ import streamlit as st
 
 from vizformer.components import mask, matrix
 from vizformer.messages import N_, ranges
-from vizformer.web import labels, leaking, lesson, mask_words, masking, mistakes, models, painting, sitemap, state
+from vizformer.web import (
+    labels,
+    leaking,
+    lesson,
+    mask_words,
+    masking,
+    mistakes,
+    models,
+    painting,
+    sitemap,
+    state,
+    tokenizing,
+)
 from vizformer.web.errors import guarded
 from vizformer.web.i18n import _, translate
 from vizformer.web.masking import Attention, Pattern
@@ -144,13 +156,13 @@ def settings(kind: masking.MaskKind, attention: Attention, n: int, window: int |
 
 def batch(subject: Subject, kind: masking.MaskKind, attention: Attention) -> masking.Laid:
     """The second sentence, the batch as a table, and which of its two sentences is shown."""
-    if _OTHER not in st.session_state:
-        chinese = any("\u4e00" <= character <= "\u9fff" for character in subject.text)
-        st.session_state[_OTHER] = (
-            "今天天气很好，我们去公园。" if chinese else "The cat sat on the chair and looked at me."
-        )
+    chinese = any("\u4e00" <= character <= "\u9fff" for character in subject.text)
+    key, example = _OTHER, "今天天气很好，我们去公园。" if chinese else "The cat sat on the chair and looked at me."
+    if not tokenizing.reads(subject.model, example):  # token ids are typed: those of the sentence twice are longer
+        key, example = f"{_OTHER}.ids", f"{subject.text} {subject.text}"
+    st.session_state.setdefault(key, example)
     typed, shown = st.columns([3, 2], vertical_alignment="bottom")
-    other = typed.text_input(_("A second sentence, in the same batch"), key=_OTHER, persist_state="session")
+    other = typed.text_input(_("A second sentence, in the same batch"), key=key, persist_state="session")
     both = masking.batch(subject.key, other, False)
     stack = labels.stacks(attention)[1]
     default = "second" if both.padding[stack][1].any() else "typed"

@@ -200,10 +200,11 @@ def seconds(subject: Subject) -> tuple[str, str]:
 @st.cache_resource(show_spinner=False, max_entries=64)
 def occasions(model: str) -> tuple[Occasion, ...]:
     """The examples that the model can read: not where it takes few tokens, or came without a tokenizer."""
-    return tuple(o for o in OCCASIONS if all(_reads(model, text) for text in (o.first, o.second, o.third)))
+    return tuple(o for o in OCCASIONS if all(reads(model, text) for text in (o.first, o.second, o.third)))
 
 
-def _reads(model: str, text: str) -> bool:
+def reads(model: str, text: str) -> bool:
+    """Whether the model can read a text: few can where a tokenizer is missing."""
     try:
         models.checkpoint(model).encode(text)
     except VizformerError:
@@ -215,10 +216,10 @@ def _reads(model: str, text: str) -> bool:
 def _fitting(model: str, text: str) -> str:
     """The sentence that shares most words with the text; where none can be read, the text's own words turned round."""
     tokenizer = models.checkpoint(model).reader("encoder")
-    others = [other for other in OTHERS if other != text.strip() and _reads(model, other)]
+    others = [other for other in OTHERS if other != text.strip() and reads(model, other)]
     if not others:
         turned = " ".join(reversed(text.split()))
-        return turned if turned != text.strip() and _reads(model, turned) else ""
+        return turned if turned != text.strip() and reads(model, turned) else ""
 
     def words(sentence: str) -> set[int]:
         return {token.id for token in tokenizer.encode(sentence, special=False) if token.text[:1].isalnum()}
