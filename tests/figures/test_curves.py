@@ -36,6 +36,15 @@ def test_position_codes_as_a_map() -> None:
     assert "position %{y}, dimension %{x}" in heatmap.hovertemplate
 
 
+def test_a_long_map_of_codes_names_the_tokens_and_counts_the_rest() -> None:
+    names = ["我", "<s>", "有", "一", "只"] + [""] * 59
+    figure = figures.positional_heatmap(np.zeros((64, 512)), names=names)
+    assert figure.layout.yaxis2.ticktext == ("0 我", "3 一", "8", "16", "24", "32", "40", "48", "56")
+    assert figure.layout.yaxis.ticktext[1] == "1 &lt;s&gt;"  # the hover names every row,
+    assert len(figure.layout.xaxis.ticktext) == 512
+    assert (figure.layout.xaxis.ticks, figure.layout.yaxis.ticks) == ("", "")  # and draws a mark for none
+
+
 def test_position_codes_as_waves() -> None:
     encoding = np.random.default_rng(0).normal(size=(10, 6))
     figure = figures.positional_waves(encoding, [0, 5])

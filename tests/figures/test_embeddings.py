@@ -49,6 +49,18 @@ def test_names_of_points_that_coincide_stand_on_different_sides() -> None:
     assert len(set(figure.data[0].textposition[:3])) == 3
 
 
+def test_names_without_room_are_left_to_the_hover() -> None:
+    points = np.random.default_rng(0).normal(size=(40, 2)) * 0.02
+    points[0] = 1.0, 1.0
+    names = [f"token {i}" for i in range(40)]
+    figure = figures.embedding_map(points, names, [0] * 20 + [1] * 20, (0.3, 0.2), chosen=25)
+    close, own = figure.data[1:]
+    assert close.text[5] == "token 25"
+    assert own.text[0] == "token 0"  # has all the room in the world
+    assert 0 < sum(text == "" for text in (*own.text, *close.text)) < 40
+    assert [*own.customdata, *close.customdata] == names
+
+
 def test_curves_begin_at_the_table_and_the_band_at_the_input() -> None:
     curves = [Curve("<a>", np.array([1, 0.9, 0.5, -0.2])), Curve("b", np.array([1, 1, 1, 0.9]))]
     other = np.array([0.1, 0.2, 0.3])

@@ -8,7 +8,7 @@ import plotly.graph_objects as go
 from numpy.typing import NDArray
 
 from vizformer.figures.names import sides
-from vizformer.figures.style import DASHES, GRID, N_, QUALITATIVE, VIRIDIS, fill, frame, safe
+from vizformer.figures.style import DASHES, GRID, N_, QUALITATIVE, VIRIDIS, fill, frame, room, safe
 
 ENGLISH: Mapping[str, str] = {
     "cosine": N_("cosine"),
@@ -90,15 +90,18 @@ def neighbour_bars(
         xanchor="left", xshift=4, font={"color": QUALITATIVE[1], "size": 13},
     )  # fmt: skip
     frame(figure, title, height=110 + 30 * max(3, len(tokens)), bargap=0.25)
-    figure.update_layout(margin_r=48)
+    # Fixed, as on the map: margins that are searched for are drawn several times.
+    figure.update_layout(margin={"l": 16 + max((room(token, 15) for token in tokens), default=0), "r": 48, "b": 48})
     least = min(0.0, average, float(values.min(initial=0.0)))
-    figure.update_xaxes(range=[least, max(1.0, float(values.max(initial=0.0)))], title=safe(words["cosine"]))
+    figure.update_xaxes(range=[least, max(1.0, float(values.max(initial=0.0)))], title=safe(words["cosine"]),
+                        automargin=False)  # fmt: skip
     figure.update_yaxes(
         tickvals=places,
         ticktext=[safe(token) for token in tokens],
         range=[len(tokens) - 0.5, -1.1],
         showgrid=False,
         tickfont={"size": 15},
+        automargin=False,
     )
     return figure
 
@@ -124,7 +127,8 @@ def embedding_map(
         tokens: what each point reads.
         kinds: of each point: 0 a token of the sentence, 1 a neighbour of the chosen one, 2 a neighbour of another.
         explained: share of the variance along each direction.
-        chosen: the point that the neighbours belong to; lines lead from it to them.
+        chosen: the point that the neighbours belong to; lines lead from it to them.  Where the points are crowded, its
+            name is printed and others are left to the hover.
         title: plain text.
         words: the texts, see `ENGLISH`.
 
@@ -135,7 +139,7 @@ def embedding_map(
     places = np.ascontiguousarray(points, dtype=np.float32)
     if places.shape != (len(tokens), 2) or len(kinds) != len(tokens):
         raise ValueError(f"points of shape {places.shape} do not fit {len(tokens)} tokens of {len(kinds)} kinds")
-    beside = sides(places, tokens, kinds)
+    beside = sides(places, tokens, kinds, chosen)
     figure = go.Figure()
     rays = [point for i in range(len(tokens)) if kinds[i] == 1 for point in (places[chosen], places[i], [np.nan] * 2)]
     if rays:
@@ -154,8 +158,9 @@ def embedding_map(
                 x=places[here, 0],
                 y=places[here, 1],
                 mode="markers+text" if kind < 2 else "markers",
-                text=[safe(tokens[i]) for i in here],
-                textposition=[beside[i] for i in here],
+                text=[safe(tokens[i]) if beside[i] else "" for i in here],
+                textposition=[beside[i] or "top center" for i in here],
+                customdata=[safe(tokens[i]) for i in here],
                 cliponaxis=False,
                 textfont={"size": 15 if kind == 0 else 13},
                 marker={
@@ -165,7 +170,7 @@ def embedding_map(
                     "opacity": 1.0 if kind < 2 else 0.6,
                 },
                 name=safe(names[kind]),
-                hovertemplate=fill(words["on_map"], token="%{text}"),
+                hovertemplate=fill(words["on_map"], token="%{customdata}"),
             )
         )
     frame(figure, title, height=460)

@@ -1,4 +1,4 @@
-"""Names beside points: on which side, so that they cover each other and the points least."""
+"""Names beside points: on which side, so that they cover each other and the points least, and which have no room."""
 
 from collections.abc import Sequence
 
@@ -6,38 +6,46 @@ import numpy as np
 from numpy.typing import NDArray
 
 _WIDE, _HIGH = 440.0, 290.0  # px of the plane on a page; only for where names go, so about right is enough
+_HIDDEN = 0.1  # of a name's area over other names: more cannot be read
 _SIDES = {
     "top center": (0, -1), "bottom center": (0, 1), "middle right": (1, 0), "middle left": (-1, 0),
     "top right": (1, -1), "top left": (-1, -1), "bottom right": (1, 1), "bottom left": (-1, 1),
 }  # fmt: skip
 
 
-def sides(places: NDArray[np.floating], tokens: Sequence[str], kinds: Sequence[int]) -> list[str]:
+def sides(places: NDArray[np.floating], tokens: Sequence[str], kinds: Sequence[int], chosen: int) -> list[str | None]:
     """On which side of its point each name stands: one after the other, where it covers least of names and points.
+
+    None: wherever it stood, it would make another name hard to read.
 
     Args:
         places: [m, 2], the points.
         tokens: their names.
         kinds: the order in which names are placed; points of kind 2 have none.
+        chosen: the point whose name comes first.
     """
     span = np.maximum(np.ptp(places, axis=0), 1e-6)
     pixels = (places - places.min(0)) / span * (_WIDE, -_HIGH)  # downwards, as on a screen
     boxes = [np.array([x - 5, y - 5, x + 5, y + 5]) for x, y in pixels]  # the points themselves
-    chosen = ["top center"] * len(tokens)
-    for i in sorted(range(len(tokens)), key=lambda i: kinds[i]):
+    names: list[NDArray[np.floating]] = []
+    found: list[str | None] = [None] * len(tokens)
+    for i in sorted(range(len(tokens)), key=lambda i: (i != chosen, kinds[i])):
         if kinds[i] == 2:
             continue
         width = sum(15.0 if ord(character) > 0x2E7F else 8.5 for character in tokens[i])
-        best: tuple[float, NDArray[np.floating]] | None = None
+        best: tuple[float, str, NDArray[np.floating]] | None = None
         for side, (dx, dy) in _SIDES.items():
             x, y = pixels[i] + (dx * (width / 2 + 8), dy * (16 if dx == 0 else 12))
             box = np.array([x - width / 2, y - 9, x + width / 2, y + 9])
-            covered = sum(_overlap(box, other) for other in boxes)
+            if sum(_overlap(box, other) for other in names) > _HIDDEN * width * 18:
+                continue
+            covered = sum(_overlap(box, other) for other in (*boxes, *names))
             if best is None or covered < best[0]:
-                best, chosen[i] = (covered, box), side
-        assert best is not None
-        boxes.append(best[1])
-    return chosen
+                best = covered, side, box
+        if best is not None:
+            found[i] = best[1]
+            names.append(best[2])
+    return found
 
 
 def _overlap(a: NDArray[np.floating], b: NDArray[np.floating]) -> float:

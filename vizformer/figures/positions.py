@@ -6,7 +6,7 @@ import numpy as np
 import plotly.graph_objects as go
 from numpy.typing import NDArray
 
-from vizformer.figures.axes import name_axes
+from vizformer.figures.axes import LONGEST_LABEL, MOST_LABELS, name_axes
 from vizformer.figures.style import DASHES, ENGLISH, QUALITATIVE, fill, frame, reach, safe, signed_scale
 
 
@@ -50,13 +50,23 @@ def positional_heatmap(
         columns = [str(dimension) for dimension in range(values.shape[1])]
         name_axes(
             figure, rows, columns, row_title=words["position"], column_title=words["dimension"], square=False,
-            column_ticks=_every(values.shape[1]),
+            column_ticks=_every(values.shape[1]), row_ticks=_named(names, rows),
         )  # fmt: skip
         return frame(figure, title, height=150 + max(160, min(460, 24 * len(rows))))
     frame(figure, title, height=460)
     figure.update_xaxes(title=safe(words["dimension"]), showgrid=False, constrain="domain")
     figure.update_yaxes(title=safe(words["position"]), autorange="reversed", showgrid=False)
     return figure
+
+
+def _named(names: Sequence[str], rows: Sequence[str]) -> tuple[list[float], list[str]] | None:
+    """As many of the rows with a name as can be read, and few of those with a number alone; None: as usual."""
+    last = max((row for row, name in enumerate(names) if name), default=-1)
+    close, far = -(-len(rows) // 30), len(rows) // 8
+    if far <= 2 * close or last >= MOST_LABELS or any(len(row) > LONGEST_LABEL for row in rows):
+        return None
+    places = [*range(0, last + 1, close), *range((last // far + 1) * far, len(rows), far)]
+    return [float(place) for place in places], [rows[place].strip() for place in places]
 
 
 def _every(columns: int) -> tuple[list[float], list[str]]:

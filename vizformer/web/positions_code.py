@@ -79,7 +79,7 @@ def waves(subject: Subject) -> None:
     cosines = right.toggle(_("The cosines too"), **lesson.dial("positions.cosines", False))
     dims = tuple(dim for pair in pairs for dim in ((2 * pair, 2 * pair + 1) if cosines else (2 * pair,)))
     tokens = positions.tokens(subject)[: min(span, positions.MOST)]
-    places, values = positions.waves(d, dims, span, 1025)
+    places, values = positions.waves(d, dims, span, max(257, min(1025, 4 * span + 1)))
     rows = positions.code(positions.ROWS, d)
     names = {
         dim: _("dimension {dim}, wavelength {length}", dim=dim, length=rounded(positions.wavelength(d, dim // 2)))
