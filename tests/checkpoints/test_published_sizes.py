@@ -38,6 +38,12 @@ PUBLISHED: dict[str, tuple[dict[str, Any], int]] = {
              num_attention_heads=12, word_embed_proj_dim=768),
         125_239_296 - 2 * 768,  # rows of the position table that no position uses
     ),
+    "Mistral-7B-v0.1": (
+        dict(model_type="mistral", vocab_size=32_000, hidden_size=4096, intermediate_size=14_336, num_hidden_layers=32,
+             num_attention_heads=32, num_key_value_heads=8, max_position_embeddings=32_768, sliding_window=4096,
+             rms_norm_eps=1e-5, tie_word_embeddings=False, rope_theta=10_000.0, architectures=["MistralForCausalLM"]),
+        7_241_732_096,
+    ),
     "Llama-3.2-1B": (
         dict(model_type="llama", vocab_size=128_256, hidden_size=2048, intermediate_size=8192, num_hidden_layers=16,
              num_attention_heads=32, num_key_value_heads=8, head_dim=64, tie_word_embeddings=True,
