@@ -126,3 +126,10 @@ def test_a_translation_without_an_end_says_that_it_was_cut(open_app):
     assert any("Cut off" in caption.value for caption in app.caption)
     app.text_input[0].set_value(GOOD).run()
     assert not any("Cut off" in caption.value for caption in app.caption)
+
+
+def test_an_edit_in_a_link_to_a_site_that_the_model_lacks(open_app):
+    app = open_app(PAGES[0], text=GOOD, model="cloze", edits="encoder.0.self.v@0,1,0=3", site="cross")
+    assert not app.exception
+    assert not errors(app)
+    assert any(caption.value == "After" for caption in app.caption)

@@ -62,7 +62,8 @@ def what_changed(subject: "Subject") -> None:
         return
     view = state.view()
     # An edit in the decoder cannot reach what is predicted before it: look where the query stands.
-    position = 0 if view.site == "encoder" else view.query_of(subject.trace.tokens["decoder"])
+    decoder = subject.trace.tokens.get("decoder")  # none, where an earlier model's sentence is still shown
+    position = 0 if view.site == "encoder" or decoder is None else view.query_of(decoder)
     sides = ((_("Before"), subject.unedited), (_("After"), subject))
     for column, (title, side) in zip(st.columns(2), sides, strict=True):
         with column.container(border=True):

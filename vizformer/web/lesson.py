@@ -187,8 +187,12 @@ def dial(name: str, default: Dial, options: Collection[Dial] | None = None) -> d
         options: what the widget can show; anything else in a link counts as not set.
     """
     key, chosen = f"dial.{name}", value(name, default, options)
-    if key not in st.session_state or st.session_state[key] != chosen:
+    # A slider with other ends is another widget to Streamlit, and begins where the key was last *assigned*, not where
+    # the reader moved it: assigned again, then, though the key seems to have the value.
+    ends, known = None if options is None else tuple(options), f"{key}.options"
+    if st.session_state.get(known) != ends or key not in st.session_state or st.session_state[key] != chosen:
         st.session_state[key] = chosen
+    st.session_state[known] = ends
     return {"key": key, "on_change": _turn, "args": (name, key, default), "persist_state": "session"}
 
 
