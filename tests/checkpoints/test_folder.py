@@ -13,7 +13,7 @@ from safetensors.torch import load_file, save_file
 from tests import tiny
 from vizformer.assets import bundled_models
 from vizformer.checkpoints import load, save
-from vizformer.errors import CheckpointError, ConfigError, TokenizerError, VizformerError
+from vizformer.errors import CheckpointError, ConfigError, VizformerError
 
 
 @pytest.fixture
@@ -218,7 +218,7 @@ def test_sizes_that_no_machine_holds(folder: Path, changes: dict[str, int]) -> N
 
 def test_a_tokenizer_that_is_none(folder: Path) -> None:
     (folder / "tokenizer.json").write_text("{}")
-    with pytest.raises(TokenizerError, match=r"tokenizer.json is not a tokenizer file"):
+    with pytest.raises(CheckpointError, match=r"tokenizer.json cannot be used as a tokenizer"):
         load(folder)
 
 

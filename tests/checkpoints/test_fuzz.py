@@ -1,6 +1,6 @@
 """Thousands of damaged folders: each opens or is refused with an error of ours, soon and in little memory.
 
-`VIZFORMER_FUZZ=100000` does more than the usual number.
+`VIZFORMER_FUZZ=100000` does more than the usual number, `VIZFORMER_FUZZ_SEED=7` others.
 """
 
 import json
@@ -28,6 +28,7 @@ from vizformer.checkpoints import load, save
 from vizformer.errors import VizformerError
 
 ROUNDS = int(os.environ.get("VIZFORMER_FUZZ", "2000"))
+SEED = int(os.environ.get("VIZFORMER_FUZZ_SEED", "20"))
 MEGABYTE = 2**20
 ODD: list[Any] = [
     None, True, False, 0, -1, 1, 2, 3, 1e-5, 2**31, 2**63, 10**30, -1e308, "", "x", "gelu", [], {}, [1], {"a": 1},
@@ -164,15 +165,15 @@ def peak() -> int:
 
 @pytest.mark.slow
 def test_damaged_folders(originals: list[Path], tmp_path: Path) -> None:
-    dice, before = random.Random(20), peak()
+    dice, before = random.Random(SEED), peak()
     outcome: Counter[str] = Counter()
-    slowest, crashes = 0.0, []
+    slowest, which, crashes = 0.0, "", []
     for number in range(ROUNDS):
         original = originals[number % len(originals)]
         copy = tmp_path / original.name
         copy.mkdir(exist_ok=True)
         done = mutated(original, copy, dice)
-        start = time.perf_counter()
+        start = time.process_time()  # others may be using the machine
         try:
             load(copy)
             outcome["opened"] += 1
@@ -184,10 +185,11 @@ def test_damaged_folders(originals: list[Path], tmp_path: Path) -> None:
             crashes.append(f"round {number}, {original.name}, {done}: {type(error).__name__}: {str(error)[:200]}")
             if isinstance(error, KeyboardInterrupt):
                 raise
-        slowest = max(slowest, time.perf_counter() - start)
+        if (took := time.process_time() - start) > slowest:
+            slowest, which = took, f"round {number}, {original.name}, {done}"
     assert not crashes, "\n".join(crashes[:20])
     assert outcome["refused"] > ROUNDS / 4, outcome
     assert outcome["opened"] > ROUNDS / 20, outcome  # the mutations reach deep enough
-    assert slowest < 10, slowest
+    assert slowest < 10, f"{which}: {slowest:.1f} s"
     assert peak() - before < 500 * MEGABYTE, (peak() - before) / MEGABYTE
-    print(outcome, f"slowest {slowest:.2f} s, {(peak() - before) / MEGABYTE:.0f} MiB")
+    print(outcome, f"slowest {slowest:.2f} s ({which}), {(peak() - before) / MEGABYTE:.0f} MiB")

@@ -18,7 +18,7 @@ from vizformer.checkpoints.numbers import as_numbers
 from vizformer.checkpoints.placement import place
 from vizformer.checkpoints.reading import Folder, damaged
 from vizformer.checkpoints.report import Report, TensorFate, parameters_by_component
-from vizformer.checkpoints.vocabularies import SOURCES, guarded, tried
+from vizformer.checkpoints.vocabularies import SOURCES, guarded, read_tokenizer, tried
 from vizformer.checkpoints.weights import FLOATS, Weights, all_finite, open_weights
 from vizformer.config import ModelConfig
 from vizformer.errors import CheckpointError
@@ -46,7 +46,7 @@ def examine(folder: Folder, raw: dict[str, Any]) -> Examined:
 
     Raises:
         CheckpointError: files that are missing, damaged or do not fit together.
-        ConfigError, TokenizerError: illegal options, an unreadable tokenizer.
+        ConfigError: illegal options.
     """
     for name in (CONFIG, WEIGHTS, TOKENIZER):
         if not folder.has(name):
@@ -77,8 +77,7 @@ def _tokenizer(folder: Folder, name: str, rows: int) -> Tokenizer:
     """A tokenizer for a table of embeddings with so many rows."""
     if not folder.has(name):
         raise CheckpointError(lacks(folder, name))
-    path = folder.file(name)
-    tokenizer = tried(as_numbers(guarded(name, lambda: Tokenizer.from_file(path))))
+    tokenizer = tried(as_numbers(guarded(name, lambda: Tokenizer(read_tokenizer(folder, name)))))
     if tokenizer.vocab_size > rows:
         raise CheckpointError(
             N_("{file} has {found} tokens but config.json says {option}={expected}: they belong to different models.",

@@ -54,7 +54,7 @@ def load(
         UnansweredError: bare weights that fit several models; its `questions` decide.
         CheckpointError: nothing there, or files that are damaged, unsupported or do not fit together; names the file,
             what was found and the way out, all problems of a file at once.
-        ConfigError, TokenizerError: illegal options, an unreadable tokenizer, in our own format.
+        ConfigError: illegal options, in our own format.
     """
     device = chosen_device(device)
     chosen_dtype(dtype, ())  # before anything is read

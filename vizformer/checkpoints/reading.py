@@ -12,6 +12,7 @@ from vizformer.messages import N_, Message
 
 MEGABYTE = 2**20
 JSON_LIMIT = 64 * MEGABYTE  # an index of a thousand shards has a tenth of it
+MOST_SHOWN = 8  # problems in one error
 _LFS = b"version https://git-lfs"
 _PAGE = (b"<!doctype html", b"<html", b"<?xml")
 
@@ -158,7 +159,7 @@ def shown(value: object) -> str:
     return text if len(text) <= 80 else f"{text[:77]}..."
 
 
-def listed(problems: list[Message], limit: int = 8) -> tuple[Message, ...]:
-    """The first problems and how many more there are, for one error about all of them."""
-    rest = len(problems) - limit
+def listed(problems: list[Message], limit: int = MOST_SHOWN, more: int = 0) -> tuple[Message, ...]:
+    """The first problems and how many more there are, `more` of which are not in the list, for one error about all."""
+    rest = max(len(problems) - limit, 0) + more
     return (*problems[:limit], *([N_("and {n} more", n=rest)] if rest > 0 else []))

@@ -14,7 +14,7 @@ import torch
 from safetensors import safe_open
 from torch import Tensor
 
-from vizformer.checkpoints.reading import MEGABYTE, Folder, damaged, listed, shown
+from vizformer.checkpoints.reading import MEGABYTE, MOST_SHOWN, Folder, damaged, listed, shown
 from vizformer.errors import CheckpointError
 from vizformer.messages import N_, Message
 
@@ -102,17 +102,15 @@ def open_index(folder: Folder, index: str) -> Weights:
         path = folder.file(name)
         shards[name], sizes[name] = opener(path, name), path.stat().st_size
     found = {name: shards[file][name] for name, file in places.items() if name in shards[file]}
-    absent = [
-        N_("{name} is not in {file}", name=shown(name), file=places[name]) for name in places if name not in found
-    ]
-    unlisted = [
-        N_("{name} in {file} is not listed", name=shown(name), file=file)
-        for file, tensors in shards.items() for name in tensors if name not in places
-    ]  # fmt: skip
+    absent = [name for name in places if name not in found]
+    unlisted = [(name, file) for file, tensors in shards.items() for name in tensors if name not in places]
     if absent or unlisted:
+        problems = [N_("{name} is not in {file}", name=shown(n), file=shown(places[n])) for n in absent[:MOST_SHOWN]]
+        problems += [N_("{name} in {file} is not listed", name=shown(n), file=f) for n, f in unlisted[:MOST_SHOWN]]
+        rest = len(absent) + len(unlisted) - len(problems)
         raise CheckpointError(
             N_("{file} does not fit the files it lists: {problems}. They belong to different models, or one is cut "
-               "off: copy all of them again.", file=index, problems=listed([*absent, *unlisted]))
+               "off: copy all of them again.", file=index, problems=listed(problems, more=rest))
         )  # fmt: skip
     return Weights(found, sizes)
 
