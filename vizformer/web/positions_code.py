@@ -230,8 +230,8 @@ def distance(subject: Subject) -> None:
     moved = float(rows[i + 100].astype(np.float64) @ rows[j + 100].astype(np.float64))
     lesson.formula(
         r"\mathrm{PE}(i) \cdot \mathrm{PE}(j) = \sum_{m=0}^{d/2-1} \cos\big(\omega_m (i - j)\big)",
-        live=rf"\mathrm{{PE}}({i}) \cdot \mathrm{{PE}}({j}) = {value:.4f} ="
-        rf" \mathrm{{PE}}({i + 100}) \cdot \mathrm{{PE}}({j + 100}) \;(= {moved:.4f})",
+        live=rf"\begin{{aligned}} \mathrm{{PE}}({i}) \cdot \mathrm{{PE}}({j}) &= {value:.4f} \\"
+        rf" \mathrm{{PE}}({i + 100}) \cdot \mathrm{{PE}}({j + 100}) &= {moved:.4f} \end{{aligned}}",
         code=f"i, j = {i}, {j}\nproduct = PE[i] @ PE[j]",
     )
     names = labels.numbered(tokens)
