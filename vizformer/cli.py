@@ -31,6 +31,7 @@ PORT = 8501
 MODELS = "VIZFORMER_MODELS"
 UPLOADS, UPLOAD_LIMIT = "VIZFORMER_UPLOADS", "VIZFORMER_UPLOAD_LIMIT"
 HUB = "VIZFORMER_HUB"
+DEVICE = "VIZFORMER_DEVICE"
 PATHS = "VIZFORMER_PATHS"
 
 
@@ -72,29 +73,35 @@ class _Group(click.Group):
     help=f"Open no models by their path; the variable {PATHS}=off does the same. Without it browsers on this computer "
     "can, as long as --host lets nobody else in.",
 )  # fmt: skip
+@click.option(
+    "--device", envvar=DEVICE, metavar="NAME",
+    help=f"Where the models compute: cpu, cuda, cuda:1, mps; the variable {DEVICE} does the same.  [default: cpu]",
+)  # fmt: skip
 @click.version_option(__version__, prog_name="vizformer")
 @click.pass_context
 def main(
-    ctx: click.Context, host: str, port: int, models: Path | None, no_upload: bool, no_hub: bool, no_path: bool
-) -> None:
+    ctx: click.Context, host: str, port: int, models: Path | None, no_upload: bool, no_hub: bool, no_path: bool,
+    device: str | None,
+) -> None:  # fmt: skip
     """See every number inside a Transformer, for the sentence you typed, and have each one proved.
 
     Without a command: starts the app and prints its address.
     """
     if ctx.invoked_subcommand is None:
-        start(host, port, models, uploads=not no_upload, hub=not no_hub, paths=not no_path)
+        start(host, port, models, uploads=not no_upload, hub=not no_hub, paths=not no_path, device=device)
 
 
 def start(
     host: str = HOST, port: int = PORT, models: Path | None = None, *, uploads: bool = True, hub: bool = True,
-    paths: bool = True,
+    paths: bool = True, device: str | None = None,
 ) -> None:  # fmt: skip
     """Serves the app, with the models in the subfolders of `models`, until Ctrl+C.
 
     `uploads` and `hub` let visitors open files of their own and models of a hub; `paths` lets those on this computer
-    open models by their path, if nobody else can come in.
+    open models by their path, if nobody else can come in.  All models compute on `device`.
 
     Raises:
+        CheckpointError: there is no such device.
         click.ClickException: if nothing can listen there, with a port that is free; if `models` is no such folder.
     """
     if models is not None:
@@ -103,6 +110,10 @@ def start(
     for switch, on in ((UPLOADS, uploads), (HUB, hub)):
         if not on:
             os.environ[switch] = "off"
+    if device and device != "cpu":  # before anybody waits for a page
+        from vizformer.checkpoints.placement import chosen_device
+
+        os.environ[DEVICE] = str(chosen_device(device))
     _require_free(host, port)
     os.environ[PATHS] = "on" if paths and not _is_off(PATHS) and _is_loopback(host) else "off"
     from streamlit.web import cli as streamlit
@@ -205,6 +216,7 @@ def inspect(ctx: click.Context, source: str, tensors: bool, assume: tuple[str, .
     """
     from vizformer.checkpoints import describe
     from vizformer.checkpoints import inspect as examine
+    from vizformer.checkpoints.memory import describe_needs
 
     if wrong := [given for given in assume if not given.partition("=")[2]]:
         raise click.BadParameter(f"{wrong[0]!r} is not NAME=VALUE, e.g. n_heads=4.", param_hint="--assume")
@@ -213,6 +225,7 @@ def inspect(ctx: click.Context, source: str, tensors: bool, assume: tuple[str, .
         raise click.BadParameter(f"{min(taken)!r} is no assumption.", param_hint="--assume")
     report = examine(source, **answers)
     click.echo(describe(report, every_tensor=tensors))
+    click.echo(f"\n{describe_needs(report)}")
     if report.problems:
         ctx.exit(1)
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 import streamlit as st
 
 from vizformer.errors import VizformerError
-from vizformer.web import errors, folders, models, names, opening, reports, state
+from vizformer.web import computing, errors, folders, models, names, opening, reports, state
 from vizformer.web.errors import guarded, plain
 from vizformer.web.i18n import _, translate
 
@@ -32,6 +32,8 @@ def page() -> None:
         if report.problems:
             problems(report)
         summary(report)
+        if names.is_name(view.model) and not report.problems:
+            computes(view.model, report)
         if report.format == "hugging-face" and not report.problems:
             against_transformers(names.key(view.model), view.text)
         if report.assumptions:
@@ -94,7 +96,8 @@ def ask(model: str, questions: "tuple[Question, ...]", known: dict[str, object])
 
 
 def _assume(model: str, answers: dict[str, object]) -> None:
-    state.update(model=names.under(model, answers))
+    dtype = computing.dtype(model)
+    state.update(model=computing.within(names.under(model, answers), dtype))
 
 
 def field(model: str, question: "Question", known: object) -> object:
@@ -133,6 +136,12 @@ def summary(report: "Report") -> None:
     stored.metric(_("Weights on disk"), reports.size(report.n_bytes))
     used.metric(_("Tensors used"), f"{len(report.with_fate('used'))} / {len(report.tensors)}")
     st.html(reports.facts_table(reports.facts(report)))
+
+
+@guarded()
+def computes(model: str, report: "Report") -> None:
+    """In which precision, where, and what that takes."""
+    computing.choose(model, report)
 
 
 @st.fragment

@@ -10,20 +10,27 @@ from pathlib import Path
 import torch
 from torch import Tensor
 
+from vizformer.checkpoints.memory import require
 from vizformer.checkpoints.opening import Opened
+from vizformer.checkpoints.placement import DTYPES, name_of
 from vizformer.checkpoints.reading import first_line
 from vizformer.errors import CheckpointError
 from vizformer.messages import N_
 from vizformer.model import Trace
 
 TOLERANCE = 1e-5
+ROUNDINGS = 16  # units in the last place of half precision: both round many times in every layer, at other places
 
 
 @dataclass(frozen=True)
 class Agreement:
     """How far apart the two are, for one text: the largest |ours - theirs| / max(1, |theirs|).
 
+    In bfloat16 and float16 the size of a number is at least that of its row (its root mean square), as both round
+    sums of such numbers; 16 units in the last place are allowed, 16 eps.
+
     Attributes:
+        dtype: both computed in it.
         tokens: how many were compared.
         stream: of the residual stream, before every layer and at the end.
         maps: of all attention maps.
@@ -36,6 +43,12 @@ class Agreement:
     maps: float
     logits: float | None
     version: str
+    dtype: str = "float32"
+
+    @property
+    def tolerance(self) -> float:
+        dtype = DTYPES[self.dtype]
+        return ROUNDINGS * torch.finfo(dtype).eps if dtype.itemsize < 4 else TOLERANCE
 
     @property
     def largest(self) -> float:
@@ -43,7 +56,7 @@ class Agreement:
 
     @property
     def holds(self) -> bool:
-        return self.largest <= TOLERANCE
+        return self.largest <= self.tolerance
 
 
 def is_possible() -> bool:
@@ -52,22 +65,26 @@ def is_possible() -> bool:
 
 
 def agreement(ours: Opened, folder: Path, text: str) -> Agreement:
-    """Runs a text through both, in float32 with eager attention.
+    """Runs a text through both, in the precision of `ours` and where it is, with eager attention.
 
     Raises:
+        DoesNotFitError: there is no memory for a second copy.
         CheckpointError: `transformers` is not installed or does not open the folder; not a folder in its layout.
         VizformerError: as `Checkpoint.trace`.
     """
     if not is_possible() or ours.report.format != "hugging-face":
         raise CheckpointError(N_("Compared are folders in Hugging Face layout, where transformers is installed."))
+    require(ours.report, ours.dtype, ours.device, maps=False)
     import transformers
 
     trace = ours.trace(text)
-    ids = {stack: torch.tensor([[token.id for token in tokens]]) for stack, tokens in trace.tokens.items()}
+    ids = {stack: ours.tensor(tokens) for stack, tokens in trace.tokens.items()}
     kind = ours.report.declared if ours.report.has_head and ours.report.declared else "AutoModel"
     try:
-        theirs = getattr(transformers, kind).from_pretrained(
-            folder, attn_implementation="eager", dtype=torch.float32, local_files_only=True
+        theirs = (
+            getattr(transformers, kind)
+            .from_pretrained(folder, attn_implementation="eager", dtype=ours.dtype, local_files_only=True)
+            .to(ours.device)
         )
     except Exception as error:  # whatever another package may raise about a folder
         raise CheckpointError(
@@ -91,6 +108,7 @@ def agreement(ours: Opened, folder: Path, text: str) -> Agreement:
         maps=max(_maps(trace, stack, kind, found) for stack, kind, found in maps),
         logits=_apart(trace.logits, out.logits[0]) if ours.report.has_head else None,
         version=transformers.__version__,
+        dtype=name_of(ours.dtype),
     )
 
 
@@ -109,4 +127,9 @@ def _maps(trace: Trace, stack: str, kind: str, maps: tuple[Tensor, ...]) -> floa
 
 
 def _apart(ours: Tensor, theirs: Tensor) -> float:
-    return float(((ours - theirs).abs() / theirs.abs().clamp(min=1)).max())
+    half = ours.dtype.itemsize < 4 or theirs.dtype.itemsize < 4
+    ours, theirs = ours.double(), theirs.double()
+    scale = theirs.abs().clamp(min=1)
+    if half:
+        scale = torch.maximum(scale, theirs.square().mean(-1, keepdim=True).sqrt())
+    return float(((ours - theirs).abs() / scale).max())

@@ -131,7 +131,7 @@ class Checkpoint:
             trace = Trace(tokens={stack: tokens})
             with torch.inference_mode():
                 self.model(self.tensor(tokens), segments=self.segments(tokens), trace=trace, edit=edit)
-            return _with_known_edits(trace)
+            return _finished(trace)
         if target_ids is not None:
             target_tokens = self._checked(self.tokenizer.tokens(list(target_ids)))
         elif target is not None and target.strip():
@@ -141,7 +141,7 @@ class Checkpoint:
         trace = Trace(tokens={"encoder": tokens, "decoder": target_tokens})
         with torch.inference_mode():
             self.model(self.tensor(tokens), self.tensor(target_tokens), trace=trace, edit=edit)
-        return _with_known_edits(trace)
+        return _finished(trace)
 
     def opening(self, text: str, target: str = "") -> tuple[tuple[Token, ...], tuple[Token, ...]]:
         """What generation starts from: what the prompt becomes, and what the decoder's own sequence begins with.
@@ -271,7 +271,12 @@ def _readable(text: str) -> str:
     return text
 
 
-def _with_known_edits(trace: Trace) -> Trace:
+def _finished(trace: Trace) -> Trace:
     if trace.edit is not None:
         trace.edit.check(trace.editable())
+    elif trace.logits.dtype == torch.float16 and not bool(torch.isfinite(trace.logits).all()):
+        raise TraceError(
+            N_("Some numbers of this model grow above 65504, which float16 cannot hold, and from there on nothing is a "
+               "number. Compute in bfloat16 or float32.")
+        )  # fmt: skip
     return trace

@@ -1,7 +1,6 @@
 """What a model will need, before anything is loaded: said in bytes, and refused where it does not fit."""
 
 import math
-from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -47,7 +46,7 @@ class Need:
         return self.copied + self.forward
 
 
-def need(report: Report, dtype: torch.dtype, device: torch.device = CPU) -> Need:
+def need(report: Report, dtype: torch.dtype, device: torch.device = CPU, *, maps: bool = True) -> Need:
     """What opening a model in `dtype` on `device` and one traced forward over `TOKENS` tokens take.
 
     Of the machine's own memory, a model for another device needs room for one tensor at a time.
@@ -57,7 +56,7 @@ def need(report: Report, dtype: torch.dtype, device: torch.device = CPU) -> Need
         if tensor.fate != "used":
             continue
         size = dtype.itemsize * math.prod(tensor.shape)
-        if tensor.dtype == name_of(dtype) and device.type == "cpu":
+        if maps and tensor.dtype == name_of(dtype) and device.type == "cpu":
             mapped += size
         else:
             copied += size
@@ -65,16 +64,17 @@ def need(report: Report, dtype: torch.dtype, device: torch.device = CPU) -> Need
     return Need(copied, mapped, forward_bytes(report.config, n, dtype), n)
 
 
-def describe_needs(report: Report, dtypes: Iterable[str] = ("float32", "bfloat16", "float16")) -> list[tuple[str, str]]:
+def describe_needs(report: Report, device: torch.device = CPU) -> str:
     """What the model needs in each dtype, in plain words, for a terminal."""
-    rows = []
-    for name in dtypes:
-        needed = need(report, DTYPES[name])
-        weights = [f"{size(needed.copied)} of memory" if needed.copied else "",
+    free = available(device)
+    lines = ["Memory" + ("" if free is None else f" ({size(free)} are free)") + ":"]
+    for name in ("float32", "bfloat16", "float16"):
+        needed = need(report, DTYPES[name], device)
+        weights = [f"{size(needed.copied)}" if needed.copied else "",
                    f"{size(needed.mapped)} mapped to the file" if needed.mapped else ""]  # fmt: skip
-        rows.append((name, f"weights {', '.join(filter(None, weights))}; "
-                           f"a text of {needed.tokens} tokens {size(needed.forward)} more"))  # fmt: skip
-    return rows
+        lines.append(f"  {name:<8}  weights {' and '.join(filter(None, weights))}; a text of {needed.tokens} tokens "
+                     f"{size(needed.forward)} more")  # fmt: skip
+    return "\n".join(lines)
 
 
 def forward_bytes(config: ModelConfig, n: int, dtype: torch.dtype) -> int:
@@ -125,29 +125,27 @@ class DoesNotFitError(CheckpointError):
         self.fitting = fitting
 
 
-def require(report: Report, dtype: torch.dtype, device: torch.device = CPU, *, times: int = 1) -> None:
-    """Refuses a model that does not fit; with `times`, as many copies of it as that.
+def require(report: Report, dtype: torch.dtype, device: torch.device = CPU, *, maps: bool = True) -> None:
+    """Refuses a model that does not fit; one that is read by something that `maps` nothing takes all of its weights.
 
     Raises:
         DoesNotFitError: says what it needs, what there is, and the ways out.
     """
-    free, needed = available(device), need(report, dtype, device)
-    if free is None or needed.total * times + SPARE <= free:
+    free, needed = available(device), need(report, dtype, device, maps=maps)
+    if free is None or needed.total + SPARE <= free:
         return
     smaller = [other for other in (torch.bfloat16, torch.float16) if other.itemsize < dtype.itemsize]
-    fits = {name_of(other): need(report, other, device).total for other in smaller}
-    fitting = tuple(
-        sorted((name for name, total in fits.items() if total * times + SPARE <= free), key=fits.__getitem__)
-    )
+    fits = {name_of(other): need(report, other, device, maps=maps).total for other in smaller}
+    fitting = tuple(sorted((name for name, total in fits.items() if total + SPARE <= free), key=fits.__getitem__))
     values = dict(
-        name=report.name, weights=gigabytes(needed.copied * times), forward=gigabytes(needed.forward * times),
+        name=report.name, weights=gigabytes(needed.copied), forward=gigabytes(needed.forward),
         free=gigabytes(free), dtype=name_of(dtype), n=needed.tokens, device=str(device),
     )  # fmt: skip
     if fitting:
         raise DoesNotFitError(
             N_("{name} does not fit: in {dtype} its weights take {weights} GB and a text of {n} tokens {forward} GB; "
-               "{free} GB are free ({device}). In {half} it fits (dtype={half!r}); or choose a smaller model, or a "
-               "machine with more memory.", half=fitting[0], **values), fitting
+               "{free} GB are free ({device}). In {half} it fits (dtype={half!r}; in the app: Model report, Computes "
+               "in); or choose a smaller model, or a machine with more memory.", half=fitting[0], **values), fitting
         )  # fmt: skip
     raise DoesNotFitError(
         N_("{name} does not fit: in {dtype} its weights take {weights} GB and a text of {n} tokens {forward} GB; "

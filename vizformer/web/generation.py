@@ -70,9 +70,8 @@ def text(model: str, prompt: str, target: str, edited: str, settings: str, branc
         prompt, target=target, sampling=chosen.sampling, max_new=chosen.new, instead=instead, edit=edit
     ):
         ids.append(step.id)
-        found.add(
-            step.id, *(part.cpu().numpy() for part in (step.probabilities, step.filtered, step.cut)), step.by_hand
-        )
+        probabilities, filtered, cut = (part.cpu().numpy() for part in (step.probabilities, step.filtered, step.cut))
+        found.add(step.id, probabilities, filtered, cut, step.by_hand)
         end = step.end
     start, config = [token.id for token in beginning], loaded.model.config
     every = [*start, *ids]

@@ -10,13 +10,14 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+from weakref import WeakValueDictionary
 
 import streamlit as st
 
 from vizformer.assets import asset, bundled_models
 from vizformer.config import ModelConfig
 from vizformer.errors import VizformerError
-from vizformer.web import edits, folders, names, state, training, uploads
+from vizformer.web import computing, edits, folders, names, state, training, uploads
 from vizformer.web.loading import prepare_torch
 
 if TYPE_CHECKING:
@@ -25,12 +26,14 @@ if TYPE_CHECKING:
     from vizformer.analysis import HeadMaps, Kind, Prediction
     from vizformer.checkpoints import Opened, Report
     from vizformer.checkpoints.agreement import Agreement
+    from vizformer.checkpoints.memory import Need
     from vizformer.components.payload import HeadsPayload
     from vizformer.explain import Step
     from vizformer.explain.examples import PaperAttention
     from vizformer.model import Trace
 
 TRACES = 24  # a trace of 512 tokens keeps about 25 MB
+_LOADED: "WeakValueDictionary[str, Opened]" = WeakValueDictionary()  # of all that the cache still holds
 OPEN = 12  # models in memory at a time: the bundled ones, and the folders and trainings looked at last
 
 
@@ -129,9 +132,13 @@ def agreement(model: str, text: str) -> "Agreement":
     return agreement(opened, source, text)
 
 
-@st.cache_resource(show_spinner=False, max_entries=64)
 def report(model: str) -> "Report":
     """How a model's files were read; every number of them is looked at once."""
+    return _report(computing.files(model))
+
+
+@st.cache_resource(show_spinner=False, max_entries=64)
+def _report(model: str) -> "Report":
     prepare_torch()
     from vizformer.checkpoints import inspect
 
@@ -139,9 +146,31 @@ def report(model: str) -> "Report":
         return inspect(_source(model), **_answers(model))
 
 
-@st.cache_resource(show_spinner=False, max_entries=64)
+def need(model: str) -> "Need":
+    """What a model takes, in the precision that its name says.
+
+    Raises:
+        DoesNotFitError: more than there is.
+        CheckpointError: no such precision, or no such device.
+    """
+    prepare_torch()
+    from vizformer.checkpoints.memory import need, require
+    from vizformer.checkpoints.placement import chosen_device, chosen_dtype
+
+    found, device = _glance(model), chosen_device(computing.device())
+    dtype = chosen_dtype(computing.dtype(model), (tensor.dtype for tensor in found.with_fate("used")))
+    if model not in _LOADED:  # what is loaded has its memory already
+        require(found, dtype, device)
+    return need(found, dtype, device)
+
+
 def _glance(model: str) -> "Report":
     """The report without a look at the numbers: milliseconds, also where the weights are large."""
+    return _glance_at(computing.files(model))
+
+
+@st.cache_resource(show_spinner=False, max_entries=64)
+def _glance_at(model: str) -> "Report":
     prepare_torch()
     from vizformer.checkpoints import inspect
 
@@ -155,7 +184,9 @@ def checkpoint(model: str) -> "Opened":
     from vizformer.checkpoints import load
 
     with _unchanged(model):
-        return load(_source(model), **_answers(model))
+        found = load(_source(model), dtype=computing.dtype(model), device=computing.device(), **_answers(model))
+    _LOADED[model] = found
+    return found
 
 
 @contextmanager
@@ -170,7 +201,7 @@ def _unchanged(model: str) -> Iterator[None]:
 
 def _answers(model: str) -> dict[str, Any]:
     """What bare weights are assumed to be."""
-    return dict(names.answers(model))
+    return {name: value for name, value in names.answers(model).items() if name != computing.DTYPE}
 
 
 @st.cache_resource(show_spinner=False, max_entries=TRACES)

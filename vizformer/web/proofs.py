@@ -4,6 +4,7 @@ from typing import TYPE_CHECKING
 
 import streamlit as st
 
+from vizformer.web import computing
 from vizformer.web.errors import plain
 from vizformer.web.i18n import _, translate
 
@@ -21,10 +22,21 @@ def show(proof: "Proof", agrees: str = "", *, edited: bool = False) -> None:
     """
     values = {"anchor": translate(proof.anchor, plain), "difference": f"{proof.difference:.1g}"}
     if proof.holds and proof.direct:
-        st.success(agrees or _("Agrees with the model to {difference}: compared with {anchor}.", **values))
+        agrees = agrees or _("Agrees with the model to {difference}: compared with {anchor}.", **values)
+        st.success(agrees + precision(proof))
     elif proof.holds:
-        st.success(agrees or _("Agrees with the model to {difference}: this number goes into {anchor}.", **values))
+        agrees = agrees or _("Agrees with the model to {difference}: this number goes into {anchor}.", **values)
+        st.success(agrees + precision(proof))
     elif edited:
         st.warning(_("Numbers were set by hand on the way, so that {anchor} differs, by up to {difference}.", **values))
     else:
-        st.error(_("Differs from the model: {anchor} is off by up to {difference}.", **values))
+        said = _("Differs from the model: {anchor} is off by up to {difference}.", **values)
+        st.error(said + precision(proof))
+
+
+def precision(proof: "Proof") -> str:
+    """What is added where the model computes in half precision: how exact agreement can be."""
+    if proof.precision not in ("bfloat16", "float16"):
+        return ""
+    return " " + _("(The model computes in {dtype}, with {bits} bits for the digits: a few units in the last one are "
+                   "allowed.)", dtype=proof.precision, bits=computing.BITS[proof.precision])  # fmt: skip

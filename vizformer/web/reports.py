@@ -145,7 +145,8 @@ def can_compare() -> bool:
 def agreement(found: "Agreement") -> str:
     """The badge: what was compared, and how far apart it is."""
     values = dict(
-        version=found.version, n=found.tokens, stream=f"{found.stream:.1g}", maps=f"{found.maps:.1g}"
+        version=found.version, n=found.tokens, stream=f"{found.stream:.1g}", maps=f"{found.maps:.1g}",
+        dtype=found.dtype, tolerance=f"{found.tolerance:.1g}",
     )  # fmt: skip
     if found.holds:
         said = _("The same numbers as transformers {version} for your sentence ({n} tokens): residual stream to "
@@ -153,9 +154,11 @@ def agreement(found: "Agreement") -> str:
     else:
         said = _("Other numbers than transformers {version} for your sentence ({n} tokens): residual stream to "
                  "{stream}, attention maps to {maps}.", **values)  # fmt: skip
-    if found.logits is None:
+    if found.logits is not None:
+        said += " " + _("Logits to {logits}.", logits=f"{found.logits:.1g}")
+    if found.dtype == "float32":
         return said
-    return said + " " + _("Logits to {logits}.", logits=f"{found.logits:.1g}")
+    return said + " " + _("(Both in {dtype}, where {tolerance} of a number's size is allowed.)", **values)
 
 
 def answer(name: str, value: object) -> str:

@@ -7,7 +7,7 @@ import numpy as np
 import streamlit as st
 
 from vizformer.components import matrix
-from vizformer.web import state
+from vizformer.web import proofs, state
 from vizformer.web.errors import plain
 from vizformer.web.i18n import _, translate
 
@@ -99,11 +99,14 @@ def proof_line(step: "Step") -> None:
     if step.edited:
         st.warning(_("Edited: numbers of this step were set by hand."))
     if not proof.holds:
-        st.error(_("Differs from the model: {anchor} is off by up to {difference}.", **values))
+        said = _("Differs from the model: {anchor} is off by up to {difference}.", **values)
+        st.error(said + proofs.precision(proof))
     elif proof.direct:
-        st.success(_("Agrees with the model to {difference}: compared with {anchor}.", **values))
+        said = _("Agrees with the model to {difference}: compared with {anchor}.", **values)
+        st.success(said + proofs.precision(proof))
     else:
-        st.success(_("Agrees with the model to {difference}: this number goes into {anchor}.", **values))
+        said = _("Agrees with the model to {difference}: this number goes into {anchor}.", **values)
+        st.success(said + proofs.precision(proof))
 
 
 def _changes(step: "Step", before: "Step", labels: Labels) -> None:
