@@ -2,6 +2,7 @@
 
 import json
 import struct
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -329,7 +330,7 @@ def test_an_index_that_points_elsewhere(folder: Path, place: str) -> None:
         ({}, "has no table `weight_map`"),
         ({"weight_map": {"a": 3}}, "has no table `weight_map`"),
         ({"weight_map": {"a": "nowhere.safetensors"}}, 'mine lacks "nowhere.safetensors"'),
-        ({"weight_map": {"a": "part.safetensors"}}, '"a" is not in part.safetensors.*is not listed.*and [0-9]+ more'),
+        ({"weight_map": {"a": "part.safetensors"}}, '"a" is not in "part.safetensors".*is not listed.*and [0-9]+ more'),
         ([], "where an object with fields belongs"),
     ],
     ids=str,
@@ -453,6 +454,19 @@ def test_a_tokenizer_that_adds_an_id_out_of_the_air(tmp_path: Path) -> None:
     (folder / "tokenizer.json").write_text(json.dumps(content))
     with pytest.raises(CheckpointError, match=r"token ids up to 1000000 but config.json says vocab_size=340"):
         load(folder)
+
+
+@pytest.mark.parametrize("id", [2**22, 2**31, 2**32 - 1])
+def test_an_id_that_the_library_would_count_to(tmp_path: Path, id: int) -> None:
+    """Of a token far behind the others: writing such a tokenizer would go through all ids before it (a minute)."""
+    folder = folders.llama(tmp_path)
+    content = json.loads((folder / "tokenizer.json").read_text())
+    content["model"]["vocab"]["<0x14>"] = id
+    (folder / "tokenizer.json").write_text(json.dumps(content))
+    start = time.process_time()
+    with pytest.raises(CheckpointError, match=r"tokenizer.json .* has the id [0-9,]+; they go up to 4,194,303 at most"):
+        load(folder)
+    assert time.process_time() - start < 5
 
 
 @pytest.mark.parametrize(

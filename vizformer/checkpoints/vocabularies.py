@@ -15,6 +15,7 @@ from vizformer.text import Tokenizer
 
 TOKENIZER, SETTINGS, SPECIAL = "tokenizer.json", "tokenizer_config.json", "special_tokens_map.json"
 SOURCES = "source_tokenizer.json"  # ours, and beside bare weights: where the source has another vocabulary
+MOST_IDS = 2**22  # the library walks through all of them, also those that no token has
 ADDED, DECODER = "added_tokens.json", "added_tokens_decoder"  # a file; a field of tokenizer_config.json
 T = TypeVar("T")
 TRIAL = "Hello, world! 你好 1"  # every tokenizer must be able to split this
@@ -51,6 +52,9 @@ def read_tokenizer(folder: Folder, name: str = TOKENIZER) -> Backend:
     backend = guarded(name, lambda: Backend.from_str(content))
     backend.no_truncation()
     backend.no_padding()
+    highest = max(guarded(name, lambda: backend.get_vocab(with_added_tokens=True)).values(), default=0)
+    if highest >= MOST_IDS:
+        refuse(name, f"a token has the id {highest:,}; they go up to {MOST_IDS - 1:,} at most")
     return backend
 
 
@@ -141,8 +145,8 @@ def byte_level(
     if not (folder.has(name) and folder.has("merges.txt")):
         no_tokenizer(folder, "tokenizer.json, or vocab.json and merges.txt")
     vocabulary = folder.object(name)
-    if not all(type(id) is int and 0 <= id < 2**31 for id in vocabulary.values()):
-        refuse(name, "an id is no whole number")
+    if not all(type(id) is int and 0 <= id < MOST_IDS for id in vocabulary.values()):
+        refuse(name, f"an id is no whole number from 0 to {MOST_IDS - 1:,}")
     lines = [line for line in folder.text("merges.txt").split("\n") if line and not line.startswith("#version")]
     if wrong := [line for line in lines if line.count(" ") != 1]:
         refuse("merges.txt", f"{shown(wrong[0])} is no pair")
@@ -223,8 +227,8 @@ def add_listed(folder: Folder, backend: Backend, *, as_they_stand: bool = False)
 def _listed(folder: Folder, as_they_stand: bool) -> dict[int, AddedToken]:
     found: dict[int, AddedToken] = {}
     content = folder.object(ADDED) if folder.has(ADDED) else {}
-    if not all(type(id) is int and 0 <= id < 2**31 for id in content.values()):
-        refuse(ADDED, "an id is no whole number")
+    if not all(type(id) is int and 0 <= id < MOST_IDS for id in content.values()):
+        refuse(ADDED, f"an id is no whole number from 0 to {MOST_IDS - 1:,}")
     for text, id in content.items():
         if not text or not _is_text(text):
             refuse(ADDED, f"{shown(text)} is no token")
