@@ -24,6 +24,8 @@ pytest.importorskip("transformers")
 from tests import tiny
 from tests.checkpoints import folders
 from tests.checkpoints import test_pair_of_vocabularies as pairs
+from tests.checkpoints import test_vocabularies as vocabularies
+from tests.parity.test_relatives import relative
 from vizformer.checkpoints import load, save
 from vizformer.errors import VizformerError
 
@@ -38,7 +40,8 @@ ODD: list[Any] = [
 
 @pytest.fixture(scope="module")
 def originals(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
-    """One of each source: safetensors with tokenizer.json, vocab.txt, shards, both kinds of .bin, our own format."""
+    """One of each source: safetensors with tokenizer.json, vocab.txt, SentencePiece's pieces, or vocab.json with added
+    tokens; a variant, shards, both kinds of .bin, our own format."""
     root = tmp_path_factory.mktemp("fuzz")
     llama = folders.llama(root / "llama", num_hidden_layers=1)
     bert = folders.bert(root / "bert", num_hidden_layers=1)
@@ -56,14 +59,25 @@ def originals(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
         bins.append(Path(shutil.copytree(roberta, root / name)))
         torch.save(folders.tensors(roberta), bins[-1] / "pytorch_model.bin", _use_new_zipfile_serialization=zipped)
         (bins[-1] / "model.safetensors").unlink()
-    for folder in (llama, bert, shards, *bins):
+    qwen = folders.qwen2(root / "qwen", num_hidden_layers=1)
+    (qwen / "tokenizer.json").unlink()
+    marks = {"<|endoftext|>": {}, "<|im_start|>": {}, "<|im_end|>": {"special": False}}
+    n = vocabularies.byte_level(qwen, added=marks, tokenizer_class="Qwen2Tokenizer", eos_token="<|im_end|>")
+    weights = folders.tensors(qwen)
+    for name in ("model.embed_tokens.weight", "lm_head.weight"):
+        weights[name] = torch.randn(n + len(marks), 16, generator=torch.Generator().manual_seed(3)) / 4
+    folders.save_tensors(qwen, weights)
+    folders.change(qwen, vocab_size=n + len(marks))
+    (qwen / "model.safetensors").rename(qwen / "model.fp16.safetensors")
+    pieces = relative(root / "pieces", "XLMRoberta", num_hidden_layers=1)
+    for folder in (llama, bert, shards, *bins, qwen):
         (folder / "sizes.json").unlink()
     marian, _ = pairs.marian(root / "marian")
     t5 = folders.t5_v1_1(root / "t5", num_layers=1, num_decoder_layers=1)
     (t5 / "sizes.json").unlink()
     save(tiny.checkpoint("decoder-only", n_decoder_layers=1), root / "ours")
     save(load(marian), root / "pair")
-    found = [llama, bert, shards, *bins, marian, t5, root / "ours", root / "pair"]
+    found = [llama, bert, shards, *bins, marian, t5, root / "ours", root / "pair", qwen, pieces]
     for folder in found:
         assert load(folder).trace("x").logits.isfinite().all()
     return found
