@@ -19,7 +19,7 @@ from vizformer.messages import N_
 from vizformer.model import Trace
 
 TOLERANCE = 1e-5
-ROUNDINGS = 16  # units in the last place of half precision: both round many times in every layer, at other places
+ROUNDINGS = 32  # units in the last place of half precision: both round many times in every layer, at other places
 
 
 @dataclass(frozen=True)
@@ -27,7 +27,7 @@ class Agreement:
     """How far apart the two are, for one text: the largest |ours - theirs| / max(1, |theirs|).
 
     In bfloat16 and float16 the size of a number is at least that of its row (its root mean square), as both round
-    sums of such numbers; 16 units in the last place are allowed, 16 eps.
+    sums of such numbers; 32 units in the last place are allowed, 32 eps.
 
     Attributes:
         dtype: both computed in it.
