@@ -26,7 +26,8 @@ ENGLISH: Mapping[str, str] = {
 }
 """Every text of these figures; pages pass the same names in the reader's language."""
 
-PRINTED_UP_TO = 16
+PRINTED_UP_TO = 16  # tokens: numbers above the bars,
+PRINTED_IN_CELLS_UP_TO = 10  # and in the cells of the map, which stands beside them
 
 
 def change_bars(
@@ -102,7 +103,7 @@ def change_map(
     places = {"point": "%{y}", "position": "%{pointNumber[1]}", "token": "%{x}"}
     shared = {"xgap": 1, "ygap": 1, "hoverongaps": False}
     # texts of our own: a template of Plotly's would also print something in the cells that a layer leaves out
-    printed = len(tokens) <= PRINTED_UP_TO
+    printed = len(tokens) <= PRINTED_IN_CELLS_UP_TO
     numbers = [[_short(value) if value else "" for value in row] for row in values] if printed else None
     zeros = [["" if value else "0" for value in row] for row in values] if printed else None
     figure = go.Figure(
