@@ -79,9 +79,10 @@ def absent(model: str) -> None:
 def ask(model: str, questions: "tuple[Question, ...]", known: dict[str, object]) -> None:
     """A form of what is open; the answers become part of the model's name, and so of the link."""
     with st.form(f"assume.{model}", border=False):
-        columns = st.columns(2)
         answers = {}
         for number, question in enumerate(questions):
+            if number % 2 == 0:  # row by row: the order is the same on a phone
+                columns = st.columns(2)
             with columns[number % 2]:
                 answers[question.name] = field(model, question, known.get(question.name))
         sent = st.form_submit_button(_("Open under these assumptions"), type="primary")

@@ -8,7 +8,7 @@ import streamlit as st
 
 from vizformer import figures
 from vizformer.components import tokens
-from vizformer.web import blanks, labels, models, offers, state
+from vizformer.web import blanks, labels, models, offers, state, tokenizing
 from vizformer.web.errors import guarded
 from vizformer.web.i18n import _
 from vizformer.web.subject import Subject, subject_box
@@ -72,7 +72,7 @@ def blank(subject: Subject) -> None:
     right.button(_("Show all words again"), on_click=_show_all, disabled=not hidden, key="blanks.none")
     typed = [i for i, token in enumerate(shown) if token.piece == mask_piece(subject)]
     if not hidden and not typed:
-        nothing_hidden(chances)
+        nothing_hidden(subject.model, chances)
         return
     all_hidden = tuple(sorted({*hidden, *typed}))
     focus = focus if focus in all_hidden else all_hidden[-1]
@@ -121,7 +121,7 @@ def chips(subject: Subject, shown: Shown, hidden: Places, chances: np.ndarray) -
     return row
 
 
-def nothing_hidden(chances: np.ndarray) -> None:
+def nothing_hidden(model: str, chances: np.ndarray) -> None:
     known = np.maximum(chances[~np.isnan(chances)], 1e-12)
     if len(known):
         mean = float(np.exp(np.log(known).mean()))
@@ -131,9 +131,11 @@ def nothing_hidden(chances: np.ndarray) -> None:
         )  # fmt: skip
     else:
         st.caption(_("The model knows no word of this text, so there is none to hide."))
+    if not (examples := [text for text in EXAMPLES if tokenizing.reads(model, text)]):
+        return
     st.caption(_("Or try one of these:"))
     with st.container(horizontal=True):
-        for text in EXAMPLES:
+        for text in examples:
             st.button(text, on_click=_try, args=(text,), key=f"blanks.example.{text}")
 
 

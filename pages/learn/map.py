@@ -8,7 +8,7 @@ from vizformer import figures
 from vizformer.components import architecture
 from vizformer.figures import reach as reach_figures
 from vizformer.messages import N_
-from vizformer.web import labels, lesson, map_boxes, map_layers, models, sitemap, state
+from vizformer.web import labels, lesson, map_boxes, map_layers, models, sitemap, state, tokenizing
 from vizformer.web import map as computed
 from vizformer.web.errors import guarded
 from vizformer.web.i18n import _, translate
@@ -264,7 +264,8 @@ def ask_cost(subject: Subject, n: int, d: int) -> None:
 @guarded()
 def gru(subject: Subject) -> None:
     """How much every token still counts at the last one: in a small trained GRU, and in the chosen model."""
-    if subject.text != EXAMPLE and st.button(EXAMPLE, key="map.example"):
+    offered = subject.text != EXAMPLE and tokenizing.reads(subject.model, EXAMPLE)
+    if offered and st.button(EXAMPLE, key="map.example"):
         state.update(text=EXAMPLE, target="", edits="")
         st.rerun()
     curves = gradients(subject)

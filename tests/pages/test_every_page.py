@@ -28,6 +28,7 @@ def written(tmp_path_factory):
     made.bert(root / "headless", model="BertModel")
     made.t5(root / "headless-t5", model="T5Model")
     made.bert(root / "filler")
+    made.bert(root / "short-filler", max_position_embeddings=6)
     made.llama(root / "window", kind="Mistral", sliding_window=3)
     made.gpt2(root / "short", n_positions=8, n_layer=1, n_head=1)
     saved(nano_gpt(), root / "bare.pt")
@@ -113,6 +114,17 @@ def test_a_second_sentence_is_one_that_the_model_can_read(open_app):
     assert not any((button.key or "").startswith("tokens.take.") for button in app.button)
     app = open_app(TOKENS, **link("headless", part="context"))
     assert any((button.key or "").startswith("tokens.take.") for button in app.button)
+
+
+def test_examples_are_offered_to_models_that_can_read_them(open_app):
+    for page, model, key, offered in (
+        (MAP, "bare.pt", "map.example", False), (MAP, "short", "map.example", False),
+        (MAP, "headless", "map.example", True), (BLANKS, "filler", "blanks.example.我有一只猫。", True),
+        (BLANKS, "short-filler", "blanks.example.The cat sat on the chair.", False),
+    ):  # fmt: skip
+        app = open_app(page, **link(model, part="gru"))
+        assert not app.error
+        assert any(button.key == key for button in app.button) == offered, model
 
 
 def test_nothing_to_compare_with_is_said(open_app):

@@ -67,7 +67,8 @@ def subject_box() -> Subject | None:
     sentence.text_input(_("Sentence"), placeholder=_("Type a sentence and press Enter"), **state.bind("text"))
     reads_target = models.reads_target(view.model) if view.model in shelf else False
     itself = reads_target and not offers.writes(view.model)  # then the decoder reads the sentence, as BART's does
-    written = _("Empty: the sentence itself") if itself else _("Empty: the model's own translation")
+    own = _("Empty: what the model writes") if names.is_name(view.model) else _("Empty: the model's own translation")
+    written = _("Empty: the sentence itself") if itself else own
     target.text_input(
         _("Target"),
         placeholder=written if reads_target else _("This model takes no target"),
