@@ -52,7 +52,23 @@ PUBLISHED: dict[str, tuple[dict[str, Any], int]] = {
                                original_max_position_embeddings=8192)),
         1_235_814_400,
     ),
+    "mT5-small": (
+        dict(model_type="mt5", vocab_size=250_112, d_model=512, d_kv=64, d_ff=1024, num_layers=8, num_heads=6,
+             feed_forward_proj="gated-gelu", architectures=["MT5ForConditionalGeneration"], tie_word_embeddings=False),
+        300_176_768,
+    ),
+    "StableLM-3B-4E1T": (
+        dict(model_type="stablelm", vocab_size=50_304, hidden_size=2560, intermediate_size=6912, num_hidden_layers=32,
+             num_attention_heads=32, num_key_value_heads=32, architectures=["StableLmForCausalLM"]),
+        2_795_443_200,
+    ),
+    "Phi-2": (
+        dict(model_type="phi", vocab_size=51_200, hidden_size=2560, intermediate_size=10_240, num_hidden_layers=32,
+             num_attention_heads=32, partial_rotary_factor=0.4, architectures=["PhiForCausalLM"]),
+        2_779_683_840 + 32 * 2 * 2560,  # the norm that attention and feed-forward share stands here twice
+    ),
 }  # fmt: skip
+HEADS = {"mT5-small": {"lm_head.weight"}, "Phi-2": {"lm_head.weight", "lm_head.bias"}}  # names in their files
 
 
 @pytest.mark.parametrize("name", PUBLISHED)
@@ -60,7 +76,8 @@ def test_as_many_numbers_as_published(name: str) -> None:
     raw, expected = PUBLISHED[name]
     family = BY_TYPE[raw["model_type"]]
     fields = Fields(raw, family.defaults[raw["model_type"]])
-    options, has_head = family.config(fields, ())
+    names = HEADS.get(name, set()) | {"decoder."}  # (without a decoder T5 would be an encoder alone)
+    options, has_head = family.config(fields, names)
     fields.finish()
     assert not fields.problems
     assert has_head
