@@ -71,7 +71,7 @@ class MaskPanels {
   // The cells; their numbers and colours come after.
   build() {
     this.grids = this.data.panels.map((kind) => {
-      const panel = element("div", "vf-panel");
+      const panel = element("div", this.columns > 16 ? "vf-panel vf-many" : "vf-panel");
       const grid = element("div", "vf-cells");
       grid.style.setProperty("--n", this.columns);
       grid.style.gridTemplateColumns = `max-content repeat(${this.columns}, minmax(0, 1fr))`;
