@@ -11,52 +11,24 @@ from torch import Tensor
 
 from tests import tiny
 from tests.eager import Eager
+from tests.explain import variants
 from vizformer.checkpoints import Checkpoint
 from vizformer.errors import TraceError
 from vizformer.explain import Step, candidates, layer_steps, output_steps, toy
 from vizformer.explain.toy import tensors
 from vizformer.model import Cell, Edit, Trace
 
-VARIANTS: dict[str, tuple[str, dict[str, Any]]] = {
-    "post": ("encoder-decoder", dict(norm_order="post", scaled_embedding=True)),
-    "pre": ("encoder-decoder", dict(norm_order="pre", final_norm=True, activation="gelu_tanh")),
+VARIANTS = {
+    **variants.VARIANTS,
     "no-biases": ("encoder-decoder", dict(norm_order="pre", bias=False, tied_unembedding=False)),
-    "decoder-only": ("decoder-only", dict(norm_order="pre", positions="learned", final_norm=True)),
-    "encoder-only": ("encoder-only", dict(norm_order="post", n_heads=2)),
-    "llama": ("decoder-only", tiny.LLAMA),
-    "llama-encoder-decoder": ("encoder-decoder", {**tiny.LLAMA, "bias": True}),
-    "bert": ("encoder-only", tiny.BERT),
-    "alibi": ("decoder-only", {**tiny.ALIBI, "norm_order": "pre", "n_kv_heads": 2}),
-    "alibi-encoder-decoder": ("encoder-decoder", {**tiny.ALIBI, "norm_order": "post", "d_model": 24, "n_heads": 6}),
-    "alibi-encoder-only": ("encoder-only", {**tiny.ALIBI, "norm_order": "post", "n_heads": 2}),
-    "t5": ("encoder-decoder", tiny.T5),
-    "t5-decoder-only": ("decoder-only", {**tiny.T5, "norm_order": "post", "bias": True}),
-    "t5-encoder-only": ("encoder-only", {**tiny.T5, "n_kv_heads": 1}),
-    "qwen2": ("decoder-only", {**tiny.LLAMA, "attention_bias": "qkv"}),
-    "qwen3": ("decoder-only", tiny.QWEN3),
-    "qwen3-encoder-decoder": ("encoder-decoder", {**tiny.QWEN3, "attention_bias": "all"}),
-    "gemma": ("decoder-only", tiny.GEMMA),
-    "neox": ("decoder-only", tiny.NEOX),
-    "neox-encoder-only": ("encoder-only", {**tiny.NEOX, "qk_norm": True, "positions": "none", "bias": False}),
-    "qk-norm-offset": ("decoder-only", {**tiny.QWEN3, "norm_offset": True, "rope_dims": 4, "norm_order": "post"}),
-    "llama3": ("decoder-only", tiny.LLAMA3),
-    "linear": ("decoder-only", {**tiny.NEOX, "rope_scaling": "linear", "rope_factor": 4.0}),
-    "marian": ("encoder-decoder", tiny.MARIAN),
-    "bart": ("encoder-decoder", tiny.BART),
-    "t5-unscaled": ("encoder-decoder", tiny.T5_1),
     "own-scale": ("encoder-only", {**tiny.BERT, "attention_scale": 0.3, "logit_scale": 2.0}),
-    "post-rms": ("decoder-only", dict(norm_order="post", norm="rms_norm", n_kv_heads=1)),
 }
 every_variant = pytest.mark.parametrize("variant", VARIANTS)
 
 
 @cache
 def example(variant: str) -> tuple[Checkpoint, Trace, Eager]:
-    architecture, options = VARIANTS[variant]
-    checkpoint = tiny.checkpoint(architecture, **options)
-    trace = checkpoint.trace("我有 cat 鑫", target="The cats" if architecture == "encoder-decoder" else None)
-    ids = [torch.tensor([token.id for token in tokens]) for tokens in trace.tokens.values()]
-    return checkpoint, trace, Eager(checkpoint.model).run(*ids)
+    return variants.traced(*VARIANTS[variant])
 
 
 @cache

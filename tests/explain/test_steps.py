@@ -9,42 +9,17 @@ import torch
 
 from tests import tiny
 from tests.eager import Call, Eager
+from tests.explain import variants
 from vizformer.checkpoints import Checkpoint
 from vizformer.explain import Step, attention_steps, program
 from vizformer.model import Trace
 
-TEXT, TARGET = "我有 cat 鑫", "The cats"
-VARIANTS: dict[str, tuple[str, dict[str, Any]]] = {
-    "post": ("encoder-decoder", dict(norm_order="post", scaled_embedding=True)),
-    "pre": ("encoder-decoder", dict(norm_order="pre", final_norm=True, activation="gelu_tanh")),
+VARIANTS = {
+    **variants.VARIANTS,
     "post-no-biases": ("encoder-decoder", dict(norm_order="post", bias=False)),
     "pre-no-biases": ("encoder-decoder", dict(norm_order="pre", bias=False, norm_eps=1e-2)),
-    "decoder-only": ("decoder-only", dict(norm_order="pre", positions="learned", final_norm=True)),
     "decoder-only-post": ("decoder-only", dict(norm_order="post")),
-    "encoder-only": ("encoder-only", dict(norm_order="post", n_heads=2)),
-    "llama": ("decoder-only", tiny.LLAMA),
-    "llama-encoder-decoder": ("encoder-decoder", {**tiny.LLAMA, "bias": True}),
-    "bert": ("encoder-only", {**tiny.BERT, "norm_order": "post"}),
-    "alibi": ("decoder-only", {**tiny.ALIBI, "norm_order": "pre", "n_kv_heads": 2}),
-    "alibi-encoder-decoder": ("encoder-decoder", {**tiny.ALIBI, "norm_order": "post", "d_model": 24, "n_heads": 6}),
-    "alibi-encoder-only": ("encoder-only", {**tiny.ALIBI, "norm_order": "post", "n_heads": 2}),
-    "t5": ("encoder-decoder", tiny.T5),
-    "t5-decoder-only": ("decoder-only", {**tiny.T5, "norm_order": "post", "bias": True}),
-    "t5-encoder-only": ("encoder-only", {**tiny.T5, "n_kv_heads": 1}),
-    "qwen2": ("decoder-only", {**tiny.LLAMA, "attention_bias": "qkv"}),
-    "qwen3": ("decoder-only", tiny.QWEN3),
-    "qwen3-encoder-decoder": ("encoder-decoder", {**tiny.QWEN3, "attention_bias": "all"}),
-    "gemma": ("decoder-only", tiny.GEMMA),
-    "neox": ("decoder-only", tiny.NEOX),
-    "neox-encoder-only": ("encoder-only", {**tiny.NEOX, "qk_norm": True, "positions": "none", "bias": False}),
-    "qk-norm-offset": ("decoder-only", {**tiny.QWEN3, "norm_offset": True, "rope_dims": 4, "norm_order": "post"}),
-    "llama3": ("decoder-only", tiny.LLAMA3),
-    "linear": ("decoder-only", {**tiny.NEOX, "rope_scaling": "linear", "rope_factor": 4.0}),
-    "marian": ("encoder-decoder", {**tiny.MARIAN, "norm_order": "post"}),
-    "bart": ("encoder-decoder", {**tiny.BART, "norm_order": "post"}),
-    "t5-unscaled": ("encoder-decoder", tiny.T5_1),
     "own-scale": ("decoder-only", {**tiny.LLAMA, "attention_scale": 0.3}),
-    "post-rms": ("decoder-only", dict(norm_order="post", norm="rms_norm", n_kv_heads=1)),
 }
 BEFORE_ADDING = [
     "input", "q", "k", "v", "dots", "scores", "mask", "shift", "exp", "sum", "weights", "z", "head_out", "attn_out",
@@ -55,13 +30,7 @@ every_variant = pytest.mark.parametrize("variant", VARIANTS)
 
 @cache
 def example(variant: str) -> tuple[Checkpoint, Trace, Eager]:
-    """One traced sentence, and the same forward in plain loops."""
-    architecture, options = VARIANTS[variant]
-    checkpoint = tiny.checkpoint(architecture, **options)
-    two = architecture == "encoder-decoder"
-    trace = checkpoint.trace(TEXT, target=TARGET if two else None)
-    ids = [torch.tensor([token.id for token in tokens]) for tokens in trace.tokens.values()]
-    return checkpoint, trace, Eager(checkpoint.model).run(*ids)
+    return variants.traced(*VARIANTS[variant])
 
 
 @cache
