@@ -12,9 +12,9 @@ from tests.components.test_mount import sent
 from tests.pages.reading import said
 from vizformer.web import folders, models, names, offers, prose, sitemap, tokenizing
 
-BLANKS, GENERATION, ATTENTION, TOKENS, MAP = (
+BLANKS, GENERATION, ATTENTION, TOKENS, MAP, POSITIONS = (
     "pages/explore/blanks.py", "pages/explore/generation.py", "pages/explore/attention.py", "pages/learn/tokens.py",
-    "pages/learn/map.py",
+    "pages/learn/map.py", "pages/learn/positions.py",
 )  # fmt: skip
 IDS = {"bare.pt": "3 14 0 3", "both.pt": "3 14 0 3"}  # came without a tokenizer
 POST = ";n_heads=4;norm_order=post;activation=relu;scaled_embedding=false;positions=sinusoidal"
@@ -121,10 +121,17 @@ def test_examples_are_offered_to_models_that_can_read_them(open_app):
         (MAP, "bare.pt", "map.example", False), (MAP, "short", "map.example", False),
         (MAP, "headless", "map.example", True), (BLANKS, "filler", "blanks.example.我有一只猫。", True),
         (BLANKS, "short-filler", "blanks.example.The cat sat on the chair.", False),
+        (POSITIONS, "bare.pt", "positions.example.dog bites man", False),
+        (POSITIONS, "filler", "positions.example.dog bites man", True),
     ):  # fmt: skip
-        app = open_app(page, **link(model, part="gru"))
+        app = open_app(page, **link(model, part="shuffle" if page == POSITIONS else "gru"))
         assert not app.error
         assert any(button.key == key for button in app.button) == offered, model
+
+
+def test_ids_as_typed_are_called_no_tokenizer(open_app):
+    assert "Ids of bare.pt, as typed" in said(open_app(TOKENS, **link("bare.pt")))
+    assert "The tokenizer of filler" in said(open_app(TOKENS, **link("filler")))
 
 
 def test_nothing_to_compare_with_is_said(open_app):

@@ -34,7 +34,10 @@ def pieces(subject: Subject) -> None:
     sizes: dict[str, int] = {name: tokenizing.vocabulary(name) for name in tokenizing.SCHEMES}
     least = min(map(len, found.values()))
     found["own"], sizes["own"] = tokenizing.own_cuts(subject.model, subject.text), config.input_vocab_size
-    names = {**scheme_names(), "own": _("The tokenizer of {model}", model=models.title(subject.model))}
+    title = models.title(subject.model)
+    typed = tokenizing.takes_ids(subject.model)
+    own = _("Ids of {model}, as typed", model=title) if typed else _("The tokenizer of {model}", model=title)
+    names = {**scheme_names(), "own": own}
     size = len(subject.text.encode())
     shown = 0
     for character in subject.text:  # no character is cut in two

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 import streamlit as st
 
 from vizformer.components import matrix
-from vizformer.web import labels, lesson, models, positions, state
+from vizformer.web import labels, lesson, models, positions, state, tokenizing
 from vizformer.web.errors import guarded
 from vizformer.web.i18n import _
 from vizformer.web.positions_schemes import choose
@@ -24,7 +24,7 @@ def shuffle(subject: Subject) -> None:
     st.html(matrix.style())
     tokens = positions.words_only(subject)[: positions.MOST]
     with st.container(horizontal=True):
-        for text in EXAMPLES:
+        for text in (text for text in EXAMPLES if tokenizing.reads(subject.model, text)):
             if st.button(text, key=f"positions.example.{text}"):
                 state.update(text=text, target="")
                 st.rerun()  # the whole page: the sentence stands above

@@ -91,6 +91,13 @@ def own_cuts(model: str, text: str) -> "tuple[Piece, ...]":
     return pieces(text, tokenizer.encode(text, special=False), tokenizer)
 
 
+def takes_ids(model: str) -> bool:
+    """Whether the model came without a tokenizer, so that a text is the ids themselves."""
+    from vizformer.checkpoints.numbers import NumberReader
+
+    return isinstance(models.checkpoint(model).reader("encoder"), NumberReader)
+
+
 def vocabulary(scheme: "Scheme") -> int:
     """Entries of a scheme's vocabulary."""
     from vizformer.text.schemes import scheme_tokenizer
