@@ -205,7 +205,8 @@ def test_options_of_the_wrong_type(folder: Path) -> None:
 
 TOO_LARGE = [
     dict(vocab_size=10**30), dict(d_ff=10**25), dict(max_positions=10**15), dict(vocab_size=2**62),
-    dict(n_heads=1, d_model=2**40), dict(n_encoder_layers=10**9),
+    dict(n_heads=1, d_model=2**40), dict(n_encoder_layers=10**9), dict(max_positions=10**30),
+    dict(max_positions=10**8), dict(max_positions=10**8, positions="rope"),
 ]  # fmt: skip
 
 

@@ -28,6 +28,7 @@ from vizformer.text import Tokenizer
 
 FORMAT = "vizformer-1"
 CONFIG, WEIGHTS, TOKENIZER = "config.json", "model.safetensors", "tokenizer.json"
+_MOST_NUMBERS = 2**28  # of a table of positions; 2 GB while it is computed
 TARGETS = "tokenizer_of_targets.json"  # only where translations are split otherwise than texts
 
 
@@ -54,6 +55,8 @@ def examine(folder: Folder, raw: dict[str, Any]) -> Examined:
     if any(len(str(part)) > 200 for field in raw["model"].items() for part in field):
         raise damaged(CONFIG, "a field is far too long")
     config = ModelConfig.from_dict(raw["model"])
+    if config.max_positions * config.d_model > _MOST_NUMBERS:
+        raise damaged(CONFIG, f"max_positions={config.max_positions}: a table of them would fill the memory")
     tokenizer, source = _tokenizer(folder, TOKENIZER, config.vocab_size), None
     if config.source_vocab_size is not None:
         source = _tokenizer(folder, SOURCES, config.source_vocab_size)
