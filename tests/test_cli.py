@@ -7,9 +7,11 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
+from tests import pretend
 from vizformer import __version__, cli
 from vizformer.errors import CheckpointError
 from vizformer.messages import N_
+from vizformer.web import computing
 from vizformer.web import hub as web_hub
 from vizformer.web import paths as web_paths
 from vizformer.web import uploads as web_uploads
@@ -108,7 +110,30 @@ def test_uploads_and_hubs_are_switched_off_for_a_class(seen, monkeypatch):
     assert seen["--server.maxUploadSize"] == "1"
 
 
+def test_the_device_is_looked_for_before_anybody_waits_for_a_page(seen, monkeypatch):
+    monkeypatch.setenv(cli.DEVICE, "")  # undone when the test is over
+    result = CliRunner().invoke(cli.main, ["--device", "cuda:77"])
+    assert result.exit_code == 1
+    assert "There is no device cuda:77 here" in result.output
+    assert not seen
+    with pretend.device() as device:
+        assert CliRunner().invoke(cli.main, ["--device", str(device)]).exit_code == 0
+    assert computing.device() == str(device)
+    monkeypatch.setenv(cli.DEVICE, "cuda:77")
+    assert CliRunner().invoke(cli.main, []).exit_code == 1
+    assert CliRunner().invoke(cli.main, ["--device", "cpu"]).exit_code == 0
+    assert computing.device() == "cpu"
+
+
+def test_inspect_says_what_loading_takes():
+    result = CliRunner().invoke(cli.main, ["inspect", "stories"])
+    assert result.exit_code == 0
+    for line in ("Memory", "float32   weights", "bfloat16  weights", "mapped to the file", "a text of 512 tokens"):
+        assert line in result.output
+
+
 def test_the_names_of_the_variables_are_those_that_the_app_reads():
+    assert computing.VARIABLE == cli.DEVICE
     assert (cli.UPLOADS, cli.UPLOAD_LIMIT, cli.HUB) == (web_uploads.SWITCH, web_uploads.LIMIT, web_hub.SWITCH)
     assert web_paths.SWITCH == cli.PATHS
 

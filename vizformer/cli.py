@@ -110,10 +110,12 @@ def start(
     for switch, on in ((UPLOADS, uploads), (HUB, hub)):
         if not on:
             os.environ[switch] = "off"
+    if device:
+        os.environ[DEVICE] = device
     if device and device != "cpu":  # before anybody waits for a page
         from vizformer.checkpoints.placement import chosen_device
 
-        os.environ[DEVICE] = str(chosen_device(device))
+        chosen_device(device)
     _require_free(host, port)
     os.environ[PATHS] = "on" if paths and not _is_off(PATHS) and _is_loopback(host) else "off"
     from streamlit.web import cli as streamlit

@@ -31,9 +31,9 @@ def page() -> None:
                 ask(view.model, report.questions, dict(report.answers))
         if report.problems:
             problems(report)
-        summary(report)
-        if names.is_name(view.model) and not report.problems:
+        elif names.is_name(view.model):
             computes(view.model, report)
+        summary(report)
         if report.format == "hugging-face" and not report.problems:
             against_transformers(names.key(view.model), view.text)
         if report.assumptions:

@@ -16,6 +16,7 @@ from vizformer.web import (
     mistakes,
     models,
     painting,
+    proofs,
     sitemap,
     state,
     tokenizing,
@@ -199,16 +200,14 @@ def proof(found: "Proof", *, own: bool) -> None:
     """Whether an independent computation gives the same, and whether the model itself uses the mask."""
     values = {"difference": f"{found.difference:.1g}", "anchor": translate(found.anchor)}
     if not found.holds:
-        st.error(_("Differs from the model: {anchor} is off by up to {difference}.", **values))
+        said = _("Differs from the model: {anchor} is off by up to {difference}.", **values)
     elif own:
-        st.success(
-            _("The model itself uses this mask here. Agrees with it to {difference}: compared with {anchor}.", **values)
-        )
+        said = _("The model itself uses this mask here. Agrees with it to {difference}: compared with {anchor}.",
+                 **values)  # fmt: skip
     else:
-        st.success(
-            _("The scores are the model's, the mask is laid over them here; it was not trained with it. Agrees with "
-              "PyTorch to {difference}: compared with {anchor}.", **values)
-        )  # fmt: skip
+        said = _("The scores are the model's, the mask is laid over them here; it was not trained with it. Agrees with "
+                 "PyTorch to {difference}: compared with {anchor}.", **values)  # fmt: skip
+    (st.success if found.holds else st.error)(said + proofs.precision(found))
 
 
 def only_first(n: int) -> None:

@@ -51,6 +51,11 @@ class Agreement:
         return ROUNDINGS * torch.finfo(dtype).eps if dtype.itemsize < 4 else TOLERANCE
 
     @property
+    def units(self) -> int:
+        """In the last place, that are allowed."""
+        return round(self.tolerance / torch.finfo(DTYPES[self.dtype]).eps)
+
+    @property
     def largest(self) -> float:
         return max(self.stream, self.maps, self.logits or 0.0)
 

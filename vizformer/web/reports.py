@@ -146,7 +146,7 @@ def agreement(found: "Agreement") -> str:
     """The badge: what was compared, and how far apart it is."""
     values = dict(
         version=found.version, n=found.tokens, stream=f"{found.stream:.1g}", maps=f"{found.maps:.1g}",
-        dtype=found.dtype, tolerance=f"{found.tolerance:.1g}",
+        dtype=found.dtype, tolerance=f"{found.tolerance:.2g}", units=found.units,
     )  # fmt: skip
     if found.holds:
         said = _("The same numbers as transformers {version} for your sentence ({n} tokens): residual stream to "
@@ -158,7 +158,8 @@ def agreement(found: "Agreement") -> str:
         said += " " + _("Logits to {logits}.", logits=f"{found.logits:.1g}")
     if found.dtype == "float32":
         return said
-    return said + " " + _("(Both in {dtype}, where {tolerance} of a number's size is allowed.)", **values)
+    return said + " " + _("(Both in {dtype}, where {units} units in the last place are allowed, {tolerance} of a "
+                         "number's size.)", **values)  # fmt: skip
 
 
 def answer(name: str, value: object) -> str:
