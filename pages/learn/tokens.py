@@ -99,6 +99,8 @@ def look_up(subject: Subject) -> None:
 @guarded()
 def neighbours(subject: Subject) -> None:
     """The nearest rows of the table, and the sentence with its neighbours on a plane."""
+    from vizformer.figures.neighbours import ENGLISH  # loads plotly, which the frame does not wait for
+
     choose, centre = st.columns([2, 3], vertical_alignment="bottom")
     with choose:
         at = choose_token(subject, _("Token"))
@@ -112,7 +114,7 @@ def neighbours(subject: Subject) -> None:
     named = tokenizing.names(subject.model, shown)
     own = {token.id for token in tokens}
     kinds = [0 if id in own else 1 if id in nearest.ids else 2 for id in shown]
-    said = words(figure_words())
+    said = words(ENGLISH)
     left, right = st.columns([2, 3])
     left.plotly_chart(
         figures.neighbour_bars(
@@ -140,12 +142,6 @@ def neighbours(subject: Subject) -> None:
     )
 
 
-def figure_words() -> dict[str, str]:
-    from vizformer.figures import embeddings  # loads plotly, which the frame does not wait for
-
-    return dict(embeddings.ENGLISH)
-
-
 # --- lengths ----------------------------------------------------------------------------------------------------------
 
 
@@ -153,6 +149,8 @@ def figure_words() -> dict[str, str]:
 @guarded()
 def norms(subject: Subject) -> None:
     """How long the token and the position vectors are, with and without the factor sqrt(d_model)."""
+    from vizformer.figures.embeddings import ENGLISH  # as above
+
     config = models.options(subject.model)
     tokens = tokenizing.read(subject)
     found = tokenizing.norms(subject.model, tuple(token.id for token in tokens))
@@ -170,7 +168,7 @@ def norms(subject: Subject) -> None:
     st.plotly_chart(
         figures.norm_bars(
             labels.texts(tokens), lengths, found.positions, title=_("What is added up before layer 0"),
-            words=words(figure_words()),
+            words=words(ENGLISH),
         ),
         config=CHART, key="tokens.norms",
     )  # fmt: skip

@@ -13,13 +13,14 @@ if TYPE_CHECKING:
     from vizformer.figures.attention import attention_heatmap
     from vizformer.figures.clocks import position_clocks, turned_arrows
     from vizformer.figures.curves import line_curves
-    from vizformer.figures.embeddings import embedding_map, neighbour_bars, norm_bars, similarity_curves
+    from vizformer.figures.embeddings import norm_bars, similarity_curves
     from vizformer.figures.generation import cache_growth, multiplications
     from vizformer.figures.head_sharing import head_costs, shared_heads
     from vizformer.figures.head_split import head_parts, head_slices
     from vizformer.figures.heads import head_grid
     from vizformer.figures.leakage import change_bars, change_map
     from vizformer.figures.matrix import matrix_heatmap
+    from vizformer.figures.neighbours import embedding_map, neighbour_bars
     from vizformer.figures.next_token import next_token_bars
     from vizformer.figures.pairs import token_pairs
     from vizformer.figures.positions import positional_heatmap, positional_waves
@@ -36,7 +37,7 @@ _WHERE = {
     "change_bars": "leakage",
     "change_map": "leakage",
     "cost_curves": "reach",
-    "embedding_map": "embeddings",
+    "embedding_map": "neighbours",
     "gradient_reach": "reach",
     "head_costs": "head_sharing",
     "head_grid": "heads",
@@ -45,7 +46,7 @@ _WHERE = {
     "line_curves": "curves",
     "matrix_heatmap": "matrix",
     "multiplications": "generation",
-    "neighbour_bars": "embeddings",
+    "neighbour_bars": "neighbours",
     "next_token_bars": "next_token",
     "norm_bars": "embeddings",
     "path_picture": "reach",
