@@ -171,7 +171,12 @@ def heads(name: str, plan: "Plan", index: int, text: str) -> None:
         queries, keys = (labels.texts(look.tokens[stack]) for stack in labels.stacks(kind))
         maps = look.maps[kind]
         figure = figures.attention_heatmap(
-            maps.weights[layer, head], queries, keys, reasons=maps.reasons[layer], title=title, words=words(figures.ENGLISH)
+            maps.weights[layer, head],
+            queries,
+            keys,
+            reasons=maps.reasons[layer],
+            title=title,
+            words=words(figures.ENGLISH),
         )
         column.plotly_chart(figure, config=PLAIN, key=f"train.map.{place}")
         if compared:
