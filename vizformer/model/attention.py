@@ -65,6 +65,8 @@ class Attention(nn.Module):
         if edit is not None:
             q, k, v = edit.apply(f"{site}.q", q), edit.apply(f"{site}.k", k), edit.apply(f"{site}.v", v)
             mask, scale = edit.mask(site, mask, q, k), edit.scale(site, scale)
+        if position_bias is not None:
+            position_bias = position_bias.to(q.dtype)  # what is added, and recorded
         bias = total_bias(position_bias, None if mask is None else mask.bias)
         grouped = self.n_kv_heads != self.n_heads
         z = F.scaled_dot_product_attention(

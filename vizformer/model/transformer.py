@@ -248,7 +248,7 @@ class Transformer(nn.Module):
         None where positions are not told to the scores ("alibi" and "relative" do), and in cross-attention always.
         """
         if self.config.positions == "alibi":
-            return alibi_bias(self.alibi_slopes, n, first + n).to(self.embedding.weight.dtype)
+            return alibi_bias(self.alibi_slopes, n, first + n)
         if self.config.positions != "relative":
             return None
         both_sides = stack == "encoder"  # the decoder sees only what is before it
