@@ -350,7 +350,8 @@ def test_without_a_tokenizer_numbers_are_ids(tmp_path: Path) -> None:
     assert torch.equal(opened.trace("3 14 0").logits, opened.trace(ids=[3, 14, 0]).logits)
     generated = opened.generate("3 14", max_new=3)
     assert generated.text == " ".join(map(str, generated.ids))
-    for text, value in (("我有一只猫。", "u6211"), ("3 23", '"23"'), ("3 -1", '"-1"'), ("03", '"03"')):
+    wrong = {"我有一只猫。": "我有一只猫。", "3 \x1b": "u001b", "3 23": '"23"', "3 -1": '"-1"', "03": '"03"'}
+    for text, value in wrong.items():
         with pytest.raises(TokenizerError, match=r"came without a tokenizer: type token ids from 0 to 22") as caught:
             opened.trace(text)
         assert value in str(caught.value)

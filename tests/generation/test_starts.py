@@ -4,6 +4,7 @@ import pytest
 import torch
 
 from tests import tiny
+from vizformer.errors import TraceError
 from vizformer.generation import GREEDY, Cut, Sampling, beam_search, greedy_batch, greedy_steps, next_token, stream
 
 PAD, END = 0, 2
@@ -34,6 +35,11 @@ def test_the_start(options: dict[str, int | None], start: tuple[int, ...]) -> No
         assert tuple(token.id for token in traced.tokens["decoder"])[: len(start)] == start
         found = greedy_steps(checkpoint.model, [token.id for token in prompt], start, max_new=3)
         assert [step.id for step in checkpoint.generate("我有 cat", max_new=3).steps] == [step.id for step in found]
+    else:
+        for ask in (checkpoint.opening, checkpoint.trace, checkpoint.generate):
+            with pytest.raises(TraceError, match="which token the decoder of tiny begins with: give a target"):
+                ask("我有 cat")
+        assert checkpoint.trace("我有 cat", target="cat").tokens["decoder"]
 
 
 def insisting(**options: object) -> torch.nn.Module:

@@ -91,7 +91,8 @@ def test_every_step_of_a_query_beyond_the_window(open_app: Open, mixed: Checkpoi
 
 @pytest.mark.parametrize(
     ("locale", "windowed", "full", "painted"),
-    [("en-US", "is a causal sliding window of 4 tokens", "is causal, without a window", "holds in the layers that have this mask ({})"),
+    [("en-US", "is a causal sliding window of 4 tokens", "is causal, without a window",
+      "holds in the layers that have this mask ({})"),
      ("zh-CN", "4 个词元的因果滑动窗口", "没有窗口", "拥有这种掩码的层（{}）")],
 )  # fmt: skip
 def test_the_masks_lesson_knows_the_mask_of_the_layer(

@@ -163,8 +163,7 @@ class Checkpoint:
                 beginning = beginning[:-1]
         else:
             prompt = self.encode(text)
-            start = self.tokenizer.tokens(list(model.config.start_ids))
-            beginning = self.encode_target(target) if target.strip() else start
+            beginning = self.encode_target(target) if target.strip() else self.tokenizer.tokens(self._start())
         if len(beginning) >= (limit := model.config.max_positions):
             raise GenerationError(
                 N_("The text fills all {limit} positions of this model: there is no room for a new token. Shorten it.",
@@ -231,9 +230,18 @@ class Checkpoint:
     def _generated_target(self, tokens: Sequence[Token], edit: Edit | None) -> tuple[Token, ...]:
         config = self.model.config
         limit = min(MAX_TARGET, config.max_positions - 1)
-        start = list(config.start_ids)
+        start = self._start()
         steps = stream(self.model, [token.id for token in tokens], start, max_new=limit, edit=edit)
         return self.tokenizer.tokens([*start, *(step.id for step in steps if step.id != config.eos_id)])
+
+    def _start(self) -> list[int]:
+        """What a decoder behind an encoder begins with, where nothing is given."""
+        if not self.model.config.start_ids:
+            raise TraceError(
+                N_("Nothing says which token the decoder of {name} begins with: give a target, or open the model with "
+                   "bos_id.", name=self.name)
+            )  # fmt: skip
+        return list(self.model.config.start_ids)
 
     def segments(self, tokens: Sequence[Token]) -> torch.Tensor | None:
         """Which sentence a token belongs to, where the model has segments: a [SEP] in the text begins the next one."""

@@ -29,9 +29,14 @@ class NumberReader(Tokenizer):
             if word and self.id_of(word) is None:
                 raise TokenizerError(
                     N_("This model came without a tokenizer: type token ids from 0 to {last}, separated by spaces. "
-                       "{value} is none.", last=self.vocab_size - 1, value=shown(word[:40]))
+                       "{value} is none.", last=self.vocab_size - 1, value=_printable(word))
                 )  # fmt: skip
         return super().encode(text, special=special)
+
+
+def _printable(word: str) -> str:
+    """A word as it was typed, if it can be printed: somebody's own, unlike what a file says."""
+    return f'"{word[:40]}"' if word[:40].isprintable() else shown(word[:40])
 
 
 def as_numbers(tokenizer: Tokenizer) -> Tokenizer:

@@ -106,7 +106,9 @@ def open_index(folder: Folder, index: str) -> Weights:
     unlisted = [(name, file) for file, tensors in shards.items() for name in tensors if name not in places]
     if absent or unlisted:
         problems = [N_("{name} is not in {file}", name=shown(n), file=shown(places[n])) for n in absent[:MOST_SHOWN]]
-        problems += [N_("{name} in {file} is not listed", name=shown(n), file=shown(f)) for n, f in unlisted[:MOST_SHOWN]]
+        problems += [
+            N_("{name} in {file} is not listed", name=shown(n), file=shown(file)) for n, file in unlisted[:MOST_SHOWN]
+        ]
         rest = len(absent) + len(unlisted) - len(problems)
         raise CheckpointError(
             N_("{file} does not fit the files it lists: {problems}. They belong to different models, or one is cut "
