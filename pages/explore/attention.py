@@ -158,6 +158,15 @@ def wanted_lines(last: lines.LineSelection | None) -> lines.LineSelection:
     return replace(last, layer=view.layer, heads=shown, pinned=pinned)
 
 
+def usual_position(subject: Subject, sequence: "Sequence[Token]") -> int:
+    """Where a prediction says most: after the text, after the start of a translation, at the first [MASK]."""
+    config = models.options(subject.model)
+    if config.architecture == "decoder-only":
+        return len(sequence) - 1
+    masked = (i for i, token in enumerate(sequence) if config.mask_id is not None and token.id == config.mask_id)
+    return next(masked, 0) if config.architecture == "encoder-only" else 0
+
+
 @st.fragment
 @guarded()
 def next_token(subject: Subject) -> None:
@@ -172,18 +181,18 @@ def next_token(subject: Subject) -> None:
     stack = "decoder" if "decoder" in trace.tokens else "encoder"
     sequence = trace.tokens[stack]
     st.subheader(_("What comes next?") if stack == "decoder" else _("What stands here?"), anchor=False)
-    view = state.fit(position=len(sequence))
+    chosen, usual = state.fit(position=len(sequence)).position, usual_position(subject, sequence)
     position = tokens.mount(
         labels.chips(sequence),
-        selected=view.position,
+        selected=usual if chosen is None else chosen,
         label=_("Choose a position: the model predicts the token after it")
         if stack == "decoder"
         else _("Choose a position: the model says what may stand there"),
         words=words(tokens.ENGLISH),
         key="next",
     )
-    position = 0 if position is None else position
-    state.update(position=position)
+    position = usual if position is None else position
+    state.update(position=None if position == usual else position)
     best = models.predictions(*subject.key, position)
     st.plotly_chart(
         figures.next_token_bars(

@@ -122,3 +122,22 @@ def test_a_query_that_is_not_there_gives_way_to_the_usual_one(open_app: Open) ->
     assert any("There is no query 99 here: it must be from 0 to 7. It was left out." in box.value for box in app.info)
     app = open_app(QKV, query="x")
     assert any("query = x" in box.value and "left out" in box.value for box in app.info)
+
+
+@pytest.mark.parametrize(
+    ("model", "text", "usual"),
+    [("zh-en", "他喜欢喝水。", 0), ("stories", "The cat sat on the", -1), ("cloze", "She opened the [MASK].", "[MASK]"),
+     ("cloze", "She opened the door.", 0)],
+)  # fmt: skip
+def test_what_is_predicted_first_is_what_comes_after_the_text(open_app: Open, model, text, usual):
+    trace = load(model).trace(text)
+    read = trace.tokens["decoder" if "decoder" in trace.tokens else "encoder"]
+    place = [token.text for token in read].index(usual) if isinstance(usual, str) else usual % len(read)
+    titles = {}
+    for position in (None, 1):
+        named = {} if position is None else {"position": position}
+        app = open_app(ATTENTION, model=model, text=text, **named)
+        assert not app.exception
+        titles[position] = json.loads(app.get("plotly_chart")[0].proto.spec)["layout"]["title"]["text"]
+    assert f"position {place}" in titles[None]
+    assert "position 1" in titles[1]

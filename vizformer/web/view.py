@@ -142,7 +142,7 @@ class View:
     layer: int = _index(N_("layer"))
     head: int = _index(N_("head"))
     query: int | None = _index(N_("query"), None)  # None: what `usual_query` says
-    position: int = _index(N_("position"))  # after which the next token is predicted
+    position: int | None = _index(N_("position"), None)  # after which the next token is predicted; None: the page says
     step: int = _index(N_("step"))  # of the arithmetic
     material: Material = _choice("sentence", MATERIALS, N_("material"))  # noqa: RUF009 (a field, as the others)
     edits: str = _edits(N_("numbers set by hand"))
