@@ -192,7 +192,7 @@ def test_added_tokens_of_the_older_file(tmp_path: Path) -> None:
         ("tokenizer_config.json", lambda size: {"added_tokens_decoder": {str(size): {}}}, "added_tokens_decoder"),
         ("tokenizer_config.json", lambda size: {"added_tokens_decoder": {"7": {"content": "<s>"}}}, "another id"),
     ],
-    ids=str,
+    ids=lambda value: value if isinstance(value, str) else None,
 )  # fmt: skip
 def test_added_tokens_that_do_not_fit(name: str, content: Callable[[int], object], said: str, tmp_path: Path) -> None:
     size = byte_level(tmp_path)
