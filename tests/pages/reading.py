@@ -17,6 +17,18 @@ def said(app: AppTest) -> str:
     return html.unescape("\n".join(map(str, parts)))
 
 
+def opens_well(app: AppTest, page: str, **link: object) -> None:
+    """Goes to a page by a link, which shows no error, and no number that is none."""
+    app.switch_page(page)
+    for name, value in link.items():
+        app.query_params[name] = str(value)
+    app.run()
+    where = (page, link)
+    assert not app.exception, where
+    assert not [error.value for error in app.error], where
+    assert not re.search(r"\bnan\b|\bNone\b", said(app)), where
+
+
 def tables(app: AppTest) -> list[list[list[str]]]:
     """The cells of every `vizformer.components.table` on the page, row by row."""
     bodies = [element.proto.body for element in app.get("html") if "vf-table" in element.proto.body]

@@ -1,12 +1,10 @@
 """Models that compute in bfloat16 and float16: every page is right about them, and the choice is offered."""
 
-import re
-
 import pytest
 import torch
 
 from tests.checkpoints import folders as made
-from tests.pages.reading import said
+from tests.pages.reading import opens_well, said
 from tests.pages.test_every_page import places
 from vizformer.checkpoints import memory
 from vizformer.web import computing, folders, models, names
@@ -39,14 +37,7 @@ def test_every_page(open_app, model, locale):
     link = dict(model=f"models/{model}", text="The cats", layer=1, head=1, query=1)
     app = open_app(ATTENTION, locale=locale, **link)
     for page, part in places():
-        app.switch_page(page)
-        for name, value in {**link, "part": part}.items():
-            app.query_params[name] = str(value)
-        app.run()
-        where = (model, page, part)
-        assert not app.exception, where
-        assert not [error.value for error in app.error], where
-        assert not re.search(r"\bnan\b|\bNone\b", said(app)), where
+        opens_well(app, page, **link, part=part)
     key = names.key(f"models/{model}")
     assert models.checkpoint(key).dtype == getattr(torch, model.partition("=")[2])
 

@@ -6,8 +6,9 @@ import numpy as np
 import plotly.graph_objects as go
 from numpy.typing import NDArray
 
+from vizformer.figures.bars import token_bars
 from vizformer.figures.names import sides
-from vizformer.figures.style import GRID, N_, QUALITATIVE, VIRIDIS, fill, frame, room, safe
+from vizformer.figures.style import GRID, N_, QUALITATIVE, fill, frame, room, safe
 
 ENGLISH: Mapping[str, str] = {
     "cosine": N_("cosine"),
@@ -46,22 +47,8 @@ def neighbour_bars(
     """
     words = {**ENGLISH, **words}
     values = np.asarray(cosines, dtype=np.float32)
-    if values.shape != (len(tokens),):
-        raise ValueError(f"cosines of shape {values.shape} do not fit {len(tokens)} tokens")
-    places = np.arange(len(tokens), dtype=np.int32)
-    figure = go.Figure(
-        go.Bar(
-            x=values,
-            y=places,
-            orientation="h",
-            marker={"color": VIRIDIS[3], "line": {"color": GRID, "width": 1}},
-            text=[_short(value) for value in values],
-            textposition="outside",
-            textfont={"size": 14},
-            cliponaxis=False,
-            hovertemplate=fill(words["neighbour"], token="%{y}", value="%{x:.4f}"),
-        )
-    )
+    hover = fill(words["neighbour"], token="%{y}", value="%{x:.4f}")
+    figure = token_bars(tokens, values, [_short(value) for value in values.ravel().tolist()], hover, above=1.1)
     figure.add_vline(x=average, line={"color": QUALITATIVE[1], "dash": "dash", "width": 2})
     figure.add_annotation(
         x=average, y=-0.75, text=safe(words["average"].replace("{value}", _short(average))), showarrow=False,
@@ -73,14 +60,7 @@ def neighbour_bars(
     least = min(0.0, average, float(values.min(initial=0.0)))
     figure.update_xaxes(range=[least, max(1.0, float(values.max(initial=0.0)))], title=safe(words["cosine"]),
                         automargin=False)  # fmt: skip
-    figure.update_yaxes(
-        tickvals=places,
-        ticktext=[safe(token) for token in tokens],
-        range=[len(tokens) - 0.5, -1.1],
-        showgrid=False,
-        tickfont={"size": 15},
-        automargin=False,
-    )
+    figure.update_yaxes(automargin=False)
     return figure
 
 

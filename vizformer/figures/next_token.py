@@ -6,7 +6,8 @@ import numpy as np
 import plotly.graph_objects as go
 from numpy.typing import NDArray
 
-from vizformer.figures.style import ENGLISH, GRID, VIRIDIS, fill, frame, safe
+from vizformer.figures.bars import token_bars
+from vizformer.figures.style import ENGLISH, fill, frame, safe
 
 
 def next_token_bars(
@@ -29,32 +30,11 @@ def next_token_bars(
     """
     words = {**ENGLISH, **words}
     values = np.asarray(probabilities, dtype=np.float32)
-    if values.shape != (len(tokens),):
-        raise ValueError(f"probabilities of shape {values.shape} do not fit {len(tokens)} tokens")
-    places = np.arange(len(tokens), dtype=np.int32)
-    figure = go.Figure(
-        go.Bar(
-            x=values,
-            y=places,
-            orientation="h",
-            marker={"color": VIRIDIS[3], "line": {"color": GRID, "width": 1}},
-            text=[_percent(value) for value in values],
-            textfont={"size": 14},
-            textposition="outside",
-            cliponaxis=False,
-            hovertemplate=fill(words["next_token"], token="%{y}", value="%{x:.4f}"),
-        )
-    )
+    hover = fill(words["next_token"], token="%{y}", value="%{x:.4f}")
+    figure = token_bars(tokens, values, [_percent(value) for value in values.ravel().tolist()], hover)
     frame(figure, title, height=70 + 30 * max(3, len(tokens)), bargap=0.25)
     figure.update_layout(margin_r=64)  # the label of a bar that fills the scale stands outside it
     figure.update_xaxes(range=[0, 1], tickformat=".0%", title=safe(words["probability"]))
-    figure.update_yaxes(
-        tickvals=places,
-        ticktext=[safe(token) for token in tokens],
-        range=[len(tokens) - 0.5, -0.5],
-        showgrid=False,
-        tickfont={"size": 15},
-    )
     return figure
 
 

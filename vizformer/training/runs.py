@@ -119,10 +119,5 @@ class Run:
         model.materialise_buffers()
         return Checkpoint(self.folder.name, model, self.plan.on.tokenizer(self.plan.architecture))
 
-    @property
-    def has_model(self) -> bool:
-        """Whether the folder can be opened as a model."""
-        return (self.folder / MODEL).is_file() and bool(self.progress().ending)
-
     def _weights(self, step: int) -> Path:
         return self.folder / f"{step:06d}.safetensors"

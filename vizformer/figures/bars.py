@@ -1,0 +1,51 @@
+"""Tokens in an order, each with the bar of its number."""
+
+from collections.abc import Sequence
+
+import numpy as np
+import plotly.graph_objects as go
+from numpy.typing import NDArray
+
+from vizformer.figures.style import GRID, VIRIDIS, safe
+
+
+def token_bars(
+    tokens: Sequence[str], values: NDArray[np.floating], texts: Sequence[str], hover: str, *, above: float = 0.5
+) -> go.Figure:
+    """Horizontal bars in the order given, the first on top; tokens may read the same.
+
+    Args:
+        tokens: the names of the bars.
+        values: one for each.
+        texts: what stands behind each bar.
+        hover: template of the hover, with %{y} and %{x}.
+        above: free space over the first bar, in bars.
+
+    Raises:
+        ValueError: not one value for each token.
+    """
+    lengths = np.asarray(values, dtype=np.float32)
+    if lengths.shape != (len(tokens),):
+        raise ValueError(f"values of shape {lengths.shape} do not fit {len(tokens)} tokens")
+    places = np.arange(len(tokens), dtype=np.int32)
+    figure = go.Figure(
+        go.Bar(
+            x=lengths,
+            y=places,
+            orientation="h",
+            marker={"color": VIRIDIS[3], "line": {"color": GRID, "width": 1}},
+            text=list(texts),
+            textposition="outside",
+            textfont={"size": 14},
+            cliponaxis=False,
+            hovertemplate=hover,
+        )
+    )
+    figure.update_yaxes(
+        tickvals=places,
+        ticktext=[safe(token) for token in tokens],
+        range=[len(tokens) - 0.5, -above],
+        showgrid=False,
+        tickfont={"size": 15},
+    )
+    return figure
