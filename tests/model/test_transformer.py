@@ -10,6 +10,7 @@ from tests import tiny
 from tests.eager import Eager
 from vizformer.errors import TraceError
 from vizformer.model import Transformer
+from vizformer.model.forward_pass import ForwardPass
 from vizformer.model.masks import Reason
 from vizformer.model.trace import Trace
 
@@ -139,14 +140,26 @@ def test_dropout_acts_on_every_sublayers_output() -> None:
     x = torch.randn(1, 6, 16, generator=torch.Generator().manual_seed(0))
     torch.manual_seed(0)
     trace = Trace()
-    layer(x, None, name="decoder.0", trace=trace)
+    layer(x, ForwardPass(trace=trace), "decoder.0")
     added = trace.residual("decoder.0.mid") - x[0]
     layer.eval()
-    layer(x, None, name="decoder.0", trace=(still := Trace()))
+    layer(x, ForwardPass(trace=(still := Trace())), "decoder.0")
     whole = still.residual("decoder.0.mid") - x[0]
     dropped = added.abs() < 1e-6
     assert 0.2 < dropped.float().mean() < 0.8
     tiny.assert_close(added[~dropped], 2 * whole[~dropped])
+
+
+@pytest.mark.parametrize("options", [{}, tiny.LLAMA, tiny.T5], ids=["sinusoidal", "rope", "relative"])
+@pytest.mark.parametrize("architecture", ["encoder-only", "decoder-only"])
+@torch.inference_mode()
+def test_what_accompanies_a_pass_is_not_used_up(architecture: str, options: dict[str, object]) -> None:
+    """The same value accompanies the stack as often as one likes, and it is the one that the whole model makes."""
+    model, ids, padding = tiny.model(architecture, **options), tiny.ids(6), tiny.right_padded([4], 6)
+    stack, whole = ("encoder", model.encode) if model.encoder is not None else ("decoder", model.decode)
+    run = model.forward_pass(stack, ids, padding=padding)
+    for _ in range(2):
+        assert torch.equal(getattr(model, stack)(model.embed(ids, stack=stack), run), whole(ids, padding=padding))
 
 
 ERRORS = [

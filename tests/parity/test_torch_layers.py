@@ -13,6 +13,7 @@ from vizformer.config import ModelConfig
 from vizformer.model import Trace, Transformer
 from vizformer.model.attention import Attention
 from vizformer.model.block import Block
+from vizformer.model.forward_pass import AttentionCall, ForwardPass
 from vizformer.model.masks import causal_mask, combine, padding_mask
 
 ACTIVATIONS = {"relu": "relu", "gelu_tanh": partial(F.gelu, approximate="tanh")}
@@ -71,11 +72,11 @@ def test_encoder_layer(options: dict[str, object]) -> None:
     theirs = nn.TransformerEncoderLayer(**torch_options(config))
     copy_layer(ours, theirs)
     x, padding = rows(3, 7, seed=1), tiny.right_padded([7, 4, 1])
-    found = ours(x, padding_mask(padding), name="encoder.0")
+    found = ours(x, ForwardPass(padding_mask(padding)), "encoder.0")
     tiny.assert_close(found[~padding], theirs.train()(x, src_key_padding_mask=padding)[~padding])
     with torch.no_grad():  # torch's other way through the layer: it zeroes padded rows
         tiny.assert_close(found[~padding], theirs.eval()(x, src_key_padding_mask=padding)[~padding])
-    tiny.assert_close(ours(x, None, name="encoder.0"), theirs.train()(x))
+    tiny.assert_close(ours(x, ForwardPass(), "encoder.0"), theirs.train()(x))
 
 
 @variants
@@ -86,9 +87,8 @@ def test_decoder_layer(options: dict[str, object]) -> None:
     copy_layer(ours, theirs)
     x, memory = rows(3, 6, seed=2), rows(3, 6, seed=3)  # as many keys as queries: nothing may mix them up
     padding, memory_padding = tiny.right_padded([6, 3, 1]), tiny.right_padded([2, 6, 5])
-    found = ours(
-        x, combine([padding_mask(padding), causal_mask(6)]), memory, padding_mask(memory_padding), name="decoder.0"
-    )
+    mask = combine([padding_mask(padding), causal_mask(6)])
+    found = ours(x, ForwardPass(mask, memory=memory, memory_mask=padding_mask(memory_padding)), "decoder.0")
     expected = theirs(
         x, memory, tgt_mask=torch.ones(6, 6, dtype=torch.bool).triu(1), tgt_key_padding_mask=padding,
         memory_key_padding_mask=memory_padding,
@@ -141,7 +141,7 @@ def test_attention_maps(bias: bool) -> None:
     ]
     for source, mask, arguments in cases:
         trace = Trace()
-        found = ours(x, source, mask, site="decoder.0.self", trace=trace)
+        found = ours(x, source, AttentionCall("decoder.0.self", mask, trace=trace))
         expected, maps = theirs(x, source, source, need_weights=True, average_attn_weights=False, **arguments)
         tiny.assert_close(found, expected)
         record = trace["decoder.0.self"]

@@ -36,20 +36,14 @@ def transformer_gradients(
 
     y is the stack's output, x what its first layer gets: the token's vector with all that the model adds to it.
     """
-    n, row = len(ids), torch.tensor([ids], device=model.embedding.weight.device)
+    row = torch.tensor([ids], device=model.embedding.weight.device)
     with torch.inference_mode():
         start = model.embed(row, segments=segments)
     with torch.enable_grad(), sdpa_kernel(SDPBackend.MATH):  # (the fused kernel cannot be differentiated in batches)
         x = start.clone().requires_grad_(True)  # [1, n, d_model]
-        if model.encoder is not None:
-            y = model.encoder(x, None, rotation=model.rotations(n), position_bias=model.position_bias("encoder", n))
-        else:
-            assert model.decoder is not None
-            mask, windowed = model.decoder_masks(row)
-            y = model.decoder(
-                x, mask, windowed=windowed, rotation=model.rotations(n),
-                position_bias=model.position_bias("decoder", n),
-            )  # fmt: skip
+        stack = model.decoder if model.encoder is None else model.encoder
+        assert stack is not None
+        y = stack(x, model.forward_pass("decoder" if model.encoder is None else "encoder", row))  # [1, n, d_model]
         return _norms(y[0, -1], x)
 
 

@@ -17,6 +17,7 @@ from vizformer.checkpoints.torch_nn import load_layer
 from vizformer.config import ModelConfig
 from vizformer.model.block import Block
 from vizformer.model.edit import Edit
+from vizformer.model.forward_pass import ForwardPass
 from vizformer.model.masks import causal_mask
 from vizformer.model.trace import Trace
 from vizformer.model.transformer import Transformer
@@ -66,8 +67,8 @@ def toy(edit: Edit | None = None) -> Toy:
     trace = Trace(edit=edit)
     with torch.inference_mode():
         x, target = stored["x"].transpose(0, 1), stored["target"].transpose(0, 1)  # [n, 1, 4] -> [1, n, 4]
-        memory = model.encoder(x, None, trace=trace, edit=edit)
-        model.decoder(target, causal_mask(target.shape[1]), memory, None, trace=trace, edit=edit)
+        memory = model.encoder(x, ForwardPass(trace=trace, edit=edit))
+        model.decoder(target, ForwardPass(causal_mask(target.shape[1]), memory=memory, trace=trace, edit=edit))
     if edit is not None:
         edit.check(trace.editable())
     return Toy(model, trace, stored["encoder.output"][:, 0], stored["decoder.output"][:, 0])

@@ -1,20 +1,14 @@
 """One layer of a stack, and the stack."""
 
-from collections.abc import Callable
-
 from jaxtyping import Float
 from torch import Tensor, nn
 
 from vizformer.config import ModelConfig
 from vizformer.model.attention import Attention
-from vizformer.model.cache import Cache
-from vizformer.model.edit import Edit
 from vizformer.model.feedforward import FeedForward
-from vizformer.model.masks import Mask
-from vizformer.model.norm import norm
-from vizformer.model.positions import Rotation
+from vizformer.model.forward_pass import ForwardPass
+from vizformer.model.norm import Norm, norm
 from vizformer.model.table import table
-from vizformer.model.trace import Trace
 
 
 class Block(nn.Module):
@@ -25,68 +19,42 @@ class Block(nn.Module):
     parallel:  x <- x + attention(norm(x)) + feedforward(norm'(x))   (Wang & Komatsuzaki 2021, "GPT-J")
     """
 
-    def __init__(self, config: ModelConfig, cross: bool) -> None:
+    def __init__(self, config: ModelConfig, cross: bool, windowed: bool = False) -> None:
         super().__init__()
-        self.norm_order, self.residual = config.norm_order, config.residual
+        self.norm_order, self.residual, self.windowed = config.norm_order, config.residual, windowed
         self.self_attention, self.self_norm = Attention(config), norm(config)
         self.cross_attention = Attention(config) if cross else None
         self.cross_norm = norm(config) if cross else None
         self.feedforward, self.feedforward_norm = FeedForward(config), norm(config)
         self.dropout = nn.Dropout(config.dropout)
 
-    def forward(
-        self,
-        x: Float[Tensor, "b n d_model"],
-        mask: Mask | None,
-        memory: Float[Tensor, "b n_k d_model"] | None = None,
-        memory_mask: Mask | None = None,
-        *,
-        name: str,
-        rotation: Rotation | None = None,
-        position_bias: Float[Tensor, "1 n_heads n n_all"] | None = None,
-        trace: Trace | None = None,
-        edit: Edit | None = None,
-        cache: Cache | None = None,
-    ) -> Float[Tensor, "b n d_model"]:
+    def forward(self, x: Float[Tensor, "b n d_model"], run: ForwardPass, name: str) -> Float[Tensor, "b n d_model"]:
         """`name` is the layer's place in the model, e.g. "decoder.2"; the trace files its records under it."""
-
-        def point(place: str, x: Tensor) -> Tensor:
-            return stream_point(f"{name}.{place}", x, trace, edit)
-
-        x = entering = point("pre", x)
-        x = self._add_and_norm(
-            x,
-            self.self_norm,
-            lambda y: self.self_attention(
-                y, y, mask, site=f"{name}.self", rotation=rotation, position_bias=position_bias, trace=trace, edit=edit,
-                cache=cache,
-            ),
-        )  # fmt: skip
-        if (cross := self.cross_attention) is None or self.cross_norm is None:
-            x = point("mid", x)
+        x = entering = run.point(f"{name}.pre", x)
+        y = self._before(self.self_norm, x)
+        x = self._add(x, self.self_attention(y, y, run.self_attention(name, windowed=self.windowed)), self.self_norm)
+        if self.cross_attention is None or self.cross_norm is None:
+            x = run.point(f"{name}.mid", x)
         else:
-            if memory is None:
+            if run.memory is None:
                 raise ValueError(f"{name} has cross-attention: pass the encoder's output as memory")
-            x = point("mid_self", x)
-            site = f"{name}.cross"
-            x = self._add_and_norm(
-                x,
-                self.cross_norm,
-                lambda y: cross(y, memory, memory_mask, site=site, trace=trace, edit=edit, cache=cache),
-            )
-            x = point("mid_cross", x)
-        if self.residual == "parallel":
-            x = x + self.dropout(self.feedforward(self.feedforward_norm(entering)))
-        else:
-            x = self._add_and_norm(x, self.feedforward_norm, self.feedforward)
-        return point("post", x)
+            x = run.point(f"{name}.mid_self", x)
+            y = self._before(self.cross_norm, x)
+            x = self._add(x, self.cross_attention(y, run.memory, run.cross_attention(name)), self.cross_norm)
+            x = run.point(f"{name}.mid_cross", x)
+        y = self._before(self.feedforward_norm, entering if self.residual == "parallel" else x)
+        x = self._add(x, self.feedforward(y), self.feedforward_norm)
+        return run.point(f"{name}.post", x)
 
-    def _add_and_norm(self, x: Tensor, norm: nn.Module, sublayer: Callable[[Tensor], Tensor]) -> Tensor:
-        if self.norm_order == "post":
-            out: Tensor = norm(x + self.dropout(sublayer(x)))
-        else:
-            out = x + self.dropout(sublayer(norm(x)))
-        return out
+    def _before(self, norm: Norm, x: Tensor) -> Tensor:
+        """What a sublayer reads."""
+        y: Tensor = norm(x) if self.norm_order == "pre" else x
+        return y
+
+    def _add(self, x: Tensor, y: Tensor, norm: Norm) -> Tensor:
+        """x with what a sublayer made, y."""
+        out: Tensor = x + self.dropout(y)
+        return norm(out) if self.norm_order == "post" else out
 
 
 class Stack(nn.Module):
@@ -94,43 +62,15 @@ class Stack(nn.Module):
 
     def __init__(self, config: ModelConfig, name: str, n_layers: int, cross: bool) -> None:
         super().__init__()
-        self.name, self.windowed_layers = name, config.windowed_layers
-        self.layers = nn.ModuleList(Block(config, cross) for _ in range(n_layers))
+        self.name = name
+        self.layers = nn.ModuleList(Block(config, cross, layer in config.windowed_layers) for layer in range(n_layers))
         self.final_norm = norm(config) if config.final_norm else None
         self.relative_bias = None  # T5's: a number per bucket of distances and head, the same in all layers
         if config.positions == "relative":
             self.relative_bias = table(config.relative_buckets, config.n_heads)
 
-    def forward(
-        self,
-        x: Float[Tensor, "b n d_model"],
-        mask: Mask | None,
-        memory: Float[Tensor, "b n_k d_model"] | None = None,
-        memory_mask: Mask | None = None,
-        *,
-        windowed: Mask | None = None,
-        rotation: Rotation | None = None,
-        position_bias: Float[Tensor, "1 n_heads n n_all"] | None = None,
-        trace: Trace | None = None,
-        edit: Edit | None = None,
-        cache: Cache | None = None,
-    ) -> Float[Tensor, "b n d_model"]:
-        """`windowed` takes the place of `mask` in the layers that have a sliding window."""
+    def forward(self, x: Float[Tensor, "b n d_model"], run: ForwardPass) -> Float[Tensor, "b n d_model"]:
         for index, layer in enumerate(self.layers):
-            name = f"{self.name}.{index}"
-            x = layer(
-                x, windowed if index in self.windowed_layers else mask, memory, memory_mask, name=name,
-                rotation=rotation, position_bias=position_bias, trace=trace, edit=edit, cache=cache,
-            )  # fmt: skip
-        if self.final_norm is not None:
-            x = self.final_norm(x)
-        return stream_point(f"{self.name}.final", x, trace, edit)
-
-
-def stream_point(name: str, x: Tensor, trace: Trace | None, edit: Edit | None) -> Tensor:
-    """A named point of the residual stream: where it can be edited, and is recorded."""
-    if edit is not None:
-        x = edit.apply(name, x)
-    if trace is not None:
-        trace.record_residual(name, x)
-    return x
+            x = layer(x, run, f"{self.name}.{index}")
+        x = x if self.final_norm is None else self.final_norm(x)
+        return run.point(f"{self.name}.final", x)

@@ -14,6 +14,7 @@ from vizformer.messages import N_
 from vizformer.model.block import Stack
 from vizformer.model.cache import Cache
 from vizformer.model.edit import Edit
+from vizformer.model.forward_pass import ForwardPass
 from vizformer.model.head import PredictionTransform
 from vizformer.model.initialise import initialise
 from vizformer.model.masks import Mask, causal_mask, combine, padding_mask
@@ -129,11 +130,8 @@ class Transformer(nn.Module):
         """The encoder: every position sees every other one.  Its output is the decoder's memory."""
         if self.encoder is None:
             raise TraceError(N_("This model has no encoder."))
-        mask = None if padding is None else padding_mask(padding)
-        x: Tensor = self.encoder(
-            self.embed(ids, segments=segments), mask, rotation=self.rotations(ids.shape[1]),
-            position_bias=self.position_bias("encoder", ids.shape[1]), trace=trace, edit=edit,
-        )  # fmt: skip  # [b, n, d_model]
+        run = self.forward_pass("encoder", ids, padding=padding, trace=trace, edit=edit)
+        x: Tensor = self.encoder(self.embed(ids, segments=segments), run)  # [b, n, d_model]
         return x
 
     def decode(
@@ -154,17 +152,38 @@ class Transformer(nn.Module):
         """
         if self.decoder is None:
             raise TraceError(N_("This model has no decoder."))
+        run = self.forward_pass(
+            "decoder", ids, padding=padding, memory=memory, memory_padding=memory_padding, trace=trace, edit=edit,
+            cache=cache,
+        )  # fmt: skip
         before = 0 if cache is None else cache.length
-        mask, windowed = self.decoder_masks(ids, before, padding)
-        memory_mask = None if memory_padding is None else padding_mask(memory_padding)
-        x: Tensor = self.decoder(
-            self.embed(ids, before, segments, stack="decoder"), mask, memory, memory_mask, windowed=windowed,
-            trace=trace, edit=edit, cache=cache, rotation=self.rotations(ids.shape[1], before),
-            position_bias=self.position_bias("decoder", ids.shape[1], before),
-        )  # fmt: skip  # [b, n, d_model]
+        x: Tensor = self.decoder(self.embed(ids, before, segments, stack="decoder"), run)  # [b, n, d_model]
         if cache is not None:
             cache.length += ids.shape[1]
         return x
+
+    def forward_pass(
+        self,
+        stack: Literal["encoder", "decoder"],
+        ids: Int[Tensor, "b n"],
+        *,
+        padding: Bool[Tensor, "b n"] | None = None,
+        memory: Float[Tensor, "b n_memory d_model"] | None = None,
+        memory_padding: Bool[Tensor, "b n_memory"] | None = None,
+        trace: Trace | None = None,
+        edit: Edit | None = None,
+        cache: Cache | None = None,
+    ) -> ForwardPass:
+        """What accompanies `ids` through a stack; the arguments are those of `encode` and `decode`."""
+        n, before = ids.shape[1], 0 if cache is None else cache.length
+        mask = windowed = None if padding is None else padding_mask(padding)
+        if stack == "decoder":
+            mask, windowed = self.decoder_masks(ids, before, padding)
+        memory_mask = None if memory_padding is None else padding_mask(memory_padding)
+        return ForwardPass(
+            mask, windowed, self.rotations(n, before), self.position_bias(stack, n, before), memory, memory_mask,
+            trace, edit, cache,
+        )  # fmt: skip
 
     def decoder_masks(
         self, ids: Int[Tensor, "b n"], before: int = 0, padding: Bool[Tensor, "b n"] | None = None
