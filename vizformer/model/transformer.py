@@ -78,7 +78,7 @@ class Transformer(nn.Module):
             self.unembedding = nn.Linear(config.d_model, config.vocab_size, bias=False)
         self.logit_bias = nn.Parameter(torch.zeros(config.vocab_size)) if config.logit_bias else None
         if not self.embedding.weight.is_meta:  # there is nothing to fill, and see `table`
-            initialise(self)
+            initialise(self, config, {self.token_table("encoder"), self.token_table("decoder")})
 
     def forward(
         self,
