@@ -22,7 +22,8 @@ from vizformer.analysis.mask_mistakes import (
     results,
     zeroed,
 )
-from vizformer.analysis.masked import masked_attention, softmax
+from vizformer.analysis.masked import masked_attention
+from vizformer.explain.arrays import softmax
 from vizformer.web.mask_words import NOTATIONS
 from vizformer.web.mistakes import CODES
 

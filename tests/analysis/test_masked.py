@@ -7,7 +7,7 @@ import torch.nn.functional as F
 
 from tests import tiny
 from vizformer.analysis.leakage import leak
-from vizformer.analysis.masked import mask_edit, masked_attention, own_blocked, padded_run, rerun, softmax
+from vizformer.analysis.masked import mask_edit, masked_attention, own_blocked, padded_run, rerun
 from vizformer.checkpoints import Checkpoint
 from vizformer.errors import TraceError
 from vizformer.model import Cell, Edit, Reason, Trace
@@ -64,14 +64,6 @@ def test_another_mask_is_proved_by_the_fused_call() -> None:
     expected = torch.softmax(record.scores(2).double() + mask.bias[0, 0], dim=-1).numpy()
     np.testing.assert_allclose(found.weights, expected, atol=1e-6)
     np.testing.assert_allclose(found.weights.sum(axis=1), 1.0)
-
-
-def test_softmax_of_a_blocked_row_is_zero_and_otherwise_the_usual_one() -> None:
-    scores = np.array([[1.0, -2.0, 3.0], [-np.inf] * 3, [800.0, -np.inf, 799.0]])
-    found = softmax(scores)
-    assert found[1].tolist() == [0, 0, 0]
-    rows = [0, 2]
-    np.testing.assert_allclose(found[rows], torch.softmax(torch.from_numpy(scores[rows]), dim=-1).numpy())
 
 
 def test_a_sentence_is_the_same_in_a_padded_batch_as_alone(model: Checkpoint) -> None:

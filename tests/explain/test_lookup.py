@@ -7,6 +7,7 @@ import torch
 from tests import tiny
 from vizformer.errors import TraceError
 from vizformer.explain import lookup
+from vizformer.explain.arrays import softmax
 from vizformer.model import Cell, Edit
 
 KINDS = [
@@ -73,7 +74,7 @@ def test_another_temperature_is_not_the_models() -> None:
     trace = tiny.checkpoint("encoder-only").trace("我有一只猫。")
     own, cold = (lookup.head_look_up(trace, "encoder.0.self", 1, 2, temperature=t) for t in (1.0, 0.5))
     assert cold.proof is None
-    np.testing.assert_allclose(cold.found.weights, lookup.softmax(own.found.scores * 2), atol=1e-14)
+    np.testing.assert_allclose(cold.found.weights, softmax(own.found.scores * 2), atol=1e-14)
 
 
 def test_an_edit_is_looked_up_too() -> None:

@@ -6,7 +6,7 @@ import torch
 
 from tests import tiny
 from vizformer.explain import scaling
-from vizformer.explain.lookup import softmax
+from vizformer.explain.arrays import softmax
 from vizformer.model import Edit
 
 

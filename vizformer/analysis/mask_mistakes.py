@@ -10,7 +10,7 @@ from jaxtyping import Bool, Float
 from numpy import ndarray
 from torch import Tensor, nn
 
-from vizformer.analysis.masked import softmax
+from vizformer.explain.arrays import softmax
 from vizformer.model import AttentionRecord
 
 # --- four notations of one mask ---------------------------------------------------------------------------------------

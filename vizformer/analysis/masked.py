@@ -11,6 +11,7 @@ from numpy import ndarray
 
 from vizformer.analysis.heads import Kind, n_layers, site_name
 from vizformer.checkpoints import Checkpoint
+from vizformer.explain.arrays import float64, softmax
 from vizformer.explain.step import Proof
 from vizformer.messages import N_
 from vizformer.model import AttentionRecord, Cell, Edit, Mask, Trace
@@ -44,8 +45,8 @@ def masked_attention(record: AttentionRecord, head: int, mask: Mask | None = Non
     q, k, v = record.q[head], record.k[record.kv_head(head)], record.v[record.kv_head(head)]
     shape = (q.shape[0], k.shape[0])
     position = None if record.position_bias is None else record.position_bias[head]
-    scores = _numpy(q) @ _numpy(k).T * record.scale
-    scores = scores if position is None else scores + _numpy(position)
+    scores = float64(q) @ float64(k).T * record.scale
+    scores = scores if position is None else scores + float64(position)
     own = record.reason(head).cpu().numpy()
     reasons = own if mask is None else mask.reason[0, 0].expand(shape).cpu().numpy()
     bias = np.where(reasons > 0, -np.inf, 0.0)
@@ -60,18 +61,9 @@ def masked_attention(record: AttentionRecord, head: int, mask: Mask | None = Non
         z = F.scaled_dot_product_attention(
             q[None, None], k[None, None], v[None, None], attn_mask=added[None, None].to(q.dtype), scale=record.scale
         )[0, 0]
-    values = _numpy(v)
+    values = float64(v)
     proof = Proof.compare(anchor, weights @ values, z, terms=weights @ np.abs(values))
     return Masked(scores, bias, weights, reasons, same, proof)
-
-
-def softmax(scores: Float[ndarray, "*n n_k"]) -> Float[ndarray, "*n n_k"]:
-    """Along the last axis; a row of -inf gives 0, where exp / sum would be 0 / 0."""
-    top = scores.max(axis=-1, keepdims=True)
-    e = np.exp(scores - np.where(np.isfinite(top), top, 0.0))
-    total = e.sum(axis=-1, keepdims=True)
-    weights: ndarray = np.divide(e, total, out=np.zeros_like(e), where=total > 0)
-    return weights
 
 
 # --- a batch of two sentences -----------------------------------------------------------------------------------------
@@ -178,8 +170,3 @@ def rerun(checkpoint: Checkpoint, tokens: Mapping[str, Sequence[Token]], edit: E
     if len(ids) == 2:
         return checkpoint.trace(ids=ids["encoder"], target_ids=ids["decoder"], edit=edit)
     return checkpoint.trace(ids=next(iter(ids.values())), edit=edit)
-
-
-def _numpy(x: torch.Tensor) -> Float[ndarray, "..."]:
-    found: ndarray = x.double().cpu().numpy()
-    return found

@@ -31,6 +31,15 @@ def stored(array: Float[ndarray, "..."], dtype: torch.dtype) -> Float[ndarray, "
     return float64(torch.from_numpy(np.ascontiguousarray(array)).to(dtype))
 
 
+def softmax(scores: Float[ndarray, "*n m"]) -> Float[ndarray, "*n m"]:
+    """exp(s_j) / sum_j' exp(s_j') along the last axis; a row of nothing but -inf gives 0, as in the fused call."""
+    top = scores.max(-1, keepdims=True)
+    exps = np.exp(scores - np.where(np.isfinite(top), top, 0.0))
+    total = exps.sum(-1, keepdims=True)
+    result: ndarray = exps / np.where(total == 0, 1.0, total)
+    return result
+
+
 def set_cells(
     trace: Trace, name: str, array: Float[ndarray, "..."], lead: tuple[int, ...] = ()
 ) -> Float[ndarray, "..."]:

@@ -8,7 +8,7 @@ from jaxtyping import Float
 from numpy import ndarray
 
 from vizformer.explain import latex
-from vizformer.explain.arrays import float64, is_half, set_cells, stored
+from vizformer.explain.arrays import float64, is_half, set_cells, softmax, stored
 from vizformer.explain.distances import Buckets, Slopes, relative_positions
 from vizformer.explain.norms import normalise
 from vizformer.explain.position_bias import layer_step
@@ -172,7 +172,7 @@ def attention_sublayer(
     bias = None if record.bias is None else float64(record.bias)
     placed = scores if places is None else scores + places.bias(relative_positions(n_q))
     masked = placed if bias is None else placed + bias
-    weights_ = _softmax(masked)
+    weights_ = softmax(masked)
     z = stored(weights_ @ vh, dtype)  # [h, n_q, d_head]
     fused = torch.stack([record.z(head) for head in range(h)])
     z_anchor = N_("z from the model's own fused attention at {site}", site=site)
@@ -253,12 +253,3 @@ def _beside(terms: list[ndarray], parts: tuple[ndarray, ...]) -> ndarray:
 def _worse(first: Proof, second: Proof) -> Proof:
     """One proof of two tensors."""
     return replace(first, difference=max(first.difference, second.difference), holds=first.holds and second.holds)
-
-
-def _softmax(scores: Float[ndarray, "*rows n"]) -> Float[ndarray, "*rows n"]:
-    """Rows that are blocked everywhere become 0, as in the fused call."""
-    top = scores.max(-1, keepdims=True)
-    exps = np.exp(scores - np.where(np.isfinite(top), top, 0.0))
-    total = exps.sum(-1, keepdims=True)
-    result: ndarray = exps / np.where(total > 0, total, 1.0)
-    return result

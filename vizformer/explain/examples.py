@@ -6,6 +6,8 @@ import numpy as np
 from jaxtyping import Float
 from numpy import ndarray
 
+from vizformer.explain.arrays import softmax
+
 
 @dataclass(frozen=True)
 class PaperAttention:
@@ -37,8 +39,7 @@ def paper_attention(
         raise ValueError(f"q {q.shape}, k {k.shape} and v {v.shape} do not fit")
     divisor = float(np.sqrt(q.shape[1])) if scaled else 1.0
     scores = q @ k.T / divisor
-    exps = np.exp(scores - scores.max(-1, keepdims=True))
-    weights = exps / exps.sum(-1, keepdims=True)
+    weights = softmax(scores)
     return PaperAttention(q, k, v, divisor, scores, weights, weights @ v)
 
 

@@ -6,14 +6,13 @@ recorded, at q, k and v, and at the fused attention's z.
 
 from dataclasses import replace
 
-import numpy as np
 import torch
 from jaxtyping import Float
 from numpy import ndarray
 
 from vizformer.errors import TraceError
 from vizformer.explain import latex
-from vizformer.explain.arrays import float64, is_half, rescaled, stored, was_edited
+from vizformer.explain.arrays import float64, is_half, rescaled, softmax, stored, was_edited
 from vizformer.explain.attention_layer import attention_sublayer
 from vizformer.explain.distances import position_bias
 from vizformer.explain.feedforward_layer import feedforward_sublayer
@@ -118,7 +117,7 @@ def output_steps(model: Transformer, trace: Trace, position: int, count: int = 5
     )  # fmt: skip
     model_logits = float64(trace.logits[position])
     top = (-(model_logits if is_half(dtype) else logits)).argsort(kind="stable")[:count]
-    probabilities = _softmax(model_logits if is_half(dtype) else logits)
+    probabilities = softmax(model_logits if is_half(dtype) else logits)
     ids: tuple[Axis, ...] = ("candidates",)
     weight = "embedding" if model.unembedding is None else "unembedding"
     best, candidates = int(top[0]), [int(t) for t in top]
@@ -178,12 +177,6 @@ def _scaled(x: Float[ndarray, " d_model"], scale: float, position: int, stack: s
 def candidates(model: Transformer, trace: Trace, position: int, count: int = 5) -> list[int]:
     """The token ids that `output_steps` shows, in its order."""
     return [int(t) for t in (-float64(trace.logits[position])).argsort(kind="stable")[:count]]
-
-
-def _softmax(logits: Float[ndarray, " n"]) -> Float[ndarray, " n"]:
-    exps = np.exp(logits - logits.max())
-    result: ndarray = exps / exps.sum()
-    return result
 
 
 def _input(trace: Trace, name: str) -> Step:

@@ -7,7 +7,7 @@ from jaxtyping import Float
 from numpy import ndarray
 
 from vizformer.errors import TraceError
-from vizformer.explain.arrays import float64
+from vizformer.explain.arrays import float64, softmax
 from vizformer.explain.step import Proof
 from vizformer.messages import N_
 from vizformer.model.trace import Trace
@@ -53,14 +53,6 @@ def look_up(scores: Float[ndarray, " n"], values: Float[ndarray, "n d_v"], *, te
     weights = softmax(scores / temperature)
     best = int(scores.argmax())
     return LookUp(scores, weights, best, values[best], weights @ values)
-
-
-def softmax(scores: Float[ndarray, "*n m"]) -> Float[ndarray, "*n m"]:
-    """exp(s_j) / sum_j' exp(s_j') along the last axis; a row of nothing but -inf gives 0, as in the model."""
-    top = scores.max(-1, keepdims=True)
-    exps = np.exp(scores - np.where(np.isfinite(top), top, 0.0))
-    total = exps.sum(-1, keepdims=True)
-    return exps / np.where(total > 0, total, 1.0)
 
 
 @dataclass(frozen=True)

@@ -10,8 +10,7 @@ import numpy as np
 from jaxtyping import Float
 from numpy import ndarray
 
-from vizformer.explain.arrays import float64
-from vizformer.explain.lookup import softmax
+from vizformer.explain.arrays import float64, softmax
 from vizformer.model.trace import Trace
 
 WIDTHS = (1, 2, 4, 8, 16, 32, 64, 128, 256, 512)
