@@ -24,7 +24,8 @@ from vizformer.explain.bilinear import bilinear, score_forms
 from vizformer.explain.lookup import head_look_up
 from vizformer.explain.scaling import score_scale
 from vizformer.generation import Sampling
-from vizformer.model import Cell, Edit, patterns
+from vizformer.model import Cell, Edit
+from vizformer.model.sparse_masks import window_mask
 
 TEXT, TARGET = "I have a cat.", "She has two dogs."
 KINDS: dict[str, tuple[str, dict[str, Any]]] = {
@@ -67,7 +68,7 @@ def everything(checkpoint: Any) -> dict[str, Any]:
         assert own.own
         assert own.proof.holds
         if not site.endswith("cross"):
-            other = masked.masked_attention(trace[site], 1, patterns.window_mask(n, 1))
+            other = masked.masked_attention(trace[site], 1, window_mask(n, 1))
             assert other.proof.holds
             found[f"{site} window"] = other.weights
             found[f"{site} forms"] = score_forms(checkpoint, trace, site, 1).learned

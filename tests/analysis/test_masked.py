@@ -12,7 +12,7 @@ from vizformer.checkpoints import Checkpoint
 from vizformer.errors import TraceError
 from vizformer.model import Cell, Edit, Reason, Trace
 from vizformer.model.masks import causal_mask
-from vizformer.model.patterns import window_mask
+from vizformer.model.sparse_masks import window_mask
 
 MODELS = {
     "encoder-decoder": {},

@@ -10,7 +10,7 @@ import torch
 from tests import tiny
 from vizformer.checkpoints import Checkpoint
 from vizformer.explain import Step, attention_steps, layer_steps, program
-from vizformer.explain.turning import angles, divisors, turn
+from vizformer.explain.rope import angles, divisors, turn
 from vizformer.model import Cell, Edit, Trace
 
 SITE, TEXT, QUERY = "decoder.1.self", "I have a cat.", 2

@@ -9,7 +9,7 @@ import torch
 from tests import eager, tiny
 from vizformer.checkpoints import Checkpoint
 from vizformer.explain import Step, attention_steps, layer_steps, program
-from vizformer.explain.distances import Buckets, Slopes, position_bias, relative_positions, slope
+from vizformer.explain.relative_bias import Buckets, Slopes, position_bias, relative_positions, slope
 from vizformer.model import Cell, Edit, Trace
 
 SITE, TEXT, HEAD, QUERY = "decoder.1.self", "I have a cat. 我有一只猫。", 2, 5

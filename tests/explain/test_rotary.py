@@ -10,7 +10,7 @@ import torch
 from tests import tiny
 from vizformer.checkpoints import Checkpoint
 from vizformer.explain import Step, attention_steps, layer_steps
-from vizformer.explain.turning import angles, turn
+from vizformer.explain.rope import angles, turn
 from vizformer.model import Cell, Edit, Trace
 
 SITE, TEXT = "decoder.1.self", "I have a cat."

@@ -2,11 +2,12 @@
 
 import math
 
+import pytest
 import torch
 
 from tests import tiny
 from vizformer.model import Reason
-from vizformer.model.masks import causal_mask, combine, padding_mask
+from vizformer.model.masks import causal_mask, combine, padding_mask, prefix_mask
 
 
 def test_causal_blocks_exactly_the_future() -> None:
@@ -24,6 +25,23 @@ def test_causal_is_aligned_to_the_end() -> None:
     assert (causal_mask(1, 4).bias == 0).all()
     assert torch.equal(causal_mask(2, 5).bias, causal_mask(5).bias[:, :, -2:])
     assert torch.equal(causal_mask(2, 5).reason, causal_mask(5).reason[:, :, -2:])
+
+
+@pytest.mark.parametrize("prefix", [0, 1, 3, 6])
+def test_prefix(prefix: int) -> None:
+    mask = prefix_mask(6, prefix)
+    found = mask.reason[0, 0] > 0
+    assert torch.equal(mask.bias[0, 0], torch.zeros(6, 6).masked_fill(found, -math.inf))
+    for i in range(6):
+        for j in range(6):
+            assert bool(found[i, j]) == (j > i and j >= prefix)
+    assert set(mask.reason.unique().tolist()) <= {0, Reason.FUTURE}
+
+
+def test_a_prefix_of_nothing_is_causal_and_a_whole_one_is_open() -> None:
+    assert torch.equal(prefix_mask(5, 0).bias, causal_mask(5).bias)
+    assert torch.equal(prefix_mask(5, 1).bias, causal_mask(5).bias)  # the first key was open to all before
+    assert (prefix_mask(5, 5).bias == 0).all()
 
 
 def test_padding_blocks_keys_for_every_query() -> None:

@@ -14,7 +14,8 @@ from vizformer.analysis.leakage import leak
 from vizformer.analysis.mask_mistakes import masked_after
 from vizformer.analysis.masked import mask_edit, masked_attention, rerun
 from vizformer.components import matrix
-from vizformer.model.patterns import bigbird_mask, prefix_mask, window_mask
+from vizformer.model.masks import prefix_mask
+from vizformer.model.sparse_masks import bigbird_mask, window_mask
 from vizformer.web import mask_words, masking, painting
 from vizformer.web.masking import Pattern
 from vizformer.web.prose import lesson_prose

@@ -14,7 +14,7 @@ from tests import tiny
 from tests.checkpoints import folders
 from tests.parity.against_transformers import opened_and_same, same_numbers, theirs
 from vizformer.checkpoints import load
-from vizformer.explain.turning import divisors
+from vizformer.explain.rope import divisors
 
 LM = "LlamaForCausalLM"
 SHARED = Path(os.environ.get("VIZFORMER_SHARED", "")) / "checkpoints" / "stories260K"

@@ -14,11 +14,11 @@ from vizformer.explain import latex, norms
 from vizformer.explain.arrays import rescaled, was_edited
 from vizformer.explain.operands import Operands, gather
 from vizformer.explain.output import output_steps
-from vizformer.explain.parts import recorded_head
+from vizformer.explain.proof_anchors import recorded_head
 from vizformer.explain.qk_norm import qk_norm_steps
-from vizformer.explain.rotation import rotation_steps
+from vizformer.explain.rope_steps import rotation_steps
+from vizformer.explain.softmax_steps import weight_steps
 from vizformer.explain.step import Contraction, Operand, Proof, Step
-from vizformer.explain.weights import weight_steps
 from vizformer.messages import N_, Message
 from vizformer.model.trace import Trace
 

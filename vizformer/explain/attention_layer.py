@@ -9,16 +9,16 @@ from numpy import ndarray
 
 from vizformer.explain import latex
 from vizformer.explain.arrays import float64, is_half, set_cells, softmax, stored
-from vizformer.explain.distances import Buckets, Slopes, relative_positions
 from vizformer.explain.norms import normalise
 from vizformer.explain.position_bias import layer_step
 from vizformer.explain.qk_norm import layer_step as norm_step
 from vizformer.explain.qk_norm import normalise_both
-from vizformer.explain.rotation import divisor_operand, formula
+from vizformer.explain.relative_bias import Buckets, Slopes, relative_positions
+from vizformer.explain.rope import turn
+from vizformer.explain.rope_steps import divisor_operand, formula
+from vizformer.explain.softmax_steps import own_scale_text
 from vizformer.explain.step import Contraction, Operand, Proof, Step, sizes
 from vizformer.explain.sublayer import MAPS, ROWS, Sublayer, add_and_norm, bias_of, entry, norm_before
-from vizformer.explain.turning import turn
-from vizformer.explain.weights import own_scale_text
 from vizformer.messages import N_
 from vizformer.model.attention import Attention
 from vizformer.model.norm import Norm

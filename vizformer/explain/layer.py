@@ -14,13 +14,13 @@ from vizformer.errors import TraceError
 from vizformer.explain import latex
 from vizformer.explain.arrays import float64, is_half, rescaled, softmax, stored, was_edited
 from vizformer.explain.attention_layer import attention_sublayer
-from vizformer.explain.distances import position_bias
 from vizformer.explain.feedforward_layer import feedforward_sublayer
-from vizformer.explain.parts import recorded
+from vizformer.explain.mlm_head import mlm_head_steps
+from vizformer.explain.proof_anchors import recorded
+from vizformer.explain.relative_bias import position_bias
+from vizformer.explain.rope import angles, divisors
 from vizformer.explain.step import Axis, Contraction, Operand, Proof, Step, sizes
 from vizformer.explain.sublayer import Sublayer
-from vizformer.explain.transform import transform_steps
-from vizformer.explain.turning import angles, divisors
 from vizformer.messages import N_
 from vizformer.model.trace import Trace
 from vizformer.model.transformer import Transformer
@@ -100,7 +100,7 @@ def output_steps(model: Transformer, trace: Trace, position: int, count: int = 5
         )
     x = float64(rows[position])
     head = model.prediction
-    steps = transform_steps(head, x, position, stack)
+    steps = mlm_head_steps(head, x, position, stack)
     x = steps[-1].result if steps else x
     table = model.embedding.weight if model.unembedding is None else model.unembedding.weight
     transformed = bool(steps)

@@ -12,11 +12,11 @@ from torch import nn
 from vizformer.checkpoints import Checkpoint
 from vizformer.errors import TraceError
 from vizformer.explain.arrays import float64, is_half, set_cells, stored
-from vizformer.explain.distances import Buckets, Slopes, position_bias
 from vizformer.explain.norms import normalise
+from vizformer.explain.relative_bias import Buckets, Slopes, position_bias
+from vizformer.explain.rope import angles, divisors, turn
 from vizformer.explain.site import Site, find_site
 from vizformer.explain.step import sizes
-from vizformer.explain.turning import angles, divisors, turn
 from vizformer.messages import N_
 from vizformer.model.trace import AttentionRecord, Trace
 

@@ -7,7 +7,7 @@ import numpy as np
 from vizformer.explain import latex, norms
 from vizformer.explain.arrays import float64
 from vizformer.explain.operands import Operands
-from vizformer.explain.parts import fused, recorded
+from vizformer.explain.proof_anchors import fused, recorded
 from vizformer.explain.step import Contraction, Operand, Proof, Step
 from vizformer.messages import N_
 

@@ -7,8 +7,8 @@ from jaxtyping import Float
 from numpy import ndarray
 
 from vizformer.explain import latex
-from vizformer.explain.distances import Buckets, Slopes, relative_positions
 from vizformer.explain.operands import Operands
+from vizformer.explain.relative_bias import Buckets, Slopes, relative_positions
 from vizformer.explain.step import Operand, Proof, Step
 from vizformer.explain.sublayer import MAPS, Sublayer
 from vizformer.messages import N_, Message

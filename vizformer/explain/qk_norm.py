@@ -6,7 +6,7 @@ from numpy import ndarray
 
 from vizformer.explain import norms
 from vizformer.explain.operands import Operands
-from vizformer.explain.parts import recorded_head
+from vizformer.explain.proof_anchors import recorded_head
 from vizformer.explain.step import Operand, Proof, Step
 from vizformer.explain.sublayer import Sublayer
 from vizformer.messages import N_

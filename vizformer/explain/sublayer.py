@@ -11,7 +11,7 @@ from torch import nn
 from vizformer.explain import latex, norms
 from vizformer.explain.arrays import float64, set_cells, stored
 from vizformer.explain.norms import normalise
-from vizformer.explain.parts import recorded
+from vizformer.explain.proof_anchors import recorded
 from vizformer.explain.step import Axis, Operand, Proof, Step
 from vizformer.messages import N_
 from vizformer.model.norm import Norm

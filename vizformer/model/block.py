@@ -5,10 +5,10 @@ from torch import Tensor, nn
 
 from vizformer.config import ModelConfig
 from vizformer.model.attention import Attention
+from vizformer.model.embedding import embedding_table
 from vizformer.model.feedforward import FeedForward
 from vizformer.model.forward_pass import ForwardPass
 from vizformer.model.norm import Norm, norm
-from vizformer.model.table import table
 
 
 class Block(nn.Module):
@@ -67,7 +67,7 @@ class Stack(nn.Module):
         self.final_norm = norm(config) if config.final_norm else None
         self.relative_bias = None  # T5's: a number per bucket of distances and head, the same in all layers
         if config.positions == "relative":
-            self.relative_bias = table(config.relative_buckets, config.n_heads)
+            self.relative_bias = embedding_table(config.relative_buckets, config.n_heads)
 
     def forward(self, x: Float[Tensor, "b n d_model"], run: ForwardPass) -> Float[Tensor, "b n d_model"]:
         for index, layer in enumerate(self.layers):

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from enum import IntEnum
 
 import torch
-from jaxtyping import Bool, Float, UInt8
+from jaxtyping import Bool, Float, Int, UInt8
 from torch import Tensor
 
 
@@ -23,7 +23,7 @@ class Reason(IntEnum):
     FUTURE = 2
     OUTSIDE_WINDOW = 3
     PAINTED = 4  # blocked by hand
-    NOT_CHOSEN = 5  # of a sparse pattern: neither near, nor global, nor drawn (`vizformer.model.patterns`)
+    NOT_CHOSEN = 5  # of a sparse pattern: neither near, nor global, nor drawn (`vizformer.model.sparse_masks`)
 
 
 @dataclass(frozen=True)
@@ -40,15 +40,23 @@ class Mask:
 
 def causal_mask(n_q: int, n_k: int | None = None, device: torch.device | None = None) -> Mask:
     """Query i sees keys 0..i; with more keys than queries (a cache) the last query sees the last key."""
-    n_k = n_q if n_k is None else n_k
-    query = torch.arange(n_k - n_q, n_k, device=device)[:, None]  # [n_q, 1]
-    key = torch.arange(n_k, device=device)[None, :]  # [1, n_k]
-    return _mask((key > query)[None, None], Reason.FUTURE)
+    query, key = query_and_key(n_q, n_k, device)
+    return mask_for((key > query).to(torch.uint8) * int(Reason.FUTURE))
+
+
+def prefix_mask(n: int, prefix: int) -> Mask:
+    """Every query sees the first `prefix` keys, and beyond them only what is not after it: j <= i or j < prefix.
+
+    With prefix = 0 (or 1) this is the causal mask, with prefix = n everything is open.
+    Source: Raffel et al. 2020, "Exploring the Limits of Transfer Learning" (T5), section 3.2.1, figure 4.
+    """
+    query, key = query_and_key(n)
+    return mask_for(((key > query) & (key >= prefix)).to(torch.uint8) * int(Reason.FUTURE))
 
 
 def padding_mask(is_padding: Bool[Tensor, "b n_k"]) -> Mask:
     """No query sees a padding key."""
-    return _mask(is_padding[:, None, None, :], Reason.PADDING)
+    return mask_for(is_padding[:, None, None, :].to(torch.uint8) * int(Reason.PADDING))
 
 
 def combine(masks: Sequence[Mask | None]) -> Mask | None:
@@ -72,6 +80,15 @@ def total_bias(
     return position_bias + mask_bias
 
 
-def _mask(blocked: Bool[Tensor, "b h n_q n_k"], reason: Reason) -> Mask:
-    bias = torch.zeros(blocked.shape, device=blocked.device).masked_fill_(blocked, -math.inf)
-    return Mask(bias, blocked.to(torch.uint8) * int(reason))
+def query_and_key(
+    n_q: int, n_k: int | None = None, device: torch.device | None = None
+) -> tuple[Int[Tensor, "n_q 1"], Int[Tensor, "1 n_k"]]:
+    """The positions of the queries as a column and of the keys as a row; the last query is at the last key."""
+    n_k = n_q if n_k is None else n_k
+    return torch.arange(n_k - n_q, n_k, device=device)[:, None], torch.arange(n_k, device=device)[None, :]
+
+
+def mask_for(reason: UInt8[Tensor, "*b_h n_q n_k"]) -> Mask:
+    """The mask that blocks every cell that has a reason for it; a map of two dimensions is for all heads and texts."""
+    reason = reason if reason.dim() == 4 else reason[None, None]
+    return Mask(torch.zeros(reason.shape, device=reason.device).masked_fill_(reason > 0, -math.inf), reason)

@@ -14,12 +14,12 @@ from vizformer.messages import N_
 from vizformer.model.block import Stack
 from vizformer.model.cache import Cache
 from vizformer.model.edit import Edit
+from vizformer.model.embedding import embedding_table
 from vizformer.model.forward_pass import ForwardPass
-from vizformer.model.head import PredictionTransform
 from vizformer.model.initialise import initialise
 from vizformer.model.masks import Mask, causal_mask, combine, padding_mask
+from vizformer.model.mlm_head import PredictionTransform
 from vizformer.model.norm import norm
-from vizformer.model.patterns import window_mask
 from vizformer.model.positions import (
     Rotation,
     alibi_bias,
@@ -29,7 +29,7 @@ from vizformer.model.positions import (
     rotation,
     sinusoidal_encoding,
 )
-from vizformer.model.table import table
+from vizformer.model.sparse_masks import window_mask
 from vizformer.model.trace import Trace
 
 
@@ -49,19 +49,19 @@ class Transformer(nn.Module):
         self.rope_cos: Tensor
         self.rope_sin: Tensor
         self.alibi_slopes: Tensor
-        self.embedding = table(config.vocab_size, config.d_model)
+        self.embedding = embedding_table(config.vocab_size, config.d_model)
         self.source_embedding = None  # the encoder's, where its ids are another vocabulary's
         if config.source_vocab_size is not None:
-            self.source_embedding = table(config.source_vocab_size, config.d_model)
+            self.source_embedding = embedding_table(config.source_vocab_size, config.d_model)
         if config.positions == "learned":
-            self.position_embedding = table(config.max_positions, config.d_model)
+            self.position_embedding = embedding_table(config.max_positions, config.d_model)
         own = config.stack_inputs == "own"  # then these are the encoder's, and the decoder has such as well
         self.decoder_position_embedding = None
         if config.positions == "learned" and own:
-            self.decoder_position_embedding = table(config.max_positions, config.d_model)
+            self.decoder_position_embedding = embedding_table(config.max_positions, config.d_model)
         if not self.embedding.weight.is_meta:
             self.materialise_buffers()
-        self.segment_embedding = table(config.n_segments, config.d_model) if config.n_segments else None
+        self.segment_embedding = embedding_table(config.n_segments, config.d_model) if config.n_segments else None
         self.embedding_norm = norm(config) if config.embedding_norm else None
         self.decoder_embedding_norm = norm(config) if config.embedding_norm and own else None
         self.dropout = nn.Dropout(config.dropout)

@@ -42,25 +42,25 @@ class Pattern:
 
     def mask(self, n: int) -> "Mask | None":
         """The mask for n tokens; None for padding and cross-attention, where it follows from the batch."""
-        from vizformer.model import masks, patterns
+        from vizformer.model import masks, sparse_masks
 
         if self.kind == "causal":
             return masks.causal_mask(n)
         if self.kind == "prefix":
-            return patterns.prefix_mask(n, self.prefix)
+            return masks.prefix_mask(n, self.prefix)
         if self.kind == "window":
-            return patterns.window_mask(n, self.reach, causal=self.causal)
+            return sparse_masks.window_mask(n, self.reach, causal=self.causal)
         if self.kind == "bigbird":
-            return patterns.bigbird_mask(n, self.reach, self.n_global, self.n_random, self.seed, causal=self.causal)
+            return sparse_masks.bigbird_mask(n, self.reach, self.n_global, self.n_random, self.seed, causal=self.causal)
         return None
 
     def kept(self, n: int) -> "UInt8[np.ndarray, 'n n'] | None":
         """Why the cells of a sparse pattern are open."""
-        from vizformer.model import patterns
+        from vizformer.model import sparse_masks
 
         if self.kind != "bigbird":
             return None
-        parts = patterns.bigbird_parts(
+        parts = sparse_masks.bigbird_parts(
             n, self.reach, self.n_global, self.n_random, self.seed, causal=self.causal
         )  # fmt: skip
         found: np.ndarray = parts.numpy()

@@ -4,7 +4,7 @@ import torch
 from torch import nn
 
 
-def table(rows: int, width: int) -> nn.Embedding:
+def embedding_table(rows: int, width: int) -> nn.Embedding:
     """One learned row of `width` numbers per id.
 
     On "meta", where a model is only looked at or waits for its weights, nothing is drawn: drawing (or counting) there

@@ -7,7 +7,7 @@ from numpy import ndarray
 
 from vizformer.explain import latex, position_bias
 from vizformer.explain.operands import Operands
-from vizformer.explain.parts import fused
+from vizformer.explain.proof_anchors import fused
 from vizformer.explain.step import Contraction, Operand, Proof, Step
 from vizformer.messages import N_, Message
 from vizformer.model.masks import Reason

@@ -8,10 +8,10 @@ from vizformer.explain.activations import activation_kind
 from vizformer.explain.arrays import float64, stored
 from vizformer.explain.step import Contraction, Operand, Proof, Step
 from vizformer.messages import N_
-from vizformer.model.head import PredictionTransform
+from vizformer.model.mlm_head import PredictionTransform
 
 
-def transform_steps(
+def mlm_head_steps(
     head: PredictionTransform | None, x: Float[ndarray, " d_model"], position: int, stack: str
 ) -> list[Step]:
     """t = norm(act(x W + b)); nothing where the logits are computed from x itself.

@@ -1,16 +1,12 @@
-"""Masks that the bundled models do not use, but others do: prefix, sliding window, window + global + random.
+"""Masks that leave so few cells open that long texts become cheap: a sliding window, and window + global + random."""
 
-Each is made of the same two tensors as the masks of `vizformer.model.masks`: what is added to the scores, and why.
-"""
-
-import math
 from enum import IntEnum
 
 import torch
 from jaxtyping import UInt8
 from torch import Tensor
 
-from vizformer.model.masks import Mask, Reason
+from vizformer.model.masks import Mask, Reason, mask_for, query_and_key
 
 
 class Kept(IntEnum):
@@ -20,16 +16,6 @@ class Kept(IntEnum):
     WINDOW = 1
     GLOBAL = 2
     RANDOM = 3
-
-
-def prefix_mask(n: int, prefix: int) -> Mask:
-    """Every query sees the first `prefix` keys, and beyond them only what is not after it: j <= i or j < prefix.
-
-    With prefix = 0 (or 1) this is the causal mask, with prefix = n everything is open.
-    Source: Raffel et al. 2020, "Exploring the Limits of Transfer Learning" (T5), section 3.2.1, figure 4.
-    """
-    query, key = _places(n)
-    return _mask(((key > query) & (key >= prefix)).to(torch.uint8) * int(Reason.FUTURE))
 
 
 def window_mask(
@@ -42,9 +28,9 @@ def window_mask(
     Source: Beltagy et al. 2020, "Longformer", section 3.1 (whose window size is 2 * reach); causal: Child et al. 2019,
     "Generating Long Sequences with Sparse Transformers".
     """
-    query, key = _places(n, n_k, device)
+    query, key = query_and_key(n, n_k, device)
     reason = ((key - query).abs() > reach).to(torch.uint8) * int(Reason.OUTSIDE_WINDOW)
-    return _mask(torch.where(key > query, int(Reason.FUTURE), reason).to(torch.uint8) if causal else reason)
+    return mask_for(torch.where(key > query, int(Reason.FUTURE), reason).to(torch.uint8) if causal else reason)
 
 
 def bigbird_parts(
@@ -57,7 +43,7 @@ def bigbird_parts(
     is one block.
     Source: Zaheer et al. 2020, "Big Bird: Transformers for Longer Sequences", section 2.
     """
-    query, key = _places(n)
+    query, key = query_and_key(n)
     kept = torch.zeros(n, n, dtype=torch.uint8)
     kept[(key - query).abs() <= reach] = int(Kept.WINDOW)
     kept[:n_global], kept[:, :n_global] = int(Kept.GLOBAL), int(Kept.GLOBAL)
@@ -73,17 +59,7 @@ def bigbird_parts(
 
 def bigbird_mask(n: int, reach: int, n_global: int, n_random: int, seed: int = 0, *, causal: bool = False) -> Mask:
     """Window, global positions and random keys together (`bigbird_parts`)."""
-    query, key = _places(n)
+    query, key = query_and_key(n)
     blocked = bigbird_parts(n, reach, n_global, n_random, seed, causal=causal) == Kept.NO
     reason = blocked.to(torch.uint8) * int(Reason.NOT_CHOSEN)
-    return _mask(torch.where(key > query, int(Reason.FUTURE), reason).to(torch.uint8) if causal else reason)
-
-
-def _places(n: int, n_k: int | None = None, device: torch.device | None = None) -> tuple[Tensor, Tensor]:
-    n_k = n if n_k is None else n_k
-    return torch.arange(n_k - n, n_k, device=device)[:, None], torch.arange(n_k, device=device)[None, :]
-
-
-def _mask(reason: UInt8[Tensor, "n_q n_k"]) -> Mask:
-    bias = torch.zeros(reason.shape, device=reason.device).masked_fill_(reason > 0, -math.inf)
-    return Mask(bias[None, None], reason[None, None])
+    return mask_for(torch.where(key > query, int(Reason.FUTURE), reason).to(torch.uint8) if causal else reason)

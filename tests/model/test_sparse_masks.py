@@ -1,4 +1,4 @@
-"""Prefix, window and BigBird masks: exactly the cells of their definitions, each with its reason."""
+"""Window and BigBird masks: exactly the cells of their definitions, each with its reason."""
 
 import math
 
@@ -6,8 +6,8 @@ import pytest
 import torch
 
 from vizformer.model import Reason
-from vizformer.model.masks import Mask, causal_mask
-from vizformer.model.patterns import Kept, bigbird_mask, bigbird_parts, prefix_mask, window_mask
+from vizformer.model.masks import Mask
+from vizformer.model.sparse_masks import Kept, bigbird_mask, bigbird_parts, window_mask
 
 
 def blocked(mask: Mask) -> torch.Tensor:
@@ -17,21 +17,6 @@ def blocked(mask: Mask) -> torch.Tensor:
     assert torch.equal(mask.bias[0, 0] == -math.inf, found)
     assert bool((mask.bias[0, 0][~found] == 0).all())
     return found
-
-
-@pytest.mark.parametrize("prefix", [0, 1, 3, 6])
-def test_prefix(prefix: int) -> None:
-    found = blocked(prefix_mask(6, prefix))
-    for i in range(6):
-        for j in range(6):
-            assert bool(found[i, j]) == (j > i and j >= prefix)
-    assert set(prefix_mask(6, prefix).reason.unique().tolist()) <= {0, Reason.FUTURE}
-
-
-def test_a_prefix_of_nothing_is_causal_and_a_whole_one_is_open() -> None:
-    assert torch.equal(prefix_mask(5, 0).bias, causal_mask(5).bias)
-    assert torch.equal(prefix_mask(5, 1).bias, causal_mask(5).bias)  # the first key was open to all before
-    assert not blocked(prefix_mask(5, 5)).any()
 
 
 @pytest.mark.parametrize("reach", [0, 1, 2, 9])
