@@ -3,8 +3,8 @@
 import base64
 import html
 import json
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import replace
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
 from typing import Any, TypeVar
@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from vizformer.components import _echo
+from vizformer.components import _bundle, _echo
 
 Column = NDArray[np.generic]
 Value = TypeVar("Value")
@@ -25,17 +25,79 @@ def N_(text: str) -> str:
     return text
 
 
-@cache
-def source(*names: str) -> str:
-    """The named files joined into one text: the JavaScript files of a component form one module."""
-    return "\n".join(_FOLDER.joinpath(name).read_text(encoding="utf-8") for name in names)
+@dataclass(frozen=True)
+class Component:
+    """A component of the browser, made of `<entry>.js`, `common.css` and `<entry>.css`.
+
+    Attributes:
+        entry: name of its files, and of the function that its script exports by default.
+        drawn: whether there is anything to see; otherwise there are no style sheets.
+    """
+
+    entry: str
+    drawn: bool = True
+
+    @property
+    def script(self) -> str:
+        """Its JavaScript, with everything that this imports, as one ES module."""
+        return _bundle.bundle(_FOLDER / f"{self.entry}.js")
+
+    @property
+    def style(self) -> str:
+        """Its style sheets as one text."""
+        return _styles(self.entry) if self.drawn else ""
+
+    def mount(
+        self, *, key: str, data: Mapping[str, Any], columns: Mapping[str, Column], version: int, selected: object
+    ) -> None:
+        """Puts the component on the page, its numbers as one Arrow column each."""
+        import pyarrow as pa
+
+        tables = {name: pa.table({name: pa.array(column)}) for name, column in columns.items()}
+        content = {**data, **tables, "key": key, "version": version, "selected": selected}
+        renderer(self)(key=key, data=content, on_selected_change=nothing)
+
+    def page(
+        self,
+        *,
+        data: Mapping[str, Any],
+        columns: Mapping[str, Column],
+        selected: object,
+        title: str,
+        language: str = "en",
+    ) -> "Html":
+        """A file that shows the component by itself: the same JavaScript, the numbers as base64, no network."""
+        packed = {name: base64.b64encode(_bytes(column)).decode("ascii") for name, column in columns.items()}
+        types = {name: column.dtype.name for name, column in columns.items()}
+        content = json.dumps({**data, **packed, "types": types, "static": True, "version": 1, "selected": selected})
+        return Html(
+            _PAGE.format(
+                language=html.escape(language),
+                title=html.escape(title),
+                css=self.style,
+                js=self.script,
+                entry=self.entry,
+                data=content.replace("<", "\\u003c"),  # a token may be "</script>"
+            )
+        )
 
 
 @cache
-def renderer(name: str, scripts: tuple[str, ...], styles: tuple[str, ...]) -> Any:
+def _styles(entry: str) -> str:
+    paths = [_FOLDER / "common.css", _FOLDER / f"{entry}.css"]
+    return "\n".join(path.read_text(encoding="utf-8") for path in paths)
+
+
+@cache
+def renderer(component: Component) -> Any:
+    """What Streamlit calls to draw the component; registered once."""
     import streamlit as st
 
-    return st.components.v2.component(name, js=source(*scripts), css=source(*styles))
+    return st.components.v2.component(f"vizformer_{component.entry}", js=component.script, css=component.style)
+
+
+def nothing() -> None:
+    """Streamlit reports a state only where it is given something to call."""
 
 
 def current(
@@ -62,29 +124,6 @@ def current(
     state = st.session_state.get(key)
     report, seq = _echo.read_report(echo, state.get("selected") if isinstance(state, Mapping) else None)
     return _echo.settle(echo, argument, None if report is None else parse(report), seq), echo
-
-
-def mount(
-    name: str,
-    *,
-    scripts: tuple[str, ...],
-    styles: tuple[str, ...],
-    key: str,
-    data: Mapping[str, Any],
-    columns: Mapping[str, Column],
-    version: int,
-    selected: object,
-) -> None:
-    """Puts a component on the page, its numbers as one Arrow column each."""
-    import pyarrow as pa
-
-    tables = {name: pa.table({name: pa.array(column)}) for name, column in columns.items()}
-    content = {**data, **tables, "key": key, "version": version, "selected": selected}
-    renderer(name, scripts, styles)(key=key, data=content, on_selected_change=_nothing)
-
-
-def _nothing() -> None:
-    """Streamlit reports a state only where it is given something to call."""
 
 
 class Html(str):
@@ -125,33 +164,6 @@ matchMedia("(prefers-color-scheme: dark)").addEventListener("change", show);
 </body>
 </html>
 """
-
-
-def page(
-    *,
-    entry: str,
-    scripts: Iterable[str],
-    styles: Iterable[str],
-    data: Mapping[str, Any],
-    columns: Mapping[str, Column],
-    selected: object,
-    title: str,
-    language: str = "en",
-) -> Html:
-    """A file that shows the component by itself: the same JavaScript, the numbers as base64, no network."""
-    packed = {name: base64.b64encode(_bytes(column)).decode("ascii") for name, column in columns.items()}
-    types = {name: column.dtype.name for name, column in columns.items()}
-    content = json.dumps({**data, **packed, "types": types, "static": True, "version": 1, "selected": selected})
-    return Html(
-        _PAGE.format(
-            language=html.escape(language),
-            title=html.escape(title),
-            css=source(*styles),
-            js=source(*scripts),
-            entry=entry,
-            data=content.replace("<", "\\u003c"),  # a token may be "</script>"
-        )
-    )
 
 
 def _bytes(column: Column) -> bytes:

@@ -1,5 +1,9 @@
+// @ts-check
 // The drawing of a model: boxes in columns, the data flowing upwards; lines between them are drawn once the boxes have
 // found their places, and again whenever these change.
+
+import { Conversation, present } from "./js/conversation.js";
+import { element } from "./js/dom.js";
 
 const SVG = "http://www.w3.org/2000/svg";
 const [ASIDE, HEAD] = [11, 4];  // px: how far a line passes beside the boxes, and half of an arrow's head

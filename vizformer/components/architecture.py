@@ -19,9 +19,7 @@ ENGLISH: Mapping[str, str] = {
 }
 """Every text of the component; a page passes the same names in the reader's language."""
 
-_NAME = "vizformer_architecture"
-_SCRIPTS = ("js/common.js", "architecture.js")
-_STYLES = ("common.css", "architecture.css")
+_COMPONENT = _mount.Component("architecture")
 
 
 class Box(TypedDict):
@@ -85,8 +83,8 @@ def mount(
     """
     data = _data(columns, words)
     shown, echo = _mount.current(key, selected, _parse)
-    _mount.mount(
-        _NAME, scripts=_SCRIPTS, styles=_STYLES, key=key, data=data, columns={}, version=echo.version,
+    _COMPONENT.mount(
+        key=key, data=data, columns={}, version=echo.version,
         selected=None if echo.sent is None else {"box": echo.sent},
     )  # fmt: skip
     return shown if shown in _keys(columns) else None
@@ -104,8 +102,8 @@ def to_html(
     Raises:
         ValueError: as `mount`.
     """
-    return _mount.page(
-        entry="architecture", scripts=_SCRIPTS, styles=_STYLES, data=_data(columns, words), columns={}, title=title,
+    return _COMPONENT.page(
+        data=_data(columns, words), columns={}, title=title,
         selected=None if selected is None else {"box": selected},
     )  # fmt: skip
 

@@ -1,5 +1,16 @@
+// @ts-check
 // The attention view: the overview of all heads, the map of the chosen one, and the sentence that reads a cell out.
 // Everything is drawn here; Python hears about choices, and sends new numbers when the text or the model changes.
+
+import { readTheme } from "./js/colours.js";
+import { Conversation, present } from "./js/conversation.js";
+import { element, signButton } from "./js/dom.js";
+import { HeadGrid } from "./js/grid.js";
+import { cellAt, layerName, offsetOf, paintHead, paintThumb, readHeads, reasonName, reasonsOf, scoreRange, strongestKey } from "./js/heads.js";
+import { showLegend } from "./js/legend.js";
+import { HeatMap } from "./js/map.js";
+import { signed, within } from "./js/numbers.js";
+import { fill, visible } from "./js/text.js";
 
 class AttentionView {
   constructor(parent) {
@@ -129,7 +140,7 @@ class AttentionView {
     this.zoomButtons.hidden = !this.map.zoomable;
     const [out, into, all] = this.zoomButtons.children;
     out.disabled = all.disabled = this.map.zoom <= 1;
-    into.disabled = this.map.zoom >= this.map.plan.zoomMost;
+    into.disabled = this.map.zoom >= this.map.layout.zoomMost;
   }
 
   // Draws the chosen head, without touching the layout.
@@ -149,7 +160,7 @@ class AttentionView {
     this.map.over.setAttribute("aria-label", fill(this.words.map_label, { name: this.title.textContent }));
     showLegend(this.legend, { view, range, theme, words: this.words, reasons: this.reasonNames() });
     Object.assign(this.root.dataset, { layer, head, view, query: selected.query });
-    if (this.map.plan) this.map.draw();
+    if (this.map.layout) this.map.draw();
     this.read();
   }
 

@@ -78,21 +78,7 @@ ENGLISH: Mapping[str, str] = {
 }
 """Every text of the component; a page passes the same names in the reader's language."""
 
-_NAME = "vizformer_attention"
-_SCRIPTS = (
-    "js/common.js",
-    "js/colours.js",
-    "js/heads.js",
-    "js/ink.js",
-    "js/plan.js",
-    "js/draw.js",
-    "js/gestures.js",
-    "js/map.js",
-    "js/grid.js",
-    "js/legend.js",
-    "attention.js",
-)
-_STYLES = ("common.css", "attention.css")
+_COMPONENT = _mount.Component("attention")
 
 
 @dataclass(frozen=True)
@@ -177,10 +163,7 @@ def mount(
     wish = None if selected is None else selected.within(payload)
     shown, echo = _mount.current(key, wish, lambda report: Selection.parse(report).within(payload))
     sent = asdict(echo.sent.within(payload)) if echo.sent is not None else None
-    _mount.mount(
-        _NAME,
-        scripts=_SCRIPTS,
-        styles=_STYLES,
+    _COMPONENT.mount(
         key=key,
         data=data,
         columns=payload.columns,
@@ -207,10 +190,7 @@ def to_html(
         ValueError: labels that do not fit the payload.
     """
     start = selected or Selection(layer=payload.chosen[0], head=payload.chosen[1])
-    return _mount.page(
-        entry="attention",
-        scripts=_SCRIPTS,
-        styles=_STYLES,
+    return _COMPONENT.page(
         data=_data(payload, query_tokens, key_tokens, layers, words, height),
         columns=payload.columns,
         selected=asdict(start.within(payload)),

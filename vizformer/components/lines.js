@@ -1,5 +1,19 @@
+// @ts-check
 // The line view: queries on the left, keys on the right, a line for each weight, in the colours of the heads.
 // The lines of all tokens lie on one canvas; what follows the pointer is drawn on a second one over it.
+
+import { HeadChips, lineSample } from "./js/chips.js";
+import { readTheme } from "./js/colours.js";
+import { TokenColumns } from "./js/columns.js";
+import { Conversation, present } from "./js/conversation.js";
+import { describePair, describeToken } from "./js/describe.js";
+import { element, signButton } from "./js/dom.js";
+import { layerName, offsetOf, readHeads } from "./js/heads.js";
+import { drawLines, findLines } from "./js/line_layer.js";
+import { layoutLines } from "./js/line_layout.js";
+import { within } from "./js/numbers.js";
+import { fill, visible } from "./js/text.js";
+import { drawTokenLines, pairOf } from "./js/token_lines.js";
 
 class LineView {
   constructor(parent) {
@@ -114,7 +128,7 @@ class LineView {
   showSamples() {
     const samples = [0.05, 0.25, 1].map((weight) => {
       const sample = element("span", "vf-sample");
-      sample.append(stroke(this.theme, null, weight, this.plan.row), element("span", "", String(weight)));
+      sample.append(lineSample(this.theme, null, weight, this.layout.row), element("span", "", String(weight)));
       return sample;
     });
     this.samples.replaceChildren(element("span", "vf-caption", this.words.weight), ...samples);
@@ -170,7 +184,7 @@ class LineView {
   show() {
     const { model, words, selected, data } = this;
     const { layer, heads, pinned, threshold } = selected;
-    this.strands = findStrands(model, layer, heads, threshold);
+    this.drawn = findLines(model, layer, heads, threshold);
     this.scene = { model, layer, heads, threshold, theme: this.theme, words, tokens: this.tokens };
     this.title.textContent = layerName(data, words.layer, layer);
     const [previous, next] = this.steps.children;
@@ -182,14 +196,14 @@ class LineView {
     this.slider.value = Math.round(100 * Math.sqrt(threshold));
     this.sliderValue.textContent = String(threshold);
     this.slider.setAttribute("aria-valuetext", String(threshold));
-    this.count.textContent = this.strands ? this.countSentence() : "";
+    this.count.textContent = this.drawn ? this.countSentence() : "";
     Object.assign(this.root.dataset, { layer, heads: heads.join(" "), pinned: pinned ? `${pinned.side} ${pinned.index}` : "" });
     this.draw();
     this.read();
   }
 
   countSentence() {
-    const { shown, total, from, cut, largest } = this.strands;
+    const { shown, total, from, cut, largest } = this.drawn;
     const sentence = cut ? this.words.count_cut : largest ? this.words.count_none : this.words.count;
     return fill(sentence, { shown, total, threshold: from.toFixed(4), largest: largest.toFixed(4) });
   }
@@ -202,46 +216,46 @@ class LineView {
   }
 
   draw() {
-    if (!this.plan) return;
-    const { scroll, stays } = this.plan;
+    if (!this.layout) return;
+    const { scroll, stays } = this.layout;
     for (const side of ["query", "key"]) scroll[side] = stays[side] ? 0 : this.scroller.scrollTop;
     const context = this.clear(this.base);
-    if (this.strands) drawStrands(context, this.plan, this.model, this.strands, this.selected.heads, this.theme);
+    if (this.drawn) drawLines(context, this.layout, this.model, this.drawn, this.selected.heads, this.theme);
     this.drawOver();
   }
 
   drawOver() {
-    if (!this.plan) return;
+    if (!this.layout) return;
     const context = this.clear(this.over);
     const { spot, partner } = this.focusOf();
     this.columns.mark(this.selected.pinned, this.pointed);
     this.base.classList.toggle("vf-receding", spot !== null);
-    if (spot && this.strands) drawFan(context, this.plan, this.scene, spot, partner);
+    if (spot && this.drawn) drawTokenLines(context, this.layout, this.scene, spot, partner);
   }
 
   clear(canvas) {
     const context = canvas.getContext("2d");
     context.setTransform(this.density, 0, 0, this.density, 0, 0);
-    context.clearRect(0, 0, this.plan.width, this.plan.height);
+    context.clearRect(0, 0, this.layout.width, this.layout.height);
     return context;
   }
 
   read() {
-    const { text, query, key, value } = this.told();
+    const { text, query, key, value } = this.description();
     this.readout.textContent = text;
     Object.assign(this.readout.dataset, { query: query ?? "", key: key ?? "", value: value ?? "" });
   }
 
-  told() {
+  description() {
     const { words, data } = this;
-    if (!this.strands) {
+    if (!this.drawn) {
       return { text: data.static ? fill(words.not_in_file, { layer: layerName(data, words.layer, this.model.chosen[0]) }) : words.loading };
     }
     const { spot, partner } = this.focusOf();
     if (!spot) return { text: words.hint };
-    if (partner === null) return tellToken(this.scene, spot);
+    if (partner === null) return describeToken(this.scene, spot);
     const { query, key } = pairOf(this.model, spot, partner);
-    return tellPair(this.scene, query, key);
+    return describePair(this.scene, query, key);
   }
 
   // Lays everything out for the width there is.
@@ -254,14 +268,14 @@ class LineView {
     this.root.classList.toggle("vf-roomy", width >= 560);
     this.density = window.devicePixelRatio || 1;
     const room = Math.floor(this.detail.clientWidth);
-    this.plan = planLines(this.model, this.labelWidths(), room, this.stageHeight());
-    const { row, font, left, right, height, stays } = this.plan;
-    for (const [name, value] of Object.entries({ row, font, left, right, between: this.plan.width, height })) {
+    this.layout = layoutLines(this.model, this.labelWidths(), room, this.stageHeight());
+    const { row, font, left, right, height, stays } = this.layout;
+    for (const [name, value] of Object.entries({ row, font, left, right, between: this.layout.width, height })) {
       this.root.style.setProperty(`--vf-${name}`, `${value}px`);
     }
     for (const side of ["query", "key"]) this.columns.hosts[side].classList.toggle("vf-stays", stays[side]);
     for (const canvas of [this.base, this.over]) {
-      canvas.width = Math.round(this.plan.width * this.density);
+      canvas.width = Math.round(this.layout.width * this.density);
       canvas.height = Math.round(height * this.density);
     }
     this.showSamples();
@@ -287,25 +301,6 @@ class LineView {
     this.screen.removeEventListener("change", this.onScreen);
     this.root.remove();
   }
-}
-
-// Rows become thinner, to a limit, before the picture scrolls; labels get what they need, lines at least a third.
-function planLines(model, labels, width, height) {
-  const rows = Math.max(model.queries, model.keys);
-  const least = matchMedia("(pointer: coarse)").matches ? 22 : 15;
-  const row = Math.max(least, Math.min(30, Math.floor(height / rows)));
-  const font = Math.max(11, Math.min(17, row * 0.62));
-  const place = width >= 420 ? 30 : 0;  // the position of a token, where there is room for it
-  const column = (label) => Math.ceil(Math.min(label * font + 18 + place, width * 0.32, 240));
-  const [left, right] = [column(labels.query), column(labels.key)];
-  const scrolls = rows * row > height ? 16 : 0;
-  const seen = Math.min(rows * row, Math.floor(height));
-  return {
-    row, font, left, right, height: seen,
-    width: Math.max(60, Math.min(520, width - left - right - scrolls)),
-    scroll: { query: 0, key: 0 },
-    stays: { query: model.queries * row <= seen, key: model.keys * row <= seen },  // a side that is all in sight
-  };
 }
 
 export default function lines(component) {

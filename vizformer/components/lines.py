@@ -86,20 +86,7 @@ ENGLISH: Mapping[str, str] = {
 }
 """Every text of the component; a page passes the same names in the reader's language."""
 
-_NAME = "vizformer_lines"
-_SCRIPTS = (
-    "js/common.js",
-    "js/colours.js",
-    "js/heads.js",
-    "js/ink.js",
-    "js/strands.js",
-    "js/fan.js",
-    "js/columns.js",
-    "js/chips.js",
-    "js/said.js",
-    "lines.js",
-)
-_STYLES = ("common.css", "lines.css")
+_COMPONENT = _mount.Component("lines")
 
 THRESHOLD = 0.04
 """Weights below it are not drawn at first: they are many, and hide the others."""
@@ -210,10 +197,7 @@ def mount(
     wish = None if selected is None else selected.within(payload)
     shown, echo = _mount.current(key, wish, lambda report: LineSelection.parse(report).within(payload))
     sent = asdict((echo.sent or LineSelection()).within(payload))
-    _mount.mount(
-        _NAME,
-        scripts=_SCRIPTS,
-        styles=_STYLES,
+    _COMPONENT.mount(
         key=key,
         data=data,
         columns=payload.columns,
@@ -240,10 +224,7 @@ def to_html(
         ValueError: labels that do not fit the payload, or a payload of a single head.
     """
     start = selected or LineSelection(layer=payload.chosen[0])
-    return _mount.page(
-        entry="lines",
-        scripts=_SCRIPTS,
-        styles=_STYLES,
+    return _COMPONENT.page(
         data=_data(payload, query_tokens, key_tokens, layers, words, height),
         columns=payload.columns,
         selected=asdict(start.within(payload)),

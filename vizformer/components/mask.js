@@ -1,5 +1,12 @@
+// @ts-check
 // The mask view: panels of one grid. Rows are queries, columns are keys; the same cell is lit in every panel, and the
 // line below says what it is. Cells can be blocked and opened by hand where the page asks for that.
+
+import { cssColour, inkOn, readTheme } from "./js/colours.js";
+import { Conversation, present } from "./js/conversation.js";
+import { element } from "./js/dom.js";
+import { readColumn, signed, within } from "./js/numbers.js";
+import { fill, visible } from "./js/text.js";
 
 const NUMBERS_UP_TO = { mask: 12, scores: 10, weights: 10 };
 const PAINTED = 4;
@@ -26,7 +33,7 @@ class MaskPanels {
   update(component) {
     const { data } = component;
     const types = data.types ?? {};
-    const read = (name) => column(data[name], types[name]);
+    const read = (name) => readColumn(data[name], types[name]);
     this.data = data;
     [this.rows, this.columns] = [data.queries.length, data.keys.length];
     this.numbers = { scores: read("scores"), weights: read("weights") };
@@ -251,11 +258,6 @@ class MaskPanels {
   close() {
     this.root.remove();
   }
-}
-
-function signed(value, digits) {
-  const written = value.toFixed(digits);
-  return (Number(written) === 0 ? written.replace("-", "") : written).replace("-", "−");
 }
 
 export default function mask(component) {

@@ -50,9 +50,7 @@ ENGLISH: Mapping[str, str] = {
 }
 """Every text of the component; a page passes the same names in the reader's language."""
 
-_NAME = "vizformer_mask"
-_SCRIPTS = ("js/common.js", "js/colours.js", "mask.js")
-_STYLES = ("common.css", "mask.css")
+_COMPONENT = _mount.Component("mask")
 
 
 @dataclass(frozen=True)
@@ -114,10 +112,9 @@ def mount(
     """
     shown, echo = _mount.current(key, _state(selected), _parse)
     data, columns = _data(view, paintable, words)
-    _mount.mount(
-        _NAME, scripts=_SCRIPTS, styles=_STYLES, key=key, data=data, columns=columns, version=echo.version,
-        selected={"flips": echo.sent or []},
-    )  # fmt: skip
+    _COMPONENT.mount(
+        key=key, data=data, columns=columns, version=echo.version, selected={"flips": echo.sent or []}
+    )
     return _pairs(shown)
 
 
@@ -131,10 +128,7 @@ def to_html(
 ) -> _mount.Html:
     """The same panels as the text of one HTML file that works without a server; painting changes the mask only."""
     data, columns = _data(view, paintable, words)
-    return _mount.page(
-        entry="mask", scripts=_SCRIPTS, styles=_STYLES, data=data, columns=columns,
-        selected={"flips": _state(selected)}, title=title,
-    )  # fmt: skip
+    return _COMPONENT.page(data=data, columns=columns, selected={"flips": _state(selected)}, title=title)
 
 
 def _state(pairs: Sequence[tuple[int, int]]) -> list[list[int]]:

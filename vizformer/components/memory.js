@@ -1,3 +1,4 @@
+// @ts-check
 // What this browser remembers of the course: the names of what has been done, kept in localStorage.
 // Nothing is drawn.  The page sends what its session knows; the two are joined, and the page is told what it lacked.
 

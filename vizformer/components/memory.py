@@ -12,7 +12,7 @@ from vizformer.components import _mount
 
 __all__ = ["mount"]
 
-_NAME = "vizformer_memory"
+_COMPONENT = _mount.Component("memory", drawn=False)
 _LONGEST, _MOST = 80, 500
 
 
@@ -28,9 +28,8 @@ def mount(done: Collection[str], *, forgotten: int, key: str) -> frozenset[str]:
 
     state = st.session_state.get(key)
     known = frozenset(done) | _kept(state, forgotten)
-    _mount.renderer(_NAME, ("memory.js",), ())(
-        key=key, data={"done": sorted(known), "forgotten": forgotten}, on_kept_change=_nothing
-    )
+    data = {"done": sorted(known), "forgotten": forgotten}
+    _mount.renderer(_COMPONENT)(key=key, data=data, on_kept_change=_mount.nothing)
     return known
 
 
@@ -43,7 +42,3 @@ def _kept(state: object, forgotten: int) -> frozenset[str]:
     if not isinstance(names, list):
         return frozenset()
     return frozenset(name for name in names[:_MOST] if isinstance(name, str) and len(name) <= _LONGEST)
-
-
-def _nothing() -> None:
-    """Streamlit reports a state only where it is given something to call."""

@@ -1,5 +1,16 @@
+// @ts-check
 // The generation player: the text as it grows, what each token was chosen from, and the attention row it came with.
 // Everything is here from the start and played in the browser; Python hears where someone stops, and what is changed.
+
+import { Candidates } from "./js/candidates.js";
+import { readTheme } from "./js/colours.js";
+import { Conversation, present } from "./js/conversation.js";
+import { element, signButton } from "./js/dom.js";
+import { FUTURE, headsUntil, paintHeadUntil, readSite, stepAt } from "./js/generation_data.js";
+import { cellAt, offsetOf, reasonName, strongestKey } from "./js/heads.js";
+import { HeatMap } from "./js/map.js";
+import { readColumn, within } from "./js/numbers.js";
+import { fill, visible } from "./js/text.js";
 
 const PACES = [1400, 700, 250];  // ms a token: slow, usual, fast
 
@@ -58,7 +69,7 @@ class Player {
     this.words = data.words;
     this.theme = readTheme(this.root);
     this.root.style.setProperty("--vf-on-accent", this.theme.onAccent);
-    this.columns = Object.fromEntries(["before", "after", "cut"].map((name) => [name, column(data[name], data.types?.[name])]));
+    this.columns = Object.fromEntries(["before", "after", "cut"].map((name) => [name, readColumn(data[name], data.types?.[name])]));
     this.models = Object.fromEntries(Object.keys(data.sites).map((site) => [site, readSite(data, site)]));
     const told = this.conversation.listen(component);
     const other = before && (before.made !== data.made);
@@ -314,7 +325,7 @@ class Player {
   }
 
   scene(model, tokens, layer, head, query) {
-    const image = paintUntil(model, layer, head, this.theme);
+    const image = paintHeadUntil(model, layer, head, this.theme);
     return {
       model, theme: this.theme, image, blurred: null, view: "weights", range: 1, layer, head,
       selected: { query, key: null }, queryTokens: tokens[0], keyTokens: tokens[1],
@@ -325,11 +336,11 @@ class Player {
     const { site, layer, head, step } = this.selected;
     const rows = this.data.start + step;
     const labels = this.labels(rows);
-    const model = until(this.models[site], rows);
+    const model = headsUntil(this.models[site], rows);
     if (!this.mapWidth) return;
-    const layout = [site, this.data.made, this.mapWidth].join(" ");
-    if (layout !== this.layout) {  // the room is planned for the whole map, so that the cells stay where they are
-      this.layout = layout;
+    const layoutKey = [site, this.data.made, this.mapWidth].join(" ");
+    if (layoutKey !== this.layoutKey) {  // the room is planned for the whole map, so that the cells stay where they are
+      this.layoutKey = layoutKey;
       this.map.show(this.scene(model, labels.all, layer, head, rows - 1));
       this.map.resize(this.mapWidth, Math.max(220, Math.min(560, window.innerHeight * 0.62)));
     }
@@ -370,7 +381,7 @@ class Player {
     this.parts.classList.toggle("vf-wide", wide);
     this.left.style.width = wide ? `${Math.round(width * 0.45)}px` : "100%";
     this.mapWidth = wide ? width - Math.round(width * 0.45) - 28 : width;
-    this.layout = null;
+    this.layoutKey = null;
     this.show();
   }
 

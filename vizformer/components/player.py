@@ -106,21 +106,7 @@ ENGLISH: Mapping[str, str] = {
 }  # fmt: skip
 """Every text of the component; a page passes the same names in the reader's language."""
 
-_NAME = "vizformer_player"
-_SCRIPTS = (
-    "js/common.js",
-    "js/colours.js",
-    "js/heads.js",
-    "js/ink.js",
-    "js/plan.js",
-    "js/draw.js",
-    "js/gestures.js",
-    "js/map.js",
-    "js/candidates.js",
-    "js/written.js",
-    "player.js",
-)
-_STYLES = ("common.css", "player.css")
+_COMPONENT = _mount.Component("player")
 
 
 @dataclass(frozen=True)
@@ -277,10 +263,7 @@ def mount(
     shown, echo = _mount.current(key, wish, lambda report: PlayerSelection.parse(report).within(written))
     data, columns = _data(written, words)
     sent = None if echo.sent is None else asdict(echo.sent.within(written))
-    _mount.mount(
-        _NAME,
-        scripts=_SCRIPTS,
-        styles=_STYLES,
+    _COMPONENT.mount(
         key=key,
         data=data,
         columns=columns,
@@ -300,10 +283,7 @@ def to_html(
     """The same player as the text of one HTML file that works without a server; tokens cannot be taken in it."""
     data, columns = _data(written, words)
     start = (selected or PlayerSelection(branch=written.branch)).within(written)
-    return _mount.page(
-        entry="player",
-        scripts=_SCRIPTS,
-        styles=_STYLES,
+    return _COMPONENT.page(
         data=data,
         columns=columns,
         selected=asdict(start),

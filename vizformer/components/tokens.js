@@ -1,4 +1,9 @@
+// @ts-check
 // The token strip: a row of tokens, one of which can be chosen, and a line that says more about one of them.
+
+import { Conversation, present } from "./js/conversation.js";
+import { element } from "./js/dom.js";
+import { fill, visible } from "./js/text.js";
 
 class TokenStrip {
   constructor(parent) {

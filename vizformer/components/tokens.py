@@ -18,9 +18,7 @@ ENGLISH: Mapping[str, str] = {
 }
 """Every text of the component; a page passes the same names in the reader's language."""
 
-_NAME = "vizformer_tokens"
-_SCRIPTS = ("js/common.js", "tokens.js")
-_STYLES = ("common.css", "tokens.css")
+_COMPONENT = _mount.Component("tokens")
 
 
 class Token(TypedDict):
@@ -66,10 +64,7 @@ def mount(
         the index of the selected token, if there is one.
     """
     shown, echo = _mount.current(key, selected, _parse)
-    _mount.mount(
-        _NAME,
-        scripts=_SCRIPTS,
-        styles=_STYLES,
+    _COMPONENT.mount(
         key=key,
         data=_data(tokens, label, words),
         columns={},
@@ -88,10 +83,7 @@ def to_html(
     title: str = "Tokens",
 ) -> _mount.Html:
     """The same strip as the text of one HTML file that works without a server and without a network."""
-    return _mount.page(
-        entry="tokens",
-        scripts=_SCRIPTS,
-        styles=_STYLES,
+    return _COMPONENT.page(
         data=_data(tokens, label, words),
         columns={},
         selected=None if selected is None else {"index": selected},

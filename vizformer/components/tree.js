@@ -1,4 +1,10 @@
+// @ts-check
 // The tree of a beam search: a button for every continuation that was looked at, in columns by step, and lines between.
+
+import { present } from "./js/conversation.js";
+import { element } from "./js/dom.js";
+import { signed } from "./js/numbers.js";
+import { fill, visible } from "./js/text.js";
 
 const [COLUMN, ROW, WIDTH, HEIGHT] = [118, 36, 92, 28];  // px
 

@@ -31,9 +31,7 @@ ENGLISH: Mapping[str, str] = {
 }
 """Every text of the component; a page passes the same names in the reader's language."""
 
-_NAME = "vizformer_tree"
-_SCRIPTS = ("js/common.js", "js/ink.js", "tree.js")
-_STYLES = ("common.css", "tree.css")
+_COMPONENT = _mount.Component("tree")
 
 
 class Node(TypedDict):
@@ -69,9 +67,7 @@ def mount(nodes: Sequence[Node], *, words: Mapping[str, str] = ENGLISH, key: str
     Raises:
         ValueError: nodes that are no tree.
     """
-    _mount.mount(
-        _NAME, scripts=_SCRIPTS, styles=_STYLES, key=key, data=_data(nodes, words), columns={}, version=0, selected=None
-    )
+    _COMPONENT.mount(key=key, data=_data(nodes, words), columns={}, version=0, selected=None)
 
 
 def to_html(nodes: Sequence[Node], *, words: Mapping[str, str] = ENGLISH, title: str = "Beam search") -> _mount.Html:
@@ -80,15 +76,7 @@ def to_html(nodes: Sequence[Node], *, words: Mapping[str, str] = ENGLISH, title:
     Raises:
         ValueError: nodes that are no tree.
     """
-    return _mount.page(
-        entry="tree",
-        scripts=_SCRIPTS,
-        styles=_STYLES,
-        data=_data(nodes, words),
-        columns={},
-        selected=None,
-        title=title,
-    )
+    return _COMPONENT.page(data=_data(nodes, words), columns={}, selected=None, title=title)
 
 
 def _data(nodes: Sequence[Node], words: Mapping[str, str]) -> dict[str, Any]:

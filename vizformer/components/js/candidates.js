@@ -1,5 +1,9 @@
+// @ts-check
 // The candidates of a step as rows with two bars: what the model says, and what is left to draw from. A row is a button
 // that takes its token instead of the chosen one.
+
+import { element } from "./dom.js";
+import { fill, visible } from "./text.js";
 
 const ROOMS = [0.02, 0.05, 0.1, 0.2, 0.5, 1];  // ends of the bars' scale
 
@@ -8,7 +12,7 @@ function percent(share) {
   return share > 0 && share < 0.0005 ? "<0.1%" : `${(100 * share).toFixed(1)}%`;
 }
 
-class Candidates {
+export class Candidates {
   constructor(host, take) {
     this.host = host;
     this.take = take;  // (id)

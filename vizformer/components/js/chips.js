@@ -1,6 +1,12 @@
+// @ts-check
 // The heads of a layer as buttons in the colour and pattern of their lines.
 
-class HeadChips {
+import { headColour, headDashes } from "./colours.js";
+import { element } from "./dom.js";
+import { lineOpacity, lineWidth } from "./line_layer.js";
+import { fill } from "./text.js";
+
+export class HeadChips {
   constructor(host, toggle) {
     this.host = host;
     this.toggle = toggle;  // (head, alone)
@@ -32,7 +38,7 @@ class HeadChips {
       chip.dataset.head = head;
       chip.title = words.head_hint;
       chip.setAttribute("aria-label", fill(words.head_label, { head }));
-      chip.append(stroke(theme, head), element("span", "", fill(words.head_short, { head })));
+      chip.append(lineSample(theme, head), element("span", "", fill(words.head_short, { head })));
       return chip;
     }));
     if (focused) this.host.children[Math.min(heads - 1, Number(focused.dataset.head))].focus();
@@ -44,7 +50,7 @@ class HeadChips {
 }
 
 // A sample of a line: of a head, or of a weight (head: null).
-function stroke(theme, head, weight = 0.75, row = 28) {
+export function lineSample(theme, head, weight = 0.75, row = 28) {
   const make = (tag, attributes) => {
     const node = document.createElementNS("http://www.w3.org/2000/svg", tag);
     for (const [name, value] of Object.entries(attributes)) node.setAttribute(name, value);

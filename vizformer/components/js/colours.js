@@ -1,5 +1,7 @@
+// @ts-check
 // Colour scales. Weights: viridis, which keeps its order in grey and for the colour-blind. Scores: orange below
 // 0 and blue above it, through the background's own shade, so that 0 recedes on a light page and on a dark one.
+
 const SEQUENTIAL = ["#440154", "#482878", "#3e4989", "#31688e", "#26828e", "#1f9e89", "#35b779", "#6ece58", "#b5de2b", "#fde725"];
 const DIVERGING = {
   light: ["#7a3803", "#cc6d1e", "#f2b36b", "#f4f4f4", "#7fb0da", "#2f6fb5", "#0b3c7d"],
@@ -14,11 +16,11 @@ const HEADS = {
 };
 const DASHES = [[], [7, 4], [1.5, 4], [10, 3, 2, 3]];
 
-function headColour(theme, head) {
+export function headColour(theme, head) {
   return theme.heads[head % theme.heads.length];
 }
 
-function headDashes(head) {
+export function headDashes(head) {
   return DASHES[Math.floor(head / HEADS.light.length) % DASHES.length];
 }
 
@@ -39,12 +41,12 @@ function ramp(anchors, count) {
   return table;
 }
 
-function cssColour(packed) {
+export function cssColour(packed) {
   return `rgb(${packed & 255} ${(packed >> 8) & 255} ${(packed >> 16) & 255})`;
 }
 
 // Black or white, whichever is read better on a colour (relative luminance as in WCAG).
-function inkOn(packed) {
+export function inkOn(packed) {
   const [r, g, b] = [packed & 255, (packed >> 8) & 255, (packed >> 16) & 255].map((value) => {
     const share = value / 255;
     return share <= 0.04045 ? share / 12.92 : ((share + 0.055) / 1.055) ** 2.4;
@@ -53,7 +55,7 @@ function inkOn(packed) {
 }
 
 // The page's colours as the browser resolved them; Streamlit calls again when the theme changes.
-function readTheme(root) {
+export function readTheme(root) {
   const style = getComputedStyle(root);
   const pick = (name) => style.getPropertyValue(name).trim();
   const probe = document.createElement("canvas").getContext("2d", { willReadFrequently: true });

@@ -1,6 +1,9 @@
+// @ts-check
 // The tokens on both sides of the lines: two lists of buttons, queries on the left and keys on the right.
 
-class TokenColumns {
+import { element } from "./dom.js";
+
+export class TokenColumns {
   constructor(on) {
     this.on = on;  // {point(spot | null), choose(spot)}
     this.hosts = { query: element("div", "vf-column vf-queries"), key: element("div", "vf-column vf-keys") };

@@ -1,17 +1,24 @@
+// @ts-check
 // What the two canvases of the large map show.
 
-function drawMap(map) {
-  const { plan, scene, density } = map;
+import { drawPlate, shorten } from "./canvas_text.js";
+import { inkOn } from "./colours.js";
+import { cellAt, scoreStep, weightStep } from "./heads.js";
+import { ENLARGED, letterSize } from "./map_layout.js";
+import { signed } from "./numbers.js";
+
+export function drawMap(map) {
+  const { layout, scene, density } = map;
   const { theme, model } = scene;
   const context = map.base.getContext("2d");
   context.setTransform(density, 0, 0, density, 0, 0);
-  context.clearRect(0, 0, plan.width, plan.height);
+  context.clearRect(0, 0, layout.width, layout.height);
   context.save();
   context.beginPath();
-  context.rect(plan.left, plan.top, plan.plotWidth, plan.plotHeight);
+  context.rect(layout.left, layout.top, layout.plotWidth, layout.plotHeight);
   context.clip();
   context.fillStyle = hatching(context, theme, density);
-  context.fillRect(plan.left, plan.top, plan.plotWidth, plan.plotHeight);
+  context.fillRect(layout.left, layout.top, layout.plotWidth, layout.plotHeight);
   const picture = scene.image || scene.blurred;
   const [scaleX, scaleY] = [picture.width / model.keys, picture.height / model.queries];
   context.imageSmoothingEnabled = !scene.image || Math.min(map.pitchX, map.pitchY) * density < 1;
@@ -19,7 +26,7 @@ function drawMap(map) {
   context.drawImage(
     picture,
     map.x * scaleX, map.y * scaleY, (model.keys / map.zoom) * scaleX, (model.queries / map.zoom) * scaleY,
-    plan.left, plan.top, plan.plotWidth, plan.plotHeight,
+    layout.left, layout.top, layout.plotWidth, layout.plotHeight,
   );
   context.globalAlpha = 1;
   if (Math.min(map.pitchX, map.pitchY) >= 12) drawGaps(map, context);
@@ -34,27 +41,27 @@ function inSight(start, count, zoom) {
 }
 
 function drawGaps(map, context) {
-  const { plan, scene } = map;
+  const { layout, scene } = map;
   const [x0, x1] = inSight(map.x, scene.model.keys, map.zoom);
   const [y0, y1] = inSight(map.y, scene.model.queries, map.zoom);
   context.strokeStyle = scene.theme.background;
   context.lineWidth = Math.min(map.pitchX, map.pitchY) >= 36 ? 2 : 1;
   context.beginPath();
   for (let key = x0; key <= x1; key++) {
-    const px = plan.left + (key - map.x) * map.pitchX;
-    context.moveTo(px, plan.top);
-    context.lineTo(px, plan.top + plan.plotHeight);
+    const px = layout.left + (key - map.x) * map.pitchX;
+    context.moveTo(px, layout.top);
+    context.lineTo(px, layout.top + layout.plotHeight);
   }
   for (let query = y0; query <= y1; query++) {
-    const py = plan.top + (query - map.y) * map.pitchY;
-    context.moveTo(plan.left, py);
-    context.lineTo(plan.left + plan.plotWidth, py);
+    const py = layout.top + (query - map.y) * map.pitchY;
+    context.moveTo(layout.left, py);
+    context.lineTo(layout.left + layout.plotWidth, py);
   }
   context.stroke();
 }
 
 function drawValues(map, context) {
-  const { plan, scene } = map;
+  const { layout, scene } = map;
   const { model, theme, layer, head, view, range } = scene;
   const [x0, x1] = inSight(map.x, model.keys, map.zoom);
   const [y0, y1] = inSight(map.y, model.queries, map.zoom);
@@ -72,8 +79,8 @@ function drawValues(map, context) {
       context.fillStyle = inkOn(colour);
       context.fillText(
         signed(value, digits),
-        plan.left + (key + 0.5 - map.x) * map.pitchX,
-        plan.top + (query + 0.5 - map.y) * map.pitchY + size * 0.06,
+        layout.left + (key + 0.5 - map.x) * map.pitchX,
+        layout.top + (query + 0.5 - map.y) * map.pitchY + size * 0.06,
       );
     }
   }
@@ -81,7 +88,7 @@ function drawValues(map, context) {
 
 // Letters grow with the cells, also when those are enlarged, up to what the margins were planned for.
 function labelSize(map) {
-  return Math.min(letters(Math.min(map.pitchX, map.pitchY)), Math.max(map.plan.font, ENLARGED));
+  return Math.min(letterSize(Math.min(map.pitchX, map.pitchY)), Math.max(map.layout.font, ENLARGED));
 }
 
 function drawLabels(map, context) {
@@ -90,41 +97,41 @@ function drawLabels(map, context) {
   context.fillStyle = scene.theme.text;
   context.font = `${size}px ${scene.theme.font}`;
   const rowStep = Math.ceil((size * 0.98) / map.pitchY);
-  const keyStep = Math.ceil((map.plan.angle === 45 ? size * 1.05 : map.plan.angle === 90 ? size * 0.98 : 1) / map.pitchX);
+  const keyStep = Math.ceil((map.layout.angle === 45 ? size * 1.05 : map.layout.angle === 90 ? size * 0.98 : 1) / map.pitchX);
   const [y0, y1] = inSight(map.y, scene.model.queries, map.zoom);
   for (let query = y0; query < y1; query++) if (query % rowStep === 0) rowLabel(map, context, query, size);
-  context.font = `${size * map.plan.keyScale}px ${scene.theme.font}`;
+  context.font = `${size * map.layout.keyScale}px ${scene.theme.font}`;
   const [x0, x1] = inSight(map.x, scene.model.keys, map.zoom);
   for (let key = x0; key < x1; key++) if (key % keyStep === 0) keyLabel(map, context, key, size);
 }
 
 function rowLabel(map, context, query, size, plate) {
-  const { plan, scene } = map;
-  const py = plan.top + (query + 0.5 - map.y) * map.pitchY;
-  if (py < plan.top || py > plan.top + plan.plotHeight) return;
-  const text = shorten(context, scene.queryTokens[query], plan.left - 12);
+  const { layout, scene } = map;
+  const py = layout.top + (query + 0.5 - map.y) * map.pitchY;
+  if (py < layout.top || py > layout.top + layout.plotHeight) return;
+  const text = shorten(context, scene.queryTokens[query], layout.left - 12);
   context.textAlign = "right";
   context.textBaseline = "middle";
-  if (plate) drawPlate(context, plan.left - 8 - context.measureText(text).width, py, text, size, plate);
-  context.fillText(text, plan.left - 8, py);
+  if (plate) drawPlate(context, layout.left - 8 - context.measureText(text).width, py, text, size, plate);
+  context.fillText(text, layout.left - 8, py);
 }
 
 function keyLabel(map, context, key, size, plate) {
-  const { plan, scene } = map;
-  const px = plan.left + (key + 0.5 - map.x) * map.pitchX;
-  if (px < plan.left || px > plan.left + plan.plotWidth) return;
+  const { layout, scene } = map;
+  const px = layout.left + (key + 0.5 - map.x) * map.pitchX;
+  if (px < layout.left || px > layout.left + layout.plotWidth) return;
   context.save();
-  context.translate(px, plan.top - 6);
+  context.translate(px, layout.top - 6);
   context.textBaseline = "middle";
   let text = scene.keyTokens[key];
-  if (plan.angle === 0) {
-    text = shorten(context, text, Math.max(map.pitchX - 4, plan.cellWidth));
+  if (layout.angle === 0) {
+    text = shorten(context, text, Math.max(map.pitchX - 4, layout.cellWidth));
     context.textAlign = "center";
     context.translate(0, -size * 0.5);
     if (plate) drawPlate(context, -context.measureText(text).width / 2, 0, text, size, plate);
   } else {
-    text = shorten(context, text, plan.keyRoom);
-    context.rotate((-plan.angle * Math.PI) / 180);
+    text = shorten(context, text, layout.keyRoom);
+    context.rotate((-layout.angle * Math.PI) / 180);
     context.textAlign = "left";
     if (plate) drawPlate(context, 0, 0, text, size, plate);
   }
@@ -133,15 +140,15 @@ function keyLabel(map, context, key, size, plate) {
 }
 
 // The selected row, the chosen cell, and the cell under the pointer or the keyboard's cursor.
-function drawMarks(map) {
-  const { plan, scene, density, cursor } = map;
+export function drawMarks(map) {
+  const { layout, scene, density, cursor } = map;
   const { theme, selected } = scene;
   const context = map.over.getContext("2d");
   context.setTransform(density, 0, 0, density, 0, 0);
-  context.clearRect(0, 0, plan.width, plan.height);
+  context.clearRect(0, 0, layout.width, layout.height);
   context.save();
   context.beginPath();
-  context.rect(plan.left - 3, plan.top - 3, plan.plotWidth + 6, plan.plotHeight + 6);
+  context.rect(layout.left - 3, layout.top - 3, layout.plotWidth + 6, layout.plotHeight + 6);
   context.clip();
   if (map.pitchY >= 14) frame(map, context, selected.query, 0, scene.model.keys, theme.background, 5);
   frame(map, context, selected.query, 0, scene.model.keys, theme.accent, 2.5);
@@ -158,21 +165,42 @@ function drawMarks(map) {
   rowLabel(map, context, selected.query, size, chosen);
   if (cursor) {
     if (cursor.query !== selected.query) rowLabel(map, context, cursor.query, size, pointed);
-    context.font = `600 ${size * plan.keyScale}px ${theme.font}`;
+    context.font = `600 ${size * layout.keyScale}px ${theme.font}`;
     if (cursor.key !== null) keyLabel(map, context, cursor.key, size, pointed);
   } else if (selected.key !== null) {
-    context.font = `600 ${size * plan.keyScale}px ${theme.font}`;
+    context.font = `600 ${size * layout.keyScale}px ${theme.font}`;
     keyLabel(map, context, selected.key, size, chosen);
   }
 }
 
 // A frame around `count` cells of a row; around small cells it lies outside, so as not to hide them.
 function frame(map, context, query, key, count, colour, width) {
-  const { plan } = map;
+  const { layout } = map;
   const out = map.pitchY < 14 ? width / 2 : 0;
-  const x0 = Math.max(plan.left, plan.left + (key - map.x) * map.pitchX) - out;
-  const x1 = Math.min(plan.left + plan.plotWidth, plan.left + (key + count - map.x) * map.pitchX) + out;
+  const x0 = Math.max(layout.left, layout.left + (key - map.x) * map.pitchX) - out;
+  const x1 = Math.min(layout.left + layout.plotWidth, layout.left + (key + count - map.x) * map.pitchX) + out;
   context.strokeStyle = colour;
   context.lineWidth = width;
-  context.strokeRect(x0, plan.top + (query - map.y) * map.pitchY - out, x1 - x0, map.pitchY + 2 * out);
+  context.strokeRect(x0, layout.top + (query - map.y) * map.pitchY - out, x1 - x0, map.pitchY + 2 * out);
+}
+
+// The pattern of what is masked.
+function hatching(context, theme, density) {
+  const side = Math.round(7 * density);
+  const tile = document.createElement("canvas");
+  tile.width = tile.height = side;
+  const ink = tile.getContext("2d");
+  ink.fillStyle = theme.hatch;
+  ink.fillRect(0, 0, side, side);
+  ink.strokeStyle = theme.hatchLine;
+  ink.lineWidth = density;
+  ink.beginPath();
+  for (const shift of [-side, 0, side]) {  // a diagonal, and its neighbours, so that the tiles meet
+    ink.moveTo(shift - 1, side + 1);
+    ink.lineTo(shift + side + 1, -1);
+  }
+  ink.stroke();
+  const pattern = context.createPattern(tile, "repeat");
+  pattern.setTransform(new DOMMatrix([1 / density, 0, 0, 1 / density, 0, 0]));
+  return pattern;
 }

@@ -1,6 +1,8 @@
+// @ts-check
 // Pointer and keyboard on the large map.
 
-function listenToMap(map) {
+
+export function listenToMap(map) {
   const target = map.over;
   let drag = null;
 
@@ -47,7 +49,7 @@ function listenToMap(map) {
     event.preventDefault();
     const [px, py] = place(event);
     const lines = event.deltaMode === 1 ? 16 : 1;
-    map.zoomBy(Math.exp(-event.deltaY * lines * 0.0018), Math.max(0, px - map.plan.left), Math.max(0, py - map.plan.top));
+    map.zoomBy(Math.exp(-event.deltaY * lines * 0.0018), Math.max(0, px - map.layout.left), Math.max(0, py - map.layout.top));
     map.point(map.cellUnder(px, py));
   }, { passive: false });
 

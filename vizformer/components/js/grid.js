@@ -1,7 +1,11 @@
+// @ts-check
 // The overview: one small map per head, rows are layers, columns are heads. Real buttons, so that the keyboard, a
 // screen reader and a finger find them; the pictures are canvases of one pixel per cell that CSS enlarges.
 
-class HeadGrid {
+import { element } from "./dom.js";
+import { paintThumb } from "./heads.js";
+
+export class HeadGrid {
   constructor(host, choose) {
     this.host = host;
     this.choose = choose;

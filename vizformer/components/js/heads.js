@@ -1,18 +1,22 @@
+// @ts-check
 // The heads as they came: where each number lies, and how a head becomes a picture.
+
+import { readColumn } from "./numbers.js";
+import { fill } from "./text.js";
 
 const COLUMNS = ["weights", "scores", "reasons", "thumbs", "thumb_reasons"];
 
-function readHeads(data) {
+export function readHeads(data) {
   const [layers, heads, queries, keys] = data.shape;
   const [thumbRows, thumbColumns] = data.thumb_shape;
   const model = { layers, heads, queries, keys, thumbRows, thumbColumns, held: data.held, chosen: data.chosen };
-  for (const name of COLUMNS) model[name] = column(data[name], data.types?.[name]);
+  for (const name of COLUMNS) model[name] = readColumn(data[name], data.types?.[name]);
   model.one = model.weights instanceof Float32Array ? 1 : 65535;  // what stands for a weight of 1
   return model;
 }
 
 // Where a head's numbers begin, or -1 while they are not in the browser.
-function offsetOf(model, layer, head) {
+export function offsetOf(model, layer, head) {
   const size = model.queries * model.keys;
   if (model.held === "all") return (layer * model.heads + head) * size;
   if (layer !== model.chosen[0]) return -1;
@@ -21,17 +25,17 @@ function offsetOf(model, layer, head) {
 }
 
 // A layer is called by its number or by the name that the page gave it.
-function layerName(data, pattern, layer) {
+export function layerName(data, pattern, layer) {
   const label = data.layer_labels[layer];
   return typeof label === "number" ? fill(pattern, { layer: label }) : label;
 }
 
-function reasonName(words, reason) {
+export function reasonName(words, reason) {
   return words[`reason_${reason}`] || words.masked;
 }
 
 // Why cells of a layer are masked; null where all are visible. One map serves all layers where they do not differ.
-function reasonsOf(model, layer) {
+export function reasonsOf(model, layer) {
   return ofLayer(model.reasons, layer, model.queries * model.keys);
 }
 
@@ -39,13 +43,13 @@ function ofLayer(maps, layer, size) {
   return maps && maps.length > size ? maps.subarray(layer * size, (layer + 1) * size) : maps;
 }
 
-function reasonAt(model, layer, query, key) {
+export function reasonAt(model, layer, query, key) {
   const reasons = reasonsOf(model, layer);
   return reasons ? reasons[query * model.keys + key] : 0;
 }
 
 // One cell: {reason, weight, score}; weight and score are null where they are not known.
-function cellAt(model, layer, head, query, key) {
+export function cellAt(model, layer, head, query, key) {
   const start = offsetOf(model, layer, head);
   const at = start + query * model.keys + key;
   return {
@@ -56,7 +60,7 @@ function cellAt(model, layer, head, query, key) {
 }
 
 // The key with the largest weight among those that a query sees; -1 where it sees none.
-function strongestKey(model, layer, head, query) {
+export function strongestKey(model, layer, head, query) {
   const start = offsetOf(model, layer, head);
   let best = -1;
   if (start < 0) return best;
@@ -69,7 +73,7 @@ function strongestKey(model, layer, head, query) {
 }
 
 // Largest |score| among visible cells of a head: the end of its colour scale.
-function scoreRange(model, layer, head) {
+export function scoreRange(model, layer, head) {
   const start = offsetOf(model, layer, head);
   const reasons = reasonsOf(model, layer);
   let range = 0;
@@ -82,16 +86,16 @@ function scoreRange(model, layer, head) {
 }
 
 // The step of a colour table that a number gets. Weights by their square root: in long texts most are small.
-function weightStep(weight) {
+export function weightStep(weight) {
   return Math.round(Math.sqrt(weight) * 255);
 }
 
-function scoreStep(score, range) {
+export function scoreStep(score, range) {
   return range > 0 ? Math.round((Math.max(-1, Math.min(1, score / range)) + 1) * 127) : 127;
 }
 
 // A head as a canvas of one pixel per cell; masked cells stay transparent, so that the hatching below shows.
-function paintHead(model, layer, head, view, theme, range) {
+export function paintHead(model, layer, head, view, theme, range) {
   const start = offsetOf(model, layer, head);
   if (start < 0) return null;
   const { queries, keys } = model;
@@ -105,7 +109,7 @@ function paintHead(model, layer, head, view, theme, range) {
 }
 
 // The small map of a head: its thumbnail, or the head itself where that is small enough.
-function paintThumb(model, layer, head, theme) {
+export function paintThumb(model, layer, head, theme) {
   if (!model.thumbs) return paintHead(model, layer, head, "weights", theme, 0);
   const { thumbRows: rows, thumbColumns: columns } = model;
   const reasons = ofLayer(model.thumb_reasons, layer, rows * columns);
@@ -113,7 +117,7 @@ function paintThumb(model, layer, head, theme) {
   return paint(rows, columns, (i) => (reasons && reasons[i] ? 0 : theme.weights[model.thumbs[start + i]]));
 }
 
-function paint(rows, columns, colour) {
+export function paint(rows, columns, colour) {
   const canvas = document.createElement("canvas");
   canvas.width = columns;
   canvas.height = rows;

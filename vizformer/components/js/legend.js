@@ -1,6 +1,12 @@
+// @ts-check
 // The colour bar with its numbers, and what the hatching means.
 
-function showLegend(host, { view, range, theme, words, reasons }) {
+import { cssColour } from "./colours.js";
+import { element } from "./dom.js";
+import { signed } from "./numbers.js";
+import { fill } from "./text.js";
+
+export function showLegend(host, { view, range, theme, words, reasons }) {
   const table = view === "weights" ? theme.weights : theme.scores;
   const stops = Array.from({ length: 17 }, (_, i) => cssColour(table[Math.round((i / 16) * (table.length - 1))]));
   const scale = element("div", "vf-scale");

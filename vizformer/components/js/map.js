@@ -1,6 +1,12 @@
+// @ts-check
 // The large map of one head: two canvases, one for what changes with the head, one for what follows the pointer.
 
-class HeatMap {
+import { element } from "./dom.js";
+import { drawMap, drawMarks } from "./draw.js";
+import { listenToMap } from "./gestures.js";
+import { layoutMap } from "./map_layout.js";
+
+export class HeatMap {
   constructor(host, on) {
     this.host = host;
     this.on = on;  // {point(cell | null), choose(query, key | null), zoomed()}
@@ -39,31 +45,31 @@ class HeatMap {
   }
 
   resize(width, height) {
-    this.plan = planMap(this.scene.model, this.widths, width, height);
+    this.layout = layoutMap(this.scene.model, this.widths, width, height);
     this.density = window.devicePixelRatio || 1;
     for (const canvas of [this.base, this.over]) {
-      canvas.width = Math.round(this.plan.width * this.density);
-      canvas.height = Math.round(this.plan.height * this.density);
-      canvas.style.width = `${this.plan.width}px`;
-      canvas.style.height = `${this.plan.height}px`;
+      canvas.width = Math.round(this.layout.width * this.density);
+      canvas.height = Math.round(this.layout.height * this.density);
+      canvas.style.width = `${this.layout.width}px`;
+      canvas.style.height = `${this.layout.height}px`;
     }
-    this.host.style.height = `${this.plan.height}px`;
-    const { left, top, cellWidth, cellHeight } = this.plan;
+    this.host.style.height = `${this.layout.height}px`;
+    const { left, top, cellWidth, cellHeight } = this.layout;
     this.host.dataset.plot = [left, top, cellWidth, cellHeight].join(" ");  // where a test finds a cell
-    this.zoom = Math.min(this.zoom, this.plan.zoomMost);
+    this.zoom = Math.min(this.zoom, this.layout.zoomMost);
     this.keepInside();
   }
 
   get zoomable() {
-    return this.plan.zoomMost > 2.2;
+    return this.layout.zoomMost > 2.2;
   }
 
   get pitchX() {
-    return this.plan.cellWidth * this.zoom;
+    return this.layout.cellWidth * this.zoom;
   }
 
   get pitchY() {
-    return this.plan.cellHeight * this.zoom;
+    return this.layout.cellHeight * this.zoom;
   }
 
   keepInside() {
@@ -74,10 +80,10 @@ class HeatMap {
   }
 
   // Enlarges around a point of the plot, given in px from its corner.
-  zoomBy(factor, px = this.plan.plotWidth / 2, py = this.plan.plotHeight / 2) {
+  zoomBy(factor, px = this.layout.plotWidth / 2, py = this.layout.plotHeight / 2) {
     const before = this.zoom;
-    this.zoom = Math.max(1, Math.min(this.plan.zoomMost, this.zoom * factor));
-    const { cellWidth, cellHeight } = this.plan;
+    this.zoom = Math.max(1, Math.min(this.layout.zoomMost, this.zoom * factor));
+    const { cellWidth, cellHeight } = this.layout;
     this.x += px / (cellWidth * before) - px / (cellWidth * this.zoom);
     this.y += py / (cellHeight * before) - py / (cellHeight * this.zoom);
     this.keepInside();
@@ -101,7 +107,7 @@ class HeatMap {
 
   // The cell under a point of the canvas: key is null on a row's label; null elsewhere.
   cellUnder(px, py) {
-    const { left, top, plotWidth, plotHeight } = this.plan;
+    const { left, top, plotWidth, plotHeight } = this.layout;
     const { queries, keys } = this.scene.model;
     if (py < top || py >= top + plotHeight || px >= left + plotWidth || px < 0) return null;
     const query = Math.min(queries - 1, Math.floor((py - top) / this.pitchY + this.y));

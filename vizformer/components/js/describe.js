@@ -1,4 +1,9 @@
+// @ts-check
 // What is said about a token, or about a pair of tokens, below the title.
+
+import { cellAt, reasonName, reasonsOf } from "./heads.js";
+import { fill } from "./text.js";
+import { pairOf } from "./token_lines.js";
 
 // The largest weight of a token over the given heads: {head, query, key, weight}; null where all its pairs are masked.
 function strongestOf(model, layer, heads, spot) {
@@ -31,8 +36,8 @@ function maskedOf(model, layer, spot) {
   return [...ranges].map(([reason, list]) => [reason, list.map(text).join(", ")]);
 }
 
-// {text, query, key, value}: the sentence about a token, and the number in it. scene as in fan.js, with `tokens`.
-function tellToken(scene, spot) {
+// {text, query, key, value}: the sentence about a token, and the number in it. scene as in token_lines.js, with `tokens`.
+export function describeToken(scene, spot) {
   const { model, layer, heads, words, tokens } = scene;
   const best = strongestOf(model, layer, heads, spot);
   const name = (side, index) => ({ [side]: index, [`${side}_token`]: tokens[side][index] });
@@ -47,7 +52,7 @@ function tellToken(scene, spot) {
   return { text: [fill(sentence, values), ...masked].join(words.joiner), query: best.query, key: best.key, value: best.weight };
 }
 
-function tellPair(scene, query, key) {
+export function describePair(scene, query, key) {
   const { model, layer, heads, words, tokens } = scene;
   const names = { query, key, query_token: tokens.query[query], key_token: tokens.key[key] };
   const cells = heads.map((head) => cellAt(model, layer, head, query, key));

@@ -1,23 +1,30 @@
+// @ts-check
 // The lines of one token, drawn over the others, and their weights as numbers beside the tokens of the other side.
 
+import { shorten } from "./canvas_text.js";
+import { headColour, headDashes } from "./colours.js";
+import { offsetOf, reasonAt, reasonName, reasonsOf } from "./heads.js";
+import { lineOpacity, lineWidth, slotShift } from "./line_layer.js";
+import { fill } from "./text.js";
+
 // The pair of a token and one of the other side: its query, its key and its place in a map.
-function pairOf(model, spot, other) {
+export function pairOf(model, spot, other) {
   const [query, key] = spot.side === "query" ? [spot.index, other] : [other, spot.index];
   return { query, key, pair: query * model.keys + key };
 }
 
 // spot: {side, index}, the token; partner: index on the other side that is pointed at, or null.
 // scene: {model, layer, heads, threshold, theme, words}
-function drawFan(context, plan, scene, spot, partner) {
+export function drawTokenLines(context, layout, scene, spot, partner) {
   const { model, layer, heads, threshold, theme } = scene;
   const reasons = reasonsOf(model, layer);
   const fromQuery = spot.side === "query";
   const [count, side] = fromQuery ? [model.keys, "key"] : [model.queries, "query"];
-  const numbers = planNumbers(context, plan, scene);
+  const numbers = layoutNumbers(context, layout, scene);
   const starts = heads.map((head) => offsetOf(model, layer, head));
-  const near = fromQuery ? 0 : plan.width;
-  const far = fromQuery ? plan.width - numbers.width : numbers.width;
-  const at = (index, slot, scroll) => (index + 0.5) * plan.row - scroll + slotShift(slot, heads.length, plan.row);
+  const near = fromQuery ? 0 : layout.width;
+  const far = fromQuery ? layout.width - numbers.width : numbers.width;
+  const at = (index, slot, scroll) => (index + 0.5) * layout.row - scroll + slotShift(slot, heads.length, layout.row);
   heads.forEach((head, slot) => {
     context.strokeStyle = headColour(theme, head);
     context.setLineDash(headDashes(head));
@@ -26,44 +33,44 @@ function drawFan(context, plan, scene, spot, partner) {
       const weight = model.weights[starts[slot] + pair] / model.one;
       if (weight < threshold || weight === 0 || (reasons && reasons[pair])) continue;
       context.globalAlpha = (0.3 + 0.7 * lineOpacity(weight)) * (partner === null || partner === other ? 1 : 0.25);
-      context.lineWidth = lineWidth(weight, plan.row) + 0.5;
+      context.lineWidth = lineWidth(weight, layout.row) + 0.5;
       context.beginPath();
-      context.moveTo(near, at(spot.index, slot, plan.scroll[spot.side]));
-      context.lineTo(far, at(other, slot, plan.scroll[side]));
+      context.moveTo(near, at(spot.index, slot, layout.scroll[spot.side]));
+      context.lineTo(far, at(other, slot, layout.scroll[side]));
       context.stroke();
     }
   });
   context.globalAlpha = 1;
   context.setLineDash([]);
-  const first = Math.max(0, Math.floor(plan.scroll[side] / plan.row));
-  const last = Math.min(count, Math.ceil((plan.scroll[side] + plan.height) / plan.row));
-  for (let other = first; other < last; other++) drawNumbers(context, plan, scene, numbers, starts, spot, other, partner);
+  const first = Math.max(0, Math.floor(layout.scroll[side] / layout.row));
+  const last = Math.min(count, Math.ceil((layout.scroll[side] + layout.height) / layout.row));
+  for (let other = first; other < last; other++) drawNumbers(context, layout, scene, numbers, starts, spot, other, partner);
 }
 
 // How large the numbers are, and whether those of all heads fit side by side; else the largest one stands for them.
-function planNumbers(context, plan, { heads, theme }) {
-  const size = Math.max(10, Math.min(14, plan.row * 0.62));
+function layoutNumbers(context, layout, { heads, theme }) {
+  const size = Math.max(10, Math.min(14, layout.row * 0.62));
   const font = `${size}px ${theme.font}`;
   context.font = font;
   const cell = Math.ceil(context.measureText("0.000").width) + 13;
-  const all = heads.length * cell <= Math.max(cell, plan.width * 0.55);
+  const all = heads.length * cell <= Math.max(cell, layout.width * 0.55);
   const name = heads.length > 1 && !all ? Math.ceil(context.measureText("H00").width) + 4 : 0;
   return { size, font, cell, all, name, width: all ? heads.length * cell : cell + name };
 }
 
-function drawNumbers(context, plan, scene, numbers, starts, spot, other, partner) {
+function drawNumbers(context, layout, scene, numbers, starts, spot, other, partner) {
   const { model, layer, heads, threshold, theme, words } = scene;
   const { query, key, pair } = pairOf(model, spot, other);
-  const y = (other + 0.5) * plan.row - plan.scroll[spot.side === "query" ? "key" : "query"];
-  const left = spot.side === "query" ? plan.width - numbers.width : 0;
+  const y = (other + 0.5) * layout.row - layout.scroll[spot.side === "query" ? "key" : "query"];
+  const left = spot.side === "query" ? layout.width - numbers.width : 0;
   context.textBaseline = "middle";
   const reason = reasonAt(model, layer, query, key);
   if (reason) {
     context.font = `italic ${numbers.font}`;
     context.fillStyle = theme.muted;
     context.textAlign = spot.side === "query" ? "right" : "left";
-    const text = shorten(context, reasonName(words, reason), plan.width * 0.6);
-    context.fillText(text, spot.side === "query" ? plan.width - 6 : 6, y);
+    const text = shorten(context, reasonName(words, reason), layout.width * 0.6);
+    context.fillText(text, spot.side === "query" ? layout.width - 6 : 6, y);
     context.font = numbers.font;
     return;
   }

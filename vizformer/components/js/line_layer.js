@@ -1,24 +1,28 @@
+// @ts-check
 // The lines of a layer: which ones are drawn, and drawing them. Lines of about the same strength are one path: thousands
 // of them then cost a few strokes.
+
+import { headColour, headDashes } from "./colours.js";
+import { offsetOf, reasonsOf } from "./heads.js";
 
 const STRENGTHS = 16;   // steps of width and opacity
 const MOST_LINES = 30000;
 const BINS = 65536;
 
 // In px; thin rows get thin lines.
-function lineWidth(weight, row) {
+export function lineWidth(weight, row) {
   return 0.75 + 4.25 * weight * Math.max(0.5, Math.min(1, row / 28));
 }
 
 // By the square root: most weights are small, and should be faint rather than absent.
-function lineOpacity(weight) {
+export function lineOpacity(weight) {
   return 0.08 + 0.92 * Math.sqrt(weight);
 }
 
 // Lines of the given heads whose weight reaches `threshold`; of more than MOST_LINES the strongest.
 // {shown, total, from, cut, largest, groups: [{head, slot, weight, pairs}]}, weak groups first; null while the layer is
 // not here.
-function findStrands(model, layer, heads, threshold) {
+export function findLines(model, layer, heads, threshold) {
   if (heads.some((head) => offsetOf(model, layer, head) < 0)) return null;
   const { weights, one } = model;
   const reasons = reasonsOf(model, layer);
@@ -71,26 +75,26 @@ function limitBin(visit) {
 }
 
 // Lines of different heads between the same tokens run beside each other.
-function slotShift(slot, count, row) {
+export function slotShift(slot, count, row) {
   return count < 2 ? 0 : (slot - (count - 1) / 2) * Math.min(3.5, (row * 0.6) / (count - 1));
 }
 
-// plan: {width, height, row, scroll: {query, key}}; heads: those shown, in the order of their slots
-function drawStrands(context, plan, model, strands, heads, theme) {
-  for (const { head, slot, weight, pairs } of strands.groups) {
-    const shift = plan.row / 2 + slotShift(slot, heads.length, plan.row);
+// layout: {width, height, row, scroll: {query, key}}; heads: those shown, in the order of their slots
+export function drawLines(context, layout, model, found, heads, theme) {
+  for (const { head, slot, weight, pairs } of found.groups) {
+    const shift = layout.row / 2 + slotShift(slot, heads.length, layout.row);
     context.strokeStyle = headColour(theme, head);
     context.globalAlpha = lineOpacity(weight);
-    context.lineWidth = lineWidth(weight, plan.row);
+    context.lineWidth = lineWidth(weight, layout.row);
     context.setLineDash(headDashes(head));
     context.beginPath();
     for (const pair of pairs) {
       const key = pair % model.keys;
-      const left = ((pair - key) / model.keys) * plan.row + shift - plan.scroll.query;
-      const right = key * plan.row + shift - plan.scroll.key;
-      if (Math.max(left, right) < 0 || Math.min(left, right) > plan.height) continue;
+      const left = ((pair - key) / model.keys) * layout.row + shift - layout.scroll.query;
+      const right = key * layout.row + shift - layout.scroll.key;
+      if (Math.max(left, right) < 0 || Math.min(left, right) > layout.height) continue;
       context.moveTo(0, left);
-      context.lineTo(plan.width, right);
+      context.lineTo(layout.width, right);
     }
     context.stroke();
   }

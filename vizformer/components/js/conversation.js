@@ -1,57 +1,11 @@
-// Shared by the components. The files named in a component's Python module are joined into one ES module, in that
-// order; every name at the top level of a file is therefore visible in the files after it.
-
-// Puts values into the {places} of a sentence. One pass: a token that reads "{key}" stays as it is.
-function fill(sentence, values) {
-  return sentence.replace(/\{(\w+)\}/g, (place, name) => (name in values ? String(values[name]) : place));
-}
-
-// A new element; text always as text, never as markup.
-function element(tag, className, text) {
-  const node = document.createElement(tag);
-  if (className) node.className = className;
-  if (text !== undefined) node.textContent = text;
-  return node;
-}
-
-// A button that shows a sign; what it does is said on hover and to screen readers.
-function signButton(sign, label, action) {
-  const button = element("button", "", sign);
-  button.type = "button";
-  button.title = label;
-  button.setAttribute("aria-label", label);
-  button.onclick = action;
-  return button;
-}
-
-// The place on an axis of `count` that a wish means: what comes from a link or from an older text may not exist.
-function within(wish, count) {
-  return Math.max(0, Math.min(count - 1, Math.trunc(Number(wish)) || 0));
-}
-
-// A token on one line, with a sign for what would not be seen.
-function visible(token) {
-  const line = token.replace(/\r?\n|\r/g, "↵").replace(/\t/g, "⇥");
-  return line.trim() === "" ? "␣".repeat(Math.max(1, Math.min(line.length, 3))) : line;
-}
-
-const TYPES = { uint8: Uint8Array, uint16: Uint16Array, float32: Float32Array };
-
-// A column of numbers: an Arrow table from Streamlit, or base64 text and the name of its type from a file.
-function column(value, type) {
-  if (value === undefined || value === null) return null;
-  if (typeof value !== "string") return value.getChildAt(0).toArray();
-  const text = atob(value);
-  const bytes = new Uint8Array(text.length);
-  for (let i = 0; i < text.length; i++) bytes[i] = text.charCodeAt(i);
-  return new TYPES[type](bytes.buffer);
-}
+// @ts-check
+// What a component hears from Python and tells it, and its place on the page.
 
 // A view that Streamlit takes down and puts up again (a layout that moved) goes on where it was.
 const MEMORY = new Map();
 
 // One conversation with Python: obey a version once, report what people choose. _echo.py says why.
-class Conversation {
+export class Conversation {
   constructor() {
     this.version = undefined;
     this.value = undefined;
@@ -100,7 +54,7 @@ class Conversation {
 // Streamlit calls again with the same place whenever its data or the theme changes.
 const VIEWS = new WeakMap();
 
-function present(View, component) {
+export function present(View, component) {
   const { parentElement } = component;
   let view = VIEWS.get(parentElement);
   if (!view) {

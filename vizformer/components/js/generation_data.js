@@ -1,10 +1,15 @@
+// @ts-check
 // The generation as it came: its steps, and its attention as it stood after each of them.
 
-const FUTURE = 2;
+import { element } from "./dom.js";
+import { offsetOf, paint, reasonsOf, weightStep } from "./heads.js";
+import { readColumn } from "./numbers.js";
+
+export const FUTURE = 2;
 const NOT_YET = 255;  // beside the reasons of payload.py: rows and keys that are not written yet
 
 // The numbers of one step.
-function stepAt(data, columns, step) {
+export function stepAt(data, columns, step) {
   const { count, ids, names } = data.candidates;
   const at = step * count;
   const candidates = [];
@@ -25,16 +30,16 @@ function stepAt(data, columns, step) {
 }
 
 // The heads of a site, in the form that heads.js reads.
-function readSite(data, site) {
+export function readSite(data, site) {
   const { shape: [layers, heads, queries, keys], held, chosen } = data.sites[site];
-  const get = (name) => column(data[`${site}_${name}`], data.types?.[`${site}_${name}`]);
+  const get = (name) => readColumn(data[`${site}_${name}`], data.types?.[`${site}_${name}`]);
   const model = { layers, heads, queries, keys, held, chosen, weights: get("weights"), base: get("reasons"), scores: null, thumbs: null };
   model.one = model.weights instanceof Float32Array ? 1 : 65535;
   return model;
 }
 
 // The same heads as they stood when `rows` rows were there; the keys of self-attention are the rows' own tokens.
-function until(model, rows) {
+export function headsUntil(model, rows) {
   const size = model.queries * model.keys;
   const reasons = model.base ? model.base.slice() : new Uint8Array(size);
   for (let end = size; end <= reasons.length; end += size) reasons.fill(NOT_YET, end - size + rows * model.keys, end);
@@ -42,7 +47,7 @@ function until(model, rows) {
 }
 
 // A head up to a row: what is not written yet looks like the page itself, not like something masked.
-function paintUntil(model, layer, head, theme) {
+export function paintHeadUntil(model, layer, head, theme) {
   const start = offsetOf(model, layer, head);
   const reasons = reasonsOf(model, layer);
   const probe = element("canvas").getContext("2d", { willReadFrequently: true });
