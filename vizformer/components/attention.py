@@ -8,16 +8,16 @@ Heads, queries and weights/scores are switched in the browser.  A page that send
 `peek()` which one is wanted before it packs.
 """
 
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any, Literal
 
 from vizformer.components import _mount
+from vizformer.components._heads import HeadsComponent
 from vizformer.components._mount import N_
 from vizformer.components.payload import (
     HeadsPayload,
     count,
-    describe,
     fits,
     nearest,
     pack_chosen,
@@ -78,8 +78,6 @@ ENGLISH: Mapping[str, str] = {
 }
 """Every text of the component; a page passes the same names in the reader's language."""
 
-_COMPONENT = _mount.Component("attention")
-
 
 @dataclass(frozen=True)
 class Selection:
@@ -121,92 +119,12 @@ class Selection:
         )
 
 
-def peek(*, key: str, selected: Selection | None = None) -> Selection:
-    """What the next `mount` with this key and `selected` will return, before its numbers are computed.
-
-    Not cut to the size of the heads yet: they are not known here.
-    """
-    shown, _ = _mount.current(key, selected, Selection.parse, ahead=True)
-    return shown or Selection()
-
-
-def mount(
-    payload: HeadsPayload,
-    *,
-    query_tokens: Sequence[str],
-    key_tokens: Sequence[str],
-    selected: Selection | None = None,
-    layers: Sequence[int | str] | None = None,
-    words: Mapping[str, str] = ENGLISH,
-    key: str,
-    height: int | None = None,
-) -> Selection:
-    """Shows the heads on a Streamlit page.
-
-    Args:
-        payload: the packed heads.
-        query_tokens, key_tokens: labels of the rows and of the columns.
-        selected: what the page wants selected. The page keeps what `mount` returns and passes it again: a value that
-            differs from it counts as the page's wish and is obeyed. None leaves the choice to the component.
-        layers: label of each layer; numbers become "L0", texts stay as they are. Default 0, 1, ...
-        words: the texts, see ENGLISH.
-        key: identity on the page; also its place in session state.
-        height: of the whole component in px; by default it fits the sequence.
-
-    Returns:
-        what is selected now.
-
-    Raises:
-        ValueError: labels that do not fit the payload.
-    """
-    data = _data(payload, query_tokens, key_tokens, layers, words, height)
-    wish = None if selected is None else selected.within(payload)
-    shown, echo = _mount.current(key, wish, lambda report: Selection.parse(report).within(payload))
-    sent = asdict(echo.sent.within(payload)) if echo.sent is not None else None
-    _COMPONENT.mount(
-        key=key,
-        data=data,
-        columns=payload.columns,
-        version=echo.version,
-        selected=sent,
-    )
-    return (shown or Selection()).within(payload)
-
-
-def to_html(
-    payload: HeadsPayload,
-    *,
-    query_tokens: Sequence[str],
-    key_tokens: Sequence[str],
-    selected: Selection | None = None,
-    layers: Sequence[int | str] | None = None,
-    words: Mapping[str, str] = ENGLISH,
-    height: int | None = None,
-    title: str = "Attention",
-) -> _mount.Html:
-    """The same view as the text of one HTML file that works without a server and without a network.
-
-    Raises:
-        ValueError: labels that do not fit the payload.
-    """
-    start = selected or Selection(layer=payload.chosen[0], head=payload.chosen[1])
-    return _COMPONENT.page(
-        data=_data(payload, query_tokens, key_tokens, layers, words, height),
-        columns=payload.columns,
-        selected=asdict(start.within(payload)),
-        title=title,
-    )
-
-
-def _data(
-    payload: HeadsPayload,
-    query_tokens: Sequence[str],
-    key_tokens: Sequence[str],
-    layers: Sequence[int | str] | None,
-    words: Mapping[str, str],
-    height: int | None,
-) -> dict[str, Any]:
-    if payload.held == "layer":
-        raise ValueError("the overview needs all heads: pack them with pack_heads, or thumbnails with pack_chosen")
-    data = describe(payload, query_tokens, key_tokens, layers)
-    return {**data, "words": {**ENGLISH, **words}, "height": height}
+_VIEW = HeadsComponent(
+    _mount.Component("attention"),
+    Selection,
+    ENGLISH,
+    title="Attention",
+    refused=("layer", "the overview needs all heads: pack them with pack_heads, or thumbnails with pack_chosen"),
+    first=lambda payload: Selection(layer=payload.chosen[0], head=payload.chosen[1]),
+)
+peek, mount, to_html = _VIEW.peek, _VIEW.mount, _VIEW.to_html

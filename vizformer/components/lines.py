@@ -8,13 +8,14 @@ Layers, heads and tokens are switched in the browser.  A page that sends one lay
 wanted before it packs.
 """
 
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any, Literal
 
 from vizformer.components import _mount
+from vizformer.components._heads import HeadsComponent
 from vizformer.components._mount import N_
-from vizformer.components.payload import HeadsPayload, count, describe, fits, nearest, pack_heads, pack_layer
+from vizformer.components.payload import HeadsPayload, count, fits, nearest, pack_heads, pack_layer
 
 __all__ = [
     "ENGLISH",
@@ -86,8 +87,6 @@ ENGLISH: Mapping[str, str] = {
 }
 """Every text of the component; a page passes the same names in the reader's language."""
 
-_COMPONENT = _mount.Component("lines")
-
 THRESHOLD = 0.04
 """Weights below it are not drawn at first: they are many, and hide the others."""
 
@@ -155,92 +154,12 @@ def _parse_pin(value: object) -> Pin | None:
     return None if index is None else Pin(value["side"], index)
 
 
-def peek(*, key: str, selected: LineSelection | None = None) -> LineSelection:
-    """What the next `mount` with this key and `selected` will return, before its numbers are computed.
-
-    Not cut to the size of the heads yet: they are not known here.
-    """
-    shown, _ = _mount.current(key, selected, LineSelection.parse, ahead=True)
-    return shown or LineSelection()
-
-
-def mount(
-    payload: HeadsPayload,
-    *,
-    query_tokens: Sequence[str],
-    key_tokens: Sequence[str],
-    selected: LineSelection | None = None,
-    layers: Sequence[int | str] | None = None,
-    words: Mapping[str, str] = ENGLISH,
-    key: str,
-    height: int | None = None,
-) -> LineSelection:
-    """Shows the lines on a Streamlit page.
-
-    Args:
-        payload: the packed heads, of all layers or of the selected one (`pack_layer`).
-        query_tokens, key_tokens: labels of the left side and of the right side.
-        selected: what the page wants selected. The page keeps what `mount` returns and passes it again: a value that
-            differs from it counts as the page's wish and is obeyed. None leaves the choice to the component.
-        layers: label of each layer; a text stands as it is. Default 0, 1, ...
-        words: the texts, see ENGLISH.
-        key: identity on the page; also its place in session state.
-        height: of the whole component in px; by default it fits the sequence, and scrolls where that is long.
-
-    Returns:
-        what is selected now.
-
-    Raises:
-        ValueError: labels that do not fit the payload, or a payload of a single head.
-    """
-    data = _data(payload, query_tokens, key_tokens, layers, words, height)
-    wish = None if selected is None else selected.within(payload)
-    shown, echo = _mount.current(key, wish, lambda report: LineSelection.parse(report).within(payload))
-    sent = asdict((echo.sent or LineSelection()).within(payload))
-    _COMPONENT.mount(
-        key=key,
-        data=data,
-        columns=payload.columns,
-        version=echo.version,
-        selected=sent,
-    )
-    return (shown or LineSelection()).within(payload)
-
-
-def to_html(
-    payload: HeadsPayload,
-    *,
-    query_tokens: Sequence[str],
-    key_tokens: Sequence[str],
-    selected: LineSelection | None = None,
-    layers: Sequence[int | str] | None = None,
-    words: Mapping[str, str] = ENGLISH,
-    height: int | None = None,
-    title: str = "Attention lines",
-) -> _mount.Html:
-    """The same view as the text of one HTML file that works without a server and without a network.
-
-    Raises:
-        ValueError: labels that do not fit the payload, or a payload of a single head.
-    """
-    start = selected or LineSelection(layer=payload.chosen[0])
-    return _COMPONENT.page(
-        data=_data(payload, query_tokens, key_tokens, layers, words, height),
-        columns=payload.columns,
-        selected=asdict(start.within(payload)),
-        title=title,
-    )
-
-
-def _data(
-    payload: HeadsPayload,
-    query_tokens: Sequence[str],
-    key_tokens: Sequence[str],
-    layers: Sequence[int | str] | None,
-    words: Mapping[str, str],
-    height: int | None,
-) -> dict[str, Any]:
-    if payload.held == "head":
-        raise ValueError("lines lay heads over each other: pack all of them, or one layer with pack_layer")
-    data = describe(payload, query_tokens, key_tokens, layers)
-    return {**data, "words": {**ENGLISH, **words}, "height": height}
+_VIEW = HeadsComponent(
+    _mount.Component("lines"),
+    LineSelection,
+    ENGLISH,
+    title="Attention lines",
+    refused=("head", "lines lay heads over each other: pack all of them, or one layer with pack_layer"),
+    first=lambda payload: LineSelection(layer=payload.chosen[0]),
+)
+peek, mount, to_html = _VIEW.peek, _VIEW.mount, _VIEW.to_html

@@ -1,0 +1,131 @@
+"""What the views of packed heads share: how they are put on a page, and how they become a file."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any, ClassVar, Generic, Protocol, Self, TypeVar
+
+from vizformer.components import _mount
+from vizformer.components.payload import HeadsPayload, describe
+
+
+class HeadsSelection(Protocol):
+    """What someone looks at, counted from 0: a dataclass whose defaults are the beginning."""
+
+    __dataclass_fields__: ClassVar[dict[str, Any]]
+
+    def __init__(self) -> None: ...
+
+    @classmethod
+    def parse(cls, value: Mapping[str, Any]) -> Self:
+        """Reads what a browser sent; anything that is not what it should be becomes the default."""
+
+    def within(self, payload: HeadsPayload) -> Self:
+        """The nearest selection that the payload has."""
+
+
+Selected = TypeVar("Selected", bound=HeadsSelection)
+
+
+@dataclass(frozen=True)
+class HeadsComponent(Generic[Selected]):
+    """A view of the heads of a site.
+
+    Attributes:
+        component: its files.
+        selection: what is selected in it.
+        words: its texts in English.
+        title: of its file.
+        refused: which payloads it cannot show (`HeadsPayload.held`), and what to do instead.
+        first: what a file shows first where nobody says.
+    """
+
+    component: _mount.Component
+    selection: type[Selected]
+    words: Mapping[str, str]
+    title: str
+    refused: tuple[str, str]
+    first: Callable[[HeadsPayload], Selected]
+
+    def peek(self, *, key: str, selected: Selected | None = None) -> Selected:
+        """What the next `mount` with this key and `selected` will return, before its numbers are computed.
+
+        Not cut to the size of the heads yet: they are not known here.
+        """
+        shown, _ = _mount.current(key, selected, self.selection.parse, ahead=True)
+        return shown or self.selection()
+
+    def mount(
+        self,
+        payload: HeadsPayload,
+        *,
+        query_tokens: Sequence[str],
+        key_tokens: Sequence[str],
+        selected: Selected | None = None,
+        layers: Sequence[int | str] | None = None,
+        words: Mapping[str, str] | None = None,
+        key: str,
+        height: int | None = None,
+    ) -> Selected:
+        """Shows the heads on a Streamlit page.
+
+        Args:
+            payload: the packed heads.
+            query_tokens, key_tokens: labels of the queries and of the keys.
+            selected: what the page wants selected. The page keeps what `mount` returns and passes it again: a value
+                that differs from it counts as the page's wish and is obeyed. None leaves the choice to the component.
+            layers: label of each layer; a number stands in the component's words, a text as it is. Default 0, 1, ...
+            words: the texts, under the names of ENGLISH.
+            key: identity on the page; also its place in session state.
+            height: of the whole component in px; by default it fits the sequence.
+
+        Returns:
+            what is selected now.
+
+        Raises:
+            ValueError: labels that do not fit the payload, or a payload without the heads that this view shows.
+        """
+        data = self._data(payload, query_tokens, key_tokens, layers, words, height)
+        wish = None if selected is None else selected.within(payload)
+        shown, echo = _mount.current(key, wish, lambda report: self.selection.parse(report).within(payload))
+        sent = asdict((echo.sent or self.selection()).within(payload))
+        self.component.mount(key=key, data=data, columns=payload.columns, version=echo.version, selected=sent)
+        return (shown or self.selection()).within(payload)
+
+    def to_html(
+        self,
+        payload: HeadsPayload,
+        *,
+        query_tokens: Sequence[str],
+        key_tokens: Sequence[str],
+        selected: Selected | None = None,
+        layers: Sequence[int | str] | None = None,
+        words: Mapping[str, str] | None = None,
+        height: int | None = None,
+        title: str | None = None,
+    ) -> _mount.Html:
+        """The same view as the text of one HTML file that works without a server and without a network.
+
+        Raises:
+            ValueError: as `mount`.
+        """
+        return self.component.page(
+            data=self._data(payload, query_tokens, key_tokens, layers, words, height),
+            columns=payload.columns,
+            selected=asdict((selected or self.first(payload)).within(payload)),
+            title=title or self.title,
+        )
+
+    def _data(
+        self,
+        payload: HeadsPayload,
+        query_tokens: Sequence[str],
+        key_tokens: Sequence[str],
+        layers: Sequence[int | str] | None,
+        words: Mapping[str, str] | None,
+        height: int | None,
+    ) -> dict[str, Any]:
+        held, instead = self.refused
+        if payload.held == held:
+            raise ValueError(instead)
+        data = describe(payload, query_tokens, key_tokens, layers)
+        return {**data, "words": {**self.words, **(words or {})}, "height": height}
