@@ -7,9 +7,11 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check
 CATALOGUES := assets/locale
+JS := tools/js
+NODE := PATH="$(CURDIR)/$(BIN):$$PATH"
 
 .DEFAULT_GOAL := help
-.PHONY: help install run test lint messages clean distclean
+.PHONY: help install run test lint lint-js messages clean distclean
 
 help: ## what can be made
 	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## /  make \1	/' | expand -t 20
@@ -29,6 +31,17 @@ lint: $(VENV)/.installed-test
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+	@$(MAKE) --no-print-directory lint-js
+
+# The browser components: names, types and habits. SCRIPTS=required (on a build server) forbids to go without.
+lint-js: $(VENV)/.installed-test
+	@if [ $(JS)/node_modules/.installed -nt $(JS)/package.json ] || { \
+		$(NODE) npm install --prefix $(JS) --no-package-lock --ignore-scripts --no-audit --no-fund --loglevel=error \
+			--fetch-retries=1 --fetch-timeout=60000 && touch $(JS)/node_modules/.installed; }; \
+	then $(NODE) node $(JS)/node_modules/typescript/bin/tsc -p $(JS) && \
+		$(NODE) node $(JS)/node_modules/oxlint/bin/oxlint -c $(JS)/.oxlintrc.json vizformer/components; \
+	else echo "TypeScript and oxlint could not be fetched by npm: the browser components' scripts are NOT checked."; \
+		[ "$(SCRIPTS)" != required ]; fi
 
 messages: $(VENV)/.installed-test ## bring the translation catalogues up to date with the code
 	@mkdir -p build
@@ -43,7 +56,7 @@ clean: ## remove what builds and tests leave behind
 	find app.py pages vizformer tests -name __pycache__ -type d -prune -exec rm -rf {} +
 
 distclean: clean ## ... and .venv with everything installed in it
-	rm -rf $(VENV)
+	rm -rf $(VENV) $(JS)/node_modules
 
 $(VENV)/.installed: pyproject.toml constraints.txt | $(BIN)/python
 	$(PIP) install -c constraints.txt -e .

@@ -67,6 +67,50 @@ def test_an_old_python_is_said_with_a_way_out(checkout):
     assert not (checkout / ".venv").exists()
 
 
+@pytest.fixture
+def scripts(checkout: Path) -> Path:
+    """... with checkers of the scripts that only say their names, once npm has fetched them."""
+    fetched = checkout / "tools" / "js" / "node_modules"
+    fetched.mkdir(parents=True)
+    shutil.copy(ROOT / "tools" / "js" / "package.json", fetched.parent)
+    script(checkout / ".venv" / "bin" / "node", 'echo "node: $1"')
+    script(checkout / ".venv" / "bin" / "npm", "echo fetching")
+    (checkout / ".venv" / ".installed-test").touch()
+    return checkout
+
+
+def lint_scripts(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+    return make("-o", ".venv/.installed-test", "lint-js", *arguments, cwd=folder)
+
+
+def test_the_scripts_are_type_checked_and_linted_and_the_checkers_fetched_once(scripts):
+    first, second = lint_scripts(scripts), lint_scripts(scripts)
+    assert first.returncode == second.returncode == 0
+    assert "fetching" in first.stdout
+    assert "fetching" not in second.stdout
+    for run in (first, second):
+        assert [line for line in run.stdout.splitlines() if line.startswith("node:")] == [
+            "node: tools/js/node_modules/typescript/bin/tsc",
+            "node: tools/js/node_modules/oxlint/bin/oxlint",
+        ]
+
+
+@pytest.mark.parametrize("checker", ["typescript", "oxlint"])
+def test_a_complaint_about_the_scripts_fails_the_lint(scripts, checker):
+    script(scripts / ".venv" / "bin" / "node", f'case "$1" in *{checker}*) exit 1;; esac')
+    assert lint_scripts(scripts).returncode != 0
+
+
+def test_checkers_that_cannot_be_fetched_are_said_and_required_on_a_build_server(scripts):
+    script(scripts / ".venv" / "bin" / "npm", "exit 1")
+    tried = lint_scripts(scripts)
+    assert tried.returncode == 0
+    assert "the browser components' scripts are NOT checked" in tried.stdout
+    assert "node:" not in tried.stdout
+    assert lint_scripts(scripts, "SCRIPTS=required").returncode != 0
+    assert "SCRIPTS=required" in (ROOT / ".ci" / "run").read_text()
+
+
 def test_run_passes_on_where_to_listen():
     assert "vizformer --port 8501" in make("-n", "run", HOST="some-computer", PORT="8501").stdout
     assert "some-computer" not in make("-n", "run", HOST="some-computer").stdout  # shells export a HOST of their own

@@ -5,6 +5,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from playwright.sync_api import Browser, Route
 
 from vizformer import components
 from vizformer.components._bundle import BundleError, bundle, read_module
@@ -150,3 +151,22 @@ def test_every_source_is_type_checked_without_exceptions(path: Path) -> None:
     assert "@ts-ignore" not in text
     assert "@ts-expect-error" not in text
     assert "@ts-nocheck" not in text
+
+
+@pytest.mark.browser
+def test_the_sources_are_modules_that_a_browser_loads_as_they_are(browser: Browser) -> None:
+    page = browser.new_page()
+
+    def answer(route: Route) -> None:
+        path = FOLDER / route.request.url.removeprefix("http://modules.test/")
+        if path.suffix == ".js":
+            route.fulfill(content_type="text/javascript", body=path.read_text("utf-8"))
+        else:
+            route.fulfill(content_type="text/html", body="")
+
+    page.route("http://modules.test/**", answer)
+    page.goto("http://modules.test/")
+    for entry in ENTRIES:
+        kind = page.evaluate("async (url) => (await import(url)).default.name", f"http://modules.test/{entry.name}")
+        assert kind == entry.stem
+    page.close()

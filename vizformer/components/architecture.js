@@ -3,36 +3,54 @@
 // found their places, and again whenever these change.
 
 import { Conversation, present } from "./js/conversation.js";
-import { element } from "./js/dom.js";
+import { buttonOf, element, focusedIn, isShortcut, svgElement } from "./js/dom.js";
 
-const SVG = "http://www.w3.org/2000/svg";
+/** @import { Component, Sent } from "./js/types.d.ts" */
+/**
+ * @typedef {{
+ *   key: string, kind: string, title: string, shape: string, count: string, note: string, framed: boolean,
+ *   inside: string, skip: string, source: string, reads?: string,
+ * }} Box
+ */
+/** @typedef {{ title: string, frame: string, boxes: Box[] }} Column */
+/** @typedef {Sent<{ box: string }> & { drawn: Column[] }} ArchitectureData */
+
 const [ASIDE, HEAD] = [11, 4];  // px: how far a line passes beside the boxes, and half of an arrow's head
 
 class Architecture {
+  /** @type {ArchitectureData} */ data;
+  /** @type {string} */ text;
+  /** @type {string | null} */ selected;
+  /** @type {Map<string, HTMLButtonElement>} */ buttons = new Map();
+  /** @type {Map<string, HTMLElement>} */ places = new Map();  // what lines lead to: the box, or it and its insides
+
+  /** @param {HTMLElement} parent */
   constructor(parent) {
-    this.conversation = new Conversation();
+    /** @type {Conversation<{ box: string }>} */ this.conversation = new Conversation();
     this.root = element("section", "vf-architecture");
     this.board = element("div", "vf-drawing");
     this.board.setAttribute("role", "group");
-    this.lines = document.createElementNS(SVG, "svg");
-    this.lines.setAttribute("aria-hidden", "true");
+    this.lines = svgElement("svg", { "aria-hidden": "true" });
     this.note = element("div", "vf-box-note");  // on a phone the page says more far below
     this.note.setAttribute("role", "status");
     this.root.append(this.board, this.note);
     parent.append(this.root);
-    const over = (event) => event.target.closest?.("button");
-    this.board.addEventListener("click", (event) => { if (over(event)) this.choose(over(event).dataset.key); });
+    this.board.addEventListener("click", (event) => {
+      const key = buttonOf(event)?.dataset.key;
+      if (key) this.choose(key);
+    });
     this.board.addEventListener("keydown", (event) => this.walk(event));
     this.watcher = new ResizeObserver(() => this.connect());
     this.watcher.observe(this.board);
   }
 
+  /** @param {Component<ArchitectureData>} component */
   update(component) {
     const { data } = component;
     this.conversation.listen(component);
     const text = JSON.stringify(data.drawn);
     if (this.text !== text) {
-      const focused = this.board.querySelector("button:focus")?.dataset.key;
+      const focused = focusedIn(this.board)?.dataset.key;
       this.text = text;
       this.data = data;
       this.build();
@@ -43,31 +61,33 @@ class Architecture {
   }
 
   build() {
-    this.buttons = new Map();
-    this.places = new Map();  // key -> the element that lines lead to: the box, or what holds it and its insides
+    this.buttons.clear();
+    this.places.clear();
     this.board.replaceChildren(this.lines, ...this.data.drawn.map((column) => this.column(column)));
-    this.board.dataset.columns = this.data.drawn.length;
+    this.board.dataset.columns = String(this.data.drawn.length);
     this.connect();
   }
 
+  /** @param {Column} column */
   column({ title, frame, boxes }) {
-    const column = element("div", "vf-stack");
-    const rest = (box) => boxes.filter((other) => other.inside === box.key);
-    let framed = null;
+    const stack = element("div", "vf-stack");
+    const rest = (/** @type {Box} */ box) => boxes.filter((other) => other.inside === box.key);
+    /** @type {HTMLElement | null} */ let framed = null;
     for (const box of boxes) {
       if (box.inside) continue;
       const place = this.place(box, rest(box));
       if (box.framed && !framed) {
         framed = element("div", "vf-frame");
-        column.append(framed);
+        stack.append(framed);
       }
-      (box.framed ? framed : column).append(place);
+      (box.framed && framed ? framed : stack).append(place);
     }
     if (framed) framed.append(element("span", "vf-times", frame));
-    if (title) column.append(element("div", "vf-stack-title", title));
-    return column;
+    if (title) stack.append(element("div", "vf-stack-title", title));
+    return stack;
   }
 
+  /** @param {Box} box @param {Box[]} insides */
   place(box, insides) {
     const button = this.button(box);
     if (insides.length === 0) {
@@ -82,6 +102,7 @@ class Architecture {
     return group;
   }
 
+  /** @param {Box} box */
   button(box) {
     const button = element("button", `vf-box vf-${box.kind}${box.inside ? " vf-inside" : ""}`);
     button.type = "button";
@@ -97,7 +118,7 @@ class Architecture {
 
   showSelected() {
     const wish = this.conversation.value ? this.conversation.value.box : null;
-    this.selected = this.buttons.has(wish) ? wish : null;
+    this.selected = wish !== null && this.buttons.has(wish) ? wish : null;
     const first = this.selected ?? this.buttons.keys().next().value;
     for (const [key, button] of this.buttons) {
       button.setAttribute("aria-pressed", String(key === this.selected));
@@ -108,27 +129,29 @@ class Architecture {
     this.note.textContent = boxes.find((box) => box.key === this.selected)?.note ?? "";
   }
 
+  /** @param {string} key */
   choose(key) {
     this.conversation.tell({ box: key }, 0);
     this.showSelected();
-    this.buttons.get(key).focus();
+    this.buttons.get(key)?.focus();
   }
 
   // Up and down along the data, left and right to the box of the other column that is nearest in height.
+  /** @param {KeyboardEvent} event */
   walk(event) {
-    const button = event.target.closest("button");
-    if (!button || event.ctrlKey || event.metaKey || event.altKey) return;
-    const stacks = this.data.drawn.map((column) => column.boxes.map((box) => this.buttons.get(box.key)));
+    const button = buttonOf(event);
+    if (!button || isShortcut(event)) return;
+    const stacks = this.data.drawn.map((column) => column.boxes.flatMap((box) => this.buttons.get(box.key) ?? []));
     const at = stacks.findIndex((stack) => stack.includes(button));
     const index = stacks[at].indexOf(button);
-    let next;
+    /** @type {HTMLButtonElement | undefined} */ let next;
     if (event.key === "ArrowUp") next = stacks[at][index + 1];
     else if (event.key === "ArrowDown") next = stacks[at][index - 1];
     else if (event.key === "Home") next = stacks[at][0];
     else if (event.key === "End") next = stacks[at].at(-1);
     else if (event.key === "ArrowLeft" || event.key === "ArrowRight") {
       const other = stacks[at + (event.key === "ArrowLeft" ? -1 : 1)] || [];
-      const far = (box) => Math.abs(box.getBoundingClientRect().top - button.getBoundingClientRect().top);
+      const far = (/** @type {HTMLElement} */ box) => Math.abs(box.getBoundingClientRect().top - button.getBoundingClientRect().top);
       next = [...other].sort((a, b) => far(a) - far(b))[0];
     } else return;
     event.preventDefault();
@@ -142,12 +165,13 @@ class Architecture {
     if (!this.data) return;
     const around = this.board.getBoundingClientRect();
     if (!around.width) return;
-    const at = (key) => {
-      const { left, right, top, bottom } = this.places.get(key).getBoundingClientRect();
+    const at = (/** @type {string} */ key) => {
+      const place = /** @type {HTMLElement} */ (this.places.get(key));
+      const { left, right, top, bottom } = place.getBoundingClientRect();
       const [x0, x1, y0, y1] = [left - around.left, right - around.left, top - around.top, bottom - around.top];
       return { left: x0, right: x1, top: y0, bottom: y1, x: (x0 + x1) / 2, y: (y0 + y1) / 2 };
     };
-    const made = [];
+    /** @type {SVGPathElement[]} */ const made = [];
     this.data.drawn.forEach(({ boxes }, column) => {
       const chain = boxes.filter((box) => !box.inside);
       chain.slice(1).forEach((box, index) => {
@@ -192,18 +216,23 @@ class Architecture {
 }
 
 // A line with a head where it arrives.
-function arrow(way, [x, y], direction, className) {
+/**
+ * @param {string} way
+ * @param {[number, number]} end
+ * @param {"up" | "right" | "left"} direction
+ * @param {string} className
+ */
+function arrow(way, end, direction, className) {
+  const [x, y] = end;
   const heads = {
     up: `M${x - HEAD} ${y + 2 * HEAD}L${x} ${y}L${x + HEAD} ${y + 2 * HEAD}`,
     right: `M${x - 2 * HEAD} ${y - HEAD}L${x} ${y}L${x - 2 * HEAD} ${y + HEAD}`,
     left: `M${x + 2 * HEAD} ${y - HEAD}L${x} ${y}L${x + 2 * HEAD} ${y + HEAD}`,
   };
-  const line = document.createElementNS(SVG, "path");
-  line.setAttribute("d", way + heads[direction]);
-  line.setAttribute("class", className);
-  return line;
+  return svgElement("path", { d: way + heads[direction], class: className });
 }
 
+/** @param {Component<ArchitectureData>} component */
 export default function architecture(component) {
   return present(Architecture, component);
 }

@@ -4,17 +4,35 @@
 
 import { readTheme } from "./js/colours.js";
 import { Conversation, present } from "./js/conversation.js";
-import { element, signButton } from "./js/dom.js";
+import { element, focusedIn, signButton } from "./js/dom.js";
 import { HeadGrid } from "./js/grid.js";
-import { cellAt, layerName, offsetOf, paintHead, paintThumb, readHeads, reasonName, reasonsOf, scoreRange, strongestKey } from "./js/heads.js";
+import {
+  cellAt, layerName, offsetOf, paintHead, paintThumb, readHeads, reasonName, reasonsOf, scoreRange, strongestKey,
+} from "./js/heads.js";
 import { showLegend } from "./js/legend.js";
 import { HeatMap } from "./js/map.js";
 import { signed, within } from "./js/numbers.js";
 import { fill, visible } from "./js/text.js";
 
+/** @import { Component, Description, HeadModel, SentHeads, Theme, WeightsOrScores, Words } from "./js/types.d.ts" */
+/** @typedef {{ layer: number, head: number, query: number, key: number | null, view: WeightsOrScores }} Choice */
+/** @typedef {SentHeads<Choice>} AttentionData */
+
 class AttentionView {
+  /** @type {AttentionData} */ data;
+  /** @type {Words} */ words;
+  /** @type {Theme} */ theme;
+  /** @type {HeadModel} */ model;
+  /** @type {Choice} */ selected;
+  /** @type {{ layer(layer: number): string, head(head: number): string, both(layer: number, head: number): string }} */
+  names;
+  /** @type {string[]} */ queryTokens;
+  /** @type {string[]} */ keyTokens;
+  /** @type {number} */ width;
+
+  /** @param {HTMLElement} parent */
   constructor(parent) {
-    this.conversation = new Conversation();
+    /** @type {Conversation<Choice>} */ this.conversation = new Conversation();
     this.root = element("section", "vf-attention vf-parts");
     this.grid = new HeadGrid(element("div", "vf-grid"), (layer, head) => this.change({ layer, head, key: null }));
     this.grid.host.setAttribute("role", "grid");
@@ -51,6 +69,7 @@ class AttentionView {
   }
 
   // New data, or a new theme.
+  /** @param {Component<AttentionData>} component */
   update(component) {
     const { data } = component;
     this.data = data;
@@ -76,6 +95,7 @@ class AttentionView {
   }
 
   // A selection that exists: what comes from a link or from an older text may not.
+  /** @param {Partial<Choice>} wish @returns {Choice} */
   inRange(wish) {
     const { layers, heads, queries, keys, scores } = this.model;
     return {
@@ -87,6 +107,7 @@ class AttentionView {
     };
   }
 
+  /** @param {Partial<Choice>} part */
   change(part) {
     const next = this.inRange({ ...this.selected, ...part });
     const missing = offsetOf(this.model, next.layer, next.head) < 0;
@@ -97,9 +118,9 @@ class AttentionView {
 
   buildSwitch() {
     const { words } = this;
-    const names = this.model.scores ? ["weights", "scores"] : [];
+    /** @type {WeightsOrScores[]} */ const names = this.model.scores ? ["weights", "scores"] : [];
     this.switch.setAttribute("aria-label", words.view);
-    const focused = this.switch.querySelector(":focus") !== null;
+    const focused = focusedIn(this.switch) !== null;
     this.switch.replaceChildren(...names.map((name) => {
       const button = element("button", "", words[name]);
       button.type = "button";
@@ -111,16 +132,20 @@ class AttentionView {
         if (!event.key.startsWith("Arrow")) return;
         event.preventDefault();
         this.change({ view: name === "weights" ? "scores" : "weights" });
-        this.switch.querySelector("[aria-checked=true]").focus();
+        this.focusSwitch();
       };
       return button;
     }));
     this.showSwitch();
-    if (focused) this.switch.querySelector("[aria-checked=true]")?.focus();
+    if (focused) this.focusSwitch();
+  }
+
+  focusSwitch() {
+    /** @type {HTMLElement | null} */ (this.switch.querySelector("[aria-checked=true]"))?.focus();
   }
 
   showSwitch() {
-    for (const button of this.switch.children) {
+    for (const button of this.switch.querySelectorAll("button")) {
       const on = button.dataset.view === this.selected.view;
       button.setAttribute("aria-checked", String(on));
       button.tabIndex = on ? 0 : -1;
@@ -138,7 +163,7 @@ class AttentionView {
 
   showZoom() {
     this.zoomButtons.hidden = !this.map.zoomable;
-    const [out, into, all] = this.zoomButtons.children;
+    const [out, into, all] = this.zoomButtons.querySelectorAll("button");
     out.disabled = all.disabled = this.map.zoom <= 1;
     into.disabled = this.map.zoom >= this.map.layout.zoomMost;
   }
@@ -176,6 +201,7 @@ class AttentionView {
     Object.assign(this.readout.dataset, { query: spot.query, key: spot.key ?? "", value: value ?? "" });
   }
 
+  /** @param {number} query @param {number | null} key @returns {Description} */
   sentence(query, key) {
     const { words, model, selected: { layer, head, view } } = this;
     const row = { query, query_token: this.queryTokens[query] };
@@ -225,6 +251,7 @@ class AttentionView {
   }
 }
 
+/** @param {Component<AttentionData>} component */
 export default function attention(component) {
   return present(AttentionView, component);
 }

@@ -2,42 +2,49 @@
 // The line view: queries on the left, keys on the right, a line for each weight, in the colours of the heads.
 // The lines of all tokens lie on one canvas; what follows the pointer is drawn on a second one over it.
 
-import { HeadChips, lineSample } from "./js/chips.js";
 import { readTheme } from "./js/colours.js";
-import { TokenColumns } from "./js/columns.js";
+import { SIDES, TokenColumns } from "./js/columns.js";
 import { Conversation, present } from "./js/conversation.js";
 import { describePair, describeToken } from "./js/describe.js";
-import { element, signButton } from "./js/dom.js";
+import { context2d, element, focusedIn, signButton } from "./js/dom.js";
 import { layerName, offsetOf, readHeads } from "./js/heads.js";
 import { drawLines, findLines } from "./js/line_layer.js";
 import { layoutLines } from "./js/line_layout.js";
+import { LinePanel } from "./js/line_panel.js";
 import { within } from "./js/numbers.js";
 import { fill, visible } from "./js/text.js";
 import { drawTokenLines, pairOf } from "./js/token_lines.js";
 
+/** @import { Component, Description, FoundLines, HeadModel, LineChoice, LineLayout } from "./js/types.d.ts" */
+/** @import { LineScene, SentHeads, Side, Spot, Theme, Words } from "./js/types.d.ts" */
+/** @typedef {SentHeads<LineChoice>} LineData */
+/** @typedef {LineChoice & { heads: number[] }} Selected */
+
 class LineView {
+  /** @type {LineData} */ data;
+  /** @type {Words} */ words;
+  /** @type {Theme} */ theme;
+  /** @type {HeadModel} */ model;
+  /** @type {Selected} */ selected;
+  /** @type {Spot | null} */ pointed = null;
+  /** @type {Record<Side, string[]>} */ tokens;
+  /** @type {LineLayout | undefined} */ layout;
+  /** @type {LineScene} */ scene;
+  /** @type {FoundLines | null} */ drawn = null;
+  /** @type {MediaQueryList} */ screen;
+  /** @type {() => void} */ onScreen;
+  width = 0;
+  density = 1;
+
+  /** @param {HTMLElement} parent */
   constructor(parent) {
-    this.conversation = new Conversation();
+    /** @type {Conversation<LineChoice>} */ this.conversation = new Conversation();
     this.root = element("section", "vf-lines vf-parts");
 
-    this.panel = element("div", "vf-panel");
-    this.headsTitle = element("div", "vf-caption");
-    this.chips = new HeadChips(element("div", "vf-heads"), (head, alone) => this.toggle(head, alone));
-    this.allHeads = element("button", "vf-link");
-    this.allHeads.type = "button";
-    this.allHeads.onclick = () => this.change({ heads: null });
-    this.slider = element("input");
-    Object.assign(this.slider, { type: "range", min: 0, max: 100, step: 1 });
-    this.slider.oninput = () => this.change({ threshold: Math.round(this.slider.value ** 2) / 10000 });
-    this.sliderName = element("span");
-    this.sliderValue = element("span", "vf-number");
-    const label = element("label", "vf-threshold");
-    label.append(this.sliderName, this.sliderValue, this.slider);
-    this.count = element("p", "vf-count");
-    this.count.setAttribute("aria-live", "polite");
-    this.samples = element("div", "vf-samples");
-    this.panel.append(this.headsTitle, this.chips.host, this.allHeads, label, this.count, this.samples);
-
+    this.panel = new LinePanel({
+      toggle: (head, alone) => this.toggle(head, alone),
+      change: (part) => this.change(part),
+    });
     this.title = element("div", "vf-title");
     this.unpin = element("button", "vf-link");
     this.unpin.type = "button";
@@ -64,7 +71,7 @@ class LineView {
     this.scroller.onscroll = () => this.draw();
     this.detail = element("div", "vf-detail");
     this.detail.append(bar, this.axes, this.readout, names, this.scroller);
-    this.root.append(this.panel, this.detail);
+    this.root.append(this.panel.host, this.detail);
     parent.append(this.root);
 
     this.root.addEventListener("keydown", (event) => { if (event.key === "Escape") this.change({ pinned: null }); });
@@ -91,6 +98,7 @@ class LineView {
   }
 
   // New data, or a new theme.
+  /** @param {Component<LineData>} component */
   update(component) {
     const { data } = component;
     this.data = data;
@@ -103,7 +111,7 @@ class LineView {
     this.pointed = null;
     this.tokens = { query: data.query_tokens.map(visible), key: data.key_tokens.map(visible) };
     this.columns.show(this.tokens, { query: this.words.queries_label, key: this.words.keys_label });
-    this.chips.show(this.model.heads, this.theme, this.words);
+    this.panel.build(this.model, this.theme, this.words);
     this.showWords();
     this.width = 0;
     this.fit();
@@ -111,44 +119,35 @@ class LineView {
 
   showWords() {
     const { words } = this;
-    this.headsTitle.textContent = words.heads;
-    this.allHeads.textContent = words.all_heads;
-    this.sliderName.textContent = words.threshold;
     this.unpin.textContent = words.unpin;
     this.axes.textContent = words.axes;
     this.names.query.textContent = words.queries;
     this.names.key.textContent = words.keys;
+    /** @type {(sign: string, label: string, by: number) => HTMLButtonElement} */
     const step = (sign, label, by) => signButton(sign, label, () => this.change({ layer: this.selected.layer + by }));
-    const focused = [...this.steps.children].findIndex((button) => button.matches(":focus"));
+    const focused = focusedIn(this.steps)?.textContent;
     this.steps.replaceChildren(step("‹", words.previous, -1), step("›", words.next, 1));
     this.steps.hidden = this.model.layers < 2;
-    if (focused >= 0) this.steps.children[focused].focus();
-  }
-
-  showSamples() {
-    const samples = [0.05, 0.25, 1].map((weight) => {
-      const sample = element("span", "vf-sample");
-      sample.append(lineSample(this.theme, null, weight, this.layout.row), element("span", "", String(weight)));
-      return sample;
-    });
-    this.samples.replaceChildren(element("span", "vf-caption", this.words.weight), ...samples);
+    for (const button of this.steps.querySelectorAll("button")) if (button.textContent === focused) button.focus();
   }
 
   // A selection that exists.
+  /** @param {Partial<LineChoice>} wish @returns {Selected} */
   inRange(wish) {
     const { layers, heads, queries, keys } = this.model;
     const all = Array.from({ length: heads }, (_, head) => head);
     const known = all.filter((head) => (wish.heads || all).includes(head));
-    const { side, index } = wish.pinned || {};
+    const { pinned } = wish;
     const threshold = Number(wish.threshold);
     return {
       layer: within(wish.layer, layers),
       heads: known.length ? known : all,
-      pinned: side === "query" || side === "key" ? { side, index: within(index, side === "query" ? queries : keys) } : null,
+      pinned: pinned ? { side: pinned.side, index: within(pinned.index, pinned.side === "query" ? queries : keys) } : null,
       threshold: threshold >= 0 && threshold <= 1 ? threshold : 0,
     };
   }
 
+  /** @param {Partial<LineChoice>} part */
   change(part) {
     const before = JSON.stringify(this.selected);
     this.selected = this.inRange({ ...this.selected, ...part });
@@ -159,6 +158,7 @@ class LineView {
   }
 
   // Shows or hides a head; the last one stays. Alone: hides all others, or shows all again where it is alone already.
+  /** @param {number} head @param {boolean} alone */
   toggle(head, alone) {
     const { heads } = this.selected;
     const others = heads.filter((one) => one !== head);
@@ -167,11 +167,13 @@ class LineView {
     else if (others.length) this.change({ heads: others });
   }
 
+  /** @param {Spot} spot */
   pin(spot) {
     const { pinned } = this.selected;
     this.change({ pinned: pinned && pinned.side === spot.side && pinned.index === spot.index ? null : spot });
   }
 
+  /** @param {Spot | null} spot */
   point(spot) {
     const same = spot && this.pointed && spot.side === this.pointed.side && spot.index === this.pointed.index;
     if (same || (!spot && !this.pointed)) return;
@@ -187,25 +189,14 @@ class LineView {
     this.drawn = findLines(model, layer, heads, threshold);
     this.scene = { model, layer, heads, threshold, theme: this.theme, words, tokens: this.tokens };
     this.title.textContent = layerName(data, words.layer, layer);
-    const [previous, next] = this.steps.children;
+    const [previous, next] = this.steps.querySelectorAll("button");
     previous.disabled = layer === 0;
     next.disabled = layer === model.layers - 1;
-    this.chips.mark(heads);
-    this.allHeads.disabled = heads.length === model.heads;
+    this.panel.show(heads, threshold, this.drawn);
     this.unpin.hidden = pinned === null;
-    this.slider.value = Math.round(100 * Math.sqrt(threshold));
-    this.sliderValue.textContent = String(threshold);
-    this.slider.setAttribute("aria-valuetext", String(threshold));
-    this.count.textContent = this.drawn ? this.countSentence() : "";
     Object.assign(this.root.dataset, { layer, heads: heads.join(" "), pinned: pinned ? `${pinned.side} ${pinned.index}` : "" });
     this.draw();
     this.read();
-  }
-
-  countSentence() {
-    const { shown, total, from, cut, largest } = this.drawn;
-    const sentence = cut ? this.words.count_cut : largest ? this.words.count_none : this.words.count;
-    return fill(sentence, { shown, total, threshold: from.toFixed(4), largest: largest.toFixed(4) });
   }
 
   // The token whose lines are shown, and the one on the other side that is pointed at.
@@ -218,25 +209,26 @@ class LineView {
   draw() {
     if (!this.layout) return;
     const { scroll, stays } = this.layout;
-    for (const side of ["query", "key"]) scroll[side] = stays[side] ? 0 : this.scroller.scrollTop;
-    const context = this.clear(this.base);
+    for (const side of SIDES) scroll[side] = stays[side] ? 0 : this.scroller.scrollTop;
+    const context = this.clear(this.base, this.layout);
     if (this.drawn) drawLines(context, this.layout, this.model, this.drawn, this.selected.heads, this.theme);
     this.drawOver();
   }
 
   drawOver() {
     if (!this.layout) return;
-    const context = this.clear(this.over);
+    const context = this.clear(this.over, this.layout);
     const { spot, partner } = this.focusOf();
     this.columns.mark(this.selected.pinned, this.pointed);
     this.base.classList.toggle("vf-receding", spot !== null);
     if (spot && this.drawn) drawTokenLines(context, this.layout, this.scene, spot, partner);
   }
 
-  clear(canvas) {
-    const context = canvas.getContext("2d");
+  /** @param {HTMLCanvasElement} canvas @param {LineLayout} layout */
+  clear(canvas, layout) {
+    const context = context2d(canvas);
     context.setTransform(this.density, 0, 0, this.density, 0, 0);
-    context.clearRect(0, 0, this.layout.width, this.layout.height);
+    context.clearRect(0, 0, layout.width, layout.height);
     return context;
   }
 
@@ -246,6 +238,7 @@ class LineView {
     Object.assign(this.readout.dataset, { query: query ?? "", key: key ?? "", value: value ?? "" });
   }
 
+  /** @returns {Description} */
   description() {
     const { words, data } = this;
     if (!this.drawn) {
@@ -268,25 +261,26 @@ class LineView {
     this.root.classList.toggle("vf-roomy", width >= 560);
     this.density = window.devicePixelRatio || 1;
     const room = Math.floor(this.detail.clientWidth);
-    this.layout = layoutLines(this.model, this.labelWidths(), room, this.stageHeight());
-    const { row, font, left, right, height, stays } = this.layout;
-    for (const [name, value] of Object.entries({ row, font, left, right, between: this.layout.width, height })) {
+    const layout = layoutLines(this.model, this.labelWidths(), room, this.stageHeight());
+    this.layout = layout;
+    const { row, font, left, right, height, stays } = layout;
+    for (const [name, value] of Object.entries({ row, font, left, right, between: layout.width, height })) {
       this.root.style.setProperty(`--vf-${name}`, `${value}px`);
     }
-    for (const side of ["query", "key"]) this.columns.hosts[side].classList.toggle("vf-stays", stays[side]);
+    for (const side of SIDES) this.columns.hosts[side].classList.toggle("vf-stays", stays[side]);
     for (const canvas of [this.base, this.over]) {
-      canvas.width = Math.round(this.layout.width * this.density);
+      canvas.width = Math.round(layout.width * this.density);
       canvas.height = Math.round(height * this.density);
     }
-    this.showSamples();
+    this.panel.showSamples(this.theme, row);
     this.show();
   }
 
   // Widths of the longest labels in px at a font size of 1px.
   labelWidths() {
-    const context = this.base.getContext("2d");
+    const context = context2d(this.base);
     context.font = `600 100px ${this.theme.font}`;
-    const longest = (tokens) => tokens.reduce((most, token) => Math.max(most, context.measureText(token).width / 100), 0);
+    const longest = (/** @type {string[]} */ tokens) => tokens.reduce((most, token) => Math.max(most, context.measureText(token).width / 100), 0);
     return { query: longest(this.tokens.query), key: longest(this.tokens.key) };
   }
 
@@ -303,6 +297,7 @@ class LineView {
   }
 }
 
+/** @param {Component<LineData>} component */
 export default function lines(component) {
   return present(LineView, component);
 }

@@ -4,17 +4,44 @@
 
 import { cssColour, inkOn, readTheme } from "./js/colours.js";
 import { Conversation, present } from "./js/conversation.js";
-import { element } from "./js/dom.js";
+import { element, isShortcut } from "./js/dom.js";
 import { readColumn, signed, within } from "./js/numbers.js";
 import { fill, visible } from "./js/text.js";
 
+/** @import { Component, Sent, SentColumn, Theme } from "./js/types.d.ts" */
+/** @typedef {"mask" | "scores" | "weights"} Panel */
+/** @typedef {{ query: number, key: number }} Cell */
+/** @typedef {{ flips: [number, number][] }} Painted */
+/**
+ * @typedef {Sent<Painted> & {
+ *   queries: string[], keys: string[], unused: number[], panels: Panel[], paintable: boolean, reasons: SentColumn,
+ *   own?: SentColumn, kept?: SentColumn, scores?: SentColumn, weights?: SentColumn,
+ * }} MaskData
+ */
+
 const NUMBERS_UP_TO = { mask: 12, scores: 10, weights: 10 };
 const PAINTED = 4;
+/** @type {Map<number, [string, string]>} */
 const STYLES = new Map();
 
 class MaskPanels {
+  /** @type {MaskData} */ data;
+  /** @type {Theme} */ theme;
+  /** @type {number} */ rows;
+  /** @type {number} */ columns;
+  /** @type {{ scores: Float32Array | null, weights: Float32Array | null }} */ numbers;
+  /** @type {number} */ reach;  // the largest score, positive or negative
+  /** @type {Uint8Array | null} */ kept;
+  /** @type {Uint8Array} */ sentReasons;
+  /** @type {Uint8Array} */ own;
+  /** @type {string} */ shape;
+  /** @type {{ kind: Panel, panel: HTMLElement, caption: HTMLElement, cells: HTMLElement[] }[]} */ grids;
+  /** @type {Cell | null} */ cursor = null;
+  /** @type {Set<number>} */ flips = new Set();
+
+  /** @param {HTMLElement} parent */
   constructor(parent) {
-    this.conversation = new Conversation();
+    /** @type {Conversation<Painted>} */ this.conversation = new Conversation();
     this.root = element("section", "vf-mask");
     this.panels = element("div", "vf-panels");
     this.panels.tabIndex = 0;
@@ -25,21 +52,22 @@ class MaskPanels {
     this.readout.setAttribute("aria-live", "polite");
     this.root.append(this.panels, this.readout, this.legend);
     parent.append(this.root);
-    this.cursor = null;
-    this.flips = new Set();
     this.listen();
   }
 
+  /** @param {Component<MaskData>} component */
   update(component) {
     const { data } = component;
     const types = data.types ?? {};
-    const read = (name) => readColumn(data[name], types[name]);
     this.data = data;
     [this.rows, this.columns] = [data.queries.length, data.keys.length];
-    this.numbers = { scores: read("scores"), weights: read("weights") };
-    this.kept = read("kept");
-    this.sentReasons = read("reasons");
-    this.own = read("own") ?? this.sentReasons;
+    this.numbers = {
+      scores: readColumn(data.scores, types.scores),
+      weights: readColumn(data.weights, types.weights),
+    };
+    this.kept = readColumn(data.kept, types.kept);
+    this.sentReasons = readColumn(data.reasons, types.reasons) ?? new Uint8Array(this.rows * this.columns);
+    this.own = readColumn(data.own, types.own) ?? this.sentReasons;
     const obeyed = this.conversation.listen(component);
     if (obeyed) this.flips = this.readFlips();
     if (this.cursor && (this.cursor.query >= this.rows || this.cursor.key >= this.columns)) this.cursor = null;
@@ -56,7 +84,7 @@ class MaskPanels {
     });
     this.showLegend();
     this.describe(this.cursor);
-    this.root.dataset.drawn = Number(this.root.dataset.drawn ?? 0) + 1;
+    this.root.dataset.drawn = String(Number(this.root.dataset.drawn ?? 0) + 1);
   }
 
   readFlips() {
@@ -64,11 +92,13 @@ class MaskPanels {
     return new Set(pairs.filter(([q, k]) => q < this.rows && k < this.columns).map(([q, k]) => this.at(q, k)));
   }
 
+  /** @param {number} query @param {number} key */
   at(query, key) {
     return query * this.columns + key;
   }
 
   // Why a cell is blocked now, 0 where it is open: as sent, or as painted since.
+  /** @param {number} at */
   reason(at) {
     if (!this.data.paintable) return this.sentReasons[at];
     const blocked = (this.own[at] > 0) !== this.flips.has(at);
@@ -80,7 +110,7 @@ class MaskPanels {
     this.grids = this.data.panels.map((kind) => {
       const panel = element("div", this.columns > 16 ? "vf-panel vf-many" : "vf-panel");
       const grid = element("div", "vf-cells");
-      grid.style.setProperty("--n", this.columns);
+      grid.style.setProperty("--n", String(this.columns));
       grid.style.gridTemplateColumns = `max-content repeat(${this.columns}, minmax(0, 1fr))`;
       const tall = this.columns > 12 || this.data.keys.some((token) => token.length > 3);
       grid.append(element("span", "vf-corner"));
@@ -89,15 +119,15 @@ class MaskPanels {
         name.append(element("bdi", "", visible(token)));
         grid.append(name);
       });
-      const cells = [];
+      /** @type {HTMLElement[]} */ const cells = [];
       for (let query = 0; query < this.rows; query++) {
         const name = element("span", this.data.unused.includes(query) ? "vf-query vf-unused" : "vf-query");
         name.append(element("bdi", "", visible(this.data.queries[query])));
         grid.append(name);
         for (let key = 0; key < this.columns; key++) {
           const cell = element("span", "vf-cell");
-          cell.dataset.query = query;
-          cell.dataset.key = key;
+          cell.dataset.query = String(query);
+          cell.dataset.key = String(key);
           cells.push(cell);
           grid.append(cell);
         }
@@ -109,6 +139,7 @@ class MaskPanels {
     this.panels.replaceChildren(...this.grids.map(({ panel }) => panel));
   }
 
+  /** @param {Panel} kind @param {HTMLElement} cell @param {number} at */
   paintCell(kind, cell, at) {
     const blocked = this.reason(at) > 0;
     const numbered = Math.max(this.rows, this.columns) <= NUMBERS_UP_TO[kind];
@@ -119,7 +150,7 @@ class MaskPanels {
       cell.textContent = numbered ? (blocked ? "−∞" : "0") : "";
       return;
     }
-    const value = this.numbers[kind][at];
+    const value = this.numbers[kind]?.[at] ?? NaN;
     if (kind === "weights" && blocked) {
       cell.classList.add("vf-blocked");
       cell.textContent = numbered ? "0" : "";
@@ -138,9 +169,10 @@ class MaskPanels {
   }
 
   // The same few hundred colours come up thousands of times.
+  /** @param {number} colour */
   styleOf(colour) {
-    let style = STYLES.get(colour);
-    if (!style) STYLES.set(colour, (style = [cssColour(colour), inkOn(colour)]));
+    const style = STYLES.get(colour) ?? [cssColour(colour), inkOn(colour)];
+    STYLES.set(colour, style);
     return style;
   }
 
@@ -148,7 +180,7 @@ class MaskPanels {
     const { words } = this.data;
     const reasons = new Set(Array.from(this.sentReasons, (_, at) => this.reason(at)).filter((reason) => reason > 0));
     const kept = new Set(Array.from(this.kept ?? []).filter((why) => why > 0));
-    const entry = (className, text) => {
+    const entry = (/** @type {string} */ className, /** @type {string} */ text) => {
       const item = element("span", "vf-entry");
       item.append(element("span", `vf-cell ${className}`), element("span", "", text));
       return item;
@@ -170,6 +202,7 @@ class MaskPanels {
     this.root.dataset.cell = `${this.cursor.query},${this.cursor.key}`;
   }
 
+  /** @param {Cell | null} cell */
   describe(cell) {
     this.cursor = cell;
     this.light();
@@ -199,6 +232,7 @@ class MaskPanels {
     this.readout.textContent = parts.join(" · ");
   }
 
+  /** @param {Cell} cell @param {boolean} [wanted] */
   toggle(cell, wanted) {
     const at = this.at(cell.query, cell.key);
     const blocked = this.reason(at) > 0;
@@ -208,16 +242,19 @@ class MaskPanels {
     this.grids.forEach((grid) => { if (grid.kind !== "scores") this.paintCell(grid.kind, grid.cells[at], at); });
     this.showLegend();
     this.describe(cell);
+    /** @type {[number, number][]} */
     const flips = [...this.flips].map((i) => [Math.floor(i / this.columns), i % this.columns]);
     this.conversation.tell({ flips });
   }
 
   listen() {
-    const under = (event) => {
-      const cell = this.root.getRootNode().elementFromPoint?.(event.clientX, event.clientY)?.closest?.(".vf-panels .vf-cell");
+    const under = (/** @type {PointerEvent} */ event) => {
+      const root = /** @type {Document | ShadowRoot} */ (this.root.getRootNode());
+      /** @type {HTMLElement | null | undefined} */
+      const cell = root.elementFromPoint(event.clientX, event.clientY)?.closest(".vf-panels .vf-cell");
       return cell ? { query: Number(cell.dataset.query), key: Number(cell.dataset.key) } : null;
     };
-    let brush = null; // what a stroke does: true blocks, false opens
+    /** @type {boolean | null} */ let brush = null;  // what a stroke does: true blocks, false opens
     this.panels.addEventListener("pointerdown", (event) => {
       const cell = under(event);
       if (!cell || event.button !== 0) return;
@@ -238,8 +275,9 @@ class MaskPanels {
     this.panels.addEventListener("pointerleave", lift);
     this.panels.addEventListener("focus", () => { if (!this.cursor) this.describe({ query: 0, key: 0 }); });
     this.panels.addEventListener("keydown", (event) => {
-      if (event.ctrlKey || event.metaKey || event.altKey) return;
+      if (isShortcut(event)) return;
       const cell = this.cursor ?? { query: 0, key: 0 };
+      /** @type {Record<string, [number, number]>} */
       const moves = {
         ArrowUp: [-1, 0], ArrowDown: [1, 0], ArrowLeft: [0, -1], ArrowRight: [0, 1], Home: [0, -1e6], End: [0, 1e6],
       };
@@ -260,6 +298,7 @@ class MaskPanels {
   }
 }
 
+/** @param {Component<MaskData>} component */
 export default function mask(component) {
   return present(MaskPanels, component);
 }

@@ -7,13 +7,16 @@ const STORE = "vizformer.progress";
 function read() {
   try {
     const kept = JSON.parse(localStorage.getItem(STORE) ?? "{}");
-    const done = Array.isArray(kept?.done) ? kept.done.filter((name) => typeof name === "string") : [];
+    const done = Array.isArray(kept?.done) ? kept.done.filter((/** @type {unknown} */ name) => typeof name === "string") : [];
     return { done, forgotten: Number(kept?.forgotten) || 0 };
   } catch {
     return { done: [], forgotten: 0 }; // no storage (a private window), or not what we wrote
   }
 }
 
+/**
+ * @param {{ data: { done: string[], forgotten: number }, setStateValue(name: string, value: object): void }} component
+ */
 export default function memory({ data, setStateValue }) {
   const kept = read();
   const forgotten = Math.max(kept.forgotten, data.forgotten);

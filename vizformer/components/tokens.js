@@ -2,12 +2,20 @@
 // The token strip: a row of tokens, one of which can be chosen, and a line that says more about one of them.
 
 import { Conversation, present } from "./js/conversation.js";
-import { element } from "./js/dom.js";
+import { buttonOf, element, focusedIn, isShortcut } from "./js/dom.js";
 import { fill, visible } from "./js/text.js";
 
+/** @import { Component, Sent } from "./js/types.d.ts" */
+/** @typedef {{ text: string, hover: string, special: boolean, value: number | null }} Token */
+/** @typedef {Sent<{ index: number }> & { tokens: Token[], label: string }} TokensData */
+
 class TokenStrip {
+  /** @type {TokensData} */ data;
+  /** @type {number | null} */ selected;
+
+  /** @param {HTMLElement} parent */
   constructor(parent) {
-    this.conversation = new Conversation();
+    /** @type {Conversation<{ index: number }>} */ this.conversation = new Conversation();
     this.root = element("section", "vf-tokens");
     this.caption = element("div", "vf-caption");
     this.list = element("div", "vf-chips");
@@ -18,37 +26,40 @@ class TokenStrip {
     this.note.setAttribute("aria-live", "polite");
     this.root.append(this.caption, this.list, this.note);
     parent.append(this.root);
-    const over = (event) => event.target.closest?.("button");
-    this.list.addEventListener("click", (event) => { if (over(event)) this.choose(Number(over(event).dataset.index)); });
-    this.list.addEventListener("pointerover", (event) => this.describe(over(event)));
+    this.list.addEventListener("click", (event) => {
+      const chip = buttonOf(event);
+      if (chip) this.choose(Number(chip.dataset.index));
+    });
+    this.list.addEventListener("pointerover", (event) => this.describe(buttonOf(event)));
     this.list.addEventListener("pointerleave", () => this.describe(null));
-    this.list.addEventListener("focusin", (event) => this.describe(over(event)));
+    this.list.addEventListener("focusin", (event) => this.describe(buttonOf(event)));
     this.list.addEventListener("focusout", () => this.describe(null));
     this.list.addEventListener("keydown", (event) => this.walk(event));
   }
 
+  /** @param {Component<TokensData>} component */
   update(component) {
     const { data } = component;
-    const focused = this.list.querySelector("button:focus");
+    const focused = focusedIn(this.list);
     this.data = data;
     this.conversation.listen(component);
     const wish = this.conversation.value ? this.conversation.value.index : null;
-    this.selected = Number.isInteger(wish) && wish >= 0 && wish < data.tokens.length ? wish : null;
+    this.selected = wish !== null && wish in data.tokens ? wish : null;
     this.caption.textContent = data.label;
     this.caption.hidden = !data.label;
     this.list.setAttribute("aria-label", data.label || data.words.strip_label);
-    const numbers = data.tokens.map((token) => token.value).filter((value) => typeof value === "number");
-    const most = Math.max(...numbers.map(Math.abs), 0);
+    const most = Math.max(...data.tokens.map(({ value }) => Math.abs(value ?? 0)), 0);
     this.list.replaceChildren(...data.tokens.map((token, index) => this.chip(token, index, most)));
     this.showSelected();
-    if (focused) this.list.children[Math.min(Number(focused.dataset.index), data.tokens.length - 1)]?.focus();
+    if (focused && data.tokens.length) this.focus(Number(focused.dataset.index));
     this.describe(null);
   }
 
+  /** @param {Token} token @param {number} index @param {number} most */
   chip(token, index, most) {
     const chip = element("button", token.special ? "vf-chip vf-special" : "vf-chip");
     chip.type = "button";
-    chip.dataset.index = index;
+    chip.dataset.index = String(index);
     chip.setAttribute("role", "option");
     const text = element("bdi", "vf-piece", visible(token.text));
     chip.append(text, element("span", "vf-index", String(index)));
@@ -66,13 +77,14 @@ class TokenStrip {
   }
 
   showSelected() {
-    [...this.list.children].forEach((chip, index) => {
+    this.list.querySelectorAll("button").forEach((chip, index) => {
       chip.setAttribute("aria-selected", String(index === this.selected));
       chip.tabIndex = index === (this.selected ?? 0) ? 0 : -1;
     });
-    this.root.dataset.selected = this.selected ?? "";
+    this.root.dataset.selected = String(this.selected ?? "");
   }
 
+  /** @param {number} index */
   choose(index) {
     this.selected = index;
     this.showSelected();
@@ -80,19 +92,27 @@ class TokenStrip {
   }
 
   // The line below: about the token pointed at or focused, else about the chosen one.
+  /** @param {HTMLButtonElement | null} chip */
   describe(chip) {
     const index = chip ? Number(chip.dataset.index) : this.selected;
     const token = index === null ? null : this.data.tokens[index];
     this.note.textContent = token ? fill(this.data.words.note, { index, text: token.text, hover: token.hover }) : "";
   }
 
+  /** @param {KeyboardEvent} event */
   walk(event) {
-    const chip = event.target.closest("button");
+    const chip = buttonOf(event);
+    /** @type {Record<string, number>} */
     const steps = { ArrowLeft: -1, ArrowRight: 1, Home: -1e6, End: 1e6, ArrowUp: -1, ArrowDown: 1 };
-    if (!chip || !(event.key in steps) || event.ctrlKey || event.metaKey || event.altKey) return;
+    if (!chip || !(event.key in steps) || isShortcut(event)) return;
     event.preventDefault();
-    const last = this.list.children.length - 1;
-    this.list.children[Math.max(0, Math.min(last, Number(chip.dataset.index) + steps[event.key]))].focus();
+    this.focus(Number(chip.dataset.index) + steps[event.key]);
+  }
+
+  /** @param {number} index */
+  focus(index) {
+    const chips = this.list.querySelectorAll("button");
+    chips[Math.max(0, Math.min(chips.length - 1, index))].focus();
   }
 
   close() {
@@ -100,6 +120,7 @@ class TokenStrip {
   }
 }
 
+/** @param {Component<TokensData>} component */
 export default function tokens(component) {
   return present(TokenStrip, component);
 }

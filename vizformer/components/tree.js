@@ -2,13 +2,32 @@
 // The tree of a beam search: a button for every continuation that was looked at, in columns by step, and lines between.
 
 import { present } from "./js/conversation.js";
-import { element } from "./js/dom.js";
+import { buttonOf, element, isShortcut, svgElement } from "./js/dom.js";
 import { signed } from "./js/numbers.js";
 import { fill, visible } from "./js/text.js";
 
+/** @import { Component, Sent } from "./js/types.d.ts" */
+/** @typedef {"kept" | "dropped" | "finished"} Fate */
+/**
+ * @typedef {{
+ *   step: number, parent: number | null, text: string, total: number, score: number, fate: Fate, best: boolean,
+ * }} TreeNode
+ */
+/** @typedef {Sent<null> & { nodes: TreeNode[] }} TreeData */
+
 const [COLUMN, ROW, WIDTH, HEIGHT] = [118, 36, 92, 28];  // px
 
+/** @type {Record<Fate | "best", string>} */
+const SIGNS = { best: "", kept: "", dropped: "×", finished: "■" };
+
 class BeamTree {
+  /** @type {TreeData} */ data;
+  /** @type {{ x: number, y: number }[]} */ places;
+  /** @type {HTMLButtonElement[]} */ buttons;
+  /** @type {(SVGPathElement | null)[]} */ edges;
+  /** @type {number} */ kept;
+
+  /** @param {HTMLElement} parent */
   constructor(parent) {
     this.root = element("section", "vf-tree");
     this.legend = element("div", "vf-tree-legend");
@@ -19,24 +38,30 @@ class BeamTree {
     this.note.setAttribute("aria-live", "polite");
     this.root.append(this.legend, this.scroll, this.note);
     parent.append(this.root);
-    const node = (event) => event.target.closest?.("button");
-    this.scroll.addEventListener("pointerover", (event) => { if (node(event)) this.look(Number(node(event).dataset.index)); });
+    const look = (/** @type {Event} */ event) => {
+      const button = buttonOf(event);
+      if (button) this.look(Number(button.dataset.index));
+    };
+    this.scroll.addEventListener("pointerover", look);
     this.scroll.addEventListener("pointerleave", () => this.look(this.kept));
-    this.scroll.addEventListener("focusin", (event) => { if (node(event)) this.look(Number(node(event).dataset.index)); });
-    this.scroll.addEventListener("click", (event) => { if (node(event)) this.keep(Number(node(event).dataset.index)); });
+    this.scroll.addEventListener("focusin", look);
+    this.scroll.addEventListener("click", (event) => {
+      const button = buttonOf(event);
+      if (button) this.keep(Number(button.dataset.index));
+    });
     this.scroll.addEventListener("keydown", (event) => this.walk(event));
   }
 
+  /** @param {Component<TreeData>} component */
   update({ data }) {
     const same = this.data && JSON.stringify(this.data) === JSON.stringify(data);
     this.data = data;
     if (same) return;
-    const columns = [];
+    /** @type {number[]} */ const columns = [];
     this.places = data.nodes.map(({ step }) => {
       columns[step] = (columns[step] || 0) + 1;
       return { x: step * COLUMN, y: (columns[step] - 1) * ROW };
     });
-    this.columns = columns;
     const board = element("div", "vf-board");
     board.style.width = `${columns.length * COLUMN - (COLUMN - WIDTH)}px`;
     board.style.height = `${Math.max(...columns, 1) * ROW}px`;
@@ -51,34 +76,30 @@ class BeamTree {
     this.look(this.kept);
   }
 
+  /** @param {TreeNode} node @param {number} index */
   button(node, index) {
     const { words } = this.data;
     const button = element("button", `vf-node vf-${node.fate}${node.best ? " vf-best" : ""}`);
     button.type = "button";
-    button.dataset.index = index;
+    button.dataset.index = String(index);
     button.setAttribute("role", "treeitem");
     button.setAttribute("aria-level", String(node.step + 1));
     button.style.left = `${this.places[index].x}px`;
     button.style.top = `${this.places[index].y}px`;
     button.append(element("bdi", "vf-piece", visible(node.text)));
-    button.append(element("span", "vf-fate", node.fate === "finished" ? "■" : node.fate === "dropped" ? "×" : ""));
+    button.append(element("span", "vf-fate", SIGNS[node.fate]));
     button.setAttribute("aria-label", `${visible(node.text)}, ${words[node.fate]}`);
     return button;
   }
 
   lines() {
-    const make = (tag, attributes) => {
-      const made = document.createElementNS("http://www.w3.org/2000/svg", tag);
-      for (const [name, value] of Object.entries(attributes)) made.setAttribute(name, value);
-      return made;
-    };
-    const picture = make("svg", { class: "vf-edges", width: "100%", height: "100%", "aria-hidden": "true" });
+    const picture = svgElement("svg", { class: "vf-edges", width: "100%", height: "100%", "aria-hidden": "true" });
     this.edges = this.data.nodes.map((node, index) => {
       if (node.parent === null) return null;
       const [from, to] = [this.places[node.parent], this.places[index]];
       const [x0, y0, x1, y1] = [from.x + WIDTH, from.y + HEIGHT / 2, to.x, to.y + HEIGHT / 2];
       const middle = (x0 + x1) / 2;
-      const edge = make("path", {
+      const edge = svgElement("path", {
         d: `M${x0} ${y0}C${middle} ${y0} ${middle} ${y1} ${x1} ${y1}`, class: `vf-edge vf-${node.fate}${node.best ? " vf-best" : ""}`,
       });
       picture.append(edge);
@@ -89,22 +110,28 @@ class BeamTree {
 
   showLegend() {
     const { words } = this.data;
-    this.legend.replaceChildren(...["best", "kept", "dropped", "finished"].map((name) => {
+    this.legend.replaceChildren(.../** @type {const} */ (["best", "kept", "dropped", "finished"]).map((name) => {
       const entry = element("span");
       const sample = element("i", `vf-node vf-${name === "best" ? "kept vf-best" : name}`);
-      sample.append(element("span", "vf-fate", { dropped: "×", finished: "■" }[name] || ""));
+      sample.append(element("span", "vf-fate", SIGNS[name]));
       entry.append(sample, element("span", "", words[`legend_${name}`]));
       return entry;
     }));
   }
 
   // The nodes from the first column to this one.
+  /** @param {number} index */
   way(index) {
     const way = [];
-    for (let at = index; at !== null && at !== undefined; at = this.data.nodes[at].parent) way.unshift(at);
+    /** @type {number | null} */ let at = index;
+    while (at !== null) {
+      way.unshift(at);
+      at = this.data.nodes[at]?.parent ?? null;
+    }
     return way;
   }
 
+  /** @param {number} index */
   look(index) {
     const { nodes, words } = this.data;
     const way = new Set(this.way(index));
@@ -117,9 +144,10 @@ class BeamTree {
     })];
     parts.push(fill(words.so_far, { text: [...way].map((at) => nodes[at].text).join("·") }));
     this.note.textContent = parts.join(" ");
-    this.root.dataset.node = index;
+    this.root.dataset.node = String(index);
   }
 
+  /** @param {number} index */
   keep(index) {
     this.buttons[this.kept].tabIndex = -1;
     this.kept = index;
@@ -127,9 +155,10 @@ class BeamTree {
     this.look(index);
   }
 
+  /** @param {KeyboardEvent} event */
   walk(event) {
-    const button = event.target.closest("button");
-    if (!button || event.ctrlKey || event.metaKey || event.altKey) return;
+    const button = buttonOf(event);
+    if (!button || isShortcut(event)) return;
     const { nodes } = this.data;
     const index = Number(button.dataset.index);
     const { step, parent } = nodes[index];
@@ -150,6 +179,7 @@ class BeamTree {
   }
 }
 
+/** @param {Component<TreeData>} component */
 export default function tree(component) {
   return present(BeamTree, component);
 }

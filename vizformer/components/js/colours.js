@@ -2,6 +2,10 @@
 // Colour scales. Weights: viridis, which keeps its order in grey and for the colour-blind. Scores: orange below
 // 0 and blue above it, through the background's own shade, so that 0 recedes on a light page and on a dark one.
 
+import { context2d } from "./dom.js";
+
+/** @import { Theme } from "./types.d.ts" */
+
 const SEQUENTIAL = ["#440154", "#482878", "#3e4989", "#31688e", "#26828e", "#1f9e89", "#35b779", "#6ece58", "#b5de2b", "#fde725"];
 const DIVERGING = {
   light: ["#7a3803", "#cc6d1e", "#f2b36b", "#f4f4f4", "#7fb0da", "#2f6fb5", "#0b3c7d"],
@@ -16,19 +20,23 @@ const HEADS = {
 };
 const DASHES = [[], [7, 4], [1.5, 4], [10, 3, 2, 3]];
 
+/** @param {Theme} theme @param {number} head */
 export function headColour(theme, head) {
   return theme.heads[head % theme.heads.length];
 }
 
+/** @param {number} head */
 export function headDashes(head) {
   return DASHES[Math.floor(head / HEADS.light.length) % DASHES.length];
 }
 
+/** @param {string} hex */
 function rgb(hex) {
   return [1, 3, 5].map((at) => parseInt(hex.slice(at, at + 2), 16));
 }
 
 // `count` colours along the anchors, as 0xAABBGGRR for an ImageData seen as Uint32Array.
+/** @param {string[]} anchors @param {number} count */
 function ramp(anchors, count) {
   const stops = anchors.map(rgb);
   const table = new Uint32Array(count);
@@ -41,11 +49,13 @@ function ramp(anchors, count) {
   return table;
 }
 
+/** @param {number} packed */
 export function cssColour(packed) {
   return `rgb(${packed & 255} ${(packed >> 8) & 255} ${(packed >> 16) & 255})`;
 }
 
 // Black or white, whichever is read better on a colour (relative luminance as in WCAG).
+/** @param {number} packed */
 export function inkOn(packed) {
   const [r, g, b] = [packed & 255, (packed >> 8) & 255, (packed >> 16) & 255].map((value) => {
     const share = value / 255;
@@ -55,11 +65,12 @@ export function inkOn(packed) {
 }
 
 // The page's colours as the browser resolved them; Streamlit calls again when the theme changes.
+/** @param {Element} root */
 export function readTheme(root) {
   const style = getComputedStyle(root);
-  const pick = (name) => style.getPropertyValue(name).trim();
-  const probe = document.createElement("canvas").getContext("2d", { willReadFrequently: true });
-  const packed = (name) => {
+  const pick = (/** @type {string} */ name) => style.getPropertyValue(name).trim();
+  const probe = context2d(document.createElement("canvas"), { willReadFrequently: true });
+  const packed = (/** @type {string} */ name) => {
     probe.fillStyle = pick(name);
     probe.fillRect(0, 0, 1, 1);
     const [r, g, b] = probe.getImageData(0, 0, 1, 1).data;

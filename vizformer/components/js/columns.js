@@ -1,15 +1,25 @@
 // @ts-check
 // The tokens on both sides of the lines: two lists of buttons, queries on the left and keys on the right.
 
-import { element } from "./dom.js";
+import { buttonOf, element, focusedIn, isShortcut } from "./dom.js";
+
+/** @import { Side, Spot } from "./types.d.ts" */
+
+/** @type {Side[]} */
+export const SIDES = ["query", "key"];
 
 export class TokenColumns {
+  /** @type {HTMLButtonElement[]} */ marked = [];
+
+  /** @param {{ point(spot: Spot | null): void, choose(spot: Spot): void }} on */
   constructor(on) {
-    this.on = on;  // {point(spot | null), choose(spot)}
+    this.on = on;
+    /** @type {Record<Side, HTMLElement>} */
     this.hosts = { query: element("div", "vf-column vf-queries"), key: element("div", "vf-column vf-keys") };
-    for (const [side, host] of Object.entries(this.hosts)) {
-      const spot = (event) => {
-        const token = event.target.closest?.("button");
+    for (const side of SIDES) {
+      const host = this.hosts[side];
+      const spot = (/** @type {Event} */ event) => {
+        const token = buttonOf(event);
         return token ? { side, index: Number(token.dataset.index) } : null;
       };
       host.setAttribute("role", "listbox");
@@ -17,20 +27,32 @@ export class TokenColumns {
       host.addEventListener("pointerleave", () => this.on.point(null));
       host.addEventListener("focusin", (event) => this.enter(spot(event)));
       host.addEventListener("focusout", () => this.on.point(null));
-      host.addEventListener("click", (event) => { if (spot(event)) this.on.choose(spot(event)); });
+      host.addEventListener("click", (event) => {
+        const chosen = spot(event);
+        if (chosen) this.on.choose(chosen);
+      });
       host.addEventListener("keydown", (event) => this.walk(event, spot(event)));
     }
   }
 
+  // The button of a token; the nearest one where there is no such place.
+  /** @param {Side} side @param {number} index */
+  button(side, index) {
+    const { children } = this.hosts[side];
+    return /** @type {HTMLButtonElement} */ (children[Math.max(0, Math.min(children.length - 1, index))]);
+  }
+
+  /** @param {Record<Side, string[]>} tokens @param {Record<Side, string>} labels */
   show(tokens, labels) {
-    for (const [side, host] of Object.entries(this.hosts)) {
-      const focused = host.querySelector(":focus");
+    for (const side of SIDES) {
+      const host = this.hosts[side];
+      const focused = focusedIn(host);
       host.setAttribute("aria-label", labels[side]);
       host.replaceChildren(...tokens[side].map((text, index) => {
         const token = element("button", "vf-token");
         token.type = "button";
         token.tabIndex = index === 0 ? 0 : -1;
-        token.dataset.index = index;
+        token.dataset.index = String(index);
         if (text.length > 8) token.title = text;  // it may be cut short
         token.setAttribute("role", "option");
         token.setAttribute("aria-label", `${index}: ${text}`);
@@ -42,35 +64,37 @@ export class TokenColumns {
   }
 
   // Marks the token that is kept and the one pointed at.
+  /** @param {Spot | null} pinned @param {Spot | null} pointed */
   mark(pinned, pointed) {
-    const is = (spot, side, index) => spot !== null && spot.side === side && spot.index === index;
-    for (const old of this.marked || []) {
+    for (const old of this.marked) {
       old.classList.remove("vf-pointed");
       old.setAttribute("aria-selected", "false");
     }
-    this.marked = [pinned, pointed].filter(Boolean).map(({ side, index }) => {
-      const token = this.hosts[side].children[index];
-      token.classList.toggle("vf-pointed", is(pointed, side, index));
-      token.setAttribute("aria-selected", String(is(pinned, side, index)));
-      return token;
-    });
+    this.marked = [];
+    for (const spot of [pinned, pointed]) if (spot) this.marked.push(this.button(spot.side, spot.index));
+    for (const token of this.marked) token.setAttribute("aria-selected", "false");
+    if (pointed) this.button(pointed.side, pointed.index).classList.add("vf-pointed");
+    if (pinned) this.button(pinned.side, pinned.index).setAttribute("aria-selected", "true");
   }
 
   // One token of a side takes part in the order of the Tab key: the one that was last reached.
+  /** @param {Spot | null} spot */
   enter(spot) {
     if (!spot) return;
-    for (const token of this.hosts[spot.side].querySelectorAll("[tabindex='0']")) token.tabIndex = -1;
-    this.hosts[spot.side].children[spot.index].tabIndex = 0;
+    for (const token of this.hosts[spot.side].querySelectorAll("button")) if (token.tabIndex === 0) token.tabIndex = -1;
+    this.button(spot.side, spot.index).tabIndex = 0;
     this.on.point(spot);
   }
 
+  /** @param {Spot} spot */
   focus({ side, index }) {
-    const { children } = this.hosts[side];
-    children[Math.max(0, Math.min(children.length - 1, index))].focus();
+    this.button(side, index).focus();
   }
 
+  /** @param {KeyboardEvent} event @param {Spot | null} spot */
   walk(event, spot) {
-    if (!spot || event.ctrlKey || event.metaKey || event.altKey) return;
+    if (!spot || isShortcut(event)) return;
+    /** @type {Record<string, number>} */
     const steps = { ArrowUp: -1, ArrowDown: 1, Home: -1e6, End: 1e6 };
     if (event.key in steps) this.focus({ ...spot, index: spot.index + steps[event.key] });
     else if (event.key === "ArrowLeft" && spot.side === "key") this.focus({ side: "query", index: spot.index });

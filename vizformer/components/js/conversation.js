@@ -1,28 +1,36 @@
 // @ts-check
 // What a component hears from Python and tells it, and its place on the page.
 
+/** @import { Component, Sent, View } from "./types.d.ts" */
+
 // A view that Streamlit takes down and puts up again (a layout that moved) goes on where it was.
+/** @type {Map<string, { version: number | undefined, value: any, reported: boolean }>} */
 const MEMORY = new Map();
 
 // One conversation with Python: obey a version once, report what people choose. _echo.py says why.
+/** @template Choice */
 export class Conversation {
+  /** @type {number | undefined} */ version;
+  /** @type {Choice | null | undefined} */ value;
+  /** @type {number | undefined} */ timer;
+  /** @type {string | undefined} */ name;
+  /** @type {Component<Sent<Choice>>["setStateValue"]} */ send;
+
   constructor() {
-    this.version = undefined;
-    this.value = undefined;
-    this.timer = null;
     this.seq = Date.now();
   }
 
   // Takes what Python sent; true when the value came from there and has to be drawn.
+  /** @param {Component<Sent<Choice>>} component */
   listen(component) {
     const { data } = component;
     this.name = data.key;
     this.send = component.setStateValue;
-    const kept = MEMORY.get(this.name);
+    const kept = this.name === undefined ? undefined : MEMORY.get(this.name);
     if (this.version === undefined && kept && kept.version === data.version) {
       this.version = kept.version;
       this.value = kept.value;
-      if (!kept.reported) this.tell(this.value);
+      if (!kept.reported) this.tell(kept.value);
       return true;
     }
     if (this.version === data.version) return false;
@@ -34,6 +42,7 @@ export class Conversation {
   }
 
   // Reports a choice; several within `wait` milliseconds become one.
+  /** @param {Choice} value @param {number} [wait] */
   tell(value, wait = 150) {
     this.value = value;
     this.remember(false);
@@ -45,6 +54,7 @@ export class Conversation {
     }, wait);
   }
 
+  /** @param {boolean} reported */
   remember(reported) {
     if (this.name !== undefined) MEMORY.set(this.name, { version: this.version, value: this.value, reported });
   }
@@ -52,21 +62,24 @@ export class Conversation {
 
 // Puts a view into its place on the page, or brings the one that is there up to date; returns what takes it down.
 // Streamlit calls again with the same place whenever its data or the theme changes.
+/** @type {WeakMap<HTMLElement, { view: View<any>, calls: number }>} */
 const VIEWS = new WeakMap();
 
-export function present(View, component) {
+/**
+ * @template Data
+ * @param {new (parent: HTMLElement) => View<Data>} ViewClass
+ * @param {Component<Data>} component
+ */
+export function present(ViewClass, component) {
   const { parentElement } = component;
-  let view = VIEWS.get(parentElement);
-  if (!view) {
-    view = new View(parentElement);
-    VIEWS.set(parentElement, view);
-  }
-  view.update(component);
-  view.calls = (view.calls || 0) + 1;
-  const call = view.calls;
+  const place = VIEWS.get(parentElement) ?? { view: new ViewClass(parentElement), calls: 0 };
+  VIEWS.set(parentElement, place);
+  place.view.update(component);
+  place.calls += 1;
+  const call = place.calls;
   return () => {
-    if (view.calls !== call) return;  // Streamlit may clean up after a call that a newer one has replaced
-    view.close();
+    if (place.calls !== call) return;  // Streamlit may clean up after a call that a newer one has replaced
+    place.view.close();
     VIEWS.delete(parentElement);
   };
 }

@@ -5,9 +5,13 @@ import { cellAt, reasonName, reasonsOf } from "./heads.js";
 import { fill } from "./text.js";
 import { pairOf } from "./token_lines.js";
 
+/** @import { Description, HeadModel, LineScene, Side, Spot } from "./types.d.ts" */
+
 // The largest weight of a token over the given heads: {head, query, key, weight}; null where all its pairs are masked.
+/** @param {HeadModel} model @param {number} layer @param {number[]} heads @param {Spot} spot */
 function strongestOf(model, layer, heads, spot) {
   const count = spot.side === "query" ? model.keys : model.queries;
+  /** @type {{ head: number, query: number, key: number, weight: number } | null} */
   let best = null;
   for (const head of heads) {
     for (let other = 0; other < count; other++) {
@@ -19,29 +23,34 @@ function strongestOf(model, layer, heads, spot) {
   return best;
 }
 
-// The masked partners of a token, gathered by reason: [[reason, "2–5, 7"], ...]
+// The masked partners of a token, gathered by reason: {reason, ranges: "2–5, 7"}
+/** @param {HeadModel} model @param {number} layer @param {Spot} spot */
 function maskedOf(model, layer, spot) {
+  /** @type {Map<number, [number, number][]>} */
   const ranges = new Map();
   const reasons = reasonsOf(model, layer);
+  if (!reasons) return [];
   const count = spot.side === "query" ? model.keys : model.queries;
-  for (let other = 0; reasons && other < count; other++) {
+  for (let other = 0; other < count; other++) {
     const reason = reasons[pairOf(model, spot, other).pair];
     if (!reason) continue;
-    if (!ranges.has(reason)) ranges.set(reason, []);
-    const list = ranges.get(reason);
-    if (list.length && list.at(-1)[1] === other - 1) list.at(-1)[1] = other;
+    const list = ranges.get(reason) ?? [];
+    const last = list.at(-1);
+    if (last && last[1] === other - 1) last[1] = other;
     else list.push([other, other]);
+    ranges.set(reason, list);
   }
-  const text = ([first, last]) => (first === last ? String(first) : `${first}–${last}`);
-  return [...ranges].map(([reason, list]) => [reason, list.map(text).join(", ")]);
+  const text = (/** @type {[number, number]} */ [first, last]) => (first === last ? String(first) : `${first}–${last}`);
+  return [...ranges].map(([reason, list]) => ({ reason, ranges: list.map(text).join(", ") }));
 }
 
-// {text, query, key, value}: the sentence about a token, and the number in it. scene as in token_lines.js, with `tokens`.
+// The sentence about a token, and the number in it.
+/** @param {LineScene} scene @param {Spot} spot @returns {Description} */
 export function describeToken(scene, spot) {
   const { model, layer, heads, words, tokens } = scene;
   const best = strongestOf(model, layer, heads, spot);
-  const name = (side, index) => ({ [side]: index, [`${side}_token`]: tokens[side][index] });
-  const masked = maskedOf(model, layer, spot).map(([reason, ranges]) =>
+  const name = (/** @type {Side} */ side, /** @type {number} */ index) => ({ [side]: index, [`${side}_token`]: tokens[side][index] });
+  const masked = maskedOf(model, layer, spot).map(({ reason, ranges }) =>
     fill(spot.side === "query" ? words.masked_keys : words.masked_queries, { ranges, reason: reasonName(words, reason) }));
   if (best === null) {
     const text = fill(spot.side === "query" ? words.row_masked : words.column_masked, name(spot.side, spot.index));
@@ -52,6 +61,7 @@ export function describeToken(scene, spot) {
   return { text: [fill(sentence, values), ...masked].join(words.joiner), query: best.query, key: best.key, value: best.weight };
 }
 
+/** @param {LineScene} scene @param {number} query @param {number} key @returns {Description} */
 export function describePair(scene, query, key) {
   const { model, layer, heads, words, tokens } = scene;
   const names = { query, key, query_token: tokens.query[query], key_token: tokens.key[key] };

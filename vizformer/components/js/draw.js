@@ -3,14 +3,19 @@
 
 import { drawPlate, shorten } from "./canvas_text.js";
 import { inkOn } from "./colours.js";
+import { context2d } from "./dom.js";
 import { cellAt, scoreStep, weightStep } from "./heads.js";
 import { ENLARGED, letterSize } from "./map_layout.js";
 import { signed } from "./numbers.js";
 
+/** @import { HeatMap } from "./map.js" */
+/** @import { Theme } from "./types.d.ts" */
+
+/** @param {HeatMap} map */
 export function drawMap(map) {
   const { layout, scene, density } = map;
   const { theme, model } = scene;
-  const context = map.base.getContext("2d");
+  const context = context2d(map.base);
   context.setTransform(density, 0, 0, density, 0, 0);
   context.clearRect(0, 0, layout.width, layout.height);
   context.save();
@@ -20,10 +25,10 @@ export function drawMap(map) {
   context.fillStyle = hatching(context, theme, density);
   context.fillRect(layout.left, layout.top, layout.plotWidth, layout.plotHeight);
   const picture = scene.image || scene.blurred;
-  const [scaleX, scaleY] = [picture.width / model.keys, picture.height / model.queries];
+  const [scaleX, scaleY] = picture ? [picture.width / model.keys, picture.height / model.queries] : [1, 1];
   context.imageSmoothingEnabled = !scene.image || Math.min(map.pitchX, map.pitchY) * density < 1;
   context.globalAlpha = scene.image ? 1 : 0.45;
-  context.drawImage(
+  if (picture) context.drawImage(
     picture,
     map.x * scaleX, map.y * scaleY, (model.keys / map.zoom) * scaleX, (model.queries / map.zoom) * scaleY,
     layout.left, layout.top, layout.plotWidth, layout.plotHeight,
@@ -36,10 +41,12 @@ export function drawMap(map) {
 }
 
 // [first, past the last] cell in sight along an axis.
+/** @param {number} start @param {number} count @param {number} zoom */
 function inSight(start, count, zoom) {
   return [Math.floor(start), Math.min(count, Math.ceil(start + count / zoom))];
 }
 
+/** @param {HeatMap} map @param {CanvasRenderingContext2D} context */
 function drawGaps(map, context) {
   const { layout, scene } = map;
   const [x0, x1] = inSight(map.x, scene.model.keys, map.zoom);
@@ -60,6 +67,7 @@ function drawGaps(map, context) {
   context.stroke();
 }
 
+/** @param {HeatMap} map @param {CanvasRenderingContext2D} context */
 function drawValues(map, context) {
   const { layout, scene } = map;
   const { model, theme, layer, head, view, range } = scene;
@@ -87,10 +95,12 @@ function drawValues(map, context) {
 }
 
 // Letters grow with the cells, also when those are enlarged, up to what the margins were planned for.
+/** @param {HeatMap} map */
 function labelSize(map) {
   return Math.min(letterSize(Math.min(map.pitchX, map.pitchY)), Math.max(map.layout.font, ENLARGED));
 }
 
+/** @param {HeatMap} map @param {CanvasRenderingContext2D} context */
 function drawLabels(map, context) {
   const { scene } = map;
   const size = labelSize(map);
@@ -105,6 +115,13 @@ function drawLabels(map, context) {
   for (let key = x0; key < x1; key++) if (key % keyStep === 0) keyLabel(map, context, key, size);
 }
 
+/**
+ * @param {HeatMap} map
+ * @param {CanvasRenderingContext2D} context
+ * @param {number} query
+ * @param {number} size
+ * @param {[string, string]} [plate]
+ */
 function rowLabel(map, context, query, size, plate) {
   const { layout, scene } = map;
   const py = layout.top + (query + 0.5 - map.y) * map.pitchY;
@@ -116,6 +133,13 @@ function rowLabel(map, context, query, size, plate) {
   context.fillText(text, layout.left - 8, py);
 }
 
+/**
+ * @param {HeatMap} map
+ * @param {CanvasRenderingContext2D} context
+ * @param {number} key
+ * @param {number} size
+ * @param {[string, string]} [plate]
+ */
 function keyLabel(map, context, key, size, plate) {
   const { layout, scene } = map;
   const px = layout.left + (key + 0.5 - map.x) * map.pitchX;
@@ -140,10 +164,11 @@ function keyLabel(map, context, key, size, plate) {
 }
 
 // The selected row, the chosen cell, and the cell under the pointer or the keyboard's cursor.
+/** @param {HeatMap} map */
 export function drawMarks(map) {
   const { layout, scene, density, cursor } = map;
   const { theme, selected } = scene;
-  const context = map.over.getContext("2d");
+  const context = context2d(map.over);
   context.setTransform(density, 0, 0, density, 0, 0);
   context.clearRect(0, 0, layout.width, layout.height);
   context.save();
@@ -160,8 +185,8 @@ export function drawMarks(map) {
   context.restore();
   const size = Math.max(11, labelSize(map));
   context.font = `600 ${size}px ${theme.font}`;
-  const chosen = [theme.accent, theme.onAccent];
-  const pointed = [theme.text, theme.background];
+  /** @type {[string, string]} */ const chosen = [theme.accent, theme.onAccent];
+  /** @type {[string, string]} */ const pointed = [theme.text, theme.background];
   rowLabel(map, context, selected.query, size, chosen);
   if (cursor) {
     if (cursor.query !== selected.query) rowLabel(map, context, cursor.query, size, pointed);
@@ -174,6 +199,15 @@ export function drawMarks(map) {
 }
 
 // A frame around `count` cells of a row; around small cells it lies outside, so as not to hide them.
+/**
+ * @param {HeatMap} map
+ * @param {CanvasRenderingContext2D} context
+ * @param {number} query
+ * @param {number} key
+ * @param {number} count
+ * @param {string} colour
+ * @param {number} width
+ */
 function frame(map, context, query, key, count, colour, width) {
   const { layout } = map;
   const out = map.pitchY < 14 ? width / 2 : 0;
@@ -185,22 +219,23 @@ function frame(map, context, query, key, count, colour, width) {
 }
 
 // The pattern of what is masked.
+/** @param {CanvasRenderingContext2D} context @param {Theme} theme @param {number} density */
 function hatching(context, theme, density) {
   const side = Math.round(7 * density);
   const tile = document.createElement("canvas");
   tile.width = tile.height = side;
-  const ink = tile.getContext("2d");
-  ink.fillStyle = theme.hatch;
-  ink.fillRect(0, 0, side, side);
-  ink.strokeStyle = theme.hatchLine;
-  ink.lineWidth = density;
-  ink.beginPath();
+  const brush = context2d(tile);
+  brush.fillStyle = theme.hatch;
+  brush.fillRect(0, 0, side, side);
+  brush.strokeStyle = theme.hatchLine;
+  brush.lineWidth = density;
+  brush.beginPath();
   for (const shift of [-side, 0, side]) {  // a diagonal, and its neighbours, so that the tiles meet
-    ink.moveTo(shift - 1, side + 1);
-    ink.lineTo(shift + side + 1, -1);
+    brush.moveTo(shift - 1, side + 1);
+    brush.lineTo(shift + side + 1, -1);
   }
-  ink.stroke();
-  const pattern = context.createPattern(tile, "repeat");
+  brush.stroke();
+  const pattern = /** @type {CanvasPattern} */ (context.createPattern(tile, "repeat"));
   pattern.setTransform(new DOMMatrix([1 / density, 0, 0, 1 / density, 0, 0]));
   return pattern;
 }

@@ -1,11 +1,16 @@
 // @ts-check
 // Pointer and keyboard on the large map.
 
+/** @import { HeatMap } from "./map.js" */
 
+
+/** @param {HeatMap} map */
 export function listenToMap(map) {
   const target = map.over;
+  /** @type {{ id: number, x: number, y: number, startX: number, startY: number, moved: boolean } | null} */
   let drag = null;
 
+  /** @type {(event: MouseEvent) => [number, number]} */
   const place = (event) => {
     const box = target.getBoundingClientRect();
     return [event.clientX - box.left, event.clientY - box.top];
@@ -58,7 +63,7 @@ export function listenToMap(map) {
     const { queries, keys } = map.scene.model;
     const { query, key } = map.cursor || map.scene.selected;
     const at = { query, key: key === null ? 0 : key };
-    const moves = {
+    /** @type {Record<string, [number, number]>} */ const moves = {
       ArrowUp: [-1, 0], ArrowDown: [1, 0], ArrowLeft: [0, -1], ArrowRight: [0, 1],
       PageUp: [-10, 0], PageDown: [10, 0],
       Home: event.ctrlKey ? [-queries, -keys] : [0, -keys],

@@ -2,24 +2,37 @@
 // The overview: one small map per head, rows are layers, columns are heads. Real buttons, so that the keyboard, a
 // screen reader and a finger find them; the pictures are canvases of one pixel per cell that CSS enlarges.
 
-import { element } from "./dom.js";
+import { buttonOf, element, focusedIn, isShortcut } from "./dom.js";
 import { paintThumb } from "./heads.js";
 
+/** @import { HeadModel, Theme } from "./types.d.ts" */
+/** @typedef {{ layer(layer: number): string, head(head: number): string }} AxisNames */
+/** @typedef {AxisNames & { both(layer: number, head: number): string }} HeadNames */
+
 export class HeadGrid {
+  /** @type {HTMLButtonElement[][]} */ tiles = [];
+  /** @type {HeadModel} */ model;
+
+  /** @param {HTMLElement} host @param {(layer: number, head: number) => void} choose */
   constructor(host, choose) {
     this.host = host;
     this.choose = choose;
-    this.tiles = [];
     host.addEventListener("keydown", (event) => this.walk(event));
     host.addEventListener("click", (event) => {
-      const tile = event.target.closest("button");
+      const tile = buttonOf(event);
       if (tile) this.choose(Number(tile.dataset.layer), Number(tile.dataset.head));
     });
   }
 
   // Builds the tiles anew; `names` turns indices into labels.
+  /**
+   * @param {HeadModel} model
+   * @param {Theme} theme
+   * @param {HeadNames} names
+   * @param {string} label
+   */
   show(model, theme, names, label) {
-    const focused = this.host.querySelector("button:focus");
+    const focused = focusedIn(this.host);
     this.model = model;
     this.tiles = [];
     const corner = element("div", "vf-row");
@@ -38,11 +51,11 @@ export class HeadGrid {
         tile.type = "button";
         tile.tabIndex = -1;
         tile.setAttribute("role", "gridcell");
-        tile.dataset.layer = layer;
-        tile.dataset.head = head;
+        tile.dataset.layer = String(layer);
+        tile.dataset.head = String(head);
         tile.title = names.both(layer, head);
         tile.setAttribute("aria-label", tile.title);
-        tile.append(paintThumb(model, layer, head, theme));
+        tile.append(paintThumb(model, layer, head, theme) ?? "");
         this.tiles[layer].push(tile);
         row.append(tile);
       }
@@ -53,6 +66,7 @@ export class HeadGrid {
     if (focused) this.focus(Number(focused.dataset.layer), Number(focused.dataset.head));
   }
 
+  /** @param {number} layer @param {number} head */
   select(layer, head) {
     for (const tile of this.tiles.flat()) {
       const chosen = Number(tile.dataset.layer) === layer && Number(tile.dataset.head) === head;
@@ -63,33 +77,40 @@ export class HeadGrid {
   }
 
   // Scrolls the box around the grid (not the page), where many layers do not fit into it.
+  /** @param {HTMLElement} tile */
   reveal(tile) {
     const room = this.host.parentElement;
+    if (!room) return;
     const [outer, inner] = [room.getBoundingClientRect(), tile.getBoundingClientRect()];
     if (inner.top >= outer.top && inner.bottom <= outer.bottom) return;
     room.scrollTop += (inner.top + inner.bottom - outer.top - outer.bottom) / 2;
   }
 
+  /** @param {number} layer @param {number} head */
   focus(layer, head) {
     const row = this.tiles[Math.max(0, Math.min(this.model.layers - 1, layer))];
     row[Math.max(0, Math.min(this.model.heads - 1, head))].focus();
   }
 
+  /** @param {KeyboardEvent} event */
   walk(event) {
-    const tile = event.target.closest("button");
+    const tile = buttonOf(event);
+    /** @type {Record<string, [number, number]>} */
     const steps = { ArrowUp: [-1, 0], ArrowDown: [1, 0], ArrowLeft: [0, -1], ArrowRight: [0, 1], Home: [0, -1e6], End: [0, 1e6] };
     const step = steps[event.key];
-    if (!tile || !step || event.ctrlKey || event.metaKey || event.altKey) return;
+    if (!tile || !step || isShortcut(event)) return;
     event.preventDefault();
     this.focus(Number(tile.dataset.layer) + step[0], Number(tile.dataset.head) + step[1]);
   }
 
   // The width the grid would like, at most `most`.
+  /** @param {number} most */
   width(most) {
     const names = 34;
     return Math.min(most, names + this.model.heads * 66);
   }
 
+  /** @param {number} width */
   resize(width) {
     const { heads, thumbRows, thumbColumns } = this.model;
     const gap = heads > 10 ? 2 : 4;
@@ -100,6 +121,7 @@ export class HeadGrid {
     this.host.style.setProperty("--vf-tile-gap", `${gap}px`);
     this.host.classList.toggle("vf-enlarged", side >= thumbColumns && height >= thumbRows);
     const step = Math.ceil(24 / (side + gap));  // names that would touch are left out
-    this.host.querySelectorAll(".vf-col-name").forEach((name, head) => { name.style.visibility = head % step ? "hidden" : ""; });
+    /** @type {NodeListOf<HTMLElement>} */ const names = this.host.querySelectorAll(".vf-col-name");
+    names.forEach((name, head) => { name.style.visibility = head % step ? "hidden" : ""; });
   }
 }

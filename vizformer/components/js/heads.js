@@ -1,21 +1,38 @@
 // @ts-check
 // The heads as they came: where each number lies, and how a head becomes a picture.
 
+import { context2d } from "./dom.js";
 import { readColumn } from "./numbers.js";
 import { fill } from "./text.js";
 
-const COLUMNS = ["weights", "scores", "reasons", "thumbs", "thumb_reasons"];
+/** @import { HeadModel, SentHeads, Theme, WeightsOrScores, Words } from "./types.d.ts" */
 
+/** @param {SentHeads<any>} data @returns {HeadModel} */
 export function readHeads(data) {
   const [layers, heads, queries, keys] = data.shape;
   const [thumbRows, thumbColumns] = data.thumb_shape;
-  const model = { layers, heads, queries, keys, thumbRows, thumbColumns, held: data.held, chosen: data.chosen };
-  for (const name of COLUMNS) model[name] = readColumn(data[name], data.types?.[name]);
-  model.one = model.weights instanceof Float32Array ? 1 : 65535;  // what stands for a weight of 1
-  return model;
+  const types = data.types ?? {};
+  const weights = /** @type {Float32Array | Uint16Array} */ (readColumn(data.weights, types.weights));
+  return {
+    layers, heads, queries, keys, thumbRows, thumbColumns, weights,
+    held: data.held,
+    chosen: data.chosen ?? [0, 0],
+    scores: readColumn(data.scores, types.scores),
+    reasons: readColumn(data.reasons, types.reasons),
+    thumbs: readColumn(data.thumbs, types.thumbs),
+    thumbReasons: readColumn(data.thumb_reasons, types.thumb_reasons),
+    one: weightOfOne(weights),
+  };
+}
+
+// What stands for a weight of 1.
+/** @param {Float32Array | Uint16Array} weights */
+export function weightOfOne(weights) {
+  return weights instanceof Float32Array ? 1 : 65535;
 }
 
 // Where a head's numbers begin, or -1 while they are not in the browser.
+/** @param {HeadModel} model @param {number} layer @param {number} head */
 export function offsetOf(model, layer, head) {
   const size = model.queries * model.keys;
   if (model.held === "all") return (layer * model.heads + head) * size;
@@ -25,41 +42,48 @@ export function offsetOf(model, layer, head) {
 }
 
 // A layer is called by its number or by the name that the page gave it.
+/** @param {SentHeads<any>} data @param {string} pattern @param {number} layer */
 export function layerName(data, pattern, layer) {
   const label = data.layer_labels[layer];
   return typeof label === "number" ? fill(pattern, { layer: label }) : label;
 }
 
+/** @param {Words} words @param {number} reason */
 export function reasonName(words, reason) {
   return words[`reason_${reason}`] || words.masked;
 }
 
 // Why cells of a layer are masked; null where all are visible. One map serves all layers where they do not differ.
+/** @param {HeadModel} model @param {number} layer */
 export function reasonsOf(model, layer) {
   return ofLayer(model.reasons, layer, model.queries * model.keys);
 }
 
+/** @param {Uint8Array | null} maps @param {number} layer @param {number} size */
 function ofLayer(maps, layer, size) {
   return maps && maps.length > size ? maps.subarray(layer * size, (layer + 1) * size) : maps;
 }
 
+/** @param {HeadModel} model @param {number} layer @param {number} query @param {number} key */
 export function reasonAt(model, layer, query, key) {
   const reasons = reasonsOf(model, layer);
   return reasons ? reasons[query * model.keys + key] : 0;
 }
 
-// One cell: {reason, weight, score}; weight and score are null where they are not known.
+// One cell; weight and score are NaN where they are not known.
+/** @param {HeadModel} model @param {number} layer @param {number} head @param {number} query @param {number} key */
 export function cellAt(model, layer, head, query, key) {
   const start = offsetOf(model, layer, head);
   const at = start + query * model.keys + key;
   return {
     reason: reasonAt(model, layer, query, key),
-    weight: start < 0 ? null : model.weights[at] / model.one,
-    score: start < 0 || !model.scores ? null : model.scores[at],
+    weight: start < 0 ? NaN : model.weights[at] / model.one,
+    score: start < 0 || !model.scores ? NaN : model.scores[at],
   };
 }
 
 // The key with the largest weight among those that a query sees; -1 where it sees none.
+/** @param {HeadModel} model @param {number} layer @param {number} head @param {number} query */
 export function strongestKey(model, layer, head, query) {
   const start = offsetOf(model, layer, head);
   let best = -1;
@@ -73,55 +97,69 @@ export function strongestKey(model, layer, head, query) {
 }
 
 // Largest |score| among visible cells of a head: the end of its colour scale.
+/** @param {HeadModel} model @param {number} layer @param {number} head */
 export function scoreRange(model, layer, head) {
   const start = offsetOf(model, layer, head);
   const reasons = reasonsOf(model, layer);
+  const { scores } = model;
   let range = 0;
-  if (start < 0 || !model.scores) return range;
+  if (start < 0 || !scores) return range;
   for (let i = 0; i < model.queries * model.keys; i++) {
-    const size = Math.abs(model.scores[start + i]);
+    const size = Math.abs(scores[start + i]);
     if (size > range && size < Infinity && !(reasons && reasons[i])) range = size;
   }
   return range;
 }
 
 // The step of a colour table that a number gets. Weights by their square root: in long texts most are small.
+/** @param {number} weight */
 export function weightStep(weight) {
   return Math.round(Math.sqrt(weight) * 255);
 }
 
+/** @param {number} score @param {number} range */
 export function scoreStep(score, range) {
   return range > 0 ? Math.round((Math.max(-1, Math.min(1, score / range)) + 1) * 127) : 127;
 }
 
 // A head as a canvas of one pixel per cell; masked cells stay transparent, so that the hatching below shows.
+/**
+ * @param {HeadModel} model
+ * @param {number} layer
+ * @param {number} head
+ * @param {WeightsOrScores} view
+ * @param {Theme} theme
+ * @param {number} range
+ */
 export function paintHead(model, layer, head, view, theme, range) {
   const start = offsetOf(model, layer, head);
   if (start < 0) return null;
-  const { queries, keys } = model;
+  const { queries, keys, scores } = model;
   const reasons = reasonsOf(model, layer);
   return paint(queries, keys, (i) => {
     if (reasons && reasons[i]) return 0;
-    if (view === "weights") return theme.weights[weightStep(model.weights[start + i] / model.one)];
-    const score = model.scores[start + i];
+    if (view === "weights" || !scores) return theme.weights[weightStep(model.weights[start + i] / model.one)];
+    const score = scores[start + i];
     return Number.isNaN(score) ? 0 : theme.scores[scoreStep(score, range)];
   });
 }
 
 // The small map of a head: its thumbnail, or the head itself where that is small enough.
+/** @param {HeadModel} model @param {number} layer @param {number} head @param {Theme} theme */
 export function paintThumb(model, layer, head, theme) {
-  if (!model.thumbs) return paintHead(model, layer, head, "weights", theme, 0);
-  const { thumbRows: rows, thumbColumns: columns } = model;
-  const reasons = ofLayer(model.thumb_reasons, layer, rows * columns);
+  const { thumbRows: rows, thumbColumns: columns, thumbs } = model;
+  if (!thumbs) return paintHead(model, layer, head, "weights", theme, 0);
+  const reasons = ofLayer(model.thumbReasons, layer, rows * columns);
   const start = (layer * model.heads + head) * rows * columns;
-  return paint(rows, columns, (i) => (reasons && reasons[i] ? 0 : theme.weights[model.thumbs[start + i]]));
+  return paint(rows, columns, (i) => (reasons && reasons[i] ? 0 : theme.weights[thumbs[start + i]]));
 }
 
+/** @param {number} rows @param {number} columns @param {(index: number) => number} colour */
 export function paint(rows, columns, colour) {
   const canvas = document.createElement("canvas");
   canvas.width = columns;
   canvas.height = rows;
-  const context = canvas.getContext("2d");
+  const context = context2d(canvas);
   const image = context.createImageData(columns, rows);
   const pixels = new Uint32Array(image.data.buffer);
   for (let i = 0; i < pixels.length; i++) pixels[i] = colour(i);

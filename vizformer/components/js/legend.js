@@ -6,13 +6,20 @@ import { element } from "./dom.js";
 import { signed } from "./numbers.js";
 import { fill } from "./text.js";
 
-export function showLegend(host, { view, range, theme, words, reasons }) {
+/** @import { Theme, WeightsOrScores, Words } from "./types.d.ts" */
+
+/**
+ * @param {HTMLElement} host
+ * @param {{ view: WeightsOrScores, range: number, theme: Theme, words: Words, reasons: string[] }} shown
+ */
+export function showLegend(host, shown) {
+  const { view, range, theme, words, reasons } = shown;
   const table = view === "weights" ? theme.weights : theme.scores;
   const stops = Array.from({ length: 17 }, (_, i) => cssColour(table[Math.round((i / 16) * (table.length - 1))]));
   const scale = element("div", "vf-scale");
   const strip = element("div", "vf-strip");
   strip.style.background = `linear-gradient(to right, ${stops.join(", ")})`;
-  const ticks = view === "weights"
+  /** @type {[number, string][]} */ const ticks = view === "weights"
     ? [0, 0.01, 0.1, 0.25, 0.5, 1].map((value) => [Math.sqrt(value), String(value)])
     : [[0, signed(-range, 2)], [0.5, "0"], [1, signed(range, 2)]];
   const marks = element("div", "vf-ticks");

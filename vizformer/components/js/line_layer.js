@@ -5,28 +5,41 @@
 import { headColour, headDashes } from "./colours.js";
 import { offsetOf, reasonsOf } from "./heads.js";
 
+/** @import { FoundLines, HeadModel, LineGroup, LineLayout, Theme } from "./types.d.ts" */
+
+/** @typedef {(act: (weight: number, pair: number, slot: number) => void, least?: number) => void} Visit */
+
 const STRENGTHS = 16;   // steps of width and opacity
 const MOST_LINES = 30000;
 const BINS = 65536;
 
 // In px; thin rows get thin lines.
+/** @param {number} weight @param {number} row */
 export function lineWidth(weight, row) {
   return 0.75 + 4.25 * weight * Math.max(0.5, Math.min(1, row / 28));
 }
 
 // By the square root: most weights are small, and should be faint rather than absent.
+/** @param {number} weight */
 export function lineOpacity(weight) {
   return 0.08 + 0.92 * Math.sqrt(weight);
 }
 
 // Lines of the given heads whose weight reaches `threshold`; of more than MOST_LINES the strongest.
-// {shown, total, from, cut, largest, groups: [{head, slot, weight, pairs}]}, weak groups first; null while the layer is
-// not here.
+// Groups of weak lines come first; null while the layer is not here.
+/**
+ * @param {HeadModel} model
+ * @param {number} layer
+ * @param {number[]} heads
+ * @param {number} threshold
+ * @returns {FoundLines | null}
+ */
 export function findLines(model, layer, heads, threshold) {
   if (heads.some((head) => offsetOf(model, layer, head) < 0)) return null;
   const { weights, one } = model;
   const reasons = reasonsOf(model, layer);
   const size = model.queries * model.keys;
+  /** @type {Visit} */
   const visit = (act, least = threshold) => {
     heads.forEach((head, slot) => {
       const start = offsetOf(model, layer, head);
@@ -42,6 +55,7 @@ export function findLines(model, layer, heads, threshold) {
   if (count === 0) visit((weight) => { largest = Math.max(largest, weight); }, 0);
   const limit = count > MOST_LINES ? limitBin(visit) : null;
   let room = limit ? limit.room : 0;
+  /** @type {Map<number, LineGroup>} */
   const groups = new Map();
   visit((weight, pair, slot) => {
     if (limit) {
@@ -50,8 +64,12 @@ export function findLines(model, layer, heads, threshold) {
     }
     const level = Math.max(1, Math.ceil(Math.sqrt(weight) * STRENGTHS));
     const name = level * heads.length + slot;
-    if (!groups.has(name)) groups.set(name, { head: heads[slot], slot, weight: Math.min(1, (level / STRENGTHS) ** 2), pairs: [] });
-    groups.get(name).pairs.push(pair);
+    let group = groups.get(name);
+    if (!group) {
+      group = { head: heads[slot], slot, weight: Math.min(1, (level / STRENGTHS) ** 2), pairs: [] };
+      groups.set(name, group);
+    }
+    group.pairs.push(pair);
   });
   const masked = reasons ? reasons.reduce((sum, reason) => sum + (reason ? 1 : 0), 0) : 0;
   return {
@@ -65,6 +83,7 @@ export function findLines(model, layer, heads, threshold) {
 }
 
 // The bin of weights in which the strongest MOST_LINES end, and how many of that bin still belong to them.
+/** @param {Visit} visit */
 function limitBin(visit) {
   const counts = new Uint32Array(BINS);
   visit((weight) => { counts[Math.min(BINS - 1, Math.floor(weight * (BINS - 1)))]++; });
@@ -75,11 +94,20 @@ function limitBin(visit) {
 }
 
 // Lines of different heads between the same tokens run beside each other.
+/** @param {number} slot @param {number} count @param {number} row */
 export function slotShift(slot, count, row) {
   return count < 2 ? 0 : (slot - (count - 1) / 2) * Math.min(3.5, (row * 0.6) / (count - 1));
 }
 
-// layout: {width, height, row, scroll: {query, key}}; heads: those shown, in the order of their slots
+// heads: those shown, in the order of their slots.
+/**
+ * @param {CanvasRenderingContext2D} context
+ * @param {LineLayout} layout
+ * @param {HeadModel} model
+ * @param {FoundLines} found
+ * @param {number[]} heads
+ * @param {Theme} theme
+ */
 export function drawLines(context, layout, model, found, heads, theme) {
   for (const { head, slot, weight, pairs } of found.groups) {
     const shift = layout.row / 2 + slotShift(slot, heads.length, layout.row);

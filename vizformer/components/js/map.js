@@ -1,21 +1,35 @@
 // @ts-check
 // The large map of one head: two canvases, one for what changes with the head, one for what follows the pointer.
 
-import { element } from "./dom.js";
+import { context2d, element } from "./dom.js";
 import { drawMap, drawMarks } from "./draw.js";
 import { listenToMap } from "./gestures.js";
 import { layoutMap } from "./map_layout.js";
 
+/** @import { Cell, MapLayout, MapScene } from "./types.d.ts" */
+
 export class HeatMap {
+  /** @type {MapScene} */ scene;
+  /** @type {MapLayout} */ layout;
+  /** @type {{ queries: number[], keys: number[] }} */ widths;
+  /** @type {Cell | null} */ cursor;
+  /** @type {number} */ density;
+  /** @type {number} */ zoom;
+  /** @type {number} */ x;
+  /** @type {number} */ y;
+
+  /**
+   * @param {HTMLElement} host
+   * @param {{ point(cell: Cell | null): void, choose(query: number, key: number | null): void, zoomed(): void }} on
+   */
   constructor(host, on) {
     this.host = host;
-    this.on = on;  // {point(cell | null), choose(query, key | null), zoomed()}
+    this.on = on;
     this.base = element("canvas", "vf-base");
     this.over = element("canvas", "vf-over");
     this.over.tabIndex = 0;
     this.over.setAttribute("role", "application");
     host.append(this.base, this.over);
-    this.scene = null;
     this.resetWindow();
     this.cursor = null;
     listenToMap(this);
@@ -27,7 +41,7 @@ export class HeatMap {
     this.y = 0;
   }
 
-  // scene: {model, image, blurred, view, range, layer, head, selected, theme, queryTokens, keyTokens}
+  /** @param {MapScene} scene */
   show(scene) {
     const before = this.scene;
     this.scene = scene;
@@ -37,13 +51,14 @@ export class HeatMap {
       this.cursor = null;
     }
     if (!before || before.queryTokens !== scene.queryTokens || before.keyTokens !== scene.keyTokens || before.theme.font !== scene.theme.font) {
-      const context = this.base.getContext("2d");
+      const context = context2d(this.base);
       context.font = `600 100px ${scene.theme.font}`;  // the widest a label gets: chosen ones are bold
-      const measure = (tokens) => tokens.map((token) => context.measureText(token).width / 100);
+      const measure = (/** @type {string[]} */ tokens) => tokens.map((token) => context.measureText(token).width / 100);
       this.widths = { queries: measure(scene.queryTokens), keys: measure(scene.keyTokens) };
     }
   }
 
+  /** @param {number} width @param {number} height */
   resize(width, height) {
     this.layout = layoutMap(this.scene.model, this.widths, width, height);
     this.density = window.devicePixelRatio || 1;
@@ -80,6 +95,7 @@ export class HeatMap {
   }
 
   // Enlarges around a point of the plot, given in px from its corner.
+  /** @param {number} factor @param {number} [px] @param {number} [py] */
   zoomBy(factor, px = this.layout.plotWidth / 2, py = this.layout.plotHeight / 2) {
     const before = this.zoom;
     this.zoom = Math.max(1, Math.min(this.layout.zoomMost, this.zoom * factor));
@@ -98,6 +114,7 @@ export class HeatMap {
     this.on.zoomed();
   }
 
+  /** @param {number} px @param {number} py */
   pan(px, py) {
     this.x -= px / this.pitchX;
     this.y -= py / this.pitchY;
@@ -106,6 +123,7 @@ export class HeatMap {
   }
 
   // The cell under a point of the canvas: key is null on a row's label; null elsewhere.
+  /** @param {number} px @param {number} py @returns {Cell | null} */
   cellUnder(px, py) {
     const { left, top, plotWidth, plotHeight } = this.layout;
     const { queries, keys } = this.scene.model;
@@ -115,11 +133,12 @@ export class HeatMap {
   }
 
   // Puts the cursor on a cell (null: nowhere), and moves an enlarged window so that the cell is in sight.
+  /** @param {Cell | null} cell @param {boolean} [follow] */
   point(cell, follow = false) {
     const same = cell === this.cursor || (cell && this.cursor && cell.query === this.cursor.query && cell.key === this.cursor.key);
     if (same) return;
     this.cursor = cell;
-    if (follow && cell && this.zoom > 1) {
+    if (follow && cell && cell.key !== null && this.zoom > 1) {
       const [x, y] = [this.x, this.y];
       const { queries, keys } = this.scene.model;
       this.x = Math.min(Math.max(this.x, cell.key + 1 - keys / this.zoom), cell.key);

@@ -7,23 +7,34 @@ import { offsetOf, reasonAt, reasonName, reasonsOf } from "./heads.js";
 import { lineOpacity, lineWidth, slotShift } from "./line_layer.js";
 import { fill } from "./text.js";
 
+/** @import { HeadModel, LineLayout, LineScene, Spot } from "./types.d.ts" */
+
 // The pair of a token and one of the other side: its query, its key and its place in a map.
+/** @param {HeadModel} model @param {Spot} spot @param {number} other */
 export function pairOf(model, spot, other) {
   const [query, key] = spot.side === "query" ? [spot.index, other] : [other, spot.index];
   return { query, key, pair: query * model.keys + key };
 }
 
-// spot: {side, index}, the token; partner: index on the other side that is pointed at, or null.
-// scene: {model, layer, heads, threshold, theme, words}
+// spot: the token; partner: index on the other side that is pointed at, or null.
+/**
+ * @param {CanvasRenderingContext2D} context
+ * @param {LineLayout} layout
+ * @param {LineScene} scene
+ * @param {Spot} spot
+ * @param {number | null} partner
+ */
 export function drawTokenLines(context, layout, scene, spot, partner) {
   const { model, layer, heads, threshold, theme } = scene;
   const reasons = reasonsOf(model, layer);
   const fromQuery = spot.side === "query";
-  const [count, side] = fromQuery ? [model.keys, "key"] : [model.queries, "query"];
+  const count = fromQuery ? model.keys : model.queries;
+  const side = fromQuery ? "key" : "query";
   const numbers = layoutNumbers(context, layout, scene);
   const starts = heads.map((head) => offsetOf(model, layer, head));
   const near = fromQuery ? 0 : layout.width;
   const far = fromQuery ? layout.width - numbers.width : numbers.width;
+  /** @type {(index: number, slot: number, scroll: number) => number} */
   const at = (index, slot, scroll) => (index + 0.5) * layout.row - scroll + slotShift(slot, heads.length, layout.row);
   heads.forEach((head, slot) => {
     context.strokeStyle = headColour(theme, head);
@@ -48,7 +59,9 @@ export function drawTokenLines(context, layout, scene, spot, partner) {
 }
 
 // How large the numbers are, and whether those of all heads fit side by side; else the largest one stands for them.
-function layoutNumbers(context, layout, { heads, theme }) {
+/** @param {CanvasRenderingContext2D} context @param {LineLayout} layout @param {LineScene} scene */
+function layoutNumbers(context, layout, scene) {
+  const { heads, theme } = scene;
   const size = Math.max(10, Math.min(14, layout.row * 0.62));
   const font = `${size}px ${theme.font}`;
   context.font = font;
@@ -58,6 +71,16 @@ function layoutNumbers(context, layout, { heads, theme }) {
   return { size, font, cell, all, name, width: all ? heads.length * cell : cell + name };
 }
 
+/**
+ * @param {CanvasRenderingContext2D} context
+ * @param {LineLayout} layout
+ * @param {LineScene} scene
+ * @param {ReturnType<typeof layoutNumbers>} numbers
+ * @param {number[]} starts
+ * @param {Spot} spot
+ * @param {number} other
+ * @param {number | null} partner
+ */
 function drawNumbers(context, layout, scene, numbers, starts, spot, other, partner) {
   const { model, layer, heads, threshold, theme, words } = scene;
   const { query, key, pair } = pairOf(model, spot, other);

@@ -1,0 +1,210 @@
+// What travels between Python and the browser, and between the files here. Read by the type checker only.
+
+/** The texts of a component, in the reader's language. */
+export type Words = Record<string, string>;
+
+export type NumberColumn = Uint8Array | Uint16Array | Float32Array;
+
+/** A column of numbers as it arrives: an Arrow table from Streamlit, or base64 text in a file. */
+export type SentColumn = string | { getChildAt(index: number): { toArray(): NumberColumn } } | null | undefined;
+
+/** What Python sends to every component, see _mount.py. */
+export interface Sent<Choice> {
+  key?: string;
+  version: number;
+  selected: Choice | null;
+  words: Words;
+  /** Names of the columns' types, and whether this is a file without a server. */
+  types?: Record<string, string>;
+  static?: boolean;
+}
+
+/** What Streamlit, or the page of a file, calls a component with. */
+export interface Component<Data> {
+  data: Data;
+  parentElement: HTMLElement;
+  setStateValue?: (name: string, value: object) => void;
+}
+
+export interface View<Data> {
+  update(component: Component<Data>): void;
+  close(): void;
+}
+
+export type Held = "all" | "layer" | "head";
+
+/** The heads of a site, see payload.py. */
+export interface SentHeads<Choice> extends Sent<Choice> {
+  shape: [number, number, number, number];
+  thumb_shape: [number, number];
+  held: Held;
+  chosen: [number, number] | null;
+  layer_labels: (number | string)[];
+  query_tokens: string[];
+  key_tokens: string[];
+  height: number | null;
+  weights: SentColumn;
+  scores?: SentColumn;
+  reasons?: SentColumn;
+  thumbs?: SentColumn;
+  thumb_reasons?: SentColumn;
+}
+
+/** The same, unpacked. `one` stands for a weight of 1. */
+export interface HeadModel {
+  layers: number;
+  heads: number;
+  queries: number;
+  keys: number;
+  thumbRows: number;
+  thumbColumns: number;
+  held: Held;
+  chosen: [number, number];
+  weights: Float32Array | Uint16Array;
+  scores: Float32Array | null;
+  reasons: Uint8Array | null;
+  thumbs: Uint8Array | null;
+  thumbReasons: Uint8Array | null;
+  one: number;
+}
+
+export type Theme = ReturnType<typeof import("./colours.js").readTheme>;
+
+export type WeightsOrScores = "weights" | "scores";
+
+/** A cell of a map; key is null for the whole row. */
+export interface Cell {
+  query: number;
+  key: number | null;
+}
+
+/** What the large map shows. */
+export interface MapScene {
+  model: HeadModel;
+  theme: Theme;
+  image: HTMLCanvasElement | null;
+  blurred: HTMLCanvasElement | null;
+  view: WeightsOrScores;
+  range: number;
+  layer: number;
+  head: number;
+  selected: Cell;
+  queryTokens: string[];
+  keyTokens: string[];
+}
+
+/** Where things go in the large map, in px. */
+export interface MapLayout {
+  left: number;
+  top: number;
+  angle: number;
+  keyRoom: number;
+  font: number;
+  keyScale: number;
+  cellWidth: number;
+  cellHeight: number;
+  plotWidth: number;
+  plotHeight: number;
+  width: number;
+  height: number;
+  zoomMost: number;
+}
+
+export type Side = "query" | "key";
+
+/** A token on one side of the lines. */
+export interface Spot {
+  side: Side;
+  index: number;
+}
+
+export type LineLayout = ReturnType<typeof import("./line_layout.js").layoutLines>;
+
+/** Lines of about the same strength of one head: [query * keys + key, ...]. */
+export interface LineGroup {
+  head: number;
+  slot: number;
+  weight: number;
+  pairs: number[];
+}
+
+export interface FoundLines {
+  shown: number;
+  total: number;
+  from: number;
+  cut: boolean;
+  largest: number;
+  groups: LineGroup[];
+}
+
+/** What the line view shows. */
+export interface LineScene {
+  model: HeadModel;
+  layer: number;
+  heads: number[];
+  threshold: number;
+  theme: Theme;
+  words: Words;
+  tokens: Record<Side, string[]>;
+}
+
+/** What is selected in the line view; heads: null for all. */
+export interface LineChoice {
+  layer: number;
+  heads: number[] | null;
+  pinned: Spot | null;
+  threshold: number;
+}
+
+/** A sentence, and the numbers in it. */
+export interface Description {
+  text: string;
+  query?: number;
+  key?: number;
+  value?: number;
+}
+
+/** One candidate of a step of the generation. */
+export interface Candidate {
+  id: number;
+  text: string;
+  before: number;
+  after: number;
+  cut: number;
+}
+
+export interface Step {
+  candidates: Candidate[];
+  chosen: number;
+  byHand: boolean;
+  kept: number;
+  restCount: number;
+  restBefore: number;
+  restAfter: number;
+}
+
+export type Site = "decoder" | "cross";
+
+export interface PlayerChoice {
+  step: number;
+  site: Site;
+  layer: number;
+  head: number;
+  branch: string;
+}
+
+/** A generated text, see player.py. Its columns are called before, after, cut, decoder_weights, ... */
+export interface Generation extends Sent<PlayerChoice> {
+  tokens: { text: string; special: boolean }[];
+  start: number;
+  source: string[];
+  vocab_size: number;
+  candidates: { count: number; ids: number[]; names: Record<number, string> };
+  steps: { ids: number[]; kept: number[]; by_hand: boolean[] };
+  end: string;
+  sites: Record<Site, { shape: [number, number, number, number]; held: Held; chosen: [number, number] | null }>;
+  taken: { step: number; id: number }[];
+  branch: string;
+  made: string;
+  [column: string]: unknown;
+}
