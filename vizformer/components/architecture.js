@@ -3,7 +3,8 @@
 // found their places, and again whenever these change.
 
 import { Conversation, present } from "./js/conversation.js";
-import { buttonOf, element, focusedIn, isShortcut, svgElement } from "./js/dom.js";
+import { buttonOf, element, focusedIn, isShortcut } from "./js/dom.js";
+import { svgElement } from "./js/svg.js";
 
 /** @import { Component, Sent } from "./js/types.d.ts" */
 /**

@@ -2,8 +2,9 @@
 // The tree of a beam search: a button for every continuation that was looked at, in columns by step, and lines between.
 
 import { present } from "./js/conversation.js";
-import { buttonOf, element, isShortcut, svgElement } from "./js/dom.js";
+import { buttonOf, element, isShortcut } from "./js/dom.js";
 import { signed } from "./js/numbers.js";
+import { svgElement } from "./js/svg.js";
 import { fill, visible } from "./js/text.js";
 
 /** @import { Component, Sent } from "./js/types.d.ts" */

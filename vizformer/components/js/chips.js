@@ -2,8 +2,9 @@
 // The heads of a layer as buttons in the colour and pattern of their lines.
 
 import { headColour, headDashes } from "./colours.js";
-import { buttonOf, element, focusedIn, svgElement } from "./dom.js";
+import { buttonOf, element, focusedIn } from "./dom.js";
 import { lineOpacity, lineWidth } from "./line_layer.js";
+import { svgElement } from "./svg.js";
 import { fill } from "./text.js";
 
 /** @import { Theme, Words } from "./types.d.ts" */

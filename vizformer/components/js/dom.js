@@ -44,18 +44,6 @@ export function context2d(canvas, settings) {
   return /** @type {CanvasRenderingContext2D} */ (canvas.getContext("2d", settings));
 }
 
-// A new element of a drawing.
-/**
- * @template {keyof SVGElementTagNameMap} Tag
- * @param {Tag} tag
- * @param {Record<string, string | number>} attributes
- */
-export function svgElement(tag, attributes) {
-  const node = document.createElementNS("http://www.w3.org/2000/svg", tag);
-  for (const [name, value] of Object.entries(attributes)) node.setAttribute(name, String(value));
-  return node;
-}
-
 // The button that has the keyboard, if one in the box does.
 /** @param {HTMLElement} box @returns {HTMLButtonElement | null} */
 export function focusedIn(box) {
