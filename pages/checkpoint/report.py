@@ -58,7 +58,7 @@ def read(model: str) -> "Report | None":
             )  # fmt: skip
             ask(model, questions, known)
         else:
-            st.subheader(_("This folder does not open"), anchor=False)
+            st.subheader(_("This model does not open"), anchor=False)
             errors.show(error.message)
             if names.answers(model):
                 st.button(_("Without these assumptions"), on_click=_assume, args=(model, {}))
@@ -119,14 +119,18 @@ def field(model: str, question: "Question", known: object) -> object:
 @guarded()
 def problems(report: "Report") -> None:
     """What is wrong with the tensors, and what to do about it."""
-    st.subheader(_("This folder does not open"), anchor=False)
+    st.subheader(_("This model does not open"), anchor=False)
     with st.container(border=True):
         for message in reports.problems(report):
             st.markdown(f"- {translate(message, plain)}")
-    st.caption(
-        _("The weights and config.json belong to different models, or a file is damaged: copy the folder again from "
-          "the model's source.")
-    )  # fmt: skip
+    if report.format == "state-dict":
+        said = _("The tensors have names of {layout}, but only what is exactly that layout opens. Where a model of "
+                 "your own computes the same, save its tensors under its names.",
+                 layout=plain(report.family))  # fmt: skip
+    else:
+        said = _("The weights and config.json belong to different models, or a file is damaged: copy the folder again "
+                 "from the model's source.")  # fmt: skip
+    st.caption(said)
 
 
 @guarded()

@@ -104,7 +104,8 @@ def test_what_the_hub_refuses_is_said_with_the_way_out(endpoint, name, mode, sai
 
 @pytest.mark.parametrize(
     ("files", "said"),
-    [(["README.md"], "no config.json"), (["model.gguf"], "GGUF"), (["config.json", "model.onnx"], "no weights")],
+    [(["README.md"], "no config.json"), (["model.gguf"], "GGUF"), (["config.json", "model.onnx"], "is an ONNX file"),
+     (["config.json", "model.bin.zip"], "no weights")],
 )
 def test_repositories_without_a_model_that_is_read(files, said):
     with pytest.raises(CheckpointError, match=said):

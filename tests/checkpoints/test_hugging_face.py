@@ -131,8 +131,8 @@ REFUSED: list[tuple[str, dict[str, Any], str]] = [
     ("gpt2", dict(quantization_config={"bits": 4}), r"quantization_config={.*}: the weights are quantised"),
     ("gpt2", dict(auto_map={"AutoModel": "x.Y"}), "auto_map={.*: the model brings its own code, which is never run"),
     ("gpt2", dict(pruned_heads={"0": [1]}), "pruned_heads"),
-    ("gpt2", dict(model_type="rwkv"), 'model_type="rwkv", which is not supported. These families open: GPT-2, B'),
-    ("gpt2", dict(model_type=["gpt2"]), r'model_type=\["gpt2"\], which is not supported'),
+    ("llama", dict(model_type="rwkv"), 'model_type="rwkv", which is not supported. These families open: GPT-2, B'),
+    ("llama", dict(model_type=["gpt2"]), r'model_type=\["gpt2"\], which is not supported'),
     ("gpt2", dict(layer_norm_epsilon=float("nan")), "layer_norm_epsilon=NaN: it must be a number above 0"),
     ("gpt2", dict(n_positions=10**15), "n_positions=1000000000000000: it must be a whole number from 1"),
     ("gpt2", dict(n_layer=10**6), "1000000 layers, but the file of weights has only"),
@@ -422,10 +422,9 @@ def test_other_formats_are_named(folder: Path) -> None:
     with pytest.raises(CheckpointError, match="is a GGUF file"):
         load(folder / "model.Q4_K_M.gguf")
     (folder / "model.Q4_K_M.gguf").rename(folder / "tf_model.h5")
-    with pytest.raises(CheckpointError, match=r"has its weights in tf_model.h5, which is not read"):
-        load(folder)
-    with pytest.raises(CheckpointError, match=r"tf_model.h5 is a file; a model is a folder"):
-        load(folder / "tf_model.h5")
+    for source in (folder, folder / "tf_model.h5"):
+        with pytest.raises(CheckpointError, match=r'"tf_model.h5" is an HDF5 file of Keras or TensorFlow'):
+            load(source)
     (folder / "tf_model.h5").unlink()
     with pytest.raises(CheckpointError, match=r"mine lacks model.safetensors"):
         load(folder)

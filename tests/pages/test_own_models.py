@@ -98,7 +98,7 @@ def test_the_report(open_app, locale, model, words):
 def test_the_report_of_a_folder_that_does_not_open(open_app):
     app = open_app(REPORT, model="models/damaged")
     assert not app.exception
-    assert "This folder does not open" in said(app)
+    assert "This model does not open" in said(app)
     assert "wrong shape" in set(app.dataframe[0].value["Fate"])
     assert app.dataframe[0].value["Fate"][0] in ("missing", "wrong shape")
     app = open_app(REPORT, model="models/foreign")

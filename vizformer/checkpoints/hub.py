@@ -13,9 +13,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from vizformer.checkpoints import finding
+from vizformer.checkpoints import finding, formats
 from vizformer.checkpoints.reading import first_line
-from vizformer.checkpoints.weights import gguf_message
 from vizformer.errors import CheckpointError
 from vizformer.messages import N_
 
@@ -111,7 +110,7 @@ def needed(name: str, files: Iterable[str]) -> list[str]:
     there = set(files)
     if _CONFIG[0] not in there:
         if any(file.lower().endswith(".gguf") for file in there):
-            raise CheckpointError(gguf_message(name))
+            raise CheckpointError(formats.gguf_message(name))
         if finding.ADAPTER in there:
             raise finding.adapter_error(name)
         raise CheckpointError(
@@ -123,6 +122,8 @@ def needed(name: str, files: Iterable[str]) -> list[str]:
         return [*chosen, main, *finding.shards(main, beside)]
     if finding.ADAPTER in there:
         raise finding.adapter_error(name)
+    if (known := formats.by_name(sorted(beside))) is not None:
+        raise CheckpointError(known)
     raise CheckpointError(
         N_("{name} has no weights as safetensors or .bin in its main folder. Choose another one, or convert them with "
            "save_pretrained.", name=name)

@@ -67,7 +67,7 @@ def examine(folder: Folder, raw: dict[str, object]) -> Examined:
     Raises:
         CheckpointError: files that are missing, damaged or unsupported, so that there is nothing to report on.
     """
-    family = _family(raw)
+    family = family_of(raw)
     weights = find_weights(folder)
     names = _our_names(family, weights)
     read = read_tokenizer(folder) if folder.has(TOKENIZER) else by_class(folder, family.tokenizer)
@@ -150,7 +150,7 @@ def empty_model(config: ModelConfig) -> Transformer:
         ) from error  # fmt: skip
 
 
-def _family(raw: Mapping[str, object]) -> Family:
+def family_of(raw: Mapping[str, object]) -> Family:
     """By model_type, the field by which `transformers` chooses its code."""
     kind = raw.get("model_type")
     family = BY_TYPE.get(kind) if isinstance(kind, str) else None

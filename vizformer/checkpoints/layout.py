@@ -8,12 +8,15 @@ import torch
 from torch import Tensor
 
 from vizformer.checkpoints.family import Options
+from vizformer.checkpoints.likeness import summary
 from vizformer.checkpoints.parts import Part, Shape
 from vizformer.checkpoints.questions import Question, Value
 from vizformer.checkpoints.reading import shown
 from vizformer.checkpoints.weights import FLOATS, Stored, Weights
 from vizformer.errors import CheckpointError
 from vizformer.messages import N_, Message
+
+_LOSS = re.compile(r"(?:.*\.)?(?:criterion|loss|(?:criterion|loss)_\w+|\w+_(?:criterion|loss))\.(?:weight|pos_weight)")
 
 
 @dataclass(frozen=True)
@@ -26,6 +29,7 @@ class Plan:
         has_head: whether the weights predict tokens.
         ties: names under which a tensor is repeated.
         unused: names of tensors that are not needed -> why.
+        unplaced: names of tensors that have no place -> what they are taken for, where that can be told.
         fills: parameters of ours for which there is no tensor -> what they are for this shape.
         assumptions: what was taken for granted beside the answers.
     """
@@ -35,6 +39,7 @@ class Plan:
     has_head: bool = True
     ties: Mapping[str, str] = field(default_factory=dict)
     unused: Mapping[str, Message] = field(default_factory=dict)
+    unplaced: Mapping[str, Message] = field(default_factory=dict)
     fills: Mapping[str, Callable[[Shape], Tensor]] = field(default_factory=dict)
     assumptions: tuple[Message, ...] = ()
 
@@ -79,8 +84,8 @@ def matrix(weights: Weights, name: str) -> Shape:
     stored = weights.tensors.get(name)
     if stored is None:
         raise CheckpointError(
-            N_("{file} lacks {name}, which every model of this layout has. Save the whole state dict.",
-               file=weights.where, name=shown(name))
+            N_("{file} lacks {name}, without which tensors with such names make no model that opens. What it holds: "
+               "{summary}.", file=weights.where, name=shown(name), summary=summary(weights))
         )  # fmt: skip
     if len(stored.shape) != 2 or 0 in stored.shape:
         raise CheckpointError(
@@ -124,6 +129,12 @@ def causal_masks(weights: Weights) -> dict[str, Message]:
         name: note for name, stored in weights.tensors.items()
         if name.endswith(".attn.masked_bias") or (name.endswith((".attn.bias", ".attn.mask")) and _is_causal(stored))
     }  # fmt: skip
+
+
+def of_losses(weights: Weights) -> dict[str, Message]:
+    """What a training module keeps of its loss: weights of classes, which no forward uses."""
+    note = N_("a weight for every class in the loss of the training: the model does not use it")
+    return {name: note for name, stored in weights.tensors.items() if _LOSS.fullmatch(name) and len(stored.shape) < 2}
 
 
 def _is_causal(stored: Stored) -> bool:

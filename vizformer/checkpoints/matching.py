@@ -73,11 +73,12 @@ def match_parts(
     shapes: Mapping[str, Shape],
     *,
     said_by: Message | str = "config.json",
+    unplaced: Mapping[str, Message] | None = None,
 ) -> Match:
     """Holds the tensors against `parts`.
 
-    `reason` says why a tensor that none of them asks for is not needed (None: it may be), and `said_by` what the
-    shapes follow from.
+    `reason` says why a tensor that none of them asks for is not needed (None: it may be), `said_by` what the shapes
+    follow from, and `unplaced` more about tensors that have no place.
     """
     found = {name: Found(stored, weights.tensors[stored]) for name, stored in names.items()}
     used: list[tuple[Part, Found]] = []
@@ -116,7 +117,8 @@ def match_parts(
             fates.append(_fate(tensor, "used", part))
     for name, tensor in found.items():
         if (why := reason(name, tensor)) is None:
-            why = N_("{name} belongs to nothing that {source} describes", name=shown(tensor.name), source=said_by)
+            why = (unplaced or {}).get(name) or N_("{name} belongs to nothing that {source} describes",
+                                                   name=shown(tensor.name), source=said_by)  # fmt: skip
             problems.append(why)
         fates.append(_fate(tensor, "unused", note=why))
     return Match(tuple(used), tuple(same), tuple(fates), tuple(problems))

@@ -9,14 +9,15 @@ from typing import Any
 import torch
 
 from vizformer.assets import asset, bundled_models
-from vizformer.checkpoints import containers, finding, hub, hugging_face, state_dict
+from vizformer.checkpoints import containers, finding, formats, hub, hugging_face, state_dict
 from vizformer.checkpoints import folder as own
 from vizformer.checkpoints.checkpoint import Checkpoint
 from vizformer.checkpoints.memory import require
 from vizformer.checkpoints.placement import AUTO, chosen_device, chosen_dtype
+from vizformer.checkpoints.questions import UnansweredError
 from vizformer.checkpoints.reading import Folder
+from vizformer.checkpoints.refused import BECAUSE, SAME_NAMES
 from vizformer.checkpoints.report import Report
-from vizformer.checkpoints.weights import gguf_message
 from vizformer.errors import CheckpointError
 from vizformer.messages import N_
 
@@ -80,7 +81,7 @@ def inspect(source: str | Path, *, numbers: bool = True, **answers: object) -> R
     Raises:
         CheckpointError: as `load`, where there is nothing to report on.
     """
-    examined = _examined(_find(source), answers)
+    examined = _examined(_find(source), answers, numbers=numbers)
     report = examined.report
     if isinstance(examined, own.Examined):
         own.build(examined, chosen_dtype(AUTO, report.dtypes), torch.device("cpu"))
@@ -101,10 +102,10 @@ class _Found:
 
 
 def _examined(
-    found: _Found, answers: Mapping[str, object]
+    found: _Found, answers: Mapping[str, object], *, numbers: bool = True
 ) -> hugging_face.Examined | own.Examined | state_dict.Examined:
     if found.file is not None:
-        return _bare(found, answers)
+        return _bare(found, found.file, answers, numbers)
     _no_answers(found, answers)
     if _is_ours(found.raw):
         return own.examine(found.folder, found.raw)
@@ -135,33 +136,70 @@ def _in_folder(folder: Folder) -> _Found:
     """A folder whose config.json does not say what it is may still hold weights that do."""
     if not folder.has(CONFIG):
         finding.refuse_adapter(folder)
-    if not _says_what_it_is(folder) and (file := containers.choose(folder)) is not None:
+    if not _opens_as_said(folder) and (file := _only_file(folder)) is not None:
         return _Found(folder, folder.name, {}, file)
     return _Found(folder, folder.name, _config(folder))
 
 
+def _only_file(folder: Folder) -> str | None:
+    try:
+        return containers.choose(folder)
+    except CheckpointError as error:
+        if (refused := _refused(folder)) is not None:  # that comes first
+            raise refused from error
+        raise
+
+
 def _in_file(path: Path) -> _Found:
     folder, name = Folder(path.parent), path.name
-    if name.lower().endswith(".gguf"):
-        raise CheckpointError(gguf_message(name))
+    if (other := formats.by_name([name])) is not None:
+        raise CheckpointError(other)
     if name.startswith("adapter_model."):
         finding.refuse_adapter(folder)
-    if not name.lower().endswith(containers.SUFFIXES) or (name in containers.STANDARD and _says_what_it_is(folder)):
-        raise CheckpointError(
-            N_("{file} is a file; a model is a folder with config.json, the weights and the tokenizer. Give the path "
-               "of the folder it lies in.", file=name)
-        )  # fmt: skip
+    if not name.lower().endswith(containers.SUFFIXES):
+        if (other := formats.by_content(folder.file(name), name)) is not None:
+            raise CheckpointError(other)
+        raise _no_model(name)
+    if name in containers.STANDARD and _opens_as_said(folder):
+        raise _no_model(name)
     return _Found(folder, path.stem, {}, name)
 
 
-def _bare(found: _Found, answers: Mapping[str, object]) -> state_dict.Examined:
-    file = found.file or ""
-    examined = state_dict.examine(found.folder, file, found.name, answers)
-    if examined is None:
-        if file in containers.STANDARD:
-            _config(found.folder)  # says what is missing from a folder of one of the two layouts
-        raise CheckpointError(state_dict.unrecognised(file))
-    return examined
+def _no_model(name: str) -> CheckpointError:
+    return CheckpointError(
+        N_("{file} is a file; a model is a folder with config.json, the weights and the tokenizer. Give the path "
+           "of the folder it lies in.", file=name)
+    )  # fmt: skip
+
+
+def _bare(found: _Found, file: str, answers: Mapping[str, object], numbers: bool) -> state_dict.Examined:
+    """The weights by their names alone; where they do not open either, what config.json says comes first."""
+    refused = _refused(found.folder)
+    kind = None if refused is None else found.folder.object(CONFIG)["model_type"]
+    if refused is not None and kind in SAME_NAMES:
+        raise refused
+    try:
+        return state_dict.examine(found.folder, file, found.name, answers, numbers=numbers)
+    except UnansweredError:
+        raise
+    except CheckpointError as error:
+        if refused is None:
+            raise
+        if isinstance(kind, str) and kind in BECAUSE:
+            raise refused from error
+        raise CheckpointError(N_("{first} {second}", first=refused.message, second=error.message)) from error
+
+
+def _refused(folder: Folder) -> CheckpointError | None:
+    """Why what config.json says does not open, if it says a type."""
+    raw = folder.json(CONFIG) if folder.has(CONFIG) else None
+    if not isinstance(raw, dict) or "model_type" not in raw:
+        return None
+    try:
+        hugging_face.family_of(raw)
+    except CheckpointError as error:
+        return error
+    return None
 
 
 def _no_answers(found: _Found, answers: Mapping[str, object]) -> None:
@@ -172,18 +210,18 @@ def _no_answers(found: _Found, answers: Mapping[str, object]) -> None:
         )  # fmt: skip
 
 
-def _says_what_it_is(folder: Folder) -> bool:
+def _opens_as_said(folder: Folder) -> bool:
+    """Whether config.json says what the folder is, and that opens."""
     if not folder.has(CONFIG):
         return False
     raw = folder.json(CONFIG)
-    return not isinstance(raw, dict) or _is_ours(raw) or "model_type" in raw
+    return not isinstance(raw, dict) or _is_ours(raw) or ("model_type" in raw and _refused(folder) is None)
 
 
 def _config(folder: Folder) -> dict[str, Any]:
     if not folder.has(CONFIG):
-        for name in folder.names():
-            if name.lower().endswith(".gguf"):
-                raise CheckpointError(gguf_message(name))
+        if (other := formats.by_name(folder.names())) is not None:
+            raise CheckpointError(other)
         raise CheckpointError(own.lacks(folder, CONFIG))
     raw = folder.json(CONFIG)
     if not isinstance(raw, dict) or not (_is_ours(raw) or "model_type" in raw):

@@ -5,7 +5,7 @@ config.json), or else usual.  However it came about, it is an assumption: the we
 """
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -150,6 +150,30 @@ def resolve(
         UnansweredError: questions that are left.
     """
     _check(questions, given, file)
+    answers, assumptions = known(questions, given, said)
+    if left := [q for q in questions if q.name not in answers and not q.optional]:
+        raise _unanswered(questions, left, answers, file)
+    return answers, assumptions
+
+
+def trials(
+    questions: Sequence[Question], given: Mapping[str, object], said: Said, decisive: str
+) -> Iterator[dict[str, Value]]:
+    """Answers under which the weights may open: what is known, else the first of the choices; `decisive` has all."""
+    possible = {q.name: given[q.name] for q in questions if q.read(given.get(q.name)) is not None}
+    answers, __ = known(questions, possible, said)
+    first = {q.name: q.choices[0] for q in questions if q.choices} | answers
+    for question in questions:
+        if question.name == decisive and decisive not in answers:
+            yield from ({**first, decisive: choice} for choice in question.choices)
+            return
+    yield first
+
+
+def known(
+    questions: Sequence[Question], given: Mapping[str, object], said: Said
+) -> tuple[dict[str, Value], list[Message]]:
+    """The answers that were given or stand beside the weights, or are usual, and where each comes from."""
     answers: dict[str, Value] = {}
     assumptions: list[Message] = []
     for question in questions:
@@ -171,8 +195,6 @@ def resolve(
         else:
             continue
         assumptions.append(note)
-    if left := [q for q in questions if q.name not in answers and not q.optional]:
-        raise _unanswered(questions, left, answers, file)
     return answers, assumptions
 
 

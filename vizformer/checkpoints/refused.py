@@ -56,6 +56,10 @@ BECAUSE: Mapping[str, Message] = {
     "led": N_("attention_window: queries look at a neighbourhood only"),
     "whisper": N_("it reads sound"),
     "vit": N_("it reads images"),
+    "imagegpt": N_("it reads images, and its norms do not subtract the mean"),
     "clip": N_("it reads images beside texts"),
     "fsmt": N_("a vocabulary for each language, as two files, and static positions counted from the padding's"),
 }  # fmt: skip
+
+# Those whose tensors may have the names and shapes of GPT-2's and mean something else: never opened by names alone.
+SAME_NAMES = ("gpt_bigcode", "imagegpt")

@@ -18,11 +18,13 @@ from vizformer.checkpoints.containers import open_file
 from vizformer.checkpoints.hugging_face import complete_ids, empty_model, wrong_numbers
 from vizformer.checkpoints.layout import Layout, Plan
 from vizformer.checkpoints.layouts import LAYOUTS, NAMES
+from vizformer.checkpoints.likeness import unrecognised
 from vizformer.checkpoints.matching import Found, Match, match_parts
+from vizformer.checkpoints.misfits import in_kinds
 from vizformer.checkpoints.numbers import NumberReader
 from vizformer.checkpoints.parts import Shape
 from vizformer.checkpoints.placement import place
-from vizformer.checkpoints.questions import resolve
+from vizformer.checkpoints.questions import Said, Value, resolve, trials
 from vizformer.checkpoints.reading import Folder, listed, shown
 from vizformer.checkpoints.report import Report, parameters_by_component
 from vizformer.checkpoints.vocabularies import (
@@ -60,21 +62,59 @@ class Examined:
     source_tokenizer: Tokenizer | None = None
 
 
-def examine(folder: Folder, file: str, name: str, given: Mapping[str, object]) -> Examined | None:
-    """Reads what a file holds; None if its tensors have names of no layout that opens.
+def examine(folder: Folder, file: str, name: str, given: Mapping[str, object], *, numbers: bool = False) -> Examined:
+    """Reads what a file holds.
 
-    `given` are answers to what the weights do not say; `name` is what the model is called.
+    `given` are answers to what the weights do not say; `name` is what the model is called.  With `numbers`, nothing is
+    asked where some of them are none.
 
     Raises:
-        UnansweredError: questions that are left.
-        CheckpointError: a damaged file, an impossible answer, an arrangement that is not supported.
+        UnansweredError: questions that are left, all of which have answers under which the model opens.
+        CheckpointError: a damaged file, tensors of no layout that opens, an impossible answer, an arrangement that is
+            not supported.
     """
     weights, said = open_file(folder, file)
     layout = _recognised(weights)
     if layout is None:
-        return None
+        raise CheckpointError(unrecognised(file, weights, ", ".join(NAMES)))
     beside = _beside(folder)
-    answers, assumptions = resolve(layout.questions, given, {**said, **({CONFIG: beside} if beside else {})}, file)
+    said = {**said, **({CONFIG: beside} if beside else {})}
+    try:
+        answers, assumptions = resolve(layout.questions, given, said, file)
+    except CheckpointError:
+        _require_an_answer(folder, name, weights, layout, given, said, numbers)
+        raise
+    return _understood(folder, name, weights, layout, answers, [*assumptions, *_of_config(beside)], said)
+
+
+def _require_an_answer(
+    folder: Folder, name: str, weights: Weights, layout: Layout, given: Mapping[str, object], said: Said, numbers: bool
+) -> None:
+    """Looks for answers under which the model opens, before anything is asked.
+
+    Raises:
+        CheckpointError: there are none; says why.
+    """
+    refused: CheckpointError | None = None
+    for answers in trials(layout.questions, given, said, "source_embedding"):
+        try:
+            tried = _understood(folder, name, weights, layout, answers, [], said)
+        except CheckpointError as error:
+            refused = refused or error
+            continue
+        problems = list(tried.report.problems) or (wrong_numbers(tried.match) if numbers else [])
+        if not problems:
+            return
+        refused = refused or misfit(tried.report, problems)
+    if refused is not None:
+        raise refused
+
+
+def _understood(
+    folder: Folder, name: str, weights: Weights, layout: Layout, answers: dict[str, Value], assumptions: list[Message],
+    said: Said,
+) -> Examined:  # fmt: skip
+    """The model that the weights are under these answers."""
     plan = layout.plan(answers)
     backend = _backend(folder)
     options = dict(plan.options)
@@ -86,7 +126,7 @@ def examine(folder: Folder, file: str, name: str, given: Mapping[str, object]) -
         config = ModelConfig(**options)
     except ConfigError as error:
         raise CheckpointError(
-            N_("{file} cannot be opened like this: {problems}. What can be said about it: {names}.", file=file,
+            N_("{file} cannot be opened like this: {problems}. What can be said about it: {names}.", file=weights.where,
                problems=error.message, names=", ".join(question.name for question in layout.questions))
         ) from error  # fmt: skip
     empty = empty_model(config)
@@ -125,17 +165,10 @@ def build(examined: Examined, dtype: torch.dtype, device: torch.device) -> Trans
 
 def misfit(report: Report, problems: list[Message]) -> CheckpointError:
     return CheckpointError(
-        N_("{file} does not fit the layout of {layout}, whose names its tensors have: {problems}. Save the state dict "
-           "of the whole model, or open a folder with its config.json.", file=next(iter(report.files)),
-           layout=report.family, problems=listed(problems))
+        N_("The tensors of {file} have names of {layout}, but not everything fits: {problems}. Only what is exactly "
+           "that layout opens; where a model of one's own computes the same, save its tensors under its names.",
+           file=next(iter(report.files)), layout=report.family, problems=listed(problems))
     )  # fmt: skip
-
-
-def unrecognised(file: str) -> Message:
-    """Says which names would have been recognised."""
-    return N_("{file} holds tensors with names of no layout that opens without a config.json ({layouts}). Open the "
-              "model's own folder, with config.json and its tokenizer.", file=file,
-              layouts=", ".join(NAMES))  # fmt: skip
 
 
 def _recognised(weights: Weights) -> Layout | None:
@@ -150,6 +183,16 @@ def _beside(folder: Folder) -> dict[str, object]:
     return folder.object(CONFIG) if folder.has(CONFIG) else {}
 
 
+def _of_config(beside: Mapping[str, object]) -> list[Message]:
+    """What is noted of a config.json that says a type which does not open."""
+    if "model_type" not in beside:
+        return []
+    return [
+        N_("{file} says model_type={kind}, which does not open: the names of the tensors are followed, and of {file} "
+           "only what answers a question", file=CONFIG, kind=shown(beside["model_type"]))
+    ]  # fmt: skip
+
+
 def _matched(layout: Layout, plan: Plan, weights: Weights, shapes: Mapping[str, Shape]) -> Match:
     """The tensors held against the plan; those that are read in another shape are listed in their own."""
     tensors = dict(weights.tensors)
@@ -162,13 +205,13 @@ def _matched(layout: Layout, plan: Plan, weights: Weights, shapes: Mapping[str, 
 
     matched = match_parts(
         plan.parts, plan.ties, reason, {name: name for name in tensors}, Weights(tensors, weights.files), shapes,
-        said_by=N_("the layout of {layout}", layout=layout.name),
+        said_by=N_("the layout of {layout}", layout=layout.name), unplaced=plan.unplaced,
     )  # fmt: skip
     fates = [
         replace(fate, shape=weights.tensors[fate.name].shape) if fate.name in layout.reshaped else fate
         for fate in matched.fates
     ]
-    return replace(matched, fates=tuple(fates))
+    return replace(matched, fates=tuple(fates), problems=tuple(in_kinds(matched)))
 
 
 def _reshaped(stored: Stored, shape: Shape) -> Tensor:

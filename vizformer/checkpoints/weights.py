@@ -14,6 +14,7 @@ import torch
 from safetensors import safe_open
 from torch import Tensor
 
+from vizformer.checkpoints import formats
 from vizformer.checkpoints.reading import MEGABYTE, MOST_SHOWN, Folder, damaged, listed, shown
 from vizformer.errors import CheckpointError
 from vizformer.messages import N_, Message
@@ -66,21 +67,14 @@ def open_weights(folder: Folder) -> Weights:
 def no_weights(folder: Folder) -> Message:
     """Says that there are none in a format that is read."""
     names = folder.names()
-    if gguf := [name for name in names if name.lower().endswith(".gguf")]:
-        return gguf_message(gguf[0])
-    other = [n for n in names if n.endswith((".h5", ".msgpack", ".ot", ".onnx", ".pth", ".pt", ".ckpt", ".npz"))]
-    if other:
+    if (known := formats.by_name(names)) is not None:
+        return known
+    if other := [n for n in names if n.endswith((".ot", ".pth", ".pt", ".ckpt"))]:
         return N_("{folder} has its weights in {file}, which is not read: {wanted} is needed. Open the model with the "
                   "`transformers` library and write it again with save_pretrained.", folder=folder.name,
                   file=other[0], wanted=f"{SAFETENSORS} / {TORCH}")  # fmt: skip
     return N_("{folder} lacks {file}: a model folder needs config.json, model.safetensors and tokenizer.json.",
               folder=folder.name, file=SAFETENSORS)  # fmt: skip
-
-
-def gguf_message(name: str) -> Message:
-    return N_("{file} is a GGUF file: its weights are packed for llama.cpp, mostly with a few bits each, and every "
-              "number shown here would be another one than in training. Open the original model, the folder with "
-              "config.json and model.safetensors.", file=shown(name))  # fmt: skip
 
 
 def open_index(folder: Folder, index: str) -> Weights:
@@ -152,6 +146,8 @@ def _open_torch(path: Path, name: str) -> dict[str, Stored]:
 
 def load_torch(path: Path, name: str) -> Any:
     """`weights_only` reads tensors and plain containers; anything else in the pickle is refused, never run."""
+    if (other := formats.by_content(path, name)) is not None:
+        raise CheckpointError(other)
     zipped = _is_plain_zip(path, name)
     try:
         return torch.load(path, map_location="cpu", weights_only=True, mmap=zipped)

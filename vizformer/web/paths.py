@@ -197,7 +197,7 @@ def _no_folder(names: list[str]) -> Message | None:
 
 
 def _is_weights(name: str) -> bool:
-    return name.lower().endswith((*folders.WEIGHTS, ".gguf"))  # (of which the loader says why it does not open)
+    return name.lower().endswith((*folders.WEIGHTS, *folders.OTHERS))
 
 
 def _off() -> CheckpointError:

@@ -15,7 +15,8 @@ from typing import IO, BinaryIO
 from vizformer.errors import CheckpointError
 from vizformer.messages import N_
 
-SUFFIXES = (".json", ".txt", ".safetensors", ".bin", ".pt", ".pth", ".model", ".spm")
+SUFFIXES = (".json", ".txt", ".safetensors", ".bin", ".pt", ".pth", ".ckpt", ".model", ".spm")
+_WEIGHTS = (".safetensors", ".bin", ".pt", ".pth", ".ckpt")
 MOST = 200  # files
 _FILE = re.compile(r"\w[\w.+ -]{0,119}")
 _TITLE = re.compile(r"\w[\w.+ -]{0,59}")
@@ -153,6 +154,7 @@ def _check_names(names: Iterable[str]) -> None:
                 N_("{file} is no name for a file here: letters, digits and . _ - + only. Rename it.", file=_shown(name))
             )
         if not name.lower().endswith(SUFFIXES):
+            _refuse_others([name] if not any(n.lower().endswith(_WEIGHTS) for n in names) else [])
             raise CheckpointError(
                 N_("{file} is no file of a model. These are read: {suffixes}. Leave it out.", file=_shown(name),
                    suffixes=" ".join(SUFFIXES))
@@ -161,6 +163,14 @@ def _check_names(names: Iterable[str]) -> None:
     for name in names:
         if lower.count(name.lower()) > 1:
             raise _same_name(_shown(name))
+
+
+def _refuse_others(names: Iterable[str]) -> None:
+    """Says what weights of other programs are."""
+    from vizformer.checkpoints.formats import by_name  # (which loads torch)
+
+    if (other := by_name(names)) is not None:
+        raise CheckpointError(other)
 
 
 def _twice(entries: Iterable[zipfile.ZipInfo]) -> str:

@@ -19,11 +19,14 @@ from vizformer.checkpoints.layout import (
     layers_of,
     matrix,
     no_norm_biases,
+    of_losses,
     same_numbers,
 )
 from vizformer.checkpoints.parts import Part, layers, linear
 from vizformer.checkpoints.questions import Question, Value
+from vizformer.checkpoints.reading import shown
 from vizformer.checkpoints.weights import Weights
+from vizformer.errors import CheckpointError
 from vizformer.messages import N_
 
 NAMES = ("GPT-2", "nanoGPT", "minGPT")
@@ -48,11 +51,11 @@ def recognise(weights: Weights) -> Layout | None:
     new = layers_of(weights.tensors, r"(?P<prefix>(?:[\w.]*\.)?)h\.(?P<index>\d{1,4})\.attn\.c_attn\.weight")
     if len(new) == 1:
         (prefix, n_layers), = new.items()  # fmt: skip
-        return _new(weights, prefix, n_layers)
+        return _new(weights, prefix, n_layers) if f"{prefix}h.0.mlp.c_fc.weight" in weights.tensors else None
     old = layers_of(weights.tensors, r"(?P<prefix>(?:[\w.]*\.)?)blocks\.(?P<index>\d{1,4})\.attn\.query\.weight")
     if len(old) == 1:
         (prefix, n_layers), = old.items()  # fmt: skip
-        return _old(weights, prefix, n_layers)
+        return _old(weights, prefix, n_layers) if f"{prefix}blocks.0.mlp.0.weight" in weights.tensors else None
     return None
 
 
@@ -64,7 +67,7 @@ def _new(weights: Weights, prefix: str, n_layers: int) -> Layout:
     options = dict(
         vocab_size=vocab_size, d_model=d_model, d_ff=inner[1 if transposed else 0], n_decoder_layers=n_layers,
         bias=f"{prefix}h.0.attn.c_attn.bias" in weights.tensors,
-        max_positions=matrix(weights, f"{prefix}wpe.weight")[0],
+        max_positions=_positions(weights, f"{prefix}wpe.weight"),
     )  # fmt: skip
     parts = [
         Part(f"{prefix}wte.weight", ("embedding.weight",)),
@@ -78,7 +81,21 @@ def _new(weights: Weights, prefix: str, n_layers: int) -> Layout:
     # Transposed matrices are those of `transformers`, whose GPT-2 has this function; nanoGPT and minGPT had both.
     activation = replace(questions.ACTIVATION, usual="gelu_tanh") if transposed else questions.ACTIVATION
     name = "GPT-2" if transposed else "nanoGPT / minGPT"
-    return _layout(name, weights, options, parts, fills, f"{prefix}wte.weight", "lm_head", activation)
+    head = f"{prefix.removesuffix('transformer.')}lm_head"
+    if f"{head}.weight" not in weights.tensors:
+        head = "lm_head"
+    return _layout(name, weights, options, parts, fills, f"{prefix}wte.weight", head, activation)
+
+
+def _positions(weights: Weights, name: str) -> int:
+    """The rows of the table of positions."""
+    if name not in weights.tensors:
+        raise CheckpointError(
+            N_("{file} lacks {name}, the table of learned positions that a GPT-2 has. Rotary positions leave nothing "
+               "in a file: with them it is another model, which this layout does not describe.", file=weights.where,
+               name=shown(name))
+        )  # fmt: skip
+    return matrix(weights, name)[0]
 
 
 def _old(weights: Weights, prefix: str, n_layers: int) -> Layout:
@@ -144,7 +161,7 @@ def _layout(
         return Plan(
             {**options, "positions": "learned", "norm_order": "pre", "final_norm": True, "tied_unembedding": tied,
              "logit_bias": biased, **answers},
-            parts, True, ties, causal_masks(weights), fills, tuple(assumed),
+            parts, True, ties, causal_masks(weights) | of_losses(weights), {}, fills, tuple(assumed),
         )  # fmt: skip
 
     return Layout(name, (questions.n_heads(int(str(options["d_model"]))), activation, questions.NORM_EPS), plan)

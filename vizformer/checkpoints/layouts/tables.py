@@ -6,8 +6,9 @@ from dataclasses import dataclass, field
 from typing import get_args
 
 from vizformer.checkpoints.family import Options
-from vizformer.checkpoints.layout import same_numbers
+from vizformer.checkpoints.layout import of_losses, same_numbers
 from vizformer.checkpoints.layouts.sides import Sides, by_name, sides
+from vizformer.checkpoints.layouts.task_heads import after_the_stack, left_out, modules, taken_for
 from vizformer.checkpoints.parts import Part, Shape, linear
 from vizformer.checkpoints.reading import shown
 from vizformer.checkpoints.weights import FLOATS, Weights
@@ -19,6 +20,7 @@ from vizformer.model.positions import sinusoidal_encoding
 POSITION = re.compile(r"(?:^|[._])(?:pos|wpe)|(?:^|\.)pe(?:\.|$)", re.IGNORECASE)
 TOKEN = re.compile(r"emb|tok|wte|lookup", re.IGNORECASE)
 OUTPUT = re.compile(r"unemb|head|generator|logit|classif|lm_", re.IGNORECASE)
+INPUT = re.compile(r"(?:^|[._])(?:input|word|vocab|lut)", re.IGNORECASE)
 FINAL_NORM = re.compile(r"(?:.*\.)?(?:ln_f|ln_final|norm_f|norm_final|final_norm|final_layer_norm)\.(?:weight|bias)")
 ANSWER = re.compile(r"[A-Za-z0-9_.+-]{1,96}")  # names that may be an answer: in a terminal, in a link
 WAVES = 1e-3  # float32 angles are that far off at position 5000
@@ -34,7 +36,7 @@ class Tables:
         final_norm: a norm after the stack that lies beside it, by name.
         predicts: whether there is an output layer for tokens.
         options: of the model, as far as the tables say.
-        parts, ties, unused, reshaped: as in `Plan` and `Layout`.
+        parts, ties, unused, unplaced, reshaped: as in `Plan` and `Layout`.
         assumptions: how the tables were taken.
     """
 
@@ -46,6 +48,7 @@ class Tables:
     parts: list[Part] = field(default_factory=list)
     ties: dict[str, str] = field(default_factory=dict)
     unused: dict[str, Message] = field(default_factory=dict)
+    unplaced: dict[str, Message] = field(default_factory=dict)
     reshaped: dict[str, Shape] = field(default_factory=dict)
     assumptions: list[Message] = field(default_factory=list)
 
@@ -70,15 +73,28 @@ def find_tables(
     positions = [name for name in wide if POSITION.search(name)]
     flat = {n: shape for n, shape in wide.items() if n not in positions and weights.tensors[n].shape == shape}
     tokens = [name for name in flat if TOKEN.search(name) and not _is_output(name, weights)]
-    tokens = tokens or _by_its_rows(flat, weights)
+    tokens = tokens or _by_its_rows(flat, weights) or _input(flat, weights, d_model)
     _positions(tables, weights, {name: wide[name] for name in positions}, both)
     others = {name: shape for name, shape in flat.items() if name not in tokens}
     if tokens:
         _tokens(tables, weights, tokens, [name for name in others if name.endswith(".weight")], both, source)
-    _outputs(tables, weights, others)
+    tables.unused |= of_losses(weights)
+    beside = [name for name in weights.tensors if name not in inside and name not in tables.unused]
+    placed = {*inside, *tokens, *positions}
+    around = modules([name for name in beside if name not in placed], placed)
+    _outputs(tables, weights, others, around)
     norms = {name.rpartition(".")[0] for name in weights.tensors if name not in inside and FINAL_NORM.fullmatch(name)}
     if len(norms) == 1:
         (tables.final_norm,) = norms
+    taken = {part.source for part in tables.parts} | tables.ties.keys()
+    free = {module: names for module, names in around.items() if not taken.intersection(names)}
+    for module in after_the_stack(free, weights, d_model):
+        note = N_("a head that comes after the last layer")
+        tables.unused |= dict.fromkeys(free[module], note)
+        tables.assumptions.append(left_out(module, free[module], weights))
+    for name in beside:
+        if said := taken_for(name, weights.tensors[name], d_model, reads_tokens=bool(tokens)):
+            tables.unplaced[name] = said
     return tables
 
 
@@ -92,6 +108,12 @@ def _by_its_rows(flat: Mapping[str, Shape], weights: Weights) -> list[str]:
     others = [name for name in flat if not _is_output(name, weights)]
     rows = {flat[name][0] for name in flat if name not in others}
     return others if len(others) == 1 and flat[others[0]][0] in rows else []
+
+
+def _input(flat: Mapping[str, Shape], weights: Weights, d_model: int) -> list[str]:
+    """A table that is only called an input: its rows are those of the layers, and it is no map from such to such."""
+    named = [name for name in flat if INPUT.search(name) and not _is_output(name, weights) and flat[name][0] != d_model]
+    return named if len(named) == 1 else []
 
 
 def _positions(tables: Tables, weights: Weights, found: Mapping[str, Shape], both: bool) -> None:
@@ -197,10 +219,12 @@ def _two(tables: Tables, weights: Weights, names: list[str], outputs: list[str],
     tables.assumptions.append(found.why)
 
 
-def _outputs(tables: Tables, weights: Weights, found: Mapping[str, Shape]) -> None:
-    """An output layer has a row for every token; one with other rows is the head of another task."""
+def _outputs(tables: Tables, weights: Weights, found: Mapping[str, Shape], around: Mapping[str, list[str]]) -> None:
+    """An output layer has a row for every token, and is a module alone: one of several layers is another head."""
     size = 0 if tables.embedding is None else weights.tensors[tables.embedding].shape[0]
-    heads = [name for name, (rows, __) in found.items() if rows == size and name.endswith(".weight")]
+    alone = {name for names in around.values() for name in names if len(_layers_of(names)) == 1}
+    heads = [name for name, (rows, __) in found.items()
+             if rows == size and name.endswith(".weight") and name in alone]  # fmt: skip
     if len(heads) == 1:
         head = heads[0].removesuffix(".weight")
         tables.predicts = True
@@ -213,9 +237,7 @@ def _outputs(tables: Tables, weights: Weights, found: Mapping[str, Shape]) -> No
             tables.options["logit_bias"] = True
             tables.parts.append(Part(f"{head}.bias", ("logit_bias",)))
         tables.assumptions.append(N_("{name} makes the logits out of the last layer's output", name=shown(heads[0])))
-    others = [name for name in found if name.endswith(".weight") and _is_output(name, weights)]
-    if len(others) == 1 and not heads:
-        head = others[0].removesuffix(".weight")
-        note = N_("the head of another task")
-        tables.unused |= {name: note for name in (f"{head}.weight", f"{head}.bias") if name in weights.tensors}
-        tables.assumptions.append(N_("{name} comes after the last layer and is left out", name=shown(others[0])))
+
+
+def _layers_of(names: list[str]) -> set[str]:
+    return {name.rpartition(".")[0] for name in names}

@@ -7,6 +7,7 @@ first layer (scaling, positions) and around attention (masks), is code of which 
 
 import re
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import NamedTuple
 
 import torch
@@ -85,6 +86,7 @@ def recognise(weights: Weights) -> Layout | None:
             found.predicts,
             found.ties,
             found.unused,
+            found.unplaced,
             fills,
             tuple(_assumed(found, both)),
         )
@@ -97,6 +99,8 @@ def _stacks(weights: Weights) -> list[Stack]:
     found = layers_of(weights.tensors, r"(?P<prefix>(?:[\w.]*\.)?)(?P<index>\d{1,4})\.self_attn\.in_proj_weight")
     stacks = []
     for prefix, n_layers in found.items():
+        if f"{prefix}0.linear1.weight" not in weights.tensors:
+            continue  # a layer of somebody's own around PyTorch's attention
         cross = f"{prefix}0.multihead_attn.in_proj_weight" in weights.tensors
         norm = f"{prefix.removesuffix('layers.')}norm"
         has_norm = prefix.endswith("layers.") and f"{norm}.weight" in weights.tensors
@@ -131,7 +135,8 @@ def _asked(options: Options, tables: Tables, both: bool) -> list[Question]:
     if tables.embedding is not None:
         asked.append(questions.SCALED)
     if "positions" not in tables.options:
-        asked.append(questions.POSITIONS)
+        odd = int(options["d_model"]) % 2  # sine and cosine come in pairs
+        asked.append(replace(questions.POSITIONS, choices=("none",), usual="none") if odd else questions.POSITIONS)
     asked.append(questions.NORM_EPS)
     if "max_positions" not in tables.options:
         asked.append(questions.MAX_POSITIONS)
