@@ -124,9 +124,8 @@ def problems(report: "Report") -> None:
         for message in reports.problems(report):
             st.markdown(f"- {translate(message, plain)}")
     if report.format == "state-dict":
-        said = _("The tensors have names of {layout}, but only what is exactly that layout opens. Where a model of "
-                 "your own computes the same, save its tensors under its names.",
-                 layout=plain(report.family))  # fmt: skip
+        said = _("Weights without a config.json open only where every tensor has its place in {layout} and holds "
+                 "numbers.", layout=plain(report.family))  # fmt: skip
     else:
         said = _("The weights and config.json belong to different models, or a file is damaged: copy the folder again "
                  "from the model's source.")  # fmt: skip

@@ -5,6 +5,7 @@ import html
 import pytest
 import torch
 
+from tests import strangers, tiny
 from tests.checkpoints.test_state_dict import nano_gpt, saved
 from vizformer.web import folders, models, names
 
@@ -114,6 +115,61 @@ def test_names_with_assumptions():
     for odd in (f"{NAME};", f"{NAME};a", f"{NAME};a=", f"{NAME};a=b c", f"{NAME};a=<b>", f"{NAME};A=1"):
         assert not names.is_name(odd)
     assert folders.models({NAME: ANSWERED}) == (ANSWERED, "models/said")
+
+
+@pytest.mark.parametrize(
+    ("locale", "kind", "words"),
+    [
+        ("en-US", "lecture gpt", ["This model does not open", "attention with a module of its own for every head"]),
+        ("zh-CN", "lecture gpt", ["这个模型打不开", "每个头各有一个模块的注意力"]),
+        ("en-US", "continuous", ["This model does not open", "the model reads continuous features"]),
+        ("zh-CN", "continuous", ["这个模型打不开", "模型读取的是连续特征"]),
+        ("en-US", "nanogpt, other norms", ["This model does not open", "is not there by this name, but"]),
+    ],
+)
+def test_what_no_answer_opens_has_no_form(open_app, shelf, locale, kind, words):
+    saved(tiny.randomise(strangers.KINDS[kind]()).state_dict(), shelf / "mine.pt")
+    app = open_app(REPORT, locale=locale, model="models/mine.pt")
+    assert not app.exception
+    assert words[0] in said(app)
+    assert words[1] in said(app)
+    assert not any((box.key or "").startswith("assume.") for box in app.selectbox)
+
+
+@pytest.mark.parametrize(("locale", "words"), [("en-US", "comes after the last layer"), ("zh-CN", "位于最后一层之后")])
+def test_an_encoder_of_lightning_opens_without_its_head(open_app, shelf, locale, words):
+    weights = tiny.randomise(strangers.DeepHead()).state_dict()
+    saved(strangers.lightning(weights), shelf / "last.ckpt")
+    app = open_app(REPORT, locale=locale, model="models/last.ckpt")
+    assert app.selectbox(key="assume.models/last.ckpt.n_heads").value == strangers.H  # hyper_parameters say it
+    answers = ";norm_order=pre;activation=gelu;causal=False;scaled_embedding=False"
+    app = open_app(REPORT, locale=locale, model=f"models/last.ckpt{answers}")
+    assert not app.exception
+    assert not app.error
+    assert words in said(app)
+    app = open_app(ATTENTION, locale=locale, model=f"models/last.ckpt{answers}", text="3 14 0")
+    assert not app.exception
+    assert not app.error
+
+
+@pytest.mark.parametrize("locale", ["en-US", "zh-CN"])
+def test_weights_beside_a_config_of_unknown_type(open_app, shelf, locale):
+    (shelf / "said" / "config.json").write_text('{"model_type": "my-gpt", "activation": "gelu"}')
+    app = open_app(REPORT, locale=locale, model="models/said")
+    assert not app.exception
+    assert not app.error
+    assert 'model_type="my-gpt"' in said(app).replace("\\", "")
+
+
+def test_problems_under_answers_say_nothing_of_a_config(open_app, shelf):
+    weights = nano_gpt()
+    weights["transformer.ln_f.weight"][0] = torch.nan
+    saved(weights, shelf / "nan.pt")
+    app = open_app(REPORT, model="models/nan.pt;n_heads=4;activation=gelu")
+    assert "This model does not open" in said(app)
+    assert "holds NaN or infinite numbers" in said(app)
+    assert "every tensor has its place in nanoGPT / minGPT" in said(app).replace("\\", "")
+    assert "config.json belong to different models" not in said(app)
 
 
 def test_the_suffixes_are_those_that_the_loader_reads():

@@ -81,7 +81,7 @@ def summary(weights: Weights) -> str:
     """The tensors by kind: the numbers of layers and heads are written #."""
     kinds = by_kind({name: stored.shape for name, stored in weights.tensors.items()})
     lines = [
-        f"{shown(kind)} {list(shape)}" + (f" × {len(names)}" if len(names) > 1 else "")
+        f"{shown(kind)} {list(shape)} × {len(names)}" if len(names) > 1 else f"{shown(names[0])} {list(shape)}"
         for (kind, shape), names in list(kinds.items())[:MOST]
     ]
     return ", ".join(lines) + (", …" if len(kinds) > MOST else "")

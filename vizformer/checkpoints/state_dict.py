@@ -102,10 +102,10 @@ def _require_an_answer(
         except CheckpointError as error:
             refused = refused or error
             continue
-        problems = list(tried.report.problems) or (wrong_numbers(tried.match) if numbers else [])
-        if not problems:
+        wrong = wrong_numbers(tried.match) if numbers and not tried.report.problems else []
+        if not tried.report.problems and not wrong:
             return
-        refused = refused or misfit(tried.report, problems)
+        refused = refused or (without_numbers(tried.report, wrong) if wrong else misfit(tried.report))
     if refused is not None:
         raise refused
 
@@ -150,8 +150,10 @@ def build(examined: Examined, dtype: torch.dtype, device: torch.device) -> Trans
         CheckpointError: tensors that are missing, of another shape, or hold what is no number; all at once.
     """
     report = examined.report
-    if problems := list(report.problems) or wrong_numbers(examined.match):
-        raise misfit(report, problems)
+    if report.problems:
+        raise misfit(report)
+    if wrong := wrong_numbers(examined.match):
+        raise without_numbers(report, wrong)
     state: dict[str, Tensor] = {}
     for part, stored in examined.match.used:
         state |= part.split(place(stored.read(), dtype, device, stored.name), examined.shapes)
@@ -163,11 +165,18 @@ def build(examined: Examined, dtype: torch.dtype, device: torch.device) -> Trans
     return model
 
 
-def misfit(report: Report, problems: list[Message]) -> CheckpointError:
+def without_numbers(report: Report, wrong: list[Message]) -> CheckpointError:
+    return CheckpointError(
+        N_("{file} has tensors that hold no numbers: {problems}. The training has gone astray, or the file is damaged: "
+           "take an earlier one, or copy it again.", file=next(iter(report.files)), problems=listed(wrong))
+    )  # fmt: skip
+
+
+def misfit(report: Report) -> CheckpointError:
     return CheckpointError(
         N_("The tensors of {file} have names of {layout}, but not everything fits: {problems}. Only what is exactly "
            "that layout opens; where a model of one's own computes the same, save its tensors under its names.",
-           file=next(iter(report.files)), layout=report.family, problems=listed(problems))
+           file=next(iter(report.files)), layout=report.family, problems=listed(list(report.problems)))
     )  # fmt: skip
 
 
