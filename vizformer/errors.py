@@ -6,8 +6,11 @@ from vizformer.messages import Message
 class VizformerError(Exception):
     """Base of every error that VizFormer raises about what it was given.
 
-    `message` can be shown in the reader's language; `str(error)` is English.
+    `message` can be shown in the reader's language; `str(error)` is English.  `passing` is True where the same may go
+    well at another time, or for somebody else: such an error is not remembered.
     """
+
+    passing = False
 
     def __init__(self, message: Message | str) -> None:
         self.message = message if isinstance(message, Message) else Message("{text}", {"text": message})

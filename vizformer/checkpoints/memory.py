@@ -120,6 +120,8 @@ def available(device: torch.device = CPU) -> int | None:
 class DoesNotFitError(CheckpointError):
     """A model that needs more memory than there is; `fitting` are the names of dtypes in which it would fit."""
 
+    passing = True  # memory comes and goes
+
     def __init__(self, message: Message, fitting: tuple[str, ...] = ()) -> None:
         super().__init__(message)
         self.fitting = fitting

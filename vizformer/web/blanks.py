@@ -2,9 +2,8 @@
 
 from typing import TYPE_CHECKING
 
-import streamlit as st
-
 from vizformer.web import models
+from vizformer.web.cache import cached
 
 if TYPE_CHECKING:
     import numpy as np
@@ -25,7 +24,7 @@ def tokens(model: str, text: str) -> "tuple[Token, ...]":
     return models.trace(model, text, "").tokens["encoder"]
 
 
-@st.cache_resource(show_spinner=False, max_entries=models.TRACES)
+@cached
 def trace(model: str, text: str, hidden: tuple[int, ...]) -> "Trace":
     """The forward over the text with these positions hidden."""
     from vizformer.analysis import hide
@@ -33,7 +32,7 @@ def trace(model: str, text: str, hidden: tuple[int, ...]) -> "Trace":
     return hide(models.checkpoint(model), tokens(model, text), hidden)
 
 
-@st.cache_resource(show_spinner=False, max_entries=64)
+@cached
 def guesses(model: str, text: str) -> "Float[np.ndarray, ' n']":
     """The probability of each token where it alone is hidden."""
     from vizformer.analysis import guesses

@@ -4,9 +4,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
-import streamlit as st
 
 from vizformer.web import edits, models, writing
+from vizformer.web.cache import cached
 
 if TYPE_CHECKING:
     from vizformer.analysis import Kind
@@ -55,7 +55,7 @@ class Text:
         return ("decoder", "cross") if self.source else ("decoder",)
 
 
-@st.cache_resource(show_spinner=False, max_entries=models.TRACES)
+@cached
 def text(model: str, prompt: str, target: str, edited: str, settings: str, branch: str) -> Text:
     """The text that is written from a prompt with these settings (`writing.Settings`) and tokens taken by hand."""
     from vizformer.analysis.cost import cache_bytes, generation_costs, rolling_cache_bytes
@@ -95,7 +95,7 @@ def text(model: str, prompt: str, target: str, edited: str, settings: str, branc
     )
 
 
-@st.cache_resource(show_spinner=False, max_entries=models.TRACES)
+@cached
 def heads(
     model: str, prompt: str, target: str, edited: str, settings: str, branch: str, kind: "Kind", layer: int
 ) -> "HeadsPayload":
@@ -119,7 +119,7 @@ class Beam:
     found: "list[tuple[str, Hypothesis]]"
 
 
-@st.cache_resource(show_spinner=False, max_entries=models.TRACES)
+@cached
 def beam(model: str, prompt: str, target: str, settings: str) -> Beam:
     """What beam search makes of a prompt."""
     from vizformer.generation import BeamTree

@@ -2,9 +2,8 @@
 
 from typing import TYPE_CHECKING
 
-import streamlit as st
-
 from vizformer.web import models
+from vizformer.web.cache import cached
 from vizformer.web.i18n import _
 
 if TYPE_CHECKING:
@@ -17,14 +16,14 @@ SPREAD = 0.75  # of the visible keys: from so many on, a head reads from almost 
 _UNITS = ((2**30, "GiB"), (2**20, "MiB"), (2**10, "KiB"))
 
 
-@st.cache_resource(show_spinner=False, max_entries=128)
+@cached
 def contributions(model: str, text: str, target: str, edited: str, site: str, query: int) -> "Contributions":
     from vizformer.analysis.contributions import contributions
 
     return contributions(models.checkpoint(model), models.trace(model, text, target, edited), site, query)
 
 
-@st.cache_resource(show_spinner=False, max_entries=256)
+@cached
 def key_contributions(
     model: str, text: str, target: str, edited: str, site: str, head: int, query: int
 ) -> "KeyContributions":
@@ -33,7 +32,7 @@ def key_contributions(
     return key_contributions(models.checkpoint(model), models.trace(model, text, target, edited), site, head, query)
 
 
-@st.cache_resource(show_spinner=False, max_entries=64)
+@cached
 def habits(model: str, text: str, target: str, edited: str, kind: "Kind") -> "HeadHabits":
     from vizformer.analysis import head_maps
     from vizformer.analysis.habits import head_habits
@@ -41,7 +40,7 @@ def habits(model: str, text: str, target: str, edited: str, kind: "Kind") -> "He
     return head_habits(head_maps(models.trace(model, text, target, edited), kind), cross=kind == "cross")
 
 
-@st.cache_resource(show_spinner=False, max_entries=256)
+@cached
 def layer_costs(model: str, n: int) -> "tuple[LayerCost, ...]":
     """One layer of the model cut into 1, 2, 4, ... heads, each with its own keys and values."""
     from vizformer.analysis.head_costs import layer_cost, possible_heads, with_heads
@@ -50,7 +49,7 @@ def layer_costs(model: str, n: int) -> "tuple[LayerCost, ...]":
     return tuple(layer_cost(with_heads(config, heads), n) for heads in possible_heads(config))
 
 
-@st.cache_resource(show_spinner=False, max_entries=256)
+@cached
 def sharing_costs(model: str, length: int, memory: int) -> "tuple[SharingCost, ...]":
     """The model with every possible number of key/value heads."""
     from vizformer.analysis.head_costs import possible_groups, sharing_cost

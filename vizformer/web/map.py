@@ -4,10 +4,9 @@ import json
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-import streamlit as st
-
 from vizformer.assets import asset
 from vizformer.web import models
+from vizformer.web.cache import cached
 from vizformer.web.loading import prepare_torch
 
 if TYPE_CHECKING:
@@ -39,7 +38,7 @@ def reading(model: str, text: str, target: str, edited: str) -> "tuple[Token, ..
     return tokens.get("encoder") or tokens["decoder"]
 
 
-@st.cache_resource(show_spinner=False, max_entries=128)
+@cached
 def boxes(model: str, n: int, target: int) -> "tuple[Box, ...]":
     """The drawing's boxes, see `vizformer.analysis.architecture`; no prediction where the files hold no head for it."""
     from vizformer.analysis.architecture import architecture
@@ -70,7 +69,7 @@ def reach(kind: "LayerType", n: int, k: int, r: int) -> "Reach":
     return reach(kind, n, k, r)
 
 
-@st.cache_resource(show_spinner=False, max_entries=256)
+@cached
 def path(kind: "LayerType", n: int, k: int, r: int) -> Path:
     from vizformer.analysis.layer_types import connections, longest_path, reach
 
@@ -84,7 +83,7 @@ def cost(kind: "LayerType", n: int, d: int, k: int, r: int, full: bool) -> int:
     return int((full_cost if full else table_cost)(kind, Sizes(n, d, k, r)))
 
 
-@st.cache_resource(show_spinner=False, max_entries=256)
+@cached
 def cost_curves(d: int, k: int, r: int, full: bool) -> "tuple[np.ndarray, dict[LayerType, np.ndarray]]":
     """Numbers of tokens, and what each layer type costs at them (the two convolutions cost the same)."""
     import numpy as np
@@ -100,7 +99,7 @@ def cost_curves(d: int, k: int, r: int, full: bool) -> "tuple[np.ndarray, dict[L
 # --- the GRU ----------------------------------------------------------------------------------------------------------
 
 
-@st.cache_resource(show_spinner=False)
+@cached
 def gru() -> "tuple[GRULanguageModel, Tokenizer]":
     prepare_torch()
     from vizformer.training.gru import load_gru
@@ -113,7 +112,7 @@ def gru_tokens(text: str) -> "tuple[Token, ...]":
     return gru()[1].encode(text)[:LONGEST]
 
 
-@st.cache_resource(show_spinner=False, max_entries=256)
+@cached
 def gru_gradients(text: str) -> "Float[np.ndarray, ' n']":
     """|d h_last / d x_t| of the GRU for every token."""
     from vizformer.analysis.recurrent import gru_gradients
@@ -133,7 +132,7 @@ def affordable(model: str, n: int) -> bool:
     return config.d_model * min(n, LONGEST) * sum(box.parameters for box in own) <= AFFORDABLE
 
 
-@st.cache_resource(show_spinner=False, max_entries=256)
+@cached
 def transformer_gradients(model: str, text: str) -> "Float[np.ndarray, ' n']":
     """|d y_last / d x_t| of the stack that reads the text, for its first tokens."""
     from vizformer.analysis.recurrent import transformer_gradients
@@ -152,7 +151,7 @@ class Training:
     transformer_loss: float
 
 
-@st.cache_data(show_spinner=False)
+@cached
 def gru_training() -> Training:
     notes = json.loads(asset("lessons", "map", "gru.json").read_text(encoding="utf-8"))
     other = json.loads(asset("models", "stories", "training.json").read_text(encoding="utf-8"))

@@ -4,9 +4,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, get_args
 
 import numpy as np
-import streamlit as st
 
 from vizformer.web import models, state
+from vizformer.web.cache import cached
 
 if TYPE_CHECKING:
     from jaxtyping import Bool, UInt8
@@ -24,8 +24,6 @@ Run = Literal["own", "causal", "window", "open"]  # which mask the model runs wi
 RUNS: tuple[Run, ...] = get_args(Run)
 
 Key = tuple[str, str, str, str]  # what `Subject.key` is
-ENTRIES = 64
-FEW = 24  # of what keeps a trace
 
 
 @dataclass(frozen=True)
@@ -106,7 +104,7 @@ def tokens(key: Key, attention: Attention) -> "tuple[tuple[Token, ...], tuple[To
     return found[rows], found[columns]
 
 
-@st.cache_resource(show_spinner=False, max_entries=ENTRIES)
+@cached
 def laid(key: Key, attention: Attention, layer: int, head: int, pattern: Pattern) -> Laid:
     """A mask of one sentence over a head of its trace."""
     from vizformer.analysis import site_name
@@ -118,7 +116,7 @@ def laid(key: Key, attention: Attention, layer: int, head: int, pattern: Pattern
     return Laid(found, rows, columns, pattern.kept(len(rows)), ())
 
 
-@st.cache_resource(show_spinner=False, max_entries=FEW)
+@cached
 def batch(key: Key, other: str, second: bool) -> "PaddedRun":
     """The sentence and another one in a batch; with `second` the other one is batch item 0, which is shown.
 
@@ -131,7 +129,7 @@ def batch(key: Key, other: str, second: bool) -> "PaddedRun":
     return padded_run(models.checkpoint(key[0]), *((added, own) if second else (own, added)))
 
 
-@st.cache_resource(show_spinner=False, max_entries=ENTRIES)
+@cached
 def laid_batch(key: Key, other: str, second: bool, attention: Attention, layer: int, head: int) -> Laid:
     """The mask of the padded batch over a head, for the sentence that is shown."""
     from vizformer.analysis import site_name
@@ -156,7 +154,7 @@ def alike(key: Key, attention: Attention, layer: int) -> tuple[int, ...]:
     return tuple(np.flatnonzero((own == own[layer]).all(axis=(1, 2))).tolist())
 
 
-@st.cache_resource(show_spinner=False, max_entries=FEW)
+@cached
 def painted(key: Key, attention: Attention, flips: tuple[tuple[int, int], ...], layers: tuple[int, ...]) -> "Trace":
     """The model run with these cells of its own mask turned over, in these layers of a kind of attention."""
     from vizformer.analysis.masked import mask_edit, own_blocked, rerun
@@ -191,7 +189,7 @@ class Expected:
     moved: float  # largest |difference| of the logits
 
 
-@st.cache_resource(show_spinner=False, max_entries=ENTRIES)
+@cached
 def expectations(
     key: Key, attention: Attention, flips: tuple[tuple[int, int], ...], layers: tuple[int, ...]
 ) -> tuple[Expected, ...]:
@@ -218,7 +216,7 @@ def causal_head(key: Key, layer: int, head: int) -> "tuple[Masked, tuple[Token, 
     return found.masked, found.queries
 
 
-@st.cache_resource(show_spinner=False, max_entries=ENTRIES)
+@cached
 def conventions(key: Key, layer: int, head: int) -> dict[str, float]:
     """By how much the z that each notation gives with its own call differs from the arithmetic in float64."""
     from vizformer.analysis import site_name
@@ -230,7 +228,7 @@ def conventions(key: Key, layer: int, head: int) -> dict[str, float]:
     return agreement(record, head, causal_head(key, layer, head)[0].reasons > 0)
 
 
-@st.cache_resource(show_spinner=False, max_entries=ENTRIES)
+@cached
 def blind_output(key: Key, layer: int, head: int, row: int) -> float:
     """Largest |z| that the fused call gives for a query of which every key is blocked; NaN if it gives NaN."""
     from vizformer.analysis import site_name
@@ -244,7 +242,7 @@ def blind_output(key: Key, layer: int, head: int, row: int) -> float:
     return float(np.abs(z[row]).max())
 
 
-@st.cache_resource(show_spinner=False, max_entries=ENTRIES)
+@cached
 def precisions(key: Key, layer: int, head: int, row: int) -> "tuple[Outcome, ...]":
     """What big negative numbers do to a row of scores, for every precision and way."""
     from vizformer.analysis.mask_mistakes import PRECISIONS, How, in_precision
@@ -260,7 +258,7 @@ def precisions(key: Key, layer: int, head: int, row: int) -> "tuple[Outcome, ...
 # --- leakage ----------------------------------------------------------------------------------------------------------
 
 
-@st.cache_resource(show_spinner=False, max_entries=ENTRIES)
+@cached
 def replacements(key: Key, stack: "Stack", position: int, count: int = 5) -> "tuple[Token, ...]":
     """Tokens to put in place of one: those with the most similar embeddings, then others of the sentence."""
     checkpoint, row = models.checkpoint(key[0]), models.trace(*key).tokens[stack]
@@ -274,7 +272,7 @@ def replacements(key: Key, stack: "Stack", position: int, count: int = 5) -> "tu
     return tuple(found.values())
 
 
-@st.cache_resource(show_spinner=False, max_entries=ENTRIES)
+@cached
 def leakage(key: Key, stack: "Stack", position: int, token_id: int, run: Run, reach: int) -> "Leak":
     """How far the outputs of a stack move when one of its tokens is replaced, with a mask of choice in all layers."""
     from vizformer.analysis.leakage import leak

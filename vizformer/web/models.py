@@ -18,6 +18,7 @@ from vizformer.assets import asset, bundled_models
 from vizformer.config import ModelConfig
 from vizformer.errors import VizformerError
 from vizformer.web import computing, edits, folders, names, state, training, uploads
+from vizformer.web.cache import Cache, cached
 from vizformer.web.loading import prepare_torch
 
 if TYPE_CHECKING:
@@ -32,9 +33,10 @@ if TYPE_CHECKING:
     from vizformer.explain.examples import PaperAttention
     from vizformer.model import Trace
 
-TRACES = 24  # a trace of 512 tokens keeps about 25 MB
 _LOADED: "WeakValueDictionary[str, Opened]" = WeakValueDictionary()  # of all that the cache still holds
 OPEN = 12  # models in memory at a time: the bundled ones, and the folders and trainings looked at last
+_MODELS = Cache(most=OPEN)  # apart from the rest: weights must not push out every trace, nor traces the weights
+_WORD = 256  # bytes, or so, that an entry of a vocabulary takes in the library
 
 
 def shelf() -> tuple[str, ...]:
@@ -90,7 +92,7 @@ def options(model: str) -> ModelConfig:
     return _glance(names.key(model)).config if names.is_name(model) else _written_options(model)
 
 
-@st.cache_data(show_spinner=False)
+@cached
 def _written_options(model: str) -> ModelConfig:
     folder = training.folder(model) or asset("models", model)
     written = json.loads((folder / "config.json").read_text(encoding="utf-8"))
@@ -122,7 +124,7 @@ def that_open() -> tuple[str, ...]:
     return tuple(found)
 
 
-@st.cache_resource(show_spinner=False, max_entries=64)
+@cached
 def agreement(model: str, text: str) -> "Agreement":
     """A folder of others' held against `transformers`, for one text."""
     from vizformer.checkpoints.agreement import agreement
@@ -132,12 +134,18 @@ def agreement(model: str, text: str) -> "Agreement":
     return agreement(opened, source, text)
 
 
+def _is_settled(model: str, *_: object) -> bool:
+    """Whether a model is known by its files as they are: what is refused then stays refused."""
+    found = names.parse(model)
+    return found is not None and bool(found.stamp)
+
+
 def report(model: str) -> "Report":
     """How a model's files were read; every number of them is looked at once."""
     return _report(computing.files(model))
 
 
-@st.cache_resource(show_spinner=False, max_entries=64)
+@cached(refusals=_is_settled)
 def _report(model: str) -> "Report":
     prepare_torch()
     from vizformer.checkpoints import inspect
@@ -169,7 +177,7 @@ def _glance(model: str) -> "Report":
     return _glance_at(computing.files(model))
 
 
-@st.cache_resource(show_spinner=False, max_entries=64)
+@cached(refusals=_is_settled)
 def _glance_at(model: str) -> "Report":
     prepare_torch()
     from vizformer.checkpoints import inspect
@@ -178,7 +186,18 @@ def _glance_at(model: str) -> "Report":
         return inspect(_source(model), numbers=False, **_answers(model))
 
 
-@st.cache_resource(show_spinner=False, max_entries=OPEN)
+def _weight(model: "Opened") -> int:
+    """Bytes of an open model.  Weights that stay mapped to their file are the file's own pages: the system takes them
+    back when it must.
+    """
+    from vizformer.checkpoints.memory import need
+
+    readers = [reader for reader in (model.tokenizer, model.source_tokenizer) if reader is not None]
+    vocabularies = _WORD * sum(reader.vocab_size for reader in readers)
+    return need(model.report, model.dtype, model.device).copied + vocabularies
+
+
+@cached(cache=_MODELS, refusals=_is_settled, weigh=_weight)
 def checkpoint(model: str) -> "Opened":
     prepare_torch()
     from vizformer.checkpoints import load
@@ -204,13 +223,13 @@ def _answers(model: str) -> dict[str, Any]:
     return {name: value for name, value in names.answers(model).items() if name != computing.DTYPE}
 
 
-@st.cache_resource(show_spinner=False, max_entries=TRACES)
+@cached(refusals=_is_settled)
 def trace(model: str, text: str, target: str, edited: str = "") -> "Trace":
     """One forward with everything kept; `edited` are numbers set by hand (`vizformer.web.edits`)."""
     return checkpoint(model).trace(text, target=target or None, edit=edits.edit(edited))
 
 
-@st.cache_resource(show_spinner=False, max_entries=TRACES)
+@cached
 def heads(
     model: str, text: str, target: str, edited: str, kind: "Kind", chosen: tuple[int, int] | None
 ) -> "HeadsPayload":
@@ -222,7 +241,7 @@ def heads(
     return pack_heads(maps.weights, maps.scores, maps.reasons, chosen=chosen or (0, 0))
 
 
-@st.cache_resource(show_spinner=False, max_entries=TRACES)
+@cached
 def lines(model: str, text: str, target: str, edited: str, kind: "Kind", layer: int | None) -> "HeadsPayload":
     """The weights of all heads of one kind; those of one layer's heads where they do not all fit (else None)."""
     from vizformer.analysis import head_maps
@@ -234,21 +253,21 @@ def lines(model: str, text: str, target: str, edited: str, kind: "Kind", layer: 
     return pack_layer(maps.weights[layer], maps.reasons[layer], layer=layer, layers=len(maps.weights))
 
 
-@st.cache_resource(show_spinner=False, max_entries=256)
+@cached
 def predictions(model: str, text: str, target: str, edited: str, position: int) -> "tuple[Prediction, ...]":
     from vizformer.analysis import next_tokens
 
     return next_tokens(checkpoint(model), trace(model, text, target, edited), position)
 
 
-@st.cache_resource(show_spinner=False, max_entries=64)
+@cached
 def steps(model: str, text: str, target: str, edited: str, site: str, head: int, query: int) -> "list[Step]":
     from vizformer.explain import attention_steps
 
     return attention_steps(checkpoint(model), trace(model, text, target, edited), site, head, query)
 
 
-@st.cache_resource(show_spinner=False, max_entries=32)
+@cached
 def layer(model: str, text: str, target: str, edited: str, stack: str, number: int) -> "tuple[list[Step], list[str]]":
     """The steps of a layer and, after the last one, of the prediction, with the texts of the leading candidates."""
     from vizformer.explain import candidates, layer_steps, output_steps
@@ -266,7 +285,7 @@ def layer(model: str, text: str, target: str, edited: str, stack: str, number: i
     return [*steps, *output_steps(loaded.model, traced, position)], [token.text for token in best]
 
 
-@st.cache_resource(show_spinner=False)
+@cached
 def toy_tensors(stack: str) -> "dict[str, Tensor]":
     """What can be set by hand in a layer of the toy: input, weights, and q, k, v [head, position, component]."""
     from vizformer.explain import toy, toy_tensors
@@ -282,7 +301,7 @@ def toy_tensors(stack: str) -> "dict[str, Tensor]":
     return {source: stored.pop(source), **vectors, **dict(sorted(stored.items()))}
 
 
-@st.cache_resource(show_spinner=False, max_entries=64)
+@cached
 def toy_layer(stack: str, edited: str = "") -> "list[Step]":
     """The toy's layer; items of `edited` that name its stored tensors change them, the others its forward."""
     from vizformer.explain import layer_steps, toy
@@ -291,7 +310,7 @@ def toy_layer(stack: str, edited: str = "") -> "list[Step]":
     return layer_steps(run.model, run.trace, f"{stack}.0")
 
 
-@st.cache_resource(show_spinner=False, max_entries=TRACES)
+@cached
 def first_layer_map(
     model: str, text: str, target: str, edited: str, stack: str, identity: bool, scaled: bool
 ) -> "PaperAttention":

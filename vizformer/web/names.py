@@ -116,12 +116,20 @@ def folder(model: str) -> Path | None:
         return None
     path = _locate(found)
     if path is None:
-        raise _absent(found)
+        raise _passing(_absent(found))
     if found.stamp and found.stamp != _stamp(path):
-        raise CheckpointError(
-            N_("The files of {name} have changed since this page was drawn. Reload the page.", name=title(model))
+        raise _passing(
+            CheckpointError(
+                N_("The files of {name} have changed since this page was drawn. Reload the page.", name=title(model))
+            )
         )
     return path
+
+
+def _passing(error: CheckpointError) -> CheckpointError:
+    """True of this session, or of this moment."""
+    error.passing = True
+    return error
 
 
 def is_there(model: str) -> bool:
@@ -147,7 +155,7 @@ def _absent(found: Name) -> CheckpointError:
 
 
 def _stamp(path: Path) -> str:
-    """Changes when a file of the model is written, replaced, added or taken away."""
+    """Changes when a file of the model is written, replaced, added, taken away or allowed to be read."""
     digest = blake2b(digest_size=8)
     try:
         alone = path.is_file()  # bare weights: other files beside them are other models
@@ -156,7 +164,7 @@ def _stamp(path: Path) -> str:
         files = [path.name, *beside] if alone else os.listdir(path)
         for name in sorted(files):
             about = os.lstat(here / name) if not os.path.exists(here / name) else os.stat(here / name)
-            digest.update(f"{name!r} {about.st_ino} {about.st_size} {about.st_mtime_ns}\n".encode())
+            digest.update(f"{name!r} {about.st_ino} {about.st_size} {about.st_mtime_ns} {about.st_ctime_ns}\n".encode())
     except OSError as error:  # files come and go just now: a stamp of its own, so that nothing is taken for settled
         digest.update(repr(error).encode())
     return digest.hexdigest()

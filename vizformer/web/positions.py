@@ -3,10 +3,9 @@
 import random
 from typing import TYPE_CHECKING, Any
 
-import streamlit as st
-
 from vizformer.assets import asset
 from vizformer.config import Positions
+from vizformer.web.cache import cached
 from vizformer.web.subject import Subject
 
 if TYPE_CHECKING:
@@ -38,7 +37,7 @@ def words_only(subject: Subject) -> "tuple[Token, ...]":
 # --- the sinusoidal code ----------------------------------------------------------------------------------------------
 
 
-@st.cache_resource(show_spinner=False, max_entries=32)
+@cached
 def code(n: int, d_model: int) -> "Float[np.ndarray, 'n d_model']":
     """PE of positions 0..n-1, as a model adds it."""
     from vizformer.model.positions import sinusoidal_encoding
@@ -46,7 +45,7 @@ def code(n: int, d_model: int) -> "Float[np.ndarray, 'n d_model']":
     return sinusoidal_encoding(n, d_model).numpy()
 
 
-@st.cache_resource(show_spinner=False, max_entries=32)
+@cached
 def waves(d_model: int, dims: tuple[int, ...], last: int, samples: int) -> "tuple[np.ndarray, np.ndarray]":
     """Places 0..last and the dimensions' values there [dims, samples], fine enough to look smooth."""
     import numpy as np
@@ -62,21 +61,21 @@ def wavelength(d_model: int, pair: int) -> float:
     return float(6.283185307179586 * 10_000.0 ** (2 * pair / d_model))
 
 
-@st.cache_resource(show_spinner=False, max_entries=64)
+@cached
 def facts(d_model: int, k: int = 1) -> "CodeFacts":
     from vizformer.analysis.positions import code_facts
 
     return code_facts(ROWS, d_model, k)
 
 
-@st.cache_resource(show_spinner=False, max_entries=64)
+@cached
 def shift(d_model: int, k: int) -> "Float[np.ndarray, 'd_model d_model']":
     from vizformer.analysis.positions import shift_matrix
 
     return shift_matrix(k, d_model)
 
 
-@st.cache_resource(show_spinner=False, max_entries=16)
+@cached
 def products(d_model: int, furthest: int) -> "tuple[np.ndarray, np.ndarray]":
     """Distances -furthest..furthest and the dot product of two codes that far apart."""
     import numpy as np
@@ -90,7 +89,7 @@ def products(d_model: int, furthest: int) -> "tuple[np.ndarray, np.ndarray]":
 # --- small models -----------------------------------------------------------------------------------------------------
 
 
-@st.cache_resource(show_spinner=False, max_entries=12)
+@cached
 def tiny(scheme: Positions) -> "Checkpoint":
     """The trained language model over bytes with this way to tell positions."""
     from vizformer.checkpoints import load
@@ -98,7 +97,7 @@ def tiny(scheme: Positions) -> "Checkpoint":
     return load(asset("lessons", "positions", scheme))
 
 
-@st.cache_resource(show_spinner=False, max_entries=36)
+@cached
 def small(scheme: Positions, vocab_size: int, causal: bool, trained: bool = False) -> "Transformer":
     """The untrained model; `trained`: with the trained model's tables of positions."""
     from vizformer.analysis.positions import small_model
@@ -117,7 +116,7 @@ def order(n: int, kind: str, seed: int) -> tuple[int, ...]:
     return tuple(drawn)
 
 
-@st.cache_resource(show_spinner=False, max_entries=64)
+@cached
 def shuffled(
     scheme: Positions, vocab_size: int, causal: bool, ids: tuple[int, ...], order: tuple[int, ...]
 ) -> "Shuffled":
@@ -126,7 +125,7 @@ def shuffled(
     return shuffle(small(scheme, vocab_size, causal), ids, order)
 
 
-@st.cache_resource(show_spinner=False, max_entries=64)
+@cached
 def effect(scheme: Positions, vocab_size: int, ids: tuple[int, ...]) -> "Float[np.ndarray, 'n_heads n n']":
     """What the scheme adds to each score of the untrained causal model's first layer."""
     from vizformer.analysis.positions import score_effect
@@ -134,7 +133,7 @@ def effect(scheme: Positions, vocab_size: int, ids: tuple[int, ...]) -> "Float[n
     return score_effect(small(scheme, vocab_size, True, trained=True), ids)
 
 
-@st.cache_resource(show_spinner=False, max_entries=32)
+@cached
 def inputs(scheme: Positions, vocab_size: int, ids: tuple[int, ...]) -> "tuple[np.ndarray, np.ndarray]":
     """Scaled embeddings of the untrained model, and the rows that the scheme adds to them [n, 64] each."""
     import torch
@@ -146,7 +145,7 @@ def inputs(scheme: Positions, vocab_size: int, ids: tuple[int, ...]) -> "tuple[n
     return (model.embedding(torch.tensor(ids)) * model.config.d_model**0.5).numpy(), added.numpy()
 
 
-@st.cache_resource(show_spinner=False, max_entries=32)
+@cached
 def _unturned(vocab_size: int, ids: tuple[int, ...]) -> "tuple[np.ndarray, np.ndarray]":
     from vizformer.analysis.positions import unturned
 
@@ -163,7 +162,7 @@ def rotary(
     return rotary_pair(q[head, query], k[head, key], pair, at)
 
 
-@st.cache_resource(show_spinner=False, max_entries=8)
+@cached
 def biases(scheme: Positions, furthest: int) -> "Float[np.ndarray, 'n_heads distances']":
     """What the trained model adds to the score of a key 0..furthest positions back."""
     from vizformer.analysis.positions import bias_by_distance
@@ -171,7 +170,7 @@ def biases(scheme: Positions, furthest: int) -> "Float[np.ndarray, 'n_heads dist
     return bias_by_distance(tiny(scheme).model, furthest)
 
 
-@st.cache_resource(show_spinner=False, max_entries=32)
+@cached
 def buckets(n: int) -> "Int[np.ndarray, 'n n']":
     from vizformer.analysis.positions import bucket_map
 
@@ -179,7 +178,7 @@ def buckets(n: int) -> "Int[np.ndarray, 'n n']":
     return bucket_map(n, config.relative_buckets, config.relative_max_distance, both_sides=False)
 
 
-@st.cache_resource(show_spinner=False)
+@cached
 def learned_rows() -> "Float[np.ndarray, 'positions d_model']":
     """The trained table of positions."""
     from vizformer.analysis.positions import position_tables
@@ -187,7 +186,7 @@ def learned_rows() -> "Float[np.ndarray, 'positions d_model']":
     return position_tables(tiny("learned").model)[0].numpy()
 
 
-@st.cache_resource(show_spinner=False)
+@cached
 def cosines(learned: bool) -> "Float[np.ndarray, 'n n']":
     """Cosines between the trained rows of positions, or between as many rows of the sinusoidal code."""
     import numpy as np
@@ -201,7 +200,7 @@ def cosines(learned: bool) -> "Float[np.ndarray, 'n n']":
 # --- past the trained length ------------------------------------------------------------------------------------------
 
 
-@st.cache_resource(show_spinner=False)
+@cached
 def measured() -> dict[str, Any]:
     """What was measured when the models were trained (`vizformer.training.lengths.measured`)."""
     from vizformer.training import lengths
@@ -243,7 +242,7 @@ def continued(text: str, rest: str) -> bytes:
     return (start + b"\n" + passage * 2)[:needed]
 
 
-@st.cache_resource(show_spinner=False, max_entries=32)
+@cached
 def own_losses(text: str, rest: str) -> "dict[Positions, Float[np.ndarray, ' length']]":
     """Loss by position of each trained model on the reader's text, continued to 257 bytes."""
     import torch

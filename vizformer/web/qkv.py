@@ -5,11 +5,11 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
-import streamlit as st
 from jaxtyping import Float
 from numpy import ndarray
 
 from vizformer.web import models
+from vizformer.web.cache import cached
 
 if TYPE_CHECKING:
     from vizformer.analysis import Kind
@@ -29,7 +29,7 @@ def shown_rows(weights: Float[ndarray, " n"]) -> list[int]:
     return sorted(int(key) for key in np.argsort(-weights, kind="stable")[:MOST_ROWS])
 
 
-@st.cache_resource(show_spinner=False, max_entries=256)
+@cached
 def look_up(
     model: str, text: str, target: str, edited: str, site: str, head: int, query: int, temperature: float
 ) -> "HeadLookUp":
@@ -38,14 +38,14 @@ def look_up(
     return head_look_up(models.trace(model, text, target, edited), site, head, query, temperature=temperature)
 
 
-@st.cache_resource(show_spinner=False, max_entries=64)
+@cached
 def forms(model: str, text: str, target: str, edited: str, site: str, head: int) -> "ScoreForms":
     from vizformer.explain.bilinear import score_forms
 
     return score_forms(models.checkpoint(model), models.trace(model, text, target, edited), site, head)
 
 
-@st.cache_resource(show_spinner=False, max_entries=64)
+@cached
 def asymmetries(
     model: str, text: str, target: str, edited: str, site: str
 ) -> "list[tuple[Asymmetry, Asymmetry, Asymmetry]]":
@@ -57,28 +57,28 @@ def asymmetries(
     return [(asymmetry(f.identity), asymmetry(f.shared), asymmetry(f.learned)) for f in found]
 
 
-@st.cache_resource(show_spinner=False, max_entries=64)
+@cached
 def bilinear(model: str, text: str, target: str, edited: str, site: str, head: int) -> "Bilinear":
     from vizformer.explain.bilinear import bilinear
 
     return bilinear(models.checkpoint(model), models.trace(model, text, target, edited), site, head)
 
 
-@st.cache_resource(show_spinner=False, max_entries=32)
+@cached
 def variances(seed: int) -> Float[ndarray, " widths"]:
     from vizformer.explain.scaling import variances
 
     return variances(seed)
 
 
-@st.cache_resource(show_spinner=False, max_entries=32)
+@cached
 def saturation(seed: int) -> "Saturation":
     from vizformer.explain.scaling import saturation
 
     return saturation(seed)
 
 
-@st.cache_resource(show_spinner=False, max_entries=64)
+@cached
 def score_scale(model: str, text: str, target: str, edited: str, site: str, head: int) -> "ScoreScale":
     from vizformer.explain.scaling import score_scale
 
@@ -100,7 +100,7 @@ class WhereQuestion:
     weights: tuple[float, ...]
 
 
-@st.cache_resource(show_spinner=False, max_entries=64)
+@cached
 def where_question(model: str, text: str, target: str, edited: str, kind: "Kind") -> WhereQuestion | None:
     """A query with a clear answer: the largest lead of a key over the next one, away from the query itself if possible.
 
@@ -149,7 +149,7 @@ class ScaleQuestion:
     even: float
 
 
-@st.cache_resource(show_spinner=False, max_entries=64)
+@cached
 def scale_question(model: str, text: str, target: str, edited: str, kind: "Kind") -> ScaleQuestion | None:
     """The query whose largest weight grows most when the division is forgotten; None where none has a choice."""
     from vizformer.analysis import head_maps, n_layers, site_name

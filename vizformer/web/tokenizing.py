@@ -4,10 +4,9 @@ from collections import Counter
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-import streamlit as st
-
 from vizformer.errors import VizformerError
 from vizformer.web import models
+from vizformer.web.cache import cached
 from vizformer.web.subject import Subject
 
 if TYPE_CHECKING:
@@ -75,14 +74,14 @@ def cuts(scheme: "Scheme", text: str) -> "tuple[Piece, ...]":
     return _cuts(text)[scheme]
 
 
-@st.cache_resource(show_spinner=False, max_entries=64)
+@cached
 def _cuts(text: str) -> "dict[Scheme, tuple[Piece, ...]]":
     from vizformer.text.schemes import cut
 
     return {scheme: cut(scheme, text) for scheme in SCHEMES}
 
 
-@st.cache_resource(show_spinner=False, max_entries=64)
+@cached
 def own_cuts(model: str, text: str) -> "tuple[Piece, ...]":
     """The text under the model's tokenizer, without the special tokens around it."""
     from vizformer.text.schemes import pieces
@@ -105,7 +104,7 @@ def vocabulary(scheme: "Scheme") -> int:
     return scheme_tokenizer(scheme).vocab_size
 
 
-@st.cache_resource(show_spinner=False, max_entries=64)
+@cached
 def applied(text: str) -> "tuple[tuple[tuple[str, ...], ...], tuple[Applied, ...]]":
     """The words of the text as characters, and the merges of the bundled table one by one."""
     from vizformer.text import merging
@@ -114,7 +113,7 @@ def applied(text: str) -> "tuple[tuple[tuple[str, ...], ...], tuple[Applied, ...
     return words, merging.apply(words, *merging.bundled_table())
 
 
-@st.cache_resource(show_spinner=False, max_entries=64)
+@cached
 def learned(text: str) -> "tuple[tuple[tuple[tuple[str, ...], int], ...], tuple[Learned, ...]]":
     """Words with how often they occur, and what BPE learns from them; an empty text stands for the paper's words."""
     from vizformer.text import merging
@@ -123,7 +122,7 @@ def learned(text: str) -> "tuple[tuple[tuple[tuple[str, ...], int], ...], tuple[
     return tuple(words.items()), merging.learn(words, MERGES)
 
 
-@st.cache_resource(show_spinner=False, max_entries=64)
+@cached
 def next_counts(text: str, step: int) -> "tuple[tuple[tuple[str, str], int], ...]":
     """The pairs of neighbours before merge `step`, most frequent first."""
     from vizformer.text.merging import pair_counts
@@ -134,14 +133,14 @@ def next_counts(text: str, step: int) -> "tuple[tuple[tuple[str, str], int], ...
     return tuple(pair_counts(steps[-1].words if steps else words).most_common())
 
 
-@st.cache_resource(show_spinner=False, max_entries=256)
+@cached
 def lookup(model: str, id: int) -> "Lookup":
     from vizformer.analysis.embeddings import lookup
 
     return lookup(models.checkpoint(model), id)
 
 
-@st.cache_resource(show_spinner=False, max_entries=64)
+@cached
 def table(model: str, rows: tuple[int, ...], columns: tuple[int, ...]) -> "Float[np.ndarray, 'rows columns']":
     """Some numbers of the embedding table."""
     import numpy as np
@@ -151,7 +150,7 @@ def table(model: str, rows: tuple[int, ...], columns: tuple[int, ...]) -> "Float
     return found
 
 
-@st.cache_resource(show_spinner=False, max_entries=4)
+@cached
 def _directions(model: str, centred: bool) -> "tuple[Float[np.ndarray, 'vocab_size d_model'], float]":
     from vizformer.analysis.embeddings import average_cosine, directions
 
@@ -159,7 +158,7 @@ def _directions(model: str, centred: bool) -> "tuple[Float[np.ndarray, 'vocab_si
     return unit, average_cosine(unit)
 
 
-@st.cache_resource(show_spinner=False, max_entries=512)
+@cached
 def neighbours(model: str, id: int, centred: bool) -> "Neighbours":
     from vizformer.analysis.embeddings import neighbours
 
@@ -171,7 +170,7 @@ def average_cosine(model: str, centred: bool) -> float:
     return _directions(model, centred)[1]
 
 
-@st.cache_resource(show_spinner=False, max_entries=128)
+@cached
 def near(model: str, ids: tuple[int, ...], chosen: int, centred: bool) -> "tuple[tuple[int, ...], Projection]":
     """The distinct tokens of a text, the neighbours of `chosen`, some of every other's; and all of them on a plane."""
     from vizformer.analysis.embeddings import project
@@ -204,7 +203,7 @@ def seconds(subject: Subject) -> tuple[str, str]:
     return _fitting(subject.model, subject.text), ""
 
 
-@st.cache_resource(show_spinner=False, max_entries=64)
+@cached
 def occasions(model: str) -> tuple[Occasion, ...]:
     """The examples that the model can read: not where it takes few tokens, or came without a tokenizer."""
     return tuple(o for o in OCCASIONS if all(reads(model, text) for text in (o.first, o.second, o.third)))
@@ -219,7 +218,7 @@ def reads(model: str, text: str) -> bool:
     return True
 
 
-@st.cache_resource(show_spinner=False, max_entries=64)
+@cached
 def _fitting(model: str, text: str) -> str:
     """The sentence that shares most words with the text; where none can be read, the text's own words turned round."""
     tokenizer = models.checkpoint(model).reader("encoder")
@@ -240,7 +239,7 @@ def _reading(model: str, text: str) -> "Trace":
     return models.trace(model, text, text.split()[0] if models.reads_target(model) else "")
 
 
-@st.cache_resource(show_spinner=False, max_entries=64)
+@cached
 def shared(model: str, first: str, second: str) -> tuple[tuple[int, int], ...]:
     """Places of the same token in two texts."""
     from vizformer.analysis.contexts import shared
@@ -248,14 +247,14 @@ def shared(model: str, first: str, second: str) -> tuple[tuple[int, int], ...]:
     return shared(_reading(model, first), _reading(model, second))
 
 
-@st.cache_resource(show_spinner=False, max_entries=64)
+@cached
 def contexts(model: str, first: str, second: str, i: int, j: int) -> "Contexts":
     from vizformer.analysis.contexts import contexts
 
     return contexts(models.checkpoint(model), _reading(model, first), _reading(model, second), i, j)
 
 
-@st.cache_resource(show_spinner=False, max_entries=64)
+@cached
 def norms(model: str, ids: tuple[int, ...]) -> "Norms":
     import numpy as np
 
@@ -264,7 +263,7 @@ def norms(model: str, ids: tuple[int, ...]) -> "Norms":
     return norms(models.checkpoint(model), np.array(ids))
 
 
-@st.cache_resource(show_spinner=False, max_entries=64)
+@cached
 def written(model: str, text: str, scaled: bool) -> str:
     """What the model makes of the text with or without the factor sqrt(d_model), the first tokens of it."""
     from vizformer.analysis.embeddings import with_scale

@@ -20,6 +20,7 @@ import streamlit as st
 from streamlit.runtime.scriptrunner import get_script_run_ctx
 
 from vizformer.messages import N_, Message
+from vizformer.web.cache import cached
 from vizformer.web.i18n import _, translate
 from vizformer.web.loading import prepare_torch
 from vizformer.web.view import TRAINING
@@ -45,7 +46,7 @@ _MINE = "vizformer.trainings"
 _FILES = ("config.json", "model.safetensors", "tokenizer.json")
 
 
-@st.cache_resource(show_spinner=False)
+@cached
 def root() -> Path:
     """Where the trainings of this server are; gone when it ends."""
     folder = Path(tempfile.mkdtemp(prefix="vizformer-training-"))
@@ -53,7 +54,7 @@ def root() -> Path:
     return folder
 
 
-@st.cache_resource(show_spinner=False)
+@cached
 def desk() -> "Desk":
     prepare_torch()
     from vizformer.training.desk import Desk
@@ -137,7 +138,7 @@ def describe(plan: "Plan") -> str:
     return " · ".join(parts)
 
 
-@st.cache_data(show_spinner=False)
+@cached
 def _size(_plan: "Plan", key: str) -> int:
     from vizformer.model.transformer import count_parameters
 
@@ -174,13 +175,13 @@ class Look:
     tokens: "dict[str, tuple[Token, ...]]"
 
 
-@st.cache_resource(show_spinner=False, max_entries=256)
+@cached
 def checkpoint(name: str, index: int) -> "Checkpoint":
     """The weights of snapshot `index`."""
     return run(name).checkpoint(index)
 
 
-@st.cache_resource(show_spinner=False, max_entries=256)
+@cached
 def look(name: str, index: int, text: str) -> Look:
     """How the model of a snapshot deals with a question."""
     from vizformer.analysis import head_maps, kinds
@@ -212,7 +213,7 @@ def look(name: str, index: int, text: str) -> Look:
     )
 
 
-@st.cache_resource(show_spinner=False, max_entries=256)
+@cached
 def positions(name: str, index: int) -> "NDArray[np.float32] | None":
     """The vectors that are added at the positions that occur in training; None where none are."""
     plan = run(name).plan
@@ -220,7 +221,7 @@ def positions(name: str, index: int) -> "NDArray[np.float32] | None":
     return None if found is None else found.detach().numpy()
 
 
-@st.cache_resource(show_spinner=False, max_entries=256)
+@cached
 def scores(name: str, index: int) -> "HeadScores":
     """How much each head is a previous-token head or an induction head, on random tokens that come twice."""
     import torch

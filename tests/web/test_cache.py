@@ -1,0 +1,281 @@
+"""What is computed is kept for all within a budget of bytes, and computed once for all who ask at the same time."""
+
+import gc
+import threading
+import weakref
+
+import numpy as np
+import pytest
+import streamlit as st
+import torch
+
+from vizformer.checkpoints.memory import DoesNotFitError
+from vizformer.errors import CheckpointError
+from vizformer.messages import N_
+from vizformer.web import cache, models, names
+from vizformer.web.cache import Cache, cached
+from vizformer.web.footprint import footprint
+
+MB = 2**20
+
+
+@pytest.fixture
+def small():
+    return Cache(lambda: 10 * MB)
+
+
+def test_what_was_asked_for_last_stays_within_the_budget(small):
+    made = []
+
+    @cached(cache=small)
+    def zeros(number):
+        made.append(number)
+        return np.zeros(3 * MB, np.uint8)
+
+    for number in (0, 1, 2, 0, 3):
+        zeros(number)
+    assert small.bytes <= 10 * MB
+    assert len(small) == 3
+    assert made == [0, 1, 2, 3]
+    zeros(0)  # it was asked for after 1 and 2
+    zeros(2)
+    assert made == [0, 1, 2, 3]
+    zeros(1)
+    assert made == [0, 1, 2, 3, 1]
+
+
+def test_a_thousand_texts_of_any_length_do_not_grow_it_past_the_budget(small):
+    @cached(cache=small)
+    def doubled(text):
+        return text * 2
+
+    for number in range(1000):
+        doubled(f"{number} " + "x" * 20_000)
+    assert 9 * MB < small.bytes <= 10 * MB
+    for number in range(100_000):
+        doubled(f"{number}")  # keys and entries count too
+    assert small.bytes <= 10 * MB
+    assert len(small) < 25_000
+
+
+def test_what_is_larger_than_the_budget_is_there_for_whoever_asked_and_goes_next(small):
+    @cached(cache=small)
+    def large(number):
+        return np.zeros(20 * MB, np.uint8)
+
+    assert large(0) is large(0)
+    second = large(1)
+    assert len(small) == 1
+    assert large(1) is second
+
+
+def test_a_number_of_values_can_be_the_bound():
+    few = Cache(most=2)
+
+    @cached(cache=few)
+    def name(number):
+        return str(number)
+
+    for number in range(5):
+        name(number)
+    assert len(few) == 2
+
+
+def test_the_bytes_are_given_back(small):
+    @cached(cache=small)
+    def zeros(number):
+        return np.zeros(MB, np.uint8)
+
+    for number in range(5):
+        zeros(number)
+    assert small.bytes > 5 * MB
+    zeros.clear()
+    assert (small.bytes, len(small)) == (0, 0)
+
+
+def test_the_same_call_has_one_key_however_it_is_written(small):
+    made = []
+
+    @cached(cache=small)
+    def add(left, right=2):
+        made.append(left + right)
+        return made[-1]
+
+    assert [add(1), add(1, 2), add(1, right=2), add(right=2, left=1)] == [3] * 4
+    assert made == [3]
+
+
+def test_who_asks_while_it_is_computed_waits_for_it(small):
+    started, go, made, found = threading.Event(), threading.Event(), [], []
+
+    @cached(cache=small)
+    def slow(text):
+        made.append(text)
+        started.set()
+        assert go.wait(30)
+        return [text]
+
+    readers = [threading.Thread(target=lambda: found.append(slow("one text"))) for _ in range(20)]
+    readers[0].start()
+    assert started.wait(30)
+    for reader in readers[1:]:
+        reader.start()
+    go.set()
+    for reader in readers:
+        reader.join(30)
+    assert made == ["one text"]
+    assert len(found) == 20
+    assert all(one is found[0] for one in found)
+
+
+def test_when_the_first_fails_the_next_one_tries(small):
+    started, go, tried, found = threading.Event(), threading.Event(), [], []
+
+    @cached(cache=small)
+    def at_second_try():
+        tried.append(threading.current_thread().name)
+        started.set()
+        assert go.wait(30)
+        if len(tried) == 1:
+            raise KeyboardInterrupt  # as Streamlit ends a run: no error of ours
+        return "found"
+
+    def first():
+        with pytest.raises(KeyboardInterrupt):
+            at_second_try()
+
+    one, other = threading.Thread(target=first), threading.Thread(target=lambda: found.append(at_second_try()))
+    one.start()
+    assert started.wait(30)
+    other.start()
+    go.set()
+    one.join(30)
+    other.join(30)
+    assert found == ["found"]
+    assert len(tried) == 2
+
+
+def test_a_function_that_needs_its_own_result_says_so_and_does_not_wait_for_ever(small):
+    @cached(cache=small)
+    def round_and_round():
+        return round_and_round()
+
+    with pytest.raises(RuntimeError, match="while it is computed"):
+        round_and_round()
+
+
+def test_refusals_are_kept_where_they_are_settled(small):
+    tried = []
+
+    @cached(cache=small, refusals=lambda name: name.endswith("@1"))
+    def opened(name):
+        tried.append(name)
+        raise CheckpointError(N_("{name} is damaged.", name=name))
+
+    for name in ("model@1", "model"):
+        for _ in range(3):
+            with pytest.raises(CheckpointError, match=f"{name} is damaged") as refused:
+                opened(name)
+            assert refused.value.message.values == {"name": name}
+    assert tried == ["model@1", "model", "model", "model"]
+
+
+def test_a_refusal_that_passes_is_not_kept(small):
+    tried = []
+
+    @cached(cache=small, refusals=lambda: True)
+    def opened():
+        tried.append(1)
+        raise DoesNotFitError(N_("No memory."), ("bfloat16",))
+
+    for _ in range(2):
+        with pytest.raises(DoesNotFitError) as refused:
+            opened()
+        assert refused.value.fitting == ("bfloat16",)
+    assert len(tried) == 2
+
+
+def test_what_one_session_may_not_see_is_not_refused_to_the_others():
+    with pytest.raises(CheckpointError) as refused:
+        names.folder("upload/0123456789abcdef")
+    assert refused.value.passing
+
+
+def test_a_kept_refusal_keeps_nothing_of_the_run_in_which_it_was_raised(small):
+    class Page:
+        pass
+
+    @cached(cache=small, refusals=lambda: True)
+    def opened():
+        raise CheckpointError("damaged")
+
+    def run():
+        page = Page()
+        with pytest.raises(CheckpointError):
+            opened()
+        return weakref.ref(page)
+
+    gone = [run(), run()]
+    gc.collect()
+    assert [one() for one in gone] == [None, None]
+
+
+def test_streamlits_clear_cache_reaches_nothing_that_is_shared():
+    before = models.toy_tensors("encoder")
+    st.cache_data.clear()
+    st.cache_resource.clear()
+    assert models.toy_tensors("encoder") is before
+
+
+def test_the_budget_is_a_setting(monkeypatch):
+    assert cache.limit() == cache.USUAL
+    monkeypatch.setenv(cache.VARIABLE, "1000000")
+    assert cache.limit() == 1_000_000
+    for nonsense in ("", "-1", "1e9", "٣", "9" * 5000):
+        monkeypatch.setenv(cache.VARIABLE, nonsense)
+        assert cache.limit() == cache.USUAL
+
+
+# --- what an object takes ---------------------------------------------------------------------------------------------
+
+
+def test_a_trace_counts_with_its_tensors():
+    trace = models.trace("zh-en", "我有一只猫。" * 20, "a cat")
+    assert trace.nbytes < footprint(trace) < 1.2 * trace.nbytes + 200_000
+
+
+def test_steps_count_with_their_arrays():
+    steps = models.steps("zh-en", "我有一只猫。", "a cat", "", "encoder.0.self", 0, 1)
+    arrays = {id(operand.value): operand.value.nbytes for step in steps for operand in step.operands}
+    assert footprint(steps) > sum(arrays.values()) * 0.5
+    assert footprint(steps) < 50 * MB
+
+
+def test_a_view_counts_with_all_of_what_it_looks_at_and_what_is_shared_counts_once():
+    table = np.zeros((1000, 1000))
+    assert footprint(table[:1]) >= table.nbytes
+    assert footprint([table, table, table[0], {"again": table}]) < table.nbytes + 5000
+    tensor = torch.zeros(1000, 1000)
+    assert footprint(tensor[:1]) >= 4_000_000
+    assert footprint([tensor, tensor.T, tensor[0]]) < 4_000_000 + 5000
+    assert footprint(tensor.numpy()) >= 4_000_000
+
+
+def test_figures_count_with_their_data_and_not_with_the_rules_of_plotly():
+    from vizformer import figures
+
+    empty = figures.attention_heatmap(np.eye(2, dtype=np.float32), ["a", "b"], ["a", "b"])
+    tokens = [f"token {number}" for number in range(500)]
+    figure = figures.attention_heatmap(np.eye(500, dtype=np.float32), tokens, tokens)
+    assert footprint(empty) < 200_000
+    assert 250_000 < footprint(figure) < 10 * MB
+
+
+def test_reports_count():
+    assert 1000 < footprint(models.report("zh-en")) < 5 * MB
+
+
+def test_what_points_to_itself_has_an_end():
+    ring = []
+    ring.append(ring)
+    assert footprint(ring) < 1000
