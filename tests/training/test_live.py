@@ -1,5 +1,6 @@
 """Live training: what it keeps, how it ends, the same plan twice, the folder, the queue."""
 
+import errno
 import json
 import math
 import os
@@ -9,15 +10,17 @@ import time
 from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 import torch
+from safetensors import SafetensorError
 
 import vizformer as vf
 from vizformer.errors import VizformerError
 from vizformer.training import desk as desk_module
-from vizformer.training import worker
+from vizformer.training import runs, worker
 from vizformer.training.batches import IGNORED
 from vizformer.training.desk import Desk
 from vizformer.training.examples import batch_of, ids_of, loss_of, marks
@@ -260,10 +263,125 @@ def test_one_trains_and_the_others_wait_their_turn(tmp_path, processes):
 
 def test_the_queue_is_bounded(tmp_path, processes):
     desk = Desk(tmp_path, at_once=1, longest_queue=2)
-    for plan in plans(3):
-        desk.submit(plan, "a")
+    for plan, who in zip(plans(3), "abc", strict=True):
+        desk.submit(plan, who)
     with pytest.raises(VizformerError, match="2 trainings are waiting"):
         desk.submit(replace(SMALL, seed=9), "b")
+
+
+def test_one_visitor_cannot_fill_the_queue(tmp_path, processes):
+    desk = Desk(tmp_path, at_once=1)
+    first, second, third = plans(3)
+    names = [desk.submit(plan, "a") for plan in (first, second)]
+    with pytest.raises(VizformerError, match="You have 2 trainings"):
+        desk.submit(third, "a")
+    desk.submit(third, "b")
+    assert desk.submit(third, "a")  # to watch what others train costs nothing
+    fourth = replace(SMALL, seed=9)
+    with pytest.raises(VizformerError, match="You have 2 trainings"):
+        desk.submit(fourth, "a")
+    desk.look(names[0], "c")
+    assert not desk.stop(names[0], "a")  # it goes on for somebody else, and is no longer a's
+    desk.submit(fourth, "a")
+    assert desk.stop(names[1], "a")
+    desk.submit(replace(SMALL, seed=10), "a")
+
+
+def test_a_closed_desk_starts_nothing_any_more(tmp_path, processes):
+    desk = Desk(tmp_path / "runs", at_once=1)
+    names = [desk.submit(plan, "a") for plan in plans(2)]
+    desk.close()
+    assert processes[0].code == -9
+    assert desk.look(names[1], "a") is None
+    desk.submit(SMALL, "a")  # a page that was still running
+    assert len(processes) == 1
+
+
+@pytest.fixture
+def full():
+    """A file into which nothing fits."""
+    if not Path("/dev/full").is_char_device():
+        pytest.skip("needs /dev/full")
+    return Path("/dev/full")
+
+
+@pytest.mark.parametrize("what", ["progress.jsonl", "config.json", "the first weights", "the last weights"])
+def test_a_full_disk_ends_the_training_and_is_said(tmp_path, processes, monkeypatch, full, what):
+    monkeypatch.setattr(torch, "set_num_threads", lambda n: None)
+    monkeypatch.setattr(worker.os, "nice", lambda n: 0)
+    desk = Desk(tmp_path, at_once=1)
+    name = desk.submit(replace(SMALL, steps=5), "a")
+    if "." in what:
+        (tmp_path / name / what).symlink_to(full)
+    else:
+        no_room_for = f"{0 if what == 'the first weights' else 5:06d}.new"
+        save_file = runs.save_file
+
+        def save(tensors, path):
+            save_file(tensors, path)
+            if path.name == no_room_for:
+                raise SafetensorError("Error while serializing: I/O error: No space left on device (os error 28)")
+
+        monkeypatch.setattr(runs, "save_file", save)
+    processes[0].code = worker.main(tmp_path / name)
+    assert processes[0].code == worker.FULL
+    state = desk.look(name, "a")
+    assert (state.phase, state.progress.ending) == ("over", "full")
+    # Whatever could be written is whole: nobody opens half a model.
+    assert not list((tmp_path / name).glob("*.new"))
+    assert (tmp_path / name / "model.safetensors").exists() == (what == "the last weights")
+    assert desk.look(desk.submit(SMALL, "b"), "b").phase == "starting"  # the next one has its turn
+
+
+def test_a_line_that_is_half_written_is_passed_over(tmp_path):
+    run = Run.create(tmp_path / "train-0000000000", SMALL)
+    (run.folder / "progress.jsonl").write_text('{"step": 1, "loss": 2.5, "seconds": 0.1}\n{"step": 2, "lo', "utf-8")
+    assert list(run.progress().steps) == [1]
+    run.write({"ending": "stopped", "seconds": 1.0})
+    assert run.progress().ending == ""
+    run.write({"ending": "stopped", "seconds": 1.0})
+    assert run.progress().ending == "stopped"
+
+
+def test_without_room_no_training_begins(tmp_path, processes, monkeypatch):
+    desk = Desk(tmp_path / "runs", at_once=1)
+    monkeypatch.setattr(desk_module.shutil, "disk_usage", lambda path: SimpleNamespace(free=desk_module.ROOM - 1))
+    with pytest.raises(VizformerError, match="no room for a training"):
+        desk.submit(SMALL, "a")
+    monkeypatch.undo()
+
+    def no_room(folder, plan):
+        folder.mkdir(parents=True)
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(Run, "create", no_room)
+    with pytest.raises(VizformerError, match="no room for a training"):
+        desk.submit(SMALL, "a")
+    assert not list((tmp_path / "runs").iterdir())
+    assert not processes
+
+
+def test_a_process_that_cannot_be_started_ends_its_training_only(tmp_path, monkeypatch):
+    def start(folder):
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(desk_module, "_start", start)
+    desk = Desk(tmp_path, at_once=1)
+    state = desk.look(desk.submit(SMALL, "a"), "a")
+    assert (state.phase, state.progress.ending) == ("over", "full")
+
+
+@pytest.mark.slow
+def test_a_worker_ends_with_the_server_that_started_it(tmp_path):
+    run = Run.create(tmp_path / "train-0000000000", replace(SMALL, steps=5000))
+    code = "import subprocess, sys, os; print(subprocess.Popen([sys.executable, '-m', 'vizformer.training.worker', " \
+           "sys.argv[1], str(os.getpid())], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL).pid)"  # fmt: skip
+    done = subprocess.run([sys.executable, "-c", code, str(run.folder)], capture_output=True, text=True, check=True)
+    pid, end = int(done.stdout), time.monotonic() + 60  # its parent is gone before it has begun
+    while Path(f"/proc/{pid}").exists() and not run.progress().ending and time.monotonic() < end:
+        time.sleep(0.1)
+    assert run.progress().ending == "abandoned"
+    assert len(run.progress().steps) < 100
 
 
 def test_the_same_plan_is_trained_once(tmp_path, processes):

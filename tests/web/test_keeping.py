@@ -161,12 +161,12 @@ def test_what_a_killed_server_left_goes_at_the_next_start_and_nothing_of_one_tha
         started[0].send_signal(signal.SIGKILL)
         started[0].wait()
         assert list(killed.rglob("config.json"))  # nobody was there to remove it
-        (tmp_path / "vizformer-uploads-link").symlink_to(tmp_path / "elsewhere")
-        (tmp_path / "vizformer-uploads-file").write_text("x")
+        (tmp_path / "vizformer-visitors-link").symlink_to(tmp_path / "elsewhere")
+        (tmp_path / "vizformer-visitors-file").write_text("x")
         (tmp_path / "vizformer-other").mkdir()
-        keeping.remove_left_behind(tmp_path.glob("vizformer-uploads-*"))
+        keeping.remove_left_behind(tmp_path.glob("vizformer-visitors-*"))
         assert sorted(path.name for path in tmp_path.iterdir()) == sorted(
-            [lives.parent.name, "vizformer-uploads-link", "vizformer-uploads-file", "vizformer-other"]
+            [lives.parent.name, "vizformer-visitors-link", "vizformer-visitors-file", "vizformer-other"]
         )
         assert list(lives.rglob("config.json"))
     finally:

@@ -206,7 +206,7 @@ def test_they_go_when_the_server_ends():
         "kept.add([('config.json', io.BytesIO(b'{}'))], 1000)\nprint(kept.root, end='')"
     )
     root = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
-    assert "vizformer-uploads-" in root
+    assert "vizformer-visitors-" in root
     assert not os.path.exists(root)
 
 

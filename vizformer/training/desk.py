@@ -7,6 +7,7 @@ import sys
 import threading
 import time
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Literal
@@ -14,10 +15,12 @@ from typing import Literal
 from vizformer.errors import VizformerError
 from vizformer.messages import N_
 from vizformer.training.live import Plan
-from vizformer.training.runs import STOP, WATCHED, Progress, Run
-from vizformer.training.worker import UNWATCHED
+from vizformer.training.runs import STOP, WATCHED, Progress, Run, is_full
+from vizformer.training.worker import FULL, UNWATCHED
 
 LONGEST_QUEUE = 30  # a class
+MOST_EACH = 2  # that one visitor has begun and that are not over: the new one, and the one before until it has ended
+ROOM = 256 * 2**20  # bytes that are free on the disk when a training begins; the largest one keeps about 100 MB
 MOST_RUNS = 40  # kept on disk; the ones looked at least recently go first
 STILL_WATCHED = 10.0  # seconds since somebody last asked
 HANGS = 20.0  # seconds a process may take to obey
@@ -44,6 +47,7 @@ class State:
 class _Job:
     run: Run
     watchers: dict[str, float] = field(default_factory=dict)  # who -> when they last asked
+    owner: str = ""  # who began it
     process: "subprocess.Popen[bytes] | None" = None
     started: float = 0.0
     told_to_stop: float = 0.0
@@ -65,12 +69,13 @@ class Desk:
         self.longest_queue = longest_queue
         self._jobs: dict[str, _Job] = {}  # in the order in which they came
         self._lock = threading.RLock()
+        self._closed = False
 
     def submit(self, plan: Plan, who: str) -> str:
         """Queues a training and returns its name; joins one with the same plan, whose weights are the same.
 
         Raises:
-            VizformerError: the queue is full.
+            VizformerError: the queue is full, or the disk; or `who` has begun as many as one may.
         """
         with self._lock:
             self._move_on()
@@ -86,8 +91,14 @@ class Desk:
                     N_("{n} trainings are waiting already, more are not taken. Try again in a few minutes.",
                        n=len(self._waiting()))
                 )  # fmt: skip
+            begun = sum(job.owner == who and not job.ending and not job.told_to_stop for job in self._jobs.values())
+            if begun >= MOST_EACH:
+                raise VizformerError(
+                    N_("You have {n} trainings that wait or run, more are not taken. Stop one of them, or wait until "
+                       "it is over.", n=begun)
+                )  # fmt: skip
             self._make_room()
-            self._jobs[name] = _Job(Run.create(self.root / name, plan), {who: time.monotonic()})
+            self._jobs[name] = _Job(self._create(name, plan), {who: time.monotonic()}, who)
             self._move_on()
             return name
 
@@ -99,7 +110,8 @@ class Desk:
                 return None
             job.watchers[who] = time.monotonic()
             if not job.ending:
-                (job.run.folder / WATCHED).touch()
+                with suppress(OSError):  # (then it ends after a minute)
+                    (job.run.folder / WATCHED).touch()
             self._move_on()
             waiting, progress = self._waiting(), job.run.progress()
             if job.ending:
@@ -115,6 +127,8 @@ class Desk:
             if job is None or job.ending:
                 return True
             job.watchers.pop(who, None)
+            if job.owner == who:
+                job.owner = ""
             if job.watched(STILL_WATCHED):
                 return False
             if job.process is None:
@@ -129,8 +143,9 @@ class Desk:
         return None if job is None else job.run
 
     def close(self) -> None:
-        """Ends every process; what was trained is lost."""
+        """Ends every process, for good; what was trained is lost."""
         with self._lock:
+            self._closed = True
             for job in self._jobs.values():
                 if job.process is not None and job.process.poll() is None:
                     job.process.kill()
@@ -151,17 +166,42 @@ class Desk:
         for job in self._jobs.values():
             if job.ending or job.process is None:
                 continue
-            if job.process.poll() is not None:
-                if not job.run.progress().ending:  # killed, or a mistake of ours: its log says which
-                    job.run.finish("failed", now - job.started)
-                job.ending = job.run.progress().ending
+            if (status := job.process.poll()) is not None:
+                if not (ending := job.run.progress().ending):  # killed, or a mistake of ours: its log says which
+                    ending = "full" if status == FULL else "failed"
+                    with suppress(OSError):  # where nothing can be written, only the desk knows it
+                        job.run.finish(ending, now - job.started)
+                job.ending = ending
             elif now - job.started > LONGEST or (job.told_to_stop and now - job.told_to_stop > HANGS):
                 job.process.kill()
         for job in self._waiting():
             if not job.watched(UNWATCHED):
                 job.ending = "abandoned"
-        for job in self._waiting()[: max(0, self.at_once - self._active())]:
-            job.process, job.started = _start(job.run.folder), now
+        for job in self._waiting()[: 0 if self._closed else max(0, self.at_once - self._active())]:
+            try:
+                job.process, job.started = _start(job.run.folder), now
+            except OSError as error:  # no room for its log, or for another process
+                job.ending = "full" if is_full(error) else "failed"
+
+    def _create(self, name: str, plan: Plan) -> Run:
+        """The folder of a new training.
+
+        Raises:
+            VizformerError: there is no room for it.
+        """
+        folder = self.root / name
+        try:
+            self.root.mkdir(parents=True, exist_ok=True)
+            if shutil.disk_usage(self.root).free >= ROOM:
+                return Run.create(folder, plan)
+        except OSError as error:
+            shutil.rmtree(folder, ignore_errors=True)
+            if not is_full(error):
+                raise
+        raise VizformerError(
+            N_("The disk of this server is almost full: there is no room for a training. Ask whoever runs it to make "
+               "some, then train again.")
+        )  # fmt: skip
 
     def _make_room(self) -> None:
         over = [(max(job.watchers.values(), default=0.0), name) for name, job in self._jobs.items() if job.ending]
@@ -176,7 +216,7 @@ def _ended(progress: Progress, ending: str) -> Progress:
 def _start(folder: Path) -> "subprocess.Popen[bytes]":
     package = Path(__file__).resolve().parents[2]  # where `vizformer` is, installed or not
     path = os.pathsep.join(filter(None, [str(package), os.environ.get("PYTHONPATH")]))
-    command: Sequence[str] = [sys.executable, "-m", "vizformer.training.worker", str(folder)]
+    command: Sequence[str] = [sys.executable, "-m", "vizformer.training.worker", str(folder), str(os.getpid())]
     with (folder / "log.txt").open("wb") as log:
         return subprocess.Popen(
             command, env={**os.environ, "PYTHONPATH": path, "OMP_NUM_THREADS": "1"}, stdin=subprocess.DEVNULL,

@@ -9,8 +9,10 @@ One process writes (`vizformer.training.worker`), others read while it does.  Th
     watched, stop        touched while somebody looks; written to end the training
 """
 
+import errno
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -18,6 +20,7 @@ from typing import Any
 import numpy as np
 import torch
 from numpy.typing import NDArray
+from safetensors import SafetensorError
 from safetensors.torch import load_file, save_file
 
 from vizformer.checkpoints import Checkpoint, save
@@ -44,7 +47,8 @@ class Progress:
     Attributes:
         steps, losses: the training loss, each the mean since the step before.
         snapshots: in the order of the steps.
-        ending: "done", "stopped", "diverged", "time", "abandoned" or "failed"; empty while it goes on.
+        ending: "done", "stopped", "diverged", "time", "abandoned", "full" (the disk) or "failed"; empty while it goes
+            on.
         seconds: from the first step to now, or to the end.
     """
 
@@ -77,8 +81,10 @@ class Run:
         largest = max(float(tensor.abs().max()) for tensor in state.values())
         dtype = torch.float16 if largest < LARGEST_HALF else torch.float32
         path = self._weights(snapshot.step)
-        save_file({name: tensor.to(dtype).contiguous() for name, tensor in state.items()}, path.with_suffix(".new"))
-        path.with_suffix(".new").replace(path)
+        new = path.with_suffix(".new")
+        with _whole(new):
+            save_file({name: tensor.to(dtype).contiguous() for name, tensor in state.items()}, new)
+            new.replace(path)
         self.write({"kept": snapshot.step, "marks": snapshot.marks._asdict(), "seconds": seconds})
 
     def write(self, line: Mapping[str, Any]) -> None:
@@ -89,7 +95,8 @@ class Run:
         """Makes the folder a model in our own format, of the last kept weights, and says how it ended."""
         kept = self.progress().snapshots
         if kept:
-            save(self.checkpoint(len(kept) - 1), self.folder, torch.float32)
+            with _whole(self.folder / MODEL):
+                save(self.checkpoint(len(kept) - 1), self.folder, torch.float32)
         self.write({"ending": ending, "seconds": seconds})
 
     # Read by everyone ----------------------------------------------------------------------------------------
@@ -99,7 +106,8 @@ class Run:
         if (self.folder / PROGRESS).is_file():
             for text in (self.folder / PROGRESS).read_text(encoding="utf-8").splitlines(keepends=True):
                 if text.endswith("\n"):  # the last line may be half written
-                    lines.append(json.loads(text))
+                    with suppress(ValueError):  # and stays so where the disk was full
+                        lines.append(json.loads(text))
         losses = [line for line in lines if "loss" in line]
         return Progress(
             np.array([line["step"] for line in losses], dtype=np.int32),
@@ -121,3 +129,30 @@ class Run:
 
     def _weights(self, step: int) -> Path:
         return self.folder / f"{step:06d}.safetensors"
+
+
+class FullDiskError(OSError):
+    """There is no room for what is to be written."""
+
+
+@contextmanager
+def _whole(path: Path) -> Iterator[None]:
+    """Inside, `path` is written: wholly, or nothing of it stays.
+
+    Raises:
+        FullDiskError: there is no room for it.
+    """
+    try:
+        yield
+    except (OSError, SafetensorError) as error:
+        with suppress(OSError):
+            path.unlink()
+        raise FullDiskError(str(error)) if is_full(error) else OSError(str(error)) from error
+
+
+def is_full(error: Exception) -> bool:
+    """Whether something could not be written for want of room."""
+    full = (errno.ENOSPC, errno.EDQUOT)
+    if isinstance(error, FullDiskError) or getattr(error, "errno", None) in full:
+        return True
+    return any(f"(os error {number})" in str(error) for number in full)  # (as safetensors says it)

@@ -6,6 +6,7 @@ that started it is gone.
 """
 
 import contextlib
+import errno
 import os
 import sys
 import time
@@ -14,18 +15,19 @@ from pathlib import Path
 import torch
 
 from vizformer.training.live import Snapshot, train
-from vizformer.training.runs import STOP, WATCHED, Run
+from vizformer.training.runs import STOP, WATCHED, Run, is_full
 
 SECONDS = 120.0  # of computing
 UNWATCHED = 60.0  # seconds after which a training that nobody looks at ends
 LOOK_EVERY = 0.2
+FULL = errno.ENOSPC  # the exit status where the disk is full: it may take no word of it
 
 
 class Watch:
     """Whether the training should end now, looked up a few times a second."""
 
-    def __init__(self, folder: Path) -> None:
-        self.folder, self.parent, self.last, self.reason = folder, os.getppid(), 0.0, ""
+    def __init__(self, folder: Path, parent: int | None = None) -> None:
+        self.folder, self.parent, self.last, self.reason = folder, parent or os.getppid(), 0.0, ""
 
     def __call__(self) -> bool:
         now = time.monotonic()
@@ -44,11 +46,12 @@ class Watch:
             return True
 
 
-def main(folder: Path) -> None:
+def main(folder: Path, parent: int | None = None) -> int:
+    """Trains what the folder says, for the process `parent` (the one that started us); the exit status."""
     torch.set_num_threads(1)
     if hasattr(os, "nice"):
         os.nice(10)
-    run, watch = Run(folder), Watch(folder)
+    run, watch = Run(folder), Watch(folder, parent)
     started = time.monotonic()
 
     def seconds() -> float:
@@ -62,13 +65,16 @@ def main(folder: Path) -> None:
 
     try:
         ending: str = train(run.plan, keep=keep, report=report, stop=watch, seconds=SECONDS)
-    except OSError:
+        run.finish(watch.reason or ending, seconds())
+    except OSError as error:
+        if is_full(error):
+            return FULL
         if folder.is_dir():
             raise
-        return  # taken away with everything in it: there is nobody to tell
-    run.finish(watch.reason or ending, seconds())
+        # Taken away with everything in it: there is nobody to tell.
+    return 0
 
 
 if __name__ == "__main__":
     with contextlib.suppress(KeyboardInterrupt):  # Ctrl+C at the server ends its trainings too
-        main(Path(sys.argv[1]))
+        sys.exit(main(Path(sys.argv[1]), int(sys.argv[2])))

@@ -1,4 +1,4 @@
-"""Folders that belong to a session: removed soon after it ended, with the server, or at the next start.
+"""Folders of visitors: uploads, removed soon after their session ended, and trainings; all of them at the end.
 
 Streamlit does not say that a session has ended.  A closed tab is one that is not connected; its state is kept for two
 minutes, in which the tab may come back, and then until some visitor makes the server look.  So the server itself looks
@@ -30,7 +30,7 @@ if sys.platform != "win32":  # which has no such locks: what a killed server lea
 
 PERIOD = 20.0  # seconds between two looks
 GRACE = 120.0 + 2 * PERIOD  # Streamlit's two minutes, counted from a moment when the session was certainly there
-_PREFIX = "vizformer-uploads-"
+_PREFIX = "vizformer-visitors-"
 _LOG = logging.getLogger(__name__)
 
 
@@ -97,6 +97,7 @@ async def attend(watch: Watch = WATCH, sleep: Callable[[float], object] = asynci
 
 
 _base: Path | None = None
+_endings: list[Callable[[], object]] = []
 _making = threading.Lock()
 
 
@@ -118,12 +119,27 @@ def _locked_folder() -> Path:
     return made.rename(made.with_name(_PREFIX + made.name.removeprefix("vizformer-")))
 
 
+def before_the_end(end: Callable[[], object]) -> None:
+    """`end` is called once, before the folders are removed: it ends what works in them."""
+    with _making:
+        _endings.append(end)
+
+
 def remove_all(process: int | None = None) -> None:
     """Removes everything of this process; where `process` is given, only in that one, not in what was forked from it.
 
     The server calls it when it stops: a signal that ends it afterwards leaves no time for what Python does at the end.
     """
-    if _base is not None and process in (None, os.getpid()):
+    if process not in (None, os.getpid()):
+        return
+    with _making:
+        endings = [_endings.pop() for _ in range(len(_endings))]
+    for end in endings:
+        try:
+            end()
+        except Exception:  # the others still have to end
+            _LOG.exception("Something could not be ended")
+    if _base is not None:
         shutil.rmtree(_base, ignore_errors=True)
 
 

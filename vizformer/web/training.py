@@ -4,12 +4,10 @@ A trained model is called train-..., after what it was made from.  Whoever has i
 the server keeps it; it is listed only in the session that trained it.
 """
 
-import atexit
 import io
 import json
 import re
-import shutil
-import tempfile
+import threading
 import zipfile
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,6 +18,7 @@ import streamlit as st
 from streamlit.runtime.scriptrunner import get_script_run_ctx
 
 from vizformer.messages import N_, Message
+from vizformer.web import keeping
 from vizformer.web.cache import cached
 from vizformer.web.i18n import _, translate
 from vizformer.web.loading import prepare_torch
@@ -46,22 +45,39 @@ _MINE = "vizformer.trainings"
 _FILES = ("config.json", "model.safetensors", "tokenizer.json")
 
 
-@cached
+# There is one desk, for as long as the process lives: in a cache it could be forgotten, while its processes ran on.
+_making = threading.RLock()
+_root: Path | None = None
+_desk: "Desk | None" = None
+
+
 def root() -> Path:
     """Where the trainings of this server are; gone when it ends."""
-    folder = Path(tempfile.mkdtemp(prefix="vizformer-training-"))
-    atexit.register(shutil.rmtree, folder, ignore_errors=True)
-    return folder
+    global _root
+    with _making:
+        if _root is None:
+            _root = keeping.new_folder()
+        return _root
 
 
-@cached
 def desk() -> "Desk":
+    global _desk
     prepare_torch()
     from vizformer.training.desk import Desk
 
-    made = Desk(root())
-    atexit.register(made.close)  # runs before the folder is removed
-    return made
+    with _making:
+        if _desk is None:
+            _desk = Desk(root())
+            keeping.before_the_end(_close)
+        return _desk
+
+
+def _close() -> None:
+    global _desk, _root
+    with _making:
+        closing, _desk, _root = _desk, None, None
+    if closing is not None:
+        closing.close()
 
 
 def who() -> str:

@@ -50,6 +50,12 @@ def _stop(name: str) -> None:
 def _ended(plan: "Plan", now: "State") -> None:
     """How it ended, and what can be done about it."""
     progress = now.progress
+    if progress.ending == "full":
+        st.error(
+            _("The disk of this server is full, so the training ended; there was no room for what it learned. Ask "
+              "whoever runs this server to make some, then train again.")
+        )  # fmt: skip
+        return
     if not progress.snapshots:
         st.info(_("It ended before it began. Train again."))
         return
