@@ -7,4 +7,6 @@ from vizformer.web import errors, frame, server
 if __name__ == "__main__":  # every run of every visitor
     frame.run()
 else:  # once, when the server starts: Streamlit finds this name and serves it
-    app = st.App(__file__, lifespan=server.lifespan, on_script_error=errors.on_script_error)
+    app = st.App(
+        __file__, lifespan=server.lifespan, middleware=server.middleware(), on_script_error=errors.on_script_error
+    )

@@ -19,10 +19,11 @@ class Reader:
     """A session, connected until `close()`."""
 
     def __init__(self, port: int, **headers: str) -> None:
-        self.socket = connect(
+        self.connection = connect(
             f"ws://127.0.0.1:{port}/_stcore/stream", subprotocols=["streamlit"], max_size=None,  # type: ignore[list-item]
             additional_headers=headers, open_timeout=TIMEOUT, compression=None,
         )  # fmt: skip
+        self.socket = self.connection.__enter__()
         self.session = ""
         self.query = ""
 
@@ -61,7 +62,7 @@ class Reader:
                 return found
 
     def close(self) -> None:
-        self.socket.close()
+        self.connection.__exit__(None, None, None)
 
     def __enter__(self) -> Self:
         return self

@@ -16,7 +16,7 @@ import ipaddress
 import os
 import socket
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -33,6 +33,8 @@ UPLOADS, UPLOAD_LIMIT = "VIZFORMER_UPLOADS", "VIZFORMER_UPLOAD_LIMIT"
 HUB = "VIZFORMER_HUB"
 DEVICE = "VIZFORMER_DEVICE"
 PATHS = "VIZFORMER_PATHS"
+HOSTS = "VIZFORMER_HOSTS"
+MEMORY, LEAST_MEMORY = "VIZFORMER_CACHE_BYTES", 16  # MiB
 
 
 class _Group(click.Group):
@@ -74,6 +76,17 @@ class _Group(click.Group):
     "can, as long as --host lets nobody else in.",
 )  # fmt: skip
 @click.option(
+    "--allow-host", "hosts", multiple=True, metavar="NAME",
+    help="A name by which browsers find this server, e.g. behind a proxy; may be given several times, and "
+    "*.example.org is all names below. Addresses, localhost and the machine's own name need none; the variable "
+    f"{HOSTS} (with commas) does the same.",
+)  # fmt: skip
+@click.option(
+    "--memory", type=click.IntRange(LEAST_MEMORY), metavar="MIB",
+    help=f"How much may be kept of what was computed, and as much again of converted weights; the variable {MEMORY} "
+    "(bytes) does the same.  [default: 320, for a machine of 2 GB]",
+)  # fmt: skip
+@click.option(
     "--device", envvar=DEVICE, metavar="NAME",
     help=f"Where the models compute: cpu, cuda, cuda:1, mps; the variable {DEVICE} does the same.  [default: cpu]",
 )  # fmt: skip
@@ -81,24 +94,28 @@ class _Group(click.Group):
 @click.pass_context
 def main(
     ctx: click.Context, host: str, port: int, models: Path | None, no_upload: bool, no_hub: bool, no_path: bool,
-    device: str | None,
+    device: str | None, hosts: tuple[str, ...], memory: int | None,
 ) -> None:  # fmt: skip
     """See every number inside a Transformer, for the sentence you typed, and have each one proved.
 
     Without a command: starts the app and prints its address.
     """
     if ctx.invoked_subcommand is None:
-        start(host, port, models, uploads=not no_upload, hub=not no_hub, paths=not no_path, device=device)
+        start(
+            host, port, models, uploads=not no_upload, hub=not no_hub, paths=not no_path, device=device, hosts=hosts,
+            memory=memory,
+        )  # fmt: skip
 
 
 def start(
     host: str = HOST, port: int = PORT, models: Path | None = None, *, uploads: bool = True, hub: bool = True,
-    paths: bool = True, device: str | None = None,
+    paths: bool = True, device: str | None = None, hosts: Iterable[str] = (), memory: int | None = None,
 ) -> None:  # fmt: skip
     """Serves the app, with the models in the subfolders of `models`, until Ctrl+C.
 
     `uploads` and `hub` let visitors open files of their own and models of a hub; `paths` lets those on this computer
-    open models by their path, if nobody else can come in.  All models compute on `device`.
+    open models by their path, if nobody else can come in.  All models compute on `device`.  `hosts` are more names by
+    which browsers find the server; `memory` are the MiB that may be kept of what was computed.
 
     Raises:
         CheckpointError: there is no such device.
@@ -110,6 +127,10 @@ def start(
     for switch, on in ((UPLOADS, uploads), (HUB, hub)):
         if not on:
             os.environ[switch] = "off"
+    if hosts := [name for name in hosts if name.strip()]:
+        os.environ[HOSTS] = ",".join([*filter(None, [os.environ.get(HOSTS, "")]), *hosts])
+    if memory is not None:
+        os.environ[MEMORY] = str(memory * 2**20)
     if device:
         os.environ[DEVICE] = device
     if device and device != "cpu":  # before anybody waits for a page

@@ -8,26 +8,42 @@ from contextlib import asynccontextmanager, contextmanager
 
 import click
 import streamlit as st
+from starlette.middleware import Middleware
 
-from vizformer.web import keeping
+from vizformer.web import gate, keeping, loading
 
+LOOK = 20.0  # seconds between two looks at what was put up
 ANY = ("0.0.0.0", "::", "", None)  # addresses that mean "every network of this machine"
 
 
 @asynccontextmanager
 async def lifespan(app: st.App) -> AsyncIterator[None]:
     """Prepares the process, prints the address, and looks after what visitors put up for as long as it runs."""
+    loading.give_freed_memory_back()
     # Streamlit takes a folder named pages/ for its old way of making apps until st.navigation has been called once.
     # Left to the first visitor, that visitor would get a "page not found" on top of a deep link.
     with _quiet("streamlit.runtime.scriptrunner_utils.script_run_context"):  # it remarks that nobody is visiting yet
         st.navigation([st.Page(_nothing, title="VizFormer")])
     announce(st.get_option("server.address"), st.get_option("server.port"))
-    attending = asyncio.create_task(keeping.attend())
+    attending = [asyncio.create_task(task) for task in (keeping.attend(), look_at_arrivals())]
     try:
         yield None
     finally:
-        attending.cancel()
+        for task in attending:
+            task.cancel()
         keeping.remove_all()
+
+
+def middleware() -> list[Middleware]:
+    """What stands before Streamlit."""
+    return [Middleware(gate.Gate)]
+
+
+async def look_at_arrivals() -> None:
+    """Looks until it is cancelled; here, in the event loop, where files arrive."""
+    while True:
+        await asyncio.sleep(LOOK)
+        gate.ARRIVALS.look()
 
 
 def announce(host: str | None, port: int) -> None:

@@ -1,0 +1,181 @@
+"""Who asks under a name that is not the server's gets nothing, and what is put up has a bound."""
+
+import asyncio
+from types import SimpleNamespace
+
+import pytest
+from streamlit.runtime import Runtime
+
+from vizformer.web import gate, uploads
+
+MB = 2**20
+FILE = "/_stcore/upload_file/ours/{}"
+
+
+@pytest.mark.parametrize(
+    "host",
+    ["localhost", "LOCALHOST:8501", "localhost.", "app.localhost:1", "127.0.0.1:8501", "[::1]:8501", "192.0.2.7:80",
+     "[2001:db8::7]"],
+)  # fmt: skip
+@pytest.mark.parametrize("address", ["127.0.0.1", "0.0.0.0", None])
+def test_addresses_and_localhost_are_this_server_wherever_it_listens(host, address):
+    assert gate.is_ours(host, address)
+
+
+@pytest.mark.parametrize(
+    "host",
+    ["evil.example", "evil.example:8501", "127.0.0.1.evil.example", "localhost.evil.example", "evil-localhost", "",
+     None, "localhost@evil.example", "evil.example@localhost", "localhost/evil", "localhost:x", "localhost:99999999",
+     "[::1", "a" * 100_000, "locálhost", "localhost evil", "*", "127.0.0.1:8501:8501"],
+)  # fmt: skip
+@pytest.mark.parametrize("address", ["127.0.0.1", "0.0.0.0", None])
+def test_other_names_are_not(host, address):
+    assert not gate.is_ours(host, address)
+
+
+def test_the_machines_own_name_counts_where_others_can_come_in(monkeypatch):
+    gate._machine.cache_clear()
+    monkeypatch.setattr(gate.socket, "gethostname", lambda: "Lab7.school.example")
+    try:
+        for name in ("lab7.school.example:8501", "LAB7.local"):
+            assert gate.is_ours(name, "0.0.0.0")
+            assert gate.is_ours(name, None)
+            assert not gate.is_ours(name, "127.0.0.1")
+    finally:
+        gate._machine.cache_clear()
+    assert gate.is_ours("some.lan:8501", "some.lan")
+
+
+def test_names_that_the_server_was_told(monkeypatch):
+    monkeypatch.setenv(gate.HOSTS, "viz.example.org, *.school.example")
+    told = gate.names()
+    for name in ("viz.example.org", "VIZ.example.org:443", "a.school.example"):
+        assert gate.is_ours(name, "127.0.0.1", told)
+    for name in ("example.org", "school.example", "evilschool.example"):
+        assert not gate.is_ours(name, "127.0.0.1", told)
+    assert gate.is_ours("anything.example", "127.0.0.1", ["*"])
+
+
+# --- what passes ------------------------------------------------------------------------------------------------------
+
+
+def ask(kind="http", host="localhost", path="/", method="GET", length=None, gate_=None):
+    """What the gate answers, or "passed"."""
+    sent = []
+
+    async def app(scope, receive, send):
+        sent.append("passed")
+
+    async def send(message):
+        sent.append(message)
+
+    headers = [(b"host", host.encode()), *([(b"content-length", str(length).encode())] if length is not None else [])]
+    scope = {"type": kind, "path": path, "method": method, "headers": headers}
+    asyncio.run((gate_ or gate.Gate(app))(scope, None, send))
+    return sent
+
+
+@pytest.mark.parametrize("path", ["/", "/qkv", "/_stcore/health", "/static/index.js", "/media/x"])
+def test_a_rebound_name_gets_nothing(path):
+    assert ask(path=path) == ["passed"]
+    start, body = ask(path=path, host="evil.example")
+    assert start["status"] == 403
+    said = body["body"].decode()
+    assert "--allow-host" in said
+    assert "evil.example" in said
+    assert "服务器" in said
+
+
+def test_nor_a_websocket():
+    assert ask("websocket", path="/_stcore/stream") == ["passed"]
+    assert ask("websocket", path="/_stcore/stream", host="evil.example")[0]["type"] == "websocket.close"
+
+
+class Stored:
+    """Stands for Streamlit's list of uploads."""
+
+    def __init__(self):
+        self.file_storage = {}
+
+    def add(self, session, file, length):
+        self.file_storage.setdefault(session, {})[file] = SimpleNamespace(data=bytes(length))
+
+    def remove_file(self, session, file):
+        del self.file_storage[session][file]
+
+
+@pytest.fixture
+def stored(monkeypatch):
+    found = Stored()
+    monkeypatch.setattr(Runtime, "_instance", SimpleNamespace(uploaded_file_mgr=found))
+    monkeypatch.setenv(uploads.LIMIT, str(10 * MB))
+    return found
+
+
+@pytest.mark.parametrize("method", ["PUT", "POST"])
+@pytest.mark.parametrize("base", ["", "/base"])
+def test_without_uploads_nothing_is_taken(monkeypatch, stored, method, base):
+    path = base + FILE.format(1)
+    assert ask(path=path, method=method, length=100) == ["passed"]
+    monkeypatch.setenv(uploads.SWITCH, "off")
+    assert ask(path=path, method=method, length=100)[0]["status"] == 403
+    assert ask(path=path, method="OPTIONS") == ["passed"]
+    assert ask(path=path, method="DELETE") == ["passed"]
+
+
+@pytest.mark.parametrize(("length", "status"), [(None, 411), (12 * MB, 413), ("9" * 5000, 411), (-1, 411)])
+def test_a_file_is_as_large_as_it_says_and_not_too_large(stored, length, status):
+    assert ask(path=FILE.format(1), method="PUT", length=length)[0]["status"] == status
+
+
+def test_all_that_lies_in_memory_is_bounded(stored):
+    for number in range(10):
+        assert ask(path=FILE.format(number), method="PUT", length=MB) == ["passed"]
+        stored.add(f"session {number % 3}", str(number), MB)
+    assert ask(path=FILE.format("more"), method="PUT", length=2 * MB)[0]["status"] == 503
+    stored.remove_file("session 0", "0")
+    assert ask(path=FILE.format("more"), method="PUT", length=2 * MB) == ["passed"]
+
+
+def test_many_small_files_are_bounded_too(stored):
+    for number in range(1000):
+        stored.add("ours", str(number), 1)
+    assert ask(path=FILE.format("more"), method="PUT", length=1)[0]["status"] == 503
+
+
+def test_what_is_on_its_way_counts(stored):
+    answers = []
+
+    async def app(scope, receive, send):
+        async def inner(message):
+            answers.append(message.get("status"))
+
+        other = {**scope, "path": FILE.format("other")}
+        await gate_(other, receive, inner) if "other" not in scope["path"] else answers.append("passed")
+
+    gate_ = gate.Gate(app, gate.Arrivals())
+    ask(path=FILE.format(1), method="PUT", length=6 * MB, gate_=gate_)
+    assert answers == [503, None]
+    ask(path=FILE.format(1), method="PUT", length=5 * MB, gate_=gate_)  # the room was given back
+    assert answers[2:] == ["passed"]
+
+
+def test_what_nobody_asks_for_is_dropped(stored):
+    now = [0.0]
+    arrivals = gate.Arrivals(lambda: now[0])
+    stored.add("ours", "old", 10)
+    arrivals.look()
+    now[0] = gate.UNCLAIMED - 1
+    stored.add("ours", "new", 10)
+    arrivals.look()
+    now[0] = gate.UNCLAIMED + 1
+    ticket = arrivals.begin("ours", 10)  # another file of the same upload is still coming
+    arrivals.look()
+    assert set(stored.file_storage["ours"]) == {"old", "new"}
+    arrivals.end(ticket)
+    now[0] += gate.UNCLAIMED - 1
+    arrivals.look()
+    assert set(stored.file_storage["ours"]) == {"old", "new"}
+    now[0] += 2
+    arrivals.look()
+    assert stored.file_storage["ours"] == {}
