@@ -11,7 +11,9 @@ from tests import pretend
 from vizformer import __version__, cli
 from vizformer.errors import CheckpointError
 from vizformer.messages import N_
+from vizformer.web import cache as web_cache
 from vizformer.web import computing
+from vizformer.web import gate as web_gate
 from vizformer.web import hub as web_hub
 from vizformer.web import paths as web_paths
 from vizformer.web import uploads as web_uploads
@@ -110,6 +112,18 @@ def test_uploads_and_hubs_are_switched_off_for_a_class(seen, monkeypatch):
     assert seen["--server.maxUploadSize"] == "1"
 
 
+def test_names_and_memory_are_told_to_the_app(seen, monkeypatch):
+    for name in (cli.HOSTS, cli.MEMORY):
+        monkeypatch.setenv(name, "")  # undone when the test is over
+    assert CliRunner().invoke(cli.main, []).exit_code == 0
+    assert (web_gate.names(), web_cache.limit()) == ([], web_cache.USUAL)
+    options = ["--allow-host", "viz.example.org", "--allow-host", "*.school.example", "--memory", "1000"]
+    assert CliRunner().invoke(cli.main, options).exit_code == 0
+    assert web_gate.names() == ["viz.example.org", "*.school.example"]
+    assert web_cache.limit() == 1000 * 2**20
+    assert CliRunner().invoke(cli.main, ["--memory", "1"]).exit_code == 2
+
+
 def test_the_device_is_looked_for_before_anybody_waits_for_a_page(seen, monkeypatch):
     monkeypatch.setenv(cli.DEVICE, "")  # undone when the test is over
     result = CliRunner().invoke(cli.main, ["--device", "cuda:77"])
@@ -136,6 +150,7 @@ def test_the_names_of_the_variables_are_those_that_the_app_reads():
     assert computing.VARIABLE == cli.DEVICE
     assert (cli.UPLOADS, cli.UPLOAD_LIMIT, cli.HUB) == (web_uploads.SWITCH, web_uploads.LIMIT, web_hub.SWITCH)
     assert web_paths.SWITCH == cli.PATHS
+    assert (web_gate.HOSTS, web_cache.VARIABLE) == (cli.HOSTS, cli.MEMORY)
 
 
 def test_an_upload_of_the_usual_limit_passes_the_server():

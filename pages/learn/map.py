@@ -85,7 +85,8 @@ def switch() -> None:
 
 
 def _take(shelf: dict[str, str]) -> None:
-    state.update(model=shelf[st.session_state[_SWITCH]], edits="")
+    if (chosen := st.session_state[_SWITCH]) in shelf:
+        state.update(model=shelf[chosen], edits="")
 
 
 @st.fragment

@@ -244,3 +244,19 @@ def test_only_a_value_of_its_kind_is_taken_from_a_widget(monkeypatch, value, kep
     monkeypatch.setattr(state, "update", view.update)
     state._take("query", "view.query")
     assert view == {"query": kept}
+
+
+def test_nothing_is_not_a_value_unless_the_field_may_be_empty():
+    test = app(head="3", site="cross", query="2")
+
+    def change():
+        from vizformer.web import state
+
+        state.pull("attention")
+        state.update(head=None, site=None, lang=None, text=None, query=None)
+
+    again = AppTest.from_function(change)
+    again.session_state["vizformer.view"] = test.session_state["vizformer.view"]
+    again.query_params.update({"head": "3", "site": "cross", "query": "2"})
+    again.run()
+    assert view(again) == View(head=3, site="cross", query=None)

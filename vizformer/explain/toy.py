@@ -16,7 +16,7 @@ from vizformer.assets import asset
 from vizformer.checkpoints.torch_nn import load_layer
 from vizformer.config import ModelConfig
 from vizformer.model.block import Block
-from vizformer.model.edit import Edit
+from vizformer.model.edit import Edit, require_room
 from vizformer.model.forward_pass import ForwardPass
 from vizformer.model.masks import causal_mask
 from vizformer.model.trace import Trace
@@ -53,6 +53,7 @@ def toy(edit: Edit | None = None) -> Toy:
     for cell in cells:
         if cell.tensor in stored:
             Edit((cell,)).check({cell.tensor: tuple(stored[cell.tensor].shape)})
+            require_room(cell, stored[cell.tensor].dtype)
             stored[cell.tensor][cell.index] = cell.value
     if edit is not None:
         edit = replace(edit, cells=tuple(cell for cell in cells if cell.tensor not in stored))

@@ -41,7 +41,8 @@ class Edit:
         temperatures: site -> T, softmax(scores / T) there.
 
     Raises:
-        TraceError: a temperature that is not a positive number.
+        TraceError: a temperature that is not a positive number; a value that is no number, or infinite (but for -inf in
+            a mask).
     """
 
     cells: tuple[Cell, ...] = ()
@@ -52,6 +53,10 @@ class Edit:
         for value in self.temperatures.values():
             if not (math.isfinite(value) and value > 0):
                 raise TraceError(N_("A softmax temperature must be a number above 0, not {value}.", value=value))
+        for cell in self.cells:
+            if not (math.isfinite(cell.value) or (cell.value == -math.inf and cell.tensor.endswith(".mask"))):
+                raise TraceError(N_("{name} cannot be set to {value}: choose a finite number.",
+                                    name=cell.tensor, value=str(cell.value)))  # fmt: skip
 
     def cells_of(self, tensor: str) -> list[Cell]:
         return [cell for cell in self.cells if cell.tensor == tensor]
@@ -63,6 +68,7 @@ class Edit:
             return x
         x = x.clone()
         for cell in cells:
+            require_room(cell, x.dtype)
             x[(0, *cell.index)] = cell.value
         return x
 
@@ -79,6 +85,7 @@ class Edit:
             shape = (b, mask.bias.shape[1], n_q, n_k)  # a mask that is the same for the whole batch is so no longer
             bias, reason = mask.bias.expand(shape).clone(), mask.reason.expand(shape).clone()
         for cell in cells:
+            require_room(cell, bias.dtype)
             query, key = cell.index
             bias[0, :, query, key] = cell.value
             reason[0, :, query, key] = int(Reason.VISIBLE if cell.value == 0 else Reason.PAINTED)
@@ -105,6 +112,20 @@ class Edit:
         for site in {*self.unscaled, *self.temperatures}:
             if f"{site}.q" not in shapes:
                 raise TraceError(N_("There is nothing called {name} to edit in this model.", name=site))
+
+
+def require_room(cell: Cell, dtype: torch.dtype) -> None:
+    """Refuses a value that a tensor of `dtype` cannot hold.
+
+    Raises:
+        TraceError: it is larger than the largest number.
+    """
+    largest = torch.finfo(dtype).max
+    if math.isfinite(cell.value) and abs(cell.value) > largest:
+        raise TraceError(
+            N_("{name} cannot be set to {value}: the largest number of {dtype} is {largest}.", name=cell.tensor,
+               value=f"{cell.value:g}", dtype=str(dtype).removeprefix("torch."), largest=f"{largest:g}")
+        )  # fmt: skip
 
 
 def _inside(index: tuple[int, ...], shape: tuple[int, ...]) -> bool:

@@ -12,6 +12,7 @@ from typing import TypeVar
 Dial = TypeVar("Dial", bool, int, float, str)
 
 LONGEST = 24  # settings in one link
+_INTEGER = re.compile("[+-]?[0-9]{1,9}")
 _ITEM = re.compile(r"(?P<name>[a-z]{1,20}\.[a-z_]{1,20}):(?P<value>[A-Za-z0-9_.,+-]{0,40})")
 
 
@@ -40,6 +41,8 @@ def value(written: str | None, default: Dial, options: Collection[Dial] | None =
 def _typed(written: str, default: Dial) -> Dial:
     if isinstance(default, bool):
         return written == "1"
+    if isinstance(default, int):
+        return int(written) if _INTEGER.fullmatch(written) else default
     try:
         number = type(default)(written)
     except ValueError:

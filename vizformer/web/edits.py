@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from vizformer.model import Edit
 
-_NUMBER = r"-?(?:\d+(?:\.\d*)?(?:e[+-]?\d+)?|inf)"
+_NUMBER = r"-?(?:[0-9]{1,40}(?:\.[0-9]{0,40})?(?:e[+-]?[0-9]{1,2})?|inf)"
 _ITEM = re.compile(
-    rf"(?P<name>[A-Za-z0-9_.]+)(?:@(?P<index>\d+(?:,\d+)*)=(?P<value>{_NUMBER})|!(?P<unscaled>unscaled)|!t=(?P<t>{_NUMBER}))"
+    rf"(?P<name>[A-Za-z0-9_.]{{1,80}})(?:@(?P<index>[0-9]{{1,6}}(?:,[0-9]{{1,6}}){{0,3}})=(?P<value>{_NUMBER})|!(?P<unscaled>unscaled)|!t=(?P<t>{_NUMBER}))"
 )
 LONGEST = 40  # items: more than anyone sets by hand
 

@@ -86,7 +86,8 @@ def _sidebar() -> None:
 
 
 def _change_language() -> None:
-    state.update(lang=st.session_state[_LANGUAGE_KEY])
+    if (chosen := st.session_state[_LANGUAGE_KEY]) in LANGUAGES:  # a run that was cut short knows none
+        state.update(lang=chosen)
 
 
 def _declare_language() -> None:

@@ -26,6 +26,7 @@ _PART = r"[A-Za-z0-9][A-Za-z0-9_.-]{0,95}"
 # (as vizformer.checkpoints.hub has it, without torch; a revision like one of our stamps would be taken for one)
 NAME = rf"{_PART}/{_PART}(?:@(?![0-9a-f]{{16}}(?:;|@|$))[A-Za-z0-9][A-Za-z0-9_./-]{{0,79}})?"
 AT_ONCE = 2  # downloads
+REMEMBERED = 50  # that are over: who waited for one is told how it ended
 _DEFAULT = 4 * 2**30  # bytes
 _SPARE = 2**30  # bytes of the disk that stay free
 _PIECE = 2**18  # bytes of a file that arrive together
@@ -115,6 +116,9 @@ def start(name: str) -> None:
             raise CheckpointError(
                 N_("This server is fetching {n} models already. Try again when they are there.", n=AT_ONCE)
             )
+        over = [name for name, download in _DESK.downloads.items() if download.done]
+        for old in over[: max(0, len(over) - REMEMBERED)]:
+            del _DESK.downloads[old]
         begun = Download(name, hub.Progress(), {_session()})
         _DESK.downloads[name] = begun
     threading.Thread(target=_run, args=(begun,), name=f"fetch {name}", daemon=True).start()

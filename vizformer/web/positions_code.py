@@ -10,6 +10,7 @@ from vizformer.web import labels, lesson, models, positions
 from vizformer.web.errors import guarded, plain
 from vizformer.web.i18n import _
 from vizformer.web.subject import Subject
+from vizformer.web.whole import whole
 from vizformer.web.words import words
 
 WIDTHS = (8, 16, 32, 64, 128, 256, 512)
@@ -46,7 +47,8 @@ def chosen_pairs(d: int) -> tuple[int, ...]:
     """Which pairs of dimensions are drawn."""
     default = tuple(sorted({0, d // 16, d // 8, d // 4}))
     written = str(lesson.value("positions.pairs", "")).split(",")
-    known = tuple(int(pair) for pair in written if pair.isdigit() and int(pair) < d // 2)[:MOST_PAIRS] or default
+    read = (whole(pair, d // 2 - 1) for pair in written)
+    known = tuple(dict.fromkeys(pair for pair in read if pair is not None))[:MOST_PAIRS] or default
     key = f"positions.pairs.{d}"
     if tuple(st.session_state.get(key, ())) != known:
         st.session_state[key] = list(known)

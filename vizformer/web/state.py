@@ -59,9 +59,13 @@ def notices() -> list[Message]:
 
 
 def update(**changes: object) -> View:
-    """Changes fields of the view and the address with it (also inside fragments and callbacks)."""
+    """Changes fields of the view and the address with it (also inside fragments and callbacks).
+
+    What a widget of a run that was cut short says (None) changes nothing, unless the field may be None.
+    """
     memory = _memory()
-    changed = replace(memory.view, **cast(dict[str, Any], changes))
+    known = {name: value for name, value in changes.items() if value is not None or _FIELDS[name].default is None}
+    changed = replace(memory.view, **cast(dict[str, Any], known))
     if changed != memory.view:
         memory.view = changed
         memory.notices = []

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal, get_args
 from vizformer.components.player import read_branch
 from vizformer.messages import N_, Message
 from vizformer.web import dials, edits, languages, writing
+from vizformer.web.whole import whole
 
 if TYPE_CHECKING:
     from vizformer.text import Token
@@ -24,7 +25,7 @@ MATERIALS: tuple[str, ...] = get_args(Material)
 
 TEXT_IN_LINK = 400  # characters; Chinese takes nine in an address, and proxies stop at 8 KB
 LARGEST = 99_999  # no model has more layers, heads or positions
-TRAINING = r"train-[0-9a-f]{10}(-\d{1,3})?"  # names of live trainings and of their models
+TRAINING = r"train-[0-9a-f]{10}(-[0-9]{1,3})?"  # names of live trainings and of their models
 
 
 class UnusableError(ValueError):
@@ -46,9 +47,9 @@ def _choice(default: str, choices: Collection[str], label: Message) -> Any:
 
 def _index(label: Message, default: int | None = 0) -> Any:
     def read(value: str) -> int:
-        if not (value.isascii() and value.isdigit() and int(value[:9]) <= LARGEST):
+        if (number := whole(value, LARGEST)) is None:
             raise UnusableError(N_("it must be a whole number from 0 up"))
-        return int(value)
+        return number
 
     return field(default=default, metadata={"read": read, "label": label})
 
@@ -77,7 +78,7 @@ def _training(label: Message) -> Any:
 
 def _positions(label: Message) -> Any:
     def read(value: str) -> str:
-        if value and not re.fullmatch(r"\d{1,4}(,\d{1,4}){0,99}", value):
+        if value and not re.fullmatch(r"[0-9]{1,4}(,[0-9]{1,4}){0,99}", value):
             raise UnusableError(N_("it must be a list of positions such as 3,5"))
         return value
 

@@ -67,7 +67,7 @@ def read(text: str) -> Settings | None:
     for part in text.split(",") if text else ():
         if part in STRATEGIES:
             name, value = "strategy", part
-        elif (found := re.fullmatch(r"([a-z])(\d{1,10}(?:\.\d{1,4})?)", part)) and found[1] in _LETTERS:
+        elif (found := re.fullmatch(r"([a-z])([0-9]{1,10}(?:\.[0-9]{1,4})?)", part)) and found[1] in _LETTERS:
             name = _LETTERS[found[1]]
             kind = type(getattr(Settings(), name))
             if kind is int and "." in found[2]:
