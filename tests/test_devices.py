@@ -76,10 +76,10 @@ def everything(checkpoint: Any) -> dict[str, Any]:
             if number == 0:
                 found["notations"] = mask_mistakes.agreement(trace[site], 0, np.triu(np.ones((n, n), dtype=bool), 1))
     for stack in trace.tokens:
-        steps = layer_steps(model, trace, f"{stack}.1")
+        steps = layer_steps(checkpoint, trace, f"{stack}.1")
         assert all(step.proof.holds for step in steps)
         found[stack] = steps[-1].result
-    found["output"] = [step.result for step in output_steps(model, trace, last)]
+    found["output"] = [step.result for step in output_steps(checkpoint, trace, last)]
     for kind in heads.kinds(trace):
         found[f"maps {kind}"] = heads.head_maps(trace, kind).weights
     found["next"] = [p.token.id for p in following.next_tokens(checkpoint, trace, last)]

@@ -66,8 +66,8 @@ def all_proofs(checkpoint: Checkpoint, trace) -> list[tuple[str, Proof]]:
                 found.append((f"{site} bilinear", of_matrices))
         found.append((f"{site} contributions", contributions(checkpoint, trace, site, last).proof))
     for layer in layers(checkpoint):
-        found += [(f"{layer} {step.key}", step.proof) for step in layer_steps(checkpoint.model, trace, layer)]
-    steps = output_steps(checkpoint.model, trace, trace.logits.shape[0] - 1)
+        found += [(f"{layer} {step.key}", step.proof) for step in layer_steps(checkpoint, trace, layer)]
+    steps = output_steps(checkpoint, trace, trace.logits.shape[0] - 1)
     return [*found, *((f"output {step.key}", step.proof) for step in steps)]
 
 
@@ -92,10 +92,10 @@ def test_a_wrong_number_is_caught(kind, dtype):
             with torch.no_grad():
                 before = parameter.clone()
                 parameter.mul_(1 + 12 * torch.finfo(dtype).eps)
-            steps = layer_steps(kept.model, trace, f"{stack}.0")
+            steps = layer_steps(kept, trace, f"{stack}.0")
             assert not all(step.proof.holds for step in steps), name
             parameter.data = before
-    assert all(step.proof.holds for layer in layers(kept) for step in layer_steps(kept.model, trace, layer))
+    assert all(step.proof.holds for layer in layers(kept) for step in layer_steps(kept, trace, layer))
 
 
 @EACH
@@ -114,7 +114,7 @@ def test_the_code_computes_the_same(kind, dtype):
     """The lines on screen, run as one program in the model's own precision; they round more often than its kernels."""
     checkpoint, trace = pair(kind, dtype)
     programs = [attention_steps(checkpoint, trace, site, 1, 2) for site in trace.sites[:2]]
-    programs += [layer_steps(checkpoint.model, trace, layer) for layer in layers(checkpoint)[-1:]]
+    programs += [layer_steps(checkpoint, trace, layer) for layer in layers(checkpoint)[-1:]]
     for steps in programs:
         scope = {"checkpoint": checkpoint, "model": checkpoint.model, "trace": trace}
         exec(program(steps), scope)

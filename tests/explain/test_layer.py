@@ -35,7 +35,7 @@ def example(variant: str) -> tuple[Checkpoint, Trace, Eager]:
 def every_layer(variant: str) -> dict[str, list[Step]]:
     checkpoint, trace, _ = example(variant)
     layers = sorted({site.rpartition(".")[0] for site in trace.sites})
-    return {layer: layer_steps(checkpoint.model, trace, layer) for layer in layers}
+    return {layer: layer_steps(checkpoint, trace, layer) for layer in layers}
 
 
 def plain(variant: str, layer: str) -> dict[str, Tensor]:
@@ -123,13 +123,13 @@ def test_the_steps_form_a_chain(variant: str) -> None:
 def test_from_the_last_row_to_the_prediction(variant: str) -> None:
     checkpoint, trace, eager = example(variant)
     for position in (0, trace.logits.shape[0] - 1):
-        steps = output_steps(checkpoint.model, trace, position, count=4)
+        steps = output_steps(checkpoint, trace, position, count=4)
         *transform, logits, probabilities = steps
         head = ["dense", "activation", "norm"] if checkpoint.model.config.head == "transform" else []
         head += ["scaled"] if checkpoint.model.config.logit_scale != 1 else []
         assert [step.key for step in transform] == head
         best = eager.logits[position].topk(4)
-        assert candidates(checkpoint.model, trace, position, count=4) == best.indices.tolist()
+        assert candidates(checkpoint, trace, position, count=4) == best.indices.tolist()
         np.testing.assert_allclose(logits.result, best.values.numpy(), rtol=1e-5, atol=1e-5)
         np.testing.assert_allclose(
             probabilities.result, torch.softmax(eager.logits[position], -1)[best.indices].numpy(), rtol=1e-4, atol=1e-6
@@ -140,11 +140,11 @@ def test_from_the_last_row_to_the_prediction(variant: str) -> None:
             np.testing.assert_allclose(scope[step.variable].numpy(), step.result, rtol=1e-4, atol=1e-5)
             assert step.proof.holds
     with pytest.raises(TraceError, match="no position 99: choose 0 to"):
-        output_steps(checkpoint.model, trace, 99)
+        output_steps(checkpoint, trace, 99)
 
 
 def failed(checkpoint: Checkpoint, trace: Trace, layer: str = "decoder.0") -> set[str]:
-    return {step.key for step in layer_steps(checkpoint.model, trace, layer) if not step.proof.holds}
+    return {step.key for step in layer_steps(checkpoint, trace, layer) if not step.proof.holds}
 
 
 @pytest.mark.parametrize("norm_order", ["post", "pre"])
@@ -174,16 +174,16 @@ def test_proofs_fail_when_something_is_off(norm_order: str) -> None:
 
     checkpoint, trace = fresh()
     trace._logits = trace.logits + 1e-3
-    assert not any(step.proof.holds for step in output_steps(checkpoint.model, trace, 0)[:1])
+    assert not any(step.proof.holds for step in output_steps(checkpoint, trace, 0)[:1])
 
 
 def test_layers_that_do_not_exist() -> None:
     checkpoint, trace, _ = example("post")
     for layer in ("decoder.2", "decoder.-1", "decoder", "embedding.0", "encoder.x", "", "decoder.0.self"):
         with pytest.raises(TraceError, match=r"There is no layer '.*' in this model"):
-            layer_steps(checkpoint.model, trace, layer)
+            layer_steps(checkpoint, trace, layer)
     with pytest.raises(TraceError, match=r"There is no layer 'encoder.0' in this model"):
-        layer_steps(example("decoder-only")[0].model, example("decoder-only")[1], "encoder.0")
+        layer_steps(example("decoder-only")[0], example("decoder-only")[1], "encoder.0")
 
 
 def test_the_toy_is_pytorchs() -> None:
@@ -202,7 +202,7 @@ def test_the_toy_is_pytorchs() -> None:
                             (made.decoder_output, out), (made.trace.residual("decoder.final"), out)):  # fmt: skip
         tiny.assert_close(found, expected.reshape(-1, 4), 1e-6)
     for layer_name in ("encoder.0", "decoder.0"):
-        assert all(step.proof.holds for step in layer_steps(made.model, made.trace, layer_name))
+        assert all(step.proof.holds for step in layer_steps(made.checkpoint, made.trace, layer_name))
 
 
 @pytest.mark.parametrize("norm_order", ["post", "pre"])
@@ -214,10 +214,10 @@ def test_after_an_edit_the_numbers_are_worked_out_and_proved_again(norm_order: s
         temperatures={"decoder.0.cross": 2.0},
     )  # fmt: skip
     trace = checkpoint.trace("我有 cat", target="The cats", edit=edit)
-    steps = {step.key: step for step in layer_steps(checkpoint.model, trace, "decoder.0")}
+    steps = {step.key: step for step in layer_steps(checkpoint, trace, "decoder.0")}
     assert all(step.proof.holds for step in steps.values())
     assert {key for key, step in steps.items() if step.edited} >= {"self.packed", "cross.mask", "cross.scores"}
     assert steps["self.heads"].result[1, 2, 0] == 3.0
     assert (steps["cross.weights"].result[:, 1, 0] == 0).all()
-    unedited = {step.key: step for step in layer_steps(checkpoint.model, trace, "encoder.0")}
+    unedited = {step.key: step for step in layer_steps(checkpoint, trace, "encoder.0")}
     assert not any(step.edited for step in unedited.values())

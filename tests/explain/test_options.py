@@ -33,7 +33,7 @@ def steps(checkpoint: Checkpoint, trace: Trace, head: int = 3) -> dict[str, Step
 
 
 def layer(checkpoint: Checkpoint, trace: Trace) -> dict[str, Step]:
-    return {step.key: step for step in layer_steps(checkpoint.model, trace, "decoder.1")}
+    return {step.key: step for step in layer_steps(checkpoint, trace, "decoder.1")}
 
 
 def red(found: dict[str, Step]) -> set[str]:

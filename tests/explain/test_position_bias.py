@@ -104,11 +104,11 @@ def test_after_an_edit(options: dict[str, Any]) -> None:
     with torch.inference_mode():
         exec(program(list(found.values())), scope)
     np.testing.assert_allclose(scope["pattern"].numpy(), found["weights"].result, atol=1e-5)
-    assert all(step.proof.holds for step in layer_steps(checkpoint.model, trace, "decoder.1"))
+    assert all(step.proof.holds for step in layer_steps(checkpoint, trace, "decoder.1"))
 
 
 def red(checkpoint: Checkpoint, trace: Trace) -> tuple[set[str], set[str]]:
-    layer = layer_steps(checkpoint.model, trace, "decoder.1")
+    layer = layer_steps(checkpoint, trace, "decoder.1")
     return (
         {key for key, step in steps(checkpoint, trace).items() if not step.proof.holds},
         {step.key for step in layer if not step.proof.holds},

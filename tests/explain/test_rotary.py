@@ -67,7 +67,7 @@ def test_an_edit_is_marked_where_it_enters(tensor: str, index: tuple[int, ...], 
         exec(step.code, scope)
         value = np.atleast_1d(np.asarray(scope[step.variable]))
         np.testing.assert_allclose(value, step.result, rtol=1e-5, atol=1e-5)
-    layer = {step.key: step for step in layer_steps(checkpoint().model, trace, "decoder.1")}
+    layer = {step.key: step for step in layer_steps(checkpoint(), trace, "decoder.1")}
     assert layer["self.packed"].edited == packed
     assert layer["self.turned"].edited != packed
     assert all(step.proof.holds for step in layer.values())
@@ -81,5 +81,5 @@ def test_a_rotation_that_was_not_the_models_turns_red() -> None:
     red = {step.key for step in attention_steps(model, trace, SITE, 0, 2) if not step.proof.holds}
     assert {"q", "k", "q_turned", "k_turned", "z", "add"} <= red
     assert "v" not in red
-    red = {step.key for step in layer_steps(model.model, trace, "decoder.1") if not step.proof.holds}
+    red = {step.key for step in layer_steps(model, trace, "decoder.1") if not step.proof.holds}
     assert "self.turned" in red

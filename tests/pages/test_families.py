@@ -52,7 +52,7 @@ def test_every_step_of_a_head(open_app, shelf, name):
 @pytest.mark.parametrize("name", ["qwen3", "gpt_neox"])
 def test_every_step_of_a_layer(open_app, shelf, name, locale):
     checkpoint = load(shelf / name)
-    steps = explain.layer_steps(checkpoint.model, checkpoint.trace(TEXT), "decoder.1")
+    steps = explain.layer_steps(checkpoint, checkpoint.trace(TEXT), "decoder.1")
     app = open_app(LAYER, locale=locale, model=f"models/{name}", text=TEXT, layer=1)
     app.toggle(key="steps.all").set_value(True).run()
     assert not app.exception

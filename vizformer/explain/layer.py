@@ -10,6 +10,7 @@ import torch
 from jaxtyping import Float
 from numpy import ndarray
 
+from vizformer.checkpoints import Checkpoint
 from vizformer.errors import TraceError
 from vizformer.explain import latex
 from vizformer.explain.arrays import float64, is_half, rescaled, softmax, stored, was_edited
@@ -23,10 +24,9 @@ from vizformer.explain.step import Axis, Contraction, Operand, Proof, Step, size
 from vizformer.explain.sublayer import Sublayer
 from vizformer.messages import N_
 from vizformer.model.trace import Trace
-from vizformer.model.transformer import Transformer
 
 
-def layer_steps(model: Transformer, trace: Trace, layer: str) -> list[Step]:
+def layer_steps(checkpoint: Checkpoint, trace: Trace, layer: str) -> list[Step]:
     """The arithmetic of one layer, e.g. "encoder.0" or "decoder.2".
 
     X -> [Q K V] -> heads -> scores (-> position bias) -> mask -> softmax -> weighted sums -> concat -> W_O -> add (& norm)
@@ -37,6 +37,7 @@ def layer_steps(model: Transformer, trace: Trace, layer: str) -> list[Step]:
 
     Source: Vaswani et al. 2017, sections 3.1 to 3.3.
     """
+    model = checkpoint.model
     stack, _, number = layer.partition(".")
     module = getattr(model, stack, None) if stack in ("encoder", "decoder") else None
     if module is None or not number.isdecimal() or int(number) >= len(module.layers):
@@ -84,7 +85,7 @@ def _set_by_hand(key: str, trace: Trace, layer: str, keys: set[str]) -> bool:
     return any(was_edited(trace, name) for name in tensors) or (part == "scores" and rescaled(trace, site))
 
 
-def output_steps(model: Transformer, trace: Trace, position: int, count: int = 5) -> list[Step]:
+def output_steps(checkpoint: Checkpoint, trace: Trace, position: int, count: int = 5) -> list[Step]:
     """From the last layer's row at `position` to the probabilities of the `count` leading candidates.
 
     logits = x W_U (+ b),   p_t = exp(logit_t - max) / sum_t' exp(logit_t' - max)
@@ -92,6 +93,7 @@ def output_steps(model: Transformer, trace: Trace, position: int, count: int = 5
     Raises:
         TraceError: no such position.
     """
+    model = checkpoint.model
     stack = "encoder" if model.decoder is None else "decoder"
     rows = trace.residual(f"{stack}.final")
     if not 0 <= position < rows.shape[0]:
@@ -174,7 +176,7 @@ def _scaled(x: Float[ndarray, " d_model"], scale: float, position: int, stack: s
     )  # fmt: skip
 
 
-def candidates(model: Transformer, trace: Trace, position: int, count: int = 5) -> list[int]:
+def candidates(checkpoint: Checkpoint, trace: Trace, position: int, count: int = 5) -> list[int]:
     """The token ids that `output_steps` shows, in its order."""
     return [int(t) for t in (-float64(trace.logits[position])).argsort(kind="stable")[:count]]
 

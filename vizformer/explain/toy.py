@@ -13,6 +13,8 @@ from safetensors.torch import load_file
 from torch import Tensor
 
 from vizformer.assets import asset
+from vizformer.checkpoints import Checkpoint
+from vizformer.checkpoints.numbers import NumberReader
 from vizformer.checkpoints.torch_nn import load_layer
 from vizformer.config import ModelConfig
 from vizformer.model.block import Block
@@ -31,7 +33,7 @@ CONFIG = ModelConfig(
 class Toy:
     """A model of one layer per stack, the trace of its forward, and PyTorch's own results [n, 4]."""
 
-    model: Transformer
+    checkpoint: Checkpoint
     trace: Trace
     encoder_output: Tensor
     decoder_output: Tensor
@@ -72,4 +74,4 @@ def toy(edit: Edit | None = None) -> Toy:
         model.decoder(target, ForwardPass(causal_mask(target.shape[1]), memory=memory, trace=trace, edit=edit))
     if edit is not None:
         edit.check(trace.editable())
-    return Toy(model, trace, stored["encoder.output"][:, 0], stored["decoder.output"][:, 0])
+    return Toy(Checkpoint("toy", model, NumberReader(CONFIG.vocab_size)), trace, stored["encoder.output"][:, 0], stored["decoder.output"][:, 0])

@@ -273,7 +273,7 @@ def layer(model: str, text: str, target: str, edited: str, stack: str, number: i
     from vizformer.explain import candidates, layer_steps, output_steps
 
     loaded, traced = checkpoint(model), trace(model, text, target, edited)
-    steps = layer_steps(loaded.model, traced, f"{stack}.{number}")
+    steps = layer_steps(loaded, traced, f"{stack}.{number}")
     final = "decoder" if loaded.model.decoder is not None else "encoder"
     config = loaded.model.config
     n_layers = config.n_decoder_layers if final == "decoder" else config.n_encoder_layers
@@ -281,8 +281,8 @@ def layer(model: str, text: str, target: str, edited: str, stack: str, number: i
         return steps, []
     ids = [token.id for token in traced.tokens.get(final, ())]
     position = ids.index(config.mask_id) if config.mask_id in ids else traced.logits.shape[0] - 1
-    best = loaded.tokenizer.tokens(candidates(loaded.model, traced, position))
-    return [*steps, *output_steps(loaded.model, traced, position)], [token.text for token in best]
+    best = loaded.tokenizer.tokens(candidates(loaded, traced, position))
+    return [*steps, *output_steps(loaded, traced, position)], [token.text for token in best]
 
 
 @cached
@@ -307,7 +307,7 @@ def toy_layer(stack: str, edited: str = "") -> "list[Step]":
     from vizformer.explain import layer_steps, toy
 
     run = toy(edits.edit(edited))
-    return layer_steps(run.model, run.trace, f"{stack}.0")
+    return layer_steps(run.checkpoint, run.trace, f"{stack}.0")
 
 
 @cached
