@@ -19,7 +19,7 @@ from tests.parity.against_transformers import opened_and_same, same_tokens, thei
 from vizformer.checkpoints import describe, inspect, load, save
 from vizformer.checkpoints.families import BY_TYPE
 from vizformer.checkpoints.fields import Fields, unknown_fields
-from vizformer.errors import CheckpointError
+from vizformer.errors import CheckpointError, TokenizerError
 
 LM = {"gpt2": "GPT2LMHeadModel", "llama": "LlamaForCausalLM", "bert": "BertForMaskedLM",
       "distilbert": "DistilBertForMaskedLM", "roberta": "RobertaForMaskedLM", "qwen2": "Qwen2ForCausalLM",
@@ -136,7 +136,12 @@ REFUSED: list[tuple[str, dict[str, Any], str]] = [
     ("gpt2", dict(layer_norm_epsilon=float("nan")), "layer_norm_epsilon=NaN: it must be a number above 0"),
     ("gpt2", dict(n_positions=10**15), "n_positions=1000000000000000: it must be a whole number from 1"),
     ("gpt2", dict(n_layer=10**6), "1000000 layers, but the file of weights has only"),
-    ("gpt2", dict(eos_token_id=10**6), "eos_token_id=1000000: it must be a token id, 0 to"),
+    ("gpt2", dict(eos_token_id="</s>"), 'eos_token_id="</s>": it must be a token id, 0 to'),
+    ("gpt2", dict(is_causal=False), "is_causal=false: queries of the decoder would see what comes after them"),
+    ("gpt2", dict(per_layer_config={"0": {"n_head": 2}}), "per_layer_config=.*: layers with options of their own"),
+    ("gpt2", dict(configuration_files=["config.4.0.0.json"]), "configuration_files=.*: it names other files that stan"),
+    ("gpt2", dict(transformers_weights="b.safetensors"), "transformers_weights=.*: it names another file of weights"),
+    ("gpt_neox", dict(head_dim=4), "head_dim=4: supported is null / 8"),
     ("llama", dict(rope_parameters={"rope_type": "yarn", "factor": 2.0}), "rope_parameters={.*}: rotary positions"),
     ("llama", dict(rope_parameters=None, rope_scaling={"type": "dynamic", "factor": 2.0}), "rope_scaling={.*}: rotary"),
     ("llama", dict(partial_rotary_factor=0.5), "partial_rotary_factor=0.5: supported is null / 1"),
@@ -152,7 +157,8 @@ REFUSED: list[tuple[str, dict[str, Any], str]] = [
     ("qwen3", dict(use_sliding_window=True, layer_types=None, max_window_layers="1"), 'max_window_layers="1": it mus'),
     ("llama", dict(model_type="mistral", sliding_window=-3), "sliding_window=-3: it must be a whole number from 1"),
     ("llama", dict(model_type="mistral", sliding_window="9"), 'sliding_window="9": it must be a whole number from 1'),
-    ("llama", dict(sliding_window=9, num_hidden_layers=2**31 - 1), "num_hidden_layers=2147483647: supported are at"),
+    ("llama", dict(model_type="mistral", sliding_window=9, num_hidden_layers=2**31 - 1),
+     "num_hidden_layers=2147483647: supported are at"),
     ("llama", dict(num_key_value_heads=3), "n_heads=4 is not a multiple of n_kv_heads=3"),
     ("llama", dict(model_type="qwen2_moe"), 'model_type="qwen2_moe", .* because of num_experts: several feed-forward'),
     ("gemma", dict(model_type="gemma2"), "because of attn_logit_softcapping and final_logit_softcapping .* GPT-NeoX"),
@@ -185,7 +191,6 @@ REFUSED: list[tuple[str, dict[str, Any], str]] = [
     ("bart", dict(normalize_before=True), "normalize_before=true: supported is null / false"),
     ("bart", dict(extra_pos_embeddings=0), "extra_pos_embeddings=0: supported is null / 2"),
     ("bart", dict(decoder_ffn_dim=48), "decoder_ffn_dim=48: supported is 24"),
-    ("bart", dict(num_hidden_layers=5), "num_hidden_layers=5: supported is null / 2"),
     ("bart", dict(forced_bos_token_id=10**6), "forced_bos_token_id=1000000: it must be a token id"),
     ("t5", dict(feed_forward_proj="swiglu"), 'feed_forward_proj="swiglu": supported are relu'),
     ("t5", dict(feed_forward_proj="gated-gelu"), "is_gated_act=false: supported is null / true"),
@@ -232,11 +237,14 @@ def test_our_defaults_are_theirs(kind: str) -> None:
 
     raw = AutoConfig.for_model(kind).to_dict()
     raw |= raw.get("rope_parameters") or {}
+    if kind == "gpt_neox":  # outside of the table they are called otherwise
+        raw |= {"rotary_emb_base": raw["rope_theta"], "rotary_pct": raw["partial_rotary_factor"]}
     unset = {name: getattr(type(AutoConfig.for_model(kind)), name, ...) for name in ("sliding_window", "layer_types")}
     raw |= {name: value for name, value in unset.items() if value is not ...}  # these are set after reading them
     ours = {name: value for name, value in BY_TYPE[kind].defaults[kind].items() if name in raw}
     assert ours == {name: raw[name] for name in ours}
-    assert set(BY_TYPE[kind].defaults[kind]) - set(ours) <= {"attention_bias", "mlp_bias"}  # Mistral has none
+    missing = {"layer_types"} if kind == "mistral" else set()  # with it, AutoConfig takes a Mistral for a Ministral
+    assert set(BY_TYPE[kind].defaults[kind]) - set(ours) == missing
 
 
 def test_fields_nobody_reads_and_fields_left_out_are_assumptions(folder: Path) -> None:
@@ -244,6 +252,43 @@ def test_fields_nobody_reads_and_fields_left_out_are_assumptions(folder: Path) -
     said = [str(assumption) for assumption in load(folder).report.assumptions]
     assert any('field "my_notes"="\\u001b[31mhello" that `transformers` does not read' in line for line in said)
     assert any("does not say layer_norm_epsilon: taken as 1e-05" in line for line in said)
+
+
+def test_marks_outside_the_vocabulary_are_left_out(folder: Path) -> None:
+    """Whoever makes a GPT2Config with a smaller vocabulary has 50256 in it."""
+    found = load(folders.change(folder, eos_token_id=50_256, bos_token_id=50_256))
+    assert (found.model.config.bos_id, found.model.config.eos_id) == (None, None)
+    said = [str(assumption) for assumption in found.report.assumptions]
+    for name in ("bos_token_id", "eos_token_id"):
+        assert any(f"{name}=50256 lies outside the vocabulary, 0 to " in line for line in said)
+    assert len(found.generate("x", max_new=5).ids) == 5
+    folders.change(folder, eos_token_id=...)  # then it is the default of `transformers`, which nobody wrote
+    assert not any("eos_token_id=50256 lies outside" in str(a) for a in load(folder).report.assumptions)
+
+
+@pytest.mark.parametrize("make", [folders.bert, folders.roberta])
+def test_two_biases_of_a_head_that_is_not_tied(make: Callable[..., Path], tmp_path: Path) -> None:
+    """That of the last linear layer is added, the other one by nobody; a file may have it by the other name alone."""
+    folder = make(tmp_path, tie_word_embeddings=False)
+    weights = folders.tensors(folder)
+    added = next(name for name in weights if name.endswith("decoder.bias"))
+    other = added.replace("decoder.bias", "bias")
+    assert not torch.equal(weights[added], weights[other])
+    kind = "Bert" if make is folders.bert else "Roberta"
+    found = opened_and_same(folder, f"{kind}ForMaskedLM")
+    fates = {tensor.name: tensor for tensor in found.report.tensors}
+    assert (fates[added].fate, fates[other].fate) == ("used", "unused")
+    assert "which nothing adds" in str(fates[other].note)
+    weights[other] = weights.pop(added)
+    folders.save_tensors(folder, weights)
+    tiny.assert_close(load(folder).trace("x").logits, found.trace("x").logits, 0)
+
+
+def test_what_bert_sets_between_two_sentences_is_its_tokenizers(tmp_path: Path) -> None:
+    """eos_token_id says nothing of it: a token of that id would begin a second sentence."""
+    folder = folders.change(folders.bert(tmp_path), eos_token_id=5)
+    opened_and_same(folder, "BertForMaskedLM")
+    assert load(folder).model.config.eos_id == load(folder).tokenizer.id_of("[SEP]")
 
 
 # --- tensors that do not fit ----------------------------------------------------------------------------------
@@ -478,6 +523,45 @@ def test_a_tokenizer_that_is_none(tmp_path: Path, content: str) -> None:
     (folder / "tokenizer.json").write_text(content)
     with pytest.raises(CheckpointError, match=r"tokenizer.json cannot be used as a tokenizer \(.+\). Copy it again"):
         load(folder)
+
+
+TOKENIZERS = ("tokenizer.json", "tokenizer_config.json", "vocab.json", "merges.txt", "vocab.txt")
+
+
+@pytest.mark.parametrize("family", ["gpt2", "bert", "llama", "marian"])
+def test_without_any_file_of_a_tokenizer_token_ids_are_read(family: str, tmp_path: Path) -> None:
+    folder = folders.FAMILIES[family](tmp_path / "mine")
+    ids = [7, 8, 9, 12]  # (no mark of BERT among them, which the tokenizer alone knows)
+    before = load(folder).trace(ids=ids, target_ids=[3, 5] if family == "marian" else None)
+    for name in TOKENIZERS:
+        (folder / name).unlink(missing_ok=True)
+    found = load(folder)
+    assert [token.id for token in found.encode("7 8, 9 12")] == ids
+    tiny.assert_close(found.trace("7 8 9 12", target_ids=[3, 5] if family == "marian" else None).logits,
+                      before.logits, 0)  # fmt: skip
+    last = found.tokenizer.vocab_size - 1
+    said = f"there is no tokenizer: numbers separated by spaces are read as token ids, 0 to {last}"
+    assert said in describe(inspect(folder))
+    with pytest.raises(TokenizerError, match="came without a tokenizer: type token ids"):
+        found.encode("The cats")
+    save(found, tmp_path / "saved")
+    assert [token.id for token in load(tmp_path / "saved").encode("7 3")] == [7, 3]
+    (folder / "vocab.bpe").write_text("half of one")  # then there was one, and not all of it is there
+    with pytest.raises(CheckpointError, match=r"mine lacks a tokenizer \(.+ or take away what there is of it"):
+        load(folder)
+
+
+def test_two_vocabularies_without_a_tokenizer(tmp_path: Path) -> None:
+    folder = folders.marian(tmp_path, share_encoder_decoder_embeddings=False, decoder_vocab_size=17,
+                            tie_word_embeddings=False, pad_token_id=16, decoder_start_token_id=16)  # fmt: skip
+    for name in TOKENIZERS:
+        (folder / name).unlink(missing_ok=True)
+    found = load(folder)
+    rows = found.model.config.source_vocab_size
+    assert rows is not None
+    assert rows > 17
+    assert f"0 to {rows - 1} in the source and 0 to 16 in the target" in describe(found.report)
+    assert found.trace(f"{rows - 1} 4", target="16 2").logits.shape == (3, 17)
 
 
 def test_missing_tokenizers(tmp_path: Path) -> None:

@@ -67,6 +67,24 @@ def test_a_folder_that_does_not_open_is_said_and_another_can_be_chosen(open_app,
     assert "What comes next?" in said(app)
 
 
+@pytest.mark.parametrize(("locale", "words"), [("en-US", "there is no tokenizer"), ("zh-CN", "没有分词器")])
+def test_a_folder_without_a_tokenizer_reads_ids_and_says_so(open_app, shelf, tmp_path, monkeypatch, locale, words):
+    folder = shutil.copytree(shelf / "tiny-llama", tmp_path / "bare")
+    for name in ("tokenizer.json", "tokenizer_config.json"):
+        (folder / name).unlink()
+    monkeypatch.setenv(folders.VARIABLE, str(tmp_path))
+    app = open_app(ATTENTION, locale=locale, model="models/bare", text="7 8 9 12")
+    assert not app.exception
+    assert not app.error
+    app = open_app(ATTENTION, locale=locale, model="models/bare", text=TEXT)
+    assert not app.exception
+    assert "339" in app.error[0].value
+    app = open_app(REPORT, locale=locale, model="models/bare")
+    assert not app.exception
+    assert not app.error
+    assert words in said(app)
+
+
 @pytest.mark.parametrize("name", ["models/..", "models/../x", "/etc", "models/nothing"])
 def test_a_link_to_anything_else_shows_the_default(open_app, name):
     app = open_app(REPORT, model=name)

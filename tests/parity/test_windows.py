@@ -99,12 +99,13 @@ def test_files_of_older_versions(tmp_path: Path) -> None:
     assert any("does not say sliding_window: taken as 4096" in str(a) for a in left_out.report.assumptions)
 
 
-def test_fields_that_transformers_does_not_read_for_the_family_are_followed_and_noted(tmp_path: Path) -> None:
+def test_fields_that_transformers_does_not_read_for_the_family_are_left_alone_and_noted(tmp_path: Path) -> None:
     folder = folders.change(folders.llama(tmp_path), sliding_window=5, layer_types=[FULL, SLIDING, FULL])
     found = load(folder)
-    assert found.model.config.windowed_layers == {1}
+    assert not found.model.config.windowed_layers
+    same_numbers(found, theirs(folder, "LlamaForCausalLM"))
     notes = [str(note) for note in found.report.assumptions]
-    assert sum("is followed, although `transformers` does not read it for this family" in note for note in notes) == 2
+    assert sum("is not followed: the layers of this family have no such option" in note for note in notes) == 2
 
 
 @pytest.mark.parametrize(("kind", "kinds"), [("Mistral", None), ("Ministral", [FULL, SLIDING, SLIDING])])

@@ -9,6 +9,8 @@ from vizformer.config import ModelConfig
 from vizformer.messages import N_, Message
 
 BIAS = "final_logits_bias"
+ALIASES = {"hidden_size": "d_model", "num_hidden_layers": "encoder_layers",
+           "num_attention_heads": "encoder_attention_heads"}  # fmt: skip
 SELF: Mapping[str, Sequence[str]] = {
     "self_attn.q_proj": ["self_attention.W_Q"],
     "self_attn.k_proj": ["self_attention.W_K"],
@@ -53,7 +55,6 @@ def both_stacks(
     else:
         fields.only("tie_word_embeddings", True)  # otherwise each stack has embeddings of its own
     layers, heads, width = (fields.size(f"encoder_{name}") for name in ("layers", "attention_heads", "ffn_dim"))
-    fields.only("num_hidden_layers", None, layers)
     fields.only("decoder_attention_heads", heads)  # one number serves both stacks here
     fields.only("decoder_ffn_dim", width)
     has_head = "lm_head.weight" in names or BIAS in names or says_head(fields.architecture)
@@ -65,13 +66,13 @@ def both_stacks(
         logit_bias=BIAS in names, pad_id=pad, eos_id=eos,
         norm_order="pre" if pre_norm else "post", final_norm=pre_norm,
         bos_id=fields.token("bos_token_id", vocab_size),
-        forced_bos_id=fields.token("forced_bos_token_id", vocab_size), **own,
+        forced_bos_id=fields.token("forced_bos_token_id", vocab_size, generated=True), **own,
     ), has_head  # fmt: skip
 
 
 def start(fields: Fields, vocab_size: int, usual: int | None, called: Message) -> int | None:
     """What the decoder begins with; `usual`, where no file says it, is the token that is `called` so."""
-    said = fields.token("decoder_start_token_id", vocab_size)
+    said = fields.token("decoder_start_token_id", vocab_size, generated=True)
     if said is not None:
         return said
     if usual is None:

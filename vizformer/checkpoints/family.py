@@ -12,7 +12,7 @@ from vizformer.checkpoints.parts import Part
 from vizformer.checkpoints.reading import Folder
 from vizformer.checkpoints.vocabularies import Vocabularies
 from vizformer.config import ModelConfig
-from vizformer.messages import Message
+from vizformer.messages import N_, Message
 
 Options = dict[str, Any]  # of ModelConfig
 
@@ -56,12 +56,15 @@ class Family:
         config: (fields, names of the tensors) -> the options of our model, and whether it has a head for tokens.
         weights: (config) -> what becomes of every tensor.
         ties: (config) -> second names under which some files repeat a tensor.
+        spare: (config) -> names of tensors that are read only where another one is not there: that one, and why not
+            otherwise.
         computed: (config) -> tensors of some files that follow from the options, and how: they must be just that.
         unused: pattern of names -> why such a tensor is not needed.
         renamed: pattern -> replacement, of names in old files.
         tokenizer: reads the family's vocabulary files, where there is no tokenizer.json; two of them where translations
             are split otherwise than texts.
         usual: the special tokens by role, where no file says them.
+        aliases: second names of fields -> the first ones, for all its model types (`attribute_map` of `transformers`).
         exports: the ways back; the first one that fits is taken.
     """
 
@@ -73,11 +76,17 @@ class Family:
     weights: Callable[[ModelConfig], list[Part]]
     tokenizer: Callable[[Folder], Backend | Vocabularies]
     ties: Callable[[ModelConfig], dict[str, str]]
+    spare: Callable[[ModelConfig], Mapping[str, tuple[str, Message]]] | None = None
     computed: Callable[[ModelConfig], Mapping[str, Callable[[], Tensor]]] | None = None
     unused: Mapping[str, Message] = field(default_factory=dict)
     renamed: Mapping[str, str] = field(default_factory=dict)
     usual: Mapping[str, str] = field(default_factory=dict)
+    aliases: Mapping[str, str] = field(default_factory=dict)
     exports: tuple[Export, ...] = ()
+
+
+# Of a head that is not tied, whose two biases are tensors of their own.
+SPARE_BIAS = N_("a second bias of the head, which nothing adds where the head is not tied to the embeddings")
 
 
 def says_head(architecture: str) -> bool:

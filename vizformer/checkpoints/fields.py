@@ -10,7 +10,8 @@ from vizformer.messages import N_, Message
 # What no forward of an evaluated model depends on: names, training, generation, other heads.
 HARMLESS = frozenset({
     "_attn_implementation", "_attn_implementation_autoset", "_name_or_path", "_num_labels", "activation_dropout",
-    "architectures", "attention_dropout", "attention_probs_dropout_prob", "attn_pdrop", "bad_words_ids",
+    "architectures", "attention_dropout", "attention_probs_dropout_prob", "attn_implementation", "attn_pdrop",
+    "bad_words_ids",
     "begin_suppress_tokens", "chunk_size_feed_forward", "classif_dropout", "classifier_dropout", "cls_token_id",
     "decoder_layerdrop", "decoder_start_token_id", "directionality", "diversity_penalty", "do_sample", "dropout",
     "dropout_rate", "dtype", "early_stopping", "embd_pdrop", "encoder_layerdrop", "encoder_no_repeat_ngram_size",
@@ -41,6 +42,14 @@ NEUTRAL: Mapping[str, tuple[Any, ...]] = {
     "embedding_size": (None,),
     "adapters": (None,),
     "peft_config": (None,),
+    "is_causal": (True,),
+    "per_layer_config": (None, {}),
+    "attention_chunk_size": (None,),
+    "kv_sharing_modes": (None,),
+    "transformers_weights": (None,),
+    "configuration_files": ([], ["config.json"]),
+    "fusion_config": (None, {}),
+    **dict.fromkeys(("decoder", "generator", "text_config", "text_encoder"), (None,)),  # a model inside another
 }
 LARGEST = 2**31 - 1
 
@@ -51,13 +60,40 @@ class Fields:
     Args:
         raw: the JSON object.
         defaults: what `transformers` takes where a field is absent.
+        aliases: second names of fields (`attribute_map` in `transformers`). Where a file has both names, the second one
+            counts, as there: it is set after the other.
+
+    Attributes:
+        written: the JSON object as it is.
+        raw: the same by first names.
     """
 
-    def __init__(self, raw: Mapping[str, Any], defaults: Mapping[str, Any]) -> None:
-        self.raw, self.defaults = raw, defaults
+    def __init__(
+        self, raw: Mapping[str, Any], defaults: Mapping[str, Any], aliases: Mapping[str, str] | None = None
+    ) -> None:
+        self.written, self.defaults = raw, defaults
+        self.raw = dict(raw)
         self.problems: list[Message] = []
         self.assumptions: list[Message] = []
         self._read: set[str] = set()
+        self._called: dict[str, str] = {}  # first name -> the name in the file, where it is the second one
+        for alias, name in (aliases or {}).items():
+            if alias in raw:
+                self.raw[name] = self.raw.pop(alias)
+                self._rename(alias, name)
+
+    def _rename(self, alias: str, name: str) -> None:
+        if name not in self.written or self.written[name] != self.written[alias]:
+            self._called[name] = alias
+        if name in self.written:
+            self.follow(alias, name)
+
+    def follow(self, second: str, first: str) -> None:
+        """Notes that of two names of one thing the second one counts, where the file has both with two values."""
+        if self.written[second] != self.written[first]:
+            self.assume(N_("{first}={value} and {second}={other} are two names of one thing: {second} is followed, as "
+                           "`transformers` does", first=first, value=shown(self.written[first]), second=second,
+                           other=shown(self.written[second])))  # fmt: skip
 
     @property
     def architecture(self) -> str:
@@ -111,19 +147,26 @@ class Fields:
         self.refuse(name, N_("supported are {options}", options=", ".join(options)))
         return next(iter(options.values()))
 
-    def token(self, name: str, vocab_size: int) -> int | None:
-        """A token id, or None where there is none (some files say -1); of several the first."""
+    def token(self, name: str, vocab_size: int, *, generated: bool = False) -> int | None:
+        """A token id, or None where there is none (some files say -1); of several the first.
+
+        One outside the vocabulary is none either, as marks of a larger vocabulary often stay in a file when somebody
+        takes a smaller one; but for one that is `generated`, put into every output, which is a problem.
+        """
         value = self.value(name)
         if isinstance(value, list) and value:
             self.assume(N_("{field} lists several tokens, {value}: the first one is used", field=name,
                            value=shown(value)))  # fmt: skip
             value = value[0]
-        absent = name not in self.raw and not 0 <= (value or 0) < vocab_size  # a default of a larger vocabulary
-        if value is None or absent or (type(value) is int and value == -1):
+        if value is None or (type(value) is int and value == -1):
             return None
         if type(value) is int and 0 <= value < vocab_size:
             return value
-        self.refuse(name, N_("it must be a token id, 0 to {last}", last=vocab_size - 1))
+        if type(value) is not int or (generated and name in self.raw):
+            self.refuse(name, N_("it must be a token id, 0 to {last}", last=vocab_size - 1))
+        elif name in self.raw:  # (a default of `transformers` is that of a larger vocabulary)
+            self.assume(N_("{field}={value} lies outside the vocabulary, 0 to {last}: the model is opened without this "
+                           "mark", field=name, value=shown(value), last=vocab_size - 1))  # fmt: skip
         return None
 
     def only(self, name: str, *supported: Any) -> None:
@@ -133,17 +176,20 @@ class Fields:
 
     def refuse(self, name: str, rule: Message) -> None:
         value = shown(self.raw.get(name, self.defaults.get(name)))
-        self.problems.append(N_("{field}={value}: {rule}", field=name, value=value, rule=rule))
+        self.problems.append(N_("{field}={value}: {rule}", field=self._called.get(name, name), value=value, rule=rule))
 
     def assume(self, assumption: Message) -> None:
-        self.assumptions.append(assumption)
+        if assumption not in self.assumptions:
+            self.assumptions.append(assumption)
 
     def finish(self) -> None:
         """Holds what every family has in common to its neutral values, and lists the fields that nobody knows."""
         for name, neutral in NEUTRAL.items():
-            if name not in self._read and self.raw.get(name) not in neutral:
+            if name in self.raw and name not in self._read and self.raw[name] not in neutral:
                 self.refuse(name, _WHY.get(name, N_("this is not supported")))
         for name in unknown_fields(self.raw, self._read):
+            if self.raw[name] is None:  # says nothing
+                continue
             self.assume(N_("config.json has a field {field}={value} that `transformers` does not read for this family: "
                            "it is ignored", field=shown(name), value=shown(self.raw[name])))  # fmt: skip
 
@@ -156,4 +202,8 @@ _WHY = {
     "quantization_config": N_("the weights are quantised, every number shown would be another one than in training; "
                               "open the model it was made from"),
     "auto_map": N_("the model brings its own code, which is never run; open a model without it"),
+    "is_causal": N_("queries of the decoder would see what comes after them"),
+    "per_layer_config": N_("layers with options of their own are not supported"),
+    "transformers_weights": N_("it names another file of weights; put the weights into model.safetensors"),
+    "configuration_files": N_("it names other files that stand for config.json; put the fields into config.json"),
 }  # fmt: skip

@@ -16,7 +16,7 @@ from vizformer.checkpoints.family import Family, Options
 from vizformer.checkpoints.fields import Fields
 from vizformer.checkpoints.finding import find_weights
 from vizformer.checkpoints.matching import Match, match
-from vizformer.checkpoints.numbers import NumberReader, as_numbers
+from vizformer.checkpoints.numbers import NumberReader, as_numbers, without_tokenizer
 from vizformer.checkpoints.parts import Shape
 from vizformer.checkpoints.placement import place
 from vizformer.checkpoints.reading import Folder, first_line, listed, shown
@@ -44,6 +44,11 @@ from vizformer.text import Tokenizer
 CONFIG, GENERATION = "config.json", "generation_config.json"
 _BEGINNING = ("decoder_start_token_id", "forced_bos_token_id", "bad_words_ids")
 HALF_PRECISION = 5e-3  # how far numbers up to 1 stray in the shortest floats that are read
+# Files that say how texts are split, also those that are not read here: a folder with one of them has a tokenizer.
+_OF_A_TOKENIZER = re.compile(
+    r"(tokenizer|vocab|merges|special_tokens_map|added_tokens|source_tokenizer).*|.+\.(model|spm|bpe|tiktoken|codes)",
+    re.IGNORECASE | re.DOTALL,
+)
 MOST_POSITIONS = 32_768  # of tables computed from the options; no text that VizFormer accepts is longer
 _IDS = {"bos_id": ("bos_token", "cls_token"), "eos_id": ("eos_token", "sep_token"), "pad_id": ("pad_token",),
         "mask_id": ("mask_token",)}  # fmt: skip
@@ -70,15 +75,15 @@ def examine(folder: Folder, raw: dict[str, object]) -> Examined:
     family = family_of(raw)
     weights = find_weights(folder)
     names = _our_names(family, weights)
-    read = read_tokenizer(folder) if folder.has(TOKENIZER) else by_class(folder, family.tokenizer)
-    vocabularies = read if isinstance(read, Vocabularies) else Vocabularies(read)
-    backend = vocabularies.predicted
-    fields = Fields({**raw, **_of_generation(folder)}, family.defaults[str(raw["model_type"])])
+    vocabularies = _vocabularies(folder, family)
+    backend = None if vocabularies is None else vocabularies.predicted
+    fields = Fields({**raw, **_of_generation(folder)}, family.defaults[str(raw["model_type"])], family.aliases)
     config, has_head = _config(family, fields, names, folder, backend, len(weights.tensors))
-    tokenizer, source = _tokenizers(vocabularies, config)
-    for note in (*weights.notes, *vocabularies.notes):
+    tokenizer, source, notes = _tokenizers(vocabularies, config)
+    for note in (*weights.notes, *notes):
         fields.assume(note)
-    _look_at_start(folder, backend, config, fields)
+    if backend is not None:
+        _look_at_start(folder, backend, config, fields)
     if not has_head:
         fields.assume(N_("the file has no head that predicts tokens: logits are computed with the embedding table and "
                          "mean nothing"))  # fmt: skip
@@ -168,6 +173,14 @@ def family_of(raw: Mapping[str, object]) -> Family:
     return family
 
 
+def _vocabularies(folder: Folder, family: Family) -> Vocabularies | None:
+    """What splits texts; None where no file has to do with it, so that a text is the token ids."""
+    if not any(_OF_A_TOKENIZER.fullmatch(name) for name in folder.names()):
+        return None
+    read = read_tokenizer(folder) if folder.has(TOKENIZER) else by_class(folder, family.tokenizer)
+    return read if isinstance(read, Vocabularies) else Vocabularies(read)
+
+
 def _of_generation(folder: Folder) -> dict[str, object]:
     """What generation_config.json says of how a decoder begins: newer files have it there, and it comes first."""
     said = folder.object(GENERATION) if folder.has(GENERATION) else {}
@@ -191,7 +204,7 @@ def _our_names(family: Family, weights: Weights) -> dict[str, str]:
 
 
 def _config(
-    family: Family, fields: Fields, names: Mapping[str, str], folder: Folder, backend: Backend, n_tensors: int
+    family: Family, fields: Fields, names: Mapping[str, str], folder: Folder, backend: Backend | None, n_tensors: int
 ) -> tuple[ModelConfig, bool]:
     options, has_head = family.config(fields, names.keys())
     fields.finish()
@@ -201,7 +214,7 @@ def _config(
                                   found=n_tensors))  # fmt: skip
     if not fields.problems:
         _shorten(options, fields)
-        complete_ids(options, token_ids(folder, backend, dict(family.usual)))
+        complete_ids(options, {} if backend is None else token_ids(folder, backend, dict(family.usual)))
         try:
             return ModelConfig(**options), has_head
         except ConfigError as error:
@@ -222,16 +235,28 @@ def _shorten(options: Options, fields: Fields) -> None:
 
 
 def complete_ids(options: Options, found: Mapping[str, int]) -> None:
-    """Special tokens that config.json leaves open, by what the tokenizer's files call them."""
+    """Special tokens that config.json leaves open, by what the tokenizer's files call them.
+
+    Where a text may have two parts, its end mark is the one that the tokenizer sets between them, whatever config.json
+    calls the end.
+    """
+    if options.get("n_segments", 0) > 1:
+        options["eos_id"] = None
+        found = {role: id for role, id in found.items() if role != "eos_token"}
     for option, roles in _IDS.items():
         if options.get(option) is None:
             ids = [found[role] for role in roles if role in found and found[role] < options["vocab_size"]]
             options[option] = ids[0] if ids else None
 
 
-def _tokenizers(vocabularies: Vocabularies, config: ModelConfig) -> tuple[Tokenizer, Tokenizer | None]:
-    """The tokenizer; and the source's, where its ids are another vocabulary's."""
-    rows = config.source_vocab_size
+def _tokenizers(
+    vocabularies: Vocabularies | None, config: ModelConfig
+) -> tuple[Tokenizer, Tokenizer | None, tuple[Message, ...]]:
+    """The tokenizer; the source's, where its ids are another vocabulary's; and what there is to note."""
+    if vocabularies is None:
+        tokenizer, source, about = without_tokenizer(config)
+        return tokenizer, source, (about,)
+    rows, notes = config.source_vocab_size, vocabularies.notes
     if vocabularies.apart and rows is None:
         raise CheckpointError(
             N_("{settings} says separate_vocabs=true, but by config.json source and target share one table of "
@@ -239,14 +264,15 @@ def _tokenizers(vocabularies: Vocabularies, config: ModelConfig) -> tuple[Tokeni
                settings=SETTINGS)
         )  # fmt: skip
     if vocabularies.apart and rows is not None:
-        return _tokenizer(vocabularies.predicted, config.vocab_size), _tokenizer(vocabularies.texts, rows)
+        return _tokenizer(vocabularies.predicted, config.vocab_size), _tokenizer(vocabularies.texts, rows), notes
     if rows is not None and rows != config.vocab_size:
         raise CheckpointError(
             N_("config.json describes two vocabularies, of {source:,} and {target:,} tokens, but the files hold one. "
                "Copy vocab.json, target_vocab.json and {settings} (separate_vocabs=true) from the model's source, "
                "without a tokenizer.json.", source=rows, target=config.vocab_size, settings=SETTINGS)
         )  # fmt: skip
-    return tried(_tokenizer(vocabularies.texts, config.vocab_size).with_target(vocabularies.targets)), None
+    made = _tokenizer(vocabularies.texts, config.vocab_size).with_target(vocabularies.targets)
+    return tried(made), None, notes
 
 
 def _tokenizer(backend: Backend, rows: int) -> Tokenizer:

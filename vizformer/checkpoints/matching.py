@@ -51,12 +51,19 @@ def match(
     """`names`: the family's name of every tensor -> its name in the file; `shapes`: of our parameters."""
     prefixed = any(stored.startswith(family.prefix) for stored in names.values())
 
+    spare = {} if family.spare is None else family.spare(config)
+
     def reason(name: str, tensor: Found) -> Message | None:
+        if name in spare:
+            return spare[name][1]
         outside = prefixed and not tensor.name.startswith(family.prefix) and not name.startswith(family.head)
         return _reason(family, name, outside)
 
     follow = {} if family.computed is None else family.computed(config)
     others = {name: stored for name, stored in names.items() if name not in follow}
+    for name, (first, __) in spare.items():
+        if name in others and first not in others:
+            others[first] = others.pop(name)
     found = match_parts(family.weights(config), family.ties(config), reason, others, weights, shapes)
     computed = [(Found(names[name], weights.tensors[names[name]]), make) for name, make in follow.items()
                 if name in names]  # fmt: skip

@@ -6,9 +6,12 @@ from tokenizers import Regex, models, pre_tokenizers
 from tokenizers import Tokenizer as Backend
 
 from vizformer.checkpoints.reading import shown
-from vizformer.errors import TokenizerError
-from vizformer.messages import N_
+from vizformer.config import ModelConfig
+from vizformer.errors import CheckpointError, TokenizerError
+from vizformer.messages import N_, Message
 from vizformer.text import Token, Tokenizer
+
+MOST_NUMBERS = 2**20  # rows; no vocabulary in use has more
 
 
 class NumberReader(Tokenizer):
@@ -32,6 +35,32 @@ class NumberReader(Tokenizer):
                        "{value} is none.", last=self.vocab_size - 1, value=_printable(word))
                 )  # fmt: skip
         return super().encode(text, special=special)
+
+
+def without_tokenizer(config: ModelConfig) -> tuple[NumberReader, NumberReader | None, Message]:
+    """What reads the token ids of a model; the source's, where that has another vocabulary; what is assumed.
+
+    Raises:
+        CheckpointError: a vocabulary so large that its ids are not listed.
+    """
+    rows, last = config.source_vocab_size, config.vocab_size - 1
+    if rows is None:
+        return _numbers(config.vocab_size), None, N_(
+            "there is no tokenizer: numbers separated by spaces are read as token ids, 0 to {last}", last=last
+        )
+    return _numbers(config.vocab_size), _numbers(rows), N_(
+        "there is no tokenizer: numbers separated by spaces are read as token ids, 0 to {source} in the source and 0 "
+        "to {last} in the target", source=rows - 1, last=last,
+    )  # fmt: skip
+
+
+def _numbers(rows: int) -> NumberReader:
+    if rows > MOST_NUMBERS:
+        raise CheckpointError(
+            N_("There is no tokenizer, and a table of embeddings with {n:,} rows: at most {limit:,} are read "
+               "without one. Put tokenizer.json beside the weights.", n=rows, limit=MOST_NUMBERS)
+        )  # fmt: skip
+    return NumberReader(rows)
 
 
 def _printable(word: str) -> str:

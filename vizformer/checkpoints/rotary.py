@@ -4,6 +4,7 @@ from typing import Any
 
 from vizformer.checkpoints.family import Options
 from vizformer.checkpoints.fields import Fields
+from vizformer.checkpoints.reading import shown
 from vizformer.messages import N_
 
 KINDS = {
@@ -27,8 +28,7 @@ def rope(fields: Fields, old_theta: str = "rope_theta") -> Options:
                                "what belongs to it"))  # fmt: skip
         return {"rope_theta": 10_000.0}
     inner = Fields(said, {})
-    theta = inner.number("rope_theta") if "rope_theta" in said else fields.number(old_theta)
-    options: Options = {"rope_theta": theta}
+    options: Options = {"rope_theta": _number(fields, inner, "rope_theta", old_theta)}
     if kind != "default":
         options |= {"rope_scaling": kind, "rope_factor": inner.number("factor")}
     if kind == "llama3":
@@ -53,19 +53,34 @@ def turned(fields: Fields, d_head: int, old_part: str) -> int | None:
     """How many of a head's d_head numbers are turned; None: all.  `old_part`: the field outside of rope_parameters."""
     name, said = _said(fields)
     inner = Fields(said, {})
-    part = inner.number(PART) if PART in said else fields.number(old_part if old_part in fields.raw else PART)
+    part = _number(fields, inner, PART, old_part)
     fields.problems += [N_("{field}: {problem}", field=name, problem=problem) for problem in inner.problems]
-    fields.value(old_part)
     if part > 1:
         fields.refuse(name if PART in said else old_part, N_("it must be a number above 0, at most 1"))
     dims = int(d_head * part)
     return None if dims >= d_head else dims
 
 
+def _number(fields: Fields, inner: Fields, name: str, outside: str) -> float:
+    """A number of the table `inner`, or else the field that stood for it before there was one."""
+    if name not in inner.raw:
+        return fields.number(outside)
+    if outside in fields.raw and fields.value(outside) != inner.raw[name]:
+        fields.assume(N_("{outside}={value} stands beside a table that says {name}={other}: the table is followed, as "
+                         "`transformers` does", outside=outside, value=shown(fields.raw[outside]), name=name,
+                         other=shown(inner.raw[name])))  # fmt: skip
+    return inner.number(name)
+
+
 def _said(fields: Fields) -> tuple[str, dict[str, Any]]:
-    """rope_parameters, or where that is absent rope_scaling; an empty table where there is nothing or no table."""
+    """rope_scaling, the old name, or where that is empty rope_parameters; an empty table where there is no table.
+
+    Source: `transformers`, RotaryEmbeddingConfigMixin.convert_rope_params_to_dict, which takes them in this order.
+    """
     nested, scaling = fields.value("rope_parameters"), fields.value("rope_scaling")
-    name, said = ("rope_scaling", scaling) if nested is None else ("rope_parameters", nested)
+    name, said = ("rope_scaling", scaling) if scaling or nested is None else ("rope_parameters", nested)
+    if scaling and nested:
+        fields.follow("rope_scaling", "rope_parameters")
     if said is None:
         return name, {}
     return name, said if isinstance(said, dict) else {"rope_type": None}

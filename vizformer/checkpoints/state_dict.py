@@ -21,7 +21,7 @@ from vizformer.checkpoints.layouts import LAYOUTS, NAMES
 from vizformer.checkpoints.likeness import unrecognised
 from vizformer.checkpoints.matching import Found, Match, match_parts
 from vizformer.checkpoints.misfits import in_kinds
-from vizformer.checkpoints.numbers import NumberReader
+from vizformer.checkpoints.numbers import without_tokenizer
 from vizformer.checkpoints.parts import Shape
 from vizformer.checkpoints.placement import place
 from vizformer.checkpoints.questions import Said, Value, resolve, trials
@@ -45,7 +45,6 @@ from vizformer.model import Transformer
 from vizformer.text import Tokenizer
 
 CONFIG = "config.json"
-MOST_NUMBERS = 2**20  # rows; no vocabulary in use has more
 _END = "<|endoftext|>"
 
 
@@ -259,17 +258,11 @@ def _tokenizers(
     folder: Folder, backend: Backend | None, config: ModelConfig
 ) -> tuple[Tokenizer, Tokenizer | None, Message]:
     """The tokenizer beside the weights, or the reader of numbers; the source's, if it is another; what is assumed."""
-    if config.source_vocab_size is None:
-        if backend is not None:
-            return _fitting(backend, config.vocab_size), None, N_("the tokenizer beside the weights is the model's")
-        about = N_("there is no tokenizer: numbers separated by spaces are read as token ids, 0 to {last}",
-                   last=config.vocab_size - 1)  # fmt: skip
-        return _numbers(config.vocab_size), None, about
     rows, has_source = config.source_vocab_size, folder.has(SOURCES)
-    if backend is None and not has_source:
-        about = N_("there is no tokenizer: numbers separated by spaces are read as token ids, 0 to {source} in the "
-                   "source and 0 to {last} in the target", source=rows - 1, last=config.vocab_size - 1)  # fmt: skip
-        return _numbers(config.vocab_size), _numbers(rows), about
+    if backend is None and (rows is None or not has_source):
+        return without_tokenizer(config)
+    if backend is not None and rows is None:
+        return _fitting(backend, config.vocab_size), None, N_("the tokenizer beside the weights is the model's")
     if backend is None or (not has_source and rows != config.vocab_size):
         raise CheckpointError(
             N_("The model has two vocabularies, of {source:,} and {target:,} tokens, but there is one tokenizer beside "
@@ -279,18 +272,9 @@ def _tokenizers(
     tokenizer = _fitting(backend, config.vocab_size)
     if not has_source:
         return tokenizer, None, N_("the tokenizer beside the weights is that of the source and of the target")
-    source = _fitting(read_tokenizer(folder, SOURCES), rows, SOURCES)
+    source = _fitting(read_tokenizer(folder, SOURCES), config.input_vocab_size, SOURCES)
     return tokenizer, source, N_("{sources} beside the weights is the source's tokenizer, the other one the target's",
                                  sources=SOURCES)  # fmt: skip
-
-
-def _numbers(rows: int) -> NumberReader:
-    if rows > MOST_NUMBERS:
-        raise CheckpointError(
-            N_("There is no tokenizer, and a table of embeddings with {n:,} rows: at most {limit:,} are read "
-               "without one. Put tokenizer.json beside the weights.", n=rows, limit=MOST_NUMBERS)
-        )  # fmt: skip
-    return NumberReader(rows)
 
 
 def _fitting(backend: Backend, rows: int, name: str = TOKENIZER) -> Tokenizer:

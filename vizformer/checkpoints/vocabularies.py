@@ -278,5 +278,6 @@ def no_tokenizer(folder: Folder, wanted: str) -> NoReturn:
                    folder=folder.name, file=shown(name), wanted=wanted)
             )  # fmt: skip
     raise CheckpointError(
-        N_("{folder} lacks a tokenizer ({wanted}). Copy it from the model's source.", folder=folder.name, wanted=wanted)
-    )
+        N_("{folder} lacks a tokenizer ({wanted}). Copy it from the model's source, or take away what there is of it, "
+           "and token ids are read instead.", folder=folder.name, wanted=wanted)
+    )  # fmt: skip

@@ -18,7 +18,8 @@ def window(fields: Fields, n_layers: int, longest: int) -> Options:
     """The window and the layers that have it; neither where no text up to `longest` is longer than it.
 
     Query i sees the keys above i - sliding_window.  layer_types lists the layers that have it; where it is not given
-    they are those from max_window_layers on, or all.  use_sliding_window=false: none.
+    they are those from max_window_layers on, or all.  use_sliding_window=false: none.  Of the four fields those count
+    that the family has in `transformers`.
 
     Source: `transformers`, masking_utils.sliding_window_overlay and Qwen2Config; Jiang et al. 2023, "Mistral 7B",
     section 2.
@@ -26,10 +27,10 @@ def window(fields: Fields, n_layers: int, longest: int) -> Options:
     for name in _NAMES:
         if name in fields.raw:
             _note_if_unread(fields, name)
-    used = fields.value("use_sliding_window")
+    used = _said(fields, "use_sliding_window")
     if used not in (None, True, False) or type(used) is int:
         fields.refuse("use_sliding_window", N_("it must be true or false"))
-    none = used is False or (used is None and fields.value("sliding_window") is None)
+    none = used is False or (used is None and _said(fields, "sliding_window") is None)
     listed = _listed(fields, n_layers)
     if none:
         if listed:
@@ -53,7 +54,7 @@ def window_fields(config: ModelConfig) -> dict[str, Any]:
 
 def _listed(fields: Fields, n_layers: int) -> list[int] | None:
     """The layers that layer_types gives the window; None where there is no such list."""
-    kinds = fields.value("layer_types")
+    kinds = _said(fields, "layer_types")
     if kinds is None:
         return None
     if not isinstance(kinds, list) or any(kind not in (FULL, SLIDING) for kind in kinds):
@@ -66,7 +67,7 @@ def _listed(fields: Fields, n_layers: int) -> list[int] | None:
 
 
 def _from(fields: Fields, n_layers: int) -> Sequence[int]:
-    first = fields.value("max_window_layers")
+    first = _said(fields, "max_window_layers")
     if first is None:
         return range(n_layers)
     if type(first) is not int or first < 0:
@@ -75,8 +76,13 @@ def _from(fields: Fields, n_layers: int) -> Sequence[int]:
     return range(first, n_layers)
 
 
+def _said(fields: Fields, name: str) -> Any:
+    """The field, where `transformers` reads it for the family."""
+    return fields.value(name) if name in fields.defaults else None
+
+
 def _note_if_unread(fields: Fields, name: str) -> None:
-    """Each of the fields means the same wherever it stands; some families of `transformers` look at a few of them."""
+    """A family reads its own fields of the four; its layers do without the others, whatever a cache makes of them."""
     if fields.value(name) is not None and name not in fields.defaults:
-        fields.assume(N_("{field}={value} is followed, although `transformers` does not read it for this family",
-                         field=name, value=shown(fields.raw[name])))  # fmt: skip
+        fields.assume(N_("{field}={value} is not followed: the layers of this family have no such option in "
+                         "`transformers`", field=name, value=shown(fields.raw[name])))  # fmt: skip

@@ -11,7 +11,7 @@ from collections.abc import Collection
 
 from tokenizers import Tokenizer as Backend
 
-from vizformer.checkpoints.encoder_decoders import UNUSED, both_stacks, start, tensors, ties
+from vizformer.checkpoints.encoder_decoders import ALIASES, UNUSED, both_stacks, start, tensors, ties
 from vizformer.checkpoints.family import Family, Options
 from vizformer.checkpoints.fields import Fields
 from vizformer.checkpoints.parts import Part, linear
@@ -74,6 +74,7 @@ FAMILY = Family(
     weights=weights,
     tokenizer=tokenizer,
     ties=ties,
+    aliases=ALIASES,
     unused=UNUSED,
     usual=USUAL,
 )

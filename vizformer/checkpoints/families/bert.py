@@ -8,13 +8,13 @@ from typing import Any
 
 from tokenizers import Tokenizer as Backend
 
-from vizformer.checkpoints.family import ACTIVATIONS, THEIRS, Export, Family, Options, says_head
+from vizformer.checkpoints.family import ACTIVATIONS, SPARE_BIAS, THEIRS, Export, Family, Options, says_head
 from vizformer.checkpoints.fields import Fields
 from vizformer.checkpoints.parts import Part, layers, linear
 from vizformer.checkpoints.reading import Folder
 from vizformer.checkpoints.vocabularies import no_tokenizer, wordpiece
 from vizformer.config import ModelConfig
-from vizformer.messages import N_
+from vizformer.messages import N_, Message
 
 DEFAULTS = {
     "vocab_size": 30_522, "hidden_size": 768, "num_hidden_layers": 12, "num_attention_heads": 12,
@@ -37,6 +37,7 @@ HEAD = "cls.predictions"
 def config(fields: Fields, names: Collection[str]) -> tuple[Options, bool]:
     """The options of our model."""
     vocab_size = fields.size("vocab_size")
+    fields.value("is_causal")  # an encoder looks both ways all the same
     has_head = any(name.startswith(HEAD) for name in names) or says_head(fields.architecture)
     return dict(
         vocab_size=vocab_size, d_model=fields.size("hidden_size"), n_heads=fields.size("num_attention_heads"),
@@ -62,16 +63,21 @@ def weights(config: ModelConfig) -> list[Part]:
     if config.head == "transform":
         parts += linear(f"{HEAD}.transform.dense", "prediction.dense")
         parts += linear(f"{HEAD}.transform.LayerNorm", "prediction.norm")
-        parts += [Part(f"{HEAD}.bias", ("prediction.logit_bias",))]
+        bias = f"{HEAD}.bias" if config.tied_unembedding else f"{HEAD}.decoder.bias"
+        parts += [Part(bias, ("prediction.logit_bias",))]
     return parts if config.tied_unembedding else [*parts, Part(f"{HEAD}.decoder.weight", ("unembedding.weight",))]
 
 
 def ties(config: ModelConfig) -> dict[str, str]:
     """Second names under which some files repeat a tensor."""
-    again = {f"{HEAD}.decoder.bias": f"{HEAD}.bias"}
-    if config.tied_unembedding:
-        again[f"{HEAD}.decoder.weight"] = "embeddings.word_embeddings.weight"
-    return again
+    if not config.tied_unembedding:
+        return {}
+    return {f"{HEAD}.decoder.bias": f"{HEAD}.bias", f"{HEAD}.decoder.weight": "embeddings.word_embeddings.weight"}
+
+
+def spare(config: ModelConfig) -> dict[str, tuple[str, Message]]:
+    """The bias of a head that is not tied, in files that have it under one name only."""
+    return {} if config.tied_unembedding else {f"{HEAD}.bias": (f"{HEAD}.decoder.bias", SPARE_BIAS)}
 
 
 def tokenizer(folder: Folder) -> Backend:
@@ -100,6 +106,7 @@ FAMILY = Family(
     weights=weights,
     tokenizer=tokenizer,
     ties=ties,
+    spare=spare,
     unused={
         r"embeddings\.position_ids": N_("the numbers 0, 1, 2, ...: they follow from the positions"),
         r"pooler\..*": N_("the summary of the first token, used by classifiers only"),

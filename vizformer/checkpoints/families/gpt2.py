@@ -22,6 +22,8 @@ DEFAULTS = {
     "scale_attn_by_inverse_layer_idx": False, "tie_word_embeddings": True, "bos_token_id": 50_256,
     "eos_token_id": 50_256,
 }  # fmt: skip
+ALIASES = {"hidden_size": "n_embd", "num_hidden_layers": "n_layer", "num_attention_heads": "n_head",
+           "max_position_embeddings": "n_positions"}  # fmt: skip
 LAYER = {
     "ln_1": ["self_norm"],
     "attn.c_attn": [f"self_attention.W_{letter}" for letter in "QKV"],
@@ -89,6 +91,7 @@ FAMILY = Family(
     weights=weights,
     tokenizer=tokenizer,
     ties=lambda config: {"lm_head.weight": "wte.weight"} if config.tied_unembedding else {},
+    aliases=ALIASES,
     unused={
         r"h\.\d+\.attn\.(masked_)?bias": N_("the causal mask: it follows from the positions"),
         r"(score|classifier|multiple_choice_head)\..*": N_("the head of another task"),

@@ -22,7 +22,7 @@ DEFAULTS = {
     "vocab_size": 50_432, "hidden_size": 6144, "num_hidden_layers": 44, "num_attention_heads": 64,
     "intermediate_size": 24_576, "hidden_act": "gelu", "max_position_embeddings": 2048, "layer_norm_eps": 1e-5,
     "bos_token_id": 0, "eos_token_id": 2, "tie_word_embeddings": False, "use_parallel_residual": True,
-    "attention_bias": True, "rope_theta": 10_000.0, "partial_rotary_factor": 0.25,
+    "attention_bias": True, "rotary_emb_base": 10_000.0, "rotary_pct": 0.25,
 }  # fmt: skip
 USUAL = {"bos_token": "<|endoftext|>", "eos_token": "<|endoftext|>", "pad_token": "<|padding|>"}
 FUSED = "attention.query_key_value"
@@ -40,12 +40,13 @@ def config(fields: Fields, names: Collection[str]) -> tuple[Options, bool]:
     """The options of our model."""
     vocab_size, width, heads = (fields.size(n) for n in ("vocab_size", "hidden_size", "num_attention_heads"))
     fields.value("is_decoder")  # only a warning hangs on it
+    fields.only("head_dim", None, width // heads)
     tied = fields.flag("tie_word_embeddings")
     has_head = tied or "lm_head.weight" in names or says_head(fields.architecture)
     return dict(
         vocab_size=vocab_size, d_model=width, n_heads=heads, d_ff=fields.size("intermediate_size"),
         n_decoder_layers=fields.size("num_hidden_layers"), max_positions=fields.size("max_position_embeddings"),
-        positions="rope", **rope(fields, "rotary_emb_base" if "rotary_emb_base" in fields.raw else "rope_theta"),
+        positions="rope", **rope(fields, "rotary_emb_base"),
         rope_dims=turned(fields, width // heads, "rotary_pct"), norm_order="pre", final_norm=True,
         norm_eps=fields.number("layer_norm_eps"), activation=fields.choice("hidden_act", ACTIVATIONS),
         residual="parallel" if fields.flag("use_parallel_residual") else "sequential",

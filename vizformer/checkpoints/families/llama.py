@@ -20,11 +20,10 @@ LLAMA = {
     "vocab_size": 32_000, "hidden_size": 4096, "intermediate_size": 11_008, "num_hidden_layers": 32,
     "num_attention_heads": 32, "hidden_act": "silu", "max_position_embeddings": 2048, "rms_norm_eps": 1e-6,
     "tie_word_embeddings": False, "bos_token_id": 1, "eos_token_id": 2, "rope_theta": 10_000.0,
-    "attention_bias": False, "mlp_bias": False,
 }  # fmt: skip
+BIASES = {"attention_bias": False, "mlp_bias": False}
 MISTRAL = {**LLAMA, "intermediate_size": 14_336, "num_key_value_heads": 8, "max_position_embeddings": 131_072,
-           "sliding_window": 4096}  # fmt: skip
-MINISTRAL = {**MISTRAL, "layer_types": None}
+           "sliding_window": 4096, "layer_types": None}  # fmt: skip
 FITS: dict[str, Collection[Any]] = dict(
     architecture=["decoder-only"], positions=["rope"], norm_order=["pre"], norm=["rms_norm"], final_norm=[True],
     feedforward=["gated"], head=["linear"], scaled_embedding=[False], embedding_norm=[False], n_segments=[0],
@@ -39,7 +38,7 @@ WRITTEN = (
 def config(fields: Fields, names: Collection[str]) -> tuple[Options, bool]:
     """The options of our model."""
     options, has_head = decoder(fields, names)
-    attention, bias = fields.flag("attention_bias"), fields.flag("mlp_bias")
+    attention, bias = (name in fields.defaults and fields.flag(name) for name in BIASES)
     biases = "same" if attention is bias else "all" if attention else "none"
     return {**options, "bias": bias, "attention_bias": biases}, has_head
 
@@ -84,7 +83,7 @@ def _scaling(config: ModelConfig) -> dict[str, Any] | None:
 
 FAMILY = Family(
     name="LLaMA",
-    defaults={"llama": LLAMA, "mistral": MISTRAL, "ministral": MINISTRAL},
+    defaults={"llama": {**LLAMA, **BIASES}, "mistral": MISTRAL, "ministral": MISTRAL},
     prefix="model.",
     head="lm_head.",
     config=config,

@@ -12,7 +12,7 @@ from functools import partial
 
 from torch import Tensor
 
-from vizformer.checkpoints.encoder_decoders import UNUSED, both_stacks, start, tensors, ties
+from vizformer.checkpoints.encoder_decoders import ALIASES, UNUSED, both_stacks, start, tensors, ties
 from vizformer.checkpoints.family import Family, Options
 from vizformer.checkpoints.fields import Fields
 from vizformer.checkpoints.paired_vocabulary import paired
@@ -81,6 +81,7 @@ FAMILY = Family(
     tokenizer=tokenizer,
     ties=ties,
     computed=waves,
+    aliases=ALIASES,
     unused=UNUSED,
     usual=USUAL,
 )

@@ -11,14 +11,14 @@ from collections.abc import Collection
 from tokenizers import Tokenizer as Backend
 
 from vizformer.checkpoints.fairseq_vocabulary import CAMEMBERT, XLM_ROBERTA, moved
-from vizformer.checkpoints.family import ACTIVATIONS, Family, Options, says_head
+from vizformer.checkpoints.family import ACTIVATIONS, SPARE_BIAS, Family, Options, says_head
 from vizformer.checkpoints.fields import Fields
 from vizformer.checkpoints.parts import Part, layers, linear
 from vizformer.checkpoints.reading import Folder
 from vizformer.checkpoints.sentencepiece import find
 from vizformer.checkpoints.vocabularies import byte_level, no_tokenizer
 from vizformer.config import ModelConfig
-from vizformer.messages import N_
+from vizformer.messages import N_, Message
 
 DEFAULTS = {
     "vocab_size": 50_265, "hidden_size": 768, "num_hidden_layers": 12, "num_attention_heads": 12,
@@ -48,8 +48,9 @@ def config(fields: Fields, names: Collection[str]) -> tuple[Options, bool]:
         fields.refuse("pad_token_id", N_("positions are counted from the row after the padding's: it must be a token "
                                          "id below max_position_embeddings - 1"))  # fmt: skip
         pad, rows = 0, 2
-    fields.assume(N_("positions count from row {row} of the table, as long as no {token} is typed into the text",
-                     row=pad + 1, token=USUAL["pad_token"]))  # fmt: skip
+    fields.assume(N_("positions count from row {row} of the table, as long as token {id} (the padding) is not in the "
+                     "text", row=pad + 1, id=pad))  # fmt: skip
+    fields.value("is_causal")  # an encoder looks both ways all the same
     has_head = any(name.startswith("lm_head.") for name in names) or says_head(fields.architecture)
     if has_head:
         fields.only("hidden_act", "gelu")  # the head's own activation is always this one
@@ -75,16 +76,21 @@ def weights(config: ModelConfig) -> list[Part]:
     ]
     if config.head == "transform":
         parts += [*linear("lm_head.dense", "prediction.dense"), *linear("lm_head.layer_norm", "prediction.norm")]
-        parts += [Part("lm_head.bias", ("prediction.logit_bias",))]
+        bias = "lm_head.bias" if config.tied_unembedding else "lm_head.decoder.bias"
+        parts += [Part(bias, ("prediction.logit_bias",))]
     return parts if config.tied_unembedding else [*parts, Part("lm_head.decoder.weight", ("unembedding.weight",))]
 
 
 def ties(config: ModelConfig) -> dict[str, str]:
     """Second names under which some files repeat a tensor."""
-    again = {"lm_head.decoder.bias": "lm_head.bias"}
-    if config.tied_unembedding:
-        again["lm_head.decoder.weight"] = "embeddings.word_embeddings.weight"
-    return again
+    if not config.tied_unembedding:
+        return {}
+    return {"lm_head.decoder.bias": "lm_head.bias", "lm_head.decoder.weight": "embeddings.word_embeddings.weight"}
+
+
+def spare(config: ModelConfig) -> dict[str, tuple[str, Message]]:
+    """The bias of a head that is not tied, in files that have it under one name only."""
+    return {} if config.tied_unembedding else {"lm_head.bias": ("lm_head.decoder.bias", SPARE_BIAS)}
 
 
 def tokenizer(folder: Folder) -> Backend:
@@ -106,6 +112,7 @@ FAMILY = Family(
     weights=weights,
     tokenizer=tokenizer,
     ties=ties,
+    spare=spare,
     unused={
         r"embeddings\.position_ids": N_("the numbers 0, 1, 2, ...: they follow from the positions"),
         r"pooler\..*": N_("the summary of the first token, used by classifiers only"),

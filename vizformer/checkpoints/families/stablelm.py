@@ -31,6 +31,7 @@ def config(fields: Fields, names: Collection[str]) -> tuple[Options, bool]:
     """The options of our model."""
     vocab_size, width, heads = (fields.size(n) for n in ("vocab_size", "hidden_size", "num_attention_heads"))
     fields.only("qk_layernorm", False)  # one norm per head
+    fields.only("head_dim", None, width // heads)
     kv_heads, parallel = fields.size("num_key_value_heads"), fields.flag("use_parallel_residual")
     tied = fields.flag("tie_word_embeddings")
     has_head = tied or "lm_head.weight" in names or says_head(fields.architecture)

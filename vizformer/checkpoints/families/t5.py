@@ -29,6 +29,8 @@ DEFAULTS = {
 }  # fmt: skip
 MT5 = {**DEFAULTS, "vocab_size": 250_112, "d_ff": 1024, "num_layers": 8, "num_heads": 6,
        "feed_forward_proj": "gated-gelu", "decoder_start_token_id": 0}  # fmt: skip
+ALIASES = {"hidden_size": "d_model", "num_hidden_layers": "num_layers", "num_attention_heads": "num_heads",
+           "head_dim": "d_kv"}  # fmt: skip
 READ = 512  # tokens of a text in its training (3.1.1); the positions themselves set no limit
 GAPS = 100  # <extra_id_0>, ...: what stands for a piece of text that was cut out in its training
 FEEDFORWARDS = {**{name: name for name in ACTIVATIONS}, **{f"gated-{name}": f"gated-{name}" for name in ACTIVATIONS}}
@@ -40,10 +42,10 @@ def config(fields: Fields, names: Collection[str]) -> tuple[Options, bool]:
     vocab_size, width, heads = (fields.size(name) for name in ("vocab_size", "d_model", "num_heads"))
     alone = bool(names) and not any(name.startswith("decoder.") for name in names)
     n_layers, head_dim = fields.size("num_layers"), fields.size("d_kv")
-    decoder_layers = fields.size("num_decoder_layers", otherwise=n_layers)
+    decoder_layers = _decoder_layers(fields)
     fields.only("is_encoder_decoder", True, *([False] if alone else []))
     scaled = fields.value("scale_decoder_outputs") if fields.raw.get("model_type") != "mt5" else False
-    if scaled is None:  # older files say it with another field
+    if "scale_decoder_outputs" not in fields.raw and scaled is None:  # older files say it with another field
         scaled = fields.value("tie_word_embeddings") is not False
     fields.value("tie_word_embeddings")
     has_head = not alone and ("lm_head.weight" in names or says_head(fields.architecture))
@@ -61,8 +63,17 @@ def config(fields: Fields, names: Collection[str]) -> tuple[Options, bool]:
         logit_scale=width**-0.5 if scaled else 1.0, pad_id=pad, eos_id=fields.token("eos_token_id", vocab_size),
         bos_id=fields.token("bos_token_id", vocab_size),
         decoder_start_id=None if alone else start(fields, vocab_size, pad, N_("the padding")),
-        forced_bos_id=None if alone else fields.token("forced_bos_token_id", vocab_size),
+        forced_bos_id=None if alone else fields.token("forced_bos_token_id", vocab_size, generated=True),
     ), has_head  # fmt: skip
+
+
+def _decoder_layers(fields: Fields) -> int:
+    """As many as the encoder has, where it is not said: by num_layers, whatever num_hidden_layers makes of it.
+
+    Source: `transformers`, T5Config.__post_init__, which looks before it follows the second names of fields.
+    """
+    same = fields.written.get("num_layers", fields.defaults["num_layers"])
+    return fields.size("num_decoder_layers", otherwise=same if type(same) is int else 1)
 
 
 def _feedforward(fields: Fields) -> Options:
@@ -128,6 +139,7 @@ FAMILY = Family(
     weights=weights,
     tokenizer=tokenizer,
     ties=ties,
+    aliases=ALIASES,
     unused={
         r"decoder\.block\.0\.layer\.1\.EncDecAttention\.relative_attention_bias\.weight": N_(
             "a table that no code of T5 uses: the decoder looks at the encoder without positions"
