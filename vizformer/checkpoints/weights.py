@@ -3,7 +3,7 @@
 The files are mapped into memory and a tensor is read when it is asked for.
 """
 
-import zipfile
+import mmap
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
@@ -14,15 +14,14 @@ import torch
 from safetensors import safe_open
 from torch import Tensor
 
-from vizformer.checkpoints import formats
-from vizformer.checkpoints.reading import MEGABYTE, MOST_SHOWN, Folder, damaged, listed, shown
+from vizformer.checkpoints import archives, formats, pickles
+from vizformer.checkpoints.reading import MOST_SHOWN, Folder, damaged, listed, shown
 from vizformer.errors import CheckpointError
 from vizformer.messages import N_, Message
 
 SAFETENSORS, TORCH = "model.safetensors", "pytorch_model.bin"
 FLOATS = {"float64": torch.float64, "float32": torch.float32, "float16": torch.float16, "bfloat16": torch.bfloat16}
 _DTYPES = {"F64": "float64", "F32": "float32", "F16": "float16", "BF16": "bfloat16", "BOOL": "bool"}
-_PICKLE_LIMIT = 64 * MEGABYTE  # the list of tensors inside a .bin; the numbers lie beside it
 
 
 @dataclass(frozen=True)
@@ -47,6 +46,11 @@ class Weights:
     def where(self) -> str:
         """The file to name in an error about all of them."""
         return next(iter(self.files), SAFETENSORS)
+
+    @property
+    def longest_side(self) -> int:
+        """Of all tensors: no table has more rows."""
+        return max((side for stored in self.tensors.values() for side in stored.shape), default=0)
 
 
 def open_weights(folder: Folder) -> Weights:
@@ -145,18 +149,23 @@ def _open_torch(path: Path, name: str) -> dict[str, Stored]:
 
 
 def load_torch(path: Path, name: str) -> Any:
-    """`weights_only` reads tensors and plain containers; anything else in the pickle is refused, never run."""
+    """`weights_only` reads tensors and plain containers; anything else in the pickle is refused, never run.
+
+    What it would build is known before it builds it: see `vizformer.checkpoints.pickles`.
+    """
     if (other := formats.by_content(path, name)) is not None:
         raise CheckpointError(other)
-    zipped = _is_plain_zip(path, name)
     try:
+        zipped = _is_zip(path, name)
         return torch.load(path, map_location="cpu", weights_only=True, mmap=zipped)
+    except pickles.ForeignError as error:
+        raise CheckpointError(
+            N_("{file} holds more than tensors, and what else is in it could be a program: it is not opened. Ask its "
+               "author for model.safetensors.", file=name)
+        ) from error  # fmt: skip
+    except CheckpointError:
+        raise
     except Exception as error:
-        if "weights_only" in str(error) or "Unsupported" in str(error):
-            raise CheckpointError(
-                N_("{file} holds more than tensors, and what else is in it could be a program: it is not opened. Ask "
-                   "its author for model.safetensors.", file=name)
-            ) from error  # fmt: skip
         raise damaged(name, error) from error
 
 
@@ -205,23 +214,17 @@ def is_plain_tensor(key: object, value: object) -> bool:
     return value.untyped_storage().nbytes() >= value.numel() * value.element_size()  # not one number said to be many
 
 
-def _is_plain_zip(path: Path, name: str) -> bool:
-    """Whether it is the zip that `torch.save` writes, checked for what it never does: compressing (a bomb could)."""
+def _is_zip(path: Path, name: str) -> bool:
+    """Whether it is the zip that `torch.save` writes, else a bare pickle, as before PyTorch 1.6; either is checked."""
     with path.open("rb") as file:
         start = file.read(4)
-    if start[:1] == b"\x80":  # a bare pickle, as PyTorch wrote before 1.6
-        return False
-    if not start.startswith(b"PK"):
+        if start[:1] == b"\x80":
+            with mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as content:
+                pickles.check_legacy(content, len(content))
+            return False
+    if start != b"PK\3\4":
         raise damaged(name, "neither a zip nor a pickle")
-    try:
-        with zipfile.ZipFile(path) as archive:
-            entries = archive.infolist()
-    except Exception as error:  # (the module lets more than BadZipFile through)
-        raise damaged(name, error) from error
-    for entry in entries:
-        packed = entry.compress_type != zipfile.ZIP_STORED or entry.compress_size != entry.file_size
-        if packed or (entry.filename.endswith(".pkl") and entry.file_size > _PICKLE_LIMIT):
-            raise damaged(name, f"{shown(entry.filename)} is compressed or too large")
+    archives.check_archive(path)
     return True
 
 
