@@ -11,6 +11,9 @@ import numpy as np
 
 from vizformer.checkpoints.protobuf import WireError
 
+LIMIT = 2**21  # bytes; SentencePiece's own tables have 240,000
+_AT_ONCE = 2**12  # nodes of the trie
+
 
 def check_charsmap(blob: bytes) -> None:
     """Walks every path of the trie once.
@@ -18,6 +21,8 @@ def check_charsmap(blob: bytes) -> None:
     Raises:
         WireError: a step that leads out of the array, a replacement that is none.
     """
+    if len(blob) > LIMIT:
+        raise WireError(f"precompiled_charsmap has {len(blob):,} bytes; at most {LIMIT:,} are read")
     size = int.from_bytes(blob[:4], "little")
     if len(blob) < 8 or size % 4 or not 4 <= size <= len(blob) - 4:
         raise WireError("precompiled_charsmap is cut off")
@@ -42,9 +47,13 @@ def _reachable(units: np.ndarray) -> np.ndarray:
     first = offsets[0]
     seen = np.zeros(len(units), dtype=bool)
     values: list[np.ndarray] = []
-    bases = np.array([first])
+    waiting = [np.array([first])]
     letters = np.arange(1, 256)
-    while len(bases):
+    while waiting:
+        bases = waiting.pop()
+        if len(bases) > _AT_ONCE:  # each takes 255 steps
+            waiting.append(bases[_AT_ONCE:])
+            bases = bases[:_AT_ONCE]
         steps = (bases[:, None] ^ letters[None, :]).ravel()
         if int(steps.max()) >= len(units):
             raise WireError("precompiled_charsmap has a step that leads out of it")
@@ -57,4 +66,6 @@ def _reachable(units: np.ndarray) -> np.ndarray:
         if len(bases) and int(bases.max()) >= len(units):
             raise WireError("precompiled_charsmap has a step that leads out of it")
         values.append(units[leaves] & 0x7FFF_FFFF)
+        if len(bases):
+            waiting.append(bases)
     return np.concatenate(values) if values else np.zeros(0, dtype=np.int64)

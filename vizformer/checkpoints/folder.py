@@ -11,7 +11,6 @@ from typing import Any
 
 import torch
 from safetensors.torch import save_file
-from tokenizers import Tokenizer as Backend
 
 from vizformer.checkpoints.checkpoint import Checkpoint
 from vizformer.checkpoints.numbers import as_numbers
@@ -57,13 +56,13 @@ def examine(folder: Folder, raw: dict[str, Any]) -> Examined:
     config = ModelConfig.from_dict(raw["model"])
     if config.max_positions * config.d_model > _MOST_NUMBERS:
         raise damaged(CONFIG, f"max_positions={config.max_positions}: a table of them would fill the memory")
-    tokenizer, source = _tokenizer(folder, TOKENIZER, config.vocab_size), None
-    if config.source_vocab_size is not None:
-        source = _tokenizer(folder, SOURCES, config.source_vocab_size)
-    if folder.has(TARGETS):
-        content = folder.text(TARGETS)
-        tokenizer = tried(tokenizer.with_target(guarded(TARGETS, lambda: Backend.from_str(content))))
     weights = open_weights(folder)
+    most = weights.longest_side
+    tokenizer, source = _tokenizer(folder, TOKENIZER, config.vocab_size, most), None
+    if config.source_vocab_size is not None:
+        source = _tokenizer(folder, SOURCES, config.source_vocab_size, most)
+    if folder.has(TARGETS):
+        tokenizer = tried(tokenizer.with_target(read_tokenizer(folder, TARGETS, most)))
     report = Report(
         name=folder.name, format="vizformer", family="VizFormer", declared="", config=config, has_head=True,
         files=weights.files,
@@ -76,11 +75,11 @@ def examine(folder: Folder, raw: dict[str, Any]) -> Examined:
     return Examined(report, tokenizer, weights, source)
 
 
-def _tokenizer(folder: Folder, name: str, rows: int) -> Tokenizer:
-    """A tokenizer for a table of embeddings with so many rows."""
+def _tokenizer(folder: Folder, name: str, rows: int, most: int) -> Tokenizer:
+    """A tokenizer for a table of embeddings with so many rows; no tensor in the file has more than `most`."""
     if not folder.has(name):
         raise CheckpointError(lacks(folder, name))
-    tokenizer = tried(as_numbers(guarded(name, lambda: Tokenizer(read_tokenizer(folder, name)))))
+    tokenizer = tried(as_numbers(guarded(name, lambda: Tokenizer(read_tokenizer(folder, name, most)))))
     if tokenizer.vocab_size > rows:
         raise CheckpointError(
             N_("{file} has {found} tokens but config.json says {option}={expected}: they belong to different models.",

@@ -75,7 +75,7 @@ def examine(folder: Folder, raw: dict[str, object]) -> Examined:
     family = family_of(raw)
     weights = find_weights(folder)
     names = _our_names(family, weights)
-    vocabularies = _vocabularies(folder, family)
+    vocabularies = _vocabularies(folder, family, weights.longest_side)
     backend = None if vocabularies is None else vocabularies.predicted
     fields = Fields({**raw, **_of_generation(folder)}, family.defaults[str(raw["model_type"])], family.aliases)
     config, has_head = _config(family, fields, names, folder, backend, len(weights.tensors))
@@ -173,11 +173,11 @@ def family_of(raw: Mapping[str, object]) -> Family:
     return family
 
 
-def _vocabularies(folder: Folder, family: Family) -> Vocabularies | None:
+def _vocabularies(folder: Folder, family: Family, rows: int) -> Vocabularies | None:
     """What splits texts; None where no file has to do with it, so that a text is the token ids."""
     if not any(_OF_A_TOKENIZER.fullmatch(name) for name in folder.names()):
         return None
-    read = read_tokenizer(folder) if folder.has(TOKENIZER) else by_class(folder, family.tokenizer)
+    read = read_tokenizer(folder, rows=rows) if folder.has(TOKENIZER) else by_class(folder, family.tokenizer)
     return read if isinstance(read, Vocabularies) else Vocabularies(read)
 
 
@@ -292,7 +292,7 @@ def _tokenizer(backend: Backend, rows: int) -> Tokenizer:
 def _look_at_start(folder: Folder, backend: Backend, config: ModelConfig, fields: Fields) -> None:
     """tokenizer.json decides whether a text begins with the start mark; other files sometimes say something else."""
     said = settings(folder).get("add_bos_token")
-    starts = config.bos_id is not None and backend.encode(TRIAL).ids[:1] == [config.bos_id]
+    starts = config.bos_id is not None and guarded(TOKENIZER, lambda: backend.encode(TRIAL).ids[:1]) == [config.bos_id]
     if isinstance(said, bool) and said is not starts and config.n_decoder_layers:
         fields.assume(N_("{file} says add_bos_token={said}, the tokenizer does otherwise: the tokenizer is followed",
                          file=SETTINGS, said=shown(said)))  # fmt: skip

@@ -17,7 +17,15 @@ from tokenizers import Tokenizer as Backend
 
 from vizformer.checkpoints import sentencepiece as spm
 from vizformer.checkpoints.reading import Folder, shown
-from vizformer.checkpoints.vocabularies import Vocabularies, guarded, no_tokenizer, refuse, settings, token_text
+from vizformer.checkpoints.vocabularies import (
+    Vocabularies,
+    bounded,
+    guarded,
+    no_tokenizer,
+    refuse,
+    settings,
+    token_text,
+)
 from vizformer.messages import N_, Message
 
 IDS, SOURCE, TARGET, TARGET_IDS = "vocab.json", "source.spm", "target.spm", "target_vocab.json"
@@ -54,6 +62,7 @@ def paired(folder: Folder, usual: dict[str, str]) -> Vocabularies:
 
 def _ids(folder: Folder, name: str, marks: dict[str, str]) -> dict[str, int]:
     ids = folder.object(name)
+    bounded(ids, name)
     if not all(type(id) is int for id in ids.values()) or sorted(ids.values()) != list(range(len(ids))):
         refuse(name, "its ids are not 0, 1, 2, ...")
     if absent := [token for token in marks.values() if token not in ids]:

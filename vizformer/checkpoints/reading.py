@@ -12,6 +12,7 @@ from vizformer.messages import N_, Message
 
 MEGABYTE = 2**20
 JSON_LIMIT = 64 * MEGABYTE  # an index of a thousand shards has a tenth of it
+MOST_VALUES = 2**20  # in one JSON file; each takes some 100 bytes of memory
 MOST_SHOWN = 8  # problems in one error
 _LFS = b"version https://git-lfs"
 _PAGE = (b"<!doctype html", b"<html", b"<?xml")
@@ -76,8 +77,11 @@ class Folder:
         Raises:
             CheckpointError: as `file`, or not JSON, or too large.
         """
+        text = self.text(name)
+        if (most := text.count(",") + text.count("[") + text.count("{")) > MOST_VALUES:
+            raise damaged(name, f"{most:,} values; at most {MOST_VALUES:,} are read")
         try:
-            return json.loads(self.text(name))
+            return json.loads(text)
         except (ValueError, RecursionError) as error:
             raise CheckpointError(
                 N_("{file} is not JSON ({reason}). Copy it again from the model's source.", file=name,
@@ -152,11 +156,24 @@ def first_line(reason: object) -> str:
 
 def shown(value: object) -> str:
     """A value out of somebody else's file, short and harmless to print."""
-    try:
-        text = json.dumps(value)  # ASCII: control characters and broken surrogates are escaped
+    try:  # (in ASCII: control characters and broken surrogates are escaped)
+        text = json.dumps(value) if _is_small(value) else type(value).__name__
     except (TypeError, ValueError, RecursionError):
         text = type(value).__name__
     return text if len(text) <= 80 else f"{text[:77]}..."
+
+
+def _is_small(value: object, most: int = 1000) -> bool:
+    """Whether there are few values in it: in a pickle, a list may hold another one twice, and that again."""
+    left, waiting = most, [value]
+    while waiting and left:
+        left -= 1
+        inner = waiting.pop()
+        if isinstance(inner, dict):
+            waiting += [*inner.values()][:left]
+        elif isinstance(inner, (list, tuple)):
+            waiting += inner[:left]
+    return not waiting
 
 
 def listed(problems: list[Message], limit: int = MOST_SHOWN, more: int = 0) -> tuple[Message, ...]:

@@ -24,8 +24,8 @@ from vizformer.checkpoints.reading import MEGABYTE, Folder, damaged
 from vizformer.checkpoints.vocabularies import add_listed, guarded, no_tokenizer, refuse, settings
 
 SUFFIXES = (".model", ".spm")
-LIMIT = 64 * MEGABYTE
-MOST_PIECES, LONGEST_PIECE = 2**20, 512  # pieces; bytes
+LIMIT = 32 * MEGABYTE  # the largest in use have 18
+MOST_PIECES, LONGEST_PIECE, MOST_CUTS = 2**20, 512, 2**22  # pieces; bytes; places at which BPE may have merged
 SPACE = "▁"
 NORMAL, UNKNOWN, CONTROL, USER_DEFINED, UNUSED, BYTE = 1, 2, 3, 4, 5, 6
 _KINDS = {1: "unigram", 2: "bpe", 3: "word", 4: "char"}
@@ -184,6 +184,8 @@ def _check(said: SentencePiece) -> None:
         raise WireError("it counts a space to the word before it (treat_whitespace_as_suffix)")
     if not said.escape_whitespaces:
         raise WireError("it leaves spaces as they are (escape_whitespaces is false)")
+    if said.kind == "bpe" and (cuts := sum(len(piece.text) for piece in said.pieces)) > MOST_CUTS:
+        raise WireError(f"its pieces have {cuts:,} characters together; at most {MOST_CUTS:,} are read")
     if len({piece.text for piece in said.pieces}) != len(said.pieces):
         raise WireError("a piece stands there twice")
     if odd := [piece for piece in said.pieces if not NORMAL <= piece.type <= BYTE or piece.type == UNUSED]:
@@ -232,7 +234,7 @@ def _make_ready(backend: Backend, said: SentencePiece) -> None:
     """What happens to a text before it is split: characters replaced, spaces made visible."""
     steps: list[normalizers.Normalizer] = [normalizers.Precompiled(said.charsmap)] if said.charsmap else []
     if said.remove_extra_whitespaces:
-        steps += [normalizers.Replace(Regex("^ +| +$"), ""), normalizers.Replace(Regex(" {2,}"), " ")]
+        steps += [normalizers.Replace(Regex(" {2,}"), " "), normalizers.Replace(Regex("^ | $"), "")]
         if not any(SPACE in said.pieces[id].text[1:] for id in said.ids(NORMAL)):
             # No piece reaches into a next word: words one by one give the same tokens, and say which word they are of.
             backend.pre_tokenizer = pre_tokenizers.Metaspace(SPACE, prepend_scheme="never")

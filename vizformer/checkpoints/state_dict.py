@@ -115,7 +115,7 @@ def _understood(
 ) -> Examined:  # fmt: skip
     """The model that the weights are under these answers."""
     plan = layout.plan(answers)
-    backend = _backend(folder)
+    backend = _backend(folder, weights.longest_side)
     options = dict(plan.options)
     if backend is not None and not layout.reads_only_ids:
         complete_ids(options, token_ids(folder, backend, {"bos_token": _END, "eos_token": _END}))
@@ -244,10 +244,10 @@ def _contradictions(config: ModelConfig, said: Mapping[str, Mapping[str, object]
     ]  # fmt: skip
 
 
-def _backend(folder: Folder) -> Backend | None:
+def _backend(folder: Folder, rows: int) -> Backend | None:
     """The tokenizer beside the weights, if there is one."""
     if folder.has(TOKENIZER):
-        return read_tokenizer(folder)
+        return read_tokenizer(folder, rows=rows)
     if folder.has("vocab.json") and folder.has("merges.txt"):
         return byte_level(folder, {"bos_token": _END, "eos_token": _END, "unk_token": _END})
     name = sentencepiece.find(folder)

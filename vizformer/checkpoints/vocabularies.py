@@ -1,21 +1,23 @@
 """Tokenizer files read into the `tokenizers` library: tokenizer.json, or the vocabularies of older models."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any, NoReturn, TypeVar
 
 from tokenizers import AddedToken, Regex, decoders, models, normalizers, pre_tokenizers, processors
 from tokenizers import Tokenizer as Backend
 
+from vizformer.assets import asset
 from vizformer.checkpoints.numbers import NumberReader
 from vizformer.checkpoints.reading import Folder, first_line, shown
 from vizformer.errors import CheckpointError, VizformerError
 from vizformer.messages import N_, Message
-from vizformer.text import Tokenizer
+from vizformer.text import Tokenizer, trial
+from vizformer.text.bounds import LONGEST_TOKEN, MOST_ADDED, MOST_ENTRIES, MOST_IDS
+from vizformer.text.tokenizer import failed
 
 TOKENIZER, SETTINGS, SPECIAL = "tokenizer.json", "tokenizer_config.json", "special_tokens_map.json"
 SOURCES = "source_tokenizer.json"  # ours, and beside bare weights: where the source has another vocabulary
-MOST_IDS = 2**22  # the library walks through all of them, also those that no token has
 ADDED, DECODER = "added_tokens.json", "added_tokens_decoder"  # a file; a field of tokenizer_config.json
 T = TypeVar("T")
 TRIAL = "Hello, world! 你好 1"  # every tokenizer must be able to split this
@@ -46,9 +48,22 @@ class Vocabularies:
         return self.targets if self.apart and self.targets is not None else self.texts
 
 
-def read_tokenizer(folder: Folder, name: str = TOKENIZER) -> Backend:
-    """tokenizer.json as it stands, without the cutting and filling that some files carry along for batches."""
+def read_tokenizer(folder: Folder, name: str = TOKENIZER, rows: int | None = None) -> Backend:
+    """tokenizer.json as it stands, without the cutting and filling that some files carry along for batches.
+
+    `rows` are those of the largest table among the weights: a vocabulary that cannot be theirs is not read.
+
+    Raises:
+        CheckpointError: a file that is damaged, or asks for too much (`vizformer.text.trial`).
+    """
     content = folder.text(name)
+    if not folder.path.is_relative_to(asset()):
+        try:
+            trial.examine(content, rows)
+        except trial.TrialError as error:
+            refusal = _refusal(name, first_line(error))
+            refusal.passing = isinstance(error, trial.BusyError)
+            raise refusal from error
     backend = guarded(name, lambda: Backend.from_str(content))
     backend.no_truncation()
     backend.no_padding()
@@ -98,8 +113,7 @@ def token_ids(folder: Folder, backend: Backend, usual: dict[str, str]) -> dict[s
 def wordpiece(folder: Folder) -> Backend:
     """vocab.txt: BERT's cleaning, words, and pieces of words that begin with "##"."""
     name = "vocab.txt"
-    pieces = folder.text(name).removesuffix("\n").split("\n")  # (a piece may be what Unicode calls a line's end)
-    vocabulary = {piece: id for id, piece in enumerate(pieces)}
+    vocabulary = {piece: id for id, piece in enumerate(_lines(folder, name))}
     said = settings(folder)
     marks = {role: token_text(said.get(role)) or mark for role, mark in
              {"cls_token": "[CLS]", "sep_token": "[SEP]", "unk_token": "[UNK]"}.items()}  # fmt: skip
@@ -120,6 +134,22 @@ def wordpiece(folder: Folder) -> Backend:
         return _with_special(folder, backend, {"pad_token": "[PAD]", "mask_token": "[MASK]", **marks}, said)
 
     return guarded(name, build)
+
+
+def _lines(folder: Folder, name: str) -> list[str]:
+    """The lines of a vocabulary; a token may be what Unicode calls a line's end."""
+    content = folder.text(name).removesuffix("\n")
+    if content.count("\n") >= MOST_ENTRIES:
+        refuse(name, f"more than {MOST_ENTRIES:,} lines")
+    lines = content.split("\n")
+    bounded(lines, name)
+    return lines
+
+
+def bounded(tokens: Iterable[str], name: str) -> None:
+    """Refuses tokens that nobody could show."""
+    if (longest := max(map(len, tokens), default=0)) > 2 * LONGEST_TOKEN:
+        refuse(name, f"a token has {longest:,} characters; at most {LONGEST_TOKEN:,} are read")
 
 
 def byte_level(
@@ -147,7 +177,8 @@ def byte_level(
     vocabulary = folder.object(name)
     if not all(type(id) is int and 0 <= id < MOST_IDS for id in vocabulary.values()):
         refuse(name, f"an id is no whole number from 0 to {MOST_IDS - 1:,}")
-    lines = [line for line in folder.text("merges.txt").split("\n") if line and not line.startswith("#version")]
+    bounded(vocabulary, name)
+    lines = [line for line in _lines(folder, "merges.txt") if line and not line.startswith("#version")]
     if wrong := [line for line in lines if line.count(" ") != 1]:
         refuse("merges.txt", f"{shown(wrong[0])} is no pair")
     merges = [(first, second) for first, __, second in (line.rstrip("\r").partition(" ") for line in lines)]
@@ -229,13 +260,17 @@ def _listed(folder: Folder, as_they_stand: bool) -> dict[int, AddedToken]:
     content = folder.object(ADDED) if folder.has(ADDED) else {}
     if not all(type(id) is int and 0 <= id < MOST_IDS for id in content.values()):
         refuse(ADDED, f"an id is no whole number from 0 to {MOST_IDS - 1:,}")
+    said = settings(folder).get(DECODER)
+    if len(content) + (len(said) if isinstance(said, dict) else 0) > MOST_ADDED:
+        refuse(ADDED if content else SETTINGS, f"it adds more than {MOST_ADDED:,} tokens to the vocabulary")
+    bounded(content, ADDED)
     for text, id in content.items():
         if not text or not _is_text(text):
             refuse(ADDED, f"{shown(text)} is no token")
         found[id] = AddedToken(text, normalized=False, special=True)
-    said = settings(folder).get(DECODER)
     for key, value in said.items() if isinstance(said, dict) else ():
         token = token_text(value)
+        bounded([token or ""], SETTINGS)
         if not key.isdecimal() or not key.isascii() or len(key) > 9 or not token or not isinstance(value, dict):
             refuse(SETTINGS, f"{DECODER} has {shown(key)}: {shown(value)}")
         flags = {name: value.get(name) is True for name in ("lstrip", "rstrip", "single_word", "normalized", "special")}
@@ -247,9 +282,11 @@ def guarded(name: str, build: Callable[[], T]) -> T:
     """The library raises bare exceptions and, on some damaged files, what is no `Exception` at all (a Rust panic)."""
     try:
         return build()
-    except (KeyboardInterrupt, SystemExit, VizformerError):
+    except VizformerError:
         raise
     except BaseException as error:
+        if not failed(error):
+            raise
         refuse(name, first_line(error), error)
 
 
@@ -262,10 +299,14 @@ def tried(tokenizer: Tokenizer) -> Tokenizer:
 
 
 def refuse(name: str, reason: str, cause: BaseException | None = None) -> NoReturn:
-    raise CheckpointError(
+    raise _refusal(name, reason) from cause
+
+
+def _refusal(name: str, reason: str) -> CheckpointError:
+    return CheckpointError(
         N_("{file} cannot be used as a tokenizer ({reason}). Copy it again from the model's source.", file=name,
            reason=reason)
-    ) from cause  # fmt: skip
+    )  # fmt: skip
 
 
 def no_tokenizer(folder: Folder, wanted: str) -> NoReturn:

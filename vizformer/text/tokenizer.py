@@ -1,17 +1,23 @@
 """The `tokenizers` library under one small type: text to tokens a person can read, with their place in the text."""
 
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from copy import copy
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from tokenizers import Encoding
 from tokenizers import Tokenizer as Backend
 
 from vizformer.errors import TokenizerError
-from vizformer.messages import N_
+from vizformer.messages import N_, Message
+from vizformer.text import bounds
 from vizformer.text.pieces import Spelling, piece_bytes, readable
+
+_SHORT = 10_000  # characters; longer texts are cut while the interpreter does something else
+_MOST_TOKENS = 2**16  # that a text may become in which nobody sees as many
 
 
 @dataclass(frozen=True)
@@ -46,17 +52,25 @@ class Tokenizer:
         self._backend, self._target = backend, target
         self._rows = 0  # ids below it are a model's, even where the vocabulary has nothing for them
         self._special = {id for id, token in backend.get_added_tokens_decoder().items() if token.special}
-        self._spelling = _spelling(backend)
+        decoder = _state(backend.decoder)
+        self._spelling = _spelling(decoder)
+        try:
+            self._growth = [
+                bounds.growth(_state(one.normalizer), _state(one.pre_tokenizer)) for one in (backend, target or backend)
+            ]
+            self._grown_back = bounds.decoded(decoder)
+        except bounds.BoundsError as error:
+            raise TokenizerError(
+                N_("The tokenizer is not used ({reason}). Copy it again from the model's source.", reason=str(error))
+            ) from error
 
     @classmethod
     def from_file(cls, path: Path) -> "Tokenizer":
-        try:
+        with _calling(
+            lambda reason: N_("{path} is not a tokenizer file ({reason}). Copy tokenizer.json again from the model's "
+                              "source.", path=path.name, reason=reason)
+        ):  # fmt: skip
             return cls(Backend.from_file(str(path)))
-        except Exception as error:  # the library raises bare Exception for everything
-            raise TokenizerError(
-                N_("{path} is not a tokenizer file ({reason}). Copy tokenizer.json again from the model's source.",
-                   path=path.name, reason=_printable(error))
-            ) from error  # fmt: skip
 
     def save(self, path: Path) -> None:
         self._backend.save(str(path))
@@ -94,13 +108,17 @@ class Tokenizer:
         return self._encoded(self._target, text, special=False)
 
     def _encoded(self, backend: Backend, text: str, special: bool) -> tuple[Token, ...]:
-        try:
-            encoding: Encoding = backend.encode(text, add_special_tokens=special)
-        except Exception as error:
-            raise TokenizerError(
-                N_("This text cannot be split into tokens ({reason}). Remove unusual characters and try again.",
-                   reason=str(error))
-            ) from error  # fmt: skip
+        growth = self._growth[backend is self._target]
+        if not growth.allows(text):
+            raise _too_long(len(text))
+        with _calling(_not_split):
+            encoding: Encoding
+            if len(text) * growth.factor > _SHORT:  # (only batches are cut without keeping the interpreter)
+                (encoding,) = backend.encode_batch([text], add_special_tokens=special)
+            else:
+                encoding = backend.encode(text, add_special_tokens=special)
+        if len(encoding) > max(_MOST_TOKENS, 4 * len(text)):
+            raise _too_long(len(text))
         return tuple(
             self._token(id, start, end, word)
             for id, (start, end), word in zip(encoding.ids, encoding.offsets, encoding.word_ids, strict=True)
@@ -119,7 +137,10 @@ class Tokenizer:
 
     def encode_ids(self, texts: Sequence[str]) -> list[list[int]]:
         """The ids of many texts at once, with the special tokens the model expects: for training."""
-        return [encoding.ids for encoding in self._backend.encode_batch_fast(list(texts))]
+        if not all(map(self._growth[0].allows, texts)):
+            raise _too_long(max(map(len, texts)))
+        with _calling(_not_split):
+            return [encoding.ids for encoding in self._backend.encode_batch_fast(list(texts))]
 
     def tokens(self, ids: list[int]) -> tuple[Token, ...]:
         """Tokens of ids that did not come from a text (a generated target): without offsets and word indices."""
@@ -127,7 +148,17 @@ class Tokenizer:
 
     def decode(self, ids: list[int]) -> str:
         """The text of `ids`, without special tokens."""
-        return str(self._backend.decode(ids, skip_special_tokens=True))
+        if self._grown_back != bounds.Growth():
+            pieces = "".join(self._backend.id_to_token(id) or "" for id in ids if 0 <= id < 2**32)
+            if not self._grown_back.allows(pieces):
+                raise _too_long(len(pieces))
+        with _calling(
+            lambda reason: N_("These tokens cannot be made a text ({reason}). Copy the tokenizer again from the "
+                              "model's source.", reason=reason)
+        ):  # fmt: skip
+            if len(ids) > _SHORT:
+                return str(self._backend.decode_batch([ids], skip_special_tokens=True)[0])
+            return str(self._backend.decode(ids, skip_special_tokens=True))
 
     def id_of(self, piece: str) -> int | None:
         found: int | None = self._backend.token_to_id(piece)
@@ -156,15 +187,50 @@ class Tokenizer:
         return piece_bytes(self._token(id).piece, self._spelling)
 
 
-def _printable(error: Exception) -> str:
+def failed(error: BaseException) -> bool:
+    """Whether the library has failed: a panic in it arrives as what is no `Exception`."""
+    return isinstance(error, Exception) or type(error).__name__ == "PanicException"
+
+
+@contextmanager
+def _calling(said: Callable[[str], Message]) -> Iterator[None]:
+    """What goes wrong in the library becomes an error with the words that `said` makes of the reason."""
+    try:
+        yield
+    except TokenizerError:
+        raise
+    except BaseException as error:
+        if not failed(error):
+            raise
+        raise TokenizerError(said(_printable(error))) from error
+
+
+def _not_split(reason: str) -> Message:
+    return N_("This text cannot be split into tokens ({reason}). Remove unusual characters and try again.",
+              reason=reason)  # fmt: skip
+
+
+def _too_long(n: int) -> TokenizerError:
+    return TokenizerError(
+        N_("This text of {n:,} characters is too long for this tokenizer, which makes much more of it. Use a shorter "
+           "one.", n=n)
+    )  # fmt: skip
+
+
+def _printable(error: BaseException) -> str:
     """What the library says may quote a damaged file."""
     said = "".join(character if character.isprintable() else "?" for character in str(error))
     return said if len(said) <= 200 else f"{said[:200]}..."
 
 
-def _spelling(backend: Backend) -> Spelling:
+def _state(part: Any) -> dict[str, Any]:
+    """A part of a tokenizer as its file would write it; empty where there is none."""
+    said: dict[str, Any] = {} if part is None else json.loads(part.__getstate__())
+    return said
+
+
+def _spelling(decoder: dict[str, Any]) -> Spelling:
     """How the vocabulary writes spaces and bytes, read off the part that turns pieces back into text."""
-    decoder = json.loads(backend.to_str()).get("decoder") or {}
     parts = {part["type"] for part in [decoder, *decoder.get("decoders", [])] if "type" in part}
     if "ByteLevel" in parts:
         return "byte-level"

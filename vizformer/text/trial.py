@@ -1,0 +1,142 @@
+"""Whether a tokenizer.json may be read here, before the `tokenizers` library sees it.
+
+The library keeps the interpreter to itself while it reads a file, and all sessions of a server wait.  So a file is held
+against `vizformer.text.bounds` first: a small one here, a larger one in a process of its own with limits of memory and
+time, where the library then reads it too.  What was found is kept for as long as the server runs.
+"""
+
+import contextlib
+import hashlib
+import json
+import os
+import subprocess
+import sys
+import threading
+from collections import OrderedDict
+from pathlib import Path
+from typing import Any
+
+from vizformer.text import bounds
+
+MEGABYTE = 2**20
+LIMIT = 48 * MEGABYTE  # bytes of a file; the largest in use have 34
+_SMALL = 2 * MEGABYTE
+_MOST_COMMAS = 2_500_000  # in a file: as many values; each takes some 100 bytes
+_MOST_A_ROW, _MOST_BESIDE = 20, 100_000  # commas: a token has one, a merge two of its own, an added token eight
+_TEXTS = ("Hello, world! 你好 1", " " * 200 + "x", "a" * 200 + "!", "\n" * 200, "\ufdfa\u0130é" * 20)
+_MOST_KEPT = 256
+_kept: OrderedDict[str, str] = OrderedDict()  # what was said of a file, by its digest
+_lock = threading.Lock()
+_at_once = threading.BoundedSemaphore(2)
+
+
+class TrialError(ValueError):
+    """A tokenizer.json that is not read; says why."""
+
+
+class BusyError(TrialError):
+    """There is no room for another process now; later there may be."""
+
+
+def examine(content: str, rows: int | None = None) -> None:
+    """Looks at the content of a file; `rows` as in `bounds.check`.
+
+    Raises:
+        TrialError: it is damaged, or asks for too much.
+    """
+    raw = content.encode("utf-8", "surrogatepass")
+    name = hashlib.blake2b(raw, digest_size=16).hexdigest() + f" {rows}"
+    with _lock:
+        said = _kept.get(name)
+    if said is None:
+        if len(raw) > LIMIT:
+            said = f"{len(raw):,} bytes; at most {LIMIT:,} are read"
+        elif raw.count(b",") > _MOST_COMMAS or raw.count(b"[") + raw.count(b"{") > _MOST_COMMAS // 2:
+            said = f"more than {_MOST_COMMAS:,} values"
+        elif len(raw) <= _SMALL:
+            said = _looked_at(raw, None)  # (what does not fit the weights is told in better words later)
+        elif rows is not None and raw.count(b",") > _MOST_A_ROW * rows + _MOST_BESIDE:
+            said = f"it has many more tokens than the weights have rows, {rows:,}: they belong to different models"
+        else:
+            with _at_once:
+                said = _apart(raw, rows)
+        with _lock:
+            _kept[name] = said
+            while len(_kept) > _MOST_KEPT:
+                _kept.popitem(last=False)
+    if said:
+        raise TrialError(said)
+
+
+def _looked_at(raw: bytes, rows: int | None) -> str:
+    """Why a file is not read; empty for nothing."""
+    try:
+        # (of a large file, that would take twice the memory; the library takes the last of two then, as json does)
+        bounds.check(json.loads(raw, object_pairs_hook=_object if len(raw) <= _SMALL else None), rows)
+    except bounds.BoundsError as error:
+        return str(error)
+    except RecursionError:
+        return "its values lie too deep inside each other"
+    except ValueError as error:
+        return str(error) or "it is not JSON"
+    return ""
+
+
+def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """An object, in which nothing is said twice: readers do not agree on which of the two counts."""
+    made = dict(pairs)
+    if len(made) != len(pairs):
+        raise ValueError("it says the same thing twice")
+    return made
+
+
+def _apart(raw: bytes, rows: int | None) -> str:
+    """The same, in a process of its own, which also lets the library read the file and cut a few texts."""
+    package = Path(__file__).resolve().parents[2]  # where `vizformer` is, installed or not
+    path = os.pathsep.join(filter(None, [str(package), os.environ.get("PYTHONPATH")]))
+    alone = {"TOKENIZERS_PARALLELISM": "false", "RAYON_NUM_THREADS": "1", "MALLOC_ARENA_MAX": "1"}
+    size = len(raw) // MEGABYTE + 1
+    try:
+        done = subprocess.run(
+            [sys.executable, "-m", "vizformer.text.trial", str(size), str(rows or "")], input=raw, capture_output=True,
+            env={**os.environ, **alone, "PYTHONPATH": path}, timeout=10 + size, check=False,
+        )  # fmt: skip
+    except subprocess.TimeoutExpired:
+        return "it takes too long to read"
+    except OSError as error:  # no memory for a process
+        raise BusyError(f"it cannot be looked at now: {error.strerror}") from error
+    if done.returncode == 0:
+        return done.stdout.decode("utf-8", "replace")[:500]
+    return "reading it takes too much memory or time"
+
+
+def main() -> None:
+    """What the other process does: reads the file from its input and says what is wrong with it."""
+    size, rows = int(sys.argv[1]), int(sys.argv[2]) if sys.argv[2] else None
+    from tokenizers import Tokenizer
+
+    with contextlib.suppress(ImportError, ValueError, OSError):  # (there is no such thing on Windows)
+        import resource
+
+        memory = (128 + 16 * size) * MEGABYTE
+        resource.setrlimit(resource.RLIMIT_AS, (memory, memory))
+        seconds = 2 + size // 4
+        resource.setrlimit(resource.RLIMIT_CPU, (seconds, seconds))
+    raw = sys.stdin.buffer.read()
+    said = _looked_at(raw, rows)
+    if not said:
+        try:
+            backend = Tokenizer.from_str(raw.decode())
+            backend.no_padding()
+            backend.no_truncation()
+            for text in _TEXTS:
+                backend.decode(backend.encode(text).ids)
+        except (KeyboardInterrupt, SystemExit, MemoryError):
+            raise
+        except BaseException as error:  # (a panic of the library is no Exception)
+            said = str(error).partition("\n")[0] or type(error).__name__
+    sys.stdout.buffer.write(said.encode("utf-8", "replace"))
+
+
+if __name__ == "__main__":
+    main()
