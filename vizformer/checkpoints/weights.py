@@ -15,13 +15,14 @@ from safetensors import safe_open
 from torch import Tensor
 
 from vizformer.checkpoints import archives, formats, pickles
-from vizformer.checkpoints.reading import MOST_SHOWN, Folder, damaged, listed, shown
+from vizformer.checkpoints.reading import MEGABYTE, MOST_SHOWN, Folder, damaged, listed, shown
 from vizformer.errors import CheckpointError
 from vizformer.messages import N_, Message
 
 SAFETENSORS, TORCH = "model.safetensors", "pytorch_model.bin"
 FLOATS = {"float64": torch.float64, "float32": torch.float32, "float16": torch.float16, "bfloat16": torch.bfloat16}
 _DTYPES = {"F64": "float64", "F32": "float32", "F16": "float16", "BF16": "bfloat16", "BOOL": "bool"}
+_HEADER = 16 * MEGABYTE  # of safetensors: 100,000 tensors
 
 
 @dataclass(frozen=True)
@@ -117,6 +118,9 @@ def open_index(folder: Folder, index: str) -> Weights:
 
 def open_safetensors(path: Path, name: str) -> dict[str, Stored]:
     """The library checks that the header is no longer than the file and that the tensors fill the rest exactly."""
+    with path.open("rb") as start:
+        if (length := int.from_bytes(start.read(8), "little")) > _HEADER < path.stat().st_size:
+            raise damaged(name, f"a header of {length:,} bytes; at most {_HEADER:,} are read")
     try:
         file: Any = safe_open(path, framework="pt")
         stored: dict[str, Stored] = {}

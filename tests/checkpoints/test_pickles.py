@@ -1,0 +1,147 @@
+"""What torch.save writes is let through, in both of its formats; archives that could be read in two ways are not."""
+
+import collections
+import io
+import struct
+import zipfile
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from torch import nn
+
+from tests.checkpoints import hostile
+from vizformer.checkpoints.weights import load_torch
+from vizformer.errors import CheckpointError
+
+
+def trained() -> dict[str, Any]:
+    """What a training keeps: weights, optimiser, schedule, counters, the state of the dice."""
+    model = nn.TransformerEncoderLayer(8, 2, 16)
+    optimiser = torch.optim.AdamW(model.parameters(), lr=1e-3)
+    schedule = torch.optim.lr_scheduler.OneCycleLR(optimiser, 1e-2, total_steps=9)
+    model(torch.zeros(2, 3, 8)).sum().backward()
+    optimiser.step()
+    schedule.step()
+    state = {name: value for name, value in schedule.state_dict().items() if not callable(value)}
+    return {"state_dict": model.state_dict(), "optimizer_states": [optimiser.state_dict()], "epoch": 3,
+            "lr_schedulers": [{k: v for k, v in state.items() if k != "_anneal_func"}], "rng": torch.get_rng_state(),
+            "hyper_parameters": {"n_heads": 4, "betas": (0.9, 0.98), "name": "我", "sizes": [1, [2, 3]]}}  # fmt: skip
+
+
+def new() -> dict[str, Any]:
+    """Kinds of numbers that the format before PyTorch 1.6 has no storages for."""
+    return {str(kind): torch.zeros(2, dtype=kind) for kind in (torch.uint16, torch.uint64, torch.float8_e4m3fn)}
+
+
+def odd() -> dict[str, Any]:
+    """Everything else that `weights_only` takes, and that a file may hold beside its weights."""
+    base = torch.arange(24.0)
+    parameter = nn.Parameter(torch.ones(2))
+    parameter.told = "by hand"
+    return {
+        "view": base.view(4, 6)[1:3, ::2], "shared": base[2:5], "transposed": base.view(4, 6).t(),
+        "expanded": torch.ones(1).expand(1000), "scalar": torch.tensor(3), "empty": torch.zeros(0, 5),
+        "parameter": parameter, "meta": torch.empty(3, 4, device="meta"), "conjugate": torch.ones(2) * 1j,
+        **{str(kind): torch.zeros(2, dtype=kind) for kind in (
+            torch.float64, torch.float16, torch.bfloat16, torch.int8, torch.int64, torch.bool, torch.complex64,
+            torch.uint8)},
+        "texts": ["a", "", "é" * 300, "🐱"], "numbers": [0, -1, 255, 256, 65536, -(2**31), 2**40, -(2**70), 0.5, 1e300],
+        "plain": (None, True, False, (), (1,), (1, 2), (1, 2, 3), (1, 2, 3, 4), [], {}, {1: {2: {3: [()]}}}),
+        "keys": {0: 1, "a": 2, ("b", "c"): 3, None: 4, 2.5: 5, -7: 6, (1, 2): 7, torch.float32: 8},
+        "ordered": collections.OrderedDict(a=1), "counted": collections.Counter("hello"), "set": {1, "a"},
+        "bytes": b"\0\xff", "array": bytearray(b"abc"), "size": torch.Size([2, 3]),
+        "device": torch.device("cuda", 1), "dtype": torch.bfloat16, "complex": 1 + 2j, "layout": torch.strided,
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize("zipped", [True, False], ids=["zip", "legacy"])
+@pytest.mark.parametrize("make", [trained, odd, new, lambda: nn.Linear(2, 3).state_dict(), lambda: [torch.ones(1)]])
+def test_what_torch_save_writes_is_read_as_torch_reads_it(tmp_path: Path, make: Any, zipped: bool) -> None:
+    if make is new and not zipped:
+        return
+    file = tmp_path / "model.pt"
+    torch.save(make(), file, _use_new_zipfile_serialization=zipped)
+    expected = torch.load(file, weights_only=True, map_location="cpu")
+    assert str(load_torch(file, file.name)) == str(expected)
+
+
+def test_many_tensors_are_not_too_many(tmp_path: Path) -> None:
+    """As many as a large model has with its optimiser's two of each."""
+    file, storage = tmp_path / "model.pt", torch.zeros(1)
+    torch.save({f"model.layers.{i}.self_attn.weight": storage[:] for i in range(25_000)}, file)
+    assert len(load_torch(file, file.name)) == 25_000
+
+
+def archive(path: Path, *entries: tuple[str, bytes], comment: bytes = b"", behind: bytes = b"") -> Path:
+    packed = io.BytesIO()
+    with zipfile.ZipFile(packed, "w") as made:
+        for name, content in entries:
+            made.writestr(name, content)
+        made.comment = comment
+    path.write_bytes(packed.getvalue() + behind)
+    return path
+
+
+EMPTY = ("archive/data.pkl", b"\x80\x02}.")
+
+
+@pytest.mark.filterwarnings("ignore:Duplicate name")
+@pytest.mark.parametrize(
+    ("entries", "more", "said"),
+    [
+        ([EMPTY, EMPTY], {}, "is there twice"),
+        ([EMPTY, ("archive/DATA.PKL", b"\x80\x02N.")], {}, "is there twice"),
+        ([("archive/version", b"3")], {}, "no data.pkl"),
+        ([EMPTY], {"comment": b"x" * 30}, "not at its end"),
+        ([EMPTY], {"behind": b"x" * 30}, "not at its end"),
+        ([EMPTY, ("archive/byteorder", b"x" * (17 * 2**20))], {}, "compressed or too large"),
+        ([(EMPTY[0], EMPTY[1] + b"N.")], {}, "behind its end"),
+        ([EMPTY, *((f"archive/data/{n:0200}", b"") for n in range(40_000))], {}, "bytes of names"),
+    ],
+)
+def test_an_archive_that_torch_save_does_not_write(
+    tmp_path: Path, entries: list[tuple[str, bytes]], more: dict[str, bytes], said: str
+) -> None:
+    file = archive(tmp_path / "model.pt", *entries, **more)
+    with pytest.raises(CheckpointError, match=said):
+        load_torch(file, file.name)
+
+
+def test_an_archive_inside_an_archive(tmp_path: Path) -> None:
+    """Something before the first part: readers do not agree on where parts begin then."""
+    file = archive(tmp_path / "model.pt", EMPTY)
+    file.write_bytes(b"PK\3\4" + b"\0" * 60 + file.read_bytes())
+    with pytest.raises(CheckpointError, match="not at its end"):
+        load_torch(file, file.name)
+
+
+def test_an_old_file_that_is_a_tar_as_well(tmp_path: Path) -> None:
+    """PyTorch would look for a tar first, and unpack it onto the disk."""
+    content = bytearray(hostile.as_legacy(b"}.").ljust(512, b"\0"))
+    content[148:156] = b" " * 8
+    content[148:156] = f"{sum(content):06o}\0 ".encode()
+    file = tmp_path / "model.pt"
+    file.write_bytes(content)
+    with pytest.raises(CheckpointError, match="tar"):
+        load_torch(file, file.name)
+
+
+def test_a_pickle_cut_off_anywhere(tmp_path: Path) -> None:
+    file = tmp_path / "model.pt"
+    torch.save({"a": torch.ones(3), "b": {"c": [1, "x", (2.5, None)]}}, file, _use_new_zipfile_serialization=False)
+    content = file.read_bytes()
+    for n in range(1, len(content) - 12):
+        file.write_bytes(content[:n])
+        with pytest.raises(CheckpointError):
+            load_torch(file, file.name)
+
+
+def test_a_long_header_of_safetensors(tmp_path: Path) -> None:
+    from vizformer.checkpoints.weights import open_safetensors
+
+    file = tmp_path / "model.safetensors"
+    file.write_bytes(struct.pack("<Q", 17 * 2**20) + b"{" + b" " * (17 * 2**20 - 2) + b"}")
+    with pytest.raises(CheckpointError, match="header"):
+        open_safetensors(file, file.name)
