@@ -1,7 +1,9 @@
 """What all tests share: shapes checked while they run, one thread, quick tests first."""
 
 import os
+import sys
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -45,14 +47,27 @@ def no_home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
         yield
 
 
+@pytest.fixture(scope="session", autouse=True)
+def installed_components_are_looked_for_once() -> Iterator[None]:
+    """AppTest reads the metadata of every installed package anew for each app: half of the time of a page's test."""
+    with pytest.MonkeyPatch.context() as patch:
+        if "streamlit.testing.v1" in sys.modules:  # otherwise no test that was collected uses it
+            from streamlit.components.v2 import manifest_scanner
+
+            scanned = cache(manifest_scanner.scan_component_manifests)
+            patch.setattr(manifest_scanner, "scan_component_manifests", scanned)
+        yield
+
+
 @pytest.fixture(scope="session")
 def browser() -> "Iterator[Browser]":
     """The one Chromium of a test run (Playwright allows a process no second one); without it the test is not run."""
     path = chromium.find()
     if path is None:
         pytest.skip(chromium.WAY_OUT)
-    from playwright.sync_api import sync_playwright
+    from playwright.sync_api import expect, sync_playwright
 
+    expect.set_options(timeout=30_000)  # milliseconds: the machine may be busy, with another browser for example
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(
             executable_path=str(path), args=["--no-sandbox", "--disable-gpu", "--disable-background-networking"]

@@ -6,23 +6,24 @@ from pathlib import Path
 import pytest
 from streamlit.testing.v1 import AppTest
 
+from vizformer.web import sitemap
+
 ROOT = Path(__file__).resolve().parents[2]
+ADDRESSES = {entry.url for __, entries in sitemap.SECTIONS for entry in entries}
 Open = Callable[..., AppTest]
 
 
 @pytest.fixture
 def open_app() -> Open:
-    """`open_app("pages/learn/qkv.py", locale="zh-CN", text="hello", head=3)`: the app, run once on that page."""
+    """`open_app("pages/learn/qkv.py", locale="zh-CN", text="hello", head=3)`: the app, run once, by that link."""
 
     def opened(page: str | None = None, *, locale: str = "en-US", **link: object) -> AppTest:
-        app = AppTest.from_file(str(ROOT / "app.py"), default_timeout=60)
+        app = AppTest.from_file(str(ROOT / "app.py"), default_timeout=180)
         app.context["locale"] = locale
-        if page is None:
-            for name, value in link.items():
-                app.query_params[name] = str(value)
-            return app.run()
-        app.run()  # AppTest knows a page only after the first run
-        app.switch_page(page)
+        if page is not None:
+            # Before the first run, AppTest finds a page by the name of its file; another one would open the home page.
+            assert Path(page).stem in ADDRESSES, f"{page} is not called as its address: {ADDRESSES}"
+            app.switch_page(page)
         for name, value in link.items():
             app.query_params[name] = str(value)
         return app.run()
