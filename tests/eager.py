@@ -135,10 +135,12 @@ class Eager:
                 )
                 for rows, letter, part in ((y, "Q", own), (call.source, "K", of_group), (call.source, "V", of_group))
             )
-            call.q_projected.append(q), call.k_projected.append(k)
+            call.q_projected.append(q)
+            call.k_projected.append(k)
             if c.qk_norm:
                 q, k = self._norm(f"{path}.q_norm", q), self._norm(f"{path}.k_norm", k)
-            call.q_normed.append(q), call.k_normed.append(k)
+            call.q_normed.append(q)
+            call.k_normed.append(k)
             if c.positions == "rope" and memory is None:
                 q, k = self._turned(q), self._turned(k)
             dots = q @ k.T
@@ -147,9 +149,9 @@ class Eager:
             masked = scores + mask
             pattern = torch.softmax(masked, dim=-1)
             z = pattern @ v
-            call.q.append(q), call.k.append(k), call.v.append(v), call.z.append(z)
-            call.dots.append(dots), call.scaled.append(scaled), call.scores.append(scores)
-            call.masked.append(masked), call.pattern.append(pattern)
+            kept = dict(q=q, k=k, v=v, z=z, dots=dots, scaled=scaled, scores=scores, masked=masked, pattern=pattern)
+            for name, tensor in kept.items():
+                getattr(call, name).append(tensor)
             call.head_out.append(z @ W_O[:, own].T)
         call.attn_out = torch.stack(call.head_out).sum(0)
         if (bias := self._bias(f"{path}.W_O", slice(None))) is not None:

@@ -44,7 +44,7 @@ class There(torch.Tensor):
             strides=here.stride(),
             storage_offset=here.storage_offset(),
             dtype=here.dtype,
-            device="meta",
+            device=torch.device("meta"),
             requires_grad=False,
         )  # fmt: skip  ("meta" for PyTorch's own machinery, which knows no other device without a driver)
         made.here = here
@@ -55,7 +55,7 @@ class There(torch.Tensor):
         kwargs = kwargs or {}
         if func is torch.Tensor.numpy:
             raise TypeError(f"can't convert {NAME}:0 device type tensor to numpy. Use Tensor.cpu() first.")
-        if func == torch.Tensor.device.__get__:  # type: ignore[attr-defined]
+        if func == torch.Tensor.device.__get__:
             return _DEVICE
         if func == torch.Tensor.is_meta.__get__:  # type: ignore[attr-defined]
             return False
@@ -70,7 +70,9 @@ class There(torch.Tensor):
             return func(*args, **kwargs)
 
     @classmethod
-    def __torch_dispatch__(cls, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+    def __torch_dispatch__(  # type: ignore[override]
+        cls, func: Any, types: Any, args: Any = (), kwargs: Any = None
+    ) -> Any:
         return _run(func, args, kwargs or {})
 
 

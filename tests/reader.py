@@ -49,7 +49,7 @@ class Reader:
         """What arrives until a run has finished (one that was interrupted by another one goes on)."""
         found = []
         while True:
-            message = ForwardMsg.FromString(self.socket.recv(timeout=TIMEOUT))  # type: ignore[arg-type]
+            message = ForwardMsg.FromString(self.socket.recv(timeout=TIMEOUT))
             found.append(message)
             if message.HasField("new_session"):
                 self.session = message.new_session.initialize.session_id or self.session

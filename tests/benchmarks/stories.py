@@ -14,6 +14,7 @@ from concurrent.futures import ProcessPoolExecutor
 from itertools import islice
 from multiprocessing import get_context
 from pathlib import Path
+from typing import Any
 
 import click
 import torch
@@ -55,7 +56,7 @@ class TorchLanguageModel(nn.Module):
             if parameter.dim() > 1 and "norm" not in name:
                 nn.init.xavier_uniform_(parameter)
 
-    def __setattr__(self, name: str, value: object) -> None:
+    def __setattr__(self, name: str, value: Any) -> None:
         if name == "decoder":
             object.__setattr__(self, name, value)  # not a submodule: it is the model itself
         else:
@@ -87,9 +88,9 @@ def measure(name: str, data: Path, updates: int | None, threads: int) -> tuple[i
         islice(row_batches(rows, tokens_per_batch=STORIES.tokens_per_batch, pad_id=0, seed=0), updates or None)
     )
     torch.manual_seed(STORIES.loop.seed)
-    model = MODELS[name](config)
+    model: Any = MODELS[name](config)
     size = sum(p.numel() for p in model.parameters())
-    average = AveragedModel(model, multi_avg_fn=get_ema_multi_avg_fn(STORIES.loop.average_decay))
+    average: Any = AveragedModel(model, multi_avg_fn=get_ema_multi_avg_fn(STORIES.loop.average_decay))
     optimizer = torch.optim.Adam(model.parameters(), betas=(0.9, 0.98), eps=1e-9, fused=True)
     for step, batch in enumerate(batches, start=1):
         for group in optimizer.param_groups:

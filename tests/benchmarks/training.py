@@ -61,6 +61,7 @@ class Usual(nn.Module):
         )  # fmt: skip
         self.core.encoder.norm = self.core.decoder.norm = None  # as ours
         self.dropout = nn.Dropout(config.dropout)
+        self.positions: Tensor
         self.register_buffer("positions", sinusoidal_encoding(config.max_positions, config.d_model), persistent=False)
 
     def forward(self, source: Tensor, target: Tensor) -> Tensor:

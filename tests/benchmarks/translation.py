@@ -13,6 +13,7 @@ import math
 import sys
 from itertools import islice
 from pathlib import Path
+from typing import Any
 
 import click
 import sacrebleu
@@ -45,6 +46,7 @@ class TorchTranslator(nn.Module):
         )  # fmt: skip
         self.core.encoder.norm = self.core.decoder.norm = None  # the recipe has no final norm
         self.dropout = nn.Dropout(config.dropout)
+        self.positions: Tensor
         self.register_buffer("positions", sinusoidal_encoding(config.max_positions, config.d_model), persistent=False)
 
     def embed(self, ids: Tensor) -> Tensor:
@@ -79,7 +81,7 @@ def main(data: Path, updates: int, every: int, threads: int) -> None:
     rows: dict[str, list[float]] = {}
     for name, build in (("VizFormer", Transformer), ("torch.nn.Transformer", TorchTranslator)):
         torch.manual_seed(0)
-        model = build(config)
+        model: Any = build(config)
         size = sum(p.numel() for p in model.parameters())
         optimizer = torch.optim.Adam(model.parameters(), betas=(0.9, 0.98), eps=1e-9, fused=True)
         epochs = (

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Browser, Page
+from playwright.sync_api import Browser, BrowserContext, Page
 
 # What is written on canvases can only be known by listening in.
 RECORDER = """
@@ -22,7 +22,8 @@ OpenFile = Callable[..., Page]
 @pytest.fixture
 def open_file(browser: Browser, tmp_path: Path) -> Iterator[OpenFile]:
     """Opens the text of a file in a fresh tab; at the end nothing may have failed and nothing been fetched."""
-    contexts, problems = [], []
+    contexts: list[BrowserContext] = []
+    problems: list[str] = []
 
     def open_file(text: str, *, width: int = 1280, height: int = 800, scheme: str = "light") -> Page:
         path = tmp_path / f"view{len(contexts)}.html"
