@@ -5,13 +5,14 @@ PYTHON ?= python3
 JOBS ?= 2
 VENV := .venv
 BIN := $(VENV)/bin
+PARALLEL = -n $(JOBS) --dist worksteal
 PIP := $(BIN)/python -m pip --disable-pip-version-check
 CATALOGUES := assets/locale
 JS := tools/js
 NODE := PATH="$(CURDIR)/$(BIN):$$PATH"
 
 .DEFAULT_GOAL := help
-.PHONY: help install run test lint lint-js messages clean distclean
+.PHONY: help install run dev test quick lint lint-js format messages clean distclean
 
 help: ## what can be made
 	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## /  make \1	/' | expand -t 20
@@ -21,11 +22,22 @@ install: $(VENV)/.installed ## create .venv and install into it (the other targe
 run: $(VENV)/.installed ## start the app and print its address (PORT=8501, HOST=127.0.0.1)
 	@$(BIN)/vizformer --port $(PORT) $(if $(filter command,$(origin HOST)),--host $(HOST))
 
-test: lint ## lint, types, import contracts and every test (JOBS=2 processes, then those in the browser)
+# The same server on the same address; it looks at the files of the app and of vizformer/, and whoever has a page open
+# sees it anew when one of them is saved.
+dev: export STREAMLIT_SERVER_FILE_WATCHER_TYPE = auto
+dev: export STREAMLIT_SERVER_RUN_ON_SAVE = true
+dev: run ## like make run, and every open page runs again whenever a file of the code is saved
+
+# A process takes the next test from the other's heap when it has none left. The browser's tests come after the others,
+# in processes of their own: each has one server and one Chromium, and both need the processor to themselves.
+test: lint ## lint, types, import contracts and every test (JOBS=2 processes, then as many browsers)
 	@$(BIN)/python tests/browser/chromium.py --install
-	$(BIN)/python -m pytest -m "not browser" -n $(JOBS) --dist loadfile
-	$(BIN)/python -m pytest -m browser
+	$(BIN)/python -m pytest -m "not browser" $(PARALLEL)
+	$(BIN)/python -m pytest -m browser $(PARALLEL)
 	@$(BIN)/python tests/browser/chromium.py --report
+
+quick: $(VENV)/.installed-test ## the tests that need neither a browser nor patience; make test has all of them
+	$(BIN)/python -m pytest -m "not browser and not slow" $(PARALLEL)
 
 lint: $(VENV)/.installed-test
 	$(BIN)/ruff check .
@@ -42,6 +54,9 @@ lint-js: $(VENV)/.installed-test
 		$(NODE) node $(JS)/node_modules/oxlint/bin/oxlint -c $(JS)/.oxlintrc.json vizformer/components; \
 	else echo "TypeScript and oxlint could not be fetched by npm: the browser components' scripts are NOT checked."; \
 		[ "$(SCRIPTS)" != required ]; fi
+
+format: $(VENV)/.installed-test ## lay out the code as ruff does
+	$(BIN)/ruff format .
 
 messages: $(VENV)/.installed-test ## bring the translation catalogues up to date with the code
 	@mkdir -p build

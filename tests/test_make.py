@@ -1,6 +1,7 @@
 """The Makefile's promises that can be kept or broken without installing anything."""
 
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -40,7 +41,7 @@ def script(path: Path, body: str) -> Path:
 
 def test_make_alone_says_what_can_be_made():
     out = make().stdout
-    for target in ("make run", "make test", "make install", "make messages"):
+    for target in ("make run", "make test", "make install", "make messages", "make quick", "make dev", "make format"):
         assert target in out
 
 
@@ -115,6 +116,31 @@ def test_run_passes_on_where_to_listen():
     assert "vizformer --port 8501" in make("-n", "run", HOST="some-computer", PORT="8501").stdout
     assert "some-computer" not in make("-n", "run", HOST="some-computer").stdout  # shells export a HOST of their own
     assert "--port 8602 --host 0.0.0.0" in make("-n", "run", "PORT=8602", "HOST=0.0.0.0").stdout
+
+
+def test_dev_runs_the_app_anew_when_a_file_is_saved(checkout):
+    script(checkout / ".venv" / "bin" / "vizformer", 'echo "$@"; env | grep STREAMLIT_SERVER')
+    dev = make("dev", "PORT=8602", cwd=checkout)
+    assert dev.returncode == 0
+    assert dev.stdout.splitlines()[-3] == "--port 8602"
+    assert "STREAMLIT_SERVER_FILE_WATCHER_TYPE=auto" in dev.stdout
+    assert "STREAMLIT_SERVER_RUN_ON_SAVE=true" in dev.stdout
+    assert "STREAMLIT_SERVER" not in make("run", cwd=checkout).stdout
+
+
+def test_quick_leaves_out_the_browser_and_what_is_slow_and_test_leaves_out_nothing():
+    quick = [line for line in make("-n", "quick").stdout.splitlines() if "pytest" in line]
+    whole = [line for line in make("-n", "test", "JOBS=3").stdout.splitlines() if "-m pytest" in line]
+    assert [re.search('-m ("[^"]+"|browser) (.*)', line).groups() for line in quick] == [
+        ('"not browser and not slow"', "-n 2 --dist worksteal")
+    ]
+    assert [re.search('-m ("[^"]+"|browser) (.*)', line).groups() for line in whole] == [
+        ('"not browser"', "-n 3 --dist worksteal"), ("browser", "-n 3 --dist worksteal"),
+    ]  # fmt: skip
+
+
+def test_format_lays_out_all_of_the_code():
+    assert make("-n", "format").stdout.splitlines()[-1].endswith("ruff format .")
 
 
 def test_a_missing_browser_is_said_in_the_last_line():
