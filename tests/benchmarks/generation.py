@@ -82,7 +82,7 @@ def theirs(config: ModelConfig) -> Write:
     """The model of `transformers` in the same shape."""
     import transformers
 
-    common: dict[str, Any] = dict(vocab_size=config.vocab_size, bos_token_id=None, eos_token_id=None, pad_token_id=0)
+    common = dict(vocab_size=config.vocab_size, bos_token_id=None, eos_token_id=None, pad_token_id=0)
     if config.architecture == "encoder-decoder":
         shape: Any = transformers.MarianConfig(
             **common, d_model=config.d_model, encoder_layers=config.n_encoder_layers,

@@ -78,13 +78,11 @@ def theirs(config: ModelConfig, device: str) -> Variant:
     from transformers import GPT2Config, GPT2LMHeadModel
 
     torch.manual_seed(0)
-    eager: dict[str, Any] = dict(attn_implementation="eager")
     shape = GPT2Config(
         vocab_size=config.vocab_size, n_embd=config.d_model, n_head=config.n_heads, n_layer=config.n_decoder_layers,
-        n_inner=config.d_ff, n_positions=config.max_positions, use_cache=False, **eager,
+        n_inner=config.d_ff, n_positions=config.max_positions, attn_implementation="eager", use_cache=False,
     )  # fmt: skip
-    model: Any = GPT2LMHeadModel(shape)
-    model = model.to(device).eval().requires_grad_(False)
+    model = GPT2LMHeadModel(shape).to(device).eval().requires_grad_(False)
 
     def all_maps(ids: Tensor) -> int:
         output: Any = model(ids, output_attentions=True, output_hidden_states=True)

@@ -1,6 +1,7 @@
 """Where each head's slice goes: the vectors of one token, cut by head, and what each head adds."""
 
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 import numpy as np
 import plotly.graph_objects as go
@@ -57,6 +58,9 @@ def head_slices(
         raise ValueError(f"rows of {[len(row) for row in rows]} numbers cannot be cut into {list(n_slices)} slices")
     most = max(n_slices)
     figure = go.Figure()
+    # Set at once: with each one that is added, Plotly checks all that are there again.
+    shapes: list[dict[str, Any]] = []
+    annotations: list[dict[str, Any]] = []
     for place, (row, name, n) in enumerate(zip(rows, names, n_slices, strict=True)):
         values = np.asarray(row, dtype=np.float32)
         heads = [words["head"].replace("{head}", str(i * n // len(values))) for i in range(len(values))] if n else []
@@ -78,7 +82,9 @@ def head_slices(
             )
         )
         for index in range(n):
-            _band(figure, place, index, n, len(values), most, chosen, words)
+            drawn, named = _band(place, index, n, len(values), most, chosen, words)
+            shapes += drawn
+            annotations += named
     frame(figure, title, height=90 + 62 * len(rows))
     longest = max(len(row) for row in rows)
     figure.update_layout(
@@ -87,12 +93,13 @@ def head_slices(
             "range": [len(rows) - 0.42, -0.62], "showgrid": False,
         },
         xaxis={"title": {"text": safe(words["column"])}, "range": [-0.5, longest - 0.5], "showgrid": False},
+        shapes=shapes,
+        annotations=annotations,
     )  # fmt: skip
     return figure
 
 
 def _band(
-    figure: go.Figure,
     place: int,
     index: int,
     n: int,
@@ -100,22 +107,22 @@ def _band(
     most: int,
     chosen: int | None,
     words: Mapping[str, str],
-) -> None:
+) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
+    """The shapes and the annotations that say whose columns these are."""
     width, top = length / n, _middle(place) - STRIP / 2 - BAND
     start, end = index * width - 0.5, (index + 1) * width - 0.5
     # A shared key/value head has the colour of the first query head that reads it.
     colour = QUALITATIVE[(index * most // n) % len(QUALITATIVE)]
-    figure.add_shape(type="rect", x0=start, x1=end, y0=top, y1=top + BAND, fillcolor=colour, layer="below",
-                     line={"width": 1, "color": "rgba(255,255,255,0.7)"})  # fmt: skip
-    if n <= MOST_NAMED:
-        figure.add_annotation(
-            x=(start + end) / 2, y=top + BAND / 2, text=safe(words["head_short"].replace("{head}", str(index))),
-            showarrow=False, font={"size": 11, "color": "white"},
-        )  # fmt: skip
+    across = {"type": "rect", "x0": start, "x1": end, "y0": top}
+    line = {"width": 1, "color": "rgba(255,255,255,0.7)"}
+    shapes = [{**across, "y1": top + BAND, "fillcolor": colour, "layer": "below", "line": line}]
     if chosen is not None and chosen * n // most == index:
-        figure.add_shape(
-            type="rect", x0=start, x1=end, y0=top, y1=top + BAND + STRIP, line={"width": 3, "color": colour}
-        )
+        shapes.append({**across, "y1": top + BAND + STRIP, "line": {"width": 3, "color": colour}})
+    if n > MOST_NAMED:
+        return shapes, []
+    text = safe(words["head_short"].replace("{head}", str(index)))
+    middle = {"x": (start + end) / 2, "y": top + BAND / 2}
+    return shapes, [{**middle, "text": text, "showarrow": False, "font": {"size": 11, "color": "white"}}]
 
 
 def _middle(place: int) -> float:
