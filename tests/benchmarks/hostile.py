@@ -58,7 +58,7 @@ async def run(socket: ClientConnection, page: str, **link: str) -> tuple[float, 
     await socket.send(ask.SerializeToString())
     errors: list[str] = []
     while True:
-        message = ForwardMsg.FromString(await asyncio.wait_for(socket.recv(), 120))  # type: ignore[arg-type]
+        message = ForwardMsg.FromString(await asyncio.wait_for(socket.recv(), 120))
         if message.HasField("delta") and message.delta.new_element.HasField("alert"):
             alert = message.delta.new_element.alert
             if alert.format == alert.ERROR:

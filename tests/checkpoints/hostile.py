@@ -15,6 +15,7 @@ import threading
 import time
 import zipfile
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -254,7 +255,7 @@ def main(kind: str, folder: Path) -> None:
             for wrap in (as_zip, as_legacy, as_bare):
                 file = folder / "model.pt"
                 file.write_bytes(wrap(make()))
-                found[f"{name}, {wrap.__name__[3:]}"] = measured(lambda file=file: load(file))
+                found[f"{name}, {wrap.__name__[3:]}"] = measured(partial(load, file))
     else:
         model = bare_model(folder / "mine")
         for name, change in TOKENIZERS.items():

@@ -16,7 +16,8 @@ def theirs(folder: Path, model: str, dtype: torch.dtype = torch.float32) -> torc
     import transformers
 
     opened = getattr(transformers, model).from_pretrained(folder, attn_implementation="eager", dtype=dtype)
-    return opened.eval()  # type: ignore[no-any-return]
+    ready: torch.nn.Module = opened.eval()
+    return ready
 
 
 def same_tokens(folder: Path, ours: Checkpoint, texts: tuple[str, ...] = TEXTS) -> None:
