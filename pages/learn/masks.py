@@ -118,7 +118,7 @@ def kinds(subject: Subject) -> None:
     left, right = st.columns(2, gap="large")
     with left:
         written = {"code": lines} if kind == "causal" else {}
-        lesson.formula(mask_words.formula(kind), live=mask_words.live_row(masked), **written)
+        lesson.formula(mask_words.formula(kind), live=mask_words.live_row(masked, found.unused), **written)
     with right:
         if kind == "causal":
             count_question(subject, len(found.queries))
@@ -290,7 +290,7 @@ def blind(masked: "Masked", names: list[str]) -> None:
     if rows:
         st.warning(_("Everything is blocked for some queries:") + " " + mistakes.listed(rows))
         st.caption(
-            _("Their weights are 0, and so is what they take home: softmax of nothing but −∞ is 0/0, and the kernel "
+            _("Their weights are 0, and so is what comes back: softmax of nothing but −∞ is 0/0, and the kernel "
               "gives 0 instead of NaN. The residual stream passes such a position by, so the model still predicts.")
         )  # fmt: skip
 

@@ -21,8 +21,13 @@ def page() -> None:
 
 def editable(name: str, caption: str, start: np.ndarray) -> np.ndarray:
     """A matrix whose cells can be typed over."""
+    import pandas as pd
+
     st.caption(caption)
-    edited = st.data_editor(start, key=f"paper.{name}", hide_index=True, num_rows="fixed")
+    names = [_("value v")] if start.shape[1] == 1 else [str(column) for column in range(start.shape[1])]
+    edited = st.data_editor(
+        pd.DataFrame(start, columns=names), key=f"paper.{name}", hide_index=True, num_rows="fixed"
+    )  # fmt: skip
     return np.nan_to_num(np.asarray(edited, dtype=np.float64))
 
 

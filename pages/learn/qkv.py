@@ -150,18 +150,13 @@ def three(subject: Subject) -> None:
                 )  # fmt: skip
     i, j = of_head["learned"].pair
     S = forms.learned
-    over = r"\sqrt{d_\mathrm{head}}"
-    own = models.options(subject.model).attention_scale  # what q·k is multiplied by, where it is not divided
-    symbols = rf"S &= \frac{{(X W_Q)(X W_K)^\top}}{{{over}}} = \frac{{X\,(W_Q W_K^\top)\,X^\top}}{{{over}}} \\"
-    if own is not None:
-        symbols = rf"S &= c\,(X W_Q)(X W_K)^\top = c\,X\,(W_Q W_K^\top)\,X^\top, \quad c = {own:g} \\"
     lesson.formula(
-        r"\begin{aligned} " + symbols + r"W_Q = W_K \;&\Rightarrow\; S_{ij} = S_{ji} \end{aligned}",
+        qkv.scores_formula(models.options(subject.model)),
         live=rf"S_{{{i},{j}}} - S_{{{j},{i}}} = {S[i, j]:.4f} - ({S[j, i]:.4f}) = {S[i, j] - S[j, i]:.4f}",
         code=f'record = trace["{place.site()}"]\nS = record.content_scores({view.head})\nlargest = (S - S.T).max()',
     )  # fmt: skip
     columns = (
-        "", _("learned: largest |S_ij − S_ji|"), _("learned: share that is not symmetric"),
+        "", _("learned: largest |S_ij − S_ji|"), _("learned: antisymmetric share, |(S − Sᵀ)/2|² ÷ |S|²"),
         _("W_K = W_Q: largest |S_ij − S_ji|"),
     )  # fmt: skip
     rows = [
@@ -178,11 +173,19 @@ def product(subject: Subject) -> None:
     config = models.options(subject.model)
     found = qkv.bilinear(*subject.key, place.site(), state.view().head)
     st.markdown(
-        _("The scores know the two matrices only through their product $W_Q W_K^\\top$. It is {d} × {d}, {entries} "
-          "numbers, but its rank is {rank}: no more than $d_\\mathrm{{head}}$ = {bound}. Two thin matrices hold it in "
-          "{thin} numbers.", d=config.d_model, entries=f"{config.d_model**2:,}", rank=found.rank, bound=found.bound,
-          thin=f"{2 * config.d_model * found.bound:,}")
+        _("How two rows $x_i$ and $x_j$ meet in a score is decided by the product $W_Q W_K^\\top$ alone. It is {d} × "
+          "{d}, {entries} numbers, but its rank is {rank}: no more than $d_\\mathrm{{head}}$ = {bound}. Two thin "
+          "matrices hold it in {thin} numbers.", d=config.d_model, entries=f"{config.d_model**2:,}", rank=found.rank,
+          bound=found.bound, thin=f"{2 * config.d_model * found.bound:,}")
     )  # fmt: skip
+    if found.biased and config.positions == "rope":
+        st.markdown(_("This model has biases besides, which add terms of their own to every score."))
+    elif found.biased:
+        st.markdown(
+            _("This model has biases besides: $b_Q$ times each key is a number for each key, the same for every "
+              "query, and can raise or lower a key's weight by itself. $b_K$ times each query adds one number to a "
+              "whole row, which softmax takes off again.")
+        )  # fmt: skip
     if found.proof is None:
         st.caption(_("In this model a norm comes between the matrices and the scores, so that the product is not all."))
         return

@@ -84,6 +84,8 @@ def test_the_measure_of_asymmetry() -> None:
     assert (found.largest, found.pair) == (2.0, (0, 1))
     assert asymmetry(np.array([[0.0, 1.0], [-1.0, 0.0]])).share == pytest.approx(1.0)
     assert asymmetry(np.zeros((2, 2))).share == 0.0
+    lopsided = np.array([[3.0, 2.0], [0.0, 1.0]])  # symmetric part [[3, 1], [1, 1]], antisymmetric [[0, 1], [-1, 0]]
+    assert asymmetry(lopsided).share == pytest.approx(2 / 14)  # of 12 + 2: a share, not a ratio of norms
     assert asymmetry(np.eye(3)).share == 0.0
 
 
@@ -106,5 +108,5 @@ def test_the_trained_heads_use_their_freedom() -> None:
         if not site.endswith("cross")
         for head in range(4)
     ]
-    assert min(shares) > 0.1
-    assert np.median(shares) > 0.3
+    assert min(shares) > 0.01
+    assert np.median(shares) > 0.09

@@ -126,7 +126,7 @@ def test_a_parallel_layer_reads_its_input_twice() -> None:
         assert np.array_equal(before[key].result, after[key].result)
     added = after["feedforward.add"].result - after["feedforward.narrow"].result
     assert added[QUERY, 5] == pytest.approx(9.0)
-    assert "reads decoder.1.pre, the layer's input" in str(before["feedforward.norm"].text)
+    assert "reads the input of decoder layer 1, not what attention" in str(before["feedforward.norm"].text)
     normed = {
         key: torch.nn.functional.layer_norm(
             plain[1].residual("decoder.1.pre"), (16,), *_parameters(plain[0], f"decoder.layers.1.{key}"), 1e-5

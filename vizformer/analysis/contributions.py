@@ -10,6 +10,7 @@ from vizformer.checkpoints import Checkpoint
 from vizformer.errors import TraceError
 from vizformer.explain.arrays import float64, stored
 from vizformer.explain.norms import normalise
+from vizformer.explain.proof_anchors import recorded as recorded_at
 from vizformer.explain.site import Site, find_site
 from vizformer.explain.step import Proof
 from vizformer.messages import N_
@@ -131,9 +132,8 @@ def _proof(place: Site, trace: Trace, query: int, out: Float[ndarray, " d_model"
     before, dtype = float64(trace.residual(place.before)[query]), recorded.dtype
     added = stored(before + stored(out, dtype), dtype)
     after = added if place.pre_norm else normalise(added, place.norm)
-    anchor = N_("the residual stream recorded at {name}", name=place.after)
     terms = np.maximum(np.abs(before), np.abs(out)) if place.pre_norm else 0.0
-    return Proof.compare(anchor, after, recorded, direct=False, terms=terms)
+    return Proof.compare(recorded_at(place.after), after, recorded, direct=False, terms=terms)
 
 
 def _check(n_q: int, query: int, site: str) -> None:

@@ -21,7 +21,7 @@ BECAUSE: Mapping[str, Message] = {
     "gpt_neo": N_("attention_types: every second layer looks at the last window_size tokens only, and of attention's "
                   "linear layers only the last one has biases"),
     "gpt_bigcode": N_("multi_query, with queries, keys and values in one tensor"),
-    "bloom": N_("alibi together with a norm behind the embeddings and queries, keys and values in one tensor"),
+    "bloom": N_("alibi together with a norm after the embeddings and queries, keys and values in one tensor"),
     "falcon": N_("queries, keys and values in one tensor, and one norm for attention and feed-forward"),
     "mpt": N_("queries, keys and values in one tensor, and norms without biases"),
     "phi3": N_("queries, keys and values in one tensor, and the gate in one with what it lets through"),
@@ -31,8 +31,8 @@ BECAUSE: Mapping[str, Message] = {
     "granite": N_("embedding_multiplier, attention_multiplier, residual_multiplier and logits_scaling: numbers that "
                   "everything is multiplied by"),
     "olmo": N_("norms without weights, and clip_qkv"),
-    "olmo2": N_("norms behind the sublayers and none in front, and norms of queries and keys over all heads together"),
-    "olmo3": N_("norms behind the sublayers and none in front, and norms of queries and keys over all heads together"),
+    "olmo2": N_("norms after the sublayers and none before, and norms of queries and keys over all heads together"),
+    "olmo3": N_("norms after the sublayers and none before, and norms of queries and keys over all heads together"),
     "smollm3": N_("no_rope_layers: every fourth layer has no positions"),
     "internlm2": N_("queries, keys and values in one tensor, and code of its own (auto_map)"),
     "deepseek_v2": N_("kv_lora_rank: keys and values are made of a short vector per token, and there are experts"),

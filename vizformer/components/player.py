@@ -59,10 +59,10 @@ ENGLISH: Mapping[str, str] = {
     "undo_all": N_("Undo all"),
     "choice_title": N_("What comes next?"),
     "choice_caption": N_(
-        "Token {number} is chosen after reading {length} positions. {kept} of {all} tokens are left to draw from."
+        "Token {number}; positions read before it: {length}. {kept} of {all} tokens are left to draw from."
     ),
     "choice_caption_one": N_(
-        "Token {number} is chosen after reading {length} positions. Only one of {all} tokens is left."
+        "Token {number}; positions read before it: {length}. Only one of {all} tokens is left."
     ),
     "key_before": N_("what the model says"),
     "key_after": N_("what is drawn from"),

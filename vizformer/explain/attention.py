@@ -14,6 +14,7 @@ from vizformer.explain import latex, norms
 from vizformer.explain.arrays import rescaled, was_edited
 from vizformer.explain.operands import Operands, gather
 from vizformer.explain.output import output_steps
+from vizformer.explain.places import place
 from vizformer.explain.proof_anchors import recorded_head
 from vizformer.explain.qk_norm import qk_norm_steps
 from vizformer.explain.rope_steps import rotation_steps
@@ -72,9 +73,9 @@ def _input(o: Operands) -> Step:
             "input",
             N_("The input row"),
             N_(
-                "Position {query} holds a vector of {d_model} numbers in the residual stream at {name}. "
+                "Position {query} holds a vector of {d_model} numbers in the residual stream at {place}. "
                 "This post-norm model hands it to attention as it is.",
-                query=o.query, d_model=o.d_model, name=o.site.before,
+                query=o.query, d_model=o.d_model, place=place(o.site.before),
             ),
             r"x_i = r_i",
             rf"x_{{{o.query}}} = {latex.row(o.x)}",
@@ -86,14 +87,14 @@ def _input(o: Operands) -> Step:
         "input",
         N_("The input row, normalised"),
         N_(
-            "Position {query} holds a vector of {d_model} numbers in the residual stream at {name}. This pre-norm model "
+            "Position {query} holds a vector of {d_model} numbers in the residual stream at {place}. This pre-norm model "
             "first divides it by its root mean square, then scales each number.",
-            query=o.query, d_model=o.d_model, name=o.site.before,
+            query=o.query, d_model=o.d_model, place=place(o.site.before),
         ) if norms.is_rms(o.site.norm) else
         N_(
-            "Position {query} holds a vector of {d_model} numbers in the residual stream at {name}. This pre-norm model "
+            "Position {query} holds a vector of {d_model} numbers in the residual stream at {place}. This pre-norm model "
             "first shifts it to mean 0, divides by its standard deviation, then scales and shifts each number.",
-            query=o.query, d_model=o.d_model, name=o.site.before,
+            query=o.query, d_model=o.d_model, place=place(o.site.before),
         ),
         norms.formula(o.site.norm, "x_i", "r_i"),
         norms.live(rf"x_{{{o.query},0}}", o.x_before, o.site.norm, o.x[0]),

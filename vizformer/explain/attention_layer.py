@@ -10,6 +10,7 @@ from numpy import ndarray
 from vizformer.explain import latex
 from vizformer.explain.arrays import float64, is_half, set_cells, softmax, stored
 from vizformer.explain.norms import normalise
+from vizformer.explain.places import place
 from vizformer.explain.position_bias import layer_step
 from vizformer.explain.qk_norm import layer_step as norm_step
 from vizformer.explain.qk_norm import normalise_both
@@ -59,7 +60,7 @@ def attention_sublayer(
     recorded_qkv = [t.transpose(0, 1).flatten(1) for t in (record.q, record.k, record.v)]
     terms = [sizes(sources[letter], W[letter], b[letter]) if short and (as_projected or letter == "V") else np.zeros(())
              for letter in "QKV"]  # fmt: skip
-    anchor = N_("q, k and v recorded at {site}", site=site)
+    anchor = N_("q, k and v recorded in {place}", place=place(site))
     n_q, n_k, d = len(x), len(memory), h * d_head
     if at.pre_norm:
         steps.append(
@@ -175,7 +176,7 @@ def attention_sublayer(
     weights_ = softmax(masked)
     z = stored(weights_ @ vh, dtype)  # [h, n_q, d_head]
     fused = torch.stack([record.z(head) for head in range(h)])
-    z_anchor = N_("z from the model's own fused attention at {site}", site=site)
+    z_anchor = N_("z from the model's own fused attention: {place}", place=place(site))
     as_fused = Proof.compare(z_anchor, z, fused, terms=weights_ @ np.abs(vh) if short else 0.0)
     through_z, w = replace(as_fused, direct=False), ".float()" if short else ""
     steps.append(Step(
@@ -210,7 +211,7 @@ def attention_sublayer(
         (), "A", weights_, "weights = torch.softmax(scores, dim=-1)", "weights", through_z, axes=MAPS,
     ))  # fmt: skip
     steps.append(Step(
-        at.key("z"), N_("Mix the values"), N_("In each head, every query takes home its weighted sum of the values."),
+        at.key("z"), N_("Mix the values"), N_("In each head, every query gets the sum of the values, each times its weight."),
         r"Z = A V", rf"Z_{{0,0}} = {latex.sum_of_products(weights_[0, 0], vh[0, :, 0])} = {latex.number(z[0, 0, 0])}",
         (), "Z", z, "z = (weights @ v.float()).to(v.dtype)" if short else "z = weights @ v", "z", as_fused, axes=("heads", "queries", "features"),
     ))  # fmt: skip

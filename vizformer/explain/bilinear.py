@@ -11,6 +11,7 @@ from torch import Tensor, nn
 from vizformer.checkpoints import Checkpoint
 from vizformer.explain.arrays import float64
 from vizformer.explain.norms import normalise
+from vizformer.explain.places import place
 from vizformer.explain.site import Site, find_site
 from vizformer.explain.step import Proof, sizes
 from vizformer.messages import N_
@@ -54,7 +55,8 @@ class Asymmetry:
     Attributes:
         largest: the largest |S_ij - S_ji|.
         pair: (i, j) where it is, S_ij being the larger of the two.
-        share: |S - S^T| / (2 |S|), Frobenius norms: 0 for a symmetric matrix, 1 for an antisymmetric one.
+        share: |(S - S^T) / 2|^2 / |S|^2, Frobenius norms: 0 for a symmetric matrix, 1 for an antisymmetric one.  The
+            symmetric and the antisymmetric part of S are orthogonal, so that their squares add up to |S|^2: a share.
     """
 
     largest: float
@@ -66,14 +68,14 @@ def asymmetry(scores: Float[ndarray, "n n"]) -> Asymmetry:
     """Compares S with its transpose."""
     difference = scores - scores.T
     i, j = np.unravel_index(int(difference.argmax()), difference.shape)
-    norm = float(np.linalg.norm(scores))
-    share = float(np.linalg.norm(difference)) / (2 * norm) if norm > 0 else 0.0
+    whole = float(np.square(scores).sum())
+    share = float(np.square(difference / 2).sum()) / whole if whole > 0 else 0.0
     return Asymmetry(float(difference.max()), (int(i), int(j)), share)
 
 
 @dataclass(frozen=True)
 class Bilinear:
-    """W_Q^h (W_K^h)^T of a head: all that the scores know of the two matrices.
+    """W_Q^h (W_K^h)^T of a head: all that the scores know of the two matrices, where these have no biases.
 
     Attributes:
         rank: how many of its singular values are not 0 (to float64 accuracy).
@@ -82,12 +84,14 @@ class Bilinear:
         proof: x_i M x_j / sqrt(d_head) (with the biases' terms) against the model's own scores: over all pairs; with
             rotary positions, where every distance has an M of its own, on the diagonal.  None where a norm stands
             between the matrices and the scores.
+        biased: whether q or k has a bias, which meets the other side's matrix alone.
     """
 
     rank: int
     bound: int
     singular: Float[ndarray, " d_head"]
     proof: Proof | None
+    biased: bool = False
 
 
 def bilinear(checkpoint: Checkpoint, trace: Trace, site: str, head: int) -> Bilinear:
@@ -99,38 +103,41 @@ def bilinear(checkpoint: Checkpoint, trace: Trace, site: str, head: int) -> Bili
 
     Source: Elhage et al. 2021, "A Mathematical Framework for Transformer Circuits" (the QK circuit).
     """
-    place, record = _self_site(checkpoint, trace, site), trace[site]
-    d_head = place.attention.d_head
-    W_Q, b_Q = _columns(place.attention.W_Q, head, d_head)
-    W_K, b_K = _columns(place.attention.W_K, record.kv_head(head), d_head)
+    found_at, record = _self_site(checkpoint, trace, site), trace[site]
+    attention = found_at.attention
+    d_head = attention.d_head
+    W_Q, b_Q = _columns(attention.W_Q, head, d_head)
+    W_K, b_K = _columns(attention.W_K, record.kv_head(head), d_head)
+    biased = checkpoint.model.config.qkv_bias
     # In torch, which keeps to the threads it was given.  The singular values of W_Q W_K^T are those of R_Q R_K^T, a
     # d_head x d_head matrix.
     R_Q, R_K = torch.linalg.qr(W_Q).R, torch.linalg.qr(W_K).R
     singular = float64(torch.linalg.svdvals(R_Q @ R_K.T))
     rank = int((singular > singular[0] * max(W_Q.shape) * np.finfo(np.float64).eps).sum()) if singular[0] > 0 else 0
-    if place.attention.q_norm is not None:
-        return Bilinear(rank, d_head, singular, None)
-    x = torch.from_numpy(_rows(place, trace))
+    if attention.q_norm is not None:
+        return Bilinear(rank, d_head, singular, None, biased)
+    x = torch.from_numpy(_rows(found_at, trace))
     form = x @ (W_Q @ W_K.T) @ x.T + (x @ (W_Q @ b_K))[:, None] + (x @ (W_K @ b_Q))[None, :] + b_Q @ b_K
     found, expected = float64(form) * record.scale, float64(record.content_scores(head))
     q, k = float64(record.q[head]), float64(record.k[record.kv_head(head)])
     terms = sizes(q, k.T) * record.scale
     if checkpoint.model.config.positions == "rope":
         found, expected, terms = (np.diagonal(scores) for scores in (found, expected, terms))
-    anchor = N_("the scores of {site}, head {head}", site=site, head=head)
-    return Bilinear(rank, d_head, singular, Proof.compare(anchor, found, expected, terms=terms, dtype=record.q.dtype))
+    anchor = N_("the scores of {place}, head {head}", place=place(site), head=head)
+    return Bilinear(rank, d_head, singular, Proof.compare(anchor, found, expected, terms=terms, dtype=record.q.dtype),
+                    biased)  # fmt: skip
 
 
 def _self_site(checkpoint: Checkpoint, trace: Trace, site: str) -> Site:
-    place = find_site(checkpoint, trace, site)
-    if place.is_cross:
+    found = find_site(checkpoint, trace, site)
+    if found.is_cross:
         raise ValueError(f"{site}: queries and keys are different rows there, nothing could be symmetric")
-    return place
+    return found
 
 
-def _rows(place: Site, trace: Trace) -> Float[ndarray, "n d_model"]:
-    rows = float64(trace.residual(place.source))
-    return normalise(rows, place.norm) if place.pre_norm else rows
+def _rows(site: Site, trace: Trace) -> Float[ndarray, "n d_model"]:
+    rows = float64(trace.residual(site.source))
+    return normalise(rows, site.norm) if site.pre_norm else rows
 
 
 def _columns(linear: nn.Linear, head: int, d_head: int) -> tuple[Tensor, Tensor]:

@@ -60,7 +60,10 @@ def output_steps(o: Operands) -> list[Step]:
         ),
         Step(
             "add", N_("Add to the residual stream"),
-            N_("What attention found is added to what was there; nothing is overwritten."),
+            N_("What attention found is added to what was there, and stays added: the sublayers that follow read this sum.")
+            if o.site.pre_norm else
+            N_("What attention found is added to what was there. This model is post-norm: the norm that follows rewrites "
+               "the sum, and the sublayers that follow read what it leaves."),
             r"y_i = r_i + o_i",
             rf"y_{{{i},0}} = {latex.number(o.x_before[0])} + {latex.factor(o.attn_out[0])} = {latex.number(o.added[0])}",
             (Operand(rf"r_{{{i}}}", N_("the residual stream before"), o.x_before),

@@ -105,13 +105,13 @@ def _bucket_text(places: Buckets) -> Message:
             "T5: nothing was added to the embeddings for the position. Instead each head has learned a number per bucket "
             "of distances, the same in all layers. Distances below {single} have a bucket each, longer ones share ever "
             "wider ones, and all from {furthest} on the last: {per_side} buckets for the keys before the query (and "
-            "itself), as many for those behind it. T5 itself does not divide by √d_head; here the scores stay divided.",
+            "itself), as many for those after it. T5 itself does not divide by √d_head; here the scores stay divided.",
             **values,
         )
     return N_(
         "T5: nothing was added to the embeddings for the position. Instead each head has learned a number per bucket of "
         "distances, the same in all layers. Distances below {single} have a bucket each, longer ones share ever wider "
-        "ones, and all from {furthest} on the last of the {per_side}. Keys behind the query count as distance 0: the mask "
+        "ones, and all from {furthest} on the last of the {per_side}. Keys after the query count as distance 0: the mask "
         "hides them anyway. T5 itself does not divide by √d_head; here the scores stay divided.",
         **values,
     )

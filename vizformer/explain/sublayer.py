@@ -11,6 +11,7 @@ from torch import nn
 from vizformer.explain import latex, norms
 from vizformer.explain.arrays import float64, set_cells, stored
 from vizformer.explain.norms import normalise
+from vizformer.explain.places import place
 from vizformer.explain.proof_anchors import recorded
 from vizformer.explain.step import Axis, Operand, Proof, Step
 from vizformer.messages import N_
@@ -70,7 +71,10 @@ def add_and_norm(at: Sublayer, norm: Norm, out: ndarray) -> list[Step]:
     through = replace(proof, direct=False)
     steps = [Step(
         at.key("add"), N_("Add to the residual stream"),
-        N_("What the sublayer found is added to what was there; nothing is overwritten."),
+        N_("What the sublayer found is added to what was there, and stays added: the layers that follow read this sum.")
+        if at.pre_norm else
+        N_("What the sublayer found is added to what was there. This model is post-norm: the norm that follows rewrites "
+           "the sum, and the layers that follow read what it leaves."),
         r"Y = X + O", rf"Y_{{0,0}} = {latex.number(at.x[0, 0])} + {latex.factor(out[0, 0])} = {latex.number(added[0, 0])}",
         (Operand("X", N_("the residual stream before"), at.x, ROWS),), "Y", added,
         f'added = trace.residual("{at.before}") + out' + ("\nx = added" if at.pre_norm else ""), "added",
@@ -86,8 +90,8 @@ def norm_before(at: Sublayer, norm: Norm, proof: Proof) -> Step:
     step = _norm_steps(at, norm, at.entering_rows, proof, f'trace.residual("{at.entering}")')[-1]
     if not at.reads:
         return step
-    return replace(step, text=N_("{text} This is a parallel layer: like attention it reads {name}, the layer's input, not "
-                                 "what attention has added.", text=step.text, name=at.reads))  # fmt: skip
+    return replace(step, text=N_("{text} This is a parallel layer: like attention it reads {name}, not "
+                                 "what attention has added.", text=step.text, name=place(at.reads)))  # fmt: skip
 
 
 def _norm_steps(at: Sublayer, norm: Norm, rows: ndarray, proof: Proof, argument: str) -> list[Step]:

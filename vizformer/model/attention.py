@@ -11,7 +11,7 @@ from vizformer.model.positions import Rotation
 
 
 class Attention(nn.Module):
-    """The queries of `x` look at the keys of `source` and take home a mix of its values.
+    """The queries of `x` look at the keys of `source` and mix its values by their weights.
 
     head_h = softmax(q_h k_h^T / sqrt(d_head) + bias_h + mask) v_h,   out = [head_0; ...; head_H] W_O + b_O
 

@@ -1,5 +1,6 @@
 """Names of places in the model and of tokens, in words."""
 
+import re
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
@@ -31,6 +32,15 @@ def texts(tokens: "Sequence[Token]") -> list[str]:
 def numbered(tokens: "Sequence[Token]") -> list[str]:
     """Token texts with their positions, for lists in which the same token may occur twice."""
     return [f"{index} · {token.text}" for index, token in enumerate(tokens)]
+
+
+def bytes_said(texts: Sequence[str]) -> str:
+    """What ⟨97⟩ means, where one of these labels shows bytes; else empty."""
+    shown = next((found[0] for text in texts if (found := re.search("⟨[0-9A-F ]+⟩", text))), None)
+    if shown is None:
+        return ""
+    return _("{shown}: bytes of UTF-8, in hexadecimal. The vocabulary has no entry for the whole character, so it is "
+             "read in parts; a Chinese character has three bytes.", shown=shown)  # fmt: skip
 
 
 def chips(tokens: "Sequence[Token]") -> "list[Chip]":

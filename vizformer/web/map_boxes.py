@@ -132,10 +132,11 @@ def about(box: "Box", config: ModelConfig) -> str:
         whom = (
             _("Each position looks at itself and at what is before it")
             if box.place == "decoder"
-            else _("Each position looks at all positions, before and behind it")
+            else _("Each position looks at all positions, before and after it")
         )
-        text = _("{whom}, decides how much of each to take (the weights), and takes home a mix. The only place where "
-                 "positions of one text meet. {heads} heads do this side by side, each with {d_head} numbers.",
+        text = _("{whom}, decides how much of each to take (the weights), and mixes their values by these weights. The "
+                 "only place where positions of one text meet. {heads} heads do this side by side, each with {d_head} "
+                 "numbers.",
                  whom=whom, heads=config.n_heads, d_head=config.d_head)  # fmt: skip
         if config.qk_norm:
             text += " " + _("Each query and each key is brought to a standard size before they are compared.")
@@ -160,7 +161,7 @@ def about(box: "Box", config: ModelConfig) -> str:
                   "learned. Each position for itself."),
         "cross": _("Each position of the decoder asks; the encoder's output answers: keys and values come from the "
                    "source. This is the only way from the source to the translation."),
-        "mask": _("Blocks every position behind the query, so that the next token cannot be read off. It is added to "
+        "mask": _("Blocks every position after the query, so that the next token cannot be read off. It is added to "
                   "the scores, before the softmax."),
         "rotation": _("Turns queries and keys by an angle that grows with the position, so that their product depends "
                       "on how far apart they are. Nothing in it is learned."),
@@ -187,11 +188,11 @@ def _window(config: ModelConfig) -> str:
     window, layers = f"{config.sliding_window:,}", config.windowed_layers
     if len(layers) == config.n_decoder_layers:
         return _(
-            "Blocks every position behind the query, so that the next token cannot be read off, and all but the "
+            "Blocks every position after the query, so that the next token cannot be read off, and all but the "
             "latest {window}: a sliding window. It is added to the scores, before the softmax.",
             window=window,
         )
-    return _("Blocks every position behind the query, so that the next token cannot be read off; where there is a "
+    return _("Blocks every position after the query, so that the next token cannot be read off; where there is a "
              "sliding window (layers: {layers}), also all but the latest {window}. It is added to the scores, before "
              "the softmax.",
              layers=ranges(sorted(layers)), window=window)  # fmt: skip
@@ -238,6 +239,19 @@ def _scaled(written: str, scale: float) -> str:
     return written
 
 
+_ACTIVATIONS = {"relu": "ReLU", "gelu": "GELU", "gelu_tanh": "GELU", "silu": "SiLU"}
+
+
+def _feedforward(config: ModelConfig) -> str:
+    """With the name of its activation, and its biases where it has them."""
+    bends = rf"\operatorname{{{_ACTIVATIONS[config.activation]}}}"
+    into, gate, out = (rf" + b_\text{{{name}}}" if config.bias else "" for name in ("in", "gate", "out"))
+    if config.feedforward == "gated":
+        spread = rf"(x W_\text{{in}}{into})" if config.bias else r"x W_\text{in}"
+        return rf"({bends}(x W_\text{{gate}}{gate}) \odot {spread})\, W_\text{{out}}{out}"
+    return rf"{bends}(x W_\text{{in}}{into})\, W_\text{{out}}{out}"
+
+
 def formula(box: "Box", config: ModelConfig) -> str:
     """Its arithmetic as LaTeX; "" where it has none."""
     if box.kind == "embedding" and config.scaled_embedding:
@@ -257,7 +271,5 @@ def formula(box: "Box", config: ModelConfig) -> str:
             return rf"\frac{{x}}{{\sqrt{{\operatorname{{mean}}(x^2) + \epsilon}}}} \odot {scale}"
         return r"\frac{x - \operatorname{mean}(x)}{\sqrt{\operatorname{var}(x) + \epsilon}} \odot w + b"
     if box.kind == "feedforward":
-        if config.feedforward == "gated":
-            return r"(f(x W_\text{gate}) \odot x W_\text{in})\, W_\text{out}"
-        return r"f(x W_\text{in})\, W_\text{out}"
+        return _feedforward(config)
     return _FORMULAS.get(box.kind, "")

@@ -8,7 +8,7 @@ from vizformer import figures
 from vizformer.figures import reach as reach_figures
 from vizformer.web import labels, lesson, models, state, tokenizing
 from vizformer.web import map as computed
-from vizformer.web.errors import guarded
+from vizformer.web.errors import guarded, plain
 from vizformer.web.i18n import _
 from vizformer.web.subject import Subject
 from vizformer.web.words import words
@@ -55,6 +55,7 @@ def gru(subject: Subject) -> None:
               "{where} “{what}”.", name=name, at=at, token=texts[at], share=labels.percent(sizes[at] / sizes[-1]),
               least=labels.percent(sizes[least] / sizes[-1]), where=least, what=texts[least])
         )  # fmt: skip
+    own_tokens({name: texts for name, (texts, __) in curves.items()})
     if any((sizes == 0).any() for __, sizes in curves.values()):
         st.caption(
             _("Where a curve is missing, nothing arrives: layer after layer, the window of this model reaches no "
@@ -83,6 +84,21 @@ def gradients(subject: Subject) -> "dict[str, tuple[list[str], np.ndarray]]":
             st.info(_("This model is too large for its exact gradient to be computed while you wait: here is the GRU "
                       "alone. The bundled models are small enough."))  # fmt: skip
     return found
+
+
+def own_tokens(read: "dict[str, list[str]]") -> None:
+    """Says where the two curves are over different tokens, and what labels of bytes mean."""
+    if len(read) == 2:
+        (first, own), (second, other) = read.items()
+        if own != other:
+            st.caption(
+                _("The two curves are over different tokens, as each network has a tokenizer of its own: {first} "
+                  "reads {n} and ends with “{last}”, {second} reads {m} and ends with “{end}”. With the model stories "
+                  "both read the same ones.", first=plain(first), second=plain(second), n=len(own), m=len(other),
+                  last=plain(own[-1]), end=plain(other[-1]))
+            )  # fmt: skip
+    if said := labels.bytes_said([text for texts in read.values() for text in texts]):
+        st.caption(said)
 
 
 def gradient_formula(recurrent: "np.ndarray", back: int) -> None:

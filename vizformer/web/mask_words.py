@@ -116,11 +116,14 @@ def notation_name(notation: str) -> str:
     }[notation]
 
 
-def live_row(masked: "Masked") -> str:
-    """The softmax of one row with its numbers: what is blocked is missing from the denominator."""
+def live_row(masked: "Masked", unused: Sequence[int] = ()) -> str:
+    """The softmax of one row with its numbers: what is blocked is missing from the denominator.
+
+    `unused` are queries whose rows nobody reads, those of padding: none of them is worked out.
+    """
     visible = masked.reasons == 0
-    mixed = [i for i, row in enumerate(visible) if 2 <= row.sum() < len(row)]
-    rows = mixed or [i for i, row in enumerate(visible) if row.any()]
+    read = [i for i in range(len(visible)) if i not in unused and visible[i].any()]
+    rows = [i for i in read if 2 <= visible[i].sum() < len(visible[i])] or read
     if not rows:
         return ""
     i = min(rows, key=lambda row: float(masked.weights[row].max()))  # where most keys have a share

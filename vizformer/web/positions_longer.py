@@ -31,7 +31,7 @@ def longer(subject: Subject) -> None:
     curves = {titles[s]: positions.smooth(np.array(measured[s]), 9, notes["trained"])[:end] for s in positions.SCHEMES}
     _chart(curves, notes["trained"], _("Loss by position: {text}", text=held[text]), "positions.heldout")
     st.caption(
-        _("Mean over {n} windows of 256 bytes; running mean over 9 positions, before and behind the dashed line "
+        _("Mean over {n} windows of 256 bytes; running mean over 9 positions, before and after the dashed line "
           "separately. The windows stand 64 bytes apart, so that every position is measured on the same bytes, but for "
           "the edges of the text.",
           n=f"{notes['windows'][text]:,}")
@@ -51,7 +51,7 @@ def longer(subject: Subject) -> None:
     smoothed = {titles[s]: positions.smooth(own[s], 33, notes["trained"])[:end] for s in positions.SCHEMES}
     _chart(smoothed, notes["trained"], _("Loss by position: your own text"), "positions.own")
     st.caption(
-        _("One window only: running mean over 33 positions, before and behind the dashed line separately. A token is a "
+        _("One window only: running mean over 33 positions, before and after the dashed line separately. A token is a "
           "byte of UTF-8 here; your text has {n}.", n=len(subject.text.encode()))
     )  # fmt: skip
 

@@ -13,6 +13,7 @@ from vizformer.web.cache import cached
 
 if TYPE_CHECKING:
     from vizformer.analysis import Kind
+    from vizformer.config import ModelConfig
     from vizformer.explain.bilinear import Asymmetry, Bilinear, ScoreForms
     from vizformer.explain.lookup import HeadLookUp
     from vizformer.explain.scaling import Saturation, ScoreScale
@@ -20,6 +21,23 @@ if TYPE_CHECKING:
 
 MOST_ROWS = 12  # of a table of keys; of longer sentences the keys with the largest weights are shown
 MOST_CHOICES = 5
+
+
+def scores_formula(config: "ModelConfig") -> str:
+    """The scores of a head over all pairs of rows, with the model's biases, rotation or factor; LaTeX."""
+    b_Q, b_K = (" + b_Q", " + b_K") if config.qkv_bias else ("", "")
+    own = config.attention_scale
+    start, end = (r"\frac{", r"}{\sqrt{d_\mathrm{head}}}") if own is None else (r"c\,", "")
+    last = "" if own is None else rf", \quad c = {own:g}"
+    if config.positions == "rope":  # R(i)^T R(j) is one rotation, by the distance
+        lines = [rf"S_{{ij}} &= {start}(x_i W_Q{b_Q})\,R_{{j-i}}\,(x_j W_K{b_K})^\top{end}{last}"]
+    else:
+        lines = [rf"S &= {start}(X W_Q{b_Q})(X W_K{b_K})^\top{end}"]
+        alone = r" + X W_Q\,b_K^\top + b_Q\,(X W_K)^\top + b_Q b_K^\top" if config.qkv_bias else ""
+        lines.append(rf"&= {start}X\,(W_Q W_K^\top)\,X^\top{alone}{end}{last}")
+    same = "W_Q = W_K" + (r",\ b_Q = b_K" if config.qkv_bias else "")
+    lines.append(rf"{same} \;&\Rightarrow\; S_{{ij}} = S_{{ji}}")
+    return r"\begin{aligned} " + r" \\ ".join(lines) + r" \end{aligned}"
 
 
 def shown_rows(weights: Float[ndarray, " n"]) -> list[int]:

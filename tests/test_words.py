@@ -1,0 +1,89 @@
+"""Words that misled readers, or said one thing in two ways, do not come back: catalogue, lessons and glossary."""
+
+import re
+import tomllib
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from babel.messages.pofile import read_po
+
+from vizformer import load
+from vizformer.analysis.architecture import architecture
+
+ROOT = Path(__file__).resolve().parent.parent
+LESSONS = ROOT / "assets" / "lessons"
+
+ENGLISH = {
+    r"nothing is overwritten|only adds": "a post-norm layer normalises the sum, and so rewrites it",
+    r"takes? home": "attention mixes values, nobody carries them anywhere",
+    r"tells? on it": "an idiom that people whose English is a second language cannot guess",
+    r"below the fraction": "the word is denominator",
+    r"\bbehind\b": "of places in a text and of an order: after",
+    r"two layers and more": "not true of zh-en, whose table weighs 1.7 of its decoder layers",
+    r"half precision ends at 65504": "float16 does; bfloat16, the other half precision, ends where float32 does",
+    r"share that is not symmetric": "a ratio of norms is no share; the share is that of the squares",
+    r"only through their product": "biases reach the scores too, where there are some",
+    r"reading \{length\} positions": "“1 positions”",
+}
+"""Patterns that no English text may hold, and why."""
+
+CHINESE = {
+    r"头 \$d_\\mathrm\{head\}\$ 列": "可以读成“注意力头”：前 d_head 列",
+    r"散布": "分散程度",
+    r"带回|带走": "按权重混合；贡献最大",
+    r"：对照对象：": "一句话里只用一个冒号",
+    r"往前看": "在文本里看前面，是“只看前文”；往前看可以读成向后",
+    r"向前传": "传到前面的位置",
+    r"旁边放一个 GRU": "与 GRU 对照",
+    r"反嵌入": "输出层（unembedding）",
+    r"前词头": "前一词元头",
+    r"占其注意力": "{share} 的注意力落在……上",
+    r"切分、注意|首尾相接": "一套说法：拆分、关注、拼接、混合",
+    r"相合|合适的程度|合适程度": "匹配",
+    r"一摞层": "层的堆叠",
+    r"要学的数|任何学来的东西": "无可学习参数",
+    r"会缩小东西的矩阵": "起收缩作用的矩阵",
+    r"对你这句话[：输]": "就这句话而言",
+    r"半精度最大只到 65504": "那是 float16，bfloat16 不是",
+    r"抵得上两层还多": "zh-en 的嵌入表只有 1.7 个解码器层那么重",
+}
+"""Patterns that no Chinese text may hold, and what is said instead."""
+
+
+def texts(language: str) -> Iterator[tuple[str, str]]:
+    """Every text of a language that a reader can see, and where it is."""
+    with (ROOT / "assets" / "locale" / "zh_CN" / "LC_MESSAGES" / "vizformer.po").open("rb") as file:
+        for entry in read_po(file, locale="zh_CN"):
+            if entry.id:
+                yield "catalogue", str(entry.id if language == "en" else entry.string)
+    for path in sorted((LESSONS / language).glob("*.md")):
+        yield path.name, path.read_text(encoding="utf-8")
+    for name, term in tomllib.loads((LESSONS / "glossary.toml").read_text(encoding="utf-8")).items():
+        yield f"glossary: {name}", " ".join(term[language].values())
+
+
+@pytest.mark.parametrize(
+    ("language", "pattern", "reason"),
+    [("en", *rule) for rule in ENGLISH.items()] + [("zh_CN", *rule) for rule in CHINESE.items()],
+)
+def test_words_that_mislead_are_gone(language: str, pattern: str, reason: str) -> None:
+    allowed = "The papers behind the course"  # (neither a place nor an order)
+    found = [f"{where}: {text}" for where, text in texts(language) if re.search(pattern, text.replace(allowed, ""))]
+    assert not found, f"{pattern}: {reason}"
+
+
+@pytest.mark.parametrize("name", ["zh-en", "stories", "cloze"])
+def test_what_the_map_says_of_the_weight_of_its_parts_holds(name: str) -> None:
+    boxes = architecture(load(name).model, 8, 8)
+    table = max(box.copy for box in boxes if box.kind == "embedding")
+    for place in {box.place for box in boxes if box.repeated}:
+        layer = [box for box in boxes if box.place == place and box.repeated]
+        feedforward = sum(box.copy for box in layer if box.kind == "feedforward")
+        attention = sum(box.copy for box in layer if box.kind in ("attention", "cross"))
+        attentions = sum(box.kind in ("attention", "cross") for box in layer)
+        assert table > sum(box.copy for box in layer)  # "the embedding table alone weighs more than a whole layer"
+        if attentions == 2:
+            assert feedforward == pytest.approx(attention, rel=0.01)  # "as many where a layer has two attentions"
+        else:
+            assert 1.9 < feedforward / attention < 3.1  # "two to three times as many"
