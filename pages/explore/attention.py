@@ -8,7 +8,7 @@ import streamlit as st
 
 from vizformer import figures
 from vizformer.components import attention, lines, tokens
-from vizformer.web import labels, models, names, offers, state
+from vizformer.web import labels, models, names, offers, row_names, state
 from vizformer.web.editor import what_changed
 from vizformer.web.errors import guarded
 from vizformer.web.i18n import _
@@ -27,11 +27,21 @@ def page() -> None:
     subject = subject_box()
     if subject is None:
         return
-    translation(subject)
+    above(subject)
     guarded()(what_changed)(subject)
-    site(subject)
     heads(subject)
     next_token(subject)
+
+
+def above(subject: Subject) -> None:
+    """The translation, the site and the picture in one line, so that the picture is in sight without scrolling."""
+    words_of, which, how = st.columns([5, 9, 3], vertical_alignment="center")
+    with words_of:
+        translation(subject)
+    with which:
+        site(subject)
+    with how:
+        picture()
 
 
 @guarded()
@@ -44,13 +54,12 @@ def translation(subject: Subject) -> None:
         caption = _("Given target") if offers.writes(subject.model) else _("What the decoder reads")
     else:  # a model that was opened may just as well have been trained to repair or to sum up
         caption = _("The model's translation") if bundled else _("What the model writes")
-    with st.container(border=True):
-        st.caption(caption)
-        st.text(made or _("(nothing: the model ended at once)"))
-        if subject.is_cut_off:
-            cut = _("Cut off: the model did not come to an end by itself.")
-            known = _("Cut off: the model did not come to an end by itself. It knows short everyday sentences best.")
-            st.caption(known if bundled else cut)
+    st.caption(caption)
+    st.text(made or _("(nothing: the model ended at once)"))
+    if subject.is_cut_off:
+        cut = _("Cut off: the model did not come to an end by itself.")
+        known = _("Cut off: the model did not come to an end by itself. It knows short everyday sentences best.")
+        st.caption(known if bundled else cut)
 
 
 @guarded()
@@ -61,6 +70,13 @@ def site(subject: Subject) -> None:
     known = kinds(subject.trace)
     state.fit(site=known)
     st.segmented_control(_("Site"), known, format_func=labels.kind_label, required=True, **state.bind("site"))
+
+
+@guarded()
+def picture() -> None:
+    """How the heads are drawn."""
+    names = {"map": _("Map"), "lines": _("Lines")}
+    st.segmented_control(_("Picture"), PICTURES, format_func=names.__getitem__, required=True, **state.bind("picture"))
 
 
 @dataclass(frozen=True)
@@ -75,7 +91,7 @@ class Heads:
 
     @property
     def query_tokens(self) -> list[str]:
-        return labels.texts(self.queries)
+        return row_names.queries(self.subject, self.kind)
 
     @property
     def key_tokens(self) -> list[str]:
@@ -86,8 +102,6 @@ class Heads:
 @guarded()
 def heads(subject: Subject) -> None:
     """All heads of the site: one of them as a large map, or several as lines."""
-    names = {"map": _("Map"), "lines": _("Lines")}
-    st.segmented_control(_("Picture"), PICTURES, format_func=names.__getitem__, required=True, **state.bind("picture"))
     kind = state.view().site
     queries, keys = (subject.trace.tokens[stack] for stack in labels.stacks(kind))
     config = models.checkpoint(subject.model).model.config
@@ -96,6 +110,7 @@ def heads(subject: Subject) -> None:
     shape = (n_layers, config.n_heads, len(queries), len(keys))
     (as_lines if state.view().picture == "lines" else as_map)(Heads(subject, kind, shape, queries, keys))
     view = state.view()
+    row_names.caption(subject, kind, view.query_of(queries))
     there = "→ " + _("Every number of head {head} in layer {layer}, for query {query}, step by step",
                      head=view.head, layer=view.layer, query=view.query_of(queries))  # fmt: skip
     if st.button(there, type="tertiary", key="attention.steps"):

@@ -10,7 +10,7 @@ from vizformer.components import attention, table
 from vizformer.components.table import Number, Row
 from vizformer.figures import head_split
 from vizformer.messages import N_
-from vizformer.web import head_costs, labels, lesson, models, place, proofs, sitemap, state
+from vizformer.web import head_costs, labels, lesson, models, place, proofs, row_names, sitemap, state
 from vizformer.web import heads as computed
 from vizformer.web.errors import guarded
 from vizformer.web.i18n import _
@@ -122,11 +122,13 @@ def every(subject: Subject) -> None:
     shape = (n_layers, config.n_heads, len(queries), len(keys))
     chosen = None if attention.fits(shape) else (seen.layer, seen.head)
     selection = attention.mount(
-        models.heads(*subject.key, kind, chosen), query_tokens=labels.texts(queries), key_tokens=labels.texts(keys),
+        models.heads(*subject.key, kind, chosen), query_tokens=row_names.queries(subject, kind),
+        key_tokens=labels.texts(keys),
         selected=wanted, words=words(attention.ENGLISH), key="heads.grid",
     )  # fmt: skip
     st.session_state["heads.selection"] = selection
     state.update(layer=selection.layer, head=selection.head, query=written_query(selection.query, queries))
+    row_names.caption(subject, kind, selection.query)
     doings(subject, selection.layer, selection.head)
     importance(subject)
 

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 import streamlit as st
 
 from vizformer.errors import VizformerError
-from vizformer.web import errors, labels, models, state
+from vizformer.web import errors, labels, models, row_names, state
 from vizformer.web.editor import set_by_hand, toy_editor, what_changed
 from vizformer.web.errors import guarded
 from vizformer.web.i18n import _
@@ -68,10 +68,11 @@ def sentence(subject: Subject) -> None:
     stack, layer = stack_of_site(), state.view().layer
     steps, candidates = models.layer(*subject.key, stack, layer)
     tokens = {name: labels.texts(found) for name, found in subject.trace.tokens.items()}
+    queries = row_names.queries(subject, stack)
 
     def names(step: "Step") -> dict[str, list[str]]:
         keys = tokens["encoder"] if step.key.startswith("cross.") else tokens[stack]
-        return {"queries": tokens[stack], "keys": keys, "candidates": candidates}
+        return {"queries": queries, "keys": keys, "candidates": candidates}
 
     what_changed(subject)
     before = models.layer(*subject.unedited.key, stack, layer)[0] if subject.edited else None

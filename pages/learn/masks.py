@@ -17,6 +17,7 @@ from vizformer.web import (
     models,
     painting,
     proofs,
+    row_names,
     sitemap,
     state,
     tokenizing,
@@ -100,7 +101,7 @@ def kinds(subject: Subject) -> None:
     masked = found.masked
     mask.mount(
         mask.MaskView(
-            labels.texts(found.queries), labels.texts(found.keys), masked.reasons, masked.scores, masked.weights,
+            named(subject, attention, found), labels.texts(found.keys), masked.reasons, masked.scores, masked.weights,
             found.kept, found.unused,
         ),
         words=words(mask.ENGLISH), key=_PANELS,
@@ -125,6 +126,14 @@ def kinds(subject: Subject) -> None:
         else:
             st.caption(_("The same in PyTorch"))
             st.code(lines, language="python", wrap_lines=True)
+
+
+def named(subject: Subject, attention: Attention, found: masking.Laid) -> list[str]:
+    """The labels of the rows: with what they choose, where they are those of the typed sentence."""
+    own = subject.trace.tokens[labels.stacks(attention)[0]]
+    given = row_names.queries(subject, attention)
+    same = found.queries[: len(own)] == own  # (a batch may be longer, or show its other sentence)
+    return given + labels.texts(found.queries[len(own) :]) if same else labels.texts(found.queries)
 
 
 def own_mask(subject: Subject, attention: Attention) -> None:
@@ -273,12 +282,13 @@ def paint(subject: Subject) -> None:
     with left:
         mask.mount(
             mask.MaskView(
-                labels.texts(queries), labels.texts(keys), masked.reasons, weights=masked.weights, own=own
+                row_names.queries(subject, attention), labels.texts(keys), masked.reasons, weights=masked.weights,
+                own=own,
             ),
             paintable=True, selected=flips, words=words(mask.ENGLISH), key=f"{_PAINT}.{attention}",
         )  # fmt: skip
         only_first(max(masked.reasons.shape))
-        blind(masked, labels.numbered(queries))
+        blind(masked, row_names.numbered(subject, attention))
         proof(masked.proof, own=True)
     with right:
         expected(subject, attention, flips, layers)

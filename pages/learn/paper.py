@@ -49,7 +49,8 @@ def two_rows() -> None:
     run = examples.paper_attention(x, x, x)
     with right:
         st.latex(
-            r"W_Q = W_K = W_V = I, \qquad A = \mathrm{softmax}\!\left(\frac{X X^\top}{\sqrt{3}}\right), \qquad Z = A X"
+            r"\begin{gathered} W_Q = W_K = W_V = I \\"  # two lines: they fit a phone
+            r" A = \mathrm{softmax}\!\left(\frac{X X^\top}{\sqrt{3}}\right), \quad Z = A X \end{gathered}"
         )
         tables((_("scores ÷ √3"), run.scores), (_("weights"), run.weights), (_("output"), run.output))
         if np.array_equal(x, examples.TWO_ROWS):  # true of these numbers, not of any

@@ -6,7 +6,7 @@ from vizformer import figures
 from vizformer.components import matrix, table
 from vizformer.components.table import Number, Row
 from vizformer.messages import N_
-from vizformer.web import labels, lesson, models, place, proofs, qkv, scaling, sitemap, state
+from vizformer.web import labels, lesson, models, place, proofs, qkv, row_names, scaling, sitemap, state
 from vizformer.web import lookup as books
 from vizformer.web.editor import head_editor, what_changed
 from vizformer.web.errors import guarded
@@ -95,7 +95,7 @@ def where(subject: Subject) -> None:
     asked = qkv.where_question(*subject.key, kind)
     if asked is None:
         return
-    queries, keys = (labels.numbered(subject.trace.tokens[stack]) for stack in labels.stacks(kind))
+    queries, keys = row_names.numbered(subject, kind), labels.numbered(subject.trace.tokens[labels.stacks(kind)[1]])
     weights = ", ".join(f"{keys[key]}: {asked.weights[key]:.3f}" for key in asked.keys)
     lesson.ask(
         "qkv", "self",
@@ -134,7 +134,8 @@ def three(subject: Subject) -> None:
         found = of_head[name]
         with column:
             picture = figures.attention_heatmap(
-                scores, tokens, tokens, kind="scores", title=title, words=words(figures.ENGLISH)
+                scores, row_names.queries(subject, view.site), tokens, kind="scores", title=title,
+                words=words(figures.ENGLISH),
             )
             if len(tokens) > PRINTED_UP_TO:
                 picture.update_traces(texttemplate=None)

@@ -7,7 +7,7 @@ import streamlit as st
 
 from vizformer import figures
 from vizformer.errors import VizformerError
-from vizformer.web import errors, labels, sitemap, state, training
+from vizformer.web import errors, labels, row_names, sitemap, state, training
 from vizformer.web.errors import guarded
 from vizformer.web.i18n import _, translate
 from vizformer.web.training_form import choose
@@ -168,7 +168,8 @@ def heads(name: str, plan: "Plan", index: int, text: str) -> None:
     shown = [(_("Untrained"), 0), (_("Now"), index)] if compared else [("", index)]
     for place, ((title, number), column) in enumerate(zip(shown, st.columns(len(shown)), strict=True)):
         look = training.look(name, number, text)
-        queries, keys = (labels.texts(look.tokens[stack]) for stack in labels.stacks(kind))
+        rows_of, columns_of = (look.tokens[stack] for stack in labels.stacks(kind))
+        queries, keys = row_names.following(rows_of, kind), labels.texts(columns_of)
         maps = look.maps[kind]
         figure = figures.attention_heatmap(
             maps.weights[layer, head],

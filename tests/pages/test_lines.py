@@ -32,7 +32,7 @@ def test_the_link_opens_the_lines_where_they_were(open_app):
     assert data["held"] == "all"
     assert data["shape"][:2] == [3, 4]
     assert data["selected"] == {"layer": 2, "heads": [1], "pinned": {"side": "query", "index": 3}, "threshold": 0.04}
-    assert data["query_tokens"][0] == "<s>"  # English on the left looks at Chinese on the right
+    assert data["query_tokens"][0] == "<s> → I"  # English on the left looks at Chinese on the right
     assert "猫" in data["key_tokens"]
 
 

@@ -10,17 +10,19 @@ from vizformer.analysis.induction import (
     previous_token_score,
     repeated_tokens,
 )
-from vizformer.analysis.predictions import Prediction, next_tokens
+from vizformer.analysis.predictions import Choice, Prediction, choices, next_tokens
 
 __all__ = [
     "AlignedPair",
     "AlignmentScore",
+    "Choice",
     "Guess",
     "HeadMaps",
     "HeadScores",
     "Kind",
     "Prediction",
     "alignment_score",
+    "choices",
     "guess",
     "guesses",
     "head_maps",

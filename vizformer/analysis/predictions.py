@@ -34,3 +34,32 @@ def next_tokens(checkpoint: Checkpoint, trace: Trace, position: int, count: int 
     top = probabilities.topk(min(count, probabilities.numel()))
     tokens = checkpoint.tokenizer.tokens(top.indices.tolist())
     return tuple(Prediction(token, p) for token, p in zip(tokens, top.values.tolist(), strict=True))
+
+
+@dataclass(frozen=True)
+class Choice:
+    """What a row of a decoder is there to choose: the token that follows it.
+
+    Attributes:
+        next: the token that does follow in this text; after the last row, the model's own choice.
+        own: the token that the model itself finds most probable there.
+    """
+
+    next: Token
+    own: Token
+
+
+def choices(checkpoint: Checkpoint, trace: Trace) -> tuple[Choice, ...]:
+    """For every row of the decoder, what it chooses: argmax_t logits[i, t], and the token i + 1 of the text.
+
+    Empty where nothing is chosen: a model without a decoder.
+    """
+    tokens = trace.tokens.get("decoder", ())
+    if checkpoint.model.decoder is None or not tokens:
+        return ()
+    logits = trace.logits.clone()
+    config = checkpoint.model.config
+    if config.never_pad and config.pad_id is not None:
+        logits[:, config.pad_id] = -torch.inf  # as in generation
+    own = checkpoint.tokenizer.tokens(logits.argmax(-1).tolist())
+    return tuple(Choice(tokens[i + 1] if i + 1 < len(tokens) else best, best) for i, best in enumerate(own))

@@ -87,8 +87,14 @@ ENGLISH: Mapping[str, str] = {
     "site_cross": N_("Cross-attention"),
     "layer": N_("Layer"),
     "head": N_("Head"),
-    "axes_decoder": N_("Rows are queries, columns are keys. Each step adds a row, and keeps the others."),
-    "axes_cross": N_("Rows are the text so far, columns the source. Each step adds a row: the alignment builds up."),
+    "axes_decoder": N_(
+        "Rows are queries, with the token that each chooses; columns are keys. Each step adds a row, and keeps the "
+        "others."
+    ),
+    "axes_cross": N_(
+        "Rows are the text so far, with the token that each chooses; columns the source. Each step adds a row: the "
+        "alignment builds up."
+    ),
     "map_label": N_("Attention in layer {layer}, head {head}, so far. Arrow keys move, Enter goes to a row's step."),
     "newest_row": N_(
         "query {query} “{query_token}” attends most to key {key} “{key_token}”, with weight {value}; "

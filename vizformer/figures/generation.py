@@ -38,7 +38,7 @@ def cache_growth(
     if values.ndim != 1 or not len(values) or values.min() < fixed:
         raise ValueError(f"the bytes of {values.shape} steps do not fit {fixed} fixed ones")
     unit, name = next((size, name) for size, name in _UNITS if values.max() >= size or size == 1)
-    steps = np.arange(len(values), dtype=np.int32)
+    steps = np.arange(len(values) + 1, dtype=np.int32)  # one further: the last step is as wide as the others
     parts = [(words["cache_source"], np.full(len(values), fixed, np.int64), 4)] if fixed else []
     parts.append((words["cache_text"], values - fixed, 0))
     figure = go.Figure()
@@ -46,13 +46,14 @@ def cache_growth(
         figure.add_trace(
             go.Scatter(
                 x=steps,
-                y=(part / unit).astype(np.float32),
-                customdata=part,
+                y=(np.append(part, part[-1]) / unit).astype(np.float32),
+                customdata=np.append(part, part[-1]),
                 name=safe(label),
                 stackgroup="bytes",
                 mode="lines",
                 line={"color": QUALITATIVE[colour], "width": 2.5, "shape": "hv"},
-                hovertemplate=fill(words["cache_at"], step="%{x}", part=safe(label), value="%{customdata:,}"),
+                hovertemplate=[fill(words["cache_at"], step="%{x}", part=safe(label), value="%{customdata:,}")]
+                * len(values) + ["<extra></extra>"],  # (no step of its own)
             )
         )
     frame(figure, title, height=360)

@@ -26,8 +26,8 @@ ENGLISH: Mapping[str, str] = {
 }
 """Every text of these figures; pages pass the same names in the reader's language."""
 
-PRINTED_UP_TO = 16  # tokens: numbers above the bars,
-PRINTED_IN_CELLS_UP_TO = 10  # and in the cells of the map, which stands beside them
+PRINTED_UP_TO = 12  # tokens: numbers above the bars and in the cells of the map, in letters that can be read
+DIGITS = 13  # px
 
 
 def change_bars(
@@ -64,6 +64,9 @@ def change_bars(
             },
             text=[_short(value) for value in values] if len(tokens) <= PRINTED_UP_TO else None,
             textposition="outside",
+            textangle=0,
+            textfont={"size": DIGITS},
+            constraintext="none",
             cliponaxis=False,
             hovertemplate=fill(words["moved_at"], position="%{pointNumber}", token="%{x}", value="%{y:.4g}"),
         )
@@ -103,7 +106,7 @@ def change_map(
     places = {"point": "%{y}", "position": "%{pointNumber[1]}", "token": "%{x}"}
     shared = {"xgap": 1, "ygap": 1, "hoverongaps": False}
     # texts of our own: a template of Plotly's would also print something in the cells that a layer leaves out
-    printed = len(tokens) <= PRINTED_IN_CELLS_UP_TO
+    printed = len(tokens) <= PRINTED_UP_TO
     numbers = [[_short(value) if value else "" for value in row] for row in values] if printed else None
     zeros = [["" if value else "0" for value in row] for row in values] if printed else None
     figure = go.Figure(
@@ -112,12 +115,12 @@ def change_map(
                 z=moved, zmin=0, zmax=float(values.max(initial=0.0)) or 1.0,
                 colorscale=[((i / (len(VIRIDIS) - 1)) ** 2, colour) for i, colour in enumerate(VIRIDIS)],
                 colorbar={"thickness": 14, "title": {"text": safe(words["moved"]), "side": "right"}},
-                text=numbers, texttemplate="%{text}" if printed else None,
+                text=numbers, texttemplate="%{text}" if printed else None, textfont={"size": DIGITS},
                 hovertemplate=fill(words["stream_at"], value="%{z:.4g}", **places), **shared,
             ),
             go.Heatmap(
                 z=still, zmin=0, zmax=1, colorscale=[(0, MASKED), (1, MASKED)], showscale=False,
-                text=zeros, texttemplate="%{text}" if printed else None,
+                text=zeros, texttemplate="%{text}" if printed else None, textfont={"size": DIGITS},
                 hovertemplate=fill(words["still_at"], **places), **shared,
             ),
         ]

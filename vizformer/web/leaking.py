@@ -56,17 +56,16 @@ def leak(subject: "Subject") -> None:
           moved=len(found.moved), n=len(row), before=before, after=after)
     )  # fmt: skip
     texts_of_row = labels.texts(row)
-    left, right = st.columns(2)
-    left.caption(_("How far each output moves"))
-    left.plotly_chart(
+    st.caption(_("How far each output moves"))
+    st.plotly_chart(
         figures.change_bars(
             found.outputs.astype(np.float32), texts_of_row, position,
             words=words(figure_words.ENGLISH),
         ),
         config={"displayModeBar": False}, key="masks.bars",
     )  # fmt: skip
-    right.caption(_("How the change spreads, layer by layer (grey: not moved at all)"))
-    right.plotly_chart(
+    st.caption(_("How the change spreads, layer by layer (grey: not moved at all)"))
+    st.plotly_chart(
         figures.change_map(
             found.stream.astype(np.float32), texts_of_row,
             words=words(figure_words.ENGLISH),

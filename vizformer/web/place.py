@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 import streamlit as st
 
-from vizformer.web import labels, lesson, models, state
+from vizformer.web import labels, lesson, models, row_names, state
 from vizformer.web.errors import guarded
 from vizformer.web.i18n import _
 from vizformer.web.subject import Subject
@@ -40,13 +40,14 @@ def choose(subject: Subject, *, cross: bool = True, head: bool = True, query: bo
     if head:
         next(columns).selectbox(_("Head"), range(config.n_heads), **_bind("head"))
     if query:
-        shown, numbered = state.view().query_of(queries), labels.numbered(queries)
+        shown, numbered = state.view().query_of(queries), row_names.numbered(subject, kind)
         if st.session_state.get("view.query") != shown:
             st.session_state["view.query"] = shown
         next(columns).selectbox(
             _("Query"), range(len(queries)), format_func=numbered.__getitem__, key="view.query",
             on_change=_take_query, args=(queries,), persist_state="session",
         )  # fmt: skip
+        row_names.caption(subject, kind, shown)
 
 
 def _bind(name: str) -> dict[str, Any]:

@@ -187,10 +187,10 @@ def rotation(d: int, pair: int, pos: int, k: int, rows: np.ndarray) -> None:
 
     square = " \\\\ ".join(f"{a:.3f} & {b:.3f}" for a, b in block)
     lesson.formula(
-        r"\underbrace{\begin{bmatrix} \sin (p{+}k)\omega_i \\ \cos (p{+}k)\omega_i \end{bmatrix}}"
-        r"_{\mathrm{PE}(p+k)} = \underbrace{\begin{bmatrix} \cos k\omega_i & \sin k\omega_i \\"
-        r" -\sin k\omega_i & \cos k\omega_i \end{bmatrix}}_{R(k)} \underbrace{\begin{bmatrix} \sin p\,\omega_i \\"
-        r" \cos p\,\omega_i \end{bmatrix}}_{\mathrm{PE}(p)}",
+        r"\underbrace{\begin{bmatrix} \sin((p{+}k)\omega_i) \\ \cos((p{+}k)\omega_i) \end{bmatrix}}"
+        r"_{\mathrm{PE}(p+k)} = \underbrace{\begin{bmatrix} \cos(k\omega_i) & \sin(k\omega_i) \\"
+        r" -\sin(k\omega_i) & \cos(k\omega_i) \end{bmatrix}}_{R(k)} \underbrace{\begin{bmatrix} \sin(p\,\omega_i) \\"
+        r" \cos(p\,\omega_i) \end{bmatrix}}_{\mathrm{PE}(p)}",
         live=rf"{column(after[even : even + 2])} = \begin{{bmatrix}} {square} \end{{bmatrix}} {column(before)}",
         code=f"p, k, i, omega = {pos}, {k}, {pair}, {omega:.9g}\n"
         "cos, sin = torch.cos(torch.tensor(k * omega)), torch.sin(torch.tensor(k * omega))\n"

@@ -8,7 +8,7 @@ from vizformer import figures
 from vizformer.components import table
 from vizformer.components.table import Row
 from vizformer.figures import scaling as scaling_figures
-from vizformer.web import labels, lesson, models, place, qkv, state
+from vizformer.web import labels, lesson, models, place, qkv, row_names, state
 from vizformer.web.errors import guarded
 from vizformer.web.i18n import _
 from vizformer.web.subject import Subject
@@ -84,7 +84,7 @@ def forgotten(subject: Subject) -> None:
     asked = qkv.scale_question(*subject.key, kind)
     if asked is None:
         return
-    queries, keys = (labels.numbered(subject.trace.tokens[stack]) for stack in labels.stacks(kind))
+    queries, keys = row_names.numbered(subject, kind), labels.numbered(subject.trace.tokens[labels.stacks(kind)[1]])
     values = (asked.undivided, asked.divided, asked.divided / asked.divisor, asked.even)
     choices = sorted({labels.percent(value): value for value in values}.items(), key=lambda item: item[1])
     texts = [text for text, __ in choices]

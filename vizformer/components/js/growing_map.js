@@ -81,8 +81,9 @@ export class GrowingMap {
   labels(rows) {
     const { data, selected: { site } } = this;
     const cut = (/** @type {string[]} */ tokens) => tokens.map((token, index) => (index < rows ? token : ""));
-    const queries = this.tokens.slice(0, this.tokens.length - 1);
-    const keys = site === "cross" ? data.source.map(visible) : queries;
+    const read = this.tokens.slice(0, this.tokens.length - 1);
+    const queries = read.map((token, row) => `${token} → ${this.tokens[row + 1]}`);  // what the row chooses
+    const keys = site === "cross" ? data.source.map(visible) : read;
     return { all: [queries, keys], now: [cut(queries), site === "cross" ? keys : cut(keys)] };
   }
 
