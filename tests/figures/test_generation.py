@@ -10,9 +10,11 @@ def test_the_cache_grows_on_what_is_fixed() -> None:
     nbytes = np.array([3000, 3500, 4000])
     figure = figures.cache_growth(nbytes, 2048, at=1)
     source, text = figure.data
-    assert source.customdata.tolist() == [2048] * 3
-    assert text.customdata.tolist() == [952, 1452, 1952]
-    assert (source.y + text.y).tolist() == pytest.approx((nbytes / 1024).tolist())  # in KiB
+    assert source.customdata.tolist() == [2048] * 4
+    assert text.customdata.tolist() == [952, 1452, 1952, 1952]
+    assert (source.y + text.y)[:3].tolist() == pytest.approx((nbytes / 1024).tolist())  # in KiB
+    assert text.x.tolist() == [0, 1, 2, 3]  # the last step is as wide as the others,
+    assert text.hovertemplate[3] == "<extra></extra>"  # and its end is no step of its own
     assert figure.layout.yaxis.ticksuffix == " KiB"
     assert figure.layout.shapes[0].x0 == 1
     assert len(figures.cache_growth(nbytes).data) == 1

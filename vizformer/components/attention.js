@@ -237,12 +237,13 @@ class AttentionView {
     this.showZoom();
   }
 
-  // Room for the map in px: what the page says, else most of the window, and more where there are many rows.
+  // Room for the map in px: what the page says, else what the window has left under a page's head (some 400 px), so that
+  // the whole map is in sight, and more where there are many rows.
   mapHeight() {
     if (this.data.height) return this.data.height - 150;  // title, sentence and legend take the rest
     const { queries, keys } = this.model;
     const side = Math.max(queries, keys);
-    return Math.max(side > 48 ? 690 : side > 16 ? 620 : 480, Math.min(760, window.innerHeight * 0.72));
+    return Math.max(side > 48 ? 690 : side > 16 ? 620 : 360, Math.min(760, window.innerHeight - 400));
   }
 
   close() {

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 import streamlit as st
 
 from vizformer.errors import VizformerError
-from vizformer.web import errors, models, names, offers, sitemap, state
+from vizformer.web import errors, models, names, offers, sitemap, source_language, state
 from vizformer.web.editor import set_by_hand
 from vizformer.web.i18n import _
 from vizformer.web.view import TEXT_IN_LINK
@@ -91,6 +91,7 @@ def subject_box() -> Subject | None:
             st.caption(_("Below is still the last sentence that could be read."))
         return last
     st.session_state[_LAST_GOOD] = wanted
+    source_language.notice(wanted.model, wanted.text)
     return wanted
 
 

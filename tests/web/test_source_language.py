@@ -1,0 +1,38 @@
+"""Which language a translator reads, and what is said of text in another one."""
+
+import pytest
+
+from vizformer.web.source_language import read_by, stated, written_in
+
+
+@pytest.mark.parametrize(
+    ("card", "language"),
+    [
+        ("A Chinese → English Transformer in the style of ...", "zh"),
+        ("Translates from English to Chinese.", "en"),
+        ("### zho-eng\n\n* source group: Chinese \n* target group: English \n", "zh"),
+        ("* source languages: eng\n* target languages: zho\n", "en"),
+        ("A decoder-only Transformer that continues simple English and Chinese text.", None),
+        ("German → French", None),
+        ("", None),
+    ],
+)
+def test_a_card_states_what_a_translator_reads(card: str, language: str | None) -> None:
+    assert stated(card) == language
+
+
+@pytest.mark.parametrize(
+    ("text", "language"),
+    [
+        ("I have a cat.", "en"), ("我有一只猫。", "zh"), ("我爱Python和PyTorch。", "zh"), ("He said 你好 to me.", "en"),
+        ("OK", "en"), ("3.14", None), ("ありがとう", None), ("我 I", None), ("", None),
+    ],
+)  # fmt: skip
+def test_the_script_of_a_text(text: str, language: str | None) -> None:
+    assert written_in(text) == language
+
+
+def test_of_the_bundled_models_the_translator_reads_one_language() -> None:
+    assert read_by("zh-en") == "zh"
+    assert read_by("stories") is None
+    assert read_by("cloze") is None
