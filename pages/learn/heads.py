@@ -92,9 +92,9 @@ def split(subject: Subject) -> None:
         r"\mathrm{out} = [z_0; \dots; z_{h-1}]\, W_O + b_O = \sum_{h} z_h W_O^{(h)} + b_O"
         if found.bias is not None else r"\mathrm{out} = [z_0; \dots; z_{h-1}]\, W_O = \sum_{h} z_h W_O^{(h)}",
         live=rf"\mathrm{{out}}_0 = {latex.sum_of(np.array(parts)[:, 0])} = {cut.out[0]:.4f}",
-        code=f"W_O = attention.W_O.weight.T  # [{config.n_heads} * {config.d_head}, {config.d_model}]\n"
-        f"parts = [z[h] @ W_O[h * {config.d_head} : (h + 1) * {config.d_head}] for h in range({config.n_heads})]\n"
-        "out = sum(parts)" + (" + attention.W_O.bias" if found.bias is not None else ""),
+        code=f"parts = [z[h] @ W_O[h * {config.d_head} : (h + 1) * {config.d_head}] for h in range({config.n_heads})]\n"
+        "out = sum(parts)" + (" + b_O" if found.bias is not None else ""),
+        given={"z": cut.z.reshape(config.n_heads, config.d_head), **computed.output_matrix(*subject.key, place.site())},
     )  # fmt: skip
 
 

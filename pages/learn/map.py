@@ -136,7 +136,8 @@ def detail(subject: Subject, box: "Box", total: int) -> None:
     if box.tensors:
         st.markdown(" · ".join(f"`{name} {map_boxes.shape(shape)}`" for name, shape in box.tensors))
         st.caption(_("The same in PyTorch"))
-        st.code(f"sum(p.numel() for p in model.{box.module}.parameters())", language="python", wrap_lines=True)
+        sizes = [tuple(shape) for __, shape in box.tensors]
+        st.code(lesson.pasteable(f"sum(math.prod(shape) for shape in {sizes})", {}), language="python", wrap_lines=True)
     with st.container(horizontal=True):
         for entry in map_boxes.leads_to(box, config):
             st.page_link(entry.file, label=_("Take it apart: {page} →", page=translate(entry.title)))

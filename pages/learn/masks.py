@@ -116,16 +116,20 @@ def kinds(subject: Subject) -> None:
         )  # fmt: skip
     padded = kind == "padding" and attention == "decoder"  # on top of the model's own mask
     lines = mask_words.code(pattern, pattern.causal or padded, window if padded else None)
+    is_padding = (masked.reasons == 1).any(axis=0)  # (`vizformer.model.masks.Reason`)
+    given = mask_words.given(pattern, masked.scores, is_padding.tolist())
     left, right = st.columns(2, gap="large")
     with left:
-        written = {"code": lines} if kind == "causal" else {}
-        lesson.formula(mask_words.formula(kind), live=mask_words.live_row(masked, found.unused), **written)
+        written = lines if kind == "causal" else ""
+        lesson.formula(
+            mask_words.formula(kind), live=mask_words.live_row(masked, found.unused), code=written, given=given
+        )  # fmt: skip
     with right:
         if kind == "causal":
             count_question(subject, len(found.queries))
         else:
             st.caption(_("The same in PyTorch"))
-            st.code(lines, language="python", wrap_lines=True)
+            st.code(lesson.pasteable(lines, given), language="python", wrap_lines=True)
 
 
 def named(subject: Subject, attention: Attention, found: masking.Laid) -> list[str]:

@@ -150,11 +150,14 @@ def three(subject: Subject) -> None:
                       back=matrix.number(scores[j, i], 2))
                 )  # fmt: skip
     i, j = of_head["learned"].pair
-    S = forms.learned
+    S, record = forms.learned, subject.trace[place.site()]
     lesson.formula(
         qkv.scores_formula(models.options(subject.model)),
         live=rf"S_{{{i},{j}}} - S_{{{j},{i}}} = {S[i, j]:.4f} - ({S[j, i]:.4f}) = {S[i, j] - S[j, i]:.4f}",
-        code=f'record = trace["{place.site()}"]\nS = record.content_scores({view.head})\nlargest = (S - S.T).max()',
+        code=f"S = q @ k.T * {record.scale!r}  # {record.q.shape[2]} ** -0.5 where scores are divided\n"
+        "largest = (S - S.T).max()" if abs(record.scale - record.q.shape[2] ** -0.5) > 1e-9 else
+        f"S = q @ k.T / math.sqrt({record.q.shape[2]})\nlargest = (S - S.T).max()",
+        given={"q": record.q[view.head], "k": record.k[record.kv_head(view.head)]},
     )  # fmt: skip
     columns = (
         "", _("learned: largest |S_ij − S_ji|"), _("learned: antisymmetric share, |(S − Sᵀ)/2|² ÷ |S|²"),

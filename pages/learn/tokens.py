@@ -87,6 +87,7 @@ def look_up(subject: Subject) -> None:
         r"e_i E = \sum_{v=0}^{V-1} [v = i]\, E_v = E_i",
         live=rf"E_{{{token.id}}} = ({first},\ \ldots,\ {found.row[-1]:.4f})",
         code=tokenizing.LOOKUP,
+        given={"id": token.id, "vocab_size": vocab_size, "E": tokenizing.embedding_table(subject.model)},
     )
     st.text(_("The product: {products:,} multiplications for one token. The look-up: {copies} numbers copied.",
               products=found.products, copies=found.copies))  # fmt: skip
@@ -139,6 +140,7 @@ def neighbours(subject: Subject) -> None:
         r"\cos(E_a, E_b) = \frac{E_a \cdot E_b}{\lVert E_a \rVert\, \lVert E_b \rVert}",
         live=rf"\cos(E_{{{chosen.id}}}, E_{{{nearest.ids[0]}}}) = {nearest.cosines[0]:.4f}",
         code=tokenizing.COSINE,
+        given={"id": chosen.id, "E": tokenizing.embedding_table(subject.model)},
     )
 
 

@@ -8,9 +8,10 @@ import torch
 import torch.nn.functional as F
 
 from tests import tiny
+from tests.explain.running import run
 from vizformer.analysis.contributions import contributions
 from vizformer.checkpoints import Checkpoint
-from vizformer.explain import attention_steps, layer_steps, output_steps, program
+from vizformer.explain import attention_steps, layer_steps, output_steps
 from vizformer.explain.arrays import stored
 from vizformer.explain.bilinear import bilinear
 from vizformer.explain.lookup import head_look_up
@@ -116,8 +117,7 @@ def test_the_code_computes_the_same(kind, dtype):
     programs = [attention_steps(checkpoint, trace, site, 1, 2) for site in trace.sites[:2]]
     programs += [layer_steps(checkpoint, trace, layer) for layer in layers(checkpoint)[-1:]]
     for steps in programs:
-        scope = {"checkpoint": checkpoint, "model": checkpoint.model, "trace": trace}
-        exec(program(steps), scope)
+        scope = run(steps)
         last = steps[-1]
         found = scope[last.variable].detach().double().numpy()
         assert np.all(np.abs(found - last.result) <= 4 * limit(last.result, dtype)), last.key

@@ -2,7 +2,6 @@
 
 from dataclasses import replace
 from functools import cache
-from typing import Any
 
 import numpy as np
 import pytest
@@ -12,6 +11,7 @@ from torch import Tensor
 from tests import tiny
 from tests.eager import Eager
 from tests.explain import variants
+from tests.explain.running import one_by_one
 from vizformer.checkpoints import Checkpoint
 from vizformer.errors import TraceError
 from vizformer.explain import Step, candidates, layer_steps, output_steps, toy
@@ -81,13 +81,10 @@ def test_every_number_is_the_one_of_the_plain_forward(variant: str) -> None:
 @every_variant
 def test_the_code_runs_and_every_proof_holds(variant: str) -> None:
     """Line by line: the names of some results are used again further down."""
-    checkpoint, trace, _ = example(variant)
     for layer, steps in every_layer(variant).items():
-        scope: dict[str, Any] = {"model": checkpoint.model, "trace": trace}
-        exec("import math, torch, torch.nn.functional as F", scope)
-        for step in steps:
-            with torch.inference_mode():
-                exec(step.code, scope)
+        for step, scope in one_by_one(steps):
+            for made in step.also:
+                np.testing.assert_allclose(scope[made.variable].numpy(), made.tensor.value, rtol=1e-5, atol=1e-5)
             found = scope[step.variable].double().numpy()
             assert found.shape == step.result.shape, f"{layer} {step.key}"
             np.testing.assert_allclose(found, step.result, rtol=1e-5, atol=1e-5, err_msg=f"{layer} {step.key}")
@@ -134,9 +131,7 @@ def test_from_the_last_row_to_the_prediction(variant: str) -> None:
         np.testing.assert_allclose(
             probabilities.result, torch.softmax(eager.logits[position], -1)[best.indices].numpy(), rtol=1e-4, atol=1e-6
         )
-        scope: dict[str, Any] = {"model": checkpoint.model, "trace": trace, "torch": torch, "F": torch.nn.functional}
-        for step in steps:
-            exec(step.code, scope)
+        for step, scope in one_by_one(steps):
             np.testing.assert_allclose(scope[step.variable].numpy(), step.result, rtol=1e-4, atol=1e-5)
             assert step.proof.holds
     with pytest.raises(TraceError, match="no position 99: choose 0 to"):

@@ -7,8 +7,9 @@ import pytest
 import torch
 
 from tests import eager, tiny
+from tests.explain.running import run
 from vizformer.checkpoints import Checkpoint
-from vizformer.explain import Step, attention_steps, layer_steps, program
+from vizformer.explain import Step, attention_steps, layer_steps
 from vizformer.explain.relative_bias import Buckets, Slopes, position_bias, relative_positions, slope
 from vizformer.model import Cell, Edit, Trace
 
@@ -100,9 +101,7 @@ def test_after_an_edit(options: dict[str, Any]) -> None:
         assert not np.allclose(found[key].result, plain[key].result)
     added, usual = (of["position"].result - of["scores"].result for of in (found, plain))
     np.testing.assert_allclose(added, usual, atol=1e-12)
-    scope: dict[str, Any] = {"checkpoint": checkpoint, "trace": trace}
-    with torch.inference_mode():
-        exec(program(list(found.values())), scope)
+    scope = run(list(found.values()))
     np.testing.assert_allclose(scope["pattern"].numpy(), found["weights"].result, atol=1e-5)
     assert all(step.proof.holds for step in layer_steps(checkpoint, trace, "decoder.1"))
 

@@ -2,7 +2,6 @@
 
 from collections.abc import Callable
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 import pytest
@@ -10,9 +9,10 @@ import torch
 from torch import Tensor
 
 from tests import tiny
+from tests.explain.running import run
 from vizformer.checkpoints import Checkpoint
 from vizformer.errors import TraceError
-from vizformer.explain import TOLERANCE, Proof, attention_steps, program
+from vizformer.explain import TOLERANCE, Proof, attention_steps
 from vizformer.messages import N_
 from vizformer.model import Trace
 
@@ -190,8 +190,7 @@ def test_a_fully_blocked_row() -> None:
         assert steps["mask"].blocked.all()
         assert "4 of 4 keys are blocked (padding)" in str(steps["mask"].text)
         assert "all of them are blocked" in str(steps["weights"].text)
-        scope: dict[str, Any] = {"checkpoint": checkpoint, "trace": trace}
-        exec(program(list(steps.values())), scope)
+        scope = run(list(steps.values()))
         for step in steps.values():
             found = np.atleast_1d(scope[step.variable].double().numpy())
             np.testing.assert_allclose(found, step.result, atol=1e-5, err_msg=step.key)

@@ -1,13 +1,12 @@
 """Rotary positions and shared key/value heads in the arithmetic: what an edit touches, and what a proof notices."""
 
-import math
 from functools import cache
 
 import numpy as np
 import pytest
-import torch
 
 from tests import tiny
+from tests.explain.running import one_by_one
 from vizformer.checkpoints import Checkpoint
 from vizformer.explain import Step, attention_steps, layer_steps
 from vizformer.explain.rope import angles, turn
@@ -62,9 +61,7 @@ def test_an_edit_is_marked_where_it_enters(tensor: str, index: tuple[int, ...], 
     found = steps(trace)
     assert {key for key, step in found.items() if step.edited} == marked
     assert all(step.proof.holds for step in found.values())
-    scope = {"checkpoint": checkpoint(), "trace": trace, "torch": torch, "F": torch.nn.functional, "math": math}
-    for step in found.values():
-        exec(step.code, scope)
+    for step, scope in one_by_one(list(found.values())):
         value = np.atleast_1d(np.asarray(scope[step.variable]))
         np.testing.assert_allclose(value, step.result, rtol=1e-5, atol=1e-5)
     layer = {step.key: step for step in layer_steps(checkpoint(), trace, "decoder.1")}

@@ -1,7 +1,6 @@
 """The arithmetic of a head, number by number, against plain float64 loops and against its own code and formulas."""
 
 from functools import cache
-from typing import Any
 
 import numpy as np
 import pytest
@@ -10,8 +9,9 @@ import torch
 from tests import tiny
 from tests.eager import Call, Eager
 from tests.explain import variants
+from tests.explain.running import run
 from vizformer.checkpoints import Checkpoint
-from vizformer.explain import Step, attention_steps, program
+from vizformer.explain import Step, attention_steps
 from vizformer.model import Trace
 
 VARIANTS = {
@@ -111,11 +111,8 @@ def test_the_steps_and_their_order(variant: str) -> None:
 
 @every_variant
 def test_the_code_runs_and_gives_every_result(variant: str) -> None:
-    checkpoint, trace, _ = example(variant)
     for site, head, query, steps in every_step(variant):
-        scope: dict[str, Any] = {"checkpoint": checkpoint, "trace": trace}
-        with torch.inference_mode():
-            exec(program(steps), scope)
+        scope = run(steps)
         assert len({step.variable for step in steps}) == len(steps)
         for step in steps:
             found = scope[step.variable].double().numpy()

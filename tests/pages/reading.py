@@ -65,6 +65,10 @@ def array(sent: Any) -> np.ndarray:
 
 
 def run(code: str, **names: Any) -> dict[str, Any]:
-    """Runs code as it stands on the page; the names that it leaves."""
-    exec(code, names)
+    """Runs code as it stands on the page, pasted; then with these numbers in place of those that stand in for them.
+
+    Returns the names that it leaves.
+    """
+    exec(code, {})
+    exec(re.sub(rf"(?m)^({'|'.join(names) or '-'}) = .*\n", "", code), names)
     return names

@@ -49,7 +49,7 @@ def test_slices_and_parts_are_the_models(open_app: Open, model: str) -> None:
     block = getattr(checkpoint.model, stack).layers[int(layer)]
     attention = block.cross_attention if sort == "cross" else block.self_attention
     z = torch.stack([trace[site].z(head)[2] for head in range(heads)])
-    done = run(app.code[0].value, attention=attention, z=z)
+    done = run(app.code[0].value, z=z, W_O=attention.W_O.weight.T, b_O=attention.W_O.bias)
     np.testing.assert_allclose(done["out"].numpy(), cut.out, atol=2e-5)
     np.testing.assert_allclose(torch.stack(done["parts"]).numpy(), found.parts, atol=2e-5)
 

@@ -3,6 +3,7 @@
 import base64
 import json
 import math
+import re
 from typing import Any
 
 import numpy as np
@@ -15,7 +16,7 @@ from vizformer import load
 from vizformer.analysis import positions
 from vizformer.assets import asset
 from vizformer.components import matrix
-from vizformer.model.positions import relative_buckets, sinusoidal_encoding
+from vizformer.model.positions import sinusoidal_encoding
 from vizformer.training import lengths
 from vizformer.web import positions as web
 
@@ -47,9 +48,9 @@ def numbers(value: Any) -> np.ndarray:
 
 def run(app: AppTest, **names: Any) -> dict[str, Any]:
     """The code on the screen, executed with these names."""
-    known: dict[str, Any] = {"torch": torch, **names}
+    known: dict[str, Any] = dict(names)
     for block in app.code:
-        exec(block.value, known)
+        exec(re.sub(rf"(?m)^({'|'.join(names) or '-'}) = .*\n", "", block.value), known)
     return known
 
 
@@ -181,21 +182,20 @@ def test_what_a_scheme_adds(open_app: Open, scheme: Any) -> None:
     below = np.tril(np.ones((6, 6))) > 0
     assert any(z.shape == (6, 6) and np.abs(z[below] - effect[below]).max() < 1e-5 for z in maps)
     if scheme in ("sinusoidal", "learned"):
-        known = run(app, model=model, ids=torch.tensor(ids), d_model=64)
+        known = run(app, e=model.embedding(torch.tensor(ids)), P=model.positions(len(ids)))
         assert torch.allclose(known["x"], model.embed(torch.tensor([ids]))[0])
         assert f"{float(known['x'][4, 0]):.4f}" in words(app)
     elif scheme == "rope":
         rows = positions.unturned(model, ids)
         pair = positions.rotary_pair(rows[0][2, 4], rows[1][2, 1], 3, (13, 10))
-        q, k = (torch.tensor(row[2]).float() for row in rows)
-        known = run(app, rotation=model.rotations(99), q=q[4][None, None, None], k=k[1][None, None, None], d_head=16)
-        assert float(known["score"]) == pytest.approx(pair.score, abs=1e-5)
+        known = run(app)  # q and k are written out
+        assert float(known["score"]) == pytest.approx(pair.score, abs=1e-4)
         assert f"{pair.score:.5f}" in words(app)
         turned = [trace for trace in plotted(app, 0) if "turned" in trace["name"]]
         assert [numbers(t["x"])[1] for t in turned] == pytest.approx([pair.query[1][0], pair.key[1][0]], abs=1e-5)
     else:
         table = positions.position_tables(model)
-        known = run(app, table=table[0] if table else None, relative_buckets=relative_buckets)
+        known = run(app, **({"table": table[0]} if table else {}))
         assert float(known["bias"]) == pytest.approx(effect[4, 1], abs=1e-4)
         assert f"{float(known['bias']):.4f}" in words(app)
 

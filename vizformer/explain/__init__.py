@@ -3,7 +3,8 @@
 from vizformer.explain import examples
 from vizformer.explain.attention import attention_steps
 from vizformer.explain.layer import candidates, layer_steps, output_steps
-from vizformer.explain.step import TOLERANCE, Axis, Contraction, Operand, Proof, Step, program
+from vizformer.explain.snippet import Snippet, light, snippet, standalone
+from vizformer.explain.step import TOLERANCE, Axis, Contraction, Made, Operand, Proof, Step
 from vizformer.explain.toy import Toy, toy
 from vizformer.explain.toy import tensors as toy_tensors
 
@@ -11,16 +12,20 @@ __all__ = [
     "TOLERANCE",
     "Axis",
     "Contraction",
+    "Made",
     "Operand",
     "Proof",
+    "Snippet",
     "Step",
     "Toy",
     "attention_steps",
     "candidates",
     "examples",
     "layer_steps",
+    "light",
     "output_steps",
-    "program",
+    "snippet",
+    "standalone",
     "toy",
     "toy_tensors",
 ]

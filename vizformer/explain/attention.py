@@ -8,6 +8,7 @@ scores and softmax (which the fused kernel never forms) through the z they lead 
 from dataclasses import replace
 
 from numpy import ndarray
+from torch import Tensor
 
 from vizformer.checkpoints import Checkpoint
 from vizformer.explain import latex, norms
@@ -40,13 +41,14 @@ def attention_steps(checkpoint: Checkpoint, trace: Trace, site: str, head: int, 
 
 
 def _marked(step: Step, o: Operands) -> Step:
-    """A step with numbers set by hand; its code takes them from the trace."""
+    """A step with numbers set by hand; its code takes them from there."""
     letter = step.key.removesuffix("_turned").removesuffix("_normed")
-    where = {"q": f"[{o.head}, {o.query}]", "k": f"[{o.kv_head}]", "v": f"[{o.kv_head}]"}.get(letter)
-    code = step.code
+    where = {"q": (o.head, o.query), "k": (o.kv_head,), "v": (o.kv_head,)}.get(letter)
+    code, inputs = step.code, dict(step.inputs)
     if where is not None:
-        code += f'\n{step.variable} = trace["{o.site.name}"].{letter}{where}  # with the numbers set by hand'
-    return replace(step, edited=True, code=code)
+        code += f"\n{step.variable} = {letter}_by_hand  # with the numbers set by hand"
+        inputs[f"{letter}_by_hand"] = getattr(o.record, letter)[where]
+    return replace(step, edited=True, code=code, inputs=inputs)
 
 
 def _set_by_hand(key: str, o: Operands) -> bool:
@@ -67,7 +69,7 @@ def _set_by_hand(key: str, o: Operands) -> bool:
 
 def _input(o: Operands) -> Step:
     row = Operand(rf"r_{{{o.query}}}", N_("the residual stream at the query's position"), o.x_before)
-    residual = f'trace.residual("{o.site.before}")[{o.query}]'
+    inputs = {"r": o.trace.residual(o.site.before)[o.query]}
     if not o.site.pre_norm:
         return Step(
             "input",
@@ -79,9 +81,9 @@ def _input(o: Operands) -> Step:
             ),
             r"x_i = r_i",
             rf"x_{{{o.query}}} = {latex.row(o.x)}",
-            (row,), rf"x_{{{o.query}}}", o.x, f"x = {residual}", "x",
+            (row,), rf"x_{{{o.query}}}", o.x, "x = r", "x",
             Proof.compare(recorded_head("q", o), o.q_recomputed, o.record.q[o.head, o.query], direct=False,
-                          terms=o.projection_sizes("Q")),
+                          terms=o.projection_sizes("Q")), inputs=inputs,
         )  # fmt: skip
     return Step(
         "input",
@@ -99,9 +101,9 @@ def _input(o: Operands) -> Step:
         norms.formula(o.site.norm, "x_i", "r_i"),
         norms.live(rf"x_{{{o.query},0}}", o.x_before, o.site.norm, o.x[0]),
         (row, *norms.operands(o.site.norm)),
-        rf"x_{{{o.query}}}", o.x, norms.code(o.site.norm, o.site.norm_module, "x", residual), "x",
+        rf"x_{{{o.query}}}", o.x, norms.code(o.site.norm, "x", "r"), "x",
         Proof.compare(recorded_head("q", o), o.q_recomputed, o.record.q[o.head, o.query], direct=False,
-                          terms=o.projection_sizes("Q")),
+                          terms=o.projection_sizes("Q")), inputs=inputs | norms.inputs(o.site.norm),
     )  # fmt: skip
 
 
@@ -148,17 +150,11 @@ def _projection(o: Operands, letter: str, rows: ndarray, result: ndarray, title:
     if bias is not None:
         operands.append(Operand(rf"b_{letter}^{{({o.head})}}", N_("this head's part of the bias"), bias))
     sum_ = latex.sum_of_products(rows[0], weight[:, 0], None if bias is None else float(bias[0]))
-    inputs, own = ("x", "h") if single else ("source", "g" if shared else "h")
-    path = f"attention.W_{letter}"
-    code = f"{name} = {inputs} @ {path}.weight[{own}].T" + ("" if bias is None else f" + {path}.bias[{own}]")
-    if single:
-        rows_of_head = f"h = slice({o.head} * {o.d_head}, {o.head + 1} * {o.d_head})  # the rows of head {o.head}"
-        code = f"attention = {o.site.module}\n{rows_of_head}\n{code}"
-    elif letter == "K":
-        code = f"{_source_code(o)}\n{code}"
-        if shared:
-            of_group = f"g = slice({o.kv_head} * {o.d_head}, {o.kv_head + 1} * {o.d_head})"
-            code = f"{of_group}  # the rows of key/value head {o.kv_head}\n{code}"
+    given = "x" if single else "source"
+    code = f"{name} = {given} @ W_{letter}" + ("" if bias is None else f" + b_{letter}")
+    inputs = o.projection(letter)
+    if not single:
+        code, inputs = f"{_source_code(o)}\n{code}", {**_source_inputs(o), **inputs}
     symbol = "h" if not shared else "g"
     changed = bool(o.last) and letter != "V"  # the model records q and k after norm and rotation
     return Step(
@@ -169,6 +165,7 @@ def _projection(o: Operands, letter: str, rows: ndarray, result: ndarray, title:
         tuple(operands), rf"{name}_{{{position}}}" if single else letter, result[0] if single else result, code, name,
         Proof.compare(recorded_head(name, o), final, recorded, direct=not changed, terms=o.projection_sizes(letter)),
         contraction=Contraction(rows, weight, bias), axes=("features",) if single else ("keys", "features"),
+        inputs=inputs,
     )  # fmt: skip
 
 
@@ -179,6 +176,13 @@ def _rows_meaning(o: Operands, single: bool) -> Message:
 
 
 def _source_code(o: Operands) -> str:
-    rows = f'trace.residual("{o.site.source}")'
-    normed = o.site.pre_norm and not o.site.is_cross
-    return norms.code(o.site.norm, o.site.norm_module, "source", rows) if normed else f"source = {rows}"
+    return norms.code(o.site.norm, "source", "R") if _source_normed(o) else "source = R"
+
+
+def _source_inputs(o: Operands) -> dict[str, Tensor]:
+    found = {"R": o.trace.residual(o.site.source)}
+    return found | norms.inputs(o.site.norm) if _source_normed(o) else found
+
+
+def _source_normed(o: Operands) -> bool:
+    return o.site.pre_norm and not o.site.is_cross

@@ -16,10 +16,20 @@ from vizformer.explain.qk_norm import layer_step as norm_step
 from vizformer.explain.qk_norm import normalise_both
 from vizformer.explain.relative_bias import Buckets, Slopes, relative_positions
 from vizformer.explain.rope import turn
-from vizformer.explain.rope_steps import divisor_operand, formula
+from vizformer.explain.rope_steps import angle_code, divisor_input, divisor_operand, formula
 from vizformer.explain.softmax_steps import own_scale_text
-from vizformer.explain.step import Contraction, Operand, Proof, Step, sizes
-from vizformer.explain.sublayer import MAPS, ROWS, Sublayer, add_and_norm, bias_of, entry, norm_before
+from vizformer.explain.step import Contraction, Made, Operand, Proof, Step, sizes
+from vizformer.explain.sublayer import (
+    MAPS,
+    ROWS,
+    Sublayer,
+    add_and_norm,
+    bias_of,
+    entry,
+    linear_code,
+    linear_inputs,
+    norm_before,
+)
 from vizformer.messages import N_
 from vizformer.model.attention import Attention
 from vizformer.model.norm import Norm
@@ -27,13 +37,13 @@ from vizformer.model.norm import Norm
 
 def attention_sublayer(
     at: Sublayer, attention: Attention, norm: Norm, site: str, source: str | None, angles: ndarray | None = None,
-    places: Slopes | Buckets | None = None, divided: ndarray | None = None,
+    places: Slopes | Buckets | None = None, divided: ndarray | None = None, theta: float = 10_000.0,
 ) -> list[Step]:  # fmt: skip
     """Multi-head attention as `nn.MultiheadAttention` does it: packed projections, heads, scores, softmax, concat, W_O.
 
     `source` names the residual stream that keys and values come from; None is the sublayer's own input.  `angles` are
-    those by which queries and keys are turned, where positions are rotary, `divided` what they were divided by for longer
-    texts; `places` is what tells the scores distances.
+    those by which queries and keys are turned, where positions are rotary, `theta` their base, `divided` what they were
+    divided by for longer texts; `places` is what tells the scores distances.
     """
     record = at.trace[site]
     h, kv, d_head = attention.n_heads, attention.n_kv_heads, attention.d_head
@@ -66,7 +76,6 @@ def attention_sublayer(
         steps.append(
             norm_before(at, norm, Proof.compare(anchor, final_q, recorded_qkv[0], direct=False, terms=terms[0]))
         )
-    names = f"attention = {at.path}.{at.kind}_attention\n"
     if source is None:
         packed, weights, biases = (np.concatenate(parts, axis=1) for parts in (
             (q, k, v), tuple(W.values()), tuple(bias[None] for bias in b.values())))  # fmt: skip
@@ -79,19 +88,20 @@ def attention_sublayer(
             (Operand("X", N_("the input, one row per token"), x, ROWS),
              Operand("W", N_("the three matrices side by side"), weights, ("features", "features"))),
             r"[Q \mid K \mid V]", packed,
-            names + 'W = torch.cat([attention.W_Q.weight, attention.W_K.weight, attention.W_V.weight])\n'
-            + ("packed = x @ W.T" if attention.W_Q.bias is None else
-               "b = torch.cat([attention.W_Q.bias, attention.W_K.bias, attention.W_V.bias])\npacked = x @ W.T + b"),
+            "W = torch.cat([W_Q, W_K, W_V], dim=1)\n"
+            + ("packed = x @ W" if attention.W_Q.bias is None else "b = torch.cat([b_Q, b_K, b_V])\npacked = x @ W + b"),
             "packed", Proof.compare(anchor, np.concatenate((final_q, final_k, v), axis=1),
                                     torch.cat(recorded_qkv, dim=1), direct=as_projected, terms=_beside(terms, (final_q, final_k, v))),
             contraction=Contraction(x, weights, biases[0]), axes=ROWS,
+            inputs={name: tensor for letter in "QKV"
+                    for name, tensor in linear_inputs(getattr(attention, f"W_{letter}"), letter).items()},
         ))  # fmt: skip
         split = f"q, k, v = packed.split([{d}, {kv * d_head}, {kv * d_head}], dim=-1)"
     else:
         pairs = {"q": ("Q", x, q, "x"), "k": ("K", memory, k, "memory"), "v": ("V", memory, v, "memory")}
         for index, (name, (letter, rows, result, variable)) in enumerate(pairs.items()):
-            first = f'{names}memory = trace.residual("{source}")\n' if index == 0 else ""
-            plus = "" if getattr(attention, f"W_{letter}").bias is None else f" + attention.W_{letter}.bias"
+            linear = getattr(attention, f"W_{letter}")
+            reads = {} if name == "q" else {"memory": at.trace.residual(source)}
             steps.append(Step(
                 at.key(name),
                 N_("Queries from the decoder") if name == "q" else
@@ -104,11 +114,11 @@ def attention_sublayer(
                          N_("the decoder's rows") if name == "q" else N_("the encoder's output, one row per token"),
                          rows, ROWS if name == "q" else ("keys", "features")),
                  Operand(f"W_{letter}", N_("the matrix W_{letter}", letter=letter), W[letter], ("features", "features"))),
-                letter, result, f"{first}{name} = {variable} @ attention.W_{letter}.weight.T{plus}", name,
+                letter, result, f"{name} = {variable}{linear_code(linear, letter)}", name,
                 Proof.compare(anchor, (final_q, final_k, v)[index], recorded_qkv[index], direct=as_projected or name == "v",
                               terms=terms[index]),
                 contraction=Contraction(rows, W[letter], b[letter]),
-                axes=ROWS if name == "q" else ("keys", "features"),
+                axes=ROWS if name == "q" else ("keys", "features"), inputs=reads | linear_inputs(linear, letter),
             ))  # fmt: skip
         split = ""
     reshape = f"q, k, v = (t.unflatten(-1, (-1, {d_head})).transpose(0, 1) for t in (q, k, v))"
@@ -118,10 +128,11 @@ def attention_sublayer(
            "front.", d=d, h=h, d_head=d_head),
         r"[b, n, d] \to [b, n, h, d_\mathrm{head}] \to [b, h, n, d_\mathrm{head}]",
         rf"[1, {n_q}, {d}] \to [1, {n_q}, {h}, {d_head}] \to [1, {h}, {n_q}, {d_head}]",
-        (Operand("K", N_("the keys, head by head"), kh, ("heads", "keys", "features")),
-         Operand("V", N_("the values, head by head"), vh, ("heads", "keys", "features"))),
-        "Q", qh, "\n".join(filter(None, (split, reshape))), "q",
+        (), "Q", qh, "\n".join(filter(None, (split, reshape))), "q",
         Proof.compare(anchor, turned_q, record.q, direct=as_projected, terms=_by_head(terms[0], d_head)), axes=("heads", "queries", "features"),
+        also=(Made("k", Operand("K", N_("the keys, head by head"), kh, ("heads", "keys", "features"))),
+              Made("v", Operand("V", N_("the values, head by head"), vh, ("heads", "keys", "features")))),
+        meaning=N_("the queries, head by head"),
     ))  # fmt: skip
     changed = _worse(Proof.compare(anchor, turned_q, record.q), Proof.compare(anchor, turned_k, record.k))
     if attention.q_norm is not None:
@@ -141,15 +152,16 @@ def attention_sublayer(
             rf"Q'_{{0,{last},0}} = {latex.number(given[0, -1, 0])} \cdot {cos} - {latex.factor(given[0, -1, half])} \cdot "
             rf"{sin} = {latex.number(turn(given[0, -1], angles[-1])[0])}",
             (Operand(r"\Phi", N_("the angle of each pair, in radians"), angles, ROWS),
-             *(() if divided is None else (divisor_operand(divided),)),
-             Operand("K'", N_("the keys, turned"), turned_k, ("heads", "keys", "features"))),
+             *(() if divided is None else (divisor_operand(divided),))),
             "Q'", turned_q,
-            f"cos, sin = model.rope_cos[:{n_q}], model.rope_sin[:{n_q}]\n"
+            angle_code(theta, half, f"torch.arange({n_q})[:, None]", divided) + "\n"
             + ("q, k = (torch.cat([a * cos - b * sin, a * sin + b * cos], dim=-1) "
                "for a, b in (t.chunk(2, dim=-1) for t in (q, k)))" if not partial else
                "q, k = (torch.cat([a * cos - b * sin, a * sin + b * cos, rest], dim=-1) "
                f"for a, b, rest in (t.tensor_split([{half}, {2 * half}], dim=-1) for t in (q, k)))"), "q", changed,
-            axes=("heads", "queries", "features"),
+            axes=("heads", "queries", "features"), inputs=divisor_input(divided),
+            also=(Made("k", Operand("K'", N_("the keys, turned"), turned_k, ("heads", "keys", "features"))),),
+            meaning=N_("the queries, turned"),
         ))  # fmt: skip
     qh, kh = turned_q, turned_k
     if short:  # on from what the model wrote
@@ -165,8 +177,9 @@ def attention_sublayer(
                "(grouped-query attention). The KV cache is {group} times smaller.", h=h, kv=kv, group=h // kv),
             r"K_h \leftarrow K_{\lfloor h / g \rfloor}, \qquad V_h \leftarrow V_{\lfloor h / g \rfloor}",
             rf"g = {h} / {kv} = {h // kv}",
-            (Operand("V", N_("the values, one for each query head"), vh, ("heads", "keys", "features")),),
-            "K", kh, shared, "k", same, axes=("heads", "keys", "features"),
+            (), "K", kh, shared, "k", same, axes=("heads", "keys", "features"),
+            also=(Made("v", Operand("V", N_("the values, one for each query head"), vh, ("heads", "keys", "features"))),),
+            meaning=N_("the keys, one for each query head"),
         ))  # fmt: skip
     own = attention.own_scale
     scores = qh @ kh.transpose(0, 2, 1) * record.scale  # [h, n_q, n_k]
@@ -202,7 +215,8 @@ def attention_sublayer(
             N_("-∞ where a query may not look: {n} of {all} cells, the same in every head.", n=int(blocked[0].sum()),
                all=n_q * n_k),
             rf"S' = {tilde}S + M, \qquad M_{{ij}} \in \{{0, -\infty\}}", rf"S'_{{0,{n_k - 1}}} = {latex.number(masked[0, 0, -1])}",
-            (), "S'", masked, f'scores = scores + trace["{site}"].bias', "scores", through_z, axes=MAPS,
+            (), "S'", masked, "scores = scores + mask", "scores", through_z, axes=MAPS,
+            inputs={} if record.bias is None else {"mask": record.bias},
         ))  # fmt: skip
     steps.append(Step(
         at.key("weights"), N_("Softmax, row by row"), N_("Each row becomes positive and sums to 1."),
@@ -224,12 +238,12 @@ def attention_sublayer(
         r"[b, h, n, d_\mathrm{head}] \to [b, n, d]", rf"[1, {h}, {n_q}, {d_head}] \to [1, {n_q}, {d}]",
         (), r"\mathrm{concat}", joined, "joined = z.transpose(0, 1).flatten(1)", "joined", through, axes=ROWS,
     ))  # fmt: skip
-    plus = "" if attention.W_O.bias is None else " + attention.W_O.bias"
     steps.append(Step(
         at.key("out"), N_("Mix the heads with W_O"), N_("One more matrix lets the heads' findings meet."),
         r"O = \mathrm{concat}\,W_O + b_O", entry("O", joined[0], W_O[:, 0], b_O[0], out[0, 0]),
         (Operand("W_O", N_("the matrix W_{letter}", letter="O"), W_O, ("features", "features")),), "O", out,
-        f"out = joined @ attention.W_O.weight.T{plus}", "out", through, contraction=Contraction(joined, W_O, b_O), axes=ROWS,
+        f"out = joined{linear_code(attention.W_O, 'O')}", "out", through, contraction=Contraction(joined, W_O, b_O),
+        axes=ROWS, inputs=linear_inputs(attention.W_O, "O"),
     ))  # fmt: skip
     return [*steps, *add_and_norm(at, norm, out)]
 

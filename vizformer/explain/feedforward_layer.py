@@ -2,14 +2,21 @@
 
 from dataclasses import replace
 
-from torch import nn
-
 from vizformer.explain import latex
 from vizformer.explain.activations import activation_kind
 from vizformer.explain.arrays import float64, stored
 from vizformer.explain.norms import normalise
 from vizformer.explain.step import Contraction, Operand, Step
-from vizformer.explain.sublayer import ROWS, Sublayer, add_and_norm, bias_of, entry, norm_before
+from vizformer.explain.sublayer import (
+    ROWS,
+    Sublayer,
+    add_and_norm,
+    bias_of,
+    entry,
+    linear_code,
+    linear_inputs,
+    norm_before,
+)
 from vizformer.messages import N_
 from vizformer.model.feedforward import FeedForward
 from vizformer.model.norm import Norm
@@ -29,11 +36,7 @@ def feedforward_sublayer(at: Sublayer, feedforward: FeedForward, norm: Norm) -> 
     out = stored(inner @ W_out + b_out, at.dtype)
     through = replace(at.proof(norm, out), direct=False)
 
-    def product(letter: str, linear: nn.Linear) -> str:
-        return f" @ ff.{letter}.weight.T" + ("" if linear.bias is None else f" + ff.{letter}.bias")
-
     steps = [norm_before(at, norm, through)] if at.pre_norm else []
-    names = f"ff = {at.path}.feedforward\n"
     steps.append(Step(
         at.key("hidden"), N_("Feed-forward, 1: widen"),
         N_("Each row on its own: {d_model} numbers become {d_ff}.", d_model=x.shape[1], d_ff=hidden.shape[1]),
@@ -41,8 +44,8 @@ def feedforward_sublayer(at: Sublayer, feedforward: FeedForward, norm: Norm) -> 
         entry("H", x[0], W_in[:, 0], b_in[0], hidden[0, 0]),
         (Operand("X", N_("the input, one row per token"), x, ROWS),
          Operand(r"W_\mathrm{in}", N_("the widening matrix"), W_in, ("features", "features"))),
-        "H", hidden, f"{names}hidden = x{product('W_in', feedforward.W_in)}", "hidden", through,
-        contraction=Contraction(x, W_in, b_in), axes=ROWS,
+        "H", hidden, f"hidden = x{linear_code(feedforward.W_in, 'in')}", "hidden", through,
+        contraction=Contraction(x, W_in, b_in), axes=ROWS, inputs=linear_inputs(feedforward.W_in, "in"),
     ))  # fmt: skip
     if gate is not None:
         W_gate, b_gate = float64(gate.weight).T, bias_of(gate)
@@ -53,8 +56,8 @@ def feedforward_sublayer(at: Sublayer, feedforward: FeedForward, norm: Norm) -> 
             r"G = X W_\mathrm{gate}" + ("" if gate.bias is None else r" + b_\mathrm{gate}"),
             entry("G", x[0], W_gate[:, 0], b_gate[0], entering[0, 0]),
             (Operand(r"W_\mathrm{gate}", N_("the gate's matrix"), W_gate, ("features", "features")),),
-            "G", entering, f"gate = x{product('W_gate', gate)}", "gate", through,
-            contraction=Contraction(x, W_gate, b_gate), axes=ROWS,
+            "G", entering, f"gate = x{linear_code(gate, 'gate')}", "gate", through,
+            contraction=Contraction(x, W_gate, b_gate), axes=ROWS, inputs=linear_inputs(gate, "gate"),
         ))  # fmt: skip
     letter, variable = ("H", "hidden") if gate is None else ("G", "gate")
     steps.append(Step(
@@ -77,7 +80,7 @@ def feedforward_sublayer(at: Sublayer, feedforward: FeedForward, norm: Norm) -> 
         rf"O = {last} W_\mathrm{{out}}" + ("" if feedforward.W_out.bias is None else r" + b_\mathrm{out}"),
         entry("O", inner[0], W_out[:, 0], b_out[0], out[0, 0]),
         (Operand(r"W_\mathrm{out}", N_("the narrowing matrix"), W_out, ("features", "features")),),
-        "O", out, f"out = active{product('W_out', feedforward.W_out)}", "out", through,
-        contraction=Contraction(inner, W_out, b_out), axes=ROWS,
+        "O", out, f"out = active{linear_code(feedforward.W_out, 'out')}", "out", through,
+        contraction=Contraction(inner, W_out, b_out), axes=ROWS, inputs=linear_inputs(feedforward.W_out, "out"),
     ))  # fmt: skip
     return [*steps, *add_and_norm(at, norm, out)]

@@ -43,23 +43,22 @@ def layer_steps(checkpoint: Checkpoint, trace: Trace, layer: str) -> list[Step]:
     if module is None or not number.isdecimal() or int(number) >= len(module.layers):
         raise TraceError(N_("There is no layer {layer!r} in this model.", layer=layer))
     block = module.layers[int(number)]
-    path = f"model.{stack}.layers[{number}]"
     before = f"{layer}.pre"
     steps = [_input(trace, before)]
     middle = f"{layer}.mid" if block.cross_attention is None else f"{layer}.mid_self"
-    at = Sublayer(trace, block.norm_order == "pre", path, "self", before, middle)
+    at = Sublayer(trace, block.norm_order == "pre", "self", before, middle)
     turns = angles(model.config, len(at.x)) if model.config.positions == "rope" else None
     places = position_bias(model, stack)
     steps += attention_sublayer(at, block.self_attention, block.self_norm, f"{layer}.self", None, turns, places,
-                                divisors(model.config))  # fmt: skip
+                                divisors(model.config), model.config.rope_theta)  # fmt: skip
     if block.cross_attention is not None:
-        at = Sublayer(trace, at.pre_norm, path, "cross", middle, f"{layer}.mid_cross")
+        at = Sublayer(trace, at.pre_norm, "cross", middle, f"{layer}.mid_cross")
         steps += attention_sublayer(
             at, block.cross_attention, block.cross_norm, f"{layer}.cross", source="encoder.final"
         )
         middle = f"{layer}.mid_cross"
     reads = before if block.residual == "parallel" else ""
-    at = Sublayer(trace, at.pre_norm, path, "feedforward", middle, f"{layer}.post", reads)
+    at = Sublayer(trace, at.pre_norm, "feedforward", middle, f"{layer}.post", reads)
     steps += feedforward_sublayer(at, block.feedforward, block.feedforward_norm)
     # Compared with itself the input would prove nothing: it is proved by what the next step computes from it.
     steps[0] = replace(steps[0], proof=replace(steps[1].proof, direct=False))
@@ -102,12 +101,13 @@ def output_steps(checkpoint: Checkpoint, trace: Trace, position: int, count: int
         )
     x = float64(rows[position])
     head = model.prediction
-    steps = mlm_head_steps(head, x, position, stack)
+    steps = mlm_head_steps(head, x, position, rows[position])
     x = steps[-1].result if steps else x
     table = model.embedding.weight if model.unembedding is None else model.unembedding.weight
     transformed = bool(steps)
     if model.config.logit_scale != 1:
-        steps.append(_scaled(x, model.config.logit_scale, position, "" if steps else stack, trace.logits.dtype))
+        given = {} if steps else {"x": rows[position]}
+        steps.append(_scaled(x, model.config.logit_scale, position, given, trace.logits.dtype))
         x = steps[-1].result
     of_tokens = model.logit_bias if head is None else head.logit_bias
     bias = None if of_tokens is None else float64(of_tokens)
@@ -121,10 +121,10 @@ def output_steps(checkpoint: Checkpoint, trace: Trace, position: int, count: int
     top = (-(model_logits if is_half(dtype) else logits)).argsort(kind="stable")[:count]
     probabilities = softmax(model_logits if is_half(dtype) else logits)
     ids: tuple[Axis, ...] = ("candidates",)
-    weight = "embedding" if model.unembedding is None else "unembedding"
     best, candidates = int(top[0]), [int(t) for t in top]
-    read = "" if steps else f'x = trace.residual("{stack}.final")[{position}]\n'
-    plus = "" if bias is None else " + model.logit_bias" if head is None else " + model.prediction.logit_bias"
+    inputs = {"U": table.detach()} | ({} if of_tokens is None else {"c": of_tokens.detach()})
+    if not steps:
+        inputs["x"] = rows[position]
     row = (
         N_("the scaled row") if model.config.logit_scale != 1 else
         N_("the transformed row") if transformed else N_("the last row of the stack")
@@ -143,8 +143,9 @@ def output_steps(checkpoint: Checkpoint, trace: Trace, position: int, count: int
                      ("candidates", "features")),
              *(() if bias is None else (Operand("c_t", N_("the candidates' biases"), bias[top], ids),))),
             r"\ell", logits[top],
-            f"{read}logits = model.{weight}.weight @ x{plus}\n"
+            f"logits = U @ x{'' if bias is None else ' + c'}\n"
             f"best = logits.topk({count}).indices\nlogits_of_best = logits[best]", "logits_of_best", proof, axes=ids,
+            inputs=inputs,
             contraction=Contraction(x[None], float64(table[candidates]).T, None if bias is None else bias[top]),
         ),
         Step(
@@ -157,12 +158,15 @@ def output_steps(checkpoint: Checkpoint, trace: Trace, position: int, count: int
             "probabilities = torch.softmax(logits, dim=-1)[best]", "probabilities",
             Proof.compare(N_("softmax of the model's own logits"), probabilities,
                           torch.softmax(trace.logits[position].float(), dim=-1), dtype=dtype), axes=ids,
+            inputs={"logits": trace.logits[position], "best": torch.from_numpy(top.copy())},
         ),
     ]  # fmt: skip
 
 
-def _scaled(x: Float[ndarray, " d_model"], scale: float, position: int, stack: str, dtype: torch.dtype) -> Step:
-    """The row times logit_scale; `stack` is where its code reads the row, if no step before it has."""
+def _scaled(
+    x: Float[ndarray, " d_model"], scale: float, position: int, given: dict[str, torch.Tensor], dtype: torch.dtype
+) -> Step:
+    """The row times logit_scale; `given` holds the row for its code, if no step before it has made it."""
     result = stored(x * scale, dtype)
     return Step(
         "scaled", N_("Scale the row"),
@@ -171,8 +175,8 @@ def _scaled(x: Float[ndarray, " d_model"], scale: float, position: int, stack: s
         r"x'_i = c\,x_i", rf"x'_{{{position},0}} = {latex.number(scale)} \cdot {latex.factor(x[0])} = "
         rf"{latex.number(result[0])}",
         (Operand(rf"x_{{{position}}}", N_("the last row of the stack"), x),), rf"x'_{{{position}}}", result,
-        (f'x = trace.residual("{stack}.final")[{position}]\n' if stack else "") + f"x = x * {scale!r}", "x",
-        Proof(N_("the model's logits at position {position}", position=position), 0.0, True, direct=False),
+        f"x = x * {scale!r}", "x",
+        Proof(N_("the model's logits at position {position}", position=position), 0.0, True, direct=False), inputs=given,
     )  # fmt: skip
 
 
@@ -188,5 +192,6 @@ def _input(trace: Trace, name: str) -> Step:
         N_("One row per token, {d_model} numbers each: what the layer before (or the embedding) left in the residual "
            "stream.", d_model=x.shape[1]),
         r"X \in \mathbb{R}^{n \times d}", rf"X \in \mathbb{{R}}^{{{x.shape[0]} \times {x.shape[1]}}}",
-        (), "X", x, f'x = trace.residual("{name}")', "x", Proof.compare(recorded(name), x, x), axes=("queries", "features"),
+        (), "X", x, "x = residual", "x", Proof.compare(recorded(name), x, x), axes=("queries", "features"),
+        inputs={"residual": trace.residual(name)},
     )  # fmt: skip

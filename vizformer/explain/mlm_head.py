@@ -2,6 +2,7 @@
 
 from jaxtyping import Float
 from numpy import ndarray
+from torch import Tensor
 
 from vizformer.explain import latex, norms
 from vizformer.explain.activations import activation_kind
@@ -12,11 +13,11 @@ from vizformer.model.mlm_head import PredictionTransform
 
 
 def mlm_head_steps(
-    head: PredictionTransform | None, x: Float[ndarray, " d_model"], position: int, stack: str
+    head: PredictionTransform | None, x: Float[ndarray, " d_model"], position: int, row: Tensor
 ) -> list[Step]:
     """t = norm(act(x W + b)); nothing where the logits are computed from x itself.
 
-    The caller gives the steps their proof: they lead to the logits.
+    `row` is x as the model has it.  The caller gives the steps their proof: they lead to the logits.
     """
     if head is None:
         return []
@@ -25,7 +26,7 @@ def mlm_head_steps(
     dense = stored(x @ weight + bias, dtype)
     kind = activation_kind(head.activation)
     active = stored(kind.compute(dense), dtype)
-    row = norms.normalise(active, head.norm)
+    normed = norms.normalise(active, head.norm)
     open_proof = Proof(N_("the model's logits at position {position}", position=position), 0.0, True, direct=False)
     first = f"{{{position},0}}"
     return [
@@ -37,9 +38,8 @@ def mlm_head_steps(
              Operand("W", N_("the head's matrix"), weight, ("features", "features")),
              Operand("b", N_("its bias"), bias)),
             rf"d_{{{position}}}", dense,
-            f'x = trace.residual("{stack}.final")[{position}]\nhead = model.prediction\n'
-            "dense = x @ head.dense.weight.T + head.dense.bias", "dense", open_proof,
-            contraction=Contraction(x[None], weight, bias),
+            "dense = x @ W + b", "dense", open_proof, contraction=Contraction(x[None], weight, bias),
+            inputs={"x": row, "W": head.dense.weight.detach().T, "b": head.dense.bias.detach()},
         ),
         Step(
             "activation", N_("The head's activation"), kind.text(active), rf"a_i = {kind.symbol('d_i')}",
@@ -48,8 +48,8 @@ def mlm_head_steps(
         ),
         Step(
             "norm", N_("The head's norm"), N_("The row is normalised once more, as after every sublayer."),
-            norms.formula(head.norm, "t_i", "a_i"), norms.live(rf"t_{first}", active, head.norm, row[0]),
-            norms.operands(head.norm), rf"t_{{{position}}}", row, norms.code(head.norm, "head.norm", "x", "active"), "x",
-            open_proof,
+            norms.formula(head.norm, "t_i", "a_i"), norms.live(rf"t_{first}", active, head.norm, normed[0]),
+            norms.operands(head.norm), rf"t_{{{position}}}", normed, norms.code(head.norm, "x", "active"), "x",
+            open_proof, inputs=norms.inputs(head.norm),
         ),
     ]  # fmt: skip

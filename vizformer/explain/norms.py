@@ -3,7 +3,7 @@
 import numpy as np
 from jaxtyping import Float
 from numpy import ndarray
-from torch import nn
+from torch import Tensor, nn
 
 from vizformer.explain import latex
 from vizformer.explain.arrays import float64, stored
@@ -68,12 +68,16 @@ def operands(norm: Norm) -> tuple[Operand, ...]:
     return (weight, Operand(r"\beta", N_("the norm's bias"), float64(norm.bias)))
 
 
-def code(norm: Norm, path: str, variable: str, argument: str) -> str:
-    """The torch lines; `path` is how code reaches the module."""
-    weight = "1 + norm.weight" if _is_offset(norm) else "norm.weight"
-    call = (
-        f"F.rms_norm({argument}, norm.normalized_shape, {weight}, norm.eps)"
-        if is_rms(norm)
-        else f"F.layer_norm({argument}, norm.normalized_shape, norm.weight, norm.bias, norm.eps)"
-    )
-    return f"norm = {path}\n{variable} = {call}"
+def code(norm: Norm, variable: str, argument: str, *, of: str = "") -> str:
+    """The torch line; `of` tells the names of one norm's numbers from those of another in the same step."""
+    gamma, beta = f"gamma{of}", f"beta{of}"
+    if is_rms(norm):
+        weight = f"1 + {gamma}" if _is_offset(norm) else gamma
+        return f"{variable} = F.rms_norm({argument}, {tuple(norm.normalized_shape)}, {weight}, {norm.eps!r})"
+    return f"{variable} = F.layer_norm({argument}, {tuple(norm.normalized_shape)}, {gamma}, {beta}, {norm.eps!r})"
+
+
+def inputs(norm: Norm, *, of: str = "") -> dict[str, Tensor]:
+    """What `code` reads of the norm."""
+    found = {f"gamma{of}": norm.weight.detach()}
+    return found if isinstance(norm, nn.RMSNorm) else found | {f"beta{of}": norm.bias.detach()}

@@ -7,7 +7,7 @@ import numpy as np
 import torch
 from jaxtyping import Bool, Float, UInt8
 from numpy import ndarray
-from torch import nn
+from torch import Tensor, nn
 
 from vizformer.checkpoints import Checkpoint
 from vizformer.errors import TraceError
@@ -32,6 +32,7 @@ class Operands:
     query: int
     angles: Float[ndarray, "n pairs"] | None  # of rotary positions, one row per position; None where there are none
     divided: Float[ndarray, " pairs"] | None = None  # by what the angles were divided for longer texts, if they were
+    theta: float = 10_000.0  # the base of the angles
     places: Slopes | Buckets | None = None  # what tells the scores how far keys are; None where nothing does
 
     @property
@@ -94,6 +95,14 @@ class Operands:
         head = self.head if letter == "Q" else self.kv_head
         own = slice(head * self.d_head, (head + 1) * self.d_head)
         return float64(linear.weight[own]).T, None if linear.bias is None else float64(linear.bias[own])
+
+    def projection(self, letter: str) -> dict[str, Tensor]:
+        """The same in the model's own numbers, as the code of a step names them: W_Q (b_Q), ..."""
+        linear: nn.Linear = getattr(self.site.attention, f"W_{letter}")
+        head = self.head if letter == "Q" else self.kv_head
+        own = slice(head * self.d_head, (head + 1) * self.d_head)
+        found = {f"W_{letter}": linear.weight[own].detach().T}
+        return found if linear.bias is None else found | {f"b_{letter}": linear.bias[own].detach()}
 
     def head_rows(self, linear: nn.Linear) -> Float[ndarray, "d_head d_model"]:
         """This head's rows of W_O, as in z W."""
@@ -189,11 +198,12 @@ class Operands:
         return float64(of_head[self.query % of_head.shape[0]])
 
     @property
-    def bias_code(self) -> str:
-        """The mask's row, as code over the trace."""
-        assert self.record.bias is not None
+    def mask_row(self) -> dict[str, Tensor]:
+        """The mask's row as the code of a step names it; nothing where there is no mask."""
+        if self.record.bias is None:
+            return {}
         h, n_q, _ = self.record.bias.shape
-        return f'trace["{self.site.name}"].bias[{self.head % h}, {self.query % n_q}]'
+        return {"mask": self.record.bias[self.head % h, self.query % n_q]}
 
     @cached_property
     def reasons(self) -> UInt8[ndarray, " n_k"]:
@@ -292,4 +302,5 @@ def gather(checkpoint: Checkpoint, trace: Trace, site: str, head: int, query: in
     turns = angles(checkpoint.model.config, n_q) if turned else None
     places = None if place.is_cross else position_bias(checkpoint.model, site.partition(".")[0])
     divided = divisors(checkpoint.model.config) if turned else None
-    return Operands(trace, place, record, head, query, turns, divided, places)
+    theta = checkpoint.model.config.rope_theta
+    return Operands(trace, place, record, head, query, turns, divided, theta, places)

@@ -3,6 +3,8 @@
 from dataclasses import replace
 
 import numpy as np
+import torch
+from torch import Tensor
 
 from vizformer.explain import latex, norms
 from vizformer.explain.arrays import float64
@@ -41,8 +43,9 @@ def output_steps(o: Operands) -> list[Step]:
             rf"o_{{{i},0}}^{{({h})}} = {latex.sum_of_products(o.z, weight[:, 0])} = {latex.number(o.head_outs[h, 0])}",
             (Operand(rf"z_{{{i}}}", N_("this head's mix of values"), o.z),
              Operand(rf"W_O^{{({h})}}", N_("this head's rows of W_O"), weight, ("features", "features"))),
-            rf"o_{{{i}}}^{{({h})}}", o.head_outs[h], "head_out = z @ attention.W_O.weight[:, h].T", "head_out",
+            rf"o_{{{i}}}^{{({h})}}", o.head_outs[h], "head_out = z @ W_O_h", "head_out",
             through_after, contraction=Contraction(o.z[None], weight),
+            inputs={"W_O_h": W_O.weight[:, h * o.d_head : (h + 1) * o.d_head].detach().T},
         ),
         Step(
             "attn_out", N_("Add the heads together"),
@@ -55,8 +58,10 @@ def output_steps(o: Operands) -> list[Step]:
             + ("" if out_bias is None else f" + {latex.factor(out_bias[0])}") + f" = {latex.number(o.attn_out[0])}",
             (Operand(rf"o_{{{i}}}^{{(h)}}", N_("every head's share, one row each"), o.head_outs, ("heads", "features")),
              *(() if out_bias is None else (Operand("b_O", N_("the bias of W_O"), out_bias),))),
-            rf"o_{{{i}}}", o.attn_out, _all_heads_code(o), "attn_out", through_after,
-            contraction=Contraction(np.ones((1, o.record.n_heads)), o.head_outs, out_bias),
+            rf"o_{{{i}}}", o.attn_out,
+            f"# the results of all {o.record.n_heads} heads side by side, times the whole of W_O\n"
+            "attn_out = z_all @ W_O" + ("" if out_bias is None else " + b_O"), "attn_out", through_after,
+            inputs=_all_heads(o), contraction=Contraction(np.ones((1, o.record.n_heads)), o.head_outs, out_bias),
         ),
         Step(
             "add", N_("Add to the residual stream"),
@@ -68,8 +73,8 @@ def output_steps(o: Operands) -> list[Step]:
             rf"y_{{{i},0}} = {latex.number(o.x_before[0])} + {latex.factor(o.attn_out[0])} = {latex.number(o.added[0])}",
             (Operand(rf"r_{{{i}}}", N_("the residual stream before"), o.x_before),
              Operand(rf"o_{{{i}}}", N_("what attention adds"), o.attn_out)),
-            rf"y_{{{i}}}", o.added, f'added = trace.residual("{o.site.before}")[{i}] + attn_out', "added",
-            direct_after if o.site.pre_norm else through_after,
+            rf"y_{{{i}}}", o.added, "added = r + attn_out", "added",
+            direct_after if o.site.pre_norm else through_after, inputs={"r": o.trace.residual(o.site.before)[i]},
         ),
     ]  # fmt: skip
     if o.site.pre_norm:
@@ -84,16 +89,16 @@ def output_steps(o: Operands) -> list[Step]:
                "This is the residual stream that the next sublayer reads."),
             norms.formula(o.site.norm, "r'_i", "y_i"), live,
             (Operand(rf"y_{{{i}}}", N_("the sum"), o.added), *norms.operands(o.site.norm)),
-            rf"r'_{{{i}}}", o.after, norms.code(o.site.norm, o.site.norm_module, "out", "added"), "out", direct_after,
+            rf"r'_{{{i}}}", o.after, norms.code(o.site.norm, "out", "added"), "out", direct_after,
+            inputs=norms.inputs(o.site.norm),
         )
     )  # fmt: skip
     return steps
 
 
-def _all_heads_code(o: Operands) -> str:
-    bias = "" if o.site.attention.W_O.bias is None else " + attention.W_O.bias"
-    return (
-        f'record = trace["{o.site.name}"]\n'
-        f"zs = torch.cat([record.z(g)[{o.query}] for g in range({o.record.n_heads})])\n"
-        f"attn_out = zs @ attention.W_O.weight.T{bias}"
-    )
+def _all_heads(o: Operands) -> dict[str, Tensor]:
+    """What goes into the sum over the heads."""
+    linear, record = o.site.attention.W_O, o.record
+    zs = torch.cat([record.z(head)[o.query] for head in range(record.n_heads)])
+    found = {"z_all": zs, "W_O": linear.weight.detach().T}
+    return found if linear.bias is None else found | {"b_O": linear.bias.detach()}

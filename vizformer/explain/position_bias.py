@@ -3,6 +3,7 @@
 from collections.abc import Callable
 
 import numpy as np
+import torch
 from jaxtyping import Float
 from numpy import ndarray
 
@@ -36,7 +37,7 @@ def query_steps(o: Operands, step: Callable[..., Step]) -> list[Step]:
         live_slope = (
             rf"m_{{{h}}} = 2^{{-8 \cdot {h + 1} / {power}}} = {latex.number(slope)}, \qquad " if h < power else ""
         )
-        code = f"{start}placed = scores - checkpoint.model.alibi_slopes[{h}] * relative.abs()"
+        code, inputs = f"{start}placed = scores - {slope!r} * relative.abs()", {}
     else:
         rows = o.places.rows(relative)
         operands = (
@@ -46,12 +47,13 @@ def query_steps(o: Operands, step: Callable[..., Step]) -> list[Step]:
         text, formula = _bucket_text(o.places), r"\tilde s_{ij} = s_{ij} + B_{\beta(j - i),\,h}"
         added = f"+ {latex.factor(float(o.places.table[rows[j], h]))}"
         live_slope = rf"\beta({j - i}) = {rows[j]}, \qquad "
-        table = f"checkpoint.model.{o.places.stack}.relative_bias.weight"
-        code = f"{start}{_bucket_code(o.places)}\nplaced = scores + {table}[rows, {h}]"
+        code = f"{start}{_bucket_code(o.places)}\nplaced = scores + B[rows]"
+        inputs = {"B": torch.from_numpy(o.places.table[:, h]).float()}
     live = rf"{live_slope}\tilde s_{{{i},{j}}} = {latex.number(o.scores[j])} {added} = {latex.number(o.placed[j])}"
     return [
         step(
-            "position", TITLE, text, formula, live, (scores, *operands), rf"\tilde s_{{{i}}}", o.placed, code, "placed"
+            "position", TITLE, text, formula, live, (scores, *operands), rf"\tilde s_{{{i}}}", o.placed, code, "placed",
+            inputs=inputs,
         )
     ]
 
@@ -72,7 +74,8 @@ def layer_step(
         )  # fmt: skip
         text, formula = _slope_text(len(places.slopes)), r"\tilde S_{h,i,j} = S_{h,i,j} - m_h\,|i - j|"
         added = rf"- {latex.number(places.slopes[0])} \cdot {n - 1}"
-        code = f"{start}scores = scores - model.alibi_slopes[:, None, None] * relative.abs()"
+        code = f"{start}scores = scores - slopes[:, None, None] * relative.abs()"
+        inputs = {"slopes": torch.from_numpy(places.slopes).float()}
     else:
         rows = places.rows(relative)
         operands = (
@@ -81,11 +84,12 @@ def layer_step(
         )  # fmt: skip
         text, formula = _bucket_text(places), r"\tilde S_{h,i,j} = S_{h,i,j} + B_{\beta(j - i),\,h}"
         added = f"+ {latex.factor(float(places.table[rows[-1, 0], 0]))}"
-        table = f"model.{places.stack}.relative_bias.weight"
-        code = f"{start}{_bucket_code(places)}\nscores = scores + {table}[rows].permute(2, 0, 1)"
+        code = f"{start}{_bucket_code(places)}\nscores = scores + B[rows].permute(2, 0, 1)"
+        inputs = {"B": torch.from_numpy(places.table).float()}
     live = rf"\tilde S_{{0,{n - 1},0}} = {first} {added} = {latex.number(placed[0, -1, 0])}"
     return Step(
-        at.key("position"), TITLE, text, formula, live, operands, r"\tilde S", placed, code, "scores", proof, axes=MAPS
+        at.key("position"), TITLE, text, formula, live, operands, r"\tilde S", placed, code, "scores", proof, axes=MAPS,
+        inputs=inputs,
     )
 
 

@@ -7,7 +7,7 @@ from numpy import ndarray
 from vizformer.explain import norms
 from vizformer.explain.operands import Operands
 from vizformer.explain.proof_anchors import recorded_head
-from vizformer.explain.step import Operand, Proof, Step
+from vizformer.explain.step import Made, Operand, Proof, Step
 from vizformer.explain.sublayer import Sublayer
 from vizformer.messages import N_
 from vizformer.model.attention import Attention
@@ -35,8 +35,8 @@ def qk_norm_steps(o: Operands) -> list[Step]:
             norms.formula(attention.q_norm, r"\hat q_i", "q_i"),
             norms.live(rf"\hat q_{{{i},0}}", o.q_projected, attention.q_norm, q[0]),
             (Operand(rf"q_{{{i}}}", N_("the query before its norm"), o.q_projected), *norms.operands(attention.q_norm)),
-            rf"\hat q_{{{i}}}", q, norms.code(attention.q_norm, f"{o.site.module}.q_norm", "q_normed", "q"), "q_normed",
-            normed_q,
+            rf"\hat q_{{{i}}}", q, norms.code(attention.q_norm, "q_normed", "q"), "q_normed",
+            normed_q, inputs=norms.inputs(attention.q_norm),
         ),
         Step(
             "k_normed", N_("Normalise every key"),
@@ -45,8 +45,8 @@ def qk_norm_steps(o: Operands) -> list[Step]:
             norms.live(r"\hat k_{0,0}", o.k_projected[0], attention.k_norm, k[0, 0]),
             (Operand("K", N_("the keys before their norm, one row each"), o.k_projected, ("keys", "features")),
              *norms.operands(attention.k_norm)),
-            r"\hat K", k, norms.code(attention.k_norm, f"{o.site.module}.k_norm", "k_normed", "k"), "k_normed", normed_k,
-            axes=("keys", "features"),
+            r"\hat K", k, norms.code(attention.k_norm, "k_normed", "k"), "k_normed", normed_k,
+            axes=("keys", "features"), inputs=norms.inputs(attention.k_norm),
         ),
     ]  # fmt: skip
 
@@ -58,7 +58,7 @@ def layer_step(
     assert attention.q_norm is not None
     assert attention.k_norm is not None
     codes = [
-        norms.code(module, f"attention.{name}_norm", name, name)
+        norms.code(module, name, name, of=f"_{name}")
         for name, module in (("q", attention.q_norm), ("k", attention.k_norm))
     ]
     return Step(
@@ -67,9 +67,11 @@ def layer_step(
            "all queries of the layer, one for all keys."),
         norms.formula(attention.q_norm, r"\hat q_{h,i}", "q_{h,i}"),
         norms.live(r"\hat Q_{0,0,0}", q[0, 0], attention.q_norm, normed[0][0, 0, 0]),
-        (*norms.operands(attention.q_norm),
-         Operand(r"\hat K", N_("the keys, normalised"), normed[1], ("heads", "keys", "features"))),
+        norms.operands(attention.q_norm),
         r"\hat Q", normed[0], "\n".join(codes), "q", proof, axes=("heads", "queries", "features"),
+        inputs=norms.inputs(attention.q_norm, of="_q") | norms.inputs(attention.k_norm, of="_k"),
+        also=(Made("k", Operand(r"\hat K", N_("the keys, normalised"), normed[1], ("heads", "keys", "features"))),),
+        meaning=N_("the queries, normalised"),
     )  # fmt: skip
 
 

@@ -1,8 +1,10 @@
 """Rotary positions: the query and the keys are turned by their positions, pair by pair."""
 
 import numpy as np
+import torch
 from jaxtyping import Float
 from numpy import ndarray
+from torch import Tensor
 
 from vizformer.explain import latex
 from vizformer.explain.operands import Operands
@@ -38,8 +40,8 @@ def rotation_steps(o: Operands) -> list[Step]:
             (Operand(rf"{hat}q_{{{i}}}", N_("the query before"), o.q_normed),
              Operand(r"\phi", N_("the angle of each pair, in radians"), o.angles[i]), *divided),
             rf"q'_{{{i}}}", o.q_recomputed,
-            f"cos, sin = checkpoint.model.rope_cos[{i}], checkpoint.model.rope_sin[{i}]\n"
-            f"{_code('q', given, pairs, partial)}", "q_turned", turned_q,
+            f"{angle_code(o.theta, pairs, str(i), o.divided)}\n{_code('q', given, pairs, partial)}", "q_turned", turned_q,
+            inputs=divisor_input(o.divided),
         ),
         Step(
             "k_turned", N_("Turn every key by its position"),
@@ -49,11 +51,26 @@ def rotation_steps(o: Operands) -> list[Step]:
             (Operand(f"{hat}K", N_("the keys before, one row each"), o.k_normed, ("keys", "features")),
              Operand(r"\Phi", N_("the angle of each pair, in radians"), o.angles, ("keys", "features")), *divided),
             "K'", o.k_recomputed,
-            f"cos, sin = checkpoint.model.rope_cos[:{o.n_k}], checkpoint.model.rope_sin[:{o.n_k}]\n"
+            f"{angle_code(o.theta, pairs, f'torch.arange({o.n_k})[:, None]', o.divided)}\n"
             f"{_code('k', given, pairs, partial)}", "k_turned", turned_k,
-            axes=("keys", "features"),
+            axes=("keys", "features"), inputs=divisor_input(o.divided),
         ),
     ]  # fmt: skip
+
+
+def angle_code(theta: float, pairs: int, position: str, divided: Float[ndarray, " pairs"] | None) -> str:
+    """The angles of all pairs at a position (a number, or a column of them), and their cosines and sines."""
+    slower = "" if divided is None else " / c"
+    return (
+        f"m = torch.arange({pairs}, dtype=torch.float64)  # pair m: numbers m and m + {pairs}\n"
+        f"phi = {position} * {theta!r} ** (-2 * m / {2 * pairs}){slower}\n"
+        "cos, sin = phi.cos().float(), phi.sin().float()"
+    )
+
+
+def divisor_input(divided: Float[ndarray, " pairs"] | None) -> dict[str, Tensor]:
+    """What `angle_code` reads."""
+    return {} if divided is None else {"c": torch.from_numpy(divided)}
 
 
 def divisor_operand(divided: Float[ndarray, " pairs"]) -> Operand:

@@ -21,7 +21,6 @@ class Site:
     Attributes:
         name: e.g. "decoder.2.cross".
         attention, norm: its modules; pre_norm says on which side of the sublayer the norm is.
-        module, norm_module: how code reaches them from `checkpoint.model`.
         before, after: names of the residual stream around the sublayer.
         source: name of the residual stream that keys and values are computed from.
     """
@@ -30,8 +29,6 @@ class Site:
     attention: Attention
     norm: Norm
     pre_norm: bool
-    module: str
-    norm_module: str
     before: str
     after: str
     source: str
@@ -65,17 +62,16 @@ def find_site(checkpoint: Checkpoint, trace: Trace, name: str) -> Site:
     layer, kind = f"{match[1]}.{match[2]}", match[3]
     block = stack.layers[int(match[2])]
     assert isinstance(block, Block)
-    path = f"checkpoint.model.{match[1]}.layers[{match[2]}]"
     pre_norm = block.norm_order == "pre"
     if kind == "cross":
         assert block.cross_attention is not None
         assert block.cross_norm is not None
         return Site(
-            name, block.cross_attention, block.cross_norm, pre_norm, f"{path}.cross_attention", f"{path}.cross_norm",
+            name, block.cross_attention, block.cross_norm, pre_norm,
             before=f"{layer}.mid_self", after=f"{layer}.mid_cross", source="encoder.final",
         )  # fmt: skip
     after = f"{layer}.mid" if block.cross_attention is None else f"{layer}.mid_self"
     return Site(
-        name, block.self_attention, block.self_norm, pre_norm, f"{path}.self_attention", f"{path}.self_norm",
+        name, block.self_attention, block.self_norm, pre_norm,
         before=f"{layer}.pre", after=after, source=f"{layer}.pre",
     )  # fmt: skip

@@ -1,9 +1,10 @@
 """From a query and the keys to attention weights."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 import numpy as np
 from numpy import ndarray
+from torch import Tensor
 
 from vizformer.explain import latex, position_bias
 from vizformer.explain.operands import Operands
@@ -28,11 +29,12 @@ def weight_steps(o: Operands) -> list[Step]:
     i, blocked = o.query, o.blocked
 
     def step(key: str, title: Message, text: Message, formula: str, live: str, operands: tuple[Operand, ...], symbol: str,
-             result: ndarray, code: str, variable: str, contraction: Contraction | None = None) -> Step:  # fmt: skip
+             result: ndarray, code: str, variable: str, contraction: Contraction | None = None,
+             inputs: Mapping[str, Tensor] | None = None) -> Step:  # fmt: skip
         over_keys = key != "sum"
         return Step(key, title, text, formula, live, operands, symbol, result, code, variable, through_z,
                     contraction=contraction, blocked=blocked if over_keys else None,
-                    axes=("keys",) if over_keys else ("features",))  # fmt: skip
+                    axes=("keys",) if over_keys else ("features",), inputs=inputs or {})  # fmt: skip
 
     last, w = o.last, o.widened  # what happened to them after their matrices
     q_symbol, k_symbol = {"": ("q", "K"), "_normed": (r"\hat q", r"\hat K"), "_turned": ("q'", "K'")}[last]
@@ -61,7 +63,8 @@ def weight_steps(o: Operands) -> list[Step]:
             "mask", N_("Add the mask"), _mask_text(o),
             rf"m_{{ij}} = {s}_{{ij}} + M_{{ij}}, \qquad M_{{ij}} \in \{{0, -\infty\}}",
             _mask_live(o), (scores, Operand("M", N_("the mask's row: 0 or -∞"), bias_row, ("keys",))), rf"m_{{{i}}}", o.masked,
-            f"masked = {given}  # no mask here" if o.record.bias is None else f"masked = {given} + {o.bias_code}", "masked",
+            f"masked = {given}  # no mask here" if o.record.bias is None else f"masked = {given} + mask", "masked",
+            inputs=o.mask_row,
         ),
         step(
             "shift", N_("Softmax, 1: subtract the largest"),

@@ -14,7 +14,8 @@ Source: Higham 2002, "Accuracy and Stability of Numerical Algorithms", section 3
 terms, not by its result).
 """
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Literal
 
 import numpy as np
@@ -46,6 +47,14 @@ class Operand:
     meaning: Message
     value: Num[ndarray, "..."]
     axes: tuple[Axis, ...] = ("features",)
+
+
+@dataclass(frozen=True)
+class Made:
+    """A further result of a step, beside its own: the keys and values that come with the queries."""
+
+    variable: str
+    tensor: Operand
 
 
 @dataclass(frozen=True)
@@ -141,8 +150,11 @@ class Step:
         operands: what goes in.
         symbol: of the result (LaTeX).
         result: float64; a row [n] or a matrix [rows, n].
-        code: the torch line; the codes of all steps, in order, run as one program (`program`).
+        code: the torch lines, plain PyTorch: their names are results of earlier steps or `inputs`.
         variable: the name in `code` that holds the result.
+        inputs: what `code` reads of the model and its trace: weights, the residual stream, the mask.
+        also: further results, shown after this one, and names in `code` too.
+        meaning: what the result is called where there are several; None: "the result".
         proof: how we know.
         contraction: the sum behind the result, term by term, where it is one.
         blocked: cells that the mask blocks, for steps over the keys.
@@ -165,12 +177,10 @@ class Step:
     blocked: Bool[ndarray, " n"] | None = None
     axes: tuple[Axis, ...] = ("features",)
     edited: bool = False
+    inputs: Mapping[str, Tensor] = field(default_factory=dict)
+    also: tuple[Made, ...] = ()
+    meaning: Message | None = None
 
     @property
     def difference(self) -> float:
         return self.proof.difference
-
-
-def program(steps: list[Step]) -> str:
-    """The codes of all steps as one program; it needs `checkpoint` and `trace` in scope."""
-    return "import math, torch, torch.nn.functional as F\n\n" + "\n".join(step.code for step in steps) + "\n"

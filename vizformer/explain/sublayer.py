@@ -6,7 +6,7 @@ import numpy as np
 import torch
 from jaxtyping import Float
 from numpy import ndarray
-from torch import nn
+from torch import Tensor, nn
 
 from vizformer.explain import latex, norms
 from vizformer.explain.arrays import float64, set_cells, stored
@@ -24,14 +24,13 @@ MAPS: tuple[Axis, ...] = ("heads", "queries", "keys")
 
 @dataclass(frozen=True)
 class Sublayer:
-    """Where a sublayer stands: its layer's path in code, and the residual stream before and after it.
+    """Where a sublayer stands: the residual stream before and after it.
 
     `reads` is what goes into the sublayer, where that is not what its result is added to (parallel layers).
     """
 
     trace: Trace
     pre_norm: bool
-    path: str
     kind: str
     before: str
     after: str
@@ -77,27 +76,33 @@ def add_and_norm(at: Sublayer, norm: Norm, out: ndarray) -> list[Step]:
            "the sum, and the layers that follow read what it leaves."),
         r"Y = X + O", rf"Y_{{0,0}} = {latex.number(at.x[0, 0])} + {latex.factor(out[0, 0])} = {latex.number(added[0, 0])}",
         (Operand("X", N_("the residual stream before"), at.x, ROWS),), "Y", added,
-        f'added = trace.residual("{at.before}") + out' + ("\nx = added" if at.pre_norm else ""), "added",
-        proof if at.pre_norm else through, axes=ROWS,
+        "added = residual + out" + ("\nx = added" if at.pre_norm else ""), "added",
+        proof if at.pre_norm else through, axes=ROWS, inputs={"residual": at.trace.residual(at.before)},
     )]  # fmt: skip
     if not at.pre_norm:
-        steps += _norm_steps(at, norm, added, proof, "added")
+        steps += _norm_steps(at, norm, added, proof, "added", {})
     return steps
 
 
 def norm_before(at: Sublayer, norm: Norm, proof: Proof) -> Step:
     """Pre-norm: the row is normalised on its way in; `proof` is that of what is computed from it."""
-    step = _norm_steps(at, norm, at.entering_rows, proof, f'trace.residual("{at.entering}")')[-1]
+    entering = {"residual": at.trace.residual(at.entering)}
+    step = _norm_steps(at, norm, at.entering_rows, proof, "residual", entering)[-1]
     if not at.reads:
         return step
     return replace(step, text=N_("{text} This is a parallel layer: like attention it reads {name}, not "
                                  "what attention has added.", text=step.text, name=place(at.reads)))  # fmt: skip
 
 
-def _norm_steps(at: Sublayer, norm: Norm, rows: ndarray, proof: Proof, argument: str) -> list[Step]:
-    """Mean and variance of each row (RMSNorm: the mean square), then the normalised rows."""
+def _norm_steps(
+    at: Sublayer, norm: Norm, rows: ndarray, proof: Proof, argument: str, inputs: dict[str, Tensor]
+) -> list[Step]:
+    """Mean and variance of each row (RMSNorm: the mean square), then the normalised rows.
+
+    `argument` is what the rows are called in code; `inputs` holds them where no step has made them.
+    """
     through = replace(proof, direct=False)
-    result, path = normalise(rows, norm), f"{at.path}.{at.kind}_norm"
+    result = normalise(rows, norm)
     if proof.direct:
         result = set_cells(at.trace, at.after, result)
     scaled = (
@@ -105,17 +110,18 @@ def _norm_steps(at: Sublayer, norm: Norm, rows: ndarray, proof: Proof, argument:
         N_("Each number minus its row's mean, over the row's standard deviation, then scaled and shifted.")
     )  # fmt: skip
     return [
-        *_moments(at, norm, rows, path, argument, through),
+        *(replace(step, inputs=inputs) for step in _moments(at, norm, rows, argument, through)),
         Step(
             at.key("norm"),
             N_("Normalise, 2: divide, scale") if norms.is_rms(norm) else N_("Normalise, 3: shift, divide, scale"),
             scaled, norms.formula(norm, "X'", "Y"), norms.live("X'_{0,0}", rows[0], norm, result[0, 0]),
-            norms.operands(norm), "X'", result, norms.code(norm, path, "x", argument), "x", proof, axes=ROWS,
+            norms.operands(norm), "X'", result, norms.code(norm, "x", argument), "x", proof, axes=ROWS,
+            inputs=inputs | norms.inputs(norm),
         ),
     ]  # fmt: skip
 
 
-def _moments(at: Sublayer, norm: Norm, rows: ndarray, path: str, argument: str, through: Proof) -> list[Step]:
+def _moments(at: Sublayer, norm: Norm, rows: ndarray, argument: str, through: Proof) -> list[Step]:
     if norms.is_rms(norm):
         square: ndarray = (rows**2).mean(-1)
         return [Step(
@@ -123,7 +129,7 @@ def _moments(at: Sublayer, norm: Norm, rows: ndarray, path: str, argument: str, 
             N_("RMSNorm looks at one row at a time and does not shift it: there is no mean to take away."),
             r"\rho_i = \frac{1}{d} \sum_m Y_{i,m}^2",
             rf"\rho_0 = \frac{{{latex.sum_of(rows[0] ** 2)}}}{{{rows.shape[1]}}} = {latex.number(square[0])}",
-            (), r"\rho", square, f"norm = {path}\nsquare = ({argument} ** 2).mean(-1)", "square", through,
+            (), r"\rho", square, f"square = ({argument} ** 2).mean(-1)", "square", through,
             axes=("queries",),
         )]  # fmt: skip
     mean, variance = rows.mean(-1), rows.var(-1)
@@ -132,7 +138,7 @@ def _moments(at: Sublayer, norm: Norm, rows: ndarray, path: str, argument: str, 
             at.key("mean"), N_("Normalise, 1: the mean of each row"),
             N_("LayerNorm looks at one row at a time."), r"\mu_i = \frac{1}{d} \sum_m Y_{i,m}",
             rf"\mu_0 = \frac{{{latex.sum_of(rows[0])}}}{{{rows.shape[1]}}} = {latex.number(mean[0])}",
-            (), r"\mu", mean, f"norm = {path}\nmean = {argument}.mean(-1)", "mean", through, axes=("queries",),
+            (), r"\mu", mean, f"mean = {argument}.mean(-1)", "mean", through, axes=("queries",),
         ),
         Step(
             at.key("variance"), N_("Normalise, 2: the variance of each row"),
@@ -153,6 +159,17 @@ def after_sublayer(at: Sublayer, norm: Norm, out: ndarray) -> Float[ndarray, "n 
 
 def entry(letter: str, row: ndarray, column: ndarray, add: float, result: float) -> str:
     return rf"{letter}_{{0,0}} = {latex.sum_of_products(row, column, float(add))} = {latex.number(result)}"
+
+
+def linear_inputs(linear: nn.Linear, letter: str) -> dict[str, Tensor]:
+    """A matrix, as in x W + b, and its bias, as the code of a step names them."""
+    found = {f"W_{letter}": linear.weight.detach().T}
+    return found if linear.bias is None else found | {f"b_{letter}": linear.bias.detach()}
+
+
+def linear_code(linear: nn.Linear, letter: str) -> str:
+    """The product with it, as in f"{variable} = {rows}{linear_code(...)}"."""
+    return f" @ W_{letter}" + ("" if linear.bias is None else f" + b_{letter}")
 
 
 def bias_of(linear: nn.Linear) -> Float[ndarray, " d"]:

@@ -7,6 +7,8 @@ from vizformer.web.cache import cached
 from vizformer.web.i18n import _
 
 if TYPE_CHECKING:
+    from torch import Tensor
+
     from vizformer.analysis import Kind
     from vizformer.analysis.contributions import Contributions, KeyContributions
     from vizformer.analysis.habits import HeadHabits
@@ -90,3 +92,12 @@ def size(nbytes: int) -> str:
         if nbytes >= unit:
             return f"{nbytes / unit:.1f} {name}"
     return f"{nbytes} B"
+
+
+def output_matrix(model: str, text: str, target: str, edited: str, site: str) -> "dict[str, Tensor]":
+    """W_O as in z W_O, and its bias where it has one, by the names that code has for them."""
+    from vizformer.explain.site import find_site
+    from vizformer.explain.sublayer import linear_inputs
+
+    found = find_site(models.checkpoint(model), models.trace(model, text, target, edited), site)
+    return linear_inputs(found.attention.W_O, "O")

@@ -12,9 +12,9 @@ A page lists its parts and draws the laboratory of each; everything around them 
         lesson.ask("masks", "leak", question, choices, answer, why)
 """
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import streamlit as st
 
@@ -27,6 +27,9 @@ from vizformer.web.prose import prose
 from vizformer.web.sitemap import COURSE, GLOSSARY, Entry
 from vizformer.web.subject import Subject, subject_box
 from vizformer.web.view import View
+
+if TYPE_CHECKING:
+    from vizformer.explain.snippet import Given
 
 _LAST = "lesson.last"
 _UNNAMED = "lesson.unnamed"  # the part that is shown though the link names none, where that hangs on the view
@@ -217,14 +220,24 @@ def turn(name: str, new: Dial, default: Dial) -> None:
         state.update(dials=written)
 
 
-def formula(symbols: str, *, live: str = "", code: str = "") -> None:
-    """A formula in symbols, with the numbers on the screen in it, and the PyTorch line that computes it."""
+def formula(symbols: str, *, live: str = "", code: str = "", given: "Mapping[str, Given] | None" = None) -> None:
+    """A formula in symbols, with the numbers on the screen in it, and the PyTorch line that computes it.
+
+    `given` are the numbers that the code reads, by name: those that are short are written out before it.
+    """
     st.latex(symbols)
     if live:
         st.latex(live)
     if code:
         st.caption(_("The same in PyTorch"))
-        st.code(code, language="python", wrap_lines=True)
+        st.code(pasteable(code, given or {}), language="python", wrap_lines=True)
+
+
+def pasteable(code: str, given: "Mapping[str, Given]") -> str:
+    """Code with what it imports and the numbers that it reads."""
+    from vizformer.explain import standalone
+
+    return standalone(code, given).text(_("torch.randn stands in for tables that are too long to write out"))
 
 
 def ask(lesson: str, name: str, question: str, choices: Sequence[str], answer: int, why: str, about: str = "") -> None:

@@ -43,6 +43,7 @@ def notes(temperature: float) -> None:
         r"a = \mathrm{softmax}\!\left(\frac{K q}{T}\right), \qquad o = \sum_j a_j\, v_j",
         live=rf"o_0 = {minutes} = {found.soft[0]:.2f}",
         code="weights = torch.softmax(K @ q / T, dim=0)\nanswer = weights @ V",
+        given={"K": keys, "q": query, "T": temperature, "V": values},
     )
 
 

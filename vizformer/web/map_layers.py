@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from vizformer.analysis.layer_types import LayerType
 
 ATTENTION = "z = torch.softmax(q @ k.T / d_head**0.5, -1) @ v  # [n, n] @ [n, d_head]: every pair at once"
-RECURRENT = "for t in range(n): h = cell(x[t], h)  # n times, one after the other"
+RECURRENT = "for t in range(n): h = cell(x[t], h)  # n times, one after the other; cell = torch.nn.GRUCell(d, d)"
 DILATED = "next(layers for layers in range(1, n + 1) if k**layers >= n)"
 
 
@@ -59,7 +59,7 @@ def path_formula(kind: "LayerType", n: int, k: int, r: int) -> None:
         symbols = rf"\text{{path}} = \left\lceil \tfrac{{n - 1}}{{{name} - 1}} \right\rceil"
         code = f"math.ceil((n - 1) / ({name} - 1))"
         live = rf"\left\lceil \tfrac{{{n} - 1}}{{{width} - 1}} \right\rceil = {steps}"
-    lesson.formula(symbols, live=live if n > 1 else "", code=code)
+    lesson.formula(symbols, live=live if n > 1 else "", code=code, given={"n": n, "k": k, "r": r})
 
 
 def _unrolled(n: int) -> str:
@@ -94,8 +94,8 @@ def cost_formula(n: int, d: int, full: bool) -> None:
         lesson.formula(
             r"2n^2d + 4nd^2 < 6nd^2 \iff n < d",
             live=rf"{2 * n * n * d + 4 * n * d * d} {sign} {6 * n * d * d}",
-            code="2 * n**2 * d + 4 * n * d**2 < 6 * n * d**2",
+            code="2 * n**2 * d + 4 * n * d**2 < 6 * n * d**2", given={"n": n, "d": d},
         )
     else:
         lesson.formula(r"n^2 d < n d^2 \iff n < d", live=rf"{n * n * d} {sign} {n * d * d}",
-                       code="n**2 * d < n * d**2")  # fmt: skip
+                       code="n**2 * d < n * d**2", given={"n": n, "d": d})  # fmt: skip

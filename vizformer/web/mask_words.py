@@ -13,6 +13,7 @@ from vizformer.web.masking import Attention, MaskKind, Pattern, Run
 if TYPE_CHECKING:
     from vizformer.analysis.masked import Masked
     from vizformer.config import ModelConfig
+    from vizformer.explain.snippet import Given
 
 TERMS = 4  # of a sum that are written out
 _CENTRED = 'style="text-align: center"'
@@ -64,6 +65,13 @@ def code(pattern: Pattern, causal: bool, window: int | None = None) -> str:
         written = written.replace(_SOFTMAX, f"M = M + torch.full((n, n), -math.inf).tril(-{window})\n" + _SOFTMAX)
     written = written.replace("~visible[row])", "~visible[row, : row + 1])")  # what is drawn is not after the query
     return written.replace(_SOFTMAX, CAUSAL_TOO + _SOFTMAX)
+
+
+def given(pattern: Pattern, scores: np.ndarray, is_padding: Sequence[bool]) -> "dict[str, Given]":
+    """The numbers that the code of a mask reads, by its names for them."""
+    (n_q, n_k), (p, w, g, r) = scores.shape, (pattern.prefix, pattern.reach, pattern.n_global, pattern.n_random)
+    sizes: dict[str, Given] = {"n": n_q, "n_q": n_q, "n_k": n_k, "p": p, "w": w, "g": g, "r": r, "seed": pattern.seed}
+    return sizes | {"scores": scores, "is_padding": np.array(is_padding, dtype=bool)}
 
 
 def formula(kind: MaskKind) -> str:

@@ -262,15 +262,15 @@ def predictions(model: str, text: str, target: str, edited: str, position: int) 
 
 @cached
 def steps(model: str, text: str, target: str, edited: str, site: str, head: int, query: int) -> "list[Step]":
-    from vizformer.explain import attention_steps
+    from vizformer.explain import attention_steps, light
 
-    return attention_steps(checkpoint(model), trace(model, text, target, edited), site, head, query)
+    return light(attention_steps(checkpoint(model), trace(model, text, target, edited), site, head, query))
 
 
 @cached
 def layer(model: str, text: str, target: str, edited: str, stack: str, number: int) -> "tuple[list[Step], list[str]]":
     """The steps of a layer and, after the last one, of the prediction, with the texts of the leading candidates."""
-    from vizformer.explain import candidates, layer_steps, output_steps
+    from vizformer.explain import candidates, layer_steps, light, output_steps
 
     loaded, traced = checkpoint(model), trace(model, text, target, edited)
     steps = layer_steps(loaded, traced, f"{stack}.{number}")
@@ -278,11 +278,11 @@ def layer(model: str, text: str, target: str, edited: str, stack: str, number: i
     config = loaded.model.config
     n_layers = config.n_decoder_layers if final == "decoder" else config.n_encoder_layers
     if (stack, number) != (final, n_layers - 1) or not predicts(model):
-        return steps, []
+        return light(steps), []
     ids = [token.id for token in traced.tokens.get(final, ())]
     position = ids.index(config.mask_id) if config.mask_id in ids else traced.logits.shape[0] - 1
     best = loaded.tokenizer.tokens(candidates(loaded, traced, position))
-    return [*steps, *output_steps(loaded, traced, position)], [token.text for token in best]
+    return light([*steps, *output_steps(loaded, traced, position)]), [token.text for token in best]
 
 
 @cached

@@ -11,6 +11,7 @@ from vizformer.web.subject import Subject
 if TYPE_CHECKING:
     import numpy as np
     from jaxtyping import Float, Int
+    from torch import Tensor
 
     from vizformer.analysis.positions import CodeFacts, RotaryPair, Shuffled
     from vizformer.checkpoints import Checkpoint
@@ -150,6 +151,20 @@ def _unturned(vocab_size: int, ids: tuple[int, ...]) -> "tuple[np.ndarray, np.nd
     from vizformer.analysis.positions import unturned
 
     return unturned(small("rope", vocab_size, True), ids)
+
+
+def unturned(vocab_size: int, ids: tuple[int, ...], head: int, query: int, key: int) -> "dict[str, np.ndarray]":
+    """The q of token `query` and the k of token `key` before they are turned, by the names that code has for them."""
+    q, k = _unturned(vocab_size, ids)
+    return {"q": q[head, query], "k": k[head, key]}
+
+
+def relative_table() -> "Tensor":
+    """The trained numbers of T5's buckets [buckets, n_heads]."""
+    decoder = tiny("relative").model.decoder
+    assert decoder is not None
+    assert decoder.relative_bias is not None
+    return decoder.relative_bias.weight.detach()
 
 
 def rotary(

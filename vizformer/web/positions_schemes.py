@@ -106,7 +106,8 @@ def worked_out(scheme: Positions, vocab_size: int, ids: tuple[int, ...], head: i
         lesson.formula(
             r"x_{pos} = \sqrt{d_\mathrm{model}}\, E[t_{pos}] + P_{pos}",
             live=rf"x_{{{i},0}} = {row[i, 0]:.4f} {added[i, 0]:+.4f} = {row[i, 0] + added[i, 0]:.4f}",
-            code="P = model.positions(len(ids))\nx = model.embedding(ids) * d_model**0.5 + P",
+            code=f"x = math.sqrt({row.shape[1]}) * e + P  # e: the embeddings of your tokens",
+            given={"e": row / row.shape[1] ** 0.5, "P": added},
         )
     elif scheme == "alibi":
         slope = 2.0 ** (-8 * (head + 1) / HEADS)
@@ -124,8 +125,12 @@ def worked_out(scheme: Positions, vocab_size: int, ids: tuple[int, ...], head: i
             rf"s_{{ij}} = {plain_score} + b_h[\mathrm{{bucket}}(i - j)]",
             live=rf"\mathrm{{bucket}}({i} - {j}) = {bucket}, \qquad b_{{{head}}}[{bucket}] = {bias:.4f}",
             code=f"i, j, head = {i}, {j}, {head}\n"
-            "bucket = relative_buckets(torch.tensor([[j - i]]), both_sides=False)\n"
-            "bias = table[bucket, head]",
+            "buckets, furthest = 32, 128\nexact = buckets // 2  # so many distances have a bucket each\n"
+            "distance = torch.tensor(i - j)\n"
+            "stretch = torch.log(distance.clamp(min=1).double() / exact) / math.log(furthest / exact)\n"
+            "far = (exact + (stretch * (buckets - exact)).long()).clamp(max=buckets - 1)\n"
+            "bucket = torch.where(distance < exact, distance, far)\nbias = table[bucket, head]",
+            given={"table": positions.relative_table()},
         )
 
 
@@ -148,9 +153,13 @@ def rope(vocab_size: int, ids: tuple[int, ...], head: int, i: int, j: int) -> No
         r" q'_m \cdot k'_m = q_m \cdot R\big((j - i)\,\omega_m\big)\, k_m& \end{aligned}",
         live=rf"\begin{{aligned}} \omega_{{{pair}}} = {omega:.4g}, \quad s_{{{i},{j}}} &= {here.score:.5f} \\"
         rf" s_{{{i + shift},{j + shift}}} &= {moved.score:.5f} \end{{aligned}}",
-        code=f"q_turned = rotation[{i + shift}:{i + shift + 1}].turn(q)\n"
-        f"k_turned = rotation[{j + shift}:{j + shift + 1}].turn(k)\n"
-        "score = (q_turned * k_turned).sum() * d_head**-0.5",
+        code="def turned(x, position):\n"
+        f"    m = torch.arange({PAIRS})  # pair m: numbers m and m + {PAIRS}\n"
+        f"    phi = position * 10000.0 ** (-2 * m / {2 * PAIRS})\n"
+        "    first, second = x.chunk(2)\n"
+        "    return torch.cat([first * phi.cos() - second * phi.sin(), first * phi.sin() + second * phi.cos()])\n\n"
+        f"score = turned(q, {i + shift}) @ turned(k, {j + shift}) / math.sqrt({2 * PAIRS})",
+        given=positions.unturned(vocab_size, ids, head, i, j),
     )
     st.success(
         _("Both moved on by {shift}: the score of the whole head changes by {change}. This pair alone gives {part} of "

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import streamlit as st
 
 from vizformer.web import labels, models
+from vizformer.web.cache import cached
 from vizformer.web.errors import plain
 from vizformer.web.i18n import _
 from vizformer.web.subject import Subject
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
 ARROW = " → "
 
 
-@st.cache_resource(show_spinner=False, max_entries=models.TRACES)
+@cached
 def choices(model: str, text: str, target: str, edited: str) -> "tuple[Choice, ...]":
     """What each row of the decoder chooses; empty without a decoder, or a head that predicts."""
     from vizformer.analysis import choices

@@ -13,6 +13,7 @@ import streamlit as st
 from vizformer.assets import asset
 from vizformer.errors import VizformerError
 from vizformer.web import models, names, training
+from vizformer.web.cache import cached
 from vizformer.web.i18n import _
 
 Language = Literal["zh", "en"]
@@ -46,7 +47,7 @@ def written_in(text: str) -> Language | None:
     return None if chinese == latin else "zh" if chinese > latin else "en"
 
 
-@st.cache_data(show_spinner=False, max_entries=64)
+@cached
 def read_by(model: str) -> Language | None:
     """The language that a model's card says it reads; None for models that do not translate."""
     if models.options(model).architecture != "encoder-decoder":

@@ -7,6 +7,7 @@ import numpy as np
 import streamlit as st
 
 from vizformer.components import matrix
+from vizformer.messages import N_
 from vizformer.web import proofs, state
 from vizformer.web.errors import plain
 from vizformer.web.i18n import _, translate
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
 Labels = Mapping[str, Sequence[str]]
 """Names of what is counted along an axis (`vizformer.explain.Axis`): token texts for "keys", "queries", ..."""
 
+_STAND_INS = N_("torch.randn stands in for tables that are too long to write out: their numbers are below").text
 WIDE = 12  # columns of an overview's table before it is elided: Q, K and V of the toy side by side
 MAPS_SHOWN = 4  # heads of a three-dimensional result; the rest are in "Every number"
 
@@ -26,6 +28,8 @@ def walk(steps: "Sequence[Step]", labels: "Callable[[Step], Labels]", before: "S
 
     `before` are the same steps without the numbers set by hand, where there are any.
     """
+    from vizformer.explain import snippet
+
     unedited = {step.key: step for step in before or ()}
     last = len(steps) - 1
     current = min(state.view().step, last)
@@ -44,7 +48,8 @@ def walk(steps: "Sequence[Step]", labels: "Callable[[Step], Labels]", before: "S
     st.html(matrix.style())
     for index, step in enumerate(steps):
         if everything or index == current:
-            show_step(step, index, labels(step), details=not everything, before=unedited.get(step.key))
+            code = snippet(steps, index).text(_(_STAND_INS))
+            show_step(step, index, labels(step), code, details=not everything, before=unedited.get(step.key))
 
 
 def overview(steps: "Sequence[Step]", labels: "Callable[[Step], Labels]") -> None:
@@ -59,10 +64,10 @@ def overview(steps: "Sequence[Step]", labels: "Callable[[Step], Labels]") -> Non
 
     for index, step in enumerate(steps):
         names = labels(step)
-        if step.result.ndim == 3:  # the heads' keys and values stand nowhere else
-            for operand in step.operands:
-                add(f"{index} · {translate(operand.meaning)}", operand.value, operand.axes, names)
-        add(f"{index} · {translate(step.title)}", step.result, step.axes, names)
+        title = step.title if step.meaning is None else step.meaning
+        add(f"{index} · {translate(title)}", step.result, step.axes, names)
+        for made in step.also:  # the heads' keys and values stand nowhere else
+            add(f"{index} · {translate(made.tensor.meaning)}", made.tensor.value, made.tensor.axes, names)
     st.html(matrix.style())
     st.html(_row(parts, "vf-compact"))
 
@@ -71,25 +76,33 @@ def _go(step: int) -> None:
     state.update(step=step)
 
 
-def show_step(step: "Step", index: int, labels: Labels, *, details: bool, before: "Step | None" = None) -> None:
+def show_step(
+    step: "Step", index: int, labels: Labels, code: str, *, details: bool, before: "Step | None" = None
+) -> None:
     """Draws a step; `details` adds the tables behind it (every number, and sums term by term)."""
     st.subheader(f"{index} · {translate(step.title, plain)}", anchor=False)
-    words, code = st.columns([3, 2], gap="medium")
+    words, beside = st.columns([3, 2], gap="medium")
     with words:
         st.markdown(translate(step.text, plain))
         st.latex(step.formula)
-    with code:
+    with beside:
         st.caption(_("The same in PyTorch"))
-        st.code(step.code, language="python", wrap_lines=True)
+        st.code(code, language="python", wrap_lines=True)
     st.latex(step.live)
     for operand in step.operands:
         _tables(operand.value, operand.axes, translate(operand.meaning), labels, step.blocked)
-    _tables(step.result, step.axes, _("Result"), labels, step.blocked)
+    _tables(step.result, step.axes, _result_name(step), labels, step.blocked)
+    for made in step.also:
+        _tables(made.tensor.value, made.tensor.axes, translate(made.tensor.meaning), labels, step.blocked)
     if before is not None:
         _changes(step, before, labels)
     proof_line(step)
     if details:
         _details(step, labels)
+
+
+def _result_name(step: "Step") -> str:
+    return _("Result") if step.meaning is None else translate(step.meaning)
 
 
 def proof_line(step: "Step") -> None:
@@ -162,8 +175,8 @@ def _row(tables: Sequence[str], kind: str = "") -> str:
 
 def _details(step: "Step", labels: Labels) -> None:
     with st.expander(_("Every number")):
-        tensors: list[Operand | None] = [None, *step.operands]
-        names = [_("Result") if tensor is None else translate(tensor.meaning) for tensor in tensors]
+        tensors: list[Operand | None] = [None, *(made.tensor for made in step.also), *step.operands]
+        names = [_result_name(step) if tensor is None else translate(tensor.meaning) for tensor in tensors]
         choice, head = st.columns(2)
         number = choice.selectbox(
             _("Table"), range(len(tensors)), format_func=names.__getitem__, key=f"steps.table.{step.key}"

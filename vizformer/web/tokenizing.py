@@ -12,6 +12,7 @@ from vizformer.web.subject import Subject
 if TYPE_CHECKING:
     import numpy as np
     from jaxtyping import Float
+    from torch import Tensor
 
     from vizformer.analysis.contexts import Contexts
     from vizformer.analysis.embeddings import Lookup, Neighbours, Norms, Projection
@@ -269,3 +270,8 @@ def written(model: str, text: str, scaled: bool) -> str:
     from vizformer.analysis.embeddings import with_scale
 
     return with_scale(models.checkpoint(model), scaled).generate(text, max_new=TRIED).text
+
+
+def embedding_table(model: str) -> "Tensor":
+    """The table of embeddings that the text is read with [vocab_size, d_model]."""
+    return models.checkpoint(model).model.token_table("encoder").weight.detach()

@@ -1,0 +1,123 @@
+"""A step's code as something to paste: plain PyTorch, with the numbers that it needs."""
+
+import ast
+import builtins
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+import torch
+from numpy import ndarray
+from torch import Tensor
+
+from vizformer.explain.arrays import float64
+from vizformer.explain.step import Step
+
+Given = ndarray | Tensor | int | float
+
+WRITTEN_OUT = 64  # numbers of a tensor; of longer ones a stand-in has the shape
+_MODULES = {"math": "import math", "torch": "import torch", "F": "import torch.nn.functional as F"}
+
+
+@dataclass(frozen=True)
+class Snippet:
+    """Lines that run by themselves.
+
+    Attributes:
+        imports: of what the code uses.
+        given: names and their numbers: `torch.tensor([...])` where they are few, else a stand-in of the same shape.
+        code: the lines of the step.
+        exact: whether all numbers are written out; then the lines give the step's result to the digits that are.
+    """
+
+    imports: str
+    given: str
+    code: str
+    exact: bool
+
+    def text(self, about: str = "") -> str:
+        """All of it; `about` is a comment on the stand-ins."""
+        note = "" if self.exact or not about else "".join(f"# {line}\n" for line in about.splitlines())
+        return "\n\n".join(part for part in (self.imports, (note + self.given).rstrip(), self.code) if part)
+
+
+def snippet(steps: Sequence[Step], index: int) -> Snippet:
+    """The code of step `index`, with what the steps before it have made."""
+    known: dict[str, Given] = {}
+    for step in steps[:index]:
+        known |= {step.variable: step.result} | {made.variable: made.tensor.value for made in step.also}
+    return standalone(steps[index].code, known | dict(steps[index].inputs))
+
+
+def light(steps: Sequence[Step]) -> list[Step]:
+    """The steps to be kept: what `snippet` would not write out of their inputs is left with its shape alone.
+
+    The inputs are views of the model's weights and of the trace; whoever keeps a step would keep all of these.
+    """
+    return [replace(step, inputs={name: _light(name, tensor) for name, tensor in step.inputs.items()}) for step in steps]
+
+
+def _light(name: str, tensor: Tensor) -> Tensor:
+    short = tensor.numel() <= WRITTEN_OUT or name == "mask"
+    return tensor.clone() if short else torch.empty(tensor.shape, dtype=tensor.dtype, device="meta")
+
+
+def standalone(code: str, known: Mapping[str, Given]) -> Snippet:
+    """Code with its imports, and with those of the known names that it reads before it sets them."""
+    names = _free(code)
+    lines = {name: _written(name, known[name]) for name in names if name in known}
+    used = {*names, *_free("\n".join(lines.values()))}
+    return Snippet(
+        "\n".join(line for name, line in _MODULES.items() if name in used),
+        "\n".join(f"{name} = {value}" for name, value in lines.items()), code,
+        exact=not any(value.startswith(("torch.randn", "torch.zeros")) for value in lines.values()),
+    )  # fmt: skip
+
+
+def _free(code: str) -> list[str]:
+    """The names that the code reads before it has set them, in the order of their use."""
+    bound, found = set(dir(builtins)), dict[str, None]()
+    for statement in ast.parse(code).body:
+        nodes = list(ast.walk(statement))
+        named = [node for node in nodes if isinstance(node, ast.Name)]
+        inside = {  # of this statement alone: what a comprehension or a function calls its own
+            name.id for node in nodes if isinstance(node, ast.comprehension)
+            for name in ast.walk(node.target) if isinstance(name, ast.Name)
+        } | {node.arg for node in nodes if isinstance(node, ast.arg)}  # fmt: skip
+        if isinstance(statement, ast.FunctionDef):
+            bound.add(statement.name)
+            inside |= {node.id for node in named if isinstance(node.ctx, ast.Store)}
+        read = sorted((n for n in named if isinstance(n.ctx, ast.Load)), key=lambda node: (node.lineno, node.col_offset))
+        found |= dict.fromkeys(node.id for node in read if node.id not in bound | inside)
+        bound |= {node.id for node in named if isinstance(node.ctx, ast.Store)} - inside
+    return list(found)
+
+
+def _written(name: str, value: Given) -> str:
+    """A number or a tensor as an expression of PyTorch."""
+    if not isinstance(value, ndarray | Tensor):
+        return repr(value)
+    shape = ", ".join(map(str, value.shape))
+    if np.prod(value.shape) > WRITTEN_OUT and name != "mask":
+        return f"torch.randn({shape})"
+    numbers = _array(value)
+    if numbers.size <= WRITTEN_OUT:
+        return f"torch.tensor({_numbers(numbers.tolist())})"
+    causal = np.where(np.triu(np.ones(numbers.shape[-2:], dtype=bool), 1), -np.inf, 0.0)
+    same = numbers.ndim >= 2 and bool((numbers == causal).all())
+    return f"torch.full(({shape}), -math.inf).triu(1)" if same else f"torch.zeros({shape})"
+
+
+def _array(value: ndarray | Tensor) -> ndarray:
+    if isinstance(value, Tensor):
+        return float64(value) if value.is_floating_point() else value.cpu().numpy()
+    return value
+
+
+def _numbers(value: object) -> str:
+    """Nested lists of numbers as Python writes them, with six digits."""
+    if isinstance(value, list):
+        return "[" + ", ".join(map(_numbers, value)) + "]"
+    if not isinstance(value, float):
+        return str(value)
+    return str(value).replace("inf", "math.inf") if np.isinf(value) else repr(float(f"{value:.6g}"))
