@@ -2,10 +2,11 @@
 
 import streamlit as st
 
-from vizformer.web import errors, frame, server
+from vizformer.web.frame import page_frame, server
+from vizformer.web.words import errors
 
 if __name__ == "__main__":  # every run of every visitor
-    frame.run()
+    page_frame.run()
 else:  # once, when the server starts: Streamlit finds this name and serves it
     app = st.App(
         __file__, lifespan=server.lifespan, middleware=server.middleware(), on_script_error=errors.on_script_error

@@ -11,12 +11,12 @@ from tests import pretend
 from vizformer import __version__, cli
 from vizformer.errors import CheckpointError
 from vizformer.messages import N_
-from vizformer.web import cache as web_cache
-from vizformer.web import computing
-from vizformer.web import gate as web_gate
-from vizformer.web import hub as web_hub
-from vizformer.web import paths as web_paths
-from vizformer.web import uploads as web_uploads
+from vizformer.web.catalogue import bounded_cache as web_cache
+from vizformer.web.catalogue import hub as web_hub
+from vizformer.web.catalogue import local_paths as web_paths
+from vizformer.web.catalogue import precision
+from vizformer.web.catalogue import uploads as web_uploads
+from vizformer.web.frame import request_gate as web_gate
 
 
 @pytest.fixture
@@ -132,11 +132,11 @@ def test_the_device_is_looked_for_before_anybody_waits_for_a_page(seen, monkeypa
     assert not seen
     with pretend.device() as device:
         assert CliRunner().invoke(cli.main, ["--device", str(device)]).exit_code == 0
-    assert computing.device() == str(device)
+    assert precision.device() == str(device)
     monkeypatch.setenv(cli.DEVICE, "cuda:77")
     assert CliRunner().invoke(cli.main, []).exit_code == 1
     assert CliRunner().invoke(cli.main, ["--device", "cpu"]).exit_code == 0
-    assert computing.device() == "cpu"
+    assert precision.device() == "cpu"
 
 
 def test_inspect_says_what_loading_takes():
@@ -147,7 +147,7 @@ def test_inspect_says_what_loading_takes():
 
 
 def test_the_names_of_the_variables_are_those_that_the_app_reads():
-    assert computing.VARIABLE == cli.DEVICE
+    assert precision.VARIABLE == cli.DEVICE
     assert (cli.UPLOADS, cli.UPLOAD_LIMIT, cli.HUB) == (web_uploads.SWITCH, web_uploads.LIMIT, web_hub.SWITCH)
     assert web_paths.SWITCH == cli.PATHS
     assert (web_gate.HOSTS, web_cache.VARIABLE) == (cli.HOSTS, cli.MEMORY)

@@ -14,7 +14,7 @@ from babel.messages.catalog import Catalog, Message
 from babel.messages.extract import extract_from_dir, extract_from_file
 from babel.messages.pofile import read_po
 
-from vizformer.web.languages import LANGUAGES, SOURCE, catalogue
+from vizformer.web.link.languages import LANGUAGES, SOURCE, catalogue
 
 ROOT = Path(__file__).resolve().parent.parent
 KEYWORDS = {"_": None, "N_": None}

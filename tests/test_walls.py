@@ -37,7 +37,7 @@ def test_a_page_imports_neither_torch_nor_another_page(page):
 
 
 def test_nothing_that_is_shared_lies_in_a_cache_that_a_browser_can_empty():
-    # Streamlit's caches have no bound of bytes, and any client can send clear_cache: vizformer/web/cache.py.
+    # Streamlit's caches have no bound of bytes, and any client can send clear_cache: vizformer/web/catalogue/bounded_cache.py.
     for path in [*PAGES, *(ROOT / "vizformer").rglob("*.py")]:
         text = path.read_text(encoding="utf-8")
         assert "st.cache_" not in text, path
@@ -45,7 +45,7 @@ def test_nothing_that_is_shared_lies_in_a_cache_that_a_browser_can_empty():
 
 
 def test_every_page_is_in_the_navigation():
-    from vizformer.web import sitemap
+    from vizformer.web.frame import sitemap
 
     listed = {entry.file for __, entries in sitemap.SECTIONS for entry in entries}
     assert listed == {page.relative_to(ROOT).as_posix() for page in PAGES}

@@ -134,7 +134,7 @@ def start(
     if device:
         os.environ[DEVICE] = device
     if device and device != "cpu":  # before anybody waits for a page
-        from vizformer.checkpoints.placement import chosen_device
+        from vizformer.checkpoints.tensors.placement import chosen_device
 
         chosen_device(device)
     _require_free(host, port)
@@ -239,7 +239,7 @@ def inspect(ctx: click.Context, source: str, tensors: bool, assume: tuple[str, .
     """
     from vizformer.checkpoints import describe
     from vizformer.checkpoints import inspect as examine
-    from vizformer.checkpoints.memory import describe_needs
+    from vizformer.checkpoints.tensors.memory import describe_needs
 
     if wrong := [given for given in assume if not given.partition("=")[2]]:
         raise click.BadParameter(f"{wrong[0]!r} is not NAME=VALUE, e.g. n_heads=4.", param_hint="--assume")

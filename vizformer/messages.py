@@ -2,7 +2,7 @@
 
 Stations behind the pages (config, model, explain, ...) must not know which language the reader
 has chosen, and their results are cached across readers.  They therefore hand out a `Message`: the
-English source text and the values that go into it.  `vizformer.web.i18n.translate` renders it in the
+English source text and the values that go into it.  `vizformer.web.words.i18n.translate` renders it in the
 reader's language; `str(message)` renders it in English.
 """
 

@@ -6,9 +6,12 @@ from typing import TYPE_CHECKING
 import streamlit as st
 
 from vizformer.errors import VizformerError
-from vizformer.web import computing, errors, folders, models, names, opening, reports, state
-from vizformer.web.errors import guarded, plain
-from vizformer.web.i18n import _, translate
+from vizformer.web.catalogue import model_cache, model_reference, precision, server_folder
+from vizformer.web.link import state
+from vizformer.web.tools.model_report import open_model, report_words
+from vizformer.web.words import errors
+from vizformer.web.words.errors import guarded, plain
+from vizformer.web.words.i18n import _, translate
 
 if TYPE_CHECKING:
     from vizformer.checkpoints import Question, Report
@@ -17,13 +20,13 @@ ROW, MOST = 35, 12  # pixels of a row; rows that are shown before the table scro
 
 
 def page() -> None:
-    opening.arrive()
-    shelf = models.shelf()
+    open_model.arrive()
+    shelf = model_cache.shelf()
     view = state.fit(model=shelf)
-    st.selectbox(_("Model"), shelf, format_func=models.titles(shelf).__getitem__, width=420, **state.bind("model"))
-    opening.progress()
-    opening.box()
-    if names.is_name(view.model) and not names.is_there(view.model):
+    st.selectbox(_("Model"), shelf, format_func=model_cache.titles(shelf).__getitem__, width=420, **state.bind("model"))
+    open_model.progress()
+    open_model.box()
+    if model_reference.is_name(view.model) and not model_reference.is_there(view.model):
         absent(view.model)
     elif (report := read(view.model)) is not None:
         if report.questions:
@@ -31,11 +34,11 @@ def page() -> None:
                 ask(view.model, report.questions, dict(report.answers))
         if report.problems:
             problems(report)
-        elif names.is_name(view.model):
+        elif model_reference.is_name(view.model):
             computes(view.model, report)
         summary(report)
         if report.format == "hugging-face" and not report.problems:
-            against_transformers(names.key(view.model), view.text)
+            against_transformers(model_reference.key(view.model), view.text)
         if report.assumptions:
             assumptions(report)
         components(report)
@@ -47,9 +50,9 @@ def read(model: str) -> "Report | None":
     """The report; where the folder cannot be understood at all, the reason in its place."""
     try:
         with st.spinner(_("Reading the files …"), show_time=False):
-            return models.report(names.key(model))
+            return model_cache.report(model_reference.key(model))
     except VizformerError as error:
-        questions, known = reports.open_questions(error)
+        questions, known = report_words.open_questions(error)
         if questions:
             st.subheader(_("What the weights do not say"), anchor=False)
             st.text(
@@ -60,17 +63,17 @@ def read(model: str) -> "Report | None":
         else:
             st.subheader(_("This model does not open"), anchor=False)
             errors.show(error.message)
-            if names.answers(model):
+            if model_reference.answers(model):
                 st.button(_("Without these assumptions"), on_click=_assume, args=(model, {}))
         return None
 
 
 def absent(model: str) -> None:
     """Why the model of a link is not here; one of a hub can be fetched."""
-    if opening.offer(model):
+    if open_model.offer(model):
         return
     try:
-        names.folder(model)
+        model_reference.folder(model)
     except VizformerError as error:
         errors.show(error.message)
 
@@ -97,8 +100,8 @@ def ask(model: str, questions: "tuple[Question, ...]", known: dict[str, object])
 
 
 def _assume(model: str, answers: dict[str, object]) -> None:
-    dtype = computing.dtype(model)
-    state.update(model=computing.within(names.under(model, answers), dtype))
+    dtype = precision.dtype(model)
+    state.update(model=precision.within(model_reference.under(model, answers), dtype))
 
 
 def field(model: str, question: "Question", known: object) -> object:
@@ -109,10 +112,10 @@ def field(model: str, question: "Question", known: object) -> object:
             label, int(question.lowest), int(question.highest), known, step=1, key=key,  # type: ignore[call-overload]
             placeholder=_("none"),
         )  # fmt: skip
-    choices = question.choices or tuple(sorted({*reports.EPSILONS, float(str(known))}))
+    choices = question.choices or tuple(sorted({*report_words.EPSILONS, float(str(known))}))
     return st.selectbox(
         label, choices, index=choices.index(known) if known in choices else None, key=key,
-        format_func=lambda value: reports.answer(question.name, value), placeholder=_("Choose"),
+        format_func=lambda value: report_words.answer(question.name, value), placeholder=_("Choose"),
     )  # fmt: skip
 
 
@@ -121,7 +124,7 @@ def problems(report: "Report") -> None:
     """What is wrong with the tensors, and what to do about it."""
     st.subheader(_("This model does not open"), anchor=False)
     with st.container(border=True):
-        for message in reports.problems(report):
+        for message in report_words.problems(report):
             st.markdown(f"- {translate(message, plain)}")
     if report.format == "state-dict":
         said = _("Weights without a config.json open only where every tensor has its place in {layout} and holds "
@@ -137,22 +140,22 @@ def summary(report: "Report") -> None:
     st.subheader(_("The model"), anchor=False)
     parameters, stored, used = st.columns(3)
     parameters.metric(_("Parameters"), f"{report.n_parameters:,}")
-    stored.metric(_("Weights on disk"), reports.size(report.n_bytes))
+    stored.metric(_("Weights on disk"), report_words.size(report.n_bytes))
     used.metric(_("Tensors used"), f"{len(report.with_fate('used'))} / {len(report.tensors)}")
-    st.html(reports.facts_table(reports.facts(report)))
+    st.html(report_words.facts_table(report_words.facts(report)))
 
 
 @guarded()
 def computes(model: str, report: "Report") -> None:
     """In which precision, where, and what that takes."""
-    computing.choose(model, report)
+    precision.choose(model, report)
 
 
 @st.fragment
 @guarded()
 def against_transformers(model: str, text: str) -> None:
     """A badge: the same numbers as `transformers`, where that package is installed."""
-    if not reports.can_compare():
+    if not report_words.can_compare():
         return
     asked = f"report.agreement.{model}.{text}"
     if not st.session_state.get(asked):
@@ -160,8 +163,8 @@ def against_transformers(model: str, text: str) -> None:
             return
         st.session_state[asked] = True
     with st.spinner(_("Running both …"), show_time=False):
-        found = models.agreement(model, text)
-    said = reports.agreement(found)
+        found = model_cache.agreement(model, text)
+    said = report_words.agreement(found)
     if found.holds:
         st.success(said)
     else:
@@ -174,14 +177,14 @@ def assumptions(report: "Report") -> None:
     st.subheader(_("Assumed"), anchor=False)
     for message in report.assumptions:
         st.markdown(f"- {translate(message, plain)}")
-    if claim := reports.under_assumptions(report):
+    if claim := report_words.under_assumptions(report):
         st.caption(claim)
 
 
 @guarded()
 def components(report: "Report") -> None:
     st.subheader(_("Parameters by part"), anchor=False)
-    st.html(reports.parts_table(reports.parts(report)))
+    st.html(report_words.parts_table(report_words.parts(report)))
 
 
 @guarded()
@@ -189,16 +192,16 @@ def tensors(report: "Report") -> None:
     """Every tensor; what needs attention stands first."""
     st.subheader(_("Every tensor"), anchor=False)
     counts = Counter[str](tensor.fate for tensor in report.tensors)
-    st.text(" · ".join(f"{translate(words)}: {counts[fate]}" for fate, words in reports.FATES.items() if counts[fate]))
+    st.text(" · ".join(f"{translate(words)}: {counts[fate]}" for fate, words in report_words.FATES.items() if counts[fate]))
     height = ROW * (1 + min(len(report.tensors), MOST)) + 2
-    st.dataframe(reports.tensors(report), hide_index=True, height=height)
+    st.dataframe(report_words.tensors(report), hide_index=True, height=height)
 
 
 @guarded()
 def own_models() -> None:
     """How another model comes into the list."""
     with st.expander(_("Your own models")):
-        if folders.root() is None:
+        if server_folder.root() is None:
             st.text(
                 _("Start VizFormer with a folder whose subfolders are models in Hugging Face layout (config.json, "
                   "weights, tokenizer), or that holds files of weights. Each then stands in the list above, on every "
@@ -210,10 +213,10 @@ def own_models() -> None:
                   "stands in the list above. A new one appears when the page is drawn again.")
             )  # fmt: skip
         st.code("vizformer --models DIR\nVIZFORMER_MODELS=DIR make run", language="bash")
-        st.text(_("These families open: {families}.", families=", ".join(reports.families())))
+        st.text(_("These families open: {families}.", families=", ".join(report_words.families())))
         st.text(
             _("State dicts without a config.json open too, under assumptions that you choose: {layouts}.",
-              layouts=", ".join(reports.layouts()))
+              layouts=", ".join(report_words.layouts()))
         )  # fmt: skip
 
 

@@ -8,13 +8,17 @@ import streamlit as st
 
 from vizformer import figures
 from vizformer.components import attention, lines, tokens
-from vizformer.web import labels, models, names, offers, row_names, state
-from vizformer.web.editor import what_changed
-from vizformer.web.errors import guarded
-from vizformer.web.i18n import _
-from vizformer.web.subject import Subject, subject_box
-from vizformer.web.view import PICTURES, written_query
-from vizformer.web.words import words
+from vizformer.web.catalogue import model_cache
+from vizformer.web.catalogue import model_reference as names
+from vizformer.web.link import state
+from vizformer.web.link.view import PICTURES, written_query
+from vizformer.web.widgets import model_suggestions, row_names
+from vizformer.web.widgets.model_input import Subject, subject_box
+from vizformer.web.widgets.number_editor import what_changed
+from vizformer.web.words import labels
+from vizformer.web.words.errors import guarded
+from vizformer.web.words.figure_words import words
+from vizformer.web.words.i18n import _
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -51,7 +55,7 @@ def translation(subject: Subject) -> None:
         return
     given, bundled = bool(subject.target.strip()), not names.is_name(subject.model)
     if given:
-        caption = _("Given target") if offers.writes(subject.model) else _("What the decoder reads")
+        caption = _("Given target") if model_suggestions.writes(subject.model) else _("What the decoder reads")
     else:  # a model that was opened may just as well have been trained to repair or to sum up
         caption = _("The model's translation") if bundled else _("What the model writes")
     st.caption(caption)
@@ -104,7 +108,7 @@ def heads(subject: Subject) -> None:
     """All heads of the site: one of them as a large map, or several as lines."""
     kind = state.view().site
     queries, keys = (subject.trace.tokens[stack] for stack in labels.stacks(kind))
-    config = models.checkpoint(subject.model).model.config
+    config = model_cache.checkpoint(subject.model).model.config
     n_layers = config.n_encoder_layers if kind == "encoder" else config.n_decoder_layers
     state.fit(layer=n_layers, head=config.n_heads, query=len(queries))
     shape = (n_layers, config.n_heads, len(queries), len(keys))
@@ -128,7 +132,7 @@ def as_map(heads: Heads) -> None:
     shown = attention.peek(key="heads", selected=wanted)
     chosen = None if attention.fits(heads.shape) else (shown.layer, shown.head)
     selection = attention.mount(
-        models.heads(*heads.subject.key, heads.kind, chosen),
+        model_cache.heads(*heads.subject.key, heads.kind, chosen),
         query_tokens=heads.query_tokens,
         key_tokens=heads.key_tokens,
         selected=wanted,
@@ -146,7 +150,7 @@ def as_lines(heads: Heads) -> None:
     wanted = wanted_lines(st.session_state.get("attention.lines"))
     layer = min(lines.peek(key="lines", selected=wanted).layer, heads.shape[0] - 1)
     selection = lines.mount(
-        models.lines(*heads.subject.key, heads.kind, None if lines.fits(heads.shape, scored=False) else layer),
+        model_cache.lines(*heads.subject.key, heads.kind, None if lines.fits(heads.shape, scored=False) else layer),
         query_tokens=heads.query_tokens,
         key_tokens=heads.key_tokens,
         selected=wanted,
@@ -175,7 +179,7 @@ def wanted_lines(last: lines.LineSelection | None) -> lines.LineSelection:
 
 def usual_position(subject: Subject, sequence: "Sequence[Token]") -> int:
     """Where a prediction says most: after the text, after the start of a translation, at the first [MASK]."""
-    config = models.options(subject.model)
+    config = model_cache.options(subject.model)
     if config.architecture == "decoder-only":
         return len(sequence) - 1
     masked = (i for i, token in enumerate(sequence) if config.mask_id is not None and token.id == config.mask_id)
@@ -186,7 +190,7 @@ def usual_position(subject: Subject, sequence: "Sequence[Token]") -> int:
 @guarded()
 def next_token(subject: Subject) -> None:
     """The most probable next tokens after a position of the last stack."""
-    if not models.predicts(subject.model):
+    if not model_cache.predicts(subject.model):
         st.caption(
             _("This model's files hold no head that predicts tokens, so there is no prediction to show: its attention "
               "and its arithmetic are all there.")
@@ -208,7 +212,7 @@ def next_token(subject: Subject) -> None:
     )
     position = usual if position is None else position
     state.update(position=None if position == usual else position)
-    best = models.predictions(*subject.key, position)
+    best = model_cache.predictions(*subject.key, position)
     st.plotly_chart(
         figures.next_token_bars(
             [p.token.text for p in best],

@@ -8,11 +8,16 @@ import streamlit as st
 
 from vizformer import figures
 from vizformer.components import tokens
-from vizformer.web import blanks, labels, models, offers, state, tokenizing
-from vizformer.web.errors import guarded
-from vizformer.web.i18n import _
-from vizformer.web.subject import Subject, subject_box
-from vizformer.web.words import words
+from vizformer.web.catalogue import model_cache
+from vizformer.web.lessons.tokens import computed as tokenizing
+from vizformer.web.link import state
+from vizformer.web.tools.fill_mask import computed as blanks
+from vizformer.web.widgets import model_suggestions
+from vizformer.web.widgets.model_input import Subject, subject_box
+from vizformer.web.words import labels
+from vizformer.web.words.errors import guarded
+from vizformer.web.words.figure_words import words
+from vizformer.web.words.i18n import _
 
 if TYPE_CHECKING:
     from vizformer.text import Token
@@ -36,12 +41,12 @@ def page() -> None:
 
 def other_model(model: str) -> None:
     """Says what this model lacks, and offers one that has it."""
-    if models.options(model).architecture != "encoder-only":
+    if model_cache.options(model).architecture != "encoder-only":
         lacking = _(
             "This model predicts what comes next. Hidden words are filled in by an encoder-only model that was trained "
             "with [MASK]: it reads both sides of the gap."
         )
-    elif not models.predicts(model):
+    elif not model_cache.predicts(model):
         lacking = _(
             "This model's files hold no head that predicts tokens: it turns a text into vectors and has no words to "
             "put into a gap."
@@ -49,7 +54,7 @@ def other_model(model: str) -> None:
     else:
         lacking = _("This model has no [MASK] token, so nothing can be hidden from it.")
     st.info(lacking)
-    offers.offer(blanks.fills_blanks, "blanks", hidden="")
+    model_suggestions.offer(blanks.fills_blanks, "blanks", hidden="")
 
 
 @st.fragment
@@ -104,9 +109,9 @@ def _show_all() -> None:
 
 
 def mask_piece(subject: Subject) -> str:
-    mask_id = models.options(subject.model).mask_id
+    mask_id = model_cache.options(subject.model).mask_id
     assert mask_id is not None  # the page has asked
-    return models.checkpoint(subject.model).tokenizer.tokens([mask_id])[0].piece
+    return model_cache.checkpoint(subject.model).tokenizer.tokens([mask_id])[0].piece
 
 
 def chips(subject: Subject, shown: Shown, hidden: Places, chances: np.ndarray) -> list[tokens.Token]:
@@ -146,7 +151,7 @@ def _try(text: str) -> None:
 
 def filled_in(subject: Subject, shown: Shown, hidden: Places, all_hidden: Places) -> None:
     """The sentence with the most probable word in each gap."""
-    checkpoint = models.checkpoint(subject.model)
+    checkpoint = model_cache.checkpoint(subject.model)
     ids = [token.id for token in shown]
     for position in all_hidden:
         ids[position] = blanks.predictions(subject.model, subject.text, hidden, position)[0].token.id
@@ -182,7 +187,7 @@ def candidates(subject: Subject, shown: Shown, hidden: Places, focus: int, truth
 
 def attention(subject: Subject, shown: Shown, hidden: Places, all_hidden: Places, focus: int) -> None:
     """Where the gap looks, layer by layer."""
-    config = models.options(subject.model)
+    config = model_cache.options(subject.model)
     names = {-1: _("All heads, averaged"), **{h: _("Head {head}", head=h) for h in range(config.n_heads)}}
     head = st.selectbox(_("Heads"), list(names), format_func=names.__getitem__, key=_HEAD)
     weights = blanks.looks_at(subject.model, subject.text, hidden, focus, None if head == -1 else head)

@@ -9,12 +9,17 @@ import streamlit as st
 from vizformer import figures
 from vizformer.components import player, tree
 from vizformer.components.player import PlayerSelection, Written, branch_text, read_branch
-from vizformer.web import blanks, generation, labels, models, offers, state, windows, writing
-from vizformer.web.errors import guarded
-from vizformer.web.i18n import _
-from vizformer.web.subject import Subject, subject_box
-from vizformer.web.words import words
-from vizformer.web.writing import Settings
+from vizformer.web.catalogue import model_cache
+from vizformer.web.link import generation_settings, state
+from vizformer.web.link.generation_settings import Settings
+from vizformer.web.tools.fill_mask import computed as blanks
+from vizformer.web.tools.generation import computed as generation
+from vizformer.web.widgets import model_suggestions, rolling_cache_note
+from vizformer.web.widgets.model_input import Subject, subject_box
+from vizformer.web.words import labels
+from vizformer.web.words.errors import guarded
+from vizformer.web.words.figure_words import words
+from vizformer.web.words.i18n import _
 
 _BASIS, _SHOWN = "generation.basis", "generation.shown"
 
@@ -23,7 +28,7 @@ def page() -> None:
     subject = subject_box()
     if subject is None:
         return
-    if not offers.writes(subject.model):
+    if not model_suggestions.writes(subject.model):
         other_model(subject.model)
         return
     if subject.target.strip():
@@ -42,9 +47,9 @@ def other_model(model: str) -> None:
             "This model has no decoder: it fills in hidden words and does not write on. See the page “Fill in the "
             "blank”, or choose a model that writes."
         )
-    elif models.options(model).architecture == "encoder-only":
+    elif model_cache.options(model).architecture == "encoder-only":
         lacking = _("This model has no decoder: it reads a text and does not write on. Choose a model that writes.")
-    elif not models.predicts(model):
+    elif not model_cache.predicts(model):
         lacking = _(
             "This model's files hold no head that predicts tokens, so it has nothing to write with. Choose a model "
             "that writes."
@@ -55,7 +60,7 @@ def other_model(model: str) -> None:
             "Model report, or choose another model."
         )
     st.info(lacking)
-    offers.offer(offers.writes, "generation")
+    model_suggestions.offer(model_suggestions.writes, "generation")
 
 
 # --- settings: the view keeps them as one short text; each widget changes its own part of it ---
@@ -63,19 +68,19 @@ def other_model(model: str) -> None:
 
 def choose() -> Settings:
     """How the next token is chosen."""
-    settings = writing.read(state.view().sampling) or Settings()
+    settings = generation_settings.read(state.view().sampling) or Settings()
     names = {"greedy": _("Greedy"), "sampling": _("Sampling"), "beam": _("Beam search")}
     strategy, new, penalty = st.columns([3, 2, 2], vertical_alignment="bottom")
     with strategy:
         st.segmented_control(
-            _("How the next token is chosen"), writing.STRATEGIES, format_func=names.__getitem__, required=True,
+            _("How the next token is chosen"), generation_settings.STRATEGIES, format_func=names.__getitem__, required=True,
             **tied("strategy", settings),
         )  # fmt: skip
-    most = writing.MOST_IN_A_BEAM if settings.strategy == "beam" else writing.MOST_NEW
+    most = generation_settings.MOST_IN_A_BEAM if settings.strategy == "beam" else generation_settings.MOST_NEW
     new.number_input(
         _("New tokens, at most"),
         1,
-        writing.MOST_NEW,
+        generation_settings.MOST_NEW,
         help=_("Here at most {most}.", most=most),
         **tied("new", settings),
     )
@@ -83,7 +88,7 @@ def choose() -> Settings:
         beam_settings(settings)
         return settings
     penalty.slider(
-        _("Repetition penalty"), *writing.LIMITS["penalty"], step=0.05, help=_("Above 1, tokens that occurred become "
+        _("Repetition penalty"), *generation_settings.LIMITS["penalty"], step=0.05, help=_("Above 1, tokens that occurred become "
         "less probable; 1 is no penalty."), **tied("penalty", settings),
     )  # fmt: skip
     if settings.strategy == "greedy":
@@ -96,11 +101,11 @@ def choose() -> Settings:
 def sampling_settings(settings: Settings) -> None:
     temperature, top_k, top_p, min_p, seed = st.columns(5, vertical_alignment="bottom")
     temperature.slider(
-        _("Temperature"), *writing.LIMITS["temperature"], step=0.05, help=_("Below 1 the distribution is sharpened, "
+        _("Temperature"), *generation_settings.LIMITS["temperature"], step=0.05, help=_("Below 1 the distribution is sharpened, "
         "above 1 flattened; 0 takes the most probable token."), **tied("temperature", settings),
     )  # fmt: skip
     top_k.number_input(
-        "top-k", 0, int(writing.LIMITS["top_k"][1]), help=_("Only the k most probable tokens stay; 0 keeps all."),
+        "top-k", 0, int(generation_settings.LIMITS["top_k"][1]), help=_("Only the k most probable tokens stay; 0 keeps all."),
         **tied("top_k", settings),
     )  # fmt: skip
     top_p.slider(
@@ -112,7 +117,7 @@ def sampling_settings(settings: Settings) -> None:
         "0 keeps all."), **tied("min_p", settings),
     )  # fmt: skip
     seed.number_input(
-        _("Seed"), 0, writing.LARGEST_SEED, help=_("The same seed gives the same text."), **tied("seed", settings)
+        _("Seed"), 0, generation_settings.LARGEST_SEED, help=_("The same seed gives the same text."), **tied("seed", settings)
     )
     if settings.temperature == 0:
         st.caption(_("Temperature 0: only the most probable token is left; the cuts and the seed change nothing."))
@@ -122,9 +127,9 @@ def sampling_settings(settings: Settings) -> None:
 
 def beam_settings(settings: Settings) -> None:
     width, alpha = st.columns(2)
-    width.slider(_("Width: texts side by side"), *map(int, writing.LIMITS["width"]), **tied("width", settings))
+    width.slider(_("Width: texts side by side"), *map(int, generation_settings.LIMITS["width"]), **tied("width", settings))
     alpha.slider(
-        _("Length penalty α"), *writing.LIMITS["alpha"], step=0.1, help=_("Results are compared by log p / ((5 + "
+        _("Length penalty α"), *generation_settings.LIMITS["alpha"], step=0.1, help=_("Results are compared by log p / ((5 + "
         "length) / 6)^α: 0 favours short texts."), **tied("alpha", settings),
     )  # fmt: skip
 
@@ -139,7 +144,7 @@ def tied(name: str, settings: Settings) -> dict[str, Any]:
 
 def _take(name: str, key: str) -> None:
     if (value := st.session_state[key]) is not None:
-        state.update(sampling=writing.changed(state.view().sampling, **{name: value}))
+        state.update(sampling=generation_settings.changed(state.view().sampling, **{name: value}))
 
 
 # --- greedy and sampling: step by step ---
@@ -150,7 +155,7 @@ def _take(name: str, key: str) -> None:
 def written(subject: Subject, settings: Settings) -> None:
     """The text, step by step; a token taken by hand writes it anew from there."""
     forget_branch(subject, settings)
-    config = models.options(subject.model)
+    config = model_cache.options(subject.model)
     view = state.fit(layer=config.n_decoder_layers, head=config.n_heads)
     last: PlayerSelection | None = st.session_state.get(_SHOWN)
     site = last.site if last is not None and view.site == "encoder" else view.site  # this page has no encoder's map
@@ -201,7 +206,7 @@ def forget_branch(subject: Subject, settings: Settings) -> None:
 
 def usable(subject: Subject, branch: str) -> str:
     """The part of a branch that names tokens of this model."""
-    size = models.checkpoint(subject.model).tokenizer.vocab_size
+    size = model_cache.checkpoint(subject.model).tokenizer.vocab_size
     return branch_text([one for one in read_branch(branch) or () if one.id < size])
 
 
@@ -218,8 +223,8 @@ def costs(subject: Subject, text: generation.Text, step: int) -> None:
           step=step, cached=f"{cached:,}", uncached=f"{uncached:,}", times=f"{uncached / cached:.1f}",
           share=f"{share:.1%}", bytes=f"{text.cache_bytes[step]:,}")
     )  # fmt: skip
-    config, length = models.options(subject.model), text.start + step
-    if said := windows.saved(config, length, text.cache_bytes[step], text.rolling_bytes[step]):
+    config, length = model_cache.options(subject.model), text.start + step
+    if said := rolling_cache_note.saved(config, length, text.cache_bytes[step], text.rolling_bytes[step]):
         st.caption(said)
     growth, products = st.columns([2, 3])
     growth.plotly_chart(
@@ -270,7 +275,7 @@ def beam(subject: Subject, settings: Settings) -> None:
         },
         hide_index=True,
     )  # fmt: skip
-    new = models.checkpoint(subject.model).tokenizer.decode(list(plain.steps.ids)).strip()
+    new = model_cache.checkpoint(subject.model).tokenizer.decode(list(plain.steps.ids)).strip()
     st.text(_("Greedy writes: {text}", text=new or _("(nothing)")))
 
 

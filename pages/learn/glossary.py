@@ -2,9 +2,10 @@
 
 import streamlit as st
 
-from vizformer.web import glossary, sitemap
-from vizformer.web.errors import guarded
-from vizformer.web.i18n import _, language, translate
+from vizformer.web.frame import sitemap
+from vizformer.web.widgets import glossary
+from vizformer.web.words.errors import guarded
+from vizformer.web.words.i18n import _, language, translate
 
 _LESSON = "glossary.lesson"
 

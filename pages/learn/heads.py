@@ -10,13 +10,17 @@ from vizformer.components import attention, table
 from vizformer.components.table import Number, Row
 from vizformer.figures import head_split
 from vizformer.messages import N_
-from vizformer.web import head_costs, labels, lesson, models, place, proofs, row_names, sitemap, state
-from vizformer.web import heads as computed
-from vizformer.web.errors import guarded
-from vizformer.web.i18n import _
-from vizformer.web.subject import Subject
-from vizformer.web.view import written_query
-from vizformer.web.words import words
+from vizformer.web.catalogue import model_cache
+from vizformer.web.frame import sitemap
+from vizformer.web.lessons.heads import computed, costs
+from vizformer.web.link import state
+from vizformer.web.link.view import written_query
+from vizformer.web.widgets import attention_selector, lesson, proof_badge, row_names
+from vizformer.web.widgets.model_input import Subject
+from vizformer.web.words import labels
+from vizformer.web.words.errors import guarded
+from vizformer.web.words.figure_words import words
+from vizformer.web.words.i18n import _
 
 NO_BAR = {"displayModeBar": False}
 
@@ -45,9 +49,9 @@ def split(subject: Subject) -> None:
     from vizformer.explain import latex
 
     st.html(table.style())
-    place.choose(subject)
-    view, query, config = state.view(), place.query(subject), models.options(subject.model)
-    found = computed.contributions(*subject.key, place.site(), query)
+    attention_selector.choose(subject)
+    view, query, config = state.view(), attention_selector.query(subject), model_cache.options(subject.model)
+    found = computed.contributions(*subject.key, attention_selector.site(), query)
     cut = found.slices
     token = subject.trace.tokens[labels.stacks(view.site)[0]][query].text
     rows = [
@@ -76,7 +80,7 @@ def split(subject: Subject) -> None:
         ),
         config=NO_BAR, key="heads.parts",
     )  # fmt: skip
-    proofs.show(found.proof, edited=bool(subject.edited))
+    proof_badge.show(found.proof, edited=bool(subject.edited))
     shares = [*found.shares, *([found.bias_share] if found.bias is not None else [])]
     lengths = [float(np.linalg.norm(part)) for part in parts]
     kinds = [_("head {head}", head=head) for head in range(config.n_heads)] + [_("bias b_O")]
@@ -94,7 +98,7 @@ def split(subject: Subject) -> None:
         live=rf"\mathrm{{out}}_0 = {latex.sum_of(np.array(parts)[:, 0])} = {cut.out[0]:.4f}",
         code=f"parts = [z[h] @ W_O[h * {config.d_head} : (h + 1) * {config.d_head}] for h in range({config.n_heads})]\n"
         "out = sum(parts)" + (" + b_O" if found.bias is not None else ""),
-        given={"z": cut.z.reshape(config.n_heads, config.d_head), **computed.output_matrix(*subject.key, place.site())},
+        given={"z": cut.z.reshape(config.n_heads, config.d_head), **computed.output_matrix(*subject.key, attention_selector.site())},
     )  # fmt: skip
 
 
@@ -108,7 +112,7 @@ def every(subject: Subject) -> None:
     from vizformer.analysis import kinds
 
     st.html(table.style())
-    trace, config = subject.trace, models.options(subject.model)
+    trace, config = subject.trace, model_cache.options(subject.model)
     usable = kinds(trace)
     kind = state.fit(site=usable).site
     if len(usable) > 1:
@@ -122,7 +126,7 @@ def every(subject: Subject) -> None:
     shape = (n_layers, config.n_heads, len(queries), len(keys))
     chosen = None if attention.fits(shape) else (seen.layer, seen.head)
     selection = attention.mount(
-        models.heads(*subject.key, kind, chosen), query_tokens=row_names.queries(subject, kind),
+        model_cache.heads(*subject.key, kind, chosen), query_tokens=row_names.queries(subject, kind),
         key_tokens=labels.texts(keys),
         selected=wanted, words=words(attention.ENGLISH), key="heads.grid",
     )  # fmt: skip
@@ -152,9 +156,9 @@ def doings(subject: Subject, layer: int, chosen: int) -> None:
 
 def importance(subject: Subject) -> None:
     """The key with the largest weight beside the key from which most arrives."""
-    view, query = state.view(), place.query(subject)
+    view, query = state.view(), attention_selector.query(subject)
     names = labels.numbered(subject.trace.tokens[labels.stacks(view.site)[1]])
-    found = computed.key_contributions(*subject.key, place.site(), view.head, query)
+    found = computed.key_contributions(*subject.key, attention_selector.site(), view.head, query)
     top = np.argsort(-found.weights, kind="stable")[:4]
     rows = [
         Row((names[j], Number(found.weights[j], f"{found.weights[j]:.4f}"), found.norms[j],
@@ -176,7 +180,7 @@ def importance(subject: Subject) -> None:
 def cost(subject: Subject) -> None:
     """The same width in few heads or many."""
     st.html(table.style())
-    head_costs.layer(subject)
+    costs.layer(subject)
 
 
 @st.fragment
@@ -184,7 +188,7 @@ def cost(subject: Subject) -> None:
 def groups(subject: Subject) -> None:
     """Fewer key/value heads than query heads."""
     st.html(table.style())
-    head_costs.sharing(subject)
+    costs.sharing(subject)
 
 
 page()

@@ -5,12 +5,15 @@ from typing import TYPE_CHECKING
 import streamlit as st
 
 from vizformer.errors import VizformerError
-from vizformer.web import errors, labels, models, row_names, state
-from vizformer.web.editor import set_by_hand, toy_editor, what_changed
-from vizformer.web.errors import guarded
-from vizformer.web.i18n import _
-from vizformer.web.steps import overview, walk
-from vizformer.web.subject import Subject, subject_box
+from vizformer.web.catalogue import model_cache
+from vizformer.web.link import state
+from vizformer.web.widgets import row_names
+from vizformer.web.widgets.model_input import Subject, subject_box
+from vizformer.web.widgets.number_editor import set_by_hand, toy_editor, what_changed
+from vizformer.web.widgets.step_view import overview, walk
+from vizformer.web.words import errors, labels
+from vizformer.web.words.errors import guarded
+from vizformer.web.words.i18n import _
 
 if TYPE_CHECKING:
     from vizformer.explain import Step
@@ -55,7 +58,7 @@ def place(subject: Subject) -> None:
     which, number = st.columns([2, 1])
     with which:
         stack = choose_stack([name for name in ("encoder", "decoder") if name in subject.trace.tokens])
-    config = models.checkpoint(subject.model).model.config
+    config = model_cache.checkpoint(subject.model).model.config
     n_layers = config.n_encoder_layers if stack == "encoder" else config.n_decoder_layers
     state.fit(layer=n_layers)
     number.selectbox(_("Layer"), range(n_layers), **state.bind("layer"))
@@ -66,7 +69,7 @@ def place(subject: Subject) -> None:
 def sentence(subject: Subject) -> None:
     """The chosen layer for the typed sentence; after the last one, the prediction."""
     stack, layer = stack_of_site(), state.view().layer
-    steps, candidates = models.layer(*subject.key, stack, layer)
+    steps, candidates = model_cache.layer(*subject.key, stack, layer)
     tokens = {name: labels.texts(found) for name, found in subject.trace.tokens.items()}
     queries = row_names.queries(subject, stack)
 
@@ -75,7 +78,7 @@ def sentence(subject: Subject) -> None:
         return {"queries": queries, "keys": keys, "candidates": candidates}
 
     what_changed(subject)
-    before = models.layer(*subject.unedited.key, stack, layer)[0] if subject.edited else None
+    before = model_cache.layer(*subject.unedited.key, stack, layer)[0] if subject.edited else None
     walk(steps, names, before)
 
 
@@ -87,19 +90,19 @@ def toy() -> None:
     edited = state.view().toy
     set_by_hand("toy")  # first: whatever is wrong with the numbers, the way back is on the page
     try:
-        steps = models.toy_layer(stack, edited)
+        steps = model_cache.toy_layer(stack, edited)
     except VizformerError as error:
         errors.show(error.message)
         st.caption(_("The numbers set by hand do not fit here and are left out. Undo or reset them."))
         edited = ""
-        steps = models.toy_layer(stack)
+        steps = model_cache.toy_layer(stack)
     st.caption(
         _("What torch.manual_seed(42), torch.randn(3, 1, 4) and nn.TransformerEncoderLayer(d_model=4, nhead=2, "
           "dim_feedforward=8, dropout=0.0) give; the decoder layer follows from the same random numbers.")
     )  # fmt: skip
     toy_editor(stack)
     overview(steps, lambda step: {})
-    walk(steps, lambda step: {}, models.toy_layer(stack) if edited else None)
+    walk(steps, lambda step: {}, model_cache.toy_layer(stack) if edited else None)
 
 
 page()

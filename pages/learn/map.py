@@ -8,13 +8,17 @@ from vizformer import figures
 from vizformer.components import architecture
 from vizformer.figures import reach as reach_figures
 from vizformer.messages import N_
-from vizformer.web import labels, lesson, map_boxes, map_gru, map_layers, models, sitemap, state
-from vizformer.web import map as computed
-from vizformer.web.errors import guarded
-from vizformer.web.i18n import _, translate
-from vizformer.web.lesson import Part
-from vizformer.web.subject import Subject
-from vizformer.web.words import words
+from vizformer.web.catalogue import model_cache
+from vizformer.web.frame import sitemap
+from vizformer.web.lessons.map import box_words, computed, gru, layer_types
+from vizformer.web.link import state
+from vizformer.web.widgets import lesson
+from vizformer.web.widgets.lesson import Part
+from vizformer.web.widgets.model_input import Subject
+from vizformer.web.words import labels
+from vizformer.web.words.errors import guarded
+from vizformer.web.words.figure_words import words
+from vizformer.web.words.i18n import _, translate
 
 if TYPE_CHECKING:
     from vizformer.analysis.architecture import Box
@@ -31,7 +35,7 @@ def page() -> None:
             Part("drawing", N_("The drawing"), drawing, wide=True),
             Part("rnn", N_("Why not an RNN"), rnn),
             Part("cost", N_("What a layer costs"), cost),
-            Part("gru", N_("A GRU beside it"), map_gru.gru),
+            Part("gru", N_("A GRU beside it"), gru.gru),
         ],
         terms=(
             "architecture",
@@ -70,16 +74,16 @@ def switch() -> None:
         "encoder-only": _("Encoder-only"),
     }
     shelf: dict[str, str] = {}
-    for model in models.that_open():
-        shelf.setdefault(models.options(model).architecture, model)
+    for model in model_cache.that_open():
+        shelf.setdefault(model_cache.options(model).architecture, model)
     now = state.view().model
-    own = models.options(now).architecture
+    own = model_cache.options(now).architecture
     shelf[own] = now
     if st.session_state.get(_SWITCH) != own:
         st.session_state[_SWITCH] = own
     st.segmented_control(
         _("Architecture"), [name for name in names if name in shelf], required=True, key=_SWITCH,
-        format_func=lambda name: f"{names[name]} · {models.title(shelf[name])}",
+        format_func=lambda name: f"{names[name]} · {model_cache.title(shelf[name])}",
         on_change=_take, args=(shelf,),
     )  # fmt: skip
 
@@ -93,7 +97,7 @@ def _take(shelf: dict[str, str]) -> None:
 @guarded()
 def boxes(subject: Subject) -> None:
     """The drawing, and beside it what the chosen box is."""
-    config = models.options(subject.model)
+    config = model_cache.options(subject.model)
     n, target = computed.lengths(*subject.key)
     found = {box.key: box for box in computed.boxes(subject.model, n, target)}
     headless = not any(box.place == "prediction" for box in found.values())
@@ -103,7 +107,7 @@ def boxes(subject: Subject) -> None:
     left, right = st.columns([3, 2], gap="large")
     with left:
         chosen = architecture.mount(
-            map_boxes.columns(list(found.values()), config), selected=now, words=words(architecture.ENGLISH),
+            box_words.columns(list(found.values()), config), selected=now, words=words(architecture.ENGLISH),
             key=_DRAWING,
         )  # fmt: skip
         if target:
@@ -123,32 +127,32 @@ def boxes(subject: Subject) -> None:
 
 def detail(subject: Subject, box: "Box", total: int) -> None:
     """A box in words and numbers, and the lessons that take it apart."""
-    config = models.options(subject.model)
-    st.subheader(map_boxes.title(box, config))
-    st.markdown(map_boxes.about(box, config))
+    config = model_cache.options(subject.model)
+    st.subheader(box_words.title(box, config))
+    st.markdown(box_words.about(box, config))
     if box.kind == "tokens":
         shown = subject.trace.tokens[box.place]
         st.text("  ".join(labels.numbered(shown)))
     st.markdown(shapes(box))
-    if formula := map_boxes.formula(box, config):
+    if formula := box_words.formula(box, config):
         st.latex(formula)
-    st.markdown(map_boxes.parameters(box, total))
+    st.markdown(box_words.parameters(box, total))
     if box.tensors:
-        st.markdown(" · ".join(f"`{name} {map_boxes.shape(shape)}`" for name, shape in box.tensors))
+        st.markdown(" · ".join(f"`{name} {box_words.shape(shape)}`" for name, shape in box.tensors))
         st.caption(_("The same in PyTorch"))
         sizes = [tuple(shape) for __, shape in box.tensors]
         st.code(lesson.pasteable(f"sum(math.prod(shape) for shape in {sizes})", {}), language="python", wrap_lines=True)
     with st.container(horizontal=True):
-        for entry in map_boxes.leads_to(box, config):
+        for entry in box_words.leads_to(box, config):
             st.page_link(entry.file, label=_("Take it apart: {page} →", page=translate(entry.title)))
 
 
 def shapes(box: "Box") -> str:
     """What goes in and what comes out; Markdown."""
-    out = map_boxes.shape(box.output)
+    out = box_words.shape(box.output)
     if not box.inputs:
         return _("Out: **{shape}**", shape=out)
-    into = _(" and ").join(map_boxes.shape(dims) for dims in box.inputs)
+    into = _(" and ").join(box_words.shape(dims) for dims in box.inputs)
     if box.inside:
         return _("Works on **{shape}**", shape=out)
     return _("In: **{into}** · Out: **{out}**", into=into, out=out)
@@ -172,7 +176,7 @@ def rnn(subject: Subject) -> None:
     tokens = labels.texts(computed.reading(*subject.key))
     n = len(tokens)
     ask_path(subject, n)  # first: the table below gives it away
-    titles = map_layers.names()
+    titles = layer_types.names()
     kind: LayerType = st.segmented_control(
         _("Layer"), computed.KINDS, format_func=titles.__getitem__, required=True,
         **lesson.dial("map.kind", "recurrent", computed.KINDS),
@@ -189,8 +193,8 @@ def rnn(subject: Subject) -> None:
     if n > len(shown):
         st.caption(_("The picture shows the first {shown} of {n} tokens; the numbers are for all of them.",
                      shown=len(shown), n=n))  # fmt: skip
-    st.markdown(map_layers.path_table(n, k, r))
-    map_layers.path_formula(kind, n, k, r)
+    st.markdown(layer_types.path_table(n, k, r))
+    layer_types.path_formula(kind, n, k, r)
 
 
 def ask_path(subject: Subject, n: int) -> None:
@@ -218,7 +222,7 @@ def ask_path(subject: Subject, n: int) -> None:
 @guarded()
 def cost(subject: Subject) -> None:
     """The multiplications of a layer against the number of tokens."""
-    n, d = computed.lengths(*subject.key)[0], models.options(subject.model).d_model
+    n, d = computed.lengths(*subject.key)[0], model_cache.options(subject.model).d_model
     ask_cost(subject, n, d)  # first: the table below gives it away
     ways = {"table": _("the paper's table"), "products": _("every matrix product")}
     counted = st.segmented_control(
@@ -228,7 +232,7 @@ def cost(subject: Subject) -> None:
     k, r = widths()
     full = counted == "products"
     grid, curves = computed.cost_curves(d, k, r, full)
-    titles = map_layers.names()
+    titles = layer_types.names()
     st.plotly_chart(
         figures.cost_curves(
             grid, {titles[kind]: curve for kind, curve in curves.items()}, here=n,
@@ -237,8 +241,8 @@ def cost(subject: Subject) -> None:
         ),
         key="map.costs", config={"displayModeBar": False},
     )  # fmt: skip
-    st.markdown(map_layers.cost_table(n, d, k, r, full))
-    map_layers.cost_formula(n, d, full)
+    st.markdown(layer_types.cost_table(n, d, k, r, full))
+    layer_types.cost_formula(n, d, full)
 
 
 def ask_cost(subject: Subject, n: int, d: int) -> None:

@@ -7,26 +7,19 @@ import streamlit as st
 
 from vizformer.components import mask, matrix
 from vizformer.messages import N_, ranges
-from vizformer.web import (
-    labels,
-    leaking,
-    lesson,
-    mask_words,
-    masking,
-    mistakes,
-    models,
-    painting,
-    proofs,
-    row_names,
-    sitemap,
-    state,
-    tokenizing,
-)
-from vizformer.web.errors import guarded
-from vizformer.web.i18n import _, translate
-from vizformer.web.masking import Attention, Pattern
-from vizformer.web.subject import Subject
-from vizformer.web.words import words
+from vizformer.web.catalogue import model_cache
+from vizformer.web.frame import sitemap
+from vizformer.web.lessons.masks import computed as masking
+from vizformer.web.lessons.masks import leakage, mask_conventions, wording
+from vizformer.web.lessons.masks.computed import Attention, Pattern
+from vizformer.web.lessons.tokens import computed as tokenizing
+from vizformer.web.link import mask_bitmap, state
+from vizformer.web.widgets import lesson, proof_badge, row_names
+from vizformer.web.widgets.model_input import Subject
+from vizformer.web.words import labels
+from vizformer.web.words.errors import guarded
+from vizformer.web.words.figure_words import words
+from vizformer.web.words.i18n import _, translate
 
 if TYPE_CHECKING:
     from vizformer.analysis.masked import Masked
@@ -64,7 +57,7 @@ def place(subject: Subject, attention: Attention, *extra: float) -> list[st.delt
     """Boxes for the layer and the head, and further columns beside them."""
     from vizformer.analysis import n_layers
 
-    config = models.checkpoint(subject.model).model.config
+    config = model_cache.checkpoint(subject.model).model.config
     masking.place(subject.key, attention)
     layer, head, *others = st.columns([1, 1, *extra], vertical_alignment="bottom")
     layer.selectbox(_("Layer"), range(n_layers(subject.trace, attention)), **state.bind("layer"))
@@ -80,7 +73,7 @@ def place(subject: Subject, attention: Attention, *extra: float) -> list[st.delt
 def kinds(subject: Subject) -> None:
     """A mask of a kind over a head of the model: M, the scores and the weights side by side."""
     kind = st.segmented_control(
-        _("Mask"), masking.KINDS, format_func=mask_words.kind_name, required=True, label_visibility="collapsed",
+        _("Mask"), masking.KINDS, format_func=wording.kind_name, required=True, label_visibility="collapsed",
         **lesson.dial("masks.kind", "causal", masking.KINDS),
     )  # fmt: skip
     attention = masking.looks(subject.key, kind)
@@ -89,7 +82,7 @@ def kinds(subject: Subject) -> None:
         return
     st.caption(_("On: {attention}", attention=labels.kind_label(attention)))
     place(subject, attention, 3)
-    view, config = state.view(), models.options(subject.model)
+    view, config = state.view(), model_cache.options(subject.model)
     window = config.sliding_window if attention == "decoder" and view.layer in config.windowed_layers else None
     own_mask(subject, attention)
     if kind in ("padding", "cross"):
@@ -115,14 +108,14 @@ def kinds(subject: Subject) -> None:
               visible=visible, all=masked.reasons.size, percent=f"{visible / masked.reasons.size:.0%}")
         )  # fmt: skip
     padded = kind == "padding" and attention == "decoder"  # on top of the model's own mask
-    lines = mask_words.code(pattern, pattern.causal or padded, window if padded else None)
+    lines = wording.code(pattern, pattern.causal or padded, window if padded else None)
     is_padding = (masked.reasons == 1).any(axis=0)  # (`vizformer.model.masks.Reason`)
-    given = mask_words.given(pattern, masked.scores, is_padding.tolist())
+    given = wording.given(pattern, masked.scores, is_padding.tolist())
     left, right = st.columns(2, gap="large")
     with left:
         written = lines if kind == "causal" else ""
         lesson.formula(
-            mask_words.formula(kind), live=mask_words.live_row(masked, found.unused), code=written, given=given
+            wording.formula(kind), live=wording.live_row(masked, found.unused), code=written, given=given
         )  # fmt: skip
     with right:
         if kind == "causal":
@@ -143,7 +136,7 @@ def named(subject: Subject, attention: Attention, found: masking.Laid) -> list[s
 def own_mask(subject: Subject, attention: Attention) -> None:
     """Names the mask of the layer, where the model's layers have windows."""
     n = len(masking.tokens(subject.key, attention)[0])
-    if said := mask_words.own_mask(models.options(subject.model), attention, state.view().layer, n):
+    if said := wording.own_mask(model_cache.options(subject.model), attention, state.view().layer, n):
         st.caption(said)
 
 
@@ -188,7 +181,7 @@ def batch(subject: Subject, kind: masking.MaskKind, attention: Attention) -> mas
     rows = [labels.texts(both.tokens[stack]), labels.texts(both.other[stack])]
     st.html(matrix.style())
     title = _("The batch: two sentences, {n} places each", n=len(rows[0]))
-    st.html(mask_words.table(title, [str(i) for i in range(len(rows[0]))], ["0", "1"], rows, both.padding[stack]))
+    st.html(wording.table(title, [str(i) for i in range(len(rows[0]))], ["0", "1"], rows, both.padding[stack]))
     run = masking.batch(subject.key, other, choice == "second")
     st.caption(
         _("Its outputs in this batch and alone differ by at most {difference}: padding changes nothing where the mask "
@@ -201,9 +194,9 @@ def batch(subject: Subject, kind: masking.MaskKind, attention: Attention) -> mas
 def other_model() -> None:
     """Says what cross-attention needs, and offers it."""
     st.info(_("This model has one stack: nothing to look across to. Cross-attention is in encoder-decoder models."))
-    for name in models.that_open():
-        if models.reads_target(name) and st.button(
-            _("Use the model {name}", name=models.title(name)), key=f"masks.use.{name}"
+    for name in model_cache.that_open():
+        if model_cache.reads_target(name) and st.button(
+            _("Use the model {name}", name=model_cache.title(name)), key=f"masks.use.{name}"
         ):
             state.update(model=name)
             st.rerun()
@@ -220,7 +213,7 @@ def proof(found: "Proof", *, own: bool) -> None:
     else:
         said = _("The scores are the model's, the mask is laid over them here; it was not trained with it. Agrees with "
                  "PyTorch to {difference}: compared with {anchor}.", **values)  # fmt: skip
-    (st.success if found.holds else st.error)(said + proofs.precision(found))
+    (st.success if found.holds else st.error)(said + proof_badge.precision(found))
 
 
 def only_first(n: int) -> None:
@@ -265,15 +258,15 @@ def paint(subject: Subject) -> None:
                      layers=ranges(layers)))  # fmt: skip
     queries, keys = masking.tokens(subject.key, attention)
     rows, columns = min(len(queries), mask.LARGEST), min(len(keys), mask.LARGEST)
-    kept = painting.read(rows, columns)
+    kept = mask_bitmap.read(rows, columns)
     flips = mask.peek(key=f"{_PAINT}.{attention}", selected=kept)
     flips = tuple((q, k) for q, k in flips if q < rows and k < columns)
     if flips != kept:
-        painting.keep(flips)
+        mask_bitmap.keep(flips)
     view = state.view()
     masked, own = masking.painted_head(subject.key, attention, flips, view.layer, view.head)
     with buttons.container(horizontal=True):
-        st.button(_("As the model has it"), on_click=painting.keep, args=((),), disabled=not flips, key="masks.reset")
+        st.button(_("As the model has it"), on_click=mask_bitmap.keep, args=((),), disabled=not flips, key="masks.reset")
         first = own[:rows, :columns] > 0
         for name, label, wanted in (
             ("open", _("Open everything"), np.zeros_like(first)),
@@ -281,7 +274,7 @@ def paint(subject: Subject) -> None:
         ):
             cells = tuple((int(q), int(k)) for q, k in np.argwhere(first != wanted))
             if cells:  # else it is the model's own mask
-                st.button(label, on_click=painting.keep, args=(cells,), key=f"masks.{name}")
+                st.button(label, on_click=mask_bitmap.keep, args=(cells,), key=f"masks.{name}")
     left, right = st.columns([3, 2], gap="large")
     with left:
         mask.mount(
@@ -302,16 +295,16 @@ def blind(masked: "Masked", names: list[str]) -> None:
     """Says what becomes of rows in which everything is blocked."""
     rows = [names[i] for i in np.flatnonzero((masked.reasons > 0).all(axis=1))]
     if rows:
-        st.warning(_("Everything is blocked for some queries:") + " " + mistakes.listed(rows))
+        st.warning(_("Everything is blocked for some queries:") + " " + mask_conventions.listed(rows))
         st.caption(
             _("Their weights are 0, and so is what comes back: softmax of nothing but −∞ is 0/0, and the kernel "
               "gives 0 instead of NaN. The residual stream passes such a position by, so the model still predicts.")
         )  # fmt: skip
 
 
-def expected(subject: Subject, attention: Attention, flips: painting.Cells, layers: tuple[int, ...]) -> None:
+def expected(subject: Subject, attention: Attention, flips: mask_bitmap.Cells, layers: tuple[int, ...]) -> None:
     """What is predicted at every position, before and after painting in these layers."""
-    if not models.predicts(subject.model):
+    if not model_cache.predicts(subject.model):
         st.caption(_("These weights came without a head that predicts tokens."))
         return
     stack = "decoder" if "decoder" in subject.trace.tokens else "encoder"
@@ -325,7 +318,7 @@ def expected(subject: Subject, attention: Attention, flips: painting.Cells, laye
     ]  # fmt: skip
     st.html(matrix.style())
     st.html(
-        mask_words.table(
+        wording.table(
             _("The most probable token at each position") if stack == "encoder" else _("The most probable next token"),
             [_("before"), _("after"), _("largest Δ")], names, cells,
         )
@@ -340,21 +333,21 @@ def expected(subject: Subject, attention: Attention, flips: painting.Cells, laye
 @guarded()
 def conventions(subject: Subject) -> None:
     """The causal mask of the sentence in four notations, and what mixing them up does."""
-    mistakes.four_notations(subject, lambda: place(subject, masking.looks(subject.key, "causal") or "encoder", 2))
+    mask_conventions.four_notations(subject, lambda: place(subject, masking.looks(subject.key, "causal") or "encoder", 2))
 
 
 @st.fragment
 @guarded()
 def wrong(subject: Subject) -> None:
     """Four ways to get it wrong, with the numbers of a head."""
-    mistakes.four_mistakes(subject, lambda: place(subject, masking.looks(subject.key, "causal") or "encoder", 2))
+    mask_conventions.four_mistakes(subject, lambda: place(subject, masking.looks(subject.key, "causal") or "encoder", 2))
 
 
 @st.fragment
 @guarded()
 def leak(subject: Subject) -> None:
     """One token replaced: which outputs move, and layer by layer how the change spreads."""
-    leaking.leak(subject)
+    leakage.leak(subject)
 
 
 page()

@@ -5,11 +5,12 @@ import streamlit as st
 
 from vizformer import figures
 from vizformer.components import matrix
-from vizformer.web import labels, models
-from vizformer.web.errors import guarded
-from vizformer.web.i18n import _
-from vizformer.web.subject import Subject, subject_box
-from vizformer.web.words import words
+from vizformer.web.catalogue import model_cache
+from vizformer.web.widgets.model_input import Subject, subject_box
+from vizformer.web.words import labels
+from vizformer.web.words.errors import guarded
+from vizformer.web.words.figure_words import words
+from vizformer.web.words.i18n import _
 
 
 def page() -> None:
@@ -114,7 +115,7 @@ def sentence(subject: Subject) -> None:
     scaled = st.toggle(_("Divide by √d"), value=True, key="paper.scaled")
     stack = next(iter(subject.trace.tokens))
     tokens = labels.texts(subject.trace.tokens[stack])
-    run = models.first_layer_map(*subject.key, stack, identity, scaled)
+    run = model_cache.first_layer_map(*subject.key, stack, identity, scaled)
     title = (
         _("softmax(X Xᵀ) of the first layer's input") if identity
         else _("Layer 0, head 0: the learned matrices, same input")

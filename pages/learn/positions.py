@@ -1,11 +1,12 @@
 """Positions: waves, clocks, distances, tokens in another order, six schemes, and past the trained length."""
 
 from vizformer.messages import N_
-from vizformer.web import lesson, sitemap
-from vizformer.web.positions_code import clock, distance, waves
-from vizformer.web.positions_longer import longer
-from vizformer.web.positions_order import shuffle
-from vizformer.web.positions_schemes import options
+from vizformer.web.frame import sitemap
+from vizformer.web.lessons.positions.order import shuffle
+from vizformer.web.lessons.positions.past_trained_length import longer
+from vizformer.web.lessons.positions.schemes import options
+from vizformer.web.lessons.positions.sinusoidal_code import clock, distance, waves
+from vizformer.web.widgets import lesson
 
 
 def page() -> None:

@@ -6,15 +6,20 @@ from vizformer import figures
 from vizformer.components import matrix, table
 from vizformer.components.table import Number, Row
 from vizformer.messages import N_
-from vizformer.web import labels, lesson, models, place, proofs, qkv, row_names, scaling, sitemap, state
-from vizformer.web import lookup as books
-from vizformer.web.editor import head_editor, what_changed
-from vizformer.web.errors import guarded
-from vizformer.web.i18n import _
-from vizformer.web.steps import walk
-from vizformer.web.subject import Subject
-from vizformer.web.view import View
-from vizformer.web.words import words
+from vizformer.web.catalogue import model_cache
+from vizformer.web.frame import sitemap
+from vizformer.web.lessons.qkv import computed, scaling
+from vizformer.web.lessons.qkv import lookup as books
+from vizformer.web.link import state
+from vizformer.web.link.view import View
+from vizformer.web.widgets import attention_selector, lesson, proof_badge, row_names
+from vizformer.web.widgets.model_input import Subject
+from vizformer.web.widgets.number_editor import head_editor, what_changed
+from vizformer.web.widgets.step_view import walk
+from vizformer.web.words import labels
+from vizformer.web.words.errors import guarded
+from vizformer.web.words.figure_words import words
+from vizformer.web.words.i18n import _
 
 NO_BAR = {"displayModeBar": False}
 PRINTED_UP_TO = 9  # tokens: two maps side by side with more numbers are slow to paint and too small to read
@@ -46,7 +51,7 @@ def unnamed(view: View) -> str:
 
 
 def arithmetic(subject: Subject) -> None:
-    place.choose(subject)
+    attention_selector.choose(subject)
     editing(subject)
     steps(subject)
 
@@ -54,7 +59,7 @@ def arithmetic(subject: Subject) -> None:
 @guarded()
 def editing(subject: Subject) -> None:
     """Numbers set by hand.  Outside the fragment: they change the subject of the whole page."""
-    head_editor(subject, place.site())
+    head_editor(subject, attention_selector.site())
     what_changed(subject)
 
 
@@ -65,10 +70,10 @@ def steps(subject: Subject) -> None:
     view = state.view()
     if unnamed(view) != "arithmetic":
         state.update(**lesson.held())  # back at the first step of the first head: the link must still lead here
-    chosen = place.site(), view.head, place.query(subject)
-    found = models.steps(*subject.key, *chosen)
+    chosen = attention_selector.site(), view.head, attention_selector.query(subject)
+    found = model_cache.steps(*subject.key, *chosen)
     key_tokens = labels.texts(subject.trace.tokens[labels.stacks(view.site)[1]])
-    before = models.steps(*subject.unedited.key, *chosen) if subject.edited else None
+    before = model_cache.steps(*subject.unedited.key, *chosen) if subject.edited else None
     walk(found, lambda step: {"keys": key_tokens}, before)
 
 
@@ -84,7 +89,7 @@ def lookup(subject: Subject) -> None:
     books.notes(temperature)
     st.divider()
     st.markdown(_("**The same in the model: your sentence is the table**"))
-    place.choose(subject)
+    attention_selector.choose(subject)
     books.sentence(subject, temperature)
     where(subject)
 
@@ -92,7 +97,7 @@ def lookup(subject: Subject) -> None:
 def where(subject: Subject) -> None:
     """The question: where does a query look?"""
     kind = state.view().site
-    asked = qkv.where_question(*subject.key, kind)
+    asked = computed.where_question(*subject.key, kind)
     if asked is None:
         return
     queries, keys = row_names.numbered(subject, kind), labels.numbered(subject.trace.tokens[labels.stacks(kind)[1]])
@@ -121,11 +126,11 @@ def three(subject: Subject) -> None:
         _("Compare with"), list(names), format_func=names.__getitem__, required=True,
         **lesson.dial("qkv.matrices", "identity", names),
     )  # fmt: skip
-    place.choose(subject, cross=False, query=False)
+    attention_selector.choose(subject, cross=False, query=False)
     view = state.view()
     tokens = labels.texts(subject.trace.tokens[labels.stacks(view.site)[0]])
-    forms = qkv.forms(*subject.key, place.site(), view.head)
-    every = qkv.asymmetries(*subject.key, place.site())
+    forms = computed.forms(*subject.key, attention_selector.site(), view.head)
+    every = computed.asymmetries(*subject.key, attention_selector.site())
     of_head = dict(zip(("identity", "shared", "learned"), every[view.head], strict=True))
     for column, name, scores in zip(
         st.columns(2), (kind, "learned"), (getattr(forms, kind), forms.learned), strict=True
@@ -150,9 +155,9 @@ def three(subject: Subject) -> None:
                       back=matrix.number(scores[j, i], 2))
                 )  # fmt: skip
     i, j = of_head["learned"].pair
-    S, record = forms.learned, subject.trace[place.site()]
+    S, record = forms.learned, subject.trace[attention_selector.site()]
     lesson.formula(
-        qkv.scores_formula(models.options(subject.model)),
+        computed.scores_formula(model_cache.options(subject.model)),
         live=rf"S_{{{i},{j}}} - S_{{{j},{i}}} = {S[i, j]:.4f} - ({S[j, i]:.4f}) = {S[i, j] - S[j, i]:.4f}",
         code=f"S = q @ k.T * {record.scale!r}  # {record.q.shape[2]} ** -0.5 where scores are divided\n"
         "largest = (S - S.T).max()" if abs(record.scale - record.q.shape[2] ** -0.5) > 1e-9 else
@@ -174,8 +179,8 @@ def three(subject: Subject) -> None:
 
 def product(subject: Subject) -> None:
     """The scores know only W_Q W_K^T, and its rank is at most d_head."""
-    config = models.options(subject.model)
-    found = qkv.bilinear(*subject.key, place.site(), state.view().head)
+    config = model_cache.options(subject.model)
+    found = computed.bilinear(*subject.key, attention_selector.site(), state.view().head)
     st.markdown(
         _("How two rows $x_i$ and $x_j$ meet in a score is decided by the product $W_Q W_K^\\top$ alone. It is {d} × "
           "{d}, {entries} numbers, but its rank is {rank}: no more than $d_\\mathrm{{head}}$ = {bound}. Two thin "
@@ -200,7 +205,7 @@ def product(subject: Subject) -> None:
         _("Computed through the product (and the biases), all scores agree with the model's to {difference}.",
           difference=difference)
     )  # fmt: skip
-    proofs.show(found.proof, agrees, edited=bool(subject.edited))
+    proof_badge.show(found.proof, agrees, edited=bool(subject.edited))
 
 
 page()

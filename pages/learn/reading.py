@@ -2,9 +2,9 @@
 
 import streamlit as st
 
-from vizformer.web import reading
-from vizformer.web.errors import guarded
-from vizformer.web.i18n import _, language
+from vizformer.web.widgets import bibliography
+from vizformer.web.words.errors import guarded
+from vizformer.web.words.i18n import _, language
 
 
 @guarded()
@@ -16,7 +16,7 @@ def page() -> None:
     titles = {"paper": _("Papers"), "tutorial": _("Tutorials and courses")}
     for kind, title in titles.items():
         st.subheader(title, anchor=False)
-        reading.table([item for item in reading.items(language()) if item.kind == kind])
+        bibliography.table([item for item in bibliography.items(language()) if item.kind == kind])
 
 
 page()

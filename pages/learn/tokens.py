@@ -7,11 +7,16 @@ import streamlit as st
 from vizformer import figures
 from vizformer.components import lookup, matrix
 from vizformer.messages import N_
-from vizformer.web import contexts, cutting, labels, lesson, models, reports, sitemap, tokenizing
-from vizformer.web.errors import guarded
-from vizformer.web.i18n import _
-from vizformer.web.subject import Subject
-from vizformer.web.words import words
+from vizformer.web.catalogue import model_cache
+from vizformer.web.frame import sitemap
+from vizformer.web.lessons.tokens import computed, contexts, tokenizers
+from vizformer.web.tools.model_report import report_words
+from vizformer.web.widgets import lesson
+from vizformer.web.widgets.model_input import Subject
+from vizformer.web.words import labels
+from vizformer.web.words.errors import guarded
+from vizformer.web.words.figure_words import words
+from vizformer.web.words.i18n import _
 
 CHART = {"displayModeBar": False}
 
@@ -20,8 +25,8 @@ def page() -> None:
     lesson.show(
         sitemap.TOKENS,
         [
-            lesson.Part("pieces", N_("Six ways to cut"), cutting.pieces, wide=True),
-            lesson.Part("merges", N_("BPE, merge by merge"), cutting.merges),
+            lesson.Part("pieces", N_("Six ways to cut"), tokenizers.pieces, wide=True),
+            lesson.Part("merges", N_("BPE, merge by merge"), tokenizers.merges),
             lesson.Part("lookup", N_("A row of a table"), look_up),
             lesson.Part("neighbours", N_("Neighbours"), neighbours, wide=True),
             lesson.Part("context", N_("Static and contextual"), contexts.context),
@@ -39,7 +44,7 @@ def page() -> None:
 
 def choose_token(subject: Subject, label: str) -> int:
     """A position of the sentence."""
-    tokens = tokenizing.read(subject)
+    tokens = computed.read(subject)
     named = labels.numbered(tokens)
     places = range(len(tokens))
     # To begin with: the rarest word, which was learned last and so has the largest id.
@@ -53,15 +58,15 @@ def choose_token(subject: Subject, label: str) -> int:
 def look_up(subject: Subject) -> None:
     """A one-hot row times the table, and the row taken out of it."""
     at = choose_token(subject, _("Token"))
-    token = tokenizing.read(subject)[at]
-    config = models.options(subject.model)
+    token = computed.read(subject)[at]
+    config = model_cache.options(subject.model)
     vocab_size = config.input_vocab_size
-    found = tokenizing.lookup(subject.model, token.id)
+    found = computed.lookup(subject.model, token.id)
     st.html(matrix.style())
     rows, columns = lookup.around(token.id, vocab_size), lookup.head(config.d_model)
     shown_rows, shown_columns = [r for r in rows if r is not None], [c for c in columns if c is not None]
-    values = tokenizing.table(subject.model, tuple(shown_rows), tuple(shown_columns))
-    entries = tokenizing.names(subject.model, tuple(shown_rows))
+    values = computed.table(subject.model, tuple(shown_rows), tuple(shown_columns))
+    entries = computed.names(subject.model, tuple(shown_rows))
     one_hot = (values[:, :1] * 0 + 0.0).T
     one_hot[0, shown_rows.index(token.id)] = 1.0
     st.html(
@@ -86,8 +91,8 @@ def look_up(subject: Subject) -> None:
     lesson.formula(
         r"e_i E = \sum_{v=0}^{V-1} [v = i]\, E_v = E_i",
         live=rf"E_{{{token.id}}} = ({first},\ \ldots,\ {found.row[-1]:.4f})",
-        code=tokenizing.LOOKUP,
-        given={"id": token.id, "vocab_size": vocab_size, "E": tokenizing.embedding_table(subject.model)},
+        code=computed.LOOKUP,
+        given={"id": token.id, "vocab_size": vocab_size, "E": computed.embedding_table(subject.model)},
     )
     st.text(_("The product: {products:,} multiplications for one token. The look-up: {copies} numbers copied.",
               products=found.products, copies=found.copies))  # fmt: skip
@@ -107,19 +112,19 @@ def neighbours(subject: Subject) -> None:
         at = choose_token(subject, _("Token"))
     centre.toggle(_("Take the mean of all rows off first"), **lesson.dial("tokens.centred", False))
     centred = lesson.value("tokens.centred", False)
-    tokens = tokenizing.read(subject)
+    tokens = computed.read(subject)
     chosen = tokens[at]
-    nearest = tokenizing.neighbours(subject.model, chosen.id, centred)
-    average = tokenizing.average_cosine(subject.model, centred)
-    shown, plane = tokenizing.near(subject.model, tuple(token.id for token in tokens), chosen.id, centred)
-    named = tokenizing.names(subject.model, shown)
+    nearest = computed.neighbours(subject.model, chosen.id, centred)
+    average = computed.average_cosine(subject.model, centred)
+    shown, plane = computed.near(subject.model, tuple(token.id for token in tokens), chosen.id, centred)
+    named = computed.names(subject.model, shown)
     own = {token.id for token in tokens}
     kinds = [0 if id in own else 1 if id in nearest.ids else 2 for id in shown]
     said = words(ENGLISH)
     left, right = st.columns([2, 3])
     left.plotly_chart(
         figures.neighbour_bars(
-            tokenizing.names(subject.model, nearest.ids, beside=(chosen.id,)), nearest.cosines, average,
+            computed.names(subject.model, nearest.ids, beside=(chosen.id,)), nearest.cosines, average,
             title=_("Nearest to “{token}”", token=chosen.text), words=said,
         ),
         config=CHART, key="tokens.bars",
@@ -133,14 +138,14 @@ def neighbours(subject: Subject) -> None:
     )  # fmt: skip
     st.caption(
         _("Searched: all {count:,} rows. The plane keeps {percent} of the variance of these {shown} directions; what "
-          "looks close on it may be far apart.", count=models.options(subject.model).input_vocab_size,
+          "looks close on it may be far apart.", count=model_cache.options(subject.model).input_vocab_size,
           percent=labels.percent(float(plane.explained.sum())), shown=len(shown))
     )  # fmt: skip
     lesson.formula(
         r"\cos(E_a, E_b) = \frac{E_a \cdot E_b}{\lVert E_a \rVert\, \lVert E_b \rVert}",
         live=rf"\cos(E_{{{chosen.id}}}, E_{{{nearest.ids[0]}}}) = {nearest.cosines[0]:.4f}",
-        code=tokenizing.COSINE,
-        given={"id": chosen.id, "E": tokenizing.embedding_table(subject.model)},
+        code=computed.COSINE,
+        given={"id": chosen.id, "E": computed.embedding_table(subject.model)},
     )
 
 
@@ -153,9 +158,9 @@ def norms(subject: Subject) -> None:
     """How long the token and the position vectors are, with and without the factor sqrt(d_model)."""
     from vizformer.figures.embeddings import ENGLISH  # as above
 
-    config = models.options(subject.model)
-    tokens = tokenizing.read(subject)
-    found = tokenizing.norms(subject.model, tuple(token.id for token in tokens))
+    config = model_cache.options(subject.model)
+    tokens = computed.read(subject)
+    found = computed.norms(subject.model, tuple(token.id for token in tokens))
     st.toggle(
         _("Multiply the token vectors by {factor}", factor=r"$\sqrt{d_\text{model}}$"),
         **lesson.dial("tokens.scale", found.scaled),
@@ -179,7 +184,7 @@ def norms(subject: Subject) -> None:
         st.info(
             _("This model adds no position vectors (it uses {positions}): there is nothing that the token vectors "
               "could be too short for. zh-en adds waves, cloze a learned table.",
-              positions=reports.positions(config.positions))
+              positions=report_words.positions(config.positions))
         )  # fmt: skip
     else:
         share = float((found.positions**2).sum() / ((found.positions**2).sum() + (lengths**2).sum()))
@@ -187,9 +192,9 @@ def norms(subject: Subject) -> None:
             _("Average length: tokens {token}, positions {position}. Positions make up {share} of the squared length.",
               token=f"{mean:.2f}", position=f"{found.positions.mean():.2f}", share=labels.percent(share))
         )  # fmt: skip
-    if scaled != found.scaled and config.architecture != "encoder-only" and models.predicts(subject.model):
+    if scaled != found.scaled and config.architecture != "encoder-only" and model_cache.predicts(subject.model):
         both = {
-            flag: tokenizing.written(subject.model, subject.text, flag) for flag in (found.scaled, not found.scaled)
+            flag: computed.written(subject.model, subject.text, flag) for flag in (found.scaled, not found.scaled)
         }
         with st.container(border=True):
             st.caption(_("What the trained model writes as it was trained"))
@@ -217,7 +222,7 @@ def formula_of_lengths(positions: str, d_model: int, scaled: bool) -> None:
         symbols += r" \\ \lVert P_\text{pos} \rVert = \sqrt{d_\text{model} / 2}"
         live.append(rf"\sqrt{{{d_model} / 2}} = {root / math.sqrt(2):.2f}")
     symbols = rf"\begin{{gathered}} {symbols} \end{{gathered}}"  # one below the other: both fit a phone
-    lesson.formula(symbols, live=r",\quad ".join(live), code=tokenizing.input_code(positions, scaled))
+    lesson.formula(symbols, live=r",\quad ".join(live), code=computed.input_code(positions, scaled))
 
 
 page()

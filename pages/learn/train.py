@@ -7,12 +7,16 @@ import streamlit as st
 
 from vizformer import figures
 from vizformer.errors import VizformerError
-from vizformer.web import errors, labels, row_names, sitemap, state, training
-from vizformer.web.errors import guarded
-from vizformer.web.i18n import _, translate
-from vizformer.web.training_form import choose
-from vizformer.web.training_status import status
-from vizformer.web.words import words
+from vizformer.web.catalogue import trainings
+from vizformer.web.frame import sitemap
+from vizformer.web.link import state
+from vizformer.web.tools.train.form import choose
+from vizformer.web.tools.train.status import status
+from vizformer.web.widgets import row_names
+from vizformer.web.words import errors, labels
+from vizformer.web.words.errors import guarded
+from vizformer.web.words.figure_words import words
+from vizformer.web.words.i18n import _, translate
 
 if TYPE_CHECKING:
     from vizformer.training.desk import State
@@ -31,22 +35,22 @@ def page() -> None:
     name = state.view().run
     if not name:
         return
-    now = training.look_at(name)
+    now = trainings.look_at(name)
     if now is None:
         st.info(_("This training is no longer on the server. Train again: the same choices give the same weights."))
         return
     over = now.phase == "over"
     st.fragment(guarded()(watch), run_every=None if over else POLL)(name, was_over=over)
-    if over and training.folder(name) is not None:
+    if over and trainings.folder(name) is not None:
         guarded()(keep)(name)
 
 
 def watch(name: str, was_over: bool) -> None:
     """The training as it stands: drawn again every few seconds while it goes on, and whenever the slider moves."""
-    now = training.look_at(name)
+    now = trainings.look_at(name)
     if now is None or (now.phase == "over") != was_over:
         st.rerun()
-    plan = training.run(name).plan
+    plan = trainings.run(name).plan
     status(name, plan, now)
     if now.progress.snapshots:
         explore(name, plan, now)
@@ -139,7 +143,7 @@ def question(plan: "Plan") -> str:
 
 def answer(name: str, index: int, text: str) -> None:
     """What the model makes of the question, and how sure it is."""
-    look = training.look(name, index, text)
+    look = trainings.look(name, index, text)
     right = "".join(symbol for symbol in look.right if symbol != "</s>")
     mark = _("right") if look.own == right else _("wrong")
     st.text(_("The model's own answer: {answer} ({mark})", answer=look.own or "–", mark=mark))
@@ -151,7 +155,7 @@ def answer(name: str, index: int, text: str) -> None:
 def heads(name: str, plan: "Plan", index: int, text: str) -> None:
     """The chosen head's attention, beside that of the untrained model."""
     st.subheader(_("Attention"), anchor=False)
-    kinds = list(training.look(name, index, text).maps)
+    kinds = list(trainings.look(name, index, text).maps)
     which, layer_box, head_box, beside = st.columns([4, 1, 1, 2], vertical_alignment="bottom")
     names = {name: labels.kind_label(name) for name in kinds}
     kind = which.segmented_control(
@@ -167,7 +171,7 @@ def heads(name: str, plan: "Plan", index: int, text: str) -> None:
     st.session_state["train.place"] = {"site": kind, "layer": layer, "head": head}
     shown = [(_("Untrained"), 0), (_("Now"), index)] if compared else [("", index)]
     for place, ((title, number), column) in enumerate(zip(shown, st.columns(len(shown)), strict=True)):
-        look = training.look(name, number, text)
+        look = trainings.look(name, number, text)
         rows_of, columns_of = (look.tokens[stack] for stack in labels.stacks(kind))
         queries, keys = row_names.following(rows_of, kind), labels.texts(columns_of)
         maps = look.maps[kind]
@@ -194,7 +198,7 @@ def induction(name: str, plan: "Plan", now: "State", index: int) -> None:
     )  # fmt: skip
     kept = now.progress.snapshots
     steps = np.array([snapshot.step for snapshot in kept], dtype=np.int32)
-    found = [training.scores(name, number) for number in range(len(kept))]
+    found = [trainings.scores(name, number) for number in range(len(kept))]
     titles = {"previous_token": _("Previous token"), "induction": _("Induction")}
     for column, (score, title) in zip(st.columns(2, gap="medium"), titles.items(), strict=True):
         values = np.stack([getattr(one, score) for one in found])
@@ -212,7 +216,7 @@ def induction(name: str, plan: "Plan", now: "State", index: int) -> None:
 def positions(name: str, plan: "Plan", now: "State", index: int) -> None:
     """The vectors that tell the model where a token stands."""
     st.subheader(_("Position vectors"), anchor=False)
-    vectors = training.positions(name, index)
+    vectors = trainings.positions(name, index)
     if vectors is None:
         told = {
             "rope": _(
@@ -231,7 +235,7 @@ def positions(name: str, plan: "Plan", now: "State", index: int) -> None:
         }
         st.text(told[plan.positions])
         return
-    ends = [training.positions(name, number) for number in (0, len(now.progress.snapshots) - 1)]
+    ends = [trainings.positions(name, number) for number in (0, len(now.progress.snapshots) - 1)]
     end = max(float(np.abs(one).max()) for one in ends if one is not None)
     figure = figures.positional_heatmap(vectors, end=end, words=words(figures.ENGLISH))
     st.plotly_chart(figure, config=PLAIN, key="train.positions")
@@ -245,8 +249,8 @@ def positions(name: str, plan: "Plan", now: "State", index: int) -> None:
 def keep(name: str) -> None:
     """The model as a file, and on the other pages."""
     st.subheader(_("Keep the model"), anchor=False)
-    training.claim(name)
-    plan = training.run(name).plan
+    trainings.claim(name)
+    plan = trainings.run(name).plan
     asked = plan.on.read(str(st.session_state.get(f"train.asked.{plan.task}", plan.on.example)))
     with st.container(horizontal=True, vertical_alignment="center"):
         st.text(_("Open it on:"))
@@ -257,12 +261,12 @@ def keep(name: str) -> None:
                 state.update(model=name, text=text, target="", edits="", query=0, position=0, step=0, **place)
                 st.switch_page(entry.file)
         st.download_button(
-            _("Download (zip)"), data=lambda: training.archive(name), file_name=f"{name}.zip",
+            _("Download (zip)"), data=lambda: trainings.archive(name), file_name=f"{name}.zip",
             mime="application/zip", on_click="ignore", key="train.download",
         )  # fmt: skip
     st.caption(
         _("It is in the list of models of the other pages as “{title}”, for you and for whoever has your link, until "
-          "the server is restarted. The file can be opened with vizformer.load.", title=training.title(name))
+          "the server is restarted. The file can be opened with vizformer.load.", title=trainings.title(name))
     )  # fmt: skip
 
 

@@ -19,7 +19,7 @@ from vizformer.analysis.embeddings import (
     with_scale,
 )
 from vizformer.errors import TraceError
-from vizformer.web import tokenizing
+from vizformer.web.lessons.tokens import computed
 
 
 def test_one_hot_times_the_table_is_the_row_to_the_last_bit() -> None:
@@ -37,9 +37,9 @@ def test_one_hot_times_the_table_is_the_row_to_the_last_bit() -> None:
 def test_the_code_on_the_page() -> None:
     weight = load("zh-en").model.embedding.weight
     names = {"F": F, "torch": torch, "E": weight, "id": 266, "vocab_size": 7000}
-    exec(tokenizing.LOOKUP, names)
+    exec(computed.LOOKUP, names)
     assert torch.equal(names["product"], names["row"])
-    exec(tokenizing.COSINE, names)
+    exec(computed.COSINE, names)
     found = neighbours(directions(load("zh-en")), 266, 5)
     best = names["cosines"].topk(6)
     assert best.indices[0] == 266
@@ -91,7 +91,7 @@ def test_lengths_of_tokens_and_waves() -> None:
     assert (found.factor, found.scaled) == (16.0, True)
     names = {"E": model.model.embedding.weight, "P": model.model.positions(64), "ids": torch.tensor(ids),
              "d_model": 256, "n": len(ids)}  # fmt: skip
-    exec(tokenizing.input_code("sinusoidal", True), names)
+    exec(computed.input_code("sinusoidal", True), names)
     assert torch.allclose(names["x_0"], model.trace("我有一只猫。", target=".").residual("encoder.0.pre"), atol=1e-5)
 
 

@@ -24,8 +24,8 @@ from vizformer.analysis.mask_mistakes import (
 )
 from vizformer.analysis.masked import masked_attention
 from vizformer.explain.arrays import softmax
-from vizformer.web.mask_words import NOTATIONS
-from vizformer.web.mistakes import CODES
+from vizformer.web.lessons.masks.mask_conventions import CODES
+from vizformer.web.lessons.masks.wording import NOTATIONS
 
 BLOCKED = ~np.tri(5, dtype=bool)
 SCORES = np.random.default_rng(0).normal(size=(5, 5)) * 2

@@ -8,7 +8,7 @@ Every measurement is a process of its own, which imports first and then opens th
 every attention map (`transformers`: output_attentions, output_hidden_states) or a trace (ours).  "Peak" is the largest
 resident set until then, minus what the imports took; pages of the weights that are mapped to the file count as long as
 they are resident.  "Own" is the most of it that is no page of a file, which the system cannot take back, and
-"reckoned" what the check before loading says of that (`vizformer.checkpoints.memory.need`, for as many tokens).  The
+"reckoned" what the check before loading says of that (`vizformer.checkpoints.tensors.memory.need`, for as many tokens).  The
 file is in the system's cache: it is read once before.  Medians of --repeats processes.
 """
 

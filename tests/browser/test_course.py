@@ -3,10 +3,10 @@
 import pytest
 from playwright.sync_api import expect
 
-from vizformer.web import prose
-from vizformer.web.sitemap import COURSE
+from vizformer.web.frame.sitemap import COURSE
+from vizformer.web.widgets import lesson_text
 
-PARTS = {entry.url: list(prose.lesson_prose(entry.url, "en")) for entry in COURSE}
+PARTS = {entry.url: list(lesson_text.lesson_prose(entry.url, "en")) for entry in COURSE}
 WIDE = """() => {
   const main = document.querySelector('[data-testid=stMain]');
   return Math.max(main.scrollWidth - main.clientWidth,

@@ -10,7 +10,7 @@ from playwright.sync_api import expect
 from vizformer.analysis import head_maps, next_tokens
 from vizformer.checkpoints import load
 from vizformer.explain import attention_steps
-from vizformer.web.view import usual_query
+from vizformer.web.link.view import usual_query
 
 SENTENCE = "他喜欢喝水。"
 pytestmark = pytest.mark.browser

@@ -11,7 +11,7 @@ import pytest
 from playwright.sync_api import expect
 
 from tests.browser.driver import ROOT, Server
-from vizformer.web.frame import SECTIONS
+from vizformer.web.frame.page_frame import SECTIONS
 
 LINK = "/qkv?text=hello+world&head=2"
 PAGES = sum(len(entries) for __, entries in SECTIONS)

@@ -244,7 +244,7 @@ def measured(read: Callable[[], object]) -> Json:
 
 def main(kind: str, folder: Path) -> None:
     from vizformer.checkpoints import load
-    from vizformer.checkpoints.weights import load_torch
+    from vizformer.checkpoints.files.weights import load_torch
 
     first = folder / "first.pt"
     first.write_bytes(as_zip(b"}."))

@@ -10,8 +10,9 @@ import torch
 pytest.importorskip("transformers")
 
 from tests.checkpoints import folders
-from vizformer.checkpoints import hub, load
-from vizformer.checkpoints.finding import choose
+from vizformer.checkpoints import load
+from vizformer.checkpoints.files import hub
+from vizformer.checkpoints.files.finding import choose
 from vizformer.errors import CheckpointError
 
 IDS = torch.tensor([[5, 6, 7]])

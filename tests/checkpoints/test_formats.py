@@ -8,9 +8,10 @@ import pytest
 import torch
 
 from tests.checkpoints.test_state_dict import ANSWERS, nano_gpt
-from vizformer.checkpoints import formats, load
+from vizformer.checkpoints import load
+from vizformer.checkpoints.files import formats
 from vizformer.errors import CheckpointError
-from vizformer.web import folders, paths, uploads
+from vizformer.web.catalogue import local_paths, server_folder, uploads
 
 NUMBERS = bytes(range(1, 255)) * 64
 HEADER = struct.pack("<7i", 288, 768, 6, 6, 6, 32_000, 256)
@@ -75,11 +76,11 @@ def test_beside_weights_that_open_an_upload_is_told_to_leave_it_out() -> None:
 
 def test_by_path_the_loader_says_what_it_is() -> None:
     for name, __, ___ in FILES.values():
-        assert name.lower().endswith((*folders.WEIGHTS, *folders.OTHERS)), name
-    for suffix in folders.OTHERS:
+        assert name.lower().endswith((*server_folder.WEIGHTS, *server_folder.OTHERS)), name
+    for suffix in server_folder.OTHERS:
         assert formats.by_name([f"model{suffix}"]) is not None, suffix
-        assert paths._is_weights(f"model{suffix}")
-    assert formats.by_name([f"model{suffix}" for suffix in folders.WEIGHTS]) is None
+        assert local_paths._is_weights(f"model{suffix}")
+    assert formats.by_name([f"model{suffix}" for suffix in server_folder.WEIGHTS]) is None
 
 
 def test_what_pytorch_writes_is_taken_for_nothing_else(tmp_path: Path) -> None:

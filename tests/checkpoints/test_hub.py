@@ -5,7 +5,8 @@ import torch
 
 from tests.checkpoints import folders as made
 from tests.checkpoints.hub_stand_in import SHA, serve
-from vizformer.checkpoints import hub, load
+from vizformer.checkpoints import load
+from vizformer.checkpoints.files import hub
 from vizformer.errors import CheckpointError
 
 NAME = "somebody/tiny-gpt2"

@@ -17,8 +17,8 @@ from tests import tiny
 from tests.checkpoints import folders
 from tests.parity.against_transformers import opened_and_same, same_tokens, theirs
 from vizformer.checkpoints import describe, inspect, load, save
-from vizformer.checkpoints.families import BY_TYPE
-from vizformer.checkpoints.fields import Fields, unknown_fields
+from vizformer.checkpoints.hugging_face.families import BY_TYPE
+from vizformer.checkpoints.hugging_face.fields import Fields, unknown_fields
 from vizformer.errors import CheckpointError, TokenizerError
 
 LM = {"gpt2": "GPT2LMHeadModel", "llama": "LlamaForCausalLM", "bert": "BertForMaskedLM",

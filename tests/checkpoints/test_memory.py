@@ -8,7 +8,8 @@ import torch
 
 from tests.benchmarks import load as load_benchmark
 from tests.checkpoints import folders as made
-from vizformer.checkpoints import inspect, load, memory
+from vizformer.checkpoints import inspect, load
+from vizformer.checkpoints.tensors import memory
 from vizformer.errors import CheckpointError, TraceError
 from vizformer.model import Trace
 

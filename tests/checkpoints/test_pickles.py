@@ -12,7 +12,7 @@ import torch
 from torch import nn
 
 from tests.checkpoints import hostile
-from vizformer.checkpoints.weights import load_torch
+from vizformer.checkpoints.files.weights import load_torch
 from vizformer.errors import CheckpointError
 
 
@@ -139,7 +139,7 @@ def test_a_pickle_cut_off_anywhere(tmp_path: Path) -> None:
 
 
 def test_a_long_header_of_safetensors(tmp_path: Path) -> None:
-    from vizformer.checkpoints.weights import open_safetensors
+    from vizformer.checkpoints.files.weights import open_safetensors
 
     file = tmp_path / "model.safetensors"
     file.write_bytes(struct.pack("<Q", 17 * 2**20) + b"{" + b" " * (17 * 2**20 - 2) + b"}")

@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from vizformer.checkpoints.families import BY_TYPE
-from vizformer.checkpoints.fields import Fields
+from vizformer.checkpoints.hugging_face.families import BY_TYPE
+from vizformer.checkpoints.hugging_face.fields import Fields
 from vizformer.config import ModelConfig
 from vizformer.model import count_parameters
 

@@ -11,10 +11,10 @@ from typing import Any
 
 import pytest
 
-from vizformer.checkpoints import sentencepiece as spm
-from vizformer.checkpoints.charsmap import check_charsmap
-from vizformer.checkpoints.protobuf import WireError
-from vizformer.checkpoints.reading import Folder
+from vizformer.checkpoints.files.untrusted_folder import Folder
+from vizformer.checkpoints.tokenizers import sentencepiece as spm
+from vizformer.checkpoints.tokenizers.charsmap import check_charsmap
+from vizformer.checkpoints.tokenizers.protobuf import WireError
 from vizformer.errors import CheckpointError, VizformerError
 from vizformer.text import Tokenizer
 

@@ -10,7 +10,8 @@ from tests.checkpoints.test_state_dict import saved
 from tests.parity.test_two_vocabularies import SAID, SOURCES, TARGETS, Translator, written
 from vizformer.analysis.contexts import contexts, shared
 from vizformer.analysis.embeddings import directions, lookup, norms, with_scale
-from vizformer.checkpoints import Checkpoint, describe, inspect, load, memory, save
+from vizformer.checkpoints import Checkpoint, describe, inspect, load, save
+from vizformer.checkpoints.tensors import memory
 from vizformer.errors import CheckpointError, TokenizerError, TraceError
 from vizformer.generation import greedy_batch
 from vizformer.training.translate import translate_all

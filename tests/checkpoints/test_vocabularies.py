@@ -10,11 +10,11 @@ import pytest
 pytest.importorskip("transformers")
 
 from tests.checkpoints import folders
-from vizformer.checkpoints.families import FAMILIES
-from vizformer.checkpoints.family import Family
-from vizformer.checkpoints.reading import Folder
-from vizformer.checkpoints.tokenizer_classes import by_class
-from vizformer.checkpoints.vocabularies import Vocabularies
+from vizformer.checkpoints.files.untrusted_folder import Folder
+from vizformer.checkpoints.hugging_face.families import FAMILIES
+from vizformer.checkpoints.hugging_face.family import Family
+from vizformer.checkpoints.tokenizers.classes import by_class
+from vizformer.checkpoints.tokenizers.vocabularies import Vocabularies
 from vizformer.errors import CheckpointError
 from vizformer.text import Tokenizer
 

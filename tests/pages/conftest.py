@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from vizformer.web import sitemap
+from vizformer.web.frame import sitemap
 
 ROOT = Path(__file__).resolve().parents[2]
 ADDRESSES = {entry.url for __, entries in sitemap.SECTIONS for entry in entries}

@@ -2,7 +2,8 @@
 
 import pytest
 
-from vizformer.web import frame, sitemap, state
+from vizformer.web.frame import page_frame, sitemap
+from vizformer.web.link import state
 
 PAGES = ["pages/explore/attention.py", "pages/learn/qkv.py", "pages/learn/layer.py", "pages/learn/paper.py",
          *(f"pages/learn/{lesson}.py" for lesson in ("map", "tokens", "positions", "heads", "masks"))]  # fmt: skip
@@ -188,10 +189,10 @@ def test_pairs_that_come_twice_are_drawn_once(open_app):
 
 def test_a_run_that_was_cut_short_changes_nothing(monkeypatch):
     changed = []
-    monkeypatch.setattr(frame.st, "session_state", {frame._LANGUAGE_KEY: None})
+    monkeypatch.setattr(page_frame.st, "session_state", {page_frame._LANGUAGE_KEY: None})
     monkeypatch.setattr(state, "update", lambda **changes: changed.append(changes))
-    frame._change_language()  # as when Train is clicked while the page is still drawn
+    page_frame._change_language()  # as when Train is clicked while the page is still drawn
     assert changed == []
-    frame.st.session_state[frame._LANGUAGE_KEY] = "zh_CN"
-    frame._change_language()
+    page_frame.st.session_state[page_frame._LANGUAGE_KEY] = "zh_CN"
+    page_frame._change_language()
     assert changed == [{"lang": "zh_CN"}]

@@ -7,7 +7,7 @@ import torch
 
 from tests import strangers, tiny
 from tests.checkpoints.test_state_dict import nano_gpt, saved
-from vizformer.web import folders, models, names
+from vizformer.web.catalogue import model_cache, model_reference, server_folder
 
 ATTENTION, REPORT = "pages/explore/attention.py", "pages/checkpoint/report.py"
 NAME, ANSWERED = "models/nano.pt", "models/nano.pt;n_heads=4;activation=gelu"
@@ -18,7 +18,7 @@ def shelf(tmp_path, monkeypatch):
     saved(nano_gpt(), tmp_path / "nano.pt")
     (tmp_path / "said").mkdir()
     saved({"model": nano_gpt(), "model_args": {"n_head": 4}}, tmp_path / "said" / "ckpt.pt")
-    monkeypatch.setenv(folders.VARIABLE, str(tmp_path))
+    monkeypatch.setenv(server_folder.VARIABLE, str(tmp_path))
     return tmp_path
 
 
@@ -57,7 +57,7 @@ def test_the_form(open_app, locale, words):
     assert not app.exception
     assert not app.error
     assert link(app) == ANSWERED
-    assert app.metric[0].value == f"{models.report(names.key(ANSWERED)).n_parameters:,}"
+    assert app.metric[0].value == f"{model_cache.report(model_reference.key(ANSWERED)).n_parameters:,}"
     assert words[3] in said(app)
     assert words[4] in said(app)
 
@@ -71,8 +71,8 @@ def test_the_link_opens_it_everywhere(open_app, shelf):
     assert box.options.count("nano.pt") == 1
     assert "What comes next?" in said(app)
     assert str(shelf) not in said(app)
-    traced = models.trace(names.key(ANSWERED), "3 14 0", "")
-    assert torch.equal(traced.logits, models.checkpoint(names.key(ANSWERED)).trace(ids=[3, 14, 0]).logits)
+    traced = model_cache.trace(model_reference.key(ANSWERED), "3 14 0", "")
+    assert torch.equal(traced.logits, model_cache.checkpoint(model_reference.key(ANSWERED)).trace(ids=[3, 14, 0]).logits)
     box.set_value("zh-en").run()  # and it is still open under them on the way back
     app.selectbox(key="view.model").set_value(ANSWERED).run()
     assert not app.error
@@ -107,14 +107,14 @@ def test_answers_in_a_link_that_are_none(open_app, answers):
 
 
 def test_names_with_assumptions():
-    assert names.base(ANSWERED) == names.base(NAME) == NAME
-    assert names.title(ANSWERED) == "nano.pt"
-    assert names.answers(ANSWERED) == names.answers(names.key(ANSWERED)) == dict(n_heads="4", activation="gelu")
-    assert names.under(ANSWERED, dict(n_heads=2, norm_eps=1e-6)) == f"{NAME};n_heads=2;norm_eps=1e-06"
-    assert names.base(names.key(NAME)) is None
+    assert model_reference.base(ANSWERED) == model_reference.base(NAME) == NAME
+    assert model_reference.title(ANSWERED) == "nano.pt"
+    assert model_reference.answers(ANSWERED) == model_reference.answers(model_reference.key(ANSWERED)) == dict(n_heads="4", activation="gelu")
+    assert model_reference.under(ANSWERED, dict(n_heads=2, norm_eps=1e-6)) == f"{NAME};n_heads=2;norm_eps=1e-06"
+    assert model_reference.base(model_reference.key(NAME)) is None
     for odd in (f"{NAME};", f"{NAME};a", f"{NAME};a=", f"{NAME};a=b c", f"{NAME};a=<b>", f"{NAME};A=1"):
-        assert not names.is_name(odd)
-    assert folders.models({NAME: ANSWERED}) == (ANSWERED, "models/said")
+        assert not model_reference.is_name(odd)
+    assert server_folder.models({NAME: ANSWERED}) == (ANSWERED, "models/said")
 
 
 @pytest.mark.parametrize(
@@ -173,6 +173,6 @@ def test_problems_under_answers_say_nothing_of_a_config(open_app, shelf):
 
 
 def test_the_suffixes_are_those_that_the_loader_reads():
-    from vizformer.checkpoints import containers
+    from vizformer.checkpoints.files import containers
 
-    assert folders.WEIGHTS == containers.SUFFIXES
+    assert server_folder.WEIGHTS == containers.SUFFIXES

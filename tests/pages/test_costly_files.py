@@ -9,7 +9,7 @@ from tests import tiny
 from tests.checkpoints import hostile
 from vizformer.checkpoints import save
 from vizformer.text import trial
-from vizformer.web import folders
+from vizformer.web.catalogue import server_folder
 
 ATTENTION, REPORT = "pages/explore/attention.py", "pages/checkpoint/report.py"
 
@@ -17,7 +17,7 @@ ATTENTION, REPORT = "pages/explore/attention.py", "pages/checkpoint/report.py"
 @pytest.fixture
 def shelf(tmp_path, monkeypatch):
     """A server's folder with two models: a tokenizer that explodes, and one that panics at the letter q."""
-    monkeypatch.setenv(folders.VARIABLE, str(tmp_path))
+    monkeypatch.setenv(server_folder.VARIABLE, str(tmp_path))
     save(tiny.checkpoint("decoder-only", n_decoder_layers=1), tmp_path / "panics")
     shutil.copytree(tmp_path / "panics", tmp_path / "explodes")
     file = tmp_path / "panics" / "tokenizer.json"

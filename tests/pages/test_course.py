@@ -3,11 +3,12 @@
 import pytest
 
 from tests.pages.conftest import Open
-from vizformer.web import progress, prose
-from vizformer.web.sitemap import COURSE
+from vizformer.web.frame import progress
+from vizformer.web.frame.sitemap import COURSE
+from vizformer.web.widgets import lesson_text
 
 MODELS = {"zh-en": "我有一只猫。", "stories": "The cat sat on the chair.", "cloze": "She opened the door."}
-PARTS = {entry.url: list(prose.lesson_prose(entry.url, "en")) for entry in COURSE}
+PARTS = {entry.url: list(lesson_text.lesson_prose(entry.url, "en")) for entry in COURSE}
 PAGES = {entry.url: entry.file for entry in COURSE}
 
 

@@ -3,12 +3,12 @@
 
 import pytest
 
-from tests.checkpoints import folders as made
+from tests.checkpoints import server_folder as made
 from tests.checkpoints import test_pair_of_vocabularies as pairs
 from tests.pages.reading import said
 from vizformer import explain
 from vizformer.checkpoints import load
-from vizformer.web import folders
+from vizformer.web.catalogue import server_folder
 
 QKV, LAYER, REPORT, MAP = (
     "pages/learn/qkv.py", "pages/learn/layer.py", "pages/checkpoint/report.py", "pages/learn/map.py"
@@ -28,7 +28,7 @@ def written(tmp_path_factory):
 
 @pytest.fixture(autouse=True)
 def shelf(written, monkeypatch):
-    monkeypatch.setenv(folders.VARIABLE, str(written))
+    monkeypatch.setenv(server_folder.VARIABLE, str(written))
     return written
 
 

@@ -4,11 +4,14 @@ import pytest
 from torch import nn
 
 from tests import tiny
-from tests.checkpoints import folders as made
+from tests.checkpoints import server_folder as made
 from tests.checkpoints.test_state_dict import D, V, nano_gpt, saved
 from tests.components.test_mount import sent
 from tests.pages.reading import opens_well, said
-from vizformer.web import folders, models, names, offers, prose, sitemap, tokenizing
+from vizformer.web.catalogue import model_cache, model_reference, server_folder
+from vizformer.web.frame import sitemap
+from vizformer.web.lessons.tokens import computed
+from vizformer.web.widgets import lesson_text, model_suggestions
 
 BLANKS, GENERATION, ATTENTION, TOKENS, MAP, POSITIONS = (
     "pages/explore/blanks.py", "pages/explore/generation.py", "pages/explore/attention.py", "pages/learn/tokens.py",
@@ -40,7 +43,7 @@ def written(tmp_path_factory):
 
 @pytest.fixture(autouse=True)
 def shelf(written, monkeypatch):
-    monkeypatch.setenv(folders.VARIABLE, str(written))
+    monkeypatch.setenv(server_folder.VARIABLE, str(written))
     return written
 
 
@@ -48,7 +51,7 @@ def places():
     """Every page with every part of it, as the navigation and the lessons' words list them."""
     for __, entries in sitemap.SECTIONS:
         for entry in entries:
-            yield from ((entry.file, part) for part in prose.lesson_prose(entry.url, "en") or [""])
+            yield from ((entry.file, part) for part in lesson_text.lesson_prose(entry.url, "en") or [""])
 
 
 def link(model, **more):
@@ -83,7 +86,7 @@ def test_what_a_model_lacks_is_said_and_others_are_offered(open_app, model):
             assert not uses
             continue
         assert any(lacking in info.value for info in app.info)
-        assert 0 < len(uses) <= offers.MOST
+        assert 0 < len(uses) <= model_suggestions.MOST
         assert not any("headless" in button.label for button in uses)
         uses[0].click().run()
         assert not app.error
@@ -156,15 +159,15 @@ def test_a_window_of_three_tokens_does_not_reach_the_first(open_app, locale, wor
 def test_tokens_that_read_the_same_are_told_apart(open_app, shelf):
     app = open_app(TOKENS, **link("short", part="neighbours"))
     assert not app.error
-    key = names.key("models/short")
-    ids = tuple(range(models.options(key).vocab_size))
-    texts = tokenizing.names(key, ids)
+    key = model_reference.key("models/short")
+    ids = tuple(range(model_cache.options(key).vocab_size))
+    texts = computed.names(key, ids)
     assert len(set(texts)) == len(texts)
-    plain = [token.text for token in models.checkpoint(key).tokenizer.tokens(list(ids))]
+    plain = [token.text for token in model_cache.checkpoint(key).tokenizer.tokens(list(ids))]
     twice = next(text for text in plain if plain.count(text) > 1)
     first, second = [id for id, text in enumerate(plain) if text == twice][:2]
-    assert tokenizing.names(key, (first,)) == [twice]
-    assert tokenizing.names(key, (first,), beside=(second,)) == [f"{twice} #{first}"]
+    assert computed.names(key, (first,)) == [twice]
+    assert computed.names(key, (first,), beside=(second,)) == [f"{twice} #{first}"]
 
 
 @pytest.mark.parametrize(("locale", "words"), [("en-US", "knows no word"), ("zh-CN", "一个词都不认识")])

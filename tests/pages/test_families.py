@@ -4,13 +4,13 @@ import re
 
 import pytest
 
-from tests.checkpoints import folders as made
+from tests.checkpoints import server_folder as made
 from tests.pages.reading import said
 from vizformer import explain
 from vizformer.checkpoints import load
 from vizformer.messages import Message
-from vizformer.web import folders
-from vizformer.web.languages import catalogue
+from vizformer.web.catalogue import server_folder
+from vizformer.web.link.languages import catalogue
 
 QKV, LAYER, REPORT = "pages/learn/qkv.py", "pages/learn/layer.py", "pages/checkpoint/report.py"
 TEXT = "I have two dogs"
@@ -27,7 +27,7 @@ def written(tmp_path_factory):
 
 @pytest.fixture(autouse=True)
 def shelf(written, monkeypatch):
-    monkeypatch.setenv(folders.VARIABLE, str(written))
+    monkeypatch.setenv(server_folder.VARIABLE, str(written))
     return written
 
 

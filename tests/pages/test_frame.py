@@ -2,8 +2,8 @@
 
 import pytest
 
-from vizformer.web import sitemap
-from vizformer.web.languages import LANGUAGES
+from vizformer.web.frame import sitemap
+from vizformer.web.link.languages import LANGUAGES
 
 PAGES = [entry.file for __, entries in sitemap.SECTIONS for entry in entries]
 

@@ -11,7 +11,7 @@ from vizformer.analysis import head_maps
 from vizformer.analysis.cost import cache_bytes, generation_costs
 from vizformer.checkpoints import Checkpoint, load
 from vizformer.generation import Sampling
-from vizformer.web import models
+from vizformer.web.catalogue import model_cache
 
 PAGE = "pages/explore/generation.py"
 TEXT = "他喜欢喝水。"
@@ -27,10 +27,10 @@ def decoder_only(monkeypatch: pytest.MonkeyPatch) -> Checkpoint:
     """A tiny model on the shelf that continues texts."""
     made = tiny.checkpoint("decoder-only", max_positions=24, **tiny.LLAMA)
     known = {"tiny": made, "filler": tiny.checkpoint("encoder-only")}
-    checkpoint, options = models.checkpoint, models.options
-    monkeypatch.setattr(models, "shelf", lambda: ("zh-en", *known))
-    monkeypatch.setattr(models, "checkpoint", lambda name: known[name] if name in known else checkpoint(name))
-    monkeypatch.setattr(models, "options", lambda name: known[name].model.config if name in known else options(name))
+    checkpoint, options = model_cache.checkpoint, model_cache.options
+    monkeypatch.setattr(model_cache, "shelf", lambda: ("zh-en", *known))
+    monkeypatch.setattr(model_cache, "checkpoint", lambda name: known[name] if name in known else checkpoint(name))
+    monkeypatch.setattr(model_cache, "options", lambda name: known[name].model.config if name in known else options(name))
     return made
 
 
@@ -211,9 +211,9 @@ def test_prompts_at_and_over_the_context(open_app, decoder_only, monkeypatch):
 
 def test_a_target_that_fills_the_context(open_app, monkeypatch):
     short = tiny.checkpoint(max_positions=8)
-    monkeypatch.setattr(models, "shelf", lambda: ("short",))
-    monkeypatch.setattr(models, "checkpoint", lambda name: short)
-    monkeypatch.setattr(models, "options", lambda name: short.model.config)
+    monkeypatch.setattr(model_cache, "shelf", lambda: ("short",))
+    monkeypatch.setattr(model_cache, "checkpoint", lambda name: short)
+    monkeypatch.setattr(model_cache, "options", lambda name: short.model.config)
     app = open_app(PAGE, model="short", text="猫", target="猫" * 7)
     assert not app.exception
     assert len(app.error) == 1
@@ -258,7 +258,7 @@ def test_numbers_set_by_hand_hold_in_every_step(open_app, checkpoint):
     app = open_app(PAGE, text=TEXT, edits="encoder.0.self.v@0,1,0=20")
     assert not app.exception
     assert any("every step is a full forward" in caption.value for caption in app.caption)
-    from vizformer.web import edits
+    from vizformer.web.link import edits
 
     expected = checkpoint.stream(TEXT, max_new=60, edit=edits.edit("encoder.0.self.v@0,1,0=20"))
     assert player(app)["steps"]["ids"] == [step.id for step in expected]

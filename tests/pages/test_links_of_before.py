@@ -11,12 +11,14 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 from tests import tiny
-from tests.checkpoints import folders as made
+from tests.checkpoints import server_folder as made
 from tests.checkpoints.test_state_dict import nano_gpt, saved
-from vizformer.checkpoints import hub as library
 from vizformer.checkpoints import save
-from vizformer.web import folders, hub, paths, prose, sitemap, training
-from vizformer.web.view import View
+from vizformer.checkpoints.files import hub as library
+from vizformer.web.catalogue import hub, local_paths, server_folder, trainings
+from vizformer.web.frame import sitemap
+from vizformer.web.link.view import View
+from vizformer.web.widgets import lesson_text
 
 STEP_BY_STEP = "→ Every number of head {} in layer {}, for query {}, step by step"
 
@@ -185,13 +187,13 @@ def server(kept, monkeypatch):
     """The server that wrote the links, as it finds them again."""
     gpt2 = kept / "tiny-gpt2"
     here = {"Host": "127.0.0.1:8501", "Origin": "http://127.0.0.1:8501"}
-    monkeypatch.setenv(folders.VARIABLE, str(kept / "models"))
+    monkeypatch.setenv(server_folder.VARIABLE, str(kept / "models"))
     monkeypatch.setattr(hub, "_DESK", hub._Desk())
     monkeypatch.setattr(library, "cached", {f"somebody/tiny-gpt2{at}": gpt2 for at in ("", "@main")}.get)
-    monkeypatch.setattr(training, "root", lambda: kept / "trainings")
-    monkeypatch.setenv(paths.SWITCH, "on")
-    monkeypatch.setattr(paths, "_visitor", lambda: (None, here))
-    monkeypatch.setattr(paths, "_KNOWN", {"0123456789ab": gpt2})
+    monkeypatch.setattr(trainings, "root", lambda: kept / "trainings")
+    monkeypatch.setenv(local_paths.SWITCH, "on")
+    monkeypatch.setattr(local_paths, "_visitor", lambda: (None, here))
+    monkeypatch.setattr(local_paths, "_KNOWN", {"0123456789ab": gpt2})
 
 
 def fields(address: str) -> dict[str, str]:
@@ -241,6 +243,6 @@ def test_the_links_name_every_page_every_part_and_every_field():
     assert {address.lstrip("/") for address in PAGES} == {e.url for __, entries in sitemap.SECTIONS for e in entries}
     for entry in sitemap.COURSE:
         named = {fields(address).get("part") for address in LINKS if urlsplit(address).path == f"/{entry.url}"}
-        _first, *others = prose.lesson_prose(entry.url, "en")
+        _first, *others = lesson_text.lesson_prose(entry.url, "en")
         assert set(others) <= named, entry.url
     assert {name for address in LINKS for name in fields(address)} == set(View.__dataclass_fields__)

@@ -19,9 +19,8 @@ from vizformer.analysis.layer_types import Sizes, full_cost, longest_path, reach
 from vizformer.analysis.recurrent import gru_gradients, transformer_gradients
 from vizformer.assets import asset
 from vizformer.training.gru import load_gru
-from vizformer.web import map as computed
-from vizformer.web import map_layers
-from vizformer.web.prose import lesson_prose
+from vizformer.web.lessons.map import computed, layer_types
+from vizformer.web.widgets.lesson_text import lesson_prose
 
 PAGE = "pages/learn/map.py"
 PARTS = ("drawing", "rnn", "cost", "gru")
@@ -141,17 +140,17 @@ def test_paths_are_counted_for_the_sentence(open_app: Open) -> None:
 
 def test_the_lines_of_code_of_the_paths_run() -> None:
     n, k, d = 27, 3, 4
-    assert eval(map_layers.DILATED, {"n": n, "k": k}) == reach("dilated", n, k).path
+    assert eval(layer_types.DILATED, {"n": n, "k": k}) == reach("dilated", n, k).path
     torch.manual_seed(0)
     cell, x, h = nn.GRUCell(d, d), torch.randn(n, d), torch.zeros(d)
     space: dict[str, Any] = dict(cell=cell, x=x, h=h, n=n)
-    exec(map_layers.RECURRENT, space)
+    exec(layer_types.RECURRENT, space)
     gru = nn.GRU(d, d)
     gru.load_state_dict({f"{name}_l0": value for name, value in cell.state_dict().items()})
     assert torch.allclose(space["h"], gru(x)[0][-1], atol=1e-6)
     q, key, v = torch.randn(3, n, d)
     space = dict(torch=torch, q=q, k=key, v=v, d_head=d)
-    exec(map_layers.ATTENTION, space)
+    exec(layer_types.ATTENTION, space)
     assert torch.allclose(space["z"], nn.functional.scaled_dot_product_attention(q, key, v), atol=1e-5)
 
 

@@ -16,9 +16,10 @@ from vizformer.analysis.masked import mask_edit, masked_attention, rerun
 from vizformer.components import matrix
 from vizformer.model.masks import prefix_mask
 from vizformer.model.sparse_masks import bigbird_mask, window_mask
-from vizformer.web import mask_words, masking, painting
-from vizformer.web.masking import Pattern
-from vizformer.web.prose import lesson_prose
+from vizformer.web.lessons.masks import computed, wording
+from vizformer.web.lessons.masks.computed import Pattern
+from vizformer.web.link import mask_bitmap
+from vizformer.web.widgets.lesson_text import lesson_prose
 
 PAGE = "pages/learn/masks.py"
 TEXT = "我有一只猫。"
@@ -83,13 +84,13 @@ def test_padding_hides_what_fills_the_batch(open_app: Open, model: str) -> None:
     other = next(box for box in app.text_input if box.key == "masks.other")
     app = other.set_value("猫").run()  # now the typed sentence is the longer one, and the second is padded
     assert not app.exception
-    assert len(view(app)["keys"]) == len(masking.tokens((model, TEXT, "", ""), _stack(model))[1])
+    assert len(view(app)["keys"]) == len(computed.tokens((model, TEXT, "", ""), _stack(model))[1])
     app = next(box for box in app.text_input if box.key == "masks.other").set_value("").run()
     assert not app.exception
     assert app.error
 
 
-def _stack(model: str) -> masking.Attention:
+def _stack(model: str) -> computed.Attention:
     return "decoder" if model == "stories" else "encoder"
 
 
@@ -114,18 +115,18 @@ def test_the_count_is_asked_and_answered(open_app: Open) -> None:
     assert "1 of 2 questions answered" in words(app)
 
 
-CODED = [*((kind, False) for kind in masking.KINDS), ("padding", True), ("window", True), ("bigbird", True)]
+CODED = [*((kind, False) for kind in computed.KINDS), ("padding", True), ("window", True), ("bigbird", True)]
 
 
 @pytest.mark.parametrize(("kind", "causal"), CODED)
-def test_the_code_beside_a_mask_builds_that_mask(kind: masking.MaskKind, causal: bool) -> None:
+def test_the_code_beside_a_mask_builds_that_mask(kind: computed.MaskKind, causal: bool) -> None:
     n, padding = 9, torch.tensor([False] * 6 + [True] * 3)
     pattern = Pattern(kind, prefix=3, reach=2, n_global=1, n_random=2, seed=3, causal=causal)
     scope = {
         "torch": torch, "math": math, "n": n, "n_q": n, "n_k": n, "p": 3, "w": 2, "g": 1, "r": 2, "seed": 3,
         "is_padding": padding, "scores": torch.randn(n, n, generator=torch.Generator().manual_seed(0)),
     }  # fmt: skip
-    exec(mask_words.code(pattern, causal), scope)
+    exec(wording.code(pattern, causal), scope)
     mask = pattern.mask(n)
     blocked = padding[None, :].expand(n, n) if mask is None else mask.reason[0, 0] > 0
     if mask is None and causal:
@@ -133,7 +134,7 @@ def test_the_code_beside_a_mask_builds_that_mask(kind: masking.MaskKind, causal:
     assert torch.equal(scope["M"] == -math.inf, blocked)
     assert torch.equal(scope["weights"] == 0, blocked)
     if mask is None and causal:  # of a model with a window
-        exec(mask_words.code(pattern, causal, 3), scope)
+        exec(wording.code(pattern, causal, 3), scope)
         distance = torch.arange(n)[:, None] - torch.arange(n)[None, :]
         assert torch.equal(scope["M"] == -math.inf, blocked | (distance >= 3))
 
@@ -141,11 +142,11 @@ def test_the_code_beside_a_mask_builds_that_mask(kind: masking.MaskKind, causal:
 @pytest.mark.parametrize("model", ["zh-en", "stories", "cloze"])
 def test_a_painted_mask_is_run_by_the_model(open_app: Open, model: str) -> None:
     flips = ((2, 0), (2, 1), (2, 2), (1, 3))
-    app = open_app(PAGE, model=model, part="paint", dials=f"masks.cells_a:{painting.text(flips)}")
+    app = open_app(PAGE, model=model, part="paint", dials=f"masks.cells_a:{mask_bitmap.text(flips)}")
     assert not app.exception
     checkpoint = load(model)
     trace = checkpoint.trace(TEXT)
-    kind: masking.Attention = "encoder" if model == "cloze" else "decoder"
+    kind: computed.Attention = "encoder" if model == "cloze" else "decoder"
     blocked = trace[f"{kind}.0.self"].reason(0).numpy() > 0
     for cell in flips:
         blocked[cell] = not blocked[cell]
@@ -164,7 +165,7 @@ def test_painting_in_the_browser_goes_into_the_link_and_back(open_app: Open) -> 
     app.session_state["masks.paint.decoder"] = {"selected": {"flips": [[3, 1]]}}
     app.run()
     assert not app.exception
-    assert painting.text([(3, 1)]) in str(app.query_params["dials"])
+    assert mask_bitmap.text([(3, 1)]) in str(app.query_params["dials"])
     n = len(view(app)["keys"])
     assert np.asarray(view(app)["reasons"])[3 * n + 1] == 4
     app = next(button for button in app.button if button.key == "masks.open").click().run()
@@ -179,7 +180,7 @@ def test_the_notations_agree_and_the_mixed_up_one_is_shown(open_app: Open) -> No
     html = tables(app)
     assert all(text in html for text in ("True = blocked", "True = visible", "0 = blocked", "−∞"))
     assert "1 of 6" in app.error[0].value
-    assert all(difference < 1e-5 for difference in masking.conventions(("zh-en", TEXT, "", ""), 0, 0).values())
+    assert all(difference < 1e-5 for difference in computed.conventions(("zh-en", TEXT, "", ""), 0, 0).values())
 
 
 def test_row_sums_of_a_mask_after_the_softmax(open_app: Open) -> None:
@@ -207,12 +208,12 @@ def test_what_moves_is_what_the_library_measures(open_app: Open, model: str, run
     assert not app.exception
     checkpoint = load(model)
     trace = checkpoint.trace(TEXT)
-    stack: masking.Attention = "encoder" if model == "cloze" else "decoder"
+    stack: computed.Attention = "encoder" if model == "cloze" else "decoder"
     n = len(trace.tokens[stack])
     blocked = {"own": trace[f"{stack}.0.self"].reason(0).numpy() > 0, "open": np.zeros((n, n), bool),
                "causal": ~np.tri(n, dtype=bool)}[run]  # fmt: skip
     edit = mask_edit(trace, stack, blocked)
-    token = masking.replacements((model, TEXT, "", ""), stack, 3)[0]
+    token = computed.replacements((model, TEXT, "", ""), stack, 3)[0]
     row = list(trace.tokens[stack])
     row[3] = token
     changed = {**trace.tokens, stack: tuple(row)}

@@ -11,10 +11,10 @@ import torch
 
 from tests.checkpoints import folders as made
 from tests.checkpoints.test_state_dict import nano_gpt
-from vizformer.checkpoints import hub as library
+from vizformer.checkpoints.files import hub as library
 from vizformer.errors import CheckpointError
 from vizformer.messages import N_
-from vizformer.web import hub, names, uploads
+from vizformer.web.catalogue import hub, model_reference, uploads
 
 ATTENTION, REPORT = "pages/explore/attention.py", "pages/checkpoint/report.py"
 TEXT = "I have two dogs"
@@ -121,7 +121,7 @@ def test_a_key_of_an_upload_opens_it_for_nobody_else(open_app, written):
     model = upload(app, [(path.name, io.BytesIO(path.read_bytes())) for path in written.iterdir()])
     app.run()
     folder = app.session_state["vizformer.uploads"].uploads[model.removeprefix("upload/")].folder
-    key = f"{model}@{names._stamp(folder)}"
+    key = f"{model}@{model_reference._stamp(folder)}"
     for page in (REPORT, ATTENTION):
         other = open_app(page, model=key, text=TEXT)
         assert not other.exception

@@ -12,8 +12,8 @@ import torch
 from tests.checkpoints import folders as made
 from tests.checkpoints.test_state_dict import nano_gpt
 from vizformer import checkpoints
-from vizformer.checkpoints import hub as library
-from vizformer.web import paths, recents
+from vizformer.checkpoints.files import hub as library
+from vizformer.web.catalogue import local_paths, recents
 
 ATTENTION, REPORT = "pages/explore/attention.py", "pages/checkpoint/report.py"
 TEXT = "I have two dogs"
@@ -29,9 +29,9 @@ def visit(monkeypatch, tmp_path):
     """`visit(headers)`: what the next runs' browser sends; it is on this computer."""
 
     def visit(headers):
-        monkeypatch.setattr(paths, "_visitor", lambda: (None, headers))
+        monkeypatch.setattr(local_paths, "_visitor", lambda: (None, headers))
 
-    monkeypatch.setenv(paths.SWITCH, "on")
+    monkeypatch.setenv(local_paths.SWITCH, "on")
     monkeypatch.setenv(recents.VARIABLE, str(tmp_path / "state"))
     monkeypatch.setattr(library, "cached", lambda name: None)
     restart(monkeypatch)
@@ -40,7 +40,7 @@ def visit(monkeypatch, tmp_path):
 
 
 def restart(monkeypatch):
-    monkeypatch.setattr(paths, "_KNOWN", {})
+    monkeypatch.setattr(local_paths, "_KNOWN", {})
     monkeypatch.setattr(recents, "_STORE", recents._Store())
 
 
@@ -137,7 +137,7 @@ def test_a_session_that_moves_away_loses_it(open_app, visit, written):
 
 def test_a_server_without_paths_has_no_box_and_no_file(open_app, visit, written, monkeypatch):
     type_path(open_app(REPORT), written)
-    monkeypatch.delenv(paths.SWITCH)  # as `streamlit run app.py` starts it
+    monkeypatch.delenv(local_paths.SWITCH)  # as `streamlit run app.py` starts it
     monkeypatch.setattr(recents, "_file", lambda: pytest.fail("the person's list was looked for"))
     app = open_app(REPORT)
     assert not app.exception
@@ -298,7 +298,7 @@ def test_what_is_no_model_is_refused_and_stays_in_the_box(open_app, visit, tmp_p
         message = app.error[0].value.replace("\\", "")
         assert expected in message if locale == "en-US" else re.search("[一-鿿]", message)
         assert str(tmp_path) not in said(app)
-        assert app.text_input(key="opening.path").value == typed[: paths.LONGEST + 1]
+        assert app.text_input(key="opening.path").value == typed[: local_paths.LONGEST + 1]
         assert app.selectbox(key="view.model").value == "zh-en"
     app.run()
     assert not app.error

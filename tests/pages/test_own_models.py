@@ -4,9 +4,9 @@ import shutil
 
 import pytest
 
-from tests.checkpoints import folders as made
+from tests.checkpoints import server_folder as made
 from tests.pages.reading import said
-from vizformer.web import folders, models, names
+from vizformer.web.catalogue import model_cache, model_reference, server_folder
 
 ATTENTION, REPORT, LAYER, BLANKS = (
     "pages/explore/attention.py", "pages/checkpoint/report.py", "pages/learn/layer.py", "pages/explore/blanks.py"
@@ -26,7 +26,7 @@ def written(tmp_path_factory):
 
 @pytest.fixture(autouse=True)
 def shelf(written, monkeypatch):
-    monkeypatch.setenv(folders.VARIABLE, str(written))
+    monkeypatch.setenv(server_folder.VARIABLE, str(written))
     return written
 
 
@@ -72,7 +72,7 @@ def test_a_folder_without_a_tokenizer_reads_ids_and_says_so(open_app, shelf, tmp
     folder = shutil.copytree(shelf / "tiny-llama", tmp_path / "bare")
     for name in ("tokenizer.json", "tokenizer_config.json"):
         (folder / name).unlink()
-    monkeypatch.setenv(folders.VARIABLE, str(tmp_path))
+    monkeypatch.setenv(server_folder.VARIABLE, str(tmp_path))
     app = open_app(ATTENTION, locale=locale, model="models/bare", text="7 8 9 12")
     assert not app.exception
     assert not app.error
@@ -108,7 +108,7 @@ def test_the_report(open_app, locale, model, words):
     assert not app.error
     for word in words:
         assert word in said(app)
-    report = models.report(names.key(model))
+    report = model_cache.report(model_reference.key(model))
     assert app.metric[0].value == f"{report.n_parameters:,}"
     assert len(app.dataframe[0].value) == len(report.tensors)
 

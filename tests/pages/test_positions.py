@@ -18,7 +18,7 @@ from vizformer.assets import asset
 from vizformer.components import matrix
 from vizformer.model.positions import sinusoidal_encoding
 from vizformer.training import lengths
-from vizformer.web import positions as web
+from vizformer.web.lessons.positions import computed as web
 
 PAGE = "pages/learn/positions.py"
 TEXT = "我有一只猫。"
@@ -65,7 +65,7 @@ def words(app: AppTest) -> str:
 def test_every_part_in_both_languages_with_another_model(open_app: Open, part: str, locale: str) -> None:
     app = opened(open_app, part, locale=locale, model="stories", text="a <b> $x$ cat")
     assert app.get("plotly_chart") or part == "shuffle"
-    from vizformer.web.prose import lesson_prose
+    from vizformer.web.widgets.lesson_text import lesson_prose
 
     found = lesson_prose("positions", "zh_CN" if locale == "zh-CN" else "en")[part]
     assert found.text in words(app)

@@ -3,11 +3,11 @@
 import pytest
 import torch
 
-from tests.checkpoints import folders as made
+from tests.checkpoints import server_folder as made
 from tests.pages.reading import opens_well, said
 from tests.pages.test_every_page import places
-from vizformer.checkpoints import memory
-from vizformer.web import computing, folders, models, names
+from vizformer.checkpoints.tensors import memory
+from vizformer.web.catalogue import model_cache, model_reference, precision, server_folder
 
 ATTENTION, QKV, REPORT = "pages/explore/attention.py", "pages/learn/qkv.py", "pages/checkpoint/report.py"
 TEXT = "I have two dogs"
@@ -25,7 +25,7 @@ def written(tmp_path_factory):
 
 @pytest.fixture(autouse=True)
 def shelf(written, monkeypatch):
-    monkeypatch.setenv(folders.VARIABLE, str(written))
+    monkeypatch.setenv(server_folder.VARIABLE, str(written))
     return written
 
 
@@ -38,8 +38,8 @@ def test_every_page(open_app, model, locale):
     app = open_app(ATTENTION, locale=locale, **link)
     for page, part in places():
         opens_well(app, page, **link, part=part)
-    key = names.key(f"models/{model}")
-    assert models.checkpoint(key).dtype == getattr(torch, model.partition("=")[2])
+    key = model_reference.key(f"models/{model}")
+    assert model_cache.checkpoint(key).dtype == getattr(torch, model.partition("=")[2])
 
 
 @pytest.mark.parametrize("locale", WORDS)
@@ -67,16 +67,16 @@ def test_the_choice_is_part_of_the_link(open_app):
 
 def test_what_is_true_of_the_files_is_read_once(open_app, shelf):
     open_app(REPORT, model="models/llama", text=TEXT)
-    first, second = (names.key(f"models/llama{dtype}") for dtype in ("", ";dtype=bfloat16"))
+    first, second = (model_reference.key(f"models/llama{dtype}") for dtype in ("", ";dtype=bfloat16"))
     assert first != second
-    assert models.report(first) is models.report(second)
-    assert models.checkpoint(first).key != models.checkpoint(second).key
+    assert model_cache.report(first) is model_cache.report(second)
+    assert model_cache.checkpoint(first).key != model_cache.checkpoint(second).key
 
 
 @pytest.mark.parametrize("locale", ["en-US", "zh-CN"])
 def test_a_model_that_fits_only_in_half_precision_opens_with_one_click(open_app, monkeypatch, written, locale):
     made.llama(written / "large", seed=3)
-    report = models.report(names.key("models/large"))
+    report = model_cache.report(model_reference.key("models/large"))
     full, half = (memory.need(report, dtype, maps=False).total for dtype in (torch.float32, torch.bfloat16))
     monkeypatch.setattr(memory, "SPARE", 0)
     monkeypatch.setattr(memory, "available", lambda *_: (full + half) // 2)
@@ -108,11 +108,11 @@ def test_a_link_with_another_precision_says_so(open_app, wrong):
 
 
 def test_the_server_says_where_it_computes(open_app, monkeypatch):
-    monkeypatch.setenv(computing.VARIABLE, "cuda:77")
+    monkeypatch.setenv(precision.VARIABLE, "cuda:77")
     app = open_app(REPORT, model="models/bert;dtype=float16", text=TEXT)
     assert not app.exception
     assert "There is no device cuda" in app.error[0].value
-    monkeypatch.setenv(computing.VARIABLE, "cpu")
+    monkeypatch.setenv(precision.VARIABLE, "cpu")
     app = open_app(REPORT, model="models/bert;dtype=float16", text=TEXT)
     assert "On cpu" in said(app)
 

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from vizformer.web import row_names
+from vizformer.web.widgets import row_names
 
 CROSS = {"site": "cross", "layer": 2, "head": 0}
 

@@ -13,7 +13,7 @@ from vizformer.analysis.contexts import contexts
 from vizformer.analysis.embeddings import directions, neighbours, norms
 from vizformer.text.merging import apply, bundled_table, words_of
 from vizformer.text.schemes import SCHEMES, cut
-from vizformer.web.prose import lesson_prose
+from vizformer.web.widgets.lesson_text import lesson_prose
 
 PAGE = "pages/learn/tokens.py"
 CAT = "我有一只猫。"

@@ -13,7 +13,8 @@ from vizformer.training import desk as desk_module
 from vizformer.training import live, worker
 from vizformer.training.live import Plan
 from vizformer.training.runs import Run
-from vizformer.web import training, training_form
+from vizformer.web.catalogue import trainings
+from vizformer.web.tools.train import form
 
 PAGE, ATTENTION = "pages/learn/train.py", "pages/explore/attention.py"
 STEPS = 12
@@ -47,11 +48,11 @@ def desk(tmp_path, monkeypatch):
     made = desk_module.Desk(tmp_path / "runs", at_once=1)
     made.mode = "done"
     monkeypatch.setattr(desk_module, "_start", lambda folder: Worker(folder, made.mode))
-    monkeypatch.setattr(training, "root", lambda: tmp_path / "runs")
-    monkeypatch.setattr(training, "desk", lambda: made)
-    monkeypatch.setattr(training_form, "STEPS", (STEPS, *training_form.STEPS))
+    monkeypatch.setattr(trainings, "root", lambda: tmp_path / "runs")
+    monkeypatch.setattr(trainings, "desk", lambda: made)
+    monkeypatch.setattr(form, "STEPS", (STEPS, *form.STEPS))
     yield made
-    for cached in (training.checkpoint, training.look, training.positions, training.scores):
+    for cached in (trainings.checkpoint, trainings.look, trainings.positions, trainings.scores):
         cached.clear()
 
 
@@ -136,7 +137,7 @@ def test_positions_that_are_not_learned(open_app, desk, kind):
 
 
 def test_a_training_that_diverges(open_app, desk, monkeypatch):
-    monkeypatch.setattr(training_form, "RATES", (*training_form.RATES, 10.0))
+    monkeypatch.setattr(form, "RATES", (*form.RATES, 10.0))
     app = train(open_app(PAGE), rate=10.0, **{"steps.copy": 100})
     assert "diverged" in app.error[0].value
     assert "smaller learning rate than 10" in app.error[0].value
@@ -193,7 +194,7 @@ def test_the_model_is_opened_on_other_pages_and_only_here(open_app, desk, task):
 def test_the_zip_opens_elsewhere(open_app, desk, tmp_path):
     train(open_app(PAGE))
     (name,) = [folder.name for folder in desk.root.iterdir()]
-    with zipfile.ZipFile(io.BytesIO(training.archive(name))) as file:
+    with zipfile.ZipFile(io.BytesIO(trainings.archive(name))) as file:
         file.extractall(tmp_path / "elsewhere")
     opened = vf.load(tmp_path / "elsewhere" / name)
     assert opened.key == Run(desk.root / name).checkpoint(-1).key

@@ -8,7 +8,7 @@ from tests.pages.reading import said
 from tests.parity.test_separate_vocabularies import separate
 from tests.parity.test_two_vocabularies import SOURCES, TARGETS, Translator
 from vizformer.checkpoints import load
-from vizformer.web import folders, models, names
+from vizformer.web.catalogue import model_cache, model_reference, server_folder
 
 TOKENS, MAP, HEADS, STEPS = (
     "pages/learn/tokens.py",
@@ -41,7 +41,7 @@ def written(tmp_path_factory):
 
 @pytest.fixture(autouse=True)
 def shelf(written, monkeypatch):
-    monkeypatch.setenv(folders.VARIABLE, str(written))
+    monkeypatch.setenv(server_folder.VARIABLE, str(written))
     return written
 
 
@@ -66,7 +66,7 @@ def test_the_table_is_that_which_reads_the_sentence(open_app):
     shown = said(app)
     assert f"{SOURCES} × 16" in shown
     assert "the largest difference is 0" in shown
-    row = models.checkpoint(names.key(BARE)).model.source_embedding.weight
+    row = model_cache.checkpoint(model_reference.key(BARE)).model.source_embedding.weight
     at = app.selectbox(key="dial.tokens.at").value
     id = int(SOURCE.split()[at])
     assert f"{float(row[id, 0]):.4f}" in shown
@@ -111,5 +111,5 @@ def test_the_form_asks_whose_the_tables_are(open_app, locale, label, vocabulary)
     assert not app.error, app.error[0].value
     assert vocabulary in said(app)
     answers = dict(n_heads=4, norm_order="post", activation="relu", scaled_embedding=True)
-    expected = load(folders.root() / "open.pt", source_embedding="two_emb.weight", **answers)
-    assert models.checkpoint(names.key(answered)).key == expected.key
+    expected = load(server_folder.root() / "open.pt", source_embedding="two_emb.weight", **answers)
+    assert model_cache.checkpoint(model_reference.key(answered)).key == expected.key

@@ -7,14 +7,14 @@ import pyarrow as pa
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from tests.checkpoints import folders as made
+from tests.checkpoints import server_folder as made
 from tests.components.test_mask import sent
 from tests.pages.conftest import Open
 from tests.pages.reading import said, tables
 from vizformer import explain
 from vizformer.analysis.masked import masked_attention
 from vizformer.checkpoints import Checkpoint, load
-from vizformer.web import folders
+from vizformer.web.catalogue import server_folder
 
 ATTENTION, GENERATION = "pages/explore/attention.py", "pages/explore/generation.py"
 QKV, HEADS, MASKS, MAP = "pages/learn/qkv.py", "pages/learn/heads.py", "pages/learn/masks.py", "pages/learn/map.py"
@@ -34,7 +34,7 @@ def written(tmp_path_factory):
 
 @pytest.fixture(autouse=True)
 def shelf(written, monkeypatch):
-    monkeypatch.setenv(folders.VARIABLE, str(written))
+    monkeypatch.setenv(server_folder.VARIABLE, str(written))
     return written
 
 

@@ -3,12 +3,12 @@
 import pytest
 import torch
 
-from tests.checkpoints import folders as made
+from tests.checkpoints import server_folder as made
 from tests.pages.conftest import open_app  # noqa: F401  (a fixture)
 from vizformer.checkpoints import load
 from vizformer.checkpoints.agreement import agreement
 from vizformer.errors import CheckpointError
-from vizformer.web import folders
+from vizformer.web.catalogue import server_folder
 
 pytest.importorskip("transformers")
 TEXT = "I have two dogs"
@@ -49,7 +49,7 @@ def test_what_transformers_cannot_open_is_said(root):
 
 @pytest.mark.parametrize(("locale", "said"), [("en-US", "The same numbers as transformers"), ("zh-CN", "的数值一致")])
 def test_the_badge_on_the_page(root, monkeypatch, open_app, locale, said):  # noqa: F811
-    monkeypatch.setenv(folders.VARIABLE, str(root))
+    monkeypatch.setenv(server_folder.VARIABLE, str(root))
     app = open_app("pages/checkpoint/report.py", locale=locale, model="models/llama", text=TEXT)
     assert not app.exception
     assert not any(said in box.value for box in app.success)

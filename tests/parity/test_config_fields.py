@@ -15,8 +15,8 @@ pytest.importorskip("transformers")
 from tests.checkpoints import folders
 from tests.parity.test_relatives import mbart, mt5, phi, stablelm
 from vizformer.checkpoints import load
-from vizformer.checkpoints.families import BY_TYPE
-from vizformer.checkpoints.fields import HARMLESS, NEUTRAL, Fields, unknown_fields
+from vizformer.checkpoints.hugging_face.families import BY_TYPE
+from vizformer.checkpoints.hugging_face.fields import HARMLESS, NEUTRAL, Fields, unknown_fields
 from vizformer.errors import CheckpointError
 
 TEXT, TARGET = folders.TEXTS[0], folders.TEXTS[2]

@@ -10,7 +10,7 @@ pytest.importorskip("transformers")
 from tests.checkpoints import folders
 from tests.parity.against_transformers import opened_and_same
 from vizformer.checkpoints import load
-from vizformer.checkpoints.parts import Part
+from vizformer.checkpoints.tensors.tensor_map import Part
 
 LM = "GPTNeoXForCausalLM"
 

@@ -15,8 +15,8 @@ from tests.checkpoints import folders
 from tests.checkpoints.test_sentencepiece import CONTROL, UNKNOWN, model
 from tests.parity.against_transformers import opened_and_same, same_numbers, theirs
 from vizformer.checkpoints import Opened, load
-from vizformer.checkpoints.families import BY_TYPE
-from vizformer.checkpoints.refused import BECAUSE
+from vizformer.checkpoints.hugging_face.families import BY_TYPE
+from vizformer.checkpoints.hugging_face.unsupported import BECAUSE
 from vizformer.errors import CheckpointError
 
 NEW_ROWS = dict(relative_attention_num_buckets=8, relative_attention_max_distance=10)
@@ -226,7 +226,7 @@ def test_norms_of_queries_are_refused(make: Any, tmp_path: Path) -> None:
 
 
 def test_a_shared_tensor_goes_back_as_one() -> None:
-    from vizformer.checkpoints.parts import Part
+    from vizformer.checkpoints.tensors.tensor_map import Part
 
     part, ours = Part("norm.weight", ("a.weight", "b.weight"), shared=True), {"a.weight": (4,), "b.weight": (4,)}
     stored = torch.arange(4.0)

@@ -11,7 +11,7 @@ pytest.importorskip("transformers")
 from tests.checkpoints import folders
 from tests.parity.against_transformers import same_continuation, same_numbers, theirs
 from vizformer.checkpoints import load, save
-from vizformer.checkpoints.report import describe
+from vizformer.checkpoints.tensors.report import describe
 from vizformer.errors import CheckpointError
 
 FULL, SLIDING = "full_attention", "sliding_attention"

@@ -9,12 +9,12 @@ import pytest
 import streamlit as st
 import torch
 
-from vizformer.checkpoints.memory import DoesNotFitError
+from vizformer.checkpoints.tensors.memory import DoesNotFitError
 from vizformer.errors import CheckpointError
 from vizformer.messages import N_
-from vizformer.web import cache, models, names
-from vizformer.web.cache import Cache, cached
-from vizformer.web.footprint import footprint
+from vizformer.web.catalogue import bounded_cache, model_cache, model_reference
+from vizformer.web.catalogue.bounded_cache import Cache, cached
+from vizformer.web.catalogue.footprint import footprint
 
 MB = 2**20
 
@@ -197,7 +197,7 @@ def test_a_refusal_that_passes_is_not_kept(small):
 
 def test_what_one_session_may_not_see_is_not_refused_to_the_others():
     with pytest.raises(CheckpointError) as refused:
-        names.folder("upload/0123456789abcdef")
+        model_reference.folder("upload/0123456789abcdef")
     assert refused.value.passing
 
 
@@ -221,31 +221,31 @@ def test_a_kept_refusal_keeps_nothing_of_the_run_in_which_it_was_raised(small):
 
 
 def test_streamlits_clear_cache_reaches_nothing_that_is_shared():
-    before = models.toy_tensors("encoder")
+    before = model_cache.toy_tensors("encoder")
     st.cache_data.clear()
     st.cache_resource.clear()
-    assert models.toy_tensors("encoder") is before
+    assert model_cache.toy_tensors("encoder") is before
 
 
 def test_the_budget_is_a_setting(monkeypatch):
-    assert cache.limit() == cache.USUAL
-    monkeypatch.setenv(cache.VARIABLE, "1000000")
-    assert cache.limit() == 1_000_000
+    assert bounded_cache.limit() == bounded_cache.USUAL
+    monkeypatch.setenv(bounded_cache.VARIABLE, "1000000")
+    assert bounded_cache.limit() == 1_000_000
     for nonsense in ("", "-1", "1e9", "٣", "9" * 5000):
-        monkeypatch.setenv(cache.VARIABLE, nonsense)
-        assert cache.limit() == cache.USUAL
+        monkeypatch.setenv(bounded_cache.VARIABLE, nonsense)
+        assert bounded_cache.limit() == bounded_cache.USUAL
 
 
 # --- what an object takes ---------------------------------------------------------------------------------------------
 
 
 def test_a_trace_counts_with_its_tensors():
-    trace = models.trace("zh-en", "我有一只猫。" * 20, "a cat")
+    trace = model_cache.trace("zh-en", "我有一只猫。" * 20, "a cat")
     assert trace.nbytes < footprint(trace) < 1.2 * trace.nbytes + 200_000
 
 
 def test_steps_count_with_their_arrays():
-    steps = models.steps("zh-en", "我有一只猫。", "a cat", "", "encoder.0.self", 0, 1)
+    steps = model_cache.steps("zh-en", "我有一只猫。", "a cat", "", "encoder.0.self", 0, 1)
     arrays = {id(operand.value): operand.value.nbytes for step in steps for operand in step.operands}
     assert footprint(steps) > sum(arrays.values()) * 0.5
     assert footprint(steps) < 50 * MB
@@ -272,7 +272,7 @@ def test_figures_count_with_their_data_and_not_with_the_rules_of_plotly():
 
 
 def test_reports_count():
-    assert 1000 < footprint(models.report("zh-en")) < 5 * MB
+    assert 1000 < footprint(model_cache.report("zh-en")) < 5 * MB
 
 
 def test_what_points_to_itself_has_an_end():

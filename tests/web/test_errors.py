@@ -11,7 +11,7 @@ def script(kind):
 
     from vizformer.errors import CheckpointError
     from vizformer.messages import N_
-    from vizformer.web.errors import guarded
+    from vizformer.web.words.errors import guarded
 
     @guarded()
     def part():

@@ -5,14 +5,14 @@ import os
 import pytest
 
 from vizformer.errors import CheckpointError
-from vizformer.web import folders, names
+from vizformer.web.catalogue import model_reference, server_folder
 
 
 @pytest.fixture
 def root(tmp_path, monkeypatch):
     root = tmp_path / "shelf"
     root.mkdir()
-    monkeypatch.setenv(folders.VARIABLE, str(root))
+    monkeypatch.setenv(server_folder.VARIABLE, str(root))
     return root
 
 
@@ -27,16 +27,16 @@ def test_every_subfolder_with_a_config_is_listed_under_a_name_without_a_path(roo
         model(root / name)
     (root / "empty").mkdir()
     model(root / "nested" / "below")
-    assert folders.models() == ("models/Qwen2.5-0.5B", "models/tiny", "models/两只猫")
-    assert names.title("models/tiny") == names.title(names.key("models/tiny")) == "tiny"
-    assert names.folder("models/tiny") == root / "tiny"
+    assert server_folder.models() == ("models/Qwen2.5-0.5B", "models/tiny", "models/两只猫")
+    assert model_reference.title("models/tiny") == model_reference.title(model_reference.key("models/tiny")) == "tiny"
+    assert model_reference.folder("models/tiny") == root / "tiny"
 
 
 @pytest.mark.parametrize("name", [".hidden", "a;b", "a\nb", "a@b", "a`b", "<b>", "-rf", " a", "a ", "x" * 81])
 def test_odd_names_are_not_listed(root, name):
     model(root / name)
-    assert folders.models() == ()
-    assert not names.is_name(f"models/{name}") or name != name.strip()
+    assert server_folder.models() == ()
+    assert not model_reference.is_name(f"models/{name}") or name != name.strip()
 
 
 def test_links_that_lead_out_are_not_listed(root, tmp_path):
@@ -49,42 +49,42 @@ def test_links_that_lead_out_are_not_listed(root, tmp_path):
         (root / "inside").symlink_to(model(root / "tiny"))
     except OSError:
         pytest.skip("no symbolic links here")
-    assert folders.models() == ("models/inside", "models/tiny")
+    assert server_folder.models() == ("models/inside", "models/tiny")
 
 
 @pytest.mark.parametrize("name", ["models/..", "models/../outside", "models/tiny/..", "models//etc", "models/", "/etc"])
 def test_a_link_reaches_nothing_else(root, tmp_path, name):
     model(root / "tiny")
     model(tmp_path / "outside")
-    assert not names.is_name(name)
-    assert names.folder(name) is None
-    assert names.key(name) == name
+    assert not model_reference.is_name(name)
+    assert model_reference.folder(name) is None
+    assert model_reference.key(name) == name
 
 
 def test_a_key_follows_the_files(root):
     path = model(root / "tiny")
-    first = names.key("models/tiny")
+    first = model_reference.key("models/tiny")
     assert first.startswith("models/tiny@")
-    assert names.key(first) == first == names.key("models/tiny")
-    assert names.folder(first) == path
+    assert model_reference.key(first) == first == model_reference.key("models/tiny")
+    assert model_reference.folder(first) == path
     about = (path / "config.json").stat()
     os.utime(path / "config.json", ns=(about.st_atime_ns, about.st_mtime_ns + 1))
-    assert (second := names.key("models/tiny")) != first
+    assert (second := model_reference.key("models/tiny")) != first
     (path / "model.safetensors").write_bytes(b"x")
-    assert names.key("models/tiny") not in (first, second)
+    assert model_reference.key("models/tiny") not in (first, second)
     with pytest.raises(CheckpointError, match="have changed"):
-        names.folder(first)
+        model_reference.folder(first)
 
 
 def test_a_model_that_is_gone_is_said_without_its_path(root):
     with pytest.raises(CheckpointError, match="no longer on this server") as caught:
-        names.folder("models/gone")
+        model_reference.folder("models/gone")
     assert str(root) not in str(caught.value)
 
 
 def test_no_folder_no_models(monkeypatch, tmp_path):
-    monkeypatch.delenv(folders.VARIABLE, raising=False)
-    assert folders.root() is None
-    assert folders.models() == ()
-    monkeypatch.setenv(folders.VARIABLE, str(tmp_path / "nothing"))
-    assert folders.models() == ()
+    monkeypatch.delenv(server_folder.VARIABLE, raising=False)
+    assert server_folder.root() is None
+    assert server_folder.models() == ()
+    monkeypatch.setenv(server_folder.VARIABLE, str(tmp_path / "nothing"))
+    assert server_folder.models() == ()

@@ -6,7 +6,8 @@ from types import SimpleNamespace
 import pytest
 from streamlit.runtime import Runtime
 
-from vizformer.web import gate, uploads
+from vizformer.web.catalogue import uploads
+from vizformer.web.frame import request_gate
 
 MB = 2**20
 FILE = "/_stcore/upload_file/ours/{}"
@@ -19,7 +20,7 @@ FILE = "/_stcore/upload_file/ours/{}"
 )  # fmt: skip
 @pytest.mark.parametrize("address", ["127.0.0.1", "0.0.0.0", None])
 def test_addresses_and_localhost_are_this_server_wherever_it_listens(host, address):
-    assert gate.is_ours(host, address)
+    assert request_gate.is_ours(host, address)
 
 
 @pytest.mark.parametrize(
@@ -30,30 +31,30 @@ def test_addresses_and_localhost_are_this_server_wherever_it_listens(host, addre
 )  # fmt: skip
 @pytest.mark.parametrize("address", ["127.0.0.1", "0.0.0.0", None])
 def test_other_names_are_not(host, address):
-    assert not gate.is_ours(host, address)
+    assert not request_gate.is_ours(host, address)
 
 
 def test_the_machines_own_name_counts_where_others_can_come_in(monkeypatch):
-    gate._machine.cache_clear()
-    monkeypatch.setattr(gate.socket, "gethostname", lambda: "Lab7.school.example")
+    request_gate._machine.cache_clear()
+    monkeypatch.setattr(request_gate.socket, "gethostname", lambda: "Lab7.school.example")
     try:
         for name in ("lab7.school.example:8501", "LAB7.local"):
-            assert gate.is_ours(name, "0.0.0.0")
-            assert gate.is_ours(name, None)
-            assert not gate.is_ours(name, "127.0.0.1")
+            assert request_gate.is_ours(name, "0.0.0.0")
+            assert request_gate.is_ours(name, None)
+            assert not request_gate.is_ours(name, "127.0.0.1")
     finally:
-        gate._machine.cache_clear()
-    assert gate.is_ours("some.lan:8501", "some.lan")
+        request_gate._machine.cache_clear()
+    assert request_gate.is_ours("some.lan:8501", "some.lan")
 
 
 def test_names_that_the_server_was_told(monkeypatch):
-    monkeypatch.setenv(gate.HOSTS, "viz.example.org, *.school.example")
-    told = gate.names()
+    monkeypatch.setenv(request_gate.HOSTS, "viz.example.org, *.school.example")
+    told = request_gate.names()
     for name in ("viz.example.org", "VIZ.example.org:443", "a.school.example"):
-        assert gate.is_ours(name, "127.0.0.1", told)
+        assert request_gate.is_ours(name, "127.0.0.1", told)
     for name in ("example.org", "school.example", "evilschool.example"):
-        assert not gate.is_ours(name, "127.0.0.1", told)
-    assert gate.is_ours("anything.example", "127.0.0.1", ["*"])
+        assert not request_gate.is_ours(name, "127.0.0.1", told)
+    assert request_gate.is_ours("anything.example", "127.0.0.1", ["*"])
 
 
 # --- what passes ------------------------------------------------------------------------------------------------------
@@ -71,7 +72,7 @@ def ask(kind="http", host="localhost", path="/", method="GET", length=None, gate
 
     headers = [(b"host", host.encode()), *([(b"content-length", str(length).encode())] if length is not None else [])]
     scope = {"type": kind, "path": path, "method": method, "headers": headers}
-    asyncio.run((gate_ or gate.Gate(app))(scope, None, send))
+    asyncio.run((gate_ or request_gate.Gate(app))(scope, None, send))
     return sent
 
 
@@ -153,7 +154,7 @@ def test_what_is_on_its_way_counts(stored):
         other = {**scope, "path": FILE.format("other")}
         await gate_(other, receive, inner) if "other" not in scope["path"] else answers.append("passed")
 
-    gate_ = gate.Gate(app, gate.Arrivals())
+    gate_ = request_gate.Gate(app, request_gate.Arrivals())
     ask(path=FILE.format(1), method="PUT", length=6 * MB, gate_=gate_)
     assert answers == [503, None]
     ask(path=FILE.format(1), method="PUT", length=5 * MB, gate_=gate_)  # the room was given back
@@ -162,18 +163,18 @@ def test_what_is_on_its_way_counts(stored):
 
 def test_what_nobody_asks_for_is_dropped(stored):
     now = [0.0]
-    arrivals = gate.Arrivals(lambda: now[0])
+    arrivals = request_gate.Arrivals(lambda: now[0])
     stored.add("ours", "old", 10)
     arrivals.look()
-    now[0] = gate.UNCLAIMED - 1
+    now[0] = request_gate.UNCLAIMED - 1
     stored.add("ours", "new", 10)
     arrivals.look()
-    now[0] = gate.UNCLAIMED + 1
+    now[0] = request_gate.UNCLAIMED + 1
     ticket = arrivals.begin("ours", 10)  # another file of the same upload is still coming
     arrivals.look()
     assert set(stored.file_storage["ours"]) == {"old", "new"}
     arrivals.end(ticket)
-    now[0] += gate.UNCLAIMED - 1
+    now[0] += request_gate.UNCLAIMED - 1
     arrivals.look()
     assert set(stored.file_storage["ours"]) == {"old", "new"}
     now[0] += 2

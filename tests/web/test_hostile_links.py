@@ -8,9 +8,9 @@ from hypothesis import strategies as st_
 
 from vizformer.components.player import read_branch
 from vizformer.messages import Message
-from vizformer.web import dials, edits, state, writing
-from vizformer.web.view import LARGEST, View
-from vizformer.web.whole import whole
+from vizformer.web.link import edits, generation_settings, link_settings, state
+from vizformer.web.link.view import LARGEST, View
+from vizformer.web.link.whole_number import whole
 
 NAMES = [field.name for field in fields(View)]
 NUMBERS = st_.one_of(
@@ -103,14 +103,14 @@ def test_what_the_controls_write_is_legal(value):
 @given(HOSTILE)
 def test_branches_and_settings_are_read_or_refused(text):
     assert read_branch(text) is None or all(one.step >= 0 and one.id >= 0 for one in read_branch(text))
-    settings = writing.read(text)
-    assert settings is None or writing.read(str(settings)) == settings
+    settings = generation_settings.read(text)
+    assert settings is None or generation_settings.read(str(settings)) == settings
 
 
 @settings(deadline=None)
 @given(HOSTILE, st_.sampled_from([True, 3, 0.5, "word"]))
 def test_settings_of_lessons_are_what_the_page_asks_for(written, default):
-    found = dials.value(written, default)
+    found = link_settings.value(written, default)
     assert type(found) is type(default)
     assert isinstance(found, str) or abs(found) < 1e300
     assert isinstance(found, (str, float)) or abs(found) < 10**9

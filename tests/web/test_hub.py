@@ -5,8 +5,8 @@ from itertools import pairwise
 import pytest
 
 from tests.checkpoints.hub_stand_in import serve
-from vizformer.checkpoints import hub as library
-from vizformer.web import hub
+from vizformer.checkpoints.files import hub as library
+from vizformer.web.catalogue import hub
 
 NAME = "somebody/large"
 SIZE = 3 * 2**20

@@ -12,7 +12,8 @@ from pathlib import Path
 import pytest
 from streamlit.runtime import Runtime
 
-from vizformer.web import keeping, server, uploads
+from vizformer.web.catalogue import session_folders, uploads
+from vizformer.web.frame import server
 
 FILES = [("config.json", io.BytesIO(b"{}"))]
 
@@ -22,7 +23,7 @@ class Visits:
 
     def __init__(self):
         self.now, self.there = 0.0, set()
-        self.watch = keeping.Watch(self.there.__contains__, lambda: self.now)
+        self.watch = session_folders.Watch(self.there.__contains__, lambda: self.now)
 
     def put_up(self, session):
         self.there.add(session)
@@ -34,7 +35,7 @@ class Visits:
         """As the server spends them: with a look every now and then."""
         until = self.now + seconds
         while self.now < until:
-            self.now += keeping.PERIOD
+            self.now += session_folders.PERIOD
             self.watch.look()
 
 
@@ -46,7 +47,7 @@ def test_files_go_after_the_session_and_only_those():
     visits.there.remove("ours")
     visits.wait(120)  # so long its tab may come back
     assert list(ours.root.rglob("*.json"))
-    visits.wait(keeping.GRACE - 120 + 2 * keeping.PERIOD)
+    visits.wait(session_folders.GRACE - 120 + 2 * session_folders.PERIOD)
     assert not ours.root.exists()
     assert not ours.remove.alive
     assert list(others.root.rglob("*.json"))
@@ -58,9 +59,9 @@ def test_a_tab_that_comes_back_keeps_them():
     kept = visits.put_up("ours")
     for _ in range(5):
         visits.there.remove("ours")
-        visits.wait(keeping.GRACE - keeping.PERIOD)
+        visits.wait(session_folders.GRACE - session_folders.PERIOD)
         visits.there.add("ours")
-        visits.wait(keeping.PERIOD)
+        visits.wait(session_folders.PERIOD)
     assert kept.root.exists()
     kept.remove()
 
@@ -68,12 +69,12 @@ def test_a_tab_that_comes_back_keeps_them():
 def test_what_was_removed_otherwise_is_forgotten():
     visits = Visits()
     visits.put_up("ours").remove()
-    visits.wait(keeping.PERIOD)
+    visits.wait(session_folders.PERIOD)
     assert visits.watch._seen == {}
 
 
 def test_the_server_is_asked_who_is_there(monkeypatch):
-    assert keeping.is_connected("anybody")  # nobody serves: a script, a test
+    assert session_folders.is_connected("anybody")  # nobody serves: a script, a test
 
     class Serving:
         @staticmethod
@@ -81,8 +82,8 @@ def test_the_server_is_asked_who_is_there(monkeypatch):
             return session == "here"
 
     monkeypatch.setattr(Runtime, "_instance", Serving())
-    assert keeping.is_connected("here")
-    assert not keeping.is_connected("gone")
+    assert session_folders.is_connected("here")
+    assert not session_folders.is_connected("gone")
 
 
 def test_a_session_whose_files_are_gone_begins_anew(monkeypatch):
@@ -113,13 +114,13 @@ def test_the_server_looks_while_it_runs_and_leaves_no_file_thread_or_task(monkey
         if len(waited) > 3:
             await asyncio.Event().wait()  # for ever
 
-    original = keeping.attend
-    monkeypatch.setattr(keeping, "attend", lambda: original(Watch(), sleep))
-    monkeypatch.setattr(keeping, "remove_left_behind", lambda: None)
+    original = session_folders.attend
+    monkeypatch.setattr(session_folders, "attend", lambda: original(Watch(), sleep))
+    monkeypatch.setattr(session_folders, "remove_left_behind", lambda: None)
 
     async def serve():
         async with server.lifespan(None):
-            kept = uploads.Kept("ours", keeping.Watch())
+            kept = uploads.Kept("ours", session_folders.Watch())
             while len(waited) < 4:
                 await asyncio.sleep(0)
             assert kept.root.exists()
@@ -129,7 +130,7 @@ def test_the_server_looks_while_it_runs_and_leaves_no_file_thread_or_task(monkey
 
     before = threading.active_count()
     asyncio.run(serve())
-    assert waited == [keeping.PERIOD] * 4
+    assert waited == [session_folders.PERIOD] * 4
     assert len(looked) == 3  # also after the one that failed
     assert threading.main_thread() not in looked  # which serves the visitors
     assert threading.active_count() == before
@@ -164,7 +165,7 @@ def test_what_a_killed_server_left_goes_at_the_next_start_and_nothing_of_one_tha
         (tmp_path / "vizformer-visitors-link").symlink_to(tmp_path / "elsewhere")
         (tmp_path / "vizformer-visitors-file").write_text("x")
         (tmp_path / "vizformer-other").mkdir()
-        keeping.remove_left_behind(tmp_path.glob("vizformer-visitors-*"))
+        session_folders.remove_left_behind(tmp_path.glob("vizformer-visitors-*"))
         assert sorted(path.name for path in tmp_path.iterdir()) == sorted(
             [lives.parent.name, "vizformer-visitors-link", "vizformer-visitors-file", "vizformer-other"]
         )

@@ -3,8 +3,9 @@
 import pytest
 
 from vizformer.messages import N_, Message
-from vizformer.web import i18n, languages
-from vizformer.web.errors import QUOTED, plain
+from vizformer.web.link import languages
+from vizformer.web.words import i18n
+from vizformer.web.words.errors import QUOTED, plain
 
 
 @pytest.mark.parametrize(

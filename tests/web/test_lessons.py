@@ -7,10 +7,12 @@ from hypothesis import given
 from hypothesis import strategies as st_
 
 from vizformer.assets import asset
-from vizformer.web import dials, glossary, lesson, progress, prose, reading
-from vizformer.web.languages import LANGUAGES, SOURCE
-from vizformer.web.sitemap import COURSE, GLOSSARY, READING, SECTIONS
-from vizformer.web.view import View
+from vizformer.web.frame import progress
+from vizformer.web.frame.sitemap import COURSE, GLOSSARY, READING, SECTIONS
+from vizformer.web.link import link_settings
+from vizformer.web.link.languages import LANGUAGES, SOURCE
+from vizformer.web.link.view import View
+from vizformer.web.widgets import bibliography, glossary, lesson, lesson_text
 
 LESSONS = [entry.url for entry in COURSE]
 
@@ -19,14 +21,14 @@ LESSONS = [entry.url for entry in COURSE]
     st_.dictionaries(
         st_.from_regex(r"[a-z]{1,20}\.[a-z_]{1,20}", fullmatch=True),
         st_.one_of(st_.booleans(), st_.integers(-9999, 9999), st_.sampled_from(["window", "a.b"]), st_.floats(-9, 9)),
-        max_size=dials.LONGEST,
+        max_size=link_settings.LONGEST,
     )
 )
 def test_settings_survive_the_link(settings):
-    written = dials.write({name: dials.text(value) for name, value in settings.items()})
-    assert dials.is_legal(written)
+    written = link_settings.write({name: link_settings.text(value) for name, value in settings.items()})
+    assert link_settings.is_legal(written)
     for name, value in settings.items():
-        found = dials.value(dials.read(written)[name], value)
+        found = link_settings.value(link_settings.read(written)[name], value)
         assert found == (pytest.approx(value, rel=1e-5) if isinstance(value, float) else value)
 
 
@@ -34,7 +36,7 @@ def test_settings_survive_the_link(settings):
     "text", ["a", "a.b", "a.b:<c>", "a.b:1~~a.c:2", "A.b:1", "a.b:" + "9" * 41, "~".join(["a.b:1"] * 25)]
 )
 def test_illegal_settings(text):
-    assert not dials.is_legal(text)
+    assert not link_settings.is_legal(text)
 
 
 @pytest.mark.parametrize(
@@ -43,15 +45,15 @@ def test_illegal_settings(text):
      ("1", False, None, True), ("b", "a", ["a", "b"], "b"), ("c", "a", ["a", "b"], "a"), (None, 4, None, 4)],
 )  # fmt: skip
 def test_a_setting_that_cannot_be_used_counts_as_not_set(written, default, options, meant):
-    assert dials.value(written, default, options) == meant
+    assert link_settings.value(written, default, options) == meant
 
 
 @pytest.mark.parametrize("lesson", LESSONS)
 def test_every_part_has_its_words_in_every_language(lesson):
-    source = prose.lesson_prose(lesson, SOURCE)
+    source = lesson_text.lesson_prose(lesson, SOURCE)
     assert source
     for code in LANGUAGES:
-        words = prose.lesson_prose(lesson, code)
+        words = lesson_text.lesson_prose(lesson, code)
         assert (asset("lessons", code) / f"{lesson}.md").is_file()
         assert list(words) == list(source)
         for part, said in words.items():
@@ -66,9 +68,9 @@ def test_words_are_split_into_text_tries_and_wrongs(tmp_path, monkeypatch):
     (tmp_path / "en" / "x.md").write_text(
         "# one\nA.\n\nB.\n## try\nC.\n## wrong\nD.\n## wrong\nE.\n# two\n# 3 is no name\n"
     )
-    monkeypatch.setattr(prose, "asset", lambda *parts: tmp_path.joinpath(*parts[1:]))
-    words = prose.lesson_prose.__wrapped__("x", "en")
-    assert words == {"one": prose.Prose("A.\n\nB.", ("C.",), ("D.", "E.")), "two": prose.Prose("# 3 is no name")}
+    monkeypatch.setattr(lesson_text, "asset", lambda *parts: tmp_path.joinpath(*parts[1:]))
+    words = lesson_text.lesson_prose.__wrapped__("x", "en")
+    assert words == {"one": lesson_text.Prose("A.\n\nB.", ("C.",), ("D.", "E.")), "two": lesson_text.Prose("# 3 is no name")}
 
 
 def test_every_lesson_has_two_questions():
@@ -102,12 +104,12 @@ def test_a_term_is_found_by_either_language():
 
 def test_the_reading_list_is_whole():
     for code in LANGUAGES:
-        listed = reading.items(code)
+        listed = bibliography.items(code)
         assert len(listed) >= 20
         assert {item.kind for item in listed} == {"paper", "tutorial"}
         assert len({item.title for item in listed}) == len(listed)
         assert all(item.why and item.authors and 2010 < item.year < 2030 for item in listed)
-    assert all(a.why != b.why for a, b in zip(reading.items("en"), reading.items("zh_CN"), strict=True))
+    assert all(a.why != b.why for a, b in zip(bibliography.items("en"), bibliography.items("zh_CN"), strict=True))
 
 
 def test_the_course_comes_first():

@@ -4,7 +4,7 @@ import gc
 
 import torch
 
-from vizformer.web.loading import prepare_torch
+from vizformer.web.catalogue.torch_setup import prepare_torch
 
 
 def test_torch_is_frozen_and_keeps_to_one_thread():

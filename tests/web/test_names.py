@@ -2,9 +2,9 @@
 
 import pytest
 
-from vizformer.checkpoints import hub as library
+from vizformer.checkpoints.files import hub as library
 from vizformer.errors import CheckpointError
-from vizformer.web import hub, names
+from vizformer.web.catalogue import hub, model_reference
 
 STAMP = "@0123456789abcdef"
 
@@ -22,14 +22,14 @@ STAMP = "@0123456789abcdef"
 )
 def test_a_name_its_answers_and_its_stamp_come_apart(model, place, name):
     for answers in ("", ";n_heads=4;norm_eps=1e-06"):
-        found = names.parse(model + answers)
-        assert found == names.Name(place, name, answers, "")
-        assert names.base(model + answers) == found.base == model
-        key = names.parse(model + answers + STAMP)
-        assert key == names.Name(place, name, answers, STAMP[1:])
-        assert names.base(model + answers + STAMP) is None
-    assert names.answers(f"{model};n_heads=4") == {"n_heads": "4"}
-    assert names.under(f"{model};n_heads=4", {"n_heads": 2}) == f"{model};n_heads=2"
+        found = model_reference.parse(model + answers)
+        assert found == model_reference.Name(place, name, answers, "")
+        assert model_reference.base(model + answers) == found.base == model
+        key = model_reference.parse(model + answers + STAMP)
+        assert key == model_reference.Name(place, name, answers, STAMP[1:])
+        assert model_reference.base(model + answers + STAMP) is None
+    assert model_reference.answers(f"{model};n_heads=4") == {"n_heads": "4"}
+    assert model_reference.under(f"{model};n_heads=4", {"n_heads": 2}) == f"{model};n_heads=2"
 
 
 @pytest.mark.parametrize(
@@ -41,28 +41,28 @@ def test_a_name_its_answers_and_its_stamp_come_apart(model, place, name):
     ],
 )  # fmt: skip
 def test_what_is_no_name(model):
-    assert names.parse(model) is None
-    assert names.folder(model) is None
-    assert names.key(model) == model
-    assert not names.is_there(model)
+    assert model_reference.parse(model) is None
+    assert model_reference.folder(model) is None
+    assert model_reference.key(model) == model
+    assert not model_reference.is_there(model)
 
 
 @pytest.mark.parametrize(
     "name", ["a/b", "a/b.c-d_e", "a/b@main", "a/b@refs/pr/3", "a", "a/b/c", "a b/c", "a/b@", "../b"]
 )
 def test_hub_names_are_those_of_the_library(name):
-    assert names.is_name(f"hub/{name}") == library.is_name(name)
+    assert model_reference.is_name(f"hub/{name}") == library.is_name(name)
 
 
 def test_a_hub_that_is_off_has_no_models(monkeypatch, tmp_path):
     monkeypatch.setattr(library, "cached", lambda name: tmp_path)
     (tmp_path / "config.json").write_text("{}")
-    assert names.folder("hub/owner/here") == tmp_path
-    assert names.key("hub/owner/here").startswith("hub/owner/here@")
+    assert model_reference.folder("hub/owner/here") == tmp_path
+    assert model_reference.key("hub/owner/here").startswith("hub/owner/here@")
     monkeypatch.setenv(hub.SWITCH, "off")
     with pytest.raises(CheckpointError, match="opens no models from a hub"):
-        names.folder("hub/owner/here")
-    assert names.key("hub/owner/here") == "hub/owner/here"
+        model_reference.folder("hub/owner/here")
+    assert model_reference.key("hub/owner/here") == "hub/owner/here"
     with pytest.raises(CheckpointError, match="opens no models from a hub"):
         hub.start("owner/other")
 
@@ -70,9 +70,9 @@ def test_a_hub_that_is_off_has_no_models(monkeypatch, tmp_path):
 def test_what_was_not_fetched_is_said(monkeypatch):
     monkeypatch.setattr(library, "cached", lambda name: None)
     with pytest.raises(CheckpointError, match=r"owner/none has not been fetched.*Model report"):
-        names.folder("hub/owner/none")
+        model_reference.folder("hub/owner/none")
 
 
 def test_an_upload_of_nobody_is_said():
     with pytest.raises(CheckpointError, match="only in the session that made it"):
-        names.folder("upload/0123456789abcdef")
+        model_reference.folder("upload/0123456789abcdef")

@@ -8,7 +8,7 @@ import pytest
 import streamlit as st
 
 from vizformer.errors import CheckpointError
-from vizformer.web import names, paths, recents
+from vizformer.web.catalogue import local_paths, model_reference, recents
 
 HERE = {"Host": "localhost:8501", "Origin": "http://localhost:8501", "User-Agent": "x"}
 
@@ -18,11 +18,11 @@ def visit(monkeypatch, tmp_path):
     """A server that lets its own computer open paths, and `visit(address, headers)`: who is connected."""
 
     def visit(address=None, headers=HERE):
-        monkeypatch.setattr(paths, "_visitor", lambda: (address, headers))
+        monkeypatch.setattr(local_paths, "_visitor", lambda: (address, headers))
 
-    monkeypatch.setenv(paths.SWITCH, "on")
+    monkeypatch.setenv(local_paths.SWITCH, "on")
     monkeypatch.setenv(recents.VARIABLE, str(tmp_path / "state"))
-    monkeypatch.setattr(paths, "_KNOWN", {})
+    monkeypatch.setattr(local_paths, "_KNOWN", {})
     monkeypatch.setattr(recents, "_STORE", recents._Store())
     visit()
     return visit
@@ -54,7 +54,7 @@ def far(headers=(), address=None, **changed):
 )
 def test_a_browser_on_this_computer_may(visit, address, headers):
     visit(address, headers)
-    assert paths.allowed()
+    assert local_paths.allowed()
 
 
 @pytest.mark.parametrize(
@@ -81,19 +81,19 @@ def test_a_browser_on_this_computer_may(visit, address, headers):
     ],
 )
 def test_others_may_not(visit, model, address, headers):
-    known = paths.add(str(model))
+    known = local_paths.add(str(model))
     visit(address, headers)
-    assert not paths.allowed()
+    assert not local_paths.allowed()
     with pytest.raises(CheckpointError, match="only in a browser on the computer that runs VizFormer"):
-        paths.add(str(model))
+        local_paths.add(str(model))
     unknown = "path/0123456789ab"
-    assert not names.is_there(known)
-    assert names.key(known) == known
-    assert "cats" not in names.title(known)
+    assert not model_reference.is_there(known)
+    assert model_reference.key(known) == known
+    assert "cats" not in model_reference.title(known)
     said = []
     for name in (known, unknown):
         with pytest.raises(CheckpointError) as caught:
-            names.folder(name)
+            model_reference.folder(name)
         said.append(str(caught.value))
     assert said[0] == said[1]  # nobody learns here which names are known
 
@@ -102,26 +102,26 @@ def test_others_may_not(visit, model, address, headers):
     ("switch", "address"), [(None, "127.0.0.1"), ("off", "127.0.0.1"), ("on", "0.0.0.0"), ("on", None)]
 )
 def test_a_server_that_others_reach_or_that_was_not_told_opens_none(visit, model, monkeypatch, switch, address):
-    known = paths.add(str(model))
+    known = local_paths.add(str(model))
     if switch is None:
-        monkeypatch.delenv(paths.SWITCH)
+        monkeypatch.delenv(local_paths.SWITCH)
     else:
-        monkeypatch.setenv(paths.SWITCH, switch)
+        monkeypatch.setenv(local_paths.SWITCH, switch)
     monkeypatch.setattr(st, "get_option", lambda name: address)
     monkeypatch.setattr(recents, "_file", lambda: pytest.fail("the person's list was looked for"))
-    assert not paths.allowed()
-    assert not names.is_there(known)
-    assert not names.is_there("path/0123456789ab")
-    assert names.title(known) == f"path · {known[5:9]}"
+    assert not local_paths.allowed()
+    assert not model_reference.is_there(known)
+    assert not model_reference.is_there("path/0123456789ab")
+    assert model_reference.title(known) == f"path · {known[5:9]}"
     for name in (known, "path/0123456789ab"):
         with pytest.raises(CheckpointError, match="--no-path"):
-            names.folder(name)
+            model_reference.folder(name)
 
 
 def test_who_is_not_in_a_session_may_not(monkeypatch):
-    monkeypatch.setenv(paths.SWITCH, "on")
-    assert paths.is_on()
-    assert not paths.allowed()
+    monkeypatch.setenv(local_paths.SWITCH, "on")
+    assert local_paths.is_on()
+    assert not local_paths.allowed()
 
 
 @pytest.mark.parametrize(
@@ -131,55 +131,55 @@ def test_who_is_not_in_a_session_may_not(monkeypatch):
 )  # fmt: skip
 def test_a_path_as_people_write_it(visit, model, typed):
     text = typed.format(str(model))
-    name = paths.add(text)
-    assert names.parse(name) == names.Name("path", name.removeprefix("path/"), "", "")
-    assert names.folder(name) == model
-    assert names.title(name) == names.title(names.key(name)) == "two cats"
-    assert paths.add(str(model)) == name
+    name = local_paths.add(text)
+    assert model_reference.parse(name) == model_reference.Name("path", name.removeprefix("path/"), "", "")
+    assert model_reference.folder(name) == model
+    assert model_reference.title(name) == model_reference.title(model_reference.key(name)) == "two cats"
+    assert local_paths.add(str(model)) == name
 
 
 def test_a_path_in_the_home_and_one_with_escapes(visit, model, monkeypatch):
     for variable in ("HOME", "USERPROFILE"):
         monkeypatch.setenv(variable, str(model.parent))
-    assert names.folder(paths.add("~/two cats")) == model
-    assert names.folder(paths.add(model.as_uri())) == model
+    assert model_reference.folder(local_paths.add("~/two cats")) == model
+    assert model_reference.folder(local_paths.add(model.as_uri())) == model
     assert "%20" in model.as_uri()
 
 
 def test_a_name_tells_nothing_of_the_path_and_is_the_same_tomorrow(visit, model, monkeypatch, tmp_path):
-    name = paths.add(str(model))
+    name = local_paths.add(str(model))
     recents.note(recents.Recent("path", str(model)))
-    monkeypatch.setattr(paths, "_KNOWN", {})
+    monkeypatch.setattr(local_paths, "_KNOWN", {})
     monkeypatch.setattr(recents, "_STORE", recents._Store())
-    assert names.folder(name) == model  # the server has been started again
-    assert paths.add(str(model)) == name
+    assert model_reference.folder(name) == model  # the server has been started again
+    assert local_paths.add(str(model)) == name
     monkeypatch.setenv(recents.VARIABLE, str(tmp_path / "another person's"))
-    assert paths.add(str(model)) != name
+    assert local_paths.add(str(model)) != name
 
 
 def test_a_file_of_weights_and_assumptions(visit, tmp_path):
     file = tmp_path / "nano.pt"
     file.write_bytes(b"x")
-    name = paths.add(str(file))
-    assert names.title(name) == "nano.pt"
-    assert names.folder(f"{name};n_heads=4") == file
-    key = names.key(f"{name};n_heads=4")
-    assert names.base(key) is None
-    assert names.folder(key) == file
+    name = local_paths.add(str(file))
+    assert model_reference.title(name) == "nano.pt"
+    assert model_reference.folder(f"{name};n_heads=4") == file
+    key = model_reference.key(f"{name};n_heads=4")
+    assert model_reference.base(key) is None
+    assert model_reference.folder(key) == file
     file.write_bytes(b"xy")
     with pytest.raises(CheckpointError, match=r"files of nano\.pt have changed"):
-        names.folder(key)
+        model_reference.folder(key)
 
 
 def test_what_goes_away_is_said_without_its_path(visit, model):
-    name = paths.add(str(model))
+    name = local_paths.add(str(model))
     shutil.rmtree(model)
-    assert not names.is_there(name)
+    assert not model_reference.is_there(name)
     with pytest.raises(CheckpointError, match=r"two cats cannot be opened any more\. There is nothing") as caught:
-        names.folder(name)
+        model_reference.folder(name)
     assert str(model.parent) not in str(caught.value)
     with pytest.raises(CheckpointError, match=r"does not know on this computer.*Open the model by its path"):
-        names.folder("path/0123456789ab")
+        model_reference.folder("path/0123456789ab")
 
 
 def pipe(at):
@@ -199,7 +199,7 @@ def connection(at):
 def crowd(at):
     at.mkdir()
     (at / "config.json").write_text("{}")
-    for number in range(paths.MOST):
+    for number in range(local_paths.MOST):
         (at / f"{number}.safetensors").touch()
 
 
@@ -231,7 +231,7 @@ def test_what_is_no_model_is_refused_without_being_opened(visit, tmp_path, monke
     monkeypatch.setattr(os, "walk", lambda *_, **__: pytest.fail("it was walked through"))
     monkeypatch.setattr(recents, "token", lambda path: pytest.fail("it was taken"))
     with pytest.raises(CheckpointError, match=words) as caught:
-        paths.add(str(tmp_path / kind))
+        local_paths.add(str(tmp_path / kind))
     assert str(tmp_path) not in str(caught.value)
 
 
@@ -248,20 +248,20 @@ def test_what_is_no_model_is_refused_without_being_opened(visit, tmp_path, monke
 )  # fmt: skip
 def test_what_is_no_path_is_refused(visit, typed, words):
     with pytest.raises(CheckpointError, match=words):
-        paths.add(typed)
+        local_paths.add(typed)
 
 
 def test_the_root_is_no_model(visit):
     with pytest.raises(CheckpointError, match=r"no model|may not read"):
-        paths.add(os.path.abspath(os.sep))
+        local_paths.add(os.path.abspath(os.sep))
 
 
 def test_what_may_not_be_read_is_said(visit, model, monkeypatch):
-    name = paths.add(str(model))
+    name = local_paths.add(str(model))
     monkeypatch.setattr(os, "access", lambda *_: False)
     with pytest.raises(CheckpointError, match="may not read"):
-        paths.add(str(model))
-    assert not names.is_there(name)
+        local_paths.add(str(model))
+    assert not model_reference.is_there(name)
 
 
 def test_a_folder_that_is_large_is_not_listed_to_its_end(visit, model, monkeypatch):
@@ -279,5 +279,5 @@ def test_a_folder_that_is_large_is_not_listed_to_its_end(visit, model, monkeypat
     entries = iter(lambda: entry, None)
     monkeypatch.setattr(os, "scandir", lambda path: Endless())
     with pytest.raises(CheckpointError, match="more than 1000"):
-        paths.add(str(model))
-    assert len(seen) == paths.MOST + 1
+        local_paths.add(str(model))
+    assert len(seen) == local_paths.MOST + 1

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from vizformer.web import recents
-from vizformer.web.recents import Recent
+from vizformer.web.catalogue import recents
+from vizformer.web.catalogue.recents import Recent
 
 A, B = Recent("path", "/models/a"), Recent("hub", "owner/name")
 

@@ -188,5 +188,5 @@ def test_no_page_waits_for_streamlits_collection_of_garbage(tmp_path, command, o
         for page in ("glossary", "attention", "qkv"):
             reader.open(page, text=SENTENCE)
     callers = asked.read_text().split()
-    assert "vizformer.web.loading" in callers  # the probe works
+    assert "vizformer.web.catalogue.torch_setup" in callers  # the probe works
     assert ("streamlit.runtime.scriptrunner.script_runner" in callers) == collects

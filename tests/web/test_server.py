@@ -5,7 +5,7 @@ import asyncio
 import pytest
 from streamlit.runtime.pages_manager import PagesManager
 
-from vizformer.web import server
+from vizformer.web.frame import server
 
 
 @pytest.mark.parametrize(

@@ -2,7 +2,7 @@
 
 import pytest
 
-from vizformer.web.source_language import read_by, stated, written_in
+from vizformer.web.widgets.source_language import read_by, stated, written_in
 
 
 @pytest.mark.parametrize(

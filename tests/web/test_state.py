@@ -8,15 +8,15 @@ from hypothesis import given
 from hypothesis import strategies as st_
 from streamlit.testing.v1 import AppTest
 
-from vizformer.web import state
-from vizformer.web.view import SITES, TEXT_IN_LINK, View, usual_query, written_query
+from vizformer.web.link import state
+from vizformer.web.link.view import SITES, TEXT_IN_LINK, View, usual_query, written_query
 
 
 def script():
     import streamlit as st
 
-    from vizformer.web import state
-    from vizformer.web.view import SITES
+    from vizformer.web.link import state
+    from vizformer.web.link.view import SITES
 
     page = st.session_state.get("page", "attention")
     state.pull(page)
@@ -250,7 +250,7 @@ def test_nothing_is_not_a_value_unless_the_field_may_be_empty():
     test = app(head="3", site="cross", query="2")
 
     def change():
-        from vizformer.web import state
+        from vizformer.web.link import state
 
         state.pull("attention")
         state.update(head=None, site=None, lang=None, text=None, query=None)

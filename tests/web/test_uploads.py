@@ -12,7 +12,7 @@ import zipfile
 import pytest
 
 from vizformer.errors import CheckpointError
-from vizformer.web import unpacking, uploads
+from vizformer.web.catalogue import safe_zip, uploads
 
 LIMIT = 100_000
 MODEL = {"config.json": b"{}", "model.safetensors": b"x" * 5000}
@@ -30,7 +30,7 @@ def zipped(files=MODEL, change=lambda name, info: None, method=zipfile.ZIP_DEFLA
 
 
 def unpack(packed, place, name="two cats.zip", limit=LIMIT):
-    return unpacking.unpack([(name, packed)], place, limit)
+    return safe_zip.unpack([(name, packed)], place, limit)
 
 
 def test_a_zip_with_or_without_a_folder(tmp_path):
@@ -49,9 +49,9 @@ def test_a_zip_with_or_without_a_folder(tmp_path):
 
 def test_files_as_they_are(tmp_path):
     files = [(name, io.BytesIO(content)) for name, content in MODEL.items()]
-    assert unpacking.unpack([*files, ("README.md", io.BytesIO(b"x"))], tmp_path, LIMIT) == "model"
+    assert safe_zip.unpack([*files, ("README.md", io.BytesIO(b"x"))], tmp_path, LIMIT) == "model"
     assert {path.name: path.read_bytes() for path in (tmp_path / "model").iterdir()} == MODEL
-    assert unpacking.unpack([("nano.pt", io.BytesIO(b"x"))], tmp_path, LIMIT) == "nano"
+    assert safe_zip.unpack([("nano.pt", io.BytesIO(b"x"))], tmp_path, LIMIT) == "nano"
 
 
 def linked(name, info):
@@ -143,9 +143,9 @@ def test_a_bomb_that_says_it_is_small(tmp_path):
 
 def test_the_limit_holds_while_bytes_arrive(tmp_path):
     """Also where nothing was known before."""
-    budget = unpacking._Budget(LIMIT)
+    budget = safe_zip._Budget(LIMIT)
     with pytest.raises(CheckpointError, match=r"model\.bin"):
-        unpacking._write(tmp_path / "model.bin", io.BytesIO(b"x" * (LIMIT + 1)), budget)
+        safe_zip._write(tmp_path / "model.bin", io.BytesIO(b"x" * (LIMIT + 1)), budget)
 
 
 def test_a_directory_that_would_fill_the_memory_is_not_read(tmp_path):
@@ -156,14 +156,14 @@ def test_a_directory_that_would_fill_the_memory_is_not_read(tmp_path):
 
 def test_other_refusals(tmp_path):
     with pytest.raises(CheckpointError, match="No file was chosen"):
-        unpacking.unpack([], tmp_path, LIMIT)
+        safe_zip.unpack([], tmp_path, LIMIT)
     with pytest.raises(CheckpointError, match="together with other files"):
-        unpacking.unpack([("a.zip", zipped()), ("config.json", io.BytesIO(b"{}"))], tmp_path, LIMIT)
+        safe_zip.unpack([("a.zip", zipped()), ("config.json", io.BytesIO(b"{}"))], tmp_path, LIMIT)
     with pytest.raises(CheckpointError, match="0 MiB"):
-        unpacking.unpack([("a.bin", io.BytesIO(b"x" * 60_000)), ("b.bin", io.BytesIO(b"x" * 60_000))], tmp_path, LIMIT)
+        safe_zip.unpack([("a.bin", io.BytesIO(b"x" * 60_000)), ("b.bin", io.BytesIO(b"x" * 60_000))], tmp_path, LIMIT)
     for name in ("../config.json", "/etc/config.json", "a/config.json", "..", "run.sh", "c\n.json"):
         with pytest.raises(CheckpointError):
-            unpacking.unpack([(name, io.BytesIO(b"{}")), ("x.json", io.BytesIO(b""))], tmp_path, LIMIT)
+            safe_zip.unpack([(name, io.BytesIO(b"{}")), ("x.json", io.BytesIO(b""))], tmp_path, LIMIT)
     assert [path for path in tmp_path.rglob("*") if path.is_file()] == []
 
 

@@ -2,8 +2,8 @@
 
 import pytest
 
-from vizformer.web import writing
-from vizformer.web.writing import Settings, changed, read
+from vizformer.web.link import generation_settings
+from vizformer.web.link.generation_settings import Settings, changed, read
 
 
 @pytest.mark.parametrize(
@@ -14,7 +14,7 @@ from vizformer.web.writing import Settings, changed, read
         (Settings(strategy="sampling", temperature=1.0, top_k=0, seed=7), "sampling,t1,k0,s7"),
         (Settings(strategy="beam", width=2, alpha=0.0, new=9), "beam,n9,w2,a0"),
         (Settings(top_p=0.25, min_p=0.05, penalty=1.15), "p0.25,m0.05,r1.15"),
-        (Settings(seed=writing.LARGEST_SEED), f"s{writing.LARGEST_SEED}"),
+        (Settings(seed=generation_settings.LARGEST_SEED), f"s{generation_settings.LARGEST_SEED}"),
     ],
 )
 def test_there_and_back(settings: Settings, text: str) -> None:

@@ -1,10 +1,10 @@
 """Files to models: a checkpoint is a model with its tokenizer."""
 
-from vizformer.checkpoints.checkpoint import Checkpoint, Generation
 from vizformer.checkpoints.export import save
 from vizformer.checkpoints.opening import Opened, inspect, load
-from vizformer.checkpoints.questions import Question, UnansweredError
-from vizformer.checkpoints.report import Report, TensorFate, describe
+from vizformer.checkpoints.own.checkpoint import Checkpoint, Generation
+from vizformer.checkpoints.tensors.questions import Question, UnansweredError
+from vizformer.checkpoints.tensors.report import Report, TensorFate, describe
 
 __all__ = [
     "Checkpoint", "Generation", "Opened", "Question", "Report", "TensorFate", "UnansweredError", "describe", "inspect",

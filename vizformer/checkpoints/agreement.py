@@ -10,10 +10,10 @@ from pathlib import Path
 import torch
 from torch import Tensor
 
-from vizformer.checkpoints.memory import require
+from vizformer.checkpoints.files.untrusted_folder import first_line
 from vizformer.checkpoints.opening import Opened
-from vizformer.checkpoints.placement import DTYPES, name_of
-from vizformer.checkpoints.reading import first_line
+from vizformer.checkpoints.tensors.memory import require
+from vizformer.checkpoints.tensors.placement import DTYPES, name_of
 from vizformer.errors import CheckpointError
 from vizformer.messages import N_
 from vizformer.model import Trace

@@ -8,11 +8,11 @@ from typing import Literal
 import torch
 from safetensors.torch import save_file
 
-from vizformer.checkpoints.checkpoint import Checkpoint
-from vizformer.checkpoints.families import FAMILIES
-from vizformer.checkpoints.family import Export, Family
-from vizformer.checkpoints.folder import CONFIG, TOKENIZER, WEIGHTS, save_own
-from vizformer.checkpoints.vocabularies import SETTINGS
+from vizformer.checkpoints.hugging_face.families import FAMILIES
+from vizformer.checkpoints.hugging_face.family import Export, Family
+from vizformer.checkpoints.own.checkpoint import Checkpoint
+from vizformer.checkpoints.own.model_folder import CONFIG, TOKENIZER, WEIGHTS, save_own
+from vizformer.checkpoints.tokenizers.vocabularies import SETTINGS
 from vizformer.config import ModelConfig
 from vizformer.errors import CheckpointError
 from vizformer.messages import N_

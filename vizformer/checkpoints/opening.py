@@ -9,15 +9,17 @@ from typing import Any
 import torch
 
 from vizformer.assets import asset, bundled_models
-from vizformer.checkpoints import containers, finding, formats, hub, hugging_face, state_dict
-from vizformer.checkpoints import folder as own
-from vizformer.checkpoints.checkpoint import Checkpoint
-from vizformer.checkpoints.memory import require
-from vizformer.checkpoints.placement import AUTO, chosen_device, chosen_dtype
-from vizformer.checkpoints.questions import UnansweredError
-from vizformer.checkpoints.reading import Folder
-from vizformer.checkpoints.refused import BECAUSE, SAME_NAMES
-from vizformer.checkpoints.report import Report
+from vizformer.checkpoints.bare import state_dict
+from vizformer.checkpoints.files import containers, finding, formats, hub
+from vizformer.checkpoints.files.untrusted_folder import Folder
+from vizformer.checkpoints.hugging_face import model_folder
+from vizformer.checkpoints.hugging_face.unsupported import BECAUSE, SAME_NAMES
+from vizformer.checkpoints.own import model_folder as own
+from vizformer.checkpoints.own.checkpoint import Checkpoint
+from vizformer.checkpoints.tensors.memory import require
+from vizformer.checkpoints.tensors.placement import AUTO, chosen_device, chosen_dtype
+from vizformer.checkpoints.tensors.questions import UnansweredError
+from vizformer.checkpoints.tensors.report import Report
 from vizformer.errors import CheckpointError
 from vizformer.messages import N_
 
@@ -64,8 +66,8 @@ def load(
     report = examined.report
     dtype = chosen_dtype(dtype, (tensor.dtype for tensor in report.with_fate("used")))
     require(report, dtype, device)
-    if isinstance(examined, hugging_face.Examined):
-        model = hugging_face.build(examined, dtype, device)
+    if isinstance(examined, model_folder.Examined):
+        model = model_folder.build(examined, dtype, device)
     elif isinstance(examined, own.Examined):
         model = own.build(examined, dtype, device)
     else:
@@ -88,7 +90,7 @@ def inspect(source: str | Path, *, numbers: bool = True, **answers: object) -> R
         return report
     if report.problems or not numbers:
         return report
-    return replace(report, problems=tuple(hugging_face.wrong_numbers(examined.match)))
+    return replace(report, problems=tuple(model_folder.wrong_numbers(examined.match)))
 
 
 @dataclass(frozen=True)
@@ -103,13 +105,13 @@ class _Found:
 
 def _examined(
     found: _Found, answers: Mapping[str, object], *, numbers: bool = True
-) -> hugging_face.Examined | own.Examined | state_dict.Examined:
+) -> model_folder.Examined | own.Examined | state_dict.Examined:
     if found.file is not None:
         return _bare(found, found.file, answers, numbers)
     _no_answers(found, answers)
     if _is_ours(found.raw):
         return own.examine(found.folder, found.raw)
-    return hugging_face.examine(found.folder, found.raw)
+    return model_folder.examine(found.folder, found.raw)
 
 
 def _find(source: str | Path) -> _Found:
@@ -196,7 +198,7 @@ def _refused(folder: Folder) -> CheckpointError | None:
     if not isinstance(raw, dict) or "model_type" not in raw:
         return None
     try:
-        hugging_face.family_of(raw)
+        model_folder.family_of(raw)
     except CheckpointError as error:
         return error
     return None

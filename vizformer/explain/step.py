@@ -24,7 +24,7 @@ from jaxtyping import Bool, Float, Num
 from numpy import ndarray
 from torch import Tensor
 
-from vizformer.checkpoints.placement import name_of
+from vizformer.checkpoints.tensors.placement import name_of
 from vizformer.explain.arrays import float64, is_half
 from vizformer.messages import Message
 

@@ -14,8 +14,8 @@ from torch import Tensor
 
 from vizformer.assets import asset
 from vizformer.checkpoints import Checkpoint
-from vizformer.checkpoints.numbers import NumberReader
-from vizformer.checkpoints.torch_nn import load_layer
+from vizformer.checkpoints.bare.torch_nn import load_layer
+from vizformer.checkpoints.tokenizers.token_ids import NumberReader
 from vizformer.config import ModelConfig
 from vizformer.model.block import Block
 from vizformer.model.edit import Edit, require_room

@@ -4,7 +4,7 @@ import random
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from vizformer.checkpoints.checkpoint import Checkpoint
+from vizformer.checkpoints.own.checkpoint import Checkpoint
 from vizformer.text import Tokenizer
 from vizformer.training.batches import IGNORED, Row
 from vizformer.training.corpus import SOURCES, Corpus

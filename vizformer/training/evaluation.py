@@ -9,7 +9,7 @@ from typing import Any
 
 import torch
 
-from vizformer.checkpoints.checkpoint import Checkpoint
+from vizformer.checkpoints.own.checkpoint import Checkpoint
 from vizformer.errors import VizformerError
 from vizformer.messages import N_
 from vizformer.training.pairs import Pair

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import torch
 
-from vizformer.checkpoints.checkpoint import Checkpoint
+from vizformer.checkpoints.own.checkpoint import Checkpoint
 from vizformer.config import ModelConfig
 from vizformer.model import Transformer
 from vizformer.text import Tokenizer

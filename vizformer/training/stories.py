@@ -7,7 +7,7 @@ from pathlib import Path
 
 from tokenizers import processors
 
-from vizformer.checkpoints.checkpoint import Checkpoint
+from vizformer.checkpoints.own.checkpoint import Checkpoint
 from vizformer.text import Tokenizer
 from vizformer.training.batches import IGNORED, Row
 from vizformer.training.corpus import SOURCES, Corpus

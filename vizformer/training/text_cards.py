@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import Any
 
-from vizformer.checkpoints.checkpoint import Checkpoint
+from vizformer.checkpoints.own.checkpoint import Checkpoint
 from vizformer.training.corpus import TEST_BOOK
 
 

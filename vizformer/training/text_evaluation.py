@@ -8,7 +8,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from vizformer.checkpoints.checkpoint import Checkpoint
+from vizformer.checkpoints.own.checkpoint import Checkpoint
 from vizformer.model import Transformer
 from vizformer.training.batches import IGNORED, Row
 from vizformer.training.cloze import N_SPECIAL, ClozeData

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from vizformer.checkpoints.checkpoint import Checkpoint
+from vizformer.checkpoints.own.checkpoint import Checkpoint
 from vizformer.generation import greedy_batch
 
 

@@ -1,0 +1,145 @@
+"""What a layout of bare weights is to the loader: names that it knows, what it asks, what becomes of the tensors."""
+
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+
+import torch
+from torch import Tensor
+
+from vizformer.checkpoints.bare.likeness import summary
+from vizformer.checkpoints.files.untrusted_folder import shown
+from vizformer.checkpoints.files.weights import FLOATS, Stored, Weights
+from vizformer.checkpoints.hugging_face.family import Options
+from vizformer.checkpoints.tensors.questions import Question, Value
+from vizformer.checkpoints.tensors.tensor_map import Part, Shape
+from vizformer.errors import CheckpointError
+from vizformer.messages import N_, Message
+
+_LOSS = re.compile(r"(?:.*\.)?(?:criterion|loss|(?:criterion|loss)_\w+|\w+_(?:criterion|loss))\.(?:weight|pos_weight)")
+
+
+@dataclass(frozen=True)
+class Plan:
+    """A model that the tensors may be the weights of.
+
+    Attributes:
+        options: of ModelConfig.
+        parts: what becomes of every tensor.
+        has_head: whether the weights predict tokens.
+        ties: names under which a tensor is repeated.
+        unused: names of tensors that are not needed -> why.
+        unplaced: names of tensors that have no place -> what they are taken for, where that can be told.
+        fills: parameters of ours for which there is no tensor -> what they are for this shape.
+        assumptions: what was taken for granted beside the answers.
+    """
+
+    options: Options
+    parts: list[Part]
+    has_head: bool = True
+    ties: Mapping[str, str] = field(default_factory=dict)
+    unused: Mapping[str, Message] = field(default_factory=dict)
+    unplaced: Mapping[str, Message] = field(default_factory=dict)
+    fills: Mapping[str, Callable[[Shape], Tensor]] = field(default_factory=dict)
+    assumptions: tuple[Message, ...] = ()
+
+
+@dataclass(frozen=True)
+class Layout:
+    """Tensors whose names were recognised.
+
+    Attributes:
+        name: of the code that gives tensors such names.
+        questions: what the tensors leave open.
+        plan: the answers -> the model.
+        reshaped: tensors that are to be read in another shape (a table of positions with a batch dimension).
+        reads_only_ids: whether a tokenizer would mean nothing, as there is no table of embeddings.
+    """
+
+    name: str
+    questions: tuple[Question, ...]
+    plan: Callable[[Mapping[str, Value]], Plan]
+    reshaped: Mapping[str, Shape] = field(default_factory=dict)
+    reads_only_ids: bool = False
+
+
+def layers_of(names: Mapping[str, object], pattern: str) -> dict[str, int]:
+    """How many layers there are under each prefix: `pattern` has the groups `prefix` and `index`.
+
+    No prefix may hold what means something in a format string or a terminal: attributes of Python have no such names.
+    """
+    found: dict[str, set[str]] = {}
+    for name in names:
+        if matched := re.fullmatch(pattern, name):
+            found.setdefault(matched["prefix"], set()).add(matched["index"])
+    return {prefix: len(indices) for prefix, indices in found.items()}
+
+
+def matrix(weights: Weights, name: str) -> Shape:
+    """The shape of a tensor that must be a matrix.
+
+    Raises:
+        CheckpointError: it is missing, or something else.
+    """
+    stored = weights.tensors.get(name)
+    if stored is None:
+        raise CheckpointError(
+            N_("{file} lacks {name}, without which tensors with such names make no model that opens. What it holds: "
+               "{summary}.", file=weights.where, name=shown(name), summary=summary(weights))
+        )  # fmt: skip
+    if len(stored.shape) != 2 or 0 in stored.shape:
+        raise CheckpointError(
+            N_("{name} in {file} has shape {found}: a matrix belongs there. Save the state dict again.",
+               file=weights.where, name=shown(name), found=list(stored.shape))
+        )  # fmt: skip
+    return stored.shape
+
+
+def same_numbers(weights: Weights, first: str, second: str) -> bool:
+    """Whether two tensors are the same, which the weights do say."""
+    one, other = weights.tensors[first], weights.tensors[second]
+    if one.shape != other.shape or one.dtype != other.dtype or one.dtype not in FLOATS:
+        return False
+    a, b = one.read(), other.read()
+    return a.data_ptr() == b.data_ptr() or torch.equal(a, b)
+
+
+def zeros(shape: Shape) -> Tensor:
+    """A bias that the file does not have."""
+    return torch.zeros(shape)
+
+
+def no_norm_biases(parts: list[Part], weights: Weights, norms: Mapping[str, str]) -> dict[str, Callable[..., Tensor]]:
+    """Adds the parts of norms, theirs -> ours; if none has a bias, ours are 0, which changes nothing."""
+    biased = any(f"{theirs}.bias" in weights.tensors for theirs in norms)
+    fills: dict[str, Callable[..., Tensor]] = {}
+    for theirs, ours in norms.items():
+        parts.append(Part(f"{theirs}.weight", (f"{ours}.weight",)))
+        if biased:
+            parts.append(Part(f"{theirs}.bias", (f"{ours}.bias",)))
+        else:
+            fills[f"{ours}.bias"] = zeros
+    return fills
+
+
+def causal_masks(weights: Weights) -> dict[str, Message]:
+    """Buffers of the attention that hold what follows from the positions: 1 at and below the diagonal."""
+    note = N_("the causal mask: it follows from the positions")
+    return {
+        name: note for name, stored in weights.tensors.items()
+        if name.endswith(".attn.masked_bias") or (name.endswith((".attn.bias", ".attn.mask")) and _is_causal(stored))
+    }  # fmt: skip
+
+
+def of_losses(weights: Weights) -> dict[str, Message]:
+    """What a training module keeps of its loss: weights of classes, which no forward uses."""
+    note = N_("a weight for every class in the loss of the training: the model does not use it")
+    return {name: note for name, stored in weights.tensors.items() if _LOSS.fullmatch(name) and len(stored.shape) < 2}
+
+
+def _is_causal(stored: Stored) -> bool:
+    *above, rows, columns = stored.shape if len(stored.shape) > 1 else (0, 1)
+    if rows != columns or any(n != 1 for n in above):
+        return False
+    mask = stored.read().reshape(rows, columns)
+    return bool(torch.equal(mask, torch.ones_like(mask).tril()))

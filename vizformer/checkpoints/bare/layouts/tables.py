@@ -1,0 +1,243 @@
+"""What lies beside PyTorch's layers, by name and shape: tables of embeddings and positions, an output layer."""
+
+import re
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field
+from typing import get_args
+
+from vizformer.checkpoints.bare.layout import of_losses, same_numbers
+from vizformer.checkpoints.bare.layouts.sides import Sides, by_name, sides
+from vizformer.checkpoints.bare.layouts.task_heads import after_the_stack, left_out, modules, taken_for
+from vizformer.checkpoints.files.untrusted_folder import shown
+from vizformer.checkpoints.files.weights import FLOATS, Weights
+from vizformer.checkpoints.hugging_face.family import Options
+from vizformer.checkpoints.tensors.tensor_map import Part, Shape, linear
+from vizformer.config import Sinusoids
+from vizformer.errors import CheckpointError
+from vizformer.messages import N_, Message
+from vizformer.model.positions import sinusoidal_encoding
+
+POSITION = re.compile(r"(?:^|[._])(?:pos|wpe)|(?:^|\.)pe(?:\.|$)", re.IGNORECASE)
+TOKEN = re.compile(r"emb|tok|wte|lookup", re.IGNORECASE)
+OUTPUT = re.compile(r"unemb|head|generator|logit|classif|lm_", re.IGNORECASE)
+INPUT = re.compile(r"(?:^|[._])(?:input|word|vocab|lut)", re.IGNORECASE)
+FINAL_NORM = re.compile(r"(?:.*\.)?(?:ln_f|ln_final|norm_f|norm_final|final_norm|final_layer_norm)\.(?:weight|bias)")
+ANSWER = re.compile(r"[A-Za-z0-9_.+-]{1,96}")  # names that may be an answer: in a terminal, in a link
+WAVES = 1e-3  # float32 angles are that far off at position 5000
+
+
+@dataclass
+class Tables:
+    """What was found, and what follows from it.
+
+    Attributes:
+        embedding: the table of tokens, by name; the target's where there are two.
+        open_pair: two tables of tokens of which nothing says which is the source's.
+        final_norm: a norm after the stack that lies beside it, by name.
+        predicts: whether there is an output layer for tokens.
+        options: of the model, as far as the tables say.
+        parts, ties, unused, unplaced, reshaped: as in `Plan` and `Layout`.
+        assumptions: how the tables were taken.
+    """
+
+    embedding: str | None = None
+    open_pair: tuple[str, str] | None = None
+    final_norm: str | None = None
+    predicts: bool = False
+    options: Options = field(default_factory=lambda: {"tied_unembedding": True})
+    parts: list[Part] = field(default_factory=list)
+    ties: dict[str, str] = field(default_factory=dict)
+    unused: dict[str, Message] = field(default_factory=dict)
+    unplaced: dict[str, Message] = field(default_factory=dict)
+    reshaped: dict[str, Shape] = field(default_factory=dict)
+    assumptions: list[Message] = field(default_factory=list)
+
+
+def find_tables(
+    weights: Weights, d_model: int, inside: Collection[str], *, both: bool = False, source: str | None = None
+) -> Tables:
+    """Looks at the tensors that are not `inside` a stack; what it does not know stays a problem of the matching.
+
+    With `both` stacks there may be two tables of tokens and two of positions; `source` names the encoder's table of
+    tokens, where somebody said so.
+
+    Raises:
+        CheckpointError: more tables than there are stacks; two tables of positions that cannot be told apart.
+    """
+    tables = Tables()
+    wide = {}
+    for name, stored in weights.tensors.items():
+        shape = tuple(n for n in stored.shape if n != 1) if len(stored.shape) == 3 else stored.shape
+        if name not in inside and len(shape) == 2 and shape[1] == d_model and stored.dtype in FLOATS:
+            wide[name] = shape
+    positions = [name for name in wide if POSITION.search(name)]
+    flat = {n: shape for n, shape in wide.items() if n not in positions and weights.tensors[n].shape == shape}
+    tokens = [name for name in flat if TOKEN.search(name) and not _is_output(name, weights)]
+    tokens = tokens or _by_its_rows(flat, weights) or _input(flat, weights, d_model)
+    _positions(tables, weights, {name: wide[name] for name in positions}, both)
+    others = {name: shape for name, shape in flat.items() if name not in tokens}
+    if tokens:
+        _tokens(tables, weights, tokens, [name for name in others if name.endswith(".weight")], both, source)
+    tables.unused |= of_losses(weights)
+    beside = [name for name in weights.tensors if name not in inside and name not in tables.unused]
+    placed = {*inside, *tokens, *positions}
+    around = modules([name for name in beside if name not in placed], placed)
+    _outputs(tables, weights, others, around)
+    norms = {name.rpartition(".")[0] for name in weights.tensors if name not in inside and FINAL_NORM.fullmatch(name)}
+    if len(norms) == 1:
+        (tables.final_norm,) = norms
+    taken = {part.source for part in tables.parts} | tables.ties.keys()
+    free = {module: names for module, names in around.items() if not taken.intersection(names)}
+    for module in after_the_stack(free, weights, d_model):
+        note = N_("a head that comes after the last layer")
+        tables.unused |= dict.fromkeys(free[module], note)
+        tables.assumptions.append(left_out(module, free[module], weights))
+    for name in beside:
+        if said := taken_for(name, weights.tensors[name], d_model, reads_tokens=bool(tokens)):
+            tables.unplaced[name] = said
+    return tables
+
+
+def _is_output(name: str, weights: Weights) -> bool:
+    """An embedding has no bias beside it, and is not called a head."""
+    return OUTPUT.search(name) is not None or f"{name.removesuffix('weight')}bias" in weights.tensors
+
+
+def _by_its_rows(flat: Mapping[str, Shape], weights: Weights) -> list[str]:
+    """A table without a name that says so: the only one that is no output, with as many rows as the output."""
+    others = [name for name in flat if not _is_output(name, weights)]
+    rows = {flat[name][0] for name in flat if name not in others}
+    return others if len(others) == 1 and flat[others[0]][0] in rows else []
+
+
+def _input(flat: Mapping[str, Shape], weights: Weights, d_model: int) -> list[str]:
+    """A table that is only called an input: its rows are those of the layers, and it is no map from such to such."""
+    named = [name for name in flat if INPUT.search(name) and not _is_output(name, weights) and flat[name][0] != d_model]
+    return named if len(named) == 1 else []
+
+
+def _positions(tables: Tables, weights: Weights, found: Mapping[str, Shape], both: bool) -> None:
+    """Sine waves are computed anew, a learned table is taken; encoder and decoder may have one each."""
+    kinds = {name: _waves(tables, weights, name, shape) for name, shape in found.items()}
+    if not found or len(found) > (2 if both else 1):
+        return
+    names, rows = list(found), [shape[0] for shape in found.values()]
+    pair = by_name(*names) if len(names) == 2 else None
+    same = len(names) == 1 or same_numbers(weights, *names)
+    if len(set(kinds.values())) > 1 or (None in kinds.values() and not same and (pair is None or rows[0] != rows[1])):
+        raise CheckpointError(
+            N_("{file} has two tables of positions, {names}. Two open where both hold sine waves, or have as many rows "
+               "and names that say which is the encoder's (src, source, enc; tgt, trg, target, dec).",
+               file=weights.where, names=", ".join(map(shown, names)))
+        )  # fmt: skip
+    tables.options["max_positions"] = min(rows)
+    if (sinusoids := kinds[names[0]]) is not None:
+        tables.options |= {"positions": "sinusoidal", "sinusoids": sinusoids}
+        return
+    tables.options["positions"] = "learned"
+    for name, shape in found.items():
+        if weights.tensors[name].shape != shape:
+            tables.reshaped[name] = shape
+    if same:
+        first, *again = names
+        tables.ties |= dict.fromkeys(again, first)
+        tables.parts.append(Part(first, ("position_embedding.weight",)))
+        tables.assumptions.append(N_("{name} is added to the embeddings: row i at position i", name=shown(first)))
+        return
+    source, target = pair or ("", "")
+    tables.options["stack_inputs"] = "own"
+    tables.parts.append(Part(source, ("position_embedding.weight",)))
+    tables.parts.append(Part(target, ("decoder_position_embedding.weight",)))
+    tables.assumptions.append(
+        N_("by their names {source} is added to the embeddings of the source and {target} to those of the target: row "
+           "i at position i", source=shown(source), target=shown(target))
+    )  # fmt: skip
+
+
+def _waves(tables: Tables, weights: Weights, name: str, shape: Shape) -> Sinusoids | None:
+    """How a table lays out the sine waves that it holds; None where it holds something else."""
+    rows, d_model = shape
+    stored = weights.tensors[name].read().reshape(shape)
+    for sinusoids in get_args(Sinusoids) if d_model % 2 == 0 else ():
+        waves = sinusoidal_encoding(rows, d_model, sinusoids)
+        if not (distance := float((stored.float() - waves).abs().max())) <= WAVES:
+            continue
+        tables.unused[name] = N_("the sine waves of the positions: they follow from the width")
+        tables.assumptions.append(
+            N_("{name} holds the sine waves of the positions, up to {distance}: they are added to the embeddings",
+               name=shown(name), distance=f"{distance:.1e}")
+        )  # fmt: skip
+        found: Sinusoids = sinusoids
+        return found
+    return None
+
+
+def _tokens(
+    tables: Tables, weights: Weights, names: list[str], outputs: list[str], both: bool, source: str | None
+) -> None:
+    """One table, under one name or several; or one for each stack."""
+    firsts: list[str] = []  # of each table the first name
+    for name in names:
+        again = next((first for first in firsts if same_numbers(weights, first, name)), None)
+        if again is None:
+            firsts.append(name)
+        else:
+            tables.ties[name] = again
+    if len(firsts) > (2 if both else 1):
+        raise CheckpointError(
+            N_("{file} has several tables of embeddings, {names}: supported is one, which encoder and decoder share, "
+               "or one for each of the two.", file=weights.where, names=", ".join(map(shown, firsts[:6])))
+        )  # fmt: skip
+    if len(firsts) == 2:
+        _two(tables, weights, firsts, outputs, source)
+        return
+    (tables.embedding,) = firsts
+    tables.options["vocab_size"] = weights.tensors[firsts[0]].shape[0]
+    tables.parts.append(Part(firsts[0], ("embedding.weight",)))
+    tables.assumptions.append(N_("{name} is the table of token embeddings", name=shown(firsts[0])))
+
+
+def _two(tables: Tables, weights: Weights, names: list[str], outputs: list[str], source: str | None) -> None:
+    """The encoder's table and the decoder's; `source` counts only where nothing else says which is which."""
+    first, second = names
+    found = sides(weights, first, second, outputs)
+    if found is None:
+        if not all(map(ANSWER.fullmatch, names)):  # it could be written into no link
+            raise CheckpointError(
+                N_("{file} has two tables of embeddings, {names}, and nothing says which is the encoder's. Rename them "
+                   "(src, source, enc; tgt, trg, target, dec).", file=weights.where, names=", ".join(map(shown, names)))
+            )  # fmt: skip
+        tables.open_pair = (first, second)
+        if source == second:
+            first, second = second, first
+        found = Sides(first, second, N_("{source} is the source's table of embeddings, {target} the target's",
+                                        source=shown(first), target=shown(second)))  # fmt: skip
+    rows = {name: weights.tensors[name].shape[0] for name in names}
+    tables.embedding = found.target
+    tables.options |= {"vocab_size": rows[found.target], "source_vocab_size": rows[found.source]}
+    tables.parts += [Part(found.source, ("source_embedding.weight",)), Part(found.target, ("embedding.weight",))]
+    tables.assumptions.append(found.why)
+
+
+def _outputs(tables: Tables, weights: Weights, found: Mapping[str, Shape], around: Mapping[str, list[str]]) -> None:
+    """An output layer has a row for every token, and is a module alone: one of several layers is another head."""
+    size = 0 if tables.embedding is None else weights.tensors[tables.embedding].shape[0]
+    alone = {name for names in around.values() for name in names if len(_layers_of(names)) == 1}
+    heads = [name for name, (rows, __) in found.items()
+             if rows == size and name.endswith(".weight") and name in alone]  # fmt: skip
+    if len(heads) == 1:
+        head = heads[0].removesuffix(".weight")
+        tables.predicts = True
+        if tables.embedding is not None and same_numbers(weights, tables.embedding, heads[0]):
+            tables.ties[heads[0]] = tables.embedding
+        else:
+            tables.options["tied_unembedding"] = False
+            tables.parts += linear(head, "unembedding", bias=False)
+        if f"{head}.bias" in weights.tensors:
+            tables.options["logit_bias"] = True
+            tables.parts.append(Part(f"{head}.bias", ("logit_bias",)))
+        tables.assumptions.append(N_("{name} makes the logits out of the last layer's output", name=shown(heads[0])))
+
+
+def _layers_of(names: list[str]) -> set[str]:
+    return {name.rpartition(".")[0] for name in names}

@@ -1,0 +1,178 @@
+"""State dicts of modules made of `nn.TransformerEncoder` or `nn.Transformer`, with or without tables beside them.
+
+PyTorch packs the three projections into one matrix, in_proj_weight = [W_Q; W_K; W_V] (rows), and numbers the norms in
+the order in which the sublayers come.  Whether they stand before or after the sublayers, and what happens before the
+first layer (scaling, positions) and around attention (masks), is code of which the weights keep nothing.
+"""
+
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+from vizformer.checkpoints.bare.layout import Layout, Plan, layers_of, matrix, no_norm_biases
+from vizformer.checkpoints.bare.layouts.tables import Tables, find_tables
+from vizformer.checkpoints.files.untrusted_folder import shown
+from vizformer.checkpoints.files.weights import Weights
+from vizformer.checkpoints.hugging_face.family import Options
+from vizformer.checkpoints.tensors import questions
+from vizformer.checkpoints.tensors.questions import Question, Value
+from vizformer.checkpoints.tensors.tensor_map import Part, Shape, linear
+from vizformer.errors import CheckpointError
+from vizformer.messages import N_, Message
+
+NAMES = ("nn.TransformerEncoder", "nn.Transformer")
+PROJECTIONS = tuple(f"W_{letter}" for letter in "QKV")
+
+
+class Stack(NamedTuple):
+    """The layers under one prefix: `theirs` has a place for the number, `norm` is the one after them, if any."""
+
+    theirs: str
+    n_layers: int
+    cross: bool
+    norm: str | None
+
+
+def recognise(weights: Weights) -> Layout | None:
+    """The layout, if the tensors have its names.
+
+    Raises:
+        CheckpointError: PyTorch's layers in an arrangement that VizFormer's models do not have.
+    """
+    stacks = _stacks(weights)
+    if not stacks:
+        return None
+    first = stacks[0]
+    d_model = matrix(weights, f"{first.theirs.format(0)}.self_attn.in_proj_weight")[1]
+    both = len(stacks) == 2
+    inside = {name for name in weights.tensors if _inside(name, stacks)}
+    tables = find_tables(weights, d_model, inside, both=both)
+    if both or first.norm:
+        tables.final_norm = None  # it would be a second one
+    options: Options = dict(
+        d_model=d_model, d_ff=matrix(weights, f"{first.theirs.format(0)}.linear1.weight")[0], vocab_size=d_model,
+        bias=f"{first.theirs.format(0)}.self_attn.in_proj_bias" in weights.tensors,
+        final_norm=(first.norm or tables.final_norm) is not None,
+    )  # fmt: skip
+    asked = [questions.n_heads(d_model), questions.NORM_ORDER, questions.ACTIVATION]
+    asked += _asked({**options, **tables.options}, tables, both)
+
+    def plan(answers: Mapping[str, Value]) -> Plan:
+        chosen = dict(answers)
+        source = chosen.pop("source_embedding", None)
+        found = tables if source is None else find_tables(weights, d_model, inside, both=both, source=str(source))
+        causal = bool(chosen.pop("causal", False))
+        names = ["encoder", "decoder"] if both else ["decoder" if causal else "encoder"]
+        parts: list[Part] = []
+        fills: dict[str, Callable[[Shape], Tensor]] = {}
+        norms: dict[str, str] = {}
+        for stack, name in zip(stacks, names, strict=True):
+            norms |= _layers(parts, stack, name, bias=bool(options["bias"]))
+            last = stack.norm or tables.final_norm
+            if last is not None:  # a module of its own: made without a bias, or with one
+                fills |= no_norm_biases(parts, weights, {last: f"{name}.final_norm"})
+        fills |= no_norm_biases(parts, weights, norms)
+        parts += found.parts
+        if found.embedding is None:
+            fills["embedding.weight"] = lambda shape: torch.eye(*shape)
+        depths = {f"n_{name}_layers": stack.n_layers for stack, name in zip(stacks, names, strict=True)}
+        return Plan(
+            {**options, **depths, **found.options, **chosen},
+            parts,
+            found.predicts,
+            found.ties,
+            found.unused,
+            found.unplaced,
+            fills,
+            tuple(_assumed(found, both)),
+        )
+
+    return Layout(NAMES[1] if both else NAMES[0], tuple(asked), plan, tables.reshaped, tables.embedding is None)
+
+
+def _stacks(weights: Weights) -> list[Stack]:
+    """The stacks, an encoder before a decoder."""
+    found = layers_of(weights.tensors, r"(?P<prefix>(?:[\w.]*\.)?)(?P<index>\d{1,4})\.self_attn\.in_proj_weight")
+    stacks = []
+    for prefix, n_layers in found.items():
+        if f"{prefix}0.linear1.weight" not in weights.tensors:
+            continue  # a layer of somebody's own around PyTorch's attention
+        cross = f"{prefix}0.multihead_attn.in_proj_weight" in weights.tensors
+        norm = f"{prefix.removesuffix('layers.')}norm"
+        has_norm = prefix.endswith("layers.") and f"{norm}.weight" in weights.tensors
+        stacks.append(Stack(f"{prefix}{{}}", n_layers, cross, norm if has_norm else None))
+    stacks.sort(key=lambda stack: stack.cross)
+    kinds = [stack.cross for stack in stacks]
+    norms = {stack.norm is not None for stack in stacks}
+    if stacks and (kinds not in ([False], [False, True]) or len(norms) > 1):
+        names = ", ".join(shown(stack.theirs.format(0)) for stack in stacks[:6])
+        raise CheckpointError(
+            N_("{file} has PyTorch's layers in an arrangement that does not open ({names}). Supported are one encoder, "
+               "or an encoder and a decoder that reads it, both with or both without a norm at the end.",
+               file=weights.where, names=names)
+        )  # fmt: skip
+    return stacks
+
+
+def _inside(name: str, stacks: list[Stack]) -> bool:
+    """Whether a tensor belongs to a stack."""
+    for stack in stacks:
+        prefix = re.escape(stack.theirs.removesuffix("{}"))
+        if re.match(rf"{prefix}\d+\.", name) or (stack.norm and name.startswith(f"{stack.norm}.")):
+            return True
+    return False
+
+
+def _asked(options: Options, tables: Tables, both: bool) -> list[Question]:
+    """What is open beyond the layers themselves."""
+    asked = [] if both else [questions.CAUSAL]
+    if tables.open_pair is not None:
+        asked.append(questions.source_embedding(tables.open_pair))
+    if tables.embedding is not None:
+        asked.append(questions.SCALED)
+    if "positions" not in tables.options:
+        odd = int(options["d_model"]) % 2  # sine and cosine come in pairs
+        asked.append(replace(questions.POSITIONS, choices=("none",), usual="none") if odd else questions.POSITIONS)
+    asked.append(questions.NORM_EPS)
+    if "max_positions" not in tables.options:
+        asked.append(questions.MAX_POSITIONS)
+    if not both:
+        return asked
+    sizes = [int(options["vocab_size"]), *([] if tables.open_pair is None else [int(options["source_vocab_size"])])]
+    return [*asked, *questions.marks(max(sizes))]
+
+
+def _layers(parts: list[Part], stack: Stack, name: str, *, bias: bool) -> dict[str, str]:
+    """Adds the parts of a stack's layers; returns their norms, theirs -> ours."""
+    kinds = ("weight", "bias") if bias else ("weight",)
+    attentions = {"self_attn": "self_attention", **({"multihead_attn": "cross_attention"} if stack.cross else {})}
+    ours = ["self_norm", *(["cross_norm"] if stack.cross else []), "feedforward_norm"]
+    norms: dict[str, str] = {}
+    for index in range(stack.n_layers):
+        theirs, target = stack.theirs.format(index), f"{name}.layers.{index}"
+        for attention, own in attentions.items():
+            for kind in kinds:
+                packed = tuple(f"{target}.{own}.{projection}.{kind}" for projection in PROJECTIONS)
+                parts.append(Part(f"{theirs}.{attention}.in_proj_{kind}", packed))
+            parts += linear(f"{theirs}.{attention}.out_proj", f"{target}.{own}.W_O", bias=bias)
+        parts += linear(f"{theirs}.linear1", f"{target}.feedforward.W_in", bias=bias)
+        parts += linear(f"{theirs}.linear2", f"{target}.feedforward.W_out", bias=bias)
+        norms |= {f"{theirs}.norm{number}": f"{target}.{norm}" for number, norm in enumerate(ours, start=1)}
+    return norms
+
+
+def _assumed(tables: Tables, both: bool) -> list[Message]:
+    assumed = list(tables.assumptions)
+    if both:
+        assumed.append(N_("a position of the decoder sees those before it (tgt_mask) and all of the encoder's output"))
+    if tables.embedding is None:
+        assumed.append(N_("the file has no table of embeddings: token id i is read as the vector with 1 at place i and "
+                          "0 elsewhere, and logits mean nothing"))  # fmt: skip
+    elif not tables.predicts:
+        assumed.append(N_("the file has no head that predicts tokens: logits are computed with the embedding table and "
+                          "mean nothing"))  # fmt: skip
+    return assumed

@@ -1,0 +1,237 @@
+"""Files of weights: safetensors (one file or shards), or PyTorch's own format without its code.
+
+The files are mapped into memory and a tensor is read when it is asked for.
+"""
+
+import mmap
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import torch
+from safetensors import safe_open
+from torch import Tensor
+
+from vizformer.checkpoints.files import archives, formats, pickles
+from vizformer.checkpoints.files.untrusted_folder import MEGABYTE, MOST_SHOWN, Folder, damaged, listed, shown
+from vizformer.errors import CheckpointError
+from vizformer.messages import N_, Message
+
+SAFETENSORS, TORCH = "model.safetensors", "pytorch_model.bin"
+FLOATS = {"float64": torch.float64, "float32": torch.float32, "float16": torch.float16, "bfloat16": torch.bfloat16}
+_DTYPES = {"F64": "float64", "F32": "float32", "F16": "float16", "BF16": "bfloat16", "BOOL": "bool"}
+_HEADER = 16 * MEGABYTE  # of safetensors: 100,000 tensors
+
+
+@dataclass(frozen=True)
+class Stored:
+    """A tensor as it lies in a file."""
+
+    file: str
+    shape: tuple[int, ...]
+    dtype: str
+    read: Callable[[], Tensor]
+
+
+@dataclass(frozen=True)
+class Weights:
+    """Every tensor of a checkpoint by name, unread, the files they lie in with their bytes, what there is to note."""
+
+    tensors: dict[str, Stored]
+    files: dict[str, int]
+    notes: tuple[Message, ...] = ()
+
+    @property
+    def where(self) -> str:
+        """The file to name in an error about all of them."""
+        return next(iter(self.files), SAFETENSORS)
+
+    @property
+    def longest_side(self) -> int:
+        """Of all tensors: no table has more rows."""
+        return max((side for stored in self.tensors.values() for side in stored.shape), default=0)
+
+
+def open_weights(folder: Folder) -> Weights:
+    """Finds the weights of a folder and reads what they are, not the numbers.
+
+    Raises:
+        CheckpointError: no weights, or only in a format that is not read; damaged files; an index that does not fit.
+    """
+    for name, opener in ((SAFETENSORS, open_safetensors), (TORCH, _open_torch)):
+        if folder.has(name):
+            path = folder.file(name)
+            return Weights(opener(path, name), {name: path.stat().st_size})
+        if folder.has(index := f"{name}.index.json"):
+            return open_index(folder, index)
+    raise CheckpointError(no_weights(folder))
+
+
+def no_weights(folder: Folder) -> Message:
+    """Says that there are none in a format that is read."""
+    names = folder.names()
+    if (known := formats.by_name(names)) is not None:
+        return known
+    if other := [n for n in names if n.endswith((".ot", ".pth", ".pt", ".ckpt"))]:
+        return N_("{folder} has its weights in {file}, which is not read: {wanted} is needed. Open the model with the "
+                  "`transformers` library and write it again with save_pretrained.", folder=folder.name,
+                  file=other[0], wanted=f"{SAFETENSORS} / {TORCH}")  # fmt: skip
+    return N_("{folder} lacks {file}: a model folder needs config.json, model.safetensors and tokenizer.json.",
+              folder=folder.name, file=SAFETENSORS)  # fmt: skip
+
+
+def open_index(folder: Folder, index: str) -> Weights:
+    """The tensors of the files that an index lists.
+
+    Raises:
+        CheckpointError: as `open_weights`.
+    """
+    opener = open_safetensors if ".safetensors.index" in index else _open_torch
+    places = folder.object(index).get("weight_map")
+    if not isinstance(places, dict) or not places or not all(isinstance(file, str) for file in places.values()):
+        raise CheckpointError(
+            N_("{file} has no table `weight_map` that says which file each tensor lies in. Copy it again from the "
+               "model's source.", file=index)
+        )  # fmt: skip
+    shards: dict[str, dict[str, Stored]] = {}
+    sizes: dict[str, int] = {}
+    for name in sorted(set(places.values())):
+        path = folder.file(name)
+        shards[name], sizes[name] = opener(path, name), path.stat().st_size
+    found = {name: shards[file][name] for name, file in places.items() if name in shards[file]}
+    absent = [name for name in places if name not in found]
+    unlisted = [(name, file) for file, tensors in shards.items() for name in tensors if name not in places]
+    if absent or unlisted:
+        problems = [N_("{name} is not in {file}", name=shown(n), file=shown(places[n])) for n in absent[:MOST_SHOWN]]
+        problems += [
+            N_("{name} in {file} is not listed", name=shown(n), file=shown(file)) for n, file in unlisted[:MOST_SHOWN]
+        ]
+        rest = len(absent) + len(unlisted) - len(problems)
+        raise CheckpointError(
+            N_("{file} does not fit the files it lists: {problems}. They belong to different models, or one is cut "
+               "off: copy all of them again.", file=index, problems=listed(problems, more=rest))
+        )  # fmt: skip
+    return Weights(found, sizes)
+
+
+def open_safetensors(path: Path, name: str) -> dict[str, Stored]:
+    """The library checks that the header is no longer than the file and that the tensors fill the rest exactly."""
+    with path.open("rb") as start:
+        if (length := int.from_bytes(start.read(8), "little")) > _HEADER < path.stat().st_size:
+            raise damaged(name, f"a header of {length:,} bytes; at most {_HEADER:,} are read")
+    try:
+        file: Any = safe_open(path, framework="pt")
+        stored: dict[str, Stored] = {}
+        for key in file.keys():  # noqa: SIM118 (not a dict)
+            part = file.get_slice(key)
+            kind = str(part.get_dtype())
+            dtype = _DTYPES.get(kind, kind.lower())
+            stored[key] = Stored(name, tuple(part.get_shape()), dtype, _reader(file, key, name))
+        return stored
+    except Exception as error:
+        raise damaged(name, error) from error
+
+
+def _reader(file: Any, key: str, name: str) -> Callable[[], Tensor]:
+    def read() -> Tensor:
+        try:
+            tensor: Tensor = file.get_tensor(key)
+            return tensor
+        except Exception as error:
+            raise damaged(name, error) from error
+
+    return read
+
+
+def _open_torch(path: Path, name: str) -> dict[str, Stored]:
+    content = load_torch(path, name)
+    if not isinstance(content, dict):
+        raise not_only_tensors(content, name)
+    return stored_tensors(content, path, name)
+
+
+def load_torch(path: Path, name: str) -> Any:
+    """`weights_only` reads tensors and plain containers; anything else in the pickle is refused, never run.
+
+    What it would build is known before it builds it: see `vizformer.checkpoints.files.pickles`.
+    """
+    if (other := formats.by_content(path, name)) is not None:
+        raise CheckpointError(other)
+    try:
+        zipped = _is_zip(path, name)
+        return torch.load(path, map_location="cpu", weights_only=True, mmap=zipped)
+    except pickles.ForeignError as error:
+        raise CheckpointError(
+            N_("{file} holds more than tensors, and what else is in it could be a program: it is not opened. Ask its "
+               "author for model.safetensors.", file=name)
+        ) from error  # fmt: skip
+    except CheckpointError:
+        raise
+    except Exception as error:
+        raise damaged(name, error) from error
+
+
+def not_only_tensors(content: object, name: str) -> CheckpointError:
+    """Says what stands where tensors with names belong."""
+    if not isinstance(content, dict):
+        return CheckpointError(
+            N_("{file} holds {value} where tensors with names belong. Copy it again from the model's source.",
+               file=name, value=type(content).__name__)
+        )  # fmt: skip
+    wrong = [
+        N_("{name} is no tensor", name=shown(key)) for key, value in content.items() if not is_plain_tensor(key, value)
+    ] or [N_("it is empty")]
+    return CheckpointError(
+        N_("{file} holds something else beside tensors with names: {problems}. Save the state dict alone.",
+           file=name, problems=listed(wrong))
+    )  # fmt: skip
+
+
+def stored_tensors(content: dict[Any, Any], path: Path, name: str) -> dict[str, Stored]:
+    """The tensors of a state dict that was read from `path`.
+
+    Raises:
+        CheckpointError: something else among them, or tensors that claim more memory than the file has.
+    """
+    if not all(is_plain_tensor(key, value) for key, value in content.items()):
+        raise not_only_tensors(content, name)
+    if sum(value.numel() * value.element_size() for value in content.values()) > 2 * path.stat().st_size:
+        raise damaged(name, "its tensors share memory so that they are many times as large as the file")
+    return {
+        key: Stored(name, tuple(value.shape), str(value.dtype).removeprefix("torch."), partial(_same, value))
+        for key, value in content.items()
+    }
+
+
+def _same(tensor: Tensor) -> Tensor:
+    return tensor
+
+
+def is_plain_tensor(key: object, value: object) -> bool:
+    """A named tensor of numbers in memory: not sparse, not quantised, not on a device that is not there."""
+    if not isinstance(key, str) or type(value) not in (Tensor, torch.nn.Parameter) or not isinstance(value, Tensor):
+        return False
+    if value.layout != torch.strided or value.device.type != "cpu" or value.is_quantized:
+        return False
+    return value.untyped_storage().nbytes() >= value.numel() * value.element_size()  # not one number said to be many
+
+
+def _is_zip(path: Path, name: str) -> bool:
+    """Whether it is the zip that `torch.save` writes, else a bare pickle, as before PyTorch 1.6; either is checked."""
+    with path.open("rb") as file:
+        start = file.read(4)
+        if start[:1] == b"\x80":
+            with mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as content:
+                pickles.check_legacy(content, len(content))
+            return False
+    if start != b"PK\3\4":
+        raise damaged(name, "neither a zip nor a pickle")
+    archives.check_archive(path)
+    return True
+
+
+def all_finite(tensor: Tensor) -> bool:
+    """Whether there is neither NaN nor infinity: both show in the extremes, which need no second copy (20 x faster)."""
+    return not tensor.numel() or all(bool(torch.isfinite(extreme)) for extreme in torch.aminmax(tensor.detach()))

@@ -1,0 +1,112 @@
+"""What BART and Marian have in common: the names of fields and tensors, post-norm layers, a bias of the logits."""
+
+from collections.abc import Collection, Mapping, Sequence
+
+from vizformer.checkpoints.hugging_face.family import ACTIVATIONS, Options, says_head
+from vizformer.checkpoints.hugging_face.fields import Fields
+from vizformer.checkpoints.tensors.tensor_map import Part, layers
+from vizformer.config import ModelConfig
+from vizformer.messages import N_, Message
+
+BIAS = "final_logits_bias"
+ALIASES = {"hidden_size": "d_model", "num_hidden_layers": "encoder_layers",
+           "num_attention_heads": "encoder_attention_heads"}  # fmt: skip
+SELF: Mapping[str, Sequence[str]] = {
+    "self_attn.q_proj": ["self_attention.W_Q"],
+    "self_attn.k_proj": ["self_attention.W_K"],
+    "self_attn.v_proj": ["self_attention.W_V"],
+    "self_attn.out_proj": ["self_attention.W_O"],
+    "self_attn_layer_norm": ["self_norm"],
+    "fc1": ["feedforward.W_in"],
+    "fc2": ["feedforward.W_out"],
+    "final_layer_norm": ["feedforward_norm"],
+}
+CROSS: Mapping[str, Sequence[str]] = {
+    "encoder_attn.q_proj": ["cross_attention.W_Q"],
+    "encoder_attn.k_proj": ["cross_attention.W_K"],
+    "encoder_attn.v_proj": ["cross_attention.W_V"],
+    "encoder_attn.out_proj": ["cross_attention.W_O"],
+    "encoder_attn_layer_norm": ["cross_norm"],
+}
+UNUSED: Mapping[str, Message] = {
+    r"(encoder|decoder)\.version": N_("a note of the program that trained it"),
+    r"(classification_head|qa_outputs)\..*": N_("the head of another task"),
+}
+
+
+def both_stacks(
+    fields: Fields, names: Collection[str], *, own_vocabularies: bool = False, pre_norm: bool = False
+) -> tuple[Options, bool]:
+    """The options that both have, and whether there is a head for tokens; a family adds what is its own.
+
+    With `own_vocabularies` each stack has ids and a table of embeddings of its own (Marian); `pre_norm` is how its
+    layers are (mBART).
+    """
+    fields.only("is_encoder_decoder", True)
+    for name in ("normalize_before", "add_final_layer_norm"):  # in old files, always so
+        fields.only(name, None, pre_norm)
+    fields.only("add_bias_logits", None, False)
+    vocab_size = fields.size("vocab_size")
+    own: Options = {}
+    if own_vocabularies:
+        own["source_vocab_size"] = vocab_size
+        own["tied_unembedding"] = fields.flag("tie_word_embeddings") or "lm_head.weight" not in names
+        vocab_size = fields.size("decoder_vocab_size", vocab_size)
+    else:
+        fields.only("tie_word_embeddings", True)  # otherwise each stack has embeddings of its own
+    layers, heads, width = (fields.size(f"encoder_{name}") for name in ("layers", "attention_heads", "ffn_dim"))
+    fields.only("decoder_attention_heads", heads)  # one number serves both stacks here
+    fields.only("decoder_ffn_dim", width)
+    has_head = "lm_head.weight" in names or BIAS in names or says_head(fields.architecture)
+    pad, eos = (fields.token(name, vocab_size) for name in ("pad_token_id", "eos_token_id"))
+    return dict(
+        vocab_size=vocab_size, d_model=fields.size("d_model"), n_heads=heads, d_ff=width, n_encoder_layers=layers,
+        n_decoder_layers=fields.size("decoder_layers"), max_positions=fields.size("max_position_embeddings"),
+        activation=fields.choice("activation_function", ACTIVATIONS), scaled_embedding=fields.flag("scale_embedding"),
+        logit_bias=BIAS in names, pad_id=pad, eos_id=eos,
+        norm_order="pre" if pre_norm else "post", final_norm=pre_norm,
+        bos_id=fields.token("bos_token_id", vocab_size),
+        forced_bos_id=fields.token("forced_bos_token_id", vocab_size, generated=True), **own,
+    ), has_head  # fmt: skip
+
+
+def start(fields: Fields, vocab_size: int, usual: int | None, called: Message) -> int | None:
+    """What the decoder begins with; `usual`, where no file says it, is the token that is `called` so."""
+    said = fields.token("decoder_start_token_id", vocab_size, generated=True)
+    if said is not None:
+        return said
+    if usual is None:
+        fields.refuse("decoder_start_token_id", N_("what the decoder begins with must be a token id"))
+    else:
+        fields.assume(N_("no file says what the decoder begins with (decoder_start_token_id): taken as {token}, {id}",
+                         token=called, id=usual))  # fmt: skip
+    return usual
+
+
+def tensors(config: ModelConfig) -> list[Part]:
+    """What becomes of the tensors that both have."""
+    parts = [
+        *_tables(config),
+        *layers(SELF, "encoder.layers.{}", "encoder.layers.{}", config.n_encoder_layers),
+        *layers({**SELF, **CROSS}, "decoder.layers.{}", "decoder.layers.{}", config.n_decoder_layers),
+    ]
+    return [*parts, Part(BIAS, ("logit_bias",), row=True)] if config.logit_bias else parts
+
+
+def _tables(config: ModelConfig) -> list[Part]:
+    """One table of embeddings, or one for each stack and an output layer that may be the second of them."""
+    if config.source_vocab_size is None:
+        return [Part("shared.weight", ("embedding.weight",))]
+    return [
+        Part("encoder.embed_tokens.weight", ("source_embedding.weight",)),
+        Part("decoder.embed_tokens.weight", ("embedding.weight",)),
+        *([] if config.tied_unembedding else [Part("lm_head.weight", ("unembedding.weight",))]),
+    ]
+
+
+def ties(config: ModelConfig) -> dict[str, str]:
+    """Second names under which some files repeat the table of embeddings."""
+    if config.source_vocab_size is not None:
+        return {"lm_head.weight": "decoder.embed_tokens.weight"} if config.tied_unembedding else {}
+    again = ("encoder.embed_tokens.weight", "decoder.embed_tokens.weight", "lm_head.weight")
+    return dict.fromkeys(again, "shared.weight")

@@ -1,0 +1,80 @@
+"""BART: BERT's layers with GPT-2's tokens in an encoder-decoder; each stack has a position table and a norm of its own.
+
+mBART is the same with the norms in front of the sublayers, one more behind the last layer, and SentencePiece's tokens.
+
+Source: Lewis et al. 2019, "BART: Denoising Sequence-to-Sequence Pre-training for Natural Language Generation,
+Translation, and Comprehension"; Liu et al. 2020, "Multilingual Denoising Pre-training for Neural Machine Translation";
+and the weights published with them.
+"""
+
+from collections.abc import Collection
+
+from tokenizers import Tokenizer as Backend
+
+from vizformer.checkpoints.files.untrusted_folder import Folder
+from vizformer.checkpoints.hugging_face.bart_like import ALIASES, UNUSED, both_stacks, start, tensors, ties
+from vizformer.checkpoints.hugging_face.family import Family, Options
+from vizformer.checkpoints.hugging_face.fields import Fields
+from vizformer.checkpoints.tensors.tensor_map import Part, linear
+from vizformer.checkpoints.tokenizers.vocabularies import byte_level, no_tokenizer
+from vizformer.config import ModelConfig
+from vizformer.messages import N_
+
+DEFAULTS = {
+    "vocab_size": 50_265, "d_model": 1024, "encoder_layers": 12, "decoder_layers": 12, "encoder_attention_heads": 16,
+    "decoder_attention_heads": 16, "encoder_ffn_dim": 4096, "decoder_ffn_dim": 4096, "activation_function": "gelu",
+    "max_position_embeddings": 1024, "scale_embedding": False, "tie_word_embeddings": True, "is_encoder_decoder": True,
+    "pad_token_id": 1, "bos_token_id": 0, "eos_token_id": 2, "decoder_start_token_id": 2,
+}  # fmt: skip
+MBART = {**DEFAULTS, "decoder_start_token_id": None}
+FIRST = 2  # row of the position table at which positions begin
+USUAL = {"bos_token": "<s>", "eos_token": "</s>", "cls_token": "<s>", "sep_token": "</s>", "pad_token": "<pad>",
+         "unk_token": "<unk>", "mask_token": "<mask>"}  # fmt: skip
+
+
+def config(fields: Fields, names: Collection[str]) -> tuple[Options, bool]:
+    """The options of our model."""
+    pre_norm = fields.raw.get("model_type") == "mbart"
+    options, has_head = both_stacks(fields, names, pre_norm=pre_norm)
+    fields.only("normalize_embedding", None, True)
+    fields.only("static_position_embeddings", None, False)
+    fields.only("extra_pos_embeddings", None, FIRST)
+    return {
+        **options, "positions": "learned", "embedding_norm": True, "stack_inputs": "own",
+        "decoder_start_id": start(fields, options["vocab_size"], options["eos_id"], N_("the end mark")),
+    }, has_head  # fmt: skip
+
+
+def weights(config: ModelConfig) -> list[Part]:
+    """What becomes of every tensor."""
+    return [
+        *tensors(config),
+        Part("encoder.embed_positions.weight", ("position_embedding.weight",), skip=FIRST),
+        Part("decoder.embed_positions.weight", ("decoder_position_embedding.weight",), skip=FIRST),
+        *linear("encoder.layernorm_embedding", "embedding_norm"),
+        *linear("decoder.layernorm_embedding", "decoder_embedding_norm"),
+        *(linear("encoder.layer_norm", "encoder.final_norm") if config.final_norm else []),
+        *(linear("decoder.layer_norm", "decoder.final_norm") if config.final_norm else []),
+    ]
+
+
+def tokenizer(folder: Folder) -> Backend:
+    """vocab.json and merges.txt; of mBART only tokenizer.json, which says the language that texts are in."""
+    if folder.has("config.json") and folder.object("config.json").get("model_type") == "mbart":
+        no_tokenizer(folder, "tokenizer.json")
+    return byte_level(folder, USUAL, around=("<s>", "</s>"))
+
+
+FAMILY = Family(
+    name="BART",
+    defaults={"bart": DEFAULTS, "mbart": MBART},
+    prefix="model.",
+    head="lm_head.",
+    config=config,
+    weights=weights,
+    tokenizer=tokenizer,
+    ties=ties,
+    aliases=ALIASES,
+    unused=UNUSED,
+    usual=USUAL,
+)

@@ -1,0 +1,90 @@
+"""DistilBERT: BERT with half the layers, no segments, and names of its own.
+
+Source: Sanh et al. 2019, "DistilBERT, a distilled version of BERT", and the weights published with it.
+"""
+
+from collections.abc import Collection
+
+from tokenizers import Tokenizer as Backend
+
+from vizformer.checkpoints.files.untrusted_folder import Folder
+from vizformer.checkpoints.hugging_face.family import ACTIVATIONS, Family, Options, says_head
+from vizformer.checkpoints.hugging_face.fields import Fields
+from vizformer.checkpoints.tensors.tensor_map import Part, layers, linear
+from vizformer.checkpoints.tokenizers.vocabularies import no_tokenizer, wordpiece
+from vizformer.config import ModelConfig
+from vizformer.messages import N_
+
+DEFAULTS = {
+    "vocab_size": 30_522, "dim": 768, "n_layers": 6, "n_heads": 12, "hidden_dim": 3072, "activation": "gelu",
+    "max_position_embeddings": 512, "pad_token_id": 0, "tie_word_embeddings": True,
+}  # fmt: skip
+ALIASES = {"hidden_size": "dim", "num_hidden_layers": "n_layers", "num_attention_heads": "n_heads"}
+LAYER = {
+    "attention.q_lin": ["self_attention.W_Q"],
+    "attention.k_lin": ["self_attention.W_K"],
+    "attention.v_lin": ["self_attention.W_V"],
+    "attention.out_lin": ["self_attention.W_O"],
+    "sa_layer_norm": ["self_norm"],
+    "ffn.lin1": ["feedforward.W_in"],
+    "ffn.lin2": ["feedforward.W_out"],
+    "output_layer_norm": ["feedforward_norm"],
+}
+
+
+def config(fields: Fields, names: Collection[str]) -> tuple[Options, bool]:
+    """The options of our model."""
+    vocab_size = fields.size("vocab_size")
+    fields.value("is_causal")  # an encoder looks both ways all the same
+    has_head = any(name.startswith("vocab_") for name in names) or says_head(fields.architecture)
+    return dict(
+        vocab_size=vocab_size, d_model=fields.size("dim"), n_heads=fields.size("n_heads"),
+        d_ff=fields.size("hidden_dim"), n_encoder_layers=fields.size("n_layers"),
+        max_positions=fields.size("max_position_embeddings"), positions="learned", embedding_norm=True, norm_eps=1e-12,
+        activation=fields.choice("activation", ACTIVATIONS), head="transform" if has_head else "linear",
+        tied_unembedding=fields.flag("tie_word_embeddings") or not has_head,
+        bos_id=fields.token("bos_token_id", vocab_size), eos_id=fields.token("eos_token_id", vocab_size),
+        pad_id=fields.token("pad_token_id", vocab_size),
+    ), has_head  # fmt: skip
+
+
+def weights(config: ModelConfig) -> list[Part]:
+    """What becomes of every tensor."""
+    parts = [
+        Part("embeddings.word_embeddings.weight", ("embedding.weight",)),
+        Part("embeddings.position_embeddings.weight", ("position_embedding.weight",)),
+        *linear("embeddings.LayerNorm", "embedding_norm"),
+        *layers(LAYER, "transformer.layer.{}", "encoder.layers.{}", config.n_encoder_layers),
+    ]
+    if config.head == "transform":
+        parts += [*linear("vocab_transform", "prediction.dense"), *linear("vocab_layer_norm", "prediction.norm")]
+        parts += [Part("vocab_projector.bias", ("prediction.logit_bias",))]
+    return parts if config.tied_unembedding else [*parts, Part("vocab_projector.weight", ("unembedding.weight",))]
+
+
+def ties(config: ModelConfig) -> dict[str, str]:
+    """A second name under which some files repeat a tensor."""
+    return {"vocab_projector.weight": "embeddings.word_embeddings.weight"} if config.tied_unembedding else {}
+
+
+def tokenizer(folder: Folder) -> Backend:
+    """vocab.txt."""
+    return wordpiece(folder) if folder.has("vocab.txt") else no_tokenizer(folder, "tokenizer.json, or vocab.txt")
+
+
+FAMILY = Family(
+    name="DistilBERT",
+    defaults={"distilbert": DEFAULTS},
+    prefix="distilbert.",
+    head="vocab_",
+    config=config,
+    weights=weights,
+    tokenizer=tokenizer,
+    ties=ties,
+    aliases=ALIASES,
+    unused={
+        r"embeddings\.position_ids": N_("the numbers 0, 1, 2, ...: they follow from the positions"),
+        r"(pre_classifier|classifier|qa_outputs)\..*": N_("the head of another task"),
+    },
+    usual={"cls_token": "[CLS]", "sep_token": "[SEP]", "pad_token": "[PAD]", "mask_token": "[MASK]"},
+)

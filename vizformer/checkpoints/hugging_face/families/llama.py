@@ -1,0 +1,101 @@
+"""LLaMA and what is built like it (Mistral, Ministral: with a window): RoPE, RMSNorm, a gated feed-forward layer.
+
+Source: Touvron et al. 2023, "LLaMA: Open and Efficient Foundation Language Models"; Jiang et al. 2023, "Mistral 7B".
+"""
+
+from collections.abc import Collection
+from typing import Any
+
+from tokenizers import Tokenizer as Backend
+
+from vizformer.checkpoints.files.untrusted_folder import Folder
+from vizformer.checkpoints.hugging_face.family import THEIRS, Export, Family, Options
+from vizformer.checkpoints.hugging_face.fields import Fields
+from vizformer.checkpoints.hugging_face.llama_like import UNUSED, decoder, tensors, ties
+from vizformer.checkpoints.hugging_face.sliding_window import window_fields
+from vizformer.checkpoints.tokenizers.sentencepiece import sentencepiece_or_refuse
+from vizformer.config import ModelConfig
+
+LLAMA = {
+    "vocab_size": 32_000, "hidden_size": 4096, "intermediate_size": 11_008, "num_hidden_layers": 32,
+    "num_attention_heads": 32, "hidden_act": "silu", "max_position_embeddings": 2048, "rms_norm_eps": 1e-6,
+    "tie_word_embeddings": False, "bos_token_id": 1, "eos_token_id": 2, "rope_theta": 10_000.0,
+}  # fmt: skip
+BIASES = {"attention_bias": False, "mlp_bias": False}
+MISTRAL = {**LLAMA, "intermediate_size": 14_336, "num_key_value_heads": 8, "max_position_embeddings": 131_072,
+           "sliding_window": 4096, "layer_types": None}  # fmt: skip
+FITS: dict[str, Collection[Any]] = dict(
+    architecture=["decoder-only"], positions=["rope"], norm_order=["pre"], norm=["rms_norm"], final_norm=[True],
+    feedforward=["gated"], head=["linear"], scaled_embedding=[False], embedding_norm=[False], n_segments=[0],
+)  # fmt: skip
+WRITTEN = (
+    "vocab_size", "d_model", "n_heads", "n_kv_heads", "head_dim", "d_ff", "n_decoder_layers", "max_positions",
+    "norm_eps", "activation", "bias", "tied_unembedding", "pad_id", "bos_id", "eos_id", "rope_theta", "rope_scaling",
+    "rope_factor", "rope_low_turns", "rope_high_turns", "rope_trained_positions",
+)  # fmt: skip
+
+
+def config(fields: Fields, names: Collection[str]) -> tuple[Options, bool]:
+    """The options of our model."""
+    options, has_head = decoder(fields, names)
+    attention, bias = (name in fields.defaults and fields.flag(name) for name in BIASES)
+    biases = "same" if attention is bias else "all" if attention else "none"
+    return {**options, "bias": bias, "attention_bias": biases}, has_head
+
+
+def tokenizer(folder: Folder) -> Backend:
+    """tokenizer.model, as LLaMA 1 and 2 and the first Mistral came with."""
+    return sentencepiece_or_refuse(folder)
+
+
+def export(config: ModelConfig, has_head: bool) -> dict[str, Any]:
+    """config.json, as both `transformers` 4 and 5 read it."""
+    return dict(
+        architectures=["LlamaForCausalLM" if has_head else "LlamaModel"], vocab_size=config.vocab_size,
+        hidden_size=config.d_model, intermediate_size=config.d_ff, num_hidden_layers=config.n_decoder_layers,
+        num_attention_heads=config.n_heads, num_key_value_heads=config.kv_heads, head_dim=config.d_head,
+        hidden_act=THEIRS[config.activation], max_position_embeddings=config.max_positions,
+        rms_norm_eps=config.norm_eps, rope_theta=config.rope_theta, attention_bias=config.qkv_bias,
+        mlp_bias=config.bias, tie_word_embeddings=config.tied_unembedding and has_head, bos_token_id=config.bos_id,
+        eos_token_id=config.eos_id, pad_token_id=config.pad_id, rope_scaling=_scaling(config),
+    )  # fmt: skip
+
+
+def export_windowed(config: ModelConfig, has_head: bool) -> dict[str, Any]:
+    """The same as Mistral's, whose layers all have the window, or Ministral's, which lists those that have it."""
+    said = export(config, has_head)
+    in_all = config.sliding_layers is None
+    kind = f"{'Mistral' if in_all else 'Ministral'}{'ForCausalLM' if has_head else 'Model'}"
+    fields = {name: value for name, value in said.items() if name not in ("attention_bias", "mlp_bias")}
+    windows = window_fields(config)
+    return {**fields, "architectures": [kind], **({"sliding_window": config.sliding_window} if in_all else windows)}
+
+
+def _scaling(config: ModelConfig) -> dict[str, Any] | None:
+    if config.rope_scaling == "none":
+        return None
+    said: dict[str, Any] = {"rope_type": config.rope_scaling, "factor": config.rope_factor}
+    if config.rope_scaling == "llama3":
+        said |= {"low_freq_factor": config.rope_low_turns, "high_freq_factor": config.rope_high_turns,
+                 "original_max_position_embeddings": config.rope_trained_positions}  # fmt: skip
+    return said
+
+
+FAMILY = Family(
+    name="LLaMA",
+    defaults={"llama": {**LLAMA, **BIASES}, "mistral": MISTRAL, "ministral": MISTRAL},
+    prefix="model.",
+    head="lm_head.",
+    config=config,
+    weights=tensors,
+    tokenizer=tokenizer,
+    ties=ties,
+    unused=UNUSED,
+    exports=(
+        Export("llama", {**FITS, "attention_bias": ["same", "all", "none"]}, WRITTEN, export),
+        Export("mistral", {**FITS, "bias": [False], "attention_bias": ["same", "none"]}, (*WRITTEN, "sliding_window"),
+               export_windowed),
+        Export("ministral", {**FITS, "bias": [False], "attention_bias": ["same", "none"]},
+               (*WRITTEN, "sliding_window", "sliding_layers"), export_windowed),
+    ),
+)  # fmt: skip

@@ -1,0 +1,85 @@
+"""OPT: GPT-2's kind of decoder with ReLU; its position table begins two rows down.
+
+Source: Zhang et al. 2022, "OPT: Open Pre-trained Transformer Language Models", and the weights published with it.
+"""
+
+from collections.abc import Collection
+
+from tokenizers import Tokenizer as Backend
+
+from vizformer.checkpoints.files.untrusted_folder import Folder
+from vizformer.checkpoints.hugging_face.family import ACTIVATIONS, Family, Options, says_head
+from vizformer.checkpoints.hugging_face.fields import Fields
+from vizformer.checkpoints.tensors.tensor_map import Part, layers, linear
+from vizformer.checkpoints.tokenizers.vocabularies import byte_level
+from vizformer.config import ModelConfig
+from vizformer.messages import N_
+
+DEFAULTS = {
+    "vocab_size": 50_272, "hidden_size": 768, "num_hidden_layers": 12, "ffn_dim": 3072,
+    "max_position_embeddings": 2048, "do_layer_norm_before": True, "_remove_final_layer_norm": False,
+    "num_attention_heads": 12, "activation_function": "relu", "pad_token_id": 1, "bos_token_id": 2, "eos_token_id": 2,
+    "enable_bias": True, "layer_norm_elementwise_affine": True, "tie_word_embeddings": True,
+}  # fmt: skip
+NORMS = {"self_attn_layer_norm": ["self_norm"], "final_layer_norm": ["feedforward_norm"]}
+LINEAR = {
+    "self_attn.q_proj": ["self_attention.W_Q"],
+    "self_attn.k_proj": ["self_attention.W_K"],
+    "self_attn.v_proj": ["self_attention.W_V"],
+    "self_attn.out_proj": ["self_attention.W_O"],
+    "fc1": ["feedforward.W_in"],
+    "fc2": ["feedforward.W_out"],
+}
+USUAL = {"bos_token": "</s>", "eos_token": "</s>", "unk_token": "</s>", "pad_token": "<pad>"}
+OFFSET = 2  # rows of the position table before that of position 0
+
+
+def config(fields: Fields, names: Collection[str]) -> tuple[Options, bool]:
+    """The options of our model."""
+    vocab_size, width = fields.size("vocab_size"), fields.size("hidden_size")
+    fields.only("do_layer_norm_before", True)
+    fields.only("layer_norm_elementwise_affine", True)
+    if fields.value("word_embed_proj_dim") not in (None, width):
+        fields.refuse("word_embed_proj_dim", N_("supported are embeddings as wide as hidden_size={n}", n=width))
+    tied = fields.flag("tie_word_embeddings")
+    has_head = tied or "lm_head.weight" in names or says_head(fields.architecture)
+    return dict(
+        vocab_size=vocab_size, d_model=width, n_heads=fields.size("num_attention_heads"), d_ff=fields.size("ffn_dim"),
+        n_decoder_layers=fields.size("num_hidden_layers"), max_positions=fields.size("max_position_embeddings"),
+        positions="learned", norm_order="pre", final_norm=not fields.flag("_remove_final_layer_norm"), norm_eps=1e-5,
+        activation=fields.choice("activation_function", ACTIVATIONS), bias=fields.flag("enable_bias"),
+        tied_unembedding=tied or not has_head, bos_id=fields.token("bos_token_id", vocab_size),
+        eos_id=fields.token("eos_token_id", vocab_size), pad_id=fields.token("pad_token_id", vocab_size),
+    ), has_head  # fmt: skip
+
+
+def weights(config: ModelConfig) -> list[Part]:
+    """What becomes of every tensor; the first rows of the position table belong to no position."""
+    without = [] if config.bias else list(LINEAR)
+    parts = [
+        Part("embed_tokens.weight", ("embedding.weight",)),
+        Part("embed_positions.weight", ("position_embedding.weight",), skip=OFFSET),
+        *layers({**NORMS, **LINEAR}, "layers.{}", "decoder.layers.{}", config.n_decoder_layers, no_bias=without),
+        *(linear("final_layer_norm", "decoder.final_norm") if config.final_norm else []),
+    ]
+    return parts if config.tied_unembedding else [*parts, Part("lm_head.weight", ("unembedding.weight",))]
+
+
+def tokenizer(folder: Folder) -> Backend:
+    """vocab.json and merges.txt; where tokenizer_config.json says so, a text begins with the start mark."""
+    return byte_level(folder, USUAL)
+
+
+FAMILY = Family(
+    name="OPT",
+    defaults={"opt": DEFAULTS},
+    prefix="model.decoder.",
+    head="lm_head.",
+    config=config,
+    weights=weights,
+    tokenizer=tokenizer,
+    ties=lambda config: {"lm_head.weight": "embed_tokens.weight"} if config.tied_unembedding else {},
+    renamed={r"^decoder\.": ""},
+    unused={r"(score|qa_outputs)\..*": N_("the head of another task")},
+    usual=USUAL,
+)

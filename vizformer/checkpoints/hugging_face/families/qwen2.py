@@ -1,0 +1,45 @@
+"""Qwen2 and 2.5: LLaMA's layers, with biases for queries, keys and values alone.
+
+Source: Yang et al. 2024, "Qwen2 Technical Report", section 2.2, and the weights published with it.
+"""
+
+from collections.abc import Collection
+
+from tokenizers import Tokenizer as Backend
+
+from vizformer.checkpoints.files.untrusted_folder import Folder
+from vizformer.checkpoints.hugging_face.family import Family, Options
+from vizformer.checkpoints.hugging_face.fields import Fields
+from vizformer.checkpoints.hugging_face.llama_like import UNUSED, decoder, tensors, ties
+from vizformer.checkpoints.tokenizers.vocabularies import qwen
+
+DEFAULTS = {
+    "vocab_size": 151_936, "hidden_size": 4096, "intermediate_size": 22_016, "num_hidden_layers": 32,
+    "num_attention_heads": 32, "num_key_value_heads": 32, "hidden_act": "silu", "max_position_embeddings": 32_768,
+    "rms_norm_eps": 1e-6, "tie_word_embeddings": False, "rope_theta": 10_000.0, "use_sliding_window": False,
+    "sliding_window": 4096, "max_window_layers": 28, "layer_types": None,
+}  # fmt: skip
+
+
+def config(fields: Fields, names: Collection[str]) -> tuple[Options, bool]:
+    """The options of our model."""
+    options, has_head = decoder(fields, names)
+    return {**options, "bias": False, "attention_bias": "qkv"}, has_head
+
+
+def tokenizer(folder: Folder) -> Backend:
+    """vocab.json and merges.txt."""
+    return qwen(folder)
+
+
+FAMILY = Family(
+    name="Qwen2",
+    defaults={"qwen2": DEFAULTS},
+    prefix="model.",
+    head="lm_head.",
+    config=config,
+    weights=tensors,
+    tokenizer=tokenizer,
+    ties=ties,
+    unused=UNUSED,
+)

@@ -1,0 +1,122 @@
+"""RoBERTa: BERT's layers, byte-level tokens, a head with names of its own; positions start after the padding's.
+
+XLM-RoBERTa and CamemBERT are the same with SentencePiece's tokens.
+
+Source: Liu et al. 2019, "RoBERTa: A Robustly Optimized BERT Pretraining Approach"; Conneau et al. 2019, "Unsupervised
+Cross-lingual Representation Learning at Scale"; Martin et al. 2019, "CamemBERT"; and the weights published with them.
+"""
+
+from collections.abc import Collection
+
+from tokenizers import Tokenizer as Backend
+
+from vizformer.checkpoints.files.untrusted_folder import Folder
+from vizformer.checkpoints.hugging_face.family import ACTIVATIONS, SPARE_BIAS, Family, Options, says_head
+from vizformer.checkpoints.hugging_face.fields import Fields
+from vizformer.checkpoints.tensors.tensor_map import Part, layers, linear
+from vizformer.checkpoints.tokenizers.fairseq import CAMEMBERT, XLM_ROBERTA, moved
+from vizformer.checkpoints.tokenizers.sentencepiece import find
+from vizformer.checkpoints.tokenizers.vocabularies import byte_level, no_tokenizer
+from vizformer.config import ModelConfig
+from vizformer.messages import N_, Message
+
+DEFAULTS = {
+    "vocab_size": 50_265, "hidden_size": 768, "num_hidden_layers": 12, "num_attention_heads": 12,
+    "intermediate_size": 3072, "hidden_act": "gelu", "max_position_embeddings": 512, "type_vocab_size": 2,
+    "layer_norm_eps": 1e-12, "pad_token_id": 1, "bos_token_id": 0, "eos_token_id": 2, "tie_word_embeddings": True,
+}  # fmt: skip
+XLM = {**DEFAULTS, "vocab_size": 30_522}
+LAYER = {
+    "attention.self.query": ["self_attention.W_Q"],
+    "attention.self.key": ["self_attention.W_K"],
+    "attention.self.value": ["self_attention.W_V"],
+    "attention.output.dense": ["self_attention.W_O"],
+    "attention.output.LayerNorm": ["self_norm"],
+    "intermediate.dense": ["feedforward.W_in"],
+    "output.dense": ["feedforward.W_out"],
+    "output.LayerNorm": ["feedforward_norm"],
+}
+USUAL = {"bos_token": "<s>", "eos_token": "</s>", "cls_token": "<s>", "sep_token": "</s>", "pad_token": "<pad>",
+         "unk_token": "<unk>", "mask_token": "<mask>"}  # fmt: skip
+
+
+def config(fields: Fields, names: Collection[str]) -> tuple[Options, bool]:
+    """The options of our model: the rows of the position table up to the padding's are left out."""
+    vocab_size, rows = fields.size("vocab_size"), fields.size("max_position_embeddings")
+    pad = fields.token("pad_token_id", vocab_size)
+    if pad is None or pad + 1 >= rows:
+        fields.refuse("pad_token_id", N_("positions are counted from the row after the padding's: it must be a token "
+                                         "id below max_position_embeddings - 1"))  # fmt: skip
+        pad, rows = 0, 2
+    fields.assume(N_("positions count from row {row} of the table, as long as token {id} (the padding) is not in the "
+                     "text", row=pad + 1, id=pad))  # fmt: skip
+    fields.value("is_causal")  # an encoder looks both ways all the same
+    has_head = any(name.startswith("lm_head.") for name in names) or says_head(fields.architecture)
+    if has_head:
+        fields.only("hidden_act", "gelu")  # the head's own activation is always this one
+    return dict(
+        vocab_size=vocab_size, d_model=fields.size("hidden_size"), n_heads=fields.size("num_attention_heads"),
+        d_ff=fields.size("intermediate_size"), n_encoder_layers=fields.size("num_hidden_layers"),
+        max_positions=rows - pad - 1, positions="learned", n_segments=fields.size("type_vocab_size"),
+        embedding_norm=True, norm_eps=fields.number("layer_norm_eps"),
+        activation=fields.choice("hidden_act", ACTIVATIONS), head="transform" if has_head else "linear",
+        tied_unembedding=fields.flag("tie_word_embeddings") or not has_head, pad_id=pad,
+        bos_id=fields.token("bos_token_id", vocab_size), eos_id=fields.token("eos_token_id", vocab_size),
+    ), has_head  # fmt: skip
+
+
+def weights(config: ModelConfig) -> list[Part]:
+    """What becomes of every tensor."""
+    parts = [
+        Part("embeddings.word_embeddings.weight", ("embedding.weight",)),
+        Part("embeddings.position_embeddings.weight", ("position_embedding.weight",), skip=(config.pad_id or 0) + 1),
+        Part("embeddings.token_type_embeddings.weight", ("segment_embedding.weight",)),
+        *linear("embeddings.LayerNorm", "embedding_norm"),
+        *layers(LAYER, "encoder.layer.{}", "encoder.layers.{}", config.n_encoder_layers),
+    ]
+    if config.head == "transform":
+        parts += [*linear("lm_head.dense", "prediction.dense"), *linear("lm_head.layer_norm", "prediction.norm")]
+        bias = "lm_head.bias" if config.tied_unembedding else "lm_head.decoder.bias"
+        parts += [Part(bias, ("prediction.logit_bias",))]
+    return parts if config.tied_unembedding else [*parts, Part("lm_head.decoder.weight", ("unembedding.weight",))]
+
+
+def ties(config: ModelConfig) -> dict[str, str]:
+    """Second names under which some files repeat a tensor."""
+    if not config.tied_unembedding:
+        return {}
+    return {"lm_head.decoder.bias": "lm_head.bias", "lm_head.decoder.weight": "embeddings.word_embeddings.weight"}
+
+
+def spare(config: ModelConfig) -> dict[str, tuple[str, Message]]:
+    """The bias of a head that is not tied, in files that have it under one name only."""
+    return {} if config.tied_unembedding else {"lm_head.bias": ("lm_head.decoder.bias", SPARE_BIAS)}
+
+
+def tokenizer(folder: Folder) -> Backend:
+    """vocab.json and merges.txt, or sentencepiece.bpe.model."""
+    kind = folder.object("config.json").get("model_type") if folder.has("config.json") else None
+    if kind in ("xlm-roberta", "camembert"):
+        if (name := find(folder)) is None:
+            no_tokenizer(folder, "tokenizer.json or sentencepiece.bpe.model")
+        return moved(folder, name, CAMEMBERT if kind == "camembert" else XLM_ROBERTA)
+    return byte_level(folder, USUAL, around=("<s>", "</s>"))
+
+
+FAMILY = Family(
+    name="RoBERTa",
+    defaults={"roberta": DEFAULTS, "xlm-roberta": XLM, "camembert": XLM},
+    prefix="roberta.",
+    head="lm_head.",
+    config=config,
+    weights=weights,
+    tokenizer=tokenizer,
+    ties=ties,
+    spare=spare,
+    unused={
+        r"embeddings\.position_ids": N_("the numbers 0, 1, 2, ...: they follow from the positions"),
+        r"pooler\..*": N_("the summary of the first token, used by classifiers only"),
+        r"(classifier|qa_outputs)\..*": N_("the head of another task"),
+    },
+    usual=USUAL,
+)

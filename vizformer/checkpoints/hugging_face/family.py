@@ -1,0 +1,94 @@
+"""What a family of models is to the loader: three functions, a few names."""
+
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from tokenizers import Tokenizer as Backend
+from torch import Tensor
+
+from vizformer.checkpoints.files.untrusted_folder import Folder
+from vizformer.checkpoints.hugging_face.fields import Fields
+from vizformer.checkpoints.tensors.tensor_map import Part
+from vizformer.checkpoints.tokenizers.vocabularies import Vocabularies
+from vizformer.config import ModelConfig
+from vizformer.messages import N_, Message
+
+Options = dict[str, Any]  # of ModelConfig
+
+# Theirs -> ours: `transformers` has several names for one function.
+ACTIVATIONS = {
+    "relu": "relu", "gelu": "gelu", "gelu_python": "gelu", "gelu_new": "gelu_tanh", "gelu_pytorch_tanh": "gelu_tanh",
+    "gelu_fast": "gelu_tanh", "gelu_accurate": "gelu_tanh", "silu": "silu", "swish": "silu",
+}  # fmt: skip
+THEIRS = {"relu": "relu", "gelu": "gelu", "gelu_tanh": "gelu_new", "silu": "silu"}
+_WITH_HEAD = ("ForMaskedLM", "ForPreTraining", "ForCausalLM", "LMHeadModel", "WithLMHead", "ForConditionalGeneration",
+              "MarianMTModel")  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Export:
+    """The way back: what a config must be to fit the family, and what config.json then says.
+
+    Attributes:
+        model_type: of config.json.
+        fits: the options that decide whether a model is one of the family, with what they may be.
+        written: the options that `fields` writes down, whatever they are.  All others must be as `ModelConfig` has them
+            from the start, so that an option that is new here is never lost on the way.
+        fields: (config, whether there is a head) -> config.json.
+    """
+
+    model_type: str
+    fits: Mapping[str, Collection[Any]]
+    written: Collection[str]
+    fields: Callable[[ModelConfig, bool], dict[str, Any]]
+
+
+@dataclass(frozen=True)
+class Family:
+    """One way of naming and storing a model.
+
+    Attributes:
+        name: as people call it.
+        defaults: for each model_type of config.json, what `transformers` takes where a field is absent.
+        prefix: of the tensors of the model without its head; not in files that hold only that.
+        head: with what the names of the head's tensors begin; they never have the prefix.
+        config: (fields, names of the tensors) -> the options of our model, and whether it has a head for tokens.
+        weights: (config) -> what becomes of every tensor.
+        ties: (config) -> second names under which some files repeat a tensor.
+        spare: (config) -> names of tensors that are read only where another one is not there: that one, and why not
+            otherwise.
+        computed: (config) -> tensors of some files that follow from the options, and how: they must be just that.
+        unused: pattern of names -> why such a tensor is not needed.
+        renamed: pattern -> replacement, of names in old files.
+        tokenizer: reads the family's vocabulary files, where there is no tokenizer.json; two of them where translations
+            are split otherwise than texts.
+        usual: the special tokens by role, where no file says them.
+        aliases: second names of fields -> the first ones, for all its model types (`attribute_map` of `transformers`).
+        exports: the ways back; the first one that fits is taken.
+    """
+
+    name: str
+    defaults: Mapping[str, Mapping[str, Any]]
+    prefix: str
+    head: str
+    config: Callable[[Fields, Collection[str]], tuple[Options, bool]]
+    weights: Callable[[ModelConfig], list[Part]]
+    tokenizer: Callable[[Folder], Backend | Vocabularies]
+    ties: Callable[[ModelConfig], dict[str, str]]
+    spare: Callable[[ModelConfig], Mapping[str, tuple[str, Message]]] | None = None
+    computed: Callable[[ModelConfig], Mapping[str, Callable[[], Tensor]]] | None = None
+    unused: Mapping[str, Message] = field(default_factory=dict)
+    renamed: Mapping[str, str] = field(default_factory=dict)
+    usual: Mapping[str, str] = field(default_factory=dict)
+    aliases: Mapping[str, str] = field(default_factory=dict)
+    exports: tuple[Export, ...] = ()
+
+
+# Of a head that is not tied, whose two biases are tensors of their own.
+SPARE_BIAS = N_("a second bias of the head, which nothing adds where the head is not tied to the embeddings")
+
+
+def says_head(architecture: str) -> bool:
+    """Whether a class of `transformers` of this name predicts tokens."""
+    return architecture.endswith(_WITH_HEAD)

@@ -1,0 +1,209 @@
+"""The fields of somebody else's config.json: each one is read, held to what is supported, or known to be harmless."""
+
+import math
+from collections.abc import Collection, Mapping
+from typing import Any
+
+from vizformer.checkpoints.files.untrusted_folder import shown
+from vizformer.messages import N_, Message
+
+# What no forward of an evaluated model depends on: names, training, generation, other heads.
+HARMLESS = frozenset({
+    "_attn_implementation", "_attn_implementation_autoset", "_name_or_path", "_num_labels", "activation_dropout",
+    "architectures", "attention_dropout", "attention_probs_dropout_prob", "attn_implementation", "attn_pdrop",
+    "bad_words_ids",
+    "begin_suppress_tokens", "chunk_size_feed_forward", "classif_dropout", "classifier_dropout", "cls_token_id",
+    "decoder_layerdrop", "decoder_start_token_id", "directionality", "diversity_penalty", "do_sample", "dropout",
+    "dropout_rate", "dtype", "early_stopping", "embd_pdrop", "encoder_layerdrop", "encoder_no_repeat_ngram_size",
+    "exponential_decay_length_penalty", "finetuning_task", "forced_bos_token_id", "forced_eos_token_id",
+    "gradient_checkpointing", "hidden_dropout", "hidden_dropout_prob", "id2label", "init_std", "initializer_factor",
+    "initializer_range", "is_composition", "keys_to_ignore_at_inference", "label2id", "layerdrop", "length_penalty",
+    "max_length", "min_length", "model_max_length", "model_type", "no_repeat_ngram_size", "num_beam_groups",
+    "num_beams", "num_labels", "num_return_sequences", "output_attentions", "output_hidden_states", "output_past",
+    "output_scores", "pooler_fc_size", "pooler_num_attention_heads", "pooler_num_fc_layers", "pooler_size_per_head",
+    "pooler_type", "prefix", "pretraining_tp", "problem_type", "qa_dropout", "remove_invalid_values",
+    "reorder_and_upcast_attn", "repetition_penalty", "resid_pdrop", "return_dict", "return_dict_in_generate",
+    "sep_token_id", "seq_classif_dropout", "sinusoidal_pos_embds", "summary_activation", "summary_first_dropout",
+    "summary_proj_to_labels", "summary_type", "summary_use_proj", "suppress_tokens", "task_specific_params",
+    "temperature", "tf_legacy_loss", "tokenizer_class", "top_k", "top_p", "torch_dtype", "torchscript",
+    "transformers.js_config", "transformers_version", "typical_p", "unsloth_fixed", "unsloth_version", "use_bfloat16",
+    "use_cache", "xla_device",
+})  # fmt: skip
+# Everything else that a family may have but none here does, with the only values that change nothing.
+NEUTRAL: Mapping[str, tuple[Any, ...]] = {
+    "quantization_config": (None,),
+    "auto_map": (None, {}),
+    "pruned_heads": (None, {}),
+    "is_encoder_decoder": (None, False),
+    "is_decoder": (None, False),
+    "add_cross_attention": (None, False),
+    "cross_attention_hidden_size": (None,),
+    "position_embedding_type": (None, "absolute"),
+    "embedding_size": (None,),
+    "adapters": (None,),
+    "peft_config": (None,),
+    "is_causal": (True,),
+    "per_layer_config": (None, {}),
+    "attention_chunk_size": (None,),
+    "kv_sharing_modes": (None,),
+    "transformers_weights": (None,),
+    "configuration_files": ([], ["config.json"]),
+    "fusion_config": (None, {}),
+    **dict.fromkeys(("decoder", "generator", "text_config", "text_encoder"), (None,)),  # a model inside another
+}
+LARGEST = 2**31 - 1
+
+
+class Fields:
+    """Reads fields and collects what is wrong and what had to be assumed; `finish` covers those nobody read.
+
+    Args:
+        raw: the JSON object.
+        defaults: what `transformers` takes where a field is absent.
+        aliases: second names of fields (`attribute_map` in `transformers`). Where a file has both names, the second one
+            counts, as there: it is set after the other.
+
+    Attributes:
+        written: the JSON object as it is.
+        raw: the same by first names.
+    """
+
+    def __init__(
+        self, raw: Mapping[str, Any], defaults: Mapping[str, Any], aliases: Mapping[str, str] | None = None
+    ) -> None:
+        self.written, self.defaults = raw, defaults
+        self.raw = dict(raw)
+        self.problems: list[Message] = []
+        self.assumptions: list[Message] = []
+        self._read: set[str] = set()
+        self._called: dict[str, str] = {}  # first name -> the name in the file, where it is the second one
+        for alias, name in (aliases or {}).items():
+            if alias in raw:
+                self.raw[name] = self.raw.pop(alias)
+                self._rename(alias, name)
+
+    def _rename(self, alias: str, name: str) -> None:
+        if name not in self.written or self.written[name] != self.written[alias]:
+            self._called[name] = alias
+        if name in self.written:
+            self.follow(alias, name)
+
+    def follow(self, second: str, first: str) -> None:
+        """Notes that of two names of one thing the second one counts, where the file has both with two values."""
+        if self.written[second] != self.written[first]:
+            self.assume(N_("{first}={value} and {second}={other} are two names of one thing: {second} is followed, as "
+                           "`transformers` does", first=first, value=shown(self.written[first]), second=second,
+                           other=shown(self.written[second])))  # fmt: skip
+
+    @property
+    def architecture(self) -> str:
+        """The class of `transformers` that wrote the file, e.g. "GPT2LMHeadModel"; empty if it does not say."""
+        names = self.raw.get("architectures")
+        return names[0] if isinstance(names, list) and names and isinstance(names[0], str) else ""
+
+    def value(self, name: str) -> Any:
+        """The field as it is, or the family's default, which is then an assumption."""
+        first_time = name not in self._read
+        self._read.add(name)
+        if name in self.raw:
+            return self.raw[name]
+        default = self.defaults.get(name)
+        if first_time and default is not None:
+            self.assume(N_("config.json does not say {field}: taken as {value}, as `transformers` does", field=name,
+                           value=shown(default)))  # fmt: skip
+        return default
+
+    def size(self, name: str, otherwise: int | None = None) -> int:
+        """A whole number above 0; a problem (and 1) where it is none. null means `otherwise` where one is given."""
+        value = self.value(name)
+        if value is None and otherwise is not None:
+            return otherwise
+        if type(value) is int and 1 <= value <= LARGEST:
+            return value
+        self.refuse(name, N_("it must be a whole number from 1 to {limit}", limit=LARGEST))
+        return 1
+
+    def number(self, name: str, within: Mapping[str, Any] | None = None) -> float:
+        """A finite number above 0, taken from the nested object `within` where that has it."""
+        value = within[name] if within is not None and name in within else self.value(name)
+        self._read.add(name)
+        if type(value) in (int, float) and 0 < value < 1e30 and math.isfinite(value):
+            return float(value)
+        self.refuse(name, N_("it must be a number above 0"))
+        return 0.5
+
+    def flag(self, name: str) -> bool:
+        value = self.value(name)
+        if isinstance(value, bool):
+            return value
+        self.refuse(name, N_("it must be true or false"))
+        return False
+
+    def choice(self, name: str, options: Mapping[str, str]) -> str:
+        """Ours for theirs."""
+        value = self.value(name)
+        if isinstance(value, str) and value in options:
+            return options[value]
+        self.refuse(name, N_("supported are {options}", options=", ".join(options)))
+        return next(iter(options.values()))
+
+    def token(self, name: str, vocab_size: int, *, generated: bool = False) -> int | None:
+        """A token id, or None where there is none (some files say -1); of several the first.
+
+        One outside the vocabulary is none either, as marks of a larger vocabulary often stay in a file when somebody
+        takes a smaller one; but for one that is `generated`, put into every output, which is a problem.
+        """
+        value = self.value(name)
+        if isinstance(value, list) and value:
+            self.assume(N_("{field} lists several tokens, {value}: the first one is used", field=name,
+                           value=shown(value)))  # fmt: skip
+            value = value[0]
+        if value is None or (type(value) is int and value == -1):
+            return None
+        if type(value) is int and 0 <= value < vocab_size:
+            return value
+        if type(value) is not int or (generated and name in self.raw):
+            self.refuse(name, N_("it must be a token id, 0 to {last}", last=vocab_size - 1))
+        elif name in self.raw:  # (a default of `transformers` is that of a larger vocabulary)
+            self.assume(N_("{field}={value} lies outside the vocabulary, 0 to {last}: the model is opened without this "
+                           "mark", field=name, value=shown(value), last=vocab_size - 1))  # fmt: skip
+        return None
+
+    def only(self, name: str, *supported: Any) -> None:
+        """Refuses every value but `supported`."""
+        if self.value(name) not in supported:
+            self.refuse(name, N_("supported is {options}", options=" / ".join(map(shown, supported))))
+
+    def refuse(self, name: str, rule: Message) -> None:
+        value = shown(self.raw.get(name, self.defaults.get(name)))
+        self.problems.append(N_("{field}={value}: {rule}", field=self._called.get(name, name), value=value, rule=rule))
+
+    def assume(self, assumption: Message) -> None:
+        if assumption not in self.assumptions:
+            self.assumptions.append(assumption)
+
+    def finish(self) -> None:
+        """Holds what every family has in common to its neutral values, and lists the fields that nobody knows."""
+        for name, neutral in NEUTRAL.items():
+            if name in self.raw and name not in self._read and self.raw[name] not in neutral:
+                self.refuse(name, _WHY.get(name, N_("this is not supported")))
+        for name in unknown_fields(self.raw, self._read):
+            if self.raw[name] is None:  # says nothing
+                continue
+            self.assume(N_("config.json has a field {field}={value} that `transformers` does not read for this family: "
+                           "it is ignored", field=shown(name), value=shown(self.raw[name])))  # fmt: skip
+
+
+def unknown_fields(raw: Mapping[str, Any], read: Collection[str]) -> list[str]:
+    return sorted(name for name in raw if name not in read and name not in HARMLESS and name not in NEUTRAL)
+
+
+_WHY = {
+    "quantization_config": N_("the weights are quantised, every number shown would be another one than in training; "
+                              "open the model it was made from"),
+    "auto_map": N_("the model brings its own code, which is never run; open a model without it"),
+    "is_causal": N_("queries of the decoder would see what comes after them"),
+    "per_layer_config": N_("layers with options of their own are not supported"),
+    "transformers_weights": N_("it names another file of weights; put the weights into model.safetensors"),
+    "configuration_files": N_("it names other files that stand for config.json; put the fields into config.json"),
+}  # fmt: skip

@@ -1,0 +1,81 @@
+"""What LLaMA and its relatives have in common: the names of fields and tensors."""
+
+from collections.abc import Collection, Sequence
+
+from vizformer.checkpoints.hugging_face.family import ACTIVATIONS, Options, says_head
+from vizformer.checkpoints.hugging_face.fields import Fields
+from vizformer.checkpoints.hugging_face.rope import all_are_turned, rope
+from vizformer.checkpoints.hugging_face.sliding_window import window
+from vizformer.checkpoints.tensors.tensor_map import Part, layers, linear
+from vizformer.config import ModelConfig
+from vizformer.messages import N_
+
+ATTENTION = {
+    "self_attn.q_proj": ["self_attention.W_Q"],
+    "self_attn.k_proj": ["self_attention.W_K"],
+    "self_attn.v_proj": ["self_attention.W_V"],
+}
+OUT = {"self_attn.o_proj": ["self_attention.W_O"]}
+FEEDFORWARD = {
+    "mlp.gate_proj": ["feedforward.W_gate"],
+    "mlp.up_proj": ["feedforward.W_in"],
+    "mlp.down_proj": ["feedforward.W_out"],
+}
+NORMS = {"input_layernorm": ["self_norm"], "post_attention_layernorm": ["feedforward_norm"]}
+QK_NORMS = {"self_attn.q_norm": ["self_attention.q_norm"], "self_attn.k_norm": ["self_attention.k_norm"]}
+UNUSED = {
+    r"(layers\.\d+\.self_attn\.)?rotary_emb\.inv_freq": N_("the angles of the rotary positions: they follow from "
+                                                            "rope_theta"),
+    r"(score|classifier|qa_outputs)\..*": N_("the head of another task"),
+}  # fmt: skip
+
+
+def decoder(fields: Fields, names: Collection[str]) -> tuple[Options, bool]:
+    """The options that all of them have, and whether there is a head for tokens; a family adds what is its own."""
+    vocab_size, width, heads = (fields.size(n) for n in ("vocab_size", "hidden_size", "num_attention_heads"))
+    all_are_turned(fields)
+    tied = fields.flag("tie_word_embeddings")
+    n_layers, longest = fields.size("num_hidden_layers"), fields.size("max_position_embeddings")
+    has_head = tied or "lm_head.weight" in names or says_head(fields.architecture)
+    return dict(
+        vocab_size=vocab_size, d_model=width, n_heads=heads, head_dim=_head_dim(fields, width, heads),
+        n_kv_heads=_kv_heads(fields, heads), d_ff=fields.size("intermediate_size"),
+        n_decoder_layers=n_layers, max_positions=longest, positions="rope", **rope(fields),
+        **window(fields, n_layers, longest), norm_order="pre", norm="rms_norm", final_norm=True,
+        norm_eps=fields.number("rms_norm_eps"), feedforward="gated",
+        activation=fields.choice("hidden_act", ACTIVATIONS), tied_unembedding=tied or not has_head,
+        dropout=0.0, bos_id=fields.token("bos_token_id", vocab_size), eos_id=fields.token("eos_token_id", vocab_size),
+        pad_id=fields.token("pad_token_id", vocab_size),
+    ), has_head  # fmt: skip
+
+
+def _head_dim(fields: Fields, width: int, heads: int) -> int | None:
+    if fields.value("head_dim") is None:
+        return None
+    head_dim = fields.size("head_dim")
+    return None if head_dim * heads == width else head_dim
+
+
+def _kv_heads(fields: Fields, heads: int) -> int | None:
+    number = fields.size("num_key_value_heads", otherwise=heads)
+    return None if number == heads else number
+
+
+def tensors(config: ModelConfig) -> list[Part]:
+    """What becomes of every tensor; which biases and norms there are, the options say."""
+    template = {**NORMS, **ATTENTION, **OUT, **FEEDFORWARD, **(QK_NORMS if config.qk_norm else {})}
+    without: Sequence[str] = [
+        *NORMS, *QK_NORMS, *([] if config.qkv_bias else ATTENTION), *([] if config.out_bias else OUT),
+        *([] if config.bias else FEEDFORWARD),
+    ]  # fmt: skip
+    parts = [
+        Part("embed_tokens.weight", ("embedding.weight",)),
+        *layers(template, "layers.{}", "decoder.layers.{}", config.n_decoder_layers, no_bias=without),
+        Part("norm.weight", ("decoder.final_norm.weight",)),
+    ]
+    return parts if config.tied_unembedding else [*parts, *linear("lm_head", "unembedding", bias=False)]
+
+
+def ties(config: ModelConfig) -> dict[str, str]:
+    """Second names under which some files repeat a tensor."""
+    return {"lm_head.weight": "embed_tokens.weight"} if config.tied_unembedding else {}

@@ -1,0 +1,298 @@
+"""A folder in Hugging Face layout: config.json, weights and a tokenizer become a model of ours, or a list of reasons.
+
+What is read is decided by the fields of config.json and the names of the tensors, never by the folder's name.
+"""
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import torch
+from tokenizers import Tokenizer as Backend
+from torch import Tensor
+
+from vizformer.checkpoints.files.finding import find_weights
+from vizformer.checkpoints.files.untrusted_folder import Folder, first_line, listed, shown
+from vizformer.checkpoints.files.weights import Weights, all_finite
+from vizformer.checkpoints.hugging_face.families import BY_TYPE, FAMILIES
+from vizformer.checkpoints.hugging_face.family import Family, Options
+from vizformer.checkpoints.hugging_face.fields import Fields
+from vizformer.checkpoints.hugging_face.unsupported import BECAUSE
+from vizformer.checkpoints.tensors.matching import Match, match
+from vizformer.checkpoints.tensors.placement import place
+from vizformer.checkpoints.tensors.report import Report, parameters_by_component
+from vizformer.checkpoints.tensors.tensor_map import Shape
+from vizformer.checkpoints.tokenizers.classes import by_class
+from vizformer.checkpoints.tokenizers.token_ids import NumberReader, as_numbers, without_tokenizer
+from vizformer.checkpoints.tokenizers.vocabularies import (
+    SETTINGS,
+    TOKENIZER,
+    TRIAL,
+    Vocabularies,
+    guarded,
+    read_tokenizer,
+    settings,
+    token_ids,
+    tried,
+)
+from vizformer.config import ModelConfig
+from vizformer.errors import CheckpointError, ConfigError
+from vizformer.messages import N_, Message
+from vizformer.model import Transformer
+from vizformer.text import Tokenizer
+
+CONFIG, GENERATION = "config.json", "generation_config.json"
+_BEGINNING = ("decoder_start_token_id", "forced_bos_token_id", "bad_words_ids")
+HALF_PRECISION = 5e-3  # how far numbers up to 1 stray in the shortest floats that are read
+# Files that say how texts are split, also those that are not read here: a folder with one of them has a tokenizer.
+_OF_A_TOKENIZER = re.compile(
+    r"(tokenizer|vocab|merges|special_tokens_map|added_tokens|source_tokenizer).*|.+\.(model|spm|bpe|tiktoken|codes)",
+    re.IGNORECASE | re.DOTALL,
+)
+MOST_POSITIONS = 32_768  # of tables computed from the options; no text that VizFormer accepts is longer
+_IDS = {"bos_id": ("bos_token", "cls_token"), "eos_id": ("eos_token", "sep_token"), "pad_id": ("pad_token",),
+        "mask_id": ("mask_token",)}  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Examined:
+    """A folder that was understood: everything but the numbers has been read; `empty` waits for them (once)."""
+
+    report: Report
+    tokenizer: Tokenizer
+    match: Match
+    shapes: Mapping[str, Shape]
+    empty: Transformer
+    source_tokenizer: Tokenizer | None = None
+
+
+def examine(folder: Folder, raw: dict[str, object]) -> Examined:
+    """Reads what the folder holds; what is wrong with its tensors stands in the report.
+
+    Raises:
+        CheckpointError: files that are missing, damaged or unsupported, so that there is nothing to report on.
+    """
+    family = family_of(raw)
+    weights = find_weights(folder)
+    names = _our_names(family, weights)
+    vocabularies = _vocabularies(folder, family, weights.longest_side)
+    backend = None if vocabularies is None else vocabularies.predicted
+    fields = Fields({**raw, **_of_generation(folder)}, family.defaults[str(raw["model_type"])], family.aliases)
+    config, has_head = _config(family, fields, names, folder, backend, len(weights.tensors))
+    tokenizer, source, notes = _tokenizers(vocabularies, config)
+    for note in (*weights.notes, *notes):
+        fields.assume(note)
+    if backend is not None:
+        _look_at_start(folder, backend, config, fields)
+    if not has_head:
+        fields.assume(N_("the file has no head that predicts tokens: logits are computed with the embedding table and "
+                         "mean nothing"))  # fmt: skip
+    empty = empty_model(config)
+    shapes = {name: tuple(tensor.shape) for name, tensor in empty.state_dict().items()}
+    matched = match(family, config, names, weights, shapes)
+    report = Report(
+        name=folder.name, format="hugging-face", family=family.name, declared=fields.architecture, config=config,
+        has_head=has_head, files=weights.files, tensors=matched.fates,
+        parameters=parameters_by_component(shapes.items()), assumptions=tuple(fields.assumptions),
+        problems=matched.problems,
+    )  # fmt: skip
+    return Examined(report, tokenizer, matched, shapes, empty, source)
+
+
+def build(examined: Examined, dtype: torch.dtype, device: torch.device) -> Transformer:
+    """The model with its numbers; on the processor, tensors that are stored in `dtype` stay mapped to the file.
+
+    Raises:
+        CheckpointError: tensors that are missing, of another shape, or hold what is no number; all at once.
+    """
+    report = examined.report
+    if problems := list(report.problems) or wrong_numbers(examined.match):
+        raise misfit(next(iter(report.files)), problems)
+    state: dict[str, Tensor] = {}
+    for part, stored in examined.match.used:
+        state |= part.split(place(stored.read(), dtype, device, stored.name), examined.shapes)
+    model = examined.empty
+    model.load_state_dict(state, assign=True)
+    model.materialise_buffers()
+    return model
+
+
+def wrong_numbers(matched: Match) -> list[Message]:
+    """What is wrong with the numbers themselves: every tensor that is used is read once for it."""
+    wrong = [
+        N_("{name} holds NaN or infinite numbers", name=shown(tensor.name))
+        for __, tensor in matched.used if not all_finite(tensor.read())
+    ]  # fmt: skip
+    for tensor, make in matched.computed:
+        expected, found = make(), tensor.read().float()
+        found = found[: len(expected)] if found.dim() else found  # there may be more positions than are accepted
+        if found.shape != expected.shape or not torch.allclose(found, expected, atol=HALF_PRECISION):
+            wrong.append(N_("{name} should hold what follows from config.json and does not", name=shown(tensor.name)))
+    for first, second in matched.same:
+        one, other = first.read(), second.read()
+        if one.shape != other.shape or not torch.equal(one, other.to(one.dtype)):
+            wrong.append(N_("{first} and {second} should be the same numbers (tie_word_embeddings) and are not",
+                            first=shown(first.name), second=shown(second.name)))  # fmt: skip
+    return wrong
+
+
+def misfit(file: str, problems: list[Message]) -> CheckpointError:
+    return CheckpointError(
+        N_("{file} does not fit config.json: {problems}. They belong to different models, or one of them is damaged: "
+           "copy both again from the model's source.", file=file, problems=listed(problems))
+    )  # fmt: skip
+
+
+def empty_model(config: ModelConfig) -> Transformer:
+    """The model without memory for its weights."""
+    try:
+        with torch.device("meta"):
+            return Transformer(config)
+    except (RuntimeError, TypeError, ValueError) as error:  # sizes that no tensor can have
+        raise CheckpointError(
+            N_("{file} describes a model that no machine can hold ({reason}). Copy it again from the model's source.",
+               file=CONFIG, reason=first_line(error))
+        ) from error  # fmt: skip
+
+
+def family_of(raw: Mapping[str, object]) -> Family:
+    """By model_type, the field by which `transformers` chooses its code."""
+    kind = raw.get("model_type")
+    family = BY_TYPE.get(kind) if isinstance(kind, str) else None
+    if family is None and isinstance(kind, str) and kind in BECAUSE:
+        raise CheckpointError(
+            N_("{file} says model_type={kind}, which is not supported because of {why}. These families open: "
+               "{families}. Take a model of one of them.", file=CONFIG, kind=shown(kind), why=BECAUSE[kind],
+               families=", ".join(f.name for f in FAMILIES))
+        )  # fmt: skip
+    if family is None:
+        raise CheckpointError(
+            N_("{file} says model_type={kind}, which is not supported. These families open: {families}. Take a model "
+               "of one of them.", file=CONFIG, kind=shown(kind), families=", ".join(f.name for f in FAMILIES))
+        )  # fmt: skip
+    return family
+
+
+def _vocabularies(folder: Folder, family: Family, rows: int) -> Vocabularies | None:
+    """What splits texts; None where no file has to do with it, so that a text is the token ids."""
+    if not any(_OF_A_TOKENIZER.fullmatch(name) for name in folder.names()):
+        return None
+    read = read_tokenizer(folder, rows=rows) if folder.has(TOKENIZER) else by_class(folder, family.tokenizer)
+    return read if isinstance(read, Vocabularies) else Vocabularies(read)
+
+
+def _of_generation(folder: Folder) -> dict[str, object]:
+    """What generation_config.json says of how a decoder begins: newer files have it there, and it comes first."""
+    said = folder.object(GENERATION) if folder.has(GENERATION) else {}
+    return {name: value for name, value in said.items() if name in _BEGINNING}
+
+
+def _our_names(family: Family, weights: Weights) -> dict[str, str]:
+    """The family's name of every tensor -> its name in the file: without prefix, without the spelling of old files."""
+    names: dict[str, str] = {}
+    for stored in weights.tensors:
+        name = stored.removeprefix(family.prefix)
+        for pattern, replacement in family.renamed.items():
+            name = re.sub(pattern, replacement, name)
+        if name in names:
+            raise CheckpointError(
+                N_("{file} holds {first} and {second}, which are the same tensor by two names. Save the model again "
+                   "with `transformers`.", file=weights.where, first=shown(names[name]), second=shown(stored))
+            )  # fmt: skip
+        names[name] = stored
+    return names
+
+
+def _config(
+    family: Family, fields: Fields, names: Mapping[str, str], folder: Folder, backend: Backend | None, n_tensors: int
+) -> tuple[ModelConfig, bool]:
+    options, has_head = family.config(fields, names.keys())
+    fields.finish()
+    n_layers = options.get("n_encoder_layers", 0) + options.get("n_decoder_layers", 0)
+    if n_layers > n_tensors:  # before a model of so many layers is thought of
+        fields.problems.append(N_("{n} layers, but the file of weights has only {found} tensors", n=n_layers,
+                                  found=n_tensors))  # fmt: skip
+    if not fields.problems:
+        _shorten(options, fields)
+        complete_ids(options, {} if backend is None else token_ids(folder, backend, dict(family.usual)))
+        try:
+            return ModelConfig(**options), has_head
+        except ConfigError as error:
+            fields.problems.append(error.message)
+    raise CheckpointError(
+        N_("{file} asks for what VizFormer does not support: {problems}. Take a model of {family} without that, or of "
+           "another family: {families}.", file=CONFIG, problems=listed(fields.problems), family=family.name,
+           families=", ".join(other.name for other in FAMILIES if other is not family))
+    )  # fmt: skip
+
+
+def _shorten(options: Options, fields: Fields) -> None:
+    """A table of angles or waves for millions of positions would fill the memory for texts nobody can enter here."""
+    if options["positions"] in ("rope", "sinusoidal") and options["max_positions"] > MOST_POSITIONS:
+        fields.assume(N_("texts up to {limit:,} tokens are accepted; config.json allows {longest:,}",
+                         limit=MOST_POSITIONS, longest=options["max_positions"]))  # fmt: skip
+        options["max_positions"] = MOST_POSITIONS
+
+
+def complete_ids(options: Options, found: Mapping[str, int]) -> None:
+    """Special tokens that config.json leaves open, by what the tokenizer's files call them.
+
+    Where a text may have two parts, its end mark is the one that the tokenizer sets between them, whatever config.json
+    calls the end.
+    """
+    if options.get("n_segments", 0) > 1:
+        options["eos_id"] = None
+        found = {role: id for role, id in found.items() if role != "eos_token"}
+    for option, roles in _IDS.items():
+        if options.get(option) is None:
+            ids = [found[role] for role in roles if role in found and found[role] < options["vocab_size"]]
+            options[option] = ids[0] if ids else None
+
+
+def _tokenizers(
+    vocabularies: Vocabularies | None, config: ModelConfig
+) -> tuple[Tokenizer, Tokenizer | None, tuple[Message, ...]]:
+    """The tokenizer; the source's, where its ids are another vocabulary's; and what there is to note."""
+    if vocabularies is None:
+        tokenizer, source, about = without_tokenizer(config)
+        return tokenizer, source, (about,)
+    rows, notes = config.source_vocab_size, vocabularies.notes
+    if vocabularies.apart and rows is None:
+        raise CheckpointError(
+            N_("{settings} says separate_vocabs=true, but by config.json source and target share one table of "
+               "embeddings: they belong to different models. Copy both again from the model's source.",
+               settings=SETTINGS)
+        )  # fmt: skip
+    if vocabularies.apart and rows is not None:
+        return _tokenizer(vocabularies.predicted, config.vocab_size), _tokenizer(vocabularies.texts, rows), notes
+    if rows is not None and rows != config.vocab_size:
+        raise CheckpointError(
+            N_("config.json describes two vocabularies, of {source:,} and {target:,} tokens, but the files hold one. "
+               "Copy vocab.json, target_vocab.json and {settings} (separate_vocabs=true) from the model's source, "
+               "without a tokenizer.json.", source=rows, target=config.vocab_size, settings=SETTINGS)
+        )  # fmt: skip
+    made = _tokenizer(vocabularies.texts, config.vocab_size).with_target(vocabularies.targets)
+    return tried(made), None, notes
+
+
+def _tokenizer(backend: Backend, rows: int) -> Tokenizer:
+    """Every id it can make must have a row in the embedding table."""
+    highest = max(backend.get_vocab(with_added_tokens=True).values(), default=-1)
+    tokenizer = as_numbers(guarded(TOKENIZER, lambda: Tokenizer(backend)))
+    is_text = not isinstance(tokenizer, NumberReader)
+    made = max(guarded(TOKENIZER, lambda: backend.encode(TRIAL).ids), default=-1) if is_text else highest
+    if not 0 <= max(highest, made) < rows:
+        raise CheckpointError(
+            N_("The tokenizer has token ids up to {found} but config.json says vocab_size={expected}: they belong to "
+               "different models. Copy both again from the model's source.", found=max(highest, made), expected=rows)
+        )  # fmt: skip
+    return tried(tokenizer)
+
+
+def _look_at_start(folder: Folder, backend: Backend, config: ModelConfig, fields: Fields) -> None:
+    """tokenizer.json decides whether a text begins with the start mark; other files sometimes say something else."""
+    said = settings(folder).get("add_bos_token")
+    starts = config.bos_id is not None and guarded(TOKENIZER, lambda: backend.encode(TRIAL).ids[:1]) == [config.bos_id]
+    if isinstance(said, bool) and said is not starts and config.n_decoder_layers:
+        fields.assume(N_("{file} says add_bos_token={said}, the tokenizer does otherwise: the tokenizer is followed",
+                         file=SETTINGS, said=shown(said)))  # fmt: skip

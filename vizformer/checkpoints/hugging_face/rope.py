@@ -1,0 +1,86 @@
+"""The fields that say how rotary positions turn: their base, how many numbers, and what slows them for longer texts."""
+
+from typing import Any
+
+from vizformer.checkpoints.files.untrusted_folder import shown
+from vizformer.checkpoints.hugging_face.family import Options
+from vizformer.checkpoints.hugging_face.fields import Fields
+from vizformer.messages import N_
+
+KINDS = {
+    "default": set(),
+    "linear": {"factor"},
+    "llama3": {"factor", "low_freq_factor", "high_freq_factor", "original_max_position_embeddings"},
+}
+PART = "partial_rotary_factor"
+
+
+def rope(fields: Fields, old_theta: str = "rope_theta") -> Options:
+    """Base and scaling.  `transformers` 5 writes both into rope_parameters; before, they stood beside rope_scaling.
+
+    `old_theta` is what the base is called outside of rope_parameters.
+    """
+    name, said = _said(fields)
+    kind = said.get("rope_type", said.get("type", "default"))
+    extra = set(said) - {"rope_theta", "rope_type", "type", PART} - KINDS.get(str(kind), set())
+    if not isinstance(kind, str) or kind not in KINDS or extra:
+        fields.refuse(name, N_("rotary positions are supported as they are, or with rope_type linear or llama3 and "
+                               "what belongs to it"))  # fmt: skip
+        return {"rope_theta": 10_000.0}
+    inner = Fields(said, {})
+    options: Options = {"rope_theta": _number(fields, inner, "rope_theta", old_theta)}
+    if kind != "default":
+        options |= {"rope_scaling": kind, "rope_factor": inner.number("factor")}
+    if kind == "llama3":
+        options |= {
+            "rope_low_turns": inner.number("low_freq_factor"), "rope_high_turns": inner.number("high_freq_factor"),
+            "rope_trained_positions": inner.size("original_max_position_embeddings")
+            if "original_max_position_embeddings" in said else fields.size("max_position_embeddings"),
+        }  # fmt: skip
+    fields.problems += [N_("{field}: {problem}", field=name, problem=problem) for problem in inner.problems]
+    return options
+
+
+def all_are_turned(fields: Fields) -> None:
+    """Refuses a partial rotation: the families that have none do not read the field."""
+    name, said = _said(fields)
+    fields.only(PART, None, 1, 1.0)
+    if said.get(PART, 1) not in (None, 1, 1.0):
+        fields.refuse(name, N_("partial_rotary_factor is supported in GPT-NeoX, Phi and StableLM only"))
+
+
+def turned(fields: Fields, d_head: int, old_part: str) -> int | None:
+    """How many of a head's d_head numbers are turned; None: all.  `old_part`: the field outside of rope_parameters."""
+    name, said = _said(fields)
+    inner = Fields(said, {})
+    part = _number(fields, inner, PART, old_part)
+    fields.problems += [N_("{field}: {problem}", field=name, problem=problem) for problem in inner.problems]
+    if part > 1:
+        fields.refuse(name if PART in said else old_part, N_("it must be a number above 0, at most 1"))
+    dims = int(d_head * part)
+    return None if dims >= d_head else dims
+
+
+def _number(fields: Fields, inner: Fields, name: str, outside: str) -> float:
+    """A number of the table `inner`, or else the field that stood for it before there was one."""
+    if name not in inner.raw:
+        return fields.number(outside)
+    if outside in fields.raw and fields.value(outside) != inner.raw[name]:
+        fields.assume(N_("{outside}={value} stands beside a table that says {name}={other}: the table is followed, as "
+                         "`transformers` does", outside=outside, value=shown(fields.raw[outside]), name=name,
+                         other=shown(inner.raw[name])))  # fmt: skip
+    return inner.number(name)
+
+
+def _said(fields: Fields) -> tuple[str, dict[str, Any]]:
+    """rope_scaling, the old name, or where that is empty rope_parameters; an empty table where there is no table.
+
+    Source: `transformers`, RotaryEmbeddingConfigMixin.convert_rope_params_to_dict, which takes them in this order.
+    """
+    nested, scaling = fields.value("rope_parameters"), fields.value("rope_scaling")
+    name, said = ("rope_scaling", scaling) if scaling or nested is None else ("rope_parameters", nested)
+    if scaling and nested:
+        fields.follow("rope_scaling", "rope_parameters")
+    if said is None:
+        return name, {}
+    return name, said if isinstance(said, dict) else {"rope_type": None}

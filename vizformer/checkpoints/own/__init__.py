@@ -1,0 +1,1 @@
+"""Our own format, and the checkpoint that every format becomes."""

@@ -1,0 +1,143 @@
+"""The tensors of a file held against those that a config needs: the fate of each."""
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from torch import Tensor
+
+from vizformer.checkpoints.files.untrusted_folder import shown
+from vizformer.checkpoints.files.weights import FLOATS, Stored, Weights
+from vizformer.checkpoints.hugging_face.family import Family
+from vizformer.checkpoints.tensors.report import Fate, TensorFate
+from vizformer.checkpoints.tensors.tensor_map import Part, Shape
+from vizformer.config import ModelConfig
+from vizformer.messages import N_, Message
+
+
+@dataclass(frozen=True)
+class Found:
+    """A tensor of the file by its name there."""
+
+    name: str
+    stored: Stored
+
+    def read(self) -> Tensor:
+        return self.stored.read()
+
+
+@dataclass(frozen=True)
+class Match:
+    """What fits and what does not.
+
+    Attributes:
+        used: what is needed, with where it lies.
+        same: pairs that must hold the same numbers.
+        computed: what is not needed, as it follows from the options, and how.
+        fates: what becomes of every tensor.
+        problems: what is missing, of another shape, not floats, or unknown.
+    """
+
+    used: tuple[tuple[Part, Found], ...]
+    same: tuple[tuple[Found, Found], ...]
+    fates: tuple[TensorFate, ...]
+    problems: tuple[Message, ...]
+    computed: tuple[tuple[Found, Callable[[], Tensor]], ...] = ()
+
+
+def match(
+    family: Family, config: ModelConfig, names: Mapping[str, str], weights: Weights, shapes: Mapping[str, Shape]
+) -> Match:
+    """`names`: the family's name of every tensor -> its name in the file; `shapes`: of our parameters."""
+    prefixed = any(stored.startswith(family.prefix) for stored in names.values())
+
+    spare = {} if family.spare is None else family.spare(config)
+
+    def reason(name: str, tensor: Found) -> Message | None:
+        if name in spare:
+            return spare[name][1]
+        outside = prefixed and not tensor.name.startswith(family.prefix) and not name.startswith(family.head)
+        return _reason(family, name, outside)
+
+    follow = {} if family.computed is None else family.computed(config)
+    others = {name: stored for name, stored in names.items() if name not in follow}
+    for name, (first, __) in spare.items():
+        if name in others and first not in others:
+            others[first] = others.pop(name)
+    found = match_parts(family.weights(config), family.ties(config), reason, others, weights, shapes)
+    computed = [(Found(names[name], weights.tensors[names[name]]), make) for name, make in follow.items()
+                if name in names]  # fmt: skip
+    fates = [_fate(tensor, "unused", note=N_("it follows from config.json")) for tensor, __ in computed]
+    return replace(found, fates=(*found.fates, *fates), computed=tuple(computed))
+
+
+def match_parts(
+    parts: Sequence[Part],
+    ties: Mapping[str, str],
+    reason: Callable[[str, Found], Message | None],
+    names: Mapping[str, str],
+    weights: Weights,
+    shapes: Mapping[str, Shape],
+    *,
+    said_by: Message | str = "config.json",
+    unplaced: Mapping[str, Message] | None = None,
+) -> Match:
+    """Holds the tensors against `parts`.
+
+    `reason` says why a tensor that none of them asks for is not needed (None: it may be), `said_by` what the shapes
+    follow from, and `unplaced` more about tensors that have no place.
+    """
+    found = {name: Found(stored, weights.tensors[stored]) for name, stored in names.items()}
+    used: list[tuple[Part, Found]] = []
+    same: list[tuple[Found, Found]] = []
+    fates: list[TensorFate] = []
+    problems: list[Message] = []
+
+    for again, first in ties.items():
+        if again not in found:
+            continue
+        second = found.pop(again)
+        if first not in found:
+            found[first] = second  # only the second name was stored
+        else:
+            same.append((found[first], second))
+            fates.append(_fate(second, "tied", note=N_("the same numbers as {name}", name=found[first].name)))
+    for part in parts:
+        needed = part.shape(shapes)
+        tensor = found.pop(part.source, None)
+        if tensor is None:
+            problems.append(N_("{name} is missing", name=shown(part.source)))
+            fates.append(TensorFate(part.source, "", needed, "", "missing", part.targets))
+        elif tensor.stored.shape != needed:
+            note = N_("{name} has shape {found}, {source} makes it {needed}", name=shown(tensor.name),
+                      found=list(tensor.stored.shape), needed=list(needed), source=said_by)  # fmt: skip
+            problems.append(note)
+            fates.append(_fate(tensor, "wrong shape", part, note))
+        elif tensor.stored.dtype not in FLOATS:
+            note = N_("{name} is stored as {dtype}, supported are {options}: quantised weights are not opened, take "
+                      "the model they were made from", name=shown(tensor.name), dtype=shown(tensor.stored.dtype),
+                      options=", ".join(FLOATS))  # fmt: skip
+            problems.append(note)
+            fates.append(_fate(tensor, "unused", note=note))
+        else:
+            used.append((part, tensor))
+            fates.append(_fate(tensor, "used", part))
+    for name, tensor in found.items():
+        if (why := reason(name, tensor)) is None:
+            why = (unplaced or {}).get(name) or N_("{name} belongs to nothing that {source} describes",
+                                                   name=shown(tensor.name), source=said_by)  # fmt: skip
+            problems.append(why)
+        fates.append(_fate(tensor, "unused", note=why))
+    return Match(tuple(used), tuple(same), tuple(fates), tuple(problems))
+
+
+def _reason(family: Family, name: str, outside: bool) -> Message | None:
+    """Why a tensor that no part asked for is not needed; None if it may be."""
+    known = next((note for pattern, note in family.unused.items() if re.fullmatch(pattern, name)), None)
+    return N_("outside the model itself: the head of another task") if known is None and outside else known
+
+
+def _fate(tensor: Found, fate: Fate, part: Part | None = None, note: Message | None = None) -> TensorFate:
+    targets = () if part is None else part.targets
+    stored = tensor.stored
+    return TensorFate(tensor.name, stored.file, stored.shape, stored.dtype, fate, targets, note)

@@ -1,0 +1,167 @@
+"""What a model will need, before anything is loaded: said in bytes, and refused where it does not fit."""
+
+import math
+from dataclasses import dataclass
+from pathlib import Path
+
+import torch
+
+from vizformer.checkpoints.tensors.placement import DTYPES, name_of
+from vizformer.checkpoints.tensors.report import Report
+from vizformer.config import ModelConfig
+from vizformer.errors import CheckpointError
+from vizformer.messages import N_, Message
+
+TOKENS = 512  # of the text that the first forward is reckoned with; the pages accept no longer one
+SPARE = 256 * 2**20  # for the server, the browser's pictures and everything that is not reckoned
+_MEMINFO = Path("/proc/meminfo")
+_CGROUPS = (
+    (Path("/sys/fs/cgroup/memory.max"), Path("/sys/fs/cgroup/memory.current")),
+    (Path("/sys/fs/cgroup/memory/memory.limit_in_bytes"), Path("/sys/fs/cgroup/memory/memory.usage_in_bytes")),
+)
+
+
+CPU = torch.device("cpu")
+
+
+@dataclass(frozen=True)
+class Need:
+    """Bytes, on the device that the model computes on.
+
+    Attributes:
+        copied: weights that are converted, or brought to another device.
+        mapped: weights that stay mapped to the file; only on the processor, and only in the file's dtype.
+        forward: one traced forward.
+        tokens: of the text that this is reckoned with.
+    """
+
+    copied: int
+    mapped: int
+    forward: int
+    tokens: int
+
+    @property
+    def total(self) -> int:
+        """What must be free; mapped weights are the file's own pages, which the system gives back when it must."""
+        return self.copied + self.forward
+
+
+def need(report: Report, dtype: torch.dtype, device: torch.device = CPU, *, maps: bool = True) -> Need:
+    """What opening a model in `dtype` on `device` and one traced forward over `TOKENS` tokens take.
+
+    Of the machine's own memory, a model for another device needs room for one tensor at a time.
+    """
+    copied = mapped = 0
+    for tensor in report.tensors:
+        if tensor.fate != "used":
+            continue
+        size = dtype.itemsize * math.prod(tensor.shape)
+        if maps and tensor.dtype == name_of(dtype) and device.type == "cpu":
+            mapped += size
+        else:
+            copied += size
+    n = min(TOKENS, report.config.max_positions)
+    return Need(copied, mapped, forward_bytes(report.config, n, dtype), n)
+
+
+def describe_needs(report: Report, device: torch.device = CPU) -> str:
+    """What the model needs in each dtype, in plain words, for a terminal."""
+    free = available(device)
+    lines = ["Memory" + ("" if free is None else f" ({size(free)} are free)") + ":"]
+    for name in ("float32", "bfloat16", "float16"):
+        needed = need(report, DTYPES[name], device)
+        weights = [f"{size(needed.copied)}" if needed.copied else "",
+                   f"{size(needed.mapped)} mapped to the file" if needed.mapped else ""]  # fmt: skip
+        lines.append(f"  {name:<8}  weights {' and '.join(filter(None, weights))}; a text of {needed.tokens} tokens "
+                     f"{size(needed.forward)} more")  # fmt: skip
+    return "\n".join(lines)
+
+
+def forward_bytes(config: ModelConfig, n: int, dtype: torch.dtype) -> int:
+    """A traced forward over n tokens: per layer q, k, v and the points of the residual stream, then the logits.
+
+    (2 d_attn + 2 d_kv + 3 d_model) n numbers a layer at most (cross-attention has its own q, k, v), the widest hidden
+    layer once, and n vocab_size logits.
+    """
+    heads = config.n_heads * config.d_head
+    shared = config.kv_heads * config.d_head
+    layers = config.n_encoder_layers + 2 * config.n_decoder_layers  # with cross-attention, a decoder layer has two
+    per_layer = heads + 2 * shared + 3 * config.d_model
+    return n * (layers * per_layer + 3 * config.d_ff + 2 * config.vocab_size) * dtype.itemsize
+
+
+def available(device: torch.device = CPU) -> int | None:
+    """Bytes that can be had now, of the machine or of the container that we are in; None where nobody says.
+
+    Of a GPU: what its driver says is free, with what this process holds of it without using it.
+    """
+    if device.type == "cuda":
+        idle = torch.cuda.memory_reserved(device) - torch.cuda.memory_allocated(device)
+        return int(torch.cuda.mem_get_info(device)[0]) + idle
+    if device.type == "mps":
+        return int(torch.mps.recommended_max_memory()) - int(torch.mps.driver_allocated_memory())
+    if device.type != "cpu":
+        return None
+    free: list[int] = []
+    try:
+        for line in _MEMINFO.read_text().splitlines():
+            if line.startswith("MemAvailable:"):
+                free.append(int(line.split()[1]) * 1024)
+    except (OSError, ValueError, IndexError):
+        pass
+    for limit, used in _CGROUPS:
+        try:
+            free.append(int(limit.read_text()) - int(used.read_text()))
+        except (OSError, ValueError):  # no such file, or "max"
+            continue
+    return max(min(free), 0) if free else None
+
+
+class DoesNotFitError(CheckpointError):
+    """A model that needs more memory than there is; `fitting` are the names of dtypes in which it would fit."""
+
+    passing = True  # memory comes and goes
+
+    def __init__(self, message: Message, fitting: tuple[str, ...] = ()) -> None:
+        super().__init__(message)
+        self.fitting = fitting
+
+
+def require(report: Report, dtype: torch.dtype, device: torch.device = CPU, *, maps: bool = True) -> None:
+    """Refuses a model that does not fit; one that is read by something that `maps` nothing takes all of its weights.
+
+    Raises:
+        DoesNotFitError: says what it needs, what there is, and the ways out.
+    """
+    free, needed = available(device), need(report, dtype, device, maps=maps)
+    if free is None or needed.total + SPARE <= free:
+        return
+    smaller = [other for other in (torch.bfloat16, torch.float16) if other.itemsize < dtype.itemsize]
+    fits = {name_of(other): need(report, other, device, maps=maps).total for other in smaller}
+    fitting = tuple(sorted((name for name, total in fits.items() if total + SPARE <= free), key=fits.__getitem__))
+    values = dict(
+        name=report.name, weights=gigabytes(needed.copied), forward=gigabytes(needed.forward),
+        free=gigabytes(free), dtype=name_of(dtype), n=needed.tokens, device=str(device),
+    )  # fmt: skip
+    if fitting:
+        raise DoesNotFitError(
+            N_("{name} does not fit: in {dtype} its weights take {weights} GB and a text of {n} tokens {forward} GB; "
+               "{free} GB are free ({device}). In {half} it fits (dtype={half!r}; in the app: Model report, Computes "
+               "in); or choose a smaller model, or a machine with more memory.", half=fitting[0], **values), fitting
+        )  # fmt: skip
+    raise DoesNotFitError(
+        N_("{name} does not fit: in {dtype} its weights take {weights} GB and a text of {n} tokens {forward} GB; "
+           "{free} GB are free ({device}). Choose a smaller model, or a machine with more memory.", **values)
+    )  # fmt: skip
+
+
+def gigabytes(size: int) -> str:
+    return f"{size / 1e9:.2f}" if size < 1e10 else f"{size / 1e9:.0f}"
+
+
+def size(n_bytes: int) -> str:
+    """Bytes, as people read them."""
+    for power, unit in ((3, "GiB"), (2, "MiB"), (1, "KiB")):
+        if n_bytes >= 1024**power:
+            return f"{n_bytes / 1024**power:,.1f} {unit}"
+    return f"{n_bytes} B"

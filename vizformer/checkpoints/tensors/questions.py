@@ -1,0 +1,248 @@
+"""What weights do not say of their model, asked of whoever opens them: questions, and where the answers came from.
+
+An answer is given (`vf.load(path, n_heads=4)`), or read from what lies beside the weights (`model_args` in the file,
+config.json), or else usual.  However it came about, it is an assumption: the weights fit other answers as well.
+"""
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from vizformer.checkpoints.files.untrusted_folder import listed, shown
+from vizformer.checkpoints.hugging_face.family import ACTIVATIONS
+from vizformer.errors import CheckpointError
+from vizformer.messages import N_, Message
+
+Value = bool | int | float | str
+Said = Mapping[str, Mapping[str, Any]]  # where -> field -> value, as found beside the weights
+
+
+@dataclass(frozen=True)
+class Question:
+    """One thing that the weights do not say.
+
+    Attributes:
+        name: the keyword of `load` that answers it.
+        text: the question in words.
+        choices: the possible answers; none where it is a number.
+        usual: what is taken where nobody answers; None: somebody has to, unless it is `optional`.
+        whole: of a number, whether it must be whole; it is then a count or a token id.
+        lowest, highest: of a number.
+        optional: whether the model can do without.
+    """
+
+    name: str
+    text: Message
+    choices: tuple[Value, ...] = ()
+    usual: Value | None = None
+    whole: bool = False
+    lowest: float = 0.0
+    highest: float = math.inf
+    optional: bool = False
+
+    def read(self, value: object) -> Value | None:
+        """The answer that `value` is, also where it is written as text (in a link, at a prompt); None if it is none."""
+        if self.choices:
+            for choice in self.choices:
+                if type(choice) is type(value) and choice == value:
+                    return choice
+                if isinstance(value, str) and not isinstance(choice, str) and str(choice).lower() == value.lower():
+                    return choice  # a form writes True into the link
+            return None
+        if isinstance(value, str) and len(value) <= 24:
+            try:
+                value = int(value) if self.whole else float(value)
+            except ValueError:
+                return None
+        if type(value) not in ((int,) if self.whole else (int, float)) or not self.lowest <= value <= self.highest:  # type: ignore[operator]
+            return None
+        return value if self.whole else float(value)  # type: ignore[return-value, arg-type]
+
+    @property
+    def must_be(self) -> Message:
+        """The rule that an answer keeps."""
+        if self.choices:
+            return N_("{choices}", choices=" / ".join(map(str, self.choices)))
+        if self.whole:
+            return N_("a whole number from {lowest} to {highest}", lowest=int(self.lowest), highest=int(self.highest))
+        return N_("a number above 0 and below 1")
+
+
+class UnansweredError(CheckpointError):
+    """Weights that fit several models.
+
+    Attributes:
+        questions: what decides which one, those that are answered among them.
+        answers: those that are known, by name.
+    """
+
+    def __init__(self, message: Message, questions: tuple[Question, ...], answers: Mapping[str, Value]) -> None:
+        super().__init__(message)
+        self.questions, self.answers = questions, answers
+
+
+def divisors(n: int) -> tuple[int, ...]:
+    return tuple(d for d in range(1, min(n, 256) + 1) if n % d == 0)
+
+
+def n_heads(d_model: int) -> Question:
+    return Question("n_heads", N_("How many attention heads has a layer?"), divisors(d_model))
+
+
+NORM_ORDER = Question("norm_order", N_("Does the norm stand after a sublayer or before it?"), ("post", "pre"))
+ACTIVATION = Question(
+    "activation", N_("Which function does the feed-forward layer use?"), ("relu", "gelu", "gelu_tanh", "silu")
+)
+CAUSAL = Question("causal", N_("Does a position see only those before it (a mask as in a decoder)?"), (False, True))
+SCALED = Question("scaled_embedding", N_("Are the embeddings multiplied by the root of their width?"), (False, True))
+POSITIONS = Question("positions", N_("What tells the model where a token stands?"), ("sinusoidal", "none"))
+NORM_EPS = Question("norm_eps", N_("What is added to the variance in a norm?"), usual=1e-5, lowest=1e-30, highest=0.5)
+MAX_POSITIONS = Question(
+    "max_positions", N_("How many tokens may a text have?"), usual=512, whole=True, lowest=1, highest=32_768
+)
+
+
+def source_embedding(names: tuple[str, str]) -> Question:
+    """Which of two tables the encoder looks its tokens up in."""
+    return Question("source_embedding", N_("Which table of embeddings is the source's (the encoder's)?"), names)
+
+
+def marks(vocab_size: int) -> tuple[Question, ...]:
+    """The tokens with which an encoder-decoder's target begins and ends, and that which fills a batch."""
+    return (
+        Question("bos_id", N_("Which token id begins a target?"), whole=True, highest=vocab_size - 1, optional=True),
+        Question("eos_id", N_("Which token id ends a target?"), whole=True, highest=vocab_size - 1, optional=True),
+        Question("pad_id", N_("Which token id fills up targets?"), whole=True, highest=vocab_size - 1, optional=True),
+    )
+
+
+# Ours <- what the field is called beside the weights, with what its values mean where they are not ours.
+_FUNCTIONS = {**ACTIVATIONS, "gelu_tanh": "gelu_tanh"}
+_NORM_FIRST = {True: "pre", False: "post"}
+_FIELDS: Mapping[str, Mapping[str, Mapping[Any, Value] | None]] = {
+    "n_heads": dict.fromkeys(("n_heads", "n_head", "num_heads", "nhead", "nheads", "num_attention_heads", "heads")),
+    "norm_order": {"norm_order": None, "norm_first": _NORM_FIRST, "pre_norm": _NORM_FIRST, "prenorm": _NORM_FIRST,
+                   "normalize_before": _NORM_FIRST},
+    "activation": {"activation": _FUNCTIONS, "activation_function": _FUNCTIONS, "hidden_act": _FUNCTIONS,
+                   "act": _FUNCTIONS},
+    "causal": dict.fromkeys(("causal", "is_causal")),
+    "scaled_embedding": dict.fromkeys(("scaled_embedding", "scale_embedding")),
+    "positions": dict.fromkeys(("positions",)),
+    "norm_eps": dict.fromkeys(("norm_eps", "layer_norm_eps", "layer_norm_epsilon", "eps")),
+    "max_positions": dict.fromkeys(
+        ("max_positions", "max_len", "block_size", "max_seq_len", "context_length", "n_positions")
+    ),
+    "bos_id": dict.fromkeys(("bos_id", "bos_token_id", "bos_idx")),
+    "eos_id": dict.fromkeys(("eos_id", "eos_token_id", "eos_idx")),
+    "pad_id": dict.fromkeys(("pad_id", "pad_token_id", "pad_idx", "trg_pad_idx", "tgt_pad_idx")),
+    "source_embedding": dict.fromkeys(("source_embedding",)),
+}  # fmt: skip
+
+
+def resolve(
+    questions: Sequence[Question], given: Mapping[str, object], said: Said, file: str
+) -> tuple[dict[str, Value], list[Message]]:
+    """The answers by name, and for each of them where it comes from.
+
+    Raises:
+        CheckpointError: an answer to what is not asked, or one that is not possible; all of them at once.
+        UnansweredError: questions that are left.
+    """
+    _check(questions, given, file)
+    answers, assumptions = known(questions, given, said)
+    if left := [q for q in questions if q.name not in answers and not q.optional]:
+        raise _unanswered(questions, left, answers, file)
+    return answers, assumptions
+
+
+def trials(
+    questions: Sequence[Question], given: Mapping[str, object], said: Said, decisive: str
+) -> Iterator[dict[str, Value]]:
+    """Answers under which the weights may open: what is known, else the first of the choices; `decisive` has all."""
+    possible = {q.name: given[q.name] for q in questions if q.read(given.get(q.name)) is not None}
+    answers, __ = known(questions, possible, said)
+    first = {q.name: q.choices[0] for q in questions if q.choices} | answers
+    for question in questions:
+        if question.name == decisive and decisive not in answers:
+            yield from ({**first, decisive: choice} for choice in question.choices)
+            return
+    yield first
+
+
+def known(
+    questions: Sequence[Question], given: Mapping[str, object], said: Said
+) -> tuple[dict[str, Value], list[Message]]:
+    """The answers that were given or stand beside the weights, or are usual, and where each comes from."""
+    answers: dict[str, Value] = {}
+    assumptions: list[Message] = []
+    for question in questions:
+        name = question.name
+        beside = _beside(question, said)
+        if given.get(name) is not None:
+            answers[name] = _sure(question.read(given[name]))
+            note = N_("{name} = {value}: given when the model was opened", name=name, value=str(answers[name]))
+            if beside is not None and beside[2] != answers[name]:
+                note = N_("{name} = {value}: given when the model was opened, although {where} says {other}", name=name,
+                          value=str(answers[name]), where=shown(beside[0]), other=str(beside[2]))  # fmt: skip
+        elif beside is not None:
+            where, field, answers[name] = beside
+            note = N_("{name} = {value}: {where} says {field}", name=name, value=str(answers[name]), where=shown(where),
+                      field=shown(field))  # fmt: skip
+        elif question.usual is not None:
+            answers[name] = question.usual
+            note = N_("{name} = {value}: as is usual; nothing says so", name=name, value=str(question.usual))
+        else:
+            continue
+        assumptions.append(note)
+    return answers, assumptions
+
+
+def _sure(value: Value | None) -> Value:
+    if value is None:
+        raise TypeError("an answer that was not checked")
+    return value
+
+
+def _check(questions: Sequence[Question], given: Mapping[str, object], file: str) -> None:
+    known = {question.name: question for question in questions}
+    wrong = [
+        N_("{name} is not open here", name=shown(name)) if name not in known else
+        N_("{name}={value}: it must be {rule}", name=name, value=shown(value), rule=known[name].must_be)
+        for name, value in given.items()
+        if value is not None and (name not in known or known[name].read(value) is None)
+    ]  # fmt: skip
+    if wrong:
+        raise CheckpointError(
+            N_("{file} cannot be opened like this: {problems}. What can be said about it: {names}.", file=file,
+               problems=listed(wrong), names=", ".join(known) or "-")
+        )  # fmt: skip
+
+
+def _beside(question: Question, said: Said) -> tuple[str, str, Value] | None:
+    """What lies beside the weights and answers the question: place, field, answer; None where it is not one answer."""
+    found: list[tuple[str, str, Value]] = []
+    for where, fields in said.items():
+        for field, meaning in _FIELDS.get(question.name, {}).items():
+            value = fields.get(field)
+            if meaning is not None:
+                value = meaning.get(value) if isinstance(value, (bool, str)) else None
+            if value is not None and (answer := question.read(value)) is not None:
+                found.append((where, field, answer))
+    return found[0] if found and all(answer == found[0][2] for __, __, answer in found) else None
+
+
+def _unanswered(
+    questions: Sequence[Question], left: Sequence[Question], answers: Mapping[str, Value], file: str
+) -> UnansweredError:
+    lines = tuple(
+        N_("{name} ({text}): {rule}", name=question.name, text=question.text, rule=question.must_be)
+        for question in left
+    )
+    taken = ", ".join(f"{name}={value}" for name, value in answers.items())
+    example = ", ".join(f"{question.name}=..." for question in left)
+    message = N_("{file} holds weights, and weights alone fit several models. What they do not say: {questions}. "
+                 "Answer: vf.load(path, {example}).", file=file, questions=lines, example=example)  # fmt: skip
+    if taken:
+        message = N_("{message} Taken unless you say otherwise: {taken}.", message=message, taken=taken)
+    return UnansweredError(message, tuple(questions), answers)

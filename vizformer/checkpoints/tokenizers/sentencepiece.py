@@ -1,0 +1,267 @@
+"""SentencePiece files (`.model`, `.spm`) read into the `tokenizers` library, without the `sentencepiece` package.
+
+The file is a protocol buffer: pieces with scores, how they were trained, how a text is made ready.  Unigram (Kudo 2018)
+takes the split with the highest sum of scores, BPE (Sennrich et al. 2016) merges the pair whose piece scores highest.
+
+Where the two libraries differ: SentencePiece ranks merges by the piece they make, `tokenizers` by the pair, so that of
+two overlapping pairs that make the same piece ("a" + "aa" and "aa" + "a") the other one may be merged.  A special token
+typed into a text is that token here, as in `transformers`, and text there; what follows it begins like a text of its
+own, with a space in front and without extra ones.
+
+Source: sentencepiece_model.proto, unigram_model.cc, bpe_model.cc and normalizer.cc of github.com/google/sentencepiece;
+Kudo & Richardson 2018.
+"""
+
+import math
+from dataclasses import dataclass, field
+
+from tokenizers import AddedToken, Regex, decoders, models, normalizers, pre_tokenizers, processors
+from tokenizers import Tokenizer as Backend
+
+from vizformer.checkpoints.files.untrusted_folder import MEGABYTE, Folder, damaged
+from vizformer.checkpoints.tokenizers.charsmap import check_charsmap
+from vizformer.checkpoints.tokenizers.protobuf import WireError, fields, number, raw, real
+from vizformer.checkpoints.tokenizers.vocabularies import add_listed, guarded, no_tokenizer, refuse, settings
+
+SUFFIXES = (".model", ".spm")
+LIMIT = 32 * MEGABYTE  # the largest in use have 18
+MOST_PIECES, LONGEST_PIECE, MOST_CUTS = 2**20, 512, 2**22  # pieces; bytes; places at which BPE may have merged
+SPACE = "▁"
+NORMAL, UNKNOWN, CONTROL, USER_DEFINED, UNUSED, BYTE = 1, 2, 3, 4, 5, 6
+_KINDS = {1: "unigram", 2: "bpe", 3: "word", 4: "char"}
+
+
+@dataclass(frozen=True)
+class Piece:
+    text: str
+    score: float
+    type: int
+
+
+@dataclass
+class SentencePiece:
+    """What a file says; the values are the format's defaults."""
+
+    pieces: list[Piece] = field(default_factory=list)
+    kind: str = "unigram"
+    byte_fallback: bool = False
+    space_behind: bool = False  # treat_whitespace_as_suffix
+    charsmap: bytes = b""
+    bos_id: int = 1
+    eos_id: int = 2
+    add_dummy_prefix: bool = True
+    remove_extra_whitespaces: bool = True
+    escape_whitespaces: bool = True
+
+    def ids(self, *types: int) -> list[int]:
+        return [id for id, piece in enumerate(self.pieces) if piece.type in types]
+
+
+def find(folder: Folder) -> str | None:
+    """The file of a folder that may be one of these; the usual names come first."""
+    for name in ("tokenizer.model", "spiece.model", "sentencepiece.bpe.model"):
+        if folder.has(name):
+            return name
+    found = [name for name in folder.names() if name.endswith(SUFFIXES)]
+    return found[0] if len(found) == 1 else None
+
+
+def sentencepiece_or_refuse(folder: Folder) -> Backend:
+    """The tokenizer of a decoder (LLaMA, Gemma) that has no tokenizer.json: a text begins with the start mark.
+
+    Raises:
+        CheckpointError: as `sentencepiece`, or there is none.
+    """
+    name = find(folder)
+    if name is None:
+        no_tokenizer(folder, "tokenizer.json or tokenizer.model")
+    return sentencepiece(folder, name, begun=True)
+
+
+def sentencepiece(folder: Folder, name: str, *, begun: bool = False, ended: bool = False) -> Backend:
+    """The tokenizer in a file, with what added_tokens.json adds.
+
+    `begun` and `ended` say whether the start mark stands before a text and the end mark behind it, where
+    tokenizer_config.json (add_bos_token, add_eos_token) says neither.
+
+    Raises:
+        CheckpointError: a file that is damaged or too large, or of a kind that the library cannot follow.
+    """
+    said = read(folder, name)
+    backend = guarded(name, lambda: build(said))
+    add_listed(folder, backend, as_they_stand=True)
+    _mark(folder, name, backend, said, begun=begun, ended=ended)
+    return backend
+
+
+def read(folder: Folder, name: str) -> SentencePiece:
+    """What a file says.
+
+    Raises:
+        CheckpointError: as `sentencepiece`.
+    """
+    path = folder.file(name)
+    if (size := path.stat().st_size) > LIMIT:
+        refuse(name, f"{size:,} bytes; at most {LIMIT:,} are read")
+    try:
+        content = path.read_bytes()
+    except OSError as error:
+        raise damaged(name, error) from error
+    try:
+        return parse(content)
+    except WireError as error:
+        refuse(name, str(error), error)
+
+
+def parse(content: bytes) -> SentencePiece:
+    """The file's message.
+
+    Raises:
+        WireError: bytes that are no such message, or one that is not supported; says why.
+    """
+    said = SentencePiece()
+    for key, value in fields(content):
+        if key == 1:
+            if len(said.pieces) == MOST_PIECES:
+                raise WireError(f"more than {MOST_PIECES:,} pieces")
+            said.pieces.append(_piece(raw(value)))
+        elif key == 2:
+            _trainer(said, raw(value))
+        elif key == 3:
+            _normalizer(said, raw(value))
+    _check(said)
+    return said
+
+
+def _piece(message: bytes) -> Piece:
+    text, score, kind = b"", 0.0, NORMAL
+    for key, value in fields(message):
+        if key == 1:
+            text = raw(value)
+        elif key == 2:
+            score = real(value)
+        elif key == 3:
+            kind = number(value)
+    if not 0 < len(text) <= LONGEST_PIECE:
+        raise WireError(f"a piece of {len(text)} bytes")
+    try:
+        return Piece(text.decode(), score, kind)
+    except UnicodeDecodeError as error:
+        raise WireError(f"the piece {text[:16]!r} is no UTF-8") from error
+
+
+def _trainer(said: SentencePiece, message: bytes) -> None:
+    for key, value in fields(message):
+        if key == 3:
+            said.kind = _KINDS.get(number(value), str(number(value)))
+        elif key == 24:
+            said.space_behind = bool(number(value))
+        elif key == 35:
+            said.byte_fallback = bool(number(value))
+        elif key == 41:
+            said.bos_id = number(value)
+        elif key == 42:
+            said.eos_id = number(value)
+
+
+def _normalizer(said: SentencePiece, message: bytes) -> None:
+    for key, value in fields(message):
+        if key == 2:
+            said.charsmap = raw(value)
+        elif key == 3:
+            said.add_dummy_prefix = bool(number(value))
+        elif key == 4:
+            said.remove_extra_whitespaces = bool(number(value))
+        elif key == 5:
+            said.escape_whitespaces = bool(number(value))
+
+
+def _check(said: SentencePiece) -> None:
+    """What the library takes for granted or does not do."""
+    if said.kind not in ("unigram", "bpe"):
+        raise WireError(f"a vocabulary of the kind {said.kind}; supported are unigram and bpe")
+    if said.space_behind:
+        raise WireError("it counts a space to the word before it (treat_whitespace_as_suffix)")
+    if not said.escape_whitespaces:
+        raise WireError("it leaves spaces as they are (escape_whitespaces is false)")
+    if said.kind == "bpe" and (cuts := sum(len(piece.text) for piece in said.pieces)) > MOST_CUTS:
+        raise WireError(f"its pieces have {cuts:,} characters together; at most {MOST_CUTS:,} are read")
+    if len({piece.text for piece in said.pieces}) != len(said.pieces):
+        raise WireError("a piece stands there twice")
+    if odd := [piece for piece in said.pieces if not NORMAL <= piece.type <= BYTE or piece.type == UNUSED]:
+        raise WireError(f"the piece {odd[0].text[:16]!r} is of type {odd[0].type}")
+    if wrong := [p for p in said.pieces if not math.isfinite(p.score) or abs(p.score) > 1e6]:
+        raise WireError(f"the piece {wrong[0].text[:16]!r} has the score {wrong[0].score}")
+    if len(said.ids(UNKNOWN)) != 1:
+        raise WireError(f"{len(said.ids(UNKNOWN))} pieces stand for unknown characters instead of one")
+    if not said.ids(NORMAL):
+        raise WireError("it has no pieces")
+    if said.charsmap:
+        check_charsmap(said.charsmap)
+
+
+def build(said: SentencePiece) -> Backend:
+    """The tokenizer of the `tokenizers` library that does what the file says."""
+    (unknown,) = said.ids(UNKNOWN)
+    if said.kind == "unigram":
+        vocabulary = [(piece.text, piece.score) for piece in said.pieces]
+        backend = Backend(models.Unigram(vocabulary, unk_id=unknown, byte_fallback=said.byte_fallback))
+    else:
+        ids = {piece.text: id for id, piece in enumerate(said.pieces)}
+        backend = Backend(
+            models.BPE(
+                ids, merges(said), unk_token=said.pieces[unknown].text, fuse_unk=True, byte_fallback=said.byte_fallback
+            )
+        )
+    dress(backend, said)
+    backend.add_special_tokens(
+        [AddedToken(said.pieces[id].text, normalized=False, special=True) for id in said.ids(UNKNOWN, CONTROL)]
+    )
+    backend.add_tokens(
+        [AddedToken(said.pieces[id].text, normalized=False, special=False) for id in said.ids(USER_DEFINED)]
+    )
+    return backend
+
+
+def dress(backend: Backend, said: SentencePiece) -> None:
+    """What happens to a text before it is split, and to pieces that become a text again."""
+    _make_ready(backend, said)
+    ends = [decoders.Strip(" ", 1, 0)] if said.add_dummy_prefix else []
+    backend.decoder = decoders.Sequence([decoders.Replace(SPACE, " "), decoders.ByteFallback(), decoders.Fuse(), *ends])
+
+
+def _make_ready(backend: Backend, said: SentencePiece) -> None:
+    """What happens to a text before it is split: characters replaced, spaces made visible."""
+    steps: list[normalizers.Normalizer] = [normalizers.Precompiled(said.charsmap)] if said.charsmap else []
+    if said.remove_extra_whitespaces:
+        steps += [normalizers.Replace(Regex(" {2,}"), " "), normalizers.Replace(Regex("^ | $"), "")]
+        if not any(SPACE in said.pieces[id].text[1:] for id in said.ids(NORMAL)):
+            # No piece reaches into a next word: words one by one give the same tokens, and say which word they are of.
+            backend.pre_tokenizer = pre_tokenizers.Metaspace(SPACE, prepend_scheme="never")
+    if said.add_dummy_prefix:  # (Metaspace's own way of doing it misses texts whose first space was dropped)
+        steps.append(normalizers.Prepend(SPACE))
+    backend.normalizer = normalizers.Sequence([*steps, normalizers.Replace(" ", SPACE)])
+
+
+def merges(said: SentencePiece) -> list[tuple[str, str]]:
+    """Every pair of pieces that makes a piece, the pair of the highest score first."""
+    scores = {said.pieces[id].text: (-said.pieces[id].score, id) for id in said.ids(NORMAL)}
+    pairs = [
+        (scores[text], scores[text[:cut]], (text[:cut], text[cut:]))
+        for text in scores for cut in range(1, len(text)) if text[:cut] in scores and text[cut:] in scores
+    ]  # fmt: skip
+    return [pair for __, __, pair in sorted(pairs)]
+
+
+def _mark(folder: Folder, name: str, backend: Backend, said: SentencePiece, *, begun: bool, ended: bool) -> None:
+    """Puts the marks around a text."""
+    told = settings(folder)
+    known = {id: said.pieces[id].text for id in said.ids(CONTROL)}
+    before = [said.bos_id] if told.get("add_bos_token", begun) and said.bos_id in known else []
+    after = [said.eos_id] if told.get("add_eos_token", ended) and said.eos_id in known else []
+    if before or after:
+        template = [*(known[id] for id in before), "$A", *(known[id] for id in after)]
+        marks = [(known[id], id) for id in (*before, *after)]
+        backend.post_processor = guarded(
+            name, lambda: processors.TemplateProcessing(single=template, special_tokens=marks)
+        )

@@ -1,0 +1,207 @@
+"""What was computed for one reader is kept for all, as long as there is room for it: bounded by bytes.
+
+    @cached
+    def trace(model: str, text: str) -> "Trace": ...
+
+Keys are names, texts and options, never an array.  What a cached function returns is shared: read only.
+
+One budget serves all functions of the process: what was not asked for the longest goes first.  Who asks for what
+somebody else is computing just now waits for it.  Streamlit's own caches have no such budget, and any browser can tell
+Streamlit to empty them (its message `clear_cache`); this one no browser reaches.
+"""
+
+import functools
+import inspect
+import os
+import threading
+from collections import OrderedDict
+from collections.abc import Callable, Hashable
+from dataclasses import dataclass, field
+from typing import Any, Generic, ParamSpec, TypeVar, cast, overload
+
+from vizformer.errors import VizformerError
+from vizformer.web.catalogue.footprint import footprint
+
+VARIABLE = "VIZFORMER_CACHE_BYTES"
+USUAL = 320 * 2**20  # bytes: with what torch and Streamlit take, a server then fits into a machine of 2 GB
+ENTRY = 512  # bytes that an entry costs beside its key and its value
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+
+def limit() -> int:
+    """Bytes that may be kept of what was computed, and once more of weights."""
+    given = os.environ.get(VARIABLE, "").strip()
+    return int(given) if given.isascii() and given.isdigit() and len(given) < 20 else USUAL
+
+
+@dataclass
+class _Entry:
+    value: Any
+    error: VizformerError | None
+    bytes: int
+
+
+@dataclass
+class _Running:
+    thread: int
+    done: threading.Event = field(default_factory=threading.Event)
+    entry: _Entry | None = None
+
+
+class Cache:
+    """Values by key.  Safe to use from many threads.
+
+    Args:
+        limit: asked for the bytes that may be kept, each time something is added.
+        most: how many values are kept at most, however small they are.
+    """
+
+    def __init__(self, limit: Callable[[], int] = limit, most: int | None = None) -> None:
+        self._limit, self._most = limit, most
+        self._lock = threading.Lock()
+        self._entries: OrderedDict[Hashable, _Entry] = OrderedDict()  # the one asked for last is the last
+        self._running: dict[Hashable, _Running] = {}
+        self._bytes = 0
+
+    @property
+    def bytes(self) -> int:
+        """Bytes that are kept."""
+        return self._bytes
+
+    def __len__(self) -> int:
+        return len(self._entries)
+
+    def get(
+        self, key: Hashable, compute: Callable[[], R], *, refusals: bool = False,
+        weigh: Callable[[R], int] | None = None,
+    ) -> R:  # fmt: skip
+        """The value of `key`: kept, or computed now by whoever asks first.
+
+        Args:
+            refusals: a `VizformerError` that is not a passing one is kept too, and raised again.
+            weigh: says how many bytes a value takes (`footprint` if not given).
+        """
+        while True:
+            with self._lock:
+                entry = self._entries.get(key)
+                if entry is not None:
+                    self._entries.move_to_end(key)
+                running = self._running.get(key)
+                first = entry is None and running is None
+                if first:
+                    running = self._running[key] = _Running(threading.get_ident())
+            if entry is None and running is not None:
+                if first:
+                    return self._compute(key, compute, running, refusals, weigh)
+                if running.thread == threading.get_ident():
+                    raise RuntimeError(f"{key!r} is asked for while it is computed")
+                running.done.wait()
+                entry = running.entry
+            if entry is not None:
+                return cast(R, _handed_out(entry))
+            # Whoever computed it came to no end: now somebody else tries.
+
+    def forget(self, belongs: Callable[[Any], bool] = lambda key: True) -> None:
+        """Drops the values of the keys that `belongs` chooses."""
+        with self._lock:
+            for key in [key for key in self._entries if belongs(key)]:
+                self._bytes -= self._entries.pop(key).bytes
+
+    def _compute(
+        self, key: Hashable, compute: Callable[[], R], running: _Running, refusals: bool,
+        weigh: Callable[[R], int] | None,
+    ) -> R:  # fmt: skip
+        try:
+            try:
+                value = compute()
+                weight = footprint(key, value) if weigh is None else footprint(key) + weigh(value)
+                running.entry = _Entry(value, None, ENTRY + weight)
+            except VizformerError as error:
+                if not refusals or error.passing:
+                    raise
+                running.entry = _Entry(None, _copy(error), ENTRY + footprint(key, error.message))
+                raise
+            return value
+        finally:
+            with self._lock:
+                del self._running[key]
+                if running.entry is not None:
+                    self._keep(key, running.entry)
+            running.done.set()
+
+    def _keep(self, key: Hashable, entry: _Entry) -> None:
+        """The newest stays, whatever it takes: whoever asked for it needs it several times."""
+        self._entries[key] = entry
+        self._bytes += entry.bytes
+        allowed = self._limit()
+        while len(self._entries) > 1 and (
+            self._bytes > allowed or (self._most is not None and len(self._entries) > self._most)
+        ):
+            self._bytes -= self._entries.popitem(last=False)[1].bytes
+
+
+def _handed_out(entry: _Entry) -> Any:
+    if entry.error is not None:
+        raise _copy(entry.error)
+    return entry.value
+
+
+def _copy(error: VizformerError) -> VizformerError:
+    """The same error without what it remembers of where it was raised: that would keep a whole run of a page alive."""
+    made = type(error).__new__(type(error), *error.args)
+    made.__dict__.update(error.__dict__)
+    return made
+
+
+RESULTS = Cache()
+
+
+class Cached(Generic[P, R]):
+    """A function whose results are kept."""
+
+    def __init__(
+        self, function: Callable[P, R], cache: Cache = RESULTS, refusals: Callable[..., bool] | None = None,
+        weigh: Callable[[R], int] | None = None,
+    ) -> None:  # fmt: skip
+        functools.update_wrapper(self, function)
+        self._function, self._cache, self._refusals, self._weigh = function, cache, refusals, weigh
+        self._name = f"{function.__module__}.{function.__qualname__}"
+        self._signature = inspect.signature(function)
+
+    def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
+        bound = self._signature.bind(*args, **kwargs)  # however it is called, the same call has the same key
+        bound.apply_defaults()
+        key = (self._name, *bound.arguments.values())
+        refusals = self._refusals is not None and self._refusals(*args, **kwargs)
+        return self._cache.get(key, lambda: self._function(*args, **kwargs), refusals=refusals, weigh=self._weigh)
+
+    def clear(self) -> None:
+        """Drops what was kept of this function."""
+        self._cache.forget(lambda key: key[0] == self._name)
+
+
+@overload
+def cached(function: Callable[P, R], /) -> Cached[P, R]: ...
+
+
+@overload
+def cached(
+    *, cache: Cache = ..., refusals: Callable[..., bool] | None = ..., weigh: Callable[[Any], int] | None = ...
+) -> Callable[[Callable[P, R]], Cached[P, R]]: ...
+
+
+def cached(
+    function: Callable[P, R] | None = None, /, *, cache: Cache = RESULTS,
+    refusals: Callable[..., bool] | None = None, weigh: Callable[[Any], int] | None = None,
+) -> Cached[P, R] | Callable[[Callable[P, R]], Cached[P, R]]:  # fmt: skip
+    """Keeps what a function returns, for as long as there is room.
+
+    Args:
+        refusals: asked with the function's arguments whether a `VizformerError` is to be kept as well.
+        weigh: says how many bytes a result takes (`footprint` if not given).
+    """
+    if function is None:
+        return lambda function: Cached(function, cache, refusals, weigh)
+    return Cached(function, cache, refusals, weigh)

@@ -1,0 +1,252 @@
+"""Trainings of this server's visitors: the desk that runs them, what pages show of them, and their models by name.
+
+A trained model is called train-..., after what it was made from.  Whoever has its name (from a link) may open it while
+the server keeps it; it is listed only in the session that trained it.
+"""
+
+import io
+import json
+import re
+import threading
+import zipfile
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+import streamlit as st
+from streamlit.runtime.scriptrunner import get_script_run_ctx
+
+from vizformer.messages import N_, Message
+from vizformer.web.catalogue import session_folders
+from vizformer.web.catalogue.bounded_cache import cached
+from vizformer.web.catalogue.torch_setup import prepare_torch
+from vizformer.web.link.view import TRAINING
+from vizformer.web.words.i18n import _, translate
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from vizformer.analysis import HeadMaps, HeadScores, Kind
+    from vizformer.checkpoints import Checkpoint
+    from vizformer.text import Token
+    from vizformer.training.desk import Desk, State
+    from vizformer.training.live import Plan
+    from vizformer.training.runs import Run
+
+TASKS: dict[str, Message] = {
+    "copy": N_("Copy"),
+    "reverse": N_("Reverse"),
+    "sort": N_("Sort"),
+    "addition": N_("Addition"),
+    "repeat": N_("Repeat what came before"),
+}
+_MINE = "vizformer.trainings"
+_FILES = ("config.json", "model.safetensors", "tokenizer.json")
+
+
+# There is one desk, for as long as the process lives: in a cache it could be forgotten, while its processes ran on.
+_making = threading.RLock()
+_root: Path | None = None
+_desk: "Desk | None" = None
+
+
+def root() -> Path:
+    """Where the trainings of this server are; gone when it ends."""
+    global _root
+    with _making:
+        if _root is None:
+            _root = session_folders.new_folder()
+        return _root
+
+
+def desk() -> "Desk":
+    global _desk
+    prepare_torch()
+    from vizformer.training.desk import Desk
+
+    with _making:
+        if _desk is None:
+            _desk = Desk(root())
+            session_folders.before_the_end(_close)
+        return _desk
+
+
+def _close() -> None:
+    global _desk, _root
+    with _making:
+        closing, _desk, _root = _desk, None, None
+    if closing is not None:
+        closing.close()
+
+
+def who() -> str:
+    """This session, among those that watch a training."""
+    context = get_script_run_ctx(suppress_warning=True)
+    return context.session_id if context is not None else "nobody"
+
+
+# --- trained models by name -------------------------------------------------------------------------------------------
+
+
+def claim(name: str) -> None:
+    """Lists a training's model in this session."""
+    mine: list[str] = st.session_state.setdefault(_MINE, [])
+    if name not in mine:
+        mine.append(name)
+
+
+def models(linked: str = "") -> tuple[str, ...]:
+    """The trained models that this session may choose: its own, and the one its link names."""
+    names = [*st.session_state.get(_MINE, []), linked]
+    return tuple(dict.fromkeys(name for name in names if folder(name) is not None))
+
+
+def folder(name: str) -> Path | None:
+    """The folder of a trained model in our own format; None where there is none (yet, or any more)."""
+    if not re.fullmatch(TRAINING, name):
+        return None
+    found = root() / name
+    return found if all((found / file).is_file() for file in _FILES) else None
+
+
+def title(name: str) -> str:
+    """The name of a trained model in lists: its task and the end of its name."""
+    found = folder(name)
+    if found is None:
+        return name
+    task = json.loads((found / "plan.json").read_text(encoding="utf-8"))["task"]
+    return f"{translate(TASKS[task])} · {name.removeprefix('train-')[:4]}"
+
+
+def archive(name: str) -> bytes:
+    """The model's folder as a zip file: unpacked, `vizformer.load` opens it."""
+    packed, found = io.BytesIO(), folder(name)
+    with zipfile.ZipFile(packed, "w", zipfile.ZIP_DEFLATED) as file:
+        for part in (*_FILES, "plan.json") if found is not None else ():
+            file.write(root() / name / part, f"{name}/{part}")
+    return packed.getvalue()
+
+
+# --- what a page shows of a training ----------------------------------------------------------------------------------
+
+
+def look_at(name: str) -> "State | None":
+    """How a training stands.  Asking is what keeps it going."""
+    return desk().look(name, who())
+
+
+def title_of(plan: "Plan") -> str:
+    return translate(TASKS[plan.task])
+
+
+def describe(plan: "Plan") -> str:
+    """The model in one line."""
+    places = {"learned": _("learned positions"), "sinusoidal": _("sine-wave positions"), "rope": _("RoPE"),
+              "alibi": _("ALiBi"), "relative": _("relative position buckets"), "none": _("no positions")}  # fmt: skip
+    parts = (
+        _("encoder and decoder") if plan.architecture == "encoder-decoder" else _("decoder only"),
+        _("{n} layers", n=plan.n_layers), _("{n} heads", n=plan.n_heads), _("width {n}", n=plan.d_model),
+        places[plan.positions], _("norm before") if plan.norm_order == "pre" else _("norm after"),
+        _("learning rate {rate}", rate=f"{plan.learning_rate:g}"), _("seed {n}", n=plan.seed),
+        _("{n} trained numbers", n=f"{_size(plan, plan.key):,}"),
+    )  # fmt: skip
+    return " · ".join(parts)
+
+
+@cached
+def _size(_plan: "Plan", key: str) -> int:
+    from vizformer.model.transformer import count_parameters
+
+    return count_parameters(_plan.config)
+
+
+def run(name: str) -> "Run":
+    from vizformer.errors import VizformerError
+
+    found = desk().run(name)
+    if found is None:
+        raise VizformerError(N_("This training is no longer on the server. Train again, it will come out the same."))
+    return found
+
+
+@dataclass(frozen=True)
+class Look:
+    """A kept state of the weights at one question.
+
+    Attributes:
+        own: the answer in the model's own words.
+        right: the right answer's symbols, with the end mark where there is one.
+        probabilities: of every symbol at every place of the right answer [symbols, places].
+        symbols: the rows of `probabilities`.
+        maps: all heads while the model reads the question and the right answer.
+        tokens: what stands at the rows and columns of the maps, by stack.
+    """
+
+    own: str
+    right: tuple[str, ...]
+    probabilities: "NDArray[np.float32]"
+    symbols: tuple[str, ...]
+    maps: "dict[Kind, HeadMaps]"
+    tokens: "dict[str, tuple[Token, ...]]"
+
+
+@cached
+def checkpoint(name: str, index: int) -> "Checkpoint":
+    """The weights of snapshot `index`."""
+    return run(name).checkpoint(index)
+
+
+@cached
+def look(name: str, index: int, text: str) -> Look:
+    """How the model of a snapshot deals with a question."""
+    from vizformer.analysis import head_maps, kinds
+    from vizformer.training.examples import ids_of
+    from vizformer.training.tasks import BOS, EOS
+
+    plan, model = run(name).plan, checkpoint(name, index)
+    example = plan.on.read(text)
+    read, write = ids_of(plan.on, example, plan.architecture)
+    asked = write[:-1]
+    if plan.architecture == "encoder-decoder":
+        trace = model.trace(ids=read, target_ids=[plan.on.vocabulary.index(BOS), *asked])
+        prompt = example.question
+    else:
+        trace = model.trace(ids=[*read, *asked])
+        prompt = example.question + plan.on.separator
+    # The last rows predict the answer: the one before its first symbol, and so on.
+    p = trace.logits[-len(write) :].double().softmax(-1).float().numpy()  # [places, vocab_size]
+    shown = (*plan.on.symbols, EOS) if plan.on.ends else tuple(plan.on.symbols)
+    rows = [plan.on.vocabulary.index(symbol) for symbol in shown]
+    most = len(write) + (4 if plan.on.ends else 0)
+    return Look(
+        own=model.generate(prompt, max_new=most).text,
+        right=tuple(plan.on.vocabulary[id] for id in write),
+        probabilities=np.ascontiguousarray(p[:, rows].T),
+        symbols=shown,
+        maps={kind: head_maps(trace, kind) for kind in kinds(trace)},
+        tokens=trace.tokens,
+    )
+
+
+@cached
+def positions(name: str, index: int) -> "NDArray[np.float32] | None":
+    """The vectors that are added at the positions that occur in training; None where none are."""
+    plan = run(name).plan
+    found = checkpoint(name, index).model.positions(plan.longest)
+    return None if found is None else found.detach().numpy()
+
+
+@cached
+def scores(name: str, index: int) -> "HeadScores":
+    """How much each head is a previous-token head or an induction head, on random tokens that come twice."""
+    import torch
+
+    from vizformer.analysis import head_scores, repeated_tokens
+    from vizformer.training.tasks import BOS, MARKS
+
+    plan, model = run(name).plan, checkpoint(name, index).model
+    symbols = torch.arange(len(MARKS), len(plan.on.vocabulary))
+    ids = repeated_tokens(symbols, sequences=8, period=10, seed=1)
+    bos = torch.full((len(ids), 1), MARKS.index(BOS))
+    return head_scores(model, torch.cat([bos, ids], dim=1), 10, start=1)

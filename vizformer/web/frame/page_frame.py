@@ -1,0 +1,96 @@
+"""What every page has around it: navigation, language switch, title, notices.
+
+app.py calls `run` for every run of every visitor. The pages are listed in `sitemap`.
+"""
+
+import streamlit as st
+from streamlit.navigation.page import Page
+
+from vizformer import __version__
+from vizformer.assets import asset
+from vizformer.web.frame.sitemap import HOME, SECTIONS, Entry
+from vizformer.web.link import state
+from vizformer.web.link.languages import LANGUAGES
+from vizformer.web.words.errors import guarded, plain
+from vizformer.web.words.i18n import _, language, translate
+
+NAME = "VizFormer"
+_LANGUAGE_KEY = "vizformer.language"
+
+
+def run() -> None:
+    """Draws the frame and the page that the address asks for."""
+    page = _navigate()
+    before = language()
+    state.pull(page.url_path)
+    if language() != before:  # the link asks for a language: the titles again, in that language
+        page = _navigate()
+    entry = _entry(page)
+    title = translate(entry.title)
+    st.set_page_config(
+        page_title=f"{title} · {NAME}",
+        page_icon=str(asset("logo.svg")),
+        layout="wide",
+        menu_items={"Get help": None, "Report a bug": None, "About": f"**{NAME} {__version__}**"},
+    )
+    st.logo(str(asset("wordmark.svg")), size="large", icon_image=str(asset("logo.svg")))
+    _declare_language()
+    st.html(f"<style>{asset('app.css').read_text(encoding='utf-8')}</style>")
+    _sidebar()
+    st.title(title, anchor=False)
+    st.caption(translate(entry.summary))
+    notices = st.container()
+    with guarded():
+        page.run()
+    for message in state.notices():  # drawn last, shown first: the page may have corrected the view
+        notices.info(translate(message, plain))
+    state.push()
+
+
+def _navigate() -> Page:
+    pages = {
+        translate(section): [
+            st.Page(
+                e.file,
+                title=translate(e.title),
+                url_path="home" if e is HOME else e.url,
+                default=e is HOME,
+            )
+            for e in entries
+        ]
+        for section, entries in SECTIONS
+    }
+    # Streamlit serves the default page at "/" only; in a link, its own address has to work all the same.
+    alias = st.Page(HOME.file, title=translate(HOME.title), url_path=HOME.url, visibility="hidden")
+    next(iter(pages.values())).append(alias)
+    return st.navigation(pages, expanded=True)
+
+
+def _entry(page: Page) -> Entry:
+    return next((e for __, entries in SECTIONS for e in entries if e.url == page.url_path), HOME)
+
+
+def _sidebar() -> None:
+    with st.sidebar:
+        if st.session_state.get(_LANGUAGE_KEY) != language():
+            st.session_state[_LANGUAGE_KEY] = language()
+        st.segmented_control(
+            _("Language"),
+            list(LANGUAGES),
+            format_func=LANGUAGES.__getitem__,
+            required=True,
+            key=_LANGUAGE_KEY,
+            on_change=_change_language,
+        )
+        st.caption(_("{name} {version}. What you type stays on this server.", name=NAME, version=__version__))
+
+
+def _change_language() -> None:
+    if (chosen := st.session_state[_LANGUAGE_KEY]) in LANGUAGES:  # a run that was cut short knows none
+        state.update(lang=chosen)
+
+
+def _declare_language() -> None:
+    """Tells the browser the language of the page: screen readers and the choice between Han glyphs depend on it."""
+    tag = language().replace("_", "-")  # one of our own codes, never a text from outside
+    st.html(f'<script>document.documentElement.lang = "{tag}"</script>', unsafe_allow_javascript=True)

@@ -1,0 +1,275 @@
+"""What the boxes of the lesson "The map" say, in the reader's language, and where each of them leads."""
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from vizformer.components import architecture
+from vizformer.config import ModelConfig
+from vizformer.messages import ranges
+from vizformer.web.frame import sitemap
+from vizformer.web.frame.sitemap import Entry
+from vizformer.web.words.i18n import _
+
+if TYPE_CHECKING:
+    from vizformer.analysis.architecture import Box
+
+_COLOURS = {
+    "attention": "attention", "cross": "attention", "mask": "attention", "rotation": "attention", "alibi": "attention",
+    "relative": "attention", "feedforward": "feedforward", "transform": "feedforward", "norm": "norm", "add": "norm",
+    "add_norm": "norm", "embedding": "table", "positions": "table", "segments": "table", "unembedding": "table",
+    "logit_bias": "table",
+}  # fmt: skip
+_LEADS_TO: dict[str, tuple[Entry, ...]] = {
+    "tokens": (sitemap.TOKENS,), "embedding": (sitemap.TOKENS,), "segments": (sitemap.TOKENS,),
+    "positions": (sitemap.POSITIONS,), "rotation": (sitemap.POSITIONS,), "alibi": (sitemap.POSITIONS,),
+    "relative": (sitemap.POSITIONS,), "attention": (sitemap.QKV, sitemap.HEADS), "mask": (sitemap.MASKS,),
+    "cross": (sitemap.QKV, sitemap.MASKS), "softmax": (sitemap.GENERATION,),
+}  # fmt: skip
+
+
+def leads_to(box: "Box", config: ModelConfig) -> tuple[Entry, ...]:
+    """The lessons and pages that take the box apart."""
+    if box.kind == "softmax" and config.architecture == "encoder-only":
+        return (sitemap.BLANKS,)
+    return _LEADS_TO.get(box.kind, (sitemap.LAYER,))
+
+
+def title(box: "Box", config: ModelConfig) -> str:
+    """What is written on the box."""
+    rms = config.norm == "rms_norm"
+    return {
+        "tokens": _("Tokens"),
+        "embedding": _("Embedding"),
+        "segments": _("Add segments"),
+        "positions": _("Add positions"),
+        "norm": _("RMSNorm") if rms else _("LayerNorm"),
+        "attention": _("Self-attention"),
+        "cross": _("Cross-attention"),
+        "mask": _("causal mask"),
+        "rotation": _("rotate q, k"),
+        "alibi": _("ALiBi bias"),
+        "relative": _("T5 bias"),
+        "feedforward": _("Feed-forward"),
+        "add": _("Add"),
+        "add_norm": _("Add & RMSNorm") if rms else _("Add & LayerNorm"),
+        "transform": _("Transform"),
+        "unembedding": _("Unembedding"),
+        "logit_bias": _("Add biases"),
+        "softmax": _("Softmax"),
+    }[box.kind]
+
+
+def shape(dims: Sequence[int]) -> str:
+    return f"[{', '.join(map(str, dims))}]"
+
+
+def count(box: "Box") -> str:
+    """Its parameters, as they are written on it."""
+    if box.shared:
+        return _("shared")
+    if not box.copy:
+        return ""
+    return f"{box.copies} × {box.copy:,}" if box.copies > 1 else f"{box.copy:,}"
+
+
+def columns(boxes: "Sequence[Box]", config: ModelConfig) -> list[architecture.Column]:
+    """The drawing: a column for each stack; the prediction belongs to the last one."""
+    places = list(dict.fromkeys(box.place for box in boxes if box.place != "prediction"))
+    found: list[architecture.Column] = []
+    memory = [box.key for box in boxes if box.place == "encoder"][-1:] if len(places) == 2 else []
+    names = {"encoder": _("Encoder"), "decoder": _("Decoder")}
+    for place in places:
+        last = place == places[-1]
+        own = [box for box in boxes if box.place == place or (last and box.place == "prediction")]
+        layers = max(box.copies for box in own)
+        found.append(
+            {
+                "title": names[place],
+                "frame": _("× {layers} layers", layers=layers) if layers > 1 else _("1 layer"),
+                "boxes": [_drawn(box, config, memory) for box in own],
+            }
+        )
+    return found
+
+
+def _drawn(box: "Box", config: ModelConfig, memory: Sequence[str]) -> architecture.Box:
+    return {
+        "key": box.key,
+        "kind": _COLOURS.get(box.kind, "plain"),
+        "title": title(box, config),
+        "shape": shape(box.output),
+        "count": count(box),
+        "note": _("{title}: {about}", title=title(box, config), about=about(box, config)),
+        "framed": box.repeated,
+        "inside": box.inside,
+        "skip": box.skip,
+        "reads": box.reads,
+        "source": memory[0] if memory and box.kind == "cross" else "",
+    }
+
+
+def about(box: "Box", config: ModelConfig) -> str:
+    """What the box does, in a sentence or two; Markdown, nothing that was typed in it."""
+    d = config.d_model
+    if box.kind == "tokens":
+        if box.place == "decoder" and config.architecture == "encoder-decoder":
+            return _("What has been written so far: the start mark and the target. From each of these tokens the model "
+                     "predicts the next.")  # fmt: skip
+        return _("The text, cut into pieces that the model knows. Each piece is a number: its row in the vocabulary.")
+    if box.kind == "embedding":
+        vocab = config.input_vocab_size if box.place == "encoder" else config.vocab_size
+        text = _("Looks up each token's row in a table of {vocab:,} rows. From here on a token is a vector of {d} "
+                 "numbers.", vocab=vocab, d=d)  # fmt: skip
+        scaled = _("The rows are multiplied by √d_model.")
+        return f"{text} {scaled}" if config.scaled_embedding else text
+    if box.kind == "positions":
+        if config.positions == "learned":
+            return _("Adds a vector for each place, learned like the embeddings. Without it the model could not tell "
+                     "one order of the tokens from another.")  # fmt: skip
+        return _("Adds a vector of sine and cosine waves, another for each place. Nothing in it is learned. Without it "
+                 "an encoder could not tell one order of the tokens from another.")  # fmt: skip
+    if box.kind == "attention":
+        whom = (
+            _("Each position looks at itself and at what is before it")
+            if box.place == "decoder"
+            else _("Each position looks at all positions, before and after it")
+        )
+        text = _("{whom}, decides how much of each to take (the weights), and mixes their values by these weights. The "
+                 "only place where positions of one text meet. {heads} heads do this side by side, each with {d_head} "
+                 "numbers.",
+                 whom=whom, heads=config.n_heads, d_head=config.d_head)  # fmt: skip
+        if config.qk_norm:
+            text += " " + _("Each query and each key is brought to a standard size before they are compared.")
+        if config.kv_heads != config.n_heads:
+            text += " " + _("{kv_heads} key/value heads serve them: {group} query heads share one.",
+                            kv_heads=config.kv_heads, group=config.n_heads // config.kv_heads)  # fmt: skip
+        return text
+    if box.kind == "feedforward" and config.residual == "parallel":
+        return _("A small network, the same for every position: {d} numbers are spread to {d_ff}, bent, and brought "
+                 "back. No position sees another here. It reads what the layer was given, as attention does, not what "
+                 "attention added: the two work side by side.",
+                 d=d, d_ff=config.d_ff)  # fmt: skip
+    if box.kind == "rotation" and config.rope_dims is not None:
+        return _("Turns the first {n} of the {d_head} numbers of queries and keys by an angle that grows with the "
+                 "position, so that their product depends on how far apart they are. The other numbers stay as they "
+                 "are. Nothing in it is learned.", n=config.rope_dims, d_head=config.d_head)  # fmt: skip
+    if box.kind == "mask" and config.sliding_window is not None:
+        return _window(config)
+    return {
+        "segments": _("Adds one of {n} vectors: to which sentence of a pair the token belongs.", n=config.n_segments),
+        "norm": _("Brings each position's vector to a standard size, number by number, and scales it by what was "
+                  "learned. Each position for itself."),
+        "cross": _("Each position of the decoder asks; the encoder's output answers: keys and values come from the "
+                   "source. This is the only way from the source to the translation."),
+        "mask": _("Blocks every position after the query, so that the next token cannot be read off. It is added to "
+                  "the scores, before the softmax."),
+        "rotation": _("Turns queries and keys by an angle that grows with the position, so that their product depends "
+                      "on how far apart they are. Nothing in it is learned."),
+        "alibi": _("Takes a fixed slope times the distance off every score: what is far away counts less. Another "
+                   "slope for each head; nothing is learned."),
+        "relative": _("Adds a learned number to every score, one for each head and distance (far distances share one). "
+                      "All layers use one table."),
+        "feedforward": _("A small network, the same for every position: {d} numbers are spread to {d_ff}, bent, and "
+                         "brought back. No position sees another here.", d=d, d_ff=config.d_ff),
+        "add": _("Adds what the sublayer found to the vector that came in: the residual stream goes past the "
+                 "sublayer."),
+        "add_norm": _("Adds what the sublayer found to the vector that came in, and brings the sum to a standard "
+                      "size."),
+        "transform": _("A dense layer, an activation and a norm before the prediction; the bias of the logits is "
+                       "counted here."),
+        "unembedding": _("Compares each position's vector with all {vocab:,} rows of the vocabulary: one score, the "
+                         "logit, for each token that might come.", vocab=config.vocab_size),
+        "logit_bias": _("Adds a learned number to the logit of every token, the same for every text."),
+        "softmax": _("Turns the logits of a position into probabilities that add up to 1. Nothing in it is learned."),
+    }[box.kind]  # fmt: skip
+
+
+def _window(config: ModelConfig) -> str:
+    window, layers = f"{config.sliding_window:,}", config.windowed_layers
+    if len(layers) == config.n_decoder_layers:
+        return _(
+            "Blocks every position after the query, so that the next token cannot be read off, and all but the "
+            "latest {window}: a sliding window. It is added to the scores, before the softmax.",
+            window=window,
+        )
+    return _("Blocks every position after the query, so that the next token cannot be read off; where there is a "
+             "sliding window (layers: {layers}), also all but the latest {window}. It is added to the scores, before "
+             "the softmax.",
+             layers=ranges(sorted(layers)), window=window)  # fmt: skip
+
+
+def parameters(box: "Box", total: int) -> str:
+    """How many numbers of the box were learned; Markdown."""
+    if box.shared:
+        return _("No parameters of its own: it uses a table that is counted where it serves first.")
+    if not box.copy:
+        return _("No parameters: nothing here is learned.")
+    share = f"{box.parameters / total:.1%}"
+    if box.copies == 1:
+        return _("**{count:,}** parameters, {share} of the model's {total:,}.", count=box.parameters, share=share,
+                 total=total)  # fmt: skip
+    return _("{copies} layers × {copy:,} = **{count:,}** parameters, {share} of the model's {total:,}.",
+             copies=box.copies, copy=box.copy, count=box.parameters, share=share, total=total)  # fmt: skip
+
+
+_FORMULAS = {
+    "embedding": r"x_i = E_{t_i}",
+    "segments": r"x_i \leftarrow x_i + S_{s_i}",
+    "positions": r"x_i \leftarrow x_i + P_i",
+    "attention": r"\operatorname{softmax}\!\left(\tfrac{QK^{\top}}{\sqrt{d_\text{head}}}\right) V",
+    "cross": r"\operatorname{softmax}\!\left(\tfrac{Q_\text{dec} K_\text{enc}^{\top}}{\sqrt{d_\text{head}}}\right)"
+    r" V_\text{enc}",
+    "mask": r"M_{ij} = -\infty \ \text{if}\ j > i, \ \text{else}\ 0",
+    "rotation": r"q_i \leftarrow R_i\, q_i,\quad k_j \leftarrow R_j\, k_j",
+    "alibi": r"\text{scores}_{ij} \leftarrow \text{scores}_{ij} - m_h\,|i - j|",
+    "relative": r"\text{scores}_{ij} \leftarrow \text{scores}_{ij} + b_{h,\,\text{bucket}(j - i)}",
+    "add": r"x \leftarrow x + f(\operatorname{norm}(x))",
+    "add_norm": r"x \leftarrow \operatorname{norm}(x + f(x))",
+    "unembedding": r"\text{logits} = x\, W_U",
+    "logit_bias": r"\text{logits} \leftarrow \text{logits} + b",
+    "softmax": r"p_j = e^{\,\text{logit}_j} \big/ \textstyle\sum_m e^{\,\text{logit}_m}",
+}
+
+
+def _scaled(written: str, scale: float) -> str:
+    """With a factor in place of the division by sqrt(d_head); a factor of 1 needs no mention."""
+    factor = "" if scale == 1 else rf"{scale:.4g}\,"
+    for product in (r"QK^{\top}", r"Q_\text{dec} K_\text{enc}^{\top}"):
+        written = written.replace(rf"\tfrac{{{product}}}{{\sqrt{{d_\text{{head}}}}}}", factor + product)
+    return written
+
+
+_ACTIVATIONS = {"relu": "ReLU", "gelu": "GELU", "gelu_tanh": "GELU", "silu": "SiLU"}
+
+
+def _feedforward(config: ModelConfig) -> str:
+    """With the name of its activation, and its biases where it has them."""
+    bends = rf"\operatorname{{{_ACTIVATIONS[config.activation]}}}"
+    into, gate, out = (rf" + b_\text{{{name}}}" if config.bias else "" for name in ("in", "gate", "out"))
+    if config.feedforward == "gated":
+        spread = rf"(x W_\text{{in}}{into})" if config.bias else r"x W_\text{in}"
+        return rf"({bends}(x W_\text{{gate}}{gate}) \odot {spread})\, W_\text{{out}}{out}"
+    return rf"{bends}(x W_\text{{in}}{into})\, W_\text{{out}}{out}"
+
+
+def formula(box: "Box", config: ModelConfig) -> str:
+    """Its arithmetic as LaTeX; "" where it has none."""
+    if box.kind == "embedding" and config.scaled_embedding:
+        return r"x_i = \sqrt{d_\text{model}}\; E_{t_i}"
+    if box.kind == "unembedding" and config.logit_scale != 1:
+        return rf"\text{{logits}} = {config.logit_scale:.4g}\; x\, W_U"
+    if box.kind == "mask" and (window := config.sliding_window) is not None:
+        return rf"M_{{ij}} = -\infty \ \text{{if}}\ j > i \ \text{{or}}\ j \le i - {window}, \ \text{{else}}\ 0"
+    if box.kind in ("attention", "cross"):
+        written = _FORMULAS[box.kind]
+        if box.kind == "attention" and box.place == "decoder":
+            written = written.replace(r"\right)", r" + M\right)")
+        return written if config.attention_scale is None else _scaled(written, config.attention_scale)
+    if box.kind == "norm":
+        if config.norm == "rms_norm":
+            scale = "(1 + w)" if config.norm_offset else "w"
+            return rf"\frac{{x}}{{\sqrt{{\operatorname{{mean}}(x^2) + \epsilon}}}} \odot {scale}"
+        return r"\frac{x - \operatorname{mean}(x)}{\sqrt{\operatorname{var}(x) + \epsilon}} \odot w + b"
+    if box.kind == "feedforward":
+        return _feedforward(config)
+    return _FORMULAS.get(box.kind, "")

@@ -1,0 +1,159 @@
+"""Cached computations of the lesson "The map"."""
+
+import json
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from vizformer.assets import asset
+from vizformer.web.catalogue import model_cache
+from vizformer.web.catalogue.bounded_cache import cached
+from vizformer.web.catalogue.torch_setup import prepare_torch
+
+if TYPE_CHECKING:
+    import numpy as np
+    from jaxtyping import Float, Int
+
+    from vizformer.analysis.architecture import Box
+    from vizformer.analysis.layer_types import LayerType, Reach
+    from vizformer.text import Token, Tokenizer
+    from vizformer.training.gru import GRULanguageModel
+
+LONGEST = 48
+"""Tokens whose gradients are computed: an exact Jacobian takes a second for 27 of them, and grows with their number."""
+AFFORDABLE = 6 * 10**10
+"""Rows times tokens times parameters of an exact Jacobian: the bundled models stay below with `LONGEST` tokens."""
+
+
+def lengths(model: str, text: str, target: str, edited: str) -> tuple[int, int]:
+    """Tokens of the stack that reads the text, and of the decoder that writes (0 where there is none beside it)."""
+    tokens = model_cache.trace(model, text, target, edited).tokens
+    if model_cache.options(model).architecture == "encoder-decoder":
+        return len(tokens["encoder"]), len(tokens["decoder"])
+    return len(reading(model, text, target, edited)), 0
+
+
+def reading(model: str, text: str, target: str, edited: str) -> "tuple[Token, ...]":
+    """The tokens of the stack that reads the text."""
+    tokens = model_cache.trace(model, text, target, edited).tokens
+    return tokens.get("encoder") or tokens["decoder"]
+
+
+@cached
+def boxes(model: str, n: int, target: int) -> "tuple[Box, ...]":
+    """The drawing's boxes, see `vizformer.analysis.architecture`; no prediction where the files hold no head for it."""
+    from vizformer.analysis.architecture import architecture
+
+    found = architecture(model_cache.checkpoint(model).model, n, target)
+    return found if model_cache.predicts(model) else tuple(box for box in found if box.place != "prediction")
+
+
+# --- layers compared --------------------------------------------------------------------------------------------------
+
+KINDS: "tuple[LayerType, ...]" = ("attention", "recurrent", "contiguous", "dilated", "restricted")
+DRAWN = 40
+"""Tokens in the picture of the paths."""
+
+
+@dataclass(frozen=True)
+class Path:
+    """A layer type's picture: levels above the input, who hears from whom, and the way from the first token."""
+
+    levels: int
+    edges: "Int[np.ndarray, 'edges 4']"
+    way: "Int[np.ndarray, 'steps 2']"
+
+
+def reach(kind: "LayerType", n: int, k: int, r: int) -> "Reach":
+    from vizformer.analysis.layer_types import reach
+
+    return reach(kind, n, k, r)
+
+
+@cached
+def path(kind: "LayerType", n: int, k: int, r: int) -> Path:
+    from vizformer.analysis.layer_types import connections, longest_path, reach
+
+    return Path(reach(kind, n, k, r).layers, connections(kind, n, k, r), longest_path(kind, n, k, r))
+
+
+def cost(kind: "LayerType", n: int, d: int, k: int, r: int, full: bool) -> int:
+    """Multiplications of a layer: as in the paper's table, or of every matrix product."""
+    from vizformer.analysis.layer_types import Sizes, full_cost, table_cost
+
+    return int((full_cost if full else table_cost)(kind, Sizes(n, d, k, r)))
+
+
+@cached
+def cost_curves(d: int, k: int, r: int, full: bool) -> "tuple[np.ndarray, dict[LayerType, np.ndarray]]":
+    """Numbers of tokens, and what each layer type costs at them (the two convolutions cost the same)."""
+    import numpy as np
+
+    from vizformer.analysis.layer_types import Sizes, full_cost, table_cost
+
+    n = np.logspace(0, 5, 101)
+    count = full_cost if full else table_cost
+    kinds: tuple[LayerType, ...] = ("attention", "recurrent", "contiguous", "restricted")
+    return n, {kind: np.asarray(count(kind, Sizes(n, d, k, r))) for kind in kinds}
+
+
+# --- the GRU ----------------------------------------------------------------------------------------------------------
+
+
+@cached
+def gru() -> "tuple[GRULanguageModel, Tokenizer]":
+    prepare_torch()
+    from vizformer.training.gru import load_gru
+
+    return load_gru(asset("lessons", "map"))
+
+
+def gru_tokens(text: str) -> "tuple[Token, ...]":
+    """The first tokens of the text as the GRU reads them."""
+    return gru()[1].encode(text)[:LONGEST]
+
+
+@cached
+def gru_gradients(text: str) -> "Float[np.ndarray, ' n']":
+    """|d h_last / d x_t| of the GRU for every token."""
+    from vizformer.analysis.recurrent import gru_gradients
+
+    return gru_gradients(gru()[0], [token.id for token in gru_tokens(text)])
+
+
+def affordable(model: str, n: int) -> bool:
+    """Whether the Transformer's exact gradient for n tokens takes seconds and not minutes.
+
+    A row of the Jacobian goes back through every matrix of the stack, for every token: d_model rows * n tokens *
+    parameters of the layers.
+    """
+    config = model_cache.options(model)
+    stack = [box for box in boxes(model, n, 1) if box.repeated]
+    own = [box for box in stack if box.place == stack[0].place]  # the stack that reads
+    return config.d_model * min(n, LONGEST) * sum(box.parameters for box in own) <= AFFORDABLE
+
+
+@cached
+def transformer_gradients(model: str, text: str) -> "Float[np.ndarray, ' n']":
+    """|d y_last / d x_t| of the stack that reads the text, for its first tokens."""
+    from vizformer.analysis.recurrent import transformer_gradients
+
+    loaded = model_cache.checkpoint(model)
+    tokens = loaded.encode(text)[:LONGEST]
+    return transformer_gradients(loaded.model, [token.id for token in tokens], loaded.segments(tokens))
+
+
+@dataclass(frozen=True)
+class Training:
+    """What the GRU became: its parameters, and its held-out loss on Chinese beside that of `stories` (nats a token)."""
+
+    parameters: int
+    loss: float
+    transformer_loss: float
+
+
+@cached
+def gru_training() -> Training:
+    notes = json.loads(asset("lessons", "map", "gru.json").read_text(encoding="utf-8"))
+    other = json.loads(asset("models", "stories", "training.json").read_text(encoding="utf-8"))
+    parameters = sum(parameter.numel() for parameter in gru()[0].parameters())
+    return Training(parameters, notes["held_out"]["chinese"], other["held_out"]["chinese"])

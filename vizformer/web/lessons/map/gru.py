@@ -1,0 +1,120 @@
+"""The laboratory of A GRU beside it in the lesson The map: how strongly early tokens are felt at the last one."""
+
+from typing import TYPE_CHECKING
+
+import streamlit as st
+
+from vizformer import figures
+from vizformer.figures import reach as reach_figures
+from vizformer.web.catalogue import model_cache
+from vizformer.web.lessons.map import computed
+from vizformer.web.lessons.tokens import computed as tokenizing
+from vizformer.web.link import state
+from vizformer.web.widgets import lesson
+from vizformer.web.widgets.model_input import Subject
+from vizformer.web.words import labels
+from vizformer.web.words.errors import guarded, plain
+from vizformer.web.words.figure_words import words
+from vizformer.web.words.i18n import _
+
+if TYPE_CHECKING:
+    import numpy as np
+
+EXAMPLE = "那个我在北京上大学时认识的朋友，现在在那个城市工作。"
+
+
+@st.fragment
+@guarded()
+def gru(subject: Subject) -> None:
+    """How much every token still counts at the last one: in a small trained GRU, and in the chosen model."""
+    offered = subject.text != EXAMPLE and tokenizing.reads(subject.model, EXAMPLE)
+    if offered and st.button(EXAMPLE, key="map.example"):
+        state.update(text=EXAMPLE, target="", edits="")
+        st.rerun()
+    curves = gradients(subject)
+    recurrent = curves[_("GRU")][1]
+    furthest = min(len(sizes) for texts, sizes in curves.values()) - 1
+    scales = {"log": _("logarithmic"), "linear": _("linear")}
+    left, right = st.columns([3, 2], vertical_alignment="bottom")
+    with left:
+        back = furthest
+        if furthest > 0:
+            back = st.slider(_("Tokens before the last"), 0, furthest,
+                             **lesson.dial("map.back", furthest, range(furthest + 1)))  # fmt: skip
+    scale = right.segmented_control(
+        _("Scale"), list(scales), format_func=scales.__getitem__, required=True,
+        **lesson.dial("map.scale", "log", tuple(scales)),
+    )  # fmt: skip
+    st.plotly_chart(
+        figures.gradient_reach(
+            curves, back=back, logarithmic=scale == "log",
+            title=_("How strongly a token is felt at the last position"), words=words(reach_figures.ENGLISH),
+        ),
+        key="map.gradients", config={"displayModeBar": False},
+    )  # fmt: skip
+    for name, (texts, sizes) in curves.items():
+        at, least = len(sizes) - 1 - back, int(sizes.argmin())
+        st.text(
+            _("{name}: token {at} “{token}” counts {share} of the last token's own; the least is {least} at token "
+              "{where} “{what}”.", name=name, at=at, token=texts[at], share=labels.percent(sizes[at] / sizes[-1]),
+              least=labels.percent(sizes[least] / sizes[-1]), where=least, what=texts[least])
+        )  # fmt: skip
+    own_tokens({name: texts for name, (texts, __) in curves.items()})
+    if any((sizes == 0).any() for __, sizes in curves.values()):
+        st.caption(
+            _("Where a curve is missing, nothing arrives: layer after layer, the window of this model reaches no "
+              "further back.")
+        )  # fmt: skip
+    gradient_formula(recurrent, back)
+    about = computed.gru_training()
+    if max(len(sizes) for texts, sizes in curves.values()) >= computed.LONGEST:
+        st.caption(_("The first {n} tokens are read here.", n=computed.LONGEST))
+    st.caption(
+        _("The GRU: {parameters:,} parameters, the tokens and the training text of stories. Loss on Chinese sentences "
+          "it never saw: {loss:.2f} nats a token; the Transformer stories has {other:.2f}.",
+          parameters=about.parameters, loss=about.loss, other=about.transformer_loss)
+    )  # fmt: skip
+
+
+def gradients(subject: Subject) -> "dict[str, tuple[list[str], np.ndarray]]":
+    """Name -> tokens, and how strongly each is felt at the last one."""
+    tokens = labels.texts(computed.reading(*subject.key))[: computed.LONGEST]
+    with st.spinner(_("Computing every derivative …"), show_time=False):
+        found = {_("GRU"): (labels.texts(computed.gru_tokens(subject.text)), computed.gru_gradients(subject.text))}
+        if computed.affordable(subject.model, len(tokens)):
+            name = _("Transformer {model}", model=model_cache.title(subject.model))
+            found[name] = (tokens, computed.transformer_gradients(subject.model, subject.text))
+        else:
+            st.info(_("This model is too large for its exact gradient to be computed while you wait: here is the GRU "
+                      "alone. The bundled models are small enough."))  # fmt: skip
+    return found
+
+
+def own_tokens(read: "dict[str, list[str]]") -> None:
+    """Says where the two curves are over different tokens, and what labels of bytes mean."""
+    if len(read) == 2:
+        (first, own), (second, other) = read.items()
+        if own != other:
+            st.caption(
+                _("The two curves are over different tokens, as each network has a tokenizer of its own: {first} "
+                  "reads {n} and ends with “{last}”, {second} reads {m} and ends with “{end}”. With the model stories "
+                  "both read the same ones.", first=plain(first), second=plain(second), n=len(own), m=len(other),
+                  last=plain(own[-1]), end=plain(other[-1]))
+            )  # fmt: skip
+    if said := labels.bytes_said([text for texts in read.values() for text in texts]):
+        st.caption(said)
+
+
+def gradient_formula(recurrent: "np.ndarray", back: int) -> None:
+    """The norm of the Jacobian, and its value for the chosen token."""
+    t, last = len(recurrent) - 1 - back, len(recurrent) - 1
+    size, end = float(recurrent[t]), float(recurrent[last])
+    st.latex(r"\frac{\partial h_n}{\partial h_t} = \prod_{s=t}^{n-1} \frac{\partial h_{s+1}}{\partial h_s}")
+    lesson.formula(
+        r"\left\|\frac{\partial h_n}{\partial x_t}\right\|_F = \sqrt{\textstyle\sum_{i,j}"
+        r" \left(\frac{\partial h_{n,i}}{\partial x_{t,j}}\right)^2}",
+        live=rf"\left\|\tfrac{{\partial h_{{{last}}}}}{{\partial x_{{{t}}}}}\right\|_F \Big/ "
+        rf"\left\|\tfrac{{\partial h_{{{last}}}}}{{\partial x_{{{last}}}}}\right\|_F"
+        rf" = \frac{{{size:.4f}}}{{{end:.4f}}} = {size / end:.4f}",
+        code="torch.autograd.functional.jacobian(lambda x: gru(x)[0][0, -1], x)[:, 0, t].norm()",
+    )

@@ -1,0 +1,101 @@
+"""Words, tables and formulas of the five kinds of layers that the lesson "The map" compares."""
+
+from typing import TYPE_CHECKING
+
+from vizformer.web.lessons.map import computed
+from vizformer.web.widgets import lesson
+from vizformer.web.words.i18n import _
+
+if TYPE_CHECKING:
+    from vizformer.analysis.layer_types import LayerType
+
+ATTENTION = "z = torch.softmax(q @ k.T / d_head**0.5, -1) @ v  # [n, n] @ [n, d_head]: every pair at once"
+RECURRENT = "for t in range(n): h = cell(x[t], h)  # n times, one after the other; cell = torch.nn.GRUCell(d, d)"
+DILATED = "next(layers for layers in range(1, n + 1) if k**layers >= n)"
+
+
+def names() -> "dict[LayerType, str]":
+    """What the kinds of layers are called."""
+    return {
+        "attention": _("self-attention"),
+        "recurrent": _("recurrent"),
+        "contiguous": _("convolution"),
+        "dilated": _("convolution, dilated"),
+        "restricted": _("attention in a window"),
+    }
+
+
+def path_table(n: int, k: int, r: int) -> str:
+    """The five kinds side by side, as Markdown."""
+    formulas = {  # (plain text: LaTeX in a table takes the browser longer than all the rest)
+        "attention": "1",
+        "recurrent": "n",
+        "contiguous": "⌈(n−1)/(k−1)⌉",
+        "dilated": "⌈logₖ n⌉",
+        "restricted": "⌈(n−1)/(r−1)⌉",
+    }
+    found = {kind: computed.reach(kind, n, k, r) for kind in computed.KINDS}
+    rows = [
+        f"| {names()[kind]} | {of.layers} | {of.sequential} | {formulas[kind]} = **{of.path}** |"
+        for kind, of in found.items()
+    ]
+    head = [_("your {n} tokens", n=n), _("layers needed"), _("steps in a row"), _("longest path")]
+    return "\n".join([f"| {' | '.join(head)} |", "|---|--:|--:|--:|", *rows])
+
+
+def path_formula(kind: "LayerType", n: int, k: int, r: int) -> None:
+    """The longest path of the chosen kind, with the numbers (a single token is not far from anything: without)."""
+    steps = computed.reach(kind, n, k, r).path
+    if kind == "attention":
+        symbols, code = r"\text{path} = 1", ATTENTION
+        live = rf"z_{{{n - 1}}} = \sum_{{j=0}}^{{{n - 1}}} w_{{{n - 1},j}}\, v_j"
+    elif kind == "recurrent":
+        symbols, code, live = r"h_t = f(x_t, h_{t-1}), \qquad \text{path} = n", RECURRENT, _unrolled(n)
+    elif kind == "dilated":
+        symbols, code = r"\text{path} = \lceil \log_k n \rceil", DILATED
+        live = rf"\lceil \log_{{{k}}} {n} \rceil = {steps}"
+    else:
+        width, name = (k, "k") if kind == "contiguous" else (r, "r")
+        symbols = rf"\text{{path}} = \left\lceil \tfrac{{n - 1}}{{{name} - 1}} \right\rceil"
+        code = f"math.ceil((n - 1) / ({name} - 1))"
+        live = rf"\left\lceil \tfrac{{{n} - 1}}{{{width} - 1}} \right\rceil = {steps}"
+    lesson.formula(symbols, live=live if n > 1 else "", code=code, given={"n": n, "k": k, "r": r})
+
+
+def _unrolled(n: int) -> str:
+    """The last state with all cells that the first token passes through, as LaTeX."""
+    shown = [f"f(x_{{{t}}}, " for t in range(n - 1, -1, -1)]
+    inner = "".join(shown) if n <= 3 else f"{shown[0]}{shown[1]}\\dots {shown[-1]}"
+    state = rf"h_{{{n - 1}}} = {inner}h_{{-1}}{')' * min(n, 3)}"
+    return rf"\begin{{gathered}} {state} \\ \text{{path}} = {n} \end{{gathered}}"  # two lines: they fit a phone
+
+
+def cost_table(n: int, d: int, k: int, r: int, full: bool) -> str:
+    """The column of costs, for this sentence and width, as Markdown."""
+    formulas: dict[LayerType, str] = (
+        {"attention": "2n²d + 4nd²", "recurrent": "6nd² (GRU)", "contiguous": "knd²",
+         "restricted": "2 min(r, n) nd + 4nd²"}
+        if full
+        else {"attention": "n²d", "recurrent": "nd²", "contiguous": "knd²", "restricted": "min(r, n) nd"}
+    )  # fmt: skip
+    own = computed.cost("attention", n, d, k, r, full)
+    rows = []
+    for kind, formula in formulas.items():
+        value = computed.cost(kind, n, d, k, r, full)
+        rows.append(f"| {names()[kind]} | {formula} | {value:,} | {value / own:.3g} × |")
+    head = [f"n = {n}, d = {d}", _("cost"), _("multiplications"), _("against attention")]
+    return "\n".join([f"| {' | '.join(head)} |", "|---|:-:|--:|--:|", *rows])
+
+
+def cost_formula(n: int, d: int, full: bool) -> None:
+    """Where attention is cheaper than recurrence, with the numbers."""
+    sign = "<" if n < d else ">" if n > d else "="
+    if full:
+        lesson.formula(
+            r"2n^2d + 4nd^2 < 6nd^2 \iff n < d",
+            live=rf"{2 * n * n * d + 4 * n * d * d} {sign} {6 * n * d * d}",
+            code="2 * n**2 * d + 4 * n * d**2 < 6 * n * d**2", given={"n": n, "d": d},
+        )
+    else:
+        lesson.formula(r"n^2 d < n d^2 \iff n < d", live=rf"{n * n * d} {sign} {n * d * d}",
+                       code="n**2 * d < n * d**2", given={"n": n, "d": d})  # fmt: skip

@@ -1,0 +1,103 @@
+"""A laboratory of the lesson Masks: one token replaced, and which outputs move."""
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+import streamlit as st
+
+from vizformer import figures
+from vizformer.figures import leakage as figure_words
+from vizformer.web.lessons.masks import computed, wording
+from vizformer.web.widgets import lesson
+from vizformer.web.words import labels
+from vizformer.web.words.figure_words import words
+from vizformer.web.words.i18n import _
+
+if TYPE_CHECKING:
+    from vizformer.analysis.leakage import Stack
+    from vizformer.web.widgets.model_input import Subject
+
+
+def leak(subject: "Subject") -> None:
+    """One token replaced: which outputs move, and layer by layer how the change spreads."""
+    have: tuple[Stack, ...] = ("encoder", "decoder")
+    stacks = [name for name in have if name in subject.trace.tokens]
+    stack_names = {"encoder": _("Encoder"), "decoder": _("Decoder")}
+    choose, run_box = st.columns([2, 3], vertical_alignment="bottom")
+    stack = choose.segmented_control(
+        _("Stack"), stacks, format_func=stack_names.__getitem__, required=True,
+        **lesson.dial("masks.stack", stacks[-1], stacks),
+    )  # fmt: skip
+    runs: tuple[computed.Run, ...] = ("own", "window", "open") if stack == "decoder" else ("own", "causal", "window")
+    run = run_box.segmented_control(
+        _("The model runs with"), runs, format_func=wording.run_name, required=True,
+        **lesson.dial("masks.run", "own", runs),
+    )  # fmt: skip
+    row = subject.trace.tokens[stack]
+    names = labels.numbered(row)
+    where, what, wide = st.columns([2, 2, 1], vertical_alignment="bottom")
+    position = where.selectbox(
+        _("Token to replace"), range(len(row)), format_func=names.__getitem__,
+        **lesson.dial("masks.at", len(row) // 2, range(len(row))),
+    )  # fmt: skip
+    texts = {token.id: token.text for token in computed.replacements(subject.key, stack, position)}
+    token_id = what.selectbox(
+        _("Put in its place"),
+        list(texts),
+        format_func=texts.__getitem__,
+        **lesson.dial("masks.by", next(iter(texts)), texts),
+    )
+    reach = 1
+    if run == "window":
+        reach = wide.slider(_("Window: keys on each side"), 0, 8, **lesson.dial("masks.reach", 1, range(9)))
+    _question(subject, stacks[-1])
+    found = computed.leakage(subject.key, stack, position, token_id, run, reach)
+    before, after = sum(i < position for i in found.moved), sum(i > position for i in found.moved)
+    st.text(
+        _("Moved: {moved} of {n} outputs. Before the replaced token: {before}; after it: {after}.",
+          moved=len(found.moved), n=len(row), before=before, after=after)
+    )  # fmt: skip
+    texts_of_row = labels.texts(row)
+    st.caption(_("How far each output moves"))
+    st.plotly_chart(
+        figures.change_bars(
+            found.outputs.astype(np.float32), texts_of_row, position,
+            words=words(figure_words.ENGLISH),
+        ),
+        config={"displayModeBar": False}, key="masks.bars",
+    )  # fmt: skip
+    st.caption(_("How the change spreads, layer by layer (grey: not moved at all)"))
+    st.plotly_chart(
+        figures.change_map(
+            found.stream.astype(np.float32), texts_of_row,
+            words=words(figure_words.ENGLISH),
+        ),
+        config={"displayModeBar": False}, key="masks.spread",
+    )  # fmt: skip
+
+
+def _question(subject: "Subject", stack: "Stack") -> None:
+    n = len(subject.trace.tokens[stack])
+    replacement = computed.replacements(subject.key, stack, n - 1)[0].id
+    moved = len(computed.leakage(subject.key, stack, n - 1, replacement, "own", 1).moved)
+    choices = sorted({0, 1, n - 1, n, moved})
+    if stack == "decoder":
+        question = _(
+            "This model's own mask is causal. If only the last of the {n} tokens is replaced, "
+            "how many of the {n} outputs move?",
+            n=n,
+        )
+        why = _("Output i is made of tokens 0 to i. Only the last position sees the last token: {moved} of {n} outputs "
+                "moved, measured just now; the others differ by exactly 0.", moved=moved, n=n)  # fmt: skip
+    else:
+        question = _(
+            "This model has no causal mask. If only the last of the {n} tokens is replaced, "
+            "how many of the {n} outputs move?",
+            n=n,
+        )
+        why = _("Every position sees every other one: {moved} of {n} outputs moved, measured just now. With a causal "
+                "mask it would be 1.", moved=moved, n=n)  # fmt: skip
+    lesson.ask(
+        "masks", "leak", question, [str(choice) for choice in choices], choices.index(moved), why,
+        about=f"{subject.model} {subject.text} {subject.target}",
+    )  # fmt: skip

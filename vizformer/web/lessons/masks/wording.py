@@ -1,0 +1,169 @@
+"""Names, formulas, code and small tables of the lesson Masks."""
+
+from collections.abc import Sequence
+from html import escape
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from vizformer.messages import ranges
+from vizformer.web.lessons.masks.computed import Attention, MaskKind, Pattern, Run
+from vizformer.web.words.i18n import _
+
+if TYPE_CHECKING:
+    from vizformer.analysis.masked import Masked
+    from vizformer.config import ModelConfig
+    from vizformer.explain.snippet import Given
+
+TERMS = 4  # of a sum that are written out
+_CENTRED = 'style="text-align: center"'
+
+_CASES = r"M_{ij} = \begin{cases} 0 & %s \\ -\infty & \text{%s} \end{cases}"
+_CONDITIONS: dict[MaskKind, str] = {
+    "causal": r"j \le i",
+    "padding": r"\mathrm{key}_j \ne \mathrm{pad}",
+    "cross": r"\mathrm{source}_j \ne \mathrm{pad}",
+    "prefix": r"j \le i \;\lor\; j < p",
+    "window": r"|i - j| \le w",
+    "bigbird": r"|i - j| \le w \;\lor\; i < g \;\lor \\ & j < g \;\lor\; j \in R_i",
+}
+
+_PLACES = "i, j = torch.arange(n)[:, None], torch.arange(n)[None, :]\n"
+_SOFTMAX = "weights = torch.softmax(scores + M, dim=-1)"
+CODES: dict[MaskKind, str] = {
+    "causal": "M = torch.full((n, n), -math.inf).triu(1)\n" + _SOFTMAX,
+    "padding": "M = torch.zeros(n_q, n_k).masked_fill(is_padding[None, :], -math.inf)\n" + _SOFTMAX,
+    "cross": "M = torch.zeros(n_q, n_k).masked_fill(is_padding[None, :], -math.inf)\n" + _SOFTMAX,
+    "prefix": _PLACES + "M = torch.zeros(n, n).masked_fill((j > i) & (j >= p), -math.inf)\n" + _SOFTMAX,
+    "window": _PLACES + "M = torch.zeros(n, n).masked_fill((j - i).abs() > w, -math.inf)\n" + _SOFTMAX,
+    "bigbird": _PLACES + "visible = ((j - i).abs() <= w) | (i < g) | (j < g)\n"
+    "generator = torch.Generator().manual_seed(seed)\n"
+    "for row in range(g, n):\n"
+    "    left = torch.nonzero(~visible[row])[:, 0]\n"
+    "    visible[row, left[torch.randperm(len(left), generator=generator)[:r]]] = True\n"
+    "M = torch.zeros(n, n).masked_fill(~visible, -math.inf)\n" + _SOFTMAX,
+}  # fmt: skip
+"""What computes each mask; run in a test with the names of the formula (and, in a causal model, `CAUSAL_TOO`)."""
+
+CAUSAL_TOO = "M = M + torch.full((n, n), -math.inf).triu(1)\n"
+
+NOTATIONS: dict[str, str] = {
+    "tutorial": "weights = torch.softmax(scores.masked_fill(mask == 0, -math.inf), dim=-1)\nz = weights @ v",
+    "module": "z, _ = attention(q, k, v, attn_mask=mask)  # attention = nn.MultiheadAttention(...)",
+    "fused": "z = F.scaled_dot_product_attention(q, k, v, attn_mask=mask)",
+    "additive": "z = F.scaled_dot_product_attention(q, k, v, attn_mask=mask)",
+}
+"""The call that each notation belongs to; run in a test."""
+
+
+def code(pattern: Pattern, causal: bool, window: int | None = None) -> str:
+    """The PyTorch lines of a mask; `causal` where the future is blocked besides, and what a `window` hides."""
+    written = CODES[pattern.kind]
+    if not causal:
+        return written
+    if window is not None:
+        written = written.replace(_SOFTMAX, f"M = M + torch.full((n, n), -math.inf).tril(-{window})\n" + _SOFTMAX)
+    written = written.replace("~visible[row])", "~visible[row, : row + 1])")  # what is drawn is not after the query
+    return written.replace(_SOFTMAX, CAUSAL_TOO + _SOFTMAX)
+
+
+def given(pattern: Pattern, scores: np.ndarray, is_padding: Sequence[bool]) -> "dict[str, Given]":
+    """The numbers that the code of a mask reads, by its names for them."""
+    (n_q, n_k), (p, w, g, r) = scores.shape, (pattern.prefix, pattern.reach, pattern.n_global, pattern.n_random)
+    sizes: dict[str, Given] = {"n": n_q, "n_q": n_q, "n_k": n_k, "p": p, "w": w, "g": g, "r": r, "seed": pattern.seed}
+    return sizes | {"scores": scores, "is_padding": np.array(is_padding, dtype=bool)}
+
+
+def formula(kind: MaskKind) -> str:
+    """The mask in symbols."""
+    return _CASES % (_CONDITIONS[kind], _("otherwise"))
+
+
+def kind_name(kind: MaskKind) -> str:
+    return {
+        "causal": _("Causal"),
+        "padding": _("Padding"),
+        "cross": _("Cross-attention"),
+        "prefix": _("Prefix"),
+        "window": _("Sliding window"),
+        "bigbird": _("BigBird"),
+    }[kind]
+
+
+def run_name(run: Run) -> str:
+    return {
+        "own": _("as the model has it"),
+        "causal": _("causal"),
+        "window": _("a sliding window"),
+        "open": _("no mask at all"),
+    }[run]
+
+
+def own_mask(config: "ModelConfig", attention: Attention, layer: int, n: int) -> str:
+    """What a model with sliding windows masks in a layer, for a text of n tokens; empty for other models."""
+    window, have = config.sliding_window, config.windowed_layers
+    if window is None or attention != "decoder":
+        return ""
+    if layer not in have:
+        return _("The model's own mask in layer {layer} is causal, without a window; others have one of {window} "
+                 "tokens (layers: {layers}).", layer=layer, layers=ranges(sorted(have)),
+                 window=f"{window:,}")  # fmt: skip
+    said = _("The model's own mask in layer {layer} is a causal sliding window of {window} tokens: a query sees itself "
+             "and the {before} before it.", layer=layer, window=f"{window:,}", before=f"{window - 1:,}")  # fmt: skip
+    if n <= window:
+        said += " " + _("Your {n} tokens fit into it: here it blocks no more than the causal mask.", n=n)
+    return said
+
+
+def notation_name(notation: str) -> str:
+    return {
+        "tutorial": _("0 = blocked (tutorials)"),
+        "module": _("True = blocked (nn.Transformer, nn.MultiheadAttention)"),
+        "fused": _("True = visible (F.scaled_dot_product_attention)"),
+        "additive": _("0 and −∞, added to the scores (here; both calls take it too)"),
+    }[notation]
+
+
+def live_row(masked: "Masked", unused: Sequence[int] = ()) -> str:
+    """The softmax of one row with its numbers: what is blocked is missing from the denominator.
+
+    `unused` are queries whose rows nobody reads, those of padding: none of them is worked out.
+    """
+    visible = masked.reasons == 0
+    read = [i for i in range(len(visible)) if i not in unused and visible[i].any()]
+    rows = [i for i in read if 2 <= visible[i].sum() < len(visible[i])] or read
+    if not rows:
+        return ""
+    i = min(rows, key=lambda row: float(masked.weights[row].max()))  # where most keys have a share
+    open_keys = np.flatnonzero(visible[i])
+    j = int(open_keys[masked.weights[i, open_keys].argmax()])
+    largest = open_keys[np.argsort(-masked.scores[i, open_keys], kind="stable")][:TERMS]
+    shown = [f"e^{{{masked.scores[i, key]:.2f}}}" for key in largest]
+    dots = [r"\cdots"] if len(open_keys) > TERMS else []
+    below = " + ".join([*shown, *dots])
+    return rf"A_{{{i},{j}}} = \frac{{e^{{{masked.scores[i, j]:.2f}}}}}{{{below}}} = {masked.weights[i, j]:.4f}"
+
+
+def table(
+    caption: str, columns: Sequence[str], rows: Sequence[str], cells: Sequence[Sequence[str]], blocked: object = None
+) -> str:
+    """A small HTML table of texts, in the look of the matrices; `blocked` cells (a boolean matrix) are hatched."""
+    hatched = np.zeros((len(rows), len(columns)), dtype=bool) if blocked is None else np.asarray(blocked, dtype=bool)
+    corner = "<th></th>" if any(rows) else ""
+    head = "".join(f"<th>{escape(name)}</th>" for name in columns)
+    body = "".join(
+        "<tr>"
+        + (f'<th style="max-width: 14em">{escape(name)}</th>' if corner else "")
+        + "".join(
+            f'<td class="vf-blocked" {_CENTRED}>{escape(cell)}</td>'
+            if hatched[r, c]
+            else f"<td {_CENTRED}>{escape(cell)}</td>"
+            for c, cell in enumerate(cells[r])
+        )
+        + "</tr>"
+        for r, name in enumerate(rows)
+    )
+    return (
+        f'<div class="vf-matrix"><table><caption>{escape(caption)}</caption>'
+        f"<thead><tr>{corner}{head}</tr></thead><tbody>{body}</tbody></table></div>"
+    )

@@ -1,0 +1,133 @@
+"""How the lesson Tokens and embeddings draws one token in several sentences, from the table through every layer."""
+
+from typing import TYPE_CHECKING
+
+import streamlit as st
+
+from vizformer import figures
+from vizformer.web.catalogue import model_cache
+from vizformer.web.lessons.tokens import computed
+from vizformer.web.link import state
+from vizformer.web.widgets import lesson, model_suggestions
+from vizformer.web.widgets.model_input import Subject
+from vizformer.web.words.errors import guarded
+from vizformer.web.words.figure_words import words
+from vizformer.web.words.i18n import _
+
+if TYPE_CHECKING:
+    from vizformer.analysis.contexts import Contexts
+
+
+@st.fragment
+@guarded()
+def context(subject: Subject) -> None:
+    """One token in two sentences and in a third, from the table through every layer."""
+    if occasions := computed.occasions(subject.model):
+        st.caption(_("Examples: the first sentence becomes the sentence of the page."))
+        with st.container(horizontal=True):
+            for occasion in occasions:
+                st.button(occasion.token, on_click=take, args=(occasion.first,), help=occasion.first,
+                          key=f"tokens.take.{occasion.token}", disabled=subject.text == occasion.first)  # fmt: skip
+    defaults = computed.seconds(subject)
+    left, right = st.columns(2)
+    with left:
+        second = another(_("Second sentence"), defaults[0], f"tokens.second.{subject.text}")
+    with right:
+        third = another(_("Third: the same sense as the first"), defaults[1], f"tokens.third.{subject.text}")
+    pairs = computed.shared(subject.model, subject.text, second) if second else ()
+    if not pairs:
+        st.info(_("The two sentences have no token in common. Write a second one that uses a word of the first."))
+        return
+    tokens = computed.read(subject)
+    names = {i: f"{i} · {tokens[i].text}" for i, __ in pairs}
+    i = st.selectbox(
+        _("Token in both"), list(names), index=list(names).index(expected(subject, pairs)),
+        format_func=names.__getitem__, key=f"tokens.both.{subject.model}.{subject.text}.{second}",
+    )  # fmt: skip
+    j = dict(pairs)[i]
+    found = computed.contexts(subject.model, subject.text, second, i, j)
+    if found.others:  # else there is nothing that the cosine could be held against
+        context_question(subject, second, tokens[i].text, i, found)
+    curves = [(_("first and second"), found)]
+    if third and (again := dict(computed.shared(subject.model, subject.text, third))).get(i) is not None:
+        control = computed.contexts(subject.model, subject.text, third, i, again[i])
+        curves.append((_("first and third"), control))
+    from vizformer.figures.embeddings import ENGLISH, Curve  # loads plotly, which the frame does not wait for
+
+    st.plotly_chart(
+        figures.similarity_curves(
+            [Curve(name, one.curve) for name, one in curves], found.other, found.low, found.high,
+            added=model_cache.options(subject.model).positions in ("sinusoidal", "learned"),
+            title=_("“{token}” in two sentences", token=tokens[i].text), words=words(ENGLISH),
+        ),
+        config={"displayModeBar": False}, key="tokens.curves",
+    )  # fmt: skip
+    last = len(found.same) - 2
+    st.text(
+        _("After layer {layer}: cosine {same}; two different tokens have {other} on average ({pairs} pairs).",
+          layer=last, same=f"{found.same[-1]:.4f}", other=f"{found.other[-1]:.4f}", pairs=found.others)
+        if found.others else
+        _("After layer {layer}: cosine {same}. The two sentences have no different tokens to compare it with.",
+          layer=last, same=f"{found.same[-1]:.4f}")
+    )  # fmt: skip
+    if model_cache.options(subject.model).architecture == "decoder-only":
+        st.info(
+            _("This model reads from left to right: a vector depends on what stands before its token, never on what "
+              "follows. Where two sentences begin alike, the vectors are exactly the same, but for rounding.")
+        )  # fmt: skip
+        model_suggestions.offer(reads_both_sides, "tokens")
+    lesson.formula(
+        r"\cos\left(x^{A}_{l,i},\ x^{B}_{l,j}\right)",
+        live=rf"\cos\left(x^{{A}}_{{{last},{i}}},\ x^{{B}}_{{{last},{j}}}\right) = {found.same[-1]:.4f}",
+        code=computed.CONTEXT,
+    )
+
+
+def take(text: str) -> None:
+    state.update(text=text)
+
+
+def another(label: str, default: str, key: str) -> str:
+    """A box for one more sentence; it begins anew when the first sentence changes."""
+    return st.text_input(label, value=default, key=key, persist_state="session").strip()
+
+
+def expected(subject: Subject, pairs: tuple[tuple[int, int], ...]) -> int:
+    """The shared token to begin with: that of the example, or the rarest word (learned last: it has the largest id)."""
+    tokens = computed.read(subject)
+    wanted = [occasion.token for occasion in computed.OCCASIONS if occasion.first == subject.text.strip()]
+    return max(
+        (i for i, __ in pairs), key=lambda i: (tokens[i].text in wanted, tokens[i].text[:1].isalnum(), tokens[i].id)
+    )
+
+
+def context_question(subject: Subject, second: str, token: str, i: int, found: "Contexts") -> None:
+    """Whether one layer is enough to make the vectors of one token differ."""
+    choices = [
+        _("Exactly the same, but for rounding"),
+        _("Different, but still closer than two different tokens are"),
+        _("No closer than two different tokens are"),
+    ]
+    same, other = float(found.same[-1]), float(found.other[-1])
+    exactly = found.identical
+    answer = 0 if exactly else 1 if same > found.high[-1] else 2
+    causal = model_cache.options(subject.model).architecture == "decoder-only"
+    if exactly and causal:
+        why = _("Everything up to this token is the same in both sentences, and this model sees nothing else.")
+    else:
+        why = _("The cosine is {same} after the last layer; two different tokens have {other} on average.",
+                same=f"{same:.4f}", other=f"{other:.4f}")  # fmt: skip
+    lesson.ask(
+        "tokens",
+        "context",
+        _("The token “{token}” has one row in the table, so it enters both sentences with the same vector (positions "
+          "aside). And after the last layer?", token=token),
+        choices,
+        answer,
+        why,
+        about=f"{subject.model}.{subject.text}.{second}.{i}",
+    )  # fmt: skip
+
+
+def reads_both_sides(model: str) -> bool:
+    return model_cache.options(model).architecture == "encoder-only"

@@ -1,0 +1,199 @@
+"""What a reader is looking at, and the link that says so.
+
+`View` is the only thing that pages share. It lives in the session, and its fields that differ from their defaults
+live in the address (`?text=...&head=3`), so that an address pasted into another browser shows the same view.
+
+    view = state.fit(layer=6, head=8)              # the view, held within what the model has
+    st.text_area(_("Sentence"), **state.bind("text"))
+    state.update(head=3, query=2)                  # from a callback or a component
+"""
+
+from collections.abc import Callable, Collection
+from dataclasses import Field, dataclass, field, fields, replace
+from typing import Any, cast
+
+import streamlit as st
+from streamlit.runtime.scriptrunner import get_script_run_ctx
+
+from vizformer.messages import N_, Message
+from vizformer.web.link.view import TEXT_IN_LINK, UnusableError, View
+
+REMEMBERED = 64  # addresses per session that Back can return to exactly
+
+_FIELDS: dict[str, Field[Any]] = {f.name: f for f in fields(View)}
+_Address = tuple[str, tuple[tuple[str, str], ...]]  # page, parameters
+
+
+@dataclass
+class _Memory:
+    """A session's view and what it knows about the addresses that stood for its views."""
+
+    view: View = field(default_factory=View)
+    page: str | None = None  # None: nothing has been read from a link yet
+    current: _Address | None = None
+    seen: dict[_Address, View] = field(default_factory=dict)
+    notices: list[Message] = field(default_factory=list)
+
+    def remember(self, address: _Address) -> None:
+        self.current = address
+        self.seen.pop(address, None)
+        self.seen[address] = self.view
+        while len(self.seen) > REMEMBERED:
+            del self.seen[next(iter(self.seen))]
+
+
+def _memory() -> _Memory:
+    if "vizformer.view" not in st.session_state:
+        st.session_state["vizformer.view"] = _Memory()
+    return cast(_Memory, st.session_state["vizformer.view"])
+
+
+def view() -> View:
+    """The view of this session."""
+    return _memory().view
+
+
+def notices() -> list[Message]:
+    """What had to be corrected in the link; kept until the reader changes something."""
+    return _memory().notices
+
+
+def update(**changes: object) -> View:
+    """Changes fields of the view and the address with it (also inside fragments and callbacks).
+
+    What a widget of a run that was cut short says (None) changes nothing, unless the field may be None.
+    """
+    memory = _memory()
+    known = {name: value for name, value in changes.items() if value is not None or _FIELDS[name].default is None}
+    changed = replace(memory.view, **cast(dict[str, Any], known))
+    if changed != memory.view:
+        memory.view = changed
+        memory.notices = []
+        push()
+    return memory.view
+
+
+def fit(**limits: int | Collection[str]) -> View:
+    """Holds the view within `limits`: a number of layers, heads, ... (counted from 0) or the possible names.
+
+    What lies outside goes back to the default (or to the first possible name), and the reader is told, unless it was
+    the default of another model that nobody asked for.
+    """
+    memory = _memory()
+    for name, limit in limits.items():
+        value: Any = getattr(memory.view, name)
+        otherwise: Any = _FIELDS[name].default
+        if value is None:  # nothing was chosen
+            continue
+        if isinstance(limit, int):
+            usable = 0 <= value < limit
+            rule = N_("it must be from 0 to {last}", last=max(limit - 1, 0))
+        else:
+            usable, otherwise = value in limit, otherwise if otherwise in limit else next(iter(limit), otherwise)
+            rule = N_("it can be {choices}", choices=", ".join(limit))
+        if not usable and value != otherwise:
+            if value != _FIELDS[name].default:
+                label = _FIELDS[name].metadata["label"]
+                memory.notices.append(
+                    N_("There is no {name} {value} here: {rule}. It was left out.",
+                       name=label, value=str(value), rule=rule)
+                    if otherwise is None else
+                    N_("There is no {name} {value} here: {rule}. Showing {otherwise} instead.",
+                       name=label, value=str(value), rule=rule, otherwise=str(otherwise))
+                )  # fmt: skip
+            memory.view = replace(memory.view, **{name: otherwise})
+    push()
+    return memory.view
+
+
+def bind(name: str) -> dict[str, Any]:
+    """The keyword arguments that tie a keyed Streamlit widget to the field `name` of the view, both ways."""
+    key, value = f"view.{name}", getattr(view(), name)
+    # Assigned only when it differs: an assignment would throw away what the reader is typing just now.
+    if key not in st.session_state or st.session_state[key] != value:
+        st.session_state[key] = value
+    # Without `persist_state` a widget on a new page counts as empty before: emptying a text box would go unnoticed.
+    return {"key": key, "on_change": _take, "args": (name, key), "persist_state": "session"}
+
+
+def _take(name: str, key: str) -> None:
+    # A segmented control can be switched off (None), and where the options of a list have changed under the browser's
+    # feet, Streamlit hands out the old option's label: both keep what was.
+    value = st.session_state[key]
+    if isinstance(value, type(getattr(view(), name))):
+        update(**{name: value})
+
+
+def clipped(name: str) -> bool:
+    """Whether the address holds only the beginning of this text."""
+    return bool(len(getattr(view(), name)) > TEXT_IN_LINK)
+
+
+# --- the link ---------------------------------------------------------------------------------------------------------
+
+
+def pull(page: str) -> None:
+    """Reads the address at the start of a run, if it says something new.
+
+    It does on the first run, after Back or Forward, and when a page is opened with parameters. It does not when
+    the navigation dropped the parameters (the view goes with the reader), nor when the browser, asked to run again
+    before it heard of the newest address, sends the one before.
+    """
+    memory = _memory()
+    parameters = {name: value for name, value in st.query_params.to_dict().items() if name in _FIELDS}
+    address = (page, tuple(sorted(parameters.items())))
+    first, moved, memory.page = memory.page is None, memory.page != page, page
+    if moved:
+        memory.notices = []
+    if not first and address == memory.current:
+        return
+    back = bool(getattr(get_script_run_ctx(suppress_warning=True), "is_history_navigation", False))
+    if back and address in memory.seen:
+        memory.view, memory.notices = memory.seen[address], []
+    elif first or back or (parameters and (moved or address not in memory.seen)):
+        memory.view, memory.notices = _read(parameters)
+    elif not moved:  # an address that is out of date: `push` corrects it
+        return
+    memory.remember(address)
+
+
+def push() -> None:
+    """Writes the view into the address; what is at its default is left out."""
+    memory = _memory()
+    if memory.page is None:  # no frame around us, as in a page run on its own
+        return
+    link = _write(memory.view)
+    memory.remember((memory.page, tuple(sorted(link.items()))))
+    if st.query_params.to_dict() != link:
+        st.query_params.from_dict(link)
+
+
+def _write(view: View) -> dict[str, str]:
+    link = {}
+    for name, f in _FIELDS.items():
+        if (value := getattr(view, name)) != f.default:
+            write: Callable[[Any], str] = f.metadata.get("write", str)
+            link[name] = write(value)
+    return link
+
+
+def _read(parameters: dict[str, str]) -> tuple[View, list[Message]]:
+    values: dict[str, Any] = {}
+    problems = []
+    for name, value in parameters.items():
+        try:
+            values[name] = _FIELDS[name].metadata["read"](value)
+        except UnusableError as unusable:
+            default = _FIELDS[name].default
+            problems.append(_notice(_FIELDS[name], value, unusable.message, "" if default is None else str(default)))
+    return View(**values), problems
+
+
+def _notice(f: Field[Any], value: str, rule: Message, otherwise: str) -> Message:
+    label: Message = f.metadata["label"]
+    if not otherwise:
+        return N_("The link says {name} = {value}, but {rule}. It was left out.", name=label, value=value, rule=rule)
+    return N_(
+        "The link says {name} = {value}, but {rule}. Showing {otherwise} instead.",
+        name=label, value=value, rule=rule, otherwise=otherwise,
+    )  # fmt: skip

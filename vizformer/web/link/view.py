@@ -1,0 +1,177 @@
+"""What a view consists of: its fields, their defaults, and what a link may say for each.
+
+Another field is one line in `View`. Values in the address do not depend on the language.
+"""
+
+import re
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Literal, get_args
+
+from vizformer.components.player import read_branch
+from vizformer.messages import N_, Message
+from vizformer.web.link import edits, generation_settings, languages
+from vizformer.web.link import link_settings as dials
+from vizformer.web.link.whole_number import whole
+
+if TYPE_CHECKING:
+    from vizformer.text import Token
+
+Site = Literal["encoder", "decoder", "cross"]  # self-attention of the encoder, of the decoder; cross-attention
+SITES: tuple[str, ...] = get_args(Site)
+Picture = Literal["map", "lines"]  # of the heads: one as a heatmap, or several as lines between the tokens
+PICTURES: tuple[str, ...] = get_args(Picture)
+Material = Literal["sentence", "toy"]  # what a layer is worked out for: the typed sentence, or the lectures' toy
+MATERIALS: tuple[str, ...] = get_args(Material)
+
+TEXT_IN_LINK = 400  # characters; Chinese takes nine in an address, and proxies stop at 8 KB
+LARGEST = 99_999  # no model has more layers, heads or positions
+TRAINING = r"train-[0-9a-f]{10}(-[0-9]{1,3})?"  # names of live trainings and of their models
+
+
+class UnusableError(ValueError):
+    """A value in a link breaks the rule `message`."""
+
+    def __init__(self, message: Message) -> None:
+        super().__init__(str(message))
+        self.message = message
+
+
+def _choice(default: str, choices: Collection[str], label: Message) -> Any:
+    def read(value: str) -> str:
+        if value not in choices:
+            raise UnusableError(N_("it can be {choices}", choices=", ".join(choices)))
+        return value
+
+    return field(default=default, metadata={"read": read, "label": label})
+
+
+def _index(label: Message, default: int | None = 0) -> Any:
+    def read(value: str) -> int:
+        if (number := whole(value, LARGEST)) is None:
+            raise UnusableError(N_("it must be a whole number from 0 up"))
+        return number
+
+    return field(default=default, metadata={"read": read, "label": label})
+
+
+def _text(default: str, label: Message) -> Any:
+    return field(default=default, metadata={"read": str, "write": lambda text: text[:TEXT_IN_LINK], "label": label})
+
+
+def _edits(label: Message) -> Any:
+    def read(value: str) -> str:
+        if not edits.is_legal(value):
+            raise UnusableError(N_("it must be a list such as encoder.0.self.q@0,1,2=0.5"))
+        return value
+
+    return field(default="", metadata={"read": read, "label": label})
+
+
+def _training(label: Message) -> Any:
+    def read(value: str) -> str:
+        if value and not re.fullmatch(TRAINING, value):
+            raise UnusableError(N_("it must be the name of a training"))
+        return value
+
+    return field(default="", metadata={"read": read, "label": label})
+
+
+def _positions(label: Message) -> Any:
+    def read(value: str) -> str:
+        if value and not re.fullmatch(r"[0-9]{1,4}(,[0-9]{1,4}){0,99}", value):
+            raise UnusableError(N_("it must be a list of positions such as 3,5"))
+        return value
+
+    return field(default="", metadata={"read": read, "label": label})
+
+
+def _settings(label: Message) -> Any:
+    def read(value: str) -> str:
+        if (settings := generation_settings.read(value)) is None:
+            raise UnusableError(N_("it must be a list such as sampling,t0.8,k40,s7"))
+        return str(settings)
+
+    return field(default="", metadata={"read": read, "label": label})
+
+
+def _branch(label: Message) -> Any:
+    def read(value: str) -> str:
+        if read_branch(value) is None:
+            raise UnusableError(N_("it must be a list such as 3:17,8:254: a new token and the id taken there"))
+        return value
+
+    return field(default="", metadata={"read": read, "label": label})
+
+
+def _part(label: Message) -> Any:
+    def read(value: str) -> str:
+        if not re.fullmatch(r"[a-z]{0,20}", value):
+            raise UnusableError(N_("it must be the name of a part of a lesson"))
+        return value
+
+    return field(default="", metadata={"read": read, "label": label})
+
+
+def _dials(label: Message) -> Any:
+    def read(value: str) -> str:
+        if not dials.is_legal(value):
+            raise UnusableError(N_("it must be a list such as positions.k:3~masks.kind:window"))
+        return value
+
+    return field(default="", metadata={"read": read, "label": label})
+
+
+def _language(label: Message) -> Any:
+    def read(value: str) -> str:
+        code = languages.match(value)
+        if value and code is None:
+            raise UnusableError(N_("it can be {choices}", choices=", ".join(languages.LANGUAGES)))
+        return code or ""
+
+    return field(default="", metadata={"read": read, "label": label})
+
+
+@dataclass(frozen=True)
+class View:
+    """What is on the screen."""
+
+    model: str = _text("zh-en", N_("model"))
+    text: str = _text("我有一只猫。", N_("sentence"))
+    target: str = _text("", N_("target sentence"))  # empty: the model's own translation
+    site: Site = _choice("encoder", SITES, N_("attention"))  # noqa: RUF009 (a field, as the others)
+    picture: Picture = _choice("map", PICTURES, N_("picture"))  # noqa: RUF009 (a field, as the others)
+    layer: int = _index(N_("layer"))
+    head: int = _index(N_("head"))
+    query: int | None = _index(N_("query"), None)  # None: what `usual_query` says
+    position: int | None = _index(N_("position"), None)  # after which the next token is predicted; None: the page says
+    step: int = _index(N_("step"))  # of the arithmetic
+    material: Material = _choice("sentence", MATERIALS, N_("material"))  # noqa: RUF009 (a field, as the others)
+    edits: str = _edits(N_("numbers set by hand"))
+    toy: str = _edits(N_("numbers set by hand in the toy"))
+    hidden: str = _positions(N_("hidden words"))  # on the page Fill in the blank, e.g. "3,5"
+    sampling: str = _settings(N_("settings of the generation"))
+    branch: str = _branch(N_("tokens taken by hand"))
+    new: int = _index(N_("new token"))  # on the page Generation
+    part: str = _part(N_("part"))  # of a lesson; empty: the first
+    dials: str = _dials(N_("settings of the lessons"))
+    run: str = _training(N_("training"))  # that the page Train shows
+    lang: str = _language(N_("language"))  # empty: the browser's
+
+    def query_of(self, tokens: "Sequence[Token]") -> int:
+        """The query that is looked at among `tokens`."""
+        return usual_query(tokens) if self.query is None else min(self.query, len(tokens) - 1)
+
+
+def usual_query(tokens: "Sequence[Token]") -> int:
+    """The last token of the text that is a word or a part of one.
+
+    Not the first token: where the model reads from left to right it sees only itself.
+    """
+    said = (i for i in reversed(range(len(tokens))) if not tokens[i].special and any(map(str.isalnum, tokens[i].text)))
+    return next(said, len(tokens) - 1)
+
+
+def written_query(query: int, tokens: "Sequence[Token]") -> int | None:
+    """A chosen query as the view keeps it; the usual one stays the usual one when the text changes."""
+    return None if query == usual_query(tokens) else query

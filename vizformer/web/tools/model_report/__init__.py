@@ -1,0 +1,1 @@
+"""The page Model report, where models from elsewhere are opened."""

@@ -1,0 +1,230 @@
+"""The box on the page Model report that opens models by path, by their name on a hub, or from files of the reader's."""
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import streamlit as st
+
+from vizformer.errors import VizformerError
+from vizformer.web.catalogue import hub, local_paths, model_reference, recents, safe_zip, uploads
+from vizformer.web.link import state
+from vizformer.web.tools.model_report import report_words
+from vizformer.web.words import errors
+from vizformer.web.words.errors import guarded, plain
+from vizformer.web.words.i18n import _, translate
+
+_WANTED = "vizformer.fetching"  # the name of the download that this session waits for
+_ERROR = "vizformer.opening.error"  # what became of it, until the reader does something else
+_ROUND = "vizformer.opening.round"  # of uploads: a new one begins with an empty widget
+_HUB_NAME = "opening.hub"
+_PATH = "opening.path"
+_NOTED = "vizformer.opening.noted"  # the model that this session put on the list of recent ones last
+
+
+def arrive() -> None:
+    """Chooses the model that this session waits for, when it is there.  Call it before the view is read."""
+    name = st.session_state.get(_WANTED)
+    download = hub.look(name) if name is not None else None
+    if name is None or (download is not None and not download.done):
+        return
+    del st.session_state[_WANTED]
+    if download is not None and download.error is not None:
+        st.session_state[_ERROR] = (download.error, download.stopped)
+    elif download is not None:
+        state.update(model=f"hub/{name}")
+
+
+@guarded()
+def progress() -> None:
+    """The download that this session waits for, or what went wrong with it."""
+    with st.container():  # always there: a box below that moved down would forget that it was open
+        if (name := st.session_state.get(_WANTED)) is not None:
+            _download(name)
+        elif (found := st.session_state.pop(_ERROR, None)) is not None:
+            message, stopped = found
+            if stopped:
+                st.info(translate(message, plain))
+            else:
+                errors.show(message)
+
+
+@st.fragment(run_every=1.0)
+@guarded()
+def _download(name: str) -> None:
+    download = hub.look(name)
+    if download is None or download.done or st.session_state.get(_WANTED) != name:
+        st.rerun()
+    seen = download.progress
+    with st.container(border=True):
+        words, button = st.columns([4, 1], vertical_alignment="center")
+        with words:
+            if seen.total:
+                done = min(seen.done, seen.total)
+                said = _("{name}: {done} of {total}", name=plain(name), done=report_words.size(done),
+                         total=report_words.size(seen.total))  # fmt: skip
+                st.progress(done / seen.total, text=said)
+                st.text(seen.file)
+            else:
+                st.text(_("Asking the hub for {name} …", name=name))
+        button.button(_("Stop"), on_click=_leave, args=(name,), width="stretch")
+
+
+def _leave(name: str) -> None:
+    hub.leave(name)
+    st.session_state.pop(_WANTED, None)
+
+
+def offer(model: str) -> bool:
+    """A button that fetches the model of a link; whether there is something to offer."""
+    found = model_reference.parse(model)
+    if found is None or found.place != "hub" or not hub.is_on():
+        return False
+    if st.session_state.get(_WANTED) != found.name:
+        st.info(_("{name} has not been fetched to this server yet.", name=plain(found.name)))
+        st.button(_("Fetch {name}", name=plain(found.name)), on_click=_fetch, args=(found.name,), type="primary")
+    return True
+
+
+@guarded()
+def box() -> None:
+    """The ways that this server has for this session."""
+    by_path = local_paths.allowed()
+    if by_path:
+        _note(state.view().model)
+    ways = [way for way, on in ((_from_hub, hub.is_on()), (_from_files, uploads.is_on())) if on]
+    if not ways and not by_path:
+        return
+    with st.expander(_("Open another model")):
+        if by_path:
+            _from_path()
+            _recent()
+        for way, column in zip(ways, st.columns(len(ways), gap="medium") if ways else (), strict=True):
+            with column:
+                way()
+
+
+def _from_path() -> None:
+    with st.form("opening.path.form", border=False):
+        box, button = st.columns([5, 1], vertical_alignment="bottom")
+        box.text_input(
+            _("Path on this computer"), placeholder="~/models/tiny-gpt2", key=_PATH, max_chars=local_paths.LONGEST + 1
+        )  # what is cut off there is still too long
+        with button:
+            st.form_submit_button(_("Open this path"), on_click=_open_typed, width="stretch")
+    st.caption(
+        _("The folder of a model, or a file of bare weights. Links do not say the path; only browsers on this computer "
+          "open them.")
+    )  # fmt: skip
+
+
+def _open_typed() -> None:
+    try:
+        model = local_paths.add(str(st.session_state.get(_PATH, "")))
+    except VizformerError as error:
+        st.session_state[_ERROR] = (error.message, False)
+    else:
+        st.session_state[_PATH] = ""
+        state.update(model=model)
+
+
+def _note(model: str) -> None:
+    """Puts a model that is looked at on the person's list, once."""
+    found = model_reference.parse(model)
+    if found is None or found.place not in ("path", "hub") or st.session_state.get(_NOTED) == model:
+        return
+    if model_reference.is_there(model):
+        st.session_state[_NOTED] = model
+        name = str(model_reference.folder(model)) if found.place == "path" else found.name
+        recents.note(recents.Recent(found.place, name, found.answers))
+
+
+def _recent() -> None:
+    """A button for each model opened last, if it is there, and one that empties the list."""
+    shown = [(model, name) for model, name in _listed() if model_reference.base(model) != model_reference.base(state.view().model)]
+    if not shown:
+        return
+    with st.container(horizontal=True, vertical_alignment="center"):
+        st.caption(_("Recently opened"), width="content")
+        titles = [model_reference.title(model) for model, __ in shown]
+        for (model, name), title in zip(shown, titles, strict=True):
+            label = title if titles.count(title) == 1 else "/".join(Path(name).parts[-2:])
+            st.button(plain(label), key=f"opening.recent.{model}", help=plain(name), on_click=_choose, args=(model,))
+        st.button(_("Forget these"), type="tertiary", on_click=recents.forget)
+
+
+def _choose(model: str) -> None:
+    state.update(model=model)
+
+
+def _listed() -> Iterator[tuple[str, str]]:
+    """The models of the person's list that can be opened now, each with its path or its name on a hub."""
+    for recent in recents.opened():
+        base = local_paths.named(Path(recent.name)) if recent.place == "path" else f"hub/{recent.name}"
+        if model_reference.is_there(base) if recent.place == "path" else hub.is_on() and model_reference.is_name(base):
+            yield (base + recent.answers if model_reference.is_name(base + recent.answers) else base), recent.name
+
+
+def _from_hub() -> None:
+    with st.form("opening.hub.form", border=False):
+        st.text_input(_("Name on the hub"), placeholder="owner/name", key=_HUB_NAME, max_chars=300)
+        st.form_submit_button(_("Fetch and open"), on_click=_fetch_typed)
+    st.caption(
+        _("Only what is read is fetched, at most {limit}, into the cache of huggingface_hub on the computer that runs "
+          "VizFormer. Nothing is asked of the hub before you press the button.", limit=report_words.size(hub.limit()))
+    )  # fmt: skip
+
+
+def _fetch_typed() -> None:
+    _fetch(str(st.session_state.get(_HUB_NAME, "")).strip())
+
+
+def _fetch(name: str) -> None:
+    if not name:
+        return
+    try:
+        hub.start(name)
+    except VizformerError as error:
+        st.session_state[_ERROR] = (error.message, False)
+    else:
+        st.session_state[_WANTED] = name
+
+
+def _dropzone() -> str:
+    """Streamlit writes its own words into the widget, in English, and rounds half a gigabyte up to one."""
+    place, words = '[data-testid="stFileUploaderDropzone"]', json.dumps(_("Choose files"), ensure_ascii=False)
+    return (
+        f'<style>{place} [data-testid="stFileUploaderDropzoneInstructions"] {{ display: none }}'
+        f"{place} > span button p {{ font-size: 0 }}"
+        f"{place} > span button p::after {{ content: {words}; font-size: 0.875rem }}</style>"
+    )
+
+
+def _from_files() -> None:
+    limit = uploads.limit()
+    number = st.session_state.setdefault(_ROUND, 0)
+    st.html(_dropzone())
+    with st.form("opening.files.form", border=False):
+        chosen = st.file_uploader(
+            _("Files of a model, or one zip: drop them here"), accept_multiple_files=True,
+            key=f"opening.files.{number}", max_upload_size=max(1, -(-limit // 2**20)),
+        )  # fmt: skip
+        sent = st.form_submit_button(_("Upload and open"))
+    st.caption(
+        _("config.json, weights and tokenizer, side by side, or bare weights. At most {limit}, packed and unpacked, "
+          "and {n} files. Only this session can open them; when it ends they are removed, earlier if you upload more "
+          "than {kept} models.", limit=report_words.size(limit), n=safe_zip.MOST, kept=uploads.KEPT)
+    )  # fmt: skip
+    if not sent:
+        return
+    try:
+        with st.spinner(_("Reading the files …"), show_time=False):
+            model = uploads.add([(file.name, file) for file in chosen])
+    except VizformerError as error:
+        st.session_state[_ERROR] = (error.message, False)
+    else:
+        state.update(model=model)
+    finally:
+        uploads.forget([file.file_id for file in chosen])
+        st.session_state[_ROUND] = number + 1
+    st.rerun()

@@ -1,0 +1,219 @@
+"""A model's report in the reader's words: facts, parts and tensors, ready to be drawn."""
+
+from collections.abc import Iterable
+from html import escape
+from typing import TYPE_CHECKING
+
+from vizformer.messages import N_, Message
+from vizformer.web.words.i18n import _, translate
+
+if TYPE_CHECKING:
+    from vizformer.checkpoints import Question, Report
+    from vizformer.checkpoints.agreement import Agreement
+    from vizformer.config import ModelConfig
+
+ARCHITECTURES: dict[str, Message] = {
+    "encoder-decoder": N_("encoder and decoder"), "decoder-only": N_("decoder only"),
+    "encoder-only": N_("encoder only"),
+}  # fmt: skip
+COMPONENTS: dict[str, Message] = {
+    "token embedding": N_("token embedding"), "position embedding": N_("position embedding"),
+    "position bias": N_("position bias"), "segment embedding": N_("segment embedding"), "head": N_("head for tokens"),
+    "unembedding": N_("unembedding"),
+    "norms": N_("norms"), "attention": N_("attention"), "feed-forward": N_("feed-forward"), "other": N_("other"),
+}  # fmt: skip
+FATES: dict[str, Message] = {
+    "missing": N_("missing"), "wrong shape": N_("wrong shape"), "unused": N_("not used"), "tied": N_("tied"),
+    "used": N_("used"),
+}  # fmt: skip
+_POSITIONS: dict[str, Message] = {
+    "learned": N_("learned positions"), "sinusoidal": N_("sine-wave positions"), "rope": N_("RoPE"),
+    "alibi": N_("ALiBi"), "relative": N_("relative position buckets"), "none": N_("no positions"),
+}  # fmt: skip
+_WRITTEN: dict[str, Message] = {
+    "vizformer": N_("VizFormer's own format"), "hugging-face": N_("Hugging Face layout"),
+    "state-dict": N_("bare weights"),
+}  # fmt: skip
+_ORDERS: dict[str, Message] = {"pre": N_("before the sublayer"), "post": N_("after the sublayer")}
+EPSILONS = (1e-3, 1e-5, 1e-6, 1e-8, 1e-12)  # of norms, in the models in use
+_NORMS = {"layer_norm": "LayerNorm", "rms_norm": "RMSNorm"}
+_ACTIVATIONS = {"relu": "ReLU", "gelu": "GELU", "gelu_tanh": "GELU (tanh)", "silu": "SiLU"}
+
+
+def positions(kind: str) -> str:
+    """What tells a model where a token stands, in words."""
+    return translate(_POSITIONS[kind])
+
+
+def facts(report: "Report") -> list[tuple[str, str]]:
+    """What the model is, as pairs of words."""
+    config = report.config
+    written = translate(_WRITTEN[report.format])
+    found = [
+        (_("Family"), report.family),
+        (_("Architecture"), translate(ARCHITECTURES[config.architecture])),
+        (_("Files"), f"{written} · " + ", ".join(f"{name} ({size(n)})" for name, n in report.files.items())),
+        (_("Stored as"), ", ".join(f"{dtype} (× {n:,})" for dtype, n in report.dtypes.items())),
+        *_shapes(config),
+        (_("Predicts tokens"), _("yes") if report.has_head else _("no: the files hold no head for it")),
+    ]
+    if report.declared:
+        found.insert(1, (_("Class in config.json"), report.declared))
+    return found
+
+
+def _shapes(config: "ModelConfig") -> list[tuple[str, str]]:
+    depth = [str(n) for n in (config.n_encoder_layers, config.n_decoder_layers) if n]
+    from vizformer.checkpoints.tensors.report import details
+
+    heads = _("{n} of width {width}", n=config.n_heads, width=config.d_head)
+    if config.kv_heads != config.n_heads:
+        heads += " · " + _("{n} key/value heads", n=config.kv_heads)
+    inner = f"{config.d_ff:,} · {_ACTIVATIONS.get(config.activation, config.activation)}"
+    if config.feedforward == "gated":
+        inner += " · " + _("gated")
+    order = translate(_ORDERS[config.norm_order])
+    places = translate(_POSITIONS[config.positions])
+    if config.positions == "rope":
+        places += f" (θ = {config.rope_theta:,g})"
+    vocabulary = _("{n} tokens", n=f"{config.vocab_size:,}")
+    if config.source_vocab_size is not None:
+        vocabulary = _("{source} tokens in the source, {target} in the target",
+                       source=f"{config.source_vocab_size:,}", target=f"{config.vocab_size:,}")  # fmt: skip
+    return [
+        (_("Layers"), " + ".join(depth)),
+        (_("Width"), f"{config.d_model:,}"),
+        (_("Heads"), heads),
+        (_("Feed-forward"), inner),
+        (_("Norms"), f"{_NORMS.get(config.norm, config.norm)} · {order} · ε = {config.norm_eps:g}"),
+        (_("Positions"), _("{kind}, up to {n} tokens", kind=places, n=f"{config.max_positions:,}")),
+        (_("Vocabulary"), vocabulary),
+        *((_("Also"), translate(message)) for message in details(config)),
+    ]
+
+
+def problems(report: "Report") -> tuple[Message, ...]:
+    """What keeps the model from opening: the first few; the table of tensors has them all."""
+    from vizformer.checkpoints.files.untrusted_folder import listed
+
+    return listed(list(report.problems))
+
+
+def parts(report: "Report") -> list[tuple[str, int, float]]:
+    """Name, numbers and share of every component, the largest first."""
+    total = max(report.n_parameters, 1)
+    ordered = sorted(report.parameters.items(), key=lambda item: -item[1])
+    return [(translate(COMPONENTS[name]) if name in COMPONENTS else name, n, n / total) for name, n in ordered]
+
+
+def tensors(report: "Report") -> dict[str, list[str]]:
+    """The columns of a table with every tensor of the files; what needs attention comes first."""
+    order = list(FATES)
+    rows = sorted(report.tensors, key=lambda tensor: order.index(tensor.fate))
+    files = {_("File"): [t.file for t in rows]} if len(report.files) > 1 else {}
+    return {
+        _("Fate"): [translate(FATES[t.fate]) for t in rows],
+        _("Tensor in the file"): [_printable(t.name) for t in rows],
+        _("Shape"): [" × ".join(map(str, t.shape)) or "1" for t in rows],
+        _("Type"): [t.dtype for t in rows],
+        _("Becomes, or why not"): [translate(t.note) if t.note is not None else ", ".join(t.becomes) for t in rows],
+        **files,
+    }
+
+
+def open_questions(error: Exception) -> "tuple[tuple[Question, ...], dict[str, object]]":
+    """What has to be answered before bare weights open, and what is known of it; nothing for other errors."""
+    from vizformer.checkpoints import UnansweredError
+
+    return (error.questions, dict(error.answers)) if isinstance(error, UnansweredError) else ((), {})
+
+
+def under_assumptions(report: "Report") -> str:
+    """What is claimed of bare weights; empty for models that say themselves what they are."""
+    from vizformer.checkpoints.tensors.report import UNDER_ASSUMPTIONS
+
+    return translate(UNDER_ASSUMPTIONS) if report.format == "state-dict" else ""
+
+
+def can_compare() -> bool:
+    """Whether `transformers` is installed."""
+    from vizformer.checkpoints.agreement import is_possible
+
+    return is_possible()
+
+
+def agreement(found: "Agreement") -> str:
+    """The badge: what was compared, and how far apart it is."""
+    values = dict(
+        version=found.version, n=found.tokens, stream=f"{found.stream:.1g}", maps=f"{found.maps:.1g}",
+        dtype=found.dtype, tolerance=f"{found.tolerance:.2g}", units=found.units,
+    )  # fmt: skip
+    if found.holds:
+        said = _("The same numbers as transformers {version} for your sentence ({n} tokens): residual stream to "
+                 "{stream}, every attention map to {maps}.", **values)  # fmt: skip
+    else:
+        said = _("Other numbers than transformers {version} for your sentence ({n} tokens): residual stream to "
+                 "{stream}, attention maps to {maps}.", **values)  # fmt: skip
+    if found.logits is not None:
+        said += " " + _("Logits to {logits}.", logits=f"{found.logits:.1g}")
+    if found.dtype == "float32":
+        return said
+    return said + " " + _("(Both in {dtype}, where {units} units in the last place are allowed, {tolerance} of a "
+                         "number's size.)", **values)  # fmt: skip
+
+
+def answer(name: str, value: object) -> str:
+    """A possible answer, in words."""
+    words = {"norm_order": _ORDERS, "positions": _POSITIONS}.get(name, {}).get(str(value))
+    if words is not None:
+        return translate(words)
+    if isinstance(value, bool):
+        return _("Yes") if value else _("No")
+    return f"{value:g}" if isinstance(value, float) else _ACTIVATIONS.get(str(value), str(value))
+
+
+def facts_table(rows: list[tuple[str, str]]) -> str:
+    return _table(f'<th scope="row">{escape(what)}</th><td>{escape(value)}</td>' for what, value in rows)
+
+
+def parts_table(rows: list[tuple[str, int, float]]) -> str:
+    return _table(
+        f'<th scope="row">{escape(name)}</th><td class="vf-number">{n:,}</td>'
+        f'<td class="vf-number">{escape(_percent(share))}</td>'
+        f'<td class="vf-share"><div style="width:{share:.2%}"></div></td>'
+        for name, n, share in rows
+    )
+
+
+def families() -> tuple[str, ...]:
+    """The families of models that open."""
+    from vizformer.checkpoints.hugging_face.families import FAMILIES
+
+    return tuple(family.name for family in FAMILIES)
+
+
+def layouts() -> tuple[str, ...]:
+    """The layouts of bare weights that open."""
+    from vizformer.checkpoints.bare.layouts import NAMES
+
+    return tuple(NAMES)
+
+
+def size(n_bytes: int) -> str:
+    """Bytes, as people read them."""
+    for power, unit in ((3, "GiB"), (2, "MiB"), (1, "KiB")):
+        if n_bytes >= 1024**power:
+            return f"{n_bytes / 1024**power:,.1f} {unit}"
+    return f"{n_bytes} B"
+
+
+def _percent(share: float) -> str:
+    return "<0.1%" if 0 < share < 0.0005 else f"{share:.1%}"
+
+
+def _table(rows: Iterable[str]) -> str:
+    return f'<table class="vf-facts">{"".join(f"<tr>{row}</tr>" for row in rows)}</table>'
+
+
+def _printable(name: str) -> str:
+    return name if name.isprintable() else ascii(name)

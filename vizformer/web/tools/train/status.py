@@ -1,0 +1,97 @@
+"""Where a training stands, in words: waiting, running or over, and what can be done about it."""
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+import streamlit as st
+
+from vizformer.web.catalogue import trainings
+from vizformer.web.words import labels
+from vizformer.web.words.i18n import _
+
+if TYPE_CHECKING:
+    from vizformer.training.desk import State
+    from vizformer.training.live import Plan
+
+LEARNED = 0.5  # of the new examples answered right: below, a word of advice
+
+
+def status(name: str, plan: "Plan", now: "State") -> None:
+    """Where the training stands, in words, and the way to end it."""
+    progress = now.progress
+    st.subheader(trainings.title_of(plan), anchor=False)
+    st.caption(trainings.describe(plan))
+    if now.phase == "over":
+        _ended(plan, now)
+        return
+    if now.phase == "waiting":
+        st.info(
+            _("Waiting: {n} before you. It begins by itself; keep this page open.", n=now.ahead)
+            if now.ahead
+            else _("Waiting: you are next. It begins by itself; keep this page open.")
+        )
+    elif now.phase == "starting":
+        st.info(_("Starting …"))
+    else:
+        step = int(progress.steps[-1]) if len(progress.steps) else 0
+        last = progress.snapshots[-1].marks
+        said = _("Step {step} of {steps}. New examples answered right: {accuracy}", step=step, steps=plan.steps,
+                 accuracy=labels.percent(last.accuracy))  # fmt: skip
+        st.progress(step / plan.steps, text=said)
+    st.button(_("Stop"), key="train.stop", on_click=_stop, args=(name,))
+    if st.session_state.get("train.refused") == name:
+        st.caption(_("Others are watching the same training, so it goes on."))
+
+
+def _stop(name: str) -> None:
+    if not trainings.desk().stop(name, trainings.who()):
+        st.session_state["train.refused"] = name
+
+
+def _ended(plan: "Plan", now: "State") -> None:
+    """How it ended, and what can be done about it."""
+    progress = now.progress
+    if progress.ending == "full":
+        st.error(
+            _("The disk of this server is full, so the training ended; there was no room for what it learned. Ask "
+              "whoever runs this server to make some, then train again.")
+        )  # fmt: skip
+        return
+    if not progress.snapshots:
+        st.info(_("It ended before it began. Train again."))
+        return
+    kept = progress.snapshots[-1]
+    values = {"step": kept.step, "accuracy": labels.percent(kept.marks.accuracy), "seconds": f"{progress.seconds:.0f}"}
+    if progress.ending == "done":
+        st.success(_("Trained: {step} steps in {seconds} s. New examples answered right: {accuracy}", **values))
+        if kept.marks.accuracy < LEARNED:
+            st.info(
+                _("It has not learned the task yet. More steps, a learning rate near 0.003 or a larger width help.")
+            )
+    elif progress.ending == "diverged":
+        loss = float(progress.losses[-1]) if len(progress.losses) else float("nan")
+        st.error(
+            _("The training diverged: the loss was {first} before the first step and is {loss} after step {at}. "
+              "Everything until step {step} is kept. Choose a smaller learning rate than {rate}; "
+              "“before the sublayer” as the place of the norm also helps.",
+              first=f"{progress.snapshots[0].marks.loss:.2f}", loss=_number(loss), at=int(progress.steps[-1]),
+              step=kept.step, rate=f"{plan.learning_rate:g}")
+        )  # fmt: skip
+    elif progress.ending == "time":
+        st.warning(
+            _("Two minutes of computing are over. Everything until step {step} is kept. Choose fewer steps, fewer "
+              "layers or a smaller width.", **values)
+        )  # fmt: skip
+    elif progress.ending == "abandoned":
+        st.info(_("Nobody was watching any more, so it ended. Everything until step {step} is kept.", **values))
+    elif progress.ending == "failed":
+        st.error(
+            _("The training broke off, and it is not your mistake. Everything until step {step} is kept. Whoever runs "
+              "this server finds the reason in its log.", **values)
+        )  # fmt: skip
+    else:
+        st.info(_("Stopped. Everything until step {step} is kept.", **values))
+
+
+def _number(value: float) -> str:
+    return f"{value:.2f}" if np.isfinite(value) else _("not a number")

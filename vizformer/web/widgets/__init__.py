@@ -1,0 +1,1 @@
+"""What several pages share: the boxes that choose, steps and proofs, the frame of a lesson."""

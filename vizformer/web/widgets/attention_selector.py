@@ -1,0 +1,81 @@
+"""The boxes that choose an attention, a layer, a head and a query; the same choice on every page."""
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import streamlit as st
+
+from vizformer.web.catalogue import model_cache
+from vizformer.web.link import state
+from vizformer.web.link.view import written_query
+from vizformer.web.widgets import lesson, row_names
+from vizformer.web.widgets.model_input import Subject
+from vizformer.web.words import labels
+from vizformer.web.words.errors import guarded
+from vizformer.web.words.i18n import _
+
+if TYPE_CHECKING:
+    from vizformer.text import Token
+
+
+@guarded()
+def choose(subject: Subject, *, cross: bool = True, head: bool = True, query: bool = True) -> None:
+    """Draws the boxes.
+
+    Args:
+        cross: whether cross-attention can be chosen; where it cannot and is, the decoder's self-attention takes over.
+        head, query: whether these are asked for.
+    """
+    from vizformer.analysis import kinds
+
+    config = model_cache.options(subject.model)
+    usable = tuple(kind for kind in kinds(subject.trace) if cross or kind != "cross")
+    if not cross and state.view().site == "cross":
+        state.update(site="decoder")
+    kind = state.fit(site=usable).site
+    if len(usable) > 1:
+        st.segmented_control(_("Site"), usable, format_func=labels.kind_label, required=True, **_bind("site"))
+    n_layers = config.n_encoder_layers if kind == "encoder" else config.n_decoder_layers
+    queries = subject.trace.tokens[labels.stacks(kind)[0]]
+    state.fit(layer=n_layers, head=config.n_heads, query=len(queries))
+    columns = iter(st.columns([1] * (1 + head) + [2] * query))
+    next(columns).selectbox(_("Layer"), range(n_layers), **_bind("layer"))
+    if head:
+        next(columns).selectbox(_("Head"), range(config.n_heads), **_bind("head"))
+    if query:
+        shown, numbered = state.view().query_of(queries), row_names.numbered(subject, kind)
+        if st.session_state.get("view.query") != shown:
+            st.session_state["view.query"] = shown
+        next(columns).selectbox(
+            _("Query"), range(len(queries)), format_func=numbered.__getitem__, key="view.query",
+            on_change=_take_query, args=(queries,), persist_state="session",
+        )  # fmt: skip
+        row_names.caption(subject, kind, shown)
+
+
+def _bind(name: str) -> dict[str, Any]:
+    """`state.bind`, where the choice may decide which part of the lesson a link opens: it is named along with it."""
+    return state.bind(name) | {"on_change": _take, "args": (name,)}
+
+
+def _take(name: str) -> None:
+    chosen = st.session_state[f"view.{name}"]
+    if isinstance(chosen, str if name == "site" else int):  # else: switched off, or the label of another list's option
+        state.update(**{name: chosen}, **lesson.held())
+
+
+def _take_query(tokens: "Sequence[Token]") -> None:
+    if isinstance(chosen := st.session_state["view.query"], int):
+        state.update(query=written_query(chosen, tokens), **lesson.held())
+
+
+def query(subject: Subject) -> int:
+    """The query that is looked at in the attention that is chosen."""
+    return state.view().query_of(subject.trace.tokens[labels.stacks(state.view().site)[0]])
+
+
+def site() -> str:
+    """The trace's name of the attention that is chosen, e.g. "decoder.2.cross"."""
+    from vizformer.analysis import site_name
+
+    return site_name(state.view().site, state.view().layer)

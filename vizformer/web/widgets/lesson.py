@@ -1,0 +1,281 @@
+"""A lesson: its parts one at a time, words beside the laboratory, questions to predict before the answer is shown.
+
+A page lists its parts and draws the laboratory of each; everything around them is here:
+
+    lesson.show(sitemap.MASKS, [lesson.Part("causal", N_("Causal"), causal), ...], terms=("mask", "softmax"))
+
+    @st.fragment
+    @guarded()
+    def causal(subject: Subject) -> None:
+        st.slider(_("Window"), 1, 8, **lesson.dial("masks.window", 3, range(1, 9)))
+        lesson.formula(r"...", live=r"...", code="...")
+        lesson.ask("masks", "leak", question, choices, answer, why)
+"""
+
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import streamlit as st
+
+from vizformer.messages import Message
+from vizformer.web.frame import progress
+from vizformer.web.frame.sitemap import COURSE, GLOSSARY, Entry
+from vizformer.web.link import link_settings, state
+from vizformer.web.link.link_settings import Dial
+from vizformer.web.link.view import View
+from vizformer.web.widgets import glossary
+from vizformer.web.widgets.lesson_text import prose
+from vizformer.web.widgets.model_input import Subject, subject_box
+from vizformer.web.words.errors import plain
+from vizformer.web.words.i18n import _, translate
+
+if TYPE_CHECKING:
+    from vizformer.explain.snippet import Given
+
+_LAST = "lesson.last"
+_UNNAMED = "lesson.unnamed"  # the part that is shown though the link names none, where that hangs on the view
+
+
+@dataclass(frozen=True)
+class Part:
+    """A part of a lesson.
+
+    Attributes:
+        key: its name in links and in the lesson's Markdown, small letters.
+        title: on its tab.
+        draw: draws the laboratory, for the subject of the page; a fragment.
+        wide: the laboratory needs the whole width: the words go above it.
+    """
+
+    key: str
+    title: Message
+    draw: Callable[[Subject], None]
+    wide: bool = False
+
+
+def show(
+    entry: Entry, parts: Sequence[Part], *, terms: Sequence[str] = (), unnamed: Callable[[View], str] | None = None
+) -> None:
+    """Draws a lesson: progress, the shared sentence, the chosen part, and the way on.
+
+    Args:
+        entry, parts: the lesson; the first part is shown where the link names none.
+        terms: keys of the glossary.
+        unnamed: instead, the part that a link opens which names none.  Whatever changes what it hangs on must say
+            `held` along with it.
+    """
+    progress.remember()
+    subject = subject_box()
+    with st.container(horizontal=True, horizontal_alignment="distribute", vertical_alignment="center"):
+        index = _choose(entry, parts, unnamed)
+        st.caption(
+            _("Lesson {number} of {count} · {answered} of {questions} questions answered",
+              number=COURSE.index(entry) + 1, count=len(COURSE), answered=progress.answered(entry.url),
+              questions=len(progress.QUESTIONS[entry.url])),
+            width="content",
+        )  # fmt: skip
+    part = parts[index]
+    if subject is not None:
+        _part(entry, part, subject)
+    _onward(entry, parts, index)
+    _terms(terms)
+    _course()
+
+
+def _choose(entry: Entry, parts: Sequence[Part], unnamed: Callable[[View], str] | None) -> int:
+    """The tabs; the number of the part that is shown."""
+    keys = [part.key for part in parts]
+    last, st.session_state[_LAST] = st.session_state.get(_LAST, entry.url), entry.url
+    if last != entry.url and state.view().part not in keys:  # from another lesson: nobody asked for it here
+        state.update(part="" if unnamed is None or unnamed(state.view()) == keys[0] else keys[0])
+    chosen = state.fit(part=("", *keys)).part
+    st.session_state[_UNNAMED] = ""
+    if not chosen:
+        chosen = keys[0] if unnamed is None else unnamed(state.view())
+        st.session_state[_UNNAMED] = "" if unnamed is None else chosen
+    tabs = f"lesson.part.{entry.url}"
+    if st.session_state.get(tabs) != chosen:
+        st.session_state[tabs] = chosen
+    titles = {part.key: f"{index + 1} · {translate(part.title)}" for index, part in enumerate(parts)}
+    st.segmented_control(
+        _("Part"), keys, format_func=titles.__getitem__, required=True, label_visibility="collapsed", key=tabs,
+        on_change=lambda: go_to(st.session_state[tabs]), persist_state="session",
+    )  # fmt: skip
+    return keys.index(chosen)
+
+
+def held() -> dict[str, str]:
+    """What a change of the view must say along with it, so that its link opens the part that is on the screen."""
+    shown = "" if state.view().part else st.session_state.get(_UNNAMED, "")
+    return {"part": shown} if shown else {}
+
+
+def go_to(part: str) -> None:
+    """Shows another part of the lesson; for callbacks."""
+    state.update(part=part)
+
+
+def _part(entry: Entry, part: Part, subject: Subject) -> None:
+    words = prose(entry.url, part.key)
+    if part.wide:
+        with st.container(key="lesson-words"):  # in two columns of text where there is room: app.css
+            st.markdown(words.text)
+        part.draw(subject)
+        _boxes(words.tries, words.wrongs)
+        return
+    left, right = st.columns([2, 3], gap="large")
+    with left:
+        st.markdown(words.text)
+        _boxes(words.tries, words.wrongs)
+    with right:
+        part.draw(subject)
+
+
+def _boxes(tries: Sequence[str], wrongs: Sequence[str]) -> None:
+    to_try, got_wrong = _("Try this."), _("Often got wrong.")  # the extractor does not look into f-strings
+    for text in tries:
+        st.info(f"**{to_try}** {text}")
+    for text in wrongs:
+        st.warning(f"**{got_wrong}** {text}")
+
+
+def _onward(entry: Entry, parts: Sequence[Part], index: int) -> None:
+    """To the next part and, after the last one, to the next lesson."""
+    st.divider()
+    number = COURSE.index(entry)
+    with st.container(horizontal=True, horizontal_alignment="distribute"):
+        if index > 0:
+            title = translate(parts[index - 1].title)
+            st.button(f"← {title}", on_click=go_to, args=(parts[index - 1].key,), key="lesson.back")
+        elif number > 0:
+            st.page_link(COURSE[number - 1].file, label=f"← {translate(COURSE[number - 1].title)}")
+        if index + 1 < len(parts):
+            title = translate(parts[index + 1].title)
+            st.button(f"{title} →", on_click=go_to, args=(parts[index + 1].key,), key="lesson.next", type="primary")
+        elif number + 1 < len(COURSE):
+            following = translate(COURSE[number + 1].title)
+            st.page_link(COURSE[number + 1].file, label=_("Next lesson: {title} →", title=following))
+
+
+def _terms(names: Sequence[str]) -> None:
+    with st.expander(_("Terms of this lesson")):
+        glossary.entries(names)
+        st.page_link(GLOSSARY.file, label=_("The whole glossary"))
+
+
+def _course() -> None:
+    """All lessons, and how many of their questions have been answered."""
+    with st.expander(_("The course: what I have done")):
+        for number, entry in enumerate(COURSE):
+            answered, of = progress.answered(entry.url), len(progress.QUESTIONS[entry.url])
+            dots = "●" * answered + "○" * (of - answered)
+            title = translate(entry.title)
+            st.page_link(
+                entry.file,
+                label=_("{dots} {number} · {title}: {answered} of {of} questions", dots=dots, number=number + 1,
+                        title=title, answered=answered, of=of),
+            )  # fmt: skip
+        st.caption(_("Kept in this browser, nowhere else."))
+        st.button(_("Forget my progress"), on_click=progress.forget, key="lesson.forget")
+
+
+# --- what the laboratories are made of --------------------------------------------------------------------------------
+
+
+def dial(name: str, default: Dial, options: Collection[Dial] | None = None) -> dict[str, Any]:
+    """The keyword arguments that tie a keyed widget to a setting of the lessons, which the link carries.
+
+    Args:
+        name: "lesson.setting", small letters.
+        default: the value that is left out of the link; its type is the setting's.
+        options: what the widget can show; anything else in a link counts as not set.
+    """
+    key, chosen = f"dial.{name}", value(name, default, options)
+    # A slider with other ends is another widget to Streamlit, and begins where the key was last *assigned*, not where
+    # the reader moved it: assigned again, then, though the key seems to have the value.
+    ends, known = None if options is None else tuple(options), f"{key}.options"
+    if st.session_state.get(known) != ends or key not in st.session_state or st.session_state[key] != chosen:
+        st.session_state[key] = chosen
+    st.session_state[known] = ends
+    return {"key": key, "on_change": _turn, "args": (name, key, default), "persist_state": "session"}
+
+
+def value(name: str, default: Dial, options: Collection[Dial] | None = None) -> Dial:
+    """The setting `name` as it stands."""
+    return link_settings.value(link_settings.read(state.view().dials).get(name), default, options)
+
+
+def _turn(name: str, key: str, default: Dial) -> None:
+    new = st.session_state[key]  # as in `state._take`: None, or an old option's label, keeps what was
+    if isinstance(new, type(default)) or (isinstance(default, float) and isinstance(new, int)):
+        turn(name, new, default)
+
+
+def turn(name: str, new: Dial, default: Dial) -> None:
+    """Sets a setting; for callbacks of other widgets."""
+    settings = link_settings.read(state.view().dials)
+    settings.pop(name, None)
+    if new != default:
+        settings[name] = link_settings.text(new)
+    if link_settings.is_legal(written := link_settings.write(settings)):
+        state.update(dials=written)
+
+
+def formula(symbols: str, *, live: str = "", code: str = "", given: "Mapping[str, Given] | None" = None) -> None:
+    """A formula in symbols, with the numbers on the screen in it, and the PyTorch line that computes it.
+
+    `given` are the numbers that the code reads, by name: those that are short are written out before it.
+    """
+    st.latex(symbols)
+    if live:
+        st.latex(live)
+    if code:
+        st.caption(_("The same in PyTorch"))
+        st.code(pasteable(code, given or {}), language="python", wrap_lines=True)
+
+
+def pasteable(code: str, given: "Mapping[str, Given]") -> str:
+    """Code with what it imports and the numbers that it reads."""
+    from vizformer.explain import standalone
+
+    return standalone(code, given).text(_("torch.randn stands in for tables that are too long to write out"))
+
+
+def ask(lesson: str, name: str, question: str, choices: Sequence[str], answer: int, why: str, about: str = "") -> None:
+    """A question to be answered before the answer is shown.
+
+    Args:
+        lesson, name: as listed in `progress.QUESTIONS`.
+        question, choices, why: in the reader's language; plain text (what was typed may be in it).
+        answer: index of the right choice.
+        about: what the question is about (the text, a setting): when it changes, the question is open again.
+    """
+    key = f"ask.{lesson}.{name}"
+    with st.container(border=True, key=key):
+        predict, right = _("Predict first."), _("Right.")
+        st.markdown(f"**{predict}** {plain(question)}")
+        picked = st.radio(
+            _("Your answer"), range(len(choices)), index=None, format_func=lambda i: plain(choices[i]),
+            label_visibility="collapsed", key=f"{key}.choice.{about}",
+        )  # fmt: skip
+        shown = f"{key}.shown.{about}"
+        if not st.session_state.get(shown):
+            st.button(
+                _("Show the answer"), disabled=picked is None, on_click=_reveal, args=(lesson, name, shown),
+                key=f"{key}.button.{about}",
+            )  # fmt: skip
+            return
+        if picked == answer:
+            st.success(f"**{right}** {plain(why)}")
+        else:
+            correction = _("Not quite: {answer}.", answer=plain(choices[answer]))
+            st.error(f"**{correction}** {plain(why)}")
+    if st.session_state.pop(f"{key}.new", False):
+        st.rerun()  # the whole page: its first line counts the answers, and the browser is told
+
+
+def _reveal(lesson: str, name: str, shown: str) -> None:
+    st.session_state[shown] = True
+    st.session_state[f"ask.{lesson}.{name}.new"] = True
+    progress.note(lesson, name)

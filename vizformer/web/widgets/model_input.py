@@ -1,0 +1,112 @@
+"""What the pages look at: a model and a text, typed here, the same on every page."""
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+import streamlit as st
+
+from vizformer.errors import VizformerError
+from vizformer.web.catalogue import model_cache, model_reference
+from vizformer.web.frame import sitemap
+from vizformer.web.link import state
+from vizformer.web.link.view import TEXT_IN_LINK
+from vizformer.web.widgets import model_suggestions, source_language
+from vizformer.web.widgets.number_editor import set_by_hand
+from vizformer.web.words import errors
+from vizformer.web.words.i18n import _
+
+if TYPE_CHECKING:
+    from vizformer.model import Trace
+
+_LAST_GOOD = "vizformer.subject"
+
+
+@dataclass(frozen=True)
+class Subject:
+    """A model, what it reads, and the numbers set by hand; hashable, so that it can key caches."""
+
+    model: str
+    text: str
+    target: str
+    edited: str = ""
+
+    @property
+    def key(self) -> tuple[str, str, str, str]:
+        """What the cached functions of `vizformer.web.catalogue.model_cache` begin with."""
+        return self.model, self.text, self.target, self.edited
+
+    @property
+    def trace(self) -> "Trace":
+        return model_cache.trace(*self.key)
+
+    @property
+    def unedited(self) -> "Subject":
+        return replace(self, edited="")
+
+    @property
+    def is_cut_off(self) -> bool:
+        """Whether the model was still generating its target when the limit came."""
+        from vizformer.checkpoints.own.checkpoint import MAX_TARGET
+
+        return not self.target.strip() and len(self.trace.tokens.get("decoder", ())) > MAX_TARGET
+
+    @property
+    def translation(self) -> str | None:
+        """The target in words; None where the model has none."""
+        tokens = self.trace.tokens
+        if not {"encoder", "decoder"} <= tokens.keys():
+            return None
+        return model_cache.checkpoint(self.model).tokenizer.decode([token.id for token in tokens["decoder"]]).strip()
+
+
+def subject_box() -> Subject | None:
+    """Draws the boxes for sentence, target and model, and returns what can be shown.
+
+    If the text cannot be read, one sentence says why, and the last subject that could be read stays on the page.
+    None where there has not been one.
+    """
+    shelf = model_cache.shelf()
+    view = state.fit(model=shelf)
+    sentence, target, model = st.columns([4, 4, 3], vertical_alignment="bottom")
+    sentence.text_input(_("Sentence"), placeholder=_("Type a sentence and press Enter"), **state.bind("text"))
+    reads_target = model_cache.reads_target(view.model) if view.model in shelf else False
+    itself = reads_target and not model_suggestions.writes(view.model)  # then the decoder reads the sentence, as BART's does
+    own = _("Empty: what the model writes") if model_reference.is_name(view.model) else _("Empty: the model's own translation")
+    written = _("Empty: the sentence itself") if itself else own
+    target.text_input(
+        _("Target"),
+        placeholder=written if reads_target else _("This model takes no target"),
+        disabled=not reads_target,
+        **state.bind("target"),
+    )
+    model.selectbox(_("Model"), shelf, format_func=model_cache.titles(shelf).__getitem__, **state.bind("model"))
+    if state.clipped("text") or state.clipped("target"):
+        st.caption(_("The text is long: the link holds only its first {n} characters.", n=TEXT_IN_LINK))
+    key = model_reference.key(view.model)  # from here on: the pages' caches must not confuse two versions of a folder
+    given = view.text if itself and not view.target.strip() else view.target
+    wanted = Subject(key, view.text, given if reads_target else "", view.edits)
+    set_by_hand("edits")
+    if wanted.edited and not _readable(wanted):  # set for another text, or wrong from the start
+        st.caption(_("The numbers set by hand do not fit here and are left out. Undo or reset them."))
+        wanted = wanted.unedited
+    if not _readable(wanted):
+        last: Subject | None = st.session_state.get(_LAST_GOOD)
+        if last is not None:
+            st.caption(_("Below is still the last sentence that could be read."))
+        return last
+    st.session_state[_LAST_GOOD] = wanted
+    source_language.notice(wanted.model, wanted.text)
+    return wanted
+
+
+def _readable(subject: Subject) -> bool:
+    """Whether the model can read the subject; says what is wrong where it cannot."""
+    try:
+        with st.spinner(_("Running the model …"), show_time=False):
+            subject.trace  # noqa: B018  (computes and caches it, or says what is wrong)
+    except VizformerError as error:
+        errors.show(error.message)
+        if model_reference.is_name(subject.model):
+            st.page_link(sitemap.REPORT.file, label=_("More on the page Model report"))
+        return False
+    return True

@@ -1,0 +1,43 @@
+"""The line under a number that says whether the model computed the same."""
+
+from typing import TYPE_CHECKING
+
+import streamlit as st
+
+from vizformer.web.catalogue import precision as computing
+from vizformer.web.words.errors import plain
+from vizformer.web.words.i18n import _, translate
+
+if TYPE_CHECKING:
+    from vizformer.explain import Proof
+
+
+def show(proof: "Proof", agrees: str = "", *, edited: bool = False) -> None:
+    """Green where it holds, red where it does not; where numbers were set by hand, it need not.
+
+    Args:
+        proof: the comparison.
+        agrees: said where it holds; default: with what it was compared.
+        edited: whether the subject holds numbers set by hand.
+    """
+    values = {"anchor": translate(proof.anchor, plain), "difference": f"{proof.difference:.1g}"}
+    if proof.holds and proof.direct:
+        agrees = agrees or _("Agrees with the model to {difference}: compared with {anchor}.", **values)
+        st.success(agrees + precision(proof))
+    elif proof.holds:
+        agrees = agrees or _("Agrees with the model to {difference}: this number goes into {anchor}.", **values)
+        st.success(agrees + precision(proof))
+    elif edited:
+        st.warning(_("Numbers were set by hand on the way, so that {anchor} differs, by up to {difference}.", **values))
+    else:
+        said = _("Differs from the model: {anchor} is off by up to {difference}.", **values)
+        st.error(said + precision(proof))
+
+
+def precision(proof: "Proof") -> str:
+    """What is added where the model computes in half precision: how exact agreement can be."""
+    if proof.precision not in ("bfloat16", "float16"):
+        return ""
+    return " " + _("(The model computes in {dtype}, {bits} bits for the digits of a number. Every result is rounded to "
+                   "them, here too; a few units in the last one are allowed.)",
+                   dtype=proof.precision, bits=computing.BITS[proof.precision])  # fmt: skip

@@ -1,0 +1,22 @@
+"""What a sliding window would save, in words: the cache here keeps everything."""
+
+from vizformer.config import ModelConfig
+from vizformer.messages import ranges
+from vizformer.web.lessons.heads.computed import size
+from vizformer.web.words.i18n import _
+
+
+def saved(config: ModelConfig, n: int, held: int, rolling: int) -> str:
+    """What a cache of n positions with `held` bytes would need if it forgot what no query sees; empty without a window.
+
+    `rolling`: of `vizformer.analysis.cost.rolling_cache_bytes`.
+    """
+    if config.sliding_window is None:
+        return ""
+    layers, window = ranges(sorted(config.windowed_layers)), f"{config.sliding_window:,}"
+    if held == rolling:
+        return _("A sliding window hides all but the latest {window} tokens (layers: {layers}). These {n} fit into it, "
+                 "so there is nothing to forget yet.", layers=layers, window=window, n=f"{n:,}")  # fmt: skip
+    return _("A sliding window hides all but the latest {window} tokens (layers: {layers}). The cache here keeps "
+             "everything; one that forgets what no query sees any more would hold {rolling} instead of {held}.",
+             layers=layers, window=window, rolling=size(rolling), held=size(held))  # fmt: skip

@@ -1,0 +1,81 @@
+"""What the rows of attention maps are called: a row of a decoder says which token it is there to choose.
+
+"a → cat": the row of "a", which chooses "cat".  Without it rows seem to look at the wrong place: in cross-attention the
+row of "cat" looks at the end of the source, since it chooses what follows "cat".
+"""
+
+from collections.abc import Sequence
+from itertools import pairwise
+from typing import TYPE_CHECKING
+
+import streamlit as st
+
+from vizformer.web.catalogue import model_cache
+from vizformer.web.catalogue.bounded_cache import cached
+from vizformer.web.widgets.model_input import Subject
+from vizformer.web.words import labels
+from vizformer.web.words.errors import plain
+from vizformer.web.words.i18n import _
+
+if TYPE_CHECKING:
+    from vizformer.analysis import Choice
+    from vizformer.text import Token
+
+ARROW = " → "
+
+
+@cached
+def choices(model: str, text: str, target: str, edited: str) -> "tuple[Choice, ...]":
+    """What each row of the decoder chooses; empty without a decoder, or a head that predicts."""
+    from vizformer.analysis import choices
+
+    if not model_cache.predicts(model):
+        return ()
+    return choices(model_cache.checkpoint(model), model_cache.trace(model, text, target, edited))
+
+
+def queries(subject: Subject, kind: str) -> list[str]:
+    """The labels of the rows of a kind of attention (`vizformer.analysis.Kind`)."""
+    stack = labels.stacks(kind)[0]
+    return choosing(labels.texts(subject.trace.tokens[stack]), choices(*subject.key) if stack == "decoder" else ())
+
+
+def numbered(subject: Subject, kind: str) -> list[str]:
+    """The same with their positions, for lists in which the same token may occur twice."""
+    return [f"{index} · {name}" for index, name in enumerate(queries(subject, kind))]
+
+
+def choosing(texts: Sequence[str], chosen: "Sequence[Choice]") -> list[str]:
+    """Labels of tokens, each with the token that its row chooses, where that is known."""
+    known = [ARROW + choice.next.text for choice in chosen][: len(texts)]
+    return [text + then for text, then in zip(texts, [*known, *[""] * (len(texts) - len(known))], strict=True)]
+
+
+def following(tokens: "Sequence[Token]", kind: str) -> list[str]:
+    """Labels of rows where the text itself says what each is trained to choose: the token after it."""
+    texts = labels.texts(tokens)
+    if labels.stacks(kind)[0] != "decoder":
+        return texts
+    return [*(first + ARROW + second for first, second in pairwise(texts)), *texts[-1:]]
+
+
+def said(subject: Subject, kind: str, query: int) -> str:
+    """A sentence about the row that is looked at: what it is there to choose; empty where rows choose nothing.
+
+    Markdown; what was typed is escaped.
+    """
+    found = choices(*subject.key) if labels.stacks(kind)[0] == "decoder" else ()
+    if not 0 <= query < len(found):
+        return ""
+    token, choice = subject.trace.tokens["decoder"][query], found[query]
+    values = {"query": query, "token": plain(token.text), "next": plain(choice.next.text)}
+    if choice.own.id == choice.next.id:
+        return _("Rows choose the next token: row {query}, after “{token}”, chooses “{next}”.", **values)
+    return _("Rows choose the next token: row {query}, after “{token}”, is asked for “{next}”, which the text goes on "
+             "with; the model itself would choose “{own}”.", **values, own=plain(choice.own.text))  # fmt: skip
+
+
+def caption(subject: Subject, kind: str, query: int) -> None:
+    """Draws that sentence."""
+    if sentence := said(subject, kind, query):
+        st.caption(sentence)

@@ -1,0 +1,79 @@
+"""Which language a translator reads, and whether the typed text is in it.
+
+A translator knows one direction.  Text in its other language is not refused: it is cut into tokens like any other, and
+some translation comes out, from a model that has never seen such a sentence.  So it is said, in words.
+"""
+
+import re
+from collections.abc import Mapping
+from typing import Literal
+
+import streamlit as st
+
+from vizformer.assets import asset
+from vizformer.errors import VizformerError
+from vizformer.web.catalogue import model_cache, model_reference, trainings
+from vizformer.web.catalogue.bounded_cache import cached
+from vizformer.web.words.i18n import _
+
+Language = Literal["zh", "en"]
+
+_KNOWN: Mapping[str, Language] = {
+    "chinese": "zh", "mandarin": "zh", "zh": "zh", "zho": "zh", "cmn": "zh", "english": "en", "en": "en", "eng": "en",
+}  # fmt: skip
+_STATED = (  # how model cards say it: ours and others' in a sentence, OPUS-MT's in lists
+    re.compile(r"\b([A-Z][a-z]+) (?:→|->|to|into) [A-Z][a-z]+\b"),
+    re.compile(r"(?im)^\W*source (?:group|languages?)\W+([a-z]+)"),
+)
+_HAN, _LATIN = re.compile(r"[\u3400-\u9fff]"), re.compile(r"[A-Za-z]+")
+CARD = 20_000  # characters of a card that are looked at
+
+
+def stated(card: str) -> Language | None:
+    """The language that a translator reads, by its model card; None where that does not say, or it is another one."""
+    for pattern in _STATED:
+        for found in pattern.findall(card[:CARD]):
+            if (language := _KNOWN.get(found.lower())) is not None:
+                return language
+    return None
+
+
+def written_in(text: str) -> Language | None:
+    """The script that most of a text is in, a Chinese character counting as much as a word of Latin letters.
+
+    None where both are as frequent, or there is neither: numbers, marks, other scripts.
+    """
+    chinese, latin = len(_HAN.findall(text)), len(_LATIN.findall(text))
+    return None if chinese == latin else "zh" if chinese > latin else "en"
+
+
+@cached
+def read_by(model: str) -> Language | None:
+    """The language that a model's card says it reads; None for models that do not translate."""
+    if model_cache.options(model).architecture != "encoder-decoder":
+        return None
+    try:
+        folder = model_reference.folder(model) if model_reference.is_name(model) else trainings.folder(model) or asset("models", model)
+    except VizformerError:
+        return None
+    card = None if folder is None else folder / "README.md"
+    if card is None or not card.is_file():
+        return None
+    with card.open(encoding="utf-8", errors="replace") as file:
+        return stated(file.read(CARD))
+
+
+def notice(model: str, text: str) -> None:
+    """Says that the model reads another language than the text is in, where its card says so."""
+    reads, written = read_by(model), written_in(text)
+    if reads is None or written is None or reads == written:
+        return
+    st.info(
+        _("This model reads Chinese. What you typed looks like English: no such sentence was in its training, so what "
+          "it makes of it means little. Type the Chinese sentence; what it is to be translated to goes into the box "
+          "“Target”.")
+        if reads == "zh" else
+        _("This model reads English. What you typed looks like Chinese: no such sentence was in its training, so what "
+          "it makes of it means little. Type the English sentence; what it is to be translated to goes into the box "
+          "“Target”.")
+    )  # fmt: skip

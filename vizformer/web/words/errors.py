@@ -1,0 +1,74 @@
+"""What a reader sees when something goes wrong: one sentence, never a traceback, and the rest of the page stays."""
+
+import logging
+import re
+import secrets
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import streamlit as st
+
+from vizformer.errors import VizformerError
+from vizformer.messages import N_, Message
+from vizformer.web.words.i18n import translate
+
+log = logging.getLogger("vizformer")
+
+QUOTED = 400  # characters of a quoted text: enough to recognise it by
+
+# Streamlit looks for its own codes (:red[..], :smile:, arrows such as ->) and for bare links after Markdown's escapes
+# are gone. There an invisible word joiner keeps the characters apart.
+_APART = re.compile(r"(?<=:)(?=\S)|(?<=[-<>=~])(?=[-<>=~])|(?=@)|(?<=www)(?=\.)", re.IGNORECASE)
+_UNSEEN = re.compile("[\x00-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ud800-\udfff]")  # and what turns text around
+
+
+def plain(text: str) -> str:
+    """`text` so that Streamlit's Markdown shows it as it stands (no markup, maths, emoji codes, links or new lines).
+
+    Longer texts are cut to `QUOTED` characters; control characters are shown as "�".
+    """
+    shown = " ".join(text.split()) if any(c in text for c in "\r\n\t") else text
+    shown = shown if len(shown) <= QUOTED else shown[: QUOTED - 1] + "…"
+    shown = _APART.sub("\u2060", _UNSEEN.sub("�", shown))
+    return re.sub(r"([!-/:-@\[-`{-~])", r"\\\1", shown)  # CommonMark: any ASCII punctuation may be escaped
+
+
+def show(message: Message) -> None:
+    """Shows `message` as an error, where the page is now."""
+    st.error(translate(message, plain))
+
+
+def unexpected(error: Exception) -> None:
+    """Logs an error nobody foresaw, with its traceback, and shows a sentence with the log entry's reference."""
+    reference = secrets.token_hex(3)
+    log.error("unexpected error %s", reference, exc_info=error)
+    show(
+        N_(
+            "Something went wrong here, and it is our mistake, not yours. The rest of the page still works. "
+            "Whoever runs this server finds the details in its log under {reference}.",
+            reference=reference,
+        )
+    )
+
+
+def on_script_error(error: Exception) -> bool:
+    """The server's last net, for what escapes every `guarded()` (in callbacks, in the frame itself)."""
+    if isinstance(error, VizformerError):
+        show(error.message)
+    else:
+        unexpected(error)
+    return True  # Streamlit is not to show the exception itself
+
+
+@contextmanager
+def guarded() -> Iterator[None]:
+    """Errors inside become a sentence in their place: `with guarded():` around a part of a page, `@guarded()` above it.
+
+    Streamlit's own control flow (`st.stop`, `st.rerun`, `st.switch_page`) passes through.
+    """
+    try:
+        yield
+    except VizformerError as error:
+        show(error.message)
+    except Exception as error:  # the last net before the browser; the traceback goes to the log
+        unexpected(error)

@@ -1,0 +1,13 @@
+"""The texts of figures and components, in the reader's language.
+
+Figures and components import nothing of ours: they list their texts in English and take them as arguments.
+"""
+
+from collections.abc import Mapping
+
+from vizformer.web.words.i18n import _
+
+
+def words(english: Mapping[str, str]) -> dict[str, str]:
+    """The same names with translated texts; placeholders stay for the component to fill."""
+    return {name: _(text) for name, text in english.items()}

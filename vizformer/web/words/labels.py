@@ -1,0 +1,60 @@
+"""Names of places in the model and of tokens, in words."""
+
+import re
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from vizformer.web.words.i18n import _
+
+if TYPE_CHECKING:
+    from vizformer.components.tokens import Token as Chip
+    from vizformer.text import Token
+
+
+def kind_label(kind: str) -> str:
+    """The name of a kind of attention (`vizformer.analysis.Kind`)."""
+    return {
+        "encoder": _("Encoder self-attention"),
+        "decoder": _("Decoder self-attention"),
+        "cross": _("Cross-attention"),
+    }[kind]
+
+
+def stacks(kind: str) -> tuple[str, str]:
+    """The stacks whose tokens are the queries and the keys."""
+    return {"encoder": ("encoder", "encoder"), "decoder": ("decoder", "decoder"), "cross": ("decoder", "encoder")}[kind]
+
+
+def texts(tokens: "Sequence[Token]") -> list[str]:
+    return [token.text for token in tokens]
+
+
+def numbered(tokens: "Sequence[Token]") -> list[str]:
+    """Token texts with their positions, for lists in which the same token may occur twice."""
+    return [f"{index} · {token.text}" for index, token in enumerate(tokens)]
+
+
+def bytes_said(texts: Sequence[str]) -> str:
+    """What ⟨97⟩ means, where one of these labels shows bytes; else empty."""
+    shown = next((found[0] for text in texts if (found := re.search("⟨[0-9A-F ]+⟩", text))), None)
+    if shown is None:
+        return ""
+    return _("{shown}: bytes of UTF-8, in hexadecimal. The vocabulary has no entry for the whole character, so it is "
+             "read in parts; a Chinese character has three bytes.", shown=shown)  # fmt: skip
+
+
+def chips(tokens: "Sequence[Token]") -> "list[Chip]":
+    """Tokens for the token strip, with what a hover says about them."""
+    return [
+        {
+            "text": token.text,
+            "special": token.special,
+            "hover": _("id {id}, vocabulary entry {piece}", id=token.id, piece=token.piece),
+        }
+        for token in tokens
+    ]
+
+
+def percent(probability: float) -> str:
+    """A probability with one digit; what would round to nothing is said to be small, not to be zero."""
+    return "<0.1%" if 0 < probability < 0.0005 else f"{probability:.1%}"
