@@ -19,9 +19,13 @@ NAME = "xla"  # known to PyTorch by name, in builds for the processor too; CUDA 
 _DEVICE = torch.device(NAME, 0)
 # One operation each: the first would look for the device's kernel, the others reshape their result in place.
 _WHOLE = {
-    torch.nn.functional.scaled_dot_product_attention, torch.nn.functional.linear, torch.matmul, torch.Tensor.matmul,
-    torch.Tensor.__matmul__, torch.Tensor.__rmatmul__,
-}  # fmt: skip
+    torch.nn.functional.scaled_dot_product_attention,
+    torch.nn.functional.linear,
+    torch.matmul,
+    torch.Tensor.matmul,
+    torch.Tensor.__matmul__,
+    torch.Tensor.__rmatmul__,
+}
 
 
 class _Meant(local):
@@ -46,7 +50,7 @@ class There(torch.Tensor):
             dtype=here.dtype,
             device=torch.device("meta"),
             requires_grad=False,
-        )  # fmt: skip  ("meta" for PyTorch's own machinery, which knows no other device without a driver)
+        )  # "meta" for PyTorch's own machinery, which knows no other device without a driver
         made.here = here
         return made
 

@@ -20,9 +20,13 @@ class Reader:
 
     def __init__(self, port: int, **headers: str) -> None:
         self.connection = connect(
-            f"ws://127.0.0.1:{port}/_stcore/stream", subprotocols=["streamlit"], max_size=None,  # type: ignore[list-item]
-            additional_headers=headers, open_timeout=TIMEOUT, compression=None,
-        )  # fmt: skip
+            f"ws://127.0.0.1:{port}/_stcore/stream",
+            subprotocols=["streamlit"],
+            max_size=None,  # type: ignore[list-item]
+            additional_headers=headers,
+            open_timeout=TIMEOUT,
+            compression=None,
+        )
         self.socket = self.connection.__enter__()
         self.session = ""
         self.query = ""
@@ -56,9 +60,10 @@ class Reader:
             if message.HasField("page_info_changed"):  # the address bar
                 self.query = message.page_info_changed.query_string
             if message.HasField("script_finished") and message.script_finished in (
-                ForwardMsg.FINISHED_SUCCESSFULLY, ForwardMsg.FINISHED_WITH_COMPILE_ERROR,
+                ForwardMsg.FINISHED_SUCCESSFULLY,
+                ForwardMsg.FINISHED_WITH_COMPILE_ERROR,
                 ForwardMsg.FINISHED_FRAGMENT_RUN_SUCCESSFULLY,
-            ):  # fmt: skip
+            ):
                 return found
 
     def close(self) -> None:

@@ -419,14 +419,22 @@ class Packed(nn.Module):
         self.layers = nn.ModuleList(
             nn.ModuleList(
                 [
-                    nn.ModuleDict(dict(norm=nn.LayerNorm(D), fn=nn.ModuleDict(
-                        dict(to_qkv=nn.Linear(D, 3 * D, bias=False), to_out=nn.Linear(D, D))))),
-                    nn.ModuleDict(dict(norm=nn.LayerNorm(D), fn=nn.ModuleDict(
-                        dict(net=nn.Sequential(nn.Linear(D, FF), nn.GELU(), nn.Linear(FF, D)))))),
+                    nn.ModuleDict(
+                        dict(
+                            norm=nn.LayerNorm(D),
+                            fn=nn.ModuleDict(dict(to_qkv=nn.Linear(D, 3 * D, bias=False), to_out=nn.Linear(D, D))),
+                        )
+                    ),
+                    nn.ModuleDict(
+                        dict(
+                            norm=nn.LayerNorm(D),
+                            fn=nn.ModuleDict(dict(net=nn.Sequential(nn.Linear(D, FF), nn.GELU(), nn.Linear(FF, D)))),
+                        )
+                    ),
                 ]
             )
             for _ in range(LAYERS)
-        )  # fmt: skip
+        )
         self.to_logits = nn.Sequential(nn.LayerNorm(D), nn.Linear(D, V))
 
     def forward(self, ids: Tensor) -> Tensor:
@@ -508,23 +516,40 @@ class Pictures(nn.Module):
 
 
 KINDS: dict[str, Callable[[], nn.Module]] = {
-    "wikitext": WikiText, "inherited": Inherited, "seq2seq": Seq2Seq, "classifier": Classifier, "deep head": DeepHead,
-    "nanogpt": NanoGPT, "continuous": Continuous, "class token": WithAClassToken, "own blocks": OwnBlocks,
-    "lecture gpt": LectureGPT, "annotated": Annotated, "student translator": StudentTranslator,
-    "fused lecture": FusedLecture, "packed": Packed, "recurrent": Recurrent, "pictures": Pictures,
-    "nanogpt, other norms": lambda: NanoGPT(("ln1", "ln2")), "nanogpt, qk norm": lambda: NanoGPT(qk_norm=True),
+    "wikitext": WikiText,
+    "inherited": Inherited,
+    "seq2seq": Seq2Seq,
+    "classifier": Classifier,
+    "deep head": DeepHead,
+    "nanogpt": NanoGPT,
+    "continuous": Continuous,
+    "class token": WithAClassToken,
+    "own blocks": OwnBlocks,
+    "lecture gpt": LectureGPT,
+    "annotated": Annotated,
+    "student translator": StudentTranslator,
+    "fused lecture": FusedLecture,
+    "packed": Packed,
+    "recurrent": Recurrent,
+    "pictures": Pictures,
+    "nanogpt, other norms": lambda: NanoGPT(("ln1", "ln2")),
+    "nanogpt, qk norm": lambda: NanoGPT(qk_norm=True),
     "nanogpt, no positions": lambda: NanoGPT(positions=False),
-}  # fmt: skip
+}
 
 
 def lightning(weights: dict[str, Tensor], prefix: str = "model.") -> dict[str, Any]:
     """What Lightning's Trainer writes around the state dict of a module that keeps its model under `prefix`."""
     momentum = {0: {"step": torch.tensor(5.0), "exp_avg": torch.zeros(3), "exp_avg_sq": torch.zeros(3)}}
     return {
-        "epoch": 3, "global_step": 96, "pytorch-lightning_version": "2.4.0",
+        "epoch": 3,
+        "global_step": 96,
+        "pytorch-lightning_version": "2.4.0",
         "state_dict": {f"{prefix}{name}": tensor for name, tensor in weights.items()},
         "loops": {"fit_loop": {"state_dict": {}, "epoch_progress": {"current": {"completed": 3}}}},
         "callbacks": {"ModelCheckpoint{'monitor': 'val_loss'}": {"best_model_score": torch.tensor(0.5)}},
         "optimizer_states": [{"state": momentum, "param_groups": [{"lr": 1e-3, "params": [0]}]}],
-        "lr_schedulers": [], "hparams_name": "kwargs", "hyper_parameters": {"lr": 1e-3, "num_heads": H},
-    }  # fmt: skip
+        "lr_schedulers": [],
+        "hparams_name": "kwargs",
+        "hyper_parameters": {"lr": 1e-3, "num_heads": H},
+    }

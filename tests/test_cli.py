@@ -85,12 +85,19 @@ def seen(monkeypatch):
 @pytest.mark.parametrize(
     ("options", "variable", "on"),
     [
-        ([], "", True), (["--host", "localhost"], "", True), (["--host", "::1"], "on", True),
-        (["--host", "127.0.0.2"], "", True), (["--no-path"], "", False), (["--no-path"], "on", False),
-        ([], "off", False), (["--host", "0.0.0.0"], "on", False), (["--host", "192.0.2.7"], "", False),
-        (["--host", "myhost"], "", False), (["--host", "::"], "", False),
+        ([], "", True),
+        (["--host", "localhost"], "", True),
+        (["--host", "::1"], "on", True),
+        (["--host", "127.0.0.2"], "", True),
+        (["--no-path"], "", False),
+        (["--no-path"], "on", False),
+        ([], "off", False),
+        (["--host", "0.0.0.0"], "on", False),
+        (["--host", "192.0.2.7"], "", False),
+        (["--host", "myhost"], "", False),
+        (["--host", "::"], "", False),
     ],
-)  # fmt: skip
+)
 def test_paths_are_opened_where_nobody_else_comes_in(seen, monkeypatch, options, variable, on):
     monkeypatch.setenv(cli.PATHS, variable)
     assert CliRunner().invoke(cli.main, options).exit_code == 0

@@ -118,17 +118,27 @@ def test_all_problems_are_listed_at_once() -> None:
 def test_every_option_has_an_illegal_value_above() -> None:
     tried = {name for changes, _ in ILLEGAL for name in changes}
     of_one_kind = {  # bool, or ids
-        "final_norm": "bias", "tied_unembedding": "bias", "scaled_embedding": "bias", "embedding_norm": "bias",
-        "qk_norm": "bias", "forced_bos_id": "decoder_start_id",
-    }  # fmt: skip
+        "final_norm": "bias",
+        "tied_unembedding": "bias",
+        "scaled_embedding": "bias",
+        "embedding_norm": "bias",
+        "qk_norm": "bias",
+        "forced_bos_id": "decoder_start_id",
+    }
     assert {of_one_kind.get(field.name, field.name) for field in fields(ModelConfig)} <= tried
 
 
 EDGES = [
-    dict(dropout=0), dict(dropout=0.0), dict(n_heads=16), dict(d_model=15, n_heads=3, positions="learned"),
-    dict(pad_id=None, bos_id=28), dict(n_encoder_layers=0), dict(head_dim=6, n_heads=5), dict(rope_dims=4),
+    dict(dropout=0),
+    dict(dropout=0.0),
+    dict(n_heads=16),
+    dict(d_model=15, n_heads=3, positions="learned"),
+    dict(pad_id=None, bos_id=28),
+    dict(n_encoder_layers=0),
+    dict(head_dim=6, n_heads=5),
+    dict(rope_dims=4),
     dict(residual="parallel", norm_order="pre", n_encoder_layers=0),
-]  # fmt: skip
+]
 
 
 @pytest.mark.parametrize("changes", EDGES, ids=str)
@@ -172,8 +182,12 @@ def test_presets() -> None:
     assert base.tied_unembedding
     assert not base.final_norm
     assert (gpt2.architecture, gpt2.norm_order, gpt2.positions, gpt2.activation, gpt2.final_norm) == (
-        "decoder-only", "pre", "learned", "gelu_tanh", True,
-    )  # fmt: skip
+        "decoder-only",
+        "pre",
+        "learned",
+        "gelu_tanh",
+        True,
+    )
     assert not gpt2.scaled_embedding
     assert gpt2.eos_id == 50_256
     assert ModelConfig.preset("gpt2-small", bias=False, n_decoder_layers=1).n_decoder_layers == 1

@@ -29,13 +29,19 @@ from vizformer.model.sparse_masks import window_mask
 
 TEXT, TARGET = "I have a cat.", "She has two dogs."
 KINDS: dict[str, tuple[str, dict[str, Any]]] = {
-    "encoder-decoder": ("encoder-decoder", {}), "gpt": ("decoder-only", {"positions": "learned"}),
-    "bert": ("encoder-only", tiny.BERT), "llama": ("decoder-only", tiny.LLAMA), "alibi": ("decoder-only", tiny.ALIBI),
-    "t5": ("encoder-decoder", tiny.T5_1), "qwen3": ("decoder-only", tiny.QWEN3), "gemma": ("decoder-only", tiny.GEMMA),
-    "neox": ("decoder-only", tiny.NEOX), "marian": ("encoder-decoder", tiny.MARIAN),
+    "encoder-decoder": ("encoder-decoder", {}),
+    "gpt": ("decoder-only", {"positions": "learned"}),
+    "bert": ("encoder-only", tiny.BERT),
+    "llama": ("decoder-only", tiny.LLAMA),
+    "alibi": ("decoder-only", tiny.ALIBI),
+    "t5": ("encoder-decoder", tiny.T5_1),
+    "qwen3": ("decoder-only", tiny.QWEN3),
+    "gemma": ("decoder-only", tiny.GEMMA),
+    "neox": ("decoder-only", tiny.NEOX),
+    "marian": ("encoder-decoder", tiny.MARIAN),
     "bart": ("encoder-decoder", tiny.BART),
     "window": ("decoder-only", {**tiny.LLAMA, "sliding_window": 3, "sliding_layers": (1,)}),
-}  # fmt: skip
+}
 
 
 def everything(checkpoint: Any) -> dict[str, Any]:
@@ -47,8 +53,10 @@ def everything(checkpoint: Any) -> dict[str, Any]:
     assert trace.logits.device == checkpoint.device == trace[trace.sites[0]].q.device
     last, ids = trace.logits.shape[0] - 1, [token.id for token in checkpoint.encode(TEXT)]
     found: dict[str, Any] = {"key": checkpoint.key, "logits": trace.logits.float().cpu().numpy()}
-    edit = Edit((Cell(f"{trace.sites[0]}.q", (0, 1, 0), 2.0), Cell(f"{trace.sites[0]}.mask", (1, 0), -np.inf)),
-                temperatures={trace.sites[-1]: 2.0})  # fmt: skip
+    edit = Edit(
+        (Cell(f"{trace.sites[0]}.q", (0, 1, 0), 2.0), Cell(f"{trace.sites[0]}.mask", (1, 0), -np.inf)),
+        temperatures={trace.sites[-1]: 2.0},
+    )
     found["edited"] = checkpoint.trace(TEXT, target=target, edit=edit).logits.float().cpu().numpy()
     if generates:
         found["greedy"] = checkpoint.generate(TEXT, max_new=6).ids
@@ -91,8 +99,13 @@ def everything(checkpoint: Any) -> dict[str, Any]:
     found["row"] = embeddings.lookup(checkpoint, 5).row
     found["near"] = embeddings.neighbours(embeddings.directions(checkpoint, centred=True), 5).ids
     found["norms"] = embeddings.norms(checkpoint, np.array(ids)).tokens
-    found["twin"] = embeddings.with_scale(checkpoint, not config.scaled_embedding).trace(ids=ids[:3], **(
-        {"target_ids": ids[:2]} if both else {})).logits.float().cpu().numpy()  # fmt: skip
+    found["twin"] = (
+        embeddings.with_scale(checkpoint, not config.scaled_embedding)
+        .trace(ids=ids[:3], **({"target_ids": ids[:2]} if both else {}))
+        .logits.float()
+        .cpu()
+        .numpy()
+    )
     if not both:
         found["shuffled"] = of_positions.shuffle(model, ids[:4], [1, 0, 3, 2]).moved
         found["induction"] = induction.head_scores(model, torch.tensor([ids[:4] * 2]), 4).previous_token

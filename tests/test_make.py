@@ -135,8 +135,9 @@ def test_quick_leaves_out_the_browser_and_what_is_slow_and_test_leaves_out_nothi
         ('"not browser and not slow"', "-n 2 --dist worksteal")
     ]
     assert [re.search('-m ("[^"]+"|browser) (.*)', line).groups() for line in whole] == [
-        ('"not browser"', "-n 3 --dist worksteal"), ("browser", "-n 3 --dist worksteal"),
-    ]  # fmt: skip
+        ('"not browser"', "-n 3 --dist worksteal"),
+        ("browser", "-n 3 --dist worksteal"),
+    ]
 
 
 def test_format_lays_out_all_of_the_code():

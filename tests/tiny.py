@@ -17,42 +17,87 @@ from vizformer.training.vocabulary import train_bpe, train_wordpiece
 
 STACKS = {"encoder-decoder": (2, 2), "decoder-only": (0, 2), "encoder-only": (2, 0)}
 TEXTS = (
-    "我有一只猫。", "I have a cat.", "你好吗？", "How are you?", "The cats are here.", "我们在这儿。", "她有两只狗。",
-    "She has two dogs.", "猫和狗", "cats and dogs",
-)  # fmt: skip
+    "我有一只猫。",
+    "I have a cat.",
+    "你好吗？",
+    "How are you?",
+    "The cats are here.",
+    "我们在这儿。",
+    "她有两只狗。",
+    "She has two dogs.",
+    "猫和狗",
+    "cats and dogs",
+)
 
 LLAMA: dict[str, Any] = dict(
-    n_kv_heads=2, positions="rope", norm="rms_norm", norm_order="pre", final_norm=True, activation="silu",
-    feedforward="gated", bias=False,
-)  # fmt: skip
+    n_kv_heads=2,
+    positions="rope",
+    norm="rms_norm",
+    norm_order="pre",
+    final_norm=True,
+    activation="silu",
+    feedforward="gated",
+    bias=False,
+)
 BERT: dict[str, Any] = dict(
-    positions="learned", n_segments=2, embedding_norm=True, activation="gelu", head="transform", norm_eps=1e-12,
+    positions="learned",
+    n_segments=2,
+    embedding_norm=True,
+    activation="gelu",
+    head="transform",
+    norm_eps=1e-12,
     mask_id=3,
-)  # fmt: skip
+)
 
 ALIBI: dict[str, Any] = dict(positions="alibi")
 T5: dict[str, Any] = dict(  # buckets small enough that a short sentence reaches the shared ones
-    positions="relative", relative_buckets=8, relative_max_distance=8, norm="rms_norm", norm_order="pre",
-    final_norm=True, bias=False,
-)  # fmt: skip
+    positions="relative",
+    relative_buckets=8,
+    relative_max_distance=8,
+    norm="rms_norm",
+    norm_order="pre",
+    final_norm=True,
+    bias=False,
+)
 
 QWEN3: dict[str, Any] = {**LLAMA, "head_dim": 6, "qk_norm": True}
-GEMMA: dict[str, Any] = {**LLAMA, "head_dim": 8, "norm_offset": True, "scaled_embedding": True,
-                         "activation": "gelu_tanh"}  # fmt: skip
+GEMMA: dict[str, Any] = {
+    **LLAMA,
+    "head_dim": 8,
+    "norm_offset": True,
+    "scaled_embedding": True,
+    "activation": "gelu_tanh",
+}
 NEOX: dict[str, Any] = dict(
-    head_dim=8, positions="rope", rope_dims=4, residual="parallel", norm_order="pre", final_norm=True,
+    head_dim=8,
+    positions="rope",
+    rope_dims=4,
+    residual="parallel",
+    norm_order="pre",
+    final_norm=True,
     activation="gelu",
-)  # fmt: skip
-LLAMA3: dict[str, Any] = {**LLAMA, "head_dim": 16, "rope_scaling": "llama3", "rope_factor": 8.0, "rope_theta": 100.0,
-                          "rope_trained_positions": 64}  # fmt: skip
+)
+LLAMA3: dict[str, Any] = {
+    **LLAMA,
+    "head_dim": 16,
+    "rope_scaling": "llama3",
+    "rope_factor": 8.0,
+    "rope_theta": 100.0,
+    "rope_trained_positions": 64,
+}
 
 MARIAN: dict[str, Any] = dict(
     sinusoids="halves", scaled_embedding=True, activation="silu", logit_bias=True, decoder_start_id=0, never_pad=True
 )
 BART: dict[str, Any] = dict(
-    positions="learned", stack_inputs="own", embedding_norm=True, activation="gelu", logit_bias=True,
-    decoder_start_id=2, forced_bos_id=1,
-)  # fmt: skip
+    positions="learned",
+    stack_inputs="own",
+    embedding_norm=True,
+    activation="gelu",
+    logit_bias=True,
+    decoder_start_id=2,
+    forced_bos_id=1,
+)
 # T5 as it is, with heads wider than their share
 T5_1: dict[str, Any] = {**T5, "head_dim": 6, "attention_scale": 1.0, "logit_scale": 0.25, "decoder_start_id": 0}
 
@@ -63,9 +108,17 @@ def config(architecture: str = "encoder-decoder", **changes: Any) -> ModelConfig
     """A legal config that makes a model of a few thousand numbers."""
     encoder, decoder = STACKS[architecture]
     options = dict(
-        vocab_size=29, d_model=16, n_heads=4, d_ff=24, n_encoder_layers=encoder, n_decoder_layers=decoder,
-        max_positions=32, pad_id=0, bos_id=1, eos_id=2,
-    )  # fmt: skip
+        vocab_size=29,
+        d_model=16,
+        n_heads=4,
+        d_ff=24,
+        n_encoder_layers=encoder,
+        n_decoder_layers=decoder,
+        max_positions=32,
+        pad_id=0,
+        bos_id=1,
+        eos_id=2,
+    )
     return ModelConfig(**{**options, **changes})
 
 

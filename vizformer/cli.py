@@ -49,68 +49,113 @@ class _Group(click.Group):
 
 @click.group(cls=_Group, invoke_without_command=True, context_settings={"help_option_names": ["-h", "--help"]})
 @click.option(
-    "--host", default=HOST, show_default=True, envvar="VIZFORMER_HOST", metavar="ADDRESS",
+    "--host",
+    default=HOST,
+    show_default=True,
+    envvar="VIZFORMER_HOST",
+    metavar="ADDRESS",
     help="Where to listen. 0.0.0.0 lets other people on your network in.",
-)  # fmt: skip
+)
 @click.option(
-    "--port", default=PORT, show_default=True, envvar="PORT", type=click.IntRange(1, 65535), metavar="NUMBER",
+    "--port",
+    default=PORT,
+    show_default=True,
+    envvar="PORT",
+    type=click.IntRange(1, 65535),
+    metavar="NUMBER",
     help="The port to listen on; the variable PORT does the same.",
-)  # fmt: skip
+)
 @click.option(
-    "--models", envvar=MODELS, metavar="DIR", type=click.Path(path_type=Path),
+    "--models",
+    envvar=MODELS,
+    metavar="DIR",
+    type=click.Path(path_type=Path),
     help=f"A folder of models: every subfolder with a model and every file of weights can be chosen in the app; "
     f"the variable {MODELS} does the same.",
-)  # fmt: skip
+)
 @click.option(
-    "--no-upload", is_flag=True,
+    "--no-upload",
+    is_flag=True,
     help=f"Take no model files from the browser; the variable {UPLOADS}=off does the same. {UPLOAD_LIMIT} (bytes) "
     "bounds an upload.",
-)  # fmt: skip
+)
 @click.option(
-    "--no-hub", is_flag=True,
+    "--no-hub",
+    is_flag=True,
     help=f"Open no models by their name on a hub, ask nothing of the internet; the variable {HUB}=off does the same.",
-)  # fmt: skip
+)
 @click.option(
-    "--no-path", is_flag=True,
+    "--no-path",
+    is_flag=True,
     help=f"Open no models by their path; the variable {PATHS}=off does the same. Without it browsers on this computer "
     "can, as long as --host lets nobody else in.",
-)  # fmt: skip
+)
 @click.option(
-    "--allow-host", "hosts", multiple=True, metavar="NAME",
+    "--allow-host",
+    "hosts",
+    multiple=True,
+    metavar="NAME",
     help="A name by which browsers find this server, e.g. behind a proxy; may be given several times, and "
     "*.example.org is all names below. Addresses, localhost and the machine's own name need none; the variable "
     f"{HOSTS} (with commas) does the same.",
-)  # fmt: skip
+)
 @click.option(
-    "--memory", type=click.IntRange(LEAST_MEMORY), metavar="MIB",
+    "--memory",
+    type=click.IntRange(LEAST_MEMORY),
+    metavar="MIB",
     help=f"How much may be kept of what was computed, and as much again of converted weights; the variable {MEMORY} "
     "(bytes) does the same.  [default: 320, for a machine of 2 GB]",
-)  # fmt: skip
+)
 @click.option(
-    "--device", envvar=DEVICE, metavar="NAME",
+    "--device",
+    envvar=DEVICE,
+    metavar="NAME",
     help=f"Where the models compute: cpu, cuda, cuda:1, mps; the variable {DEVICE} does the same.  [default: cpu]",
-)  # fmt: skip
+)
 @click.version_option(__version__, prog_name="vizformer")
 @click.pass_context
 def main(
-    ctx: click.Context, host: str, port: int, models: Path | None, no_upload: bool, no_hub: bool, no_path: bool,
-    device: str | None, hosts: tuple[str, ...], memory: int | None,
-) -> None:  # fmt: skip
+    ctx: click.Context,
+    host: str,
+    port: int,
+    models: Path | None,
+    no_upload: bool,
+    no_hub: bool,
+    no_path: bool,
+    device: str | None,
+    hosts: tuple[str, ...],
+    memory: int | None,
+) -> None:
     """See every number inside a Transformer, for the sentence you typed, and have each one proved.
 
     Without a command: starts the app and prints its address.
     """
     if ctx.invoked_subcommand is None:
         start(
-            host, port, models, uploads=not no_upload, hub=not no_hub, paths=not no_path, device=device, hosts=hosts,
+            host,
+            port,
+            models,
+            uploads=not no_upload,
+            hub=not no_hub,
+            paths=not no_path,
+            device=device,
+            hosts=hosts,
             memory=memory,
-        )  # fmt: skip
+        )
 
 
 def start(
-    host: str = HOST, port: int = PORT, models: Path | None = None, *, uploads: bool = True, hub: bool = True,
-    paths: bool = True, device: str | None = None, hosts: Iterable[str] = (), memory: int | None = None,
-) -> None:  # fmt: skip
+    host: str = HOST,
+    port: int = PORT,
+    models: Path | None = None,
+    *,
+    uploads: bool = True,
+    hub: bool = True,
+    paths: bool = True,
+    device: str | None = None,
+    hosts: Iterable[str] = (),
+    memory: int | None = None,
+) -> None:
     """Serves the app, with the models in the subfolders of `models`, until Ctrl+C.
 
     `uploads` and `hub` let visitors open files of their own and models of a hub; `paths` lets those on this computer
@@ -229,9 +274,11 @@ def _listen(host: str, port: int) -> None:
 @click.argument("source", metavar="PATH")
 @click.option("--tensors", is_flag=True, help="List every tensor, also those that are used.")
 @click.option(
-    "--assume", multiple=True, metavar="NAME=VALUE",
+    "--assume",
+    multiple=True,
+    metavar="NAME=VALUE",
     help="What bare weights do not say, e.g. --assume n_heads=4; may be given several times.",
-)  # fmt: skip
+)
 @click.pass_context
 def inspect(ctx: click.Context, source: str, tensors: bool, assume: tuple[str, ...]) -> None:
     """Say what a model folder or a file of weights holds, what becomes of each tensor, what was assumed, and what
@@ -256,9 +303,11 @@ def inspect(ctx: click.Context, source: str, tensors: bool, assume: tuple[str, .
 @main.command()
 @click.argument("name", type=click.Choice(["zh-en", "stories", "cloze", "lengths"]))
 @click.option(
-    "--data", required=True, type=click.Path(path_type=Path),
+    "--data",
+    required=True,
+    type=click.Path(path_type=Path),
     help="The folder with cmn.txt (zh-en) or also fra.txt and books.txt (the others).",
-)  # fmt: skip
+)
 @click.option("--out", type=click.Path(path_type=Path), help="Where the model goes.  [default: models/NAME]")
 @click.option("--work", type=click.Path(path_type=Path), help="Where the state is kept.  [default: runs/NAME]")
 @click.option("--threads", type=click.IntRange(1), help="Processor threads.  [default: one per core]")

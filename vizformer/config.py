@@ -250,9 +250,13 @@ def _wrong_types(config: ModelConfig) -> list[Message]:
         if get_origin(hint) is Literal:
             if value not in get_args(hint):
                 problems.append(
-                    N_("{name}={value!r}: choose one of {options}", name=name, value=value,
-                       options=", ".join(map(repr, get_args(hint))))
-                )  # fmt: skip
+                    N_(
+                        "{name}={value!r}: choose one of {options}",
+                        name=name,
+                        value=value,
+                        options=", ".join(map(repr, get_args(hint))),
+                    )
+                )
             continue
         allowed = get_args(hint) or (hint,)
         if any(get_origin(kind) is tuple for kind in allowed):

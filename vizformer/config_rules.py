@@ -24,47 +24,68 @@ def broken_rules(c: "ModelConfig") -> list[Message]:
     if c.n_heads >= 1 and c.head_dim is None and c.d_model % c.n_heads:
         divisors = ", ".join(str(h) for h in range(1, min(c.d_model, 64) + 1) if c.d_model % h == 0)
         problems.append(
-            N_("d_model={d_model} is not divisible by n_heads={n_heads}: choose n_heads from {divisors}",
-               d_model=c.d_model, n_heads=c.n_heads, divisors=divisors)
-        )  # fmt: skip
+            N_(
+                "d_model={d_model} is not divisible by n_heads={n_heads}: choose n_heads from {divisors}",
+                d_model=c.d_model,
+                n_heads=c.n_heads,
+                divisors=divisors,
+            )
+        )
     if c.positions == "sinusoidal" and c.d_model % 2:
         problems.append(
-            N_("d_model={d_model} is odd: sinusoidal positions come in sine-cosine pairs, make it even",
-               d_model=c.d_model)
-        )  # fmt: skip
+            N_(
+                "d_model={d_model} is odd: sinusoidal positions come in sine-cosine pairs, make it even",
+                d_model=c.d_model,
+            )
+        )
     if c.positions == "rope" and c.n_heads >= 1 and c.rope_dims is None and c.d_head % 2:
         problems.append(
-            N_("d_head={d_head} is odd: rotary positions turn pairs of numbers, make d_model / n_heads even",
-               d_head=c.d_head)
-        )  # fmt: skip
+            N_(
+                "d_head={d_head} is odd: rotary positions turn pairs of numbers, make d_model / n_heads even",
+                d_head=c.d_head,
+            )
+        )
     if c.rope_dims is not None and c.n_heads >= 1 and (c.rope_dims % 2 or not 2 <= c.rope_dims <= c.d_head):
         problems.append(
-            N_("rope_dims={value}: rotary positions turn pairs of numbers, it must be even and from 2 to d_head="
-               "{d_head}", value=c.rope_dims, d_head=c.d_head)
-        )  # fmt: skip
+            N_(
+                "rope_dims={value}: rotary positions turn pairs of numbers, it must be even and from 2 to d_head="
+                "{d_head}",
+                value=c.rope_dims,
+                d_head=c.d_head,
+            )
+        )
     for name in ("rope_factor", "rope_low_turns"):
         if not 0 < getattr(c, name) < float("inf"):
             problems.append(N_("{name}={value}: must be above 0", name=name, value=getattr(c, name)))
     if not c.rope_low_turns < c.rope_high_turns < float("inf"):
         problems.append(
-            N_("rope_high_turns={high}: must be above rope_low_turns={low}", high=c.rope_high_turns,
-               low=c.rope_low_turns)
-        )  # fmt: skip
+            N_(
+                "rope_high_turns={high}: must be above rope_low_turns={low}",
+                high=c.rope_high_turns,
+                low=c.rope_low_turns,
+            )
+        )
     if c.norm_offset and c.norm != "rms_norm":
         problems.append(
             N_("norm_offset=True: this is an option of norm='rms_norm', with {norm!r} leave it out", norm=c.norm)
         )
     if c.residual == "parallel" and (c.norm_order != "pre" or c.architecture == "encoder-decoder"):
         problems.append(
-            N_("residual='parallel': attention and feed-forward read the same input, which needs norm_order='pre' and "
-               "a model without cross-attention; otherwise take 'sequential'")
-        )  # fmt: skip
+            N_(
+                "residual='parallel': attention and feed-forward read the same input, which needs norm_order='pre' and "
+                "a model without cross-attention; otherwise take 'sequential'"
+            )
+        )
     if c.n_kv_heads is not None and (c.n_kv_heads < 1 or c.n_heads % c.n_kv_heads):
         divisors = ", ".join(str(h) for h in range(1, min(c.n_heads, 64) + 1) if c.n_heads % h == 0)
         problems.append(
-            N_("n_heads={n_heads} is not a multiple of n_kv_heads={n_kv_heads}: choose n_kv_heads from {divisors}",
-               n_heads=c.n_heads, n_kv_heads=c.n_kv_heads, divisors=divisors)
-        )  # fmt: skip
+            N_(
+                "n_heads={n_heads} is not a multiple of n_kv_heads={n_kv_heads}: choose n_kv_heads from {divisors}",
+                n_heads=c.n_heads,
+                n_kv_heads=c.n_kv_heads,
+                divisors=divisors,
+            )
+        )
     if not 1 < c.rope_theta < float("inf"):
         problems.append(N_("rope_theta={value}: must be above 1", value=c.rope_theta))
     if c.attention_scale is not None and not 0 < c.attention_scale < float("inf"):
@@ -81,16 +102,22 @@ def broken_rules(c: "ModelConfig") -> list[Message]:
             problems.append(N_("sliding_layers without sliding_window: give both or neither"))
         elif not layers or layers != sorted(set(layers)) or not 0 <= layers[0] <= layers[-1] < c.n_decoder_layers:
             problems.append(
-                N_("sliding_layers={value}: must be numbers of layers in order, from 0 to {last}; leave it out where "
-                   "all have the window", value=str(layers), last=c.n_decoder_layers - 1)
-            )  # fmt: skip
+                N_(
+                    "sliding_layers={value}: must be numbers of layers in order, from 0 to {last}; leave it out where "
+                    "all have the window",
+                    value=str(layers),
+                    last=c.n_decoder_layers - 1,
+                )
+            )
     if c.source_vocab_size is not None and c.source_vocab_size < 1:
         problems.append(N_("{name}={value}: must be at least 1", name="source_vocab_size", value=c.source_vocab_size))
     if c.source_vocab_size is not None and c.architecture != "encoder-decoder":
         problems.append(
-            N_("source_vocab_size={value}: there is one stack only, which reads vocab_size ids; leave it out",
-               value=c.source_vocab_size)
-        )  # fmt: skip
+            N_(
+                "source_vocab_size={value}: there is one stack only, which reads vocab_size ids; leave it out",
+                value=c.source_vocab_size,
+            )
+        )
     if not 0 < c.logit_scale < float("inf"):
         problems.append(N_("{name}={value}: must be above 0", name="logit_scale", value=c.logit_scale))
     if c.logit_bias and c.head == "transform":
@@ -103,9 +130,12 @@ def broken_rules(c: "ModelConfig") -> list[Message]:
         problems.append(N_("relative_buckets={value}: must be even and at least 4", value=c.relative_buckets))
     if c.relative_max_distance <= c.relative_buckets // 2:
         problems.append(
-            N_("relative_max_distance={value}: must be above half of relative_buckets, {half}",
-               value=c.relative_max_distance, half=c.relative_buckets // 2)
-        )  # fmt: skip
+            N_(
+                "relative_max_distance={value}: must be above half of relative_buckets, {half}",
+                value=c.relative_max_distance,
+                half=c.relative_buckets // 2,
+            )
+        )
     if not 0 <= c.dropout < 1:
         problems.append(N_("dropout={value}: must be at least 0 and below 1", value=c.dropout))
     if not 0 < c.norm_eps < 1:

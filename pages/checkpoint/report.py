@@ -56,9 +56,11 @@ def read(model: str) -> "Report | None":
         if questions:
             st.subheader(_("What the weights do not say"), anchor=False)
             st.text(
-                _("This file holds weights alone, and they fit several models. With your answers it opens; they are "
-                  "part of the link.")
-            )  # fmt: skip
+                _(
+                    "This file holds weights alone, and they fit several models. With your answers it opens; they are "
+                    "part of the link."
+                )
+            )
             ask(model, questions, known)
         else:
             st.subheader(_("This model does not open"), anchor=False)
@@ -109,14 +111,23 @@ def field(model: str, question: "Question", known: object) -> object:
     key, label = f"assume.{model}.{question.name}", translate(question.text)
     if question.whole:
         return st.number_input(
-            label, int(question.lowest), int(question.highest), known, step=1, key=key,  # type: ignore[call-overload]
+            label,
+            int(question.lowest),
+            int(question.highest),
+            known,
+            step=1,
+            key=key,  # type: ignore[call-overload]
             placeholder=_("none"),
-        )  # fmt: skip
+        )
     choices = question.choices or tuple(sorted({*report_words.EPSILONS, float(str(known))}))
     return st.selectbox(
-        label, choices, index=choices.index(known) if known in choices else None, key=key,
-        format_func=lambda value: report_words.answer(question.name, value), placeholder=_("Choose"),
-    )  # fmt: skip
+        label,
+        choices,
+        index=choices.index(known) if known in choices else None,
+        key=key,
+        format_func=lambda value: report_words.answer(question.name, value),
+        placeholder=_("Choose"),
+    )
 
 
 @guarded()
@@ -127,11 +138,15 @@ def problems(report: "Report") -> None:
         for message in report_words.problems(report):
             st.markdown(f"- {translate(message, plain)}")
     if report.format == "state-dict":
-        said = _("Weights without a config.json open only where every tensor has its place in {layout} and holds "
-                 "numbers.", layout=plain(report.family))  # fmt: skip
+        said = _(
+            "Weights without a config.json open only where every tensor has its place in {layout} and holds numbers.",
+            layout=plain(report.family),
+        )
     else:
-        said = _("The weights and config.json belong to different models, or a file is damaged: copy the folder again "
-                 "from the model's source.")  # fmt: skip
+        said = _(
+            "The weights and config.json belong to different models, or a file is damaged: copy the folder again "
+            "from the model's source."
+        )
     st.caption(said)
 
 
@@ -192,7 +207,9 @@ def tensors(report: "Report") -> None:
     """Every tensor; what needs attention stands first."""
     st.subheader(_("Every tensor"), anchor=False)
     counts = Counter[str](tensor.fate for tensor in report.tensors)
-    st.text(" · ".join(f"{translate(words)}: {counts[fate]}" for fate, words in report_words.FATES.items() if counts[fate]))
+    st.text(
+        " · ".join(f"{translate(words)}: {counts[fate]}" for fate, words in report_words.FATES.items() if counts[fate])
+    )
     height = ROW * (1 + min(len(report.tensors), MOST)) + 2
     st.dataframe(report_words.tensors(report), hide_index=True, height=height)
 
@@ -203,21 +220,27 @@ def own_models() -> None:
     with st.expander(_("Your own models")):
         if server_folder.root() is None:
             st.text(
-                _("Start VizFormer with a folder whose subfolders are models in Hugging Face layout (config.json, "
-                  "weights, tokenizer), or that holds files of weights. Each then stands in the list above, on every "
-                  "page.")
-            )  # fmt: skip
+                _(
+                    "Start VizFormer with a folder whose subfolders are models in Hugging Face layout (config.json, "
+                    "weights, tokenizer), or that holds files of weights. Each then stands in the list above, on every "
+                    "page."
+                )
+            )
         else:
             st.text(
-                _("This server offers the models of one folder: every subfolder with a model and every file of weights "
-                  "stands in the list above. A new one appears when the page is drawn again.")
-            )  # fmt: skip
+                _(
+                    "This server offers the models of one folder: every subfolder with a model and every file of weights "
+                    "stands in the list above. A new one appears when the page is drawn again."
+                )
+            )
         st.code("vizformer --models DIR\nVIZFORMER_MODELS=DIR make run", language="bash")
         st.text(_("These families open: {families}.", families=", ".join(report_words.families())))
         st.text(
-            _("State dicts without a config.json open too, under assumptions that you choose: {layouts}.",
-              layouts=", ".join(report_words.layouts()))
-        )  # fmt: skip
+            _(
+                "State dicts without a config.json open too, under assumptions that you choose: {layouts}.",
+                layouts=", ".join(report_words.layouts()),
+            )
+        )
 
 
 page()

@@ -115,8 +115,12 @@ def heads(subject: Subject) -> None:
     (as_lines if state.view().picture == "lines" else as_map)(Heads(subject, kind, shape, queries, keys))
     view = state.view()
     row_names.caption(subject, kind, view.query_of(queries))
-    there = "→ " + _("Every number of head {head} in layer {layer}, for query {query}, step by step",
-                     head=view.head, layer=view.layer, query=view.query_of(queries))  # fmt: skip
+    there = "→ " + _(
+        "Every number of head {head} in layer {layer}, for query {query}, step by step",
+        head=view.head,
+        layer=view.layer,
+        query=view.query_of(queries),
+    )
     if st.button(there, type="tertiary", key="attention.steps"):
         state.update(part="arithmetic")  # of the lesson, which begins with another part
         st.switch_page("pages/learn/qkv.py")
@@ -192,9 +196,11 @@ def next_token(subject: Subject) -> None:
     """The most probable next tokens after a position of the last stack."""
     if not model_cache.predicts(subject.model):
         st.caption(
-            _("This model's files hold no head that predicts tokens, so there is no prediction to show: its attention "
-              "and its arithmetic are all there.")
-        )  # fmt: skip
+            _(
+                "This model's files hold no head that predicts tokens, so there is no prediction to show: its attention "
+                "and its arithmetic are all there."
+            )
+        )
         return
     trace = subject.trace
     stack = "decoder" if "decoder" in trace.tokens else "encoder"

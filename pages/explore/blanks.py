@@ -131,9 +131,12 @@ def nothing_hidden(model: str, chances: np.ndarray) -> None:
     if len(known):
         mean = float(np.exp(np.log(known).mean()))
         st.caption(
-            _("Nothing is hidden yet. The model finds each of the {n} words with {percent} on (geometric) average.",
-              n=len(known), percent=labels.percent(mean))
-        )  # fmt: skip
+            _(
+                "Nothing is hidden yet. The model finds each of the {n} words with {percent} on (geometric) average.",
+                n=len(known),
+                percent=labels.percent(mean),
+            )
+        )
     else:
         st.caption(_("The model knows no word of this text, so there is none to hide."))
     if not (examples := [text for text in EXAMPLES if tokenizing.reads(model, text)]):
@@ -178,11 +181,19 @@ def candidates(subject: Subject, shown: Shown, hidden: Places, focus: int, truth
     found = blanks.guess(subject.model, subject.text, hidden, focus)
     text = shown[focus].text
     st.text(
-        _("The hidden word was “{text}”: the model's first choice, {percent}.", text=text,
-          percent=labels.percent(found.probability)) if found.rank == 0 else
-        _("The hidden word was “{text}”: number {rank} for the model, {percent}.", text=text, rank=found.rank + 1,
-          percent=labels.percent(found.probability))
-    )  # fmt: skip
+        _(
+            "The hidden word was “{text}”: the model's first choice, {percent}.",
+            text=text,
+            percent=labels.percent(found.probability),
+        )
+        if found.rank == 0
+        else _(
+            "The hidden word was “{text}”: number {rank} for the model, {percent}.",
+            text=text,
+            rank=found.rank + 1,
+            percent=labels.percent(found.probability),
+        )
+    )
 
 
 def attention(subject: Subject, shown: Shown, hidden: Places, all_hidden: Places, focus: int) -> None:

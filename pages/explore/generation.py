@@ -73,9 +73,12 @@ def choose() -> Settings:
     strategy, new, penalty = st.columns([3, 2, 2], vertical_alignment="bottom")
     with strategy:
         st.segmented_control(
-            _("How the next token is chosen"), generation_settings.STRATEGIES, format_func=names.__getitem__, required=True,
+            _("How the next token is chosen"),
+            generation_settings.STRATEGIES,
+            format_func=names.__getitem__,
+            required=True,
             **tied("strategy", settings),
-        )  # fmt: skip
+        )
     most = generation_settings.MOST_IN_A_BEAM if settings.strategy == "beam" else generation_settings.MOST_NEW
     new.number_input(
         _("New tokens, at most"),
@@ -88,9 +91,12 @@ def choose() -> Settings:
         beam_settings(settings)
         return settings
     penalty.slider(
-        _("Repetition penalty"), *generation_settings.LIMITS["penalty"], step=0.05, help=_("Above 1, tokens that occurred become "
-        "less probable; 1 is no penalty."), **tied("penalty", settings),
-    )  # fmt: skip
+        _("Repetition penalty"),
+        *generation_settings.LIMITS["penalty"],
+        step=0.05,
+        help=_("Above 1, tokens that occurred become less probable; 1 is no penalty."),
+        **tied("penalty", settings),
+    )
     if settings.strategy == "greedy":
         st.caption(_("Greedy: always the most probable token. Nothing is drawn, so there is no seed."))
     else:
@@ -101,23 +107,41 @@ def choose() -> Settings:
 def sampling_settings(settings: Settings) -> None:
     temperature, top_k, top_p, min_p, seed = st.columns(5, vertical_alignment="bottom")
     temperature.slider(
-        _("Temperature"), *generation_settings.LIMITS["temperature"], step=0.05, help=_("Below 1 the distribution is sharpened, "
-        "above 1 flattened; 0 takes the most probable token."), **tied("temperature", settings),
-    )  # fmt: skip
+        _("Temperature"),
+        *generation_settings.LIMITS["temperature"],
+        step=0.05,
+        help=_("Below 1 the distribution is sharpened, above 1 flattened; 0 takes the most probable token."),
+        **tied("temperature", settings),
+    )
     top_k.number_input(
-        "top-k", 0, int(generation_settings.LIMITS["top_k"][1]), help=_("Only the k most probable tokens stay; 0 keeps all."),
+        "top-k",
+        0,
+        int(generation_settings.LIMITS["top_k"][1]),
+        help=_("Only the k most probable tokens stay; 0 keeps all."),
         **tied("top_k", settings),
-    )  # fmt: skip
+    )
     top_p.slider(
-        "top-p", 0.0, 1.0, step=0.01, help=_("Only the most probable tokens that together reach p stay; 1 keeps all."),
+        "top-p",
+        0.0,
+        1.0,
+        step=0.01,
+        help=_("Only the most probable tokens that together reach p stay; 1 keeps all."),
         **tied("top_p", settings),
-    )  # fmt: skip
+    )
     min_p.slider(
-        "min-p", 0.0, 1.0, step=0.01, help=_("Only tokens at least this many times as probable as the best one stay; "
-        "0 keeps all."), **tied("min_p", settings),
-    )  # fmt: skip
+        "min-p",
+        0.0,
+        1.0,
+        step=0.01,
+        help=_("Only tokens at least this many times as probable as the best one stay; 0 keeps all."),
+        **tied("min_p", settings),
+    )
     seed.number_input(
-        _("Seed"), 0, generation_settings.LARGEST_SEED, help=_("The same seed gives the same text."), **tied("seed", settings)
+        _("Seed"),
+        0,
+        generation_settings.LARGEST_SEED,
+        help=_("The same seed gives the same text."),
+        **tied("seed", settings),
     )
     if settings.temperature == 0:
         st.caption(_("Temperature 0: only the most probable token is left; the cuts and the seed change nothing."))
@@ -127,11 +151,16 @@ def sampling_settings(settings: Settings) -> None:
 
 def beam_settings(settings: Settings) -> None:
     width, alpha = st.columns(2)
-    width.slider(_("Width: texts side by side"), *map(int, generation_settings.LIMITS["width"]), **tied("width", settings))
+    width.slider(
+        _("Width: texts side by side"), *map(int, generation_settings.LIMITS["width"]), **tied("width", settings)
+    )
     alpha.slider(
-        _("Length penalty α"), *generation_settings.LIMITS["alpha"], step=0.1, help=_("Results are compared by log p / ((5 + "
-        "length) / 6)^α: 0 favours short texts."), **tied("alpha", settings),
-    )  # fmt: skip
+        _("Length penalty α"),
+        *generation_settings.LIMITS["alpha"],
+        step=0.1,
+        help=_("Results are compared by log p / ((5 + length) / 6)^α: 0 favours short texts."),
+        **tied("alpha", settings),
+    )
 
 
 def tied(name: str, settings: Settings) -> dict[str, Any]:
@@ -217,27 +246,38 @@ def costs(subject: Subject, text: generation.Text, step: int) -> None:
     cached, uncached = (int(side[: step + 1].sum()) for side in sides)
     share = sides[0][: step + 1, 0].sum() / cached
     st.text(
-        _("Up to token {step}: {cached} multiplications with the KV cache, {uncached} without it, {times} times as "
-          "many. Of those with the cache, {share} belong to attention itself; the rest are the projections, the "
-          "feed-forward layers and the unembedding. The cache holds {bytes} bytes.",
-          step=step, cached=f"{cached:,}", uncached=f"{uncached:,}", times=f"{uncached / cached:.1f}",
-          share=f"{share:.1%}", bytes=f"{text.cache_bytes[step]:,}")
-    )  # fmt: skip
+        _(
+            "Up to token {step}: {cached} multiplications with the KV cache, {uncached} without it, {times} times as "
+            "many. Of those with the cache, {share} belong to attention itself; the rest are the projections, the "
+            "feed-forward layers and the unembedding. The cache holds {bytes} bytes.",
+            step=step,
+            cached=f"{cached:,}",
+            uncached=f"{uncached:,}",
+            times=f"{uncached / cached:.1f}",
+            share=f"{share:.1%}",
+            bytes=f"{text.cache_bytes[step]:,}",
+        )
+    )
     config, length = model_cache.options(subject.model), text.start + step
     if said := rolling_cache_note.saved(config, length, text.cache_bytes[step], text.rolling_bytes[step]):
         st.caption(said)
     growth, products = st.columns([2, 3])
     growth.plotly_chart(
         figures.cache_growth(
-            np.array(text.cache_bytes), text.memory_bytes, at=step, title=_("The KV cache grows with every token"),
+            np.array(text.cache_bytes),
+            text.memory_bytes,
+            at=step,
+            title=_("The KV cache grows with every token"),
             words=words(figures.ENGLISH),
         ),
-        config={"displayModeBar": False}, key="generation.cache",
-    )  # fmt: skip
+        config={"displayModeBar": False},
+        key="generation.cache",
+    )
     products.plotly_chart(
         figures.multiplications(*sides, at=step, title=_("Multiplications of each step"), words=words(figures.ENGLISH)),
-        config={"displayModeBar": False}, key="generation.multiplications",
-    )  # fmt: skip
+        config={"displayModeBar": False},
+        key="generation.multiplications",
+    )
 
 
 # --- beam search ---
@@ -253,17 +293,26 @@ def beam(subject: Subject, settings: Settings) -> None:
     if subject.edited:
         st.caption(_("Beam search runs without the numbers set by hand."))
     st.caption(
-        _("In each step the {width} most probable texts are kept and continued. The tree shows the {looked} best "
-          "continuations of each step.", width=settings.width, looked=2 * settings.width)
-    )  # fmt: skip
+        _(
+            "In each step the {width} most probable texts are kept and continued. The tree shows the {looked} best "
+            "continuations of each step.",
+            width=settings.width,
+            looked=2 * settings.width,
+        )
+    )
     best = set(search.tree.path(search.found[0][1].ids)) if search.found else set()
     nodes: list[tree.Node] = [
         {
-            "step": node.step, "parent": node.parent, "text": search.names[node.id], "total": node.log_probability,
-            "score": node.score, "fate": node.fate, "best": index in best,
+            "step": node.step,
+            "parent": node.parent,
+            "text": search.names[node.id],
+            "total": node.log_probability,
+            "score": node.score,
+            "fate": node.fate,
+            "best": index in best,
         }
         for index, node in enumerate(search.tree.nodes)
-    ]  # fmt: skip
+    ]
     tree.mount(nodes, words=words(tree.ENGLISH), key="beam")
     st.subheader(_("What was found"), anchor=False)
     rows = [(text, found.log_probability, found.score) for text, found in search.found]
@@ -274,7 +323,7 @@ def beam(subject: Subject, settings: Settings) -> None:
             _("score"): [score for *__, score in rows],
         },
         hide_index=True,
-    )  # fmt: skip
+    )
     new = model_cache.checkpoint(subject.model).tokenizer.decode(list(plain.steps.ids)).strip()
     st.text(_("Greedy writes: {text}", text=new or _("(nothing)")))
 

@@ -21,9 +21,8 @@ def page() -> None:
     titles = {"": _("All lessons"), **{entry.url: translate(entry.title) for entry in sitemap.COURSE}}
     lesson = which.selectbox(_("Taught in"), list(titles), format_func=titles.__getitem__, key=_LESSON)
     keys = [
-        key for key, term in found.items()
-        if (not lesson or lesson in term.lessons) and glossary.matches(key, wanted)
-    ]  # fmt: skip
+        key for key, term in found.items() if (not lesson or lesson in term.lessons) and glossary.matches(key, wanted)
+    ]
     if not keys:
         st.info(_("No term matches. Try a shorter part of the word, or all lessons."))
         return

@@ -34,9 +34,19 @@ def page() -> None:
             lesson.Part("cost", N_("What heads cost"), cost),
             lesson.Part("groups", N_("Shared keys and values"), groups),
         ],
-        terms=("head", "d-k", "multi-head-attention", "concatenation", "output-projection", "head-contribution",
-               "effective-keys", "grouped-query-attention", "multi-query-attention", "kv-cache"),
-    )  # fmt: skip
+        terms=(
+            "head",
+            "d-k",
+            "multi-head-attention",
+            "concatenation",
+            "output-projection",
+            "head-contribution",
+            "effective-keys",
+            "grouped-query-attention",
+            "multi-query-attention",
+            "kv-cache",
+        ),
+    )
 
 
 # --- split, attend, concatenate, mix ----------------------------------------------------------------------------------
@@ -55,19 +65,26 @@ def split(subject: Subject) -> None:
     cut = found.slices
     token = subject.trace.tokens[labels.stacks(view.site)[0]][query].text
     rows = [
-        (_("x: what goes in"), cut.x, 0), (_("q: the queries"), cut.q, config.n_heads),
-        (_("k: its keys"), cut.k, config.kv_heads), (_("v: its values"), cut.v, config.kv_heads),
-        (_("z: the heads' results"), cut.z, config.n_heads), (_("out = z W_O"), cut.out, 0),
-    ]  # fmt: skip
+        (_("x: what goes in"), cut.x, 0),
+        (_("q: the queries"), cut.q, config.n_heads),
+        (_("k: its keys"), cut.k, config.kv_heads),
+        (_("v: its values"), cut.v, config.kv_heads),
+        (_("z: the heads' results"), cut.z, config.n_heads),
+        (_("out = z W_O"), cut.out, 0),
+    ]
     shown = [(name, row, slices) for name, row, slices in rows if row is not None]
     st.plotly_chart(
         figures.head_slices(
-            [row for __, row, ___ in shown], [name for name, *__ in shown], [slices for *__, slices in shown],
-            chosen=view.head, title=_("The vectors of token {query}, “{token}”", query=query, token=token),
+            [row for __, row, ___ in shown],
+            [name for name, *__ in shown],
+            [slices for *__, slices in shown],
+            chosen=view.head,
+            title=_("The vectors of token {query}, “{token}”", query=query, token=token),
             words=words(head_split.ENGLISH),
         ),
-        config=NO_BAR, key="heads.slices",
-    )  # fmt: skip
+        config=NO_BAR,
+        key="heads.slices",
+    )
     names = [_("head {head}: length {norm}", head=head, norm=f"{norm:.2f}") for head, norm in enumerate(found.norms)]
     parts = [*found.parts]
     if found.bias is not None:
@@ -75,11 +92,14 @@ def split(subject: Subject) -> None:
         parts.append(found.bias)
     st.plotly_chart(
         figures.head_parts(
-            np.stack([*parts, cut.out]), [*names, _("their sum: out")],
-            title=_("What each head adds to the {d} columns", d=config.d_model), words=words(head_split.ENGLISH),
+            np.stack([*parts, cut.out]),
+            [*names, _("their sum: out")],
+            title=_("What each head adds to the {d} columns", d=config.d_model),
+            words=words(head_split.ENGLISH),
         ),
-        config=NO_BAR, key="heads.parts",
-    )  # fmt: skip
+        config=NO_BAR,
+        key="heads.parts",
+    )
     proof_badge.show(found.proof, edited=bool(subject.edited))
     shares = [*found.shares, *([found.bias_share] if found.bias is not None else [])]
     lengths = [float(np.linalg.norm(part)) for part in parts]
@@ -87,19 +107,29 @@ def split(subject: Subject) -> None:
     st.html(
         table.to_html(
             ("", _("length"), _("share of the sum")),
-            [Row((kinds[i], lengths[i], Number(share, f"{share:.1%}".replace("-", "−"))),
-                 "marked" if i == view.head else "") for i, share in enumerate(shares)],
-            bar=2, caption=_("How far each part goes in the direction of the sum"),
+            [
+                Row(
+                    (kinds[i], lengths[i], Number(share, f"{share:.1%}".replace("-", "−"))),
+                    "marked" if i == view.head else "",
+                )
+                for i, share in enumerate(shares)
+            ],
+            bar=2,
+            caption=_("How far each part goes in the direction of the sum"),
         )
-    )  # fmt: skip
+    )
     lesson.formula(
         r"\mathrm{out} = [z_0; \dots; z_{h-1}]\, W_O + b_O = \sum_{h} z_h W_O^{(h)} + b_O"
-        if found.bias is not None else r"\mathrm{out} = [z_0; \dots; z_{h-1}]\, W_O = \sum_{h} z_h W_O^{(h)}",
+        if found.bias is not None
+        else r"\mathrm{out} = [z_0; \dots; z_{h-1}]\, W_O = \sum_{h} z_h W_O^{(h)}",
         live=rf"\mathrm{{out}}_0 = {latex.sum_of(np.array(parts)[:, 0])} = {cut.out[0]:.4f}",
         code=f"parts = [z[h] @ W_O[h * {config.d_head} : (h + 1) * {config.d_head}] for h in range({config.n_heads})]\n"
         "out = sum(parts)" + (" + b_O" if found.bias is not None else ""),
-        given={"z": cut.z.reshape(config.n_heads, config.d_head), **computed.output_matrix(*subject.key, attention_selector.site())},
-    )  # fmt: skip
+        given={
+            "z": cut.z.reshape(config.n_heads, config.d_head),
+            **computed.output_matrix(*subject.key, attention_selector.site()),
+        },
+    )
 
 
 # --- all heads --------------------------------------------------------------------------------------------------------
@@ -126,10 +156,13 @@ def every(subject: Subject) -> None:
     shape = (n_layers, config.n_heads, len(queries), len(keys))
     chosen = None if attention.fits(shape) else (seen.layer, seen.head)
     selection = attention.mount(
-        model_cache.heads(*subject.key, kind, chosen), query_tokens=row_names.queries(subject, kind),
+        model_cache.heads(*subject.key, kind, chosen),
+        query_tokens=row_names.queries(subject, kind),
         key_tokens=labels.texts(keys),
-        selected=wanted, words=words(attention.ENGLISH), key="heads.grid",
-    )  # fmt: skip
+        selected=wanted,
+        words=words(attention.ENGLISH),
+        key="heads.grid",
+    )
     st.session_state["heads.selection"] = selection
     state.update(layer=selection.layer, head=selection.head, query=written_query(selection.query, queries))
     row_names.caption(subject, kind, selection.query)
@@ -141,17 +174,25 @@ def doings(subject: Subject, layer: int, chosen: int) -> None:
     """A sentence for every head of a layer, from measures of this sentence."""
     found = computed.habits(*subject.key, state.view().site)
     rows = [
-        Row((_("head {head}", head=head), computed.habit(found, layer, head),
-             Number(float(found.effective[layer, head]), f"{found.effective[layer, head]:.1f}")),
-            "marked" if head == chosen else "")
+        Row(
+            (
+                _("head {head}", head=head),
+                computed.habit(found, layer, head),
+                Number(float(found.effective[layer, head]), f"{found.effective[layer, head]:.1f}"),
+            ),
+            "marked" if head == chosen else "",
+        )
         for head in range(found.effective.shape[1])
-    ]  # fmt: skip
+    ]
     columns = ("", _("in this sentence"), _("keys that it reads from"))
     st.html(table.to_html(columns, rows, caption=_("The heads of layer {layer}", layer=layer)))
     st.caption(
-        _("Keys that it reads from: exp of the entropy of its weights, averaged over the queries. A query here sees "
-          "{visible} keys on average.", visible=f"{found.visible[layer]:.1f}")
-    )  # fmt: skip
+        _(
+            "Keys that it reads from: exp of the entropy of its weights, averaged over the queries. A query here sees "
+            "{visible} keys on average.",
+            visible=f"{found.visible[layer]:.1f}",
+        )
+    )
 
 
 def importance(subject: Subject) -> None:
@@ -161,14 +202,24 @@ def importance(subject: Subject) -> None:
     found = computed.key_contributions(*subject.key, attention_selector.site(), view.head, query)
     top = np.argsort(-found.weights, kind="stable")[:4]
     rows = [
-        Row((names[j], Number(found.weights[j], f"{found.weights[j]:.4f}"), found.norms[j],
-             found.norms[j] / found.weights[j] if found.weights[j] > 0 else 0.0),
-            "marked" if j == int(found.norms.argmax()) else "")
+        Row(
+            (
+                names[j],
+                Number(found.weights[j], f"{found.weights[j]:.4f}"),
+                found.norms[j],
+                found.norms[j] / found.weights[j] if found.weights[j] > 0 else 0.0,
+            ),
+            "marked" if j == int(found.norms.argmax()) else "",
+        )
         for j in top
-    ]  # fmt: skip
+    ]
     columns = (_("token (key)"), _("weight a"), _("length of a · v W_O"), _("length of v W_O"))
-    caption = _("Layer {layer}, head {head}, query {query}: the largest weights and what they bring",
-                layer=view.layer, head=view.head, query=query)  # fmt: skip
+    caption = _(
+        "Layer {layer}, head {head}, query {query}: the largest weights and what they bring",
+        layer=view.layer,
+        head=view.head,
+        query=query,
+    )
     st.html(table.to_html(columns, rows, bar=1, caption=caption))
 
 

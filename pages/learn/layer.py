@@ -97,9 +97,11 @@ def toy() -> None:
         edited = ""
         steps = model_cache.toy_layer(stack)
     st.caption(
-        _("What torch.manual_seed(42), torch.randn(3, 1, 4) and nn.TransformerEncoderLayer(d_model=4, nhead=2, "
-          "dim_feedforward=8, dropout=0.0) give; the decoder layer follows from the same random numbers.")
-    )  # fmt: skip
+        _(
+            "What torch.manual_seed(42), torch.randn(3, 1, 4) and nn.TransformerEncoderLayer(d_model=4, nhead=2, "
+            "dim_feedforward=8, dropout=0.0) give; the decoder layer follows from the same random numbers."
+        )
+    )
     toy_editor(stack)
     overview(steps, lambda step: {})
     walk(steps, lambda step: {}, model_cache.toy_layer(stack) if edited else None)

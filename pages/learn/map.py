@@ -82,10 +82,14 @@ def switch() -> None:
     if st.session_state.get(_SWITCH) != own:
         st.session_state[_SWITCH] = own
     st.segmented_control(
-        _("Architecture"), [name for name in names if name in shelf], required=True, key=_SWITCH,
+        _("Architecture"),
+        [name for name in names if name in shelf],
+        required=True,
+        key=_SWITCH,
         format_func=lambda name: f"{names[name]} · {model_cache.title(shelf[name])}",
-        on_change=_take, args=(shelf,),
-    )  # fmt: skip
+        on_change=_take,
+        args=(shelf,),
+    )
 
 
 def _take(shelf: dict[str, str]) -> None:
@@ -107,15 +111,25 @@ def boxes(subject: Subject) -> None:
     left, right = st.columns([3, 2], gap="large")
     with left:
         chosen = architecture.mount(
-            box_words.columns(list(found.values()), config), selected=now, words=words(architecture.ENGLISH),
+            box_words.columns(list(found.values()), config),
+            selected=now,
+            words=words(architecture.ENGLISH),
             key=_DRAWING,
-        )  # fmt: skip
+        )
         if target:
-            st.caption(_("For your sentence: n = {n} tokens read, {target} written so far. All boxes together: "
-                         "{total:,} parameters.", n=n, target=target, total=total))  # fmt: skip
+            st.caption(
+                _(
+                    "For your sentence: n = {n} tokens read, {target} written so far. All boxes together: "
+                    "{total:,} parameters.",
+                    n=n,
+                    target=target,
+                    total=total,
+                )
+            )
         else:
-            st.caption(_("For your sentence: n = {n} tokens. All boxes together: {total:,} parameters.", n=n,
-                         total=total))  # fmt: skip
+            st.caption(
+                _("For your sentence: n = {n} tokens. All boxes together: {total:,} parameters.", n=n, total=total)
+            )
         if headless:
             st.caption(_("It ends with vectors: this model's files hold no head that predicts tokens."))
     if chosen is not None and chosen != now:
@@ -178,21 +192,36 @@ def rnn(subject: Subject) -> None:
     ask_path(subject, n)  # first: the table below gives it away
     titles = layer_types.names()
     kind: LayerType = st.segmented_control(
-        _("Layer"), computed.KINDS, format_func=titles.__getitem__, required=True,
+        _("Layer"),
+        computed.KINDS,
+        format_func=titles.__getitem__,
+        required=True,
         **lesson.dial("map.kind", "recurrent", computed.KINDS),
-    )  # fmt: skip
+    )
     k, r = widths()
     shown = tokens[: computed.DRAWN]
     path = computed.path(kind, len(shown), k, r)
     st.plotly_chart(
-        figures.path_picture(shown, path.levels, path.edges, path.way, states=kind == "recurrent",
-                             title=_("The way from the first token to the last output"),
-                             words=words(reach_figures.ENGLISH)),
-        key="map.path", config={"displayModeBar": False},
-    )  # fmt: skip
+        figures.path_picture(
+            shown,
+            path.levels,
+            path.edges,
+            path.way,
+            states=kind == "recurrent",
+            title=_("The way from the first token to the last output"),
+            words=words(reach_figures.ENGLISH),
+        ),
+        key="map.path",
+        config={"displayModeBar": False},
+    )
     if n > len(shown):
-        st.caption(_("The picture shows the first {shown} of {n} tokens; the numbers are for all of them.",
-                     shown=len(shown), n=n))  # fmt: skip
+        st.caption(
+            _(
+                "The picture shows the first {shown} of {n} tokens; the numbers are for all of them.",
+                shown=len(shown),
+                n=n,
+            )
+        )
     st.markdown(layer_types.path_table(n, k, r))
     layer_types.path_formula(kind, n, k, r)
 
@@ -205,14 +234,22 @@ def ask_path(subject: Subject, n: int) -> None:
         for cells, layers in ((1, 1), (n, n), (n, 1), (n * n, n))
     ]
     lesson.ask(
-        "map", "path",
-        _("Your sentence has {n} tokens. Through how many recurrent cells must what the model knows of the first token "
-          "pass to reach the last output, and through how many layers of self-attention at the least?", n=n),
-        choices, 2,
-        _("The cell works once at each of the {n} positions, one after the other. In self-attention the last query "
-          "multiplies with the first key directly, however far it is: one layer.", n=n),
+        "map",
+        "path",
+        _(
+            "Your sentence has {n} tokens. Through how many recurrent cells must what the model knows of the first token "
+            "pass to reach the last output, and through how many layers of self-attention at the least?",
+            n=n,
+        ),
+        choices,
+        2,
+        _(
+            "The cell works once at each of the {n} positions, one after the other. In self-attention the last query "
+            "multiplies with the first key directly, however far it is: one layer.",
+            n=n,
+        ),
         about=f"{subject.model} {subject.text}",
-    )  # fmt: skip
+    )
 
 
 # --- what a layer costs -----------------------------------------------------------------------------------------------
@@ -226,21 +263,29 @@ def cost(subject: Subject) -> None:
     ask_cost(subject, n, d)  # first: the table below gives it away
     ways = {"table": _("the paper's table"), "products": _("every matrix product")}
     counted = st.segmented_control(
-        _("Count"), list(ways), format_func=ways.__getitem__, required=True,
+        _("Count"),
+        list(ways),
+        format_func=ways.__getitem__,
+        required=True,
         **lesson.dial("map.count", "table", tuple(ways)),
-    )  # fmt: skip
+    )
     k, r = widths()
     full = counted == "products"
     grid, curves = computed.cost_curves(d, k, r, full)
     titles = layer_types.names()
     st.plotly_chart(
         figures.cost_curves(
-            grid, {titles[kind]: curve for kind, curve in curves.items()}, here=n,
-            crossing=(d, computed.cost("attention", d, d, k, r, full)), crossing_name=_("n = d = {d}", d=d),
-            title=_("Multiplications of a layer that is d = {d} wide", d=d), words=words(reach_figures.ENGLISH),
+            grid,
+            {titles[kind]: curve for kind, curve in curves.items()},
+            here=n,
+            crossing=(d, computed.cost("attention", d, d, k, r, full)),
+            crossing_name=_("n = d = {d}", d=d),
+            title=_("Multiplications of a layer that is d = {d} wide", d=d),
+            words=words(reach_figures.ENGLISH),
         ),
-        key="map.costs", config={"displayModeBar": False},
-    )  # fmt: skip
+        key="map.costs",
+        config={"displayModeBar": False},
+    )
     st.markdown(layer_types.cost_table(n, d, k, r, full))
     layer_types.cost_formula(n, d, full)
 
@@ -250,14 +295,24 @@ def ask_cost(subject: Subject, n: int, d: int) -> None:
     other = computed.cost("recurrent", n, d, 3, 8, full=False)
     choices = [_("the self-attention layer"), _("the recurrent layer"), _("neither: both need the same")]
     lesson.ask(
-        "map", "cost",
-        _("Your sentence has n = {n} tokens, the model is d = {d} wide. By the paper's table, which layer needs fewer "
-          "multiplications?", n=n, d=d),
-        choices, 0 if own < other else 1 if own > other else 2,
-        _("Self-attention: n²d = {own:,}. Recurrent: nd² = {other:,}. They are equal where n = d, here at {d} tokens.",
-          own=own, other=other, d=d),
+        "map",
+        "cost",
+        _(
+            "Your sentence has n = {n} tokens, the model is d = {d} wide. By the paper's table, which layer needs fewer "
+            "multiplications?",
+            n=n,
+            d=d,
+        ),
+        choices,
+        0 if own < other else 1 if own > other else 2,
+        _(
+            "Self-attention: n²d = {own:,}. Recurrent: nd² = {other:,}. They are equal where n = d, here at {d} tokens.",
+            own=own,
+            other=other,
+            d=d,
+        ),
         about=f"{subject.model} {subject.text}",
-    )  # fmt: skip
+    )
 
 
 page()

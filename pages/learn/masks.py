@@ -73,9 +73,13 @@ def place(subject: Subject, attention: Attention, *extra: float) -> list[st.delt
 def kinds(subject: Subject) -> None:
     """A mask of a kind over a head of the model: M, the scores and the weights side by side."""
     kind = st.segmented_control(
-        _("Mask"), masking.KINDS, format_func=wording.kind_name, required=True, label_visibility="collapsed",
+        _("Mask"),
+        masking.KINDS,
+        format_func=wording.kind_name,
+        required=True,
+        label_visibility="collapsed",
         **lesson.dial("masks.kind", "causal", masking.KINDS),
-    )  # fmt: skip
+    )
     attention = masking.looks(subject.key, kind)
     if attention is None:
         other_model()
@@ -94,19 +98,29 @@ def kinds(subject: Subject) -> None:
     masked = found.masked
     mask.mount(
         mask.MaskView(
-            named(subject, attention, found), labels.texts(found.keys), masked.reasons, masked.scores, masked.weights,
-            found.kept, found.unused,
+            named(subject, attention, found),
+            labels.texts(found.keys),
+            masked.reasons,
+            masked.scores,
+            masked.weights,
+            found.kept,
+            found.unused,
         ),
-        words=words(mask.ENGLISH), key=_PANELS,
-    )  # fmt: skip
+        words=words(mask.ENGLISH),
+        key=_PANELS,
+    )
     only_first(max(masked.reasons.shape))
     proof(masked.proof, own=masked.own)
     if kind in ("window", "bigbird"):
         visible = int((masked.reasons == 0).sum())
         st.caption(
-            _("{visible} of {all} cells are open ({percent}): their number grows with n, that of all cells with n².",
-              visible=visible, all=masked.reasons.size, percent=f"{visible / masked.reasons.size:.0%}")
-        )  # fmt: skip
+            _(
+                "{visible} of {all} cells are open ({percent}): their number grows with n, that of all cells with n².",
+                visible=visible,
+                all=masked.reasons.size,
+                percent=f"{visible / masked.reasons.size:.0%}",
+            )
+        )
     padded = kind == "padding" and attention == "decoder"  # on top of the model's own mask
     lines = wording.code(pattern, pattern.causal or padded, window if padded else None)
     is_padding = (masked.reasons == 1).any(axis=0)  # (`vizformer.model.masks.Reason`)
@@ -114,9 +128,7 @@ def kinds(subject: Subject) -> None:
     left, right = st.columns(2, gap="large")
     with left:
         written = lines if kind == "causal" else ""
-        lesson.formula(
-            wording.formula(kind), live=wording.live_row(masked, found.unused), code=written, given=given
-        )  # fmt: skip
+        lesson.formula(wording.formula(kind), live=wording.live_row(masked, found.unused), code=written, given=given)
     with right:
         if kind == "causal":
             count_question(subject, len(found.queries))
@@ -175,18 +187,24 @@ def batch(subject: Subject, kind: masking.MaskKind, attention: Attention) -> mas
     default = "second" if both.padding[stack][1].any() else "typed"
     names = {"typed": _("the typed one"), "second": _("the second one")}
     choice = shown.segmented_control(
-        _("Show"), list(names), format_func=names.__getitem__, required=True,
+        _("Show"),
+        list(names),
+        format_func=names.__getitem__,
+        required=True,
         **lesson.dial("masks.sentence", default, names),
-    )  # fmt: skip
+    )
     rows = [labels.texts(both.tokens[stack]), labels.texts(both.other[stack])]
     st.html(matrix.style())
     title = _("The batch: two sentences, {n} places each", n=len(rows[0]))
     st.html(wording.table(title, [str(i) for i in range(len(rows[0]))], ["0", "1"], rows, both.padding[stack]))
     run = masking.batch(subject.key, other, choice == "second")
     st.caption(
-        _("Its outputs in this batch and alone differ by at most {difference}: padding changes nothing where the mask "
-          "blocks it.", difference=f"{run.difference:.1g}")
-    )  # fmt: skip
+        _(
+            "Its outputs in this batch and alone differ by at most {difference}: padding changes nothing where the mask "
+            "blocks it.",
+            difference=f"{run.difference:.1g}",
+        )
+    )
     view = state.view()
     return masking.laid_batch(subject.key, other, choice == "second", attention, view.layer, view.head)
 
@@ -208,11 +226,15 @@ def proof(found: "Proof", *, own: bool) -> None:
     if not found.holds:
         said = _("Differs from the model: {anchor} is off by up to {difference}.", **values)
     elif own:
-        said = _("The model itself uses this mask here. Agrees with it to {difference}: compared with {anchor}.",
-                 **values)  # fmt: skip
+        said = _(
+            "The model itself uses this mask here. Agrees with it to {difference}: compared with {anchor}.", **values
+        )
     else:
-        said = _("The scores are the model's, the mask is laid over them here; it was not trained with it. Agrees with "
-                 "PyTorch to {difference}: compared with {anchor}.", **values)  # fmt: skip
+        said = _(
+            "The scores are the model's, the mask is laid over them here; it was not trained with it. Agrees with "
+            "PyTorch to {difference}: compared with {anchor}.",
+            **values,
+        )
     (st.success if found.holds else st.error)(said + proof_badge.precision(found))
 
 
@@ -227,12 +249,19 @@ def count_question(subject: Subject, n: int) -> None:
     right = n * (n - 1) // 2
     choices = sorted({right, n * (n + 1) // 2, n * n, max(n - 1, 0)})
     lesson.ask(
-        "masks", "count", _("How many cells of its {n} × {n} map does the causal mask of your {n} tokens block?", n=n),
-        [str(choice) for choice in choices], choices.index(right),
-        _("Row i blocks the n − 1 − i keys after it: {first} + … + 1 + 0 = n(n − 1)/2 = {right}. The diagonal stays "
-          "open: every token sees itself.", first=n - 1, right=right),
+        "masks",
+        "count",
+        _("How many cells of its {n} × {n} map does the causal mask of your {n} tokens block?", n=n),
+        [str(choice) for choice in choices],
+        choices.index(right),
+        _(
+            "Row i blocks the n − 1 − i keys after it: {first} + … + 1 + 0 = n(n − 1)/2 = {right}. The diagonal stays "
+            "open: every token sees itself.",
+            first=n - 1,
+            right=right,
+        ),
         about=f"{subject.model} {subject.text} {subject.target}",
-    )  # fmt: skip
+    )
 
 
 # --- painted by hand --------------------------------------------------------------------------------------------------
@@ -247,15 +276,23 @@ def paint(subject: Subject) -> None:
     have = masking.attentions(subject.key)
     default = "decoder" if "decoder" in have else "encoder"
     attention: Attention = st.segmented_control(
-        _("Attention"), have, format_func=labels.kind_label, required=True, label_visibility="collapsed",
+        _("Attention"),
+        have,
+        format_func=labels.kind_label,
+        required=True,
+        label_visibility="collapsed",
         **lesson.dial("masks.on", default, have),
-    )  # fmt: skip
+    )
     (buttons,) = place(subject, attention, 3)
     own_mask(subject, attention)
     layers = masking.alike(subject.key, attention, state.view().layer)
     if len(layers) < n_layers(subject.trace, attention):
-        st.caption(_("What you paint holds in the layers that have this mask ({layers}); the others keep theirs.",
-                     layers=ranges(layers)))  # fmt: skip
+        st.caption(
+            _(
+                "What you paint holds in the layers that have this mask ({layers}); the others keep theirs.",
+                layers=ranges(layers),
+            )
+        )
     queries, keys = masking.tokens(subject.key, attention)
     rows, columns = min(len(queries), mask.LARGEST), min(len(keys), mask.LARGEST)
     kept = mask_bitmap.read(rows, columns)
@@ -266,7 +303,9 @@ def paint(subject: Subject) -> None:
     view = state.view()
     masked, own = masking.painted_head(subject.key, attention, flips, view.layer, view.head)
     with buttons.container(horizontal=True):
-        st.button(_("As the model has it"), on_click=mask_bitmap.keep, args=((),), disabled=not flips, key="masks.reset")
+        st.button(
+            _("As the model has it"), on_click=mask_bitmap.keep, args=((),), disabled=not flips, key="masks.reset"
+        )
         first = own[:rows, :columns] > 0
         for name, label, wanted in (
             ("open", _("Open everything"), np.zeros_like(first)),
@@ -279,11 +318,17 @@ def paint(subject: Subject) -> None:
     with left:
         mask.mount(
             mask.MaskView(
-                row_names.queries(subject, attention), labels.texts(keys), masked.reasons, weights=masked.weights,
+                row_names.queries(subject, attention),
+                labels.texts(keys),
+                masked.reasons,
+                weights=masked.weights,
                 own=own,
             ),
-            paintable=True, selected=flips, words=words(mask.ENGLISH), key=f"{_PAINT}.{attention}",
-        )  # fmt: skip
+            paintable=True,
+            selected=flips,
+            words=words(mask.ENGLISH),
+            key=f"{_PAINT}.{attention}",
+        )
         only_first(max(masked.reasons.shape))
         blind(masked, row_names.numbered(subject, attention))
         proof(masked.proof, own=True)
@@ -297,9 +342,11 @@ def blind(masked: "Masked", names: list[str]) -> None:
     if rows:
         st.warning(_("Everything is blocked for some queries:") + " " + mask_conventions.listed(rows))
         st.caption(
-            _("Their weights are 0, and so is what comes back: softmax of nothing but −∞ is 0/0, and the kernel "
-              "gives 0 instead of NaN. The residual stream passes such a position by, so the model still predicts.")
-        )  # fmt: skip
+            _(
+                "Their weights are 0, and so is what comes back: softmax of nothing but −∞ is 0/0, and the kernel "
+                "gives 0 instead of NaN. The residual stream passes such a position by, so the model still predicts."
+            )
+        )
 
 
 def expected(subject: Subject, attention: Attention, flips: mask_bitmap.Cells, layers: tuple[int, ...]) -> None:
@@ -311,18 +358,22 @@ def expected(subject: Subject, attention: Attention, flips: mask_bitmap.Cells, l
     names = labels.numbered(subject.trace.tokens[stack])[: mask.LARGEST]
     rows = masking.expectations(subject.key, attention, flips, layers)[: mask.LARGEST]
     cells = [
-        [f"{row.before.text} {labels.percent(row.before_probability)}",
-         f"{row.after.text} {labels.percent(row.after_probability)}",
-         "0" if row.moved == 0 else f"{row.moved:.2g}"]
+        [
+            f"{row.before.text} {labels.percent(row.before_probability)}",
+            f"{row.after.text} {labels.percent(row.after_probability)}",
+            "0" if row.moved == 0 else f"{row.moved:.2g}",
+        ]
         for row in rows
-    ]  # fmt: skip
+    ]
     st.html(matrix.style())
     st.html(
         wording.table(
             _("The most probable token at each position") if stack == "encoder" else _("The most probable next token"),
-            [_("before"), _("after"), _("largest Δ")], names, cells,
+            [_("before"), _("after"), _("largest Δ")],
+            names,
+            cells,
         )
-    )  # fmt: skip
+    )
     st.caption(_("Largest Δ: by how much a logit has moved at most; 0 is exactly 0."))
 
 
@@ -333,14 +384,18 @@ def expected(subject: Subject, attention: Attention, flips: mask_bitmap.Cells, l
 @guarded()
 def conventions(subject: Subject) -> None:
     """The causal mask of the sentence in four notations, and what mixing them up does."""
-    mask_conventions.four_notations(subject, lambda: place(subject, masking.looks(subject.key, "causal") or "encoder", 2))
+    mask_conventions.four_notations(
+        subject, lambda: place(subject, masking.looks(subject.key, "causal") or "encoder", 2)
+    )
 
 
 @st.fragment
 @guarded()
 def wrong(subject: Subject) -> None:
     """Four ways to get it wrong, with the numbers of a head."""
-    mask_conventions.four_mistakes(subject, lambda: place(subject, masking.looks(subject.key, "causal") or "encoder", 2))
+    mask_conventions.four_mistakes(
+        subject, lambda: place(subject, masking.looks(subject.key, "causal") or "encoder", 2)
+    )
 
 
 @st.fragment

@@ -26,9 +26,7 @@ def editable(name: str, caption: str, start: np.ndarray) -> np.ndarray:
 
     st.caption(caption)
     names = [_("value v")] if start.shape[1] == 1 else [str(column) for column in range(start.shape[1])]
-    edited = st.data_editor(
-        pd.DataFrame(start, columns=names), key=f"paper.{name}", hide_index=True, num_rows="fixed"
-    )  # fmt: skip
+    edited = st.data_editor(pd.DataFrame(start, columns=names), key=f"paper.{name}", hide_index=True, num_rows="fixed")
     return np.nan_to_num(np.asarray(edited, dtype=np.float64))
 
 
@@ -56,9 +54,11 @@ def two_rows() -> None:
         tables((_("scores ÷ √3"), run.scores), (_("weights"), run.weights), (_("output"), run.output))
         if np.array_equal(x, examples.TWO_ROWS):  # true of these numbers, not of any
             st.markdown(
-                _("Each row is most like itself, so it keeps most of itself; what both have in common, the last "
-                  "column, stays as it is.")
-            )  # fmt: skip
+                _(
+                    "Each row is most like itself, so it keeps most of itself; what both have in common, the last "
+                    "column, stays as it is."
+                )
+            )
 
 
 @st.fragment
@@ -81,9 +81,13 @@ def four_keys() -> None:
         total, honest = examples.PRINTED_WEIGHTS.sum(), float(examples.PRINTED_WEIGHTS @ examples.VALUES[:, 0])
         tables((_("weights"), examples.PRINTED_WEIGHTS), (_("output"), np.array([examples.PRINTED_OUTPUT])))
         st.markdown(
-            _("These are no softmax: weights must sum to 1, and these sum to {total:.1f}. Nor do they give the printed "
-              "output: with them it would be {honest:.1f}.", total=total, honest=honest)
-        )  # fmt: skip
+            _(
+                "These are no softmax: weights must sum to 1, and these sum to {total:.1f}. Nor do they give the printed "
+                "output: with them it would be {honest:.1f}.",
+                total=total,
+                honest=honest,
+            )
+        )
     for column, title, run in (
         (plain, _("**Right, without the division**"), examples.paper_attention(q, k, v, scaled=False)),
         (scaled, _("**Right, with the formula's own ÷ √2**"), examples.paper_attention(q, k, v)),
@@ -94,9 +98,11 @@ def four_keys() -> None:
             st.latex(rf"\frac{{q \cdot k_j}}{{{run.divisor:.4g}}}")
     if np.array_equal(q, examples.QUERY) and np.array_equal(k, examples.KEYS):
         st.markdown(
-            _("Keys 0 and 2 agree with the query equally well (q·k = 1), keys 1 and 3 not at all (q·k = 0). But a "
-              "score of 0 is not a weight of 0: e⁰ = 1, so the softmax still gives them a share.")
-        )  # fmt: skip
+            _(
+                "Keys 0 and 2 agree with the query equally well (q·k = 1), keys 1 and 3 not at all (q·k = 0). But a "
+                "score of 0 is not a weight of 0: e⁰ = 1, so the softmax still gives them a share."
+            )
+        )
 
 
 @guarded()
@@ -117,22 +123,33 @@ def sentence(subject: Subject) -> None:
     tokens = labels.texts(subject.trace.tokens[stack])
     run = model_cache.first_layer_map(*subject.key, stack, identity, scaled)
     title = (
-        _("softmax(X Xᵀ) of the first layer's input") if identity
+        _("softmax(X Xᵀ) of the first layer's input")
+        if identity
         else _("Layer 0, head 0: the learned matrices, same input")
-    )  # fmt: skip
+    )
     kind = st.segmented_control(
-        _("Show"), ["weights", "scores"], format_func=lambda k: {"weights": _("weights"), "scores": _("scores")}[k],
-        default="weights", required=True, key="paper.kind",
-    )  # fmt: skip
+        _("Show"),
+        ["weights", "scores"],
+        format_func=lambda k: {"weights": _("weights"), "scores": _("scores")}[k],
+        default="weights",
+        required=True,
+        key="paper.kind",
+    )
     picture = figures.attention_heatmap(
-        run.weights if kind == "weights" else run.scores, tokens, tokens,
-        kind="scores" if kind == "scores" else "weights", title=title, words=words(figures.ENGLISH),
-    )  # fmt: skip
+        run.weights if kind == "weights" else run.scores,
+        tokens,
+        tokens,
+        kind="scores" if kind == "scores" else "weights",
+        title=title,
+        words=words(figures.ENGLISH),
+    )
     st.plotly_chart(picture, config={"displayModeBar": False}, key="paper.map")
     st.caption(
-        _("With the identity the scores are symmetric: i likes j exactly as much as j likes i, and every token mostly "
-          "itself. Three matrices let a token ask for something else than itself.")
-    )  # fmt: skip
+        _(
+            "With the identity the scores are symmetric: i likes j exactly as much as j likes i, and every token mostly "
+            "itself. Three matrices let a token ask for something else than itself."
+        )
+    )
 
 
 page()

@@ -19,9 +19,16 @@ def page() -> None:
         lesson.Part("longer", N_("Past the trained length"), longer),
     ]
     terms = (
-        "position-encoding", "sinusoidal-encoding", "wavelength", "learned-positions", "rope", "alibi",
-        "relative-bias", "equivariance", "extrapolation",
-    )  # fmt: skip
+        "position-encoding",
+        "sinusoidal-encoding",
+        "wavelength",
+        "learned-positions",
+        "rope",
+        "alibi",
+        "relative-bias",
+        "equivariance",
+        "extrapolation",
+    )
     lesson.show(sitemap.POSITIONS, parts, terms=terms)
 
 

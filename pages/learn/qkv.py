@@ -35,10 +35,20 @@ def page() -> None:
             lesson.Part("three", N_("Why three matrices"), three, wide=True),
             lesson.Part("scale", N_("Why ÷ √d"), scaling.scale, wide=True),
         ],
-        terms=("query", "key", "value", "soft-lookup", "attention-score", "attention-weight", "softmax", "temperature",
-               "scaled-dot-product-attention", "d-k"),
+        terms=(
+            "query",
+            "key",
+            "value",
+            "soft-lookup",
+            "attention-score",
+            "attention-weight",
+            "softmax",
+            "temperature",
+            "scaled-dot-product-attention",
+            "d-k",
+        ),
         unnamed=unnamed,
-    )  # fmt: skip
+    )
 
 
 def unnamed(view: View) -> str:
@@ -103,14 +113,23 @@ def where(subject: Subject) -> None:
     queries, keys = row_names.numbered(subject, kind), labels.numbered(subject.trace.tokens[labels.stacks(kind)[1]])
     weights = ", ".join(f"{keys[key]}: {asked.weights[key]:.3f}" for key in asked.keys)
     lesson.ask(
-        "qkv", "self",
-        _("Layer {layer}, head {head}: the query is “{query}”. From which token does most come back?",
-          layer=asked.layer, head=asked.head, query=queries[asked.query]),
-        [keys[key] for key in asked.keys], asked.keys.index(asked.best),
-        _("The weights are {weights}. A head does not search for what is the same as the query, but for what its query "
-          "matrix has learned to ask for.", weights=weights),
+        "qkv",
+        "self",
+        _(
+            "Layer {layer}, head {head}: the query is “{query}”. From which token does most come back?",
+            layer=asked.layer,
+            head=asked.head,
+            query=queries[asked.query],
+        ),
+        [keys[key] for key in asked.keys],
+        asked.keys.index(asked.best),
+        _(
+            "The weights are {weights}. A head does not search for what is the same as the query, but for what its query "
+            "matrix has learned to ask for.",
+            weights=weights,
+        ),
         about=f"{subject.key} {kind}",
-    )  # fmt: skip
+    )
 
 
 # --- why three matrices -----------------------------------------------------------------------------------------------
@@ -123,9 +142,12 @@ def three(subject: Subject) -> None:
     st.html(table.style())
     names = {"identity": _("no matrices: X Xᵀ ÷ √d_model"), "shared": _("one matrix: W_K = W_Q")}
     kind = st.segmented_control(
-        _("Compare with"), list(names), format_func=names.__getitem__, required=True,
+        _("Compare with"),
+        list(names),
+        format_func=names.__getitem__,
+        required=True,
         **lesson.dial("qkv.matrices", "identity", names),
-    )  # fmt: skip
+    )
     attention_selector.choose(subject, cross=False, query=False)
     view = state.view()
     tokens = labels.texts(subject.trace.tokens[labels.stacks(view.site)[0]])
@@ -139,7 +161,11 @@ def three(subject: Subject) -> None:
         found = of_head[name]
         with column:
             picture = figures.attention_heatmap(
-                scores, row_names.queries(subject, view.site), tokens, kind="scores", title=title,
+                scores,
+                row_names.queries(subject, view.site),
+                tokens,
+                kind="scores",
+                title=title,
                 words=words(figures.ENGLISH),
             )
             if len(tokens) > PRINTED_UP_TO:
@@ -150,29 +176,43 @@ def three(subject: Subject) -> None:
             else:
                 i, j = found.pair
                 st.text(
-                    _("Not symmetric: “{first}” → “{second}” scores {there}, “{second}” → “{first}” scores {back}.",
-                      first=tokens[i], second=tokens[j], there=matrix.number(scores[i, j], 2),
-                      back=matrix.number(scores[j, i], 2))
-                )  # fmt: skip
+                    _(
+                        "Not symmetric: “{first}” → “{second}” scores {there}, “{second}” → “{first}” scores {back}.",
+                        first=tokens[i],
+                        second=tokens[j],
+                        there=matrix.number(scores[i, j], 2),
+                        back=matrix.number(scores[j, i], 2),
+                    )
+                )
     i, j = of_head["learned"].pair
     S, record = forms.learned, subject.trace[attention_selector.site()]
     lesson.formula(
         computed.scores_formula(model_cache.options(subject.model)),
         live=rf"S_{{{i},{j}}} - S_{{{j},{i}}} = {S[i, j]:.4f} - ({S[j, i]:.4f}) = {S[i, j] - S[j, i]:.4f}",
         code=f"S = q @ k.T * {record.scale!r}  # {record.q.shape[2]} ** -0.5 where scores are divided\n"
-        "largest = (S - S.T).max()" if abs(record.scale - record.q.shape[2] ** -0.5) > 1e-9 else
-        f"S = q @ k.T / math.sqrt({record.q.shape[2]})\nlargest = (S - S.T).max()",
+        "largest = (S - S.T).max()"
+        if abs(record.scale - record.q.shape[2] ** -0.5) > 1e-9
+        else f"S = q @ k.T / math.sqrt({record.q.shape[2]})\nlargest = (S - S.T).max()",
         given={"q": record.q[view.head], "k": record.k[record.kv_head(view.head)]},
-    )  # fmt: skip
+    )
     columns = (
-        "", _("learned: largest |S_ij − S_ji|"), _("learned: antisymmetric share, |(S − Sᵀ)/2|² ÷ |S|²"),
+        "",
+        _("learned: largest |S_ij − S_ji|"),
+        _("learned: antisymmetric share, |(S − Sᵀ)/2|² ÷ |S|²"),
         _("W_K = W_Q: largest |S_ij − S_ji|"),
-    )  # fmt: skip
+    )
     rows = [
-        Row((_("head {head}", head=head), learned.largest, Number(learned.share, f"{learned.share:.0%}"),
-             shared.largest), "marked" if head == view.head else "")
+        Row(
+            (
+                _("head {head}", head=head),
+                learned.largest,
+                Number(learned.share, f"{learned.share:.0%}"),
+                shared.largest,
+            ),
+            "marked" if head == view.head else "",
+        )
         for head, (__, shared, learned) in enumerate(every)
-    ]  # fmt: skip
+    ]
     st.html(table.to_html(columns, rows, bar=2, caption=_("Every head of this layer")))
     product(subject)
 
@@ -182,29 +222,43 @@ def product(subject: Subject) -> None:
     config = model_cache.options(subject.model)
     found = computed.bilinear(*subject.key, attention_selector.site(), state.view().head)
     st.markdown(
-        _("How two rows $x_i$ and $x_j$ meet in a score is decided by the product $W_Q W_K^\\top$ alone. It is {d} × "
-          "{d}, {entries} numbers, but its rank is {rank}: no more than $d_\\mathrm{{head}}$ = {bound}. Two thin "
-          "matrices hold it in {thin} numbers.", d=config.d_model, entries=f"{config.d_model**2:,}", rank=found.rank,
-          bound=found.bound, thin=f"{2 * config.d_model * found.bound:,}")
-    )  # fmt: skip
+        _(
+            "How two rows $x_i$ and $x_j$ meet in a score is decided by the product $W_Q W_K^\\top$ alone. It is {d} × "
+            "{d}, {entries} numbers, but its rank is {rank}: no more than $d_\\mathrm{{head}}$ = {bound}. Two thin "
+            "matrices hold it in {thin} numbers.",
+            d=config.d_model,
+            entries=f"{config.d_model**2:,}",
+            rank=found.rank,
+            bound=found.bound,
+            thin=f"{2 * config.d_model * found.bound:,}",
+        )
+    )
     if found.biased and config.positions == "rope":
         st.markdown(_("This model has biases besides, which add terms of their own to every score."))
     elif found.biased:
         st.markdown(
-            _("This model has biases besides: $b_Q$ times each key is a number for each key, the same for every "
-              "query, and can raise or lower a key's weight by itself. $b_K$ times each query adds one number to a "
-              "whole row, which softmax takes off again.")
-        )  # fmt: skip
+            _(
+                "This model has biases besides: $b_Q$ times each key is a number for each key, the same for every "
+                "query, and can raise or lower a key's weight by itself. $b_K$ times each query adds one number to a "
+                "whole row, which softmax takes off again."
+            )
+        )
     if found.proof is None:
         st.caption(_("In this model a norm comes between the matrices and the scores, so that the product is not all."))
         return
     difference = f"{found.proof.difference:.1g}"
     agrees = (
-        _("With rotary positions every distance has a product of its own; this one, for distance 0, gives the model's "
-          "scores on the diagonal to {difference}.", difference=difference) if config.positions == "rope" else
-        _("Computed through the product (and the biases), all scores agree with the model's to {difference}.",
-          difference=difference)
-    )  # fmt: skip
+        _(
+            "With rotary positions every distance has a product of its own; this one, for distance 0, gives the model's "
+            "scores on the diagonal to {difference}.",
+            difference=difference,
+        )
+        if config.positions == "rope"
+        else _(
+            "Computed through the product (and the biases), all scores agree with the model's to {difference}.",
+            difference=difference,
+        )
+    )
     proof_badge.show(found.proof, agrees, edited=bool(subject.edited))
 
 

@@ -10,9 +10,11 @@ from vizformer.web.words.i18n import _, language
 @guarded()
 def page() -> None:
     st.markdown(
-        _("Read the first paper with the lessons open beside it. Nothing here is needed to use the app, and no link is "
-          "followed by itself: the class may be offline.")
-    )  # fmt: skip
+        _(
+            "Read the first paper with the lessons open beside it. Nothing here is needed to use the app, and no link is "
+            "followed by itself: the class may be offline."
+        )
+    )
     titles = {"paper": _("Papers"), "tutorial": _("Tutorials and courses")}
     for kind, title in titles.items():
         st.subheader(title, anchor=False)

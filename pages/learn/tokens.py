@@ -33,10 +33,20 @@ def page() -> None:
             lesson.Part("norms", N_("Lengths"), norms),
         ],
         terms=(
-            "token", "vocabulary", "token-id", "subword", "bpe", "wordpiece", "unigram", "unknown-token", "one-hot",
-            "embedding", "cosine", "contextual",
+            "token",
+            "vocabulary",
+            "token-id",
+            "subword",
+            "bpe",
+            "wordpiece",
+            "unigram",
+            "unknown-token",
+            "one-hot",
+            "embedding",
+            "cosine",
+            "contextual",
         ),
-    )  # fmt: skip
+    )
 
 
 # --- a row of a table -------------------------------------------------------------------------------------------------
@@ -71,18 +81,35 @@ def look_up(subject: Subject) -> None:
     one_hot[0, shown_rows.index(token.id)] = 1.0
     st.html(
         lookup.to_html(
-            one_hot, rows=[at], columns=rows, column_names=entries, row_names=[token.text], digits=0,
-            caption=_("One-hot row of id {id}", id=token.id), shape=f"1 × {vocab_size}", chosen_column=token.id,
+            one_hot,
+            rows=[at],
+            columns=rows,
+            column_names=entries,
+            row_names=[token.text],
+            digits=0,
+            caption=_("One-hot row of id {id}", id=token.id),
+            shape=f"1 × {vocab_size}",
+            chosen_column=token.id,
         )
         + lookup.to_html(
-            values, rows=rows, columns=columns, row_names=entries, chosen_row=token.id, caption=_("Embedding table E"),
+            values,
+            rows=rows,
+            columns=columns,
+            row_names=entries,
+            chosen_row=token.id,
+            caption=_("Embedding table E"),
             shape=f"{vocab_size} × {config.d_model}",
         )
         + lookup.to_html(
-            found.product[shown_columns][None], rows=[at], columns=columns, row_names=[token.text], chosen_row=at,
-            caption=_("Their product"), shape=f"1 × {config.d_model}",
+            found.product[shown_columns][None],
+            rows=[at],
+            columns=columns,
+            row_names=[token.text],
+            chosen_row=at,
+            caption=_("Their product"),
+            shape=f"1 × {config.d_model}",
         )
-    )  # fmt: skip
+    )
     if found.difference == 0:
         st.success(_("The product is row {id} of the table: the largest difference is 0.", id=token.id))
     else:
@@ -94,8 +121,13 @@ def look_up(subject: Subject) -> None:
         code=computed.LOOKUP,
         given={"id": token.id, "vocab_size": vocab_size, "E": computed.embedding_table(subject.model)},
     )
-    st.text(_("The product: {products:,} multiplications for one token. The look-up: {copies} numbers copied.",
-              products=found.products, copies=found.copies))  # fmt: skip
+    st.text(
+        _(
+            "The product: {products:,} multiplications for one token. The look-up: {copies} numbers copied.",
+            products=found.products,
+            copies=found.copies,
+        )
+    )
 
 
 # --- neighbours -------------------------------------------------------------------------------------------------------
@@ -124,23 +156,37 @@ def neighbours(subject: Subject) -> None:
     left, right = st.columns([2, 3])
     left.plotly_chart(
         figures.neighbour_bars(
-            computed.names(subject.model, nearest.ids, beside=(chosen.id,)), nearest.cosines, average,
-            title=_("Nearest to “{token}”", token=chosen.text), words=said,
+            computed.names(subject.model, nearest.ids, beside=(chosen.id,)),
+            nearest.cosines,
+            average,
+            title=_("Nearest to “{token}”", token=chosen.text),
+            words=said,
         ),
-        config=CHART, key="tokens.bars",
-    )  # fmt: skip
+        config=CHART,
+        key="tokens.bars",
+    )
     right.plotly_chart(
         figures.embedding_map(
-            plane.points, named, kinds, (float(plane.explained[0]), float(plane.explained[1])),
-            chosen=shown.index(chosen.id), title=_("The sentence and its neighbours, on a plane"), words=said,
+            plane.points,
+            named,
+            kinds,
+            (float(plane.explained[0]), float(plane.explained[1])),
+            chosen=shown.index(chosen.id),
+            title=_("The sentence and its neighbours, on a plane"),
+            words=said,
         ),
-        config=CHART, key="tokens.map",
-    )  # fmt: skip
+        config=CHART,
+        key="tokens.map",
+    )
     st.caption(
-        _("Searched: all {count:,} rows. The plane keeps {percent} of the variance of these {shown} directions; what "
-          "looks close on it may be far apart.", count=model_cache.options(subject.model).input_vocab_size,
-          percent=labels.percent(float(plane.explained.sum())), shown=len(shown))
-    )  # fmt: skip
+        _(
+            "Searched: all {count:,} rows. The plane keeps {percent} of the variance of these {shown} directions; what "
+            "looks close on it may be far apart.",
+            count=model_cache.options(subject.model).input_vocab_size,
+            percent=labels.percent(float(plane.explained.sum())),
+            shown=len(shown),
+        )
+    )
     lesson.formula(
         r"\cos(E_a, E_b) = \frac{E_a \cdot E_b}{\lVert E_a \rVert\, \lVert E_b \rVert}",
         live=rf"\cos(E_{{{chosen.id}}}, E_{{{nearest.ids[0]}}}) = {nearest.cosines[0]:.4f}",
@@ -174,28 +220,36 @@ def norms(subject: Subject) -> None:
     )
     st.plotly_chart(
         figures.norm_bars(
-            labels.texts(tokens), lengths, found.positions, title=_("What is added up before layer 0"),
+            labels.texts(tokens),
+            lengths,
+            found.positions,
+            title=_("What is added up before layer 0"),
             words=words(ENGLISH),
         ),
-        config=CHART, key="tokens.norms",
-    )  # fmt: skip
+        config=CHART,
+        key="tokens.norms",
+    )
     mean = float(lengths.mean())
     if found.positions is None:
         st.info(
-            _("This model adds no position vectors (it uses {positions}): there is nothing that the token vectors "
-              "could be too short for. zh-en adds waves, cloze a learned table.",
-              positions=report_words.positions(config.positions))
-        )  # fmt: skip
+            _(
+                "This model adds no position vectors (it uses {positions}): there is nothing that the token vectors "
+                "could be too short for. zh-en adds waves, cloze a learned table.",
+                positions=report_words.positions(config.positions),
+            )
+        )
     else:
         share = float((found.positions**2).sum() / ((found.positions**2).sum() + (lengths**2).sum()))
         st.text(
-            _("Average length: tokens {token}, positions {position}. Positions make up {share} of the squared length.",
-              token=f"{mean:.2f}", position=f"{found.positions.mean():.2f}", share=labels.percent(share))
-        )  # fmt: skip
+            _(
+                "Average length: tokens {token}, positions {position}. Positions make up {share} of the squared length.",
+                token=f"{mean:.2f}",
+                position=f"{found.positions.mean():.2f}",
+                share=labels.percent(share),
+            )
+        )
     if scaled != found.scaled and config.architecture != "encoder-only" and model_cache.predicts(subject.model):
-        both = {
-            flag: computed.written(subject.model, subject.text, flag) for flag in (found.scaled, not found.scaled)
-        }
+        both = {flag: computed.written(subject.model, subject.text, flag) for flag in (found.scaled, not found.scaled)}
         with st.container(border=True):
             st.caption(_("What the trained model writes as it was trained"))
             st.text(both[found.scaled])

@@ -91,9 +91,11 @@ def moment(name: str, plan: "Plan", now: "State") -> int:
         earlier = st.session_state.get(f"{before}.at", plan.steps)
         st.session_state[key] = max((step for step in options if step <= earlier), default=options[0])
     chosen = st.select_slider(
-        _("After how many steps of training"), options, key=key,
+        _("After how many steps of training"),
+        options,
+        key=key,
         help=_("Steps lie close together at the beginning, where most happens. The arrow keys move it too."),
-    )  # fmt: skip
+    )
     st.session_state[f"{before}.at"] = chosen
     shown = max(i for i, step in enumerate(reached) if step <= chosen)
     if reached[shown] != chosen:
@@ -117,9 +119,13 @@ def loss(plan: "Plan", now: "State", index: int) -> None:
     st.plotly_chart(figure, config=PLAIN, key="train.curves")
     marks = kept[index].marks
     st.caption(
-        _("Step {step}: loss {loss} on new examples, {accuracy} of them answered without a mistake.",
-          step=kept[index].step, loss=f"{marks.loss:.3f}", accuracy=labels.percent(marks.accuracy))
-    )  # fmt: skip
+        _(
+            "Step {step}: loss {loss} on new examples, {accuracy} of them answered without a mistake.",
+            step=kept[index].step,
+            loss=f"{marks.loss:.3f}",
+            accuracy=labels.percent(marks.accuracy),
+        )
+    )
 
 
 def question(plan: "Plan") -> str:
@@ -159,13 +165,21 @@ def heads(name: str, plan: "Plan", index: int, text: str) -> None:
     which, layer_box, head_box, beside = st.columns([4, 1, 1, 2], vertical_alignment="bottom")
     names = {name: labels.kind_label(name) for name in kinds}
     kind = which.segmented_control(
-        _("Site"), kinds, format_func=names.__getitem__, default=kinds[-1], required=True,
-        key=f"train.site.{len(kinds)}", persist_state="session",
-    )  # fmt: skip
-    layer = layer_box.selectbox(
-        _("Layer"), range(plan.n_layers), index=plan.n_layers - 1, key=f"train.layer.{plan.n_layers}",
+        _("Site"),
+        kinds,
+        format_func=names.__getitem__,
+        default=kinds[-1],
+        required=True,
+        key=f"train.site.{len(kinds)}",
         persist_state="session",
-    )  # fmt: skip
+    )
+    layer = layer_box.selectbox(
+        _("Layer"),
+        range(plan.n_layers),
+        index=plan.n_layers - 1,
+        key=f"train.layer.{plan.n_layers}",
+        persist_state="session",
+    )
     head = head_box.selectbox(_("Head"), range(plan.n_heads), key=f"train.head.{plan.n_heads}", persist_state="session")
     compared = beside.toggle(_("Beside the untrained model"), key="train.compared", persist_state="session")
     st.session_state["train.place"] = {"site": kind, "layer": layer, "head": head}
@@ -192,10 +206,12 @@ def induction(name: str, plan: "Plan", now: "State", index: int) -> None:
     """The two halves of an induction head, in every head, along the training."""
     st.subheader(_("Do induction heads form?"), anchor=False)
     st.markdown(
-        _("Measured on random tokens that come twice. A **previous-token head** looks at the token before. An "
-          "**induction head** looks at what followed the same token the first time: it builds on the previous-token "
-          "head of a layer before it, which is why one layer is not enough.")
-    )  # fmt: skip
+        _(
+            "Measured on random tokens that come twice. A **previous-token head** looks at the token before. An "
+            "**induction head** looks at what followed the same token the first time: it builds on the previous-token "
+            "head of a layer before it, which is why one layer is not enough."
+        )
+    )
     kept = now.progress.snapshots
     steps = np.array([snapshot.step for snapshot in kept], dtype=np.int32)
     found = [trainings.scores(name, number) for number in range(len(kept))]
@@ -208,9 +224,13 @@ def induction(name: str, plan: "Plan", now: "State", index: int) -> None:
         column.plotly_chart(figure, config=PLAIN, key=f"train.score.{score}")
         layer, head = np.unravel_index(values[index].argmax(), values[index].shape)
         column.caption(
-            _("Strongest at this step: layer {layer}, head {head} with {score}", layer=int(layer), head=int(head),
-              score=f"{values[index].max():.2f}")
-        )  # fmt: skip
+            _(
+                "Strongest at this step: layer {layer}, head {head} with {score}",
+                layer=int(layer),
+                head=int(head),
+                score=f"{values[index].max():.2f}",
+            )
+        )
 
 
 def positions(name: str, plan: "Plan", now: "State", index: int) -> None:
@@ -261,13 +281,20 @@ def keep(name: str) -> None:
                 state.update(model=name, text=text, target="", edits="", query=0, position=0, step=0, **place)
                 st.switch_page(entry.file)
         st.download_button(
-            _("Download (zip)"), data=lambda: trainings.archive(name), file_name=f"{name}.zip",
-            mime="application/zip", on_click="ignore", key="train.download",
-        )  # fmt: skip
+            _("Download (zip)"),
+            data=lambda: trainings.archive(name),
+            file_name=f"{name}.zip",
+            mime="application/zip",
+            on_click="ignore",
+            key="train.download",
+        )
     st.caption(
-        _("It is in the list of models of the other pages as “{title}”, for you and for whoever has your link, until "
-          "the server is restarted. The file can be opened with vizformer.load.", title=trainings.title(name))
-    )  # fmt: skip
+        _(
+            "It is in the list of models of the other pages as “{title}”, for you and for whoever has your link, until "
+            "the server is restarted. The file can be opened with vizformer.load.",
+            title=trainings.title(name),
+        )
+    )
 
 
 page()

@@ -38,8 +38,12 @@ def test_different_tokens_are_the_measure() -> None:
     a, b = model.trace(FIRST), model.trace(SECOND)
     found = contexts(model, a, b, 3, 2)
     rows, columns = a.tokens["encoder"], b.tokens["encoder"]
-    pairs = [(r, c) for r, s in enumerate(rows) for c, t in enumerate(columns)
-             if s.id != t.id and not s.special and not t.special]  # fmt: skip
+    pairs = [
+        (r, c)
+        for r, s in enumerate(rows)
+        for c, t in enumerate(columns)
+        if s.id != t.id and not s.special and not t.special
+    ]
     assert found.others == len(pairs)
     x, y = a.residual("encoder.3.post"), b.residual("encoder.3.post")
     cosines = torch.tensor([F.cosine_similarity(x[r], y[c], dim=0) for r, c in pairs])
@@ -77,8 +81,9 @@ def test_a_causal_model_sees_only_what_is_before() -> None:
 def test_shared_tokens_are_listed_once_and_special_ones_not() -> None:
     model = load("zh-en")
     first, second = model.trace("花园里有很多花。", target="."), model.trace("我花了很多钱。", target=".")
-    found = {(first.tokens["encoder"][i].text, second.tokens["encoder"][j].text): (i, j)
-             for i, j in shared(first, second)}  # fmt: skip
+    found = {
+        (first.tokens["encoder"][i].text, second.tokens["encoder"][j].text): (i, j) for i, j in shared(first, second)
+    }
     assert found == {("花", "花"): (0, 1), ("很", "很"): (4, 3), ("多", "多"): (5, 4), ("。", "。"): (7, 6)}
     with pytest.raises(TraceError, match="position 99"):
         contexts(model, first, second, 0, 99)

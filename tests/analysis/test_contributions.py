@@ -108,7 +108,9 @@ def test_an_edit_is_in_the_parts() -> None:
 
 def test_queries_that_are_not_there() -> None:
     checkpoint, trace = traced("encoder-only", {})
-    for call in (lambda: contributions(checkpoint, trace, "encoder.0.self", 99),
-                 lambda: key_contributions(checkpoint, trace, "encoder.0.self", 0, -1)):  # fmt: skip
+    for call in (
+        lambda: contributions(checkpoint, trace, "encoder.0.self", 99),
+        lambda: key_contributions(checkpoint, trace, "encoder.0.self", 0, -1),
+    ):
         with pytest.raises(TraceError, match="no query"):
             call()

@@ -89,8 +89,13 @@ def test_lengths_of_tokens_and_waves() -> None:
     assert found.positions is not None
     assert np.allclose(found.positions, math.sqrt(256 / 2), atol=1e-4)
     assert (found.factor, found.scaled) == (16.0, True)
-    names = {"E": model.model.embedding.weight, "P": model.model.positions(64), "ids": torch.tensor(ids),
-             "d_model": 256, "n": len(ids)}  # fmt: skip
+    names = {
+        "E": model.model.embedding.weight,
+        "P": model.model.positions(64),
+        "ids": torch.tensor(ids),
+        "d_model": 256,
+        "n": len(ids),
+    }
     exec(computed.input_code("sinusoidal", True), names)
     assert torch.allclose(names["x_0"], model.trace("我有一只猫。", target=".").residual("encoder.0.pre"), atol=1e-5)
 

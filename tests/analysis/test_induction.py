@@ -22,10 +22,14 @@ def pattern(n, target):
 def test_heads_made_by_hand():
     """One head of each kind, and one that looks at itself; 4 tokens, then the same 4 again."""
     n, period = 8, 4
-    heads = np.stack([
-        pattern(n, lambda i: i - 1), pattern(n, lambda i: i - period + 1), pattern(n, lambda i: i),
-        pattern(n, lambda i: i - period),
-    ])  # fmt: skip
+    heads = np.stack(
+        [
+            pattern(n, lambda i: i - 1),
+            pattern(n, lambda i: i - period + 1),
+            pattern(n, lambda i: i),
+            pattern(n, lambda i: i - period),
+        ]
+    )
     # Query 1 of the induction head has nowhere to look and rests on token 0, which is the one before it.
     np.testing.assert_allclose(previous_token_score(heads), [1, 1 / 7, 0, 1 / 7])
     np.testing.assert_allclose(induction_score(heads, period), [0, 1, 0, 0])

@@ -60,9 +60,16 @@ def test_the_code_beside_each_notation_runs_and_gives_the_same(name: str) -> Non
         attention.in_proj_weight.copy_(torch.eye(8).repeat(3, 1))
         attention.out_proj.weight.copy_(torch.eye(8))
     scope = {
-        "torch": torch, "math": math, "F": F, "q": q, "k": k, "v": v, "attention": attention,
-        "scores": q @ k.transpose(-1, -2) / math.sqrt(8), "mask": torch.from_numpy(notations(BLOCKED)[name]),
-    }  # fmt: skip
+        "torch": torch,
+        "math": math,
+        "F": F,
+        "q": q,
+        "k": k,
+        "v": v,
+        "attention": attention,
+        "scores": q @ k.transpose(-1, -2) / math.sqrt(8),
+        "mask": torch.from_numpy(notations(BLOCKED)[name]),
+    }
     exec(NOTATIONS[name], scope)
     torch.testing.assert_close(scope["z"], F.scaled_dot_product_attention(q, k, v, is_causal=True))
 

@@ -72,8 +72,9 @@ def test_schemes_share_their_weights_and_a_seed_is_a_model() -> None:
     again = positions.small_model("relative", 20, causal=True)
     for one, other in zip(again.parameters(), models["relative"].parameters(), strict=True):
         assert torch.equal(one, other)
-    assert not torch.equal(positions.small_model("none", 20, causal=True, seed=1).embedding.weight,
-                           models["none"].embedding.weight)  # fmt: skip
+    assert not torch.equal(
+        positions.small_model("none", 20, causal=True, seed=1).embedding.weight, models["none"].embedding.weight
+    )
     tables = positions.position_tables(models["learned"])
     copied = positions.small_model("learned", 20, causal=True, seed=3, tables_of=models["learned"])
     assert torch.equal(positions.position_tables(copied)[0], tables[0])

@@ -28,20 +28,33 @@ from vizformer.model import Transformer
 LIMIT = 1.0
 PROMPT = 16
 LLAMA: dict[str, Any] = dict(
-    positions="rope", norm_order="pre", norm="rms_norm", final_norm=True, activation="silu", feedforward="gated",
-    bias=False, dropout=0.0,
-)  # fmt: skip
+    positions="rope",
+    norm_order="pre",
+    norm="rms_norm",
+    final_norm=True,
+    activation="silu",
+    feedforward="gated",
+    bias=False,
+    dropout=0.0,
+)
 SHAPES: dict[str, ModelConfig] = {
     # the bundled models' own shapes, and GPT-2 small
     "stories": ModelConfig(
         vocab_size=6000, d_model=256, n_heads=8, n_kv_heads=4, d_ff=640, n_decoder_layers=5, max_positions=512, **LLAMA
     ),
     "zh-en": ModelConfig(
-        vocab_size=8000, d_model=256, n_heads=4, d_ff=1024, n_encoder_layers=3, n_decoder_layers=3, max_positions=512,
-        scaled_embedding=True, dropout=0.0,
+        vocab_size=8000,
+        d_model=256,
+        n_heads=4,
+        d_ff=1024,
+        n_encoder_layers=3,
+        n_decoder_layers=3,
+        max_positions=512,
+        scaled_embedding=True,
+        dropout=0.0,
     ),
     "gpt2-small": ModelConfig.preset("gpt2-small", bos_id=None, eos_id=None),
-}  # fmt: skip
+}
 
 Write = Callable[[int], int]
 """Writes so many new tokens, and says how many it wrote."""
@@ -85,26 +98,42 @@ def theirs(config: ModelConfig) -> Write:
     common = dict(vocab_size=config.vocab_size, bos_token_id=None, eos_token_id=None, pad_token_id=0)
     if config.architecture == "encoder-decoder":
         shape: Any = transformers.MarianConfig(
-            **common, d_model=config.d_model, encoder_layers=config.n_encoder_layers,
-            decoder_layers=config.n_decoder_layers, encoder_attention_heads=config.n_heads,
-            decoder_attention_heads=config.n_heads, encoder_ffn_dim=config.d_ff, decoder_ffn_dim=config.d_ff,
-            max_position_embeddings=config.max_positions, activation_function="relu", decoder_start_token_id=1,
-            forced_eos_token_id=None, scale_embedding=True,
-        )  # fmt: skip
+            **common,
+            d_model=config.d_model,
+            encoder_layers=config.n_encoder_layers,
+            decoder_layers=config.n_decoder_layers,
+            encoder_attention_heads=config.n_heads,
+            decoder_attention_heads=config.n_heads,
+            encoder_ffn_dim=config.d_ff,
+            decoder_ffn_dim=config.d_ff,
+            max_position_embeddings=config.max_positions,
+            activation_function="relu",
+            decoder_start_token_id=1,
+            forced_eos_token_id=None,
+            scale_embedding=True,
+        )
         model: Any = transformers.MarianMTModel(shape)
     elif config.positions == "rope":
         shape = transformers.LlamaConfig(
-            **common, hidden_size=config.d_model, intermediate_size=config.d_ff,
-            num_hidden_layers=config.n_decoder_layers, num_attention_heads=config.n_heads,
-            num_key_value_heads=config.kv_heads, max_position_embeddings=config.max_positions,
+            **common,
+            hidden_size=config.d_model,
+            intermediate_size=config.d_ff,
+            num_hidden_layers=config.n_decoder_layers,
+            num_attention_heads=config.n_heads,
+            num_key_value_heads=config.kv_heads,
+            max_position_embeddings=config.max_positions,
             tie_word_embeddings=True,
-        )  # fmt: skip
+        )
         model = transformers.LlamaForCausalLM(shape)
     else:
         shape = transformers.GPT2Config(
-            **common, n_embd=config.d_model, n_head=config.n_heads, n_layer=config.n_decoder_layers,
-            n_inner=config.d_ff, n_positions=config.max_positions,
-        )  # fmt: skip
+            **common,
+            n_embd=config.d_model,
+            n_head=config.n_heads,
+            n_layer=config.n_decoder_layers,
+            n_inner=config.d_ff,
+            n_positions=config.max_positions,
+        )
         model = transformers.GPT2LMHeadModel(shape)
     model = model.eval().requires_grad_(False)
     ids = torch.tensor([prompt(config)])
@@ -113,9 +142,15 @@ def theirs(config: ModelConfig) -> Write:
     def write(count: int) -> int:
         with torch.inference_mode():
             made = model.generate(
-                ids, attention_mask=torch.ones_like(ids), do_sample=False, num_beams=1, max_new_tokens=count,
-                min_new_tokens=count, use_cache=True, eos_token_id=None,
-            )  # fmt: skip
+                ids,
+                attention_mask=torch.ones_like(ids),
+                do_sample=False,
+                num_beams=1,
+                max_new_tokens=count,
+                min_new_tokens=count,
+                use_cache=True,
+                eos_token_id=None,
+            )
         return int(made.shape[1]) - start
 
     return write
@@ -174,8 +209,10 @@ def main(shapes: str, threads: str, tokens: int, rounds: int) -> None:
                 f"| {1000 * per_token:.2f} |"
             )
             print(f"  {name}, {count} thread(s) done", file=sys.stderr)
-    print("| shape | threads | tokens/s | transformers, tokens/s | ours / theirs | weights, MiB | memory, GB/s "
-          "| floor, ms a token | ours, ms a token |")  # fmt: skip
+    print(
+        "| shape | threads | tokens/s | transformers, tokens/s | ours / theirs | weights, MiB | memory, GB/s "
+        "| floor, ms a token | ours, ms a token |"
+    )
     print("|---|---:|---:|---:|---:|---:|---:|---:|---:|")
     print("\n".join(rows))
     print(

@@ -194,8 +194,10 @@ def main(readers: int, every: float, only: str) -> None:
             stopped = time.perf_counter() - start
         finally:
             server.stop()
-    click.echo(f"\n{readers} readers, a page every {every:.0f} s; stopped {stopped:.1f} s after SIGTERM; "
-               f"{platform.processor() or platform.machine()}")  # fmt: skip
+    click.echo(
+        f"\n{readers} readers, a page every {every:.0f} s; stopped {stopped:.1f} s after SIGTERM; "
+        f"{platform.processor() or platform.machine()}"
+    )
     sys.exit(bool(slow or stopped > STOP))
 
 

@@ -25,8 +25,20 @@ from tests.reader import Reader
 
 MIB = 2**20
 LIMIT = 1.5e9  # bytes
-PAGES = ("map", "tokens", "positions", "qkv", "heads", "masks", "layer", "paper", "attention", "generation", "blanks",
-         "report")  # fmt: skip
+PAGES = (
+    "map",
+    "tokens",
+    "positions",
+    "qkv",
+    "heads",
+    "masks",
+    "layer",
+    "paper",
+    "attention",
+    "generation",
+    "blanks",
+    "report",
+)
 PARTS = {
     "map": ("drawing", "rnn", "cost"),  # (the gradients of "gru" take seconds and few bytes)
     "tokens": ("pieces", "merges", "lookup", "neighbours", "context", "norms"),
@@ -34,7 +46,7 @@ PARTS = {
     "qkv": ("lookup", "arithmetic", "three", "scale"),
     "heads": ("split", "all", "cost", "groups"),
     "masks": ("kinds", "paint", "conventions", "mistakes", "leak"),
-}  # fmt: skip
+}
 MODELS = (("zh-en", 380), ("stories", 380), ("cloze", 240))  # and characters, a token each; a link holds 400
 CHARACTERS = "我有一只猫今天天气很好们起去公园看书吃饭喝水他不知道是谁她昨买了本的在学校里中文苹果花打电话给"
 
@@ -104,11 +116,15 @@ def runs(count: int, readers: int, collected: bool) -> None:
                         taken.append(1000 * (time.perf_counter() - start))
                         if len(taken) % 100 == 0:
                             here = taken[-100:]
-                            click.echo(f"| {len(taken)} | {resident(server.process.pid) / MIB:.0f} "
-                                       f"| {statistics.median(here):.0f} | {max(here):.0f} |")  # fmt: skip
+                            click.echo(
+                                f"| {len(taken)} | {resident(server.process.pid) / MIB:.0f} "
+                                f"| {statistics.median(here):.0f} | {max(here):.0f} |"
+                            )
 
-        each = [threading.Thread(target=read, args=(itertools.islice(itertools.cycle(PAGES), i, None),))
-                for i in range(readers)]  # fmt: skip
+        each = [
+            threading.Thread(target=read, args=(itertools.islice(itertools.cycle(PAGES), i, None),))
+            for i in range(readers)
+        ]
         for thread in each:
             thread.start()
         for thread in each:

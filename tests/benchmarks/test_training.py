@@ -9,9 +9,18 @@ from tests.benchmarks import training as benchmark
 from vizformer.config import ModelConfig
 
 TINY = dict(
-    vocab_size=50, d_model=16, n_heads=2, d_ff=16, n_encoder_layers=1, n_decoder_layers=1, dropout=0.0, pad_id=0,
-    bos_id=1, eos_id=2, scaled_embedding=True,
-)  # fmt: skip
+    vocab_size=50,
+    d_model=16,
+    n_heads=2,
+    d_ff=16,
+    n_encoder_layers=1,
+    n_decoder_layers=1,
+    dropout=0.0,
+    pad_id=0,
+    bos_id=1,
+    eos_id=2,
+    scaled_embedding=True,
+)
 
 
 def test_both_sides_see_every_target_token_in_as_many_updates() -> None:

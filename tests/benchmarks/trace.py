@@ -79,15 +79,23 @@ def theirs(config: ModelConfig, device: str) -> Variant:
 
     torch.manual_seed(0)
     shape = GPT2Config(
-        vocab_size=config.vocab_size, n_embd=config.d_model, n_head=config.n_heads, n_layer=config.n_decoder_layers,
-        n_inner=config.d_ff, n_positions=config.max_positions, attn_implementation="eager", use_cache=False,
-    )  # fmt: skip
+        vocab_size=config.vocab_size,
+        n_embd=config.d_model,
+        n_head=config.n_heads,
+        n_layer=config.n_decoder_layers,
+        n_inner=config.d_ff,
+        n_positions=config.max_positions,
+        attn_implementation="eager",
+        use_cache=False,
+    )
     model = GPT2LMHeadModel(shape).to(device).eval().requires_grad_(False)
 
     def all_maps(ids: Tensor) -> int:
         output: Any = model(ids, output_attentions=True, output_hidden_states=True)
-        kept = {t.untyped_storage().data_ptr(): t.untyped_storage().nbytes()
-                for t in (*output.attentions, *output.hidden_states)}  # fmt: skip
+        kept = {
+            t.untyped_storage().data_ptr(): t.untyped_storage().nbytes()
+            for t in (*output.attentions, *output.hidden_states)
+        }
         return sum(kept.values())
 
     return Variant("transformers", all_maps)

@@ -43,9 +43,18 @@ LIMIT = 0.35
 SMOOTHING = 0.1
 Pair = tuple[list[int], list[int]]
 SHAPE = dict(
-    vocab_size=7000, d_model=256, n_heads=4, d_ff=1024, n_encoder_layers=3, n_decoder_layers=3, scaled_embedding=True,
-    dropout=0.3, pad_id=0, bos_id=1, eos_id=2,
-)  # fmt: skip
+    vocab_size=7000,
+    d_model=256,
+    n_heads=4,
+    d_ff=1024,
+    n_encoder_layers=3,
+    n_decoder_layers=3,
+    scaled_embedding=True,
+    dropout=0.3,
+    pad_id=0,
+    bos_id=1,
+    eos_id=2,
+)
 
 
 class Usual(nn.Module):
@@ -56,9 +65,14 @@ class Usual(nn.Module):
         self.config = config
         self.embedding = nn.Embedding(config.vocab_size, config.d_model)
         self.core = nn.Transformer(
-            config.d_model, config.n_heads, config.n_encoder_layers, config.n_decoder_layers, config.d_ff,
-            config.dropout, batch_first=True,
-        )  # fmt: skip
+            config.d_model,
+            config.n_heads,
+            config.n_encoder_layers,
+            config.n_decoder_layers,
+            config.d_ff,
+            config.dropout,
+            batch_first=True,
+        )
         self.core.encoder.norm = self.core.decoder.norm = None  # as ours
         self.dropout = nn.Dropout(config.dropout)
         self.positions: Tensor

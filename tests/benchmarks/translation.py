@@ -41,9 +41,14 @@ class TorchTranslator(nn.Module):
         self.embedding = nn.Embedding(config.vocab_size, config.d_model)
         nn.init.normal_(self.embedding.weight, std=config.d_model**-0.5)
         self.core = nn.Transformer(
-            config.d_model, config.n_heads, config.n_encoder_layers, config.n_decoder_layers, config.d_ff,
-            config.dropout, batch_first=True,
-        )  # fmt: skip
+            config.d_model,
+            config.n_heads,
+            config.n_encoder_layers,
+            config.n_decoder_layers,
+            config.d_ff,
+            config.dropout,
+            batch_first=True,
+        )
         self.core.encoder.norm = self.core.decoder.norm = None  # the recipe has no final norm
         self.dropout = nn.Dropout(config.dropout)
         self.positions: Tensor

@@ -8,7 +8,6 @@ from playwright.sync_api import expect
 pytestmark = pytest.mark.browser
 
 
-
 @pytest.mark.slow
 def test_train_drag_and_open(open_tab):
     tab = open_tab("/train")

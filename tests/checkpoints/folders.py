@@ -26,9 +26,15 @@ def gpt2(folder: Path, **changes: Any) -> Path:
     """vocab.json and merges.txt; no tokenizer.json."""
     write_byte_level(folder, {"<|endoftext|>": 3})
     options = dict(
-        vocab_size=vocabulary(folder), n_embd=16, n_head=4, n_layer=3, n_positions=64, n_inner=24, bos_token_id=3,
+        vocab_size=vocabulary(folder),
+        n_embd=16,
+        n_head=4,
+        n_layer=3,
+        n_positions=64,
+        n_inner=24,
+        bos_token_id=3,
         eos_token_id=3,
-    )  # fmt: skip
+    )
     return written(folder, "GPT2Config", "GPT2LMHeadModel", options, changes)
 
 
@@ -36,24 +42,44 @@ def llama(folder: Path, **changes: Any) -> Path:
     """tokenizer.json as LLaMA's: spaces as ▁, unknown characters as bytes, a start mark."""
     write_metaspace(folder)
     options = dict(
-        vocab_size=vocabulary(folder), hidden_size=16, intermediate_size=24, num_hidden_layers=3,
-        num_attention_heads=4, num_key_value_heads=2, max_position_embeddings=64, bos_token_id=1, eos_token_id=2,
-    )  # fmt: skip
+        vocab_size=vocabulary(folder),
+        hidden_size=16,
+        intermediate_size=24,
+        num_hidden_layers=3,
+        num_attention_heads=4,
+        num_key_value_heads=2,
+        max_position_embeddings=64,
+        bos_token_id=1,
+        eos_token_id=2,
+    )
     kind = changes.pop("kind", "Llama")
     return written(folder, f"{kind}Config", f"{kind}ForCausalLM", options, changes)
 
 
 def qwen2(folder: Path, **changes: Any) -> Path:
     """tokenizer.json as Qwen's: byte-level, words split their way, no start mark."""
-    options = dict(hidden_size=16, intermediate_size=24, num_hidden_layers=3, num_attention_heads=4,
-                   num_key_value_heads=2, max_position_embeddings=64)  # fmt: skip
+    options = dict(
+        hidden_size=16,
+        intermediate_size=24,
+        num_hidden_layers=3,
+        num_attention_heads=4,
+        num_key_value_heads=2,
+        max_position_embeddings=64,
+    )
     return _qwen(folder, "Qwen2", options, changes)
 
 
 def qwen3(folder: Path, **changes: Any) -> Path:
     """Heads are wider than their share of d_model."""
-    options = dict(hidden_size=16, intermediate_size=24, num_hidden_layers=3, num_attention_heads=4, head_dim=6,
-                   num_key_value_heads=2, max_position_embeddings=64)  # fmt: skip
+    options = dict(
+        hidden_size=16,
+        intermediate_size=24,
+        num_hidden_layers=3,
+        num_attention_heads=4,
+        head_dim=6,
+        num_key_value_heads=2,
+        max_position_embeddings=64,
+    )
     return _qwen(folder, "Qwen3", options, changes)
 
 
@@ -74,9 +100,17 @@ def _qwen(folder: Path, kind: str, options: dict[str, Any], changes: dict[str, A
 def gemma(folder: Path, **changes: Any) -> Path:
     write_metaspace(folder)
     options = dict(
-        vocab_size=vocabulary(folder), hidden_size=16, intermediate_size=24, num_hidden_layers=3, head_dim=8,
-        num_attention_heads=4, num_key_value_heads=1, max_position_embeddings=64, bos_token_id=1, eos_token_id=2,
-    )  # fmt: skip
+        vocab_size=vocabulary(folder),
+        hidden_size=16,
+        intermediate_size=24,
+        num_hidden_layers=3,
+        head_dim=8,
+        num_attention_heads=4,
+        num_key_value_heads=1,
+        max_position_embeddings=64,
+        bos_token_id=1,
+        eos_token_id=2,
+    )
     written(folder, "GemmaConfig", "GemmaForCausalLM", options, changes)
     norms = {name: -1.0 if "norm" in name else 0.0 for name in tensors(folder)}  # 1 is added to them
     save_tensors(folder, {name: tensor + norms[name] for name, tensor in tensors(folder).items()})
@@ -87,9 +121,16 @@ def gpt_neox(folder: Path, **changes: Any) -> Path:
     """Half of the numbers of a head are turned."""
     write_metaspace(folder)
     options = dict(
-        vocab_size=vocabulary(folder), hidden_size=32, intermediate_size=24, num_hidden_layers=3,
-        num_attention_heads=4, max_position_embeddings=64, bos_token_id=1, eos_token_id=2, rotary_pct=0.5,
-    )  # fmt: skip
+        vocab_size=vocabulary(folder),
+        hidden_size=32,
+        intermediate_size=24,
+        num_hidden_layers=3,
+        num_attention_heads=4,
+        max_position_embeddings=64,
+        bos_token_id=1,
+        eos_token_id=2,
+        rotary_pct=0.5,
+    )
     return written(folder, "GPTNeoXConfig", "GPTNeoXForCausalLM", options, changes)
 
 
@@ -100,9 +141,14 @@ def opt(folder: Path, **changes: Any) -> Path:
     said = {"tokenizer_class": "GPT2Tokenizer", "add_bos_token": True, **marks}
     (folder / "tokenizer_config.json").write_text(json.dumps(said))
     options = dict(
-        vocab_size=vocabulary(folder), hidden_size=16, word_embed_proj_dim=16, ffn_dim=24, num_hidden_layers=3,
-        num_attention_heads=4, max_position_embeddings=64,
-    )  # fmt: skip
+        vocab_size=vocabulary(folder),
+        hidden_size=16,
+        word_embed_proj_dim=16,
+        ffn_dim=24,
+        num_hidden_layers=3,
+        num_attention_heads=4,
+        max_position_embeddings=64,
+    )
     return written(folder, "OPTConfig", "OPTForCausalLM", options, changes)
 
 
@@ -110,9 +156,13 @@ def bert(folder: Path, *, model: str = "BertForMaskedLM", **changes: Any) -> Pat
     """vocab.txt; no tokenizer.json."""
     write_wordpiece(folder)
     options = dict(
-        vocab_size=vocabulary(folder), hidden_size=16, num_hidden_layers=3, num_attention_heads=4,
-        intermediate_size=24, max_position_embeddings=64,
-    )  # fmt: skip
+        vocab_size=vocabulary(folder),
+        hidden_size=16,
+        num_hidden_layers=3,
+        num_attention_heads=4,
+        intermediate_size=24,
+        max_position_embeddings=64,
+    )
     return written(folder, "BertConfig", model, options, changes)
 
 
@@ -128,9 +178,14 @@ def roberta(folder: Path, *, model: str = "RobertaForMaskedLM", **changes: Any) 
     """vocab.json and merges.txt with RoBERTa's marks; the position table has two rows more than positions."""
     write_byte_level(folder, {"<s>": 0, "<pad>": 1, "</s>": 2, "<unk>": 3, "<mask>": 4})
     options = dict(
-        vocab_size=vocabulary(folder), hidden_size=16, num_hidden_layers=3, num_attention_heads=4,
-        intermediate_size=24, max_position_embeddings=66, type_vocab_size=1,
-    )  # fmt: skip
+        vocab_size=vocabulary(folder),
+        hidden_size=16,
+        num_hidden_layers=3,
+        num_attention_heads=4,
+        intermediate_size=24,
+        max_position_embeddings=66,
+        type_vocab_size=1,
+    )
     return written(folder, "RobertaConfig", model, options, changes)
 
 
@@ -138,11 +193,22 @@ def marian(folder: Path, *, model: str = "MarianMTModel", **changes: Any) -> Pat
     """A tokenizer.json; the padding is the last token, as in the OPUS-MT vocabularies."""
     write_metaspace(folder, end="</s>")
     options = dict(
-        vocab_size=vocabulary(folder), d_model=16, encoder_layers=3, decoder_layers=2, encoder_attention_heads=4,
-        decoder_attention_heads=4, encoder_ffn_dim=24, decoder_ffn_dim=24, max_position_embeddings=64,
-        activation_function="swish", scale_embedding=True, pad_token_id=vocabulary(folder) - 1, eos_token_id=2,
-        decoder_start_token_id=vocabulary(folder) - 1, forced_eos_token_id=None,
-    )  # fmt: skip
+        vocab_size=vocabulary(folder),
+        d_model=16,
+        encoder_layers=3,
+        decoder_layers=2,
+        encoder_attention_heads=4,
+        decoder_attention_heads=4,
+        encoder_ffn_dim=24,
+        decoder_ffn_dim=24,
+        max_position_embeddings=64,
+        activation_function="swish",
+        scale_embedding=True,
+        pad_token_id=vocabulary(folder) - 1,
+        eos_token_id=2,
+        decoder_start_token_id=vocabulary(folder) - 1,
+        forced_eos_token_id=None,
+    )
     written(folder, "MarianConfig", model, options, changes)
     # the waves were randomised too: with a head they are not saved, without one they are
     save_tensors(folder, {name: t for name, t in tensors(folder).items() if "embed_positions" not in name})
@@ -153,10 +219,17 @@ def bart(folder: Path, *, model: str = "BartForConditionalGeneration", **changes
     """vocab.json and merges.txt with BART's marks; the position tables have two rows more than positions."""
     write_byte_level(folder, {"<s>": 0, "<pad>": 1, "</s>": 2, "<unk>": 3, "<mask>": 4})
     options = dict(
-        vocab_size=vocabulary(folder), d_model=16, encoder_layers=2, decoder_layers=3, encoder_attention_heads=4,
-        decoder_attention_heads=4, encoder_ffn_dim=24, decoder_ffn_dim=24, max_position_embeddings=64,
+        vocab_size=vocabulary(folder),
+        d_model=16,
+        encoder_layers=2,
+        decoder_layers=3,
+        encoder_attention_heads=4,
+        decoder_attention_heads=4,
+        encoder_ffn_dim=24,
+        decoder_ffn_dim=24,
+        max_position_embeddings=64,
         forced_eos_token_id=None,
-    )  # fmt: skip
+    )
     return written(folder, "BartConfig", model, options, changes)
 
 
@@ -164,10 +237,19 @@ def t5(folder: Path, *, model: str = "T5ForConditionalGeneration", **changes: An
     """Heads narrower than their share of d_model; buckets so few that a short text reaches the shared ones."""
     write_metaspace(folder, end="</s>")
     options = dict(
-        vocab_size=vocabulary(folder), d_model=16, d_kv=3, d_ff=24, num_layers=3, num_decoder_layers=2, num_heads=4,
-        relative_attention_num_buckets=8, relative_attention_max_distance=10, pad_token_id=0, eos_token_id=2,
+        vocab_size=vocabulary(folder),
+        d_model=16,
+        d_kv=3,
+        d_ff=24,
+        num_layers=3,
+        num_decoder_layers=2,
+        num_heads=4,
+        relative_attention_num_buckets=8,
+        relative_attention_max_distance=10,
+        pad_token_id=0,
+        eos_token_id=2,
         decoder_start_token_id=0,
-    )  # fmt: skip
+    )
     return written(folder, "T5Config", model, options, changes)
 
 
@@ -182,10 +264,21 @@ def t5_v1_1(folder: Path, **changes: Any) -> Path:
 
 
 FAMILIES: dict[str, Callable[..., Path]] = {
-    "gpt2": gpt2, "llama": llama, "bert": bert, "distilbert": distilbert, "roberta": roberta,
-    "qwen2": qwen2, "qwen3": qwen3, "gemma": gemma, "gpt_neox": gpt_neox, "opt": opt,
-    "marian": marian, "bart": bart, "t5": t5, "t5_v1_1": t5_v1_1,
-}  # fmt: skip
+    "gpt2": gpt2,
+    "llama": llama,
+    "bert": bert,
+    "distilbert": distilbert,
+    "roberta": roberta,
+    "qwen2": qwen2,
+    "qwen3": qwen3,
+    "gemma": gemma,
+    "gpt_neox": gpt_neox,
+    "opt": opt,
+    "marian": marian,
+    "bart": bart,
+    "t5": t5,
+    "t5_v1_1": t5_v1_1,
+}
 
 
 def written(folder: Path, config: str, model: str, options: dict[str, Any], changes: dict[str, Any]) -> Path:

@@ -45,7 +45,8 @@ def _tensor(numbers: int, size: bytes, stride: bytes) -> bytes:
 
 PICKLES: dict[str, Callable[[], bytes]] = {
     "bytes counted one by one": lambda: (
-        b"ccollections\nCounter\ncbuiltins\nbytearray\n" + _long(2**28) + b"\x85R\x85R."),
+        b"ccollections\nCounter\ncbuiltins\nbytearray\n" + _long(2**28) + b"\x85R\x85R."
+    ),
     "marks": lambda: b"(" * (12 * MEBIBYTE) + b".",
     "copies of the top": lambda: b"N" + b"2" * (12 * MEBIBYTE) + b".",
     "tuples in tuples": lambda: b"N" + b"\x85" * (12 * MEBIBYTE) + b".",
@@ -54,16 +55,16 @@ PICKLES: dict[str, Callable[[], bytes]] = {
     "a number of 16 MB": lambda: b"\x8b" + struct.pack("<i", 2**24) + b"\x7f" * 2**24 + b".",
     "a number in digits": lambda: b"I" + b"9" * 2**23 + b"\n.",
     "notes at high places": lambda: (
-        b"}" + b"".join(b"r" + struct.pack("<I", 2**32 - 1 - i) for i in range(10**6)) + b"."),
+        b"}" + b"".join(b"r" + struct.pack("<I", 2**32 - 1 - i) for i in range(10**6)) + b"."
+    ),
     "keys that collide": lambda: b"}(" + b"".join(_long(i * (2**61 - 1)) + b"N" for i in range(1, 50_000)) + b"u.",
     "a key that is hashed for ever": lambda: b"N" + b"q\0h\0\x86" * 40 + b"}q\1h\0Ns.",
-    "bytes that double": lambda: (
-        b"c_codecs\nencode\n" * 40 + _text("ab") + (_text("hex") + b"\x86R") * 40 + b"."),
+    "bytes that double": lambda: b"c_codecs\nencode\n" * 40 + _text("ab") + (_text("hex") + b"\x86R") * 40 + b".",
     "a tensor of 4 TB": lambda: b"ctorch\nTensor\n" + _long(2**40) + b"\x85R.",
     "a storage of 4 TB": lambda: b"}" + _text("a") + _storage(2**40) + b"s.",
     "a tensor that wraps around": lambda: b"}" + _text("a") + _tensor(1, _long(2**33) * 2, b"K\0" * 2) + b"s.",
     "a program": lambda: b"cos\nsystem\n" + _text("true") + b"\x85R.",
-}  # fmt: skip
+}
 
 _MAGIC = b"\x80\x02\x8a\x0al\xfc\x9cF\xf9 j\xa8P\x19.\x80\x02M\xe9\x03.\x80\x02}q\x00."
 
@@ -93,10 +94,16 @@ def harmless() -> Json:
     """A tokenizer of a few words."""
     words = ["<unk>", "<s>", "</s>", *"abcdefghijklmnopqrstuvwxyz "]
     return {
-        "version": "1.0", "truncation": None, "padding": None, "added_tokens": [], "normalizer": None,
-        "pre_tokenizer": None, "post_processor": None, "decoder": None,
+        "version": "1.0",
+        "truncation": None,
+        "padding": None,
+        "added_tokens": [],
+        "normalizer": None,
+        "pre_tokenizer": None,
+        "post_processor": None,
+        "decoder": None,
         "model": {"type": "WordLevel", "vocab": {word: id for id, word in enumerate(words)}, "unk_token": "<unk>"},
-    }  # fmt: skip
+    }
 
 
 def _replace(content: str, **pattern: str) -> Json:
@@ -118,10 +125,11 @@ def _added(n: int, content: str = "<{}>") -> list[Json]:
 
 def _template(n: int) -> Json:
     return {
-        "type": "TemplateProcessing", "pair": [],
+        "type": "TemplateProcessing",
+        "pair": [],
         "single": [{"SpecialToken": {"id": "<s>", "type_id": 0}}] * n + [{"Sequence": {"id": "A", "type_id": 0}}],
         "special_tokens": {"<s>": {"id": "<s>", "ids": [1] * 1000, "tokens": ["<s>"] * 1000}},
-    }  # fmt: skip
+    }
 
 
 def _words(n: int, length: int = 1) -> Json:
@@ -140,14 +148,18 @@ def damaged_charsmap(letter: str = "q") -> str:
 TOKENIZERS: dict[str, Callable[[], Json]] = {
     "a decoder that multiplies": lambda: {"decoder": _sequence("decoders", [_replace("a" * 10)] * 9)},
     "normalizers that multiply": lambda: {"normalizer": _sequence("normalizers", [_replace("a" * 10)] * 9)},
-    "normalizers that double": lambda: {
-        "normalizer": _sequence("normalizers", [_replace("aa", String="a")] * 40)},
+    "normalizers that double": lambda: {"normalizer": _sequence("normalizers", [_replace("aa", String="a")] * 40)},
     "normalizers inside each other": lambda: {
-        "normalizer": _sequence("normalizers", [_sequence("normalizers", [_replace("a" * 60)] * 4)] * 4)},
+        "normalizer": _sequence("normalizers", [_sequence("normalizers", [_replace("a" * 60)] * 4)] * 4)
+    },
     "5 MB before every text": lambda: {"normalizer": {"type": "Prepend", "prepend": "a" * 5_000_000}},
     "a long replacement": lambda: {"normalizer": _replace("a" * 2_000_000, String="a")},
-    "bytes of bytes": lambda: {"pre_tokenizer": _sequence("pretokenizers", [
-        {"type": "ByteLevel", "add_prefix_space": False, "trim_offsets": True, "use_regex": False}] * 20)},
+    "bytes of bytes": lambda: {
+        "pre_tokenizer": _sequence(
+            "pretokenizers",
+            [{"type": "ByteLevel", "add_prefix_space": False, "trim_offsets": True, "use_regex": False}] * 20,
+        )
+    },
     "a pattern that goes back": lambda: {"pre_tokenizer": _split("(a+)+$|(a|aa)+b")},
     "a pattern with many ways": lambda: {"pre_tokenizer": _split("a?" * 30 + "a" * 30)},
     "three repetitions": lambda: {"pre_tokenizer": _split("a*a*a*b")},
@@ -156,25 +168,42 @@ TOKENIZERS: dict[str, Callable[[], Json]] = {
     "a template of thousands": lambda: {"post_processor": _template(5000)},
     "marks of a thousand tokens": lambda: {"post_processor": _template(30)},
     "800,000 tokens": lambda: {"model": _words(800_000)},
-    "a million merges": lambda: {"model": {
-        "type": "BPE", "vocab": {"a": 0, "b": 1, "ab": 2}, "merges": [["a", "b"]] * 1_000_000}},
+    "a million merges": lambda: {
+        "model": {"type": "BPE", "vocab": {"a": 0, "b": 1, "ab": 2}, "merges": [["a", "b"]] * 1_000_000}
+    },
     "200,000 added tokens": lambda: {"added_tokens": _added(200_000)},
     "an added token of 3 MB": lambda: {"added_tokens": _added(1, "x" * 3_000_000)},
     "tokens of 20,000 letters": lambda: {"model": _words(40, 10_000)},
-    "a prefix of 1 MB": lambda: {"model": {
-        "type": "BPE", "vocab": {"a": 0}, "merges": [], "continuing_subword_prefix": "#" * 1_000_000}},
-    "words without end": lambda: {"model": {
-        "type": "WordPiece", "vocab": {"<unk>": 0}, "unk_token": "<unk>", "continuing_subword_prefix": "##",
-        "max_input_chars_per_word": 2**31}},
-    "padding to 2^31": lambda: {"decoder": _replace("a" * 100), "padding": {
-        "strategy": {"Fixed": 2**31}, "direction": "Right", "pad_to_multiple_of": None, "pad_id": 0,
-        "pad_type_id": 0, "pad_token": "<unk>"}},
+    "a prefix of 1 MB": lambda: {
+        "model": {"type": "BPE", "vocab": {"a": 0}, "merges": [], "continuing_subword_prefix": "#" * 1_000_000}
+    },
+    "words without end": lambda: {
+        "model": {
+            "type": "WordPiece",
+            "vocab": {"<unk>": 0},
+            "unk_token": "<unk>",
+            "continuing_subword_prefix": "##",
+            "max_input_chars_per_word": 2**31,
+        }
+    },
+    "padding to 2^31": lambda: {
+        "decoder": _replace("a" * 100),
+        "padding": {
+            "strategy": {"Fixed": 2**31},
+            "direction": "Right",
+            "pad_to_multiple_of": None,
+            "pad_id": 0,
+            "pad_type_id": 0,
+            "pad_token": "<unk>",
+        },
+    },
     "two million lists": lambda: {"truncation": [[]] * 2_000_000},
     "a table that is damaged": lambda: {
-        "normalizer": {"type": "Precompiled", "precompiled_charsmap": damaged_charsmap("H")}},
+        "normalizer": {"type": "Precompiled", "precompiled_charsmap": damaged_charsmap("H")}
+    },
     "parts by the thousand": lambda: {"normalizer": _sequence("normalizers", [{"type": "NFC"}] * 100_000)},
     "sequences 200 deep": lambda: {"normalizer": _deep(200)},
-}  # fmt: skip
+}
 
 
 def _deep(n: int) -> Json:

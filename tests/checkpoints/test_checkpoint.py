@@ -137,8 +137,17 @@ def test_what_cannot_be_read_is_refused(arguments: dict[str, Any], error: type[E
 
 
 ODD = [
-    "x", "🐱", "שלום", "\x00", "a\x07\x1b[0m", "\u200b", "<b>&amp;", "$\\frac{1}{0}$", "\U0010ffff", "<s></s><pad>",
-]  # fmt: skip
+    "x",
+    "🐱",
+    "שלום",
+    "\x00",
+    "a\x07\x1b[0m",
+    "\u200b",
+    "<b>&amp;",
+    "$\\frac{1}{0}$",
+    "\U0010ffff",
+    "<s></s><pad>",
+]
 
 
 @pytest.mark.parametrize("text", ODD, ids=ascii)

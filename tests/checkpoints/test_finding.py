@@ -80,8 +80,10 @@ def test_a_variant_in_parts(folder: Path, original: Path) -> None:
     names = sorted(file.name for file in folder.iterdir())
     needed = hub.needed("a/b", names)
     assert [name for name in needed if "model" in name] == [
-        index, "model-00001-of-00002.fp16.safetensors", "model-00002-of-00002.fp16.safetensors"
-    ]  # fmt: skip
+        index,
+        "model-00001-of-00002.fp16.safetensors",
+        "model-00002-of-00002.fp16.safetensors",
+    ]
     (folder / index).unlink()
     with pytest.raises(CheckpointError, match=r'"model-00001-of-00002.fp16.safetensors", a part.*no index'):
         load(folder)

@@ -179,9 +179,15 @@ def test_a_config_that_is_not_text(folder: Path) -> None:
 
 
 SOMETHING_ELSE = [
-    "null", "[]", "3", '"vizformer-1"', "{}", '{"format": "vizformer-1"}', '{"format": "vizformer-1", "model": []}',
+    "null",
+    "[]",
+    "3",
+    '"vizformer-1"',
+    "{}",
+    '{"format": "vizformer-1"}',
+    '{"format": "vizformer-1", "model": []}',
     '{"format": "other", "model": {}}',
-]  # fmt: skip
+]
 
 
 @pytest.mark.parametrize("content", SOMETHING_ELSE)
@@ -204,10 +210,16 @@ def test_options_of_the_wrong_type(folder: Path) -> None:
 
 
 TOO_LARGE = [
-    dict(vocab_size=10**30), dict(d_ff=10**25), dict(max_positions=10**15), dict(vocab_size=2**62),
-    dict(n_heads=1, d_model=2**40), dict(n_encoder_layers=10**9), dict(max_positions=10**30),
-    dict(max_positions=10**8), dict(max_positions=10**8, positions="rope"),
-]  # fmt: skip
+    dict(vocab_size=10**30),
+    dict(d_ff=10**25),
+    dict(max_positions=10**15),
+    dict(vocab_size=2**62),
+    dict(n_heads=1, d_model=2**40),
+    dict(n_encoder_layers=10**9),
+    dict(max_positions=10**30),
+    dict(max_positions=10**8),
+    dict(max_positions=10**8, positions="rope"),
+]
 
 
 @pytest.mark.parametrize("changes", TOO_LARGE, ids=str)

@@ -33,9 +33,34 @@ ROUNDS = int(os.environ.get("VIZFORMER_FUZZ", "2000"))
 SEED = int(os.environ.get("VIZFORMER_FUZZ_SEED", "20"))
 MEGABYTE = 2**20
 ODD: list[Any] = [
-    None, True, False, 0, -1, 1, 2, 3, 1e-5, 2**31, 2**63, 10**30, -1e308, "", "x", "gelu", [], {}, [1], {"a": 1},
-    float("nan"), float("inf"), "\ud800", "a" * 10_000, [[[[[]]]]], "../x", "\x00",
-]  # fmt: skip
+    None,
+    True,
+    False,
+    0,
+    -1,
+    1,
+    2,
+    3,
+    1e-5,
+    2**31,
+    2**63,
+    10**30,
+    -1e308,
+    "",
+    "x",
+    "gelu",
+    [],
+    {},
+    [1],
+    {"a": 1},
+    float("nan"),
+    float("inf"),
+    "\ud800",
+    "a" * 10_000,
+    [[[[[]]]]],
+    "../x",
+    "\x00",
+]
 
 
 @pytest.fixture(scope="module")

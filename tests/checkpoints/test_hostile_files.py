@@ -29,8 +29,21 @@ from vizformer.checkpoints import load, save
 from vizformer.errors import CheckpointError, VizformerError
 
 WEIGHTS = (".safetensors", ".bin", ".pt")
-WAY_OUT = ("opy ", "lfs pull", "ownload it again", "Put the file itself", "Ask its author", "Save the state dict",
-           "Choose", "Take", "Give the", "index", "Leave only", "write it again", "tokenizers`")  # fmt: skip
+WAY_OUT = (
+    "opy ",
+    "lfs pull",
+    "ownload it again",
+    "Put the file itself",
+    "Ask its author",
+    "Save the state dict",
+    "Choose",
+    "Take",
+    "Give the",
+    "index",
+    "Leave only",
+    "write it again",
+    "tokenizers`",
+)
 
 
 def in_bin(folder: Path) -> Path:
@@ -112,9 +125,10 @@ LFS = (
     b"version https://git-lfs.github.com/spec/v1\noid sha256:4d7a214614ab2935c943f9e0ff69d22eadbb8f32b1258daa\nsize 9\n"
 )
 PAGES = (
-    b"<!DOCTYPE html>\n<html><head><title>404</title>", b"\n  <html lang=en>Please sign in",
+    b"<!DOCTYPE html>\n<html><head><title>404</title>",
+    b"\n  <html lang=en>Please sign in",
     b'<?xml version="1.0" encoding="UTF-8"?><Error><Code>AccessDenied</Code></Error>',
-)  # fmt: skip
+)
 
 
 def test_pointers_and_pages(folder: Path) -> None:
@@ -180,8 +194,16 @@ def test_json_that_is_deep_or_large_or_odd(folder: Path) -> None:
         if file.suffix != ".json":
             continue
         content = file.read_bytes()
-        for hostile in (b"[" * 100_000, b'{"a":' * 100_000, b"9" * 5000, b'{"a": ' + b"9" * 5000 + b"}", b"\xff{}",
-                        b"null", b"[]", b'"x"'):  # fmt: skip
+        for hostile in (
+            b"[" * 100_000,
+            b'{"a":' * 100_000,
+            b"9" * 5000,
+            b'{"a": ' + b"9" * 5000 + b"}",
+            b"\xff{}",
+            b"null",
+            b"[]",
+            b'"x"',
+        ):
             file.write_bytes(hostile)
             refused(folder, file.name.split(".")[0])
         with file.open("wb") as large:
@@ -313,8 +335,17 @@ def test_a_vocabulary_that_disagrees(folder: Path) -> None:
     names = {file.name for file in each(folder)}
     if "tokenizer.json" in names:
         content = json.loads((folder / "tokenizer.json").read_text())
-        content["added_tokens"].append({"id": 10**5, "content": "<more>", "single_word": False, "lstrip": False,
-                                        "rstrip": False, "normalized": False, "special": True})  # fmt: skip
+        content["added_tokens"].append(
+            {
+                "id": 10**5,
+                "content": "<more>",
+                "single_word": False,
+                "lstrip": False,
+                "rstrip": False,
+                "normalized": False,
+                "special": True,
+            }
+        )
         (folder / "tokenizer.json").write_text(json.dumps(content))
     elif "vocab.txt" in names:
         with (folder / "vocab.txt").open("a") as file:
@@ -324,8 +355,9 @@ def test_a_vocabulary_that_disagrees(folder: Path) -> None:
         content |= {f"more{n}": len(content) + n for n in range(100)}
         (folder / "vocab.json").write_text(json.dumps(content))
     elif "sentencepiece.bpe.model" in names:
-        (folder / "added_tokens.json").write_text(json.dumps({"<more>": json.loads(
-            (folder / "config.json").read_text())["vocab_size"]}))  # fmt: skip
+        (folder / "added_tokens.json").write_text(
+            json.dumps({"<more>": json.loads((folder / "config.json").read_text())["vocab_size"]})
+        )
     else:
         return  # bare weights have no words
     with pytest.raises(CheckpointError, match=r"token ids up to|vocab"):

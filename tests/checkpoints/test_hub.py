@@ -105,8 +105,12 @@ def test_what_the_hub_refuses_is_said_with_the_way_out(endpoint, name, mode, sai
 
 @pytest.mark.parametrize(
     ("files", "said"),
-    [(["README.md"], "no config.json"), (["model.gguf"], "GGUF"), (["config.json", "model.onnx"], "is an ONNX file"),
-     (["config.json", "model.bin.zip"], "no weights")],
+    [
+        (["README.md"], "no config.json"),
+        (["model.gguf"], "GGUF"),
+        (["config.json", "model.onnx"], "is an ONNX file"),
+        (["config.json", "model.bin.zip"], "no weights"),
+    ],
 )
 def test_repositories_without_a_model_that_is_read(files, said):
     with pytest.raises(CheckpointError, match=said):
@@ -116,8 +120,10 @@ def test_repositories_without_a_model_that_is_read(files, said):
 def test_one_form_of_the_weights_is_chosen():
     shards = ["model-00001-of-00002.safetensors", "model-00002-of-00002.safetensors", "model.safetensors.index.json"]
     assert hub.needed("a/b", ["config.json", "pytorch_model.bin", *shards]) == [
-        "config.json", "model.safetensors.index.json", *shards[:2]
-    ]  # fmt: skip
+        "config.json",
+        "model.safetensors.index.json",
+        *shards[:2],
+    ]
     assert hub.needed("a/b", ["pytorch_model.bin", "config.json", "vocab.txt"])[-1] == "pytorch_model.bin"
 
 

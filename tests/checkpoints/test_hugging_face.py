@@ -21,11 +21,22 @@ from vizformer.checkpoints.hugging_face.families import BY_TYPE
 from vizformer.checkpoints.hugging_face.fields import Fields, unknown_fields
 from vizformer.errors import CheckpointError, TokenizerError
 
-LM = {"gpt2": "GPT2LMHeadModel", "llama": "LlamaForCausalLM", "bert": "BertForMaskedLM",
-      "distilbert": "DistilBertForMaskedLM", "roberta": "RobertaForMaskedLM", "qwen2": "Qwen2ForCausalLM",
-      "qwen3": "Qwen3ForCausalLM", "gemma": "GemmaForCausalLM", "gpt_neox": "GPTNeoXForCausalLM",
-      "opt": "OPTForCausalLM", "marian": "MarianMTModel", "bart": "BartForConditionalGeneration",
-      "t5": "T5ForConditionalGeneration", "t5_v1_1": "T5ForConditionalGeneration"}  # fmt: skip
+LM = {
+    "gpt2": "GPT2LMHeadModel",
+    "llama": "LlamaForCausalLM",
+    "bert": "BertForMaskedLM",
+    "distilbert": "DistilBertForMaskedLM",
+    "roberta": "RobertaForMaskedLM",
+    "qwen2": "Qwen2ForCausalLM",
+    "qwen3": "Qwen3ForCausalLM",
+    "gemma": "GemmaForCausalLM",
+    "gpt_neox": "GPTNeoXForCausalLM",
+    "opt": "OPTForCausalLM",
+    "marian": "MarianMTModel",
+    "bart": "BartForConditionalGeneration",
+    "t5": "T5ForConditionalGeneration",
+    "t5_v1_1": "T5ForConditionalGeneration",
+}
 
 
 @pytest.fixture
@@ -94,8 +105,14 @@ def test_tokenizer_json_is_preferred_and_neither_cuts_nor_fills(folder: Path) ->
     AutoTokenizer.from_pretrained(folder).save_pretrained(folder)
     content = json.loads((folder / "tokenizer.json").read_text())
     content["truncation"] = {"max_length": 2, "strategy": "LongestFirst", "stride": 0, "direction": "Right"}
-    content["padding"] = {"strategy": {"Fixed": 9}, "direction": "Right", "pad_to_multiple_of": None, "pad_id": 0,
-                          "pad_type_id": 0, "pad_token": "!"}  # fmt: skip
+    content["padding"] = {
+        "strategy": {"Fixed": 9},
+        "direction": "Right",
+        "pad_to_multiple_of": None,
+        "pad_id": 0,
+        "pad_type_id": 0,
+        "pad_token": "!",
+    }
     (folder / "tokenizer.json").write_text(json.dumps(content))
     for name in ("vocab.json", "merges.txt"):
         (folder / name).unlink(missing_ok=True)
@@ -157,8 +174,11 @@ REFUSED: list[tuple[str, dict[str, Any], str]] = [
     ("qwen3", dict(use_sliding_window=True, layer_types=None, max_window_layers="1"), 'max_window_layers="1": it mus'),
     ("llama", dict(model_type="mistral", sliding_window=-3), "sliding_window=-3: it must be a whole number from 1"),
     ("llama", dict(model_type="mistral", sliding_window="9"), 'sliding_window="9": it must be a whole number from 1'),
-    ("llama", dict(model_type="mistral", sliding_window=9, num_hidden_layers=2**31 - 1),
-     "num_hidden_layers=2147483647: supported are at"),
+    (
+        "llama",
+        dict(model_type="mistral", sliding_window=9, num_hidden_layers=2**31 - 1),
+        "num_hidden_layers=2147483647: supported are at",
+    ),
     ("llama", dict(num_key_value_heads=3), "n_heads=4 is not a multiple of n_kv_heads=3"),
     ("llama", dict(model_type="qwen2_moe"), 'model_type="qwen2_moe", .* because of num_experts: several feed-forward'),
     ("gemma", dict(model_type="gemma2"), "because of attn_logit_softcapping and final_logit_softcapping .* GPT-NeoX"),
@@ -305,11 +325,13 @@ def test_the_fate_of_every_tensor(folder: Path) -> None:
     with pytest.raises(CheckpointError) as caught:
         load(folder)
     for part in (
-        "model.safetensors does not fit config.json", '"h.1.ln_1.bias" is missing',
+        "model.safetensors does not fit config.json",
+        '"h.1.ln_1.bias" is missing',
         '"transformer.h.0.mlp.c_fc.weight" has shape [24, 16], config.json makes it [16, 24]',
         '"transformer.h.2.attn.q_norm.weight" belongs to nothing that config.json describes',
-        '"transformer.wpe.weight" is stored as "i8"', "copy both again",
-    ):  # fmt: skip
+        '"transformer.wpe.weight" is stored as "i8"',
+        "copy both again",
+    ):
         assert part in str(caught.value)
     report = inspect(folder)
     fates = {tensor.name: tensor.fate for tensor in report.tensors}
@@ -484,8 +506,17 @@ def test_other_formats_are_named(folder: Path) -> None:
 def test_a_tokenizer_of_another_model(tmp_path: Path) -> None:
     folder = folders.llama(tmp_path)
     content = json.loads((folder / "tokenizer.json").read_text())
-    content["added_tokens"].append({"id": 999, "content": "<new>", "single_word": False, "lstrip": False,
-                                    "rstrip": False, "normalized": False, "special": True})  # fmt: skip
+    content["added_tokens"].append(
+        {
+            "id": 999,
+            "content": "<new>",
+            "single_word": False,
+            "lstrip": False,
+            "rstrip": False,
+            "normalized": False,
+            "special": True,
+        }
+    )
     (folder / "tokenizer.json").write_text(json.dumps(content))
     with pytest.raises(CheckpointError, match=r"token ids up to \d+ but config.json says vocab_size=340"):
         load(folder)
@@ -537,8 +568,9 @@ def test_without_any_file_of_a_tokenizer_token_ids_are_read(family: str, tmp_pat
         (folder / name).unlink(missing_ok=True)
     found = load(folder)
     assert [token.id for token in found.encode("7 8, 9 12")] == ids
-    tiny.assert_close(found.trace("7 8 9 12", target_ids=[3, 5] if family == "marian" else None).logits,
-                      before.logits, 0)  # fmt: skip
+    tiny.assert_close(
+        found.trace("7 8 9 12", target_ids=[3, 5] if family == "marian" else None).logits, before.logits, 0
+    )
     last = found.tokenizer.vocab_size - 1
     said = f"there is no tokenizer: numbers separated by spaces are read as token ids, 0 to {last}"
     assert said in describe(inspect(folder))
@@ -552,8 +584,14 @@ def test_without_any_file_of_a_tokenizer_token_ids_are_read(family: str, tmp_pat
 
 
 def test_two_vocabularies_without_a_tokenizer(tmp_path: Path) -> None:
-    folder = folders.marian(tmp_path, share_encoder_decoder_embeddings=False, decoder_vocab_size=17,
-                            tie_word_embeddings=False, pad_token_id=16, decoder_start_token_id=16)  # fmt: skip
+    folder = folders.marian(
+        tmp_path,
+        share_encoder_decoder_embeddings=False,
+        decoder_vocab_size=17,
+        tie_word_embeddings=False,
+        pad_token_id=16,
+        decoder_start_token_id=16,
+    )
     for name in TOKENIZERS:
         (folder / name).unlink(missing_ok=True)
     found = load(folder)
@@ -612,19 +650,36 @@ def test_the_report_counts_every_parameter_once(tmp_path: Path) -> None:
         model = theirs(tmp_path / family, LM[family])
         skipped = {"roberta": 2 * 16, "opt": 2 * 16, "bart": 4 * 16}.get(family, 0)  # rows that no position uses
         biases = checkpoint.model.logit_bias  # a buffer there
-        theirs_all = sum(p.numel() for name, p in model.named_parameters() if "embed_positions" not in name
-                         or family != "marian") + (0 if biases is None else biases.numel())  # fmt: skip
+        theirs_all = sum(
+            p.numel() for name, p in model.named_parameters() if "embed_positions" not in name or family != "marian"
+        ) + (0 if biases is None else biases.numel())
         assert report.n_parameters == theirs_all - skipped
         assert report.n_bytes == (tmp_path / family / "model.safetensors").stat().st_size
         assert inspect(tmp_path / family) == report
         assert report.family in describe(report, every_tensor=True)
 
 
-BACK = [("gpt2", {}), ("gpt2", dict(tie_word_embeddings=False)), ("llama", {}), ("bert", {}),
-        ("llama", dict(tie_word_embeddings=True, attention_bias=True, mlp_bias=True)),
-        ("llama", dict(attention_bias=True, head_dim=6)),
-        ("llama", dict(rope_parameters={"rope_type": "llama3", "factor": 8.0, "low_freq_factor": 1.0, "rope_theta": 9.0,
-                                        "high_freq_factor": 4.0, "original_max_position_embeddings": 40}))]  # fmt: skip
+BACK = [
+    ("gpt2", {}),
+    ("gpt2", dict(tie_word_embeddings=False)),
+    ("llama", {}),
+    ("bert", {}),
+    ("llama", dict(tie_word_embeddings=True, attention_bias=True, mlp_bias=True)),
+    ("llama", dict(attention_bias=True, head_dim=6)),
+    (
+        "llama",
+        dict(
+            rope_parameters={
+                "rope_type": "llama3",
+                "factor": 8.0,
+                "low_freq_factor": 1.0,
+                "rope_theta": 9.0,
+                "high_freq_factor": 4.0,
+                "original_max_position_embeddings": 40,
+            }
+        ),
+    ),
+]
 
 
 @pytest.mark.parametrize(("family", "changes"), BACK, ids=str)
@@ -632,8 +687,11 @@ def test_back_to_their_layout(family: str, changes: dict[str, Any], tmp_path: Pa
     original = load(folders.FAMILIES[family](tmp_path / "theirs", **changes))
     save(original, tmp_path / "again", torch.float32, layout="hugging-face")
     assert {file.name for file in (tmp_path / "again").iterdir()} == {
-        "config.json", "model.safetensors", "tokenizer.json", "tokenizer_config.json"
-    }  # fmt: skip
+        "config.json",
+        "model.safetensors",
+        "tokenizer.json",
+        "tokenizer_config.json",
+    }
     again = opened_and_same(tmp_path / "again", LM[family])
     assert again.model.config == original.model.config
     assert again.report.assumptions == ()

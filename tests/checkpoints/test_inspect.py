@@ -25,9 +25,12 @@ def test_a_folder_in_their_layout(tmp_path: Path) -> None:
     assert code == 0
     for part in (
         "mine: a BERT model (encoder-only, written as BertForPreTraining; Hugging Face layout)",
-        "width       16 (feed-forward 24, plain, gelu)", "vocabulary", "stored as   float32", "attention",
+        "width       16 (feed-forward 24, plain, gelu)",
+        "vocabulary",
+        "stored as   float32",
+        "attention",
         "unused: bert.pooler.dense.bias [16] float32 (the summary of the first token, used by classifiers only)",
-    ):  # fmt: skip
+    ):
         assert part in text
     assert "used: bert.embeddings" not in text
     assert "used: bert.embeddings.word_embeddings.weight [" in said(tmp_path / "mine", "--tensors")[1]

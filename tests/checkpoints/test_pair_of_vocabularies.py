@@ -39,8 +39,14 @@ def write_marian(folder: Path, leave_out: Iterable[str] = ()) -> dict[str, int]:
     (folder / "source.spm").write_bytes(model(SOURCE))
     (folder / "target.spm").write_bytes(model(TARGET))
     (folder / "vocab.json").write_text(json.dumps(ids))
-    said = {"tokenizer_class": "MarianTokenizer", "eos_token": "</s>", "pad_token": "<pad>", "unk_token": "<unk>",
-            "source_lang": "en", "target_lang": "de"}  # fmt: skip
+    said = {
+        "tokenizer_class": "MarianTokenizer",
+        "eos_token": "</s>",
+        "pad_token": "<pad>",
+        "unk_token": "<unk>",
+        "source_lang": "en",
+        "target_lang": "de",
+    }
     (folder / "tokenizer_config.json").write_text(json.dumps(said))
     return ids
 

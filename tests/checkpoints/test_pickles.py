@@ -25,9 +25,14 @@ def trained() -> dict[str, Any]:
     optimiser.step()
     schedule.step()
     state = {name: value for name, value in schedule.state_dict().items() if not callable(value)}
-    return {"state_dict": model.state_dict(), "optimizer_states": [optimiser.state_dict()], "epoch": 3,
-            "lr_schedulers": [{k: v for k, v in state.items() if k != "_anneal_func"}], "rng": torch.get_rng_state(),
-            "hyper_parameters": {"n_heads": 4, "betas": (0.9, 0.98), "name": "我", "sizes": [1, [2, 3]]}}  # fmt: skip
+    return {
+        "state_dict": model.state_dict(),
+        "optimizer_states": [optimiser.state_dict()],
+        "epoch": 3,
+        "lr_schedulers": [{k: v for k, v in state.items() if k != "_anneal_func"}],
+        "rng": torch.get_rng_state(),
+        "hyper_parameters": {"n_heads": 4, "betas": (0.9, 0.98), "name": "我", "sizes": [1, [2, 3]]},
+    }
 
 
 def new() -> dict[str, Any]:
@@ -41,19 +46,43 @@ def odd() -> dict[str, Any]:
     parameter = nn.Parameter(torch.ones(2))
     parameter.told = "by hand"
     return {
-        "view": base.view(4, 6)[1:3, ::2], "shared": base[2:5], "transposed": base.view(4, 6).t(),
-        "expanded": torch.ones(1).expand(1000), "scalar": torch.tensor(3), "empty": torch.zeros(0, 5),
-        "parameter": parameter, "meta": torch.empty(3, 4, device="meta"), "conjugate": torch.ones(2) * 1j,
-        **{str(kind): torch.zeros(2, dtype=kind) for kind in (
-            torch.float64, torch.float16, torch.bfloat16, torch.int8, torch.int64, torch.bool, torch.complex64,
-            torch.uint8)},
-        "texts": ["a", "", "é" * 300, "🐱"], "numbers": [0, -1, 255, 256, 65536, -(2**31), 2**40, -(2**70), 0.5, 1e300],
+        "view": base.view(4, 6)[1:3, ::2],
+        "shared": base[2:5],
+        "transposed": base.view(4, 6).t(),
+        "expanded": torch.ones(1).expand(1000),
+        "scalar": torch.tensor(3),
+        "empty": torch.zeros(0, 5),
+        "parameter": parameter,
+        "meta": torch.empty(3, 4, device="meta"),
+        "conjugate": torch.ones(2) * 1j,
+        **{
+            str(kind): torch.zeros(2, dtype=kind)
+            for kind in (
+                torch.float64,
+                torch.float16,
+                torch.bfloat16,
+                torch.int8,
+                torch.int64,
+                torch.bool,
+                torch.complex64,
+                torch.uint8,
+            )
+        },
+        "texts": ["a", "", "é" * 300, "🐱"],
+        "numbers": [0, -1, 255, 256, 65536, -(2**31), 2**40, -(2**70), 0.5, 1e300],
         "plain": (None, True, False, (), (1,), (1, 2), (1, 2, 3), (1, 2, 3, 4), [], {}, {1: {2: {3: [()]}}}),
         "keys": {0: 1, "a": 2, ("b", "c"): 3, None: 4, 2.5: 5, -7: 6, (1, 2): 7, torch.float32: 8},
-        "ordered": collections.OrderedDict(a=1), "counted": collections.Counter("hello"), "set": {1, "a"},
-        "bytes": b"\0\xff", "array": bytearray(b"abc"), "size": torch.Size([2, 3]),
-        "device": torch.device("cuda", 1), "dtype": torch.bfloat16, "complex": 1 + 2j, "layout": torch.strided,
-    }  # fmt: skip
+        "ordered": collections.OrderedDict(a=1),
+        "counted": collections.Counter("hello"),
+        "set": {1, "a"},
+        "bytes": b"\0\xff",
+        "array": bytearray(b"abc"),
+        "size": torch.Size([2, 3]),
+        "device": torch.device("cuda", 1),
+        "dtype": torch.bfloat16,
+        "complex": 1 + 2j,
+        "layout": torch.strided,
+    }
 
 
 @pytest.mark.parametrize("zipped", [True, False], ids=["zip", "legacy"])

@@ -51,11 +51,17 @@ def entry(key: int, value: int | float | bytes) -> bytes:
     return varint(key << 3) + varint(value)
 
 
-def model(pieces: Iterable[tuple[str, float, int]], kind: int = 1, byte_fallback: bool = False, charsmap: bytes = b"",
-          **flags: int) -> bytes:  # fmt: skip
+def model(
+    pieces: Iterable[tuple[str, float, int]],
+    kind: int = 1,
+    byte_fallback: bool = False,
+    charsmap: bytes = b"",
+    **flags: int,
+) -> bytes:
     """A file as the trainer writes it, with fields that nobody reads among the others."""
-    out = b"".join(entry(1, entry(1, t.encode()) + entry(2, float(s)) + (entry(3, k) if k != 1 else b""))
-                   for t, s, k in pieces)  # fmt: skip
+    out = b"".join(
+        entry(1, entry(1, t.encode()) + entry(2, float(s)) + (entry(3, k) if k != 1 else b"")) for t, s, k in pieces
+    )
     trainer = entry(1, b"corpus.txt") + entry(3, kind) + entry(4, 99) + entry(35, int(byte_fallback))
     trainer += entry(40, 0) + entry(43, -1)
     trainer += entry(41, int(flags.pop("bos", 1)))
@@ -76,8 +82,10 @@ def unigram() -> Pieces:
     dice = random.Random(3)
     stretches = {f"▁{word}"[i:j] for word in WORDS.split() for i in range(len(word)) for j in range(i + 1, i + 6)}
     letters = set("▁lowerstnidfhw猫")
-    return [*MARKS, *((text, round(dice.uniform(-9, -2) + 0.4 * len(text), 3), NORMAL)
-                      for text in sorted(stretches | letters))]  # fmt: skip
+    return [
+        *MARKS,
+        *((text, round(dice.uniform(-9, -2) + 0.4 * len(text), 3), NORMAL) for text in sorted(stretches | letters)),
+    ]
 
 
 def bpe() -> Pieces:
@@ -319,7 +327,7 @@ def test_a_llama_folder_with_nothing_but_tokenizer_model(tmp_path: Path) -> None
         (model(unigram()) + entry(1, 3), "a number where bytes belong"),
         (b"<html>", "is a web page"),
     ],
-)  # fmt: skip
+)
 def test_what_cannot_be_read(content: bytes, said: str, tmp_path: Path) -> None:
     with pytest.raises(CheckpointError, match=said) as caught:
         opened(tmp_path, content)

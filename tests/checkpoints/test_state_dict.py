@@ -208,7 +208,7 @@ def test_every_open_question_at_once(tmp_path: Path) -> None:
         (dict(norm_order="pre", colour="red"), r'"norm_order" is not open here; "colour" is not open here'),
     ],
     ids=str,
-)  # fmt: skip
+)
 def test_answers_that_are_none(answers: dict[str, Any], said: str, tmp_path: Path) -> None:
     path = saved(nano_gpt(), tmp_path / "model.pt")
     with pytest.raises(CheckpointError, match=said) as caught:
@@ -220,9 +220,16 @@ def test_answers_as_text(tmp_path: Path) -> None:
     """As a link and the command line write them."""
     path = saved(encoder(embedding=nn.Embedding(V, D)).state_dict(), tmp_path / "model.pt")
     opened = load(
-        path, n_heads="2", norm_order="pre", activation="relu", causal="true", scaled_embedding="false",
-        positions="none", norm_eps="1e-3", max_positions="9",
-    )  # fmt: skip
+        path,
+        n_heads="2",
+        norm_order="pre",
+        activation="relu",
+        causal="true",
+        scaled_embedding="false",
+        positions="none",
+        norm_eps="1e-3",
+        max_positions="9",
+    )
     config = opened.model.config
     assert (config.n_heads, config.n_decoder_layers, config.norm_eps, config.max_positions) == (2, 2, 1e-3, 9)
     assert config.scaled_embedding is False
@@ -242,8 +249,13 @@ def test_what_the_file_says_itself(tmp_path: Path) -> None:
 
 
 def test_what_lies_beside_it(tmp_path: Path) -> None:
-    path = saved({"state_dict": encoder(tok=nn.Embedding(V, D)).state_dict(),
-                  "hyper_parameters": {"nhead": 4, "norm_first": True}}, tmp_path / "model.ckpt")  # fmt: skip
+    path = saved(
+        {
+            "state_dict": encoder(tok=nn.Embedding(V, D)).state_dict(),
+            "hyper_parameters": {"nhead": 4, "norm_first": True},
+        },
+        tmp_path / "model.ckpt",
+    )
     fields = dict(activation="relu", causal=True, scaled_embedding=False, positions="none", layer_norm_eps=1e-3)
     (tmp_path / "config.json").write_text(json.dumps(fields))
     for source in (path, tmp_path):
@@ -306,7 +318,7 @@ def test_on_the_command_line(tmp_path: Path) -> None:
         (lambda w: w.update({"transformer.h.0.attn.bias": torch.ones(12, 12).triu()}), 'attn.bias" belongs to'),
         (lambda w: w.update({n: t.to(torch.int8) for n, t in w.items()}), "quantised weights are not opened"),
     ],
-)  # fmt: skip
+)
 def test_tensors_that_do_not_fit(change: Callable[[dict[str, Tensor]], object], said: str, tmp_path: Path) -> None:
     weights = nano_gpt()
     change(weights)
@@ -344,13 +356,15 @@ def test_a_head_of_another_task_is_left_out(tmp_path: Path) -> None:
         (lambda: encoder(embedding=nn.Embedding(V, D), norm=nn.LayerNorm(D)), '"norm.weight" belongs to nothing'),
         (lambda: encoder(project=nn.Linear(5, D)), r'"project.weight" \[16, 5\] is a linear layer .* continuous'),
         (lambda: encoder(e=nn.Embedding(V, D), project=nn.Linear(D, D)), '"project.weight" belongs to nothing'),
-        (lambda: encoder(embedding=nn.Embedding(V, D), down=nn.Linear(D, 5), up=nn.Linear(5, D)),
-         r'"up.weight" \[16, 5\] is a linear layer that makes rows 16 wide out of 5 numbers'),
+        (
+            lambda: encoder(embedding=nn.Embedding(V, D), down=nn.Linear(D, 5), up=nn.Linear(5, D)),
+            r'"up.weight" \[16, 5\] is a linear layer that makes rows 16 wide out of 5 numbers',
+        ),
         (lambda: encoder(project=nn.Linear(D, D, bias=False)), '"project.weight" belongs to nothing'),
         (lambda: encoder(src_emb=nn.Embedding(V, D), tgt_emb=nn.Embedding(V, D)), "several tables of embeddings"),
         (lambda: nn.TransformerDecoder(nn.TransformerDecoderLayer(D, 4, FF), 2), "arrangement that does not open"),
     ],
-)  # fmt: skip
+)
 def test_arrangements_that_do_not_open(module: Callable[[], nn.Module], said: str, tmp_path: Path) -> None:
     path = saved(module().state_dict(), tmp_path / "model.pt")
     with pytest.raises(CheckpointError, match=said) as caught:

@@ -193,8 +193,15 @@ def test_one_tokenizer_for_two_tables_of_one_size(tmp_path: Path) -> None:
 def test_what_lies_beside_it_may_say_sizes_and_the_source(tmp_path: Path) -> None:
     module = Translator((TARGETS, TARGETS), names=("one_emb", "two_emb"))
     state = torch.load(written(module, tmp_path / "model.pt"))
-    said = {"nhead": 4, "norm_first": False, "activation": "relu", "scale_embedding": True, "pad_idx": 0,
-            "source_embedding": "one_emb.weight", "src_vocab_size": SOURCES}  # fmt: skip
+    said = {
+        "nhead": 4,
+        "norm_first": False,
+        "activation": "relu",
+        "scale_embedding": True,
+        "pad_idx": 0,
+        "source_embedding": "one_emb.weight",
+        "src_vocab_size": SOURCES,
+    }
     checkpoint = load(saved({"model": state, "hparams": said}, tmp_path / "model.pt"))
     assert checkpoint.model.config.pad_id == 0
     assumed = " ".join(map(str, checkpoint.report.assumptions)).replace('"', "")

@@ -59,9 +59,18 @@ def byte_level(folder: Path, *, added: dict[str, dict[str, Any]] | None = None, 
     """vocab.json and merges.txt learned from a few texts, and a tokenizer_config.json; the number of their tokens."""
     folders.write_byte_level(folder, {"<s>": 0, "<pad>": 1, "</s>": 2, "<unk>": 3, "<mask>": 4})
     size = folders.vocabulary(folder)
-    decoder = {str(size + number): {"content": text, "lstrip": False, "rstrip": False, "single_word": False,
-                                    "normalized": False, "special": True, **flags}
-               for number, (text, flags) in enumerate((added or {}).items())}  # fmt: skip
+    decoder = {
+        str(size + number): {
+            "content": text,
+            "lstrip": False,
+            "rstrip": False,
+            "single_word": False,
+            "normalized": False,
+            "special": True,
+            **flags,
+        }
+        for number, (text, flags) in enumerate((added or {}).items())
+    }
     (folder / "tokenizer_config.json").write_text(json.dumps({**said, "added_tokens_decoder": decoder}))
     return size
 
@@ -69,8 +78,9 @@ def byte_level(folder: Path, *, added: dict[str, dict[str, Any]] | None = None, 
 def test_qwen_by_the_words_of_its_tokenizer_config(tmp_path: Path) -> None:
     """As Qwen2's repositories were at first: marks behind the vocabulary, named in one file only."""
     marks = {"<|endoftext|>": {}, "<|im_start|>": {}, "<|im_end|>": {}, "<tool_call>": {"special": False}}
-    size = byte_level(tmp_path, added=marks, tokenizer_class="Qwen2Tokenizer", eos_token="<|im_end|>",
-                      pad_token="<|endoftext|>")  # fmt: skip
+    size = byte_level(
+        tmp_path, added=marks, tokenizer_class="Qwen2Tokenizer", eos_token="<|im_end|>", pad_token="<|endoftext|>"
+    )
     for family in ("Qwen2", "Qwen3"):
         ours = same(tmp_path, family, "Qwen2Tokenizer")
         assert [ours.id_of(mark) for mark in marks] == [size, size + 1, size + 2, size + 3]
@@ -92,8 +102,17 @@ def test_qwen_cuts_words_its_own_way(tmp_path: Path) -> None:
 
 
 # As version 4 wrote it, and as the published tokenizer.json have it: a space before the mask belongs to it.
-MASK = {"mask_token": {"__type": "AddedToken", "content": "<mask>", "lstrip": True, "normalized": False,
-                       "rstrip": False, "single_word": False, "special": True}}  # fmt: skip
+MASK = {
+    "mask_token": {
+        "__type": "AddedToken",
+        "content": "<mask>",
+        "lstrip": True,
+        "normalized": False,
+        "rstrip": False,
+        "single_word": False,
+        "special": True,
+    }
+}
 
 
 @pytest.mark.parametrize(
@@ -116,8 +135,11 @@ def test_byte_level_vocabularies(family: str, kind: str, said: dict[str, Any], t
     assert ours.id_of("<|endoftext|>") == size
 
 
-@pytest.mark.parametrize("said", [{}, {"do_lower_case": False}, {"do_lower_case": False, "strip_accents": True},
-                                  {"tokenize_chinese_chars": False}], ids=str)  # fmt: skip
+@pytest.mark.parametrize(
+    "said",
+    [{}, {"do_lower_case": False}, {"do_lower_case": False, "strip_accents": True}, {"tokenize_chinese_chars": False}],
+    ids=str,
+)
 @pytest.mark.parametrize("family", ["BERT", "DistilBERT", "GPT-2", "BART", "RoBERTa"])
 def test_a_vocabulary_of_bert_in_any_family(family: str, said: dict[str, Any], tmp_path: Path) -> None:
     """Chinese GPT-2, Chinese BART and Korean RoBERTa come with BERT's vocab.txt, and say so."""
@@ -193,7 +215,7 @@ def test_added_tokens_of_the_older_file(tmp_path: Path) -> None:
         ("tokenizer_config.json", lambda size: {"added_tokens_decoder": {"7": {"content": "<s>"}}}, "another id"),
     ],
     ids=lambda value: value if isinstance(value, str) else None,
-)  # fmt: skip
+)
 def test_added_tokens_that_do_not_fit(name: str, content: Callable[[int], object], said: str, tmp_path: Path) -> None:
     size = byte_level(tmp_path)
     (tmp_path / name).write_text(json.dumps(content(size)))
@@ -203,14 +225,22 @@ def test_added_tokens_that_do_not_fit(name: str, content: Callable[[int], object
 
 # What each family opens without tokenizer.json; the README and the messages say the same.
 FILES = {
-    "GPT-2": {"vocab.json", "merges.txt"}, "OPT": {"vocab.json", "merges.txt"}, "BART": {"vocab.json", "merges.txt"},
-    "RoBERTa": {"vocab.json", "merges.txt"}, "GPT-NeoX": {"vocab.json", "merges.txt"},
-    "Phi": {"vocab.json", "merges.txt"}, "StableLM": {"tokenizer.json"},
-    "Qwen2": {"vocab.json", "merges.txt"}, "Qwen3": {"vocab.json", "merges.txt"},
-    "BERT": {"vocab.txt"}, "DistilBERT": {"vocab.txt"}, "T5": {"spiece.model"},
-    "LLaMA": {"tokenizer.model"}, "Gemma": {"tokenizer.model"},
+    "GPT-2": {"vocab.json", "merges.txt"},
+    "OPT": {"vocab.json", "merges.txt"},
+    "BART": {"vocab.json", "merges.txt"},
+    "RoBERTa": {"vocab.json", "merges.txt"},
+    "GPT-NeoX": {"vocab.json", "merges.txt"},
+    "Phi": {"vocab.json", "merges.txt"},
+    "StableLM": {"tokenizer.json"},
+    "Qwen2": {"vocab.json", "merges.txt"},
+    "Qwen3": {"vocab.json", "merges.txt"},
+    "BERT": {"vocab.txt"},
+    "DistilBERT": {"vocab.txt"},
+    "T5": {"spiece.model"},
+    "LLaMA": {"tokenizer.model"},
+    "Gemma": {"tokenizer.model"},
     "Marian": {"vocab.json", "source.spm", "target.spm"},
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("family", FAMILIES, ids=lambda family: family.name)

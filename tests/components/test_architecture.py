@@ -10,21 +10,44 @@ from vizformer.components.architecture import ENGLISH, Box, Column, to_html
 
 
 def box(key: str, **changes: object) -> Box:
-    made: Box = {"key": key, "kind": "plain", "title": key.upper(), "shape": "[3, 8]", "count": "", "note": f"{key}!",
-                 "framed": False, "inside": "", "skip": "", "source": ""}  # fmt: skip
+    made: Box = {
+        "key": key,
+        "kind": "plain",
+        "title": key.upper(),
+        "shape": "[3, 8]",
+        "count": "",
+        "note": f"{key}!",
+        "framed": False,
+        "inside": "",
+        "skip": "",
+        "source": "",
+    }
     made.update(changes)  # type: ignore[typeddict-item]
     return made
 
 
 COLUMNS: list[Column] = [
-    {"title": "Left", "frame": "× 2", "boxes": [
-        box("tokens"), box("look", framed=True, kind="attention"), box("mask", inside="look", framed=True),
-        box("norm", framed=True, skip="tokens", count="2 × 16"), box("out"),
-    ]},
-    {"title": "Right", "frame": "× 3", "boxes": [
-        box("start", title="<b>x</b>"), box("cross", framed=True, source="out"), box("add", framed=True, skip="start"),
-    ]},
-]  # fmt: skip
+    {
+        "title": "Left",
+        "frame": "× 2",
+        "boxes": [
+            box("tokens"),
+            box("look", framed=True, kind="attention"),
+            box("mask", inside="look", framed=True),
+            box("norm", framed=True, skip="tokens", count="2 × 16"),
+            box("out"),
+        ],
+    },
+    {
+        "title": "Right",
+        "frame": "× 3",
+        "boxes": [
+            box("start", title="<b>x</b>"),
+            box("cross", framed=True, source="out"),
+            box("add", framed=True, skip="start"),
+        ],
+    },
+]
 
 SCRIPT = """
 import streamlit as st

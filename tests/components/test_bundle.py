@@ -47,10 +47,10 @@ def test_modules_stand_in_the_order_in_which_they_need_each_other(write: Write) 
 
 def test_comments_and_types_do_not_travel(write: Write) -> None:
     entry = write(
-        view='// @ts-check\n/**\n * @param {number} x\n */\nexport default function view(x) {\n  // why\n'
-        '  const y = /** @type {HTMLElement} */ (x);\n  /** @type {number} */ let z;\n'
+        view="// @ts-check\n/**\n * @param {number} x\n */\nexport default function view(x) {\n  // why\n"
+        "  const y = /** @type {HTMLElement} */ (x);\n  /** @type {number} */ let z;\n"
         '  return "// no /* comment */";\n}\n'
-    )  # fmt: skip
+    )
     assert bundle(entry) == (
         "// view.js\nexport default function view(x) {\n  const y = (x);\n  let z;\n"
         '  return "// no /* comment */";\n}\n'
@@ -72,8 +72,10 @@ def test_comments_and_types_do_not_travel(write: Write) -> None:
             "in a circle: a.js -> b.js -> a.js",
         ),
         (
-            dict(view='import { a } from "./a.js";\nfunction help() {\n}\n' + ENTRY,
-                 a="class help {\n}\nexport const a = 1;\n"),
+            dict(
+                view='import { a } from "./a.js";\nfunction help() {\n}\n' + ENTRY,
+                a="class help {\n}\nexport const a = 1;\n",
+            ),
             "a.js and view.js both declare help",
         ),
         (
@@ -88,7 +90,7 @@ def test_comments_and_types_do_not_travel(write: Write) -> None:
             "a.js has an export default function",
         ),
     ],
-)  # fmt: skip
+)
 def test_modules_that_do_not_fit_each_other_are_refused(write: Write, files: dict[str, str], said: str) -> None:
     with pytest.raises(BundleError, match=re.escape(said)):
         bundle(write(**files))

@@ -59,8 +59,16 @@ def test_places_around_an_index() -> None:
 
 def test_an_elided_table_sets_off_its_row() -> None:
     value = np.arange(6.0).reshape(3, 2)
-    html = lookup.to_html(value, rows=[0, None, 7, 9], columns=[0, None, 4], caption="E<", shape="10 × 5",
-                          row_names=["<a>", "b", "c"], chosen_row=7, digits=1)  # fmt: skip
+    html = lookup.to_html(
+        value,
+        rows=[0, None, 7, 9],
+        columns=[0, None, 4],
+        caption="E<",
+        shape="10 × 5",
+        row_names=["<a>", "b", "c"],
+        chosen_row=7,
+        digits=1,
+    )
     rows = html.split("<tr>")
     assert "&lt;a&gt;" in rows[2]
     assert "⋮" in rows[3]

@@ -13,9 +13,13 @@ pytestmark = pytest.mark.browser
 def test_the_chosen_layer_of_sixty_is_in_sight(open_file: OpenFile, layer: int) -> None:
     weights = np.full((60, 2, 3, 3), 1 / 3, np.float32)
     page = open_file(
-        to_html(pack_heads(weights, weights, None), query_tokens=["a", "b", "c"], key_tokens=["a", "b", "c"],
-                selected=Selection(layer, 1))
-    )  # fmt: skip
+        to_html(
+            pack_heads(weights, weights, None),
+            query_tokens=["a", "b", "c"],
+            key_tokens=["a", "b", "c"],
+            selected=Selection(layer, 1),
+        )
+    )
     tile = page.locator(f'.vf-tile[data-layer="{layer}"][data-head="1"]')
     inner, outer = tile.bounding_box(), page.locator(".vf-scroll").bounding_box()
     assert inner

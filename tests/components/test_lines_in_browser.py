@@ -124,8 +124,10 @@ def test_the_mask_of_the_layer_that_is_shown(open_file: OpenFile) -> None:
     weights = example()[0]
     near = np.where(np.tri(6, k=-2, dtype=bool), 3, FUTURE).astype(np.uint8)
     payload = pack_heads(weights, None, np.stack([FUTURE, near]))
-    for layer, said in ((0, "; masked keys: 5 (the future)"),
-                        (1, "; masked keys: 0–2 (outside the window); masked keys: 5 (the future)")):  # fmt: skip
+    for layer, said in (
+        (0, "; masked keys: 5 (the future)"),
+        (1, "; masked keys: 0–2 (outside the window); masked keys: 5 (the future)"),
+    ):
         page = open_file(
             to_html(payload, query_tokens=TOKENS, key_tokens=TOKENS, selected=LineSelection(layer, (0,), threshold=0))
         )

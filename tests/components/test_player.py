@@ -13,12 +13,17 @@ from vizformer.components.player import PlayerSelection, Steps, Taken, Written, 
 def steps(n: int = 3, **changes: Any) -> Steps:
     candidates = np.tile(np.array([7, 8, 2]), (n, 1))
     values = {
-        "ids": [7, 8, 2][:n], "candidates": candidates, "names": {7: "cat", 8: "<b>", 2: "</s>"},
+        "ids": [7, 8, 2][:n],
+        "candidates": candidates,
+        "names": {7: "cat", 8: "<b>", 2: "</s>"},
         "before": np.tile(np.array([0.5, 0.3, 0.1], np.float32), (n, 1)),
         "after": np.tile(np.array([0.625, 0.375, 0.0], np.float32), (n, 1)),
-        "cut": np.tile(np.array([0, 0, 2], np.uint8), (n, 1)), "kept": [2] * n,
-        "by_hand": [False, True, False][:n], "vocab_size": 20, "end": "eos",
-    }  # fmt: skip
+        "cut": np.tile(np.array([0, 0, 2], np.uint8), (n, 1)),
+        "kept": [2] * n,
+        "by_hand": [False, True, False][:n],
+        "vocab_size": 20,
+        "end": "eos",
+    }
     return Steps(**{**values, **changes})
 
 

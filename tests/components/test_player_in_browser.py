@@ -83,9 +83,11 @@ def test_what_is_masked_in_the_layer_that_is_shown(open_file: OpenFile) -> None:
     near = np.where(np.tri(4, k=-2, dtype=bool), 3, future).astype(np.uint8)
     weights = np.stack([np.tile(seen / seen.sum(-1, keepdims=True), (3, 1, 1)) for seen in (future == 0, near == 0)])
     sites = {"decoder": pack_heads(weights, None, np.stack([future, near]))}
-    for layer, row, said in ((0, 2, "attends to key 0 “<s>” with weight 0.3333"),
-                             (1, 2, "→ key 0 “<s>” is masked: outside the window"),
-                             (1, 3, "This row does not exist yet.")):  # fmt: skip
+    for layer, row, said in (
+        (0, 2, "attends to key 0 “<s>” with weight 0.3333"),
+        (1, 2, "→ key 0 “<s>” is masked: outside the window"),
+        (1, 3, "This row does not exist yet."),
+    ):
         selected = PlayerSelection(1, "decoder", layer, 0)
         page = open_file(player.to_html(written(sites=sites), selected=selected))
         left, top, width, height = map(float, page.locator(".vf-player .vf-stage").get_attribute("data-plot").split())
@@ -125,9 +127,10 @@ def test_nothing_is_wider_than_a_phone(open_file: OpenFile) -> None:
 
 def test_the_tree(open_file: OpenFile) -> None:
     nodes = [
-        node(text="The", best=True), node(text="<b>", fate="dropped", total=-3.0),
+        node(text="The", best=True),
+        node(text="<b>", fate="dropped", total=-3.0),
         node(step=1, parent=0, text="end", fate="finished", best=True, total=-1.25, score=-0.75),
-    ]  # fmt: skip
+    ]
     page = open_file(tree.to_html(nodes))
     assert page.locator(".vf-board .vf-piece").all_inner_texts() == ["The", "<b>", "end"]
     told = page.locator(".vf-readout")

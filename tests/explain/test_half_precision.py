@@ -20,12 +20,19 @@ from vizformer.messages import N_
 
 DTYPES = (torch.bfloat16, torch.float16)
 KINDS = {
-    "encoder-decoder": ("encoder-decoder", {}), "gpt": ("decoder-only", {}), "bert": ("encoder-only", tiny.BERT),
-    "llama": ("decoder-only", tiny.LLAMA), "alibi": ("decoder-only", tiny.ALIBI), "t5": ("encoder-decoder", tiny.T5_1),
-    "qwen3": ("decoder-only", tiny.QWEN3), "gemma": ("decoder-only", tiny.GEMMA), "neox": ("decoder-only", tiny.NEOX),
-    "marian": ("encoder-decoder", tiny.MARIAN), "bart": ("encoder-decoder", tiny.BART),
+    "encoder-decoder": ("encoder-decoder", {}),
+    "gpt": ("decoder-only", {}),
+    "bert": ("encoder-only", tiny.BERT),
+    "llama": ("decoder-only", tiny.LLAMA),
+    "alibi": ("decoder-only", tiny.ALIBI),
+    "t5": ("encoder-decoder", tiny.T5_1),
+    "qwen3": ("decoder-only", tiny.QWEN3),
+    "gemma": ("decoder-only", tiny.GEMMA),
+    "neox": ("decoder-only", tiny.NEOX),
+    "marian": ("encoder-decoder", tiny.MARIAN),
+    "bart": ("encoder-decoder", tiny.BART),
     "window": ("decoder-only", {**tiny.LLAMA, "sliding_window": 3, "sliding_layers": (1,)}),
-}  # fmt: skip
+}
 EACH = pytest.mark.parametrize("dtype", DTYPES, ids=["bfloat16", "float16"])
 
 

@@ -12,9 +12,23 @@ from vizformer.explain import Step, attention_steps, latex
 # What the right-hand side of each live formula must come to: its entry of the result, given the focus (the key with
 # the largest weight).  Projections show component 0 of the query, of the first key and of the first value.
 SHOWN = {
-    "q": 0, "k": (0, 0), "v": (0, 0), "dots": "focus", "scores": "focus", "mask": "focus", "shift": "focus",
-    "exp": "focus", "sum": 0, "weights": "focus", "z": 0, "head_out": 0, "attn_out": 0, "add": 0, "norm": 0, "input": 0,
-}  # fmt: skip
+    "q": 0,
+    "k": (0, 0),
+    "v": (0, 0),
+    "dots": "focus",
+    "scores": "focus",
+    "mask": "focus",
+    "shift": "focus",
+    "exp": "focus",
+    "sum": 0,
+    "weights": "focus",
+    "z": 0,
+    "head_out": 0,
+    "attn_out": 0,
+    "add": 0,
+    "norm": 0,
+    "input": 0,
+}
 
 
 def value(formula: str) -> float:
@@ -113,5 +127,12 @@ def test_sums() -> None:
 def test_rows() -> None:
     assert [value(cell) for cell in cells(latex.row(np.arange(8.0)))] == list(range(8))
     assert [cell.strip() for cell in cells(latex.row(np.arange(9.0)))] == [
-        "0.0000", "1.0000", "2.0000", "3.0000", "4.0000", r"\cdots", "7.0000", "8.0000",
-    ]  # fmt: skip
+        "0.0000",
+        "1.0000",
+        "2.0000",
+        "3.0000",
+        "4.0000",
+        r"\cdots",
+        "7.0000",
+        "8.0000",
+    ]

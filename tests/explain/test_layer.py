@@ -50,16 +50,23 @@ def plain(variant: str, layer: str) -> dict[str, Tensor]:
         if kind == "self":
             expected["self.packed"] = torch.cat([*call.q_projected, *k, *v], -1)
         expected |= {
-            f"{kind}.q": torch.cat(call.q_projected, -1), f"{kind}.k": torch.cat(k, -1), f"{kind}.v": torch.cat(v, -1),
-            f"{kind}.heads": torch.stack(call.q_projected), f"{kind}.normed": torch.stack(call.q_normed),
+            f"{kind}.q": torch.cat(call.q_projected, -1),
+            f"{kind}.k": torch.cat(k, -1),
+            f"{kind}.v": torch.cat(v, -1),
+            f"{kind}.heads": torch.stack(call.q_projected),
+            f"{kind}.normed": torch.stack(call.q_normed),
             f"{kind}.turned": torch.stack(call.q),
-            f"{kind}.shared": torch.stack(call.k), f"{kind}.scores": torch.stack(call.scaled),
+            f"{kind}.shared": torch.stack(call.k),
+            f"{kind}.scores": torch.stack(call.scaled),
             f"{kind}.position": torch.stack(call.scores),
-            f"{kind}.mask": torch.stack(call.masked), f"{kind}.weights": torch.stack(call.pattern),
-            f"{kind}.z": torch.stack(call.z), f"{kind}.concat": torch.cat(call.z, -1), f"{kind}.out": call.attn_out,
+            f"{kind}.mask": torch.stack(call.masked),
+            f"{kind}.weights": torch.stack(call.pattern),
+            f"{kind}.z": torch.stack(call.z),
+            f"{kind}.concat": torch.cat(call.z, -1),
+            f"{kind}.out": call.attn_out,
             f"{kind}.add": call.added,
             f"{kind}.norm": call.x if checkpoint.model.config.norm_order == "pre" else call.after,
-        }  # fmt: skip
+        }
     last = "add" if checkpoint.model.config.norm_order == "pre" else "norm"
     return expected | {f"feedforward.{last}": eager.residuals[f"{layer}.post"]}
 
@@ -193,8 +200,12 @@ def test_the_toy_is_pytorchs() -> None:
         memory = encoder.train()(stored["x"])
         n = stored["target"].shape[0]
         out = decoder.train()(stored["target"], memory, tgt_mask=torch.full((n, n), float("-inf")).triu(1))
-    for found, expected in ((made.encoder_output, memory), (made.trace.residual("encoder.final"), memory),
-                            (made.decoder_output, out), (made.trace.residual("decoder.final"), out)):  # fmt: skip
+    for found, expected in (
+        (made.encoder_output, memory),
+        (made.trace.residual("encoder.final"), memory),
+        (made.decoder_output, out),
+        (made.trace.residual("decoder.final"), out),
+    ):
         tiny.assert_close(found, expected.reshape(-1, 4), 1e-6)
     for layer_name in ("encoder.0", "decoder.0"):
         assert all(step.proof.holds for step in layer_steps(made.checkpoint, made.trace, layer_name))
@@ -204,10 +215,13 @@ def test_the_toy_is_pytorchs() -> None:
 def test_after_an_edit_the_numbers_are_worked_out_and_proved_again(norm_order: str) -> None:
     checkpoint = tiny.checkpoint(norm_order=norm_order)
     edit = Edit(
-        cells=(Cell("decoder.0.self.q", (1, 2, 0), 3.0), Cell("decoder.0.cross.mask", (1, 0), -np.inf),
-               Cell("decoder.0.mid_self", (0, 5), -1.5)),
+        cells=(
+            Cell("decoder.0.self.q", (1, 2, 0), 3.0),
+            Cell("decoder.0.cross.mask", (1, 0), -np.inf),
+            Cell("decoder.0.mid_self", (0, 5), -1.5),
+        ),
         temperatures={"decoder.0.cross": 2.0},
-    )  # fmt: skip
+    )
     trace = checkpoint.trace("我有 cat", target="The cats", edit=edit)
     steps = {step.key: step for step in layer_steps(checkpoint, trace, "decoder.0")}
     assert all(step.proof.holds for step in steps.values())

@@ -11,9 +11,12 @@ from vizformer.explain.arrays import softmax
 from vizformer.model import Cell, Edit
 
 KINDS = [
-    ("encoder-decoder", {}), ("decoder-only", tiny.LLAMA), ("encoder-only", tiny.BERT),
-    ("decoder-only", tiny.ALIBI), ("encoder-only", tiny.T5),
-]  # fmt: skip
+    ("encoder-decoder", {}),
+    ("decoder-only", tiny.LLAMA),
+    ("encoder-only", tiny.BERT),
+    ("decoder-only", tiny.ALIBI),
+    ("encoder-only", tiny.T5),
+]
 
 
 def test_the_notes_against_torch() -> None:

@@ -116,9 +116,7 @@ def test_pairs_are_slowed_down_for_longer_texts() -> None:
 
 def test_a_parallel_layer_reads_its_input_twice() -> None:
     """What attention adds, or a hand puts there, does not reach the feed-forward network of the same layer."""
-    plain, edited = (
-        fresh("neox", edit) for edit in (None, Edit((Cell("decoder.1.mid", (QUERY, 5), 9.0),)))
-    )  # fmt: skip
+    plain, edited = (fresh("neox", edit) for edit in (None, Edit((Cell("decoder.1.mid", (QUERY, 5), 9.0),))))
     before, after = layer(*plain), layer(*edited)
     assert not red(before) | red(after)
     for key in ("feedforward.norm", "feedforward.hidden", "feedforward.narrow"):

@@ -89,8 +89,11 @@ def test_what_the_step_shows(options: dict[str, Any]) -> None:
 @BOTH
 def test_after_an_edit(options: dict[str, Any]) -> None:
     """Scaling is for the dot products; the position bias is added to what comes out, then the mask."""
-    edit = Edit((Cell(f"{SITE}.mask", (QUERY, 1), -np.inf), Cell(f"{SITE}.k", (HEAD, 0, 1), 2.0)),
-                frozenset({SITE}), {SITE: 3.0})  # fmt: skip
+    edit = Edit(
+        (Cell(f"{SITE}.mask", (QUERY, 1), -np.inf), Cell(f"{SITE}.k", (HEAD, 0, 1), 2.0)),
+        frozenset({SITE}),
+        {SITE: 3.0},
+    )
     checkpoint, trace = fresh(options, edit)
     found = steps(checkpoint, trace)
     assert {key for key, step in found.items() if step.edited} == {"k", "scores", "mask"}

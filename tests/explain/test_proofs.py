@@ -94,9 +94,10 @@ WEIGHTS = [
 
 @orders
 @pytest.mark.parametrize(
-    ("path", "rows", "columns", "red"), WEIGHTS,
+    ("path", "rows", "columns", "red"),
+    WEIGHTS,
     ids=lambda value: str(sorted(value) if isinstance(value, set) else value)[-24:],  # the same in every process
-)  # fmt: skip
+)
 def test_weights_changed_after_the_trace(
     norm_order: str, path: str, rows: slice, columns: slice | None, red: set[str]
 ) -> None:

@@ -38,8 +38,9 @@ def chains(name: str) -> list[list[Any]]:
     stack = "encoder" if checkpoint.model.decoder is None else "decoder"
     return [
         *(attention_steps(checkpoint, trace, site, 1, 2) for site in {trace.sites[0], trace.sites[-1]}),
-        layer_steps(checkpoint, trace, f"{stack}.0"), output_steps(checkpoint, trace, 1),
-    ]  # fmt: skip
+        layer_steps(checkpoint, trace, f"{stack}.0"),
+        output_steps(checkpoint, trace, 1),
+    ]
 
 
 @pytest.mark.parametrize("name", ["zh-en", "stories", "cloze"])

@@ -22,9 +22,22 @@ VARIANTS = {
     "own-scale": ("decoder-only", {**tiny.LLAMA, "attention_scale": 0.3}),
 }
 BEFORE_ADDING = [
-    "input", "q", "k", "v", "dots", "scores", "mask", "shift", "exp", "sum", "weights", "z", "head_out", "attn_out",
+    "input",
+    "q",
+    "k",
+    "v",
+    "dots",
+    "scores",
+    "mask",
+    "shift",
+    "exp",
+    "sum",
+    "weights",
+    "z",
+    "head_out",
+    "attn_out",
     "add",
-]  # fmt: skip
+]
 every_variant = pytest.mark.parametrize("variant", VARIANTS)
 
 
@@ -51,15 +64,28 @@ def expected(call: Call, head: int, query: int) -> dict[str, torch.Tensor]:
     masked = call.masked[head][query]
     shifted = masked - masked[~masked.isneginf()].max()
     return {
-        "input": call.x[query], "q": call.q_projected[head][query], "k": call.k_projected[head], "v": call.v[head],
-        "q_normed": call.q_normed[head][query], "k_normed": call.k_normed[head],
-        "q_turned": call.q[head][query], "k_turned": call.k[head],
-        "dots": call.dots[head][query], "scores": call.scaled[head][query], "position": call.scores[head][query],
-        "mask": masked, "shift": shifted,
-        "exp": shifted.exp(), "sum": shifted.exp().sum()[None], "weights": call.pattern[head][query],
-        "z": call.z[head][query], "head_out": call.head_out[head][query], "attn_out": call.attn_out[query],
-        "add": call.added[query], "norm": call.after[query],
-    }  # fmt: skip
+        "input": call.x[query],
+        "q": call.q_projected[head][query],
+        "k": call.k_projected[head],
+        "v": call.v[head],
+        "q_normed": call.q_normed[head][query],
+        "k_normed": call.k_normed[head],
+        "q_turned": call.q[head][query],
+        "k_turned": call.k[head],
+        "dots": call.dots[head][query],
+        "scores": call.scaled[head][query],
+        "position": call.scores[head][query],
+        "mask": masked,
+        "shift": shifted,
+        "exp": shifted.exp(),
+        "sum": shifted.exp().sum()[None],
+        "weights": call.pattern[head][query],
+        "z": call.z[head][query],
+        "head_out": call.head_out[head][query],
+        "attn_out": call.attn_out[query],
+        "add": call.added[query],
+        "norm": call.after[query],
+    }
 
 
 @every_variant
@@ -147,13 +173,23 @@ def test_operands_are_earlier_results_or_the_models_own(variant: str) -> None:
         normed = "_normed" if "q_normed" in result else ""
         turned = "_turned" if "q_turned" in result else normed
         chain = {
-            "q": ["input"], "q_normed": ["q"], "k_normed": ["k"], "q_turned": [f"q{normed}"],
-            "k_turned": [f"k{normed}"], "dots": [f"q{turned}", f"k{turned}"],
-            "scores": ["dots"], "position": ["scores"], "mask": ["position" if "position" in result else "scores"],
+            "q": ["input"],
+            "q_normed": ["q"],
+            "k_normed": ["k"],
+            "q_turned": [f"q{normed}"],
+            "k_turned": [f"k{normed}"],
+            "dots": [f"q{turned}", f"k{turned}"],
+            "scores": ["dots"],
+            "position": ["scores"],
+            "mask": ["position" if "position" in result else "scores"],
             "shift": ["mask"],
-            "exp": ["shift"], "sum": ["exp"], "weights": ["exp", "sum"], "z": ["weights", "v"], "head_out": ["z"],
+            "exp": ["shift"],
+            "sum": ["exp"],
+            "weights": ["exp", "sum"],
+            "z": ["weights", "v"],
+            "head_out": ["z"],
             "norm": ["add"],
-        }  # fmt: skip
+        }
         for step in steps:
             for operand, source in zip(step.operands, chain.get(step.key, []), strict=False):
                 assert np.array_equal(operand.value, result[source]), (step.key, source)

@@ -9,9 +9,12 @@ from vizformer import figures
 def test_curves_may_end_early_and_are_told_apart_without_colour() -> None:
     curves = {"<b>": np.arange(4.0), "short": np.ones(2)}
     figure = figures.line_curves(
-        np.arange(4), curves, mark=(1.5, "a < b"), hover="{name} at {place}: {value}",
+        np.arange(4),
+        curves,
+        mark=(1.5, "a < b"),
+        hover="{name} at {place}: {value}",
         dots=(np.array([1]), {name: values[1:2] for name, values in curves.items()}, ["1 <s>"]),
-    )  # fmt: skip
+    )
     first, dots, second = figure.data[0], figure.data[1], figure.data[2]
     assert (first.name, second.name) == ("&lt;b&gt;", "short")
     assert second.x.tolist() == [0, 1]

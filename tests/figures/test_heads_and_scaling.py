@@ -105,8 +105,9 @@ def test_saturation_and_its_marks() -> None:
     x = np.array([0.125, 1.0, 32.0])
     figure = figures.saturation_curves(x, x / 40, 1 - x / 40, marks=[("a <b>", 8.0), ("far", 1e6)])
     assert [curve.y.tolist() for curve in figure.data] == [
-        pytest.approx((x / 40).tolist(), abs=1e-6), pytest.approx((1 - x / 40).tolist(), abs=1e-6)
-    ]  # fmt: skip
+        pytest.approx((x / 40).tolist(), abs=1e-6),
+        pytest.approx((1 - x / 40).tolist(), abs=1e-6),
+    ]
     assert [shape.x0 for shape in figure.layout.shapes] == [pytest.approx(8.0), pytest.approx(32.0)]  # held inside
     assert figure.layout.annotations[0].text == "a &lt;b&gt;"
     with pytest.raises(ValueError, match="do not fit"):

@@ -37,9 +37,13 @@ def test_decoder_only_goes_on_with_its_prompt() -> None:
 def steered(*path: int) -> Transformer:
     """Predicts path[i] after i tokens of the target, whatever they are: the positions alone decide."""
     model = tiny.model(
-        positions="learned", tied_unembedding=False, norm_order="pre", final_norm=True, n_encoder_layers=1,
+        positions="learned",
+        tied_unembedding=False,
+        norm_order="pre",
+        final_norm=True,
+        n_encoder_layers=1,
         n_decoder_layers=1,
-    )  # fmt: skip
+    )
     with torch.no_grad():
         model.embedding.weight.zero_()
         for sublayer in (*model.decoder.layers, *model.encoder.layers):

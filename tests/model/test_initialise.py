@@ -17,8 +17,12 @@ def test_the_tables_of_tokens_begin_so_that_x_0_has_unit_scale(scaled: bool) -> 
     model = Transformer(tiny.config(scaled_embedding=scaled, stack_inputs="own", **wide))
     of_tokens = 64**-0.5 if scaled else 0.02
     tables = {name: m.weight for name, m in model.named_modules() if isinstance(m, torch.nn.Embedding)}
-    expected = {"embedding": of_tokens, "source_embedding": of_tokens, "position_embedding": 0.02,
-                "decoder_position_embedding": 0.02}  # fmt: skip
+    expected = {
+        "embedding": of_tokens,
+        "source_embedding": of_tokens,
+        "position_embedding": 0.02,
+        "decoder_position_embedding": 0.02,
+    }
     assert tables.keys() == expected.keys()
     for name, std in expected.items():
         assert tables[name].std().item() == pytest.approx(std, rel=0.05), name

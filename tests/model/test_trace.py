@@ -14,25 +14,47 @@ from vizformer.model import Trace, Transformer
 
 SITES = {
     "encoder-decoder": [
-        "encoder.0.self", "encoder.1.self", "decoder.0.self", "decoder.0.cross", "decoder.1.self", "decoder.1.cross",
+        "encoder.0.self",
+        "encoder.1.self",
+        "decoder.0.self",
+        "decoder.0.cross",
+        "decoder.1.self",
+        "decoder.1.cross",
     ],
     "decoder-only": ["decoder.0.self", "decoder.1.self"],
     "encoder-only": ["encoder.0.self", "encoder.1.self"],
-}  # fmt: skip
+}
 RESIDUALS = {
     "encoder-only": [
-        "encoder.0.pre", "encoder.0.mid", "encoder.0.post", "encoder.1.pre", "encoder.1.mid", "encoder.1.post",
+        "encoder.0.pre",
+        "encoder.0.mid",
+        "encoder.0.post",
+        "encoder.1.pre",
+        "encoder.1.mid",
+        "encoder.1.post",
         "encoder.final",
     ],
     "decoder-only": [
-        "decoder.0.pre", "decoder.0.mid", "decoder.0.post", "decoder.1.pre", "decoder.1.mid", "decoder.1.post",
+        "decoder.0.pre",
+        "decoder.0.mid",
+        "decoder.0.post",
+        "decoder.1.pre",
+        "decoder.1.mid",
+        "decoder.1.post",
         "decoder.final",
     ],
-}  # fmt: skip
+}
 RESIDUALS["encoder-decoder"] = RESIDUALS["encoder-only"] + [
-    "decoder.0.pre", "decoder.0.mid_self", "decoder.0.mid_cross", "decoder.0.post",
-    "decoder.1.pre", "decoder.1.mid_self", "decoder.1.mid_cross", "decoder.1.post", "decoder.final",
-]  # fmt: skip
+    "decoder.0.pre",
+    "decoder.0.mid_self",
+    "decoder.0.mid_cross",
+    "decoder.0.post",
+    "decoder.1.pre",
+    "decoder.1.mid_self",
+    "decoder.1.mid_cross",
+    "decoder.1.post",
+    "decoder.final",
+]
 kinds = pytest.mark.parametrize(("architecture", "norm_order"), list(product(tiny.STACKS, ("post", "pre"))))
 
 

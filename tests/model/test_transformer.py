@@ -52,11 +52,13 @@ def test_against_plain_loops(architecture: str, options: dict[str, Any]) -> None
         for head in range(4):
             record = trace[site]
             for found, expected in (
-                (record.q[head], call.q[head]), (record.k[record.kv_head(head)], call.k[head]),
+                (record.q[head], call.q[head]),
+                (record.k[record.kv_head(head)], call.k[head]),
                 (record.v[record.kv_head(head)], call.v[head]),
-                (record.scores(head), call.scores[head]), (record.pattern(head), call.pattern[head]),
+                (record.scores(head), call.scores[head]),
+                (record.pattern(head), call.pattern[head]),
                 (record.z(head), call.z[head]),
-            ):  # fmt: skip
+            ):
                 tiny.assert_close(found.double(), expected)
 
 

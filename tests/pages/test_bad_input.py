@@ -5,8 +5,13 @@ import pytest
 from vizformer.web.frame import page_frame, sitemap
 from vizformer.web.link import state
 
-PAGES = ["pages/explore/attention.py", "pages/learn/qkv.py", "pages/learn/layer.py", "pages/learn/paper.py",
-         *(f"pages/learn/{lesson}.py" for lesson in ("map", "tokens", "positions", "heads", "masks"))]  # fmt: skip
+PAGES = [
+    "pages/explore/attention.py",
+    "pages/learn/qkv.py",
+    "pages/learn/layer.py",
+    "pages/learn/paper.py",
+    *(f"pages/learn/{lesson}.py" for lesson in ("map", "tokens", "positions", "heads", "masks")),
+]
 GOOD = "我有一只猫。"
 TOO_LONG = "猫狗" * 1000  # 2001 tokens for a model of 512 positions
 READABLE = {
@@ -107,9 +112,17 @@ def test_edits_for_a_longer_text_are_left_out(open_app):
 
 
 @pytest.mark.parametrize(
-    "toy", ["bogus@1=3", "x@9,0,0=1", "encoder.0.self!t=0", "decoder.0.self.q@0,7,0=1", "x@0,0,0=1e39",
-            "encoder.0.self.q@0,0,0=1e39", "encoder.0.self.q@0,0,0=inf"],
-)  # fmt: skip
+    "toy",
+    [
+        "bogus@1=3",
+        "x@9,0,0=1",
+        "encoder.0.self!t=0",
+        "decoder.0.self.q@0,7,0=1",
+        "x@0,0,0=1e39",
+        "encoder.0.self.q@0,0,0=1e39",
+        "encoder.0.self.q@0,0,0=inf",
+    ],
+)
 def test_a_wrong_link_to_the_toy_leaves_a_way_back(open_app, toy):
     app = open_app("pages/learn/layer.py", material="toy", toy=toy)
     assert len(errors(app)) == 1
@@ -147,27 +160,67 @@ def test_an_edit_in_a_link_to_a_site_that_the_model_lacks(open_app):
 
 HOSTILE = {
     "digits": dict(
-        layer="0" * 9 + "9" * 5000, head="9" * 5000, query="9" * 5000, position="9" * 5000, step="9" * 5000,
-        edits="encoder.0.self.q@" + "9" * 5000 + ",0,0=1", toy="x@0,0," + "9" * 5000 + "=1", hidden="9" * 5000,
-        sampling="sampling,t" + "9" * 5000, branch="0:" + "9" * 5000, new="9" * 5000,
-        dials="positions.pairs:1,1,1~qkv.seed:" + "9" * 40 + "~tokens.step:" + "9" * 40, run="train-" + "9" * 5000,
+        layer="0" * 9 + "9" * 5000,
+        head="9" * 5000,
+        query="9" * 5000,
+        position="9" * 5000,
+        step="9" * 5000,
+        edits="encoder.0.self.q@" + "9" * 5000 + ",0,0=1",
+        toy="x@0,0," + "9" * 5000 + "=1",
+        hidden="9" * 5000,
+        sampling="sampling,t" + "9" * 5000,
+        branch="0:" + "9" * 5000,
+        new="9" * 5000,
+        dials="positions.pairs:1,1,1~qkv.seed:" + "9" * 40 + "~tokens.step:" + "9" * 40,
+        run="train-" + "9" * 5000,
     ),
     "other scripts": dict(
-        layer="٣", head="²", query="３", position="①", step="१", edits="encoder.0.self.q@٣,0,0=٣", toy="x@٣,0,0=1",
-        hidden="٣", sampling="sampling,t٣", branch="٣:٣", new="²", dials="positions.pairs:٣", run="train-٣", lang="٣",
+        layer="٣",
+        head="²",
+        query="３",
+        position="①",
+        step="१",
+        edits="encoder.0.self.q@٣,0,0=٣",
+        toy="x@٣,0,0=1",
+        hidden="٣",
+        sampling="sampling,t٣",
+        branch="٣:٣",
+        new="²",
+        dials="positions.pairs:٣",
+        run="train-٣",
+        lang="٣",
     ),
     "no numbers": dict(
-        layer="nan", head="inf", query="None", position="", step="-1", edits="encoder.0.self.q@0,0,0=nan",
-        toy="x@0,0,0=nan", hidden="-1", sampling="sampling,tnan", branch="nan:nan", new="1e3", part="None", lang="None",
+        layer="nan",
+        head="inf",
+        query="None",
+        position="",
+        step="-1",
+        edits="encoder.0.self.q@0,0,0=nan",
+        toy="x@0,0,0=nan",
+        hidden="-1",
+        sampling="sampling,tnan",
+        branch="nan:nan",
+        new="1e3",
+        part="None",
+        lang="None",
         dials="positions.pairs:nan~qkv.seed:1_0~positions.pos:-1~masks.window:1e9~tokens.at:999999999",
     ),
     "as large as can be": dict(
-        layer=99999, head=99999, query=99999, position=99999, step=99999, new=99999, hidden="9999,9998",
-        edits="encoder.0.self!t=1e-38;encoder.0.self.k@0,0,0=3e38", toy="x@0,0,0=3e38",
-        branch="9999999999:9999999", sampling="sampling,t2,k99999,p1,m1,r2,s2147483647",
+        layer=99999,
+        head=99999,
+        query=99999,
+        position=99999,
+        step=99999,
+        new=99999,
+        hidden="9999,9998",
+        edits="encoder.0.self!t=1e-38;encoder.0.self.k@0,0,0=3e38",
+        toy="x@0,0,0=3e38",
+        branch="9999999999:9999999",
+        sampling="sampling,t2,k99999,p1,m1,r2,s2147483647",
         dials="positions.pairs:1,1,1~positions.pos:999999999~qkv.seed:999999999~tokens.step:999999999",
     ),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("links", HOSTILE.values(), ids=HOSTILE)

@@ -35,11 +35,19 @@ def link(app) -> str:
 @pytest.mark.parametrize(
     ("locale", "words"),
     [
-        ("en-US", ["What the weights do not say", "How many attention heads has a layer?", "Some questions are still",
-                   "consistent under these assumptions", "bare weights"]),
+        (
+            "en-US",
+            [
+                "What the weights do not say",
+                "How many attention heads has a layer?",
+                "Some questions are still",
+                "consistent under these assumptions",
+                "bare weights",
+            ],
+        ),
         ("zh-CN", ["权重没有说明", "每层有几个注意力头？", "还有问题没有回答", "在这些假定下一致", "裸权重"]),
     ],
-)  # fmt: skip
+)
 def test_the_form(open_app, locale, words):
     app = open_app(REPORT, locale=locale, model=NAME)
     assert not app.exception
@@ -72,7 +80,9 @@ def test_the_link_opens_it_everywhere(open_app, shelf):
     assert "What comes next?" in said(app)
     assert str(shelf) not in said(app)
     traced = model_cache.trace(model_reference.key(ANSWERED), "3 14 0", "")
-    assert torch.equal(traced.logits, model_cache.checkpoint(model_reference.key(ANSWERED)).trace(ids=[3, 14, 0]).logits)
+    assert torch.equal(
+        traced.logits, model_cache.checkpoint(model_reference.key(ANSWERED)).trace(ids=[3, 14, 0]).logits
+    )
     box.set_value("zh-en").run()  # and it is still open under them on the way back
     app.selectbox(key="view.model").set_value(ANSWERED).run()
     assert not app.error
@@ -109,7 +119,11 @@ def test_answers_in_a_link_that_are_none(open_app, answers):
 def test_names_with_assumptions():
     assert model_reference.base(ANSWERED) == model_reference.base(NAME) == NAME
     assert model_reference.title(ANSWERED) == "nano.pt"
-    assert model_reference.answers(ANSWERED) == model_reference.answers(model_reference.key(ANSWERED)) == dict(n_heads="4", activation="gelu")
+    assert (
+        model_reference.answers(ANSWERED)
+        == model_reference.answers(model_reference.key(ANSWERED))
+        == dict(n_heads="4", activation="gelu")
+    )
     assert model_reference.under(ANSWERED, dict(n_heads=2, norm_eps=1e-6)) == f"{NAME};n_heads=2;norm_eps=1e-06"
     assert model_reference.base(model_reference.key(NAME)) is None
     for odd in (f"{NAME};", f"{NAME};a", f"{NAME};a=", f"{NAME};a=b c", f"{NAME};a=<b>", f"{NAME};A=1"):

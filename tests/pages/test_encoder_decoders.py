@@ -1,6 +1,5 @@
 """Marian, BART and T5 on the pages: every step of their arithmetic, and lessons that say what these do otherwise."""
 
-
 import pytest
 
 from tests.checkpoints import server_folder as made
@@ -11,8 +10,11 @@ from vizformer.checkpoints import load
 from vizformer.web.catalogue import server_folder
 
 QKV, LAYER, REPORT, MAP = (
-    "pages/learn/qkv.py", "pages/learn/layer.py", "pages/checkpoint/report.py", "pages/learn/map.py"
-)  # fmt: skip
+    "pages/learn/qkv.py",
+    "pages/learn/layer.py",
+    "pages/checkpoint/report.py",
+    "pages/learn/map.py",
+)
 TEXT, TARGET = "the cat sat on the mat", "die katze"
 MODELS = ["marian", "bart", "t5"]
 

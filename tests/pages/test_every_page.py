@@ -14,9 +14,13 @@ from vizformer.web.lessons.tokens import computed
 from vizformer.web.widgets import lesson_text, model_suggestions
 
 BLANKS, GENERATION, ATTENTION, TOKENS, MAP, POSITIONS = (
-    "pages/explore/blanks.py", "pages/explore/generation.py", "pages/explore/attention.py", "pages/learn/tokens.py",
-    "pages/learn/map.py", "pages/learn/positions.py",
-)  # fmt: skip
+    "pages/explore/blanks.py",
+    "pages/explore/generation.py",
+    "pages/explore/attention.py",
+    "pages/learn/tokens.py",
+    "pages/learn/map.py",
+    "pages/learn/positions.py",
+)
 IDS = {"bare.pt": "3 14 0 3", "both.pt": "3 14 0 3"}  # came without a tokenizer
 POST = ";n_heads=4;norm_order=post;activation=relu;scaled_embedding=false;positions=sinusoidal"
 ANSWERS = {"bare.pt": ";n_heads=4;activation=gelu", "both.pt": POST}  # which does not say how a target begins
@@ -33,10 +37,13 @@ def written(tmp_path_factory):
     made.llama(root / "window", kind="Mistral", sliding_window=3)
     made.gpt2(root / "short", n_positions=8, n_layer=1, n_head=1)
     saved(nano_gpt(), root / "bare.pt")
-    both = nn.ModuleDict({
-        "embedding": nn.Embedding(V, D), "out": nn.Linear(D, V),
-        "transformer": nn.Transformer(D, 4, 1, 1, 24, batch_first=True, dropout=0.0),
-    })  # fmt: skip
+    both = nn.ModuleDict(
+        {
+            "embedding": nn.Embedding(V, D),
+            "out": nn.Linear(D, V),
+            "transformer": nn.Transformer(D, 4, 1, 1, 24, batch_first=True, dropout=0.0),
+        }
+    )
     saved(tiny.randomise(both).state_dict(), root / "both.pt")
     return root
 
@@ -112,12 +119,14 @@ def test_a_second_sentence_is_one_that_the_model_can_read(open_app):
 
 def test_examples_are_offered_to_models_that_can_read_them(open_app):
     for page, model, key, offered in (
-        (MAP, "bare.pt", "map.example", False), (MAP, "short", "map.example", False),
-        (MAP, "headless", "map.example", True), (BLANKS, "filler", "blanks.example.我有一只猫。", True),
+        (MAP, "bare.pt", "map.example", False),
+        (MAP, "short", "map.example", False),
+        (MAP, "headless", "map.example", True),
+        (BLANKS, "filler", "blanks.example.我有一只猫。", True),
         (BLANKS, "short-filler", "blanks.example.The cat sat on the chair.", False),
         (POSITIONS, "bare.pt", "positions.example.dog bites man", False),
         (POSITIONS, "filler", "positions.example.dog bites man", True),
-    ):  # fmt: skip
+    ):
         app = open_app(page, **link(model, part="shuffle" if page == POSITIONS else "gru"))
         assert not app.error
         assert any(button.key == key for button in app.button) == offered, model

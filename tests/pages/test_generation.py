@@ -30,7 +30,9 @@ def decoder_only(monkeypatch: pytest.MonkeyPatch) -> Checkpoint:
     checkpoint, options = model_cache.checkpoint, model_cache.options
     monkeypatch.setattr(model_cache, "shelf", lambda: ("zh-en", *known))
     monkeypatch.setattr(model_cache, "checkpoint", lambda name: known[name] if name in known else checkpoint(name))
-    monkeypatch.setattr(model_cache, "options", lambda name: known[name].model.config if name in known else options(name))
+    monkeypatch.setattr(
+        model_cache, "options", lambda name: known[name].model.config if name in known else options(name)
+    )
     return made
 
 
@@ -119,8 +121,13 @@ def test_steps_and_settings_go_into_the_link_and_come_from_it(open_app):
     assert app.slider(key="generation.temperature").value == 1.5
     app = choose(app, step=1, site="cross", layer=2)
     assert link(app) == {
-        "text": TEXT, "sampling": "sampling,t1.5,s2", "new": "1", "site": "cross", "layer": "2", "head": "3",
-    }  # fmt: skip
+        "text": TEXT,
+        "sampling": "sampling,t1.5,s2",
+        "new": "1",
+        "site": "cross",
+        "layer": "2",
+        "head": "3",
+    }
     app.number_input(key="generation.seed").set_value(9).run()
     assert link(app)["sampling"] == "sampling,t1.5,s9"
     assert player(app)["selected"]["step"] == 0  # another text begins at its beginning

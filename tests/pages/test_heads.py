@@ -15,8 +15,11 @@ from vizformer.model import Transformer
 
 PAGE = "pages/learn/heads.py"
 TEXTS = {"zh-en": "他喜欢喝水。", "stories": "The cat sat on the chair.", "cloze": "She opened the door."}
-SITES = {"zh-en": ("cross", "decoder.1.cross"), "stories": ("decoder", "decoder.1.self"),
-         "cloze": ("encoder", "encoder.1.self")}  # fmt: skip
+SITES = {
+    "zh-en": ("cross", "decoder.1.cross"),
+    "stories": ("decoder", "decoder.1.self"),
+    "cloze": ("encoder", "encoder.1.self"),
+}
 
 
 @pytest.mark.parametrize("model", TEXTS)
@@ -65,8 +68,13 @@ def test_every_head_of_the_layer_is_described_by_its_measures(open_app: Open, mo
     found = head_habits(head_maps(trace, kind), cross=kind == "cross")
     rows = tables(app)[0]
     assert len(rows) == checkpoint.model.config.n_heads
-    starts = {"previous": "looks at the token before", "own": "looks at the query", "next": "looks at the token after",
-              "first": "looks at the first", "last": "looks at the last"}  # fmt: skip
+    starts = {
+        "previous": "looks at the token before",
+        "own": "looks at the query",
+        "next": "looks at the token after",
+        "first": "looks at the first",
+        "last": "looks at the last",
+    }
     for head, row in enumerate(rows):
         habit = found.leading(1, head)
         if habit is None:
@@ -129,8 +137,10 @@ def test_sharing_and_the_cache(open_app: Open, model: str) -> None:
     assert number(rows[1][4]) == found.model_parameters
     assert marked(app, 0) == [1]
     assert [row[1] for row in rows] == [
-        "multi-query (MQA)", *["grouped-query (GQA)"] * (len(rows) - 2), "multi-head (MHA)"
-    ]  # fmt: skip
+        "multi-query (MQA)",
+        *["grouped-query (GQA)"] * (len(rows) - 2),
+        "multi-head (MHA)",
+    ]
     lines = [one for one in chart(app, 0)["data"] if one["mode"] == "lines"]
     assert len(lines) == config.n_heads
     assert len({float(array(line["x"])[1]) for line in lines}) == 2  # ends at two key/value heads
@@ -155,8 +165,9 @@ def test_the_cache_of_one_set_is_asked_of_the_sentence(open_app: Open, model: st
     app = open_app(PAGE, part="groups", model=model, text=TEXTS[model])
     checkpoint = load(model)
     config, tokens = checkpoint.model.config, checkpoint.trace(TEXTS[model]).tokens
-    own, memory = (len(tokens["decoder"]), len(tokens["encoder"])) if model == "zh-en" else (
-        len(next(iter(tokens.values()))), 0)  # fmt: skip
+    own, memory = (
+        (len(tokens["decoder"]), len(tokens["encoder"])) if model == "zh-en" else (len(next(iter(tokens.values()))), 0)
+    )
     right = sharing_cost(config, 1, own, memory).cache_bytes
     assert right * config.n_heads == sharing_cost(config, config.n_heads, own, memory).cache_bytes
     radio = next(r for r in app.radio if r.key.startswith("ask.heads.cache"))

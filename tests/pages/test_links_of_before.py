@@ -24,11 +24,22 @@ STEP_BY_STEP = "→ Every number of head {} in layer {}, for query {}, step by s
 
 # Every page, as its place in the navigation writes it; the words are in its first line.
 PAGES = {
-    "/map": "The map", "/tokens": "Tokens and embeddings", "/positions": "Positions", "/qkv": "Query, key, value",
-    "/heads": "Many heads", "/masks": "Masks", "/paper": "Attention on paper", "/layer": "A layer by hand",
-    "/train": "Train", "/glossary": "Glossary", "/reading": "Reading list", "/attention": "Attention",
-    "/generation": "Generation", "/blanks": "Fill in the blank", "/report": "Model report",
-}  # fmt: skip
+    "/map": "The map",
+    "/tokens": "Tokens and embeddings",
+    "/positions": "Positions",
+    "/qkv": "Query, key, value",
+    "/heads": "Many heads",
+    "/masks": "Masks",
+    "/paper": "Attention on paper",
+    "/layer": "A layer by hand",
+    "/train": "Train",
+    "/glossary": "Glossary",
+    "/reading": "Reading list",
+    "/attention": "Attention",
+    "/generation": "Generation",
+    "/blanks": "Fill in the blank",
+    "/report": "Model report",
+}
 
 # Every other part of every lesson, some of them in Chinese or for another model and text.
 PARTS = {
@@ -61,14 +72,20 @@ PARTS = {
 PLACES = {
     "/attention?text=%E4%BD%A0%E5%A5%BD%E5%90%97%EF%BC%9F&lang=zh_CN": ["句子: 你好吗？", "How are you"],
     "/attention?model=stories&text=I+have+%3Cb%3Etwo%3C%2Fb%3E+dogs+%26+100%25+fun&site=decoder&picture=lines": [
-        "Model: stories", "Sentence: I have <b>two</b> dogs & 100% fun", "vizformer_lines",
+        "Model: stories",
+        "Sentence: I have <b>two</b> dogs & 100% fun",
+        "vizformer_lines",
     ],
     "/attention?target=I+have+a+dog.&site=cross&layer=2&head=3&query=1&position=4": [
-        "Target: I have a dog.", "Site: cross", "Most probable after position 4", STEP_BY_STEP.format(3, 2, 1),
+        "Target: I have a dog.",
+        "Site: cross",
+        "Most probable after position 4",
+        STEP_BY_STEP.format(3, 2, 1),
     ],
     "/attention?site=decoder&picture=lines&layer=1&head=3": [STEP_BY_STEP.format(3, 1, 4), "vizformer_lines"],
     "/attention?model=cloze&text=She+opened+the+%5BMASK%5D.&position=2&lang=en": [
-        "Sentence: She opened the [MASK].", "Most probable at position 2",
+        "Sentence: She opened the [MASK].",
+        "Most probable at position 2",
     ],
     "/attention?edits=encoder.0.self.q%400%2C1%2C0%3D2.5%3Bencoder.1.self%21unscaled%3Bdecoder.2.cross%21t%3D0.5": [
         "Set by hand: encoder.0.self.q[0, 1, 0] = 2.5, encoder.1.self: not divided by √d, decoder.2.cross: "
@@ -78,73 +95,104 @@ PLACES = {
     "/qkv?site=cross&layer=1&head=2&part=lookup": ["Part: lookup", "Layer: 1", "decoder\\.1\\.cross, head 2"],
     "/qkv?edits=encoder.0.self.v%400%2C1%2C3%3D-1e-05&part=arithmetic": ["Set by hand: encoder.0.self.v[0, 1, 3]"],
     "/layer?site=decoder&step=3&material=toy&toy=target%400%2C0%2C1%3D3%3Bdecoder.0.self%21unscaled": [
-        "Step: 3", "Divide by √d_head: False", "Set by hand: target[0, 0, 1] = 3, decoder.0.self: not divided by √d",
+        "Step: 3",
+        "Divide by √d_head: False",
+        "Set by hand: target[0, 0, 1] = 3, decoder.0.self: not divided by √d",
     ],
     "/layer?material=toy&toy=x%401%2C0%2C2%3D-0.25": ["Set by hand: x[1, 0, 2] = -0.25"],
     "/layer?model=stories&text=a+cat+sat&site=decoder&layer=1&step=7": ["Layer: 1", "7 · Add the mask"],
     "/generation?model=stories&text=The+cat&sampling=n5&new=2": ["New tokens, at most: 5", "Up to token 2:"],
     "/generation?model=stories&text=The+cat&site=decoder&layer=1&head=2"
     "&sampling=sampling%2Cn6%2Ct1.25%2Ck7%2Cp0.5%2Cm0.01%2Cr1.2%2Cs7&new=3": [
-        "How the next token is chosen: sampling", "New tokens, at most: 6", "Temperature: 1.25", "top-k: 7",
-        "top-p: 0.5", "min-p: 0.01", "Repetition penalty: 1.2", "Seed: 7", "Up to token 3:",
+        "How the next token is chosen: sampling",
+        "New tokens, at most: 6",
+        "Temperature: 1.25",
+        "top-k: 7",
+        "top-p: 0.5",
+        "min-p: 0.01",
+        "Repetition penalty: 1.2",
+        "Seed: 7",
+        "Up to token 3:",
     ],
     "/generation?model=stories&text=The+cat&sampling=n8&branch=1%3A17%2C3%3A254": ['"branch": "1:17,3:254"'],
     "/generation?sampling=beam%2Cn8%2Cw2%2Ca0.9": ["Width: texts side by side: 2", "Length penalty α: 0.9"],
     "/blanks?model=cloze&text=She+opened+the+door+and+went+in.&hidden=4": ["The hidden word was “door”"],
     "/blanks?model=cloze&text=She+opened+the+door+and+went+in.&hidden=2%2C4": [
-        "The hidden word was “door”", "she left the room and went in.",
+        "The hidden word was “door”",
+        "she left the room and went in.",
     ],
     "/train?run=train-0123456789-3": ["This training is no longer on the server."],
     "/attention?model=train-0123456789&text=The": ["Model: train-0123456789", STEP_BY_STEP.format(0, 0, 0)],
     "/report?model=models%2Fnano.pt%3Bn_heads%3D4%3Bactivation%3Dgelu": [
-        "How many attention heads has a layer?: 4", "Tensors used: 29 / 29",
+        "How many attention heads has a layer?: 4",
+        "Tensors used: 29 / 29",
     ],
     "/report?model=models%2Fsmall-llama%3Bdtype%3Dbfloat16&text=The+cats+sat": [
-        "Model: models/small-llama;dtype=bfloat16", "Computes in: bfloat16",
+        "Model: models/small-llama;dtype=bfloat16",
+        "Computes in: bfloat16",
     ],
     "/qkv?model=models%2Fnano.pt%3Bn_heads%3D4%3Bactivation%3Dgelu%3Bdtype%3Dfloat16&text=3+14+0+3&site=decoder"
     "&part=arithmetic": ["Model: models/nano.pt;n_heads=4;activation=gelu;dtype=float16", "Query: 3"],
     "/attention?model=models%2Fsmall-llama&text=The+cats+sat&site=decoder&layer=1": [STEP_BY_STEP.format(0, 1, 7)],
     "/heads?model=hub%2Fsomebody%2Ftiny-gpt2&text=The+cats+sat&site=decoder": ["The vectors of token 5, “t”"],
     "/attention?model=hub%2Fsomebody%2Ftiny-gpt2%40main&text=The+cats+sat&site=decoder&head=1": [
-        "Model: hub/somebody/tiny-gpt2@main", STEP_BY_STEP.format(1, 0, 5),
+        "Model: hub/somebody/tiny-gpt2@main",
+        STEP_BY_STEP.format(1, 0, 5),
     ],
     "/report?model=hub%2Fsomebody%2Felse": ["somebody\\/else has not been fetched to this server yet."],
     "/layer?model=path%2F0123456789ab&text=The+cats+sat&site=decoder": ["Model: path/0123456789ab", "0 · The"],
     "/report?model=upload%2F4f0c6ad2e9b10d37": ["An upload lives only in the session that made it"],
-}  # fmt: skip
+}
 
 # The settings of every lesson.
 SETTINGS = {
     "/map?part=rnn&dials=map.k%3A5~map.r%3A4~map.kind%3Arestricted": [
-        "Kernel width k: 5", "Window r: 4", "Layer: restricted",
+        "Kernel width k: 5",
+        "Window r: 4",
+        "Layer: restricted",
     ],
     "/map?part=gru&dials=map.back%3A2~map.scale%3Alinear": ["Tokens before the last: 2", "Scale: linear"],
     "/tokens?part=merges&dials=tokens.merge%3Apaper~tokens.step%3A2": ["What to watch: paper", "Merges done: 2"],
     "/tokens?part=neighbours&dials=tokens.at%3A2~tokens.centred%3A1": [
-        "Nearest to “一”", "Take the mean of all rows off first: True",
+        "Nearest to “一”",
+        "Take the mean of all rows off first: True",
     ],
     "/tokens?part=norms&dials=tokens.scale%3A0": ["and with the factor switched"],
     "/positions?dials=positions.d%3A64~positions.pos%3A5~positions.dim%3A7~positions.cosines%3A1"
     "~positions.pairs%3A0%2C9~positions.span%3A64": [
-        "Width of the code, d_model: 64", "Position pos: 5", "Dimension: 7", "The cosines too: True",
-        "Pairs of dimensions: [0, 9]", "Positions shown: 64",
+        "Width of the code, d_model: 64",
+        "Position pos: 5",
+        "Dimension: 7",
+        "The cosines too: True",
+        "Pairs of dimensions: [0, 9]",
+        "Positions shown: 64",
     ],
     "/positions?part=clock&dials=positions.d%3A16~positions.pos%3A4~positions.k%3A6~positions.pair%3A2": [
-        "Width of the code, d_model: 16", "Position pos: 4", "Steps on, k: 6", "Pair i: 2",
+        "Width of the code, d_model: 16",
+        "Position pos: 4",
+        "Steps on, k: 6",
+        "Pair i: 2",
     ],
     "/positions?part=distance&dials=positions.i%3A2~positions.j%3A5": ["Position i: 2", "Position j: 5"],
     "/positions?part=shuffle&dials=positions.scheme%3Aalibi~positions.mask%3Acausal~positions.order%3Arandom"
     "~positions.seed%3A4": [
-        "Positions: alibi", "Each token sees: causal", "Shuffle my tokens: random", "Draw number: 4",
+        "Positions: alibi",
+        "Each token sees: causal",
+        "Shuffle my tokens: random",
+        "Draw number: 4",
     ],
     "/positions?part=options&dials=positions.head%3A2~positions.query%3A2~positions.key%3A1"
     "~positions.rope_pair%3A2~positions.shift%3A7": [
-        "Head: 2", "Query i: 2", "Key j: 1", "Pair m: 2", "Move both on by: 7",
+        "Head: 2",
+        "Query i: 2",
+        "Key j: 1",
+        "Pair m: 2",
+        "Move both on by: 7",
     ],
     "/positions?part=options&dials=positions.way%3Aalibi": ["Positions: alibi"],
     "/positions?part=longer&dials=positions.past%3A1~positions.text%3Achinese": [
-        "Show what happens past the trained length: True", "Measured on: chinese",
+        "Show what happens past the trained length: True",
+        "Measured on: chinese",
     ],
     "/qkv?dials=qkv.sweet%3A1.5~qkv.cold%3A-1~qkv.t%3A2": ["sweet: 1.5", "cold: -1.0", "Temperature T: 2.0"],
     "/qkv?part=scale&dials=qkv.t%3A2~qkv.d%3A16": ["Temperature T: 2.0", "d, the width of q and k: 16"],
@@ -152,18 +200,24 @@ SETTINGS = {
     "/heads?part=cost&dials=heads.h%3A8~heads.n%3A2048": ["Heads: 8", "Tokens: 2048"],
     "/heads?part=groups&dials=heads.kv%3A2~heads.length%3A2048": ["Key/value heads: 2", "Tokens: 2048"],
     "/masks?dials=masks.kind%3Awindow~masks.reach%3A2~masks.causal%3A1": [
-        "Mask: window", "Window: keys on each side: 2", "And causal: True",
+        "Mask: window",
+        "Window: keys on each side: 2",
+        "And causal: True",
     ],
     "/masks?dials=masks.kind%3Abigbird~masks.global%3A2~masks.random%3A0~masks.seed%3A3": [
-        "Mask: bigbird", "Global tokens: 2", "Random keys: 0", "Seed: 3",
+        "Mask: bigbird",
+        "Global tokens: 2",
+        "Random keys: 0",
+        "Seed: 3",
     ],
     "/masks?dials=masks.kind%3Aprefix~masks.prefix%3A4": ["Mask: prefix", "Prefix length: 4"],
     "/masks?dials=masks.kind%3Apadding~masks.sentence%3Atyped": ["Mask: padding", "Show: typed"],
     "/masks?part=paint&dials=masks.cells_a%3Aaqab~masks.on%3Aencoder": [
-        "Attention: encoder", '"flips": [[3, 1], [4, 2]]',
+        "Attention: encoder",
+        '"flips": [[3, 1], [4, 2]]',
     ],
     "/masks?part=mistakes&dials=masks.mistake%3Azero": ["Mistake: zero"],
-}  # fmt: skip
+}
 
 LINKS: dict[str, list[str]] = {**{address: [title] for address, title in PAGES.items()}, **PARTS, **PLACES, **SETTINGS}
 REFUSED = "/report?model=upload%2F4f0c6ad2e9b10d37"  # the one that belongs to a session which is over

@@ -90,11 +90,16 @@ def test_the_drawing_shows_every_box_with_its_shape_and_count(open_app: Open, mo
 
 @pytest.mark.parametrize(
     ("model", "box", "leads_to"),
-    [("zh-en", "encoder.embedding", "tokens"), ("zh-en", "decoder.mask", "masks"),
-     ("stories", "decoder.rotation", "positions"), ("stories", "prediction.softmax", "generation"),
-     ("cloze", "prediction.softmax", "blanks"), ("cloze", "encoder.feedforward", "layer"),
-     ("zh-en", "encoder.attention", "qkv")],
-)  # fmt: skip
+    [
+        ("zh-en", "encoder.embedding", "tokens"),
+        ("zh-en", "decoder.mask", "masks"),
+        ("stories", "decoder.rotation", "positions"),
+        ("stories", "prediction.softmax", "generation"),
+        ("cloze", "prediction.softmax", "blanks"),
+        ("cloze", "encoder.feedforward", "layer"),
+        ("zh-en", "encoder.attention", "qkv"),
+    ],
+)
 def test_a_chosen_box_says_what_it_is_and_leads_on(open_app: Open, model: str, box: str, leads_to: str) -> None:
     app = open_app(PAGE, model=model, dials=f"map.box:{box}")
     assert not app.exception

@@ -123,9 +123,19 @@ def test_the_code_beside_a_mask_builds_that_mask(kind: computed.MaskKind, causal
     n, padding = 9, torch.tensor([False] * 6 + [True] * 3)
     pattern = Pattern(kind, prefix=3, reach=2, n_global=1, n_random=2, seed=3, causal=causal)
     scope = {
-        "torch": torch, "math": math, "n": n, "n_q": n, "n_k": n, "p": 3, "w": 2, "g": 1, "r": 2, "seed": 3,
-        "is_padding": padding, "scores": torch.randn(n, n, generator=torch.Generator().manual_seed(0)),
-    }  # fmt: skip
+        "torch": torch,
+        "math": math,
+        "n": n,
+        "n_q": n,
+        "n_k": n,
+        "p": 3,
+        "w": 2,
+        "g": 1,
+        "r": 2,
+        "seed": 3,
+        "is_padding": padding,
+        "scores": torch.randn(n, n, generator=torch.Generator().manual_seed(0)),
+    }
     exec(wording.code(pattern, causal), scope)
     mask = pattern.mask(n)
     blocked = padding[None, :].expand(n, n) if mask is None else mask.reason[0, 0] > 0
@@ -210,8 +220,11 @@ def test_what_moves_is_what_the_library_measures(open_app: Open, model: str, run
     trace = checkpoint.trace(TEXT)
     stack: computed.Attention = "encoder" if model == "cloze" else "decoder"
     n = len(trace.tokens[stack])
-    blocked = {"own": trace[f"{stack}.0.self"].reason(0).numpy() > 0, "open": np.zeros((n, n), bool),
-               "causal": ~np.tri(n, dtype=bool)}[run]  # fmt: skip
+    blocked = {
+        "own": trace[f"{stack}.0.self"].reason(0).numpy() > 0,
+        "open": np.zeros((n, n), bool),
+        "causal": ~np.tri(n, dtype=bool),
+    }[run]
     edit = mask_edit(trace, stack, blocked)
     token = computed.replacements((model, TEXT, "", ""), stack, 3)[0]
     row = list(trace.tokens[stack])

@@ -180,8 +180,13 @@ def test_what_goes_wrong_is_said(open_app, monkeypatch, locale):
     def fetch(name, progress, accept):
         if name == "owner/large":
             accept(hub.limit() + 1)
-        raise CheckpointError(N_("There is no model {name} on the hub, or it is private. Check the spelling; for a "
-                                 "private one set HF_TOKEN.", name=name))  # fmt: skip
+        raise CheckpointError(
+            N_(
+                "There is no model {name} on the hub, or it is private. Check the spelling; for a "
+                "private one set HF_TOKEN.",
+                name=name,
+            )
+        )
 
     monkeypatch.setattr(library, "fetch", fetch)
     app = open_app(REPORT, locale=locale)

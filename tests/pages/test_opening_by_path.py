@@ -286,10 +286,15 @@ def test_a_file_that_may_not_be_read_is_said_without_its_path(open_app, visit, w
 def test_what_is_no_model_is_refused_and_stays_in_the_box(open_app, visit, tmp_path, locale):
     (tmp_path / "empty").mkdir()
     words = {
-        "": "Type the path of", "models/x": "whole path", "/a\0b": "no path", "x" * 100_000: "no path",
-        str(tmp_path / "empty"): "no model in this folder", str(tmp_path / "none"): "nothing at this path",
-        "/": "no model in this folder", "/dev/zero": "neither a folder nor a file",
-    }  # fmt: skip
+        "": "Type the path of",
+        "models/x": "whole path",
+        "/a\0b": "no path",
+        "x" * 100_000: "no path",
+        str(tmp_path / "empty"): "no model in this folder",
+        str(tmp_path / "none"): "nothing at this path",
+        "/": "no model in this folder",
+        "/dev/zero": "neither a folder nor a file",
+    }
     app = open_app(REPORT, locale=locale)
     for typed, expected in words.items():
         type_path(app, typed, locale)

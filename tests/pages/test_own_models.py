@@ -9,8 +9,11 @@ from tests.pages.reading import said
 from vizformer.web.catalogue import model_cache, model_reference, server_folder
 
 ATTENTION, REPORT, LAYER, BLANKS = (
-    "pages/explore/attention.py", "pages/checkpoint/report.py", "pages/learn/layer.py", "pages/explore/blanks.py"
-)  # fmt: skip
+    "pages/explore/attention.py",
+    "pages/checkpoint/report.py",
+    "pages/learn/layer.py",
+    "pages/explore/blanks.py",
+)
 TEXT = "I have two dogs"
 
 

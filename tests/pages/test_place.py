@@ -126,9 +126,13 @@ def test_a_query_that_is_not_there_gives_way_to_the_usual_one(open_app: Open) ->
 
 @pytest.mark.parametrize(
     ("model", "text", "usual"),
-    [("zh-en", "他喜欢喝水。", 0), ("stories", "The cat sat on the", -1), ("cloze", "She opened the [MASK].", "[MASK]"),
-     ("cloze", "She opened the door.", 0)],
-)  # fmt: skip
+    [
+        ("zh-en", "他喜欢喝水。", 0),
+        ("stories", "The cat sat on the", -1),
+        ("cloze", "She opened the [MASK].", "[MASK]"),
+        ("cloze", "She opened the door.", 0),
+    ],
+)
 def test_what_is_predicted_first_is_what_comes_after_the_text(open_app: Open, model, text, usual):
     trace = load(model).trace(text)
     read = trace.tokens["decoder" if "decoder" in trace.tokens else "encoder"]

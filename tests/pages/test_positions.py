@@ -127,10 +127,16 @@ def test_dot_products_and_promises(open_app: Open) -> None:
 
 @pytest.mark.parametrize(
     ("scheme", "mask", "order", "blind"),
-    [("none", "both", "reverse", True), ("none", "both", "random", True), ("none", "causal", "reverse", False),
-     ("sinusoidal", "both", "reverse", False), ("alibi", "both", "reverse", True), ("alibi", "both", "random", False),
-     ("relative", "causal", "random", False)],
-)  # fmt: skip
+    [
+        ("none", "both", "reverse", True),
+        ("none", "both", "random", True),
+        ("none", "causal", "reverse", False),
+        ("sinusoidal", "both", "reverse", False),
+        ("alibi", "both", "reverse", True),
+        ("alibi", "both", "random", False),
+        ("relative", "causal", "random", False),
+    ],
+)
 def test_shuffled_tokens(open_app: Open, scheme: Any, mask: str, order: str, blind: bool) -> None:
     app = opened(
         open_app, "shuffle", f"positions.scheme:{scheme}~positions.mask:{mask}~positions.order:{order}", text="我爱中国"
@@ -166,9 +172,11 @@ def test_the_question_about_shuffling_is_the_sentences(open_app: Open) -> None:
 @pytest.mark.parametrize("scheme", ["none", "sinusoidal", "learned", "rope", "alibi", "relative"])
 def test_what_a_scheme_adds(open_app: Open, scheme: Any) -> None:
     app = opened(
-        open_app, "options", f"positions.way:{scheme}~positions.head:2~positions.query:4~positions.key:1~"
-        "positions.shift:9~positions.rope_pair:3"
-    )  # fmt: skip
+        open_app,
+        "options",
+        f"positions.way:{scheme}~positions.head:2~positions.query:4~positions.key:1~"
+        "positions.shift:9~positions.rope_pair:3",
+    )
     if scheme == "none":
         assert not app.get("plotly_chart")
         return
@@ -245,9 +253,11 @@ def test_the_answer_past_the_length_is_the_smallest_loss(open_app: Open) -> None
 def test_settings_that_do_not_fit_count_as_not_set(open_app: Open) -> None:
     for part in ("waves", "clock", "distance", "options"):
         app = opened(
-            open_app, part, "positions.d:7~positions.pos:999~positions.pair:500~positions.pairs:a,9999~positions.i:88~"
-            "positions.query:50~positions.key:50~positions.way:none2"
-        )  # fmt: skip
+            open_app,
+            part,
+            "positions.d:7~positions.pos:999~positions.pair:500~positions.pairs:a,9999~positions.i:88~"
+            "positions.query:50~positions.key:50~positions.way:none2",
+        )
         assert app.get("plotly_chart")
 
 

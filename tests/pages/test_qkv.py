@@ -12,8 +12,11 @@ from vizformer.explain import bilinear, lookup, scaling
 
 PAGE = "pages/learn/qkv.py"
 TEXTS = {"zh-en": "他喜欢喝水。", "stories": "The cat sat on the chair.", "cloze": "She opened the door."}
-SITES = {"zh-en": ("encoder", "encoder.1.self"), "stories": ("decoder", "decoder.1.self"),
-         "cloze": ("encoder", "encoder.1.self")}  # fmt: skip
+SITES = {
+    "zh-en": ("encoder", "encoder.1.self"),
+    "stories": ("decoder", "decoder.1.self"),
+    "cloze": ("encoder", "encoder.1.self"),
+}
 
 
 def texts(app) -> str:

@@ -89,8 +89,10 @@ def test_train_and_drag(open_app, desk, locale, said):
     assert run.checkpoint(-1).generate("cafe", max_new=9).text in before
     app.select_slider[0].set_value(0).run()
     assert not app.exception
-    assert any(" 0" in caption.value and f"{run.progress().snapshots[0].marks.loss:.3f}" in caption.value
-               for caption in app.caption)  # fmt: skip
+    assert any(
+        " 0" in caption.value and f"{run.progress().snapshots[0].marks.loss:.3f}" in caption.value
+        for caption in app.caption
+    )
 
 
 def test_every_picture_follows_the_slider(open_app, desk):
@@ -207,8 +209,12 @@ def test_a_training_is_shown_while_it_runs(open_app, desk):
     assert any("Starting" in info.value for info in app.info)
     run = desk.run(name_of(app))
     asked = iter(range(100))
-    live.train(run.plan, keep=lambda s: run.keep(s, 1.0), report=lambda step, loss: run.write(
-        {"step": step, "loss": loss, "seconds": 1.0}), stop=lambda: next(asked) > 5)  # fmt: skip
+    live.train(
+        run.plan,
+        keep=lambda s: run.keep(s, 1.0),
+        report=lambda step, loss: run.write({"step": step, "loss": loss, "seconds": 1.0}),
+        stop=lambda: next(asked) > 5,
+    )
     app.run()
     assert not app.exception
     reached = run.progress().snapshots[-1].step

@@ -17,17 +17,29 @@ TOKENS, MAP, HEADS, STEPS = (
     "pages/learn/qkv.py",
 )
 LAYER, GENERATION, MASKS, REPORT = (
-    "pages/learn/layer.py", "pages/explore/generation.py", "pages/learn/masks.py", "pages/checkpoint/report.py"
-)  # fmt: skip
+    "pages/learn/layer.py",
+    "pages/explore/generation.py",
+    "pages/learn/masks.py",
+    "pages/checkpoint/report.py",
+)
 OPEN = "models/open.pt;n_heads=4;norm_order=post;activation=relu;scaled_embedding=True"
 BARE = "models/bare.pt;n_heads=4;norm_order=post;activation=relu;scaled_embedding=true;bos_id=1;eos_id=2"
 SOURCE, TARGET = f"3 {SOURCES - 1} 7 29 1 8", f"5 {TARGETS - 1} 4"
 MARIAN = "models/marian"
 PAGES = [
-    (TOKENS, BARE, "lookup"), (TOKENS, BARE, "neighbours"), (TOKENS, BARE, "context"), (TOKENS, MARIAN, "pieces"),
-    ("pages/learn/positions.py", BARE, "shuffle"), (MAP, BARE, None), (HEADS, MARIAN, None), (STEPS, BARE, None),
-    (LAYER, BARE, None), (GENERATION, MARIAN, None), (MASKS, BARE, "kinds"), (MASKS, MARIAN, "leak"),
-]  # fmt: skip
+    (TOKENS, BARE, "lookup"),
+    (TOKENS, BARE, "neighbours"),
+    (TOKENS, BARE, "context"),
+    (TOKENS, MARIAN, "pieces"),
+    ("pages/learn/positions.py", BARE, "shuffle"),
+    (MAP, BARE, None),
+    (HEADS, MARIAN, None),
+    (STEPS, BARE, None),
+    (LAYER, BARE, None),
+    (GENERATION, MARIAN, None),
+    (MASKS, BARE, "kinds"),
+    (MASKS, MARIAN, "leak"),
+]
 
 
 @pytest.fixture(scope="module")

@@ -91,10 +91,16 @@ def test_every_step_of_a_query_beyond_the_window(open_app: Open, mixed: Checkpoi
 
 @pytest.mark.parametrize(
     ("locale", "windowed", "full", "painted"),
-    [("en-US", "is a causal sliding window of 4 tokens", "is causal, without a window",
-      "holds in the layers that have this mask ({})"),
-     ("zh-CN", "4 个词元的因果滑动窗口", "没有窗口", "拥有这种掩码的层（{}）")],
-)  # fmt: skip
+    [
+        (
+            "en-US",
+            "is a causal sliding window of 4 tokens",
+            "is causal, without a window",
+            "holds in the layers that have this mask ({})",
+        ),
+        ("zh-CN", "4 个词元的因果滑动窗口", "没有窗口", "拥有这种掩码的层（{}）"),
+    ],
+)
 def test_the_masks_lesson_knows_the_mask_of_the_layer(
     open_app: Open, mixed: Checkpoint, locale: str, windowed: str, full: str, painted: str
 ) -> None:
@@ -162,9 +168,11 @@ def test_generation_past_the_window(open_app: Open, mixed: Checkpoint, locale: s
 
 @pytest.mark.parametrize(
     ("locale", "report", "box"),
-    [("en-US", "sliding window (layers: 1): a query sees only", "(layers: 1), also all but the latest 4"),
-     ("zh-CN", "滑动窗口（层：1）", "滑动窗口的层（1）")],
-)  # fmt: skip
+    [
+        ("en-US", "sliding window (layers: 1): a query sees only", "(layers: 1), also all but the latest 4"),
+        ("zh-CN", "滑动窗口（层：1）", "滑动窗口的层（1）"),
+    ],
+)
 def test_the_report_and_the_map_name_the_window(open_app: Open, locale: str, report: str, box: str) -> None:
     assert report in said(open_app(REPORT, locale=locale, model="models/mixed"))
     app = open_app(MAP, locale=locale, model="models/mixed", text=TEXT)

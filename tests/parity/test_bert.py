@@ -63,8 +63,11 @@ def test_other_heads_are_left_out(tmp_path: Path) -> None:
     assert not checkpoint.report.has_head
     same_numbers(checkpoint, theirs(tmp_path / "a", "BertModel"))
     assert [tensor.name for tensor in checkpoint.report.with_fate("unused")] == [
-        "bert.pooler.dense.bias", "bert.pooler.dense.weight", "classifier.bias", "classifier.weight"
-    ]  # fmt: skip
+        "bert.pooler.dense.bias",
+        "bert.pooler.dense.weight",
+        "classifier.bias",
+        "classifier.weight",
+    ]
     checkpoint = load(folders.bert(tmp_path / "b", model="BertForPreTraining"))
     assert checkpoint.report.has_head
     same_numbers(checkpoint, theirs(tmp_path / "b", "BertForMaskedLM"))
@@ -93,8 +96,9 @@ def test_names_of_the_first_files(tmp_path: Path) -> None:
     checkpoint = load(folder)
     same_numbers(checkpoint, theirs(folder, "BertForMaskedLM"))
     assert {tensor.name for tensor in checkpoint.report.with_fate("tied")} == {
-        "cls.predictions.decoder.weight", "cls.predictions.decoder.bias"
-    }  # fmt: skip
+        "cls.predictions.decoder.weight",
+        "cls.predictions.decoder.bias",
+    }
 
 
 def test_settings_of_the_vocabulary(tmp_path: Path) -> None:

@@ -22,54 +22,151 @@ from vizformer.errors import CheckpointError
 TEXT, TARGET = folders.TEXTS[0], folders.TEXTS[2]
 CAUSAL, MASKED, BOTH = "AutoModelForCausalLM", "AutoModelForMaskedLM", "AutoModelForSeq2SeqLM"
 KINDS: dict[str, tuple[Callable[..., Path], str]] = {
-    "gpt2": (folders.gpt2, CAUSAL), "bert": (folders.bert, MASKED), "roberta": (folders.roberta, MASKED),
-    "distilbert": (folders.distilbert, MASKED), "llama": (folders.llama, CAUSAL),
+    "gpt2": (folders.gpt2, CAUSAL),
+    "bert": (folders.bert, MASKED),
+    "roberta": (folders.roberta, MASKED),
+    "distilbert": (folders.distilbert, MASKED),
+    "llama": (folders.llama, CAUSAL),
     "mistral": (partial(folders.llama, kind="Mistral", sliding_window=5), CAUSAL),
-    "qwen2": (folders.qwen2, CAUSAL), "qwen3": (folders.qwen3, CAUSAL), "gemma": (folders.gemma, CAUSAL),
-    "gpt_neox": (folders.gpt_neox, CAUSAL), "phi": (phi, CAUSAL), "stablelm": (stablelm, CAUSAL),
-    "opt": (folders.opt, CAUSAL), "marian": (folders.marian, BOTH), "bart": (folders.bart, BOTH),
-    "mbart": (mbart, BOTH), "t5": (folders.t5, BOTH), "mt5": (mt5, BOTH),
-}  # fmt: skip
+    "qwen2": (folders.qwen2, CAUSAL),
+    "qwen3": (folders.qwen3, CAUSAL),
+    "gemma": (folders.gemma, CAUSAL),
+    "gpt_neox": (folders.gpt_neox, CAUSAL),
+    "phi": (phi, CAUSAL),
+    "stablelm": (stablelm, CAUSAL),
+    "opt": (folders.opt, CAUSAL),
+    "marian": (folders.marian, BOTH),
+    "bart": (folders.bart, BOTH),
+    "mbart": (mbart, BOTH),
+    "t5": (folders.t5, BOTH),
+    "mt5": (mt5, BOTH),
+}
 LINEAR = {"rope_type": "linear", "factor": 2.0}
 LLAMA3 = {"rope_type": "llama3", "factor": 4.0, "low_freq_factor": 1.0, "high_freq_factor": 4.0}
 SLIDING = ["sliding_attention", "full_attention", "sliding_attention"]
 # Other values of every field that some family computes with, whether or not the family at hand knows the field.
 VALUES: dict[str, tuple[Any, ...]] = {
-    **dict.fromkeys(("num_attention_heads", "n_head", "n_heads", "num_heads", "encoder_attention_heads",
-                     "decoder_attention_heads", "head_dim", "d_kv"), (2,)),
-    **dict.fromkeys(("num_hidden_layers", "n_layer", "n_layers", "num_layers", "num_decoder_layers", "encoder_layers",
-                     "decoder_layers"), (1,)),
-    **dict.fromkeys(("hidden_size", "n_embd", "d_model", "dim", "n_inner", "embedding_size", "word_embed_proj_dim",
-                     "type_vocab_size", "decoder_vocab_size"), (8,)),
+    **dict.fromkeys(
+        (
+            "num_attention_heads",
+            "n_head",
+            "n_heads",
+            "num_heads",
+            "encoder_attention_heads",
+            "decoder_attention_heads",
+            "head_dim",
+            "d_kv",
+        ),
+        (2,),
+    ),
+    **dict.fromkeys(
+        (
+            "num_hidden_layers",
+            "n_layer",
+            "n_layers",
+            "num_layers",
+            "num_decoder_layers",
+            "encoder_layers",
+            "decoder_layers",
+        ),
+        (1,),
+    ),
+    **dict.fromkeys(
+        (
+            "hidden_size",
+            "n_embd",
+            "d_model",
+            "dim",
+            "n_inner",
+            "embedding_size",
+            "word_embed_proj_dim",
+            "type_vocab_size",
+            "decoder_vocab_size",
+        ),
+        (8,),
+    ),
     **dict.fromkeys(("max_position_embeddings", "n_positions"), (48,)),
-    "num_key_value_heads": (1, 4), "max_window_layers": (1,), "sliding_window": (3, None), "layer_types": (SLIDING,),
-    "use_sliding_window": (True, False), "attention_chunk_size": (3,), "original_max_position_embeddings": (16,),
-    "relative_attention_num_buckets": (4,), "relative_attention_max_distance": (5,),
+    "num_key_value_heads": (1, 4),
+    "max_window_layers": (1,),
+    "sliding_window": (3, None),
+    "layer_types": (SLIDING,),
+    "use_sliding_window": (True, False),
+    "attention_chunk_size": (3,),
+    "original_max_position_embeddings": (16,),
+    "relative_attention_num_buckets": (4,),
+    "relative_attention_max_distance": (5,),
     **dict.fromkeys(("layer_norm_eps", "layer_norm_epsilon", "rms_norm_eps"), (0.1,)),
     **dict.fromkeys(("hidden_act", "activation_function", "activation"), ("gelu_new", "silu", "quick_gelu")),
-    "hidden_activation": ("silu",), "dense_act_fn": ("silu",), "is_gated_act": (True, False),
+    "hidden_activation": ("silu",),
+    "dense_act_fn": ("silu",),
+    "is_gated_act": (True, False),
     "feed_forward_proj": ("gelu", "gated-gelu", "gated-silu"),
-    "rope_theta": (50.0,), "rotary_emb_base": (50.0,), "rotary_pct": (0.25,), "partial_rotary_factor": (0.25,),
-    "rope_scaling": (LINEAR, {**LLAMA3, "original_max_position_embeddings": 16, "rope_theta": 50.0},
-                     {"rope_type": "yarn", "factor": 2.0}, {}),
+    "rope_theta": (50.0,),
+    "rotary_emb_base": (50.0,),
+    "rotary_pct": (0.25,),
+    "partial_rotary_factor": (0.25,),
+    "rope_scaling": (
+        LINEAR,
+        {**LLAMA3, "original_max_position_embeddings": 16, "rope_theta": 50.0},
+        {"rope_type": "yarn", "factor": 2.0},
+        {},
+    ),
     "rope_parameters": ({**LINEAR, "rope_theta": 50.0}, LLAMA3, {"partial_rotary_factor": 0.25}, {}, None),
-    **dict.fromkeys((
-        "scale_attn_weights", "scale_attn_by_inverse_layer_idx", "reorder_and_upcast_attn", "add_cross_attention",
-        "is_decoder", "is_encoder_decoder", "tie_word_embeddings", "scale_embedding", "attention_bias", "mlp_bias",
-        "use_qkv_bias", "qk_layernorm", "use_parallel_residual", "do_layer_norm_before", "_remove_final_layer_norm",
-        "enable_bias", "layer_norm_elementwise_affine", "share_encoder_decoder_embeddings", "scale_decoder_outputs",
-        "is_causal", "use_bidirectional_attention", "normalize_before", "normalize_embedding", "add_final_layer_norm",
-        "static_position_embeddings", "sinusoidal_pos_embds",
-    ), (True, False)),
-    "per_layer_config": ({"1": {"num_attention_heads": 2}},), "position_embedding_type": ("relative_key",),
-    **dict.fromkeys(("mlp_layer_types", "mtp_layer_types", "vision_aspect_ratio", "vision_feature_layer",
-                     "vision_feature_select_strategy", "output_loading_info", "output_cross_attentions", "ffn_dim",
-                     "start_token_id"), (1,)),  # asked for by code of all models
+    **dict.fromkeys(
+        (
+            "scale_attn_weights",
+            "scale_attn_by_inverse_layer_idx",
+            "reorder_and_upcast_attn",
+            "add_cross_attention",
+            "is_decoder",
+            "is_encoder_decoder",
+            "tie_word_embeddings",
+            "scale_embedding",
+            "attention_bias",
+            "mlp_bias",
+            "use_qkv_bias",
+            "qk_layernorm",
+            "use_parallel_residual",
+            "do_layer_norm_before",
+            "_remove_final_layer_norm",
+            "enable_bias",
+            "layer_norm_elementwise_affine",
+            "share_encoder_decoder_embeddings",
+            "scale_decoder_outputs",
+            "is_causal",
+            "use_bidirectional_attention",
+            "normalize_before",
+            "normalize_embedding",
+            "add_final_layer_norm",
+            "static_position_embeddings",
+            "sinusoidal_pos_embds",
+        ),
+        (True, False),
+    ),
+    "per_layer_config": ({"1": {"num_attention_heads": 2}},),
+    "position_embedding_type": ("relative_key",),
+    **dict.fromkeys(
+        (
+            "mlp_layer_types",
+            "mtp_layer_types",
+            "vision_aspect_ratio",
+            "vision_feature_layer",
+            "vision_feature_select_strategy",
+            "output_loading_info",
+            "output_cross_attentions",
+            "ffn_dim",
+            "start_token_id",
+        ),
+        (1,),
+    ),  # asked for by code of all models
     **dict.fromkeys(("bos_token_id", "eos_token_id", "pad_token_id", "decoder_start_token_id"), (7, 10**6)),
-}  # fmt: skip
+}
 # What a refusal may name instead: the field that repeats it, or says the opposite.
-SAME = {"feed_forward_proj": ("dense_act_fn",), "use_sliding_window": ("sliding_window",),
-        "scale_decoder_outputs": ("tie_word_embeddings",)}  # fmt: skip
+SAME = {
+    "feed_forward_proj": ("dense_act_fn",),
+    "use_sliding_window": ("sliding_window",),
+    "scale_decoder_outputs": ("tie_word_embeddings",),
+}
 BEFORE = {"rope_theta", "rope_scaling", "partial_rotary_factor", "rotary_emb_base", "rotary_pct"}  # read and renamed
 NAMES = ("model_type", "architectures", "transformers_version", "vocab_size")  # which model it is; a size of tensors
 
@@ -174,8 +271,9 @@ def test_every_field_gives_the_numbers_of_transformers_or_is_refused_by_name(
     theirs, family = config_class(pair.raw["model_type"]), BY_TYPE[pair.raw["model_type"]]
     own = {field.name: field.default for field in fields(theirs)} | dict.fromkeys(theirs.attribute_map)
     asked = names_read(pair, monkeypatch) - theirs.attribute_map.keys()
-    found = Fields({**pair.raw, **dict.fromkeys(asked - set(pair.raw))}, family.defaults[pair.raw["model_type"]],
-                   family.aliases)  # fmt: skip
+    found = Fields(
+        {**pair.raw, **dict.fromkeys(asked - set(pair.raw))}, family.defaults[pair.raw["model_type"]], family.aliases
+    )
     family.config(found, ())
     assert set(unknown_fields(found.raw, found._read)) <= VALUES.keys()  # what is not known is tried below
 
@@ -210,17 +308,24 @@ def _other(default: Any) -> Any:
 # --- two names of one thing ------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(("kind", "name", "alias"), [
-    (kind, name, alias) for kind in ("gpt2", "distilbert", "marian", "bart", "mbart", "t5", "mt5")
-    for alias, name in BY_TYPE[kind].aliases.items()
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("kind", "name", "alias"),
+    [
+        (kind, name, alias)
+        for kind in ("gpt2", "distilbert", "marian", "bart", "mbart", "t5", "mt5")
+        for alias, name in BY_TYPE[kind].aliases.items()
+    ],
+)
 def test_a_file_with_second_names(kind: str, name: str, alias: str, tmp_path: Path) -> None:
     """Instead of the first one, beside it, and against it: the second one counts, and is never said to be unread."""
     pair = Pair(kind, tmp_path)
     value = pair.raw[name]
     renamed = {field: other for field, other in pair.raw.items() if field != name} | {alias: value}
-    for raw, contradicts in ((renamed, False), ({**pair.raw, alias: value}, False),
-                             ({**pair.raw, name: 2 * value, alias: value}, True)):  # fmt: skip
+    for raw, contradicts in (
+        (renamed, False),
+        ({**pair.raw, alias: value}, False),
+        ({**pair.raw, name: 2 * value, alias: value}, True),
+    ):
         assert pair.judge(raw) == ""
         notes = [str(note) for note in load(tmp_path).report.assumptions]
         assert not [note for note in notes if "does not read" in note or f"not say {name}:" in note]
@@ -236,8 +341,12 @@ def test_a_problem_is_told_by_the_name_that_the_file_has(tmp_path: Path) -> None
 
 def test_layers_of_t5_by_its_second_name(tmp_path: Path) -> None:
     """num_decoder_layers is as many as num_layers says, not num_hidden_layers; 6 where neither is there."""
-    folder = folders.change(folders.t5(tmp_path, num_layers=2, num_decoder_layers=6), num_layers=...,
-                            num_decoder_layers=..., num_hidden_layers=2)  # fmt: skip
+    folder = folders.change(
+        folders.t5(tmp_path, num_layers=2, num_decoder_layers=6),
+        num_layers=...,
+        num_decoder_layers=...,
+        num_hidden_layers=2,
+    )
     config = load(folder).model.config
     assert (config.n_encoder_layers, config.n_decoder_layers) == (2, 6)
 

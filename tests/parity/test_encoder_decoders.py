@@ -77,8 +77,9 @@ def test_files_of_marian_as_they_were(tmp_path: Path) -> None:
     assert not checkpoint.model.config.logit_bias
     assert [name for name, fate in fates(checkpoint).items() if fate == "tied"] == [*names[1:]]
     assert {name for name, fate in fates(checkpoint).items() if fate == "unused"} == {
-        "model.encoder.embed_positions.weight", "model.decoder.embed_positions.weight"
-    }  # fmt: skip
+        "model.encoder.embed_positions.weight",
+        "model.decoder.embed_positions.weight",
+    }
     tiny.assert_close(checkpoint.model.position_encoding, waves)
     weights = folders.tensors(folder)
     folders.save_tensors(folder, {name: t.half() if "positions" in name else t for name, t in weights.items()})
@@ -211,19 +212,49 @@ def test_rows_that_no_token_has(tmp_path: Path) -> None:
         checkpoint.tokenizer.tokens([n + 28])
 
 
-GENERATION = dict(max_length=512, num_beams=6, early_stopping=True, no_repeat_ngram_size=3, length_penalty=2.0,
-                  task_specific_params={"summarization": {"prefix": "summarize: "}}, prefix=" ")  # fmt: skip
-BART_LIKE = dict(_num_labels=3, add_bias_logits=False, add_final_layer_norm=False, classif_dropout=0.0,
-                 normalize_before=False, gradient_checkpointing=False, **GENERATION)  # fmt: skip
+GENERATION = dict(
+    max_length=512,
+    num_beams=6,
+    early_stopping=True,
+    no_repeat_ngram_size=3,
+    length_penalty=2.0,
+    task_specific_params={"summarization": {"prefix": "summarize: "}},
+    prefix=" ",
+)
+BART_LIKE = dict(
+    _num_labels=3,
+    add_bias_logits=False,
+    add_final_layer_norm=False,
+    classif_dropout=0.0,
+    normalize_before=False,
+    gradient_checkpointing=False,
+    **GENERATION,
+)
 AS_PUBLISHED: dict[str, dict[str, Any]] = {
     "marian": dict(normalize_embedding=False, static_position_embeddings=True, num_hidden_layers=3, **BART_LIKE),
-    "bart": dict(normalize_embedding=True, static_position_embeddings=False, extra_pos_embeddings=2,
-                 num_hidden_layers=2, output_past=True, min_length=56, **BART_LIKE),
-    "t5": dict(n_positions=512, output_past=True, feed_forward_proj=..., is_gated_act=..., dense_act_fn=...,
-               tie_word_embeddings=..., scale_decoder_outputs=..., relative_attention_max_distance=...,
-               num_decoder_layers=..., **GENERATION),
+    "bart": dict(
+        normalize_embedding=True,
+        static_position_embeddings=False,
+        extra_pos_embeddings=2,
+        num_hidden_layers=2,
+        output_past=True,
+        min_length=56,
+        **BART_LIKE,
+    ),
+    "t5": dict(
+        n_positions=512,
+        output_past=True,
+        feed_forward_proj=...,
+        is_gated_act=...,
+        dense_act_fn=...,
+        tie_word_embeddings=...,
+        scale_decoder_outputs=...,
+        relative_attention_max_distance=...,
+        num_decoder_layers=...,
+        **GENERATION,
+    ),
     "t5_v1_1": dict(n_positions=512, is_gated_act=..., dense_act_fn=..., **GENERATION),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("family", AS_PUBLISHED)

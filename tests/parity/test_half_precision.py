@@ -17,9 +17,20 @@ from vizformer.generation import greedy_steps, stream
 
 pytest.importorskip("transformers")
 FAMILIES = (
-    "gpt2", "bert", "roberta", "distilbert", "llama", "qwen2", "qwen3", "gemma", "gpt_neox", "opt", "t5", "bart",
+    "gpt2",
+    "bert",
+    "roberta",
+    "distilbert",
+    "llama",
+    "qwen2",
+    "qwen3",
+    "gemma",
+    "gpt_neox",
+    "opt",
+    "t5",
+    "bart",
     "marian",
-)  # fmt: skip
+)
 TEXT = "The cats are here, and two dogs"
 each = pytest.mark.parametrize("dtype", ["bfloat16", "float16"])
 
@@ -80,8 +91,10 @@ def test_generation_with_the_cache_is_generation_without(root, name, dtype):
 @pytest.mark.parametrize("name", ["gpt2", "qwen2"])
 def test_the_same_continuation_as_transformers(root, name, dtype):
     """Token by token, given what theirs has written so far: theirs is the best or as good as the best of ours."""
-    opened, other = load(root / name, dtype=dtype), theirs(root / name, load(root / name).report.declared,
-                                                             getattr(torch, dtype))  # fmt: skip
+    opened, other = (
+        load(root / name, dtype=dtype),
+        theirs(root / name, load(root / name).report.declared, getattr(torch, dtype)),
+    )
     prompt = [token.id for token in opened.encode(TEXT)]
     options = dict(max_new_tokens=12, min_new_tokens=12, do_sample=False, use_cache=True, eos_token_id=None)
     ids = other.generate(torch.tensor([prompt]), **options)[0].tolist()

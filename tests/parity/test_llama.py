@@ -45,8 +45,14 @@ def test_options(changes: dict[str, object], tmp_path: Path) -> None:
 
 def llama3() -> dict[str, object]:
     """Small enough that some pairs are kept, some slowed down and some in between."""
-    return {"rope_type": "llama3", "factor": 8.0, "low_freq_factor": 1.0, "high_freq_factor": 4.0,
-            "original_max_position_embeddings": 60, "rope_theta": 100.0}  # fmt: skip
+    return {
+        "rope_type": "llama3",
+        "factor": 8.0,
+        "low_freq_factor": 1.0,
+        "high_freq_factor": 4.0,
+        "original_max_position_embeddings": 60,
+        "rope_theta": 100.0,
+    }
 
 
 def test_longer_contexts_of_llama_3(tmp_path: Path) -> None:
@@ -67,8 +73,18 @@ def test_a_config_written_by_an_older_version(tmp_path: Path) -> None:
     """rope_theta beside rope_scaling, no head_dim, no biases mentioned."""
     folder = folders.llama(tmp_path, rope_parameters={"rope_type": "default", "rope_theta": 777.0})
     new = load(folder).model.config
-    folders.change(folder, rope_parameters=..., rope_theta=777.0, rope_scaling=None, head_dim=..., attention_bias=...,
-                   mlp_bias=..., dtype=..., torch_dtype="float32", pretraining_tp=1)  # fmt: skip
+    folders.change(
+        folder,
+        rope_parameters=...,
+        rope_theta=777.0,
+        rope_scaling=None,
+        head_dim=...,
+        attention_bias=...,
+        mlp_bias=...,
+        dtype=...,
+        torch_dtype="float32",
+        pretraining_tp=1,
+    )
     assert load(folder).model.config == new
     opened_and_same(folder, LM)
 

@@ -27,8 +27,18 @@ NEW_ROWS = dict(relative_attention_num_buckets=8, relative_attention_max_distanc
 
 def mt5(folder: Path, *, model: str = "MT5ForConditionalGeneration", **changes: Any) -> Path:
     folders.write_metaspace(folder, end="</s>")
-    options = dict(vocab_size=folders.vocabulary(folder), d_model=16, d_kv=6, d_ff=24, num_layers=3,
-                   num_decoder_layers=2, num_heads=4, pad_token_id=0, eos_token_id=2, **NEW_ROWS)  # fmt: skip
+    options = dict(
+        vocab_size=folders.vocabulary(folder),
+        d_model=16,
+        d_kv=6,
+        d_ff=24,
+        num_layers=3,
+        num_decoder_layers=2,
+        num_heads=4,
+        pad_token_id=0,
+        eos_token_id=2,
+        **NEW_ROWS,
+    )
     return folders.written(folder, "MT5Config", model, options, changes)
 
 
@@ -79,8 +89,15 @@ KINDS = {"XLMRoberta": 2, "Camembert": 5}  # ids more than pieces: marks in fron
 
 def relative(folder: Path, kind: str, *, model: str = "ForMaskedLM", **changes: Any) -> Path:
     size = write_pieces(folder) + KINDS[kind]
-    options = dict(vocab_size=size, hidden_size=16, num_hidden_layers=3, num_attention_heads=4, intermediate_size=24,
-                   max_position_embeddings=66, type_vocab_size=1)  # fmt: skip
+    options = dict(
+        vocab_size=size,
+        hidden_size=16,
+        num_hidden_layers=3,
+        num_attention_heads=4,
+        intermediate_size=24,
+        max_position_embeddings=66,
+        type_vocab_size=1,
+    )
     (folder / "tokenizer_config.json").write_text(json.dumps({"tokenizer_class": f"{kind}Tokenizer"}))
     return folders.written(folder, f"{kind}Config", f"{kind}{model}", options, changes)
 
@@ -147,15 +164,30 @@ def test_bpe_pieces_are_none_of_fairseq(tmp_path: Path) -> None:
 def phi(folder: Path, **changes: Any) -> Path:
     folders.write_byte_level(folder, {"<|endoftext|>": 3})
     (folder / "tokenizer_config.json").write_text(json.dumps({"tokenizer_class": "GPT2Tokenizer"}))
-    options = dict(vocab_size=folders.vocabulary(folder), hidden_size=32, intermediate_size=24, num_hidden_layers=3,
-                   num_attention_heads=4, max_position_embeddings=64, bos_token_id=3, eos_token_id=3)  # fmt: skip
+    options = dict(
+        vocab_size=folders.vocabulary(folder),
+        hidden_size=32,
+        intermediate_size=24,
+        num_hidden_layers=3,
+        num_attention_heads=4,
+        max_position_embeddings=64,
+        bos_token_id=3,
+        eos_token_id=3,
+    )
     return folders.written(folder, "PhiConfig", "PhiForCausalLM", options, changes)
 
 
 def stablelm(folder: Path, **changes: Any) -> Path:
     folders.write_metaspace(folder)
-    options = dict(vocab_size=folders.vocabulary(folder), hidden_size=32, intermediate_size=24, num_hidden_layers=3,
-                   num_attention_heads=4, num_key_value_heads=2, max_position_embeddings=64)  # fmt: skip
+    options = dict(
+        vocab_size=folders.vocabulary(folder),
+        hidden_size=32,
+        intermediate_size=24,
+        num_hidden_layers=3,
+        num_attention_heads=4,
+        num_key_value_heads=2,
+        max_position_embeddings=64,
+    )
     return folders.written(folder, "StableLmConfig", "StableLmForCausalLM", options, changes)
 
 
@@ -195,8 +227,16 @@ def test_a_folder_as_phi_is_published(tmp_path: Path) -> None:
     """partial_rotary_factor and rope_theta beside each other, as before version 5."""
     folder = phi(tmp_path)
     new = load(folder)
-    folders.change(folder, rope_parameters=..., partial_rotary_factor=0.5, rope_theta=10000.0, rope_scaling=None,
-                   num_key_value_heads=None, embd_pdrop=0.0, resid_pdrop=0.1)  # fmt: skip
+    folders.change(
+        folder,
+        rope_parameters=...,
+        partial_rotary_factor=0.5,
+        rope_theta=10000.0,
+        rope_scaling=None,
+        num_key_value_heads=None,
+        embd_pdrop=0.0,
+        resid_pdrop=0.1,
+    )
     assert load(folder).model.config == new.model.config
     opened_and_same(folder, "PhiForCausalLM")
 
@@ -241,9 +281,19 @@ def test_a_shared_tensor_goes_back_as_one() -> None:
 
 def mbart(folder: Path, *, model: str = "MBartForConditionalGeneration", **changes: Any) -> Path:
     folders.write_metaspace(folder, end="</s>")
-    options = dict(vocab_size=folders.vocabulary(folder), d_model=16, encoder_layers=2, decoder_layers=3,
-                   encoder_attention_heads=4, decoder_attention_heads=4, encoder_ffn_dim=24, decoder_ffn_dim=24,
-                   max_position_embeddings=64, forced_eos_token_id=None, decoder_start_token_id=5)  # fmt: skip
+    options = dict(
+        vocab_size=folders.vocabulary(folder),
+        d_model=16,
+        encoder_layers=2,
+        decoder_layers=3,
+        encoder_attention_heads=4,
+        decoder_attention_heads=4,
+        encoder_ffn_dim=24,
+        decoder_ffn_dim=24,
+        max_position_embeddings=64,
+        forced_eos_token_id=None,
+        decoder_start_token_id=5,
+    )
     return folders.written(folder, "MBartConfig", model, options, changes)
 
 
@@ -253,8 +303,11 @@ def test_mbart(changes: dict[str, Any], tmp_path: Path) -> None:
     opened = opened_and_same(mbart(tmp_path, **changes), "MBartForConditionalGeneration")
     config = opened.model.config
     assert (config.norm_order, config.final_norm, config.embedding_norm, config.stack_inputs) == (
-        "pre", True, True, "own"
-    )  # fmt: skip
+        "pre",
+        True,
+        True,
+        "own",
+    )
     assert config.start_ids == (5,)
     assert isinstance(opened, Opened)
     assert {tensor.fate for tensor in opened.report.tensors} == {"used"}
@@ -262,9 +315,19 @@ def test_mbart(changes: dict[str, Any], tmp_path: Path) -> None:
 
 def test_fields_of_mbart_as_published(tmp_path: Path) -> None:
     folder = mbart(tmp_path, decoder_start_token_id=None)
-    folders.change(folder, normalize_before=True, add_final_layer_norm=True, add_bias_logits=False,
-                   normalize_embedding=True, static_position_embeddings=False, decoder_start_token_id=...,
-                   extra_pos_embeddings=2, num_hidden_layers=2, classif_dropout=0.0, output_past=True)  # fmt: skip
+    folders.change(
+        folder,
+        normalize_before=True,
+        add_final_layer_norm=True,
+        add_bias_logits=False,
+        normalize_embedding=True,
+        static_position_embeddings=False,
+        decoder_start_token_id=...,
+        extra_pos_embeddings=2,
+        num_hidden_layers=2,
+        classif_dropout=0.0,
+        output_past=True,
+    )
     opened = load(folder)
     said = [str(note) for note in opened.report.assumptions]
     assert not any("does not read" in note for note in said), said

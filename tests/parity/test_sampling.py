@@ -66,9 +66,13 @@ def test_a_whole_greedy_generation(tmp_path: Path) -> None:
     prompt = tiny.ids(5)
     for penalty in (1.0, 1.5):
         expected = reference.generate(
-            prompt, attention_mask=torch.ones_like(prompt), do_sample=False, max_new_tokens=20, pad_token_id=0,
+            prompt,
+            attention_mask=torch.ones_like(prompt),
+            do_sample=False,
+            max_new_tokens=20,
+            pad_token_id=0,
             repetition_penalty=penalty,
-        )[0, 5:]  # fmt: skip
+        )[0, 5:]
         sampling = Sampling(temperature=0.0, repetition_penalty=penalty)
         steps = stream(ours, prompt[0].tolist(), max_new=20, sampling=sampling)
         assert [step.id for step in steps] == expected.tolist()

@@ -38,16 +38,22 @@ def separate(folder: Path, **changes: Any) -> Path:
     folder.mkdir(parents=True)
     source, target = ids_of(SOURCE), ids_of(TARGET)
     options = dict(
-        vocab_size=len(source), decoder_vocab_size=len(target), share_encoder_decoder_embeddings=False,
-        pad_token_id=PAD, decoder_start_token_id=PAD, eos_token_id=0, **changes,
-    )  # fmt: skip
+        vocab_size=len(source),
+        decoder_vocab_size=len(target),
+        share_encoder_decoder_embeddings=False,
+        pad_token_id=PAD,
+        decoder_start_token_id=PAD,
+        eos_token_id=0,
+        **changes,
+    )
     folders.marian(folder / "made", **options)
     for name in ("config.json", "model.safetensors"):
         (folder / "made" / name).rename(folder / name)
     shutil.rmtree(folder / "made")
     for name, pieces, ids, vocabulary in (
-        ("source", SOURCE, source, "vocab"), ("target", TARGET, target, "target_vocab")
-    ):  # fmt: skip
+        ("source", SOURCE, source, "vocab"),
+        ("target", TARGET, target, "target_vocab"),
+    ):
         (folder / f"{name}.spm").write_bytes(model(pieces))
         (folder / f"{vocabulary}.json").write_text(json.dumps(ids))
     said = {"tokenizer_class": "MarianTokenizer", "separate_vocabs": True, "source_lang": "en", "target_lang": "de"}

@@ -75,10 +75,12 @@ class GPT(nn.Module):
         self.approximate = approximate
         self.transformer = nn.ModuleDict(
             dict(
-                wte=nn.Embedding(V, D), wpe=nn.Embedding(LONGEST, D), h=nn.ModuleList(layer() for _ in range(LAYERS)),
+                wte=nn.Embedding(V, D),
+                wpe=nn.Embedding(LONGEST, D),
+                h=nn.ModuleList(layer() for _ in range(LAYERS)),
                 ln_f=nn.LayerNorm(D, eps, bias=bias),
             )
-        )  # fmt: skip
+        )
         self.lm_head = nn.Linear(D, V, bias=False)
         if tied:
             self.lm_head.weight = self.transformer.wte.weight
@@ -138,9 +140,16 @@ def test_gpt2_of_transformers(body: bool, tmp_path: Path) -> None:
     """Its matrices lie transposed, and so does the body of it alone, saved without a head."""
     transformers = pytest.importorskip("transformers")
     config = transformers.GPT2Config(
-        vocab_size=V, n_embd=D, n_head=H, n_layer=LAYERS, n_inner=FF, n_positions=LONGEST, bos_token_id=0,
-        eos_token_id=0, attn_implementation="eager",
-    )  # fmt: skip
+        vocab_size=V,
+        n_embd=D,
+        n_head=H,
+        n_layer=LAYERS,
+        n_inner=FF,
+        n_positions=LONGEST,
+        bos_token_id=0,
+        eos_token_id=0,
+        attn_implementation="eager",
+    )
     model = tiny.randomise(transformers.GPT2LMHeadModel(config)).eval()
     torch.save((model.transformer if body else model).state_dict(), tmp_path / "gpt2.bin")
     ours = load(tmp_path / "gpt2.bin", n_heads=H)
@@ -172,8 +181,17 @@ class Waves(nn.Module):
 class Language(nn.Module):
     """A language model around nn.TransformerEncoder."""
 
-    def __init__(self, *, positions: str, causal: bool, scaled: bool, norm: bool, tied: bool, output_bias: bool = True,
-                 **options: Any) -> None:  # fmt: skip
+    def __init__(
+        self,
+        *,
+        positions: str,
+        causal: bool,
+        scaled: bool,
+        norm: bool,
+        tied: bool,
+        output_bias: bool = True,
+        **options: Any,
+    ) -> None:
         super().__init__()
         self.embedding = nn.Embedding(V, D)
         self.pos_encoder = Waves(halves=positions == "halves") if positions in ("waves", "halves") else None
@@ -205,20 +223,40 @@ LANGUAGES: list[dict[str, Any]] = [
     dict(positions="waves", causal=True, scaled=True, norm=False, tied=False, norm_first=False, activation="relu"),
     dict(positions="waves", causal=False, scaled=False, norm=True, tied=True, norm_first=True, activation="gelu"),
     dict(positions="learned", causal=True, scaled=False, norm=True, tied=False, norm_first=True, activation="relu"),
-    dict(positions="none", causal=False, scaled=True, norm=False, tied=False, norm_first=False, activation="gelu",
-         output_bias=False),
-    dict(positions="halves", causal=True, scaled=True, norm=True, tied=False, norm_first=True, activation="gelu",
-         bias=False),
-]  # fmt: skip
+    dict(
+        positions="none",
+        causal=False,
+        scaled=True,
+        norm=False,
+        tied=False,
+        norm_first=False,
+        activation="gelu",
+        output_bias=False,
+    ),
+    dict(
+        positions="halves",
+        causal=True,
+        scaled=True,
+        norm=True,
+        tied=False,
+        norm_first=True,
+        activation="gelu",
+        bias=False,
+    ),
+]
 
 
 @pytest.mark.parametrize("options", LANGUAGES, ids=lambda o: "-".join(map(str, o.values())))
 def test_transformer_encoder(options: dict[str, Any], tmp_path: Path) -> None:
     model, names = Language(**options), {"waves": "sinusoidal", "halves": "sinusoidal"}
     answers = dict(
-        n_heads=H, norm_order="pre" if options["norm_first"] else "post", activation=options["activation"],
-        causal=options["causal"], scaled_embedding=options["scaled"], norm_eps=1e-3,
-    )  # fmt: skip
+        n_heads=H,
+        norm_order="pre" if options["norm_first"] else "post",
+        activation=options["activation"],
+        causal=options["causal"],
+        scaled_embedding=options["scaled"],
+        norm_eps=1e-3,
+    )
     if options["positions"] == "none":
         answers["positions"] = "none"
     ours = load(written(model, tmp_path / "model.pt"), **answers)
@@ -251,9 +289,13 @@ def test_the_layers_alone(norm_first: bool, activation: str, tmp_path: Path) -> 
     model = nn.TransformerEncoder(layer, LAYERS, enable_nested_tensor=False)
     ids = [id % D for id in IDS]
     ours = load(
-        written(model, tmp_path / "model.pt"), n_heads=H, norm_order="pre" if norm_first else "post",
-        activation=activation, causal=False, positions="none",
-    )  # fmt: skip
+        written(model, tmp_path / "model.pt"),
+        n_heads=H,
+        norm_order="pre" if norm_first else "post",
+        activation=activation,
+        causal=False,
+        positions="none",
+    )
     with torch.no_grad():
         expected = model(torch.eye(D)[ids][None])
     tiny.assert_close(ours.trace(ids=ids).residual("encoder.final"), expected[0])
@@ -282,9 +324,14 @@ class Translation(nn.Module):
 def test_transformer(norm_first: bool, tmp_path: Path) -> None:
     model = Translation(norm_first=norm_first, activation="gelu")
     ours = load(
-        written(model, tmp_path / "model.pt"), n_heads=H, norm_order="pre" if norm_first else "post",
-        activation="gelu", scaled_embedding=True, bos_id=1, eos_id=2,
-    )  # fmt: skip
+        written(model, tmp_path / "model.pt"),
+        n_heads=H,
+        norm_order="pre" if norm_first else "post",
+        activation="gelu",
+        scaled_embedding=True,
+        bos_id=1,
+        eos_id=2,
+    )
     target = [1, 5, 4]
     same_logits(ours, lambda ids: model(ids, torch.tensor([target])), target_ids=target)
     assert ours.model.config.bos_id == 1

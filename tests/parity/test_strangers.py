@@ -30,22 +30,22 @@ OPEN: dict[str, dict[str, Any]] = {
 }
 REFUSED: dict[str, str] = {
     "continuous": r'"input_net.1.weight" \[16, 7\] is a linear layer .* of 7 numbers for every position, and there is '
-                  "no table of embeddings: the model reads continuous features",
+    "no table of embeddings: the model reads continuous features",
     "class token": '"(model.)?cls_token" belongs to nothing that the layout of nn.TransformerEncoder describes',
     "own blocks": r'blocks of their author\'s own around nn.MultiheadAttention \("layers.0.self_attn.in_proj_weight"',
     "lecture gpt": r'a module of its own for every head \("blocks.0.sa.heads.0.key.weight"\)',
     "annotated": r'linears.0 to linears.3, as in The Annotated Transformer \("(en|de)coder.layers.0.self_attn.linears'
-                 r'.0.weight"',
+    r'.0.weight"',
     "student translator": r'a matrix each for query, key and value.*\("(en|de)coder.layers.0.\w+_attention.fc_[qk]',
     "fused lecture": r'in one matrix, .*\("transformer.layers.0.self_attn.qkv_proj.weight"\)',
     "packed": r'query, key and value in one matrix.*\("layers.0.0.fn.to_qkv.weight"\)',
     "recurrent": r'look like a recurrent network \("lstm.weight_[ih]h_l0"\). No attention is recognised',
     "pictures": r'look like convolutions, .*\("conv1.weight"\). No attention is recognised',
     "nanogpt, other norms": r'"transformer.h.0.ln_1.weight" \(and 1 more like it\) is not there by this name, but '
-                            r'"transformer.h.0.ln1.weight" \(and 1 more like it\) is, with its shape \[16\]',
+    r'"transformer.h.0.ln1.weight" \(and 1 more like it\) is, with its shape \[16\]',
     "nanogpt, qk norm": r'"transformer.h.0.attn.q_norm.weight" belongs to nothing that .*\(and 1 more like it\)',
     "nanogpt, no positions": r'lacks "transformer.wpe.weight", the table of learned positions.* Rotary positions',
-}  # fmt: skip
+}
 
 pytestmark = pytest.mark.filterwarnings("ignore:enable_nested_tensor")
 
@@ -156,14 +156,16 @@ def opened(tmp_path: Path, **beside: nn.Module) -> Opened:
         (dict(classifier=lambda: nn.Linear(D, 3)), {"classifier"}),
         (dict(classifier=lambda: nn.Linear(D, 3, bias=False)), {"classifier"}),
         (dict(fc1=lambda: nn.Linear(D, 8), fc2=lambda: nn.Linear(8, 2)), {"fc1", "fc2"}),
-        (dict(output_net=lambda: nn.Sequential(nn.Linear(D, D), nn.LayerNorm(D), nn.ReLU(), nn.Linear(D, V))),
-         {"output_net"}),  # it predicts tokens, but not as one matrix does
+        (
+            dict(output_net=lambda: nn.Sequential(nn.Linear(D, D), nn.LayerNorm(D), nn.ReLU(), nn.Linear(D, V))),
+            {"output_net"},
+        ),  # it predicts tokens, but not as one matrix does
         (dict(mlp_head=lambda: nn.Sequential(nn.LayerNorm(D), nn.Linear(D, 3))), {"mlp_head"}),
         (dict(pooler=lambda: nn.Linear(D, D), classifier=lambda: nn.Linear(D, 3)), {"pooler", "classifier"}),
         (dict(head=lambda: nn.Sequential(nn.Linear(2 * D, D), nn.BatchNorm1d(D), nn.Linear(D, 3))), {"head"}),
         (dict(regressor=lambda: nn.Linear(D, 1), out=lambda: nn.Linear(D, 2)), {"regressor", "out"}),
     ],
-)  # fmt: skip
+)
 def test_heads_of_other_tasks_are_left_out_and_named(
     heads: dict[str, Callable[[], nn.Module]], left_out: set[str], tmp_path: Path
 ) -> None:

@@ -55,10 +55,16 @@ def copy_layer(ours: Block, theirs: nn.TransformerEncoderLayer | nn.TransformerD
 
 def torch_options(config: ModelConfig) -> dict[str, object]:
     return dict(
-        d_model=config.d_model, nhead=config.n_heads, dim_feedforward=config.d_ff, dropout=0.0, batch_first=True,
-        activation=ACTIVATIONS[config.activation], norm_first=config.norm_order == "pre", bias=config.bias,
+        d_model=config.d_model,
+        nhead=config.n_heads,
+        dim_feedforward=config.d_ff,
+        dropout=0.0,
+        batch_first=True,
+        activation=ACTIVATIONS[config.activation],
+        norm_first=config.norm_order == "pre",
+        bias=config.bias,
         layer_norm_eps=EPS,
-    )  # fmt: skip
+    )
 
 
 def rows(b: int, n: int, seed: int) -> Tensor:
@@ -90,9 +96,12 @@ def test_decoder_layer(options: dict[str, object]) -> None:
     mask = combine([padding_mask(padding), causal_mask(6)])
     found = ours(x, ForwardPass(mask, memory=memory, memory_mask=padding_mask(memory_padding)), "decoder.0")
     expected = theirs(
-        x, memory, tgt_mask=torch.ones(6, 6, dtype=torch.bool).triu(1), tgt_key_padding_mask=padding,
+        x,
+        memory,
+        tgt_mask=torch.ones(6, 6, dtype=torch.bool).triu(1),
+        tgt_key_padding_mask=padding,
         memory_key_padding_mask=memory_padding,
-    )  # fmt: skip
+    )
     tiny.assert_close(found[~padding], expected[~padding])
 
 
@@ -107,9 +116,13 @@ def test_whole_transformer(options: dict[str, object]) -> None:
     memory = ours.encode(source, padding=padding)
     found = ours.decode(target, memory, memory_padding=padding, padding=target_padding)
     expected = theirs(
-        ours.embed(source), ours.embed(target), tgt_mask=torch.ones(7, 7, dtype=torch.bool).triu(1),
-        src_key_padding_mask=padding, tgt_key_padding_mask=target_padding, memory_key_padding_mask=padding,
-    )  # fmt: skip
+        ours.embed(source),
+        ours.embed(target),
+        tgt_mask=torch.ones(7, 7, dtype=torch.bool).triu(1),
+        src_key_padding_mask=padding,
+        tgt_key_padding_mask=target_padding,
+        memory_key_padding_mask=padding,
+    )
     tiny.assert_close(found[~target_padding], expected[~target_padding])
     logits = ours(source, target, padding=padding, target_padding=target_padding)
     tiny.assert_close(logits[~target_padding], (expected @ ours.embedding.weight.T)[~target_padding])

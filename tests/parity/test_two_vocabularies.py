@@ -54,10 +54,16 @@ class Translator(nn.Module):
     """
 
     def __init__(
-        self, sizes: tuple[int, int] = (SOURCES, TARGETS), *, names: tuple[str, str] | None = None,
-        learned: tuple[str, str] | None = None, output: str | None = "generator", output_bias: bool = True,
-        tied: bool = False, **options: Any,
-    ) -> None:  # fmt: skip
+        self,
+        sizes: tuple[int, int] = (SOURCES, TARGETS),
+        *,
+        names: tuple[str, str] | None = None,
+        learned: tuple[str, str] | None = None,
+        output: str | None = "generator",
+        output_bias: bool = True,
+        tied: bool = False,
+        **options: Any,
+    ) -> None:
         super().__init__()
         self.transformer = nn.Transformer(D, H, LAYERS, LAYERS + 1, FF, dropout=0.0, batch_first=True, **options)
         tables = [nn.Embedding(n, D) if names else Looked(n) for n in sizes]

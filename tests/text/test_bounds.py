@@ -25,15 +25,50 @@ PUBLISHED = [
     r"|\s*[\r\n]+|\s+(?!\S)|\s+",  # DeepSeek
     r"<\|startoftext\|>|<\|endoftext\|>|'s|'t|'re|'ve|'m|'ll|'d|[\p{L}]+|[\p{N}]|[^\s\p{L}\p{N}]+",  # CLIP
     r" ?[^(\s|[.,!?…。，、।۔،])]+",  # BLOOM
-    "[一-龥぀-ゟ゠-ヿ]+", r"[0-9][0-9][0-9]", r"[\s\S]", r"[\s,]+", " ", ".", r"\d+", r"\w+|[^\w\s]+", " {2,}",
-    r"\s{2,}|[\n\r\t]", r"(\s+)", r"[\p{Lu}&&[^\p{Han}]]+", r"[^\r\n\p{L}]?+\p{L}++",
-]  # fmt: skip
+    "[一-龥぀-ゟ゠-ヿ]+",
+    r"[0-9][0-9][0-9]",
+    r"[\s\S]",
+    r"[\s,]+",
+    " ",
+    ".",
+    r"\d+",
+    r"\w+|[^\w\s]+",
+    " {2,}",
+    r"\s{2,}|[\n\r\t]",
+    r"(\s+)",
+    r"[\p{Lu}&&[^\p{Han}]]+",
+    r"[^\r\n\p{L}]?+\p{L}++",
+]
 QUADRATIC = [" +$", r" +▁", r"^▁+$", r"\s+$", r"a*b", r"a{2,}b"]
 EXPLOSIVE = [
-    "(a+)+$", "(a|a)*b", "(a|aa)+", "a*a*b", "a?" * 20 + "a" * 20, r"(a)\1", "(?R)", "x" * 3000, "(.*)*", "(.+)+x",
-    "((a*)b)*c", "a{1,9}{1,9}", "a{1,9}+", "((a{8}){8}){8}", "(a{1,8}){1,8}b", "(?=a*b)c", "[a", "(a", "a)", "*",
-    "(?:a*|b)*", "(a?){30}a{30}", "(a*)a*b", "(?(1)a|b)", r"\g<1>", "(?:a+b|c)+d", "(?:a+b|c)d*e",
-]  # fmt: skip
+    "(a+)+$",
+    "(a|a)*b",
+    "(a|aa)+",
+    "a*a*b",
+    "a?" * 20 + "a" * 20,
+    r"(a)\1",
+    "(?R)",
+    "x" * 3000,
+    "(.*)*",
+    "(.+)+x",
+    "((a*)b)*c",
+    "a{1,9}{1,9}",
+    "a{1,9}+",
+    "((a{8}){8}){8}",
+    "(a{1,8}){1,8}b",
+    "(?=a*b)c",
+    "[a",
+    "(a",
+    "a)",
+    "*",
+    "(?:a*|b)*",
+    "(a?){30}a{30}",
+    "(a*)a*b",
+    "(?(1)a|b)",
+    r"\g<1>",
+    "(?:a+b|c)+d",
+    "(?:a+b|c)d*e",
+]
 
 
 @pytest.mark.parametrize("pattern", PUBLISHED)
@@ -64,10 +99,18 @@ def test_a_pattern_that_is_let_through_is_quick_on_long_runs(pattern, text):
 
 def test_growth_is_at_least_what_the_library_makes():
     parts = [
-        normalizers.Replace("a", "xyz"), normalizers.Replace(Regex("[b-d]"), "12345"), normalizers.Replace("ab", ""),
-        normalizers.Prepend("▁▁"), normalizers.NFKD(), normalizers.NFC(), normalizers.Lowercase(),
-        normalizers.BertNormalizer(), normalizers.ByteLevel(), normalizers.StripAccents(), normalizers.Strip(),
-    ]  # fmt: skip
+        normalizers.Replace("a", "xyz"),
+        normalizers.Replace(Regex("[b-d]"), "12345"),
+        normalizers.Replace("ab", ""),
+        normalizers.Prepend("▁▁"),
+        normalizers.NFKD(),
+        normalizers.NFC(),
+        normalizers.Lowercase(),
+        normalizers.BertNormalizer(),
+        normalizers.ByteLevel(),
+        normalizers.StripAccents(),
+        normalizers.Strip(),
+    ]
     for first in parts:
         for second in parts:
             both = normalizers.Sequence([first, second])
@@ -84,8 +127,11 @@ def test_small_and_large_files_are_held_to_the_same_bounds():
         with pytest.raises(trial.TrialError, match="may take for ever"):
             trial.examine(hostile.tokenizer(hostile.TOKENIZERS["a pattern that goes back"]()) + padding)
         with pytest.raises(trial.TrialError, match="out of bounds" if padding else "twice"):
-            trial.examine(hostile.tokenizer(hostile.TOKENIZERS["a table that is damaged"]()) + padding if padding
-                          else hostile.tokenizer({}).replace('"decoder": null', '"decoder": null, "decoder": null'))
+            trial.examine(
+                hostile.tokenizer(hostile.TOKENIZERS["a table that is damaged"]()) + padding
+                if padding
+                else hostile.tokenizer({}).replace('"decoder": null', '"decoder": null, "decoder": null')
+            )
 
 
 def test_what_was_found_is_kept(monkeypatch):
@@ -105,8 +151,11 @@ def test_a_file_of_which_reading_takes_too_much_memory(monkeypatch):
 
 
 def test_a_panic_is_an_error_of_the_tokenizer():
-    backend = Backend.from_str(hostile.tokenizer({"normalizer": {
-        "type": "Precompiled", "precompiled_charsmap": hostile.damaged_charsmap("q")}}))  # fmt: skip
+    backend = Backend.from_str(
+        hostile.tokenizer(
+            {"normalizer": {"type": "Precompiled", "precompiled_charsmap": hostile.damaged_charsmap("q")}}
+        )
+    )
     tokenizer = Tokenizer(backend)
     assert tokenizer.encode("abc")
     for text in ("quick", "quick" * 5000):

@@ -24,9 +24,21 @@ from vizformer.text import Token, Tokenizer
 WORDS = ["low lower lowest newer wider", "new wide cats hat", "the cat sat on the hat"] * 5
 HARD = [
     "我有一只猫。 I have a cat.",
-    "鑫鑫", "🐱 and 👩‍👩‍👧", "שלום עולם", "مرحبا", "e\u0301a", "a\x00b\x07\x1b[0m", "\u202eabc", "  two  spaces  ",
-    "tab\tnew\nline\r\n", "<b>bold</b> &amp;", "zero\u200dwidth\ufeff", "x", "Ġ▁##", "\U0010ffff",
-]  # fmt: skip
+    "鑫鑫",
+    "🐱 and 👩‍👩‍👧",
+    "שלום עולם",
+    "مرحبا",
+    "e\u0301a",
+    "a\x00b\x07\x1b[0m",
+    "\u202eabc",
+    "  two  spaces  ",
+    "tab\tnew\nline\r\n",
+    "<b>bold</b> &amp;",
+    "zero\u200dwidth\ufeff",
+    "x",
+    "Ġ▁##",
+    "\U0010ffff",
+]
 
 
 def byte_level() -> Tokenizer:
@@ -36,9 +48,11 @@ def byte_level() -> Tokenizer:
     backend.decoder = decoders.ByteLevel()
     backend.post_processor = processors.ByteLevel(trim_offsets=True, add_prefix_space=False)
     trainer = trainers.BpeTrainer(
-        vocab_size=300, special_tokens=["<|end|>"], initial_alphabet=pre_tokenizers.ByteLevel.alphabet(),
+        vocab_size=300,
+        special_tokens=["<|end|>"],
+        initial_alphabet=pre_tokenizers.ByteLevel.alphabet(),
         show_progress=False,
-    )  # fmt: skip
+    )
     backend.train_from_iterator(WORDS, trainer)
     return Tokenizer(backend)
 

@@ -67,8 +67,11 @@ def test_padding_does_not_count() -> None:
     together = next(row_batches([long, short], tokens_per_batch=99, pad_id=0, seed=None))
     assert bool(together.labels.eq(IGNORED).any())
     total, count = gru.row_loss(model, together, reduction="sum")
-    apart = [gru.row_loss(model, batch, reduction="sum") for row in (long, short)
-             for batch in row_batches([row], tokens_per_batch=99, pad_id=0, seed=None)]  # fmt: skip
+    apart = [
+        gru.row_loss(model, batch, reduction="sum")
+        for row in (long, short)
+        for batch in row_batches([row], tokens_per_batch=99, pad_id=0, seed=None)
+    ]
     assert count == sum(n for _, n in apart) == 7
     assert total.item() == pytest.approx(sum(loss.item() for loss, _ in apart), rel=1e-5)
 
@@ -104,8 +107,15 @@ def test_the_learning_rate_rises_and_falls() -> None:
 
 def test_what_is_saved_is_what_is_loaded(tmp_path: Path) -> None:
     model = tiny.randomise(GRULanguageModel(20, 4, 5))
-    notes = dict(recipe=dict(d_x=4, d_h=5, context=9, rate=0.1, warmup=3, clip=1.0), machine="on paper", tokens=7,
-                 epochs=1, steps=2, minutes=3.0, held_out=dict(chinese=1.25, book=2.5))  # fmt: skip
+    notes = dict(
+        recipe=dict(d_x=4, d_h=5, context=9, rate=0.1, warmup=3, clip=1.0),
+        machine="on paper",
+        tokens=7,
+        epochs=1,
+        steps=2,
+        minutes=3.0,
+        held_out=dict(chinese=1.25, book=2.5),
+    )
     gru.save_gru(model, notes, tmp_path)
     loaded, _ = gru.load_gru(tmp_path)
     ids = torch.tensor([[1, 2, 3]])

@@ -133,8 +133,9 @@ def test_labels_stand_only_where_there_is_an_answer():
     assert labels == [["", "", "", "a", "b", "</s>"], ["", "", "c", "</s>", "", ""]]
     read, write = ids_of(task, task.read("ab"), "encoder-decoder")
     assert ([task.vocabulary[id] for id in read], [task.vocabulary[id] for id in write]) == (
-        ["a", "b", "</s>"], ["a", "b", "</s>"],
-    )  # fmt: skip
+        ["a", "b", "</s>"],
+        ["a", "b", "</s>"],
+    )
 
 
 @pytest.mark.parametrize("architecture", ["encoder-decoder", "decoder-only"])
@@ -247,8 +248,10 @@ def test_one_trains_and_the_others_wait_their_turn(tmp_path, processes):
     desk = Desk(tmp_path, at_once=1)
     a, b, c = (desk.submit(plan, who) for plan, who in zip(plans(3), "abc", strict=True))
     assert [desk.look(name, who).phase for name, who in ((a, "a"), (b, "b"), (c, "c"))] == [
-        "starting", "waiting", "waiting",
-    ]  # fmt: skip
+        "starting",
+        "waiting",
+        "waiting",
+    ]
     assert (desk.look(b, "b").ahead, desk.look(c, "c").ahead) == (0, 1)
     processes[0].end()
     assert desk.look(c, "c").ahead == 0  # whoever asks moves the queue on
@@ -374,8 +377,10 @@ def test_a_process_that_cannot_be_started_ends_its_training_only(tmp_path, monke
 @pytest.mark.slow
 def test_a_worker_ends_with_the_server_that_started_it(tmp_path):
     run = Run.create(tmp_path / "train-0000000000", replace(SMALL, steps=5000))
-    code = "import subprocess, sys, os; print(subprocess.Popen([sys.executable, '-m', 'vizformer.training.worker', " \
-           "sys.argv[1], str(os.getpid())], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL).pid)"  # fmt: skip
+    code = (
+        "import subprocess, sys, os; print(subprocess.Popen([sys.executable, '-m', 'vizformer.training.worker', "
+        "sys.argv[1], str(os.getpid())], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL).pid)"
+    )
     done = subprocess.run([sys.executable, "-c", code, str(run.folder)], capture_output=True, text=True, check=True)
     pid, end = int(done.stdout), time.monotonic() + 60  # its parent is gone before it has begun
     while Path(f"/proc/{pid}").exists() and not run.progress().ending and time.monotonic() < end:

@@ -51,9 +51,14 @@ def run(
     objective: Callable[[Transformer, PairBatch], tuple[Tensor, int]] = loss,
 ) -> Transformer:
     return fit(
-        model or new_model(), options, batches=data or batches(), loss=objective, state_file=folder / "state.pt",
-        validate=lambda averaged: {"loss": 1.0}, report=report,
-    )  # fmt: skip
+        model or new_model(),
+        options,
+        batches=data or batches(),
+        loss=objective,
+        state_file=folder / "state.pt",
+        validate=lambda averaged: {"loss": 1.0},
+        report=report,
+    )
 
 
 def same(one: Transformer, other: Transformer) -> bool:
@@ -65,16 +70,26 @@ def same(one: Transformer, other: Transformer) -> bool:
 def test_it_learns_to_say_a_sentence_backwards(tmp_path: Path) -> None:
     torch.manual_seed(0)
     model = Transformer(
-        tiny.config(vocab_size=11, d_model=32, d_ff=64, n_encoder_layers=1, n_decoder_layers=1, dropout=0.0,
-                    scaled_embedding=True)
-    )  # fmt: skip
+        tiny.config(
+            vocab_size=11,
+            d_model=32,
+            d_ff=64,
+            n_encoder_layers=1,
+            n_decoder_layers=1,
+            dropout=0.0,
+            scaled_embedding=True,
+        )
+    )
     losses: list[float] = []
     trained = fit(
-        model, LoopOptions(epochs=6, warmup=60, average_decay=0.97),
+        model,
+        LoopOptions(epochs=6, warmup=60, average_decay=0.97),
         batches=lambda epoch: pair_batches(pairs(1200, seed=1), tokens_per_batch=400, pad_id=0, seed=epoch),
         loss=lambda model, batch: translation_loss(model, batch, label_smoothing=0.0, autocast=False),
-        validate=lambda averaged: {}, state_file=tmp_path / "state.pt", report=lambda p: losses.append(p.loss),
-    )  # fmt: skip
+        validate=lambda averaged: {},
+        state_file=tmp_path / "state.pt",
+        report=lambda p: losses.append(p.loss),
+    )
     assert losses[0] > 1.0
     assert losses[-1] < 0.1
     unseen = [pair for pair in pairs(60, seed=2) if pair not in pairs(1200, seed=1)]

@@ -139,10 +139,13 @@ def test_the_loss_of_a_batch_is_that_of_its_rows(architecture: str) -> None:
     """Padding and neighbours in the batch change nothing."""
     model = tiny.model(architecture, **(tiny.LLAMA if architecture == "decoder-only" else tiny.BERT))
     rng = random.Random(0)
-    rows = [Row([rng.randrange(3, 29) for _ in range(n)], [rng.choice([IGNORED, 5, 7]) for _ in range(n)], [n % 2] * n)
-            for n in (3, 9, 6)]  # fmt: skip
-    together, count = token_loss(model, next(row_batches(rows, tokens_per_batch=999, pad_id=0, seed=None)),
-                                 autocast=False, reduction="sum")  # fmt: skip
+    rows = [
+        Row([rng.randrange(3, 29) for _ in range(n)], [rng.choice([IGNORED, 5, 7]) for _ in range(n)], [n % 2] * n)
+        for n in (3, 9, 6)
+    ]
+    together, count = token_loss(
+        model, next(row_batches(rows, tokens_per_batch=999, pad_id=0, seed=None)), autocast=False, reduction="sum"
+    )
     alone = 0.0
     for row in rows:
         ids, labels, segments = (torch.tensor([part]) for part in row)
@@ -169,8 +172,13 @@ def test_train_evaluate_and_the_card(name: str, data: Path, tmp_path: Path, monk
     module = {"stories": stories, "cloze": cloze}[name]
     full = getattr(module, name.upper())
     stack = "n_decoder_layers" if name == "stories" else "n_encoder_layers"
-    small = replace(full, vocab_size=400, loop=replace(full.loop, epochs=2, warmup=20), tokens_per_batch=512,
-                    model={**full.model, "d_model": 32, "d_ff": 48, stack: 2})  # fmt: skip
+    small = replace(
+        full,
+        vocab_size=400,
+        loop=replace(full.loop, epochs=2, warmup=20),
+        tokens_per_batch=512,
+        model={**full.model, "d_model": 32, "d_ff": 48, stack: 2},
+    )
     monkeypatch.setattr(module, name.upper(), small)
     monkeypatch.setattr(stories, "N_REPEATED", 5)
     said: list[str] = []

@@ -25,10 +25,23 @@ from vizformer.training.translation import (
 WORDS = {"猫": "cat", "狗": "dog", "鱼": "fish", "鸟": "bird", "马": "horse", "牛": "cow"}
 LOOP = LoopOptions(epochs=2, warmup=20, average_decay=0.9)
 RECIPE = TranslationRecipe(
-    name="toy", vocab_size=300, tokens_per_batch=200, n_valid=12, n_test=16, loop=LOOP,
-    model=dict(d_model=16, n_heads=2, d_ff=32, n_encoder_layers=1, n_decoder_layers=1, dropout=0.1, max_positions=64,
-               scaled_embedding=True),
-)  # fmt: skip
+    name="toy",
+    vocab_size=300,
+    tokens_per_batch=200,
+    n_valid=12,
+    n_test=16,
+    loop=LOOP,
+    model=dict(
+        d_model=16,
+        n_heads=2,
+        d_ff=32,
+        n_encoder_layers=1,
+        n_decoder_layers=1,
+        dropout=0.1,
+        max_positions=64,
+        scaled_embedding=True,
+    ),
+)
 
 
 @pytest.fixture

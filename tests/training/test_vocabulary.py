@@ -9,10 +9,20 @@ from vizformer.text import Tokenizer
 from vizformer.training.vocabulary import BOS, EOS, PAD, train_bpe
 
 TEXTS = [
-    "我有一只猫。", "I have a cat.", "The cat sat on the mat; the dog barked.", "今天天气很好，我们去公园吧！",
-    "🐱🐶 👩‍👩‍👧", "naïve café", "鑫龘", "mixed 中文 and English混合text", "  spaces\tand\nlines  ", "1234567890",
-    "שלום", "\x00\x1f", "（括号）「引号」…——",
-]  # fmt: skip
+    "我有一只猫。",
+    "I have a cat.",
+    "The cat sat on the mat; the dog barked.",
+    "今天天气很好，我们去公园吧！",
+    "🐱🐶 👩‍👩‍👧",
+    "naïve café",
+    "鑫龘",
+    "mixed 中文 and English混合text",
+    "  spaces\tand\nlines  ",
+    "1234567890",
+    "שלום",
+    "\x00\x1f",
+    "（括号）「引号」…——",
+]
 
 
 @pytest.mark.parametrize("text", TEXTS, ids=ascii)

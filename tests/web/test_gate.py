@@ -15,9 +15,17 @@ FILE = "/_stcore/upload_file/ours/{}"
 
 @pytest.mark.parametrize(
     "host",
-    ["localhost", "LOCALHOST:8501", "localhost.", "app.localhost:1", "127.0.0.1:8501", "[::1]:8501", "192.0.2.7:80",
-     "[2001:db8::7]"],
-)  # fmt: skip
+    [
+        "localhost",
+        "LOCALHOST:8501",
+        "localhost.",
+        "app.localhost:1",
+        "127.0.0.1:8501",
+        "[::1]:8501",
+        "192.0.2.7:80",
+        "[2001:db8::7]",
+    ],
+)
 @pytest.mark.parametrize("address", ["127.0.0.1", "0.0.0.0", None])
 def test_addresses_and_localhost_are_this_server_wherever_it_listens(host, address):
     assert request_gate.is_ours(host, address)
@@ -25,10 +33,27 @@ def test_addresses_and_localhost_are_this_server_wherever_it_listens(host, addre
 
 @pytest.mark.parametrize(
     "host",
-    ["evil.example", "evil.example:8501", "127.0.0.1.evil.example", "localhost.evil.example", "evil-localhost", "",
-     None, "localhost@evil.example", "evil.example@localhost", "localhost/evil", "localhost:x", "localhost:99999999",
-     "[::1", "a" * 100_000, "locálhost", "localhost evil", "*", "127.0.0.1:8501:8501"],
-)  # fmt: skip
+    [
+        "evil.example",
+        "evil.example:8501",
+        "127.0.0.1.evil.example",
+        "localhost.evil.example",
+        "evil-localhost",
+        "",
+        None,
+        "localhost@evil.example",
+        "evil.example@localhost",
+        "localhost/evil",
+        "localhost:x",
+        "localhost:99999999",
+        "[::1",
+        "a" * 100_000,
+        "locálhost",
+        "localhost evil",
+        "*",
+        "127.0.0.1:8501:8501",
+    ],
+)
 @pytest.mark.parametrize("address", ["127.0.0.1", "0.0.0.0", None])
 def test_other_names_are_not(host, address):
     assert not request_gate.is_ours(host, address)

@@ -14,19 +14,89 @@ from vizformer.web.link.whole_number import whole
 
 NAMES = [field.name for field in fields(View)]
 NUMBERS = st_.one_of(
-    st_.sampled_from([
-        "", "0", "-0", "-1", "+1", "00", "1_0", " 1", "1 ", "1\n", "0x1", "1e3", "1e39", "1e400", "inf", "-inf", "nan",
-        "NaN", "Infinity", "٣", "３", "²", "१२", "①", "9" * 9, "9" * 18, "9" * 19, "9" * 40, "9" * 4301, "9" * 5000,
-        "0" * 9 + "9" * 5000, "0" * 5000, "1." + "9" * 5000, "1e" + "9" * 5000, "None", "null", "\x00", "1\x00",
-    ]),
+    st_.sampled_from(
+        [
+            "",
+            "0",
+            "-0",
+            "-1",
+            "+1",
+            "00",
+            "1_0",
+            " 1",
+            "1 ",
+            "1\n",
+            "0x1",
+            "1e3",
+            "1e39",
+            "1e400",
+            "inf",
+            "-inf",
+            "nan",
+            "NaN",
+            "Infinity",
+            "٣",
+            "３",
+            "²",
+            "१२",
+            "①",
+            "9" * 9,
+            "9" * 18,
+            "9" * 19,
+            "9" * 40,
+            "9" * 4301,
+            "9" * 5000,
+            "0" * 9 + "9" * 5000,
+            "0" * 5000,
+            "1." + "9" * 5000,
+            "1e" + "9" * 5000,
+            "None",
+            "null",
+            "\x00",
+            "1\x00",
+        ]
+    ),
     st_.integers().map(str),
     st_.floats().map(str),
-)  # fmt: skip
-PIECES = st_.one_of(NUMBERS, st_.sampled_from(
-    ["@", "=", "!", ";", ",", ":", "~", ".", "encoder.0.self.q", "encoder.0.pre", "decoder.0.self.mask", "!unscaled",
-     "!t=", "positions.pairs", "qkv.seed", "masks.kind", "tokens.at", "sampling", "t", "k", "s", "w", "train-",
-     "models/", "upload/", "hub/", "path/", "lang", "en", "zh"]
-), st_.text(max_size=8))  # fmt: skip
+)
+PIECES = st_.one_of(
+    NUMBERS,
+    st_.sampled_from(
+        [
+            "@",
+            "=",
+            "!",
+            ";",
+            ",",
+            ":",
+            "~",
+            ".",
+            "encoder.0.self.q",
+            "encoder.0.pre",
+            "decoder.0.self.mask",
+            "!unscaled",
+            "!t=",
+            "positions.pairs",
+            "qkv.seed",
+            "masks.kind",
+            "tokens.at",
+            "sampling",
+            "t",
+            "k",
+            "s",
+            "w",
+            "train-",
+            "models/",
+            "upload/",
+            "hub/",
+            "path/",
+            "lang",
+            "en",
+            "zh",
+        ]
+    ),
+    st_.text(max_size=8),
+)
 HOSTILE = st_.one_of(NUMBERS, st_.lists(PIECES, max_size=12).map("".join), st_.text(max_size=400))
 
 
@@ -93,8 +163,12 @@ def test_edits_that_are_legal_can_be_taken_apart(text):
 
 @pytest.mark.parametrize("value", [0.0, -0.0, 2.5, -1e-45, 3.4e38, -3.4e38, 1e39, 123456.7, 1e-7])
 def test_what_the_controls_write_is_legal(value):
-    for item in (edits.cell("decoder.11.cross.q", (31, 4095, 99), value), edits.cell("encoder.0.pre", (0, 0), value),
-                 edits.temperature("encoder.0.self", 0.01), edits.unscaled("encoder.0.self")):  # fmt: skip
+    for item in (
+        edits.cell("decoder.11.cross.q", (31, 4095, 99), value),
+        edits.cell("encoder.0.pre", (0, 0), value),
+        edits.temperature("encoder.0.self", 0.01),
+        edits.unscaled("encoder.0.self"),
+    ):
         assert edits.is_legal(item)
         edits.parts(item)
 

@@ -150,10 +150,11 @@ sys.stdin.read()
 def test_what_a_killed_server_left_goes_at_the_next_start_and_nothing_of_one_that_lives(tmp_path):
     environment = {**os.environ, "TMPDIR": str(tmp_path)}
     started = [
-        subprocess.Popen([sys.executable, "-c", SERVER], env=environment, stdin=subprocess.PIPE,
-                         stdout=subprocess.PIPE, text=True)
+        subprocess.Popen(
+            [sys.executable, "-c", SERVER], env=environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+        )
         for _ in range(2)
-    ]  # fmt: skip
+    ]
     killed, lives = (Path(process.stdout.readline().strip()) for process in started)
     try:
         for root in (killed, lives):

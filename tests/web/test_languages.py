@@ -39,8 +39,11 @@ def test_messages_in_chinese(monkeypatch):
     rule = N_("it must be from 0 to {last}", last=7)
     message = N_(
         "There is no {name} {value} here: {rule}. Showing {otherwise} instead.",
-        name=N_("head"), value="20", rule=rule, otherwise="0",
-    )  # fmt: skip
+        name=N_("head"),
+        value="20",
+        rule=rule,
+        otherwise="0",
+    )
     assert i18n.translate(message) == "这里没有“头 20”：它应在 0 到 7 之间。现改为显示 0。"
     assert str(message) == "There is no head 20 here: it must be from 0 to 7. Showing 0 instead."
 

@@ -41,9 +41,18 @@ def test_illegal_settings(text):
 
 @pytest.mark.parametrize(
     ("written", "default", "options", "meant"),
-    [("3", 1, range(5), 3), ("9", 1, range(5), 1), ("x", 1, None, 1), ("nan", 0.5, None, 0.5), ("inf", 0.5, None, 0.5),
-     ("1", False, None, True), ("b", "a", ["a", "b"], "b"), ("c", "a", ["a", "b"], "a"), (None, 4, None, 4)],
-)  # fmt: skip
+    [
+        ("3", 1, range(5), 3),
+        ("9", 1, range(5), 1),
+        ("x", 1, None, 1),
+        ("nan", 0.5, None, 0.5),
+        ("inf", 0.5, None, 0.5),
+        ("1", False, None, True),
+        ("b", "a", ["a", "b"], "b"),
+        ("c", "a", ["a", "b"], "a"),
+        (None, 4, None, 4),
+    ],
+)
 def test_a_setting_that_cannot_be_used_counts_as_not_set(written, default, options, meant):
     assert link_settings.value(written, default, options) == meant
 
@@ -70,7 +79,10 @@ def test_words_are_split_into_text_tries_and_wrongs(tmp_path, monkeypatch):
     )
     monkeypatch.setattr(lesson_text, "asset", lambda *parts: tmp_path.joinpath(*parts[1:]))
     words = lesson_text.lesson_prose.__wrapped__("x", "en")
-    assert words == {"one": lesson_text.Prose("A.\n\nB.", ("C.",), ("D.", "E.")), "two": lesson_text.Prose("# 3 is no name")}
+    assert words == {
+        "one": lesson_text.Prose("A.\n\nB.", ("C.",), ("D.", "E.")),
+        "two": lesson_text.Prose("# 3 is no name"),
+    }
 
 
 def test_every_lesson_has_two_questions():
@@ -120,9 +132,16 @@ def test_the_course_comes_first():
 
 @pytest.mark.parametrize(
     ("value", "default", "written"),
-    [(3, 1, "a.b:3"), ("3 · 鸭", 1, None), (None, 1, None), (2, 0.5, "a.b:2"), ("window", "causal", "a.b:window"),
-     ("滑动窗口", "causal", None), (True, False, "a.b:1")],
-)  # fmt: skip
+    [
+        (3, 1, "a.b:3"),
+        ("3 · 鸭", 1, None),
+        (None, 1, None),
+        (2, 0.5, "a.b:2"),
+        ("window", "causal", "a.b:window"),
+        ("滑动窗口", "causal", None),
+        (True, False, "a.b:1"),
+    ],
+)
 def test_only_a_legal_value_of_its_kind_is_taken_from_a_widget(monkeypatch, value, default, written):
     taken: dict[str, str] = {}
     monkeypatch.setattr(lesson.st, "session_state", {"dial.a.b": value})

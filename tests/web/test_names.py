@@ -35,11 +35,29 @@ def test_a_name_its_answers_and_its_stamp_come_apart(model, place, name):
 @pytest.mark.parametrize(
     "model",
     [
-        "zh-en", "train-0123456789", "hub/", "hub/name", "hub/../etc", "hub/a/..", "hub/a/b/c", "hub//b", "hub/a/b@",
-        "hub/a/b@../x", "hub/-a/b", "hub/a/b c", "upload/", "upload/xyz", "upload/../0123456789abcdef", "upload/0123",
-        "upload/0123456789ABCDEF", "other/x", "/models/x", "models/x/y", "hub/a/b;n=1;",
+        "zh-en",
+        "train-0123456789",
+        "hub/",
+        "hub/name",
+        "hub/../etc",
+        "hub/a/..",
+        "hub/a/b/c",
+        "hub//b",
+        "hub/a/b@",
+        "hub/a/b@../x",
+        "hub/-a/b",
+        "hub/a/b c",
+        "upload/",
+        "upload/xyz",
+        "upload/../0123456789abcdef",
+        "upload/0123",
+        "upload/0123456789ABCDEF",
+        "other/x",
+        "/models/x",
+        "models/x/y",
+        "hub/a/b;n=1;",
     ],
-)  # fmt: skip
+)
 def test_what_is_no_name(model):
     assert model_reference.parse(model) is None
     assert model_reference.folder(model) is None

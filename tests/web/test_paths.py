@@ -126,9 +126,20 @@ def test_who_is_not_in_a_session_may_not(monkeypatch):
 
 @pytest.mark.parametrize(
     "typed",
-    ["{}", "  {}\n", "{}/", "{}/../two cats", "'{}'", '"{}"', "“{}”", "file://{}", "'file://{}'", "file://localhost{}",
-     "FILE:{}"],
-)  # fmt: skip
+    [
+        "{}",
+        "  {}\n",
+        "{}/",
+        "{}/../two cats",
+        "'{}'",
+        '"{}"',
+        "“{}”",
+        "file://{}",
+        "'file://{}'",
+        "file://localhost{}",
+        "FILE:{}",
+    ],
+)
 def test_a_path_as_people_write_it(visit, model, typed):
     text = typed.format(str(model))
     name = local_paths.add(text)
@@ -238,14 +249,28 @@ def test_what_is_no_model_is_refused_without_being_opened(visit, tmp_path, monke
 @pytest.mark.parametrize(
     ("typed", "words"),
     [
-        ("", "Type the path"), (" \n", "Type the path"), ("''", "Type the path"), ("models", "whole path"),
-        ("../models", "whole path"), ("owner/name", "whole path"), ("~nobody-of-that-name/x", "whole path"),
-        ("file://elsewhere/x", "whole path"), ("file:", "whole path"), ("https://x.example/y", "whole path"),
-        ("/a\0b", "no path"), ("/a\nb", "no path"), ("/a%00b", "nothing"), ("file:///a%00b", "whole path"),
-        ("/" + "a" * 100_000, "no path"), ("x" * 100_000, "no path"), ("/" + "a" * 300, "cannot be read|nothing"),
-        ("/no/such/path", "nothing"), ("/dev/zero", "neither|nothing"), ("/dev/null/x", "nothing"),
+        ("", "Type the path"),
+        (" \n", "Type the path"),
+        ("''", "Type the path"),
+        ("models", "whole path"),
+        ("../models", "whole path"),
+        ("owner/name", "whole path"),
+        ("~nobody-of-that-name/x", "whole path"),
+        ("file://elsewhere/x", "whole path"),
+        ("file:", "whole path"),
+        ("https://x.example/y", "whole path"),
+        ("/a\0b", "no path"),
+        ("/a\nb", "no path"),
+        ("/a%00b", "nothing"),
+        ("file:///a%00b", "whole path"),
+        ("/" + "a" * 100_000, "no path"),
+        ("x" * 100_000, "no path"),
+        ("/" + "a" * 300, "cannot be read|nothing"),
+        ("/no/such/path", "nothing"),
+        ("/dev/zero", "neither|nothing"),
+        ("/dev/null/x", "nothing"),
     ],
-)  # fmt: skip
+)
 def test_what_is_no_path_is_refused(visit, typed, words):
     with pytest.raises(CheckpointError, match=words):
         local_paths.add(typed)

@@ -67,13 +67,22 @@ def test_it_is_forgotten_with_its_key(file, monkeypatch):
 
 KEY = "00" * 16
 DAMAGED = [
-    b"", b"\xff\xfe", b"{", b"[]", b"null", b'"x"', b"[" * 100_000, b'{"key": 1, "opened": {"a": 1}}', b"x" * 2**19,
+    b"",
+    b"\xff\xfe",
+    b"{",
+    b"[]",
+    b"null",
+    b'"x"',
+    b"[" * 100_000,
+    b'{"key": 1, "opened": {"a": 1}}',
+    b"x" * 2**19,
     b'{"opened": [null, 1, "x", [], {}, {"place": "path"}, {"place": "upload", "name": "/x"}]}',
-    json.dumps({"opened": [{"place": "path", "name": name} for name in ("x", "../x", "/x\0", "/" + "x" * 9999, 5)]})
-    .encode(),
+    json.dumps(
+        {"opened": [{"place": "path", "name": name} for name in ("x", "../x", "/x\0", "/" + "x" * 9999, 5)]}
+    ).encode(),
     b'{"opened": [{"place": "path", "name": "/x\\ud800"}, {"place": ["path"], "name": "/x"}]}',
     b'{"opened": [{"place": "path", "name": "/x", "answers": 4}]}',
-]  # fmt: skip
+]
 
 
 @pytest.mark.parametrize("content", DAMAGED, ids=range(len(DAMAGED)))

@@ -172,16 +172,22 @@ STREAMLITS = (sys.executable, "-m", "streamlit", "run", str(ROOT / "app.py"))
 
 @pytest.mark.parametrize(
     ("command", "option", "changed", "collects"),
-    [(OURS, "--port", {}, False), (STREAMLITS, "--server.port", {}, False),
-     (OURS, "--port", {"STREAMLIT_RUNNER_POST_SCRIPT_GC": "true"}, True)],
+    [
+        (OURS, "--port", {}, False),
+        (STREAMLITS, "--server.port", {}, False),
+        (OURS, "--port", {"STREAMLIT_RUNNER_POST_SCRIPT_GC": "true"}, True),
+    ],
     ids=["vizformer", "streamlit run", "where it is asked for"],
-)  # fmt: skip
+)
 def test_no_page_waits_for_streamlits_collection_of_garbage(tmp_path, command, option, changed, collects):
     (tmp_path / "sitecustomize.py").write_text(PROBE, encoding="utf-8")
     asked = tmp_path / "asked"
     environment = {
-        **os.environ, **changed, "COLLECTIONS": str(asked), "PYTHONPATH": os.pathsep.join([str(tmp_path), str(ROOT)]),
-    }  # fmt: skip
+        **os.environ,
+        **changed,
+        "COLLECTIONS": str(asked),
+        "PYTHONPATH": os.pathsep.join([str(tmp_path), str(ROOT)]),
+    }
     # Started elsewhere: the option comes from the file beside app.py.
     server = Server(command, port_option=option, cwd=tmp_path, env=environment, log=tmp_path / "log")
     with server, Reader(server.port) as reader:

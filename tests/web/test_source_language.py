@@ -24,10 +24,17 @@ def test_a_card_states_what_a_translator_reads(card: str, language: str | None) 
 @pytest.mark.parametrize(
     ("text", "language"),
     [
-        ("I have a cat.", "en"), ("我有一只猫。", "zh"), ("我爱Python和PyTorch。", "zh"), ("He said 你好 to me.", "en"),
-        ("OK", "en"), ("3.14", None), ("ありがとう", None), ("我 I", None), ("", None),
+        ("I have a cat.", "en"),
+        ("我有一只猫。", "zh"),
+        ("我爱Python和PyTorch。", "zh"),
+        ("He said 你好 to me.", "en"),
+        ("OK", "en"),
+        ("3.14", None),
+        ("ありがとう", None),
+        ("我 I", None),
+        ("", None),
     ],
-)  # fmt: skip
+)
 def test_the_script_of_a_text(text: str, language: str | None) -> None:
     assert written_in(text) == language
 

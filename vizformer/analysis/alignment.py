@@ -58,9 +58,12 @@ def read_alignments(path: Path) -> list[AlignedPair]:
         )
         if not legal:
             raise VizformerError(
-                N_("{path}, line {number}: write source, target and word=characters links, separated by tabs.",
-                   path=path.name, number=number)
-            )  # fmt: skip
+                N_(
+                    "{path}, line {number}: write source, target and word=characters links, separated by tabs.",
+                    path=path.name,
+                    number=number,
+                )
+            )
         pairs.append(AlignedPair(parts[0], parts[1], tuple((link[0], link[1]) for link in links)))
     return pairs
 

@@ -18,9 +18,25 @@ from vizformer.model import Transformer
 from vizformer.model.block import Block, Stack
 
 Kind = Literal[
-    "tokens", "embedding", "positions", "segments", "norm", "attention", "cross", "mask", "rotation", "alibi",
-    "relative", "feedforward", "add", "add_norm", "transform", "unembedding", "logit_bias", "softmax",
-]  # fmt: skip
+    "tokens",
+    "embedding",
+    "positions",
+    "segments",
+    "norm",
+    "attention",
+    "cross",
+    "mask",
+    "rotation",
+    "alibi",
+    "relative",
+    "feedforward",
+    "add",
+    "add_norm",
+    "transform",
+    "unembedding",
+    "logit_bias",
+    "softmax",
+]
 Place = Literal["encoder", "decoder", "prediction"]
 Dims = tuple[int, ...]
 
@@ -88,15 +104,22 @@ def _stack(model: Transformer, stack: Stack, place: Place, n: int, memory: int, 
 
     def add(name: str, kind: Kind, module: nn.Module | None, path: str = "", *, shared: bool = False) -> None:
         boxes.append(
-            Box(key=f"{place}.{name}", kind=kind, place=place, inputs=(boxes[-1].output,), output=wide,
-                module=path if module is not None else "", tensors=_tensors(module), shared=shared)
-        )  # fmt: skip
+            Box(
+                key=f"{place}.{name}",
+                kind=kind,
+                place=place,
+                inputs=(boxes[-1].output,),
+                output=wide,
+                module=path if module is not None else "",
+                tensors=_tensors(module),
+                shared=shared,
+            )
+        )
 
     if model.source_embedding is not None and place == "encoder":
         add("embedding", "embedding", model.source_embedding, "source_embedding")
     else:
-        add("embedding", "embedding", model.embedding, "embedding",
-            shared=not first and model.source_embedding is None)  # fmt: skip
+        add("embedding", "embedding", model.embedding, "embedding", shared=not first and model.source_embedding is None)
     if model.segment_embedding is not None:
         add("segments", "segments", model.segment_embedding, "segment_embedding", shared=not first)
     if config.positions == "sinusoidal":
@@ -122,11 +145,20 @@ def _layer(config: ModelConfig, stack: Stack, place: Place, n: int, memory: int,
 
     def add(name: str, kind: Kind, module: str, *inputs: Dims, skip: str = "", reads: str = "") -> None:
         boxes.append(
-            Box(key=f"{place}.{name}", kind=kind, place=place, repeated=True, inputs=inputs or (wide,), output=wide,
+            Box(
+                key=f"{place}.{name}",
+                kind=kind,
+                place=place,
+                repeated=True,
+                inputs=inputs or (wide,),
+                output=wide,
                 module=module and f"{place}.layers[0].{module}",
-                tensors=_tensors(getattr(block, module) if module else None), copies=len(stack.layers), skip=skip,
-                reads=reads)
-        )  # fmt: skip
+                tensors=_tensors(getattr(block, module) if module else None),
+                copies=len(stack.layers),
+                skip=skip,
+                reads=reads,
+            )
+        )
 
     def sublayer(name: str, kind: Kind, module: str, norm: str, *inputs: Dims) -> None:
         stream = next((box.key for box in reversed(boxes) if not box.inside), before)
@@ -154,9 +186,18 @@ def _inside(config: ModelConfig, stack: Stack, place: Place, n: int) -> list[Box
 
     def add(kind: Kind, output: Dims, module: nn.Module | None = None, path: str = "") -> None:
         found.append(
-            Box(key=f"{place}.{kind}", kind=kind, place=place, repeated=True, inside=f"{place}.attention",
-                inputs=(output,), output=output, module=path, tensors=_tensors(module))
-        )  # fmt: skip
+            Box(
+                key=f"{place}.{kind}",
+                kind=kind,
+                place=place,
+                repeated=True,
+                inside=f"{place}.attention",
+                inputs=(output,),
+                output=output,
+                module=path,
+                tensors=_tensors(module),
+            )
+        )
 
     scores = (config.n_heads, n, n)
     if config.positions == "rope":
@@ -174,22 +215,38 @@ def _prediction(model: Transformer, config: ModelConfig, n: int) -> list[Box]:
     wide, scores = (n, config.d_model), (n, config.vocab_size)
     table = model.embedding if model.unembedding is None else model.unembedding
     boxes = [
-        Box(key="prediction.unembedding", kind="unembedding", place="prediction", inputs=(wide,), output=scores,
-            module="embedding" if model.unembedding is None else "unembedding", tensors=_tensors(table),
-            shared=model.unembedding is None),
+        Box(
+            key="prediction.unembedding",
+            kind="unembedding",
+            place="prediction",
+            inputs=(wide,),
+            output=scores,
+            module="embedding" if model.unembedding is None else "unembedding",
+            tensors=_tensors(table),
+            shared=model.unembedding is None,
+        ),
         Box(key="prediction.softmax", kind="softmax", place="prediction", inputs=(scores,), output=scores),
-    ]  # fmt: skip
+    ]
     if model.logit_bias is not None:
         bias = Box(
-            key="prediction.bias", kind="logit_bias", place="prediction", inputs=(scores,), output=scores,
+            key="prediction.bias",
+            kind="logit_bias",
+            place="prediction",
+            inputs=(scores,),
+            output=scores,
             tensors=(("logit_bias", tuple(model.logit_bias.shape)),),
-        )  # fmt: skip
+        )
         boxes.insert(1, bias)
     if model.prediction is not None:
         transform = Box(
-            key="prediction.transform", kind="transform", place="prediction", inputs=(wide,), output=wide,
-            module="prediction", tensors=_tensors(model.prediction),
-        )  # fmt: skip
+            key="prediction.transform",
+            kind="transform",
+            place="prediction",
+            inputs=(wide,),
+            output=wide,
+            module="prediction",
+            tensors=_tensors(model.prediction),
+        )
         boxes.insert(0, transform)
     return boxes
 

@@ -78,8 +78,9 @@ def contexts(checkpoint: Checkpoint, first: Trace, second: Trace, i: int, j: int
     tokens = _tokens(first), _tokens(second)
     for position, row in zip((i, j), tokens, strict=True):
         if not 0 <= position < len(row):
-            raise TraceError(N_("There is no position {position}: choose 0 to {last}.", position=position,
-                                last=len(row) - 1))  # fmt: skip
+            raise TraceError(
+                N_("There is no position {position}: choose 0 to {last}.", position=position, last=len(row) - 1)
+            )
     different = np.array([[a.id != b.id and not a.special and not b.special for b in tokens[1]] for a in tokens[0]])
     rows = checkpoint.model.token_table().weight[[tokens[0][i].id, tokens[1][j].id]].detach().cpu().double().numpy()
     same, other, low, high = [], [], [], []
@@ -96,9 +97,13 @@ def contexts(checkpoint: Checkpoint, first: Trace, second: Trace, i: int, j: int
     rounding = ROUNDINGS * torch.finfo(dtype).eps if is_half(dtype) else ROUNDING
     return Contexts(
         float(_normalised(rows)[0] @ _normalised(rows)[1]),
-        np.array(same), np.array(other), np.array(low), np.array(high), int(different.sum()),
+        np.array(same),
+        np.array(other),
+        np.array(low),
+        np.array(high),
+        int(different.sum()),
         bool(np.abs(last[0] - last[1]).max() <= rounding * np.abs(last[0]).max()),
-    )  # fmt: skip
+    )
 
 
 def _stack(trace: Trace) -> str:

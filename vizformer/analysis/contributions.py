@@ -87,9 +87,14 @@ def contributions(checkpoint: Checkpoint, trace: Trace, site: str, query: int) -
     k, v = own or (None, None)
     slices = HeadSlices(_input(place, trace, query), float64(record.q[:, query]).ravel(), k, v, z.ravel(), out)
     return Contributions(
-        slices, parts, bias, np.linalg.norm(parts, axis=1), parts @ out / square,
-        0.0 if bias is None else float(bias @ out) / square, _proof(place, trace, query, out),
-    )  # fmt: skip
+        slices,
+        parts,
+        bias,
+        np.linalg.norm(parts, axis=1),
+        parts @ out / square,
+        0.0 if bias is None else float(bias @ out) / square,
+        _proof(place, trace, query, out),
+    )
 
 
 @dataclass(frozen=True)
@@ -138,5 +143,6 @@ def _proof(place: Site, trace: Trace, query: int, out: Float[ndarray, " d_model"
 
 def _check(n_q: int, query: int, site: str) -> None:
     if not 0 <= query < n_q:
-        raise TraceError(N_("There is no query {query} at {site}: choose 0 to {last}.", query=query, site=site,
-                            last=n_q - 1))  # fmt: skip
+        raise TraceError(
+            N_("There is no query {query} at {site}: choose 0 to {last}.", query=query, site=site, last=n_q - 1)
+        )

@@ -120,9 +120,12 @@ def sharing_cost(config: ModelConfig, n_kv_heads: int, length: int, memory: int 
         decoder = replace(shared, n_encoder_layers=0, n_decoder_layers=config.n_encoder_layers, head="linear")
     held = cache_bytes(decoder, length, memory)
     return SharingCost(
-        n_kv_heads, cache_bytes(decoder, length + 1, memory) - held, held, rolling_cache_bytes(decoder, length, memory),
+        n_kv_heads,
+        cache_bytes(decoder, length + 1, memory) - held,
+        held,
+        rolling_cache_bytes(decoder, length, memory),
         _model_parameters(shared),
-    )  # fmt: skip
+    )
 
 
 @lru_cache(maxsize=256)  # asked for again at every number of tokens

@@ -39,13 +39,13 @@ def results(record: AttentionRecord, head: int, blocked: Bool[ndarray, "n_q n_k"
     found = {
         "tutorial": torch.softmax(scores, dim=-1) @ v,
         "module": _module(q, k, v, record.scale, mask["module"]),
-        "fused": F.scaled_dot_product_attention(
-            q[None], k[None], v[None], attn_mask=mask["fused"], scale=record.scale
-        )[0],
+        "fused": F.scaled_dot_product_attention(q[None], k[None], v[None], attn_mask=mask["fused"], scale=record.scale)[
+            0
+        ],
         "additive": F.scaled_dot_product_attention(
             q[None], k[None], v[None], attn_mask=mask["additive"].to(q.dtype), scale=record.scale
         )[0],
-    }  # fmt: skip
+    }
     return {name: z.double().cpu().numpy() for name, z in found.items()}
 
 

@@ -109,9 +109,13 @@ def padded_run(checkpoint: Checkpoint, first: Trace, second: Trace) -> PaddedRun
     with torch.inference_mode():
         if len(rows) == 2:
             checkpoint.model(
-                ids["encoder"], ids["decoder"], padding=masks["encoder"], target_padding=masks["decoder"], trace=trace,
+                ids["encoder"],
+                ids["decoder"],
+                padding=masks["encoder"],
+                target_padding=masks["decoder"],
+                trace=trace,
                 edit=first.edit,
-            )  # fmt: skip
+            )
         else:
             stack = next(iter(rows))
             joined = None if segments[0] is None else torch.cat([s for s in segments if s is not None])

@@ -103,10 +103,20 @@ def product_by_distance(d_model: int, furthest: int) -> Float[np.ndarray, " dist
 def small_config(positions: Positions, vocab_size: int, *, causal: bool, max_positions: int = 512) -> ModelConfig:
     """Two layers, four heads, 64 numbers a token; the same shapes as the models of `vizformer.training.lengths`."""
     return ModelConfig(
-        vocab_size=vocab_size, d_model=64, n_heads=4, d_ff=256, n_encoder_layers=0 if causal else 2,
-        n_decoder_layers=2 if causal else 0, max_positions=max_positions, positions=positions, norm_order="pre",
-        final_norm=True, activation="gelu", scaled_embedding=True, dropout=0.0,
-    )  # fmt: skip
+        vocab_size=vocab_size,
+        d_model=64,
+        n_heads=4,
+        d_ff=256,
+        n_encoder_layers=0 if causal else 2,
+        n_decoder_layers=2 if causal else 0,
+        max_positions=max_positions,
+        positions=positions,
+        norm_order="pre",
+        final_norm=True,
+        activation="gelu",
+        scaled_embedding=True,
+        dropout=0.0,
+    )
 
 
 @torch.no_grad()
@@ -178,9 +188,12 @@ def shuffle(model: Transformer, ids: Sequence[int], order: Sequence[int]) -> Shu
     place = np.argsort(order)  # where token i stands afterwards
     apart = np.abs(before[:, None, :] - after[None, :, :]).max(axis=-1)  # [n, n]
     return Shuffled(
-        before, after, tuple(order), np.abs(before - after[place]).max(axis=-1),
+        before,
+        after,
+        tuple(order),
+        np.abs(before - after[place]).max(axis=-1),
         float(max(apart.min(axis=0).max(), apart.min(axis=1).max())),
-    )  # fmt: skip
+    )
 
 
 # --- what a scheme does to the scores ---------------------------------------------------------------------------------
@@ -265,16 +278,18 @@ def rotary_pair(
     score = R(at_0) q . R(at_1) k / sqrt(d_head): with rotations it depends on at_0 - at_1 only.
 
     Source: Su et al. 2021, "RoFormer", equations 13 to 16.
-    """  # fmt: skip
+    """
     half = len(q) // 2
     frequency = theta ** (-np.arange(half) / half)  # [half]
     before = [np.stack([row[:half], row[half:]]) for row in (q, k)]  # [2, half] each
     after = [_turned(row, place * frequency) for row, place in zip(before, at, strict=True)]
     products = (after[0] * after[1]).sum(axis=0)  # [half]
     return RotaryPair(
-        (before[0][:, pair], after[0][:, pair]), (before[1][:, pair], after[1][:, pair]), float(products[pair]),
+        (before[0][:, pair], after[0][:, pair]),
+        (before[1][:, pair], after[1][:, pair]),
+        float(products[pair]),
         float(products.sum() / np.sqrt(len(q))),
-    )  # fmt: skip
+    )
 
 
 def _turned(pairs: Float[np.ndarray, "2 half"], angle: Float[np.ndarray, " half"]) -> Float[np.ndarray, "2 half"]:

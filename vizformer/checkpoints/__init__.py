@@ -7,6 +7,15 @@ from vizformer.checkpoints.tensors.questions import Question, UnansweredError
 from vizformer.checkpoints.tensors.report import Report, TensorFate, describe
 
 __all__ = [
-    "Checkpoint", "Generation", "Opened", "Question", "Report", "TensorFate", "UnansweredError", "describe", "inspect",
-    "load", "save",
-]  # fmt: skip
+    "Checkpoint",
+    "Generation",
+    "Opened",
+    "Question",
+    "Report",
+    "TensorFate",
+    "UnansweredError",
+    "describe",
+    "inspect",
+    "load",
+    "save",
+]

@@ -93,16 +93,22 @@ def agreement(ours: Opened, folder: Path, text: str) -> Agreement:
         )
     except Exception as error:  # whatever another package may raise about a folder
         raise CheckpointError(
-            N_("transformers {version} does not open this folder: {reason}", version=transformers.__version__,
-               reason=first_line(error))
-        ) from error  # fmt: skip
+            N_(
+                "transformers {version} does not open this folder: {reason}",
+                version=transformers.__version__,
+                reason=first_line(error),
+            )
+        ) from error
     given = dict(output_attentions=True, output_hidden_states=True)
     with torch.inference_mode():
         if len(ids) == 2:
             out = theirs.eval()(ids["encoder"], decoder_input_ids=ids["decoder"], **given)
             states = [("encoder", out.encoder_hidden_states), ("decoder", out.decoder_hidden_states)]
-            maps = [("encoder", "self", out.encoder_attentions), ("decoder", "self", out.decoder_attentions),
-                    ("decoder", "cross", out.cross_attentions)]  # fmt: skip
+            maps = [
+                ("encoder", "self", out.encoder_attentions),
+                ("decoder", "self", out.decoder_attentions),
+                ("decoder", "cross", out.cross_attentions),
+            ]
         else:
             (stack,) = ids
             out = theirs.eval()(ids[stack], **given)

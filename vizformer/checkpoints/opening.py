@@ -129,9 +129,13 @@ def _find(source: str | Path) -> _Found:
         found = _in_folder(Folder(hub.fetch(source)))
         return replace(found, name=source)
     raise CheckpointError(
-        N_("There is no model {source!r}. Give the path of a folder, the name of a hub's model (owner/name), or one "
-           "of: {names}.", source=str(source), names=", ".join(bundled_models()) or "-")
-    )  # fmt: skip
+        N_(
+            "There is no model {source!r}. Give the path of a folder, the name of a hub's model (owner/name), or one "
+            "of: {names}.",
+            source=str(source),
+            names=", ".join(bundled_models()) or "-",
+        )
+    )
 
 
 def _in_folder(folder: Folder) -> _Found:
@@ -169,9 +173,12 @@ def _in_file(path: Path) -> _Found:
 
 def _no_model(name: str) -> CheckpointError:
     return CheckpointError(
-        N_("{file} is a file; a model is a folder with config.json, the weights and the tokenizer. Give the path "
-           "of the folder it lies in.", file=name)
-    )  # fmt: skip
+        N_(
+            "{file} is a file; a model is a folder with config.json, the weights and the tokenizer. Give the path "
+            "of the folder it lies in.",
+            file=name,
+        )
+    )
 
 
 def _bare(found: _Found, file: str, answers: Mapping[str, object], numbers: bool) -> state_dict.Examined:
@@ -207,9 +214,12 @@ def _refused(folder: Folder) -> CheckpointError | None:
 def _no_answers(found: _Found, answers: Mapping[str, object]) -> None:
     if given := [name for name, answer in answers.items() if answer is not None]:
         raise CheckpointError(
-            N_("{name} says itself how it is built: there is nothing to answer. Leave out {names}.", name=found.name,
-               names=", ".join(given))
-        )  # fmt: skip
+            N_(
+                "{name} says itself how it is built: there is nothing to answer. Leave out {names}.",
+                name=found.name,
+                names=", ".join(given),
+            )
+        )
 
 
 def _opens_as_said(folder: Folder) -> bool:
@@ -228,10 +238,13 @@ def _config(folder: Folder) -> dict[str, Any]:
     raw = folder.json(CONFIG)
     if not isinstance(raw, dict) or not (_is_ours(raw) or "model_type" in raw):
         raise CheckpointError(
-            N_("{file} does not say format {format!r}: this folder was not written by VizFormer. Nor does it say "
-               "model_type, as the Hugging Face layout does. Give the folder of a model in one of the two.",
-               file=CONFIG, format=own.FORMAT)
-        )  # fmt: skip
+            N_(
+                "{file} does not say format {format!r}: this folder was not written by VizFormer. Nor does it say "
+                "model_type, as the Hugging Face layout does. Give the folder of a model in one of the two.",
+                file=CONFIG,
+                format=own.FORMAT,
+            )
+        )
     return raw
 
 

@@ -84,9 +84,12 @@ def mount(
     data = _data(columns, words)
     shown, echo = _mount.current(key, selected, _parse)
     _COMPONENT.mount(
-        key=key, data=data, columns={}, version=echo.version,
+        key=key,
+        data=data,
+        columns={},
+        version=echo.version,
         selected=None if echo.sent is None else {"box": echo.sent},
-    )  # fmt: skip
+    )
     return shown if shown in _keys(columns) else None
 
 
@@ -103,9 +106,11 @@ def to_html(
         ValueError: as `mount`.
     """
     return _COMPONENT.page(
-        data=_data(columns, words), columns={}, title=title,
+        data=_data(columns, words),
+        columns={},
+        title=title,
         selected=None if selected is None else {"box": selected},
-    )  # fmt: skip
+    )
 
 
 def _parse(report: Mapping[str, Any]) -> str | None:

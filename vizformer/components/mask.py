@@ -112,9 +112,7 @@ def mount(
     """
     shown, echo = _mount.current(key, _state(selected), _parse)
     data, columns = _data(view, paintable, words)
-    _COMPONENT.mount(
-        key=key, data=data, columns=columns, version=echo.version, selected={"flips": echo.sent or []}
-    )
+    _COMPONENT.mount(key=key, data=data, columns=columns, version=echo.version, selected={"flips": echo.sent or []})
     return _pairs(shown)
 
 

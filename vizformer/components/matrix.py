@@ -66,10 +66,11 @@ def to_html(
             continue
         first = "" if value.ndim == 1 else _label(rows, r)
         cells = "".join(
-            "<td>…</td>" if c is None
+            "<td>…</td>"
+            if c is None
             else _cell(table[r, c], top, digits, blocked is not None and bool(blocked[c]), blocked_hint)
             for c in shown_columns
-        )  # fmt: skip
+        )
         body.append(f"<tr>{first}{cells}</tr>")
     shape = " × ".join(map(str, value.shape))
     corner = "" if value.ndim == 1 else "<th></th>"

@@ -61,9 +61,7 @@ ENGLISH: Mapping[str, str] = {
     "choice_caption": N_(
         "Token {number}; positions read before it: {length}. {kept} of {all} tokens are left to draw from."
     ),
-    "choice_caption_one": N_(
-        "Token {number}; positions read before it: {length}. Only one of {all} tokens is left."
-    ),
+    "choice_caption_one": N_("Token {number}; positions read before it: {length}. Only one of {all} tokens is left."),
     "key_before": N_("what the model says"),
     "key_after": N_("what is drawn from"),
     "key_cut": N_("cut"),
@@ -109,7 +107,7 @@ ENGLISH: Mapping[str, str] = {
     "masked": N_("masked"),
     "not_yet": N_("This row does not exist yet."),
     "loading": N_("Fetching this layer …"),
-}  # fmt: skip
+}
 """Every text of the component; a page passes the same names in the reader's language."""
 
 _COMPONENT = _mount.Component("player")

@@ -36,8 +36,11 @@ class ActivationKind(NamedTuple):
 
     def text(self, active: ndarray) -> Message:
         if self.sentence is None:
-            return N_("ReLU keeps what is positive and silences the rest: {n} of {all} numbers are 0.",
-                      n=int((active <= 0).sum()), all=active.size)  # fmt: skip
+            return N_(
+                "ReLU keeps what is positive and silences the rest: {n} of {all} numbers are 0.",
+                n=int((active <= 0).sum()),
+                all=active.size,
+            )
         return self.sentence
 
 
@@ -46,7 +49,9 @@ def activation_kind(activation: nn.Module) -> ActivationKind:
     if isinstance(activation, nn.ReLU):
         return ActivationKind("ReLU", "F.relu({})", None)
     if isinstance(activation, nn.SiLU):
-        return ActivationKind("SiLU", "F.silu({})", N_("SiLU, x·σ(x): large numbers pass, very negative ones are silenced."))
+        return ActivationKind(
+            "SiLU", "F.silu({})", N_("SiLU, x·σ(x): large numbers pass, very negative ones are silenced.")
+        )
     approximate = isinstance(activation, nn.GELU) and activation.approximate == "tanh"
     call = 'F.gelu({}, approximate="tanh")' if approximate else "F.gelu({})"
     sentence = N_("GELU lets large numbers pass, silences very negative ones, and bends in between.")

@@ -77,52 +77,105 @@ def _input(o: Operands) -> Step:
             N_(
                 "Position {query} holds a vector of {d_model} numbers in the residual stream at {place}. "
                 "This post-norm model hands it to attention as it is.",
-                query=o.query, d_model=o.d_model, place=place(o.site.before),
+                query=o.query,
+                d_model=o.d_model,
+                place=place(o.site.before),
             ),
             r"x_i = r_i",
             rf"x_{{{o.query}}} = {latex.row(o.x)}",
-            (row,), rf"x_{{{o.query}}}", o.x, "x = r", "x",
-            Proof.compare(recorded_head("q", o), o.q_recomputed, o.record.q[o.head, o.query], direct=False,
-                          terms=o.projection_sizes("Q")), inputs=inputs,
-        )  # fmt: skip
+            (row,),
+            rf"x_{{{o.query}}}",
+            o.x,
+            "x = r",
+            "x",
+            Proof.compare(
+                recorded_head("q", o),
+                o.q_recomputed,
+                o.record.q[o.head, o.query],
+                direct=False,
+                terms=o.projection_sizes("Q"),
+            ),
+            inputs=inputs,
+        )
     return Step(
         "input",
         N_("The input row, normalised"),
         N_(
             "Position {query} holds a vector of {d_model} numbers in the residual stream at {place}. This pre-norm model "
             "first divides it by its root mean square, then scales each number.",
-            query=o.query, d_model=o.d_model, place=place(o.site.before),
-        ) if norms.is_rms(o.site.norm) else
-        N_(
+            query=o.query,
+            d_model=o.d_model,
+            place=place(o.site.before),
+        )
+        if norms.is_rms(o.site.norm)
+        else N_(
             "Position {query} holds a vector of {d_model} numbers in the residual stream at {place}. This pre-norm model "
             "first shifts it to mean 0, divides by its standard deviation, then scales and shifts each number.",
-            query=o.query, d_model=o.d_model, place=place(o.site.before),
+            query=o.query,
+            d_model=o.d_model,
+            place=place(o.site.before),
         ),
         norms.formula(o.site.norm, "x_i", "r_i"),
         norms.live(rf"x_{{{o.query},0}}", o.x_before, o.site.norm, o.x[0]),
         (row, *norms.operands(o.site.norm)),
-        rf"x_{{{o.query}}}", o.x, norms.code(o.site.norm, "x", "r"), "x",
-        Proof.compare(recorded_head("q", o), o.q_recomputed, o.record.q[o.head, o.query], direct=False,
-                          terms=o.projection_sizes("Q")), inputs=inputs | norms.inputs(o.site.norm),
-    )  # fmt: skip
+        rf"x_{{{o.query}}}",
+        o.x,
+        norms.code(o.site.norm, "x", "r"),
+        "x",
+        Proof.compare(
+            recorded_head("q", o),
+            o.q_recomputed,
+            o.record.q[o.head, o.query],
+            direct=False,
+            terms=o.projection_sizes("Q"),
+        ),
+        inputs=inputs | norms.inputs(o.site.norm),
+    )
 
 
 def _projections(o: Operands) -> list[Step]:
     q, k, v = (
-        ("Q", o.x[None], o.q_projected[None], N_("Query: what this position looks for"),
-         N_("The input row times the head's query matrix: {d_model} numbers become {d_head}.",
-            d_model=o.d_model, d_head=o.d_head)),
-        ("K", o.source, o.k_projected if o.last else o.k_recomputed,
-         N_("Keys: what each position offers to be found by"),
-         N_("Each of the {n_k} rows on the key side, times the head's key matrix.", n_k=o.n_k) if len(o.sharers) == 1 else
-         N_("Each of the {n_k} rows on the key side, times the matrix of key/value head {kv}. Query heads {first} to "
-            "{last} share it: fewer keys and values to compute and to keep.",
-            n_k=o.n_k, kv=o.kv_head, first=o.sharers[0], last=o.sharers[-1])),
-        ("V", o.source, o.v_recomputed, N_("Values: what each position hands over"),
-         N_("The same rows times the head's value matrix: this is what gets mixed.") if len(o.sharers) == 1 else
-         N_("The same rows times the value matrix that the query heads {first} to {last} share: this is what gets mixed.",
-            first=o.sharers[0], last=o.sharers[-1])),
-    )  # fmt: skip
+        (
+            "Q",
+            o.x[None],
+            o.q_projected[None],
+            N_("Query: what this position looks for"),
+            N_(
+                "The input row times the head's query matrix: {d_model} numbers become {d_head}.",
+                d_model=o.d_model,
+                d_head=o.d_head,
+            ),
+        ),
+        (
+            "K",
+            o.source,
+            o.k_projected if o.last else o.k_recomputed,
+            N_("Keys: what each position offers to be found by"),
+            N_("Each of the {n_k} rows on the key side, times the head's key matrix.", n_k=o.n_k)
+            if len(o.sharers) == 1
+            else N_(
+                "Each of the {n_k} rows on the key side, times the matrix of key/value head {kv}. Query heads {first} to "
+                "{last} share it: fewer keys and values to compute and to keep.",
+                n_k=o.n_k,
+                kv=o.kv_head,
+                first=o.sharers[0],
+                last=o.sharers[-1],
+            ),
+        ),
+        (
+            "V",
+            o.source,
+            o.v_recomputed,
+            N_("Values: what each position hands over"),
+            N_("The same rows times the head's value matrix: this is what gets mixed.")
+            if len(o.sharers) == 1
+            else N_(
+                "The same rows times the value matrix that the query heads {first} to {last} share: this is what gets mixed.",
+                first=o.sharers[0],
+                last=o.sharers[-1],
+            ),
+        ),
+    )
     if not o.last:
         q = (q[0], q[1], o.q_recomputed[None], q[3], q[4])  # with what was set by hand
     return [_projection(o, *q), _projection(o, *k), _projection(o, *v)]
@@ -141,12 +194,21 @@ def _projection(o: Operands, letter: str, rows: ndarray, result: ndarray, title:
     recorded = recorded[o.query] if single else recorded
     final: ndarray = getattr(o, f"{name}_recomputed")
     operands = [
-        Operand(rf"{subject}_{{{position}}}" if single else subject.upper(), _rows_meaning(o, single),
-                rows[0] if single else rows, ("features",) if single else ("keys", "features")),
-        Operand(rf"W_{letter}^{{({o.kv_head if shared else o.head})}}",
-                N_("the columns of W_{letter} of key/value head {kv}", letter=letter, kv=o.kv_head) if shared else
-                N_("this head's columns of W_{letter}", letter=letter), weight, ("features", "features")),
-    ]  # fmt: skip
+        Operand(
+            rf"{subject}_{{{position}}}" if single else subject.upper(),
+            _rows_meaning(o, single),
+            rows[0] if single else rows,
+            ("features",) if single else ("keys", "features"),
+        ),
+        Operand(
+            rf"W_{letter}^{{({o.kv_head if shared else o.head})}}",
+            N_("the columns of W_{letter} of key/value head {kv}", letter=letter, kv=o.kv_head)
+            if shared
+            else N_("this head's columns of W_{letter}", letter=letter),
+            weight,
+            ("features", "features"),
+        ),
+    ]
     if bias is not None:
         operands.append(Operand(rf"b_{letter}^{{({o.head})}}", N_("this head's part of the bias"), bias))
     sum_ = latex.sum_of_products(rows[0], weight[:, 0], None if bias is None else float(bias[0]))
@@ -158,15 +220,22 @@ def _projection(o: Operands, letter: str, rows: ndarray, result: ndarray, title:
     symbol = "h" if not shared else "g"
     changed = bool(o.last) and letter != "V"  # the model records q and k after norm and rotation
     return Step(
-        name, title, text,
+        name,
+        title,
+        text,
         rf"{name}_{index} = {subject}_{index}\,W_{letter}^{{({symbol})}}"
         + ("" if bias is None else rf" + b_{letter}^{{({symbol})}}"),
         rf"{name}_{{{position},0}} = {sum_} = {latex.number(result[0, 0])}",
-        tuple(operands), rf"{name}_{{{position}}}" if single else letter, result[0] if single else result, code, name,
+        tuple(operands),
+        rf"{name}_{{{position}}}" if single else letter,
+        result[0] if single else result,
+        code,
+        name,
         Proof.compare(recorded_head(name, o), final, recorded, direct=not changed, terms=o.projection_sizes(letter)),
-        contraction=Contraction(rows, weight, bias), axes=("features",) if single else ("keys", "features"),
+        contraction=Contraction(rows, weight, bias),
+        axes=("features",) if single else ("keys", "features"),
         inputs=inputs,
-    )  # fmt: skip
+    )
 
 
 def _rows_meaning(o: Operands, single: bool) -> Message:

@@ -124,8 +124,9 @@ def bilinear(checkpoint: Checkpoint, trace: Trace, site: str, head: int) -> Bili
     if checkpoint.model.config.positions == "rope":
         found, expected, terms = (np.diagonal(scores) for scores in (found, expected, terms))
     anchor = N_("the scores of {place}, head {head}", place=place(site), head=head)
-    return Bilinear(rank, d_head, singular, Proof.compare(anchor, found, expected, terms=terms, dtype=record.q.dtype),
-                    biased)  # fmt: skip
+    return Bilinear(
+        rank, d_head, singular, Proof.compare(anchor, found, expected, terms=terms, dtype=record.q.dtype), biased
+    )
 
 
 def _self_site(checkpoint: Checkpoint, trace: Trace, site: str) -> Site:

@@ -49,8 +49,17 @@ def layer_steps(checkpoint: Checkpoint, trace: Trace, layer: str) -> list[Step]:
     at = Sublayer(trace, block.norm_order == "pre", "self", before, middle)
     turns = angles(model.config, len(at.x)) if model.config.positions == "rope" else None
     places = position_bias(model, stack)
-    steps += attention_sublayer(at, block.self_attention, block.self_norm, f"{layer}.self", None, turns, places,
-                                divisors(model.config), model.config.rope_theta)  # fmt: skip
+    steps += attention_sublayer(
+        at,
+        block.self_attention,
+        block.self_norm,
+        f"{layer}.self",
+        None,
+        turns,
+        places,
+        divisors(model.config),
+        model.config.rope_theta,
+    )
     if block.cross_attention is not None:
         at = Sublayer(trace, at.pre_norm, "cross", middle, f"{layer}.mid_cross")
         steps += attention_sublayer(
@@ -114,9 +123,11 @@ def output_steps(checkpoint: Checkpoint, trace: Trace, position: int, count: int
     dtype = trace.logits.dtype
     logits: Float[ndarray, " vocab_size"] = stored(float64(table) @ x + (0.0 if bias is None else bias), dtype)
     proof = Proof.compare(
-        N_("the model's logits at position {position}", position=position), logits, trace.logits[position],
+        N_("the model's logits at position {position}", position=position),
+        logits,
+        trace.logits[position],
         terms=sizes(x, float64(table).T, bias) if is_half(dtype) else 0.0,
-    )  # fmt: skip
+    )
     model_logits = float64(trace.logits[position])
     top = (-(model_logits if is_half(dtype) else logits)).argsort(kind="stable")[:count]
     probabilities = softmax(model_logits if is_half(dtype) else logits)
@@ -126,41 +137,67 @@ def output_steps(checkpoint: Checkpoint, trace: Trace, position: int, count: int
     if not steps:
         inputs["x"] = rows[position]
     row = (
-        N_("the scaled row") if model.config.logit_scale != 1 else
-        N_("the transformed row") if transformed else N_("the last row of the stack")
-    )  # fmt: skip
+        N_("the scaled row")
+        if model.config.logit_scale != 1
+        else N_("the transformed row")
+        if transformed
+        else N_("the last row of the stack")
+    )
     return [
         *(replace(step, proof=replace(proof, direct=False)) for step in steps),
         Step(
-            "logits", N_("Row times unembedding"),
-            N_("One dot product per vocabulary entry: {n:,} of them; the {count} largest are shown, from 0 on.", n=len(logits),
-               count=count),
+            "logits",
+            N_("Row times unembedding"),
+            N_(
+                "One dot product per vocabulary entry: {n:,} of them; the {count} largest are shown, from 0 on.",
+                n=len(logits),
+                count=count,
+            ),
             r"\ell_t = x_i \cdot u_t" + ("" if bias is None else " + c_t"),
             rf"\ell_0 = {latex.sum_of_products(x, float64(table[best]), None if bias is None else float(bias[best]))} = "
             rf"{latex.number(logits[best])}",
-            (Operand(rf"x_{{{position}}}", row, x),
-             Operand("u_t", N_("the candidates' rows of the table of embeddings"), float64(table[candidates]),
-                     ("candidates", "features")),
-             *(() if bias is None else (Operand("c_t", N_("the candidates' biases"), bias[top], ids),))),
-            r"\ell", logits[top],
+            (
+                Operand(rf"x_{{{position}}}", row, x),
+                Operand(
+                    "u_t",
+                    N_("the candidates' rows of the table of embeddings"),
+                    float64(table[candidates]),
+                    ("candidates", "features"),
+                ),
+                *(() if bias is None else (Operand("c_t", N_("the candidates' biases"), bias[top], ids),)),
+            ),
+            r"\ell",
+            logits[top],
             f"logits = U @ x{'' if bias is None else ' + c'}\n"
-            f"best = logits.topk({count}).indices\nlogits_of_best = logits[best]", "logits_of_best", proof, axes=ids,
+            f"best = logits.topk({count}).indices\nlogits_of_best = logits[best]",
+            "logits_of_best",
+            proof,
+            axes=ids,
             inputs=inputs,
             contraction=Contraction(x[None], float64(table[candidates]).T, None if bias is None else bias[top]),
         ),
         Step(
-            "probabilities", N_("Softmax over the vocabulary"),
+            "probabilities",
+            N_("Softmax over the vocabulary"),
             N_("Exponentials, divided by their sum over all {n:,} entries.", n=len(logits)),
             r"p_t = \frac{e^{\ell_t - \max \ell}}{\sum_{t'} e^{\ell_{t'} - \max \ell}}",
             rf"p_0 = \frac{{e^{{0}}}}{{\sum_{{t'}} e^{{\ell_{{t'}} - {latex.factor(logits[best])}}}}} = "
             rf"\frac{{1}}{{{latex.number(1 / probabilities[best])}}} = {latex.number(probabilities[best])}",
-            (Operand(r"\ell", N_("the logits of the candidates"), logits[top], ids),), "p", probabilities[top],
-            "probabilities = torch.softmax(logits, dim=-1)[best]", "probabilities",
-            Proof.compare(N_("softmax of the model's own logits"), probabilities,
-                          torch.softmax(trace.logits[position].float(), dim=-1), dtype=dtype), axes=ids,
+            (Operand(r"\ell", N_("the logits of the candidates"), logits[top], ids),),
+            "p",
+            probabilities[top],
+            "probabilities = torch.softmax(logits, dim=-1)[best]",
+            "probabilities",
+            Proof.compare(
+                N_("softmax of the model's own logits"),
+                probabilities,
+                torch.softmax(trace.logits[position].float(), dim=-1),
+                dtype=dtype,
+            ),
+            axes=ids,
             inputs={"logits": trace.logits[position], "best": torch.from_numpy(top.copy())},
         ),
-    ]  # fmt: skip
+    ]
 
 
 def _scaled(
@@ -169,15 +206,24 @@ def _scaled(
     """The row times logit_scale; `given` holds the row for its code, if no step before it has made it."""
     result = stored(x * scale, dtype)
     return Step(
-        "scaled", N_("Scale the row"),
-        N_("The row is multiplied by {scale} before it is compared with the vocabulary: without it the logits would grow "
-           "with the width of the model.", scale=f"{scale:.6g}"),
-        r"x'_i = c\,x_i", rf"x'_{{{position},0}} = {latex.number(scale)} \cdot {latex.factor(x[0])} = "
+        "scaled",
+        N_("Scale the row"),
+        N_(
+            "The row is multiplied by {scale} before it is compared with the vocabulary: without it the logits would grow "
+            "with the width of the model.",
+            scale=f"{scale:.6g}",
+        ),
+        r"x'_i = c\,x_i",
+        rf"x'_{{{position},0}} = {latex.number(scale)} \cdot {latex.factor(x[0])} = "
         rf"{latex.number(result[0])}",
-        (Operand(rf"x_{{{position}}}", N_("the last row of the stack"), x),), rf"x'_{{{position}}}", result,
-        f"x = x * {scale!r}", "x",
-        Proof(N_("the model's logits at position {position}", position=position), 0.0, True, direct=False), inputs=given,
-    )  # fmt: skip
+        (Operand(rf"x_{{{position}}}", N_("the last row of the stack"), x),),
+        rf"x'_{{{position}}}",
+        result,
+        f"x = x * {scale!r}",
+        "x",
+        Proof(N_("the model's logits at position {position}", position=position), 0.0, True, direct=False),
+        inputs=given,
+    )
 
 
 def candidates(checkpoint: Checkpoint, trace: Trace, position: int, count: int = 5) -> list[int]:
@@ -188,10 +234,21 @@ def candidates(checkpoint: Checkpoint, trace: Trace, position: int, count: int =
 def _input(trace: Trace, name: str) -> Step:
     x = float64(trace.residual(name))
     return Step(
-        "input", N_("The layer's input"),
-        N_("One row per token, {d_model} numbers each: what the layer before (or the embedding) left in the residual "
-           "stream.", d_model=x.shape[1]),
-        r"X \in \mathbb{R}^{n \times d}", rf"X \in \mathbb{{R}}^{{{x.shape[0]} \times {x.shape[1]}}}",
-        (), "X", x, "x = residual", "x", Proof.compare(recorded(name), x, x), axes=("queries", "features"),
+        "input",
+        N_("The layer's input"),
+        N_(
+            "One row per token, {d_model} numbers each: what the layer before (or the embedding) left in the residual "
+            "stream.",
+            d_model=x.shape[1],
+        ),
+        r"X \in \mathbb{R}^{n \times d}",
+        rf"X \in \mathbb{{R}}^{{{x.shape[0]} \times {x.shape[1]}}}",
+        (),
+        "X",
+        x,
+        "x = residual",
+        "x",
+        Proof.compare(recorded(name), x, x),
+        axes=("queries", "features"),
         inputs={"residual": trace.residual(name)},
-    )  # fmt: skip
+    )

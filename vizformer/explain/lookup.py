@@ -82,8 +82,9 @@ def head_look_up(trace: Trace, site: str, head: int, query: int, *, temperature:
     record = trace[site]
     z = record.z(head)
     if not 0 <= query < len(z):
-        raise TraceError(N_("There is no query {query} at {site}: choose 0 to {last}.", query=query, site=site,
-                            last=len(z) - 1))  # fmt: skip
+        raise TraceError(
+            N_("There is no query {query} at {site}: choose 0 to {last}.", query=query, site=site, last=len(z) - 1)
+        )
     q, group = float64(record.q[head, query]), record.kv_head(head)
     k, v = float64(record.k[group]), float64(record.v[group])
     dots: Float[ndarray, " n_k"] = k @ q

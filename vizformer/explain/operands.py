@@ -296,8 +296,9 @@ def gather(checkpoint: Checkpoint, trace: Trace, site: str, head: int, query: in
     record.scores(head)  # raises where there is no such head
     n_q = int(record.q.shape[1])
     if not 0 <= query < n_q:
-        raise TraceError(N_("There is no query {query} at {site}: choose 0 to {last}.", query=query, site=site,
-                            last=n_q - 1))  # fmt: skip
+        raise TraceError(
+            N_("There is no query {query} at {site}: choose 0 to {last}.", query=query, site=site, last=n_q - 1)
+        )
     turned = checkpoint.model.config.positions == "rope" and not place.is_cross
     turns = angles(checkpoint.model.config, n_q) if turned else None
     places = None if place.is_cross else position_bias(checkpoint.model, site.partition(".")[0])

@@ -26,73 +26,127 @@ def output_steps(o: Operands) -> list[Step]:
     mix = "pattern @ v" if not o.is_half else "(pattern @ v.float()).to(v.dtype)"
     steps = [
         Step(
-            "z", N_("Mix the values"),
+            "z",
+            N_("Mix the values"),
             N_("The head's result: every value times its weight, summed. Much weight, much of that value."),
             r"z_i = \sum_j a_{ij}\,v_j",
             rf"z_{{{i},0}} = {latex.sum_of_products(o.pattern, o.v[:, 0])} = {latex.number(o.z_recomputed[0])}",
-            (Operand(rf"a_{{{i}}}", N_("the attention weights"), o.pattern, ("keys",)),
-             Operand("V", N_("the values, one row each"), o.v, ("keys", "features"))),
-            rf"z_{{{i}}}", o.z_recomputed, f"z = {mix}", "z",
-            Proof.compare(fused(o), o.z_recomputed, o.record.z(h)[i], terms=o.z_sizes), contraction=Contraction(o.pattern[None], o.v),
+            (
+                Operand(rf"a_{{{i}}}", N_("the attention weights"), o.pattern, ("keys",)),
+                Operand("V", N_("the values, one row each"), o.v, ("keys", "features")),
+            ),
+            rf"z_{{{i}}}",
+            o.z_recomputed,
+            f"z = {mix}",
+            "z",
+            Proof.compare(fused(o), o.z_recomputed, o.record.z(h)[i], terms=o.z_sizes),
+            contraction=Contraction(o.pattern[None], o.v),
         ),
         Step(
-            "head_out", N_("The head's share of the output"),
-            N_("This head owns {d_head} rows of W_O; they carry its {d_head} numbers back to the width of the "
-               "residual stream.", d_head=o.d_head),
+            "head_out",
+            N_("The head's share of the output"),
+            N_(
+                "This head owns {d_head} rows of W_O; they carry its {d_head} numbers back to the width of the "
+                "residual stream.",
+                d_head=o.d_head,
+            ),
             r"o_i^{(h)} = z_i\,W_O^{(h)}",
             rf"o_{{{i},0}}^{{({h})}} = {latex.sum_of_products(o.z, weight[:, 0])} = {latex.number(o.head_outs[h, 0])}",
-            (Operand(rf"z_{{{i}}}", N_("this head's mix of values"), o.z),
-             Operand(rf"W_O^{{({h})}}", N_("this head's rows of W_O"), weight, ("features", "features"))),
-            rf"o_{{{i}}}^{{({h})}}", o.head_outs[h], "head_out = z @ W_O_h", "head_out",
-            through_after, contraction=Contraction(o.z[None], weight),
+            (
+                Operand(rf"z_{{{i}}}", N_("this head's mix of values"), o.z),
+                Operand(rf"W_O^{{({h})}}", N_("this head's rows of W_O"), weight, ("features", "features")),
+            ),
+            rf"o_{{{i}}}^{{({h})}}",
+            o.head_outs[h],
+            "head_out = z @ W_O_h",
+            "head_out",
+            through_after,
+            contraction=Contraction(o.z[None], weight),
             inputs={"W_O_h": W_O.weight[:, h * o.d_head : (h + 1) * o.d_head].detach().T},
         ),
         Step(
-            "attn_out", N_("Add the heads together"),
-            N_("All {n_heads} heads did the same with their own matrices; their shares are added, plus the bias of W_O.",
-               n_heads=o.record.n_heads) if out_bias is not None else
-            N_("All {n_heads} heads did the same with their own matrices; their shares are added.",
-               n_heads=o.record.n_heads),
+            "attn_out",
+            N_("Add the heads together"),
+            N_(
+                "All {n_heads} heads did the same with their own matrices; their shares are added, plus the bias of W_O.",
+                n_heads=o.record.n_heads,
+            )
+            if out_bias is not None
+            else N_(
+                "All {n_heads} heads did the same with their own matrices; their shares are added.",
+                n_heads=o.record.n_heads,
+            ),
             r"o_i = \sum_h o_i^{(h)}" + ("" if out_bias is None else " + b_O"),
             rf"o_{{{i},0}} = {latex.sum_of(o.head_outs[:, 0])}"
-            + ("" if out_bias is None else f" + {latex.factor(out_bias[0])}") + f" = {latex.number(o.attn_out[0])}",
-            (Operand(rf"o_{{{i}}}^{{(h)}}", N_("every head's share, one row each"), o.head_outs, ("heads", "features")),
-             *(() if out_bias is None else (Operand("b_O", N_("the bias of W_O"), out_bias),))),
-            rf"o_{{{i}}}", o.attn_out,
+            + ("" if out_bias is None else f" + {latex.factor(out_bias[0])}")
+            + f" = {latex.number(o.attn_out[0])}",
+            (
+                Operand(
+                    rf"o_{{{i}}}^{{(h)}}", N_("every head's share, one row each"), o.head_outs, ("heads", "features")
+                ),
+                *(() if out_bias is None else (Operand("b_O", N_("the bias of W_O"), out_bias),)),
+            ),
+            rf"o_{{{i}}}",
+            o.attn_out,
             f"# the results of all {o.record.n_heads} heads side by side, times the whole of W_O\n"
-            "attn_out = z_all @ W_O" + ("" if out_bias is None else " + b_O"), "attn_out", through_after,
-            inputs=_all_heads(o), contraction=Contraction(np.ones((1, o.record.n_heads)), o.head_outs, out_bias),
+            "attn_out = z_all @ W_O" + ("" if out_bias is None else " + b_O"),
+            "attn_out",
+            through_after,
+            inputs=_all_heads(o),
+            contraction=Contraction(np.ones((1, o.record.n_heads)), o.head_outs, out_bias),
         ),
         Step(
-            "add", N_("Add to the residual stream"),
-            N_("What attention found is added to what was there, and stays added: the sublayers that follow read this sum.")
-            if o.site.pre_norm else
-            N_("What attention found is added to what was there. This model is post-norm: the norm that follows rewrites "
-               "the sum, and the sublayers that follow read what it leaves."),
+            "add",
+            N_("Add to the residual stream"),
+            N_(
+                "What attention found is added to what was there, and stays added: the sublayers that follow read this sum."
+            )
+            if o.site.pre_norm
+            else N_(
+                "What attention found is added to what was there. This model is post-norm: the norm that follows rewrites "
+                "the sum, and the sublayers that follow read what it leaves."
+            ),
             r"y_i = r_i + o_i",
             rf"y_{{{i},0}} = {latex.number(o.x_before[0])} + {latex.factor(o.attn_out[0])} = {latex.number(o.added[0])}",
-            (Operand(rf"r_{{{i}}}", N_("the residual stream before"), o.x_before),
-             Operand(rf"o_{{{i}}}", N_("what attention adds"), o.attn_out)),
-            rf"y_{{{i}}}", o.added, "added = r + attn_out", "added",
-            direct_after if o.site.pre_norm else through_after, inputs={"r": o.trace.residual(o.site.before)[i]},
+            (
+                Operand(rf"r_{{{i}}}", N_("the residual stream before"), o.x_before),
+                Operand(rf"o_{{{i}}}", N_("what attention adds"), o.attn_out),
+            ),
+            rf"y_{{{i}}}",
+            o.added,
+            "added = r + attn_out",
+            "added",
+            direct_after if o.site.pre_norm else through_after,
+            inputs={"r": o.trace.residual(o.site.before)[i]},
         ),
-    ]  # fmt: skip
+    ]
     if o.site.pre_norm:
         return steps
     live = norms.live(rf"r'_{{{i},0}}", o.added, o.site.norm, o.after[0])
     steps.append(
         Step(
-            "norm", N_("Normalise"),
-            N_("Post-norm: the sum is divided by its root mean square, then each number is scaled. "
-               "This is the residual stream that the next sublayer reads.") if norms.is_rms(o.site.norm) else
-            N_("Post-norm: the sum is shifted to mean 0, divided by its standard deviation, then scaled and shifted. "
-               "This is the residual stream that the next sublayer reads."),
-            norms.formula(o.site.norm, "r'_i", "y_i"), live,
+            "norm",
+            N_("Normalise"),
+            N_(
+                "Post-norm: the sum is divided by its root mean square, then each number is scaled. "
+                "This is the residual stream that the next sublayer reads."
+            )
+            if norms.is_rms(o.site.norm)
+            else N_(
+                "Post-norm: the sum is shifted to mean 0, divided by its standard deviation, then scaled and shifted. "
+                "This is the residual stream that the next sublayer reads."
+            ),
+            norms.formula(o.site.norm, "r'_i", "y_i"),
+            live,
             (Operand(rf"y_{{{i}}}", N_("the sum"), o.added), *norms.operands(o.site.norm)),
-            rf"r'_{{{i}}}", o.after, norms.code(o.site.norm, "out", "added"), "out", direct_after,
+            rf"r'_{{{i}}}",
+            o.after,
+            norms.code(o.site.norm, "out", "added"),
+            "out",
+            direct_after,
             inputs=norms.inputs(o.site.norm),
         )
-    )  # fmt: skip
+    )
     return steps
 
 

@@ -30,7 +30,7 @@ def query_steps(o: Operands, step: Callable[..., Step]) -> list[Step]:
         operands = (
             Operand(rf"|{i} - j|", N_("how far each key is from the query"), np.abs(relative), ("keys",)),
             Operand(rf"m_{{{h}}}", N_("the slope of this head"), np.array([slope])),
-        )  # fmt: skip
+        )
         text, formula = _slope_text(o.record.n_heads), r"\tilde s_{ij} = s_{ij} - m_h\,|i - j|"
         added = rf"- {latex.number(slope)} \cdot {abs(j - i)}"
         power = 2 ** int(np.log2(o.record.n_heads))
@@ -43,7 +43,7 @@ def query_steps(o: Operands, step: Callable[..., Step]) -> list[Step]:
         operands = (
             Operand(rf"\beta(j - {i})", N_("the bucket of each key"), rows, ("keys",)),
             Operand(rf"B_{{\cdot,{h}}}", N_("this head's number for each bucket"), o.places.table[:, h]),
-        )  # fmt: skip
+        )
         text, formula = _bucket_text(o.places), r"\tilde s_{ij} = s_{ij} + B_{\beta(j - i),\,h}"
         added = f"+ {latex.factor(float(o.places.table[rows[j], h]))}"
         live_slope = rf"\beta({j - i}) = {rows[j]}, \qquad "
@@ -52,7 +52,16 @@ def query_steps(o: Operands, step: Callable[..., Step]) -> list[Step]:
     live = rf"{live_slope}\tilde s_{{{i},{j}}} = {latex.number(o.scores[j])} {added} = {latex.number(o.placed[j])}"
     return [
         step(
-            "position", TITLE, text, formula, live, (scores, *operands), rf"\tilde s_{{{i}}}", o.placed, code, "placed",
+            "position",
+            TITLE,
+            text,
+            formula,
+            live,
+            (scores, *operands),
+            rf"\tilde s_{{{i}}}",
+            o.placed,
+            code,
+            "placed",
             inputs=inputs,
         )
     ]
@@ -68,10 +77,9 @@ def layer_step(
     start = f"relative = torch.arange({n})[None, :] - torch.arange({n})[:, None]\n"
     if isinstance(places, Slopes):
         operands: tuple[Operand, ...] = (
-            Operand("|i - j|", N_("how far each key is from the query"), np.abs(relative),
-                    ("queries", "keys")),
+            Operand("|i - j|", N_("how far each key is from the query"), np.abs(relative), ("queries", "keys")),
             Operand("m", N_("the slope of each head"), places.slopes, ("heads",)),
-        )  # fmt: skip
+        )
         text, formula = _slope_text(len(places.slopes)), r"\tilde S_{h,i,j} = S_{h,i,j} - m_h\,|i - j|"
         added = rf"- {latex.number(places.slopes[0])} \cdot {n - 1}"
         code = f"{start}scores = scores - slopes[:, None, None] * relative.abs()"
@@ -81,14 +89,25 @@ def layer_step(
         operands = (
             Operand(r"\beta(j - i)", N_("the bucket of each key"), rows, ("queries", "keys")),
             Operand("B", N_("a number for each bucket and head"), places.table, ("features", "heads")),
-        )  # fmt: skip
+        )
         text, formula = _bucket_text(places), r"\tilde S_{h,i,j} = S_{h,i,j} + B_{\beta(j - i),\,h}"
         added = f"+ {latex.factor(float(places.table[rows[-1, 0], 0]))}"
         code = f"{start}{_bucket_code(places)}\nscores = scores + B[rows].permute(2, 0, 1)"
         inputs = {"B": torch.from_numpy(places.table).float()}
     live = rf"\tilde S_{{0,{n - 1},0}} = {first} {added} = {latex.number(placed[0, -1, 0])}"
     return Step(
-        at.key("position"), TITLE, text, formula, live, operands, r"\tilde S", placed, code, "scores", proof, axes=MAPS,
+        at.key("position"),
+        TITLE,
+        text,
+        formula,
+        live,
+        operands,
+        r"\tilde S",
+        placed,
+        code,
+        "scores",
+        proof,
+        axes=MAPS,
         inputs=inputs,
     )
 

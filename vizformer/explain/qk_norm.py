@@ -29,26 +29,42 @@ def qk_norm_steps(o: Operands) -> list[Step]:
     )  # with what was set by hand, or before it is
     return [
         Step(
-            "q_normed", N_("Normalise the query"),
-            N_("The query's {d_head} numbers are brought to a standard size, then scaled by what was learned, the same in "
-               "every head of the layer. Long vectors can no longer win by their length alone.", d_head=o.d_head),
+            "q_normed",
+            N_("Normalise the query"),
+            N_(
+                "The query's {d_head} numbers are brought to a standard size, then scaled by what was learned, the same in "
+                "every head of the layer. Long vectors can no longer win by their length alone.",
+                d_head=o.d_head,
+            ),
             norms.formula(attention.q_norm, r"\hat q_i", "q_i"),
             norms.live(rf"\hat q_{{{i},0}}", o.q_projected, attention.q_norm, q[0]),
             (Operand(rf"q_{{{i}}}", N_("the query before its norm"), o.q_projected), *norms.operands(attention.q_norm)),
-            rf"\hat q_{{{i}}}", q, norms.code(attention.q_norm, "q_normed", "q"), "q_normed",
-            normed_q, inputs=norms.inputs(attention.q_norm),
+            rf"\hat q_{{{i}}}",
+            q,
+            norms.code(attention.q_norm, "q_normed", "q"),
+            "q_normed",
+            normed_q,
+            inputs=norms.inputs(attention.q_norm),
         ),
         Step(
-            "k_normed", N_("Normalise every key"),
+            "k_normed",
+            N_("Normalise every key"),
             N_("Each key likewise, with a scale of its own. What is left to compare are directions."),
             norms.formula(attention.k_norm, r"\hat k_j", "k_j"),
             norms.live(r"\hat k_{0,0}", o.k_projected[0], attention.k_norm, k[0, 0]),
-            (Operand("K", N_("the keys before their norm, one row each"), o.k_projected, ("keys", "features")),
-             *norms.operands(attention.k_norm)),
-            r"\hat K", k, norms.code(attention.k_norm, "k_normed", "k"), "k_normed", normed_k,
-            axes=("keys", "features"), inputs=norms.inputs(attention.k_norm),
+            (
+                Operand("K", N_("the keys before their norm, one row each"), o.k_projected, ("keys", "features")),
+                *norms.operands(attention.k_norm),
+            ),
+            r"\hat K",
+            k,
+            norms.code(attention.k_norm, "k_normed", "k"),
+            "k_normed",
+            normed_k,
+            axes=("keys", "features"),
+            inputs=norms.inputs(attention.k_norm),
         ),
-    ]  # fmt: skip
+    ]
 
 
 def layer_step(
@@ -62,17 +78,25 @@ def layer_step(
         for name, module in (("q", attention.q_norm), ("k", attention.k_norm))
     ]
     return Step(
-        at.key("normed"), N_("Normalise queries and keys"),
-        N_("In every head, each row of a query or key is brought to a standard size by itself, then scaled: one scale for "
-           "all queries of the layer, one for all keys."),
+        at.key("normed"),
+        N_("Normalise queries and keys"),
+        N_(
+            "In every head, each row of a query or key is brought to a standard size by itself, then scaled: one scale for "
+            "all queries of the layer, one for all keys."
+        ),
         norms.formula(attention.q_norm, r"\hat q_{h,i}", "q_{h,i}"),
         norms.live(r"\hat Q_{0,0,0}", q[0, 0], attention.q_norm, normed[0][0, 0, 0]),
         norms.operands(attention.q_norm),
-        r"\hat Q", normed[0], "\n".join(codes), "q", proof, axes=("heads", "queries", "features"),
+        r"\hat Q",
+        normed[0],
+        "\n".join(codes),
+        "q",
+        proof,
+        axes=("heads", "queries", "features"),
         inputs=norms.inputs(attention.q_norm, of="_q") | norms.inputs(attention.k_norm, of="_k"),
         also=(Made("k", Operand(r"\hat K", N_("the keys, normalised"), normed[1], ("heads", "keys", "features"))),),
         meaning=N_("the queries, normalised"),
-    )  # fmt: skip
+    )
 
 
 def normalise_both(attention: Attention, q: ndarray, k: ndarray) -> tuple[ndarray, ndarray]:

@@ -27,35 +27,64 @@ def rotation_steps(o: Operands) -> list[Step]:
     hat, given = (r"\hat ", "_normed") if o.site.attention.q_norm is not None else ("", "")
     return [
         Step(
-            "q_turned", N_("Turn the query by its position"),
-            N_("Nothing was added to the embeddings for the position. Instead the first {turned} numbers of the query are "
-               "turned, in {pairs} pairs m and m + {pairs}, each like a clock hand: pair 0 by {position} radians at position "
-               "{position}, later pairs ever more slowly. The other {rest} numbers stay as they are: they compare what the "
-               "tokens are, wherever they stand.", turned=2 * pairs, pairs=pairs, position=i, rest=o.d_head - 2 * pairs)
-            if partial else
-            N_("Nothing was added to the embeddings for the position. Instead the {pairs} pairs of numbers of the query, "
-               "m and m + {pairs}, are each turned like a clock hand: pair 0 by {position} radians at position {position}, "
-               "later pairs ever more slowly.", pairs=pairs, position=i),
-            formula(f"{hat}q", "q", "i", partial, o.divided is not None), _live("q", i, o.q_normed, o.angles[i]),
-            (Operand(rf"{hat}q_{{{i}}}", N_("the query before"), o.q_normed),
-             Operand(r"\phi", N_("the angle of each pair, in radians"), o.angles[i]), *divided),
-            rf"q'_{{{i}}}", o.q_recomputed,
-            f"{angle_code(o.theta, pairs, str(i), o.divided)}\n{_code('q', given, pairs, partial)}", "q_turned", turned_q,
+            "q_turned",
+            N_("Turn the query by its position"),
+            N_(
+                "Nothing was added to the embeddings for the position. Instead the first {turned} numbers of the query are "
+                "turned, in {pairs} pairs m and m + {pairs}, each like a clock hand: pair 0 by {position} radians at position "
+                "{position}, later pairs ever more slowly. The other {rest} numbers stay as they are: they compare what the "
+                "tokens are, wherever they stand.",
+                turned=2 * pairs,
+                pairs=pairs,
+                position=i,
+                rest=o.d_head - 2 * pairs,
+            )
+            if partial
+            else N_(
+                "Nothing was added to the embeddings for the position. Instead the {pairs} pairs of numbers of the query, "
+                "m and m + {pairs}, are each turned like a clock hand: pair 0 by {position} radians at position {position}, "
+                "later pairs ever more slowly.",
+                pairs=pairs,
+                position=i,
+            ),
+            formula(f"{hat}q", "q", "i", partial, o.divided is not None),
+            _live("q", i, o.q_normed, o.angles[i]),
+            (
+                Operand(rf"{hat}q_{{{i}}}", N_("the query before"), o.q_normed),
+                Operand(r"\phi", N_("the angle of each pair, in radians"), o.angles[i]),
+                *divided,
+            ),
+            rf"q'_{{{i}}}",
+            o.q_recomputed,
+            f"{angle_code(o.theta, pairs, str(i), o.divided)}\n{_code('q', given, pairs, partial)}",
+            "q_turned",
+            turned_q,
             inputs=divisor_input(o.divided),
         ),
         Step(
-            "k_turned", N_("Turn every key by its position"),
-            N_("Each key is turned by its own position. The dot product of a turned query and a turned key depends only on "
-               "how far apart the two stand: turning both by the same angle changes nothing."),
-            formula(f"{hat}k", "k", "j", partial, o.divided is not None), _live("k", j, o.k_normed[j], o.angles[j]),
-            (Operand(f"{hat}K", N_("the keys before, one row each"), o.k_normed, ("keys", "features")),
-             Operand(r"\Phi", N_("the angle of each pair, in radians"), o.angles, ("keys", "features")), *divided),
-            "K'", o.k_recomputed,
+            "k_turned",
+            N_("Turn every key by its position"),
+            N_(
+                "Each key is turned by its own position. The dot product of a turned query and a turned key depends only on "
+                "how far apart the two stand: turning both by the same angle changes nothing."
+            ),
+            formula(f"{hat}k", "k", "j", partial, o.divided is not None),
+            _live("k", j, o.k_normed[j], o.angles[j]),
+            (
+                Operand(f"{hat}K", N_("the keys before, one row each"), o.k_normed, ("keys", "features")),
+                Operand(r"\Phi", N_("the angle of each pair, in radians"), o.angles, ("keys", "features")),
+                *divided,
+            ),
+            "K'",
+            o.k_recomputed,
             f"{angle_code(o.theta, pairs, f'torch.arange({o.n_k})[:, None]', o.divided)}\n"
-            f"{_code('k', given, pairs, partial)}", "k_turned", turned_k,
-            axes=("keys", "features"), inputs=divisor_input(o.divided),
+            f"{_code('k', given, pairs, partial)}",
+            "k_turned",
+            turned_k,
+            axes=("keys", "features"),
+            inputs=divisor_input(o.divided),
         ),
-    ]  # fmt: skip
+    ]
 
 
 def angle_code(theta: float, pairs: int, position: str, divided: Float[ndarray, " pairs"] | None) -> str:
@@ -75,8 +104,9 @@ def divisor_input(divided: Float[ndarray, " pairs"] | None) -> dict[str, Tensor]
 
 def divisor_operand(divided: Float[ndarray, " pairs"]) -> Operand:
     """What slows the rotation down, for texts longer than those of the first training."""
-    return Operand("c", N_("by what each pair's angle is divided, to reach texts longer than those of the first training"),
-                   divided)  # fmt: skip
+    return Operand(
+        "c", N_("by what each pair's angle is divided, to reach texts longer than those of the first training"), divided
+    )
 
 
 def formula(before: str, letter: str, position: str, partial: bool, slowed: bool) -> str:

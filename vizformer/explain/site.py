@@ -57,8 +57,9 @@ def find_site(checkpoint: Checkpoint, trace: Trace, name: str) -> Site:
         and record.q.shape[2] == config.d_head
     )
     if match is None or stack is None or not fits:
-        raise TraceError(N_("{site} is not a site of {model}: the trace is of another model.", site=name,
-                            model=checkpoint.name))  # fmt: skip
+        raise TraceError(
+            N_("{site} is not a site of {model}: the trace is of another model.", site=name, model=checkpoint.name)
+        )
     layer, kind = f"{match[1]}.{match[2]}", match[3]
     block = stack.layers[int(match[2])]
     assert isinstance(block, Block)
@@ -67,11 +68,21 @@ def find_site(checkpoint: Checkpoint, trace: Trace, name: str) -> Site:
         assert block.cross_attention is not None
         assert block.cross_norm is not None
         return Site(
-            name, block.cross_attention, block.cross_norm, pre_norm,
-            before=f"{layer}.mid_self", after=f"{layer}.mid_cross", source="encoder.final",
-        )  # fmt: skip
+            name,
+            block.cross_attention,
+            block.cross_norm,
+            pre_norm,
+            before=f"{layer}.mid_self",
+            after=f"{layer}.mid_cross",
+            source="encoder.final",
+        )
     after = f"{layer}.mid" if block.cross_attention is None else f"{layer}.mid_self"
     return Site(
-        name, block.self_attention, block.self_norm, pre_norm,
-        before=f"{layer}.pre", after=after, source=f"{layer}.pre",
-    )  # fmt: skip
+        name,
+        block.self_attention,
+        block.self_norm,
+        pre_norm,
+        before=f"{layer}.pre",
+        after=after,
+        source=f"{layer}.pre",
+    )

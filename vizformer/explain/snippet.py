@@ -54,7 +54,9 @@ def light(steps: Sequence[Step]) -> list[Step]:
 
     The inputs are views of the model's weights and of the trace; whoever keeps a step would keep all of these.
     """
-    return [replace(step, inputs={name: _light(name, tensor) for name, tensor in step.inputs.items()}) for step in steps]
+    return [
+        replace(step, inputs={name: _light(name, tensor) for name, tensor in step.inputs.items()}) for step in steps
+    ]
 
 
 def _light(name: str, tensor: Tensor) -> Tensor:
@@ -69,9 +71,10 @@ def standalone(code: str, known: Mapping[str, Given]) -> Snippet:
     used = {*names, *_free("\n".join(lines.values()))}
     return Snippet(
         "\n".join(line for name, line in _MODULES.items() if name in used),
-        "\n".join(f"{name} = {value}" for name, value in lines.items()), code,
+        "\n".join(f"{name} = {value}" for name, value in lines.items()),
+        code,
         exact=not any(value.startswith(("torch.randn", "torch.zeros")) for value in lines.values()),
-    )  # fmt: skip
+    )
 
 
 def _free(code: str) -> list[str]:
@@ -81,13 +84,18 @@ def _free(code: str) -> list[str]:
         nodes = list(ast.walk(statement))
         named = [node for node in nodes if isinstance(node, ast.Name)]
         inside = {  # of this statement alone: what a comprehension or a function calls its own
-            name.id for node in nodes if isinstance(node, ast.comprehension)
-            for name in ast.walk(node.target) if isinstance(name, ast.Name)
-        } | {node.arg for node in nodes if isinstance(node, ast.arg)}  # fmt: skip
+            name.id
+            for node in nodes
+            if isinstance(node, ast.comprehension)
+            for name in ast.walk(node.target)
+            if isinstance(name, ast.Name)
+        } | {node.arg for node in nodes if isinstance(node, ast.arg)}
         if isinstance(statement, ast.FunctionDef):
             bound.add(statement.name)
             inside |= {node.id for node in named if isinstance(node.ctx, ast.Store)}
-        read = sorted((n for n in named if isinstance(n.ctx, ast.Load)), key=lambda node: (node.lineno, node.col_offset))
+        read = sorted(
+            (n for n in named if isinstance(n.ctx, ast.Load)), key=lambda node: (node.lineno, node.col_offset)
+        )
         found |= dict.fromkeys(node.id for node in read if node.id not in bound | inside)
         bound |= {node.id for node in named if isinstance(node.ctx, ast.Store)} - inside
     return list(found)

@@ -28,13 +28,38 @@ def weight_steps(o: Operands) -> list[Step]:
     j = o.focus
     i, blocked = o.query, o.blocked
 
-    def step(key: str, title: Message, text: Message, formula: str, live: str, operands: tuple[Operand, ...], symbol: str,
-             result: ndarray, code: str, variable: str, contraction: Contraction | None = None,
-             inputs: Mapping[str, Tensor] | None = None) -> Step:  # fmt: skip
+    def step(
+        key: str,
+        title: Message,
+        text: Message,
+        formula: str,
+        live: str,
+        operands: tuple[Operand, ...],
+        symbol: str,
+        result: ndarray,
+        code: str,
+        variable: str,
+        contraction: Contraction | None = None,
+        inputs: Mapping[str, Tensor] | None = None,
+    ) -> Step:
         over_keys = key != "sum"
-        return Step(key, title, text, formula, live, operands, symbol, result, code, variable, through_z,
-                    contraction=contraction, blocked=blocked if over_keys else None,
-                    axes=("keys",) if over_keys else ("features",), inputs=inputs or {})  # fmt: skip
+        return Step(
+            key,
+            title,
+            text,
+            formula,
+            live,
+            operands,
+            symbol,
+            result,
+            code,
+            variable,
+            through_z,
+            contraction=contraction,
+            blocked=blocked if over_keys else None,
+            axes=("keys",) if over_keys else ("features",),
+            inputs=inputs or {},
+        )
 
     last, w = o.last, o.widened  # what happened to them after their matrices
     q_symbol, k_symbol = {"": ("q", "K"), "_normed": (r"\hat q", r"\hat K"), "_turned": ("q'", "K'")}[last]
@@ -51,57 +76,90 @@ def weight_steps(o: Operands) -> list[Step]:
     all_blocked = bool(blocked.all())
     return [
         step(
-            "dots", N_("Query times every key"),
+            "dots",
+            N_("Query times every key"),
             N_("One dot product per key: large where the key points the way the query asks for."),
             r"q_i \cdot k_j = \sum_m q_{i,m}\,k_{j,m}",
             rf"q_{{{i}}} \cdot k_{{{j}}} = {latex.sum_of_products(o.q, o.k[j])} = {latex.number(o.dots[j])}",
-            (q_i, keys), rf"q_{{{i}}} \cdot k_j", o.dots, f"dots = k{last}{w} @ q{last}{w}", "dots", Contraction(o.q[None], o.k.T),
+            (q_i, keys),
+            rf"q_{{{i}}} \cdot k_j",
+            o.dots,
+            f"dots = k{last}{w} @ q{last}{w}",
+            "dots",
+            Contraction(o.q[None], o.k.T),
         ),
         _scale_step(o, step, dots),
         *position_bias.query_steps(o, step),
         step(
-            "mask", N_("Add the mask"), _mask_text(o),
+            "mask",
+            N_("Add the mask"),
+            _mask_text(o),
             rf"m_{{ij}} = {s}_{{ij}} + M_{{ij}}, \qquad M_{{ij}} \in \{{0, -\infty\}}",
-            _mask_live(o), (scores, Operand("M", N_("the mask's row: 0 or -∞"), bias_row, ("keys",))), rf"m_{{{i}}}", o.masked,
-            f"masked = {given}  # no mask here" if o.record.bias is None else f"masked = {given} + mask", "masked",
+            _mask_live(o),
+            (scores, Operand("M", N_("the mask's row: 0 or -∞"), bias_row, ("keys",))),
+            rf"m_{{{i}}}",
+            o.masked,
+            f"masked = {given}  # no mask here" if o.record.bias is None else f"masked = {given} + mask",
+            "masked",
             inputs=o.mask_row,
         ),
         step(
-            "shift", N_("Softmax, 1: subtract the largest"),
-            N_("Softmax does not change when the same number is subtracted everywhere; with the largest one gone, "
-               "exp cannot overflow."),
+            "shift",
+            N_("Softmax, 1: subtract the largest"),
+            N_(
+                "Softmax does not change when the same number is subtracted everywhere; with the largest one gone, "
+                "exp cannot overflow."
+            ),
             r"t_{ij} = m_{ij} - \max_{j'} m_{ij'}",
             rf"t_{{{i},{j}}} = {latex.number(o.masked[j])} - {latex.factor(top)} = {latex.number(o.shifted[j])}",
-            (masked,), rf"t_{{{i}}}", o.shifted,
-            "shifted = masked - masked.max()" + (".nan_to_num(neginf=0.0)" if all_blocked else ""), "shifted",
+            (masked,),
+            rf"t_{{{i}}}",
+            o.shifted,
+            "shifted = masked - masked.max()" + (".nan_to_num(neginf=0.0)" if all_blocked else ""),
+            "shifted",
         ),
         step(
-            "exp", N_("Softmax, 2: exponential"),
+            "exp",
+            N_("Softmax, 2: exponential"),
             N_("Every number becomes positive; the largest becomes 1, and what was blocked becomes exactly 0."),
             r"e_{ij} = \exp(t_{ij})",
             rf"e_{{{i},{j}}} = \exp({latex.number(o.shifted[j])}) = {latex.number(o.exps[j])}",
-            (Operand(rf"t_{{{i}}}", N_("the shifted scores"), o.shifted, ("keys",)),), rf"e_{{{i}}}", o.exps,
-            "exps = shifted.exp()", "exps",
+            (Operand(rf"t_{{{i}}}", N_("the shifted scores"), o.shifted, ("keys",)),),
+            rf"e_{{{i}}}",
+            o.exps,
+            "exps = shifted.exp()",
+            "exps",
         ),
         step(
-            "sum", N_("Softmax, 3: add up"), N_("The sum over all keys."),
+            "sum",
+            N_("Softmax, 3: add up"),
+            N_("The sum over all keys."),
             r"S_i = \sum_j e_{ij}",
             rf"S_{{{i}}} = {latex.sum_of(o.exps)} = {latex.number(o.total)}",
-            (Operand(rf"e_{{{i}}}", N_("the exponentials"), o.exps, ("keys",)),), rf"S_{{{i}}}", np.array([o.total]),
-            "total = exps.sum()", "total",
+            (Operand(rf"e_{{{i}}}", N_("the exponentials"), o.exps, ("keys",)),),
+            rf"S_{{{i}}}",
+            np.array([o.total]),
+            "total = exps.sum()",
+            "total",
         ),
         step(
-            "weights", N_("Softmax, 4: divide"),
-            N_("Every key gets no weight: all of them are blocked.") if all_blocked else
-            N_("Each key's share: the attention weights. They are between 0 and 1 and sum to 1."),
+            "weights",
+            N_("Softmax, 4: divide"),
+            N_("Every key gets no weight: all of them are blocked.")
+            if all_blocked
+            else N_("Each key's share: the attention weights. They are between 0 and 1 and sum to 1."),
             r"a_{ij} = \frac{e_{ij}}{S_i}",
             rf"a_{{{i},{j}}} = \frac{{{latex.number(o.exps[j])}}}{{{latex.number(o.total)}}} = {latex.number(o.pattern[j])}",
-            (Operand(rf"e_{{{i}}}", N_("the exponentials"), o.exps, ("keys",)),
-             Operand(rf"S_{{{i}}}", N_("their sum"), np.array([o.total]))),
-            rf"a_{{{i}}}", o.pattern,
-            "pattern = exps / total" if not all_blocked else "pattern = (exps / total).nan_to_num(0.0)", "pattern",
+            (
+                Operand(rf"e_{{{i}}}", N_("the exponentials"), o.exps, ("keys",)),
+                Operand(rf"S_{{{i}}}", N_("their sum"), np.array([o.total])),
+            ),
+            rf"a_{{{i}}}",
+            o.pattern,
+            "pattern = exps / total" if not all_blocked else "pattern = (exps / total).nan_to_num(0.0)",
+            "pattern",
         ),
-    ]  # fmt: skip
+    ]
 
 
 def _scale_step(o: Operands, step: Callable[..., Step], dots: Operand) -> Step:
@@ -118,21 +176,38 @@ def _scale_step(o: Operands, step: Callable[..., Step], dots: Operand) -> Step:
     code = " / ".join(
         [product, *([f"math.sqrt({o.d_head})"] if divided else []), *([f"{temperature!r}"] if temperature != 1 else [])]
     )
-    text = N_(
-        "d_head = {d_head} products were summed; dividing by √{d_head} = {root} keeps the scores from growing "
-        "with the width of the head, which would make softmax all-or-nothing.",
-        d_head=o.d_head, root=f"{np.sqrt(o.d_head):.4g}",
-    ) if divided else own_scale_text(own) if own is not None else N_("The division by √d_head is switched off: the scores are as large as the sum made them.")  # fmt: skip
+    text = (
+        N_(
+            "d_head = {d_head} products were summed; dividing by √{d_head} = {root} keeps the scores from growing "
+            "with the width of the head, which would make softmax all-or-nothing.",
+            d_head=o.d_head,
+            root=f"{np.sqrt(o.d_head):.4g}",
+        )
+        if divided
+        else own_scale_text(own)
+        if own is not None
+        else N_("The division by √d_head is switched off: the scores are as large as the sum made them.")
+    )
     number = latex.number(o.dots[j]) + ("" if factor is None else rf" \cdot {latex.number(factor)}")
     under = r" \cdot ".join(divisors)
     quotient = rf"\frac{{{number}}}{{{under}}}" if divisors else number
     return step(
-        "scores", N_("Divide by √d_head") if own is None else N_("Scores without √d_head"), text,
-        (r"s_{ij} = \frac{q_i \cdot k_j}{\sqrt{d_\mathrm{head}}}" if own is None else
-         r"s_{ij} = q_i \cdot k_j" + ("" if factor is None else r" \cdot c")) + (r" \cdot \frac{1}{T}" if temperature != 1 else ""),
+        "scores",
+        N_("Divide by √d_head") if own is None else N_("Scores without √d_head"),
+        text,
+        (
+            r"s_{ij} = \frac{q_i \cdot k_j}{\sqrt{d_\mathrm{head}}}"
+            if own is None
+            else r"s_{ij} = q_i \cdot k_j" + ("" if factor is None else r" \cdot c")
+        )
+        + (r" \cdot \frac{1}{T}" if temperature != 1 else ""),
         rf"s_{{{i},{j}}} = {quotient} = {latex.number(o.scores[j])}",
-        (dots,), rf"s_{{{i}}}", o.scores, f"scores = {code}", "scores",
-    )  # fmt: skip
+        (dots,),
+        rf"s_{{{i}}}",
+        o.scores,
+        f"scores = {code}",
+        "scores",
+    )
 
 
 def own_scale_text(scale: float) -> Message:
@@ -149,8 +224,11 @@ def _mask_text(o: Operands) -> Message:
     names = tuple(REASONS[Reason(reason)] for reason in sorted(reasons))
     return N_(
         "{n_blocked} of {n_k} keys are blocked ({reasons}): -∞ is added to their scores, so softmax gives them "
-        "exactly 0.", n_blocked=int(o.blocked.sum()), n_k=o.n_k, reasons=names,
-    )  # fmt: skip
+        "exactly 0.",
+        n_blocked=int(o.blocked.sum()),
+        n_k=o.n_k,
+        reasons=names,
+    )
 
 
 def _mask_live(o: Operands) -> str:

@@ -68,17 +68,30 @@ def add_and_norm(at: Sublayer, norm: Norm, out: ndarray) -> list[Step]:
     added = stored(at.x + out, at.dtype)
     proof = at.proof(norm, out)
     through = replace(proof, direct=False)
-    steps = [Step(
-        at.key("add"), N_("Add to the residual stream"),
-        N_("What the sublayer found is added to what was there, and stays added: the layers that follow read this sum.")
-        if at.pre_norm else
-        N_("What the sublayer found is added to what was there. This model is post-norm: the norm that follows rewrites "
-           "the sum, and the layers that follow read what it leaves."),
-        r"Y = X + O", rf"Y_{{0,0}} = {latex.number(at.x[0, 0])} + {latex.factor(out[0, 0])} = {latex.number(added[0, 0])}",
-        (Operand("X", N_("the residual stream before"), at.x, ROWS),), "Y", added,
-        "added = residual + out" + ("\nx = added" if at.pre_norm else ""), "added",
-        proof if at.pre_norm else through, axes=ROWS, inputs={"residual": at.trace.residual(at.before)},
-    )]  # fmt: skip
+    steps = [
+        Step(
+            at.key("add"),
+            N_("Add to the residual stream"),
+            N_(
+                "What the sublayer found is added to what was there, and stays added: the layers that follow read this sum."
+            )
+            if at.pre_norm
+            else N_(
+                "What the sublayer found is added to what was there. This model is post-norm: the norm that follows rewrites "
+                "the sum, and the layers that follow read what it leaves."
+            ),
+            r"Y = X + O",
+            rf"Y_{{0,0}} = {latex.number(at.x[0, 0])} + {latex.factor(out[0, 0])} = {latex.number(added[0, 0])}",
+            (Operand("X", N_("the residual stream before"), at.x, ROWS),),
+            "Y",
+            added,
+            "added = residual + out" + ("\nx = added" if at.pre_norm else ""),
+            "added",
+            proof if at.pre_norm else through,
+            axes=ROWS,
+            inputs={"residual": at.trace.residual(at.before)},
+        )
+    ]
     if not at.pre_norm:
         steps += _norm_steps(at, norm, added, proof, "added", {})
     return steps
@@ -90,8 +103,14 @@ def norm_before(at: Sublayer, norm: Norm, proof: Proof) -> Step:
     step = _norm_steps(at, norm, at.entering_rows, proof, "residual", entering)[-1]
     if not at.reads:
         return step
-    return replace(step, text=N_("{text} This is a parallel layer: like attention it reads {name}, not "
-                                 "what attention has added.", text=step.text, name=place(at.reads)))  # fmt: skip
+    return replace(
+        step,
+        text=N_(
+            "{text} This is a parallel layer: like attention it reads {name}, not what attention has added.",
+            text=step.text,
+            name=place(at.reads),
+        ),
+    )
 
 
 def _norm_steps(
@@ -106,49 +125,80 @@ def _norm_steps(
     if proof.direct:
         result = set_cells(at.trace, at.after, result)
     scaled = (
-        N_("Each number over its row's root mean square, then scaled.") if norms.is_rms(norm) else
-        N_("Each number minus its row's mean, over the row's standard deviation, then scaled and shifted.")
-    )  # fmt: skip
+        N_("Each number over its row's root mean square, then scaled.")
+        if norms.is_rms(norm)
+        else N_("Each number minus its row's mean, over the row's standard deviation, then scaled and shifted.")
+    )
     return [
         *(replace(step, inputs=inputs) for step in _moments(at, norm, rows, argument, through)),
         Step(
             at.key("norm"),
             N_("Normalise, 2: divide, scale") if norms.is_rms(norm) else N_("Normalise, 3: shift, divide, scale"),
-            scaled, norms.formula(norm, "X'", "Y"), norms.live("X'_{0,0}", rows[0], norm, result[0, 0]),
-            norms.operands(norm), "X'", result, norms.code(norm, "x", argument), "x", proof, axes=ROWS,
+            scaled,
+            norms.formula(norm, "X'", "Y"),
+            norms.live("X'_{0,0}", rows[0], norm, result[0, 0]),
+            norms.operands(norm),
+            "X'",
+            result,
+            norms.code(norm, "x", argument),
+            "x",
+            proof,
+            axes=ROWS,
             inputs=inputs | norms.inputs(norm),
         ),
-    ]  # fmt: skip
+    ]
 
 
 def _moments(at: Sublayer, norm: Norm, rows: ndarray, argument: str, through: Proof) -> list[Step]:
     if norms.is_rms(norm):
         square: ndarray = (rows**2).mean(-1)
-        return [Step(
-            at.key("square"), N_("Normalise, 1: the mean square of each row"),
-            N_("RMSNorm looks at one row at a time and does not shift it: there is no mean to take away."),
-            r"\rho_i = \frac{1}{d} \sum_m Y_{i,m}^2",
-            rf"\rho_0 = \frac{{{latex.sum_of(rows[0] ** 2)}}}{{{rows.shape[1]}}} = {latex.number(square[0])}",
-            (), r"\rho", square, f"square = ({argument} ** 2).mean(-1)", "square", through,
-            axes=("queries",),
-        )]  # fmt: skip
+        return [
+            Step(
+                at.key("square"),
+                N_("Normalise, 1: the mean square of each row"),
+                N_("RMSNorm looks at one row at a time and does not shift it: there is no mean to take away."),
+                r"\rho_i = \frac{1}{d} \sum_m Y_{i,m}^2",
+                rf"\rho_0 = \frac{{{latex.sum_of(rows[0] ** 2)}}}{{{rows.shape[1]}}} = {latex.number(square[0])}",
+                (),
+                r"\rho",
+                square,
+                f"square = ({argument} ** 2).mean(-1)",
+                "square",
+                through,
+                axes=("queries",),
+            )
+        ]
     mean, variance = rows.mean(-1), rows.var(-1)
     return [
         Step(
-            at.key("mean"), N_("Normalise, 1: the mean of each row"),
-            N_("LayerNorm looks at one row at a time."), r"\mu_i = \frac{1}{d} \sum_m Y_{i,m}",
+            at.key("mean"),
+            N_("Normalise, 1: the mean of each row"),
+            N_("LayerNorm looks at one row at a time."),
+            r"\mu_i = \frac{1}{d} \sum_m Y_{i,m}",
             rf"\mu_0 = \frac{{{latex.sum_of(rows[0])}}}{{{rows.shape[1]}}} = {latex.number(mean[0])}",
-            (), r"\mu", mean, f"mean = {argument}.mean(-1)", "mean", through, axes=("queries",),
+            (),
+            r"\mu",
+            mean,
+            f"mean = {argument}.mean(-1)",
+            "mean",
+            through,
+            axes=("queries",),
         ),
         Step(
-            at.key("variance"), N_("Normalise, 2: the variance of each row"),
+            at.key("variance"),
+            N_("Normalise, 2: the variance of each row"),
             N_("The mean of the squared distances from the mean, divided by d, not d - 1."),
             r"\sigma_i^2 = \frac{1}{d} \sum_m (Y_{i,m} - \mu_i)^2",
             rf"\sigma_0^2 = \frac{{{latex.sum_of((rows[0] - mean[0]) ** 2)}}}{{{rows.shape[1]}}} = {latex.number(variance[0])}",
-            (), r"\sigma^2", variance, f"variance = {argument}.var(-1, correction=0)", "variance", through,
+            (),
+            r"\sigma^2",
+            variance,
+            f"variance = {argument}.var(-1, correction=0)",
+            "variance",
+            through,
             axes=("queries",),
         ),
-    ]  # fmt: skip
+    ]
 
 
 def after_sublayer(at: Sublayer, norm: Norm, out: ndarray) -> Float[ndarray, "n d_model"]:

@@ -74,4 +74,9 @@ def toy(edit: Edit | None = None) -> Toy:
         model.decoder(target, ForwardPass(causal_mask(target.shape[1]), memory=memory, trace=trace, edit=edit))
     if edit is not None:
         edit.check(trace.editable())
-    return Toy(Checkpoint("toy", model, NumberReader(CONFIG.vocab_size)), trace, stored["encoder.output"][:, 0], stored["decoder.output"][:, 0])
+    return Toy(
+        Checkpoint("toy", model, NumberReader(CONFIG.vocab_size)),
+        trace,
+        stored["encoder.output"][:, 0],
+        stored["decoder.output"][:, 0],
+    )

@@ -55,14 +55,24 @@ def position_clocks(
     for x, y in centres:
         figure.add_trace(
             go.Scatter(
-                x=x + np.sin(_CIRCLE), y=y + np.cos(_CIRCLE), mode="lines", line={"color": GRID, "width": 2},
-                hoverinfo="skip", showlegend=False,
+                x=x + np.sin(_CIRCLE),
+                y=y + np.cos(_CIRCLE),
+                mode="lines",
+                line={"color": GRID, "width": 2},
+                hoverinfo="skip",
+                showlegend=False,
             )
-        )  # fmt: skip
+        )
         figure.add_trace(
-            go.Scatter(x=[x], y=[y + 0.92], mode="markers", marker={"color": GRID, "size": 5}, hoverinfo="skip",
-                       showlegend=False)
-        )  # fmt: skip
+            go.Scatter(
+                x=[x],
+                y=[y + 0.92],
+                mode="markers",
+                marker={"color": GRID, "size": 5},
+                hoverinfo="skip",
+                showlegend=False,
+            )
+        )
     hands = [(pairs, position, words["now"], "solid", QUALITATIVE[0])]
     if moved is not None:
         hands.append((moved[0], moved[1], words["then"], "dot", QUALITATIVE[1]))
@@ -70,8 +80,9 @@ def position_clocks(
         label = safe(name.replace("{position}", str(where)))
         figure.add_trace(_hands(np.asarray(values, dtype=np.float32), centres, label, dash, colour, words["hand"]))
     for (x, y), text in zip(centres, names, strict=True):
-        figure.add_annotation(x=x, y=y - 1.08, text=safe(text).replace("\n", "<br>"), showarrow=False, yanchor="top",
-                              font={"size": 12})  # fmt: skip
+        figure.add_annotation(
+            x=x, y=y - 1.08, text=safe(text).replace("\n", "<br>"), showarrow=False, yanchor="top", font={"size": 12}
+        )
     frame(figure, title, height=60 + 175 * rows)
     figure.update_xaxes(visible=False, range=[-1.25, 2.6 * (across - 1) + 1.25])
     figure.update_yaxes(visible=False, range=[-3.3 * (rows - 1) - 2.0, 1.1], scaleanchor="x")

@@ -76,11 +76,24 @@ def line_curves(
     if mark is not None:
         place, words = mark
         figure.add_shape(
-            type="line", xref="x", yref="paper", x0=place, x1=place, y0=0, y1=1,
+            type="line",
+            xref="x",
+            yref="paper",
+            x0=place,
+            x1=place,
+            y0=0,
+            y1=1,
             line={"color": MARK, "width": 2, "dash": "dash"},
-        )  # fmt: skip
+        )
         figure.add_annotation(
-            x=place, xref="x", y=0.01, yref="paper", text=safe(words), showarrow=False, xanchor="left",
-            yanchor="bottom", xshift=4,
-        )  # fmt: skip
+            x=place,
+            xref="x",
+            y=0.01,
+            yref="paper",
+            text=safe(words),
+            showarrow=False,
+            xanchor="left",
+            yanchor="bottom",
+            xshift=4,
+        )
     return figure

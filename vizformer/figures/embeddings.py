@@ -72,9 +72,18 @@ def similarity_curves(
     band = [np.asarray(values, dtype=np.float32) for values in (high, low)]
     for values, area in zip(band, (None, "tonexty"), strict=True):
         figure.add_trace(
-            go.Scatter(x=places[1:], y=values, mode="lines", line={"width": 0}, fill=area, hoverinfo="skip",
-                       fillcolor="rgba(128,128,128,0.25)", name=safe(words["pairs"]), showlegend=area is not None)
-        )  # fmt: skip
+            go.Scatter(
+                x=places[1:],
+                y=values,
+                mode="lines",
+                line={"width": 0},
+                fill=area,
+                hoverinfo="skip",
+                fillcolor="rgba(128,128,128,0.25)",
+                name=safe(words["pairs"]),
+                showlegend=area is not None,
+            )
+        )
     lines = [Curve(words["pairs_mean"], np.asarray([np.nan, *other])), *curves]
     for order, curve in enumerate(lines):
         figure.add_trace(
@@ -146,8 +155,12 @@ def norm_bars(
     figure.update_layout(barmode="group", showlegend=True, legend={"orientation": "h", "y": -0.3})
     step = max(1, -(-len(tokens) // 32))
     figure.update_xaxes(
-        tickvals=places[::step], ticktext=[safe(token[:12]) for token in tokens[::step]], title=safe(words["token"]),
-        showgrid=False, tickfont={"size": 14}, tickangle=0 if len(tokens) <= 14 else None,
-    )  # fmt: skip
+        tickvals=places[::step],
+        ticktext=[safe(token[:12]) for token in tokens[::step]],
+        title=safe(words["token"]),
+        showgrid=False,
+        tickfont={"size": 14},
+        tickangle=0 if len(tokens) <= 14 else None,
+    )
     figure.update_yaxes(title=safe(words["length"]), rangemode="tozero")
     return figure

@@ -53,7 +53,8 @@ def cache_growth(
                 mode="lines",
                 line={"color": QUALITATIVE[colour], "width": 2.5, "shape": "hv"},
                 hovertemplate=[fill(words["cache_at"], step="%{x}", part=safe(label), value="%{customdata:,}")]
-                * len(values) + ["<extra></extra>"],  # (no step of its own)
+                * len(values)
+                + ["<extra></extra>"],  # (no step of its own)
             )
         )
     frame(figure, title, height=360)
@@ -123,9 +124,16 @@ def multiplications(
     # Over the left ends of their panels: centred, they would touch on a phone.
     for place, name in ((0.0, "with_cache"), (0.52, "without_cache")):
         figure.add_annotation(
-            x=place, y=1.0, xref="paper", yref="paper", xanchor="left", yanchor="bottom", showarrow=False,
-            text=safe(words[name]), font={"size": 13},
-        )  # fmt: skip
+            x=place,
+            y=1.0,
+            xref="paper",
+            yref="paper",
+            xanchor="left",
+            yanchor="bottom",
+            showarrow=False,
+            text=safe(words[name]),
+            font={"size": 13},
+        )
     _mark(figure, at, "x", "x2")
     return figure
 
@@ -135,6 +143,12 @@ def _mark(figure: go.Figure, at: int | None, *axes: str) -> None:
     for axis in axes or ("x",):
         if at is not None:
             figure.add_shape(
-                type="line", x0=at, x1=at, y0=0, y1=1, xref=axis, yref="paper",
+                type="line",
+                x0=at,
+                x1=at,
+                y0=0,
+                y1=1,
+                xref=axis,
+                yref="paper",
                 line={"color": MASKED_LINE, "width": 2, "dash": "dot"},
-            )  # fmt: skip
+            )

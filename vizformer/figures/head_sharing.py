@@ -65,15 +65,24 @@ def head_costs(
     frame(figure, title, height=390)
     if at in heads:
         place = list(heads).index(at)
-        figure.add_shape(type="line", x0=place, x1=place, y0=0, y1=1, xref="x", yref="paper",
-                         line={"color": MASKED_LINE, "width": 2, "dash": "dot"})  # fmt: skip
+        figure.add_shape(
+            type="line",
+            x0=place,
+            x1=place,
+            y0=0,
+            y1=1,
+            xref="x",
+            yref="paper",
+            line={"color": MASKED_LINE, "width": 2, "dash": "dot"},
+        )
     figure.update_layout(  # fixed margins: measuring them in the browser would double the time of a change
         showlegend=True,
         legend={"orientation": "h", "y": -0.24, "yanchor": "top"},
         margin={"l": 70, "r": 12, "t": 50, "b": 120, "autoexpand": False},
     )
-    figure.update_xaxes(tickvals=np.arange(len(heads)), ticktext=[str(h) for h in heads], title=safe(words["heads"]),
-                        automargin=False)  # fmt: skip
+    figure.update_xaxes(
+        tickvals=np.arange(len(heads)), ticktext=[str(h) for h in heads], title=safe(words["heads"]), automargin=False
+    )
     figure.update_yaxes(type="log", title=safe(words["operations"]), exponentformat="SI", dtick=2, automargin=False)
     return figure
 

@@ -89,13 +89,15 @@ def head_slices(
     longest = max(len(row) for row in rows)
     figure.update_layout(
         yaxis={
-            "tickvals": [_middle(place) for place in range(len(rows))], "ticktext": [safe(name) for name in names],
-            "range": [len(rows) - 0.42, -0.62], "showgrid": False,
+            "tickvals": [_middle(place) for place in range(len(rows))],
+            "ticktext": [safe(name) for name in names],
+            "range": [len(rows) - 0.42, -0.62],
+            "showgrid": False,
         },
         xaxis={"title": {"text": safe(words["column"])}, "range": [-0.5, longest - 0.5], "showgrid": False},
         shapes=shapes,
         annotations=annotations,
-    )  # fmt: skip
+    )
     return figure
 
 
@@ -164,11 +166,22 @@ def head_parts(
         )
     )
     frame(figure, title, height=110 + 26 * len(names))
-    figure.add_shape(type="line", xref="paper", x0=0, x1=1, y0=len(names) - 1.5, y1=len(names) - 1.5,
-                     line={"width": 2, "color": "rgba(128,128,128,0.9)"})  # fmt: skip
+    figure.add_shape(
+        type="line",
+        xref="paper",
+        x0=0,
+        x1=1,
+        y0=len(names) - 1.5,
+        y1=len(names) - 1.5,
+        line={"width": 2, "color": "rgba(128,128,128,0.9)"},
+    )
     figure.update_layout(
-        yaxis={"tickvals": np.arange(len(names)), "ticktext": [safe(name) for name in names],
-               "range": [len(names) - 0.5, -0.5], "showgrid": False},
+        yaxis={
+            "tickvals": np.arange(len(names)),
+            "ticktext": [safe(name) for name in names],
+            "range": [len(names) - 0.5, -0.5],
+            "showgrid": False,
+        },
         xaxis={"title": {"text": safe(words["column"])}, "showgrid": False},
-    )  # fmt: skip
+    )
     return figure

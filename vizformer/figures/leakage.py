@@ -75,9 +75,12 @@ def change_bars(
     top = float(values.max(initial=0.0))
     figure.update_yaxes(title=safe(words["moved"]), range=[0, 1.18 * top if top > 0 else 1])
     figure.update_xaxes(
-        tickvals=np.arange(len(tokens)), ticktext=[safe(token) for token in tokens], title=safe(words["position"]),
-        range=[-0.5, len(tokens) - 0.5], showgrid=False,
-    )  # fmt: skip
+        tickvals=np.arange(len(tokens)),
+        ticktext=[safe(token) for token in tokens],
+        title=safe(words["position"]),
+        range=[-0.5, len(tokens) - 0.5],
+        showgrid=False,
+    )
     return figure
 
 
@@ -112,19 +115,31 @@ def change_map(
     figure = go.Figure(
         [
             go.Heatmap(
-                z=moved, zmin=0, zmax=float(values.max(initial=0.0)) or 1.0,
+                z=moved,
+                zmin=0,
+                zmax=float(values.max(initial=0.0)) or 1.0,
                 colorscale=[((i / (len(VIRIDIS) - 1)) ** 2, colour) for i, colour in enumerate(VIRIDIS)],
                 colorbar={"thickness": 14, "title": {"text": safe(words["moved"]), "side": "right"}},
-                text=numbers, texttemplate="%{text}" if printed else None, textfont={"size": DIGITS},
-                hovertemplate=fill(words["stream_at"], value="%{z:.4g}", **places), **shared,
+                text=numbers,
+                texttemplate="%{text}" if printed else None,
+                textfont={"size": DIGITS},
+                hovertemplate=fill(words["stream_at"], value="%{z:.4g}", **places),
+                **shared,
             ),
             go.Heatmap(
-                z=still, zmin=0, zmax=1, colorscale=[(0, MASKED), (1, MASKED)], showscale=False,
-                text=zeros, texttemplate="%{text}" if printed else None, textfont={"size": DIGITS},
-                hovertemplate=fill(words["still_at"], **places), **shared,
+                z=still,
+                zmin=0,
+                zmax=1,
+                colorscale=[(0, MASKED), (1, MASKED)],
+                showscale=False,
+                text=zeros,
+                texttemplate="%{text}" if printed else None,
+                textfont={"size": DIGITS},
+                hovertemplate=fill(words["still_at"], **places),
+                **shared,
             ),
         ]
-    )  # fmt: skip
+    )
     name_axes(figure, names, tokens, square=False)
     return frame(figure, title, height=max(260, 110 + 36 * len(values)))
 

@@ -8,9 +8,15 @@ from numpy.typing import NDArray
 _WIDE, _HIGH = 440.0, 290.0  # px of the plane on a page; only for where names go, so about right is enough
 _HIDDEN = 0.1  # of a name's area over other names: more cannot be read
 _SIDES = {
-    "top center": (0, -1), "bottom center": (0, 1), "middle right": (1, 0), "middle left": (-1, 0),
-    "top right": (1, -1), "top left": (-1, -1), "bottom right": (1, 1), "bottom left": (-1, 1),
-}  # fmt: skip
+    "top center": (0, -1),
+    "bottom center": (0, 1),
+    "middle right": (1, 0),
+    "middle left": (-1, 0),
+    "top right": (1, -1),
+    "top left": (-1, -1),
+    "bottom right": (1, 1),
+    "bottom left": (-1, 1),
+}
 
 
 def sides(places: NDArray[np.floating], tokens: Sequence[str], kinds: Sequence[int], chosen: int) -> list[str | None]:

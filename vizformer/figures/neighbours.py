@@ -51,15 +51,21 @@ def neighbour_bars(
     figure = token_bars(tokens, values, [_short(value) for value in values.ravel().tolist()], hover, above=1.1)
     figure.add_vline(x=average, line={"color": QUALITATIVE[1], "dash": "dash", "width": 2})
     figure.add_annotation(
-        x=average, y=-0.75, text=safe(words["average"].replace("{value}", _short(average))), showarrow=False,
-        xanchor="left", xshift=4, font={"color": QUALITATIVE[1], "size": 13},
-    )  # fmt: skip
+        x=average,
+        y=-0.75,
+        text=safe(words["average"].replace("{value}", _short(average))),
+        showarrow=False,
+        xanchor="left",
+        xshift=4,
+        font={"color": QUALITATIVE[1], "size": 13},
+    )
     frame(figure, title, height=110 + 30 * max(3, len(tokens)), bargap=0.25)
     # Fixed, as on the map: margins that are searched for are drawn several times.
     figure.update_layout(margin={"l": 16 + max((room(token, 15) for token in tokens), default=0), "r": 48, "b": 48})
     least = min(0.0, average, float(values.min(initial=0.0)))
-    figure.update_xaxes(range=[least, max(1.0, float(values.max(initial=0.0)))], title=safe(words["cosine"]),
-                        automargin=False)  # fmt: skip
+    figure.update_xaxes(
+        range=[least, max(1.0, float(values.max(initial=0.0)))], title=safe(words["cosine"]), automargin=False
+    )
     figure.update_yaxes(automargin=False)
     return figure
 
@@ -103,9 +109,15 @@ def embedding_map(
     if rays:
         ends = np.array(rays, dtype=np.float32)
         figure.add_trace(
-            go.Scatter(x=ends[:, 0], y=ends[:, 1], mode="lines", line={"color": GRID, "width": 1.5}, hoverinfo="skip",
-                       showlegend=False)
-        )  # fmt: skip
+            go.Scatter(
+                x=ends[:, 0],
+                y=ends[:, 1],
+                mode="lines",
+                line={"color": GRID, "width": 1.5},
+                hoverinfo="skip",
+                showlegend=False,
+            )
+        )
     names = (words["own"], words["close"].replace("{token}", tokens[chosen]), words["rest"])
     for kind in (2, 1, 0):
         here = [i for i in range(len(tokens)) if kinds[i] == kind]

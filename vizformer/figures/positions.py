@@ -49,9 +49,15 @@ def positional_heatmap(
         rows = [f"{position} {name}" for position, name in enumerate(names)]
         columns = [str(dimension) for dimension in range(values.shape[1])]
         name_axes(
-            figure, rows, columns, row_title=words["position"], column_title=words["dimension"], square=False,
-            column_ticks=_every(values.shape[1]), row_ticks=_named(names, rows),
-        )  # fmt: skip
+            figure,
+            rows,
+            columns,
+            row_title=words["position"],
+            column_title=words["dimension"],
+            square=False,
+            column_ticks=_every(values.shape[1]),
+            row_ticks=_named(names, rows),
+        )
         return frame(figure, title, height=150 + max(160, min(460, 24 * len(rows))))
     frame(figure, title, height=460)
     figure.update_xaxes(title=safe(words["dimension"]), showgrid=False, constrain="domain")

@@ -63,9 +63,10 @@ def path_picture(
     line_x = np.stack([edges[:, 0], edges[:, 2], gaps], 1).ravel().astype(np.float32)
     line_y = np.stack([edges[:, 1], edges[:, 3], gaps], 1).ravel().astype(np.float32)
     figure = go.Figure(
-        go.Scatter(x=line_x, y=line_y, mode="lines", line={"color": MASKED_LINE, "width": 1}, opacity=0.45,
-                   hoverinfo="skip")
-    )  # fmt: skip
+        go.Scatter(
+            x=line_x, y=line_y, mode="lines", line={"color": MASKED_LINE, "width": 1}, opacity=0.45, hoverinfo="skip"
+        )
+    )
     node_x, node_y = np.meshgrid(np.arange(n, dtype=np.float32), np.arange(levels + 1, dtype=np.float32))
     names = [words["reach_input"], *_levels(levels, states, words)]
     text = [
@@ -74,14 +75,25 @@ def path_picture(
         for i, token in enumerate(tokens)
     ]
     figure.add_trace(
-        go.Scatter(x=node_x.ravel(), y=node_y.ravel(), mode="markers", text=[safe(line) for line in text],
-                   marker={"color": QUALITATIVE[0], "size": 7}, hovertemplate="%{text}<extra></extra>")
-    )  # fmt: skip
+        go.Scatter(
+            x=node_x.ravel(),
+            y=node_y.ravel(),
+            mode="markers",
+            text=[safe(line) for line in text],
+            marker={"color": QUALITATIVE[0], "size": 7},
+            hovertemplate="%{text}<extra></extra>",
+        )
+    )
     figure.add_trace(
-        go.Scatter(x=path[:, 0].astype(np.float32), y=path[:, 1].astype(np.float32), mode="lines+markers",
-                   line={"color": QUALITATIVE[1], "width": 3.5}, marker={"color": QUALITATIVE[1], "size": 9},
-                   hoverinfo="skip")
-    )  # fmt: skip
+        go.Scatter(
+            x=path[:, 0].astype(np.float32),
+            y=path[:, 1].astype(np.float32),
+            mode="lines+markers",
+            line={"color": QUALITATIVE[1], "width": 3.5},
+            marker={"color": QUALITATIVE[1], "size": 9},
+            hoverinfo="skip",
+        )
+    )
     frame(figure, title, height=360)  # whatever the levels: a page that jumps is slow to draw, too
     short = max(map(len, tokens)) <= 5  # (short ones stand upright beside each other, long ones lie slanted)
     figure.update_xaxes(range=[-0.6, n - 0.4], tickangle=0 if short else -45, **_ticks(tokens, 16))
@@ -141,10 +153,15 @@ def cost_curves(
                 f"{name}: {cost.shape} costs for {n.shape} numbers of tokens, all of which must be above 0"
             )
         figure.add_trace(
-            go.Scatter(x=n.astype(np.float32), y=cost.astype(np.float32), name=safe(name), mode="lines",
-                       line={"color": QUALITATIVE[index], "width": 2.5, "dash": DASHES[index]},
-                       hovertemplate=fill(words["cost_at"], name=safe(name), n="%{x:.0f}", value="%{y:.3s}"))
-        )  # fmt: skip
+            go.Scatter(
+                x=n.astype(np.float32),
+                y=cost.astype(np.float32),
+                name=safe(name),
+                mode="lines",
+                line={"color": QUALITATIVE[index], "width": 2.5, "dash": DASHES[index]},
+                hovertemplate=fill(words["cost_at"], name=safe(name), n="%{x:.0f}", value="%{y:.3s}"),
+            )
+        )
     frame(figure, title, height=430, hovermode="closest")
     figure.update_xaxes(type="log", title=safe(words["cost_tokens"]), dtick=1, exponentformat="SI")
     figure.update_yaxes(type="log", title=safe(words["cost_multiplications"]), dtick=2, exponentformat="SI")
@@ -153,9 +170,15 @@ def cost_curves(
     if crossing is not None:
         at = {"x": float(np.log10(crossing[0])), "y": float(np.log10(crossing[1]))}
         figure.add_trace(
-            go.Scatter(x=[crossing[0]], y=[crossing[1]], mode="markers", showlegend=False, hoverinfo="skip",
-                       marker={"size": 11, "symbol": "circle-open", "color": MASKED_LINE, "line": {"width": 2.5}})
-        )  # fmt: skip
+            go.Scatter(
+                x=[crossing[0]],
+                y=[crossing[1]],
+                mode="markers",
+                showlegend=False,
+                hoverinfo="skip",
+                marker={"size": 11, "symbol": "circle-open", "color": MASKED_LINE, "line": {"width": 2.5}},
+            )
+        )
         figure.add_annotation(
             **at, text=safe(crossing_name), showarrow=True, ax=-45, ay=-45, arrowcolor=MASKED_LINE, font={"size": 13}
         )
@@ -163,10 +186,27 @@ def cost_curves(
 
 
 def _upright(figure: go.Figure, at: float, text: str) -> None:
-    figure.add_shape(type="line", x0=at, x1=at, y0=0, y1=1, xref="x", yref="paper",
-                     line={"color": MASKED_LINE, "width": 2, "dash": "dot"})  # fmt: skip
-    figure.add_annotation(x=float(np.log10(at)), y=1.0, xref="x", yref="paper", text=safe(text), showarrow=False,
-                          xanchor="left", yanchor="bottom", font={"size": 13})  # fmt: skip
+    figure.add_shape(
+        type="line",
+        x0=at,
+        x1=at,
+        y0=0,
+        y1=1,
+        xref="x",
+        yref="paper",
+        line={"color": MASKED_LINE, "width": 2, "dash": "dot"},
+    )
+    figure.add_annotation(
+        x=float(np.log10(at)),
+        y=1.0,
+        xref="x",
+        yref="paper",
+        text=safe(text),
+        showarrow=False,
+        xanchor="left",
+        yanchor="bottom",
+        font={"size": 13},
+    )
 
 
 def gradient_reach(
@@ -200,13 +240,19 @@ def gradient_reach(
             )
         drawn = np.where(sizes > 0, sizes, np.nan) if logarithmic else sizes
         figure.add_trace(
-            go.Scatter(x=np.arange(len(tokens), dtype=np.float32)[::-1], y=(drawn / sizes[-1]).astype(np.float32),
-                       name=safe(name), text=[safe(token) for token in tokens], mode="lines+markers",
-                       line={"color": QUALITATIVE[index], "width": 2.5, "dash": DASHES[index]},
-                       marker={"size": 8, "symbol": ("circle", "square")[index % 2]},
-                       hovertemplate=fill(words["gradient_at"], name=safe(name), token="%{text}", back="%{x}",
-                                          value="%{y:.4f}"))
-        )  # fmt: skip
+            go.Scatter(
+                x=np.arange(len(tokens), dtype=np.float32)[::-1],
+                y=(drawn / sizes[-1]).astype(np.float32),
+                name=safe(name),
+                text=[safe(token) for token in tokens],
+                mode="lines+markers",
+                line={"color": QUALITATIVE[index], "width": 2.5, "dash": DASHES[index]},
+                marker={"size": 8, "symbol": ("circle", "square")[index % 2]},
+                hovertemplate=fill(
+                    words["gradient_at"], name=safe(name), token="%{text}", back="%{x}", value="%{y:.4f}"
+                ),
+            )
+        )
     frame(figure, title, height=400, hovermode="closest")
     figure.update_xaxes(title=safe(words["gradient_back"]), autorange="reversed")
     figure.update_yaxes(title=safe(words["gradient_size"]), type="log" if logarithmic else "linear")
@@ -216,6 +262,14 @@ def gradient_reach(
         figure.update_yaxes(rangemode="tozero")
     figure.update_layout(showlegend=True, legend={"orientation": "h", "y": -0.25, "yanchor": "top"})
     if back is not None:
-        figure.add_shape(type="line", x0=back, x1=back, y0=0, y1=1, xref="x", yref="paper",
-                         line={"color": MASKED_LINE, "width": 2, "dash": "dot"})  # fmt: skip
+        figure.add_shape(
+            type="line",
+            x0=back,
+            x1=back,
+            y0=0,
+            y1=1,
+            xref="x",
+            yref="paper",
+            line={"color": MASKED_LINE, "width": 2, "dash": "dot"},
+        )
     return figure

@@ -49,20 +49,30 @@ def variance_growth(
         raise ValueError(f"{len(x)} widths do not fit variances of shape {y.shape}")
     figure = go.Figure(
         go.Scatter(
-            x=x, y=x.astype(np.float32), mode="lines", name=safe(words["line"]), hoverinfo="skip",
+            x=x,
+            y=x.astype(np.float32),
+            mode="lines",
+            name=safe(words["line"]),
+            hoverinfo="skip",
             line={"color": QUALITATIVE[7], "dash": "dash", "width": 2},
         )
-    )  # fmt: skip
+    )
     rows = (("measured", y, "circle"), ("divided", y / x.astype(np.float32), "square"))
     for order, (name, values, symbol) in enumerate(rows):
         figure.add_trace(
             go.Scatter(
-                x=x, y=values, mode="markers", name=safe(words[name]),
-                marker={"size": np.where(x == at, 15, 9).astype(np.int32), "symbol": symbol,
-                        "color": QUALITATIVE[order]},
+                x=x,
+                y=values,
+                mode="markers",
+                name=safe(words[name]),
+                marker={
+                    "size": np.where(x == at, 15, 9).astype(np.int32),
+                    "symbol": symbol,
+                    "color": QUALITATIVE[order],
+                },
                 hovertemplate=fill(words["variance_at"], width="%{x}", value="%{y:.3g}"),
             )
-        )  # fmt: skip
+        )
     frame(figure, title, height=390)
     _mark(figure, float(np.log10(at)), MASKED_LINE)
     ticks = x if len(x) <= 6 else x[::3]
@@ -101,11 +111,14 @@ def saturation_curves(
     for order, (name, values) in enumerate((("largest", largest), ("slope", slopes))):
         figure.add_trace(
             go.Scatter(
-                x=x, y=np.asarray(values, dtype=np.float32), mode="lines", name=safe(words[name]),
+                x=x,
+                y=np.asarray(values, dtype=np.float32),
+                mode="lines",
+                name=safe(words[name]),
                 line={"color": QUALITATIVE[order], "dash": DASHES[order], "width": 3},
                 hovertemplate=fill(words["at"], name=safe(words[name]), value="%{y:.3f}", deviation="%{x:.3g}"),
             )
-        )  # fmt: skip
+        )
     frame(figure, title, height=390)
     reach = np.log10([x.min(), x.max()])
     for order, (name, place) in enumerate(marks):
@@ -113,9 +126,15 @@ def saturation_curves(
         _mark(figure, where, QUALITATIVE[2 + order])
         # One name above the other: two marks may stand close together.
         figure.add_annotation(
-            x=where, y=1.17 - 0.09 * order, xref="x", yref="paper", text=safe(name), showarrow=False,
-            xanchor="right" if where > reach.mean() else "left", font={"color": QUALITATIVE[2 + order], "size": 13},
-        )  # fmt: skip
+            x=where,
+            y=1.17 - 0.09 * order,
+            xref="x",
+            yref="paper",
+            text=safe(name),
+            showarrow=False,
+            xanchor="right" if where > reach.mean() else "left",
+            font={"color": QUALITATIVE[2 + order], "size": 13},
+        )
     ticks = [0.125, 1, 8, 32]  # few: every label is measured in the browser at every change
     ends = [float(reach[0]) - 0.04, float(reach[1]) + 0.04]
     names = [f"{tick:g}" for tick in ticks]
@@ -139,6 +158,12 @@ def _settle(figure: go.Figure, top: int) -> None:
 def _mark(figure: go.Figure, where: float, colour: str) -> None:
     """An upright line at a place of a logarithmic axis."""
     figure.add_shape(
-        type="line", x0=10**where, x1=10**where, y0=0, y1=1, xref="x", yref="paper",
+        type="line",
+        x0=10**where,
+        x1=10**where,
+        y0=0,
+        y1=1,
+        xref="x",
+        yref="paper",
         line={"color": colour, "width": 2, "dash": "dot"},
-    )  # fmt: skip
+    )

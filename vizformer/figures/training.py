@@ -73,9 +73,16 @@ def training_curves(
         showlegend=True,
         legend={"orientation": "h", "y": 1.0, "yanchor": "bottom"},
         yaxis={"domain": [0.46, 1.0], "rangemode": "tozero", "title": safe(words["loss"])},
-        yaxis2={"domain": [0.0, 0.38], "range": [-0.04, 1.04], "tickformat": ".0%", "title": safe(words["accuracy"]),
-                "automargin": True, "zeroline": False, "gridcolor": figure.layout.yaxis.gridcolor},
-    )  # fmt: skip
+        yaxis2={
+            "domain": [0.0, 0.38],
+            "range": [-0.04, 1.04],
+            "tickformat": ".0%",
+            "title": safe(words["accuracy"]),
+            "automargin": True,
+            "zeroline": False,
+            "gridcolor": figure.layout.yaxis.gridcolor,
+        },
+    )
     return figure
 
 
@@ -165,9 +172,13 @@ def answer_map(
     )
     for place, row in enumerate(rows):
         figure.add_shape(
-            type="rect", x0=place - 0.5, x1=place + 0.5, y0=row - 0.5, y1=row + 0.5,
+            type="rect",
+            x0=place - 0.5,
+            x1=place + 0.5,
+            y0=row - 0.5,
+            y1=row + 0.5,
             line={"color": QUALITATIVE[1], "width": 3},
-        )  # fmt: skip
+        )
     name_axes(figure, symbols, answer, row_title=words["symbol"], column_title=words["right_answer"], square=False)
     return frame(figure, title, height=110 + 18 * len(symbols))
 
@@ -186,5 +197,6 @@ def _step_axis(figure: go.Figure, at: int, last: int, words: Mapping[str, str]) 
         title=safe(words["training_step"]),
     )
     where = float(np.log10(1 + at))
-    figure.add_shape(type="line", xref="x", yref="paper", x0=where, x1=where, y0=0, y1=1,
-                     line={"color": MARKER, "width": 3})  # fmt: skip
+    figure.add_shape(
+        type="line", xref="x", yref="paper", x0=where, x1=where, y0=0, y1=1, line={"color": MARKER, "width": 3}
+    )

@@ -129,9 +129,11 @@ def next_token(
     probabilities = torch.softmax(scores, dim=-1)
     if not math.isfinite(float(probabilities[0])):  # one NaN makes all of them NaN
         raise GenerationError(
-            N_("The model's logits are not numbers: its weights are damaged, its training diverged, or float16 is too "
-               "narrow for it.")
-        )  # fmt: skip
+            N_(
+                "The model's logits are not numbers: its weights are damaged, its training diverged, or float16 is too "
+                "narrow for it."
+            )
+        )
     scores = penalised(scores, previous, sampling.repetition_penalty)
     if never is not None:
         scores = scores.index_fill(0, torch.tensor([never], device=scores.device), -torch.inf)

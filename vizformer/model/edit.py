@@ -55,8 +55,13 @@ class Edit:
                 raise TraceError(N_("A softmax temperature must be a number above 0, not {value}.", value=value))
         for cell in self.cells:
             if not (math.isfinite(cell.value) or (cell.value == -math.inf and cell.tensor.endswith(".mask"))):
-                raise TraceError(N_("{name} cannot be set to {value}: choose a finite number.",
-                                    name=cell.tensor, value=str(cell.value)))  # fmt: skip
+                raise TraceError(
+                    N_(
+                        "{name} cannot be set to {value}: choose a finite number.",
+                        name=cell.tensor,
+                        value=str(cell.value),
+                    )
+                )
 
     def cells_of(self, tensor: str) -> list[Cell]:
         return [cell for cell in self.cells if cell.tensor == tensor]
@@ -106,9 +111,13 @@ class Edit:
                 raise TraceError(N_("There is nothing called {name} to edit in this model.", name=cell.tensor))
             if not _inside(cell.index, shapes[cell.tensor]):
                 raise TraceError(
-                    N_("{name} has the shape {shape}; there is no cell {index} in it (counted from 0).",
-                       name=cell.tensor, shape=str(list(shapes[cell.tensor])), index=str(list(cell.index)))
-                )  # fmt: skip
+                    N_(
+                        "{name} has the shape {shape}; there is no cell {index} in it (counted from 0).",
+                        name=cell.tensor,
+                        shape=str(list(shapes[cell.tensor])),
+                        index=str(list(cell.index)),
+                    )
+                )
         for site in {*self.unscaled, *self.temperatures}:
             if f"{site}.q" not in shapes:
                 raise TraceError(N_("There is nothing called {name} to edit in this model.", name=site))
@@ -123,9 +132,14 @@ def require_room(cell: Cell, dtype: torch.dtype) -> None:
     largest = torch.finfo(dtype).max
     if math.isfinite(cell.value) and abs(cell.value) > largest:
         raise TraceError(
-            N_("{name} cannot be set to {value}: the largest number of {dtype} is {largest}.", name=cell.tensor,
-               value=f"{cell.value:g}", dtype=str(dtype).removeprefix("torch."), largest=f"{largest:g}")
-        )  # fmt: skip
+            N_(
+                "{name} cannot be set to {value}: the largest number of {dtype} is {largest}.",
+                name=cell.tensor,
+                value=f"{cell.value:g}",
+                dtype=str(dtype).removeprefix("torch."),
+                largest=f"{largest:g}",
+            )
+        )
 
 
 def _inside(index: tuple[int, ...], shape: tuple[int, ...]) -> bool:

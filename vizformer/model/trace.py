@@ -96,9 +96,13 @@ class AttentionRecord:
     def _check(self, head: int) -> None:
         if not 0 <= head < self.n_heads:
             raise TraceError(
-                N_("There is no head {head} at {site}: choose 0 to {last}.", head=head, site=self.site,
-                   last=self.n_heads - 1)
-            )  # fmt: skip
+                N_(
+                    "There is no head {head} at {site}: choose 0 to {last}.",
+                    head=head,
+                    site=self.site,
+                    last=self.n_heads - 1,
+                )
+            )
 
 
 def _wide(x: Tensor) -> Tensor:
@@ -124,9 +128,15 @@ class Trace:
     # Called by the model ------------------------------------------------------------------------------------
 
     def record_attention(
-        self, site: str, q: Tensor, k: Tensor, v: Tensor, mask: Mask | None, scale: float,
+        self,
+        site: str,
+        q: Tensor,
+        k: Tensor,
+        v: Tensor,
+        mask: Mask | None,
+        scale: float,
         position_bias: Tensor | None = None,
-    ) -> None:  # fmt: skip
+    ) -> None:
         bias = None if mask is None else mask.bias[0]
         reason = None if mask is None else mask.reason[0]
         place = None if position_bias is None else position_bias[0].detach()

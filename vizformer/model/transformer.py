@@ -103,9 +103,11 @@ class Transformer(nn.Module):
         """
         if (self.config.architecture == "encoder-decoder") != (target_ids is not None):
             raise TraceError(
-                N_("An encoder-decoder model needs target_ids, the others take none; this one is {architecture}.",
-                   architecture=self.config.architecture)
-            )  # fmt: skip
+                N_(
+                    "An encoder-decoder model needs target_ids, the others take none; this one is {architecture}.",
+                    architecture=self.config.architecture,
+                )
+            )
         if target_ids is not None:
             memory = self.encode(ids, padding=padding, segments=segments, trace=trace, edit=edit)
             x = self.decode(target_ids, memory, memory_padding=padding, padding=target_padding, trace=trace, edit=edit)
@@ -153,9 +155,15 @@ class Transformer(nn.Module):
         if self.decoder is None:
             raise TraceError(N_("This model has no decoder."))
         run = self.forward_pass(
-            "decoder", ids, padding=padding, memory=memory, memory_padding=memory_padding, trace=trace, edit=edit,
+            "decoder",
+            ids,
+            padding=padding,
+            memory=memory,
+            memory_padding=memory_padding,
+            trace=trace,
+            edit=edit,
             cache=cache,
-        )  # fmt: skip
+        )
         before = 0 if cache is None else cache.length
         x: Tensor = self.decoder(self.embed(ids, before, segments, stack="decoder"), run)  # [b, n, d_model]
         if cache is not None:
@@ -181,9 +189,16 @@ class Transformer(nn.Module):
             mask, windowed = self.decoder_masks(ids, before, padding)
         memory_mask = None if memory_padding is None else padding_mask(memory_padding)
         return ForwardPass(
-            mask, windowed, self.rotations(n, before), self.position_bias(stack, n, before), memory, memory_mask,
-            trace, edit, cache,
-        )  # fmt: skip
+            mask,
+            windowed,
+            self.rotations(n, before),
+            self.position_bias(stack, n, before),
+            memory,
+            memory_mask,
+            trace,
+            edit,
+            cache,
+        )
 
     def decoder_masks(
         self, ids: Int[Tensor, "b n"], before: int = 0, padding: Bool[Tensor, "b n"] | None = None
@@ -304,17 +319,24 @@ class Transformer(nn.Module):
             raise TraceError(N_("There is no token to look at: type at least one word."))
         if n > limit:
             raise TraceError(
-                N_("The text has {n} tokens; this model accepts {limit}. Shorten it by {over}.", n=n, limit=limit,
-                   over=n - limit)
-            )  # fmt: skip
+                N_(
+                    "The text has {n} tokens; this model accepts {limit}. Shorten it by {over}.",
+                    n=n,
+                    limit=limit,
+                    over=n - limit,
+                )
+            )
         if torch.compiler.is_compiling():
             return  # looking at the values would break the compiled graph
         lowest, highest = int(ids.min()), int(ids.max())
         if lowest < 0 or highest > last:
             raise TraceError(
-                N_("Token id {id} is outside the vocabulary: ids go from 0 to {last}.",
-                   id=lowest if lowest < 0 else highest, last=last)
-            )  # fmt: skip
+                N_(
+                    "Token id {id} is outside the vocabulary: ids go from 0 to {last}.",
+                    id=lowest if lowest < 0 else highest,
+                    last=last,
+                )
+            )
 
 
 def count_parameters(config: ModelConfig) -> int:

@@ -106,8 +106,21 @@ def decoded(decoder: object) -> Growth:
     return found
 
 
-_SAME = {"NFC", "NFD", "NFKC", "NFKD", "StripAccents", "Strip", "Nmt", "Whitespace", "WhitespaceSplit", "Punctuation",
-         "Digits", "UnicodeScripts", "BertPreTokenizer"}  # fmt: skip
+_SAME = {
+    "NFC",
+    "NFD",
+    "NFKC",
+    "NFKD",
+    "StripAccents",
+    "Strip",
+    "Nmt",
+    "Whitespace",
+    "WhitespaceSplit",
+    "Punctuation",
+    "Digits",
+    "UnicodeScripts",
+    "BertPreTokenizer",
+}
 
 
 def _grown(part: Mapping[str, Any]) -> Growth:

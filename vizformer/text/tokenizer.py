@@ -67,9 +67,12 @@ class Tokenizer:
     @classmethod
     def from_file(cls, path: Path) -> "Tokenizer":
         with _calling(
-            lambda reason: N_("{path} is not a tokenizer file ({reason}). Copy tokenizer.json again from the model's "
-                              "source.", path=path.name, reason=reason)
-        ):  # fmt: skip
+            lambda reason: N_(
+                "{path} is not a tokenizer file ({reason}). Copy tokenizer.json again from the model's source.",
+                path=path.name,
+                reason=reason,
+            )
+        ):
             return cls(Backend.from_file(str(path)))
 
     def save(self, path: Path) -> None:
@@ -89,8 +92,12 @@ class Tokenizer:
         if target is None:
             return self
         if target.get_vocab(with_added_tokens=True) != self._backend.get_vocab(with_added_tokens=True):
-            raise TokenizerError(N_("Texts and translations have different vocabularies: copy the tokenizer again from "
-                                    "the model's source."))  # fmt: skip
+            raise TokenizerError(
+                N_(
+                    "Texts and translations have different vocabularies: copy the tokenizer again from "
+                    "the model's source."
+                )
+            )
         return Tokenizer(self._backend, target)
 
     @property
@@ -153,9 +160,11 @@ class Tokenizer:
             if not self._grown_back.allows(pieces):
                 raise _too_long(len(pieces))
         with _calling(
-            lambda reason: N_("These tokens cannot be made a text ({reason}). Copy the tokenizer again from the "
-                              "model's source.", reason=reason)
-        ):  # fmt: skip
+            lambda reason: N_(
+                "These tokens cannot be made a text ({reason}). Copy the tokenizer again from the model's source.",
+                reason=reason,
+            )
+        ):
             if len(ids) > _SHORT:
                 return str(self._backend.decode_batch([ids], skip_special_tokens=True)[0])
             return str(self._backend.decode(ids, skip_special_tokens=True))
@@ -206,15 +215,19 @@ def _calling(said: Callable[[str], Message]) -> Iterator[None]:
 
 
 def _not_split(reason: str) -> Message:
-    return N_("This text cannot be split into tokens ({reason}). Remove unusual characters and try again.",
-              reason=reason)  # fmt: skip
+    return N_(
+        "This text cannot be split into tokens ({reason}). Remove unusual characters and try again.", reason=reason
+    )
 
 
 def _too_long(n: int) -> TokenizerError:
     return TokenizerError(
-        N_("This text of {n:,} characters is too long for this tokenizer, which makes much more of it. Use a shorter "
-           "one.", n=n)
-    )  # fmt: skip
+        N_(
+            "This text of {n:,} characters is too long for this tokenizer, which makes much more of it. Use a shorter "
+            "one.",
+            n=n,
+        )
+    )
 
 
 def _printable(error: BaseException) -> str:

@@ -98,9 +98,13 @@ def _apart(raw: bytes, rows: int | None) -> str:
     size = len(raw) // MEGABYTE + 1
     try:
         done = subprocess.run(
-            [sys.executable, "-m", "vizformer.text.trial", str(size), str(rows or "")], input=raw, capture_output=True,
-            env={**os.environ, **alone, "PYTHONPATH": path}, timeout=10 + size, check=False,
-        )  # fmt: skip
+            [sys.executable, "-m", "vizformer.text.trial", str(size), str(rows or "")],
+            input=raw,
+            capture_output=True,
+            env={**os.environ, **alone, "PYTHONPATH": path},
+            timeout=10 + size,
+            check=False,
+        )
     except subprocess.TimeoutExpired:
         return "it takes too long to read"
     except OSError as error:  # no memory for a process

@@ -41,14 +41,10 @@ class RowBatch:
     padding: Tensor
 
     def to(self, device: torch.device) -> "RowBatch":
-        return RowBatch(
-            self.ids.to(device), self.labels.to(device), self.segments.to(device), self.padding.to(device)
-        )
+        return RowBatch(self.ids.to(device), self.labels.to(device), self.segments.to(device), self.padding.to(device))
 
 
-def row_batches(
-    rows: Sequence[Row], *, tokens_per_batch: int, pad_id: int, seed: int | None
-) -> Iterator[RowBatch]:
+def row_batches(rows: Sequence[Row], *, tokens_per_batch: int, pad_id: int, seed: int | None) -> Iterator[RowBatch]:
     """All rows once, in batches of at most `tokens_per_batch` tokens, padding included; order as in `pair_batches`."""
     rng = random.Random(seed or 0)
     order = sorted(range(len(rows)), key=lambda i: (len(rows[i].ids), rng.random()))
@@ -63,9 +59,11 @@ def row_batches(
         width = max(len(row.ids) for row in batch)
         lengths = torch.tensor([len(row.ids) for row in batch])
         yield RowBatch(
-            _padded([row.ids for row in batch], pad_id), _padded([row.labels for row in batch], IGNORED),
-            _padded([row.segments for row in batch], 0), torch.arange(width) >= lengths[:, None],
-        )  # fmt: skip
+            _padded([row.ids for row in batch], pad_id),
+            _padded([row.labels for row in batch], IGNORED),
+            _padded([row.segments for row in batch], 0),
+            torch.arange(width) >= lengths[:, None],
+        )
 
 
 def pair_batches(
@@ -95,9 +93,7 @@ def pair_batches(
     if seed is not None:
         rng.shuffle(batches)
     for batch in batches:
-        yield PairBatch(
-            _padded([pairs[i][0] for i in batch], pad_id), _padded([pairs[i][1] for i in batch], pad_id)
-        )  # fmt: skip
+        yield PairBatch(_padded([pairs[i][0] for i in batch], pad_id), _padded([pairs[i][1] for i in batch], pad_id))
 
 
 def _padded(rows: Sequence[Ids], pad_id: int) -> Tensor:

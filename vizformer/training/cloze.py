@@ -21,13 +21,22 @@ CLOZE = TextRecipe(
     name="cloze",
     vocab_size=8000,
     model=dict(
-        d_model=256, n_heads=8, d_ff=1024, n_encoder_layers=4, max_positions=CONTEXT, positions="learned",
-        n_segments=2, embedding_norm=True, norm_eps=1e-12, activation="gelu", head="transform",
+        d_model=256,
+        n_heads=8,
+        d_ff=1024,
+        n_encoder_layers=4,
+        max_positions=CONTEXT,
+        positions="learned",
+        n_segments=2,
+        embedding_norm=True,
+        norm_eps=1e-12,
+        activation="gelu",
+        head="transform",
         dropout=0.0,  # a few passes over the data leave nothing to regularise
     ),
     loop=LoopOptions(epochs=6, warmup=2000),
     sources=SOURCES,
-)  # fmt: skip
+)
 
 
 def learn_tokenizer(corpus: Corpus) -> Tokenizer:

@@ -41,8 +41,12 @@ def train_bundled(name: str, data: Path, out: Path, work: Path, threads: int | N
             f"{validation}, {progress.tokens_per_second:.0f} tokens/s, {progress.seconds / 60:.1f} min"
         )
         if progress.validation:
-            notes.update(epochs=progress.epoch + 1, steps=progress.step, minutes=round(progress.seconds / 60, 1),
-                         held_out=dict(progress.validation))  # fmt: skip
+            notes.update(
+                epochs=progress.epoch + 1,
+                steps=progress.step,
+                minutes=round(progress.seconds / 60, 1),
+                held_out=dict(progress.validation),
+            )
             save_notes(work, TRAINING, notes)
 
     work.mkdir(parents=True, exist_ok=True)

@@ -49,8 +49,9 @@ def find_file(data: Path, name: str) -> Path:
         raise VizformerError(N_("There is no file or folder {path}.", path=str(data)))
     found = sorted(data.rglob(name))
     if not found:
-        raise VizformerError(N_("There is no {name} in {folder}. Give the folder that holds it.", name=name,
-                                folder=str(data)))  # fmt: skip
+        raise VizformerError(
+            N_("There is no {name} in {folder}. Give the folder that holds it.", name=name, folder=str(data))
+        )
     return found[0]
 
 
@@ -62,8 +63,13 @@ def read_corpus(data: Path) -> Corpus:
     """
     books = read_books(find_file(data, BOOKS))
     if missing := {TEST_BOOK, VALID_BOOK} - set(books):
-        raise VizformerError(N_("{file} lacks the book {title!r}, which is held out for the evaluation.", file=BOOKS,
-                                title=sorted(missing)[0]))  # fmt: skip
+        raise VizformerError(
+            N_(
+                "{file} lacks the book {title!r}, which is held out for the evaluation.",
+                file=BOOKS,
+                title=sorted(missing)[0],
+            )
+        )
     valid, test = books.pop(VALID_BOOK), books.pop(TEST_BOOK)
     pairs = read_pairs(find_file(data, CHINESE))
     # Every k-th distinct Chinese sentence, with all its translations: which ones does not depend on chance.

@@ -88,15 +88,20 @@ class Desk:
                 name = f"train-{plan.key}-{attempt}"
             if self._active() >= self.at_once and len(self._waiting()) >= self.longest_queue:
                 raise VizformerError(
-                    N_("{n} trainings are waiting already, more are not taken. Try again in a few minutes.",
-                       n=len(self._waiting()))
-                )  # fmt: skip
+                    N_(
+                        "{n} trainings are waiting already, more are not taken. Try again in a few minutes.",
+                        n=len(self._waiting()),
+                    )
+                )
             begun = sum(job.owner == who and not job.ending and not job.told_to_stop for job in self._jobs.values())
             if begun >= MOST_EACH:
                 raise VizformerError(
-                    N_("You have {n} trainings that wait or run, more are not taken. Stop one of them, or wait until "
-                       "it is over.", n=begun)
-                )  # fmt: skip
+                    N_(
+                        "You have {n} trainings that wait or run, more are not taken. Stop one of them, or wait until "
+                        "it is over.",
+                        n=begun,
+                    )
+                )
             self._make_room()
             self._jobs[name] = _Job(self._create(name, plan), {who: time.monotonic()}, who)
             self._move_on()
@@ -199,9 +204,11 @@ class Desk:
             if not is_full(error):
                 raise
         raise VizformerError(
-            N_("The disk of this server is almost full: there is no room for a training. Ask whoever runs it to make "
-               "some, then train again.")
-        )  # fmt: skip
+            N_(
+                "The disk of this server is almost full: there is no room for a training. Ask whoever runs it to make "
+                "some, then train again."
+            )
+        )
 
     def _make_room(self) -> None:
         over = [(max(job.watchers.values(), default=0.0), name) for name, job in self._jobs.items() if job.ending]
@@ -219,6 +226,9 @@ def _start(folder: Path) -> "subprocess.Popen[bytes]":
     command: Sequence[str] = [sys.executable, "-m", "vizformer.training.worker", str(folder), str(os.getpid())]
     with (folder / "log.txt").open("wb") as log:
         return subprocess.Popen(
-            command, env={**os.environ, "PYTHONPATH": path, "OMP_NUM_THREADS": "1"}, stdin=subprocess.DEVNULL,
-            stdout=log, stderr=subprocess.STDOUT,
-        )  # fmt: skip
+            command,
+            env={**os.environ, "PYTHONPATH": path, "OMP_NUM_THREADS": "1"},
+            stdin=subprocess.DEVNULL,
+            stdout=log,
+            stderr=subprocess.STDOUT,
+        )

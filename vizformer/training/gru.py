@@ -261,13 +261,23 @@ def main() -> None:
     pad_id = tokenizer.id_of(PAD)
     assert pad_id is not None
     model, done = train_gru(
-        recipe, rows, held_out_rows(corpus, tokenizer, recipe.context), tokenizer.vocab_size, pad_id,
-        arguments.work / STATE, lambda line: print(line, flush=True),  # noqa: T201
-    )  # fmt: skip
+        recipe,
+        rows,
+        held_out_rows(corpus, tokenizer, recipe.context),
+        tokenizer.vocab_size,
+        pad_id,
+        arguments.work / STATE,
+        lambda line: print(line, flush=True),  # noqa: T201
+    )
     notes = dict(
-        recipe=asdict(recipe), machine=machine(), tokens=sum(len(row.ids) for row in rows), epochs=done["epoch"],
-        steps=done["step"], minutes=round(done["seconds"] / 60, 1), held_out=done["held_out"],
-    )  # fmt: skip
+        recipe=asdict(recipe),
+        machine=machine(),
+        tokens=sum(len(row.ids) for row in rows),
+        epochs=done["epoch"],
+        steps=done["step"],
+        minutes=round(done["seconds"] / 60, 1),
+        held_out=done["held_out"],
+    )
     save_gru(model, notes, arguments.out)
 
 

@@ -58,11 +58,18 @@ class LengthsRecipe:
 
 LENGTHS = LengthsRecipe(
     model=dict(
-        d_model=64, n_heads=4, d_ff=256, n_decoder_layers=3, norm_order="pre", final_norm=True, activation="gelu",
-        scaled_embedding=True, dropout=0.0,
+        d_model=64,
+        n_heads=4,
+        d_ff=256,
+        n_decoder_layers=3,
+        norm_order="pre",
+        final_norm=True,
+        activation="gelu",
+        scaled_embedding=True,
+        dropout=0.0,
     ),
     loop=LoopOptions(epochs=12, warmup=300),
-)  # fmt: skip
+)
 
 
 def config_of(scheme: Positions, recipe: LengthsRecipe = LENGTHS) -> ModelConfig:
@@ -192,9 +199,14 @@ def train_scheme(
 
 
 def train_lengths(
-    data: Path, out: Path, work: Path, threads: int | None, say: Callable[[str], None],
-    schemes: Sequence[Positions] = SCHEMES, recipe: LengthsRecipe = LENGTHS,
-) -> None:  # fmt: skip
+    data: Path,
+    out: Path,
+    work: Path,
+    threads: int | None,
+    say: Callable[[str], None],
+    schemes: Sequence[Positions] = SCHEMES,
+    recipe: LengthsRecipe = LENGTHS,
+) -> None:
     """Trains the models one after the other into folders of `out`, and measures each on the held-out texts."""
     if threads:
         torch.set_num_threads(threads)
@@ -214,9 +226,11 @@ def train_lengths(
         curves = {name: loss_by_position(checkpoint.model, text) for name, text in texts.held_out.items()}
         save_notes(out / scheme, MEASURED, {"seconds": round(seconds), "machine": machine(), "loss": curves})
     notes = {
-        "trained": TRAINED, "recipe": asdict(recipe), "windows": {k: _windows(v) for k, v in texts.held_out.items()},
+        "trained": TRAINED,
+        "recipe": asdict(recipe),
+        "windows": {k: _windows(v) for k, v in texts.held_out.items()},
         "passages": {name: _passage(text) for name, text in texts.held_out.items()},
-    }  # fmt: skip
+    }
     save_notes(out, MEASURED, notes)
     write_card(out, measured(out), longest=LONGEST, stride=_STRIDE, every=_HELD_OUT_EVERY)
     say(f"The models are in {out}.")

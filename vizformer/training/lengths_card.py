@@ -24,8 +24,7 @@ def write_card(folder: Path, notes: Mapping[str, Any], *, longest: int, stride: 
     lines = []
     for scheme, curve in notes["loss"]["book"].items():
         chinese = notes["loss"]["chinese"][scheme]
-        cells = [_mean(curve, near), _mean(curve, behind), _mean(curve, far), _mean(chinese, near),
-                 _mean(chinese, far)]  # fmt: skip
+        cells = [_mean(curve, near), _mean(curve, behind), _mean(curve, far), _mean(chinese, near), _mean(chinese, far)]
         lines.append(f"| {scheme} | {' | '.join(cells)} | {notes['seconds'][scheme] / 60:.1f} |")
     updates = recipe["updates"] * recipe["loop"]["epochs"]
     model = recipe["model"]

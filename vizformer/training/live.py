@@ -27,8 +27,14 @@ REPORT_EVERY = 0.3  # seconds
 ASTRAY = 4.0  # so many times the untrained loss: nothing will come of it any more
 
 Ending = Literal["done", "stopped", "diverged", "time"]
-LIMITS = {"n_layers": (1, 4), "n_heads": (1, 8), "d_model": (8, 128), "steps": (5, 5000),
-          "learning_rate": (1e-6, 10.0), "seed": (0, 9999)}  # fmt: skip
+LIMITS = {
+    "n_layers": (1, 4),
+    "n_heads": (1, 8),
+    "d_model": (8, 128),
+    "steps": (5, 5000),
+    "learning_rate": (1e-6, 10.0),
+    "seed": (0, 9999),
+}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -78,11 +84,22 @@ class Plan:
     def config(self) -> ModelConfig:
         both = self.architecture == "encoder-decoder"
         return ModelConfig(
-            vocab_size=len(self.on.vocabulary), d_model=self.d_model, n_heads=self.n_heads, d_ff=4 * self.d_model,
-            n_encoder_layers=self.n_layers if both else 0, n_decoder_layers=self.n_layers, max_positions=POSITIONS,
-            positions=self.positions, norm_order=self.norm_order, final_norm=self.norm_order == "pre",
-            scaled_embedding=True, dropout=0.0, pad_id=0, bos_id=1, eos_id=2 if self.on.ends else None,
-        )  # fmt: skip
+            vocab_size=len(self.on.vocabulary),
+            d_model=self.d_model,
+            n_heads=self.n_heads,
+            d_ff=4 * self.d_model,
+            n_encoder_layers=self.n_layers if both else 0,
+            n_decoder_layers=self.n_layers,
+            max_positions=POSITIONS,
+            positions=self.positions,
+            norm_order=self.norm_order,
+            final_norm=self.norm_order == "pre",
+            scaled_embedding=True,
+            dropout=0.0,
+            pad_id=0,
+            bos_id=1,
+            eos_id=2 if self.on.ends else None,
+        )
 
     @property
     def longest(self) -> int:

@@ -102,9 +102,17 @@ def fit(
                 _check(float(total), epoch)
                 elapsed = last_report - started
                 report(
-                    Progress(epoch, options.epochs, step, float(total) / n_batches, rate, n_tokens / elapsed,
-                             seconds + elapsed, {})
-                )  # fmt: skip
+                    Progress(
+                        epoch,
+                        options.epochs,
+                        step,
+                        float(total) / n_batches,
+                        rate,
+                        n_tokens / elapsed,
+                        seconds + elapsed,
+                        {},
+                    )
+                )
         _check(float(total), epoch)
         elapsed = time.perf_counter() - started
         seconds += elapsed
@@ -112,9 +120,17 @@ def fit(
             validation = validate(_averaged(average))
         _save(state_file, options, epoch + 1, step, seconds, model, average, optimizer)
         report(
-            Progress(epoch, options.epochs, step, float(total) / max(n_batches, 1), rate, n_tokens / elapsed,
-                     seconds, validation)
-        )  # fmt: skip
+            Progress(
+                epoch,
+                options.epochs,
+                step,
+                float(total) / max(n_batches, 1),
+                rate,
+                n_tokens / elapsed,
+                seconds,
+                validation,
+            )
+        )
     return _averaged(average)
 
 
@@ -127,9 +143,12 @@ def _averaged(average: AveragedModel) -> Transformer:
 def _check(loss: float, epoch: int) -> None:
     if not loss < float("inf"):  # NaN is not smaller than anything either
         raise VizformerError(
-            N_("Training diverged in epoch {epoch}: the loss is not a number. Lower the learning rate or lengthen "
-               "the warm-up.", epoch=epoch)
-        )  # fmt: skip
+            N_(
+                "Training diverged in epoch {epoch}: the loss is not a number. Lower the learning rate or lengthen "
+                "the warm-up.",
+                epoch=epoch,
+            )
+        )
 
 
 def _save(
@@ -144,9 +163,15 @@ def _save(
 ) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
     state = dict(
-        options=asdict(options), config=model.config.to_dict(), epoch=epoch, step=step, seconds=seconds,
-        model=model.state_dict(), average=average.state_dict(), optimizer=optimizer.state_dict(),
-    )  # fmt: skip
+        options=asdict(options),
+        config=model.config.to_dict(),
+        epoch=epoch,
+        step=step,
+        seconds=seconds,
+        model=model.state_dict(),
+        average=average.state_dict(),
+        optimizer=optimizer.state_dict(),
+    )
     torch.save(state, path.with_suffix(".new"))
     os.replace(path.with_suffix(".new"), path)  # a kill while writing leaves the old state whole
 
@@ -160,9 +185,11 @@ def _resume(
     same = {**state["options"], "epochs": options.epochs} == asdict(options)
     if not same or state["config"] != model.config.to_dict():
         raise VizformerError(
-            N_("{path} was written by a training with other options. Delete it or choose another --out folder.",
-               path=str(path))
-        )  # fmt: skip
+            N_(
+                "{path} was written by a training with other options. Delete it or choose another --out folder.",
+                path=str(path),
+            )
+        )
     model.load_state_dict(state["model"])
     average.load_state_dict(state["average"])
     optimizer.load_state_dict(state["optimizer"])

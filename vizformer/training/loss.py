@@ -32,9 +32,7 @@ def translation_loss(
     return loss, int(real.sum())
 
 
-def token_loss(
-    model: Transformer, batch: RowBatch, *, autocast: bool, reduction: str = "mean"
-) -> tuple[Tensor, int]:
+def token_loss(model: Transformer, batch: RowBatch, *, autocast: bool, reduction: str = "mean") -> tuple[Tensor, int]:
     """Cross-entropy at the positions that have a label, and their number: of decoder-only and encoder-only models.
 
     A decoder's labels are the next tokens (Radford et al. 2018), an encoder's are the tokens that were masked

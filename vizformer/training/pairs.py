@@ -43,9 +43,14 @@ def read_pairs(path: Path, *, source_column: int = 1, target_column: int = 0) ->
         columns = line.split("\t")
         if len(columns) <= max(source_column, target_column):
             raise VizformerError(
-                N_("{path}, line {number}: {found} columns where at least {needed} are needed, separated by tabs.",
-                   path=path.name, number=number, found=len(columns), needed=max(source_column, target_column) + 1)
-            )  # fmt: skip
+                N_(
+                    "{path}, line {number}: {found} columns where at least {needed} are needed, separated by tabs.",
+                    path=path.name,
+                    number=number,
+                    found=len(columns),
+                    needed=max(source_column, target_column) + 1,
+                )
+            )
         pairs.append(Pair(columns[source_column].strip(), columns[target_column].strip()))
     return list(dict.fromkeys(pair for pair in pairs if pair.source and pair.target))
 

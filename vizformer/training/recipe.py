@@ -62,9 +62,14 @@ def train_on_rows(
         return {name: mean_loss(averaged, held_out, pad_id) for name, held_out in valid.items()}
 
     averaged = fit(
-        model, recipe.loop, batches=batches, validate=validate, state_file=work / "state.pt", report=report,
+        model,
+        recipe.loop,
+        batches=batches,
+        validate=validate,
+        state_file=work / "state.pt",
+        report=report,
         loss=lambda model, batch: token_loss(model, batch, autocast=True),
-    )  # fmt: skip
+    )
     return Checkpoint(name=recipe.name, model=averaged.cpu(), tokenizer=tokenizer)
 
 

@@ -24,13 +24,24 @@ STORIES = TextRecipe(
     name="stories",
     vocab_size=6000,
     model=dict(
-        d_model=256, n_heads=8, n_kv_heads=4, d_ff=640, n_decoder_layers=5, max_positions=CONTEXT, positions="rope",
-        norm_order="pre", norm="rms_norm", final_norm=True, activation="silu", feedforward="gated", bias=False,
+        d_model=256,
+        n_heads=8,
+        n_kv_heads=4,
+        d_ff=640,
+        n_decoder_layers=5,
+        max_positions=CONTEXT,
+        positions="rope",
+        norm_order="pre",
+        norm="rms_norm",
+        final_norm=True,
+        activation="silu",
+        feedforward="gated",
+        bias=False,
         dropout=0.0,  # a few passes over the data leave nothing to regularise
     ),
     loop=LoopOptions(epochs=6, warmup=1000),
     sources=SOURCES,
-)  # fmt: skip
+)
 
 
 def learn_tokenizer(corpus: Corpus) -> Tokenizer:

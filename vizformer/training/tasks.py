@@ -77,14 +77,20 @@ class Task:
             raise VizformerError(N_("Type something for the model, for example {example}.", example=self.example))
         if strange := sorted(set(question) - set(self.symbols)):
             raise VizformerError(
-                N_("This model knows only {symbols}, not {strange}. Leave that out.", symbols=" ".join(self.symbols),
-                   strange=" ".join(strange[:8]))
-            )  # fmt: skip
+                N_(
+                    "This model knows only {symbols}, not {strange}. Leave that out.",
+                    symbols=" ".join(self.symbols),
+                    strange=" ".join(strange[:8]),
+                )
+            )
         if len(question) > LONGEST_QUESTION:
             raise VizformerError(
-                N_("The input has {n} symbols; at most {limit} fit. Shorten it.", n=len(question),
-                   limit=LONGEST_QUESTION)
-            )  # fmt: skip
+                N_(
+                    "The input has {n} symbols; at most {limit} fit. Shorten it.",
+                    n=len(question),
+                    limit=LONGEST_QUESTION,
+                )
+            )
         return Example(question, self.solve(question))
 
     def tokenizer(self, architecture: Architecture) -> Tokenizer:
@@ -107,8 +113,10 @@ class Task:
 
     def text(self, example: Example, architecture: Architecture) -> str:
         """What somebody would type into another page to see the model at this question."""
-        return example.question if architecture == "encoder-decoder" else "".join(
-            (example.question, self.separator, example.answer)
+        return (
+            example.question
+            if architecture == "encoder-decoder"
+            else "".join((example.question, self.separator, example.answer))
         )
 
 
@@ -185,9 +193,12 @@ def _continued(question: str) -> str:
     before = question.rfind(question[-1], 0, len(question) - 1)
     if before < 0:
         raise VizformerError(
-            N_("Nothing is repeated in {question} yet: end with a symbol that came before, as in {example}.",
-               question=question, example="gcadg")
-        )  # fmt: skip
+            N_(
+                "Nothing is repeated in {question} yet: end with a symbol that came before, as in {example}.",
+                question=question,
+                example="gcadg",
+            )
+        )
     period = len(question) - 1 - before
     text = question
     while len(text) < len(question) + period:

@@ -71,9 +71,7 @@ with an end mark; books go on. It is made to be looked into, not to be relied on
     (folder / "README.md").write_text(card, encoding="utf-8")
 
 
-def write_cloze_card(
-    folder: Path, checkpoint: Checkpoint, training: dict[str, Any], results: dict[str, Any]
-) -> None:
+def write_cloze_card(folder: Path, checkpoint: Checkpoint, training: dict[str, Any], results: dict[str, Any]) -> None:
     samples = "\n".join(f"| {text} | {words} |" for text, words in results["samples"].items())
     rows = "\n".join(
         f"| {title} | {results[name]['hidden']:,} | **{results[name]['accuracy']:.1%}** | "

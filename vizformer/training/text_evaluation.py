@@ -18,13 +18,23 @@ from vizformer.training.stories import CONTEXT, next_token_row
 from vizformer.training.vocabulary import BOS
 
 PROMPTS = (
-    "Once upon a time there was a princess who", "The little rabbit", '"Come here," said the king,', "Tom wanted to",
-    "今天天气", "我不知道", "他是",
-)  # fmt: skip
+    "Once upon a time there was a princess who",
+    "The little rabbit",
+    '"Come here," said the king,',
+    "Tom wanted to",
+    "今天天气",
+    "我不知道",
+    "他是",
+)
 BLANKS = (
-    "The cat sat on the [MASK].", "She [MASK] the door and went in.", "I have a [MASK] and a dog.",
-    "我有一只[MASK]。", "你[MASK]什么名字？", "今天天气很[MASK]。", "我喜[MASK]你。 [SEP] I like you.",
-)  # fmt: skip
+    "The cat sat on the [MASK].",
+    "She [MASK] the door and went in.",
+    "I have a [MASK] and a dog.",
+    "我有一只[MASK]。",
+    "你[MASK]什么名字？",
+    "今天天气很[MASK]。",
+    "我喜[MASK]你。 [SEP] I like you.",
+)
 
 
 def windows(checkpoint: Checkpoint, text: str) -> list[Row]:
@@ -59,9 +69,7 @@ def evaluate_stories(checkpoint: Checkpoint, corpus: Corpus) -> dict[str, Any]:
         },
         "chinese": {
             "sentences": len(chinese),
-            "bits_per_byte": round(
-                bits_per_byte(checkpoint.model, sentences, len("".join(chinese).encode()), pad), 3
-            ),
+            "bits_per_byte": round(bits_per_byte(checkpoint.model, sentences, len("".join(chinese).encode()), pad), 3),
         },
         "samples": {prompt: checkpoint.generate(prompt, max_new=40).text for prompt in PROMPTS},
         "seconds": round(time.perf_counter() - started, 1),

@@ -50,14 +50,18 @@ ZH_EN = TranslationRecipe(
     name="zh-en",
     vocab_size=7000,
     model=dict(
-        d_model=256, n_heads=4, d_ff=1024, n_encoder_layers=3, n_decoder_layers=3, dropout=0.3,
-        max_positions=512, scaled_embedding=True,
+        d_model=256,
+        n_heads=4,
+        d_ff=1024,
+        n_encoder_layers=3,
+        n_decoder_layers=3,
+        dropout=0.3,
+        max_positions=512,
+        scaled_embedding=True,
     ),
     loop=LoopOptions(epochs=32, warmup=1500),
-    sources=(
-        "Sentence pairs: Tatoeba, the Mandarin Chinese - English export of manythings.org/anki, CC BY 2.0 FR.",
-    ),
-)  # fmt: skip
+    sources=("Sentence pairs: Tatoeba, the Mandarin Chinese - English export of manythings.org/anki, CC BY 2.0 FR.",),
+)
 
 
 @dataclass
@@ -81,9 +85,14 @@ def prepare(recipe: TranslationRecipe, data: Path) -> TranslationData:
     split = split_pairs(pairs, n_valid=recipe.n_valid, n_test=recipe.n_test, seed=recipe.split_seed)
     if not (split.train and split.valid and split.test):
         raise VizformerError(
-            N_("{path} has {n} sentence pairs: with {held_out} of them held out, nothing is left to learn from. Give a "
-               "larger file.", path=data.name, n=len(pairs), held_out=recipe.n_valid + recipe.n_test)
-        )  # fmt: skip
+            N_(
+                "{path} has {n} sentence pairs: with {held_out} of them held out, nothing is left to learn from. Give a "
+                "larger file.",
+                path=data.name,
+                n=len(pairs),
+                held_out=recipe.n_valid + recipe.n_test,
+            )
+        )
     texts = [text for pair in split.train for text in (pair.source, pair.target)]
     return TranslationData(split, Tokenizer(train_bpe(texts, recipe.vocab_size)))
 
@@ -128,9 +137,12 @@ def train_translator(
         return {"loss": total / count}
 
     averaged = fit(
-        model, recipe.loop, batches=batches, validate=validate, state_file=work / "state.pt", report=report,
-        loss=lambda model, batch: translation_loss(
-            model, batch, label_smoothing=recipe.label_smoothing, autocast=True
-        ),
-    )  # fmt: skip
+        model,
+        recipe.loop,
+        batches=batches,
+        validate=validate,
+        state_file=work / "state.pt",
+        report=report,
+        loss=lambda model, batch: translation_loss(model, batch, label_smoothing=recipe.label_smoothing, autocast=True),
+    )
     return Checkpoint(name=recipe.name, model=averaged.cpu(), tokenizer=data.tokenizer)

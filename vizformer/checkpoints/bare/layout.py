@@ -84,14 +84,23 @@ def matrix(weights: Weights, name: str) -> Shape:
     stored = weights.tensors.get(name)
     if stored is None:
         raise CheckpointError(
-            N_("{file} lacks {name}, without which tensors with such names make no model that opens. What it holds: "
-               "{summary}.", file=weights.where, name=shown(name), summary=summary(weights))
-        )  # fmt: skip
+            N_(
+                "{file} lacks {name}, without which tensors with such names make no model that opens. What it holds: "
+                "{summary}.",
+                file=weights.where,
+                name=shown(name),
+                summary=summary(weights),
+            )
+        )
     if len(stored.shape) != 2 or 0 in stored.shape:
         raise CheckpointError(
-            N_("{name} in {file} has shape {found}: a matrix belongs there. Save the state dict again.",
-               file=weights.where, name=shown(name), found=list(stored.shape))
-        )  # fmt: skip
+            N_(
+                "{name} in {file} has shape {found}: a matrix belongs there. Save the state dict again.",
+                file=weights.where,
+                name=shown(name),
+                found=list(stored.shape),
+            )
+        )
     return stored.shape
 
 
@@ -126,9 +135,10 @@ def causal_masks(weights: Weights) -> dict[str, Message]:
     """Buffers of the attention that hold what follows from the positions: 1 at and below the diagonal."""
     note = N_("the causal mask: it follows from the positions")
     return {
-        name: note for name, stored in weights.tensors.items()
+        name: note
+        for name, stored in weights.tensors.items()
         if name.endswith(".attn.masked_bias") or (name.endswith((".attn.bias", ".attn.mask")) and _is_causal(stored))
-    }  # fmt: skip
+    }
 
 
 def of_losses(weights: Weights) -> dict[str, Message]:

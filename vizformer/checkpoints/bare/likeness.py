@@ -26,17 +26,27 @@ _FAMILIES = (
 _KINDS: tuple[tuple[str, Message], ...] = (
     (r"lora_[AB]\b", N_("additions to the weights of another model (LoRA), which are no model alone")),
     (r"\.(?:qweight|qzeros|absmax|quant_state.*)$", N_("quantised weights, packed with a few bits each")),
-    (rf"heads?\.\d+\.(?:.*\.)?(?:w_?)?{_QKV}(?:_?\w*)?(?:\.weight)?$",
-     N_("attention with a module of its own for every head")),
-    (r"\.linears\.[0-3]\.weight$",
-     N_("attention with the matrices of query, key, value and output as linears.0 to linears.3, as in The Annotated "
-        "Transformer")),
+    (
+        rf"heads?\.\d+\.(?:.*\.)?(?:w_?)?{_QKV}(?:_?\w*)?(?:\.weight)?$",
+        N_("attention with a module of its own for every head"),
+    ),
+    (
+        r"\.linears\.[0-3]\.weight$",
+        N_(
+            "attention with the matrices of query, key, value and output as linears.0 to linears.3, as in The Annotated "
+            "Transformer"
+        ),
+    ),
     (r"in_proj_weight$", N_("blocks of their author's own around nn.MultiheadAttention")),
-    (r"(?:^|[._])(?:to_)?(?:qkv|wqkv|c_attn|query_key_value|in_proj)(?:[._]|$)",
-     N_("attention with query, key and value in one matrix, in layers of their author's own")),
-    (rf"(?:^|[._])(?:(?:to|fc|linear|lin|proj|w)_?)?{_QKV}s?(?:_?(?:proj|lin|linear|layer))?(?:\.weight)?$",
-     N_("attention with a matrix each for query, key and value, in layers of their author's own")),
-)  # fmt: skip
+    (
+        r"(?:^|[._])(?:to_)?(?:qkv|wqkv|c_attn|query_key_value|in_proj)(?:[._]|$)",
+        N_("attention with query, key and value in one matrix, in layers of their author's own"),
+    ),
+    (
+        rf"(?:^|[._])(?:(?:to|fc|linear|lin|proj|w)_?)?{_QKV}s?(?:_?(?:proj|lin|linear|layer))?(?:\.weight)?$",
+        N_("attention with a matrix each for query, key and value, in layers of their author's own"),
+    ),
+)
 _RECURRENT = r"\.?weight_[ih]h_l\d"
 
 
@@ -102,18 +112,24 @@ def unrecognised(file: str, weights: Weights, layouts: str) -> Message:
         return N_(
             "{file} holds {n} tensors with names that `transformers` gives {family}, such as {name}. These families "
             "open with their config.json: put it and the tokenizer beside the weights and open the folder.",
-            file=file, n=n, family=found.family, name=shown(found.name),
-        )  # fmt: skip
+            file=file,
+            n=n,
+            family=found.family,
+            name=shown(found.name),
+        )
     holds = N_("{file} holds {n} tensors: {summary}.", file=file, n=n, summary=summary(weights))
     if found is not None and found.what is not None:
         holds = N_("{holds} They look like {what} ({name}).", holds=holds, what=found.what, name=shown(found.name))
     if found is None or not found.attends:
         return N_(
             "{holds} No attention is recognised in them, and what opens here are Transformers; without a config.json "
-            "these layouts: {layouts}.", holds=holds, layouts=layouts,
-        )  # fmt: skip
+            "these layouts: {layouts}.",
+            holds=holds,
+            layouts=layouts,
+        )
     return N_(
         "{holds} Without a config.json these layouts open: {layouts}. A model written by hand opens where it computes "
         "the same as one of them and its tensors are saved under the names and in the shapes of that one.",
-        holds=holds, layouts=layouts,
-    )  # fmt: skip
+        holds=holds,
+        layouts=layouts,
+    )

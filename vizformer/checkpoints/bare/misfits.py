@@ -28,8 +28,14 @@ def in_kinds(matched: Match) -> list[Message]:
         best = max(others, key=lambda other: _alike(kind, other), default=None)
         if best is not None and _alike(kind, best) >= _ALIKE:
             other = left.pop((best, shape))
-            said.append(N_("{name} is not there by this name, but {other} is, with its shape {shape}",
-                           name=_all(names), other=_all(other), shape=list(shape)))  # fmt: skip
+            said.append(
+                N_(
+                    "{name} is not there by this name, but {other} is, with its shape {shape}",
+                    name=_all(names),
+                    other=_all(other),
+                    shape=list(shape),
+                )
+            )
         else:
             said.append(N_("{name} is missing", name=_all(names)))
     for names in left.values():

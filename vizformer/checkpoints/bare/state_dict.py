@@ -110,9 +110,14 @@ def _require_an_answer(
 
 
 def _understood(
-    folder: Folder, name: str, weights: Weights, layout: Layout, answers: dict[str, Value], assumptions: list[Message],
+    folder: Folder,
+    name: str,
+    weights: Weights,
+    layout: Layout,
+    answers: dict[str, Value],
+    assumptions: list[Message],
     said: Said,
-) -> Examined:  # fmt: skip
+) -> Examined:
     """The model that the weights are under these answers."""
     plan = layout.plan(answers)
     backend = _backend(folder, weights.longest_side)
@@ -125,20 +130,33 @@ def _understood(
         config = ModelConfig(**options)
     except ConfigError as error:
         raise CheckpointError(
-            N_("{file} cannot be opened like this: {problems}. What can be said about it: {names}.", file=weights.where,
-               problems=error.message, names=", ".join(question.name for question in layout.questions))
-        ) from error  # fmt: skip
+            N_(
+                "{file} cannot be opened like this: {problems}. What can be said about it: {names}.",
+                file=weights.where,
+                problems=error.message,
+                names=", ".join(question.name for question in layout.questions),
+            )
+        ) from error
     empty = empty_model(config)
     shapes = {name: tuple(tensor.shape) for name, tensor in empty.state_dict().items()}
     matched = _matched(layout, plan, weights, shapes)
     tokenizer, source, about = _tokenizers(folder, backend, config)
     contradictions = _contradictions(config, said)
     report = Report(
-        name=name, format="state-dict", family=layout.name, declared="", config=config, has_head=plan.has_head,
-        files=weights.files, tensors=matched.fates, parameters=parameters_by_component(shapes.items()),
-        assumptions=(*assumptions, *plan.assumptions, *contradictions, about), problems=matched.problems,
-        questions=layout.questions, answers=answers,
-    )  # fmt: skip
+        name=name,
+        format="state-dict",
+        family=layout.name,
+        declared="",
+        config=config,
+        has_head=plan.has_head,
+        files=weights.files,
+        tensors=matched.fates,
+        parameters=parameters_by_component(shapes.items()),
+        assumptions=(*assumptions, *plan.assumptions, *contradictions, about),
+        problems=matched.problems,
+        questions=layout.questions,
+        answers=answers,
+    )
     return Examined(report, tokenizer, matched, plan, shapes, empty, source)
 
 
@@ -166,17 +184,25 @@ def build(examined: Examined, dtype: torch.dtype, device: torch.device) -> Trans
 
 def without_numbers(report: Report, wrong: list[Message]) -> CheckpointError:
     return CheckpointError(
-        N_("{file} has tensors that hold no numbers: {problems}. The training has gone astray, or the file is damaged: "
-           "take an earlier one, or copy it again.", file=next(iter(report.files)), problems=listed(wrong))
-    )  # fmt: skip
+        N_(
+            "{file} has tensors that hold no numbers: {problems}. The training has gone astray, or the file is damaged: "
+            "take an earlier one, or copy it again.",
+            file=next(iter(report.files)),
+            problems=listed(wrong),
+        )
+    )
 
 
 def misfit(report: Report) -> CheckpointError:
     return CheckpointError(
-        N_("The tensors of {file} have names of {layout}, but not everything fits: {problems}. Only what is exactly "
-           "that layout opens; where a model of one's own computes the same, save its tensors under its names.",
-           file=next(iter(report.files)), layout=report.family, problems=listed(list(report.problems)))
-    )  # fmt: skip
+        N_(
+            "The tensors of {file} have names of {layout}, but not everything fits: {problems}. Only what is exactly "
+            "that layout opens; where a model of one's own computes the same, save its tensors under its names.",
+            file=next(iter(report.files)),
+            layout=report.family,
+            problems=listed(list(report.problems)),
+        )
+    )
 
 
 def _recognised(weights: Weights) -> Layout | None:
@@ -196,9 +222,13 @@ def _of_config(beside: Mapping[str, object]) -> list[Message]:
     if "model_type" not in beside:
         return []
     return [
-        N_("{file} says model_type={kind}, which does not open: the names of the tensors are followed, and of {file} "
-           "only what answers a question", file=CONFIG, kind=shown(beside["model_type"]))
-    ]  # fmt: skip
+        N_(
+            "{file} says model_type={kind}, which does not open: the names of the tensors are followed, and of {file} "
+            "only what answers a question",
+            file=CONFIG,
+            kind=shown(beside["model_type"]),
+        )
+    ]
 
 
 def _matched(layout: Layout, plan: Plan, weights: Weights, shapes: Mapping[str, Shape]) -> Match:
@@ -212,9 +242,15 @@ def _matched(layout: Layout, plan: Plan, weights: Weights, shapes: Mapping[str, 
         return plan.unused.get(name)
 
     matched = match_parts(
-        plan.parts, plan.ties, reason, {name: name for name in tensors}, Weights(tensors, weights.files), shapes,
-        said_by=N_("the layout of {layout}", layout=layout.name), unplaced=plan.unplaced,
-    )  # fmt: skip
+        plan.parts,
+        plan.ties,
+        reason,
+        {name: name for name in tensors},
+        Weights(tensors, weights.files),
+        shapes,
+        said_by=N_("the layout of {layout}", layout=layout.name),
+        unplaced=plan.unplaced,
+    )
     fates = [
         replace(fate, shape=weights.tensors[fate.name].shape) if fate.name in layout.reshaped else fate
         for fate in matched.fates
@@ -230,18 +266,26 @@ def _reshaped(stored: Stored, shape: Shape) -> Tensor:
 _SIZES = {
     "vocab_size": ("vocab_size", "ntoken", "n_vocab", "tgt_vocab_size", "trg_vocab_size", "target_vocab_size"),
     "input_vocab_size": ("src_vocab_size", "source_vocab_size"),
-    "d_model": ("d_model", "n_embd", "hidden_size", "d_embed"), "d_ff": ("d_ff", "n_inner", "dim_feedforward", "d_hid"),
-}  # fmt: skip
+    "d_model": ("d_model", "n_embd", "hidden_size", "d_embed"),
+    "d_ff": ("d_ff", "n_inner", "dim_feedforward", "d_hid"),
+}
 
 
 def _contradictions(config: ModelConfig, said: Mapping[str, Mapping[str, object]]) -> list[Message]:
     """Sizes said beside the weights that are not those of the tensors: the tensors are followed."""
     return [
-        N_("{where} says {field}={value}, the tensors say {found}: the tensors are followed", where=shown(where),
-           field=field, value=shown(fields[field]), found=getattr(config, size))
-        for where, fields in said.items() for size, names in _SIZES.items() for field in names
+        N_(
+            "{where} says {field}={value}, the tensors say {found}: the tensors are followed",
+            where=shown(where),
+            field=field,
+            value=shown(fields[field]),
+            found=getattr(config, size),
+        )
+        for where, fields in said.items()
+        for size, names in _SIZES.items()
+        for field in names
         if type(fields.get(field)) is int and fields[field] != getattr(config, size)
-    ]  # fmt: skip
+    ]
 
 
 def _backend(folder: Folder, rows: int) -> Backend | None:
@@ -265,16 +309,25 @@ def _tokenizers(
         return _fitting(backend, config.vocab_size), None, N_("the tokenizer beside the weights is the model's")
     if backend is None or (not has_source and rows != config.vocab_size):
         raise CheckpointError(
-            N_("The model has two vocabularies, of {source:,} and {target:,} tokens, but there is one tokenizer beside "
-               "the weights. Put the source's there as {sources} and the target's as {targets}, or take it away, and "
-               "token ids are read instead.", source=rows, target=config.vocab_size, sources=SOURCES, targets=TOKENIZER)
-        )  # fmt: skip
+            N_(
+                "The model has two vocabularies, of {source:,} and {target:,} tokens, but there is one tokenizer beside "
+                "the weights. Put the source's there as {sources} and the target's as {targets}, or take it away, and "
+                "token ids are read instead.",
+                source=rows,
+                target=config.vocab_size,
+                sources=SOURCES,
+                targets=TOKENIZER,
+            )
+        )
     tokenizer = _fitting(backend, config.vocab_size)
     if not has_source:
         return tokenizer, None, N_("the tokenizer beside the weights is that of the source and of the target")
     source = _fitting(read_tokenizer(folder, SOURCES), config.input_vocab_size, SOURCES)
-    return tokenizer, source, N_("{sources} beside the weights is the source's tokenizer, the other one the target's",
-                                 sources=SOURCES)  # fmt: skip
+    return (
+        tokenizer,
+        source,
+        N_("{sources} beside the weights is the source's tokenizer, the other one the target's", sources=SOURCES),
+    )
 
 
 def _fitting(backend: Backend, rows: int, name: str = TOKENIZER) -> Tokenizer:
@@ -283,8 +336,11 @@ def _fitting(backend: Backend, rows: int, name: str = TOKENIZER) -> Tokenizer:
     made = max(guarded(name, lambda: backend.encode(TRIAL).ids), default=-1)
     if not 0 <= max(highest, made) < rows:
         raise CheckpointError(
-            N_("The tokenizer beside the weights has token ids up to {found}, their table of embeddings {expected} "
-               "rows: they belong to different models. Take the tokenizer away, and token ids are read instead.",
-               found=max(highest, made), expected=rows)
-        )  # fmt: skip
+            N_(
+                "The tokenizer beside the weights has token ids up to {found}, their table of embeddings {expected} "
+                "rows: they belong to different models. Take the tokenizer away, and token ids are read instead.",
+                found=max(highest, made),
+                expected=rows,
+            )
+        )
     return tried(guarded(name, lambda: Tokenizer(backend)))

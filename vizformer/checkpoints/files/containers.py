@@ -47,9 +47,12 @@ def choose(folder: Folder) -> str | None:
     found = candidates(folder.names())
     if len(found) > 1:
         raise CheckpointError(
-            N_("{folder} holds several files of weights: {files}. Give the path of one of them.", folder=folder.name,
-               files=", ".join(map(shown, found[:8])))
-        )  # fmt: skip
+            N_(
+                "{folder} holds several files of weights: {files}. Give the path of one of them.",
+                folder=folder.name,
+                files=", ".join(map(shown, found[:8])),
+            )
+        )
     return found[0] if found else None
 
 
@@ -110,7 +113,10 @@ def _unwrapped(tensors: Mapping[str, Stored]) -> dict[str, Stored]:
         plain[inner] = tensors[stored]
     if twice:
         raise CheckpointError(
-            N_("{file} holds tensors of the same name: {problems}. Save the state dict of one model.",
-               file=next(iter(tensors.values())).file, problems=listed(list(twice)))
-        )  # fmt: skip
+            N_(
+                "{file} holds tensors of the same name: {problems}. Save the state dict of one model.",
+                file=next(iter(tensors.values())).file,
+                problems=listed(list(twice)),
+            )
+        )
     return plain

@@ -35,8 +35,11 @@ def find_weights(folder: Folder) -> Weights:
         found = open_weights(folder)
         beside = (N_("{file} lies there too: what it says is added to the weights is left out", file=ADAPTER),)
         return replace(found, notes=beside) if folder.has(ADAPTER) else found
-    note = N_("the weights are those of {file}, the only ones there; the usual name is {usual}", file=shown(name),
-              usual=STANDARD[0])  # fmt: skip
+    note = N_(
+        "the weights are those of {file}, the only ones there; the usual name is {usual}",
+        file=shown(name),
+        usual=STANDARD[0],
+    )
     found = open_index(folder, name) if name.endswith(".json") else open_file(folder, name)[0]
     return replace(found, notes=(note,))
 
@@ -58,15 +61,24 @@ def choose(where: str, names: Collection[str]) -> str | None:
         found = [*indexes, *(n for n in files if n not in parts)]
         if len(found) > 1:
             raise CheckpointError(
-                N_("{folder} holds several files of weights: {files}. Leave only one of them there, or give it the "
-                   "name {usual}.", folder=where, files=", ".join(map(shown, found[:8])), usual=STANDARD[0])
-            )  # fmt: skip
+                N_(
+                    "{folder} holds several files of weights: {files}. Leave only one of them there, or give it the "
+                    "name {usual}.",
+                    folder=where,
+                    files=", ".join(map(shown, found[:8])),
+                    usual=STANDARD[0],
+                )
+            )
         if parts and not found:
             raise CheckpointError(
-                N_("{folder} has {file}, a part of the weights, but no index that lists the parts "
-                   "({usual}.index.json). Copy it from the model's source.", folder=where, file=shown(parts[0]),
-                   usual=STANDARD[0])
-            )  # fmt: skip
+                N_(
+                    "{folder} has {file}, a part of the weights, but no index that lists the parts "
+                    "({usual}.index.json). Copy it from the model's source.",
+                    folder=where,
+                    file=shown(parts[0]),
+                    usual=STANDARD[0],
+                )
+            )
         if found:
             return found[0]
     return None
@@ -76,9 +88,10 @@ def shards(main: str, names: Collection[str]) -> list[str]:
     """The parts that belong to an index of this name, by their own names."""
     index = _INDEX.fullmatch(main)
     return [
-        name for name in sorted(names)
+        name
+        for name in sorted(names)
         if index is not None and (part := _SHARD.fullmatch(name)) and part.groups() == (index[1], index[3], index[2])
-    ]  # fmt: skip
+    ]
 
 
 def refuse_adapter(folder: Folder) -> None:
@@ -90,7 +103,11 @@ def refuse_adapter(folder: Folder) -> None:
 
 def adapter_error(name: str, base: str = "") -> CheckpointError:
     return CheckpointError(
-        N_("{name} is an adapter (LoRA): it holds only what is to be added to the weights of another model, {base}. "
-           "Open both with the `peft` library, then write one model with merge_and_unload() and save_pretrained(), and "
-           "open that.", name=name, base=shown(base))
-    )  # fmt: skip
+        N_(
+            "{name} is an adapter (LoRA): it holds only what is to be added to the weights of another model, {base}. "
+            "Open both with the `peft` library, then write one model with merge_and_unload() and save_pretrained(), and "
+            "open that.",
+            name=name,
+            base=shown(base),
+        )
+    )

@@ -12,11 +12,16 @@ _TABLE_END = bytes.fromhex("57fb808b247547db")  # of TensorFlow's tables of tens
 _GGML = (b"lmgg", b"fmgg", b"tjgg", b"algg")
 # By the end of the name, which is all that is known of an upload or a hub's file before it is here.
 _NAMES = (
-    (re.compile(r"\.gguf"), "gguf"), (re.compile(r"\.(ggml|ggjt)"), "ggml"), (re.compile(r"\.msgpack"), "flax"),
-    (re.compile(r"\.(h5|hdf5|keras)"), "keras"), (re.compile(r"\.onnx|\.onnx_data"), "onnx"),
-    (re.compile(r"\.ckpt(-\d+)?\.(index|meta|data-\d{5}-of-\d{5})"), "tensorflow"), (re.compile(r"\.pb"), "tensorflow"),
-    (re.compile(r"\.tflite"), "tflite"), (re.compile(r"\.np[yz]"), "numpy"),
-)  # fmt: skip
+    (re.compile(r"\.gguf"), "gguf"),
+    (re.compile(r"\.(ggml|ggjt)"), "ggml"),
+    (re.compile(r"\.msgpack"), "flax"),
+    (re.compile(r"\.(h5|hdf5|keras)"), "keras"),
+    (re.compile(r"\.onnx|\.onnx_data"), "onnx"),
+    (re.compile(r"\.ckpt(-\d+)?\.(index|meta|data-\d{5}-of-\d{5})"), "tensorflow"),
+    (re.compile(r"\.pb"), "tensorflow"),
+    (re.compile(r"\.tflite"), "tflite"),
+    (re.compile(r"\.np[yz]"), "numpy"),
+)
 
 
 def by_content(path: Path, name: str) -> Message | None:
@@ -67,45 +72,69 @@ def _is_llama2_c(start: bytes, size: int) -> bool:
         return False
     width, inner, layers, heads, kv_heads, vocabulary, longest = struct.unpack("<7i", start[:28])
     plausible: bool = (
-        8 <= width <= 65_536 and 8 <= inner <= 524_288 and 1 <= layers <= 512 and 1 <= kv_heads <= heads <= 512
-        and width % heads == 0 and heads % kv_heads == 0 and 1 <= abs(vocabulary) <= 2**22 and 1 <= longest <= 2**22
-    )  # fmt: skip
+        8 <= width <= 65_536
+        and 8 <= inner <= 524_288
+        and 1 <= layers <= 512
+        and 1 <= kv_heads <= heads <= 512
+        and width % heads == 0
+        and heads % kv_heads == 0
+        and 1 <= abs(vocabulary) <= 2**22
+        and 1 <= longest <= 2**22
+    )
     return plausible
 
 
 def gguf_message(name: str) -> Message:
-    return N_("{file} is a GGUF file: its weights are packed for llama.cpp, mostly with a few bits each, and every "
-              "number shown here would be another one than in training. Open the original model, the folder with "
-              "config.json and model.safetensors.", file=shown(name))  # fmt: skip
+    return N_(
+        "{file} is a GGUF file: its weights are packed for llama.cpp, mostly with a few bits each, and every "
+        "number shown here would be another one than in training. Open the original model, the folder with "
+        "config.json and model.safetensors.",
+        file=shown(name),
+    )
 
 
 _MESSAGES: dict[str, Callable[[str], Message]] = {
     "gguf": gguf_message,
     "ggml": lambda file: N_(
         "{file} is a GGML file, as older versions of llama.cpp read: its weights are packed, mostly with a few bits "
-        "each. Open the original model, the folder with config.json and model.safetensors.", file=shown(file)),
+        "each. Open the original model, the folder with config.json and model.safetensors.",
+        file=shown(file),
+    ),
     "flax": lambda file: N_(
         "{file} is a Flax file (msgpack), the weights of a model in JAX: only PyTorch's files are read here. A model "
         "of `transformers` opens there with from_pretrained(folder, from_flax=True) up to version 4; save_pretrained() "
-        "then writes model.safetensors.", file=shown(file)),
+        "then writes model.safetensors.",
+        file=shown(file),
+    ),
     "keras": lambda file: N_(
         "{file} is an HDF5 file of Keras or TensorFlow: only PyTorch's files are read here. A model of "
         "`transformers` opens there with from_pretrained(folder, from_tf=True) up to version 4; "
-        "save_pretrained() then writes model.safetensors.", file=shown(file)),
+        "save_pretrained() then writes model.safetensors.",
+        file=shown(file),
+    ),
     "tensorflow": lambda file: N_(
         "{file} belongs to a TensorFlow checkpoint: only PyTorch's files are read here. Convert it to "
         "PyTorch with the script of the model's authors, or take the model from a hub as model.safetensors.",
-        file=shown(file)),
+        file=shown(file),
+    ),
     "tflite": lambda file: N_(
         "{file} is a TensorFlow Lite file: a program with packed weights. Open the model that it was made from, as "
-        "PyTorch saves it.", file=shown(file)),
+        "PyTorch saves it.",
+        file=shown(file),
+    ),
     "onnx": lambda file: N_(
         "{file} is an ONNX file: a graph of operations that was exported to be run, in which the layers of the model "
-        "have been taken apart. Open the model that it was exported from.", file=shown(file)),
+        "have been taken apart. Open the model that it was exported from.",
+        file=shown(file),
+    ),
     "numpy": lambda file: N_(
         "{file} holds arrays of NumPy. Load them, and save them under the names of a state dict with "
-        "safetensors.numpy.save_file.", file=shown(file)),
+        "safetensors.numpy.save_file.",
+        file=shown(file),
+    ),
     "llama2.c": lambda file: N_(
         "{file} is a file for llama2.c: a LLaMA's numbers one after the other, without names. Open the model that it "
-        "was made from; export.py of llama2.c writes it with config.json (--version -1).", file=shown(file)),
-}  # fmt: skip
+        "was made from; export.py of llama2.c writes it with config.json (--version -1).",
+        file=shown(file),
+    ),
+}

@@ -25,10 +25,22 @@ _PART = r"[A-Za-z0-9][A-Za-z0-9_.-]{0,95}"
 NAME = re.compile(rf"({_PART}/{_PART})(?:@([A-Za-z0-9][A-Za-z0-9_./-]{{0,79}}))?")
 _CONFIG = ("config.json", "generation_config.json")
 _TOKENIZER = (
-    "tokenizer.json", "tokenizer_config.json", "special_tokens_map.json", "added_tokens.json", "vocab.json",
-    "vocab.txt", "merges.txt", "tokenizer.model", "spiece.model", "sentencepiece.bpe.model", "source.spm",
-    "target.spm", "target_vocab.json", "source_tokenizer.json", "tokenizer_of_targets.json",
-)  # fmt: skip
+    "tokenizer.json",
+    "tokenizer_config.json",
+    "special_tokens_map.json",
+    "added_tokens.json",
+    "vocab.json",
+    "vocab.txt",
+    "merges.txt",
+    "tokenizer.model",
+    "spiece.model",
+    "sentencepiece.bpe.model",
+    "source.spm",
+    "target.spm",
+    "target_vocab.json",
+    "source_tokenizer.json",
+    "tokenizer_of_targets.json",
+)
 
 
 class StoppedError(CheckpointError):
@@ -125,9 +137,12 @@ def needed(name: str, files: Iterable[str]) -> list[str]:
     if (known := formats.by_name(sorted(beside))) is not None:
         raise CheckpointError(known)
     raise CheckpointError(
-        N_("{name} has no weights as safetensors or .bin in its main folder. Choose another one, or convert them with "
-           "save_pretrained.", name=name)
-    )  # fmt: skip
+        N_(
+            "{name} has no weights as safetensors or .bin in its main folder. Choose another one, or convert them with "
+            "save_pretrained.",
+            name=name,
+        )
+    )
 
 
 def cached(name: str) -> Path | None:
@@ -163,9 +178,11 @@ def _parts(name: str) -> tuple[str, str | None]:
     found = NAME.fullmatch(name)
     if found is None:
         raise CheckpointError(
-            N_("{name!r} is not the name of a model on a hub: they read owner/name, or owner/name@revision.",
-               name=name[:200])
-        )  # fmt: skip
+            N_(
+                "{name!r} is not the name of a model on a hub: they read owner/name, or owner/name@revision.",
+                name=name[:200],
+            )
+        )
     return found[1], found[2]
 
 
@@ -180,10 +197,13 @@ class _UnreachableError(Exception):
 def _unasked(name: str) -> _UnreachableError:
     return _UnreachableError(
         CheckpointError(
-            N_("{name} has not been fetched before, and HF_HUB_OFFLINE forbids to ask the hub. Unset it, or give the "
-               "path of a folder.", name=name)
+            N_(
+                "{name} has not been fetched before, and HF_HUB_OFFLINE forbids to ask the hub. Unset it, or give the "
+                "path of a folder.",
+                name=name,
+            )
         )
-    )  # fmt: skip
+    )
 
 
 def _bar(progress: Progress) -> Any:
@@ -214,25 +234,37 @@ def _in_words(name: str) -> "Iterator[None]":
         raise
     except errors.GatedRepoError as error:
         raise CheckpointError(
-            N_("{name} is open only to those who accepted its terms. Accept them on the hub, then set HF_TOKEN to a "
-               "token of yours.", name=name)
-        ) from error  # fmt: skip
+            N_(
+                "{name} is open only to those who accepted its terms. Accept them on the hub, then set HF_TOKEN to a "
+                "token of yours.",
+                name=name,
+            )
+        ) from error
     except errors.RevisionNotFoundError as error:
         raise CheckpointError(
-            N_("{name} has no such revision. Give a branch, a tag or a commit of it, or leave the part after @ out.",
-               name=name)
-        ) from error  # fmt: skip
+            N_(
+                "{name} has no such revision. Give a branch, a tag or a commit of it, or leave the part after @ out.",
+                name=name,
+            )
+        ) from error
     except errors.RepositoryNotFoundError as error:
         raise CheckpointError(
-            N_("There is no model {name} on the hub, or it is private. Check the spelling; for a private one set "
-               "HF_TOKEN.", name=name)
-        ) from error  # fmt: skip
+            N_(
+                "There is no model {name} on the hub, or it is private. Check the spelling; for a private one set "
+                "HF_TOKEN.",
+                name=name,
+            )
+        ) from error
     except _UnreachableError:
         raise
     except Exception as error:  # the network in all its forms; huggingface_hub changes its HTTP library now and then
         raise _UnreachableError(
             CheckpointError(
-                N_("The hub does not answer for {name} ({reason}). Check the connection and try again, or download the "
-                   "files elsewhere and give their folder.", name=name, reason=first_line(error))
+                N_(
+                    "The hub does not answer for {name} ({reason}). Check the connection and try again, or download the "
+                    "files elsewhere and give their folder.",
+                    name=name,
+                    reason=first_line(error),
+                )
             )
-        ) from error  # fmt: skip
+        ) from error

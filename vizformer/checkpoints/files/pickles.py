@@ -400,8 +400,18 @@ _CALLS: dict[str, tuple[Callable[[_Row], bool], _Kind]] = {
     _OF_TYPE: (_is_of_type, _TENSOR),
 }
 _NAMED = ("builtins.set", "torch.Tensor")
-_ITEM_SIZES = {"Double": 8, "Float": 4, "Half": 2, "BFloat16": 2, "Long": 8, "Int": 4, "Short": 2, "QInt32": 4,
-               "ComplexDouble": 16, "ComplexFloat": 8}  # fmt: skip
+_ITEM_SIZES = {
+    "Double": 8,
+    "Float": 4,
+    "Half": 2,
+    "BFloat16": 2,
+    "Long": 8,
+    "Int": 4,
+    "Short": 2,
+    "QInt32": 4,
+    "ComplexDouble": 16,
+    "ComplexFloat": 8,
+}
 _STORAGE_NAME = re.compile(r"torch\.(?:cuda\.|storage\.)?([A-Z][A-Za-z0-9]{1,20})Storage")
 _VALUE_NAME = re.compile(
     r"torch\.(?:cuda\.|storage\.)?[A-Z][A-Za-z0-9]{1,20}Storage"

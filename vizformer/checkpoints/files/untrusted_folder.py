@@ -50,9 +50,12 @@ class Folder:
         """
         if not name or name in (".", "..") or set(name) & set("/\\\0"):
             raise CheckpointError(
-                N_("{file} is not the name of a file in this folder. Files of a model lie side by side: copy them into "
-                   "one folder and name them without a path.", file=shown(name))
-            )  # fmt: skip
+                N_(
+                    "{file} is not the name of a file in this folder. Files of a model lie side by side: copy them into "
+                    "one folder and name them without a path.",
+                    file=shown(name),
+                )
+            )
         path = self.path / name
         try:
             real = path.resolve(strict=True)
@@ -63,9 +66,12 @@ class Folder:
             ) from error
         if not any(real.is_relative_to(place) for place in self._inside):
             raise CheckpointError(
-                N_("{file} is a link that leads out of {folder}. Put the file itself there.", file=shown(name),
-                   folder=self.name)
-            )  # fmt: skip
+                N_(
+                    "{file} is a link that leads out of {folder}. Put the file itself there.",
+                    file=shown(name),
+                    folder=self.name,
+                )
+            )
         if not stat.S_ISREG(kind):
             raise CheckpointError(N_("{file} is not a file. Copy it again from the model's source.", file=shown(name)))
         _refuse_stand_ins(real, name)
@@ -84,18 +90,24 @@ class Folder:
             return json.loads(text)
         except (ValueError, RecursionError) as error:
             raise CheckpointError(
-                N_("{file} is not JSON ({reason}). Copy it again from the model's source.", file=name,
-                   reason=first_line(error))
-            ) from error  # fmt: skip
+                N_(
+                    "{file} is not JSON ({reason}). Copy it again from the model's source.",
+                    file=name,
+                    reason=first_line(error),
+                )
+            ) from error
 
     def object(self, name: str) -> dict[str, Any]:
         """The contents of a JSON file that must hold an object."""
         value = self.json(name)
         if not isinstance(value, dict):
             raise CheckpointError(
-                N_("{file} holds {value} where an object with fields belongs. Copy it again from the model's source.",
-                   file=name, value=shown(value))
-            )  # fmt: skip
+                N_(
+                    "{file} holds {value} where an object with fields belongs. Copy it again from the model's source.",
+                    file=name,
+                    value=shown(value),
+                )
+            )
         return value
 
     def text(self, name: str) -> str:
@@ -103,16 +115,24 @@ class Folder:
         path = self.file(name)
         if (size := path.stat().st_size) > JSON_LIMIT:
             raise CheckpointError(
-                N_("{file} has {size:,} bytes; at most {limit:,} are read. It is not the file that its name says: copy "
-                   "it again from the model's source.", file=name, size=size, limit=JSON_LIMIT)
-            )  # fmt: skip
+                N_(
+                    "{file} has {size:,} bytes; at most {limit:,} are read. It is not the file that its name says: copy "
+                    "it again from the model's source.",
+                    file=name,
+                    size=size,
+                    limit=JSON_LIMIT,
+                )
+            )
         try:
             return path.read_text(encoding="utf-8")
         except UnicodeDecodeError as error:
             raise CheckpointError(
-                N_("{file} is not JSON ({reason}). Copy it again from the model's source.", file=name,
-                   reason=first_line(error))
-            ) from error  # fmt: skip
+                N_(
+                    "{file} is not JSON ({reason}). Copy it again from the model's source.",
+                    file=name,
+                    reason=first_line(error),
+                )
+            ) from error
         except OSError as error:
             raise damaged(name, error) from error
 
@@ -125,14 +145,20 @@ def _refuse_stand_ins(path: Path, name: str) -> None:
         raise damaged(name, error) from error
     if start.startswith(_LFS):
         raise CheckpointError(
-            N_("{file} is a Git LFS pointer: a note of where the file lies, not the file. Run `git lfs pull` where it "
-               "came from, then copy it again.", file=name)
-        )  # fmt: skip
+            N_(
+                "{file} is a Git LFS pointer: a note of where the file lies, not the file. Run `git lfs pull` where it "
+                "came from, then copy it again.",
+                file=name,
+            )
+        )
     if start.startswith(_PAGE):
         raise CheckpointError(
-            N_("{file} is a web page, probably an error message saved under this name. Download it again and look "
-               "whether the source asks you to sign in.", file=name)
-        )  # fmt: skip
+            N_(
+                "{file} is a web page, probably an error message saved under this name. Download it again and look "
+                "whether the source asks you to sign in.",
+                file=name,
+            )
+        )
 
 
 def damaged(file: str, reason: object) -> CheckpointError:
@@ -141,9 +167,12 @@ def damaged(file: str, reason: object) -> CheckpointError:
             N_("The account that runs VizFormer may not read {file}. Allow it to, or copy the model.", file=file)
         )
     return CheckpointError(
-        N_("{file} cannot be read ({reason}). It is damaged or incomplete: copy it again.", file=file,
-           reason=first_line(reason))
-    )  # fmt: skip
+        N_(
+            "{file} cannot be read ({reason}). It is damaged or incomplete: copy it again.",
+            file=file,
+            reason=first_line(reason),
+        )
+    )
 
 
 def first_line(reason: object) -> str:

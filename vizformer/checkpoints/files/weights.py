@@ -75,11 +75,18 @@ def no_weights(folder: Folder) -> Message:
     if (known := formats.by_name(names)) is not None:
         return known
     if other := [n for n in names if n.endswith((".ot", ".pth", ".pt", ".ckpt"))]:
-        return N_("{folder} has its weights in {file}, which is not read: {wanted} is needed. Open the model with the "
-                  "`transformers` library and write it again with save_pretrained.", folder=folder.name,
-                  file=other[0], wanted=f"{SAFETENSORS} / {TORCH}")  # fmt: skip
-    return N_("{folder} lacks {file}: a model folder needs config.json, model.safetensors and tokenizer.json.",
-              folder=folder.name, file=SAFETENSORS)  # fmt: skip
+        return N_(
+            "{folder} has its weights in {file}, which is not read: {wanted} is needed. Open the model with the "
+            "`transformers` library and write it again with save_pretrained.",
+            folder=folder.name,
+            file=other[0],
+            wanted=f"{SAFETENSORS} / {TORCH}",
+        )
+    return N_(
+        "{folder} lacks {file}: a model folder needs config.json, model.safetensors and tokenizer.json.",
+        folder=folder.name,
+        file=SAFETENSORS,
+    )
 
 
 def open_index(folder: Folder, index: str) -> Weights:
@@ -92,9 +99,12 @@ def open_index(folder: Folder, index: str) -> Weights:
     places = folder.object(index).get("weight_map")
     if not isinstance(places, dict) or not places or not all(isinstance(file, str) for file in places.values()):
         raise CheckpointError(
-            N_("{file} has no table `weight_map` that says which file each tensor lies in. Copy it again from the "
-               "model's source.", file=index)
-        )  # fmt: skip
+            N_(
+                "{file} has no table `weight_map` that says which file each tensor lies in. Copy it again from the "
+                "model's source.",
+                file=index,
+            )
+        )
     shards: dict[str, dict[str, Stored]] = {}
     sizes: dict[str, int] = {}
     for name in sorted(set(places.values())):
@@ -110,9 +120,13 @@ def open_index(folder: Folder, index: str) -> Weights:
         ]
         rest = len(absent) + len(unlisted) - len(problems)
         raise CheckpointError(
-            N_("{file} does not fit the files it lists: {problems}. They belong to different models, or one is cut "
-               "off: copy all of them again.", file=index, problems=listed(problems, more=rest))
-        )  # fmt: skip
+            N_(
+                "{file} does not fit the files it lists: {problems}. They belong to different models, or one is cut "
+                "off: copy all of them again.",
+                file=index,
+                problems=listed(problems, more=rest),
+            )
+        )
     return Weights(found, sizes)
 
 
@@ -164,9 +178,12 @@ def load_torch(path: Path, name: str) -> Any:
         return torch.load(path, map_location="cpu", weights_only=True, mmap=zipped)
     except pickles.ForeignError as error:
         raise CheckpointError(
-            N_("{file} holds more than tensors, and what else is in it could be a program: it is not opened. Ask its "
-               "author for model.safetensors.", file=name)
-        ) from error  # fmt: skip
+            N_(
+                "{file} holds more than tensors, and what else is in it could be a program: it is not opened. Ask its "
+                "author for model.safetensors.",
+                file=name,
+            )
+        ) from error
     except CheckpointError:
         raise
     except Exception as error:
@@ -177,16 +194,22 @@ def not_only_tensors(content: object, name: str) -> CheckpointError:
     """Says what stands where tensors with names belong."""
     if not isinstance(content, dict):
         return CheckpointError(
-            N_("{file} holds {value} where tensors with names belong. Copy it again from the model's source.",
-               file=name, value=type(content).__name__)
-        )  # fmt: skip
+            N_(
+                "{file} holds {value} where tensors with names belong. Copy it again from the model's source.",
+                file=name,
+                value=type(content).__name__,
+            )
+        )
     wrong = [
         N_("{name} is no tensor", name=shown(key)) for key, value in content.items() if not is_plain_tensor(key, value)
     ] or [N_("it is empty")]
     return CheckpointError(
-        N_("{file} holds something else beside tensors with names: {problems}. Save the state dict alone.",
-           file=name, problems=listed(wrong))
-    )  # fmt: skip
+        N_(
+            "{file} holds something else beside tensors with names: {problems}. Save the state dict alone.",
+            file=name,
+            problems=listed(wrong),
+        )
+    )
 
 
 def stored_tensors(content: dict[Any, Any], path: Path, name: str) -> dict[str, Stored]:

@@ -9,8 +9,11 @@ from vizformer.config import ModelConfig
 from vizformer.messages import N_, Message
 
 BIAS = "final_logits_bias"
-ALIASES = {"hidden_size": "d_model", "num_hidden_layers": "encoder_layers",
-           "num_attention_heads": "encoder_attention_heads"}  # fmt: skip
+ALIASES = {
+    "hidden_size": "d_model",
+    "num_hidden_layers": "encoder_layers",
+    "num_attention_heads": "encoder_attention_heads",
+}
 SELF: Mapping[str, Sequence[str]] = {
     "self_attn.q_proj": ["self_attention.W_Q"],
     "self_attn.k_proj": ["self_attention.W_K"],
@@ -60,14 +63,24 @@ def both_stacks(
     has_head = "lm_head.weight" in names or BIAS in names or says_head(fields.architecture)
     pad, eos = (fields.token(name, vocab_size) for name in ("pad_token_id", "eos_token_id"))
     return dict(
-        vocab_size=vocab_size, d_model=fields.size("d_model"), n_heads=heads, d_ff=width, n_encoder_layers=layers,
-        n_decoder_layers=fields.size("decoder_layers"), max_positions=fields.size("max_position_embeddings"),
-        activation=fields.choice("activation_function", ACTIVATIONS), scaled_embedding=fields.flag("scale_embedding"),
-        logit_bias=BIAS in names, pad_id=pad, eos_id=eos,
-        norm_order="pre" if pre_norm else "post", final_norm=pre_norm,
+        vocab_size=vocab_size,
+        d_model=fields.size("d_model"),
+        n_heads=heads,
+        d_ff=width,
+        n_encoder_layers=layers,
+        n_decoder_layers=fields.size("decoder_layers"),
+        max_positions=fields.size("max_position_embeddings"),
+        activation=fields.choice("activation_function", ACTIVATIONS),
+        scaled_embedding=fields.flag("scale_embedding"),
+        logit_bias=BIAS in names,
+        pad_id=pad,
+        eos_id=eos,
+        norm_order="pre" if pre_norm else "post",
+        final_norm=pre_norm,
         bos_id=fields.token("bos_token_id", vocab_size),
-        forced_bos_id=fields.token("forced_bos_token_id", vocab_size, generated=True), **own,
-    ), has_head  # fmt: skip
+        forced_bos_id=fields.token("forced_bos_token_id", vocab_size, generated=True),
+        **own,
+    ), has_head
 
 
 def start(fields: Fields, vocab_size: int, usual: int | None, called: Message) -> int | None:
@@ -78,8 +91,13 @@ def start(fields: Fields, vocab_size: int, usual: int | None, called: Message) -
     if usual is None:
         fields.refuse("decoder_start_token_id", N_("what the decoder begins with must be a token id"))
     else:
-        fields.assume(N_("no file says what the decoder begins with (decoder_start_token_id): taken as {token}, {id}",
-                         token=called, id=usual))  # fmt: skip
+        fields.assume(
+            N_(
+                "no file says what the decoder begins with (decoder_start_token_id): taken as {token}, {id}",
+                token=called,
+                id=usual,
+            )
+        )
     return usual
 
 

@@ -8,27 +8,107 @@ from vizformer.checkpoints.files.untrusted_folder import shown
 from vizformer.messages import N_, Message
 
 # What no forward of an evaluated model depends on: names, training, generation, other heads.
-HARMLESS = frozenset({
-    "_attn_implementation", "_attn_implementation_autoset", "_name_or_path", "_num_labels", "activation_dropout",
-    "architectures", "attention_dropout", "attention_probs_dropout_prob", "attn_implementation", "attn_pdrop",
-    "bad_words_ids",
-    "begin_suppress_tokens", "chunk_size_feed_forward", "classif_dropout", "classifier_dropout", "cls_token_id",
-    "decoder_layerdrop", "decoder_start_token_id", "directionality", "diversity_penalty", "do_sample", "dropout",
-    "dropout_rate", "dtype", "early_stopping", "embd_pdrop", "encoder_layerdrop", "encoder_no_repeat_ngram_size",
-    "exponential_decay_length_penalty", "finetuning_task", "forced_bos_token_id", "forced_eos_token_id",
-    "gradient_checkpointing", "hidden_dropout", "hidden_dropout_prob", "id2label", "init_std", "initializer_factor",
-    "initializer_range", "is_composition", "keys_to_ignore_at_inference", "label2id", "layerdrop", "length_penalty",
-    "max_length", "min_length", "model_max_length", "model_type", "no_repeat_ngram_size", "num_beam_groups",
-    "num_beams", "num_labels", "num_return_sequences", "output_attentions", "output_hidden_states", "output_past",
-    "output_scores", "pooler_fc_size", "pooler_num_attention_heads", "pooler_num_fc_layers", "pooler_size_per_head",
-    "pooler_type", "prefix", "pretraining_tp", "problem_type", "qa_dropout", "remove_invalid_values",
-    "reorder_and_upcast_attn", "repetition_penalty", "resid_pdrop", "return_dict", "return_dict_in_generate",
-    "sep_token_id", "seq_classif_dropout", "sinusoidal_pos_embds", "summary_activation", "summary_first_dropout",
-    "summary_proj_to_labels", "summary_type", "summary_use_proj", "suppress_tokens", "task_specific_params",
-    "temperature", "tf_legacy_loss", "tokenizer_class", "top_k", "top_p", "torch_dtype", "torchscript",
-    "transformers.js_config", "transformers_version", "typical_p", "unsloth_fixed", "unsloth_version", "use_bfloat16",
-    "use_cache", "xla_device",
-})  # fmt: skip
+HARMLESS = frozenset(
+    {
+        "_attn_implementation",
+        "_attn_implementation_autoset",
+        "_name_or_path",
+        "_num_labels",
+        "activation_dropout",
+        "architectures",
+        "attention_dropout",
+        "attention_probs_dropout_prob",
+        "attn_implementation",
+        "attn_pdrop",
+        "bad_words_ids",
+        "begin_suppress_tokens",
+        "chunk_size_feed_forward",
+        "classif_dropout",
+        "classifier_dropout",
+        "cls_token_id",
+        "decoder_layerdrop",
+        "decoder_start_token_id",
+        "directionality",
+        "diversity_penalty",
+        "do_sample",
+        "dropout",
+        "dropout_rate",
+        "dtype",
+        "early_stopping",
+        "embd_pdrop",
+        "encoder_layerdrop",
+        "encoder_no_repeat_ngram_size",
+        "exponential_decay_length_penalty",
+        "finetuning_task",
+        "forced_bos_token_id",
+        "forced_eos_token_id",
+        "gradient_checkpointing",
+        "hidden_dropout",
+        "hidden_dropout_prob",
+        "id2label",
+        "init_std",
+        "initializer_factor",
+        "initializer_range",
+        "is_composition",
+        "keys_to_ignore_at_inference",
+        "label2id",
+        "layerdrop",
+        "length_penalty",
+        "max_length",
+        "min_length",
+        "model_max_length",
+        "model_type",
+        "no_repeat_ngram_size",
+        "num_beam_groups",
+        "num_beams",
+        "num_labels",
+        "num_return_sequences",
+        "output_attentions",
+        "output_hidden_states",
+        "output_past",
+        "output_scores",
+        "pooler_fc_size",
+        "pooler_num_attention_heads",
+        "pooler_num_fc_layers",
+        "pooler_size_per_head",
+        "pooler_type",
+        "prefix",
+        "pretraining_tp",
+        "problem_type",
+        "qa_dropout",
+        "remove_invalid_values",
+        "reorder_and_upcast_attn",
+        "repetition_penalty",
+        "resid_pdrop",
+        "return_dict",
+        "return_dict_in_generate",
+        "sep_token_id",
+        "seq_classif_dropout",
+        "sinusoidal_pos_embds",
+        "summary_activation",
+        "summary_first_dropout",
+        "summary_proj_to_labels",
+        "summary_type",
+        "summary_use_proj",
+        "suppress_tokens",
+        "task_specific_params",
+        "temperature",
+        "tf_legacy_loss",
+        "tokenizer_class",
+        "top_k",
+        "top_p",
+        "torch_dtype",
+        "torchscript",
+        "transformers.js_config",
+        "transformers_version",
+        "typical_p",
+        "unsloth_fixed",
+        "unsloth_version",
+        "use_bfloat16",
+        "use_cache",
+        "xla_device",
+    }
+)
 # Everything else that a family may have but none here does, with the only values that change nothing.
 NEUTRAL: Mapping[str, tuple[Any, ...]] = {
     "quantization_config": (None,),
@@ -91,9 +171,16 @@ class Fields:
     def follow(self, second: str, first: str) -> None:
         """Notes that of two names of one thing the second one counts, where the file has both with two values."""
         if self.written[second] != self.written[first]:
-            self.assume(N_("{first}={value} and {second}={other} are two names of one thing: {second} is followed, as "
-                           "`transformers` does", first=first, value=shown(self.written[first]), second=second,
-                           other=shown(self.written[second])))  # fmt: skip
+            self.assume(
+                N_(
+                    "{first}={value} and {second}={other} are two names of one thing: {second} is followed, as "
+                    "`transformers` does",
+                    first=first,
+                    value=shown(self.written[first]),
+                    second=second,
+                    other=shown(self.written[second]),
+                )
+            )
 
     @property
     def architecture(self) -> str:
@@ -109,8 +196,13 @@ class Fields:
             return self.raw[name]
         default = self.defaults.get(name)
         if first_time and default is not None:
-            self.assume(N_("config.json does not say {field}: taken as {value}, as `transformers` does", field=name,
-                           value=shown(default)))  # fmt: skip
+            self.assume(
+                N_(
+                    "config.json does not say {field}: taken as {value}, as `transformers` does",
+                    field=name,
+                    value=shown(default),
+                )
+            )
         return default
 
     def size(self, name: str, otherwise: int | None = None) -> int:
@@ -155,8 +247,9 @@ class Fields:
         """
         value = self.value(name)
         if isinstance(value, list) and value:
-            self.assume(N_("{field} lists several tokens, {value}: the first one is used", field=name,
-                           value=shown(value)))  # fmt: skip
+            self.assume(
+                N_("{field} lists several tokens, {value}: the first one is used", field=name, value=shown(value))
+            )
             value = value[0]
         if value is None or (type(value) is int and value == -1):
             return None
@@ -165,8 +258,14 @@ class Fields:
         if type(value) is not int or (generated and name in self.raw):
             self.refuse(name, N_("it must be a token id, 0 to {last}", last=vocab_size - 1))
         elif name in self.raw:  # (a default of `transformers` is that of a larger vocabulary)
-            self.assume(N_("{field}={value} lies outside the vocabulary, 0 to {last}: the model is opened without this "
-                           "mark", field=name, value=shown(value), last=vocab_size - 1))  # fmt: skip
+            self.assume(
+                N_(
+                    "{field}={value} lies outside the vocabulary, 0 to {last}: the model is opened without this mark",
+                    field=name,
+                    value=shown(value),
+                    last=vocab_size - 1,
+                )
+            )
         return None
 
     def only(self, name: str, *supported: Any) -> None:
@@ -190,8 +289,14 @@ class Fields:
         for name in unknown_fields(self.raw, self._read):
             if self.raw[name] is None:  # says nothing
                 continue
-            self.assume(N_("config.json has a field {field}={value} that `transformers` does not read for this family: "
-                           "it is ignored", field=shown(name), value=shown(self.raw[name])))  # fmt: skip
+            self.assume(
+                N_(
+                    "config.json has a field {field}={value} that `transformers` does not read for this family: "
+                    "it is ignored",
+                    field=shown(name),
+                    value=shown(self.raw[name]),
+                )
+            )
 
 
 def unknown_fields(raw: Mapping[str, Any], read: Collection[str]) -> list[str]:
@@ -199,11 +304,13 @@ def unknown_fields(raw: Mapping[str, Any], read: Collection[str]) -> list[str]:
 
 
 _WHY = {
-    "quantization_config": N_("the weights are quantised, every number shown would be another one than in training; "
-                              "open the model it was made from"),
+    "quantization_config": N_(
+        "the weights are quantised, every number shown would be another one than in training; "
+        "open the model it was made from"
+    ),
     "auto_map": N_("the model brings its own code, which is never run; open a model without it"),
     "is_causal": N_("queries of the decoder would see what comes after them"),
     "per_layer_config": N_("layers with options of their own are not supported"),
     "transformers_weights": N_("it names another file of weights; put the weights into model.safetensors"),
     "configuration_files": N_("it names other files that stand for config.json; put the fields into config.json"),
-}  # fmt: skip
+}

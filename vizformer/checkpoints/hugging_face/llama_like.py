@@ -24,10 +24,11 @@ FEEDFORWARD = {
 NORMS = {"input_layernorm": ["self_norm"], "post_attention_layernorm": ["feedforward_norm"]}
 QK_NORMS = {"self_attn.q_norm": ["self_attention.q_norm"], "self_attn.k_norm": ["self_attention.k_norm"]}
 UNUSED = {
-    r"(layers\.\d+\.self_attn\.)?rotary_emb\.inv_freq": N_("the angles of the rotary positions: they follow from "
-                                                            "rope_theta"),
+    r"(layers\.\d+\.self_attn\.)?rotary_emb\.inv_freq": N_(
+        "the angles of the rotary positions: they follow from rope_theta"
+    ),
     r"(score|classifier|qa_outputs)\..*": N_("the head of another task"),
-}  # fmt: skip
+}
 
 
 def decoder(fields: Fields, names: Collection[str]) -> tuple[Options, bool]:
@@ -38,15 +39,29 @@ def decoder(fields: Fields, names: Collection[str]) -> tuple[Options, bool]:
     n_layers, longest = fields.size("num_hidden_layers"), fields.size("max_position_embeddings")
     has_head = tied or "lm_head.weight" in names or says_head(fields.architecture)
     return dict(
-        vocab_size=vocab_size, d_model=width, n_heads=heads, head_dim=_head_dim(fields, width, heads),
-        n_kv_heads=_kv_heads(fields, heads), d_ff=fields.size("intermediate_size"),
-        n_decoder_layers=n_layers, max_positions=longest, positions="rope", **rope(fields),
-        **window(fields, n_layers, longest), norm_order="pre", norm="rms_norm", final_norm=True,
-        norm_eps=fields.number("rms_norm_eps"), feedforward="gated",
-        activation=fields.choice("hidden_act", ACTIVATIONS), tied_unembedding=tied or not has_head,
-        dropout=0.0, bos_id=fields.token("bos_token_id", vocab_size), eos_id=fields.token("eos_token_id", vocab_size),
+        vocab_size=vocab_size,
+        d_model=width,
+        n_heads=heads,
+        head_dim=_head_dim(fields, width, heads),
+        n_kv_heads=_kv_heads(fields, heads),
+        d_ff=fields.size("intermediate_size"),
+        n_decoder_layers=n_layers,
+        max_positions=longest,
+        positions="rope",
+        **rope(fields),
+        **window(fields, n_layers, longest),
+        norm_order="pre",
+        norm="rms_norm",
+        final_norm=True,
+        norm_eps=fields.number("rms_norm_eps"),
+        feedforward="gated",
+        activation=fields.choice("hidden_act", ACTIVATIONS),
+        tied_unembedding=tied or not has_head,
+        dropout=0.0,
+        bos_id=fields.token("bos_token_id", vocab_size),
+        eos_id=fields.token("eos_token_id", vocab_size),
         pad_id=fields.token("pad_token_id", vocab_size),
-    ), has_head  # fmt: skip
+    ), has_head
 
 
 def _head_dim(fields: Fields, width: int, heads: int) -> int | None:
@@ -65,9 +80,12 @@ def tensors(config: ModelConfig) -> list[Part]:
     """What becomes of every tensor; which biases and norms there are, the options say."""
     template = {**NORMS, **ATTENTION, **OUT, **FEEDFORWARD, **(QK_NORMS if config.qk_norm else {})}
     without: Sequence[str] = [
-        *NORMS, *QK_NORMS, *([] if config.qkv_bias else ATTENTION), *([] if config.out_bias else OUT),
+        *NORMS,
+        *QK_NORMS,
+        *([] if config.qkv_bias else ATTENTION),
+        *([] if config.out_bias else OUT),
         *([] if config.bias else FEEDFORWARD),
-    ]  # fmt: skip
+    ]
     parts = [
         Part("embed_tokens.weight", ("embedding.weight",)),
         *layers(template, "layers.{}", "decoder.layers.{}", config.n_decoder_layers, no_bias=without),

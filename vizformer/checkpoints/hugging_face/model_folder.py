@@ -50,8 +50,12 @@ _OF_A_TOKENIZER = re.compile(
     re.IGNORECASE | re.DOTALL,
 )
 MOST_POSITIONS = 32_768  # of tables computed from the options; no text that VizFormer accepts is longer
-_IDS = {"bos_id": ("bos_token", "cls_token"), "eos_id": ("eos_token", "sep_token"), "pad_id": ("pad_token",),
-        "mask_id": ("mask_token",)}  # fmt: skip
+_IDS = {
+    "bos_id": ("bos_token", "cls_token"),
+    "eos_id": ("eos_token", "sep_token"),
+    "pad_id": ("pad_token",),
+    "mask_id": ("mask_token",),
+}
 
 
 @dataclass(frozen=True)
@@ -85,17 +89,28 @@ def examine(folder: Folder, raw: dict[str, object]) -> Examined:
     if backend is not None:
         _look_at_start(folder, backend, config, fields)
     if not has_head:
-        fields.assume(N_("the file has no head that predicts tokens: logits are computed with the embedding table and "
-                         "mean nothing"))  # fmt: skip
+        fields.assume(
+            N_(
+                "the file has no head that predicts tokens: logits are computed with the embedding table and "
+                "mean nothing"
+            )
+        )
     empty = empty_model(config)
     shapes = {name: tuple(tensor.shape) for name, tensor in empty.state_dict().items()}
     matched = match(family, config, names, weights, shapes)
     report = Report(
-        name=folder.name, format="hugging-face", family=family.name, declared=fields.architecture, config=config,
-        has_head=has_head, files=weights.files, tensors=matched.fates,
-        parameters=parameters_by_component(shapes.items()), assumptions=tuple(fields.assumptions),
+        name=folder.name,
+        format="hugging-face",
+        family=family.name,
+        declared=fields.architecture,
+        config=config,
+        has_head=has_head,
+        files=weights.files,
+        tensors=matched.fates,
+        parameters=parameters_by_component(shapes.items()),
+        assumptions=tuple(fields.assumptions),
         problems=matched.problems,
-    )  # fmt: skip
+    )
     return Examined(report, tokenizer, matched, shapes, empty, source)
 
 
@@ -121,8 +136,9 @@ def wrong_numbers(matched: Match) -> list[Message]:
     """What is wrong with the numbers themselves: every tensor that is used is read once for it."""
     wrong = [
         N_("{name} holds NaN or infinite numbers", name=shown(tensor.name))
-        for __, tensor in matched.used if not all_finite(tensor.read())
-    ]  # fmt: skip
+        for __, tensor in matched.used
+        if not all_finite(tensor.read())
+    ]
     for tensor, make in matched.computed:
         expected, found = make(), tensor.read().float()
         found = found[: len(expected)] if found.dim() else found  # there may be more positions than are accepted
@@ -131,16 +147,25 @@ def wrong_numbers(matched: Match) -> list[Message]:
     for first, second in matched.same:
         one, other = first.read(), second.read()
         if one.shape != other.shape or not torch.equal(one, other.to(one.dtype)):
-            wrong.append(N_("{first} and {second} should be the same numbers (tie_word_embeddings) and are not",
-                            first=shown(first.name), second=shown(second.name)))  # fmt: skip
+            wrong.append(
+                N_(
+                    "{first} and {second} should be the same numbers (tie_word_embeddings) and are not",
+                    first=shown(first.name),
+                    second=shown(second.name),
+                )
+            )
     return wrong
 
 
 def misfit(file: str, problems: list[Message]) -> CheckpointError:
     return CheckpointError(
-        N_("{file} does not fit config.json: {problems}. They belong to different models, or one of them is damaged: "
-           "copy both again from the model's source.", file=file, problems=listed(problems))
-    )  # fmt: skip
+        N_(
+            "{file} does not fit config.json: {problems}. They belong to different models, or one of them is damaged: "
+            "copy both again from the model's source.",
+            file=file,
+            problems=listed(problems),
+        )
+    )
 
 
 def empty_model(config: ModelConfig) -> Transformer:
@@ -150,9 +175,12 @@ def empty_model(config: ModelConfig) -> Transformer:
             return Transformer(config)
     except (RuntimeError, TypeError, ValueError) as error:  # sizes that no tensor can have
         raise CheckpointError(
-            N_("{file} describes a model that no machine can hold ({reason}). Copy it again from the model's source.",
-               file=CONFIG, reason=first_line(error))
-        ) from error  # fmt: skip
+            N_(
+                "{file} describes a model that no machine can hold ({reason}). Copy it again from the model's source.",
+                file=CONFIG,
+                reason=first_line(error),
+            )
+        ) from error
 
 
 def family_of(raw: Mapping[str, object]) -> Family:
@@ -161,15 +189,25 @@ def family_of(raw: Mapping[str, object]) -> Family:
     family = BY_TYPE.get(kind) if isinstance(kind, str) else None
     if family is None and isinstance(kind, str) and kind in BECAUSE:
         raise CheckpointError(
-            N_("{file} says model_type={kind}, which is not supported because of {why}. These families open: "
-               "{families}. Take a model of one of them.", file=CONFIG, kind=shown(kind), why=BECAUSE[kind],
-               families=", ".join(f.name for f in FAMILIES))
-        )  # fmt: skip
+            N_(
+                "{file} says model_type={kind}, which is not supported because of {why}. These families open: "
+                "{families}. Take a model of one of them.",
+                file=CONFIG,
+                kind=shown(kind),
+                why=BECAUSE[kind],
+                families=", ".join(f.name for f in FAMILIES),
+            )
+        )
     if family is None:
         raise CheckpointError(
-            N_("{file} says model_type={kind}, which is not supported. These families open: {families}. Take a model "
-               "of one of them.", file=CONFIG, kind=shown(kind), families=", ".join(f.name for f in FAMILIES))
-        )  # fmt: skip
+            N_(
+                "{file} says model_type={kind}, which is not supported. These families open: {families}. Take a model "
+                "of one of them.",
+                file=CONFIG,
+                kind=shown(kind),
+                families=", ".join(f.name for f in FAMILIES),
+            )
+        )
     return family
 
 
@@ -196,9 +234,14 @@ def _our_names(family: Family, weights: Weights) -> dict[str, str]:
             name = re.sub(pattern, replacement, name)
         if name in names:
             raise CheckpointError(
-                N_("{file} holds {first} and {second}, which are the same tensor by two names. Save the model again "
-                   "with `transformers`.", file=weights.where, first=shown(names[name]), second=shown(stored))
-            )  # fmt: skip
+                N_(
+                    "{file} holds {first} and {second}, which are the same tensor by two names. Save the model again "
+                    "with `transformers`.",
+                    file=weights.where,
+                    first=shown(names[name]),
+                    second=shown(stored),
+                )
+            )
         names[name] = stored
     return names
 
@@ -210,8 +253,9 @@ def _config(
     fields.finish()
     n_layers = options.get("n_encoder_layers", 0) + options.get("n_decoder_layers", 0)
     if n_layers > n_tensors:  # before a model of so many layers is thought of
-        fields.problems.append(N_("{n} layers, but the file of weights has only {found} tensors", n=n_layers,
-                                  found=n_tensors))  # fmt: skip
+        fields.problems.append(
+            N_("{n} layers, but the file of weights has only {found} tensors", n=n_layers, found=n_tensors)
+        )
     if not fields.problems:
         _shorten(options, fields)
         complete_ids(options, {} if backend is None else token_ids(folder, backend, dict(family.usual)))
@@ -220,17 +264,27 @@ def _config(
         except ConfigError as error:
             fields.problems.append(error.message)
     raise CheckpointError(
-        N_("{file} asks for what VizFormer does not support: {problems}. Take a model of {family} without that, or of "
-           "another family: {families}.", file=CONFIG, problems=listed(fields.problems), family=family.name,
-           families=", ".join(other.name for other in FAMILIES if other is not family))
-    )  # fmt: skip
+        N_(
+            "{file} asks for what VizFormer does not support: {problems}. Take a model of {family} without that, or of "
+            "another family: {families}.",
+            file=CONFIG,
+            problems=listed(fields.problems),
+            family=family.name,
+            families=", ".join(other.name for other in FAMILIES if other is not family),
+        )
+    )
 
 
 def _shorten(options: Options, fields: Fields) -> None:
     """A table of angles or waves for millions of positions would fill the memory for texts nobody can enter here."""
     if options["positions"] in ("rope", "sinusoidal") and options["max_positions"] > MOST_POSITIONS:
-        fields.assume(N_("texts up to {limit:,} tokens are accepted; config.json allows {longest:,}",
-                         limit=MOST_POSITIONS, longest=options["max_positions"]))  # fmt: skip
+        fields.assume(
+            N_(
+                "texts up to {limit:,} tokens are accepted; config.json allows {longest:,}",
+                limit=MOST_POSITIONS,
+                longest=options["max_positions"],
+            )
+        )
         options["max_positions"] = MOST_POSITIONS
 
 
@@ -259,18 +313,25 @@ def _tokenizers(
     rows, notes = config.source_vocab_size, vocabularies.notes
     if vocabularies.apart and rows is None:
         raise CheckpointError(
-            N_("{settings} says separate_vocabs=true, but by config.json source and target share one table of "
-               "embeddings: they belong to different models. Copy both again from the model's source.",
-               settings=SETTINGS)
-        )  # fmt: skip
+            N_(
+                "{settings} says separate_vocabs=true, but by config.json source and target share one table of "
+                "embeddings: they belong to different models. Copy both again from the model's source.",
+                settings=SETTINGS,
+            )
+        )
     if vocabularies.apart and rows is not None:
         return _tokenizer(vocabularies.predicted, config.vocab_size), _tokenizer(vocabularies.texts, rows), notes
     if rows is not None and rows != config.vocab_size:
         raise CheckpointError(
-            N_("config.json describes two vocabularies, of {source:,} and {target:,} tokens, but the files hold one. "
-               "Copy vocab.json, target_vocab.json and {settings} (separate_vocabs=true) from the model's source, "
-               "without a tokenizer.json.", source=rows, target=config.vocab_size, settings=SETTINGS)
-        )  # fmt: skip
+            N_(
+                "config.json describes two vocabularies, of {source:,} and {target:,} tokens, but the files hold one. "
+                "Copy vocab.json, target_vocab.json and {settings} (separate_vocabs=true) from the model's source, "
+                "without a tokenizer.json.",
+                source=rows,
+                target=config.vocab_size,
+                settings=SETTINGS,
+            )
+        )
     made = _tokenizer(vocabularies.texts, config.vocab_size).with_target(vocabularies.targets)
     return tried(made), None, notes
 
@@ -283,9 +344,13 @@ def _tokenizer(backend: Backend, rows: int) -> Tokenizer:
     made = max(guarded(TOKENIZER, lambda: backend.encode(TRIAL).ids), default=-1) if is_text else highest
     if not 0 <= max(highest, made) < rows:
         raise CheckpointError(
-            N_("The tokenizer has token ids up to {found} but config.json says vocab_size={expected}: they belong to "
-               "different models. Copy both again from the model's source.", found=max(highest, made), expected=rows)
-        )  # fmt: skip
+            N_(
+                "The tokenizer has token ids up to {found} but config.json says vocab_size={expected}: they belong to "
+                "different models. Copy both again from the model's source.",
+                found=max(highest, made),
+                expected=rows,
+            )
+        )
     return tried(tokenizer)
 
 
@@ -294,5 +359,10 @@ def _look_at_start(folder: Folder, backend: Backend, config: ModelConfig, fields
     said = settings(folder).get("add_bos_token")
     starts = config.bos_id is not None and guarded(TOKENIZER, lambda: backend.encode(TRIAL).ids[:1]) == [config.bos_id]
     if isinstance(said, bool) and said is not starts and config.n_decoder_layers:
-        fields.assume(N_("{file} says add_bos_token={said}, the tokenizer does otherwise: the tokenizer is followed",
-                         file=SETTINGS, said=shown(said)))  # fmt: skip
+        fields.assume(
+            N_(
+                "{file} says add_bos_token={said}, the tokenizer does otherwise: the tokenizer is followed",
+                file=SETTINGS,
+                said=shown(said),
+            )
+        )

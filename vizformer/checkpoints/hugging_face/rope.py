@@ -24,8 +24,10 @@ def rope(fields: Fields, old_theta: str = "rope_theta") -> Options:
     kind = said.get("rope_type", said.get("type", "default"))
     extra = set(said) - {"rope_theta", "rope_type", "type", PART} - KINDS.get(str(kind), set())
     if not isinstance(kind, str) or kind not in KINDS or extra:
-        fields.refuse(name, N_("rotary positions are supported as they are, or with rope_type linear or llama3 and "
-                               "what belongs to it"))  # fmt: skip
+        fields.refuse(
+            name,
+            N_("rotary positions are supported as they are, or with rope_type linear or llama3 and what belongs to it"),
+        )
         return {"rope_theta": 10_000.0}
     inner = Fields(said, {})
     options: Options = {"rope_theta": _number(fields, inner, "rope_theta", old_theta)}
@@ -33,10 +35,12 @@ def rope(fields: Fields, old_theta: str = "rope_theta") -> Options:
         options |= {"rope_scaling": kind, "rope_factor": inner.number("factor")}
     if kind == "llama3":
         options |= {
-            "rope_low_turns": inner.number("low_freq_factor"), "rope_high_turns": inner.number("high_freq_factor"),
+            "rope_low_turns": inner.number("low_freq_factor"),
+            "rope_high_turns": inner.number("high_freq_factor"),
             "rope_trained_positions": inner.size("original_max_position_embeddings")
-            if "original_max_position_embeddings" in said else fields.size("max_position_embeddings"),
-        }  # fmt: skip
+            if "original_max_position_embeddings" in said
+            else fields.size("max_position_embeddings"),
+        }
     fields.problems += [N_("{field}: {problem}", field=name, problem=problem) for problem in inner.problems]
     return options
 
@@ -66,9 +70,16 @@ def _number(fields: Fields, inner: Fields, name: str, outside: str) -> float:
     if name not in inner.raw:
         return fields.number(outside)
     if outside in fields.raw and fields.value(outside) != inner.raw[name]:
-        fields.assume(N_("{outside}={value} stands beside a table that says {name}={other}: the table is followed, as "
-                         "`transformers` does", outside=outside, value=shown(fields.raw[outside]), name=name,
-                         other=shown(inner.raw[name])))  # fmt: skip
+        fields.assume(
+            N_(
+                "{outside}={value} stands beside a table that says {name}={other}: the table is followed, as "
+                "`transformers` does",
+                outside=outside,
+                value=shown(fields.raw[outside]),
+                name=name,
+                other=shown(inner.raw[name]),
+            )
+        )
     return inner.number(name)
 
 

@@ -34,8 +34,10 @@ def window(fields: Fields, n_layers: int, longest: int) -> Options:
     listed = _listed(fields, n_layers)
     if none:
         if listed:
-            fields.refuse("layer_types", N_("it names layers with a window, which sliding_window or use_sliding_window "
-                                            "say is not there"))  # fmt: skip
+            fields.refuse(
+                "layer_types",
+                N_("it names layers with a window, which sliding_window or use_sliding_window say is not there"),
+            )
         return {}
     size, layers = fields.size("sliding_window"), _from(fields, n_layers) if listed is None else listed
     if not layers or size >= longest:
@@ -84,5 +86,10 @@ def _said(fields: Fields, name: str) -> Any:
 def _note_if_unread(fields: Fields, name: str) -> None:
     """A family reads its own fields of the four; its layers do without the others, whatever a cache makes of them."""
     if fields.value(name) is not None and name not in fields.defaults:
-        fields.assume(N_("{field}={value} is not followed: the layers of this family have no such option in "
-                         "`transformers`", field=name, value=shown(fields.raw[name])))  # fmt: skip
+        fields.assume(
+            N_(
+                "{field}={value} is not followed: the layers of this family have no such option in `transformers`",
+                field=name,
+                value=shown(fields.raw[name]),
+            )
+        )

@@ -9,8 +9,10 @@ _EXPERTS = N_("num_experts: several feed-forward networks per layer, of which ea
 _PAIRS = N_("rotary_dim with pairs of neighbouring numbers, and one norm for attention and feed-forward")
 _SCORES = N_("scores that also have terms of contents with distances")
 BECAUSE: Mapping[str, Message] = {
-    "gemma2": N_("attn_logit_softcapping and final_logit_softcapping (scores and logits bent by tanh), "
-                 "query_pre_attn_scalar (another scale of the scores), and four norms per layer"),
+    "gemma2": N_(
+        "attn_logit_softcapping and final_logit_softcapping (scores and logits bent by tanh), "
+        "query_pre_attn_scalar (another scale of the scores), and four norms per layer"
+    ),
     "gemma3_text": _GEMMA_3,
     "gemma3": _GEMMA_3,
     "mixtral": N_("num_local_experts: several feed-forward networks per layer, of which each token goes through a few"),
@@ -18,18 +20,24 @@ BECAUSE: Mapping[str, Message] = {
     "qwen3_moe": _EXPERTS,
     "gptj": _PAIRS,
     "codegen": _PAIRS,
-    "gpt_neo": N_("attention_types: every second layer looks at the last window_size tokens only, and of attention's "
-                  "linear layers only the last one has biases"),
+    "gpt_neo": N_(
+        "attention_types: every second layer looks at the last window_size tokens only, and of attention's "
+        "linear layers only the last one has biases"
+    ),
     "gpt_bigcode": N_("multi_query, with queries, keys and values in one tensor"),
     "bloom": N_("alibi together with a norm after the embeddings and queries, keys and values in one tensor"),
     "falcon": N_("queries, keys and values in one tensor, and one norm for attention and feed-forward"),
     "mpt": N_("queries, keys and values in one tensor, and norms without biases"),
     "phi3": N_("queries, keys and values in one tensor, and the gate in one with what it lets through"),
-    "glm": N_("rotary positions of neighbouring numbers for a half of each head, and the gate in one tensor with what "
-              "it lets through"),
+    "glm": N_(
+        "rotary positions of neighbouring numbers for a half of each head, and the gate in one tensor with what "
+        "it lets through"
+    ),
     "cohere": N_("rotary positions of neighbouring numbers, and norms without biases"),
-    "granite": N_("embedding_multiplier, attention_multiplier, residual_multiplier and logits_scaling: numbers that "
-                  "everything is multiplied by"),
+    "granite": N_(
+        "embedding_multiplier, attention_multiplier, residual_multiplier and logits_scaling: numbers that "
+        "everything is multiplied by"
+    ),
     "olmo": N_("norms without weights, and clip_qkv"),
     "olmo2": N_("norms after the sublayers and none before, and norms of queries and keys over all heads together"),
     "olmo3": N_("norms after the sublayers and none before, and norms of queries and keys over all heads together"),
@@ -39,19 +47,23 @@ BECAUSE: Mapping[str, Message] = {
     "deepseek_v3": N_("kv_lora_rank: keys and values are made of a short vector per token, and there are experts"),
     "mamba": N_("state_size: it has no attention"),
     "albert": N_("num_hidden_groups: layers share their weights, and embedding_size may be another than hidden_size"),
-    "electra": N_("embedding_size, which may be another than hidden_size, and a head that tells replaced tokens from "
-                  "others"),
+    "electra": N_(
+        "embedding_size, which may be another than hidden_size, and a head that tells replaced tokens from others"
+    ),
     "deberta": _SCORES,
     "deberta-v2": _SCORES,
     "mpnet": N_("one table of relative positions beside the learned ones"),
-    "modernbert": N_("global_attn_every_n_layers: most layers look at a neighbourhood only, with rotary positions of "
-                     "another base"),
+    "modernbert": N_(
+        "global_attn_every_n_layers: most layers look at a neighbourhood only, with rotary positions of another base"
+    ),
     "xlm": N_("learned embeddings of the language beside the positions"),
     "xlnet": N_("attention over a memory of earlier texts, with scores of its own for distances"),
     "umt5": N_("a table of relative positions in every layer"),
     "longt5": N_("encoder_attention_type: queries look at a neighbourhood and at summaries of blocks"),
-    "pegasus": N_("its vocabulary, which puts 103 tokens in front of the pieces, and static positions in layers with "
-                  "norms in front"),
+    "pegasus": N_(
+        "its vocabulary, which puts 103 tokens in front of the pieces, and static positions in layers with "
+        "norms in front"
+    ),
     "m2m_100": N_("positions that are counted from 2, and a vocabulary with a mark for each language"),
     "led": N_("attention_window: queries look at a neighbourhood only"),
     "whisper": N_("it reads sound"),
@@ -59,7 +71,7 @@ BECAUSE: Mapping[str, Message] = {
     "imagegpt": N_("it reads images, and its norms do not subtract the mean"),
     "clip": N_("it reads images beside texts"),
     "fsmt": N_("a vocabulary for each language, as two files, and static positions counted from the padding's"),
-}  # fmt: skip
+}
 
 # Those whose tensors may have the names and shapes of GPT-2's and mean something else: never opened by names alone.
 SAME_NAMES = ("gpt_bigcode", "imagegpt")

@@ -53,9 +53,12 @@ class Checkpoint:
             object.__setattr__(self, "source_tokenizer", source.with_rows(rows))
         elif self.source_tokenizer is not None:
             raise CheckpointError(
-                N_("{name} has one table of embeddings for both stacks: a tokenizer of its own for the source would "
-                   "mean other tokens by the same ids. Leave out source_tokenizer.", name=self.name)
-            )  # fmt: skip
+                N_(
+                    "{name} has one table of embeddings for both stacks: a tokenizer of its own for the source would "
+                    "mean other tokens by the same ids. Leave out source_tokenizer.",
+                    name=self.name,
+                )
+            )
         object.__setattr__(self, "tokenizer", self.tokenizer.with_rows(self.model.config.vocab_size))
 
     @property
@@ -166,9 +169,11 @@ class Checkpoint:
             beginning = self.encode_target(target) if target.strip() else self.tokenizer.tokens(self._start())
         if len(beginning) >= (limit := model.config.max_positions):
             raise GenerationError(
-                N_("The text fills all {limit} positions of this model: there is no room for a new token. Shorten it.",
-                   limit=limit)
-            )  # fmt: skip
+                N_(
+                    "The text fills all {limit} positions of this model: there is no room for a new token. Shorten it.",
+                    limit=limit,
+                )
+            )
         return prompt, beginning
 
     def stream(
@@ -238,9 +243,12 @@ class Checkpoint:
         """What a decoder behind an encoder begins with, where nothing is given."""
         if not self.model.config.start_ids:
             raise TraceError(
-                N_("Nothing says which token the decoder of {name} begins with: give a target, or open the model with "
-                   "bos_id.", name=self.name)
-            )  # fmt: skip
+                N_(
+                    "Nothing says which token the decoder of {name} begins with: give a target, or open the model with "
+                    "bos_id.",
+                    name=self.name,
+                )
+            )
         return list(self.model.config.start_ids)
 
     def segments(self, tokens: Sequence[Token]) -> torch.Tensor | None:
@@ -262,9 +270,13 @@ class Checkpoint:
             raise TraceError(N_("There is no token to look at: type at least one word."))
         if n > limit:
             raise TraceError(
-                N_("The text has {n} tokens; this model accepts {limit}. Shorten it by {over}.", n=n, limit=limit,
-                   over=n - limit)
-            )  # fmt: skip
+                N_(
+                    "The text has {n} tokens; this model accepts {limit}. Shorten it by {over}.",
+                    n=n,
+                    limit=limit,
+                    over=n - limit,
+                )
+            )
         return tokens
 
 
@@ -273,9 +285,12 @@ def _readable(text: str) -> str:
         raise TraceError(N_("There is no text yet: type a sentence."))
     if len(text) > MAX_CHARACTERS:
         raise TraceError(
-            N_("The text has {n:,} characters; at most {limit:,} can be read at once. Paste a shorter part.",
-               n=len(text), limit=MAX_CHARACTERS)
-        )  # fmt: skip
+            N_(
+                "The text has {n:,} characters; at most {limit:,} can be read at once. Paste a shorter part.",
+                n=len(text),
+                limit=MAX_CHARACTERS,
+            )
+        )
     return text
 
 
@@ -284,7 +299,9 @@ def _finished(trace: Trace) -> Trace:
         trace.edit.check(trace.editable())
     elif trace.logits.dtype == torch.float16 and not bool(torch.isfinite(trace.logits).all()):
         raise TraceError(
-            N_("Some numbers of this model grow above 65504, which float16 cannot hold, and from there on nothing is a "
-               "number. Compute in bfloat16 or float32.")
-        )  # fmt: skip
+            N_(
+                "Some numbers of this model grow above 65504, which float16 cannot hold, and from there on nothing is a "
+                "number. Compute in bfloat16 or float32."
+            )
+        )
     return trace

@@ -64,14 +64,19 @@ def examine(folder: Folder, raw: dict[str, Any]) -> Examined:
     if folder.has(TARGETS):
         tokenizer = tried(tokenizer.with_target(read_tokenizer(folder, TARGETS, most)))
     report = Report(
-        name=folder.name, format="vizformer", family="VizFormer", declared="", config=config, has_head=True,
+        name=folder.name,
+        format="vizformer",
+        family="VizFormer",
+        declared="",
+        config=config,
+        has_head=True,
         files=weights.files,
         tensors=tuple(
             TensorFate(name, stored.file, stored.shape, stored.dtype, "used", (name,))
             for name, stored in sorted(weights.tensors.items())
         ),
         parameters=parameters_by_component((name, stored.shape) for name, stored in weights.tensors.items()),
-    )  # fmt: skip
+    )
     return Examined(report, tokenizer, weights, source)
 
 
@@ -82,10 +87,14 @@ def _tokenizer(folder: Folder, name: str, rows: int, most: int) -> Tokenizer:
     tokenizer = tried(as_numbers(guarded(name, lambda: Tokenizer(read_tokenizer(folder, name, most)))))
     if tokenizer.vocab_size > rows:
         raise CheckpointError(
-            N_("{file} has {found} tokens but config.json says {option}={expected}: they belong to different models.",
-               file=name, found=tokenizer.vocab_size, expected=rows,
-               option="vocab_size" if name == TOKENIZER else "source_vocab_size")
-        )  # fmt: skip
+            N_(
+                "{file} has {found} tokens but config.json says {option}={expected}: they belong to different models.",
+                file=name,
+                found=tokenizer.vocab_size,
+                expected=rows,
+                option="vocab_size" if name == TOKENIZER else "source_vocab_size",
+            )
+        )
     return tokenizer
 
 
@@ -103,8 +112,11 @@ def save_own(checkpoint: Checkpoint, folder: Path, dtype: torch.dtype) -> None:
 
 
 def lacks(folder: Folder, name: str) -> Message:
-    return N_("{folder} lacks {file}: a model folder needs config.json, model.safetensors and tokenizer.json.",
-              folder=folder.name, file=name)  # fmt: skip
+    return N_(
+        "{folder} lacks {file}: a model folder needs config.json, model.safetensors and tokenizer.json.",
+        folder=folder.name,
+        file=name,
+    )
 
 
 def build(examined: Examined, dtype: torch.dtype, device: torch.device) -> Transformer:
@@ -120,9 +132,14 @@ def build(examined: Examined, dtype: torch.dtype, device: torch.device) -> Trans
     if expected != found:
         wrong = sorted(set(expected) ^ set(found)) or sorted(n for n in expected if expected[n] != found[n])
         raise CheckpointError(
-            N_("{file} does not fit config.json: {n} tensors differ, the first is {name!r}. They belong to different "
-               "models.", file=WEIGHTS, n=len(wrong), name=wrong[0][:80])
-        )  # fmt: skip
+            N_(
+                "{file} does not fit config.json: {n} tensors differ, the first is {name!r}. They belong to different "
+                "models.",
+                file=WEIGHTS,
+                n=len(wrong),
+                name=wrong[0][:80],
+            )
+        )
     state = {name: stored.read() for name, stored in weights.tensors.items()}
     for name, tensor in state.items():
         if weights.tensors[name].dtype not in FLOATS or not all_finite(tensor):

@@ -65,8 +65,9 @@ def match(
         if name in others and first not in others:
             others[first] = others.pop(name)
     found = match_parts(family.weights(config), family.ties(config), reason, others, weights, shapes)
-    computed = [(Found(names[name], weights.tensors[names[name]]), make) for name, make in follow.items()
-                if name in names]  # fmt: skip
+    computed = [
+        (Found(names[name], weights.tensors[names[name]]), make) for name, make in follow.items() if name in names
+    ]
     fates = [_fate(tensor, "unused", note=N_("it follows from config.json")) for tensor, __ in computed]
     return replace(found, fates=(*found.fates, *fates), computed=tuple(computed))
 
@@ -109,14 +110,23 @@ def match_parts(
             problems.append(N_("{name} is missing", name=shown(part.source)))
             fates.append(TensorFate(part.source, "", needed, "", "missing", part.targets))
         elif tensor.stored.shape != needed:
-            note = N_("{name} has shape {found}, {source} makes it {needed}", name=shown(tensor.name),
-                      found=list(tensor.stored.shape), needed=list(needed), source=said_by)  # fmt: skip
+            note = N_(
+                "{name} has shape {found}, {source} makes it {needed}",
+                name=shown(tensor.name),
+                found=list(tensor.stored.shape),
+                needed=list(needed),
+                source=said_by,
+            )
             problems.append(note)
             fates.append(_fate(tensor, "wrong shape", part, note))
         elif tensor.stored.dtype not in FLOATS:
-            note = N_("{name} is stored as {dtype}, supported are {options}: quantised weights are not opened, take "
-                      "the model they were made from", name=shown(tensor.name), dtype=shown(tensor.stored.dtype),
-                      options=", ".join(FLOATS))  # fmt: skip
+            note = N_(
+                "{name} is stored as {dtype}, supported are {options}: quantised weights are not opened, take "
+                "the model they were made from",
+                name=shown(tensor.name),
+                dtype=shown(tensor.stored.dtype),
+                options=", ".join(FLOATS),
+            )
             problems.append(note)
             fates.append(_fate(tensor, "unused", note=note))
         else:
@@ -124,8 +134,9 @@ def match_parts(
             fates.append(_fate(tensor, "used", part))
     for name, tensor in found.items():
         if (why := reason(name, tensor)) is None:
-            why = (unplaced or {}).get(name) or N_("{name} belongs to nothing that {source} describes",
-                                                   name=shown(tensor.name), source=said_by)  # fmt: skip
+            why = (unplaced or {}).get(name) or N_(
+                "{name} belongs to nothing that {source} describes", name=shown(tensor.name), source=said_by
+            )
             problems.append(why)
         fates.append(_fate(tensor, "unused", note=why))
     return Match(tuple(used), tuple(same), tuple(fates), tuple(problems))

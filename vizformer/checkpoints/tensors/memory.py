@@ -70,10 +70,14 @@ def describe_needs(report: Report, device: torch.device = CPU) -> str:
     lines = ["Memory" + ("" if free is None else f" ({size(free)} are free)") + ":"]
     for name in ("float32", "bfloat16", "float16"):
         needed = need(report, DTYPES[name], device)
-        weights = [f"{size(needed.copied)}" if needed.copied else "",
-                   f"{size(needed.mapped)} mapped to the file" if needed.mapped else ""]  # fmt: skip
-        lines.append(f"  {name:<8}  weights {' and '.join(filter(None, weights))}; a text of {needed.tokens} tokens "
-                     f"{size(needed.forward)} more")  # fmt: skip
+        weights = [
+            f"{size(needed.copied)}" if needed.copied else "",
+            f"{size(needed.mapped)} mapped to the file" if needed.mapped else "",
+        ]
+        lines.append(
+            f"  {name:<8}  weights {' and '.join(filter(None, weights))}; a text of {needed.tokens} tokens "
+            f"{size(needed.forward)} more"
+        )
     return "\n".join(lines)
 
 
@@ -140,19 +144,32 @@ def require(report: Report, dtype: torch.dtype, device: torch.device = CPU, *, m
     fits = {name_of(other): need(report, other, device, maps=maps).total for other in smaller}
     fitting = tuple(sorted((name for name, total in fits.items() if total + SPARE <= free), key=fits.__getitem__))
     values = dict(
-        name=report.name, weights=gigabytes(needed.copied), forward=gigabytes(needed.forward),
-        free=gigabytes(free), dtype=name_of(dtype), n=needed.tokens, device=str(device),
-    )  # fmt: skip
+        name=report.name,
+        weights=gigabytes(needed.copied),
+        forward=gigabytes(needed.forward),
+        free=gigabytes(free),
+        dtype=name_of(dtype),
+        n=needed.tokens,
+        device=str(device),
+    )
     if fitting:
         raise DoesNotFitError(
-            N_("{name} does not fit: in {dtype} its weights take {weights} GB and a text of {n} tokens {forward} GB; "
-               "{free} GB are free ({device}). In {half} it fits (dtype={half!r}; in the app: Model report, Computes "
-               "in); or choose a smaller model, or a machine with more memory.", half=fitting[0], **values), fitting
-        )  # fmt: skip
+            N_(
+                "{name} does not fit: in {dtype} its weights take {weights} GB and a text of {n} tokens {forward} GB; "
+                "{free} GB are free ({device}). In {half} it fits (dtype={half!r}; in the app: Model report, Computes "
+                "in); or choose a smaller model, or a machine with more memory.",
+                half=fitting[0],
+                **values,
+            ),
+            fitting,
+        )
     raise DoesNotFitError(
-        N_("{name} does not fit: in {dtype} its weights take {weights} GB and a text of {n} tokens {forward} GB; "
-           "{free} GB are free ({device}). Choose a smaller model, or a machine with more memory.", **values)
-    )  # fmt: skip
+        N_(
+            "{name} does not fit: in {dtype} its weights take {weights} GB and a text of {n} tokens {forward} GB; "
+            "{free} GB are free ({device}). Choose a smaller model, or a machine with more memory.",
+            **values,
+        )
+    )
 
 
 def gigabytes(size: int) -> str:

@@ -11,8 +11,11 @@ from vizformer.errors import CheckpointError
 from vizformer.messages import N_
 
 DTYPES: dict[str, torch.dtype] = {
-    "float32": torch.float32, "bfloat16": torch.bfloat16, "float16": torch.float16, "float64": torch.float64,
-}  # fmt: skip
+    "float32": torch.float32,
+    "bfloat16": torch.bfloat16,
+    "float16": torch.float16,
+    "float64": torch.float64,
+}
 AUTO = "auto"
 
 
@@ -38,9 +41,13 @@ def chosen_dtype(asked: torch.dtype | str, stored: Iterable[str]) -> torch.dtype
         return common
     if name not in DTYPES:
         raise CheckpointError(
-            N_("Models compute in {options}, or with dtype={auto!r} as their file stores them, not in {dtype}.",
-               options=", ".join(DTYPES), auto=AUTO, dtype=name[:40])
-        )  # fmt: skip
+            N_(
+                "Models compute in {options}, or with dtype={auto!r} as their file stores them, not in {dtype}.",
+                options=", ".join(DTYPES),
+                auto=AUTO,
+                dtype=name[:40],
+            )
+        )
     return DTYPES[name]
 
 
@@ -59,10 +66,14 @@ def chosen_device(asked: torch.device | str) -> torch.device:
         torch.empty(1, device=device).item()
     except (RuntimeError, AssertionError, NotImplementedError, ValueError) as error:  # as each backend says it
         raise CheckpointError(
-            N_("There is no device {device} here: {reason}. There is: {devices}. Leave the device out to compute on "
-               "the processor.", device=str(asked)[:40], reason=str(error).partition("\n")[0].rstrip(". ")[:200],
-               devices=", ".join(devices()))
-        ) from error  # fmt: skip
+            N_(
+                "There is no device {device} here: {reason}. There is: {devices}. Leave the device out to compute on "
+                "the processor.",
+                device=str(asked)[:40],
+                reason=str(error).partition("\n")[0].rstrip(". ")[:200],
+                devices=", ".join(devices()),
+            )
+        ) from error
     return device
 
 

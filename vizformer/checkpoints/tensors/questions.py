@@ -122,10 +122,19 @@ _FUNCTIONS = {**ACTIVATIONS, "gelu_tanh": "gelu_tanh"}
 _NORM_FIRST = {True: "pre", False: "post"}
 _FIELDS: Mapping[str, Mapping[str, Mapping[Any, Value] | None]] = {
     "n_heads": dict.fromkeys(("n_heads", "n_head", "num_heads", "nhead", "nheads", "num_attention_heads", "heads")),
-    "norm_order": {"norm_order": None, "norm_first": _NORM_FIRST, "pre_norm": _NORM_FIRST, "prenorm": _NORM_FIRST,
-                   "normalize_before": _NORM_FIRST},
-    "activation": {"activation": _FUNCTIONS, "activation_function": _FUNCTIONS, "hidden_act": _FUNCTIONS,
-                   "act": _FUNCTIONS},
+    "norm_order": {
+        "norm_order": None,
+        "norm_first": _NORM_FIRST,
+        "pre_norm": _NORM_FIRST,
+        "prenorm": _NORM_FIRST,
+        "normalize_before": _NORM_FIRST,
+    },
+    "activation": {
+        "activation": _FUNCTIONS,
+        "activation_function": _FUNCTIONS,
+        "hidden_act": _FUNCTIONS,
+        "act": _FUNCTIONS,
+    },
     "causal": dict.fromkeys(("causal", "is_causal")),
     "scaled_embedding": dict.fromkeys(("scaled_embedding", "scale_embedding")),
     "positions": dict.fromkeys(("positions",)),
@@ -137,7 +146,7 @@ _FIELDS: Mapping[str, Mapping[str, Mapping[Any, Value] | None]] = {
     "eos_id": dict.fromkeys(("eos_id", "eos_token_id", "eos_idx")),
     "pad_id": dict.fromkeys(("pad_id", "pad_token_id", "pad_idx", "trg_pad_idx", "tgt_pad_idx")),
     "source_embedding": dict.fromkeys(("source_embedding",)),
-}  # fmt: skip
+}
 
 
 def resolve(
@@ -183,12 +192,22 @@ def known(
             answers[name] = _sure(question.read(given[name]))
             note = N_("{name} = {value}: given when the model was opened", name=name, value=str(answers[name]))
             if beside is not None and beside[2] != answers[name]:
-                note = N_("{name} = {value}: given when the model was opened, although {where} says {other}", name=name,
-                          value=str(answers[name]), where=shown(beside[0]), other=str(beside[2]))  # fmt: skip
+                note = N_(
+                    "{name} = {value}: given when the model was opened, although {where} says {other}",
+                    name=name,
+                    value=str(answers[name]),
+                    where=shown(beside[0]),
+                    other=str(beside[2]),
+                )
         elif beside is not None:
             where, field, answers[name] = beside
-            note = N_("{name} = {value}: {where} says {field}", name=name, value=str(answers[name]), where=shown(where),
-                      field=shown(field))  # fmt: skip
+            note = N_(
+                "{name} = {value}: {where} says {field}",
+                name=name,
+                value=str(answers[name]),
+                where=shown(where),
+                field=shown(field),
+            )
         elif question.usual is not None:
             answers[name] = question.usual
             note = N_("{name} = {value}: as is usual; nothing says so", name=name, value=str(question.usual))
@@ -207,16 +226,21 @@ def _sure(value: Value | None) -> Value:
 def _check(questions: Sequence[Question], given: Mapping[str, object], file: str) -> None:
     known = {question.name: question for question in questions}
     wrong = [
-        N_("{name} is not open here", name=shown(name)) if name not in known else
-        N_("{name}={value}: it must be {rule}", name=name, value=shown(value), rule=known[name].must_be)
+        N_("{name} is not open here", name=shown(name))
+        if name not in known
+        else N_("{name}={value}: it must be {rule}", name=name, value=shown(value), rule=known[name].must_be)
         for name, value in given.items()
         if value is not None and (name not in known or known[name].read(value) is None)
-    ]  # fmt: skip
+    ]
     if wrong:
         raise CheckpointError(
-            N_("{file} cannot be opened like this: {problems}. What can be said about it: {names}.", file=file,
-               problems=listed(wrong), names=", ".join(known) or "-")
-        )  # fmt: skip
+            N_(
+                "{file} cannot be opened like this: {problems}. What can be said about it: {names}.",
+                file=file,
+                problems=listed(wrong),
+                names=", ".join(known) or "-",
+            )
+        )
 
 
 def _beside(question: Question, said: Said) -> tuple[str, str, Value] | None:
@@ -241,8 +265,13 @@ def _unanswered(
     )
     taken = ", ".join(f"{name}={value}" for name, value in answers.items())
     example = ", ".join(f"{question.name}=..." for question in left)
-    message = N_("{file} holds weights, and weights alone fit several models. What they do not say: {questions}. "
-                 "Answer: vf.load(path, {example}).", file=file, questions=lines, example=example)  # fmt: skip
+    message = N_(
+        "{file} holds weights, and weights alone fit several models. What they do not say: {questions}. "
+        "Answer: vf.load(path, {example}).",
+        file=file,
+        questions=lines,
+        example=example,
+    )
     if taken:
         message = N_("{message} Taken unless you say otherwise: {taken}.", message=message, taken=taken)
     return UnansweredError(message, tuple(questions), answers)

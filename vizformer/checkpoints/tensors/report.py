@@ -13,8 +13,10 @@ Fate = Literal["used", "tied", "unused", "missing", "wrong shape"]
 Format = Literal["vizformer", "hugging-face", "state-dict"]
 
 _WRITTEN: dict[Format, str] = {
-    "vizformer": "VizFormer's own format", "hugging-face": "Hugging Face layout", "state-dict": "bare weights",
-}  # fmt: skip
+    "vizformer": "VizFormer's own format",
+    "hugging-face": "Hugging Face layout",
+    "state-dict": "bare weights",
+}
 UNDER_ASSUMPTIONS = N_(
     "The weights alone do not say how the model is built: what is shown of it is consistent under these assumptions."
 )
@@ -128,37 +130,63 @@ def _is_in(part: str, name: str) -> bool:
 def details(config: ModelConfig) -> list[Message]:
     """What a model has that most of its kind have not."""
     found: list[tuple[bool, Message]] = [
-        (config.attention_bias != "same" and config.qkv_bias and not config.out_bias,
-         N_("attention: queries, keys and values have biases, the output has none")),
-        (config.qkv_bias and config.out_bias and not config.bias,
-         N_("attention has biases, the feed-forward layers have none")),
+        (
+            config.attention_bias != "same" and config.qkv_bias and not config.out_bias,
+            N_("attention: queries, keys and values have biases, the output has none"),
+        ),
+        (
+            config.qkv_bias and config.out_bias and not config.bias,
+            N_("attention has biases, the feed-forward layers have none"),
+        ),
         (config.bias and not config.qkv_bias, N_("the feed-forward layers have biases, attention has none")),
-        (config.sliding_window is not None and len(config.windowed_layers) == config.n_decoder_layers,
-         N_("sliding window: a query sees only the latest {window} tokens, itself included",
-            window=f"{config.sliding_window or 0:,}")),
-        (0 < len(config.windowed_layers) < config.n_decoder_layers,
-         N_("sliding window (layers: {layers}): a query sees only the latest {window} tokens, itself included; in the "
-            "other layers all before it", layers=ranges(sorted(config.windowed_layers)),
-            window=f"{config.sliding_window or 0:,}")),
+        (
+            config.sliding_window is not None and len(config.windowed_layers) == config.n_decoder_layers,
+            N_(
+                "sliding window: a query sees only the latest {window} tokens, itself included",
+                window=f"{config.sliding_window or 0:,}",
+            ),
+        ),
+        (
+            0 < len(config.windowed_layers) < config.n_decoder_layers,
+            N_(
+                "sliding window (layers: {layers}): a query sees only the latest {window} tokens, itself included; in the "
+                "other layers all before it",
+                layers=ranges(sorted(config.windowed_layers)),
+                window=f"{config.sliding_window or 0:,}",
+            ),
+        ),
         (config.qk_norm, N_("queries and keys are normalised")),
         (config.norm_offset, N_("norms scale by 1 + weight")),
         (config.residual == "parallel", N_("attention and feed-forward read the same input, side by side")),
         (config.scaled_embedding, N_("embeddings are multiplied by √d_model")),
-        (config.rope_dims is not None, N_("the first {n} of a head's {d_head} numbers are turned", n=config.rope_dims,
-                                          d_head=config.d_head)),
-        (config.positions == "rope" and config.rope_scaling != "none",
-         N_("rotary positions slowed down for longer texts ({kind}, factor {factor})", kind=config.rope_scaling,
-            factor=f"{config.rope_factor:g}")),
-        (config.positions == "sinusoidal" and config.sinusoids == "halves",
-         N_("all sines of the positions before all cosines")),
+        (
+            config.rope_dims is not None,
+            N_("the first {n} of a head's {d_head} numbers are turned", n=config.rope_dims, d_head=config.d_head),
+        ),
+        (
+            config.positions == "rope" and config.rope_scaling != "none",
+            N_(
+                "rotary positions slowed down for longer texts ({kind}, factor {factor})",
+                kind=config.rope_scaling,
+                factor=f"{config.rope_factor:g}",
+            ),
+        ),
+        (
+            config.positions == "sinusoidal" and config.sinusoids == "halves",
+            N_("all sines of the positions before all cosines"),
+        ),
         (config.stack_inputs == "own", N_("encoder and decoder have a position table and an embedding norm each")),
-        (config.attention_scale is not None,
-         N_("scores are dot products times {scale}, not over √d_head", scale=f"{config.attention_scale or 0:g}")),
-        (config.logit_scale != 1, N_("the last row is multiplied by {scale} before the unembedding",
-                                     scale=f"{config.logit_scale:.4g}")),
+        (
+            config.attention_scale is not None,
+            N_("scores are dot products times {scale}, not over √d_head", scale=f"{config.attention_scale or 0:g}"),
+        ),
+        (
+            config.logit_scale != 1,
+            N_("the last row is multiplied by {scale} before the unembedding", scale=f"{config.logit_scale:.4g}"),
+        ),
         (config.logit_bias, N_("logits have a bias for every token")),
         (config.never_pad, N_("the padding is never generated")),
-    ]  # fmt: skip
+    ]
     return [message for holds, message in found if holds]
 
 
@@ -171,27 +199,42 @@ def describe(report: Report, translate: Callable[[Message], str] = str, *, every
     lines = [
         f"{report.name}: {article} {report.family} model ({config.architecture}{declared}; {written})",
         "",
-        *_table([
-            ("layers", str(config.n_encoder_layers + config.n_decoder_layers)),
-            ("width", f"{config.d_model:,} (feed-forward {config.d_ff:,}, {config.feedforward}, {config.activation})"),
-            ("heads", f"{config.n_heads} of width {config.d_head}" + (
-                f"; {config.kv_heads} key/value heads" if config.kv_heads != config.n_heads else "")),
-            ("norms", f"{config.norm_order}-{config.norm}, eps {config.norm_eps:g}"),
-            ("positions", f"{config.positions}, up to {config.max_positions:,} tokens"),
-            ("vocabulary", f"{config.vocab_size:,} tokens" if config.source_vocab_size is None else
-             f"{config.source_vocab_size:,} tokens in the source, {config.vocab_size:,} in the target"),
-            *(("also", translate(message)) for message in details(config)),
-            ("head", "yes" if report.has_head else "none: its logits mean nothing, look at attention and the stream"),
-            ("stored as", ", ".join(f"{dtype} ({n})" for dtype, n in report.dtypes.items())),
-            ("files", ", ".join(f"{name} ({size:,} bytes)" for name, size in report.files.items())),
-        ]),
+        *_table(
+            [
+                ("layers", str(config.n_encoder_layers + config.n_decoder_layers)),
+                (
+                    "width",
+                    f"{config.d_model:,} (feed-forward {config.d_ff:,}, {config.feedforward}, {config.activation})",
+                ),
+                (
+                    "heads",
+                    f"{config.n_heads} of width {config.d_head}"
+                    + (f"; {config.kv_heads} key/value heads" if config.kv_heads != config.n_heads else ""),
+                ),
+                ("norms", f"{config.norm_order}-{config.norm}, eps {config.norm_eps:g}"),
+                ("positions", f"{config.positions}, up to {config.max_positions:,} tokens"),
+                (
+                    "vocabulary",
+                    f"{config.vocab_size:,} tokens"
+                    if config.source_vocab_size is None
+                    else f"{config.source_vocab_size:,} tokens in the source, {config.vocab_size:,} in the target",
+                ),
+                *(("also", translate(message)) for message in details(config)),
+                (
+                    "head",
+                    "yes" if report.has_head else "none: its logits mean nothing, look at attention and the stream",
+                ),
+                ("stored as", ", ".join(f"{dtype} ({n})" for dtype, n in report.dtypes.items())),
+                ("files", ", ".join(f"{name} ({size:,} bytes)" for name, size in report.files.items())),
+            ]
+        ),
         "",
         f"Parameters: {report.n_parameters:,}",
         *_table([(label, f"{n:,}") for label, n in report.parameters.items()]),
         "",
         "Tensors: " + ", ".join(f"{n} {fate}" for fate, n in Counter(t.fate for t in report.tensors).items()),
         *(_tensor_line(t, translate) for t in report.tensors if every_tensor or t.fate != "used"),
-    ]  # fmt: skip
+    ]
     for title, messages in (("Assumed", report.assumptions), ("Problems: it does not open", report.problems)):
         if messages:
             lines += ["", f"{title}:", *(f"  - {translate(message)}" for message in messages)]

@@ -80,8 +80,16 @@ def linear(source: str, *targets: str, bias: bool = True, transposed: bool = Fal
     ]
 
 
-def layers(template: Mapping[str, Sequence[str]], source: str, target: str, n_layers: int, *, bias: bool = True,
-           transposed: Sequence[str] = (), no_bias: Sequence[str] = ()) -> list[Part]:  # fmt: skip
+def layers(
+    template: Mapping[str, Sequence[str]],
+    source: str,
+    target: str,
+    n_layers: int,
+    *,
+    bias: bool = True,
+    transposed: Sequence[str] = (),
+    no_bias: Sequence[str] = (),
+) -> list[Part]:
     """The parts of every layer: `template` is their module -> our modules, `source` and `target` have the number."""
     return [
         part

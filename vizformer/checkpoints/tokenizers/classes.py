@@ -16,10 +16,24 @@ from vizformer.messages import N_, Message
 
 _WORDPIECE = {"BertTokenizer", "DistilBertTokenizer", "ElectraTokenizer"}
 _OF_FAMILIES = _WORDPIECE | {
-    "", "PreTrainedTokenizer", "TokenizersBackend", "GPT2Tokenizer", "CodeGenTokenizer", "RobertaTokenizer",
-    "BartTokenizer", "GPTNeoXTokenizer", "Qwen2Tokenizer", "LlamaTokenizer", "CodeLlamaTokenizer", "GemmaTokenizer",
-    "T5Tokenizer", "MarianTokenizer", "XLMRobertaTokenizer", "CamembertTokenizer", "MBartTokenizer",
-}  # fmt: skip
+    "",
+    "PreTrainedTokenizer",
+    "TokenizersBackend",
+    "GPT2Tokenizer",
+    "CodeGenTokenizer",
+    "RobertaTokenizer",
+    "BartTokenizer",
+    "GPTNeoXTokenizer",
+    "Qwen2Tokenizer",
+    "LlamaTokenizer",
+    "CodeLlamaTokenizer",
+    "GemmaTokenizer",
+    "T5Tokenizer",
+    "MarianTokenizer",
+    "XLMRobertaTokenizer",
+    "CamembertTokenizer",
+    "MBartTokenizer",
+}
 _REFUSED: Mapping[str, Message] = {
     "BertJapaneseTokenizer": N_("Japanese is first split into words by another program (MeCab, Sudachi, Juman)"),
     "BertweetTokenizer": N_("texts are cleaned in a way of its own, and its pieces end in @@"),
@@ -38,17 +52,23 @@ def by_class(folder: Folder, of_family: Callable[[Folder], Backend | Vocabularie
     name = _named(folder)
     if name in _REFUSED:
         raise CheckpointError(
-            N_("{file} asks for {name}, which is not read here: {why}. Take a model with tokenizer.json.",
-               file=SETTINGS, name=name, why=_REFUSED[name])
-        )  # fmt: skip
+            N_(
+                "{file} asks for {name}, which is not read here: {why}. Take a model with tokenizer.json.",
+                file=SETTINGS,
+                name=name,
+                why=_REFUSED[name],
+            )
+        )
     if name in _WORDPIECE and folder.has("vocab.txt"):
         return wordpiece(folder)
     found = of_family(folder)
     if name in _OF_FAMILIES:
         return found
     read = found if isinstance(found, Vocabularies) else Vocabularies(found)
-    note = N_("the tokenizer is called {name}, which is not known here: its files are read as those of the family",
-              name=shown(name))  # fmt: skip
+    note = N_(
+        "the tokenizer is called {name}, which is not known here: its files are read as those of the family",
+        name=shown(name),
+    )
     return replace(read, notes=(*read.notes, note))
 
 

@@ -42,8 +42,12 @@ def paired(folder: Folder, usual: dict[str, str]) -> Vocabularies:
     said = settings(folder)
     apart = said.get("separate_vocabs") is True
     if not all(folder.has(name) for name in (IDS, SOURCE, TARGET, *([TARGET_IDS] if apart else []))):
-        no_tokenizer(folder, f"{IDS}, {SOURCE}, {TARGET_IDS} and {TARGET}" if apart else
-                     f"tokenizer.json, or {IDS}, {SOURCE} and {TARGET}")  # fmt: skip
+        no_tokenizer(
+            folder,
+            f"{IDS}, {SOURCE}, {TARGET_IDS} and {TARGET}"
+            if apart
+            else f"tokenizer.json, or {IDS}, {SOURCE} and {TARGET}",
+        )
     marks = {role: token_text(said.get(role)) or token for role, token in usual.items()}
     notes: list[Message] = []
     made = []
@@ -54,8 +58,14 @@ def paired(folder: Folder, usual: dict[str, str]) -> Vocabularies:
             refuse(name, f"a vocabulary of the kind {pieces.kind}; supported here is unigram")
         own = {pieces.pieces[id].text: pieces.pieces[id].score for id in pieces.ids(spm.NORMAL)}
         if unknown := own.keys() - ids.keys():
-            notes.append(N_("{n} of the pieces of {file} are not in {ids}: words that need them are split otherwise",
-                            n=len(unknown), file=name, ids=of))  # fmt: skip
+            notes.append(
+                N_(
+                    "{n} of the pieces of {file} are not in {ids}: words that need them are split otherwise",
+                    n=len(unknown),
+                    file=name,
+                    ids=of,
+                )
+            )
         made.append(guarded(name, partial(_build, pieces, own, ids, marks)))
     return Vocabularies(made[0], made[1], tuple(notes), apart)
 

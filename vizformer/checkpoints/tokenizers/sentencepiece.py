@@ -248,8 +248,10 @@ def merges(said: SentencePiece) -> list[tuple[str, str]]:
     scores = {said.pieces[id].text: (-said.pieces[id].score, id) for id in said.ids(NORMAL)}
     pairs = [
         (scores[text], scores[text[:cut]], (text[:cut], text[cut:]))
-        for text in scores for cut in range(1, len(text)) if text[:cut] in scores and text[cut:] in scores
-    ]  # fmt: skip
+        for text in scores
+        for cut in range(1, len(text))
+        if text[:cut] in scores and text[cut:] in scores
+    ]
     return [pair for __, __, pair in sorted(pairs)]
 
 

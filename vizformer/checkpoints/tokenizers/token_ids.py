@@ -31,9 +31,13 @@ class NumberReader(Tokenizer):
         for word in re.split(r"[\s,]+", text.strip()):
             if word and self.id_of(word) is None:
                 raise TokenizerError(
-                    N_("This model came without a tokenizer: type token ids from 0 to {last}, separated by spaces. "
-                       "{value} is none.", last=self.vocab_size - 1, value=_printable(word))
-                )  # fmt: skip
+                    N_(
+                        "This model came without a tokenizer: type token ids from 0 to {last}, separated by spaces. "
+                        "{value} is none.",
+                        last=self.vocab_size - 1,
+                        value=_printable(word),
+                    )
+                )
         return super().encode(text, special=special)
 
 
@@ -45,21 +49,33 @@ def without_tokenizer(config: ModelConfig) -> tuple[NumberReader, NumberReader |
     """
     rows, last = config.source_vocab_size, config.vocab_size - 1
     if rows is None:
-        return _numbers(config.vocab_size), None, N_(
-            "there is no tokenizer: numbers separated by spaces are read as token ids, 0 to {last}", last=last
+        return (
+            _numbers(config.vocab_size),
+            None,
+            N_("there is no tokenizer: numbers separated by spaces are read as token ids, 0 to {last}", last=last),
         )
-    return _numbers(config.vocab_size), _numbers(rows), N_(
-        "there is no tokenizer: numbers separated by spaces are read as token ids, 0 to {source} in the source and 0 "
-        "to {last} in the target", source=rows - 1, last=last,
-    )  # fmt: skip
+    return (
+        _numbers(config.vocab_size),
+        _numbers(rows),
+        N_(
+            "there is no tokenizer: numbers separated by spaces are read as token ids, 0 to {source} in the source and 0 "
+            "to {last} in the target",
+            source=rows - 1,
+            last=last,
+        ),
+    )
 
 
 def _numbers(rows: int) -> NumberReader:
     if rows > MOST_NUMBERS:
         raise CheckpointError(
-            N_("There is no tokenizer, and a table of embeddings with {n:,} rows: at most {limit:,} are read "
-               "without one. Put tokenizer.json beside the weights.", n=rows, limit=MOST_NUMBERS)
-        )  # fmt: skip
+            N_(
+                "There is no tokenizer, and a table of embeddings with {n:,} rows: at most {limit:,} are read "
+                "without one. Put tokenizer.json beside the weights.",
+                n=rows,
+                limit=MOST_NUMBERS,
+            )
+        )
     return NumberReader(rows)
 
 

@@ -115,8 +115,10 @@ def wordpiece(folder: Folder) -> Backend:
     name = "vocab.txt"
     vocabulary = {piece: id for id, piece in enumerate(_lines(folder, name))}
     said = settings(folder)
-    marks = {role: token_text(said.get(role)) or mark for role, mark in
-             {"cls_token": "[CLS]", "sep_token": "[SEP]", "unk_token": "[UNK]"}.items()}  # fmt: skip
+    marks = {
+        role: token_text(said.get(role)) or mark
+        for role, mark in {"cls_token": "[CLS]", "sep_token": "[SEP]", "unk_token": "[UNK]"}.items()
+    }
     if absent := [mark for mark in marks.values() if mark not in vocabulary]:
         refuse(name, f"it lacks {', '.join(map(shown, absent))}")
 
@@ -124,9 +126,10 @@ def wordpiece(folder: Folder) -> Backend:
         backend = Backend(models.WordPiece(vocabulary, unk_token=marks["unk_token"], max_input_chars_per_word=100))
         lowercase, accents = said.get("do_lower_case", True), said.get("strip_accents")
         backend.normalizer = normalizers.BertNormalizer(
-            lowercase=bool(lowercase), strip_accents=accents if isinstance(accents, bool) else None,
+            lowercase=bool(lowercase),
+            strip_accents=accents if isinstance(accents, bool) else None,
             handle_chinese_chars=bool(said.get("tokenize_chinese_chars", True)),
-        )  # fmt: skip
+        )
         backend.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
         cls, sep = marks["cls_token"], marks["sep_token"]
         backend.post_processor = processors.BertProcessing((sep, vocabulary[sep]), (cls, vocabulary[cls]))
@@ -170,7 +173,7 @@ def byte_level(
 
     Raises:
         CheckpointError: files that are missing or damaged.
-    """  # fmt: skip
+    """
     name = "vocab.json"
     if not (folder.has(name) and folder.has("merges.txt")):
         no_tokenizer(folder, "tokenizer.json, or vocab.json and merges.txt")
@@ -304,9 +307,12 @@ def refuse(name: str, reason: str, cause: BaseException | None = None) -> NoRetu
 
 def _refusal(name: str, reason: str) -> CheckpointError:
     return CheckpointError(
-        N_("{file} cannot be used as a tokenizer ({reason}). Copy it again from the model's source.", file=name,
-           reason=reason)
-    )  # fmt: skip
+        N_(
+            "{file} cannot be used as a tokenizer ({reason}). Copy it again from the model's source.",
+            file=name,
+            reason=reason,
+        )
+    )
 
 
 def no_tokenizer(folder: Folder, wanted: str) -> NoReturn:
@@ -314,11 +320,19 @@ def no_tokenizer(folder: Folder, wanted: str) -> NoReturn:
     for name in folder.names():
         if name.endswith((".model", ".spm")):
             raise CheckpointError(
-                N_("{folder} has its tokenizer only as {file}, which is not read; {wanted} is needed. Open the "
-                   "tokenizer with the `transformers` library and write it again with save_pretrained.",
-                   folder=folder.name, file=shown(name), wanted=wanted)
-            )  # fmt: skip
+                N_(
+                    "{folder} has its tokenizer only as {file}, which is not read; {wanted} is needed. Open the "
+                    "tokenizer with the `transformers` library and write it again with save_pretrained.",
+                    folder=folder.name,
+                    file=shown(name),
+                    wanted=wanted,
+                )
+            )
     raise CheckpointError(
-        N_("{folder} lacks a tokenizer ({wanted}). Copy it from the model's source, or take away what there is of it, "
-           "and token ids are read instead.", folder=folder.name, wanted=wanted)
-    )  # fmt: skip
+        N_(
+            "{folder} lacks a tokenizer ({wanted}). Copy it from the model's source, or take away what there is of it, "
+            "and token ids are read instead.",
+            folder=folder.name,
+            wanted=wanted,
+        )
+    )

@@ -74,9 +74,13 @@ class Cache:
         return len(self._entries)
 
     def get(
-        self, key: Hashable, compute: Callable[[], R], *, refusals: bool = False,
+        self,
+        key: Hashable,
+        compute: Callable[[], R],
+        *,
+        refusals: bool = False,
         weigh: Callable[[R], int] | None = None,
-    ) -> R:  # fmt: skip
+    ) -> R:
         """The value of `key`: kept, or computed now by whoever asks first.
 
         Args:
@@ -110,9 +114,13 @@ class Cache:
                 self._bytes -= self._entries.pop(key).bytes
 
     def _compute(
-        self, key: Hashable, compute: Callable[[], R], running: _Running, refusals: bool,
+        self,
+        key: Hashable,
+        compute: Callable[[], R],
+        running: _Running,
+        refusals: bool,
         weigh: Callable[[R], int] | None,
-    ) -> R:  # fmt: skip
+    ) -> R:
         try:
             try:
                 value = compute()
@@ -162,9 +170,12 @@ class Cached(Generic[P, R]):
     """A function whose results are kept."""
 
     def __init__(
-        self, function: Callable[P, R], cache: Cache = RESULTS, refusals: Callable[..., bool] | None = None,
+        self,
+        function: Callable[P, R],
+        cache: Cache = RESULTS,
+        refusals: Callable[..., bool] | None = None,
         weigh: Callable[[R], int] | None = None,
-    ) -> None:  # fmt: skip
+    ) -> None:
         functools.update_wrapper(self, function)
         self._function, self._cache, self._refusals, self._weigh = function, cache, refusals, weigh
         self._name = f"{function.__module__}.{function.__qualname__}"
@@ -193,9 +204,13 @@ def cached(
 
 
 def cached(
-    function: Callable[P, R] | None = None, /, *, cache: Cache = RESULTS,
-    refusals: Callable[..., bool] | None = None, weigh: Callable[[Any], int] | None = None,
-) -> Cached[P, R] | Callable[[Callable[P, R]], Cached[P, R]]:  # fmt: skip
+    function: Callable[P, R] | None = None,
+    /,
+    *,
+    cache: Cache = RESULTS,
+    refusals: Callable[..., bool] | None = None,
+    weigh: Callable[[Any], int] | None = None,
+) -> Cached[P, R] | Callable[[Callable[P, R]], Cached[P, R]]:
     """Keeps what a function returns, for as long as there is room.
 
     Args:

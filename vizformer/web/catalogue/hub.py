@@ -164,9 +164,13 @@ def _accept(size: int) -> None:
     """Refuses, before the first byte, what is too large for this server."""
     if size > limit():
         raise CheckpointError(
-            N_("The files of this model have {size} MiB; this server fetches at most {limit} MiB. Take a smaller "
-               "model, or run VizFormer yourself.", size=f"{size / 2**20:,.0f}", limit=f"{limit() / 2**20:,.0f}")
-        )  # fmt: skip
+            N_(
+                "The files of this model have {size} MiB; this server fetches at most {limit} MiB. Take a smaller "
+                "model, or run VizFormer yourself.",
+                size=f"{size / 2**20:,.0f}",
+                limit=f"{limit() / 2**20:,.0f}",
+            )
+        )
     from huggingface_hub import constants
 
     place = Path(constants.HF_HUB_CACHE)

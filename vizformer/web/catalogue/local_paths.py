@@ -85,9 +85,11 @@ def absent(token: str) -> CheckpointError:
     path = _known(token)
     if path is None:
         return CheckpointError(
-            N_("This link stands for a path that VizFormer does not know on this computer: it is from another one, or "
-               "was forgotten. Open the model by its path on the page Model report.")
-        )  # fmt: skip
+            N_(
+                "This link stands for a path that VizFormer does not know on this computer: it is from another one, or "
+                "was forgotten. Open the model by its path on the page Model report."
+            )
+        )
     return CheckpointError(
         N_("{name} cannot be opened any more. {reason}", name=title(token), reason=_problem(path) or N_("Try again."))
     )
@@ -142,9 +144,12 @@ def _path(typed: str) -> Path:
         raise CheckpointError(N_("Type the path of a model's folder, or of a file of weights."))
     if len(text) > LONGEST or re.search("[\x00-\x1f\x7f\ud800-\udfff]", text):
         raise CheckpointError(
-            N_("This is no path: paths have at most {n} characters and none that are unseen. Type the path of a "
-               "model's folder, or of a file of weights.", n=LONGEST)
-        )  # fmt: skip
+            N_(
+                "This is no path: paths have at most {n} characters and none that are unseen. Type the path of a "
+                "model's folder, or of a file of weights.",
+                n=LONGEST,
+            )
+        )
     try:
         if text.lower().startswith("file:"):
             there = urlsplit(text)
@@ -154,9 +159,11 @@ def _path(typed: str) -> Path:
         text = ""
     if not os.path.isabs(text) or "\0" in text:
         raise CheckpointError(
-            N_("This path does not say where it begins. Type the whole path: it begins with / or ~, on Windows with a "
-               "drive such as C:\\.")
-        )  # fmt: skip
+            N_(
+                "This path does not say where it begins. Type the whole path: it begins with / or ~, on Windows with a "
+                "drive such as C:\\."
+            )
+        )
     return Path(os.path.abspath(text))
 
 
@@ -179,20 +186,27 @@ def _problem(path: Path) -> Message | None:
     if not stat.S_ISREG(kind):
         return N_("What lies at this path is neither a folder nor a file. Give the folder that the model lies in.")
     if not _is_weights(path.name):
-        return N_("This is not a file of weights ({suffixes}). Give one, or the folder that the model lies in.",
-                  suffixes=", ".join(server_folder.WEIGHTS))  # fmt: skip
+        return N_(
+            "This is not a file of weights ({suffixes}). Give one, or the folder that the model lies in.",
+            suffixes=", ".join(server_folder.WEIGHTS),
+        )
     return None
 
 
 def _no_folder(names: list[str]) -> Message | None:
     """Why a folder that holds `names` is not that of a model."""
     if len(names) > MOST:
-        return N_("This folder holds more than {n} files, so it is not that of one model. Give the folder that the "
-                  "model lies in.", n=MOST)  # fmt: skip
+        return N_(
+            "This folder holds more than {n} files, so it is not that of one model. Give the folder that the "
+            "model lies in.",
+            n=MOST,
+        )
     if server_folder.CONFIG not in names and not any(map(_is_weights, names)):
-        return N_("There is no model in this folder: neither config.json nor weights ({suffixes}) lie in it. "
-                  "Subfolders are not looked into; give the one that the model lies in.",
-                  suffixes=", ".join(server_folder.WEIGHTS))  # fmt: skip
+        return N_(
+            "There is no model in this folder: neither config.json nor weights ({suffixes}) lie in it. "
+            "Subfolders are not looked into; give the one that the model lies in.",
+            suffixes=", ".join(server_folder.WEIGHTS),
+        )
     return None
 
 
@@ -202,6 +216,8 @@ def _is_weights(name: str) -> bool:
 
 def _off() -> CheckpointError:
     return CheckpointError(
-        N_("This model is named by where it lies. Such models open only in a browser on the computer that runs "
-           "VizFormer, and not where it was started with --no-path. Choose another model, or run VizFormer yourself.")
-    )  # fmt: skip
+        N_(
+            "This model is named by where it lies. Such models open only in a browser on the computer that runs "
+            "VizFormer, and not where it was started with --no-path. Choose another model, or run VizFormer yourself."
+        )
+    )

@@ -27,9 +27,12 @@ _STAMP = "@[0-9a-f]{16}"
 _KEYS = {
     place: re.compile(rf"{place}/({name})({_ANSWERS})({_STAMP})?")
     for place, name in (
-        ("models", server_folder.NAME), ("hub", hub.NAME), ("upload", uploads.NAME), ("path", local_paths.NAME),
+        ("models", server_folder.NAME),
+        ("hub", hub.NAME),
+        ("upload", uploads.NAME),
+        ("path", local_paths.NAME),
     )
-}  # fmt: skip
+}
 
 
 @dataclass(frozen=True)

@@ -56,12 +56,19 @@ def choose(model: str, report: "Report") -> None:
     control, words = st.columns([1, 2], vertical_alignment="bottom")
     with control:
         st.selectbox(
-            _("Computes in"), DTYPES, key=key, on_change=_take, args=(model, key),
-            format_func={name: _("{dtype} (as in the file)", dtype=name) if name == as_stored else name
-                         for name in DTYPES}.__getitem__,
-            help=_("float32 is the most exact. bfloat16 and float16 take half the memory and keep 2 to 3 digits; the "
-                   "proofs then allow a few units in the last one. float16 reaches only to 65504."),
-        )  # fmt: skip
+            _("Computes in"),
+            DTYPES,
+            key=key,
+            on_change=_take,
+            args=(model, key),
+            format_func={
+                name: _("{dtype} (as in the file)", dtype=name) if name == as_stored else name for name in DTYPES
+            }.__getitem__,
+            help=_(
+                "float32 is the most exact. bfloat16 and float16 take half the memory and keep 2 to 3 digits; the "
+                "proofs then allow a few units in the last one. float16 reaches only to 65504."
+            ),
+        )
     try:
         needed = model_cache.need(model_reference.key(model))
     except DoesNotFitError as error:
@@ -74,9 +81,12 @@ def choose(model: str, report: "Report") -> None:
         st.button(_("Compute in {dtype}", dtype=USUAL), key=f"{key}.{USUAL}", on_click=_set, args=(model, USUAL))
         return
     values = dict(
-        copied=size(needed.copied), mapped=size(needed.mapped), forward=size(needed.forward), n=needed.tokens,
+        copied=size(needed.copied),
+        mapped=size(needed.mapped),
+        forward=size(needed.forward),
+        n=needed.tokens,
         device=device(),
-    )  # fmt: skip
+    )
     if not needed.copied:
         said = _(
             "On {device}. The weights stay mapped to the file ({mapped}); a text of {n} tokens takes {forward}.",
@@ -85,8 +95,11 @@ def choose(model: str, report: "Report") -> None:
     elif not needed.mapped:
         said = _("On {device}. The weights take {copied} of memory, a text of {n} tokens {forward} more.", **values)
     else:
-        said = _("On {device}. The weights take {copied} of memory ({mapped} more stay mapped to the file), a text of "
-                 "{n} tokens {forward} more.", **values)  # fmt: skip
+        said = _(
+            "On {device}. The weights take {copied} of memory ({mapped} more stay mapped to the file), a text of "
+            "{n} tokens {forward} more.",
+            **values,
+        )
     with words:
         st.caption(errors.plain(said))
 

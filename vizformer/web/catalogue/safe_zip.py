@@ -46,9 +46,11 @@ def unpack(files: Sequence[tuple[str, BinaryIO]], place: Path, limit: int) -> st
     zips = [name for name, __ in files if name.lower().endswith(".zip")]
     if zips and len(files) > 1:
         raise CheckpointError(
-            N_("{file} came together with other files. Upload one zip alone, or the files without a zip.",
-               file=_shown(zips[0]))
-        )  # fmt: skip
+            N_(
+                "{file} came together with other files. Upload one zip alone, or the files without a zip.",
+                file=_shown(zips[0]),
+            )
+        )
     if zips:
         return _unzip(files[0][0], files[0][1], place, limit)
     wanted = [(name, content) for name, content in files if not _BESIDE.fullmatch(name.lower())]
@@ -70,9 +72,12 @@ def _unzip(name: str, content: BinaryIO, place: Path, limit: int) -> str:
         if isinstance(error, OSError) and error.errno is not None:  # of our disk
             raise
         raise CheckpointError(
-            N_("{file} cannot be unpacked: it is no zip file, or damaged. Make it again, or upload the files "
-               "themselves.", file=_shown(name))
-        ) from error  # fmt: skip
+            N_(
+                "{file} cannot be unpacked: it is no zip file, or damaged. Make it again, or upload the files "
+                "themselves.",
+                file=_shown(name),
+            )
+        ) from error
 
 
 def _unzip_entries(name: str, archive: zipfile.ZipFile, place: Path, limit: int) -> str:
@@ -108,23 +113,32 @@ def _check_entry(entry: zipfile.ZipInfo) -> None:
     kind = stat.S_IFMT(entry.external_attr >> 16)
     if name.startswith("/") or "\\" in name or "\0" in name or ".." in parts or re.match("[A-Za-z]:", name):
         raise CheckpointError(
-            N_("The zip names {file}, a place outside itself. Nothing was unpacked. Pack the files again, side by "
-               "side.", file=_shown(name))
-        )  # fmt: skip
+            N_(
+                "The zip names {file}, a place outside itself. Nothing was unpacked. Pack the files again, side by "
+                "side.",
+                file=_shown(name),
+            )
+        )
     if kind not in (0, stat.S_IFREG, stat.S_IFDIR) or (kind == stat.S_IFDIR) > name.endswith("/"):
         raise CheckpointError(
-            N_("{file} in the zip is a link or a device, not a file. Pack the files themselves (zip without "
-               "--symlinks).", file=_shown(name))
-        )  # fmt: skip
+            N_(
+                "{file} in the zip is a link or a device, not a file. Pack the files themselves (zip without "
+                "--symlinks).",
+                file=_shown(name),
+            )
+        )
     if entry.flag_bits & _ENCRYPTED:
         raise CheckpointError(
             N_("{file} in the zip is encrypted. Pack the files again without a password.", file=_shown(name))
         )
     if entry.compress_type not in _METHODS:
         raise CheckpointError(
-            N_("{file} in the zip is packed in a way that is not read here. Pack the files again with the usual "
-               "method, deflate.", file=_shown(name))
-        )  # fmt: skip
+            N_(
+                "{file} in the zip is packed in a way that is not read here. Pack the files again with the usual "
+                "method, deflate.",
+                file=_shown(name),
+            )
+        )
 
 
 def _common_folder(entries: Iterable[zipfile.ZipInfo]) -> str:
@@ -136,9 +150,12 @@ def _common_folder(entries: Iterable[zipfile.ZipInfo]) -> str:
     deep = [name for name in (*files, *folders) if "/" in (name.removeprefix(f"{top}/") if top else name)]
     if deep or any(folder != top for folder in folders):
         raise CheckpointError(
-            N_("{file} in the zip lies in a folder of its own. The files of a model lie side by side: pack one folder "
-               "without subfolders.", file=_shown((deep or [f for f in folders if f != top])[0]))
-        )  # fmt: skip
+            N_(
+                "{file} in the zip lies in a folder of its own. The files of a model lie side by side: pack one folder "
+                "without subfolders.",
+                file=_shown((deep or [f for f in folders if f != top])[0]),
+            )
+        )
     return top
 
 
@@ -156,9 +173,12 @@ def _check_names(names: Iterable[str]) -> None:
         if not name.lower().endswith(SUFFIXES):
             _refuse_others([name] if not any(n.lower().endswith(_WEIGHTS) for n in names) else [])
             raise CheckpointError(
-                N_("{file} is no file of a model. These are read: {suffixes}. Leave it out.", file=_shown(name),
-                   suffixes=" ".join(SUFFIXES))
-            )  # fmt: skip
+                N_(
+                    "{file} is no file of a model. These are read: {suffixes}. Leave it out.",
+                    file=_shown(name),
+                    suffixes=" ".join(SUFFIXES),
+                )
+            )
     lower = [name.lower() for name in names]  # file systems differ in whether case counts
     for name in names:
         if lower.count(name.lower()) > 1:
@@ -250,7 +270,10 @@ def _too_many() -> CheckpointError:
 
 def _too_large(name: str, limit: int) -> CheckpointError:
     return CheckpointError(
-        N_("{file} has more than {limit} MiB, which is all that an upload may have here, also unpacked. Take a smaller "
-           "model, or start VizFormer yourself with vizformer --models DIR.", file=name,
-           limit=f"{limit / 2**20:,.0f}")
-    )  # fmt: skip
+        N_(
+            "{file} has more than {limit} MiB, which is all that an upload may have here, also unpacked. Take a smaller "
+            "model, or start VizFormer yourself with vizformer --models DIR.",
+            file=name,
+            limit=f"{limit / 2**20:,.0f}",
+        )
+    )

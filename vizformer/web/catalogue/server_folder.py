@@ -12,8 +12,21 @@ VARIABLE = "VIZFORMER_MODELS"
 CONFIG = "config.json"
 WEIGHTS = (".safetensors", ".pt", ".pth", ".bin", ".ckpt")  # bare: alone in the folder, or in a subfolder
 # Of other programs, which do not open; the loader says what they are.
-OTHERS = (".gguf", ".ggml", ".msgpack", ".h5", ".hdf5", ".keras", ".onnx", ".ckpt.index", ".ckpt.meta", ".pb",
-          ".tflite", ".npy", ".npz")  # fmt: skip
+OTHERS = (
+    ".gguf",
+    ".ggml",
+    ".msgpack",
+    ".h5",
+    ".hdf5",
+    ".keras",
+    ".onnx",
+    ".ckpt.index",
+    ".ckpt.meta",
+    ".pb",
+    ".tflite",
+    ".npy",
+    ".npz",
+)
 # What is read with a file of weights.
 BESIDE = (CONFIG, "tokenizer.json", "vocab.json", "merges.txt", "tokenizer.model", "source_tokenizer.json")
 NAME = r"\w[\w.+ -]{0,79}"  # nothing that means something in a path or to a terminal; no hidden folder

@@ -142,15 +142,25 @@ def title_of(plan: "Plan") -> str:
 
 def describe(plan: "Plan") -> str:
     """The model in one line."""
-    places = {"learned": _("learned positions"), "sinusoidal": _("sine-wave positions"), "rope": _("RoPE"),
-              "alibi": _("ALiBi"), "relative": _("relative position buckets"), "none": _("no positions")}  # fmt: skip
+    places = {
+        "learned": _("learned positions"),
+        "sinusoidal": _("sine-wave positions"),
+        "rope": _("RoPE"),
+        "alibi": _("ALiBi"),
+        "relative": _("relative position buckets"),
+        "none": _("no positions"),
+    }
     parts = (
         _("encoder and decoder") if plan.architecture == "encoder-decoder" else _("decoder only"),
-        _("{n} layers", n=plan.n_layers), _("{n} heads", n=plan.n_heads), _("width {n}", n=plan.d_model),
-        places[plan.positions], _("norm before") if plan.norm_order == "pre" else _("norm after"),
-        _("learning rate {rate}", rate=f"{plan.learning_rate:g}"), _("seed {n}", n=plan.seed),
+        _("{n} layers", n=plan.n_layers),
+        _("{n} heads", n=plan.n_heads),
+        _("width {n}", n=plan.d_model),
+        places[plan.positions],
+        _("norm before") if plan.norm_order == "pre" else _("norm after"),
+        _("learning rate {rate}", rate=f"{plan.learning_rate:g}"),
+        _("seed {n}", n=plan.seed),
         _("{n} trained numbers", n=f"{_size(plan, plan.key):,}"),
-    )  # fmt: skip
+    )
     return " · ".join(parts)
 
 

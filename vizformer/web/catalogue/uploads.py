@@ -120,9 +120,11 @@ def absent() -> CheckpointError:
     if not is_on():
         return _off()
     return CheckpointError(
-        N_("An upload lives only in the session that made it, and this is another one. Upload the files again on the "
-           "page Model report.")
-    )  # fmt: skip
+        N_(
+            "An upload lives only in the session that made it, and this is another one. Upload the files again on the "
+            "page Model report."
+        )
+    )
 
 
 def forget(file_ids: Sequence[str]) -> None:

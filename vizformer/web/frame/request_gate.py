@@ -168,8 +168,10 @@ class Gate:
         headers = {name.decode("latin-1").lower(): value.decode("latin-1") for name, value in scope["headers"]}
         host = headers.get("host")
         if not is_ours(host, st.get_option("server.address"), names()):
-            reason = N_("This server does not go by the name {name}. If it should, start it with --allow-host and the "
-                        "name.", name=(host or "-")[:100])  # fmt: skip
+            reason = N_(
+                "This server does not go by the name {name}. If it should, start it with --allow-host and the name.",
+                name=(host or "-")[:100],
+            )
             await _refuse(scope, send, 403, reason)
             return
         session = scope["path"].rpartition(_ROUTE)[2].partition("/")[0] if _ROUTE in scope["path"] else None
@@ -193,10 +195,15 @@ async def _refuse(scope: "Scope", send: "Send", status: int, reason: Message) ->
     if scope["type"] == "websocket":
         await send({"type": "websocket.close", "code": 1008, "reason": ""})  # before it is accepted: 403
         return
-    said = [str(Message(languages.catalogue(code).get(reason.text, reason.text), reason.values))
-            for code in languages.LANGUAGES]  # fmt: skip
+    said = [
+        str(Message(languages.catalogue(code).get(reason.text, reason.text), reason.values))
+        for code in languages.LANGUAGES
+    ]
     body = "\n".join(dict.fromkeys(said)).encode()
-    headers = [(b"content-type", b"text/plain; charset=utf-8"), (b"content-length", str(len(body)).encode()),
-               (b"connection", b"close")]  # fmt: skip
+    headers = [
+        (b"content-type", b"text/plain; charset=utf-8"),
+        (b"content-length", str(len(body)).encode()),
+        (b"connection", b"close"),
+    ]
     await send({"type": "http.response.start", "status": status, "headers": headers})
     await send({"type": "http.response.body", "body": body})

@@ -17,69 +17,99 @@ class Entry:
 
 # No icons: `:material/...:` ones make the browser fetch a font from the internet, emoji need a font of the system's.
 MAP = Entry(
-    "pages/learn/map.py", "map", N_("The map"),
+    "pages/learn/map.py",
+    "map",
+    N_("The map"),
     N_("The whole model as a drawing with the shapes of your sentence, and why it is not an RNN."),
-)  # fmt: skip
+)
 TOKENS = Entry(
-    "pages/learn/tokens.py", "tokens", N_("Tokens and embeddings"),
+    "pages/learn/tokens.py",
+    "tokens",
+    N_("Tokens and embeddings"),
     N_("From characters to ids to vectors: six ways to cut a sentence, and what the vectors know."),
-)  # fmt: skip
+)
 POSITIONS = Entry(
-    "pages/learn/positions.py", "positions", N_("Positions"),
+    "pages/learn/positions.py",
+    "positions",
+    N_("Positions"),
     N_("How a model that sees a set of tokens learns their order: waves, clocks, rotations, biases."),
-)  # fmt: skip
+)
 QKV = Entry(
-    "pages/learn/qkv.py", "qkv", N_("Query, key, value"),
+    "pages/learn/qkv.py",
+    "qkv",
+    N_("Query, key, value"),
     N_("A look-up that is soft, and its arithmetic: every number of one head and one query, worked out and checked."),
-)  # fmt: skip
+)
 HEADS = Entry(
-    "pages/learn/heads.py", "heads", N_("Many heads"),
+    "pages/learn/heads.py",
+    "heads",
+    N_("Many heads"),
     N_("Split, attend, concatenate, mix: what each head adds, and what heads cost."),
-)  # fmt: skip
+)
 MASKS = Entry(
-    "pages/learn/masks.py", "masks", N_("Masks"),
+    "pages/learn/masks.py",
+    "masks",
+    N_("Masks"),
     N_("Who may look at whom, and why a blocked cell is blocked; leakage measured."),
-)  # fmt: skip
+)
 COURSE = (MAP, TOKENS, POSITIONS, QKV, HEADS, MASKS)
 """The lessons, in the order in which a sentence flows."""
 
 LAYER = Entry(
-    "pages/learn/layer.py", "layer", N_("A layer by hand"),
+    "pages/learn/layer.py",
+    "layer",
+    N_("A layer by hand"),
     N_("Every matrix of a whole layer, for your sentence or for a toy that fits on paper."),
-)  # fmt: skip
+)
 PAPER = Entry(
-    "pages/learn/paper.py", "paper", N_("Attention on paper"),
+    "pages/learn/paper.py",
+    "paper",
+    N_("Attention on paper"),
     N_("The classic small examples, to the last digit; change any number."),
-)  # fmt: skip
+)
 TRAIN = Entry(
-    "pages/learn/train.py", "train", N_("Train"),
+    "pages/learn/train.py",
+    "train",
+    N_("Train"),
     N_("A tiny Transformer learns while you watch; then drag through its training."),
-)  # fmt: skip
+)
 GLOSSARY = Entry(
-    "pages/learn/glossary.py", "glossary", N_("Glossary"),
+    "pages/learn/glossary.py",
+    "glossary",
+    N_("Glossary"),
     N_("Every term of the course: its symbol, its shape, and what it is in a sentence."),
-)  # fmt: skip
+)
 READING = Entry(
-    "pages/learn/reading.py", "reading", N_("Reading list"),
+    "pages/learn/reading.py",
+    "reading",
+    N_("Reading list"),
     N_("The papers behind the course, and tutorials that are worth your time."),
-)  # fmt: skip
+)
 ATTENTION = Entry(
-    "pages/explore/attention.py", "attention", N_("Attention"),
+    "pages/explore/attention.py",
+    "attention",
+    N_("Attention"),
     N_("Every attention head of a trained Transformer, for the sentence you type."),
-)  # fmt: skip
+)
 
 GENERATION = Entry(
-    "pages/explore/generation.py", "generation", N_("Generation"),
+    "pages/explore/generation.py",
+    "generation",
+    N_("Generation"),
     N_("A text token by token: what each one is chosen from, where it looks, what it costs."),
-)  # fmt: skip
+)
 BLANKS = Entry(
-    "pages/explore/blanks.py", "blanks", N_("Fill in the blank"),
+    "pages/explore/blanks.py",
+    "blanks",
+    N_("Fill in the blank"),
     N_("Hide a word: what does the model put in its place, and where does it look?"),
-)  # fmt: skip
+)
 REPORT = Entry(
-    "pages/checkpoint/report.py", "report", N_("Model report"),
+    "pages/checkpoint/report.py",
+    "report",
+    N_("Model report"),
     N_("What a model's files hold: its shapes, its numbers by part, and what became of every tensor."),
-)  # fmt: skip
+)
 
 SECTIONS: tuple[tuple[Message, tuple[Entry, ...]], ...] = (
     (N_("Course"), COURSE),

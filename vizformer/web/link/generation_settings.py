@@ -17,13 +17,27 @@ MOST_NEW = 200
 MOST_IN_A_BEAM = 24  # new tokens: a longer tree cannot be read
 
 _LETTERS = {
-    "n": "new", "t": "temperature", "k": "top_k", "p": "top_p", "m": "min_p", "r": "penalty", "s": "seed", "w": "width",
+    "n": "new",
+    "t": "temperature",
+    "k": "top_k",
+    "p": "top_p",
+    "m": "min_p",
+    "r": "penalty",
+    "s": "seed",
+    "w": "width",
     "a": "alpha",
-}  # fmt: skip
+}
 LIMITS: dict[str, tuple[float, float]] = {
-    "new": (1, MOST_NEW), "temperature": (0.0, 2.0), "top_k": (0, 99_999), "top_p": (0.0, 1.0), "min_p": (0.0, 1.0),
-    "penalty": (0.5, 2.0), "seed": (0, LARGEST_SEED), "width": (1, 6), "alpha": (0.0, 2.0),
-}  # fmt: skip
+    "new": (1, MOST_NEW),
+    "temperature": (0.0, 2.0),
+    "top_k": (0, 99_999),
+    "top_p": (0.0, 1.0),
+    "min_p": (0.0, 1.0),
+    "penalty": (0.5, 2.0),
+    "seed": (0, LARGEST_SEED),
+    "width": (1, 6),
+    "alpha": (0.0, 2.0),
+}
 
 
 @dataclass(frozen=True)
@@ -48,9 +62,13 @@ class Settings:
         if self.strategy == "greedy":
             return Sampling(temperature=0.0, repetition_penalty=self.penalty)
         return Sampling(
-            temperature=self.temperature, top_k=self.top_k, top_p=self.top_p, min_p=self.min_p,
-            repetition_penalty=self.penalty, seed=self.seed,
-        )  # fmt: skip
+            temperature=self.temperature,
+            top_k=self.top_k,
+            top_p=self.top_p,
+            min_p=self.min_p,
+            repetition_penalty=self.penalty,
+            seed=self.seed,
+        )
 
     def __str__(self) -> str:
         usual = Settings()

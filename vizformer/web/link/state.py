@@ -95,12 +95,21 @@ def fit(**limits: int | Collection[str]) -> View:
             if value != _FIELDS[name].default:
                 label = _FIELDS[name].metadata["label"]
                 memory.notices.append(
-                    N_("There is no {name} {value} here: {rule}. It was left out.",
-                       name=label, value=str(value), rule=rule)
-                    if otherwise is None else
-                    N_("There is no {name} {value} here: {rule}. Showing {otherwise} instead.",
-                       name=label, value=str(value), rule=rule, otherwise=str(otherwise))
-                )  # fmt: skip
+                    N_(
+                        "There is no {name} {value} here: {rule}. It was left out.",
+                        name=label,
+                        value=str(value),
+                        rule=rule,
+                    )
+                    if otherwise is None
+                    else N_(
+                        "There is no {name} {value} here: {rule}. Showing {otherwise} instead.",
+                        name=label,
+                        value=str(value),
+                        rule=rule,
+                        otherwise=str(otherwise),
+                    )
+                )
             memory.view = replace(memory.view, **{name: otherwise})
     push()
     return memory.view
@@ -195,5 +204,8 @@ def _notice(f: Field[Any], value: str, rule: Message, otherwise: str) -> Message
         return N_("The link says {name} = {value}, but {rule}. It was left out.", name=label, value=value, rule=rule)
     return N_(
         "The link says {name} = {value}, but {rule}. Showing {otherwise} instead.",
-        name=label, value=value, rule=rule, otherwise=otherwise,
-    )  # fmt: skip
+        name=label,
+        value=value,
+        rule=rule,
+        otherwise=otherwise,
+    )

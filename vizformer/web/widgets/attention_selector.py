@@ -47,9 +47,14 @@ def choose(subject: Subject, *, cross: bool = True, head: bool = True, query: bo
         if st.session_state.get("view.query") != shown:
             st.session_state["view.query"] = shown
         next(columns).selectbox(
-            _("Query"), range(len(queries)), format_func=numbered.__getitem__, key="view.query",
-            on_change=_take_query, args=(queries,), persist_state="session",
-        )  # fmt: skip
+            _("Query"),
+            range(len(queries)),
+            format_func=numbered.__getitem__,
+            key="view.query",
+            on_change=_take_query,
+            args=(queries,),
+            persist_state="session",
+        )
         row_names.caption(subject, kind, shown)
 
 

@@ -70,11 +70,15 @@ def show(
     with st.container(horizontal=True, horizontal_alignment="distribute", vertical_alignment="center"):
         index = _choose(entry, parts, unnamed)
         st.caption(
-            _("Lesson {number} of {count} · {answered} of {questions} questions answered",
-              number=COURSE.index(entry) + 1, count=len(COURSE), answered=progress.answered(entry.url),
-              questions=len(progress.QUESTIONS[entry.url])),
+            _(
+                "Lesson {number} of {count} · {answered} of {questions} questions answered",
+                number=COURSE.index(entry) + 1,
+                count=len(COURSE),
+                answered=progress.answered(entry.url),
+                questions=len(progress.QUESTIONS[entry.url]),
+            ),
             width="content",
-        )  # fmt: skip
+        )
     part = parts[index]
     if subject is not None:
         _part(entry, part, subject)
@@ -99,9 +103,15 @@ def _choose(entry: Entry, parts: Sequence[Part], unnamed: Callable[[View], str] 
         st.session_state[tabs] = chosen
     titles = {part.key: f"{index + 1} · {translate(part.title)}" for index, part in enumerate(parts)}
     st.segmented_control(
-        _("Part"), keys, format_func=titles.__getitem__, required=True, label_visibility="collapsed", key=tabs,
-        on_change=lambda: go_to(st.session_state[tabs]), persist_state="session",
-    )  # fmt: skip
+        _("Part"),
+        keys,
+        format_func=titles.__getitem__,
+        required=True,
+        label_visibility="collapsed",
+        key=tabs,
+        on_change=lambda: go_to(st.session_state[tabs]),
+        persist_state="session",
+    )
     return keys.index(chosen)
 
 
@@ -173,9 +183,15 @@ def _course() -> None:
             title = translate(entry.title)
             st.page_link(
                 entry.file,
-                label=_("{dots} {number} · {title}: {answered} of {of} questions", dots=dots, number=number + 1,
-                        title=title, answered=answered, of=of),
-            )  # fmt: skip
+                label=_(
+                    "{dots} {number} · {title}: {answered} of {of} questions",
+                    dots=dots,
+                    number=number + 1,
+                    title=title,
+                    answered=answered,
+                    of=of,
+                ),
+            )
         st.caption(_("Kept in this browser, nowhere else."))
         st.button(_("Forget my progress"), on_click=progress.forget, key="lesson.forget")
 
@@ -256,15 +272,22 @@ def ask(lesson: str, name: str, question: str, choices: Sequence[str], answer: i
         predict, right = _("Predict first."), _("Right.")
         st.markdown(f"**{predict}** {plain(question)}")
         picked = st.radio(
-            _("Your answer"), range(len(choices)), index=None, format_func=lambda i: plain(choices[i]),
-            label_visibility="collapsed", key=f"{key}.choice.{about}",
-        )  # fmt: skip
+            _("Your answer"),
+            range(len(choices)),
+            index=None,
+            format_func=lambda i: plain(choices[i]),
+            label_visibility="collapsed",
+            key=f"{key}.choice.{about}",
+        )
         shown = f"{key}.shown.{about}"
         if not st.session_state.get(shown):
             st.button(
-                _("Show the answer"), disabled=picked is None, on_click=_reveal, args=(lesson, name, shown),
+                _("Show the answer"),
+                disabled=picked is None,
+                on_click=_reveal,
+                args=(lesson, name, shown),
                 key=f"{key}.button.{about}",
-            )  # fmt: skip
+            )
             return
         if picked == answer:
             st.success(f"**{right}** {plain(why)}")

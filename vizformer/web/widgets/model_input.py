@@ -70,8 +70,14 @@ def subject_box() -> Subject | None:
     sentence, target, model = st.columns([4, 4, 3], vertical_alignment="bottom")
     sentence.text_input(_("Sentence"), placeholder=_("Type a sentence and press Enter"), **state.bind("text"))
     reads_target = model_cache.reads_target(view.model) if view.model in shelf else False
-    itself = reads_target and not model_suggestions.writes(view.model)  # then the decoder reads the sentence, as BART's does
-    own = _("Empty: what the model writes") if model_reference.is_name(view.model) else _("Empty: the model's own translation")
+    itself = reads_target and not model_suggestions.writes(
+        view.model
+    )  # then the decoder reads the sentence, as BART's does
+    own = (
+        _("Empty: what the model writes")
+        if model_reference.is_name(view.model)
+        else _("Empty: the model's own translation")
+    )
     written = _("Empty: the sentence itself") if itself else own
     target.text_input(
         _("Target"),

@@ -24,9 +24,11 @@ def offer(usable: Callable[[str], bool], key: str, **changes: object) -> None:
     with st.container(horizontal=True):
         for name in [name for name in model_cache.that_open() if usable(name)][:MOST]:
             st.button(
-                _("Use the model {name}", name=model_cache.title(name)), key=f"{key}.use.{name}",
-                on_click=_use, args=(name, changes),
-            )  # fmt: skip
+                _("Use the model {name}", name=model_cache.title(name)),
+                key=f"{key}.use.{name}",
+                on_click=_use,
+                args=(name, changes),
+            )
 
 
 def _use(model: str, changes: dict[str, object]) -> None:

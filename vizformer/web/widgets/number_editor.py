@@ -49,9 +49,12 @@ def head_editor(subject: "Subject", site: str) -> None:
             component = column.number_input(_("Component"), 0, tensor.shape[1] - 1, 0, key=f"edit.component.{name}")
             now = float(tensor[position, component])
             value = st.number_input(
-                _("Value (now {now})", now=f"{now:.4f}"), value=now, step=0.1, format="%.4f",
+                _("Value (now {now})", now=f"{now:.4f}"),
+                value=now,
+                step=0.1,
+                format="%.4f",
                 key=f"edit.value.{site}.{view.head}.{name}.{position}.{component}.{subject.edited}",
-            )  # fmt: skip
+            )
             index = (position, component) if name == "x" else (head, position, component)
             item = edits.cell(before if name == "x" else f"{site}.{name}", index, value)
         _set_button("edits", item)
@@ -84,9 +87,11 @@ def toy_editor(stack: str) -> None:
         stored = model_cache.toy_tensors(stack)
         inputs = {"x": _("x: the input, 3 rows"), "target": _("target: the decoder's input, 2 rows")}
         name = st.selectbox(
-            _("Tensor"), list(stored), key=f"toy.tensor.{stack}",
+            _("Tensor"),
+            list(stored),
+            key=f"toy.tensor.{stack}",
             format_func=lambda n: f"{inputs.get(n, n)} {list(stored[n].shape)}",
-        )  # fmt: skip
+        )
         shape = tuple(stored[name].shape)
         columns = st.columns(len(shape) + 1, vertical_alignment="bottom")
         index = tuple(
@@ -153,9 +158,14 @@ def _switches(field: str, site: str) -> None:
     if field == "toy" or model_cache.options(state.view().model).attention_scale is None:
         scaling.toggle(_("Divide by √d_head"), key=scaled_key, on_change=_take_scale, args=(field, site, scaled_key))
     warmth.number_input(
-        _("Softmax temperature"), 0.01, 1000.0, step=0.1, key=warm_key,
-        on_change=_take_temperature, args=(field, site, warm_key),
-    )  # fmt: skip
+        _("Softmax temperature"),
+        0.01,
+        1000.0,
+        step=0.1,
+        key=warm_key,
+        on_change=_take_temperature,
+        args=(field, site, warm_key),
+    )
 
 
 def _show(key: str, value: object) -> None:

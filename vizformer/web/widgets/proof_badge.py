@@ -38,6 +38,9 @@ def precision(proof: "Proof") -> str:
     """What is added where the model computes in half precision: how exact agreement can be."""
     if proof.precision not in ("bfloat16", "float16"):
         return ""
-    return " " + _("(The model computes in {dtype}, {bits} bits for the digits of a number. Every result is rounded to "
-                   "them, here too; a few units in the last one are allowed.)",
-                   dtype=proof.precision, bits=computing.BITS[proof.precision])  # fmt: skip
+    return " " + _(
+        "(The model computes in {dtype}, {bits} bits for the digits of a number. Every result is rounded to "
+        "them, here too; a few units in the last one are allowed.)",
+        dtype=proof.precision,
+        bits=computing.BITS[proof.precision],
+    )

@@ -15,8 +15,18 @@ def saved(config: ModelConfig, n: int, held: int, rolling: int) -> str:
         return ""
     layers, window = ranges(sorted(config.windowed_layers)), f"{config.sliding_window:,}"
     if held == rolling:
-        return _("A sliding window hides all but the latest {window} tokens (layers: {layers}). These {n} fit into it, "
-                 "so there is nothing to forget yet.", layers=layers, window=window, n=f"{n:,}")  # fmt: skip
-    return _("A sliding window hides all but the latest {window} tokens (layers: {layers}). The cache here keeps "
-             "everything; one that forgets what no query sees any more would hold {rolling} instead of {held}.",
-             layers=layers, window=window, rolling=size(rolling), held=size(held))  # fmt: skip
+        return _(
+            "A sliding window hides all but the latest {window} tokens (layers: {layers}). These {n} fit into it, "
+            "so there is nothing to forget yet.",
+            layers=layers,
+            window=window,
+            n=f"{n:,}",
+        )
+    return _(
+        "A sliding window hides all but the latest {window} tokens (layers: {layers}). The cache here keeps "
+        "everything; one that forgets what no query sees any more would hold {rolling} instead of {held}.",
+        layers=layers,
+        window=window,
+        rolling=size(rolling),
+        held=size(held),
+    )

@@ -71,8 +71,12 @@ def said(subject: Subject, kind: str, query: int) -> str:
     values = {"query": query, "token": plain(token.text), "next": plain(choice.next.text)}
     if choice.own.id == choice.next.id:
         return _("Rows choose the next token: row {query}, after “{token}”, chooses “{next}”.", **values)
-    return _("Rows choose the next token: row {query}, after “{token}”, is asked for “{next}”, which the text goes on "
-             "with; the model itself would choose “{own}”.", **values, own=plain(choice.own.text))  # fmt: skip
+    return _(
+        "Rows choose the next token: row {query}, after “{token}”, is asked for “{next}”, which the text goes on "
+        "with; the model itself would choose “{own}”.",
+        **values,
+        own=plain(choice.own.text),
+    )
 
 
 def caption(subject: Subject, kind: str, query: int) -> None:

@@ -19,8 +19,15 @@ from vizformer.web.words.i18n import _
 Language = Literal["zh", "en"]
 
 _KNOWN: Mapping[str, Language] = {
-    "chinese": "zh", "mandarin": "zh", "zh": "zh", "zho": "zh", "cmn": "zh", "english": "en", "en": "en", "eng": "en",
-}  # fmt: skip
+    "chinese": "zh",
+    "mandarin": "zh",
+    "zh": "zh",
+    "zho": "zh",
+    "cmn": "zh",
+    "english": "en",
+    "en": "en",
+    "eng": "en",
+}
 _STATED = (  # how model cards say it: ours and others' in a sentence, OPUS-MT's in lists
     re.compile(r"\b([A-Z][a-z]+) (?:→|->|to|into) [A-Z][a-z]+\b"),
     re.compile(r"(?im)^\W*source (?:group|languages?)\W+([a-z]+)"),
@@ -53,7 +60,11 @@ def read_by(model: str) -> Language | None:
     if model_cache.options(model).architecture != "encoder-decoder":
         return None
     try:
-        folder = model_reference.folder(model) if model_reference.is_name(model) else trainings.folder(model) or asset("models", model)
+        folder = (
+            model_reference.folder(model)
+            if model_reference.is_name(model)
+            else trainings.folder(model) or asset("models", model)
+        )
     except VizformerError:
         return None
     card = None if folder is None else folder / "README.md"
@@ -69,11 +80,15 @@ def notice(model: str, text: str) -> None:
     if reads is None or written is None or reads == written:
         return
     st.info(
-        _("This model reads Chinese. What you typed looks like English: no such sentence was in its training, so what "
-          "it makes of it means little. Type the Chinese sentence; what it is to be translated to goes into the box "
-          "“Target”.")
-        if reads == "zh" else
-        _("This model reads English. What you typed looks like Chinese: no such sentence was in its training, so what "
-          "it makes of it means little. Type the English sentence; what it is to be translated to goes into the box "
-          "“Target”.")
-    )  # fmt: skip
+        _(
+            "This model reads Chinese. What you typed looks like English: no such sentence was in its training, so what "
+            "it makes of it means little. Type the Chinese sentence; what it is to be translated to goes into the box "
+            "“Target”."
+        )
+        if reads == "zh"
+        else _(
+            "This model reads English. What you typed looks like Chinese: no such sentence was in its training, so what "
+            "it makes of it means little. Type the English sentence; what it is to be translated to goes into the box "
+            "“Target”."
+        )
+    )

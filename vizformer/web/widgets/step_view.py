@@ -40,10 +40,18 @@ def walk(steps: "Sequence[Step]", labels: "Callable[[Step], Labels]", before: "S
     choose, buttons = st.columns([3, 2], vertical_alignment="bottom")
     choose.selectbox(_("Step"), range(len(steps)), format_func=titles.__getitem__, **state.bind("step"))
     with buttons.container(horizontal=True, vertical_alignment="center"):
-        st.button(_("Previous"), disabled=current == 0, shortcut="Left", key="steps.back",
-                  on_click=_go, args=(current - 1,))  # fmt: skip
-        st.button(_("Next"), disabled=current == last, shortcut="Right", key="steps.forward", type="primary",
-                  on_click=_go, args=(current + 1,))  # fmt: skip
+        st.button(
+            _("Previous"), disabled=current == 0, shortcut="Left", key="steps.back", on_click=_go, args=(current - 1,)
+        )
+        st.button(
+            _("Next"),
+            disabled=current == last,
+            shortcut="Right",
+            key="steps.forward",
+            type="primary",
+            on_click=_go,
+            args=(current + 1,),
+        )
         everything = st.toggle(_("All at once"), key="steps.all", persist_state="session")
     st.progress(1.0 if everything else (current + 1) / len(steps))
     st.html(matrix.style())
@@ -218,9 +226,14 @@ def _terms(step: "Step", contraction: "Contraction", labels: Labels) -> None:
         st.text(_("Sum of {n} products: {total}", n=len(left), total=total))
     else:
         st.text(
-            _("Sum of {n} products: {sum}; plus the bias {bias}: {total}", n=len(left), sum=f"{products.sum():.6f}",
-              bias=f"{contraction.add[column]:.6f}", total=total)
-        )  # fmt: skip
+            _(
+                "Sum of {n} products: {sum}; plus the bias {bias}: {total}",
+                n=len(left),
+                sum=f"{products.sum():.6f}",
+                bias=f"{contraction.add[column]:.6f}",
+                total=total,
+            )
+        )
 
 
 def _names(axis: str, count: int, labels: Labels) -> list[str]:

@@ -39,8 +39,11 @@ def bytes_said(texts: Sequence[str]) -> str:
     shown = next((found[0] for text in texts if (found := re.search("⟨[0-9A-F ]+⟩", text))), None)
     if shown is None:
         return ""
-    return _("{shown}: bytes of UTF-8, in hexadecimal. The vocabulary has no entry for the whole character, so it is "
-             "read in parts; a Chinese character has three bytes.", shown=shown)  # fmt: skip
+    return _(
+        "{shown}: bytes of UTF-8, in hexadecimal. The vocabulary has no entry for the whole character, so it is "
+        "read in parts; a Chinese character has three bytes.",
+        shown=shown,
+    )
 
 
 def chips(tokens: "Sequence[Token]") -> "list[Chip]":

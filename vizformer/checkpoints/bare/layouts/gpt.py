@@ -50,11 +50,11 @@ def recognise(weights: Weights) -> Layout | None:
     """The layout, if the tensors have its names."""
     new = layers_of(weights.tensors, r"(?P<prefix>(?:[\w.]*\.)?)h\.(?P<index>\d{1,4})\.attn\.c_attn\.weight")
     if len(new) == 1:
-        (prefix, n_layers), = new.items()  # fmt: skip
+        ((prefix, n_layers),) = new.items()
         return _new(weights, prefix, n_layers) if f"{prefix}h.0.mlp.c_fc.weight" in weights.tensors else None
     old = layers_of(weights.tensors, r"(?P<prefix>(?:[\w.]*\.)?)blocks\.(?P<index>\d{1,4})\.attn\.query\.weight")
     if len(old) == 1:
-        (prefix, n_layers), = old.items()  # fmt: skip
+        ((prefix, n_layers),) = old.items()
         return _old(weights, prefix, n_layers) if f"{prefix}blocks.0.mlp.0.weight" in weights.tensors else None
     return None
 
@@ -65,18 +65,25 @@ def _new(weights: Weights, prefix: str, n_layers: int) -> Layout:
     transposed = (rows, columns) == (d_model, 3 * d_model)
     inner = matrix(weights, f"{prefix}h.0.mlp.c_fc.weight")
     options = dict(
-        vocab_size=vocab_size, d_model=d_model, d_ff=inner[1 if transposed else 0], n_decoder_layers=n_layers,
+        vocab_size=vocab_size,
+        d_model=d_model,
+        d_ff=inner[1 if transposed else 0],
+        n_decoder_layers=n_layers,
         bias=f"{prefix}h.0.attn.c_attn.bias" in weights.tensors,
         max_positions=_positions(weights, f"{prefix}wpe.weight"),
-    )  # fmt: skip
+    )
     parts = [
         Part(f"{prefix}wte.weight", ("embedding.weight",)),
         Part(f"{prefix}wpe.weight", ("position_embedding.weight",)),
         *layers(
-            LAYER, f"{prefix}h.{{}}", "decoder.layers.{}", n_layers, bias=bool(options["bias"]),
+            LAYER,
+            f"{prefix}h.{{}}",
+            "decoder.layers.{}",
+            n_layers,
+            bias=bool(options["bias"]),
             transposed=list(LAYER) if transposed else (),
         ),
-    ]  # fmt: skip
+    ]
     fills = no_norm_biases(parts, weights, _norms(f"{prefix}h.{{}}.ln_{{}}", f"{prefix}ln_f", n_layers))
     # Transposed matrices are those of `transformers`, whose GPT-2 has this function; nanoGPT and minGPT had both.
     activation = replace(questions.ACTIVATION, usual="gelu_tanh") if transposed else questions.ACTIVATION
@@ -91,10 +98,13 @@ def _positions(weights: Weights, name: str) -> int:
     """The rows of the table of positions."""
     if name not in weights.tensors:
         raise CheckpointError(
-            N_("{file} lacks {name}, the table of learned positions that a GPT-2 has. Rotary positions leave nothing "
-               "in a file: with them it is another model, which this layout does not describe.", file=weights.where,
-               name=shown(name))
-        )  # fmt: skip
+            N_(
+                "{file} lacks {name}, the table of learned positions that a GPT-2 has. Rotary positions leave nothing "
+                "in a file: with them it is another model, which this layout does not describe.",
+                file=weights.where,
+                name=shown(name),
+            )
+        )
     return matrix(weights, name)[0]
 
 
@@ -105,9 +115,13 @@ def _old(weights: Weights, prefix: str, n_layers: int) -> Layout:
     shape = stored.shape if stored is not None else ()
     rows = shape[1] if len(shape) == 3 and shape[0] == 1 else 1
     options = dict(
-        vocab_size=vocab_size, d_model=d_model, d_ff=matrix(weights, f"{prefix}blocks.0.mlp.0.weight")[0],
-        n_decoder_layers=n_layers, bias=f"{prefix}blocks.0.attn.query.bias" in weights.tensors, max_positions=rows,
-    )  # fmt: skip
+        vocab_size=vocab_size,
+        d_model=d_model,
+        d_ff=matrix(weights, f"{prefix}blocks.0.mlp.0.weight")[0],
+        n_decoder_layers=n_layers,
+        bias=f"{prefix}blocks.0.attn.query.bias" in weights.tensors,
+        max_positions=rows,
+    )
     parts = [
         Part(f"{prefix}tok_emb.weight", ("embedding.weight",)),
         Part(table, ("position_embedding.weight",)),
@@ -115,8 +129,9 @@ def _old(weights: Weights, prefix: str, n_layers: int) -> Layout:
     ]
     fills = no_norm_biases(parts, weights, _norms(f"{prefix}blocks.{{}}.ln{{}}", f"{prefix}ln_f", n_layers))
     reshaped = {table: shape[1:]} if len(shape) == 3 and shape[0] == 1 else {}
-    layout = _layout("minGPT", weights, options, parts, fills, f"{prefix}tok_emb.weight", f"{prefix}head",
-                     questions.ACTIVATION)  # fmt: skip
+    layout = _layout(
+        "minGPT", weights, options, parts, fills, f"{prefix}tok_emb.weight", f"{prefix}head", questions.ACTIVATION
+    )
     return replace(layout, reshaped=reshaped)
 
 
@@ -140,14 +155,18 @@ def _layout(
 ) -> Layout:
     table = f"{head}.weight"
     assumed = [
-        N_("the names are those of {layout}: norms before the sublayers and after the last layer, and every position "
-           "sees only those before it", layout=name)
-    ]  # fmt: skip
+        N_(
+            "the names are those of {layout}: norms before the sublayers and after the last layer, and every position "
+            "sees only those before it",
+            layout=name,
+        )
+    ]
     ties: dict[str, str] = {}
     tied = True
     if table not in weights.tensors:
-        assumed.append(N_("the file has no table for the output: logits are computed with the embedding table, as "
-                          "GPT-2 does"))  # fmt: skip
+        assumed.append(
+            N_("the file has no table for the output: logits are computed with the embedding table, as GPT-2 does")
+        )
     elif same_numbers(weights, embedding, table):
         ties = {table: embedding}
     else:
@@ -159,9 +178,22 @@ def _layout(
 
     def plan(answers: Mapping[str, Value]) -> Plan:
         return Plan(
-            {**options, "positions": "learned", "norm_order": "pre", "final_norm": True, "tied_unembedding": tied,
-             "logit_bias": biased, **answers},
-            parts, True, ties, causal_masks(weights) | of_losses(weights), {}, fills, tuple(assumed),
-        )  # fmt: skip
+            {
+                **options,
+                "positions": "learned",
+                "norm_order": "pre",
+                "final_norm": True,
+                "tied_unembedding": tied,
+                "logit_bias": biased,
+                **answers,
+            },
+            parts,
+            True,
+            ties,
+            causal_masks(weights) | of_losses(weights),
+            {},
+            fills,
+            tuple(assumed),
+        )
 
     return Layout(name, (questions.n_heads(int(str(options["d_model"]))), activation, questions.NORM_EPS), plan)

@@ -40,17 +40,35 @@ def by_name(first: str, second: str) -> tuple[str, str] | None:
 def sides(weights: Weights, first: str, second: str, outputs: Sequence[str]) -> Sides | None:
     """Which is which of two tables of tokens; None where neither names nor `outputs` (the output layers) say."""
     if named := by_name(first, second):
-        return Sides(*named, N_("by their names {source} is the source's table of embeddings and {target} the target's",
-                                source=shown(named[0]), target=shown(named[1])))  # fmt: skip
+        return Sides(
+            *named,
+            N_(
+                "by their names {source} is the source's table of embeddings and {target} the target's",
+                source=shown(named[0]),
+                target=shown(named[1]),
+            ),
+        )
     for pair in ((first, second), (second, first)):
         for output in outputs:
             source, target = pair
             values = dict(source=shown(source), target=shown(target), output=shown(output))
             if same_numbers(weights, target, output):
-                return Sides(*pair, N_("{target} is the target's table of embeddings, as {output} holds the same "
-                                       "numbers; {source} is the source's", **values))  # fmt: skip
+                return Sides(
+                    *pair,
+                    N_(
+                        "{target} is the target's table of embeddings, as {output} holds the same "
+                        "numbers; {source} is the source's",
+                        **values,
+                    ),
+                )
             rows = [weights.tensors[name].shape[0] for name in (source, target, output)]
             if len(outputs) == 1 and rows[0] != rows[1] == rows[2]:
-                return Sides(*pair, N_("{target} is the target's table of embeddings, as {output} has as many rows; "
-                                       "{source} is the source's", **values))  # fmt: skip
+                return Sides(
+                    *pair,
+                    N_(
+                        "{target} is the target's table of embeddings, as {output} has as many rows; "
+                        "{source} is the source's",
+                        **values,
+                    ),
+                )
     return None

@@ -126,10 +126,13 @@ def _positions(tables: Tables, weights: Weights, found: Mapping[str, Shape], bot
     same = len(names) == 1 or same_numbers(weights, *names)
     if len(set(kinds.values())) > 1 or (None in kinds.values() and not same and (pair is None or rows[0] != rows[1])):
         raise CheckpointError(
-            N_("{file} has two tables of positions, {names}. Two open where both hold sine waves, or have as many rows "
-               "and names that say which is the encoder's (src, source, enc; tgt, trg, target, dec).",
-               file=weights.where, names=", ".join(map(shown, names)))
-        )  # fmt: skip
+            N_(
+                "{file} has two tables of positions, {names}. Two open where both hold sine waves, or have as many rows "
+                "and names that say which is the encoder's (src, source, enc; tgt, trg, target, dec).",
+                file=weights.where,
+                names=", ".join(map(shown, names)),
+            )
+        )
     tables.options["max_positions"] = min(rows)
     if (sinusoids := kinds[names[0]]) is not None:
         tables.options |= {"positions": "sinusoidal", "sinusoids": sinusoids}
@@ -149,9 +152,13 @@ def _positions(tables: Tables, weights: Weights, found: Mapping[str, Shape], bot
     tables.parts.append(Part(source, ("position_embedding.weight",)))
     tables.parts.append(Part(target, ("decoder_position_embedding.weight",)))
     tables.assumptions.append(
-        N_("by their names {source} is added to the embeddings of the source and {target} to those of the target: row "
-           "i at position i", source=shown(source), target=shown(target))
-    )  # fmt: skip
+        N_(
+            "by their names {source} is added to the embeddings of the source and {target} to those of the target: row "
+            "i at position i",
+            source=shown(source),
+            target=shown(target),
+        )
+    )
 
 
 def _waves(tables: Tables, weights: Weights, name: str, shape: Shape) -> Sinusoids | None:
@@ -164,9 +171,12 @@ def _waves(tables: Tables, weights: Weights, name: str, shape: Shape) -> Sinusoi
             continue
         tables.unused[name] = N_("the sine waves of the positions: they follow from the width")
         tables.assumptions.append(
-            N_("{name} holds the sine waves of the positions, up to {distance}: they are added to the embeddings",
-               name=shown(name), distance=f"{distance:.1e}")
-        )  # fmt: skip
+            N_(
+                "{name} holds the sine waves of the positions, up to {distance}: they are added to the embeddings",
+                name=shown(name),
+                distance=f"{distance:.1e}",
+            )
+        )
         found: Sinusoids = sinusoids
         return found
     return None
@@ -185,9 +195,13 @@ def _tokens(
             tables.ties[name] = again
     if len(firsts) > (2 if both else 1):
         raise CheckpointError(
-            N_("{file} has several tables of embeddings, {names}: supported is one, which encoder and decoder share, "
-               "or one for each of the two.", file=weights.where, names=", ".join(map(shown, firsts[:6])))
-        )  # fmt: skip
+            N_(
+                "{file} has several tables of embeddings, {names}: supported is one, which encoder and decoder share, "
+                "or one for each of the two.",
+                file=weights.where,
+                names=", ".join(map(shown, firsts[:6])),
+            )
+        )
     if len(firsts) == 2:
         _two(tables, weights, firsts, outputs, source)
         return
@@ -204,14 +218,25 @@ def _two(tables: Tables, weights: Weights, names: list[str], outputs: list[str],
     if found is None:
         if not all(map(ANSWER.fullmatch, names)):  # it could be written into no link
             raise CheckpointError(
-                N_("{file} has two tables of embeddings, {names}, and nothing says which is the encoder's. Rename them "
-                   "(src, source, enc; tgt, trg, target, dec).", file=weights.where, names=", ".join(map(shown, names)))
-            )  # fmt: skip
+                N_(
+                    "{file} has two tables of embeddings, {names}, and nothing says which is the encoder's. Rename them "
+                    "(src, source, enc; tgt, trg, target, dec).",
+                    file=weights.where,
+                    names=", ".join(map(shown, names)),
+                )
+            )
         tables.open_pair = (first, second)
         if source == second:
             first, second = second, first
-        found = Sides(first, second, N_("{source} is the source's table of embeddings, {target} the target's",
-                                        source=shown(first), target=shown(second)))  # fmt: skip
+        found = Sides(
+            first,
+            second,
+            N_(
+                "{source} is the source's table of embeddings, {target} the target's",
+                source=shown(first),
+                target=shown(second),
+            ),
+        )
     rows = {name: weights.tensors[name].shape[0] for name in names}
     tables.embedding = found.target
     tables.options |= {"vocab_size": rows[found.target], "source_vocab_size": rows[found.source]}
@@ -223,8 +248,7 @@ def _outputs(tables: Tables, weights: Weights, found: Mapping[str, Shape], aroun
     """An output layer has a row for every token, and is a module alone: one of several layers is another head."""
     size = 0 if tables.embedding is None else weights.tensors[tables.embedding].shape[0]
     alone = {name for names in around.values() for name in names if len(_layers_of(names)) == 1}
-    heads = [name for name, (rows, __) in found.items()
-             if rows == size and name.endswith(".weight") and name in alone]  # fmt: skip
+    heads = [name for name, (rows, __) in found.items() if rows == size and name.endswith(".weight") and name in alone]
     if len(heads) == 1:
         head = heads[0].removesuffix(".weight")
         tables.predicts = True

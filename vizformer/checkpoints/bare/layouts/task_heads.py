@@ -15,8 +15,9 @@ from vizformer.messages import N_, Message
 
 _SAYS_SO = re.compile(
     r"(?:^|[._])(?:out|outputs?|heads?|cls|classif\w*|pred\w*|score|regress\w*|pool\w*|logits?|generator)(?:[._]|\d|$)|"
-    r"(?:head|output|classifier)(?:[._]|\d|$)", re.IGNORECASE
-)  # fmt: skip
+    r"(?:head|output|classifier)(?:[._]|\d|$)",
+    re.IGNORECASE,
+)
 
 _OF_A_LAYER = re.compile(r"\.(?:weight|bias|running_mean|running_var|num_batches_tracked)$")
 _MAY_BE_A_ROW = re.compile(r"cls|pool|tok|emb|pos", re.IGNORECASE)  # a learned one, which is put before the text
@@ -72,22 +73,39 @@ def _natural(name: str) -> list[tuple[int, str]]:
 def left_out(module: str, names: list[str], weights: Weights) -> Message:
     """The assumption about one module."""
     tensors = {name: weights.tensors[name] for name in names}
-    return N_("by its name and shape {module} comes after the last layer: this head is left out ({summary})",
-              module=shown(module), summary=summary(Weights(tensors, weights.files)))  # fmt: skip
+    return N_(
+        "by its name and shape {module} comes after the last layer: this head is left out ({summary})",
+        module=shown(module),
+        summary=summary(Weights(tensors, weights.files)),
+    )
 
 
 def taken_for(name: str, stored: Stored, d_model: int, *, reads_tokens: bool) -> Message | None:
     """What a matrix without a place may be, where its shape tells."""
     shape = stored.shape
     if len(shape) in (3, 4, 5) and shape[0] == d_model and shape[-1] > 1:
-        return N_("{name} {shape} is a convolution that makes the rows of the first layer: the model reads signals or "
-                  "pictures, and VizFormer follows tokens", name=shown(name), shape=list(shape))  # fmt: skip
+        return N_(
+            "{name} {shape} is a convolution that makes the rows of the first layer: the model reads signals or "
+            "pictures, and VizFormer follows tokens",
+            name=shown(name),
+            shape=list(shape),
+        )
     if len(shape) != 2 or shape[0] != d_model or shape[1] == d_model:  # a square one may be anything
         return None
     if reads_tokens:
-        return N_("{name} {shape} is a linear layer that makes rows {width} wide out of {n} numbers, as wide as those "
-                  "of the layers: no layout that opens has it", name=shown(name), shape=list(shape), width=d_model,
-                  n=shape[1])  # fmt: skip
-    return N_("{name} {shape} is a linear layer that makes the rows of the first layer out of {n} numbers for every "
-              "position, and there is no table of embeddings: the model reads continuous features, and VizFormer "
-              "follows tokens", name=shown(name), shape=list(shape), n=shape[1])  # fmt: skip
+        return N_(
+            "{name} {shape} is a linear layer that makes rows {width} wide out of {n} numbers, as wide as those "
+            "of the layers: no layout that opens has it",
+            name=shown(name),
+            shape=list(shape),
+            width=d_model,
+            n=shape[1],
+        )
+    return N_(
+        "{name} {shape} is a linear layer that makes the rows of the first layer out of {n} numbers for every "
+        "position, and there is no table of embeddings: the model reads continuous features, and VizFormer "
+        "follows tokens",
+        name=shown(name),
+        shape=list(shape),
+        n=shape[1],
+    )

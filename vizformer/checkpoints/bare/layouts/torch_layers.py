@@ -54,10 +54,12 @@ def recognise(weights: Weights) -> Layout | None:
     if both or first.norm:
         tables.final_norm = None  # it would be a second one
     options: Options = dict(
-        d_model=d_model, d_ff=matrix(weights, f"{first.theirs.format(0)}.linear1.weight")[0], vocab_size=d_model,
+        d_model=d_model,
+        d_ff=matrix(weights, f"{first.theirs.format(0)}.linear1.weight")[0],
+        vocab_size=d_model,
         bias=f"{first.theirs.format(0)}.self_attn.in_proj_bias" in weights.tensors,
         final_norm=(first.norm or tables.final_norm) is not None,
-    )  # fmt: skip
+    )
     asked = [questions.n_heads(d_model), questions.NORM_ORDER, questions.ACTIVATION]
     asked += _asked({**options, **tables.options}, tables, both)
 
@@ -111,10 +113,13 @@ def _stacks(weights: Weights) -> list[Stack]:
     if stacks and (kinds not in ([False], [False, True]) or len(norms) > 1):
         names = ", ".join(shown(stack.theirs.format(0)) for stack in stacks[:6])
         raise CheckpointError(
-            N_("{file} has PyTorch's layers in an arrangement that does not open ({names}). Supported are one encoder, "
-               "or an encoder and a decoder that reads it, both with or both without a norm at the end.",
-               file=weights.where, names=names)
-        )  # fmt: skip
+            N_(
+                "{file} has PyTorch's layers in an arrangement that does not open ({names}). Supported are one encoder, "
+                "or an encoder and a decoder that reads it, both with or both without a norm at the end.",
+                file=weights.where,
+                names=names,
+            )
+        )
     return stacks
 
 
@@ -170,9 +175,17 @@ def _assumed(tables: Tables, both: bool) -> list[Message]:
     if both:
         assumed.append(N_("a position of the decoder sees those before it (tgt_mask) and all of the encoder's output"))
     if tables.embedding is None:
-        assumed.append(N_("the file has no table of embeddings: token id i is read as the vector with 1 at place i and "
-                          "0 elsewhere, and logits mean nothing"))  # fmt: skip
+        assumed.append(
+            N_(
+                "the file has no table of embeddings: token id i is read as the vector with 1 at place i and "
+                "0 elsewhere, and logits mean nothing"
+            )
+        )
     elif not tables.predicts:
-        assumed.append(N_("the file has no head that predicts tokens: logits are computed with the embedding table and "
-                          "mean nothing"))  # fmt: skip
+        assumed.append(
+            N_(
+                "the file has no head that predicts tokens: logits are computed with the embedding table and "
+                "mean nothing"
+            )
+        )
     return assumed

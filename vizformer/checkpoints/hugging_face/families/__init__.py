@@ -20,7 +20,20 @@ from vizformer.checkpoints.hugging_face.families import (
 from vizformer.checkpoints.hugging_face.family import Family
 
 FAMILIES: tuple[Family, ...] = (
-    gpt2.FAMILY, bert.FAMILY, roberta.FAMILY, distilbert.FAMILY, llama.FAMILY, qwen2.FAMILY, qwen3.FAMILY,
-    gemma.FAMILY, gpt_neox.FAMILY, phi.FAMILY, stablelm.FAMILY, opt.FAMILY, marian.FAMILY, bart.FAMILY, t5.FAMILY,
-)  # fmt: skip
+    gpt2.FAMILY,
+    bert.FAMILY,
+    roberta.FAMILY,
+    distilbert.FAMILY,
+    llama.FAMILY,
+    qwen2.FAMILY,
+    qwen3.FAMILY,
+    gemma.FAMILY,
+    gpt_neox.FAMILY,
+    phi.FAMILY,
+    stablelm.FAMILY,
+    opt.FAMILY,
+    marian.FAMILY,
+    bart.FAMILY,
+    t5.FAMILY,
+)
 BY_TYPE: dict[str, Family] = {model_type: family for family in FAMILIES for model_type in family.defaults}

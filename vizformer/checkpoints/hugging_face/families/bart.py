@@ -21,15 +21,35 @@ from vizformer.config import ModelConfig
 from vizformer.messages import N_
 
 DEFAULTS = {
-    "vocab_size": 50_265, "d_model": 1024, "encoder_layers": 12, "decoder_layers": 12, "encoder_attention_heads": 16,
-    "decoder_attention_heads": 16, "encoder_ffn_dim": 4096, "decoder_ffn_dim": 4096, "activation_function": "gelu",
-    "max_position_embeddings": 1024, "scale_embedding": False, "tie_word_embeddings": True, "is_encoder_decoder": True,
-    "pad_token_id": 1, "bos_token_id": 0, "eos_token_id": 2, "decoder_start_token_id": 2,
-}  # fmt: skip
+    "vocab_size": 50_265,
+    "d_model": 1024,
+    "encoder_layers": 12,
+    "decoder_layers": 12,
+    "encoder_attention_heads": 16,
+    "decoder_attention_heads": 16,
+    "encoder_ffn_dim": 4096,
+    "decoder_ffn_dim": 4096,
+    "activation_function": "gelu",
+    "max_position_embeddings": 1024,
+    "scale_embedding": False,
+    "tie_word_embeddings": True,
+    "is_encoder_decoder": True,
+    "pad_token_id": 1,
+    "bos_token_id": 0,
+    "eos_token_id": 2,
+    "decoder_start_token_id": 2,
+}
 MBART = {**DEFAULTS, "decoder_start_token_id": None}
 FIRST = 2  # row of the position table at which positions begin
-USUAL = {"bos_token": "<s>", "eos_token": "</s>", "cls_token": "<s>", "sep_token": "</s>", "pad_token": "<pad>",
-         "unk_token": "<unk>", "mask_token": "<mask>"}  # fmt: skip
+USUAL = {
+    "bos_token": "<s>",
+    "eos_token": "</s>",
+    "cls_token": "<s>",
+    "sep_token": "</s>",
+    "pad_token": "<pad>",
+    "unk_token": "<unk>",
+    "mask_token": "<mask>",
+}
 
 
 def config(fields: Fields, names: Collection[str]) -> tuple[Options, bool]:
@@ -40,9 +60,12 @@ def config(fields: Fields, names: Collection[str]) -> tuple[Options, bool]:
     fields.only("static_position_embeddings", None, False)
     fields.only("extra_pos_embeddings", None, FIRST)
     return {
-        **options, "positions": "learned", "embedding_norm": True, "stack_inputs": "own",
+        **options,
+        "positions": "learned",
+        "embedding_norm": True,
+        "stack_inputs": "own",
         "decoder_start_id": start(fields, options["vocab_size"], options["eos_id"], N_("the end mark")),
-    }, has_head  # fmt: skip
+    }, has_head
 
 
 def weights(config: ModelConfig) -> list[Part]:

@@ -25,10 +25,18 @@ from vizformer.config import ModelConfig
 from vizformer.messages import N_, Message
 
 DEFAULTS = {
-    "vocab_size": 30_522, "hidden_size": 768, "num_hidden_layers": 12, "num_attention_heads": 12,
-    "intermediate_size": 3072, "hidden_act": "gelu", "max_position_embeddings": 512, "type_vocab_size": 2,
-    "layer_norm_eps": 1e-12, "pad_token_id": 0, "tie_word_embeddings": True,
-}  # fmt: skip
+    "vocab_size": 30_522,
+    "hidden_size": 768,
+    "num_hidden_layers": 12,
+    "num_attention_heads": 12,
+    "intermediate_size": 3072,
+    "hidden_act": "gelu",
+    "max_position_embeddings": 512,
+    "type_vocab_size": 2,
+    "layer_norm_eps": 1e-12,
+    "pad_token_id": 0,
+    "tie_word_embeddings": True,
+}
 LAYER = {
     "attention.self.query": ["self_attention.W_Q"],
     "attention.self.key": ["self_attention.W_K"],
@@ -48,15 +56,23 @@ def config(fields: Fields, names: Collection[str]) -> tuple[Options, bool]:
     fields.value("is_causal")  # an encoder looks both ways all the same
     has_head = any(name.startswith(HEAD) for name in names) or says_head(fields.architecture)
     return dict(
-        vocab_size=vocab_size, d_model=fields.size("hidden_size"), n_heads=fields.size("num_attention_heads"),
-        d_ff=fields.size("intermediate_size"), n_encoder_layers=fields.size("num_hidden_layers"),
-        max_positions=fields.size("max_position_embeddings"), positions="learned",
-        n_segments=fields.size("type_vocab_size"), embedding_norm=True, norm_eps=fields.number("layer_norm_eps"),
-        activation=fields.choice("hidden_act", ACTIVATIONS), head="transform" if has_head else "linear",
+        vocab_size=vocab_size,
+        d_model=fields.size("hidden_size"),
+        n_heads=fields.size("num_attention_heads"),
+        d_ff=fields.size("intermediate_size"),
+        n_encoder_layers=fields.size("num_hidden_layers"),
+        max_positions=fields.size("max_position_embeddings"),
+        positions="learned",
+        n_segments=fields.size("type_vocab_size"),
+        embedding_norm=True,
+        norm_eps=fields.number("layer_norm_eps"),
+        activation=fields.choice("hidden_act", ACTIVATIONS),
+        head="transform" if has_head else "linear",
         tied_unembedding=fields.flag("tie_word_embeddings") or not has_head,
-        bos_id=fields.token("bos_token_id", vocab_size), eos_id=fields.token("eos_token_id", vocab_size),
+        bos_id=fields.token("bos_token_id", vocab_size),
+        eos_id=fields.token("eos_token_id", vocab_size),
         pad_id=fields.token("pad_token_id", vocab_size),
-    ), has_head  # fmt: skip
+    ), has_head
 
 
 def weights(config: ModelConfig) -> list[Part]:
@@ -96,13 +112,20 @@ def tokenizer(folder: Folder) -> Backend:
 def export(config: ModelConfig, has_head: bool) -> dict[str, Any]:
     """config.json."""
     return dict(
-        architectures=["BertForMaskedLM" if has_head else "BertModel"], vocab_size=config.vocab_size,
-        hidden_size=config.d_model, num_hidden_layers=config.n_encoder_layers, num_attention_heads=config.n_heads,
-        intermediate_size=config.d_ff, hidden_act=THEIRS[config.activation],
-        max_position_embeddings=config.max_positions, type_vocab_size=config.n_segments,
-        layer_norm_eps=config.norm_eps, tie_word_embeddings=config.tied_unembedding, pad_token_id=config.pad_id,
+        architectures=["BertForMaskedLM" if has_head else "BertModel"],
+        vocab_size=config.vocab_size,
+        hidden_size=config.d_model,
+        num_hidden_layers=config.n_encoder_layers,
+        num_attention_heads=config.n_heads,
+        intermediate_size=config.d_ff,
+        hidden_act=THEIRS[config.activation],
+        max_position_embeddings=config.max_positions,
+        type_vocab_size=config.n_segments,
+        layer_norm_eps=config.norm_eps,
+        tie_word_embeddings=config.tied_unembedding,
+        pad_token_id=config.pad_id,
         position_embedding_type="absolute",
-    )  # fmt: skip
+    )
 
 
 FAMILY = Family(
@@ -118,18 +141,42 @@ FAMILY = Family(
     unused={
         r"embeddings\.position_ids": N_("the numbers 0, 1, 2, ...: they follow from the positions"),
         r"pooler\..*": N_("the summary of the first token, used by classifiers only"),
-        r"cls\.seq_relationship\..*": N_("the head for \"does sentence B follow?\""),
+        r"cls\.seq_relationship\..*": N_('the head for "does sentence B follow?"'),
         r"(classifier|qa_outputs)\..*": N_("the head of another task"),
     },
     renamed={r"LayerNorm\.gamma$": "LayerNorm.weight", r"LayerNorm\.beta$": "LayerNorm.bias"},
     usual={"cls_token": "[CLS]", "sep_token": "[SEP]", "pad_token": "[PAD]", "mask_token": "[MASK]"},
-    exports=(Export(
-        "bert",
-        dict(architecture=["encoder-only"], positions=["learned"], norm_order=["post"], norm=["layer_norm"],
-             final_norm=[False], feedforward=["plain"], bias=[True], scaled_embedding=[False], embedding_norm=[True],
-             n_segments=range(1, 2**31)),
-        ("vocab_size", "d_model", "n_heads", "d_ff", "n_encoder_layers", "max_positions", "norm_eps", "activation",
-         "tied_unembedding", "pad_id", "bos_id", "eos_id", "head"),
-        export,
-    ),),
-)  # fmt: skip
+    exports=(
+        Export(
+            "bert",
+            dict(
+                architecture=["encoder-only"],
+                positions=["learned"],
+                norm_order=["post"],
+                norm=["layer_norm"],
+                final_norm=[False],
+                feedforward=["plain"],
+                bias=[True],
+                scaled_embedding=[False],
+                embedding_norm=[True],
+                n_segments=range(1, 2**31),
+            ),
+            (
+                "vocab_size",
+                "d_model",
+                "n_heads",
+                "d_ff",
+                "n_encoder_layers",
+                "max_positions",
+                "norm_eps",
+                "activation",
+                "tied_unembedding",
+                "pad_id",
+                "bos_id",
+                "eos_id",
+                "head",
+            ),
+            export,
+        ),
+    ),
+)

@@ -16,9 +16,16 @@ from vizformer.config import ModelConfig
 from vizformer.messages import N_
 
 DEFAULTS = {
-    "vocab_size": 30_522, "dim": 768, "n_layers": 6, "n_heads": 12, "hidden_dim": 3072, "activation": "gelu",
-    "max_position_embeddings": 512, "pad_token_id": 0, "tie_word_embeddings": True,
-}  # fmt: skip
+    "vocab_size": 30_522,
+    "dim": 768,
+    "n_layers": 6,
+    "n_heads": 12,
+    "hidden_dim": 3072,
+    "activation": "gelu",
+    "max_position_embeddings": 512,
+    "pad_token_id": 0,
+    "tie_word_embeddings": True,
+}
 ALIASES = {"hidden_size": "dim", "num_hidden_layers": "n_layers", "num_attention_heads": "n_heads"}
 LAYER = {
     "attention.q_lin": ["self_attention.W_Q"],
@@ -38,14 +45,22 @@ def config(fields: Fields, names: Collection[str]) -> tuple[Options, bool]:
     fields.value("is_causal")  # an encoder looks both ways all the same
     has_head = any(name.startswith("vocab_") for name in names) or says_head(fields.architecture)
     return dict(
-        vocab_size=vocab_size, d_model=fields.size("dim"), n_heads=fields.size("n_heads"),
-        d_ff=fields.size("hidden_dim"), n_encoder_layers=fields.size("n_layers"),
-        max_positions=fields.size("max_position_embeddings"), positions="learned", embedding_norm=True, norm_eps=1e-12,
-        activation=fields.choice("activation", ACTIVATIONS), head="transform" if has_head else "linear",
+        vocab_size=vocab_size,
+        d_model=fields.size("dim"),
+        n_heads=fields.size("n_heads"),
+        d_ff=fields.size("hidden_dim"),
+        n_encoder_layers=fields.size("n_layers"),
+        max_positions=fields.size("max_position_embeddings"),
+        positions="learned",
+        embedding_norm=True,
+        norm_eps=1e-12,
+        activation=fields.choice("activation", ACTIVATIONS),
+        head="transform" if has_head else "linear",
         tied_unembedding=fields.flag("tie_word_embeddings") or not has_head,
-        bos_id=fields.token("bos_token_id", vocab_size), eos_id=fields.token("eos_token_id", vocab_size),
+        bos_id=fields.token("bos_token_id", vocab_size),
+        eos_id=fields.token("eos_token_id", vocab_size),
         pad_id=fields.token("pad_token_id", vocab_size),
-    ), has_head  # fmt: skip
+    ), has_head
 
 
 def weights(config: ModelConfig) -> list[Part]:

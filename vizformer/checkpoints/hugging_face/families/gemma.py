@@ -16,11 +16,23 @@ from vizformer.checkpoints.tokenizers.sentencepiece import sentencepiece_or_refu
 from vizformer.messages import N_
 
 DEFAULTS = {
-    "vocab_size": 256_000, "hidden_size": 3072, "intermediate_size": 24_576, "num_hidden_layers": 28,
-    "num_attention_heads": 16, "num_key_value_heads": 16, "head_dim": 256, "hidden_act": "gelu_pytorch_tanh",
-    "max_position_embeddings": 8192, "rms_norm_eps": 1e-6, "tie_word_embeddings": True, "bos_token_id": 2,
-    "eos_token_id": 1, "pad_token_id": 0, "rope_theta": 10_000.0, "attention_bias": False,
-}  # fmt: skip
+    "vocab_size": 256_000,
+    "hidden_size": 3072,
+    "intermediate_size": 24_576,
+    "num_hidden_layers": 28,
+    "num_attention_heads": 16,
+    "num_key_value_heads": 16,
+    "head_dim": 256,
+    "hidden_act": "gelu_pytorch_tanh",
+    "max_position_embeddings": 8192,
+    "rms_norm_eps": 1e-6,
+    "tie_word_embeddings": True,
+    "bos_token_id": 2,
+    "eos_token_id": 1,
+    "pad_token_id": 0,
+    "rope_theta": 10_000.0,
+    "attention_bias": False,
+}
 
 
 def config(fields: Fields, names: Collection[str]) -> tuple[Options, bool]:
@@ -29,13 +41,20 @@ def config(fields: Fields, names: Collection[str]) -> tuple[Options, bool]:
     fields.only("use_bidirectional_attention", None, False)
     fields.only("hidden_activation", None, "gelu_pytorch_tanh")
     if fields.value("hidden_act") == "gelu":
-        fields.assume(N_("hidden_act={value} stands for the approximation by tanh in this family, as `transformers` "
-                         "reads it", value='"gelu"'))  # fmt: skip
+        fields.assume(
+            N_(
+                "hidden_act={value} stands for the approximation by tanh in this family, as `transformers` reads it",
+                value='"gelu"',
+            )
+        )
     return {
-        **options, "bias": False, "attention_bias": "all" if fields.flag("attention_bias") else "none",
-        "activation": fields.choice("hidden_act", {**ACTIVATIONS, "gelu": "gelu_tanh"}), "norm_offset": True,
+        **options,
+        "bias": False,
+        "attention_bias": "all" if fields.flag("attention_bias") else "none",
+        "activation": fields.choice("hidden_act", {**ACTIVATIONS, "gelu": "gelu_tanh"}),
+        "norm_offset": True,
         "scaled_embedding": True,
-    }, has_head  # fmt: skip
+    }, has_head
 
 
 def tokenizer(folder: Folder) -> Backend:

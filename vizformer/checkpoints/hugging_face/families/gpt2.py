@@ -17,13 +17,26 @@ from vizformer.config import ModelConfig
 from vizformer.messages import N_
 
 DEFAULTS = {
-    "vocab_size": 50_257, "n_positions": 1024, "n_embd": 768, "n_layer": 12, "n_head": 12, "n_inner": None,
-    "activation_function": "gelu_new", "layer_norm_epsilon": 1e-5, "scale_attn_weights": True,
-    "scale_attn_by_inverse_layer_idx": False, "tie_word_embeddings": True, "bos_token_id": 50_256,
+    "vocab_size": 50_257,
+    "n_positions": 1024,
+    "n_embd": 768,
+    "n_layer": 12,
+    "n_head": 12,
+    "n_inner": None,
+    "activation_function": "gelu_new",
+    "layer_norm_epsilon": 1e-5,
+    "scale_attn_weights": True,
+    "scale_attn_by_inverse_layer_idx": False,
+    "tie_word_embeddings": True,
+    "bos_token_id": 50_256,
     "eos_token_id": 50_256,
-}  # fmt: skip
-ALIASES = {"hidden_size": "n_embd", "num_hidden_layers": "n_layer", "num_attention_heads": "n_head",
-           "max_position_embeddings": "n_positions"}  # fmt: skip
+}
+ALIASES = {
+    "hidden_size": "n_embd",
+    "num_hidden_layers": "n_layer",
+    "num_attention_heads": "n_head",
+    "max_position_embeddings": "n_positions",
+}
 LAYER = {
     "ln_1": ["self_norm"],
     "attn.c_attn": [f"self_attention.W_{letter}" for letter in "QKV"],
@@ -43,13 +56,22 @@ def config(fields: Fields, names: Collection[str]) -> tuple[Options, bool]:
     tied = fields.flag("tie_word_embeddings")
     has_head = tied or "lm_head.weight" in names or says_head(fields.architecture)
     return dict(
-        vocab_size=vocab_size, d_model=width, n_heads=fields.size("n_head"), d_ff=fields.size("n_inner", 4 * width),
-        n_decoder_layers=fields.size("n_layer"), max_positions=fields.size("n_positions"), positions="learned",
-        norm_order="pre", final_norm=True, norm_eps=fields.number("layer_norm_epsilon"),
-        activation=fields.choice("activation_function", ACTIVATIONS), tied_unembedding=tied or not has_head,
-        bos_id=fields.token("bos_token_id", vocab_size), eos_id=fields.token("eos_token_id", vocab_size),
+        vocab_size=vocab_size,
+        d_model=width,
+        n_heads=fields.size("n_head"),
+        d_ff=fields.size("n_inner", 4 * width),
+        n_decoder_layers=fields.size("n_layer"),
+        max_positions=fields.size("n_positions"),
+        positions="learned",
+        norm_order="pre",
+        final_norm=True,
+        norm_eps=fields.number("layer_norm_epsilon"),
+        activation=fields.choice("activation_function", ACTIVATIONS),
+        tied_unembedding=tied or not has_head,
+        bos_id=fields.token("bos_token_id", vocab_size),
+        eos_id=fields.token("eos_token_id", vocab_size),
         pad_id=fields.token("pad_token_id", vocab_size),
-    ), has_head  # fmt: skip
+    ), has_head
 
 
 def weights(config: ModelConfig) -> list[Part]:
@@ -73,13 +95,22 @@ def tokenizer(folder: Folder) -> Backend:
 def export(config: ModelConfig, has_head: bool) -> dict[str, Any]:
     """config.json."""
     return dict(
-        architectures=["GPT2LMHeadModel" if has_head else "GPT2Model"], vocab_size=config.vocab_size,
-        n_positions=config.max_positions, n_embd=config.d_model, n_layer=config.n_decoder_layers,
-        n_head=config.n_heads, n_inner=config.d_ff, activation_function=THEIRS[config.activation],
-        layer_norm_epsilon=config.norm_eps, tie_word_embeddings=config.tied_unembedding, bos_token_id=config.bos_id,
-        eos_token_id=config.eos_id, pad_token_id=config.pad_id, scale_attn_weights=True,
+        architectures=["GPT2LMHeadModel" if has_head else "GPT2Model"],
+        vocab_size=config.vocab_size,
+        n_positions=config.max_positions,
+        n_embd=config.d_model,
+        n_layer=config.n_decoder_layers,
+        n_head=config.n_heads,
+        n_inner=config.d_ff,
+        activation_function=THEIRS[config.activation],
+        layer_norm_epsilon=config.norm_eps,
+        tie_word_embeddings=config.tied_unembedding,
+        bos_token_id=config.bos_id,
+        eos_token_id=config.eos_id,
+        pad_token_id=config.pad_id,
+        scale_attn_weights=True,
         scale_attn_by_inverse_layer_idx=False,
-    )  # fmt: skip
+    )
 
 
 FAMILY = Family(
@@ -96,13 +127,37 @@ FAMILY = Family(
         r"h\.\d+\.attn\.(masked_)?bias": N_("the causal mask: it follows from the positions"),
         r"(score|classifier|multiple_choice_head)\..*": N_("the head of another task"),
     },
-    exports=(Export(
-        "gpt2",
-        dict(architecture=["decoder-only"], positions=["learned"], norm_order=["pre"], norm=["layer_norm"],
-             final_norm=[True], feedforward=["plain"], bias=[True], head=["linear"], scaled_embedding=[False],
-             embedding_norm=[False], n_segments=[0]),
-        ("vocab_size", "d_model", "n_heads", "d_ff", "n_decoder_layers", "max_positions", "norm_eps", "activation",
-         "tied_unembedding", "pad_id", "bos_id", "eos_id"),
-        export,
-    ),),
-)  # fmt: skip
+    exports=(
+        Export(
+            "gpt2",
+            dict(
+                architecture=["decoder-only"],
+                positions=["learned"],
+                norm_order=["pre"],
+                norm=["layer_norm"],
+                final_norm=[True],
+                feedforward=["plain"],
+                bias=[True],
+                head=["linear"],
+                scaled_embedding=[False],
+                embedding_norm=[False],
+                n_segments=[0],
+            ),
+            (
+                "vocab_size",
+                "d_model",
+                "n_heads",
+                "d_ff",
+                "n_decoder_layers",
+                "max_positions",
+                "norm_eps",
+                "activation",
+                "tied_unembedding",
+                "pad_id",
+                "bos_id",
+                "eos_id",
+            ),
+            export,
+        ),
+    ),
+)

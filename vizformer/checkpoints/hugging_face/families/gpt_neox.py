@@ -19,11 +19,22 @@ from vizformer.config import ModelConfig
 from vizformer.messages import N_
 
 DEFAULTS = {
-    "vocab_size": 50_432, "hidden_size": 6144, "num_hidden_layers": 44, "num_attention_heads": 64,
-    "intermediate_size": 24_576, "hidden_act": "gelu", "max_position_embeddings": 2048, "layer_norm_eps": 1e-5,
-    "bos_token_id": 0, "eos_token_id": 2, "tie_word_embeddings": False, "use_parallel_residual": True,
-    "attention_bias": True, "rotary_emb_base": 10_000.0, "rotary_pct": 0.25,
-}  # fmt: skip
+    "vocab_size": 50_432,
+    "hidden_size": 6144,
+    "num_hidden_layers": 44,
+    "num_attention_heads": 64,
+    "intermediate_size": 24_576,
+    "hidden_act": "gelu",
+    "max_position_embeddings": 2048,
+    "layer_norm_eps": 1e-5,
+    "bos_token_id": 0,
+    "eos_token_id": 2,
+    "tie_word_embeddings": False,
+    "use_parallel_residual": True,
+    "attention_bias": True,
+    "rotary_emb_base": 10_000.0,
+    "rotary_pct": 0.25,
+}
 USUAL = {"bos_token": "<|endoftext|>", "eos_token": "<|endoftext|>", "pad_token": "<|padding|>"}
 FUSED = "attention.query_key_value"
 LAYER = {
@@ -44,16 +55,27 @@ def config(fields: Fields, names: Collection[str]) -> tuple[Options, bool]:
     tied = fields.flag("tie_word_embeddings")
     has_head = tied or "lm_head.weight" in names or says_head(fields.architecture)
     return dict(
-        vocab_size=vocab_size, d_model=width, n_heads=heads, d_ff=fields.size("intermediate_size"),
-        n_decoder_layers=fields.size("num_hidden_layers"), max_positions=fields.size("max_position_embeddings"),
-        positions="rope", **rope(fields, "rotary_emb_base"),
-        rope_dims=turned(fields, width // heads, "rotary_pct"), norm_order="pre", final_norm=True,
-        norm_eps=fields.number("layer_norm_eps"), activation=fields.choice("hidden_act", ACTIVATIONS),
+        vocab_size=vocab_size,
+        d_model=width,
+        n_heads=heads,
+        d_ff=fields.size("intermediate_size"),
+        n_decoder_layers=fields.size("num_hidden_layers"),
+        max_positions=fields.size("max_position_embeddings"),
+        positions="rope",
+        **rope(fields, "rotary_emb_base"),
+        rope_dims=turned(fields, width // heads, "rotary_pct"),
+        norm_order="pre",
+        final_norm=True,
+        norm_eps=fields.number("layer_norm_eps"),
+        activation=fields.choice("hidden_act", ACTIVATIONS),
         residual="parallel" if fields.flag("use_parallel_residual") else "sequential",
-        attention_bias="same" if fields.flag("attention_bias") else "none", tied_unembedding=tied or not has_head,
-        dropout=0.0, bos_id=fields.token("bos_token_id", vocab_size), eos_id=fields.token("eos_token_id", vocab_size),
+        attention_bias="same" if fields.flag("attention_bias") else "none",
+        tied_unembedding=tied or not has_head,
+        dropout=0.0,
+        bos_id=fields.token("bos_token_id", vocab_size),
+        eos_id=fields.token("eos_token_id", vocab_size),
         pad_id=fields.token("pad_token_id", vocab_size),
-    ), has_head  # fmt: skip
+    ), has_head
 
 
 def weights(config: ModelConfig) -> list[Part]:
@@ -85,8 +107,9 @@ FAMILY = Family(
     renamed={r"^embed_out\.": "lm_head."},
     unused={
         r"layers\.\d+\.attention\.(masked_)?bias": N_("the causal mask: it follows from the positions"),
-        r"(layers\.\d+\.attention\.)?rotary_emb\.inv_freq": N_("the angles of the rotary positions: they follow from "
-                                                                "rope_theta"),
+        r"(layers\.\d+\.attention\.)?rotary_emb\.inv_freq": N_(
+            "the angles of the rotary positions: they follow from rope_theta"
+        ),
         r"(score|classifier|qa_outputs)\..*": N_("the head of another task"),
     },
-)  # fmt: skip
+)

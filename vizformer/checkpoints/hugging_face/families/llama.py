@@ -17,22 +17,63 @@ from vizformer.checkpoints.tokenizers.sentencepiece import sentencepiece_or_refu
 from vizformer.config import ModelConfig
 
 LLAMA = {
-    "vocab_size": 32_000, "hidden_size": 4096, "intermediate_size": 11_008, "num_hidden_layers": 32,
-    "num_attention_heads": 32, "hidden_act": "silu", "max_position_embeddings": 2048, "rms_norm_eps": 1e-6,
-    "tie_word_embeddings": False, "bos_token_id": 1, "eos_token_id": 2, "rope_theta": 10_000.0,
-}  # fmt: skip
+    "vocab_size": 32_000,
+    "hidden_size": 4096,
+    "intermediate_size": 11_008,
+    "num_hidden_layers": 32,
+    "num_attention_heads": 32,
+    "hidden_act": "silu",
+    "max_position_embeddings": 2048,
+    "rms_norm_eps": 1e-6,
+    "tie_word_embeddings": False,
+    "bos_token_id": 1,
+    "eos_token_id": 2,
+    "rope_theta": 10_000.0,
+}
 BIASES = {"attention_bias": False, "mlp_bias": False}
-MISTRAL = {**LLAMA, "intermediate_size": 14_336, "num_key_value_heads": 8, "max_position_embeddings": 131_072,
-           "sliding_window": 4096, "layer_types": None}  # fmt: skip
+MISTRAL = {
+    **LLAMA,
+    "intermediate_size": 14_336,
+    "num_key_value_heads": 8,
+    "max_position_embeddings": 131_072,
+    "sliding_window": 4096,
+    "layer_types": None,
+}
 FITS: dict[str, Collection[Any]] = dict(
-    architecture=["decoder-only"], positions=["rope"], norm_order=["pre"], norm=["rms_norm"], final_norm=[True],
-    feedforward=["gated"], head=["linear"], scaled_embedding=[False], embedding_norm=[False], n_segments=[0],
-)  # fmt: skip
+    architecture=["decoder-only"],
+    positions=["rope"],
+    norm_order=["pre"],
+    norm=["rms_norm"],
+    final_norm=[True],
+    feedforward=["gated"],
+    head=["linear"],
+    scaled_embedding=[False],
+    embedding_norm=[False],
+    n_segments=[0],
+)
 WRITTEN = (
-    "vocab_size", "d_model", "n_heads", "n_kv_heads", "head_dim", "d_ff", "n_decoder_layers", "max_positions",
-    "norm_eps", "activation", "bias", "tied_unembedding", "pad_id", "bos_id", "eos_id", "rope_theta", "rope_scaling",
-    "rope_factor", "rope_low_turns", "rope_high_turns", "rope_trained_positions",
-)  # fmt: skip
+    "vocab_size",
+    "d_model",
+    "n_heads",
+    "n_kv_heads",
+    "head_dim",
+    "d_ff",
+    "n_decoder_layers",
+    "max_positions",
+    "norm_eps",
+    "activation",
+    "bias",
+    "tied_unembedding",
+    "pad_id",
+    "bos_id",
+    "eos_id",
+    "rope_theta",
+    "rope_scaling",
+    "rope_factor",
+    "rope_low_turns",
+    "rope_high_turns",
+    "rope_trained_positions",
+)
 
 
 def config(fields: Fields, names: Collection[str]) -> tuple[Options, bool]:
@@ -51,14 +92,26 @@ def tokenizer(folder: Folder) -> Backend:
 def export(config: ModelConfig, has_head: bool) -> dict[str, Any]:
     """config.json, as both `transformers` 4 and 5 read it."""
     return dict(
-        architectures=["LlamaForCausalLM" if has_head else "LlamaModel"], vocab_size=config.vocab_size,
-        hidden_size=config.d_model, intermediate_size=config.d_ff, num_hidden_layers=config.n_decoder_layers,
-        num_attention_heads=config.n_heads, num_key_value_heads=config.kv_heads, head_dim=config.d_head,
-        hidden_act=THEIRS[config.activation], max_position_embeddings=config.max_positions,
-        rms_norm_eps=config.norm_eps, rope_theta=config.rope_theta, attention_bias=config.qkv_bias,
-        mlp_bias=config.bias, tie_word_embeddings=config.tied_unembedding and has_head, bos_token_id=config.bos_id,
-        eos_token_id=config.eos_id, pad_token_id=config.pad_id, rope_scaling=_scaling(config),
-    )  # fmt: skip
+        architectures=["LlamaForCausalLM" if has_head else "LlamaModel"],
+        vocab_size=config.vocab_size,
+        hidden_size=config.d_model,
+        intermediate_size=config.d_ff,
+        num_hidden_layers=config.n_decoder_layers,
+        num_attention_heads=config.n_heads,
+        num_key_value_heads=config.kv_heads,
+        head_dim=config.d_head,
+        hidden_act=THEIRS[config.activation],
+        max_position_embeddings=config.max_positions,
+        rms_norm_eps=config.norm_eps,
+        rope_theta=config.rope_theta,
+        attention_bias=config.qkv_bias,
+        mlp_bias=config.bias,
+        tie_word_embeddings=config.tied_unembedding and has_head,
+        bos_token_id=config.bos_id,
+        eos_token_id=config.eos_id,
+        pad_token_id=config.pad_id,
+        rope_scaling=_scaling(config),
+    )
 
 
 def export_windowed(config: ModelConfig, has_head: bool) -> dict[str, Any]:
@@ -76,8 +129,11 @@ def _scaling(config: ModelConfig) -> dict[str, Any] | None:
         return None
     said: dict[str, Any] = {"rope_type": config.rope_scaling, "factor": config.rope_factor}
     if config.rope_scaling == "llama3":
-        said |= {"low_freq_factor": config.rope_low_turns, "high_freq_factor": config.rope_high_turns,
-                 "original_max_position_embeddings": config.rope_trained_positions}  # fmt: skip
+        said |= {
+            "low_freq_factor": config.rope_low_turns,
+            "high_freq_factor": config.rope_high_turns,
+            "original_max_position_embeddings": config.rope_trained_positions,
+        }
     return said
 
 
@@ -93,9 +149,17 @@ FAMILY = Family(
     unused=UNUSED,
     exports=(
         Export("llama", {**FITS, "attention_bias": ["same", "all", "none"]}, WRITTEN, export),
-        Export("mistral", {**FITS, "bias": [False], "attention_bias": ["same", "none"]}, (*WRITTEN, "sliding_window"),
-               export_windowed),
-        Export("ministral", {**FITS, "bias": [False], "attention_bias": ["same", "none"]},
-               (*WRITTEN, "sliding_window", "sliding_layers"), export_windowed),
+        Export(
+            "mistral",
+            {**FITS, "bias": [False], "attention_bias": ["same", "none"]},
+            (*WRITTEN, "sliding_window"),
+            export_windowed,
+        ),
+        Export(
+            "ministral",
+            {**FITS, "bias": [False], "attention_bias": ["same", "none"]},
+            (*WRITTEN, "sliding_window", "sliding_layers"),
+            export_windowed,
+        ),
     ),
-)  # fmt: skip
+)

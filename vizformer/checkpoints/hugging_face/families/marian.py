@@ -23,12 +23,24 @@ from vizformer.messages import N_
 from vizformer.model.positions import sinusoidal_encoding
 
 DEFAULTS = {
-    "vocab_size": 58_101, "d_model": 1024, "encoder_layers": 12, "decoder_layers": 12, "encoder_attention_heads": 16,
-    "decoder_attention_heads": 16, "encoder_ffn_dim": 4096, "decoder_ffn_dim": 4096, "activation_function": "gelu",
-    "max_position_embeddings": 1024, "scale_embedding": False, "tie_word_embeddings": True, "is_encoder_decoder": True,
-    "share_encoder_decoder_embeddings": True, "pad_token_id": 58_100, "eos_token_id": 0,
+    "vocab_size": 58_101,
+    "d_model": 1024,
+    "encoder_layers": 12,
+    "decoder_layers": 12,
+    "encoder_attention_heads": 16,
+    "decoder_attention_heads": 16,
+    "encoder_ffn_dim": 4096,
+    "decoder_ffn_dim": 4096,
+    "activation_function": "gelu",
+    "max_position_embeddings": 1024,
+    "scale_embedding": False,
+    "tie_word_embeddings": True,
+    "is_encoder_decoder": True,
+    "share_encoder_decoder_embeddings": True,
+    "pad_token_id": 58_100,
+    "eos_token_id": 0,
     "decoder_start_token_id": 58_100,
-}  # fmt: skip
+}
 
 
 USUAL = {"eos_token": "</s>", "pad_token": "<pad>", "unk_token": "<unk>"}
@@ -44,9 +56,12 @@ def config(fields: Fields, names: Collection[str]) -> tuple[Options, bool]:
         fields.only("decoder_vocab_size", None, options["vocab_size"])
     pad = options["pad_id"]
     return {
-        **options, "positions": "sinusoidal", "sinusoids": "halves", "never_pad": _never_pad(fields, pad),
+        **options,
+        "positions": "sinusoidal",
+        "sinusoids": "halves",
+        "never_pad": _never_pad(fields, pad),
         "decoder_start_id": start(fields, options["vocab_size"], pad, N_("the padding")),
-    }, has_head  # fmt: skip
+    }, has_head
 
 
 def _never_pad(fields: Fields, pad: int | None) -> bool:

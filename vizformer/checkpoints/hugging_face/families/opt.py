@@ -16,11 +16,22 @@ from vizformer.config import ModelConfig
 from vizformer.messages import N_
 
 DEFAULTS = {
-    "vocab_size": 50_272, "hidden_size": 768, "num_hidden_layers": 12, "ffn_dim": 3072,
-    "max_position_embeddings": 2048, "do_layer_norm_before": True, "_remove_final_layer_norm": False,
-    "num_attention_heads": 12, "activation_function": "relu", "pad_token_id": 1, "bos_token_id": 2, "eos_token_id": 2,
-    "enable_bias": True, "layer_norm_elementwise_affine": True, "tie_word_embeddings": True,
-}  # fmt: skip
+    "vocab_size": 50_272,
+    "hidden_size": 768,
+    "num_hidden_layers": 12,
+    "ffn_dim": 3072,
+    "max_position_embeddings": 2048,
+    "do_layer_norm_before": True,
+    "_remove_final_layer_norm": False,
+    "num_attention_heads": 12,
+    "activation_function": "relu",
+    "pad_token_id": 1,
+    "bos_token_id": 2,
+    "eos_token_id": 2,
+    "enable_bias": True,
+    "layer_norm_elementwise_affine": True,
+    "tie_word_embeddings": True,
+}
 NORMS = {"self_attn_layer_norm": ["self_norm"], "final_layer_norm": ["feedforward_norm"]}
 LINEAR = {
     "self_attn.q_proj": ["self_attention.W_Q"],
@@ -44,13 +55,23 @@ def config(fields: Fields, names: Collection[str]) -> tuple[Options, bool]:
     tied = fields.flag("tie_word_embeddings")
     has_head = tied or "lm_head.weight" in names or says_head(fields.architecture)
     return dict(
-        vocab_size=vocab_size, d_model=width, n_heads=fields.size("num_attention_heads"), d_ff=fields.size("ffn_dim"),
-        n_decoder_layers=fields.size("num_hidden_layers"), max_positions=fields.size("max_position_embeddings"),
-        positions="learned", norm_order="pre", final_norm=not fields.flag("_remove_final_layer_norm"), norm_eps=1e-5,
-        activation=fields.choice("activation_function", ACTIVATIONS), bias=fields.flag("enable_bias"),
-        tied_unembedding=tied or not has_head, bos_id=fields.token("bos_token_id", vocab_size),
-        eos_id=fields.token("eos_token_id", vocab_size), pad_id=fields.token("pad_token_id", vocab_size),
-    ), has_head  # fmt: skip
+        vocab_size=vocab_size,
+        d_model=width,
+        n_heads=fields.size("num_attention_heads"),
+        d_ff=fields.size("ffn_dim"),
+        n_decoder_layers=fields.size("num_hidden_layers"),
+        max_positions=fields.size("max_position_embeddings"),
+        positions="learned",
+        norm_order="pre",
+        final_norm=not fields.flag("_remove_final_layer_norm"),
+        norm_eps=1e-5,
+        activation=fields.choice("activation_function", ACTIVATIONS),
+        bias=fields.flag("enable_bias"),
+        tied_unembedding=tied or not has_head,
+        bos_id=fields.token("bos_token_id", vocab_size),
+        eos_id=fields.token("eos_token_id", vocab_size),
+        pad_id=fields.token("pad_token_id", vocab_size),
+    ), has_head
 
 
 def weights(config: ModelConfig) -> list[Part]:

@@ -19,11 +19,21 @@ from vizformer.config import ModelConfig
 from vizformer.messages import N_
 
 DEFAULTS = {
-    "vocab_size": 51_200, "hidden_size": 2048, "intermediate_size": 8192, "num_hidden_layers": 24,
-    "num_attention_heads": 32, "hidden_act": "gelu_new", "max_position_embeddings": 2048, "layer_norm_eps": 1e-5,
-    "tie_word_embeddings": False, "qk_layernorm": False, "bos_token_id": 1, "eos_token_id": 2, PART: 0.5,
+    "vocab_size": 51_200,
+    "hidden_size": 2048,
+    "intermediate_size": 8192,
+    "num_hidden_layers": 24,
+    "num_attention_heads": 32,
+    "hidden_act": "gelu_new",
+    "max_position_embeddings": 2048,
+    "layer_norm_eps": 1e-5,
+    "tie_word_embeddings": False,
+    "qk_layernorm": False,
+    "bos_token_id": 1,
+    "eos_token_id": 2,
+    PART: 0.5,
     "rope_theta": 10_000.0,
-}  # fmt: skip
+}
 NORM = "input_layernorm"
 LAYER = {
     NORM: ["self_norm", "feedforward_norm"],
@@ -45,15 +55,28 @@ def config(fields: Fields, names: Collection[str]) -> tuple[Options, bool]:
     has_head = tied or "lm_head.weight" in names or says_head(fields.architecture)
     fields.assume(N_("attention and feed-forward read one norm: it stands twice in the model here"))
     return dict(
-        vocab_size=vocab_size, d_model=width, n_heads=heads, n_kv_heads=None if kv_heads == heads else kv_heads,
-        d_ff=fields.size("intermediate_size"), n_decoder_layers=fields.size("num_hidden_layers"),
-        max_positions=fields.size("max_position_embeddings"), positions="rope", **rope(fields),
-        rope_dims=turned(fields, width // heads, PART), norm_order="pre", final_norm=True,
-        norm_eps=fields.number("layer_norm_eps"), activation=fields.choice("hidden_act", ACTIVATIONS),
-        residual="parallel", tied_unembedding=tied or not has_head, logit_bias="lm_head.bias" in names, dropout=0.0,
-        bos_id=fields.token("bos_token_id", vocab_size), eos_id=fields.token("eos_token_id", vocab_size),
+        vocab_size=vocab_size,
+        d_model=width,
+        n_heads=heads,
+        n_kv_heads=None if kv_heads == heads else kv_heads,
+        d_ff=fields.size("intermediate_size"),
+        n_decoder_layers=fields.size("num_hidden_layers"),
+        max_positions=fields.size("max_position_embeddings"),
+        positions="rope",
+        **rope(fields),
+        rope_dims=turned(fields, width // heads, PART),
+        norm_order="pre",
+        final_norm=True,
+        norm_eps=fields.number("layer_norm_eps"),
+        activation=fields.choice("hidden_act", ACTIVATIONS),
+        residual="parallel",
+        tied_unembedding=tied or not has_head,
+        logit_bias="lm_head.bias" in names,
+        dropout=0.0,
+        bos_id=fields.token("bos_token_id", vocab_size),
+        eos_id=fields.token("eos_token_id", vocab_size),
         pad_id=fields.token("pad_token_id", vocab_size),
-    ), has_head  # fmt: skip
+    ), has_head
 
 
 def weights(config: ModelConfig) -> list[Part]:

@@ -21,10 +21,20 @@ from vizformer.config import ModelConfig
 from vizformer.messages import N_, Message
 
 DEFAULTS = {
-    "vocab_size": 50_265, "hidden_size": 768, "num_hidden_layers": 12, "num_attention_heads": 12,
-    "intermediate_size": 3072, "hidden_act": "gelu", "max_position_embeddings": 512, "type_vocab_size": 2,
-    "layer_norm_eps": 1e-12, "pad_token_id": 1, "bos_token_id": 0, "eos_token_id": 2, "tie_word_embeddings": True,
-}  # fmt: skip
+    "vocab_size": 50_265,
+    "hidden_size": 768,
+    "num_hidden_layers": 12,
+    "num_attention_heads": 12,
+    "intermediate_size": 3072,
+    "hidden_act": "gelu",
+    "max_position_embeddings": 512,
+    "type_vocab_size": 2,
+    "layer_norm_eps": 1e-12,
+    "pad_token_id": 1,
+    "bos_token_id": 0,
+    "eos_token_id": 2,
+    "tie_word_embeddings": True,
+}
 XLM = {**DEFAULTS, "vocab_size": 30_522}
 LAYER = {
     "attention.self.query": ["self_attention.W_Q"],
@@ -36,8 +46,15 @@ LAYER = {
     "output.dense": ["feedforward.W_out"],
     "output.LayerNorm": ["feedforward_norm"],
 }
-USUAL = {"bos_token": "<s>", "eos_token": "</s>", "cls_token": "<s>", "sep_token": "</s>", "pad_token": "<pad>",
-         "unk_token": "<unk>", "mask_token": "<mask>"}  # fmt: skip
+USUAL = {
+    "bos_token": "<s>",
+    "eos_token": "</s>",
+    "cls_token": "<s>",
+    "sep_token": "</s>",
+    "pad_token": "<pad>",
+    "unk_token": "<unk>",
+    "mask_token": "<mask>",
+}
 
 
 def config(fields: Fields, names: Collection[str]) -> tuple[Options, bool]:
@@ -45,24 +62,43 @@ def config(fields: Fields, names: Collection[str]) -> tuple[Options, bool]:
     vocab_size, rows = fields.size("vocab_size"), fields.size("max_position_embeddings")
     pad = fields.token("pad_token_id", vocab_size)
     if pad is None or pad + 1 >= rows:
-        fields.refuse("pad_token_id", N_("positions are counted from the row after the padding's: it must be a token "
-                                         "id below max_position_embeddings - 1"))  # fmt: skip
+        fields.refuse(
+            "pad_token_id",
+            N_(
+                "positions are counted from the row after the padding's: it must be a token "
+                "id below max_position_embeddings - 1"
+            ),
+        )
         pad, rows = 0, 2
-    fields.assume(N_("positions count from row {row} of the table, as long as token {id} (the padding) is not in the "
-                     "text", row=pad + 1, id=pad))  # fmt: skip
+    fields.assume(
+        N_(
+            "positions count from row {row} of the table, as long as token {id} (the padding) is not in the text",
+            row=pad + 1,
+            id=pad,
+        )
+    )
     fields.value("is_causal")  # an encoder looks both ways all the same
     has_head = any(name.startswith("lm_head.") for name in names) or says_head(fields.architecture)
     if has_head:
         fields.only("hidden_act", "gelu")  # the head's own activation is always this one
     return dict(
-        vocab_size=vocab_size, d_model=fields.size("hidden_size"), n_heads=fields.size("num_attention_heads"),
-        d_ff=fields.size("intermediate_size"), n_encoder_layers=fields.size("num_hidden_layers"),
-        max_positions=rows - pad - 1, positions="learned", n_segments=fields.size("type_vocab_size"),
-        embedding_norm=True, norm_eps=fields.number("layer_norm_eps"),
-        activation=fields.choice("hidden_act", ACTIVATIONS), head="transform" if has_head else "linear",
-        tied_unembedding=fields.flag("tie_word_embeddings") or not has_head, pad_id=pad,
-        bos_id=fields.token("bos_token_id", vocab_size), eos_id=fields.token("eos_token_id", vocab_size),
-    ), has_head  # fmt: skip
+        vocab_size=vocab_size,
+        d_model=fields.size("hidden_size"),
+        n_heads=fields.size("num_attention_heads"),
+        d_ff=fields.size("intermediate_size"),
+        n_encoder_layers=fields.size("num_hidden_layers"),
+        max_positions=rows - pad - 1,
+        positions="learned",
+        n_segments=fields.size("type_vocab_size"),
+        embedding_norm=True,
+        norm_eps=fields.number("layer_norm_eps"),
+        activation=fields.choice("hidden_act", ACTIVATIONS),
+        head="transform" if has_head else "linear",
+        tied_unembedding=fields.flag("tie_word_embeddings") or not has_head,
+        pad_id=pad,
+        bos_id=fields.token("bos_token_id", vocab_size),
+        eos_id=fields.token("eos_token_id", vocab_size),
+    ), has_head
 
 
 def weights(config: ModelConfig) -> list[Part]:

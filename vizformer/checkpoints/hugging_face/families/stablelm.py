@@ -19,11 +19,24 @@ from vizformer.config import ModelConfig
 from vizformer.messages import N_
 
 DEFAULTS = {
-    "vocab_size": 50_304, "hidden_size": 2560, "intermediate_size": 6912, "num_hidden_layers": 32,
-    "num_attention_heads": 32, "num_key_value_heads": 32, "hidden_act": "silu", "max_position_embeddings": 4096,
-    "layer_norm_eps": 1e-5, "tie_word_embeddings": False, "use_qkv_bias": False, "qk_layernorm": False,
-    "use_parallel_residual": False, "bos_token_id": 0, "eos_token_id": 0, PART: 0.25, "rope_theta": 10_000.0,
-}  # fmt: skip
+    "vocab_size": 50_304,
+    "hidden_size": 2560,
+    "intermediate_size": 6912,
+    "num_hidden_layers": 32,
+    "num_attention_heads": 32,
+    "num_key_value_heads": 32,
+    "hidden_act": "silu",
+    "max_position_embeddings": 4096,
+    "layer_norm_eps": 1e-5,
+    "tie_word_embeddings": False,
+    "use_qkv_bias": False,
+    "qk_layernorm": False,
+    "use_parallel_residual": False,
+    "bos_token_id": 0,
+    "eos_token_id": 0,
+    PART: 0.25,
+    "rope_theta": 10_000.0,
+}
 ONE_NORM = {"input_layernorm": ["self_norm", "feedforward_norm"]}
 
 
@@ -38,16 +51,30 @@ def config(fields: Fields, names: Collection[str]) -> tuple[Options, bool]:
     if parallel:
         fields.assume(N_("attention and feed-forward read one norm: it stands twice in the model here"))
     return dict(
-        vocab_size=vocab_size, d_model=width, n_heads=heads, n_kv_heads=None if kv_heads == heads else kv_heads,
-        d_ff=fields.size("intermediate_size"), n_decoder_layers=fields.size("num_hidden_layers"),
-        max_positions=fields.size("max_position_embeddings"), positions="rope", **rope(fields),
-        rope_dims=turned(fields, width // heads, PART), norm_order="pre", final_norm=True,
-        norm_eps=fields.number("layer_norm_eps"), feedforward="gated",
-        activation=fields.choice("hidden_act", ACTIVATIONS), residual="parallel" if parallel else "sequential",
-        bias=False, attention_bias="qkv" if fields.flag("use_qkv_bias") else "none",
-        tied_unembedding=tied or not has_head, dropout=0.0, bos_id=fields.token("bos_token_id", vocab_size),
-        eos_id=fields.token("eos_token_id", vocab_size), pad_id=fields.token("pad_token_id", vocab_size),
-    ), has_head  # fmt: skip
+        vocab_size=vocab_size,
+        d_model=width,
+        n_heads=heads,
+        n_kv_heads=None if kv_heads == heads else kv_heads,
+        d_ff=fields.size("intermediate_size"),
+        n_decoder_layers=fields.size("num_hidden_layers"),
+        max_positions=fields.size("max_position_embeddings"),
+        positions="rope",
+        **rope(fields),
+        rope_dims=turned(fields, width // heads, PART),
+        norm_order="pre",
+        final_norm=True,
+        norm_eps=fields.number("layer_norm_eps"),
+        feedforward="gated",
+        activation=fields.choice("hidden_act", ACTIVATIONS),
+        residual="parallel" if parallel else "sequential",
+        bias=False,
+        attention_bias="qkv" if fields.flag("use_qkv_bias") else "none",
+        tied_unembedding=tied or not has_head,
+        dropout=0.0,
+        bos_id=fields.token("bos_token_id", vocab_size),
+        eos_id=fields.token("eos_token_id", vocab_size),
+        pad_id=fields.token("pad_token_id", vocab_size),
+    ), has_head
 
 
 def weights(config: ModelConfig) -> list[Part]:

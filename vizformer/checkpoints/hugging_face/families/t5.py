@@ -23,14 +23,35 @@ from vizformer.config import ModelConfig
 from vizformer.messages import N_
 
 DEFAULTS = {
-    "vocab_size": 32_128, "d_model": 512, "d_kv": 64, "d_ff": 2048, "num_layers": 6, "num_heads": 8,
-    "relative_attention_num_buckets": 32, "relative_attention_max_distance": 128, "layer_norm_epsilon": 1e-6,
-    "feed_forward_proj": "relu", "pad_token_id": 0, "eos_token_id": 1, "is_encoder_decoder": True,
-}  # fmt: skip
-MT5 = {**DEFAULTS, "vocab_size": 250_112, "d_ff": 1024, "num_layers": 8, "num_heads": 6,
-       "feed_forward_proj": "gated-gelu", "decoder_start_token_id": 0}  # fmt: skip
-ALIASES = {"hidden_size": "d_model", "num_hidden_layers": "num_layers", "num_attention_heads": "num_heads",
-           "head_dim": "d_kv"}  # fmt: skip
+    "vocab_size": 32_128,
+    "d_model": 512,
+    "d_kv": 64,
+    "d_ff": 2048,
+    "num_layers": 6,
+    "num_heads": 8,
+    "relative_attention_num_buckets": 32,
+    "relative_attention_max_distance": 128,
+    "layer_norm_epsilon": 1e-6,
+    "feed_forward_proj": "relu",
+    "pad_token_id": 0,
+    "eos_token_id": 1,
+    "is_encoder_decoder": True,
+}
+MT5 = {
+    **DEFAULTS,
+    "vocab_size": 250_112,
+    "d_ff": 1024,
+    "num_layers": 8,
+    "num_heads": 6,
+    "feed_forward_proj": "gated-gelu",
+    "decoder_start_token_id": 0,
+}
+ALIASES = {
+    "hidden_size": "d_model",
+    "num_hidden_layers": "num_layers",
+    "num_attention_heads": "num_heads",
+    "head_dim": "d_kv",
+}
 READ = 512  # tokens of a text in its training (3.1.1); the positions themselves set no limit
 GAPS = 100  # <extra_id_0>, ...: what stands for a piece of text that was cut out in its training
 FEEDFORWARDS = {**{name: name for name in ACTIVATIONS}, **{f"gated-{name}": f"gated-{name}" for name in ACTIVATIONS}}
@@ -50,21 +71,39 @@ def config(fields: Fields, names: Collection[str]) -> tuple[Options, bool]:
     fields.value("tie_word_embeddings")
     has_head = not alone and ("lm_head.weight" in names or says_head(fields.architecture))
     pad = fields.token("pad_token_id", vocab_size)
-    fields.assume(N_("texts up to {limit} tokens are accepted, the length of its training; relative positions set no "
-                     "limit", limit=fields.size("n_positions", otherwise=READ)))  # fmt: skip
+    fields.assume(
+        N_(
+            "texts up to {limit} tokens are accepted, the length of its training; relative positions set no limit",
+            limit=fields.size("n_positions", otherwise=READ),
+        )
+    )
     return dict(
-        vocab_size=vocab_size, d_model=width, n_heads=heads, head_dim=None if head_dim * heads == width else head_dim,
-        d_ff=fields.size("d_ff"), n_encoder_layers=n_layers, n_decoder_layers=0 if alone else decoder_layers,
-        max_positions=fields.size("n_positions", otherwise=READ), positions="relative",
+        vocab_size=vocab_size,
+        d_model=width,
+        n_heads=heads,
+        head_dim=None if head_dim * heads == width else head_dim,
+        d_ff=fields.size("d_ff"),
+        n_encoder_layers=n_layers,
+        n_decoder_layers=0 if alone else decoder_layers,
+        max_positions=fields.size("n_positions", otherwise=READ),
+        positions="relative",
         relative_buckets=fields.size("relative_attention_num_buckets"),
-        relative_max_distance=fields.size("relative_attention_max_distance"), attention_scale=1.0, norm_order="pre",
-        norm="rms_norm", final_norm=True, norm_eps=fields.number("layer_norm_epsilon"), bias=False,
-        **_feedforward(fields), tied_unembedding=bool(scaled) or "lm_head.weight" not in names,
-        logit_scale=width**-0.5 if scaled else 1.0, pad_id=pad, eos_id=fields.token("eos_token_id", vocab_size),
+        relative_max_distance=fields.size("relative_attention_max_distance"),
+        attention_scale=1.0,
+        norm_order="pre",
+        norm="rms_norm",
+        final_norm=True,
+        norm_eps=fields.number("layer_norm_epsilon"),
+        bias=False,
+        **_feedforward(fields),
+        tied_unembedding=bool(scaled) or "lm_head.weight" not in names,
+        logit_scale=width**-0.5 if scaled else 1.0,
+        pad_id=pad,
+        eos_id=fields.token("eos_token_id", vocab_size),
         bos_id=fields.token("bos_token_id", vocab_size),
         decoder_start_id=None if alone else start(fields, vocab_size, pad, N_("the padding")),
         forced_bos_id=None if alone else fields.token("forced_bos_token_id", vocab_size, generated=True),
-    ), has_head  # fmt: skip
+    ), has_head
 
 
 def _decoder_layers(fields: Fields) -> int:

@@ -31,7 +31,9 @@ def key_contributions(
 ) -> "KeyContributions":
     from vizformer.analysis.contributions import key_contributions
 
-    return key_contributions(model_cache.checkpoint(model), model_cache.trace(model, text, target, edited), site, head, query)
+    return key_contributions(
+        model_cache.checkpoint(model), model_cache.trace(model, text, target, edited), site, head, query
+    )
 
 
 @cached

@@ -28,9 +28,11 @@ def _tokens(subject: Subject) -> int:
 def _length(name: str, own: int) -> int:
     """Asks for a number of tokens: the sentence's `own`, or a larger one."""
     chosen: int = st.select_slider(
-        _("Tokens"), LENGTHS, **lesson.dial(name, 0, LENGTHS),
+        _("Tokens"),
+        LENGTHS,
+        **lesson.dial(name, 0, LENGTHS),
         format_func=lambda n: f"{n:,}" if n else _("{n} (your sentence)", n=own),
-    )  # fmt: skip
+    )
     return chosen or own
 
 
@@ -47,15 +49,19 @@ def layer(subject: Subject) -> None:
         figures.head_costs(
             numbers,
             {name: np.array([getattr(one, name) for one in costs]) for name in COUNTS},
-            at=h, title=_("One layer of self-attention, {n} tokens", n=f"{n:,}"), words=words(head_sharing.ENGLISH),
+            at=h,
+            title=_("One layer of self-attention, {n} tokens", n=f"{n:,}"),
+            words=words(head_sharing.ENGLISH),
         ),
-        config=NO_BAR, key="heads.costs",
-    )  # fmt: skip
+        config=NO_BAR,
+        key="heads.costs",
+    )
     d, w = config.d_model, config.n_heads * config.d_head  # the same width, but for models that say otherwise
     square, wide, live, also = (
-        (r"d_\mathrm{model}^2", r"d_\mathrm{model}", f"{d}^2", "") if d == w
+        (r"d_\mathrm{model}^2", r"d_\mathrm{model}", f"{d}^2", "")
+        if d == w
         else (r"d_\mathrm{model} w", "w", rf"{d} \cdot {w}", r",\quad w = h\, d_\mathrm{head}")
-    )  # fmt: skip
+    )
     lesson.formula(
         rf"\underbrace{{4 n\, {square}}}_{{W_Q, W_K, W_V, W_O}} + "
         rf"\underbrace{{2 n^2\, {wide}}}_{{q \cdot k,\ a v}} \qquad \underbrace{{h\, n^2}}_{{\exp}}{also}",
@@ -66,23 +72,34 @@ def layer(subject: Subject) -> None:
         "multiplications = 4 * n * d_model * width + 2 * n**2 * width\nentries = h * n**2",
     )
     columns = (
-        _("heads"), _("width of each"), _("multiplications"), _("entries of the maps"), _("as bytes"),
+        _("heads"),
+        _("width of each"),
+        _("multiplications"),
+        _("entries of the maps"),
+        _("as bytes"),
         _("parameters of the model"),
-    )  # fmt: skip
+    )
     rows = [
-        Row((Number(one.n_heads, str(one.n_heads)), Number(one.d_head, str(one.d_head)),
-             *(Number(value, f"{value:,}") for value in (one.projections + one.products, one.exponentials)),
-             Number(one.map_bytes, computed.size(one.map_bytes)),
-             Number(one.model_parameters, f"{one.model_parameters:,}")),
-            "marked" if one.n_heads == h else "")
+        Row(
+            (
+                Number(one.n_heads, str(one.n_heads)),
+                Number(one.d_head, str(one.d_head)),
+                *(Number(value, f"{value:,}") for value in (one.projections + one.products, one.exponentials)),
+                Number(one.map_bytes, computed.size(one.map_bytes)),
+                Number(one.model_parameters, f"{one.model_parameters:,}"),
+            ),
+            "marked" if one.n_heads == h else "",
+        )
         for one in costs
-    ]  # fmt: skip
+    ]
     st.html(table.to_html(columns, rows))
     if config.kv_heads != config.n_heads:
         st.caption(
-            _("Counted with keys and values of its own for every head. This model shares them, which is cheaper: the "
-              "next part.")
-        )  # fmt: skip
+            _(
+                "Counted with keys and values of its own for every head. This model shares them, which is cheaper: the "
+                "next part."
+            )
+        )
 
 
 def _tex(value: int) -> str:
@@ -99,16 +116,28 @@ def _ask_cost(subject: Subject) -> None:
     right = costs[other]
     values = sorted({right, right // times, right * times})
     lesson.ask(
-        "heads", "cost",
-        _("For your {n} tokens, one layer with {h} heads of width {width} needs {count} multiplications in its matrix "
-          "products. How many with {other} of width {other_width}?", n=n, h=h, width=config.d_head,
-          count=f"{costs[h]:,}", other=other, other_width=h * config.d_head // other),
-        [f"{value:,}" for value in values], values.index(right),
-        _("As many: each head does the same on a slice that is that much narrower. What grows with the number of heads "
-          "is the number of maps: {here} entries here, {there} there.", here=f"{h * n * n:,}",
-          there=f"{other * n * n:,}"),
+        "heads",
+        "cost",
+        _(
+            "For your {n} tokens, one layer with {h} heads of width {width} needs {count} multiplications in its matrix "
+            "products. How many with {other} of width {other_width}?",
+            n=n,
+            h=h,
+            width=config.d_head,
+            count=f"{costs[h]:,}",
+            other=other,
+            other_width=h * config.d_head // other,
+        ),
+        [f"{value:,}" for value in values],
+        values.index(right),
+        _(
+            "As many: each head does the same on a slice that is that much narrower. What grows with the number of heads "
+            "is the number of maps: {here} entries here, {there} there.",
+            here=f"{h * n * n:,}",
+            there=f"{other * n * n:,}",
+        ),
         about=f"{subject.key}",
-    )  # fmt: skip
+    )
 
 
 # --- shared keys and values -------------------------------------------------------------------------------------------
@@ -127,21 +156,35 @@ def sharing(subject: Subject) -> None:
         g = st.select_slider(_("Key/value heads"), numbers, **lesson.dial("heads.kv", g, numbers))
     st.plotly_chart(
         figures.shared_heads(
-            config.n_heads, g, chosen=state.view().head,
+            config.n_heads,
+            g,
+            chosen=state.view().head,
             title=computed.sharing_name(config.n_heads, g),
             words=words(head_sharing.ENGLISH),
         ),
-        config=NO_BAR, key="heads.sharing",
-    )  # fmt: skip
+        config=NO_BAR,
+        key="heads.sharing",
+    )
     st.text(_really(subject))
-    columns = (_("key/value heads"), _("name"), _("KV cache, {n} tokens", n=f"{n:,}"), _("each more token"),
-               _("parameters of the model"))  # fmt: skip
+    columns = (
+        _("key/value heads"),
+        _("name"),
+        _("KV cache, {n} tokens", n=f"{n:,}"),
+        _("each more token"),
+        _("parameters of the model"),
+    )
     rows = [
-        Row((Number(one.n_kv_heads, str(one.n_kv_heads)), computed.sharing_name(config.n_heads, one.n_kv_heads),
-             *(Number(nbytes, computed.size(nbytes)) for nbytes in (one.cache_bytes, one.token_bytes)),
-             Number(one.model_parameters, f"{one.model_parameters:,}")), "marked" if one.n_kv_heads == g else "")
+        Row(
+            (
+                Number(one.n_kv_heads, str(one.n_kv_heads)),
+                computed.sharing_name(config.n_heads, one.n_kv_heads),
+                *(Number(nbytes, computed.size(nbytes)) for nbytes in (one.cache_bytes, one.token_bytes)),
+                Number(one.model_parameters, f"{one.model_parameters:,}"),
+            ),
+            "marked" if one.n_kv_heads == g else "",
+        )
         for one in costs
-    ]  # fmt: skip
+    ]
     st.html(table.to_html(columns, rows))
     if config.architecture == "encoder-only":
         st.caption(_("This model writes nothing and so keeps no cache. Counted is a decoder of the same shape."))
@@ -173,11 +216,21 @@ def _really(subject: Subject) -> str:
     record = trace[trace.sites[0]]
     shape = " × ".join(map(str, record.k.shape))
     if config.kv_heads == config.n_heads:
-        return _("This model shares nothing: the keys at {site} are {shape}, one set for each of its {h} heads.",
-                 site=trace.sites[0], shape=shape, h=config.n_heads)  # fmt: skip
-    return _("This model really shares: it has {h} query heads, and the keys at {site} are {shape}: {g} sets, each "
-             "read by {each} query heads.", h=config.n_heads, site=trace.sites[0], shape=shape, g=config.kv_heads,
-             each=config.n_heads // config.kv_heads)  # fmt: skip
+        return _(
+            "This model shares nothing: the keys at {site} are {shape}, one set for each of its {h} heads.",
+            site=trace.sites[0],
+            shape=shape,
+            h=config.n_heads,
+        )
+    return _(
+        "This model really shares: it has {h} query heads, and the keys at {site} are {shape}: {g} sets, each "
+        "read by {each} query heads.",
+        h=config.n_heads,
+        site=trace.sites[0],
+        shape=shape,
+        g=config.kv_heads,
+        each=config.n_heads // config.kv_heads,
+    )
 
 
 def _ask_cache(subject: Subject) -> None:
@@ -188,11 +241,19 @@ def _ask_cache(subject: Subject) -> None:
     full, least = costs[config.n_heads], costs[1]
     values = sorted({full, full // 2, least, round(full / config.n_heads**0.5)})
     lesson.ask(
-        "heads", "cache",
-        _("With keys and values of its own for each of {h} heads, a cache for this sentence holds {full} bytes. How "
-          "many if all query heads share one key/value head?", h=config.n_heads, full=f"{full:,}"),
-        [f"{value:,}" for value in values], values.index(least),
-        _("The cache holds keys and values, no queries: with one set in place of {h} it is {h} times as small.",
-          h=config.n_heads),
+        "heads",
+        "cache",
+        _(
+            "With keys and values of its own for each of {h} heads, a cache for this sentence holds {full} bytes. How "
+            "many if all query heads share one key/value head?",
+            h=config.n_heads,
+            full=f"{full:,}",
+        ),
+        [f"{value:,}" for value in values],
+        values.index(least),
+        _(
+            "The cache holds keys and values, no queries: with one set in place of {h} it is {h} times as small.",
+            h=config.n_heads,
+        ),
         about=f"{subject.key}",
-    )  # fmt: skip
+    )

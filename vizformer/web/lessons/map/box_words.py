@@ -14,17 +14,36 @@ if TYPE_CHECKING:
     from vizformer.analysis.architecture import Box
 
 _COLOURS = {
-    "attention": "attention", "cross": "attention", "mask": "attention", "rotation": "attention", "alibi": "attention",
-    "relative": "attention", "feedforward": "feedforward", "transform": "feedforward", "norm": "norm", "add": "norm",
-    "add_norm": "norm", "embedding": "table", "positions": "table", "segments": "table", "unembedding": "table",
+    "attention": "attention",
+    "cross": "attention",
+    "mask": "attention",
+    "rotation": "attention",
+    "alibi": "attention",
+    "relative": "attention",
+    "feedforward": "feedforward",
+    "transform": "feedforward",
+    "norm": "norm",
+    "add": "norm",
+    "add_norm": "norm",
+    "embedding": "table",
+    "positions": "table",
+    "segments": "table",
+    "unembedding": "table",
     "logit_bias": "table",
-}  # fmt: skip
+}
 _LEADS_TO: dict[str, tuple[Entry, ...]] = {
-    "tokens": (sitemap.TOKENS,), "embedding": (sitemap.TOKENS,), "segments": (sitemap.TOKENS,),
-    "positions": (sitemap.POSITIONS,), "rotation": (sitemap.POSITIONS,), "alibi": (sitemap.POSITIONS,),
-    "relative": (sitemap.POSITIONS,), "attention": (sitemap.QKV, sitemap.HEADS), "mask": (sitemap.MASKS,),
-    "cross": (sitemap.QKV, sitemap.MASKS), "softmax": (sitemap.GENERATION,),
-}  # fmt: skip
+    "tokens": (sitemap.TOKENS,),
+    "embedding": (sitemap.TOKENS,),
+    "segments": (sitemap.TOKENS,),
+    "positions": (sitemap.POSITIONS,),
+    "rotation": (sitemap.POSITIONS,),
+    "alibi": (sitemap.POSITIONS,),
+    "relative": (sitemap.POSITIONS,),
+    "attention": (sitemap.QKV, sitemap.HEADS),
+    "mask": (sitemap.MASKS,),
+    "cross": (sitemap.QKV, sitemap.MASKS),
+    "softmax": (sitemap.GENERATION,),
+}
 
 
 def leads_to(box: "Box", config: ModelConfig) -> tuple[Entry, ...]:
@@ -113,75 +132,120 @@ def about(box: "Box", config: ModelConfig) -> str:
     d = config.d_model
     if box.kind == "tokens":
         if box.place == "decoder" and config.architecture == "encoder-decoder":
-            return _("What has been written so far: the start mark and the target. From each of these tokens the model "
-                     "predicts the next.")  # fmt: skip
+            return _(
+                "What has been written so far: the start mark and the target. From each of these tokens the model "
+                "predicts the next."
+            )
         return _("The text, cut into pieces that the model knows. Each piece is a number: its row in the vocabulary.")
     if box.kind == "embedding":
         vocab = config.input_vocab_size if box.place == "encoder" else config.vocab_size
-        text = _("Looks up each token's row in a table of {vocab:,} rows. From here on a token is a vector of {d} "
-                 "numbers.", vocab=vocab, d=d)  # fmt: skip
+        text = _(
+            "Looks up each token's row in a table of {vocab:,} rows. From here on a token is a vector of {d} numbers.",
+            vocab=vocab,
+            d=d,
+        )
         scaled = _("The rows are multiplied by √d_model.")
         return f"{text} {scaled}" if config.scaled_embedding else text
     if box.kind == "positions":
         if config.positions == "learned":
-            return _("Adds a vector for each place, learned like the embeddings. Without it the model could not tell "
-                     "one order of the tokens from another.")  # fmt: skip
-        return _("Adds a vector of sine and cosine waves, another for each place. Nothing in it is learned. Without it "
-                 "an encoder could not tell one order of the tokens from another.")  # fmt: skip
+            return _(
+                "Adds a vector for each place, learned like the embeddings. Without it the model could not tell "
+                "one order of the tokens from another."
+            )
+        return _(
+            "Adds a vector of sine and cosine waves, another for each place. Nothing in it is learned. Without it "
+            "an encoder could not tell one order of the tokens from another."
+        )
     if box.kind == "attention":
         whom = (
             _("Each position looks at itself and at what is before it")
             if box.place == "decoder"
             else _("Each position looks at all positions, before and after it")
         )
-        text = _("{whom}, decides how much of each to take (the weights), and mixes their values by these weights. The "
-                 "only place where positions of one text meet. {heads} heads do this side by side, each with {d_head} "
-                 "numbers.",
-                 whom=whom, heads=config.n_heads, d_head=config.d_head)  # fmt: skip
+        text = _(
+            "{whom}, decides how much of each to take (the weights), and mixes their values by these weights. The "
+            "only place where positions of one text meet. {heads} heads do this side by side, each with {d_head} "
+            "numbers.",
+            whom=whom,
+            heads=config.n_heads,
+            d_head=config.d_head,
+        )
         if config.qk_norm:
             text += " " + _("Each query and each key is brought to a standard size before they are compared.")
         if config.kv_heads != config.n_heads:
-            text += " " + _("{kv_heads} key/value heads serve them: {group} query heads share one.",
-                            kv_heads=config.kv_heads, group=config.n_heads // config.kv_heads)  # fmt: skip
+            text += " " + _(
+                "{kv_heads} key/value heads serve them: {group} query heads share one.",
+                kv_heads=config.kv_heads,
+                group=config.n_heads // config.kv_heads,
+            )
         return text
     if box.kind == "feedforward" and config.residual == "parallel":
-        return _("A small network, the same for every position: {d} numbers are spread to {d_ff}, bent, and brought "
-                 "back. No position sees another here. It reads what the layer was given, as attention does, not what "
-                 "attention added: the two work side by side.",
-                 d=d, d_ff=config.d_ff)  # fmt: skip
+        return _(
+            "A small network, the same for every position: {d} numbers are spread to {d_ff}, bent, and brought "
+            "back. No position sees another here. It reads what the layer was given, as attention does, not what "
+            "attention added: the two work side by side.",
+            d=d,
+            d_ff=config.d_ff,
+        )
     if box.kind == "rotation" and config.rope_dims is not None:
-        return _("Turns the first {n} of the {d_head} numbers of queries and keys by an angle that grows with the "
-                 "position, so that their product depends on how far apart they are. The other numbers stay as they "
-                 "are. Nothing in it is learned.", n=config.rope_dims, d_head=config.d_head)  # fmt: skip
+        return _(
+            "Turns the first {n} of the {d_head} numbers of queries and keys by an angle that grows with the "
+            "position, so that their product depends on how far apart they are. The other numbers stay as they "
+            "are. Nothing in it is learned.",
+            n=config.rope_dims,
+            d_head=config.d_head,
+        )
     if box.kind == "mask" and config.sliding_window is not None:
         return _window(config)
     return {
         "segments": _("Adds one of {n} vectors: to which sentence of a pair the token belongs.", n=config.n_segments),
-        "norm": _("Brings each position's vector to a standard size, number by number, and scales it by what was "
-                  "learned. Each position for itself."),
-        "cross": _("Each position of the decoder asks; the encoder's output answers: keys and values come from the "
-                   "source. This is the only way from the source to the translation."),
-        "mask": _("Blocks every position after the query, so that the next token cannot be read off. It is added to "
-                  "the scores, before the softmax."),
-        "rotation": _("Turns queries and keys by an angle that grows with the position, so that their product depends "
-                      "on how far apart they are. Nothing in it is learned."),
-        "alibi": _("Takes a fixed slope times the distance off every score: what is far away counts less. Another "
-                   "slope for each head; nothing is learned."),
-        "relative": _("Adds a learned number to every score, one for each head and distance (far distances share one). "
-                      "All layers use one table."),
-        "feedforward": _("A small network, the same for every position: {d} numbers are spread to {d_ff}, bent, and "
-                         "brought back. No position sees another here.", d=d, d_ff=config.d_ff),
-        "add": _("Adds what the sublayer found to the vector that came in: the residual stream goes past the "
-                 "sublayer."),
-        "add_norm": _("Adds what the sublayer found to the vector that came in, and brings the sum to a standard "
-                      "size."),
-        "transform": _("A dense layer, an activation and a norm before the prediction; the bias of the logits is "
-                       "counted here."),
-        "unembedding": _("Compares each position's vector with all {vocab:,} rows of the vocabulary: one score, the "
-                         "logit, for each token that might come.", vocab=config.vocab_size),
+        "norm": _(
+            "Brings each position's vector to a standard size, number by number, and scales it by what was "
+            "learned. Each position for itself."
+        ),
+        "cross": _(
+            "Each position of the decoder asks; the encoder's output answers: keys and values come from the "
+            "source. This is the only way from the source to the translation."
+        ),
+        "mask": _(
+            "Blocks every position after the query, so that the next token cannot be read off. It is added to "
+            "the scores, before the softmax."
+        ),
+        "rotation": _(
+            "Turns queries and keys by an angle that grows with the position, so that their product depends "
+            "on how far apart they are. Nothing in it is learned."
+        ),
+        "alibi": _(
+            "Takes a fixed slope times the distance off every score: what is far away counts less. Another "
+            "slope for each head; nothing is learned."
+        ),
+        "relative": _(
+            "Adds a learned number to every score, one for each head and distance (far distances share one). "
+            "All layers use one table."
+        ),
+        "feedforward": _(
+            "A small network, the same for every position: {d} numbers are spread to {d_ff}, bent, and "
+            "brought back. No position sees another here.",
+            d=d,
+            d_ff=config.d_ff,
+        ),
+        "add": _(
+            "Adds what the sublayer found to the vector that came in: the residual stream goes past the sublayer."
+        ),
+        "add_norm": _(
+            "Adds what the sublayer found to the vector that came in, and brings the sum to a standard size."
+        ),
+        "transform": _(
+            "A dense layer, an activation and a norm before the prediction; the bias of the logits is counted here."
+        ),
+        "unembedding": _(
+            "Compares each position's vector with all {vocab:,} rows of the vocabulary: one score, the "
+            "logit, for each token that might come.",
+            vocab=config.vocab_size,
+        ),
         "logit_bias": _("Adds a learned number to the logit of every token, the same for every text."),
         "softmax": _("Turns the logits of a position into probabilities that add up to 1. Nothing in it is learned."),
-    }[box.kind]  # fmt: skip
+    }[box.kind]
 
 
 def _window(config: ModelConfig) -> str:
@@ -192,10 +256,13 @@ def _window(config: ModelConfig) -> str:
             "latest {window}: a sliding window. It is added to the scores, before the softmax.",
             window=window,
         )
-    return _("Blocks every position after the query, so that the next token cannot be read off; where there is a "
-             "sliding window (layers: {layers}), also all but the latest {window}. It is added to the scores, before "
-             "the softmax.",
-             layers=ranges(sorted(layers)), window=window)  # fmt: skip
+    return _(
+        "Blocks every position after the query, so that the next token cannot be read off; where there is a "
+        "sliding window (layers: {layers}), also all but the latest {window}. It is added to the scores, before "
+        "the softmax.",
+        layers=ranges(sorted(layers)),
+        window=window,
+    )
 
 
 def parameters(box: "Box", total: int) -> str:
@@ -206,10 +273,20 @@ def parameters(box: "Box", total: int) -> str:
         return _("No parameters: nothing here is learned.")
     share = f"{box.parameters / total:.1%}"
     if box.copies == 1:
-        return _("**{count:,}** parameters, {share} of the model's {total:,}.", count=box.parameters, share=share,
-                 total=total)  # fmt: skip
-    return _("{copies} layers × {copy:,} = **{count:,}** parameters, {share} of the model's {total:,}.",
-             copies=box.copies, copy=box.copy, count=box.parameters, share=share, total=total)  # fmt: skip
+        return _(
+            "**{count:,}** parameters, {share} of the model's {total:,}.",
+            count=box.parameters,
+            share=share,
+            total=total,
+        )
+    return _(
+        "{copies} layers × {copy:,} = **{count:,}** parameters, {share} of the model's {total:,}.",
+        copies=box.copies,
+        copy=box.copy,
+        count=box.parameters,
+        share=share,
+        total=total,
+    )
 
 
 _FORMULAS = {

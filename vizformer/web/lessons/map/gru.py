@@ -39,41 +39,63 @@ def gru(subject: Subject) -> None:
     with left:
         back = furthest
         if furthest > 0:
-            back = st.slider(_("Tokens before the last"), 0, furthest,
-                             **lesson.dial("map.back", furthest, range(furthest + 1)))  # fmt: skip
+            back = st.slider(
+                _("Tokens before the last"), 0, furthest, **lesson.dial("map.back", furthest, range(furthest + 1))
+            )
     scale = right.segmented_control(
-        _("Scale"), list(scales), format_func=scales.__getitem__, required=True,
+        _("Scale"),
+        list(scales),
+        format_func=scales.__getitem__,
+        required=True,
         **lesson.dial("map.scale", "log", tuple(scales)),
-    )  # fmt: skip
+    )
     st.plotly_chart(
         figures.gradient_reach(
-            curves, back=back, logarithmic=scale == "log",
-            title=_("How strongly a token is felt at the last position"), words=words(reach_figures.ENGLISH),
+            curves,
+            back=back,
+            logarithmic=scale == "log",
+            title=_("How strongly a token is felt at the last position"),
+            words=words(reach_figures.ENGLISH),
         ),
-        key="map.gradients", config={"displayModeBar": False},
-    )  # fmt: skip
+        key="map.gradients",
+        config={"displayModeBar": False},
+    )
     for name, (texts, sizes) in curves.items():
         at, least = len(sizes) - 1 - back, int(sizes.argmin())
         st.text(
-            _("{name}: token {at} “{token}” counts {share} of the last token's own; the least is {least} at token "
-              "{where} “{what}”.", name=name, at=at, token=texts[at], share=labels.percent(sizes[at] / sizes[-1]),
-              least=labels.percent(sizes[least] / sizes[-1]), where=least, what=texts[least])
-        )  # fmt: skip
+            _(
+                "{name}: token {at} “{token}” counts {share} of the last token's own; the least is {least} at token "
+                "{where} “{what}”.",
+                name=name,
+                at=at,
+                token=texts[at],
+                share=labels.percent(sizes[at] / sizes[-1]),
+                least=labels.percent(sizes[least] / sizes[-1]),
+                where=least,
+                what=texts[least],
+            )
+        )
     own_tokens({name: texts for name, (texts, __) in curves.items()})
     if any((sizes == 0).any() for __, sizes in curves.values()):
         st.caption(
-            _("Where a curve is missing, nothing arrives: layer after layer, the window of this model reaches no "
-              "further back.")
-        )  # fmt: skip
+            _(
+                "Where a curve is missing, nothing arrives: layer after layer, the window of this model reaches no "
+                "further back."
+            )
+        )
     gradient_formula(recurrent, back)
     about = computed.gru_training()
     if max(len(sizes) for texts, sizes in curves.values()) >= computed.LONGEST:
         st.caption(_("The first {n} tokens are read here.", n=computed.LONGEST))
     st.caption(
-        _("The GRU: {parameters:,} parameters, the tokens and the training text of stories. Loss on Chinese sentences "
-          "it never saw: {loss:.2f} nats a token; the Transformer stories has {other:.2f}.",
-          parameters=about.parameters, loss=about.loss, other=about.transformer_loss)
-    )  # fmt: skip
+        _(
+            "The GRU: {parameters:,} parameters, the tokens and the training text of stories. Loss on Chinese sentences "
+            "it never saw: {loss:.2f} nats a token; the Transformer stories has {other:.2f}.",
+            parameters=about.parameters,
+            loss=about.loss,
+            other=about.transformer_loss,
+        )
+    )
 
 
 def gradients(subject: Subject) -> "dict[str, tuple[list[str], np.ndarray]]":
@@ -85,8 +107,12 @@ def gradients(subject: Subject) -> "dict[str, tuple[list[str], np.ndarray]]":
             name = _("Transformer {model}", model=model_cache.title(subject.model))
             found[name] = (tokens, computed.transformer_gradients(subject.model, subject.text))
         else:
-            st.info(_("This model is too large for its exact gradient to be computed while you wait: here is the GRU "
-                      "alone. The bundled models are small enough."))  # fmt: skip
+            st.info(
+                _(
+                    "This model is too large for its exact gradient to be computed while you wait: here is the GRU "
+                    "alone. The bundled models are small enough."
+                )
+            )
     return found
 
 
@@ -96,11 +122,18 @@ def own_tokens(read: "dict[str, list[str]]") -> None:
         (first, own), (second, other) = read.items()
         if own != other:
             st.caption(
-                _("The two curves are over different tokens, as each network has a tokenizer of its own: {first} "
-                  "reads {n} and ends with “{last}”, {second} reads {m} and ends with “{end}”. With the model stories "
-                  "both read the same ones.", first=plain(first), second=plain(second), n=len(own), m=len(other),
-                  last=plain(own[-1]), end=plain(other[-1]))
-            )  # fmt: skip
+                _(
+                    "The two curves are over different tokens, as each network has a tokenizer of its own: {first} "
+                    "reads {n} and ends with “{last}”, {second} reads {m} and ends with “{end}”. With the model stories "
+                    "both read the same ones.",
+                    first=plain(first),
+                    second=plain(second),
+                    n=len(own),
+                    m=len(other),
+                    last=plain(own[-1]),
+                    end=plain(other[-1]),
+                )
+            )
     if said := labels.bytes_said([text for texts in read.values() for text in texts]):
         st.caption(said)
 

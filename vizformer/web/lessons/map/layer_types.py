@@ -73,11 +73,15 @@ def _unrolled(n: int) -> str:
 def cost_table(n: int, d: int, k: int, r: int, full: bool) -> str:
     """The column of costs, for this sentence and width, as Markdown."""
     formulas: dict[LayerType, str] = (
-        {"attention": "2n²d + 4nd²", "recurrent": "6nd² (GRU)", "contiguous": "knd²",
-         "restricted": "2 min(r, n) nd + 4nd²"}
+        {
+            "attention": "2n²d + 4nd²",
+            "recurrent": "6nd² (GRU)",
+            "contiguous": "knd²",
+            "restricted": "2 min(r, n) nd + 4nd²",
+        }
         if full
         else {"attention": "n²d", "recurrent": "nd²", "contiguous": "knd²", "restricted": "min(r, n) nd"}
-    )  # fmt: skip
+    )
     own = computed.cost("attention", n, d, k, r, full)
     rows = []
     for kind, formula in formulas.items():
@@ -94,8 +98,13 @@ def cost_formula(n: int, d: int, full: bool) -> None:
         lesson.formula(
             r"2n^2d + 4nd^2 < 6nd^2 \iff n < d",
             live=rf"{2 * n * n * d + 4 * n * d * d} {sign} {6 * n * d * d}",
-            code="2 * n**2 * d + 4 * n * d**2 < 6 * n * d**2", given={"n": n, "d": d},
+            code="2 * n**2 * d + 4 * n * d**2 < 6 * n * d**2",
+            given={"n": n, "d": d},
         )
     else:
-        lesson.formula(r"n^2 d < n d^2 \iff n < d", live=rf"{n * n * d} {sign} {n * d * d}",
-                       code="n**2 * d < n * d**2", given={"n": n, "d": d})  # fmt: skip
+        lesson.formula(
+            r"n^2 d < n d^2 \iff n < d",
+            live=rf"{n * n * d} {sign} {n * d * d}",
+            code="n**2 * d < n * d**2",
+            given={"n": n, "d": d},
+        )

@@ -59,9 +59,7 @@ class Pattern:
 
         if self.kind != "bigbird":
             return None
-        parts = sparse_masks.bigbird_parts(
-            n, self.reach, self.n_global, self.n_random, self.seed, causal=self.causal
-        )  # fmt: skip
+        parts = sparse_masks.bigbird_parts(n, self.reach, self.n_global, self.n_random, self.seed, causal=self.causal)
         found: np.ndarray = parts.numpy()
         return found
 
@@ -251,8 +249,12 @@ def precisions(key: Key, layer: int, head: int, row: int) -> "tuple[Outcome, ...
     masked = causal_head(key, layer, head)[0]
     scores, blocked = masked.scores[row], masked.reasons[row] > 0
     ways: tuple[tuple[How, float | None], ...] = (
-        ("fill", -1e9), ("add", -1e9), ("fill", -1e4), ("fill", None), ("fill", -np.inf),
-    )  # fmt: skip
+        ("fill", -1e9),
+        ("add", -1e9),
+        ("fill", -1e4),
+        ("fill", None),
+        ("fill", -np.inf),
+    )
     return tuple(in_precision(scores, blocked, name, how, value) for how, value in ways for name in PRECISIONS)
 
 

@@ -25,21 +25,29 @@ def leak(subject: "Subject") -> None:
     stack_names = {"encoder": _("Encoder"), "decoder": _("Decoder")}
     choose, run_box = st.columns([2, 3], vertical_alignment="bottom")
     stack = choose.segmented_control(
-        _("Stack"), stacks, format_func=stack_names.__getitem__, required=True,
+        _("Stack"),
+        stacks,
+        format_func=stack_names.__getitem__,
+        required=True,
         **lesson.dial("masks.stack", stacks[-1], stacks),
-    )  # fmt: skip
+    )
     runs: tuple[computed.Run, ...] = ("own", "window", "open") if stack == "decoder" else ("own", "causal", "window")
     run = run_box.segmented_control(
-        _("The model runs with"), runs, format_func=wording.run_name, required=True,
+        _("The model runs with"),
+        runs,
+        format_func=wording.run_name,
+        required=True,
         **lesson.dial("masks.run", "own", runs),
-    )  # fmt: skip
+    )
     row = subject.trace.tokens[stack]
     names = labels.numbered(row)
     where, what, wide = st.columns([2, 2, 1], vertical_alignment="bottom")
     position = where.selectbox(
-        _("Token to replace"), range(len(row)), format_func=names.__getitem__,
+        _("Token to replace"),
+        range(len(row)),
+        format_func=names.__getitem__,
         **lesson.dial("masks.at", len(row) // 2, range(len(row))),
-    )  # fmt: skip
+    )
     texts = {token.id: token.text for token in computed.replacements(subject.key, stack, position)}
     token_id = what.selectbox(
         _("Put in its place"),
@@ -54,26 +62,36 @@ def leak(subject: "Subject") -> None:
     found = computed.leakage(subject.key, stack, position, token_id, run, reach)
     before, after = sum(i < position for i in found.moved), sum(i > position for i in found.moved)
     st.text(
-        _("Moved: {moved} of {n} outputs. Before the replaced token: {before}; after it: {after}.",
-          moved=len(found.moved), n=len(row), before=before, after=after)
-    )  # fmt: skip
+        _(
+            "Moved: {moved} of {n} outputs. Before the replaced token: {before}; after it: {after}.",
+            moved=len(found.moved),
+            n=len(row),
+            before=before,
+            after=after,
+        )
+    )
     texts_of_row = labels.texts(row)
     st.caption(_("How far each output moves"))
     st.plotly_chart(
         figures.change_bars(
-            found.outputs.astype(np.float32), texts_of_row, position,
+            found.outputs.astype(np.float32),
+            texts_of_row,
+            position,
             words=words(figure_words.ENGLISH),
         ),
-        config={"displayModeBar": False}, key="masks.bars",
-    )  # fmt: skip
+        config={"displayModeBar": False},
+        key="masks.bars",
+    )
     st.caption(_("How the change spreads, layer by layer (grey: not moved at all)"))
     st.plotly_chart(
         figures.change_map(
-            found.stream.astype(np.float32), texts_of_row,
+            found.stream.astype(np.float32),
+            texts_of_row,
             words=words(figure_words.ENGLISH),
         ),
-        config={"displayModeBar": False}, key="masks.spread",
-    )  # fmt: skip
+        config={"displayModeBar": False},
+        key="masks.spread",
+    )
 
 
 def _question(subject: "Subject", stack: "Stack") -> None:
@@ -87,17 +105,30 @@ def _question(subject: "Subject", stack: "Stack") -> None:
             "how many of the {n} outputs move?",
             n=n,
         )
-        why = _("Output i is made of tokens 0 to i. Only the last position sees the last token: {moved} of {n} outputs "
-                "moved, measured just now; the others differ by exactly 0.", moved=moved, n=n)  # fmt: skip
+        why = _(
+            "Output i is made of tokens 0 to i. Only the last position sees the last token: {moved} of {n} outputs "
+            "moved, measured just now; the others differ by exactly 0.",
+            moved=moved,
+            n=n,
+        )
     else:
         question = _(
             "This model has no causal mask. If only the last of the {n} tokens is replaced, "
             "how many of the {n} outputs move?",
             n=n,
         )
-        why = _("Every position sees every other one: {moved} of {n} outputs moved, measured just now. With a causal "
-                "mask it would be 1.", moved=moved, n=n)  # fmt: skip
+        why = _(
+            "Every position sees every other one: {moved} of {n} outputs moved, measured just now. With a causal "
+            "mask it would be 1.",
+            moved=moved,
+            n=n,
+        )
     lesson.ask(
-        "masks", "leak", question, [str(choice) for choice in choices], choices.index(moved), why,
+        "masks",
+        "leak",
+        question,
+        [str(choice) for choice in choices],
+        choices.index(moved),
+        why,
         about=f"{subject.model} {subject.text} {subject.target}",
-    )  # fmt: skip
+    )

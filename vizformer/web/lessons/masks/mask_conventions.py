@@ -72,9 +72,13 @@ def four_notations(subject: "Subject", place: Place) -> None:
         cells = [[matrix.number(value, 2) for value in row] for row in weights[:SHOWN, :SHOWN].tolist()]
         st.html(wording.table(_("The weights then"), names, names, cells, shown))
         st.error(
-            _("Every query now sees the future and nothing else. Rows that are NaN, because nothing is left to see: "
-              "{rows} of {n}. No call has complained.", rows=int(np.isnan(weights).all(axis=1).sum()), n=len(weights))
-        )  # fmt: skip
+            _(
+                "Every query now sees the future and nothing else. Rows that are NaN, because nothing is left to see: "
+                "{rows} of {n}. No call has complained.",
+                rows=int(np.isnan(weights).all(axis=1).sum()),
+                n=len(weights),
+            )
+        )
 
 
 def _written(value: object) -> str:
@@ -95,17 +99,23 @@ def four_mistakes(subject: "Subject", place: Place) -> None:
         "blind": _("A row with nothing left"),
     }
     mistake = st.segmented_control(
-        _("Mistake"), MISTAKES, format_func=names.__getitem__, required=True, label_visibility="collapsed",
+        _("Mistake"),
+        MISTAKES,
+        format_func=names.__getitem__,
+        required=True,
+        label_visibility="collapsed",
         **lesson.dial("masks.mistake", "after", MISTAKES),
-    )  # fmt: skip
+    )
     (query,) = place()
     view = state.view()
     masked, tokens = computed.causal_head(subject.key, view.layer, view.head)
     numbered = labels.numbered(tokens)
     row = query.selectbox(
-        _("Query"), range(len(tokens)), format_func=numbered.__getitem__,
+        _("Query"),
+        range(len(tokens)),
+        format_func=numbered.__getitem__,
         **lesson.dial("masks.query", _worst(masked, mistake), range(len(tokens))),
-    )  # fmt: skip
+    )
     st.html(matrix.style())
     texts = labels.texts(tokens)
     if mistake == "half":
@@ -152,17 +162,23 @@ def _row_by_row(masked: "Masked", tokens: list[str], row: int, mistake: str) -> 
         amounts[_("missing: given to blocked keys")] = given_away(masked.scores, blocked)
     st.html(
         wording.table(
-            title, [f"{i} · {token}" for i, token in enumerate(tokens)], list(amounts),
+            title,
+            [f"{i} · {token}" for i, token in enumerate(tokens)],
+            list(amounts),
             [[matrix.number(value, 4) for value in values.tolist()] for values in amounts.values()],
         )
-    )  # fmt: skip
+    )
     if after:
-        st.latex(r"\sum_j \frac{e^{S_{ij}}}{\sum_k e^{S_{ik}}}\,[j \le i] \;=\; "
-                 rf"{shares[row]:.4f} \quad (i = {row})")  # fmt: skip
+        st.latex(
+            r"\sum_j \frac{e^{S_{ij}}}{\sum_k e^{S_{ik}}}\,[j \le i] \;=\; "
+            rf"{shares[row]:.4f} \quad (i = {row})"
+        )
         st.code(CODES["after"], language="python", wrap_lines=True)
     else:
-        st.latex(rf"e^0 = 1: \qquad \frac{{{int(blocked[row].sum())} \cdot e^0}}{{\sum_j e^{{S'_{{{row}j}}}}}}"
-                 rf" \;=\; {shares[row]:.4f}")  # fmt: skip
+        st.latex(
+            rf"e^0 = 1: \qquad \frac{{{int(blocked[row].sum())} \cdot e^0}}{{\sum_j e^{{S'_{{{row}j}}}}}}"
+            rf" \;=\; {shares[row]:.4f}"
+        )
         st.code(CODES["zero"], language="python", wrap_lines=True)
 
 
@@ -180,9 +196,12 @@ def _precision(outcomes: "Sequence[Outcome]") -> None:
         st.html(wording.table(title, precisions, names, cells))
     stored = next(o for o in outcomes if o.value == -1e9 and o.precision == "bfloat16").stored
     st.caption(
-        _("float16 ends at 65504: there −10⁹ cannot be stored. bfloat16 has the range of float32 and few digits: it "
-          "stores {stored}.", stored=f"{stored:.0f}".replace("-", "−"))
-    )  # fmt: skip
+        _(
+            "float16 ends at 65504: there −10⁹ cannot be stored. bfloat16 has the range of float32 and few digits: it "
+            "stores {stored}.",
+            stored=f"{stored:.0f}".replace("-", "−"),
+        )
+    )
     st.code(CODES["half"], language="python", wrap_lines=True)
 
 
@@ -203,17 +222,21 @@ def _blind(masked: "Masked", tokens: list[str], row: int, fused: float) -> None:
     scores[row] = -np.inf
     weights = naive_softmax(scores)
     cells = [["−∞"] * len(tokens), [matrix.number(value, 3) for value in weights[row]]]
-    st.html(
-        wording.table(_("Query {query}, all keys blocked", query=row), tokens, [_("score"), _("exp / sum")], cells)
-    )
+    st.html(wording.table(_("Query {query}, all keys blocked", query=row), tokens, [_("score"), _("exp / sum")], cells))
     st.latex(r"\frac{e^{-\infty}}{\sum_k e^{-\infty}} = \frac{0}{0} = \mathrm{NaN}")
     hit = int(poisoned(masked.weights, row).sum())
     st.text(
-        _("In the next layer this position's value is NaN. Weight 0 does not help: 0 · NaN = NaN. Rows that are NaN "
-          "then: {hit} of {n}.", hit=hit, n=len(tokens))
-    )  # fmt: skip
+        _(
+            "In the next layer this position's value is NaN. Weight 0 does not help: 0 · NaN = NaN. Rows that are NaN "
+            "then: {hit} of {n}.",
+            hit=hit,
+            n=len(tokens),
+        )
+    )
     st.code(CODES["blind"], language="python", wrap_lines=True)
     st.text(
-        _("F.scaled_dot_product_attention on this machine gives such a row z with |z| up to {value}.",
-          value=f"{fused:g}")
-    )  # fmt: skip
+        _(
+            "F.scaled_dot_product_attention on this machine gives such a row z with |z| up to {value}.",
+            value=f"{fused:g}",
+        )
+    )

@@ -42,7 +42,7 @@ CODES: dict[MaskKind, str] = {
     "    left = torch.nonzero(~visible[row])[:, 0]\n"
     "    visible[row, left[torch.randperm(len(left), generator=generator)[:r]]] = True\n"
     "M = torch.zeros(n, n).masked_fill(~visible, -math.inf)\n" + _SOFTMAX,
-}  # fmt: skip
+}
 """What computes each mask; run in a test with the names of the formula (and, in a causal model, `CAUSAL_TOO`)."""
 
 CAUSAL_TOO = "M = M + torch.full((n, n), -math.inf).triu(1)\n"
@@ -105,11 +105,20 @@ def own_mask(config: "ModelConfig", attention: Attention, layer: int, n: int) ->
     if window is None or attention != "decoder":
         return ""
     if layer not in have:
-        return _("The model's own mask in layer {layer} is causal, without a window; others have one of {window} "
-                 "tokens (layers: {layers}).", layer=layer, layers=ranges(sorted(have)),
-                 window=f"{window:,}")  # fmt: skip
-    said = _("The model's own mask in layer {layer} is a causal sliding window of {window} tokens: a query sees itself "
-             "and the {before} before it.", layer=layer, window=f"{window:,}", before=f"{window - 1:,}")  # fmt: skip
+        return _(
+            "The model's own mask in layer {layer} is causal, without a window; others have one of {window} "
+            "tokens (layers: {layers}).",
+            layer=layer,
+            layers=ranges(sorted(have)),
+            window=f"{window:,}",
+        )
+    said = _(
+        "The model's own mask in layer {layer} is a causal sliding window of {window} tokens: a query sees itself "
+        "and the {before} before it.",
+        layer=layer,
+        window=f"{window:,}",
+        before=f"{window - 1:,}",
+    )
     if n <= window:
         said += " " + _("Your {n} tokens fit into it: here it blocks no more than the causal mask.", n=n)
     return said

@@ -38,14 +38,20 @@ def shuffle(subject: Subject) -> None:
     scheme = choose("positions.scheme", "sinusoidal")
     masks = {"both": _("both sides (bidirectional)"), "causal": _("what is before (causal)")}
     mask = st.segmented_control(
-        _("Each token sees"), list(masks), format_func=masks.__getitem__, required=True,
+        _("Each token sees"),
+        list(masks),
+        format_func=masks.__getitem__,
+        required=True,
         **lesson.dial("positions.mask", "both", masks),
-    )  # fmt: skip
+    )
     orders = {"reverse": _("reversed"), "random": _("at random")}
     kind = st.segmented_control(
-        _("Shuffle my tokens"), list(orders), format_func=orders.__getitem__, required=True,
+        _("Shuffle my tokens"),
+        list(orders),
+        format_func=orders.__getitem__,
+        required=True,
         **lesson.dial("positions.order", "reverse", orders),
-    )  # fmt: skip
+    )
     seed = 0
     if kind == "random":
         seed = st.slider(_("Draw number"), 0, 20, **lesson.dial("positions.seed", 1, range(21)))
@@ -62,21 +68,31 @@ def shuffle(subject: Subject) -> None:
     )
     st.html(f'<div class="vf-row">{before}{after}</div>')
     moved = matrix.to_html(
-        found.moved, columns=texts, caption=_("Per token: how far its output row has moved (largest |difference|)"),
-        digits=3, shown=12,
-    )  # fmt: skip
+        found.moved,
+        columns=texts,
+        caption=_("Per token: how far its output row has moved (largest |difference|)"),
+        digits=3,
+        shown=12,
+    )
     st.html(moved)
     same = int((found.moved < 1e-5).sum())
     verdict = st.success if same == len(ids) else st.info
     verdict(
-        _("{same} of {n} tokens have the output row they had before (up to 0.00001). The rows of both outputs, taken "
-          "as sets, are {sets} apart.", same=same, n=len(ids), sets=matrix.number(found.sets))
-    )  # fmt: skip
+        _(
+            "{same} of {n} tokens have the output row they had before (up to 0.00001). The rows of both outputs, taken "
+            "as sets, are {sets} apart.",
+            same=same,
+            n=len(ids),
+            sets=matrix.number(found.sets),
+        )
+    )
     st.caption(
-        _("An untrained model of 2 layers, 4 heads and 64 numbers a token, drawn from a fixed seed and the same under "
-          "every scheme, reads your tokens (without start and end marks). The first 5 numbers of each row are shown. "
-          "Without positions the rows stay the same whatever the weights.")
-    )  # fmt: skip
+        _(
+            "An untrained model of 2 layers, 4 heads and 64 numbers a token, drawn from a fixed seed and the same under "
+            "every scheme, reads your tokens (without start and end marks). The first 5 numbers of each row are shown. "
+            "Without positions the rows stay the same whatever the weights."
+        )
+    )
 
 
 def shuffle_question(subject: Subject, tokens: "tuple[Token, ...]") -> None:
@@ -92,12 +108,22 @@ def shuffle_question(subject: Subject, tokens: "tuple[Token, ...]") -> None:
     if texts[n - 1 - token] != texts[token]:
         choices.append(_("It becomes the row that “{other}” had", other=texts[n - 1 - token]))
     lesson.ask(
-        "positions", "shuffle",
-        _("A bidirectional model without positions reads your sentence backwards. “{token}” moves from place {here} to "
-          "place {there}. What becomes of its output row?", token=texts[token], here=token, there=n - 1 - token),
-        choices, 1,
-        _("Measured: the row of “{token}” differs by {difference} at most, which is rounding. Each row is computed "
-          "from its own token and from the set of all tokens; nothing in the arithmetic knows a place.",
-          token=texts[token], difference=matrix.number(found.moved[token])),
+        "positions",
+        "shuffle",
+        _(
+            "A bidirectional model without positions reads your sentence backwards. “{token}” moves from place {here} to "
+            "place {there}. What becomes of its output row?",
+            token=texts[token],
+            here=token,
+            there=n - 1 - token,
+        ),
+        choices,
+        1,
+        _(
+            "Measured: the row of “{token}” differs by {difference} at most, which is rounding. Each row is computed "
+            "from its own token and from the set of all tokens; nothing in the arithmetic knows a place.",
+            token=texts[token],
+            difference=matrix.number(found.moved[token]),
+        ),
         about=subject.text,
-    )  # fmt: skip
+    )

@@ -25,18 +25,23 @@ def longer(subject: Subject) -> None:
     end = None if past else notes["trained"]
     held = {"book": _("a held-out book"), "chinese": _("held-out Chinese sentences")}
     text = st.segmented_control(
-        _("Measured on"), list(held), format_func=held.__getitem__, required=True,
+        _("Measured on"),
+        list(held),
+        format_func=held.__getitem__,
+        required=True,
         **lesson.dial("positions.text", "book", held),
-    )  # fmt: skip
+    )
     measured = notes["loss"][text]
     curves = {titles[s]: computed.smooth(np.array(measured[s]), 9, notes["trained"])[:end] for s in computed.SCHEMES}
     _chart(curves, notes["trained"], _("Loss by position: {text}", text=held[text]), "positions.heldout")
     st.caption(
-        _("Mean over {n} windows of 256 bytes; running mean over 9 positions, before and after the dashed line "
-          "separately. The windows stand 64 bytes apart, so that every position is measured on the same bytes, but for "
-          "the edges of the text.",
-          n=f"{notes['windows'][text]:,}")
-    )  # fmt: skip
+        _(
+            "Mean over {n} windows of 256 bytes; running mean over 9 positions, before and after the dashed line "
+            "separately. The windows stand 64 bytes apart, so that every position is measured on the same bytes, but for "
+            "the edges of the text.",
+            n=f"{notes['windows'][text]:,}",
+        )
+    )
     if past:
         _table(measured)
     rests = {
@@ -45,16 +50,22 @@ def longer(subject: Subject) -> None:
         "repeat": _("again and again"),
     }
     rest = st.segmented_control(
-        _("Your text, then until 256 bytes"), list(rests), format_func=rests.__getitem__, required=True,
+        _("Your text, then until 256 bytes"),
+        list(rests),
+        format_func=rests.__getitem__,
+        required=True,
         **lesson.dial("positions.rest", computed.alike(subject.text), rests),
-    )  # fmt: skip
+    )
     own = computed.own_losses(subject.text, rest)
     smoothed = {titles[s]: computed.smooth(own[s], 33, notes["trained"])[:end] for s in computed.SCHEMES}
     _chart(smoothed, notes["trained"], _("Loss by position: your own text"), "positions.own")
     st.caption(
-        _("One window only: running mean over 33 positions, before and after the dashed line separately. A token is a "
-          "byte of UTF-8 here; your text has {n}.", n=len(subject.text.encode()))
-    )  # fmt: skip
+        _(
+            "One window only: running mean over 33 positions, before and after the dashed line separately. A token is a "
+            "byte of UTF-8 here; your text has {n}.",
+            n=len(subject.text.encode()),
+        )
+    )
 
 
 def _titles() -> dict[Positions, str]:
@@ -65,13 +76,19 @@ def _titles() -> dict[Positions, str]:
 def _chart(curves: dict[str, np.ndarray], trained: int, title: str, key: str) -> None:
     st.plotly_chart(
         figures.line_curves(
-            np.arange(256), curves, place_title=_("position in the window, in bytes"),
-            value_title=_("loss, nats per byte"), hover=_("{name}: {value} nats at position {place}"),
-            mark=(trained - 0.5, _("training ended here")), title=title, height=380,
+            np.arange(256),
+            curves,
+            place_title=_("position in the window, in bytes"),
+            value_title=_("loss, nats per byte"),
+            hover=_("{name}: {value} nats at position {place}"),
+            mark=(trained - 0.5, _("training ended here")),
+            title=title,
+            height=380,
             value_range=(0.0, 1.05 * max(float(curve.max()) for curve in curves.values())),
         ),
-        config=STILL, key=key,
-    )  # fmt: skip
+        config=STILL,
+        key=key,
+    )
 
 
 def _table(measured: dict[Positions, list[float]]) -> None:
@@ -99,11 +116,18 @@ def _question(text: str) -> None:
     best = min(read, key=behind.__getitem__)
     shown = _("; ").join(f"{titles[scheme]} {behind[scheme]:.2f}" for scheme in sorted(read, key=behind.__getitem__))
     lesson.ask(
-        "positions", "longer",
-        _("Your text, followed by a held-out one, makes 256 bytes. All models were trained on {n} at a time. Which one "
-          "predicts bytes {n} to 255 best?", n=trained),
-        [titles[scheme] for scheme in read], read.index(best),
-        _("Mean loss there, in nats per byte: {losses}. The learned table has no rows to read them with.",
-          losses=shown),
+        "positions",
+        "longer",
+        _(
+            "Your text, followed by a held-out one, makes 256 bytes. All models were trained on {n} at a time. Which one "
+            "predicts bytes {n} to 255 best?",
+            n=trained,
+        ),
+        [titles[scheme] for scheme in read],
+        read.index(best),
+        _(
+            "Mean loss there, in nats per byte: {losses}. The learned table has no rows to read them with.",
+            losses=shown,
+        ),
         about=text,
-    )  # fmt: skip
+    )

@@ -24,18 +24,25 @@ HEADS, PAIRS, FURTHEST, SHIFTS = 4, 8, 127, 64  # of the small models; distances
 def names() -> dict[Positions, str]:
     """What the schemes are called."""
     return {
-        "none": _("none"), "sinusoidal": _("sinusoidal"), "learned": _("learned"), "rope": "RoPE", "alibi": "ALiBi",
+        "none": _("none"),
+        "sinusoidal": _("sinusoidal"),
+        "learned": _("learned"),
+        "rope": "RoPE",
+        "alibi": "ALiBi",
         "relative": _("T5 buckets"),
-    }  # fmt: skip
+    }
 
 
 def choose(dial: str, default: Positions) -> Positions:
     """The control that selects a scheme."""
     titles = names()
     chosen = st.segmented_control(
-        _("Positions"), computed.SCHEMES, format_func=titles.__getitem__, required=True,
+        _("Positions"),
+        computed.SCHEMES,
+        format_func=titles.__getitem__,
+        required=True,
         **lesson.dial(dial, default, computed.SCHEMES),
-    )  # fmt: skip
+    )
     return chosen or default
 
 
@@ -54,9 +61,11 @@ def options(subject: Subject) -> None:
         head = st.selectbox(_("Head"), range(HEADS), **lesson.dial("positions.head", 1, range(HEADS)))
     with middle:
         i = st.selectbox(
-            _("Query i"), range(last + 1), format_func=numbered.__getitem__,
+            _("Query i"),
+            range(last + 1),
+            format_func=numbered.__getitem__,
             **lesson.dial("positions.query", last, range(last + 1)),
-        )  # fmt: skip
+        )
     with right:
         j = st.selectbox(
             _("Key j"), range(i + 1), format_func=numbered.__getitem__, **lesson.dial("positions.key", 0, range(i + 1))
@@ -64,13 +73,17 @@ def options(subject: Subject) -> None:
     place = {
         "none": _("Nothing is added anywhere. Only the causal mask, if there is one, betrays the order."),
         "sinusoidal": _("Added to the input, once: a fixed row for each position."),
-        "learned": _("Added to the input, once: a learned row for each position. There are {n} rows here; position {n} "
-                     "has none.", n=len(computed.learned_rows())),
+        "learned": _(
+            "Added to the input, once: a learned row for each position. There are {n} rows here; position {n} "
+            "has none.",
+            n=len(computed.learned_rows()),
+        ),
         "rope": _("Turns every query and key, in every layer. Values and the input stay as they are."),
-        "alibi": _("Taken off the scores, in every layer: a fixed slope per head times the distance. Nothing is "
-                   "learned."),
+        "alibi": _(
+            "Taken off the scores, in every layer: a fixed slope per head times the distance. Nothing is learned."
+        ),
         "relative": _("Added to the scores, in every layer: a learned number per head and bucket of distances."),
-    }[scheme]  # fmt: skip
+    }[scheme]
     st.markdown(f"**{place}**")
     if scheme == "rope":
         rope(vocab_size, ids, head, i, j)
@@ -85,13 +98,16 @@ def options(subject: Subject) -> None:
         figures.token_pairs(
             effect, numbered, row_title=_("query"), column_title=_("key"), words=words(figures.ENGLISH)
         ),
-        config=STILL, key="positions.effect",
-    )  # fmt: skip
+        config=STILL,
+        key="positions.effect",
+    )
     st.caption(
-        _("Scores of the first layer of a small causal model with these positions, less the scores of the same weights "
-          "without. Empty cells are the future, masked. The weights are drawn from a fixed seed; the learned rows and "
-          "T5's biases are those of the trained models of part 6.")
-    )  # fmt: skip
+        _(
+            "Scores of the first layer of a small causal model with these positions, less the scores of the same weights "
+            "without. Empty cells are the future, masked. The weights are drawn from a fixed seed; the learned rows and "
+            "T5's biases are those of the trained models of part 6."
+        )
+    )
     if scheme == "relative":
         found, texts = computed.buckets(len(tokens)).astype(np.float64), labels.texts(tokens)
         st.html(
@@ -148,8 +164,9 @@ def rope(vocab_size: int, ids: tuple[int, ...], head: int, i: int, j: int) -> No
     moved = computed.rotary(vocab_size, ids, head, pair, i, j, (i + shift, j + shift))
     st.plotly_chart(
         figures.turned_arrows({"q": moved.query, "k": moved.key}, words=words(clocks.ENGLISH)),
-        config=STILL, key=PICTURE,
-    )  # fmt: skip
+        config=STILL,
+        key=PICTURE,
+    )
     omega, change = 10_000.0 ** (-pair / PAIRS), abs(moved.score - here.score)
     lesson.formula(
         r"\begin{aligned} q'_m = R(i\,\omega_m)\, q_m, \quad k'_m = R(j\,\omega_m)\, k_m& \\"
@@ -165,10 +182,14 @@ def rope(vocab_size: int, ids: tuple[int, ...], head: int, i: int, j: int) -> No
         given=computed.unturned(vocab_size, ids, head, i, j),
     )
     st.success(
-        _("Both moved on by {shift}: the score of the whole head changes by {change}. This pair alone gives {part} of "
-          "q · k, before and after.", shift=shift, change=f"{change:.1e}" if change else "0",
-          part=matrix.number(here.part))
-    )  # fmt: skip
+        _(
+            "Both moved on by {shift}: the score of the whole head changes by {change}. This pair alone gives {part} of "
+            "q · k, before and after.",
+            shift=shift,
+            change=f"{change:.1e}" if change else "0",
+            part=matrix.number(here.part),
+        )
+    )
 
 
 def picture(scheme: Positions) -> None:
@@ -189,9 +210,12 @@ def picture(scheme: Positions) -> None:
         st.markdown(_("**The slopes of ALiBi**") if fixed else _("**What training made of T5's biases**"))
         by_distance = computed.biases(scheme, FURTHEST)
         figure = figures.line_curves(
-            np.arange(FURTHEST + 1), {_("head {head}", head=h): by_distance[h] for h in range(HEADS)},
-            place_title=_("distance i − j, in positions"), value_title=_("added to the score"),
-            hover=_("{name}: {value} at distance {place}"), height=320,
+            np.arange(FURTHEST + 1),
+            {_("head {head}", head=h): by_distance[h] for h in range(HEADS)},
+            place_title=_("distance i − j, in positions"),
+            value_title=_("added to the score"),
+            hover=_("{name}: {value} at distance {place}"),
+            height=320,
             mark=None if fixed else (computed.measured()["trained"] - 0.5, _("training ended here")),
-        )  # fmt: skip
+        )
     st.plotly_chart(figure, config=STILL, key=PICTURE)

@@ -31,13 +31,24 @@ def width(subject: Subject) -> int:
         _("Width of the code, d_model"), WIDTHS, **lesson.dial("positions.d", default, WIDTHS)
     )
     if own and chosen == config.d_model:
-        st.caption(_("{model} adds exactly this code to its embeddings.", model=plain(model_cache.title(subject.model))))
+        st.caption(
+            _("{model} adds exactly this code to its embeddings.", model=plain(model_cache.title(subject.model)))
+        )
     elif own:
-        st.caption(_("{model} adds the code of width {d} to its embeddings.", model=plain(model_cache.title(subject.model)),
-                     d=config.d_model))  # fmt: skip
+        st.caption(
+            _(
+                "{model} adds the code of width {d} to its embeddings.",
+                model=plain(model_cache.title(subject.model)),
+                d=config.d_model,
+            )
+        )
     else:
-        st.caption(_("{model} tells its positions in another way (part 5); the code of 2017 is worked out here anyway.",
-                     model=plain(model_cache.title(subject.model))))  # fmt: skip
+        st.caption(
+            _(
+                "{model} tells its positions in another way (part 5); the code of 2017 is worked out here anyway.",
+                model=plain(model_cache.title(subject.model)),
+            )
+        )
     return chosen
 
 
@@ -56,9 +67,14 @@ def chosen_pairs(d: int) -> tuple[int, ...]:
     if tuple(st.session_state.get(key, ())) != known:
         st.session_state[key] = list(known)
     st.multiselect(
-        _("Pairs of dimensions"), range(d // 2), max_selections=MOST_PAIRS, key=key, on_change=_take_pairs, args=(key,),
+        _("Pairs of dimensions"),
+        range(d // 2),
+        max_selections=MOST_PAIRS,
+        key=key,
+        on_change=_take_pairs,
+        args=(key,),
         format_func=lambda pair: f"{pair} · λ = {rounded(computed.wavelength(d, pair))}",
-    )  # fmt: skip
+    )
     return known
 
 
@@ -93,28 +109,42 @@ def waves(subject: Subject) -> None:
     at = np.arange(len(tokens))
     st.plotly_chart(
         figures.line_curves(
-            places, dict(zip(names.values(), values, strict=True)), place_title=_("position"), value_title=_("value"),
-            hover=_("{name}: {value} at position {place}"), value_range=(-1.1, 1.1), height=330,
+            places,
+            dict(zip(names.values(), values, strict=True)),
+            place_title=_("position"),
+            value_title=_("value"),
+            hover=_("{name}: {value} at position {place}"),
+            value_range=(-1.1, 1.1),
+            height=330,
             dots=(at, {names[dim]: rows[at, dim] for dim in dims}, labels.numbered(tokens)),
         ),
-        config=STILL, key="positions.waves",
-    )  # fmt: skip
+        config=STILL,
+        key="positions.waves",
+    )
     fast, slow = computed.wavelength(d, 0), computed.wavelength(d, d // 2 - 1)
     st.caption(
-        _("Dots: the tokens of your sentence. The first pair turns once in {fast} positions (frequency {ffast} per "
-          "position), the last once in {slow} ({fslow}).", fast=rounded(fast), ffast=f"{1 / fast:.3g}",
-          slow=rounded(slow), fslow=f"{1 / slow:.2g}")
-    )  # fmt: skip
+        _(
+            "Dots: the tokens of your sentence. The first pair turns once in {fast} positions (frequency {ffast} per "
+            "position), the last once in {slow} ({fslow}).",
+            fast=rounded(fast),
+            ffast=f"{1 / fast:.3g}",
+            slow=rounded(slow),
+            fslow=f"{1 / slow:.2g}",
+        )
+    )
     one_number(d, rows)
     shown = min(span, MOST_ROWS)
     st.markdown(_("**The code of the first {n} positions**", n=shown))
     st.plotly_chart(
         figures.positional_heatmap(
-            rows[:shown], end=1.0, names=[*labels.texts(tokens), *[""] * (shown - len(tokens))],
+            rows[:shown],
+            end=1.0,
+            names=[*labels.texts(tokens), *[""] * (shown - len(tokens))],
             words=words(figures.ENGLISH),
         ),
-        config=STILL, key="positions.code",
-    )  # fmt: skip
+        config=STILL,
+        key="positions.code",
+    )
 
 
 def one_number(d: int, rows: np.ndarray) -> None:
@@ -164,10 +194,13 @@ def clock(subject: Subject) -> None:
         figures.position_clocks(
             pairs[pos],
             [_("pair {pair}", pair=i) + f"\nλ = {rounded(computed.wavelength(d, i))}" for i in shown],
-            pos, moved=(pairs[pos + k], pos + k), words=words(clocks.ENGLISH),
+            pos,
+            moved=(pairs[pos + k], pos + k),
+            words=words(clocks.ENGLISH),
         ),
-        config=STILL, key="positions.clocks",
-    )  # fmt: skip
+        config=STILL,
+        key="positions.clocks",
+    )
     rotation(d, pair, pos, k, rows)
 
 
@@ -204,9 +237,13 @@ def rotation(d: int, pair: int, pos: int, k: int, rows: np.ndarray) -> None:
     st.html(f'<div class="vf-compact">{whole}</div>')
     error = computed.facts(d, k).shift_error
     st.success(
-        _("Checked for every position up to {last}: R({k}) PE(pos) and PE(pos + {k}) differ by {error} at most.",
-          last=computed.ROWS - 1 - k, k=k, error=f"{error:.1e}")
-    )  # fmt: skip
+        _(
+            "Checked for every position up to {last}: R({k}) PE(pos) and PE(pos + {k}) differ by {error} at most.",
+            last=computed.ROWS - 1 - k,
+            k=k,
+            error=f"{error:.1e}",
+        )
+    )
 
 
 @st.fragment
@@ -225,12 +262,17 @@ def distance(subject: Subject) -> None:
         j = st.slider(_("Position j"), 0, last, **lesson.dial("positions.j", last, range(last + 1)))
     st.plotly_chart(
         figures.line_curves(
-            apart, {_("PE(i) · PE(j)"): products}, place_title=_("distance i − j, in positions"),
-            value_title=_("dot product"), hover=_("{place} positions apart: {value}"),
-            mark=(i - j, f"{i} − {j} = {matrix.number(i - j, 0)}"), height=300,
+            apart,
+            {_("PE(i) · PE(j)"): products},
+            place_title=_("distance i − j, in positions"),
+            value_title=_("dot product"),
+            hover=_("{place} positions apart: {value}"),
+            mark=(i - j, f"{i} − {j} = {matrix.number(i - j, 0)}"),
+            height=300,
         ),
-        config=STILL, key="positions.products",
-    )  # fmt: skip
+        config=STILL,
+        key="positions.products",
+    )
     value = float(rows[i].astype(np.float64) @ rows[j].astype(np.float64))
     moved = float(rows[i + 100].astype(np.float64) @ rows[j + 100].astype(np.float64))
     lesson.formula(
@@ -243,11 +285,15 @@ def distance(subject: Subject) -> None:
     st.markdown(_("**PE(i) · PE(j) in your sentence**"))
     st.plotly_chart(
         figures.token_pairs(
-            rows[: len(tokens)] @ rows[: len(tokens)].T, names, row_title=_("position i"),
-            column_title=_("position j"), words=words(figures.ENGLISH),
+            rows[: len(tokens)] @ rows[: len(tokens)].T,
+            names,
+            row_title=_("position i"),
+            column_title=_("position j"),
+            words=words(figures.ENGLISH),
         ),
-        config=STILL, key="positions.map",
-    )  # fmt: skip
+        config=STILL,
+        key="positions.map",
+    )
     promises(d)
 
 
@@ -256,13 +302,24 @@ def promises(d: int) -> None:
     found = computed.facts(d)
     st.markdown(_("**Checked on the first {n} rows of width {d}**", n=computed.ROWS, d=d))
     for line in (
-        _("Unique: the two rows most alike stand {apart} apart and differ by {distance} (Euclidean distance).",
-          apart=found.closest[1], distance=f"{found.closest[0]:.3f}"),
-        _("Bounded: no number is larger than {largest} in size; every row has the length √(d/2) = {norm} (measured: "
-          "{low} to {high}).", largest=f"{found.largest:.4f}", norm=f"{(d / 2) ** 0.5:.4f}",
-          low=f"{found.norms[0]:.4f}", high=f"{found.norms[1]:.4f}"),
+        _(
+            "Unique: the two rows most alike stand {apart} apart and differ by {distance} (Euclidean distance).",
+            apart=found.closest[1],
+            distance=f"{found.closest[0]:.3f}",
+        ),
+        _(
+            "Bounded: no number is larger than {largest} in size; every row has the length √(d/2) = {norm} (measured: "
+            "{low} to {high}).",
+            largest=f"{found.largest:.4f}",
+            norm=f"{(d / 2) ** 0.5:.4f}",
+            low=f"{found.norms[0]:.4f}",
+            high=f"{found.norms[1]:.4f}",
+        ),
         _("Relative: pairs equally far apart have the same dot product, up to {spread}.", spread=f"{found.spread:.1e}"),
-        _("Symmetric: PE(i) · PE(j) and PE(j) · PE(i) differ by {difference}: the product alone does not say which "
-          "comes first.", difference=f"{found.asymmetry:.1e}" if found.asymmetry else "0"),
-    ):  # fmt: skip
+        _(
+            "Symmetric: PE(i) · PE(j) and PE(j) · PE(i) differ by {difference}: the product alone does not say which "
+            "comes first.",
+            difference=f"{found.asymmetry:.1e}" if found.asymmetry else "0",
+        ),
+    ):
         st.markdown(f"- {line}")

@@ -186,9 +186,18 @@ def scale_question(model: str, text: str, target: str, edited: str, kind: "Kind"
             gain = scale.largest_undivided - scale.largest - 1.0 * dull[layer]
             query = int(gain.argmax())
             found.append(
-                (float(gain[query]),
-                 ScaleQuestion(layer, head, query, int(maps.weights[layer, head, query].argmax()), scale.divisor,
-                               float(scale.largest[query]), float(scale.largest_undivided[query]),
-                               1.0 / sees[layer, query]))
-            )  # fmt: skip
+                (
+                    float(gain[query]),
+                    ScaleQuestion(
+                        layer,
+                        head,
+                        query,
+                        int(maps.weights[layer, head, query].argmax()),
+                        scale.divisor,
+                        float(scale.largest[query]),
+                        float(scale.largest_undivided[query]),
+                        1.0 / sees[layer, query],
+                    ),
+                )
+            )
     return max(found, key=lambda pair: pair[0])[1]

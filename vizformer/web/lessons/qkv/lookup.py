@@ -22,19 +22,23 @@ def notes(temperature: float) -> None:
     names = (_("sweet"), _("cold"), _("spicy"))
     st.markdown(_("**Query**: what you are looking for"))
     dials = ("qkv.sweet", "qkv.cold", "qkv.spicy")
-    query = np.array([
-        column.slider(name, _WISHES[0], _WISHES[-1], step=0.5, **lesson.dial(key, start, _WISHES))
-        for column, name, key, start in zip(st.columns(3), names, dials, lookup.RECIPE_QUERY.tolist(), strict=True)
-    ])  # fmt: skip
+    query = np.array(
+        [
+            column.slider(name, _WISHES[0], _WISHES[-1], step=0.5, **lesson.dial(key, start, _WISHES))
+            for column, name, key, start in zip(st.columns(3), names, dials, lookup.RECIPE_QUERY.tolist(), strict=True)
+        ]
+    )
     st.caption(_("The notes. Key: the title in numbers; value: what the note says. Type over any number."))
     titles = [_("Mango ice"), _("Apple pie"), _("Cucumber salad"), _("Chilli noodles"), _("Hot chocolate")]
     keys, values = _typed_over(titles, names)
     found = lookup.look_up(keys @ query, values, temperature=temperature)
     rows = [
-        Row((titles[i], found.scores[i], Number(found.weights[i], f"{found.weights[i]:.3f}"), *_plain(values[i])),
-            "marked" if i == found.best else "")
+        Row(
+            (titles[i], found.scores[i], Number(found.weights[i], f"{found.weights[i]:.3f}"), *_plain(values[i])),
+            "marked" if i == found.best else "",
+        )
         for i in range(len(titles))
-    ]  # fmt: skip
+    ]
     rows += [
         Row((_("soft: Σ weight × value"), "", Number(1.0, "1"), *_plain(found.soft)), "sum"),
         Row((_("hard: the best row alone"), "", "", *_plain(found.hard))),
@@ -61,9 +65,13 @@ def _typed_over(titles: list[str], names: tuple[str, ...]) -> tuple[np.ndarray, 
     frame.insert(0, "title", titles)
     shown = dict(zip(keys, names, strict=True)) | {"v0": _("minutes"), "v1": _("servings")}
     edited = st.data_editor(
-        frame, key="qkv.notes", hide_index=True, num_rows="fixed", disabled=["title"],
+        frame,
+        key="qkv.notes",
+        hide_index=True,
+        num_rows="fixed",
+        disabled=["title"],
         column_config={"title": _("title")} | {key: st.column_config.NumberColumn(name) for key, name in shown.items()},
-    )  # fmt: skip
+    )
     numbers = np.nan_to_num(edited[[*keys, *values]].to_numpy(dtype=np.float64))
     return numbers[:, : len(keys)], numbers[:, len(keys) :]
 
@@ -76,14 +84,18 @@ def sentence(subject: Subject, temperature: float) -> None:
     """The tokens as rows of the table: how well each key fits, its weight, and the first numbers that come back."""
     view = state.view()
     names = labels.numbered(subject.trace.tokens[labels.stacks(view.site)[1]])
-    head = computed.look_up(*subject.key, attention_selector.site(), view.head, attention_selector.query(subject), temperature)
+    head = computed.look_up(
+        *subject.key, attention_selector.site(), view.head, attention_selector.query(subject), temperature
+    )
     found, values = head.found, head.values[:, :2]
     shown = computed.shown_rows(found.weights)
     rows = [
-        Row((names[j], head.dots[j], found.scores[j], Number(found.weights[j], f"{found.weights[j]:.4f}"), *values[j]),
-            "faint" if np.isneginf(found.scores[j]) else "marked" if j == found.best else "")
+        Row(
+            (names[j], head.dots[j], found.scores[j], Number(found.weights[j], f"{found.weights[j]:.4f}"), *values[j]),
+            "faint" if np.isneginf(found.scores[j]) else "marked" if j == found.best else "",
+        )
         for j in shown
-    ]  # fmt: skip
+    ]
     if left := len(names) - len(shown):
         rest = 1.0 - float(found.weights[shown].sum())
         rows.append(Row((_("{n} more tokens", n=left), "", "", Number(rest, f"{rest:.4f}"), "…", "…"), "faint"))

@@ -48,25 +48,40 @@ def scale(subject: Subject) -> None:
     left, right = st.columns(2)
     left.plotly_chart(
         figures.variance_growth(
-            scaling.WIDTHS, measured, at=d, title=_("{n} random pairs of every width", n=f"{scaling.PAIRS:,}"),
+            scaling.WIDTHS,
+            measured,
+            at=d,
+            title=_("{n} random pairs of every width", n=f"{scaling.PAIRS:,}"),
             words=words(scaling_figures.ENGLISH),
         ),
-        config=NO_BAR, key="qkv.variance",
-    )  # fmt: skip
+        config=NO_BAR,
+        key="qkv.variance",
+    )
     right.plotly_chart(
         figures.saturation_curves(
-            curves.deviations, curves.largest, curves.slopes, marks=marks,
-            title=_("Softmax over {n} random scores", n=scaling.KEYS), words=words(scaling_figures.ENGLISH),
+            curves.deviations,
+            curves.largest,
+            curves.slopes,
+            marks=marks,
+            title=_("Softmax over {n} random scores", n=scaling.KEYS),
+            words=words(scaling_figures.ENGLISH),
         ),
-        config=NO_BAR, key="qkv.saturation",
-    )  # fmt: skip
+        config=NO_BAR,
+        key="qkv.saturation",
+    )
     for name, deviation in marks:
         largest, slope = curves.at(deviation)
         st.text(
-            _("{name}: the scores spread by {deviation}; a typical query gives {largest} to one of {n} keys, and "
-              "Σ p(1−p) = {slope} is left to learn from.", name=name, deviation=f"{deviation:.3g}",
-              largest=labels.percent(largest), slope=f"{slope:.2g}", n=scaling.KEYS)
-        )  # fmt: skip
+            _(
+                "{name}: the scores spread by {deviation}; a typical query gives {largest} to one of {n} keys, and "
+                "Σ p(1−p) = {slope} is left to learn from.",
+                name=name,
+                deviation=f"{deviation:.3g}",
+                largest=labels.percent(largest),
+                slope=f"{slope:.2g}",
+                n=scaling.KEYS,
+            )
+        )
     lesson.formula(
         r"\begin{aligned} \mathrm{Var}(q \cdot k) &= \sum_{m=0}^{d-1} \mathrm{Var}(q_m k_m) = d, &"
         r"\mathrm{Var}\!\left(\tfrac{q \cdot k}{\sqrt{d}}\right) &= 1 \\"
@@ -93,17 +108,29 @@ def forgotten(subject: Subject) -> None:
     choices = sorted({labels.percent(value): value for value in values}.items(), key=lambda item: item[1])
     texts = [text for text, __ in choices]
     lesson.ask(
-        "qkv", "scale",
-        _("Layer {layer}, head {head}: query “{query}” gives “{key}” its largest weight, {weight}. What does the "
-          "largest weight become if we forget to divide by √{d} = {divisor}?", layer=asked.layer, head=asked.head,
-          query=queries[asked.query], key=keys[asked.key], weight=labels.percent(asked.divided),
-          d=f"{asked.divisor**2:.0f}", divisor=f"{asked.divisor:.3g}"),
-        texts, texts.index(labels.percent(asked.undivided)),
-        _("Every score is then {divisor} times as large, and so is every gap between two scores. Softmax turns gaps "
-          "into ratios of weights, so the leader takes {weight}.", divisor=f"{asked.divisor:.3g}",
-          weight=labels.percent(asked.undivided)),
+        "qkv",
+        "scale",
+        _(
+            "Layer {layer}, head {head}: query “{query}” gives “{key}” its largest weight, {weight}. What does the "
+            "largest weight become if we forget to divide by √{d} = {divisor}?",
+            layer=asked.layer,
+            head=asked.head,
+            query=queries[asked.query],
+            key=keys[asked.key],
+            weight=labels.percent(asked.divided),
+            d=f"{asked.divisor**2:.0f}",
+            divisor=f"{asked.divisor:.3g}",
+        ),
+        texts,
+        texts.index(labels.percent(asked.undivided)),
+        _(
+            "Every score is then {divisor} times as large, and so is every gap between two scores. Softmax turns gaps "
+            "into ratios of weights, so the leader takes {weight}.",
+            divisor=f"{asked.divisor:.3g}",
+            weight=labels.percent(asked.undivided),
+        ),
         about=f"{subject.key} {kind}",
-    )  # fmt: skip
+    )
 
 
 def real_head(subject: Subject) -> None:
@@ -114,26 +141,42 @@ def real_head(subject: Subject) -> None:
     head = computed.score_scale(*subject.key, attention_selector.site(), view.head)
     d_head = model_cache.options(subject.model).d_head
     columns = (
-        _("scores"), _("standard deviation"), _("largest weight, mean over the queries"),
+        _("scores"),
+        _("standard deviation"),
+        _("largest weight, mean over the queries"),
         _("Σ p(1−p), mean over the queries"),
-    )  # fmt: skip
+    )
     rows = [
         Row((name, deviation, float(largest.mean()), float(slope.mean())))
         for name, deviation, largest, slope in (
             (_("q·k, not divided"), head.dots, head.largest_undivided, head.slope_undivided),
-            (_("q·k ÷ √{d} = q·k ÷ {divisor}", d=d_head, divisor=f"{head.divisor:.4g}"), head.scores, head.largest,
-             head.slope),
+            (
+                _("q·k ÷ √{d} = q·k ÷ {divisor}", d=d_head, divisor=f"{head.divisor:.4g}"),
+                head.scores,
+                head.largest,
+                head.slope,
+            ),
         )
-    ]  # fmt: skip
-    st.html(table.to_html(columns, rows, caption=_("Layer {layer}, head {head}, your sentence",
-                                                   layer=view.layer, head=view.head)))  # fmt: skip
+    ]
+    st.html(
+        table.to_html(
+            columns, rows, caption=_("Layer {layer}, head {head}, your sentence", layer=view.layer, head=view.head)
+        )
+    )
     st.caption(
-        _("√{d} is what random vectors of this width would spread by. Training is free to make them spread more or "
-          "less; here q·k spreads by {deviation}.", d=d_head, deviation=f"{head.dots:.3g}")
-    )  # fmt: skip
+        _(
+            "√{d} is what random vectors of this width would spread by. Training is free to make them spread more or "
+            "less; here q·k spreads by {deviation}.",
+            d=d_head,
+            deviation=f"{head.dots:.3g}",
+        )
+    )
     own = model_cache.options(subject.model).attention_scale
     if own is not None:
         st.caption(
-            _("This model does not divide: its scores are q·k times {scale}, and it was trained with them. The row "
-              "with the division shows what it would do.", scale=f"{own:g}")
-        )  # fmt: skip
+            _(
+                "This model does not divide: its scores are q·k times {scale}, and it was trained with them. The row "
+                "with the division shows what it would do.",
+                scale=f"{own:g}",
+            )
+        )

@@ -53,15 +53,26 @@ OCCASIONS = (
     Occasion("花", "我在花园里。", "我花了十元。", "他们在花园里玩。"),
     Occasion("苹", "苹果是一种好吃的水果。", "苹果是一个伟大的品牌。", "苹果是我最喜欢的水果。"),
     Occasion("打", "我打电话给他。", "他打了我。", "她打电话给我。"),
-    Occasion("bank", "They sat on the bank of the river.", "She went to the bank to get some money.",
-             "We walked along the bank of the stream."),
+    Occasion(
+        "bank",
+        "They sat on the bank of the river.",
+        "She went to the bank to get some money.",
+        "We walked along the bank of the stream.",
+    ),
     Occasion("can", "I can swim.", "He opened a can of beans.", "She can sing."),
-)  # fmt: skip
+)
 OTHERS = (  # for a sentence of the reader's: the one that shares most with it
-    "那只猫在睡觉。", "他们在学校里学中文。", "我不知道他是谁。", "今天的天气很好，我们去公园吧。",
-    "她昨天买了一本书。", "The old man sat under the tree.", "I do not know what you mean.",
-    "She opened the door and saw a cat.", "We are going to the city by train.", "He is not a good friend of mine.",
-)  # fmt: skip
+    "那只猫在睡觉。",
+    "他们在学校里学中文。",
+    "我不知道他是谁。",
+    "今天的天气很好，我们去公园吧。",
+    "她昨天买了一本书。",
+    "The old man sat under the tree.",
+    "I do not know what you mean.",
+    "She opened the door and saw a cat.",
+    "We are going to the city by train.",
+    "He is not a good friend of mine.",
+)
 
 
 def input_code(positions: str, scaled: bool) -> str:

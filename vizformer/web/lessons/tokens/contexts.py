@@ -26,8 +26,14 @@ def context(subject: Subject) -> None:
         st.caption(_("Examples: the first sentence becomes the sentence of the page."))
         with st.container(horizontal=True):
             for occasion in occasions:
-                st.button(occasion.token, on_click=take, args=(occasion.first,), help=occasion.first,
-                          key=f"tokens.take.{occasion.token}", disabled=subject.text == occasion.first)  # fmt: skip
+                st.button(
+                    occasion.token,
+                    on_click=take,
+                    args=(occasion.first,),
+                    help=occasion.first,
+                    key=f"tokens.take.{occasion.token}",
+                    disabled=subject.text == occasion.first,
+                )
     defaults = computed.seconds(subject)
     left, right = st.columns(2)
     with left:
@@ -41,9 +47,12 @@ def context(subject: Subject) -> None:
     tokens = computed.read(subject)
     names = {i: f"{i} · {tokens[i].text}" for i, __ in pairs}
     i = st.selectbox(
-        _("Token in both"), list(names), index=list(names).index(expected(subject, pairs)),
-        format_func=names.__getitem__, key=f"tokens.both.{subject.model}.{subject.text}.{second}",
-    )  # fmt: skip
+        _("Token in both"),
+        list(names),
+        index=list(names).index(expected(subject, pairs)),
+        format_func=names.__getitem__,
+        key=f"tokens.both.{subject.model}.{subject.text}.{second}",
+    )
     j = dict(pairs)[i]
     found = computed.contexts(subject.model, subject.text, second, i, j)
     if found.others:  # else there is nothing that the cosine could be held against
@@ -56,25 +65,40 @@ def context(subject: Subject) -> None:
 
     st.plotly_chart(
         figures.similarity_curves(
-            [Curve(name, one.curve) for name, one in curves], found.other, found.low, found.high,
+            [Curve(name, one.curve) for name, one in curves],
+            found.other,
+            found.low,
+            found.high,
             added=model_cache.options(subject.model).positions in ("sinusoidal", "learned"),
-            title=_("“{token}” in two sentences", token=tokens[i].text), words=words(ENGLISH),
+            title=_("“{token}” in two sentences", token=tokens[i].text),
+            words=words(ENGLISH),
         ),
-        config={"displayModeBar": False}, key="tokens.curves",
-    )  # fmt: skip
+        config={"displayModeBar": False},
+        key="tokens.curves",
+    )
     last = len(found.same) - 2
     st.text(
-        _("After layer {layer}: cosine {same}; two different tokens have {other} on average ({pairs} pairs).",
-          layer=last, same=f"{found.same[-1]:.4f}", other=f"{found.other[-1]:.4f}", pairs=found.others)
-        if found.others else
-        _("After layer {layer}: cosine {same}. The two sentences have no different tokens to compare it with.",
-          layer=last, same=f"{found.same[-1]:.4f}")
-    )  # fmt: skip
+        _(
+            "After layer {layer}: cosine {same}; two different tokens have {other} on average ({pairs} pairs).",
+            layer=last,
+            same=f"{found.same[-1]:.4f}",
+            other=f"{found.other[-1]:.4f}",
+            pairs=found.others,
+        )
+        if found.others
+        else _(
+            "After layer {layer}: cosine {same}. The two sentences have no different tokens to compare it with.",
+            layer=last,
+            same=f"{found.same[-1]:.4f}",
+        )
+    )
     if model_cache.options(subject.model).architecture == "decoder-only":
         st.info(
-            _("This model reads from left to right: a vector depends on what stands before its token, never on what "
-              "follows. Where two sentences begin alike, the vectors are exactly the same, but for rounding.")
-        )  # fmt: skip
+            _(
+                "This model reads from left to right: a vector depends on what stands before its token, never on what "
+                "follows. Where two sentences begin alike, the vectors are exactly the same, but for rounding."
+            )
+        )
         model_suggestions.offer(reads_both_sides, "tokens")
     lesson.formula(
         r"\cos\left(x^{A}_{l,i},\ x^{B}_{l,j}\right)",
@@ -115,18 +139,24 @@ def context_question(subject: Subject, second: str, token: str, i: int, found: "
     if exactly and causal:
         why = _("Everything up to this token is the same in both sentences, and this model sees nothing else.")
     else:
-        why = _("The cosine is {same} after the last layer; two different tokens have {other} on average.",
-                same=f"{same:.4f}", other=f"{other:.4f}")  # fmt: skip
+        why = _(
+            "The cosine is {same} after the last layer; two different tokens have {other} on average.",
+            same=f"{same:.4f}",
+            other=f"{other:.4f}",
+        )
     lesson.ask(
         "tokens",
         "context",
-        _("The token “{token}” has one row in the table, so it enters both sentences with the same vector (positions "
-          "aside). And after the last layer?", token=token),
+        _(
+            "The token “{token}” has one row in the table, so it enters both sentences with the same vector (positions "
+            "aside). And after the last layer?",
+            token=token,
+        ),
         choices,
         answer,
         why,
         about=f"{subject.model}.{subject.text}.{second}.{i}",
-    )  # fmt: skip
+    )
 
 
 def reads_both_sides(model: str) -> bool:

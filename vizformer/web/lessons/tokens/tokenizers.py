@@ -23,8 +23,14 @@ REPEATS = "他说他说过他说的话。"  # a sentence from which something ca
 
 
 def scheme_names() -> dict[str, str]:
-    return {"word": _("Words"), "character": _("Characters"), "bpe": "BPE", "wordpiece": "WordPiece",
-            "unigram": "Unigram", "byte": _("Bytes")}  # fmt: skip
+    return {
+        "word": _("Words"),
+        "character": _("Characters"),
+        "bpe": "BPE",
+        "wordpiece": "WordPiece",
+        "unigram": "Unigram",
+        "byte": _("Bytes"),
+    }
 
 
 @st.fragment
@@ -55,20 +61,41 @@ def pieces(subject: Subject) -> None:
         )
     )
     st.caption(
-        _("Hatched: unknown to the vocabulary, so the text is lost. Dotted on the left: continues a word. "
-          "␣ is a space.")
-    )  # fmt: skip
+        _(
+            "Hatched: unknown to the vocabulary, so the text is lost. Dotted on the left: continues a word. "
+            "␣ is a space."
+        )
+    )
     if shown < size:
-        st.caption(_("The rows show the first {shown} of {size} bytes; what is counted is all of them.", shown=shown,
-                     size=size))  # fmt: skip
+        st.caption(
+            _(
+                "The rows show the first {shown} of {size} bytes; what is counted is all of them.",
+                shown=shown,
+                size=size,
+            )
+        )
     ratio_question(subject, len(found["byte"]), len(found["character"]))
     rows: list[list[listing.Cell]] = [
-        [names[name], len(row), len(row) ** 2, len(row) ** 2, (len(row) / least) ** 2 if least else 0.0, sizes[name],
-         sizes[name] * config.d_model]
+        [
+            names[name],
+            len(row),
+            len(row) ** 2,
+            len(row) ** 2,
+            (len(row) / least) ** 2 if least else 0.0,
+            sizes[name],
+            sizes[name] * config.d_model,
+        ]
         for name, row in found.items()
-    ]  # fmt: skip
-    head = [_("tokenizer"), _("tokens n"), _("cells n²"), "", _("times the fewest"),
-            _("vocabulary V"), _("numbers in E: V × {d_model}", d_model=config.d_model)]  # fmt: skip
+    ]
+    head = [
+        _("tokenizer"),
+        _("tokens n"),
+        _("cells n²"),
+        "",
+        _("times the fewest"),
+        _("vocabulary V"),
+        _("numbers in E: V × {d_model}", d_model=config.d_model),
+    ]
     st.html(listing.to_html(head, rows, bar=3))
     st.caption(_("Counted without the special tokens that a model puts around the text."))
 
@@ -97,15 +124,22 @@ def ratio_question(subject: Subject, n_bytes: int, n_characters: int) -> None:
     lesson.ask(
         "tokens",
         "pieces",
-        _("An attention map has a cell for every pair of tokens. A model that reads your sentence as bytes instead of "
-          "characters: how many times as many cells?"),
+        _(
+            "An attention map has a cell for every pair of tokens. A model that reads your sentence as bytes instead of "
+            "characters: how many times as many cells?"
+        ),
         [_("{ratio} times as many", ratio=f"{value:g}") if value != 1 else _("just as many") for value in ratios],
         ratios.index(ratio),
-        _("{bytes} bytes, {characters} characters: {bytes}² = {byte_cells} cells against {characters}² = {cells}. In "
-          "UTF-8 a letter of English is 1 byte and a Chinese character is 3.", bytes=n_bytes, characters=n_characters,
-          byte_cells=n_bytes**2, cells=n_characters**2),
+        _(
+            "{bytes} bytes, {characters} characters: {bytes}² = {byte_cells} cells against {characters}² = {cells}. In "
+            "UTF-8 a letter of English is 1 byte and a Chinese character is 3.",
+            bytes=n_bytes,
+            characters=n_characters,
+            byte_cells=n_bytes**2,
+            cells=n_characters**2,
+        ),
         about=subject.text,
-    )  # fmt: skip
+    )
 
 
 # --- BPE merge by merge -----------------------------------------------------------------------------------------------
@@ -122,9 +156,12 @@ def merges(subject: Subject) -> None:
         "paper": _("Learn from the paper's four words"),
     }
     st.segmented_control(
-        _("What to watch"), list(modes), format_func=modes.__getitem__, required=True,
+        _("What to watch"),
+        list(modes),
+        format_func=modes.__getitem__,
+        required=True,
         **lesson.dial("tokens.merge", "apply", list(modes)),
-    )  # fmt: skip
+    )
     mode = lesson.value("tokens.merge", "apply", list(modes))
     if mode == "apply":
         cut_step_by_step(subject)
@@ -171,9 +208,12 @@ def learn_step_by_step(subject: Subject | None) -> None:
     counts = computed.next_counts(text, step)
     if step == len(steps):
         st.info(
-            _("No pair occurs twice any more: there is nothing left to learn. A text that repeats itself gives more, "
-              "such as {text}", text=REPEATS)
-        )  # fmt: skip
+            _(
+                "No pair occurs twice any more: there is nothing left to learn. A text that repeats itself gives more, "
+                "such as {text}",
+                text=REPEATS,
+            )
+        )
     elif counts:
         (a, b), most = counts[0]
         lesson.formula(
@@ -190,15 +230,22 @@ def learn_step_by_step(subject: Subject | None) -> None:
         ]
         left.html(
             listing.to_html(
-                [_("left symbol"), _("right symbol"), _("count"), ""], rows, bar=3,
-                chosen=0 if step < len(steps) else None, caption=_("Pairs side by side now"),
+                [_("left symbol"), _("right symbol"), _("count"), ""],
+                rows,
+                bar=3,
+                chosen=0 if step < len(steps) else None,
+                caption=_("Pairs side by side now"),
             )
-        )  # fmt: skip
+        )
         if learnt:
             right.html(
-                listing.to_html([_("merge"), _("left symbol"), _("right symbol")], learnt, chosen=len(learnt) - 1,
-                                caption=_("The table so far"))
-            )  # fmt: skip
+                listing.to_html(
+                    [_("merge"), _("left symbol"), _("right symbol")],
+                    learnt,
+                    chosen=len(learnt) - 1,
+                    caption=_("The table so far"),
+                )
+            )
 
 
 def python(code: str) -> None:

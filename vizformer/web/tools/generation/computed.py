@@ -62,7 +62,11 @@ def text(model: str, prompt: str, target: str, edited: str, settings: str, branc
     from vizformer.analysis.cost import cache_bytes, generation_costs, rolling_cache_bytes
     from vizformer.components.player import read_branch
 
-    loaded, edit, chosen = model_cache.checkpoint(model), edits.edit(edited), generation_settings.read(settings) or generation_settings.Settings()
+    loaded, edit, chosen = (
+        model_cache.checkpoint(model),
+        edits.edit(edited),
+        generation_settings.read(settings) or generation_settings.Settings(),
+    )
     source, beginning = loaded.opening(prompt, target)
     instead = {one.step: one.id for one in read_branch(branch) or ()}
     ids: list[int] = []
@@ -125,11 +129,19 @@ def beam(model: str, prompt: str, target: str, settings: str) -> Beam:
     """What beam search makes of a prompt."""
     from vizformer.generation import BeamTree
 
-    loaded, chosen, tree = model_cache.checkpoint(model), generation_settings.read(settings) or generation_settings.Settings(), BeamTree()
+    loaded, chosen, tree = (
+        model_cache.checkpoint(model),
+        generation_settings.read(settings) or generation_settings.Settings(),
+        BeamTree(),
+    )
     found = loaded.beam(
-        prompt, target=target, width=chosen.width, alpha=chosen.alpha, max_new=min(chosen.new, generation_settings.MOST_IN_A_BEAM),
+        prompt,
+        target=target,
+        width=chosen.width,
+        alpha=chosen.alpha,
+        max_new=min(chosen.new, generation_settings.MOST_IN_A_BEAM),
         tree=tree,
-    )  # fmt: skip
+    )
     return Beam(tree, _names(loaded.tokenizer, sorted({node.id for node in tree.nodes})), found)
 
 
@@ -166,6 +178,14 @@ class _Found:
 
         candidates, before, after, cut = (np.stack(column) for column in zip(*self.rows, strict=True))
         return Steps(
-            ids=self.ids, candidates=candidates, names=names, before=before, after=after, cut=cut, kept=self.kept,
-            by_hand=self.by_hand, vocab_size=vocab_size, end=end,
-        )  # fmt: skip
+            ids=self.ids,
+            candidates=candidates,
+            names=names,
+            before=before,
+            after=after,
+            cut=cut,
+            kept=self.kept,
+            by_hand=self.by_hand,
+            vocab_size=vocab_size,
+            end=end,
+        )

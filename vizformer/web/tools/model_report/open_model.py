@@ -61,8 +61,12 @@ def _download(name: str) -> None:
         with words:
             if seen.total:
                 done = min(seen.done, seen.total)
-                said = _("{name}: {done} of {total}", name=plain(name), done=report_words.size(done),
-                         total=report_words.size(seen.total))  # fmt: skip
+                said = _(
+                    "{name}: {done} of {total}",
+                    name=plain(name),
+                    done=report_words.size(done),
+                    total=report_words.size(seen.total),
+                )
                 st.progress(done / seen.total, text=said)
                 st.text(seen.file)
             else:
@@ -113,9 +117,11 @@ def _from_path() -> None:
         with button:
             st.form_submit_button(_("Open this path"), on_click=_open_typed, width="stretch")
     st.caption(
-        _("The folder of a model, or a file of bare weights. Links do not say the path; only browsers on this computer "
-          "open them.")
-    )  # fmt: skip
+        _(
+            "The folder of a model, or a file of bare weights. Links do not say the path; only browsers on this computer "
+            "open them."
+        )
+    )
 
 
 def _open_typed() -> None:
@@ -141,7 +147,11 @@ def _note(model: str) -> None:
 
 def _recent() -> None:
     """A button for each model opened last, if it is there, and one that empties the list."""
-    shown = [(model, name) for model, name in _listed() if model_reference.base(model) != model_reference.base(state.view().model)]
+    shown = [
+        (model, name)
+        for model, name in _listed()
+        if model_reference.base(model) != model_reference.base(state.view().model)
+    ]
     if not shown:
         return
     with st.container(horizontal=True, vertical_alignment="center"):
@@ -170,9 +180,12 @@ def _from_hub() -> None:
         st.text_input(_("Name on the hub"), placeholder="owner/name", key=_HUB_NAME, max_chars=300)
         st.form_submit_button(_("Fetch and open"), on_click=_fetch_typed)
     st.caption(
-        _("Only what is read is fetched, at most {limit}, into the cache of huggingface_hub on the computer that runs "
-          "VizFormer. Nothing is asked of the hub before you press the button.", limit=report_words.size(hub.limit()))
-    )  # fmt: skip
+        _(
+            "Only what is read is fetched, at most {limit}, into the cache of huggingface_hub on the computer that runs "
+            "VizFormer. Nothing is asked of the hub before you press the button.",
+            limit=report_words.size(hub.limit()),
+        )
+    )
 
 
 def _fetch_typed() -> None:
@@ -206,15 +219,22 @@ def _from_files() -> None:
     st.html(_dropzone())
     with st.form("opening.files.form", border=False):
         chosen = st.file_uploader(
-            _("Files of a model, or one zip: drop them here"), accept_multiple_files=True,
-            key=f"opening.files.{number}", max_upload_size=max(1, -(-limit // 2**20)),
-        )  # fmt: skip
+            _("Files of a model, or one zip: drop them here"),
+            accept_multiple_files=True,
+            key=f"opening.files.{number}",
+            max_upload_size=max(1, -(-limit // 2**20)),
+        )
         sent = st.form_submit_button(_("Upload and open"))
     st.caption(
-        _("config.json, weights and tokenizer, side by side, or bare weights. At most {limit}, packed and unpacked, "
-          "and {n} files. Only this session can open them; when it ends they are removed, earlier if you upload more "
-          "than {kept} models.", limit=report_words.size(limit), n=safe_zip.MOST, kept=uploads.KEPT)
-    )  # fmt: skip
+        _(
+            "config.json, weights and tokenizer, side by side, or bare weights. At most {limit}, packed and unpacked, "
+            "and {n} files. Only this session can open them; when it ends they are removed, earlier if you upload more "
+            "than {kept} models.",
+            limit=report_words.size(limit),
+            n=safe_zip.MOST,
+            kept=uploads.KEPT,
+        )
+    )
     if not sent:
         return
     try:

@@ -13,27 +13,42 @@ if TYPE_CHECKING:
     from vizformer.config import ModelConfig
 
 ARCHITECTURES: dict[str, Message] = {
-    "encoder-decoder": N_("encoder and decoder"), "decoder-only": N_("decoder only"),
+    "encoder-decoder": N_("encoder and decoder"),
+    "decoder-only": N_("decoder only"),
     "encoder-only": N_("encoder only"),
-}  # fmt: skip
+}
 COMPONENTS: dict[str, Message] = {
-    "token embedding": N_("token embedding"), "position embedding": N_("position embedding"),
-    "position bias": N_("position bias"), "segment embedding": N_("segment embedding"), "head": N_("head for tokens"),
+    "token embedding": N_("token embedding"),
+    "position embedding": N_("position embedding"),
+    "position bias": N_("position bias"),
+    "segment embedding": N_("segment embedding"),
+    "head": N_("head for tokens"),
     "unembedding": N_("unembedding"),
-    "norms": N_("norms"), "attention": N_("attention"), "feed-forward": N_("feed-forward"), "other": N_("other"),
-}  # fmt: skip
+    "norms": N_("norms"),
+    "attention": N_("attention"),
+    "feed-forward": N_("feed-forward"),
+    "other": N_("other"),
+}
 FATES: dict[str, Message] = {
-    "missing": N_("missing"), "wrong shape": N_("wrong shape"), "unused": N_("not used"), "tied": N_("tied"),
+    "missing": N_("missing"),
+    "wrong shape": N_("wrong shape"),
+    "unused": N_("not used"),
+    "tied": N_("tied"),
     "used": N_("used"),
-}  # fmt: skip
+}
 _POSITIONS: dict[str, Message] = {
-    "learned": N_("learned positions"), "sinusoidal": N_("sine-wave positions"), "rope": N_("RoPE"),
-    "alibi": N_("ALiBi"), "relative": N_("relative position buckets"), "none": N_("no positions"),
-}  # fmt: skip
+    "learned": N_("learned positions"),
+    "sinusoidal": N_("sine-wave positions"),
+    "rope": N_("RoPE"),
+    "alibi": N_("ALiBi"),
+    "relative": N_("relative position buckets"),
+    "none": N_("no positions"),
+}
 _WRITTEN: dict[str, Message] = {
-    "vizformer": N_("VizFormer's own format"), "hugging-face": N_("Hugging Face layout"),
+    "vizformer": N_("VizFormer's own format"),
+    "hugging-face": N_("Hugging Face layout"),
     "state-dict": N_("bare weights"),
-}  # fmt: skip
+}
 _ORDERS: dict[str, Message] = {"pre": N_("before the sublayer"), "post": N_("after the sublayer")}
 EPSILONS = (1e-3, 1e-5, 1e-6, 1e-8, 1e-12)  # of norms, in the models in use
 _NORMS = {"layer_norm": "LayerNorm", "rms_norm": "RMSNorm"}
@@ -78,8 +93,11 @@ def _shapes(config: "ModelConfig") -> list[tuple[str, str]]:
         places += f" (θ = {config.rope_theta:,g})"
     vocabulary = _("{n} tokens", n=f"{config.vocab_size:,}")
     if config.source_vocab_size is not None:
-        vocabulary = _("{source} tokens in the source, {target} in the target",
-                       source=f"{config.source_vocab_size:,}", target=f"{config.vocab_size:,}")  # fmt: skip
+        vocabulary = _(
+            "{source} tokens in the source, {target} in the target",
+            source=f"{config.source_vocab_size:,}",
+            target=f"{config.vocab_size:,}",
+        )
     return [
         (_("Layers"), " + ".join(depth)),
         (_("Width"), f"{config.d_model:,}"),
@@ -145,21 +163,38 @@ def can_compare() -> bool:
 def agreement(found: "Agreement") -> str:
     """The badge: what was compared, and how far apart it is."""
     values = dict(
-        version=found.version, n=found.tokens, stream=f"{found.stream:.1g}", maps=f"{found.maps:.1g}",
-        dtype=found.dtype, tolerance=f"{found.tolerance:.2g}", units=found.units,
-    )  # fmt: skip
+        version=found.version,
+        n=found.tokens,
+        stream=f"{found.stream:.1g}",
+        maps=f"{found.maps:.1g}",
+        dtype=found.dtype,
+        tolerance=f"{found.tolerance:.2g}",
+        units=found.units,
+    )
     if found.holds:
-        said = _("The same numbers as transformers {version} for your sentence ({n} tokens): residual stream to "
-                 "{stream}, every attention map to {maps}.", **values)  # fmt: skip
+        said = _(
+            "The same numbers as transformers {version} for your sentence ({n} tokens): residual stream to "
+            "{stream}, every attention map to {maps}.",
+            **values,
+        )
     else:
-        said = _("Other numbers than transformers {version} for your sentence ({n} tokens): residual stream to "
-                 "{stream}, attention maps to {maps}.", **values)  # fmt: skip
+        said = _(
+            "Other numbers than transformers {version} for your sentence ({n} tokens): residual stream to "
+            "{stream}, attention maps to {maps}.",
+            **values,
+        )
     if found.logits is not None:
         said += " " + _("Logits to {logits}.", logits=f"{found.logits:.1g}")
     if found.dtype == "float32":
         return said
-    return said + " " + _("(Both in {dtype}, where {units} units in the last place are allowed, {tolerance} of a "
-                         "number's size.)", **values)  # fmt: skip
+    return (
+        said
+        + " "
+        + _(
+            "(Both in {dtype}, where {units} units in the last place are allowed, {tolerance} of a number's size.)",
+            **values,
+        )
+    )
 
 
 def answer(name: str, value: object) -> str:

@@ -17,9 +17,14 @@ def choose() -> None:
     """The form; its button queues the training and makes it the one that the page shows."""
     names = {name: translate(title) for name, title in trainings.TASKS.items()}
     task = st.segmented_control(
-        _("Task"), list(names), format_func=names.__getitem__, required=True, default="copy",
-        key="train.task", persist_state="session",
-    )  # fmt: skip
+        _("Task"),
+        list(names),
+        format_func=names.__getitem__,
+        required=True,
+        default="copy",
+        key="train.task",
+        persist_state="session",
+    )
     task = task or "copy"
     st.caption(_explained(task))
     with st.form("train.form", border=True):
@@ -31,18 +36,32 @@ def choose() -> None:
 def _model(task: str) -> dict[str, Any]:
     both = {"encoder-decoder": _("Encoder and decoder"), "decoder-only": _("Decoder only")}
     kinds = ["decoder-only"] if task == "repeat" else list(both)
-    places = {"learned": _("Learned vectors"), "sinusoidal": _("Sine waves"), "rope": _("Rotation (RoPE)"),
-              "alibi": _("Cost of distance (ALiBi)"), "relative": _("Buckets of distances (T5)"),
-              "none": _("None")}  # fmt: skip
+    places = {
+        "learned": _("Learned vectors"),
+        "sinusoidal": _("Sine waves"),
+        "rope": _("Rotation (RoPE)"),
+        "alibi": _("Cost of distance (ALiBi)"),
+        "relative": _("Buckets of distances (T5)"),
+        "none": _("None"),
+    }
     orders = {"pre": _("Before the sublayer"), "post": _("After the sum (2017)")}
     first, second = st.columns([3, 2]), st.columns(5)
     return {
         "architecture": first[0].segmented_control(
-            _("Architecture"), kinds, format_func=both.__getitem__, required=True, default=kinds[0],
-            key=f"train.architecture.{len(kinds)}", persist_state="session",
-        ) or kinds[0],
+            _("Architecture"),
+            kinds,
+            format_func=both.__getitem__,
+            required=True,
+            default=kinds[0],
+            key=f"train.architecture.{len(kinds)}",
+            persist_state="session",
+        )
+        or kinds[0],
         "positions": first[1].selectbox(
-            _("Positions"), list(places), format_func=places.__getitem__, persist_state="session",
+            _("Positions"),
+            list(places),
+            format_func=places.__getitem__,
+            persist_state="session",
             # With RoPE the two halves of an induction head are sharpest: 0.71 and 0.80, learned 0.31 and 0.85.
             index=list(places).index("rope" if task == "repeat" else "learned"),
             key=f"train.positions.{'repeat' if task == 'repeat' else 'kind'}",
@@ -54,7 +73,7 @@ def _model(task: str) -> dict[str, Any]:
             _("Layer norm"), list(orders), format_func=orders.__getitem__, key="train.norm", persist_state="session"
         ),
         "steps": _box(second[4], _("Steps"), STEPS, USUAL[task], f"steps.{task}"),
-    }  # fmt: skip
+    }
 
 
 def _course(task: str) -> dict[str, Any]:
@@ -64,18 +83,27 @@ def _course(task: str) -> dict[str, Any]:
             "learning_rate": _box(rate, _("Learning rate"), RATES, 0.003, "rate"),
             "seed": int(
                 seed.number_input(
-                    _("Seed"), 0, 9999, 0, key="train.seed", persist_state="session",
+                    _("Seed"),
+                    0,
+                    9999,
+                    0,
+                    key="train.seed",
+                    persist_state="session",
                     help=_("Another number: other weights to begin with, other examples."),
                 )
             ),
-        }  # fmt: skip
+        }
 
 
 def _box(column: Any, label: str, options: tuple[Any, ...], usual: Any, key: str) -> Any:
     return column.selectbox(
-        label, options, index=options.index(usual), key=f"train.{key}", format_func=lambda value: f"{value:g}",
+        label,
+        options,
+        index=options.index(usual),
+        key=f"train.{key}",
+        format_func=lambda value: f"{value:g}",
         persist_state="session",
-    )  # fmt: skip
+    )
 
 
 def _begin(task: str, choices: dict[str, Any]) -> None:
@@ -91,12 +119,18 @@ def _begin(task: str, choices: dict[str, Any]) -> None:
 
 def _explained(task: str) -> str:
     return {
-        "copy": _("Write the letters again: cafe → cafe. The easiest task: all that attention has to do is to look at "
-                  "the right place."),
+        "copy": _(
+            "Write the letters again: cafe → cafe. The easiest task: all that attention has to do is to look at "
+            "the right place."
+        ),
         "reverse": _("Write the letters backwards: badge → egdab. Attention runs along the other diagonal."),
-        "sort": _("Put the digits in order: 31415 → 11345. No place is fixed: the model has to look for the next "
-                  "larger digit."),
+        "sort": _(
+            "Put the digits in order: 31415 → 11345. No place is fixed: the model has to look for the next "
+            "larger digit."
+        ),
         "addition": _("Add two numbers of one or two digits: 47+38 → 85. Digits meet, and sometimes carry."),
-        "repeat": _("Random letters, over and over: after gcadg comes cadg. The model has to look up what followed the "
-                    "last time; a head that does that is called an induction head."),
-    }[task]  # fmt: skip
+        "repeat": _(
+            "Random letters, over and over: after gcadg comes cadg. The model has to look up what followed the "
+            "last time; a head that does that is called an induction head."
+        ),
+    }[task]

@@ -35,8 +35,12 @@ def status(name: str, plan: "Plan", now: "State") -> None:
     else:
         step = int(progress.steps[-1]) if len(progress.steps) else 0
         last = progress.snapshots[-1].marks
-        said = _("Step {step} of {steps}. New examples answered right: {accuracy}", step=step, steps=plan.steps,
-                 accuracy=labels.percent(last.accuracy))  # fmt: skip
+        said = _(
+            "Step {step} of {steps}. New examples answered right: {accuracy}",
+            step=step,
+            steps=plan.steps,
+            accuracy=labels.percent(last.accuracy),
+        )
         st.progress(step / plan.steps, text=said)
     st.button(_("Stop"), key="train.stop", on_click=_stop, args=(name,))
     if st.session_state.get("train.refused") == name:
@@ -53,9 +57,11 @@ def _ended(plan: "Plan", now: "State") -> None:
     progress = now.progress
     if progress.ending == "full":
         st.error(
-            _("The disk of this server is full, so the training ended; there was no room for what it learned. Ask "
-              "whoever runs this server to make some, then train again.")
-        )  # fmt: skip
+            _(
+                "The disk of this server is full, so the training ended; there was no room for what it learned. Ask "
+                "whoever runs this server to make some, then train again."
+            )
+        )
         return
     if not progress.snapshots:
         st.info(_("It ended before it began. Train again."))
@@ -71,24 +77,35 @@ def _ended(plan: "Plan", now: "State") -> None:
     elif progress.ending == "diverged":
         loss = float(progress.losses[-1]) if len(progress.losses) else float("nan")
         st.error(
-            _("The training diverged: the loss was {first} before the first step and is {loss} after step {at}. "
-              "Everything until step {step} is kept. Choose a smaller learning rate than {rate}; "
-              "“before the sublayer” as the place of the norm also helps.",
-              first=f"{progress.snapshots[0].marks.loss:.2f}", loss=_number(loss), at=int(progress.steps[-1]),
-              step=kept.step, rate=f"{plan.learning_rate:g}")
-        )  # fmt: skip
+            _(
+                "The training diverged: the loss was {first} before the first step and is {loss} after step {at}. "
+                "Everything until step {step} is kept. Choose a smaller learning rate than {rate}; "
+                "“before the sublayer” as the place of the norm also helps.",
+                first=f"{progress.snapshots[0].marks.loss:.2f}",
+                loss=_number(loss),
+                at=int(progress.steps[-1]),
+                step=kept.step,
+                rate=f"{plan.learning_rate:g}",
+            )
+        )
     elif progress.ending == "time":
         st.warning(
-            _("Two minutes of computing are over. Everything until step {step} is kept. Choose fewer steps, fewer "
-              "layers or a smaller width.", **values)
-        )  # fmt: skip
+            _(
+                "Two minutes of computing are over. Everything until step {step} is kept. Choose fewer steps, fewer "
+                "layers or a smaller width.",
+                **values,
+            )
+        )
     elif progress.ending == "abandoned":
         st.info(_("Nobody was watching any more, so it ended. Everything until step {step} is kept.", **values))
     elif progress.ending == "failed":
         st.error(
-            _("The training broke off, and it is not your mistake. Everything until step {step} is kept. Whoever runs "
-              "this server finds the reason in its log.", **values)
-        )  # fmt: skip
+            _(
+                "The training broke off, and it is not your mistake. Everything until step {step} is kept. Whoever runs "
+                "this server finds the reason in its log.",
+                **values,
+            )
+        )
     else:
         st.info(_("Stopped. Everything until step {step} is kept.", **values))
 
