@@ -8,12 +8,13 @@ import streamlit as st
 
 from vizformer import figures
 from vizformer.components import attention, lines, tokens
-from vizformer.web.catalogue import model_cache
+from vizformer.web.catalogue import model_cache, subject_cache
 from vizformer.web.catalogue import model_reference as names
+from vizformer.web.catalogue.subject import Subject
 from vizformer.web.link import state
 from vizformer.web.link.view import PICTURES, written_query
 from vizformer.web.widgets import model_suggestions, row_names
-from vizformer.web.widgets.model_input import Subject, subject_box
+from vizformer.web.widgets.model_input import subject_box
 from vizformer.web.widgets.number_editor import what_changed
 from vizformer.web.words import labels
 from vizformer.web.words.errors import guarded
@@ -136,7 +137,7 @@ def as_map(heads: Heads) -> None:
     shown = attention.peek(key="heads", selected=wanted)
     chosen = None if attention.fits(heads.shape) else (shown.layer, shown.head)
     selection = attention.mount(
-        model_cache.heads(*heads.subject.key, heads.kind, chosen),
+        subject_cache.heads(heads.subject, heads.kind, chosen),
         query_tokens=heads.query_tokens,
         key_tokens=heads.key_tokens,
         selected=wanted,
@@ -154,7 +155,7 @@ def as_lines(heads: Heads) -> None:
     wanted = wanted_lines(st.session_state.get("attention.lines"))
     layer = min(lines.peek(key="lines", selected=wanted).layer, heads.shape[0] - 1)
     selection = lines.mount(
-        model_cache.lines(*heads.subject.key, heads.kind, None if lines.fits(heads.shape, scored=False) else layer),
+        subject_cache.lines(heads.subject, heads.kind, None if lines.fits(heads.shape, scored=False) else layer),
         query_tokens=heads.query_tokens,
         key_tokens=heads.key_tokens,
         selected=wanted,
@@ -218,7 +219,7 @@ def next_token(subject: Subject) -> None:
     )
     position = usual if position is None else position
     state.update(position=None if position == usual else position)
-    best = model_cache.predictions(*subject.key, position)
+    best = subject_cache.predictions(subject, position)
     st.plotly_chart(
         figures.next_token_bars(
             [p.token.text for p in best],

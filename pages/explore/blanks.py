@@ -9,11 +9,12 @@ import streamlit as st
 from vizformer import figures
 from vizformer.components import tokens
 from vizformer.web.catalogue import model_cache
+from vizformer.web.catalogue.subject import Subject
 from vizformer.web.lessons.tokens import computed as tokenizing
 from vizformer.web.link import state
 from vizformer.web.tools.fill_mask import computed as blanks
 from vizformer.web.widgets import model_suggestions
-from vizformer.web.widgets.model_input import Subject, subject_box
+from vizformer.web.widgets.model_input import subject_box
 from vizformer.web.words import labels
 from vizformer.web.words.errors import guarded
 from vizformer.web.words.figure_words import words

@@ -10,12 +10,13 @@ from vizformer import figures
 from vizformer.components import player, tree
 from vizformer.components.player import PlayerSelection, Written, branch_text, read_branch
 from vizformer.web.catalogue import model_cache
+from vizformer.web.catalogue.subject import Subject
 from vizformer.web.link import generation_settings, state
 from vizformer.web.link.generation_settings import Settings
 from vizformer.web.tools.fill_mask import computed as blanks
 from vizformer.web.tools.generation import computed as generation
 from vizformer.web.widgets import model_suggestions, rolling_cache_note
-from vizformer.web.widgets.model_input import Subject, subject_box
+from vizformer.web.widgets.model_input import subject_box
 from vizformer.web.words import labels
 from vizformer.web.words.errors import guarded
 from vizformer.web.words.figure_words import words
@@ -192,7 +193,7 @@ def written(subject: Subject, settings: Settings) -> None:
     wanted = PlayerSelection(view.new, "decoder" if site == "decoder" else "cross", view.layer, view.head, view.branch)
     seen = player.peek(key="player", selected=wanted)
     keep(seen, wanted)
-    key = (*subject.key, str(settings), usable(subject, seen.branch))
+    key = (subject, str(settings), usable(subject, seen.branch))
     with st.spinner(_("Writing …"), show_time=False):
         text = generation.text(*key)
     if key[-1] != seen.branch:
@@ -289,7 +290,7 @@ def beam(subject: Subject, settings: Settings) -> None:
     """The tree of the search, and what it found beside the greedy text."""
     with st.spinner(_("Searching …"), show_time=False):
         search = generation.beam(subject.model, subject.text, subject.target, str(settings))
-        plain = generation.text(*subject.unedited.key, str(Settings(new=settings.new)), "")
+        plain = generation.text(subject.unedited, str(Settings(new=settings.new)), "")
     if subject.edited:
         st.caption(_("Beam search runs without the numbers set by hand."))
     st.caption(

@@ -10,13 +10,13 @@ from vizformer.components import attention, table
 from vizformer.components.table import Number, Row
 from vizformer.figures import head_split
 from vizformer.messages import N_
-from vizformer.web.catalogue import model_cache
+from vizformer.web.catalogue import model_cache, subject_cache
+from vizformer.web.catalogue.subject import Subject
 from vizformer.web.frame import sitemap
 from vizformer.web.lessons.heads import computed, costs
 from vizformer.web.link import state
 from vizformer.web.link.view import written_query
 from vizformer.web.widgets import attention_selector, lesson, proof_badge, row_names
-from vizformer.web.widgets.model_input import Subject
 from vizformer.web.words import labels
 from vizformer.web.words.errors import guarded
 from vizformer.web.words.figure_words import words
@@ -61,7 +61,7 @@ def split(subject: Subject) -> None:
     st.html(table.style())
     attention_selector.choose(subject)
     view, query, config = state.view(), attention_selector.query(subject), model_cache.options(subject.model)
-    found = computed.contributions(*subject.key, attention_selector.site(), query)
+    found = computed.contributions(subject, attention_selector.site(), query)
     cut = found.slices
     token = subject.trace.tokens[labels.stacks(view.site)[0]][query].text
     rows = [
@@ -127,7 +127,7 @@ def split(subject: Subject) -> None:
         "out = sum(parts)" + (" + b_O" if found.bias is not None else ""),
         given={
             "z": cut.z.reshape(config.n_heads, config.d_head),
-            **computed.output_matrix(*subject.key, attention_selector.site()),
+            **computed.output_matrix(subject, attention_selector.site()),
         },
     )
 
@@ -156,7 +156,7 @@ def every(subject: Subject) -> None:
     shape = (n_layers, config.n_heads, len(queries), len(keys))
     chosen = None if attention.fits(shape) else (seen.layer, seen.head)
     selection = attention.mount(
-        model_cache.heads(*subject.key, kind, chosen),
+        subject_cache.heads(subject, kind, chosen),
         query_tokens=row_names.queries(subject, kind),
         key_tokens=labels.texts(keys),
         selected=wanted,
@@ -172,7 +172,7 @@ def every(subject: Subject) -> None:
 
 def doings(subject: Subject, layer: int, chosen: int) -> None:
     """A sentence for every head of a layer, from measures of this sentence."""
-    found = computed.habits(*subject.key, state.view().site)
+    found = computed.habits(subject, state.view().site)
     rows = [
         Row(
             (
@@ -199,7 +199,7 @@ def importance(subject: Subject) -> None:
     """The key with the largest weight beside the key from which most arrives."""
     view, query = state.view(), attention_selector.query(subject)
     names = labels.numbered(subject.trace.tokens[labels.stacks(view.site)[1]])
-    found = computed.key_contributions(*subject.key, attention_selector.site(), view.head, query)
+    found = computed.key_contributions(subject, attention_selector.site(), view.head, query)
     top = np.argsort(-found.weights, kind="stable")[:4]
     rows = [
         Row(

@@ -5,10 +5,11 @@ from typing import TYPE_CHECKING
 import streamlit as st
 
 from vizformer.errors import VizformerError
-from vizformer.web.catalogue import model_cache
+from vizformer.web.catalogue import model_cache, subject_cache, toy_cache
+from vizformer.web.catalogue.subject import Subject
 from vizformer.web.link import state
 from vizformer.web.widgets import row_names
-from vizformer.web.widgets.model_input import Subject, subject_box
+from vizformer.web.widgets.model_input import subject_box
 from vizformer.web.widgets.number_editor import set_by_hand, toy_editor, what_changed
 from vizformer.web.widgets.step_view import overview, walk
 from vizformer.web.words import errors, labels
@@ -69,7 +70,7 @@ def place(subject: Subject) -> None:
 def sentence(subject: Subject) -> None:
     """The chosen layer for the typed sentence; after the last one, the prediction."""
     stack, layer = stack_of_site(), state.view().layer
-    steps, candidates = model_cache.layer(*subject.key, stack, layer)
+    steps, candidates = subject_cache.layer(subject, stack, layer)
     tokens = {name: labels.texts(found) for name, found in subject.trace.tokens.items()}
     queries = row_names.queries(subject, stack)
 
@@ -78,7 +79,7 @@ def sentence(subject: Subject) -> None:
         return {"queries": queries, "keys": keys, "candidates": candidates}
 
     what_changed(subject)
-    before = model_cache.layer(*subject.unedited.key, stack, layer)[0] if subject.edited else None
+    before = subject_cache.layer(subject.unedited, stack, layer)[0] if subject.edited else None
     walk(steps, names, before)
 
 
@@ -90,12 +91,12 @@ def toy() -> None:
     edited = state.view().toy
     set_by_hand("toy")  # first: whatever is wrong with the numbers, the way back is on the page
     try:
-        steps = model_cache.toy_layer(stack, edited)
+        steps = toy_cache.toy_layer(stack, edited)
     except VizformerError as error:
         errors.show(error.message)
         st.caption(_("The numbers set by hand do not fit here and are left out. Undo or reset them."))
         edited = ""
-        steps = model_cache.toy_layer(stack)
+        steps = toy_cache.toy_layer(stack)
     st.caption(
         _(
             "What torch.manual_seed(42), torch.randn(3, 1, 4) and nn.TransformerEncoderLayer(d_model=4, nhead=2, "
@@ -104,7 +105,7 @@ def toy() -> None:
     )
     toy_editor(stack)
     overview(steps, lambda step: {})
-    walk(steps, lambda step: {}, model_cache.toy_layer(stack) if edited else None)
+    walk(steps, lambda step: {}, toy_cache.toy_layer(stack) if edited else None)
 
 
 page()

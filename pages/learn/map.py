@@ -9,12 +9,12 @@ from vizformer.components import architecture
 from vizformer.figures import reach as reach_figures
 from vizformer.messages import N_
 from vizformer.web.catalogue import model_cache
+from vizformer.web.catalogue.subject import Subject
 from vizformer.web.frame import sitemap
 from vizformer.web.lessons.map import box_words, computed, gru, layer_types
 from vizformer.web.link import state
 from vizformer.web.widgets import lesson
 from vizformer.web.widgets.lesson import Part
-from vizformer.web.widgets.model_input import Subject
 from vizformer.web.words import labels
 from vizformer.web.words.errors import guarded
 from vizformer.web.words.figure_words import words
@@ -102,7 +102,7 @@ def _take(shelf: dict[str, str]) -> None:
 def boxes(subject: Subject) -> None:
     """The drawing, and beside it what the chosen box is."""
     config = model_cache.options(subject.model)
-    n, target = computed.lengths(*subject.key)
+    n, target = computed.lengths(subject)
     found = {box.key: box for box in computed.boxes(subject.model, n, target)}
     headless = not any(box.place == "prediction" for box in found.values())
     default = next(box.key for box in found.values() if box.kind == "attention")
@@ -187,7 +187,7 @@ def widths() -> tuple[int, int]:
 @guarded()
 def rnn(subject: Subject) -> None:
     """How many steps lie between the first token and the last, in five kinds of layers."""
-    tokens = labels.texts(computed.reading(*subject.key))
+    tokens = labels.texts(computed.reading(subject))
     n = len(tokens)
     ask_path(subject, n)  # first: the table below gives it away
     titles = layer_types.names()
@@ -259,7 +259,7 @@ def ask_path(subject: Subject, n: int) -> None:
 @guarded()
 def cost(subject: Subject) -> None:
     """The multiplications of a layer against the number of tokens."""
-    n, d = computed.lengths(*subject.key)[0], model_cache.options(subject.model).d_model
+    n, d = computed.lengths(subject)[0], model_cache.options(subject.model).d_model
     ask_cost(subject, n, d)  # first: the table below gives it away
     ways = {"table": _("the paper's table"), "products": _("every matrix product")}
     counted = st.segmented_control(

@@ -8,6 +8,7 @@ import streamlit as st
 from vizformer.components import mask, matrix
 from vizformer.messages import N_, ranges
 from vizformer.web.catalogue import model_cache
+from vizformer.web.catalogue.subject import Subject
 from vizformer.web.frame import sitemap
 from vizformer.web.lessons.masks import computed as masking
 from vizformer.web.lessons.masks import leakage, mask_conventions, wording
@@ -15,7 +16,6 @@ from vizformer.web.lessons.masks.computed import Attention, Pattern
 from vizformer.web.lessons.tokens import computed as tokenizing
 from vizformer.web.link import mask_bitmap, state
 from vizformer.web.widgets import lesson, proof_badge, row_names
-from vizformer.web.widgets.model_input import Subject
 from vizformer.web.words import labels
 from vizformer.web.words.errors import guarded
 from vizformer.web.words.figure_words import words
@@ -58,7 +58,7 @@ def place(subject: Subject, attention: Attention, *extra: float) -> list[st.delt
     from vizformer.analysis import n_layers
 
     config = model_cache.checkpoint(subject.model).model.config
-    masking.place(subject.key, attention)
+    masking.place(subject, attention)
     layer, head, *others = st.columns([1, 1, *extra], vertical_alignment="bottom")
     layer.selectbox(_("Layer"), range(n_layers(subject.trace, attention)), **state.bind("layer"))
     head.selectbox(_("Head"), range(config.n_heads), **state.bind("head"))
@@ -80,7 +80,7 @@ def kinds(subject: Subject) -> None:
         label_visibility="collapsed",
         **lesson.dial("masks.kind", "causal", masking.KINDS),
     )
-    attention = masking.looks(subject.key, kind)
+    attention = masking.looks(subject, kind)
     if attention is None:
         other_model()
         return
@@ -93,8 +93,8 @@ def kinds(subject: Subject) -> None:
         found = batch(subject, kind, attention)
         pattern = Pattern(kind)
     else:
-        pattern = settings(kind, attention, len(masking.tokens(subject.key, attention)[0]), window)
-        found = masking.laid(subject.key, attention, view.layer, view.head, pattern)
+        pattern = settings(kind, attention, len(masking.tokens(subject, attention)[0]), window)
+        found = masking.laid(subject, attention, view.layer, view.head, pattern)
     masked = found.masked
     mask.mount(
         mask.MaskView(
@@ -147,7 +147,7 @@ def named(subject: Subject, attention: Attention, found: masking.Laid) -> list[s
 
 def own_mask(subject: Subject, attention: Attention) -> None:
     """Names the mask of the layer, where the model's layers have windows."""
-    n = len(masking.tokens(subject.key, attention)[0])
+    n = len(masking.tokens(subject, attention)[0])
     if said := wording.own_mask(model_cache.options(subject.model), attention, state.view().layer, n):
         st.caption(said)
 
@@ -182,7 +182,7 @@ def batch(subject: Subject, kind: masking.MaskKind, attention: Attention) -> mas
     st.session_state.setdefault(key, example)
     typed, shown = st.columns([3, 2], vertical_alignment="bottom")
     other = typed.text_input(_("A second sentence, in the same batch"), key=key, persist_state="session")
-    both = masking.batch(subject.key, other, False)
+    both = masking.batch(subject, other, False)
     stack = labels.stacks(attention)[1]
     default = "second" if both.padding[stack][1].any() else "typed"
     names = {"typed": _("the typed one"), "second": _("the second one")}
@@ -197,7 +197,7 @@ def batch(subject: Subject, kind: masking.MaskKind, attention: Attention) -> mas
     st.html(matrix.style())
     title = _("The batch: two sentences, {n} places each", n=len(rows[0]))
     st.html(wording.table(title, [str(i) for i in range(len(rows[0]))], ["0", "1"], rows, both.padding[stack]))
-    run = masking.batch(subject.key, other, choice == "second")
+    run = masking.batch(subject, other, choice == "second")
     st.caption(
         _(
             "Its outputs in this batch and alone differ by at most {difference}: padding changes nothing where the mask "
@@ -206,7 +206,7 @@ def batch(subject: Subject, kind: masking.MaskKind, attention: Attention) -> mas
         )
     )
     view = state.view()
-    return masking.laid_batch(subject.key, other, choice == "second", attention, view.layer, view.head)
+    return masking.laid_batch(subject, other, choice == "second", attention, view.layer, view.head)
 
 
 def other_model() -> None:
@@ -273,7 +273,7 @@ def paint(subject: Subject) -> None:
     """Cells blocked and opened by hand; the model runs with that mask."""
     from vizformer.analysis import n_layers
 
-    have = masking.attentions(subject.key)
+    have = masking.attentions(subject)
     default = "decoder" if "decoder" in have else "encoder"
     attention: Attention = st.segmented_control(
         _("Attention"),
@@ -285,7 +285,7 @@ def paint(subject: Subject) -> None:
     )
     (buttons,) = place(subject, attention, 3)
     own_mask(subject, attention)
-    layers = masking.alike(subject.key, attention, state.view().layer)
+    layers = masking.alike(subject, attention, state.view().layer)
     if len(layers) < n_layers(subject.trace, attention):
         st.caption(
             _(
@@ -293,7 +293,7 @@ def paint(subject: Subject) -> None:
                 layers=ranges(layers),
             )
         )
-    queries, keys = masking.tokens(subject.key, attention)
+    queries, keys = masking.tokens(subject, attention)
     rows, columns = min(len(queries), mask.LARGEST), min(len(keys), mask.LARGEST)
     kept = mask_bitmap.read(rows, columns)
     flips = mask.peek(key=f"{_PAINT}.{attention}", selected=kept)
@@ -301,7 +301,7 @@ def paint(subject: Subject) -> None:
     if flips != kept:
         mask_bitmap.keep(flips)
     view = state.view()
-    masked, own = masking.painted_head(subject.key, attention, flips, view.layer, view.head)
+    masked, own = masking.painted_head(subject, attention, flips, view.layer, view.head)
     with buttons.container(horizontal=True):
         st.button(
             _("As the model has it"), on_click=mask_bitmap.keep, args=((),), disabled=not flips, key="masks.reset"
@@ -356,7 +356,7 @@ def expected(subject: Subject, attention: Attention, flips: mask_bitmap.Cells, l
         return
     stack = "decoder" if "decoder" in subject.trace.tokens else "encoder"
     names = labels.numbered(subject.trace.tokens[stack])[: mask.LARGEST]
-    rows = masking.expectations(subject.key, attention, flips, layers)[: mask.LARGEST]
+    rows = masking.expectations(subject, attention, flips, layers)[: mask.LARGEST]
     cells = [
         [
             f"{row.before.text} {labels.percent(row.before_probability)}",
@@ -384,18 +384,14 @@ def expected(subject: Subject, attention: Attention, flips: mask_bitmap.Cells, l
 @guarded()
 def conventions(subject: Subject) -> None:
     """The causal mask of the sentence in four notations, and what mixing them up does."""
-    mask_conventions.four_notations(
-        subject, lambda: place(subject, masking.looks(subject.key, "causal") or "encoder", 2)
-    )
+    mask_conventions.four_notations(subject, lambda: place(subject, masking.looks(subject, "causal") or "encoder", 2))
 
 
 @st.fragment
 @guarded()
 def wrong(subject: Subject) -> None:
     """Four ways to get it wrong, with the numbers of a head."""
-    mask_conventions.four_mistakes(
-        subject, lambda: place(subject, masking.looks(subject.key, "causal") or "encoder", 2)
-    )
+    mask_conventions.four_mistakes(subject, lambda: place(subject, masking.looks(subject, "causal") or "encoder", 2))
 
 
 @st.fragment

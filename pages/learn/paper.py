@@ -5,8 +5,9 @@ import streamlit as st
 
 from vizformer import figures
 from vizformer.components import matrix
-from vizformer.web.catalogue import model_cache
-from vizformer.web.widgets.model_input import Subject, subject_box
+from vizformer.web.catalogue import toy_cache
+from vizformer.web.catalogue.subject import Subject
+from vizformer.web.widgets.model_input import subject_box
 from vizformer.web.words import labels
 from vizformer.web.words.errors import guarded
 from vizformer.web.words.figure_words import words
@@ -121,7 +122,7 @@ def sentence(subject: Subject) -> None:
     scaled = st.toggle(_("Divide by √d"), value=True, key="paper.scaled")
     stack = next(iter(subject.trace.tokens))
     tokens = labels.texts(subject.trace.tokens[stack])
-    run = model_cache.first_layer_map(*subject.key, stack, identity, scaled)
+    run = toy_cache.first_layer_map(subject, stack, identity, scaled)
     title = (
         _("softmax(X Xᵀ) of the first layer's input")
         if identity

@@ -6,14 +6,14 @@ from vizformer import figures
 from vizformer.components import matrix, table
 from vizformer.components.table import Number, Row
 from vizformer.messages import N_
-from vizformer.web.catalogue import model_cache
+from vizformer.web.catalogue import model_cache, subject_cache
+from vizformer.web.catalogue.subject import Subject
 from vizformer.web.frame import sitemap
 from vizformer.web.lessons.qkv import computed, scaling
 from vizformer.web.lessons.qkv import lookup as books
 from vizformer.web.link import state
 from vizformer.web.link.view import View
 from vizformer.web.widgets import attention_selector, lesson, proof_badge, row_names
-from vizformer.web.widgets.model_input import Subject
 from vizformer.web.widgets.number_editor import head_editor, what_changed
 from vizformer.web.widgets.step_view import walk
 from vizformer.web.words import labels
@@ -81,9 +81,9 @@ def steps(subject: Subject) -> None:
     if unnamed(view) != "arithmetic":
         state.update(**lesson.held())  # back at the first step of the first head: the link must still lead here
     chosen = attention_selector.site(), view.head, attention_selector.query(subject)
-    found = model_cache.steps(*subject.key, *chosen)
+    found = subject_cache.steps(subject, *chosen)
     key_tokens = labels.texts(subject.trace.tokens[labels.stacks(view.site)[1]])
-    before = model_cache.steps(*subject.unedited.key, *chosen) if subject.edited else None
+    before = subject_cache.steps(subject.unedited, *chosen) if subject.edited else None
     walk(found, lambda step: {"keys": key_tokens}, before)
 
 
@@ -107,7 +107,7 @@ def lookup(subject: Subject) -> None:
 def where(subject: Subject) -> None:
     """The question: where does a query look?"""
     kind = state.view().site
-    asked = computed.where_question(*subject.key, kind)
+    asked = computed.where_question(subject, kind)
     if asked is None:
         return
     queries, keys = row_names.numbered(subject, kind), labels.numbered(subject.trace.tokens[labels.stacks(kind)[1]])
@@ -128,7 +128,7 @@ def where(subject: Subject) -> None:
             "matrix has learned to ask for.",
             weights=weights,
         ),
-        about=f"{subject.key} {kind}",
+        about=f"{subject} {kind}",
     )
 
 
@@ -151,8 +151,8 @@ def three(subject: Subject) -> None:
     attention_selector.choose(subject, cross=False, query=False)
     view = state.view()
     tokens = labels.texts(subject.trace.tokens[labels.stacks(view.site)[0]])
-    forms = computed.forms(*subject.key, attention_selector.site(), view.head)
-    every = computed.asymmetries(*subject.key, attention_selector.site())
+    forms = computed.forms(subject, attention_selector.site(), view.head)
+    every = computed.asymmetries(subject, attention_selector.site())
     of_head = dict(zip(("identity", "shared", "learned"), every[view.head], strict=True))
     for column, name, scores in zip(
         st.columns(2), (kind, "learned"), (getattr(forms, kind), forms.learned), strict=True
@@ -220,7 +220,7 @@ def three(subject: Subject) -> None:
 def product(subject: Subject) -> None:
     """The scores know only W_Q W_K^T, and its rank is at most d_head."""
     config = model_cache.options(subject.model)
-    found = computed.bilinear(*subject.key, attention_selector.site(), state.view().head)
+    found = computed.bilinear(subject, attention_selector.site(), state.view().head)
     st.markdown(
         _(
             "How two rows $x_i$ and $x_j$ meet in a score is decided by the product $W_Q W_K^\\top$ alone. It is {d} × "

@@ -8,11 +8,11 @@ from vizformer import figures
 from vizformer.components import lookup, matrix
 from vizformer.messages import N_
 from vizformer.web.catalogue import model_cache
+from vizformer.web.catalogue.subject import Subject
 from vizformer.web.frame import sitemap
 from vizformer.web.lessons.tokens import computed, contexts, tokenizers
 from vizformer.web.tools.model_report import report_words
 from vizformer.web.widgets import lesson
-from vizformer.web.widgets.model_input import Subject
 from vizformer.web.words import labels
 from vizformer.web.words.errors import guarded
 from vizformer.web.words.figure_words import words

@@ -12,7 +12,7 @@ import torch
 from vizformer.checkpoints.tensors.memory import DoesNotFitError
 from vizformer.errors import CheckpointError
 from vizformer.messages import N_
-from vizformer.web.catalogue import bounded_cache, model_cache, model_reference
+from vizformer.web.catalogue import bounded_cache, model_cache, model_reference, subject_cache, toy_cache
 from vizformer.web.catalogue.bounded_cache import Cache, cached
 from vizformer.web.catalogue.footprint import footprint
 
@@ -221,10 +221,10 @@ def test_a_kept_refusal_keeps_nothing_of_the_run_in_which_it_was_raised(small):
 
 
 def test_streamlits_clear_cache_reaches_nothing_that_is_shared():
-    before = model_cache.toy_tensors("encoder")
+    before = toy_cache.toy_tensors("encoder")
     st.cache_data.clear()
     st.cache_resource.clear()
-    assert model_cache.toy_tensors("encoder") is before
+    assert toy_cache.toy_tensors("encoder") is before
 
 
 def test_the_budget_is_a_setting(monkeypatch):
@@ -245,7 +245,7 @@ def test_a_trace_counts_with_its_tensors():
 
 
 def test_steps_count_with_their_arrays():
-    steps = model_cache.steps("zh-en", "我有一只猫。", "a cat", "", "encoder.0.self", 0, 1)
+    steps = subject_cache.steps("zh-en", "我有一只猫。", "a cat", "", "encoder.0.self", 0, 1)
     arrays = {id(operand.value): operand.value.nbytes for step in steps for operand in step.operands}
     assert footprint(steps) > sum(arrays.values()) * 0.5
     assert footprint(steps) < 50 * MB

@@ -20,19 +20,12 @@ from vizformer.errors import VizformerError
 from vizformer.web.catalogue import model_reference, precision, server_folder, trainings, uploads
 from vizformer.web.catalogue.bounded_cache import Cache, cached
 from vizformer.web.catalogue.torch_setup import prepare_torch
-from vizformer.web.link import edits, state
+from vizformer.web.link import state
 
 if TYPE_CHECKING:
-    from torch import Tensor
-
-    from vizformer.analysis import HeadMaps, Kind, Prediction
     from vizformer.checkpoints import Opened, Report
     from vizformer.checkpoints.agreement import Agreement
     from vizformer.checkpoints.tensors.memory import Need
-    from vizformer.components.payload import HeadsPayload
-    from vizformer.explain import Step
-    from vizformer.explain.examples import PaperAttention
-    from vizformer.model import Trace
 
 _LOADED: "WeakValueDictionary[str, Opened]" = WeakValueDictionary()  # of all that the cache still holds
 OPEN = 12  # models in memory at a time: the bundled ones, and the folders and trainings looked at last
@@ -135,7 +128,7 @@ def agreement(model: str, text: str) -> "Agreement":
     return agreement(opened, source, text)
 
 
-def _is_settled(model: str, *_: object) -> bool:
+def is_settled(model: str, *_: object) -> bool:
     """Whether a model is known by its files as they are: what is refused then stays refused."""
     found = model_reference.parse(model)
     return found is not None and bool(found.stamp)
@@ -146,7 +139,7 @@ def report(model: str) -> "Report":
     return _report(precision.files(model))
 
 
-@cached(refusals=_is_settled)
+@cached(refusals=is_settled)
 def _report(model: str) -> "Report":
     prepare_torch()
     from vizformer.checkpoints import inspect
@@ -178,7 +171,7 @@ def _glance(model: str) -> "Report":
     return _glance_at(precision.files(model))
 
 
-@cached(refusals=_is_settled)
+@cached(refusals=is_settled)
 def _glance_at(model: str) -> "Report":
     prepare_torch()
     from vizformer.checkpoints import inspect
@@ -198,7 +191,7 @@ def _weight(model: "Opened") -> int:
     return need(model.report, model.dtype, model.device).copied + vocabularies
 
 
-@cached(cache=_MODELS, refusals=_is_settled, weigh=_weight)
+@cached(cache=_MODELS, refusals=is_settled, weigh=_weight)
 def checkpoint(model: str) -> "Opened":
     prepare_torch()
     from vizformer.checkpoints import load
@@ -222,106 +215,3 @@ def _unchanged(model: str) -> Iterator[None]:
 def _answers(model: str) -> dict[str, Any]:
     """What bare weights are assumed to be."""
     return {name: value for name, value in model_reference.answers(model).items() if name != precision.DTYPE}
-
-
-@cached(refusals=_is_settled)
-def trace(model: str, text: str, target: str, edited: str = "") -> "Trace":
-    """One forward with everything kept; `edited` are numbers set by hand (`vizformer.web.link.edits`)."""
-    return checkpoint(model).trace(text, target=target or None, edit=edits.edit(edited))
-
-
-@cached
-def heads(
-    model: str, text: str, target: str, edited: str, kind: "Kind", chosen: tuple[int, int] | None
-) -> "HeadsPayload":
-    """All heads of one kind, packed for the browser; `chosen` matters only where they do not all fit (else None)."""
-    from vizformer.analysis import head_maps
-    from vizformer.components.attention import pack_heads
-
-    maps: HeadMaps = head_maps(trace(model, text, target, edited), kind)
-    return pack_heads(maps.weights, maps.scores, maps.reasons, chosen=chosen or (0, 0))
-
-
-@cached
-def lines(model: str, text: str, target: str, edited: str, kind: "Kind", layer: int | None) -> "HeadsPayload":
-    """The weights of all heads of one kind; those of one layer's heads where they do not all fit (else None)."""
-    from vizformer.analysis import head_maps
-    from vizformer.components.lines import pack_heads, pack_layer
-
-    maps: HeadMaps = head_maps(trace(model, text, target, edited), kind)
-    if layer is None:
-        return pack_heads(maps.weights, None, maps.reasons)
-    return pack_layer(maps.weights[layer], maps.reasons[layer], layer=layer, layers=len(maps.weights))
-
-
-@cached
-def predictions(model: str, text: str, target: str, edited: str, position: int) -> "tuple[Prediction, ...]":
-    from vizformer.analysis import next_tokens
-
-    return next_tokens(checkpoint(model), trace(model, text, target, edited), position)
-
-
-@cached
-def steps(model: str, text: str, target: str, edited: str, site: str, head: int, query: int) -> "list[Step]":
-    from vizformer.explain import attention_steps, light
-
-    return light(attention_steps(checkpoint(model), trace(model, text, target, edited), site, head, query))
-
-
-@cached
-def layer(model: str, text: str, target: str, edited: str, stack: str, number: int) -> "tuple[list[Step], list[str]]":
-    """The steps of a layer and, after the last one, of the prediction, with the texts of the leading candidates."""
-    from vizformer.explain import candidates, layer_steps, light, output_steps
-
-    loaded, traced = checkpoint(model), trace(model, text, target, edited)
-    steps = layer_steps(loaded, traced, f"{stack}.{number}")
-    final = "decoder" if loaded.model.decoder is not None else "encoder"
-    config = loaded.model.config
-    n_layers = config.n_decoder_layers if final == "decoder" else config.n_encoder_layers
-    if (stack, number) != (final, n_layers - 1) or not predicts(model):
-        return light(steps), []
-    ids = [token.id for token in traced.tokens.get(final, ())]
-    position = ids.index(config.mask_id) if config.mask_id in ids else traced.logits.shape[0] - 1
-    best = loaded.tokenizer.tokens(candidates(loaded, traced, position))
-    return light([*steps, *output_steps(loaded, traced, position)]), [token.text for token in best]
-
-
-@cached
-def toy_tensors(stack: str) -> "dict[str, Tensor]":
-    """What can be set by hand in a layer of the toy: input, weights, and q, k, v [head, position, component]."""
-    from vizformer.explain import toy, toy_tensors
-
-    source = "x" if stack == "encoder" else "target"
-    stored = {
-        name: tensor
-        for name, tensor in toy_tensors().items()
-        if name == source or (name.startswith(f"{stack}.") and name != f"{stack}.output")
-    }
-    trace, site = toy().trace, f"{stack}.0.self"
-    vectors = {f"{site}.{name}": getattr(trace[site], name) for name in ("q", "k", "v")}
-    return {source: stored.pop(source), **vectors, **dict(sorted(stored.items()))}
-
-
-@cached
-def toy_layer(stack: str, edited: str = "") -> "list[Step]":
-    """The toy's layer; items of `edited` that name its stored tensors change them, the others its forward."""
-    from vizformer.explain import layer_steps, toy
-
-    run = toy(edits.edit(edited))
-    return layer_steps(run.checkpoint, run.trace, f"{stack}.0")
-
-
-@cached
-def first_layer_map(
-    model: str, text: str, target: str, edited: str, stack: str, identity: bool, scaled: bool
-) -> "PaperAttention":
-    """What the first layer's input gives with identity matrices, or with head 0's learned ones."""
-    from vizformer.explain import examples
-
-    traced = trace(model, text, target, edited)
-    if identity:
-        x = traced.residual(f"{stack}.0.pre").double().cpu().numpy()
-        return examples.attention_without_weights(x, scaled=scaled)
-    record = traced[f"{stack}.0.self"]
-    q, k, v = (t[0].double().cpu().numpy() for t in (record.q, record.k, record.v))
-    return examples.paper_attention(q, k, v, scaled=scaled)

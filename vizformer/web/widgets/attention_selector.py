@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING, Any
 import streamlit as st
 
 from vizformer.web.catalogue import model_cache
+from vizformer.web.catalogue.subject import Subject
 from vizformer.web.link import state
 from vizformer.web.link.view import written_query
 from vizformer.web.widgets import lesson, row_names
-from vizformer.web.widgets.model_input import Subject
 from vizformer.web.words import labels
 from vizformer.web.words.errors import guarded
 from vizformer.web.words.i18n import _

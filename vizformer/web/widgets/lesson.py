@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 import streamlit as st
 
 from vizformer.messages import Message
+from vizformer.web.catalogue.subject import Subject
 from vizformer.web.frame import progress
 from vizformer.web.frame.sitemap import COURSE, GLOSSARY, Entry
 from vizformer.web.link import link_settings, state
@@ -26,7 +27,7 @@ from vizformer.web.link.link_settings import Dial
 from vizformer.web.link.view import View
 from vizformer.web.widgets import glossary
 from vizformer.web.widgets.lesson_text import prose
-from vizformer.web.widgets.model_input import Subject, subject_box
+from vizformer.web.widgets.model_input import subject_box
 from vizformer.web.words.errors import plain
 from vizformer.web.words.i18n import _, translate
 

@@ -1,12 +1,10 @@
 """What the pages look at: a model and a text, typed here, the same on every page."""
 
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
-
 import streamlit as st
 
 from vizformer.errors import VizformerError
 from vizformer.web.catalogue import model_cache, model_reference
+from vizformer.web.catalogue.subject import Subject
 from vizformer.web.frame import sitemap
 from vizformer.web.link import state
 from vizformer.web.link.view import TEXT_IN_LINK
@@ -15,48 +13,7 @@ from vizformer.web.widgets.number_editor import set_by_hand
 from vizformer.web.words import errors
 from vizformer.web.words.i18n import _
 
-if TYPE_CHECKING:
-    from vizformer.model import Trace
-
 _LAST_GOOD = "vizformer.subject"
-
-
-@dataclass(frozen=True)
-class Subject:
-    """A model, what it reads, and the numbers set by hand; hashable, so that it can key caches."""
-
-    model: str
-    text: str
-    target: str
-    edited: str = ""
-
-    @property
-    def key(self) -> tuple[str, str, str, str]:
-        """What the cached functions of `vizformer.web.catalogue.model_cache` begin with."""
-        return self.model, self.text, self.target, self.edited
-
-    @property
-    def trace(self) -> "Trace":
-        return model_cache.trace(*self.key)
-
-    @property
-    def unedited(self) -> "Subject":
-        return replace(self, edited="")
-
-    @property
-    def is_cut_off(self) -> bool:
-        """Whether the model was still generating its target when the limit came."""
-        from vizformer.checkpoints.own.checkpoint import MAX_TARGET
-
-        return not self.target.strip() and len(self.trace.tokens.get("decoder", ())) > MAX_TARGET
-
-    @property
-    def translation(self) -> str | None:
-        """The target in words; None where the model has none."""
-        tokens = self.trace.tokens
-        if not {"encoder", "decoder"} <= tokens.keys():
-            return None
-        return model_cache.checkpoint(self.model).tokenizer.decode([token.id for token in tokens["decoder"]]).strip()
 
 
 def subject_box() -> Subject | None:

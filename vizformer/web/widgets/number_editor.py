@@ -6,13 +6,13 @@ from typing import TYPE_CHECKING
 
 import streamlit as st
 
-from vizformer.web.catalogue import model_cache
+from vizformer.web.catalogue import model_cache, subject_cache, toy_cache
 from vizformer.web.link import edits, state
 from vizformer.web.words import labels
 from vizformer.web.words.i18n import _
 
 if TYPE_CHECKING:
-    from vizformer.web.widgets.model_input import Subject
+    from vizformer.web.catalogue.subject import Subject
 
 
 def head_editor(subject: "Subject", site: str) -> None:
@@ -76,7 +76,7 @@ def what_changed(subject: "Subject") -> None:
             if (made := side.translation) is not None:
                 st.text(made)
             there = min(position, side.trace.logits.shape[0] - 1)
-            best = model_cache.predictions(*side.key, there)[:3]
+            best = subject_cache.predictions(side, there)[:3]
             shown = ", ".join(f"{p.token.text} {labels.percent(p.probability)}" for p in best)
             st.text(_("After position {position}: {list}", position=there, list=shown))
 
@@ -84,7 +84,7 @@ def what_changed(subject: "Subject") -> None:
 def toy_editor(stack: str) -> None:
     """Any number of the toy: its input, its weights, its masks, the scaling and the temperature."""
     with st.expander(_("Change a number"), expanded=bool(state.view().toy)):
-        stored = model_cache.toy_tensors(stack)
+        stored = toy_cache.toy_tensors(stack)
         inputs = {"x": _("x: the input, 3 rows"), "target": _("target: the decoder's input, 2 rows")}
         name = st.selectbox(
             _("Tensor"),

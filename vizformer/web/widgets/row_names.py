@@ -12,7 +12,7 @@ import streamlit as st
 
 from vizformer.web.catalogue import model_cache
 from vizformer.web.catalogue.bounded_cache import cached
-from vizformer.web.widgets.model_input import Subject
+from vizformer.web.catalogue.subject import Subject
 from vizformer.web.words import labels
 from vizformer.web.words.errors import plain
 from vizformer.web.words.i18n import _
@@ -25,19 +25,19 @@ ARROW = " → "
 
 
 @cached
-def choices(model: str, text: str, target: str, edited: str) -> "tuple[Choice, ...]":
+def choices(subject: "Subject") -> "tuple[Choice, ...]":
     """What each row of the decoder chooses; empty without a decoder, or a head that predicts."""
     from vizformer.analysis import choices
 
-    if not model_cache.predicts(model):
+    if not model_cache.predicts(subject.model):
         return ()
-    return choices(model_cache.checkpoint(model), model_cache.trace(model, text, target, edited))
+    return choices(model_cache.checkpoint(subject.model), subject.trace)
 
 
 def queries(subject: Subject, kind: str) -> list[str]:
     """The labels of the rows of a kind of attention (`vizformer.analysis.Kind`)."""
     stack = labels.stacks(kind)[0]
-    return choosing(labels.texts(subject.trace.tokens[stack]), choices(*subject.key) if stack == "decoder" else ())
+    return choosing(labels.texts(subject.trace.tokens[stack]), choices(subject) if stack == "decoder" else ())
 
 
 def numbered(subject: Subject, kind: str) -> list[str]:
@@ -64,7 +64,7 @@ def said(subject: Subject, kind: str, query: int) -> str:
 
     Markdown; what was typed is escaped.
     """
-    found = choices(*subject.key) if labels.stacks(kind)[0] == "decoder" else ()
+    found = choices(subject) if labels.stacks(kind)[0] == "decoder" else ()
     if not 0 <= query < len(found):
         return ""
     token, choice = subject.trace.tokens["decoder"][query], found[query]

@@ -13,35 +13,32 @@ if TYPE_CHECKING:
     from vizformer.analysis.contributions import Contributions, KeyContributions
     from vizformer.analysis.habits import HeadHabits
     from vizformer.analysis.head_costs import LayerCost, SharingCost
+    from vizformer.web.catalogue.subject import Subject
 
 SPREAD = 0.75  # of the visible keys: from so many on, a head reads from almost all of them
 _UNITS = ((2**30, "GiB"), (2**20, "MiB"), (2**10, "KiB"))
 
 
 @cached
-def contributions(model: str, text: str, target: str, edited: str, site: str, query: int) -> "Contributions":
+def contributions(subject: "Subject", site: str, query: int) -> "Contributions":
     from vizformer.analysis.contributions import contributions
 
-    return contributions(model_cache.checkpoint(model), model_cache.trace(model, text, target, edited), site, query)
+    return contributions(model_cache.checkpoint(subject.model), subject.trace, site, query)
 
 
 @cached
-def key_contributions(
-    model: str, text: str, target: str, edited: str, site: str, head: int, query: int
-) -> "KeyContributions":
+def key_contributions(subject: "Subject", site: str, head: int, query: int) -> "KeyContributions":
     from vizformer.analysis.contributions import key_contributions
 
-    return key_contributions(
-        model_cache.checkpoint(model), model_cache.trace(model, text, target, edited), site, head, query
-    )
+    return key_contributions(model_cache.checkpoint(subject.model), subject.trace, site, head, query)
 
 
 @cached
-def habits(model: str, text: str, target: str, edited: str, kind: "Kind") -> "HeadHabits":
+def habits(subject: "Subject", kind: "Kind") -> "HeadHabits":
     from vizformer.analysis import head_maps
     from vizformer.analysis.habits import head_habits
 
-    return head_habits(head_maps(model_cache.trace(model, text, target, edited), kind), cross=kind == "cross")
+    return head_habits(head_maps(subject.trace, kind), cross=kind == "cross")
 
 
 @cached
@@ -96,10 +93,10 @@ def size(nbytes: int) -> str:
     return f"{nbytes} B"
 
 
-def output_matrix(model: str, text: str, target: str, edited: str, site: str) -> "dict[str, Tensor]":
+def output_matrix(subject: "Subject", site: str) -> "dict[str, Tensor]":
     """W_O as in z W_O, and its bias where it has one, by the names that code has for them."""
     from vizformer.explain.site import find_site
     from vizformer.explain.sublayer import linear_inputs
 
-    found = find_site(model_cache.checkpoint(model), model_cache.trace(model, text, target, edited), site)
+    found = find_site(model_cache.checkpoint(subject.model), subject.trace, site)
     return linear_inputs(found.attention.W_O, "O")

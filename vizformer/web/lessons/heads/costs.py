@@ -8,10 +8,10 @@ from vizformer.components import table
 from vizformer.components.table import Number, Row
 from vizformer.figures import head_sharing
 from vizformer.web.catalogue import model_cache
+from vizformer.web.catalogue.subject import Subject
 from vizformer.web.lessons.heads import computed
 from vizformer.web.link import state
 from vizformer.web.widgets import lesson, rolling_cache_note
-from vizformer.web.widgets.model_input import Subject
 from vizformer.web.words.figure_words import words
 from vizformer.web.words.i18n import _
 
@@ -136,7 +136,7 @@ def _ask_cost(subject: Subject) -> None:
             here=f"{h * n * n:,}",
             there=f"{other * n * n:,}",
         ),
-        about=f"{subject.key}",
+        about=f"{subject}",
     )
 
 
@@ -255,5 +255,5 @@ def _ask_cache(subject: Subject) -> None:
             "The cache holds keys and values, no queries: with one set in place of {h} it is {h} times as small.",
             h=config.n_heads,
         ),
-        about=f"{subject.key}",
+        about=f"{subject}",
     )

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from vizformer.analysis.layer_types import LayerType, Reach
     from vizformer.text import Token, Tokenizer
     from vizformer.training.gru import GRULanguageModel
+    from vizformer.web.catalogue.subject import Subject
 
 LONGEST = 48
 """Tokens whose gradients are computed: an exact Jacobian takes a second for 27 of them, and grows with their number."""
@@ -24,17 +25,17 @@ AFFORDABLE = 6 * 10**10
 """Rows times tokens times parameters of an exact Jacobian: the bundled models stay below with `LONGEST` tokens."""
 
 
-def lengths(model: str, text: str, target: str, edited: str) -> tuple[int, int]:
-    """Tokens of the stack that reads the text, and of the decoder that writes (0 where there is none beside it)."""
-    tokens = model_cache.trace(model, text, target, edited).tokens
-    if model_cache.options(model).architecture == "encoder-decoder":
+def lengths(subject: "Subject") -> tuple[int, int]:
+    """Tokens of the stack that reads the subject.text, and of the decoder that writes (0 where there is none beside it)."""
+    tokens = subject.trace.tokens
+    if model_cache.options(subject.model).architecture == "encoder-decoder":
         return len(tokens["encoder"]), len(tokens["decoder"])
-    return len(reading(model, text, target, edited)), 0
+    return len(reading(subject)), 0
 
 
-def reading(model: str, text: str, target: str, edited: str) -> "tuple[Token, ...]":
+def reading(subject: "Subject") -> "tuple[Token, ...]":
     """The tokens of the stack that reads the text."""
-    tokens = model_cache.trace(model, text, target, edited).tokens
+    tokens = subject.trace.tokens
     return tokens.get("encoder") or tokens["decoder"]
 
 

@@ -7,11 +7,11 @@ import streamlit as st
 from vizformer import figures
 from vizformer.figures import reach as reach_figures
 from vizformer.web.catalogue import model_cache
+from vizformer.web.catalogue.subject import Subject
 from vizformer.web.lessons.map import computed
 from vizformer.web.lessons.tokens import computed as tokenizing
 from vizformer.web.link import state
 from vizformer.web.widgets import lesson
-from vizformer.web.widgets.model_input import Subject
 from vizformer.web.words import labels
 from vizformer.web.words.errors import guarded, plain
 from vizformer.web.words.figure_words import words
@@ -100,7 +100,7 @@ def gru(subject: Subject) -> None:
 
 def gradients(subject: Subject) -> "dict[str, tuple[list[str], np.ndarray]]":
     """Name -> tokens, and how strongly each is felt at the last one."""
-    tokens = labels.texts(computed.reading(*subject.key))[: computed.LONGEST]
+    tokens = labels.texts(computed.reading(subject))[: computed.LONGEST]
     with st.spinner(_("Computing every derivative …"), show_time=False):
         found = {_("GRU"): (labels.texts(computed.gru_tokens(subject.text)), computed.gru_gradients(subject.text))}
         if computed.affordable(subject.model, len(tokens)):

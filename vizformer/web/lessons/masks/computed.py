@@ -17,14 +17,13 @@ if TYPE_CHECKING:
     from vizformer.analysis.masked import Masked, PaddedRun
     from vizformer.model import Mask, Trace
     from vizformer.text import Token
+    from vizformer.web.catalogue.subject import Subject
 
 Attention = Literal["encoder", "decoder", "cross"]  # as `vizformer.analysis.Kind`
 MaskKind = Literal["causal", "padding", "cross", "prefix", "window", "bigbird"]
 KINDS: tuple[MaskKind, ...] = get_args(MaskKind)
 Run = Literal["own", "causal", "window", "open"]  # which mask the model runs with in the part on leakage
 RUNS: tuple[Run, ...] = get_args(Run)
-
-Key = tuple[str, str, str, str]  # what `Subject.key` is
 
 
 @dataclass(frozen=True)
@@ -75,48 +74,48 @@ class Laid:
     unused: tuple[int, ...]
 
 
-def attentions(key: Key) -> tuple[Attention, ...]:
+def attentions(subject: "Subject") -> tuple[Attention, ...]:
     """The kinds of attention of the model."""
     from vizformer.analysis import kinds
 
-    return kinds(model_cache.trace(*key))
+    return kinds(subject.trace)
 
 
-def looks(key: Key, kind: MaskKind) -> Attention | None:
+def looks(subject: "Subject", kind: MaskKind) -> Attention | None:
     """The attention on which a kind of mask is shown: where models use it, if this model has that.
 
     None for the mask of cross-attention where there is none.
     """
-    have = attentions(key)
+    have = attentions(subject)
     if kind == "cross":
         return "cross" if "cross" in have else None
     order: tuple[Attention, ...] = ("decoder", "encoder") if kind in ("causal", "prefix") else ("encoder", "decoder")
     return next(name for name in order if name in have)
 
 
-def tokens(key: Key, attention: Attention) -> "tuple[tuple[Token, ...], tuple[Token, ...]]":
+def tokens(subject: "Subject", attention: Attention) -> "tuple[tuple[Token, ...], tuple[Token, ...]]":
     """The tokens that are queries, and those that are keys."""
     from vizformer.web.words import labels
 
     rows, columns = labels.stacks(attention)
-    found = model_cache.trace(*key).tokens
+    found = subject.trace.tokens
     return found[rows], found[columns]
 
 
 @cached
-def laid(key: Key, attention: Attention, layer: int, head: int, pattern: Pattern) -> Laid:
+def laid(subject: "Subject", attention: Attention, layer: int, head: int, pattern: Pattern) -> Laid:
     """A mask of one sentence over a head of its trace."""
     from vizformer.analysis import site_name
     from vizformer.analysis.masked import masked_attention
 
-    rows, columns = tokens(key, attention)
-    record = model_cache.trace(*key)[site_name(attention, layer)]
+    rows, columns = tokens(subject, attention)
+    record = subject.trace[site_name(attention, layer)]
     found = masked_attention(record, head, pattern.mask(len(rows)))
     return Laid(found, rows, columns, pattern.kept(len(rows)), ())
 
 
 @cached
-def batch(key: Key, other: str, second: bool) -> "PaddedRun":
+def batch(subject: "Subject", other: str, second: bool) -> "PaddedRun":
     """The sentence and another one in a batch; with `second` the other one is batch item 0, which is shown.
 
     Raises:
@@ -124,18 +123,18 @@ def batch(key: Key, other: str, second: bool) -> "PaddedRun":
     """
     from vizformer.analysis.masked import padded_run
 
-    own, added = model_cache.trace(*key), model_cache.trace(key[0], other, "")
-    return padded_run(model_cache.checkpoint(key[0]), *((added, own) if second else (own, added)))
+    own, added = subject.trace, Subject(subject.model, other, "").trace
+    return padded_run(model_cache.checkpoint(subject.model), *((added, own) if second else (own, added)))
 
 
 @cached
-def laid_batch(key: Key, other: str, second: bool, attention: Attention, layer: int, head: int) -> Laid:
+def laid_batch(subject: "Subject", other: str, second: bool, attention: Attention, layer: int, head: int) -> Laid:
     """The mask of the padded batch over a head, for the sentence that is shown."""
     from vizformer.analysis import site_name
     from vizformer.analysis.masked import masked_attention
     from vizformer.web.words import labels
 
-    run = batch(key, other, second)
+    run = batch(subject, other, second)
     rows, columns = labels.stacks(attention)
     found = masked_attention(run.trace[site_name(attention, layer)], head)
     unused = tuple(np.flatnonzero(run.padding[rows][0]).tolist())
@@ -145,36 +144,38 @@ def laid_batch(key: Key, other: str, second: bool, attention: Attention, layer: 
 # --- painted by hand --------------------------------------------------------------------------------------------------
 
 
-def alike(key: Key, attention: Attention, layer: int) -> tuple[int, ...]:
+def alike(subject: "Subject", attention: Attention, layer: int) -> tuple[int, ...]:
     """The layers whose own mask is that of `layer`: all of them, unless some have a sliding window."""
     from vizformer.analysis.masked import own_blocked
 
-    own = own_blocked(model_cache.trace(*key), attention)
+    own = own_blocked(subject.trace, attention)
     return tuple(np.flatnonzero((own == own[layer]).all(axis=(1, 2))).tolist())
 
 
 @cached
-def painted(key: Key, attention: Attention, flips: tuple[tuple[int, int], ...], layers: tuple[int, ...]) -> "Trace":
+def painted(
+    subject: "Subject", attention: Attention, flips: tuple[tuple[int, int], ...], layers: tuple[int, ...]
+) -> "Trace":
     """The model run with these cells of its own mask turned over, in these layers of a kind of attention."""
     from vizformer.analysis.masked import mask_edit, own_blocked, rerun
 
-    own = model_cache.trace(*key)
+    own = subject.trace
     blocked = own_blocked(own, attention)
     for query, column in flips:
         blocked[list(layers), query, column] ^= True
-    return rerun(model_cache.checkpoint(key[0]), dict(own.tokens), mask_edit(own, attention, blocked))
+    return rerun(model_cache.checkpoint(subject.model), dict(own.tokens), mask_edit(own, attention, blocked))
 
 
 def painted_head(
-    key: Key, attention: Attention, flips: tuple[tuple[int, int], ...], layer: int, head: int
+    subject: "Subject", attention: Attention, flips: tuple[tuple[int, int], ...], layer: int, head: int
 ) -> "tuple[Masked, UInt8[np.ndarray, 'n_q n_k']]":
     """A head of that run, and the reasons of the model's own mask."""
     from vizformer.analysis import site_name
     from vizformer.analysis.masked import masked_attention
 
     site = site_name(attention, layer)
-    own = model_cache.trace(*key)[site].reason(head).cpu().numpy()
-    return masked_attention(painted(key, attention, flips, alike(key, attention, layer))[site], head), own
+    own = subject.trace[site].reason(head).cpu().numpy()
+    return masked_attention(painted(subject, attention, flips, alike(subject, attention, layer))[site], head), own
 
 
 @dataclass(frozen=True)
@@ -190,11 +191,11 @@ class Expected:
 
 @cached
 def expectations(
-    key: Key, attention: Attention, flips: tuple[tuple[int, int], ...], layers: tuple[int, ...]
+    subject: "Subject", attention: Attention, flips: tuple[tuple[int, int], ...], layers: tuple[int, ...]
 ) -> tuple[Expected, ...]:
     """The predictions at every position of the last stack, before and after cells were turned over in these layers."""
-    tokenizer = model_cache.checkpoint(key[0]).tokenizer
-    before, after = model_cache.trace(*key).logits, painted(key, attention, flips, layers).logits
+    tokenizer = model_cache.checkpoint(subject.model).tokenizer
+    before, after = subject.trace.logits, painted(subject, attention, flips, layers).logits
     moved = (after - before).abs().amax(dim=-1).tolist()
     sides = []
     for logits in (before, after):
@@ -207,46 +208,46 @@ def expectations(
 # --- conventions and mistakes -----------------------------------------------------------------------------------------
 
 
-def causal_head(key: Key, layer: int, head: int) -> "tuple[Masked, tuple[Token, ...]]":
+def causal_head(subject: "Subject", layer: int, head: int) -> "tuple[Masked, tuple[Token, ...]]":
     """A head of the self-attention with the causal mask, whether it has one of its own or not."""
-    attention = looks(key, "causal")
+    attention = looks(subject, "causal")
     assert attention is not None  # every model has self-attention
-    found = laid(key, attention, layer, head, Pattern("causal"))
+    found = laid(subject, attention, layer, head, Pattern("causal"))
     return found.masked, found.queries
 
 
 @cached
-def conventions(key: Key, layer: int, head: int) -> dict[str, float]:
+def conventions(subject: "Subject", layer: int, head: int) -> dict[str, float]:
     """By how much the z that each notation gives with its own call differs from the arithmetic in float64."""
     from vizformer.analysis import site_name
     from vizformer.analysis.mask_mistakes import agreement
 
-    attention = looks(key, "causal")
+    attention = looks(subject, "causal")
     assert attention is not None  # every model has self-attention
-    record = model_cache.trace(*key)[site_name(attention, layer)]
-    return agreement(record, head, causal_head(key, layer, head)[0].reasons > 0)
+    record = subject.trace[site_name(attention, layer)]
+    return agreement(record, head, causal_head(subject, layer, head)[0].reasons > 0)
 
 
 @cached
-def blind_output(key: Key, layer: int, head: int, row: int) -> float:
-    """Largest |z| that the fused call gives for a query of which every key is blocked; NaN if it gives NaN."""
+def blind_output(subject: "Subject", layer: int, head: int, row: int) -> float:
+    """Largest |z| that the fused call gives for a query of which every subject is blocked; NaN if it gives NaN."""
     from vizformer.analysis import site_name
     from vizformer.analysis.mask_mistakes import results
 
-    attention = looks(key, "causal")
+    attention = looks(subject, "causal")
     assert attention is not None  # every model has self-attention
-    blocked = causal_head(key, layer, head)[0].reasons > 0
+    blocked = causal_head(subject, layer, head)[0].reasons > 0
     blocked[row] = True
-    z = results(model_cache.trace(*key)[site_name(attention, layer)], head, blocked)["additive"]
+    z = results(subject.trace[site_name(attention, layer)], head, blocked)["additive"]
     return float(np.abs(z[row]).max())
 
 
 @cached
-def precisions(key: Key, layer: int, head: int, row: int) -> "tuple[Outcome, ...]":
+def precisions(subject: "Subject", layer: int, head: int, row: int) -> "tuple[Outcome, ...]":
     """What big negative numbers do to a row of scores, for every precision and way."""
     from vizformer.analysis.mask_mistakes import PRECISIONS, How, in_precision
 
-    masked = causal_head(key, layer, head)[0]
+    masked = causal_head(subject, layer, head)[0]
     scores, blocked = masked.scores[row], masked.reasons[row] > 0
     ways: tuple[tuple[How, float | None], ...] = (
         ("fill", -1e9),
@@ -262,9 +263,9 @@ def precisions(key: Key, layer: int, head: int, row: int) -> "tuple[Outcome, ...
 
 
 @cached
-def replacements(key: Key, stack: "Stack", position: int, count: int = 5) -> "tuple[Token, ...]":
+def replacements(subject: "Subject", stack: "Stack", position: int, count: int = 5) -> "tuple[Token, ...]":
     """Tokens to put in place of one: those with the most similar embeddings, then others of the sentence."""
-    checkpoint, row = model_cache.checkpoint(key[0]), model_cache.trace(*key).tokens[stack]
+    checkpoint, row = model_cache.checkpoint(subject.model), subject.trace.tokens[stack]
     own, table = row[position].id, checkpoint.model.token_table(stack).weight
     similar = (table @ table[own]) / (table.norm(dim=-1) * table[own].norm()).clamp(min=1e-9)
     near = checkpoint.reader(stack).tokens(similar.topk(min(4 * count, len(table))).indices.tolist())
@@ -276,12 +277,12 @@ def replacements(key: Key, stack: "Stack", position: int, count: int = 5) -> "tu
 
 
 @cached
-def leakage(key: Key, stack: "Stack", position: int, token_id: int, run: Run, reach: int) -> "Leak":
+def leakage(subject: "Subject", stack: "Stack", position: int, token_id: int, run: Run, reach: int) -> "Leak":
     """How far the outputs of a stack move when one of its tokens is replaced, with a mask of choice in all layers."""
     from vizformer.analysis.leakage import leak
     from vizformer.analysis.masked import mask_edit, own_blocked, rerun
 
-    checkpoint, own = model_cache.checkpoint(key[0]), model_cache.trace(*key)
+    checkpoint, own = model_cache.checkpoint(subject.model), subject.trace
     n = len(own.tokens[stack])
     edit = mask_edit(own, stack, blocked_by(run, own_blocked(own, stack), n, reach))
     changed = dict(own.tokens)
@@ -308,10 +309,10 @@ def blocked_by(
 # --- settings ---------------------------------------------------------------------------------------------------------
 
 
-def place(key: Key, attention: Attention) -> tuple[int, int]:
+def place(subject: "Subject", attention: Attention) -> tuple[int, int]:
     """The layer and the head of the view, held within what the model has."""
     from vizformer.analysis import n_layers
 
-    config = model_cache.checkpoint(key[0]).model.config
-    view = state.fit(layer=n_layers(model_cache.trace(*key), attention), head=config.n_heads)
+    config = model_cache.checkpoint(subject.model).model.config
+    view = state.fit(layer=n_layers(subject.trace, attention), head=config.n_heads)
     return view.layer, view.head

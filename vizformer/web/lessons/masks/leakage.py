@@ -15,7 +15,7 @@ from vizformer.web.words.i18n import _
 
 if TYPE_CHECKING:
     from vizformer.analysis.leakage import Stack
-    from vizformer.web.widgets.model_input import Subject
+    from vizformer.web.catalogue.subject import Subject
 
 
 def leak(subject: "Subject") -> None:
@@ -48,7 +48,7 @@ def leak(subject: "Subject") -> None:
         format_func=names.__getitem__,
         **lesson.dial("masks.at", len(row) // 2, range(len(row))),
     )
-    texts = {token.id: token.text for token in computed.replacements(subject.key, stack, position)}
+    texts = {token.id: token.text for token in computed.replacements(subject, stack, position)}
     token_id = what.selectbox(
         _("Put in its place"),
         list(texts),
@@ -59,7 +59,7 @@ def leak(subject: "Subject") -> None:
     if run == "window":
         reach = wide.slider(_("Window: keys on each side"), 0, 8, **lesson.dial("masks.reach", 1, range(9)))
     _question(subject, stacks[-1])
-    found = computed.leakage(subject.key, stack, position, token_id, run, reach)
+    found = computed.leakage(subject, stack, position, token_id, run, reach)
     before, after = sum(i < position for i in found.moved), sum(i > position for i in found.moved)
     st.text(
         _(
@@ -96,8 +96,8 @@ def leak(subject: "Subject") -> None:
 
 def _question(subject: "Subject", stack: "Stack") -> None:
     n = len(subject.trace.tokens[stack])
-    replacement = computed.replacements(subject.key, stack, n - 1)[0].id
-    moved = len(computed.leakage(subject.key, stack, n - 1, replacement, "own", 1).moved)
+    replacement = computed.replacements(subject, stack, n - 1)[0].id
+    moved = len(computed.leakage(subject, stack, n - 1, replacement, "own", 1).moved)
     choices = sorted({0, 1, n - 1, n, moved})
     if stack == "decoder":
         question = _(

@@ -18,7 +18,7 @@ from vizformer.web.words.i18n import _
 if TYPE_CHECKING:
     from vizformer.analysis.mask_mistakes import Outcome
     from vizformer.analysis.masked import Masked
-    from vizformer.web.widgets.model_input import Subject
+    from vizformer.web.catalogue.subject import Subject
 
 Place = Callable[[], "list[st.delta_generator.DeltaGenerator]"]
 """Draws the boxes for layer and head; hands out the columns that are left beside them."""
@@ -47,9 +47,9 @@ def four_notations(subject: "Subject", place: Place) -> None:
 
     place()
     view = state.view()
-    masked, tokens = computed.causal_head(subject.key, view.layer, view.head)
+    masked, tokens = computed.causal_head(subject, view.layer, view.head)
     blocked = masked.reasons > 0
-    agreed = computed.conventions(subject.key, view.layer, view.head)
+    agreed = computed.conventions(subject, view.layer, view.head)
     names = labels.texts(tokens)[:SHOWN]
     shown = blocked[:SHOWN, :SHOWN]
     st.html(matrix.style())
@@ -108,7 +108,7 @@ def four_mistakes(subject: "Subject", place: Place) -> None:
     )
     (query,) = place()
     view = state.view()
-    masked, tokens = computed.causal_head(subject.key, view.layer, view.head)
+    masked, tokens = computed.causal_head(subject, view.layer, view.head)
     numbered = labels.numbered(tokens)
     row = query.selectbox(
         _("Query"),
@@ -119,9 +119,9 @@ def four_mistakes(subject: "Subject", place: Place) -> None:
     st.html(matrix.style())
     texts = labels.texts(tokens)
     if mistake == "half":
-        _precision(computed.precisions(subject.key, view.layer, view.head, row))
+        _precision(computed.precisions(subject, view.layer, view.head, row))
     elif mistake == "blind":
-        _blind(masked, texts, row, computed.blind_output(subject.key, view.layer, view.head, row))
+        _blind(masked, texts, row, computed.blind_output(subject, view.layer, view.head, row))
     else:
         _row_by_row(masked, texts, row, mistake)
 

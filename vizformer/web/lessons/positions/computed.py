@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 from vizformer.assets import asset
 from vizformer.config import Positions
 from vizformer.web.catalogue.bounded_cache import cached
-from vizformer.web.widgets.model_input import Subject
+from vizformer.web.catalogue.subject import Subject
 
 if TYPE_CHECKING:
     import numpy as np

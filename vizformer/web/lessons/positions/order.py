@@ -6,12 +6,12 @@ import streamlit as st
 
 from vizformer.components import matrix
 from vizformer.web.catalogue import model_cache
+from vizformer.web.catalogue.subject import Subject
 from vizformer.web.lessons.positions import computed as positions
 from vizformer.web.lessons.positions.schemes import choose
 from vizformer.web.lessons.tokens import computed as tokenizing
 from vizformer.web.link import state
 from vizformer.web.widgets import lesson
-from vizformer.web.widgets.model_input import Subject
 from vizformer.web.words import labels
 from vizformer.web.words.errors import guarded
 from vizformer.web.words.i18n import _

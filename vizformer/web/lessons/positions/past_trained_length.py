@@ -5,10 +5,10 @@ import streamlit as st
 
 from vizformer import figures
 from vizformer.config import Positions
+from vizformer.web.catalogue.subject import Subject
 from vizformer.web.lessons.positions import computed
 from vizformer.web.lessons.positions.schemes import names
 from vizformer.web.widgets import lesson
-from vizformer.web.widgets.model_input import Subject
 from vizformer.web.words.errors import guarded
 from vizformer.web.words.i18n import _
 

@@ -7,10 +7,10 @@ from vizformer import figures
 from vizformer.components import matrix
 from vizformer.figures import clocks
 from vizformer.web.catalogue import model_cache
+from vizformer.web.catalogue.subject import Subject
 from vizformer.web.lessons.positions import computed
 from vizformer.web.link.whole_number import whole
 from vizformer.web.widgets import lesson
-from vizformer.web.widgets.model_input import Subject
 from vizformer.web.words import labels
 from vizformer.web.words.errors import guarded, plain
 from vizformer.web.words.figure_words import words

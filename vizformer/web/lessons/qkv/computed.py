@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from vizformer.explain.lookup import HeadLookUp
     from vizformer.explain.scaling import Saturation, ScoreScale
     from vizformer.text import Token
+    from vizformer.web.catalogue.subject import Subject
 
 MOST_ROWS = 12  # of a table of keys; of longer sentences the keys with the largest weights are shown
 MOST_CHOICES = 5
@@ -48,38 +49,34 @@ def shown_rows(weights: Float[ndarray, " n"]) -> list[int]:
 
 
 @cached
-def look_up(
-    model: str, text: str, target: str, edited: str, site: str, head: int, query: int, temperature: float
-) -> "HeadLookUp":
+def look_up(subject: "Subject", site: str, head: int, query: int, temperature: float) -> "HeadLookUp":
     from vizformer.explain.lookup import head_look_up
 
-    return head_look_up(model_cache.trace(model, text, target, edited), site, head, query, temperature=temperature)
+    return head_look_up(subject.trace, site, head, query, temperature=temperature)
 
 
 @cached
-def forms(model: str, text: str, target: str, edited: str, site: str, head: int) -> "ScoreForms":
+def forms(subject: "Subject", site: str, head: int) -> "ScoreForms":
     from vizformer.explain.bilinear import score_forms
 
-    return score_forms(model_cache.checkpoint(model), model_cache.trace(model, text, target, edited), site, head)
+    return score_forms(model_cache.checkpoint(subject.model), subject.trace, site, head)
 
 
 @cached
-def asymmetries(
-    model: str, text: str, target: str, edited: str, site: str
-) -> "list[tuple[Asymmetry, Asymmetry, Asymmetry]]":
+def asymmetries(subject: "Subject", site: str) -> "list[tuple[Asymmetry, Asymmetry, Asymmetry]]":
     """(identity, shared, learned) for every head of a site."""
     from vizformer.explain.bilinear import asymmetry
 
-    n_heads = model_cache.trace(model, text, target, edited)[site].n_heads
-    found = [forms(model, text, target, edited, site, head) for head in range(n_heads)]
+    n_heads = subject.trace[site].n_heads
+    found = [forms(subject, site, head) for head in range(n_heads)]
     return [(asymmetry(f.identity), asymmetry(f.shared), asymmetry(f.learned)) for f in found]
 
 
 @cached
-def bilinear(model: str, text: str, target: str, edited: str, site: str, head: int) -> "Bilinear":
+def bilinear(subject: "Subject", site: str, head: int) -> "Bilinear":
     from vizformer.explain.bilinear import bilinear
 
-    return bilinear(model_cache.checkpoint(model), model_cache.trace(model, text, target, edited), site, head)
+    return bilinear(model_cache.checkpoint(subject.model), subject.trace, site, head)
 
 
 @cached
@@ -97,10 +94,10 @@ def saturation(seed: int) -> "Saturation":
 
 
 @cached
-def score_scale(model: str, text: str, target: str, edited: str, site: str, head: int) -> "ScoreScale":
+def score_scale(subject: "Subject", site: str, head: int) -> "ScoreScale":
     from vizformer.explain.scaling import score_scale
 
-    return score_scale(model_cache.trace(model, text, target, edited), site, head)
+    return score_scale(subject.trace, site, head)
 
 
 # --- questions --------------------------------------------------------------------------------------------------------
@@ -119,7 +116,7 @@ class WhereQuestion:
 
 
 @cached
-def where_question(model: str, text: str, target: str, edited: str, kind: "Kind") -> WhereQuestion | None:
+def where_question(subject: "Subject", kind: "Kind") -> WhereQuestion | None:
     """A query with a clear answer: the largest lead of a key over the next one, away from the query itself if possible.
 
     None where no query has two keys to choose from.
@@ -127,7 +124,7 @@ def where_question(model: str, text: str, target: str, edited: str, kind: "Kind"
     from vizformer.analysis import head_maps
     from vizformer.web.words.labels import stacks
 
-    trace = model_cache.trace(model, text, target, edited)
+    trace = subject.trace
     maps = head_maps(trace, kind)
     queries = trace.tokens[stacks(kind)[0]]
     sees = maps.reasons == 0  # [n_layers, n_q, n_k]
@@ -168,12 +165,12 @@ class ScaleQuestion:
 
 
 @cached
-def scale_question(model: str, text: str, target: str, edited: str, kind: "Kind") -> ScaleQuestion | None:
+def scale_question(subject: "Subject", kind: "Kind") -> ScaleQuestion | None:
     """The query whose largest weight grows most when the division is forgotten; None where none has a choice."""
     from vizformer.analysis import head_maps, n_layers, site_name
     from vizformer.web.words.labels import stacks
 
-    trace = model_cache.trace(model, text, target, edited)
+    trace = subject.trace
     maps = head_maps(trace, kind)
     sees = (maps.reasons == 0).sum(-1)  # [n_layers, n_q]
     if (sees < 2).all():
@@ -182,7 +179,7 @@ def scale_question(model: str, text: str, target: str, edited: str, kind: "Kind"
     dull = _dull(trace.tokens[stacks(kind)[0]], maps.reasons == 0)
     for layer in range(n_layers(trace, kind)):
         for head in range(maps.weights.shape[1]):
-            scale = score_scale(model, text, target, edited, site_name(kind, layer), head)
+            scale = score_scale(subject, site_name(kind, layer), head)
             gain = scale.largest_undivided - scale.largest - 1.0 * dull[layer]
             query = int(gain.argmax())
             found.append(

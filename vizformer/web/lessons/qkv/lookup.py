@@ -5,10 +5,10 @@ import streamlit as st
 
 from vizformer.components import table
 from vizformer.components.table import Number, Row
+from vizformer.web.catalogue.subject import Subject
 from vizformer.web.lessons.qkv import computed
 from vizformer.web.link import state
 from vizformer.web.widgets import attention_selector, lesson, proof_badge
-from vizformer.web.widgets.model_input import Subject
 from vizformer.web.words import labels
 from vizformer.web.words.i18n import _
 
@@ -85,7 +85,7 @@ def sentence(subject: Subject, temperature: float) -> None:
     view = state.view()
     names = labels.numbered(subject.trace.tokens[labels.stacks(view.site)[1]])
     head = computed.look_up(
-        *subject.key, attention_selector.site(), view.head, attention_selector.query(subject), temperature
+        subject, attention_selector.site(), view.head, attention_selector.query(subject), temperature
     )
     found, values = head.found, head.values[:, :2]
     shown = computed.shown_rows(found.weights)

@@ -9,10 +9,10 @@ from vizformer.components import table
 from vizformer.components.table import Row
 from vizformer.figures import scaling as scaling_figures
 from vizformer.web.catalogue import model_cache
+from vizformer.web.catalogue.subject import Subject
 from vizformer.web.lessons.qkv import computed
 from vizformer.web.link import state
 from vizformer.web.widgets import attention_selector, lesson, row_names
-from vizformer.web.widgets.model_input import Subject
 from vizformer.web.words import labels
 from vizformer.web.words.errors import guarded
 from vizformer.web.words.figure_words import words
@@ -100,7 +100,7 @@ def forgotten(subject: Subject) -> None:
     from vizformer.analysis import kinds
 
     kind = state.fit(site=kinds(subject.trace)).site
-    asked = computed.scale_question(*subject.key, kind)
+    asked = computed.scale_question(subject, kind)
     if asked is None:
         return
     queries, keys = row_names.numbered(subject, kind), labels.numbered(subject.trace.tokens[labels.stacks(kind)[1]])
@@ -129,7 +129,7 @@ def forgotten(subject: Subject) -> None:
             divisor=f"{asked.divisor:.3g}",
             weight=labels.percent(asked.undivided),
         ),
-        about=f"{subject.key} {kind}",
+        about=f"{subject} {kind}",
     )
 
 
@@ -138,7 +138,7 @@ def real_head(subject: Subject) -> None:
     st.markdown(_("**A head of the model**"))
     attention_selector.choose(subject, query=False)
     view = state.view()
-    head = computed.score_scale(*subject.key, attention_selector.site(), view.head)
+    head = computed.score_scale(subject, attention_selector.site(), view.head)
     d_head = model_cache.options(subject.model).d_head
     columns = (
         _("scores"),

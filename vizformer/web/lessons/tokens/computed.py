@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from vizformer.errors import VizformerError
 from vizformer.web.catalogue import model_cache
 from vizformer.web.catalogue.bounded_cache import cached
-from vizformer.web.widgets.model_input import Subject
+from vizformer.web.catalogue.subject import Subject
 
 if TYPE_CHECKING:
     import numpy as np

@@ -6,10 +6,10 @@ import streamlit as st
 
 from vizformer import figures
 from vizformer.web.catalogue import model_cache
+from vizformer.web.catalogue.subject import Subject
 from vizformer.web.lessons.tokens import computed
 from vizformer.web.link import state
 from vizformer.web.widgets import lesson, model_suggestions
-from vizformer.web.widgets.model_input import Subject
 from vizformer.web.words.errors import guarded
 from vizformer.web.words.figure_words import words
 from vizformer.web.words.i18n import _

@@ -7,9 +7,9 @@ import streamlit as st
 
 from vizformer.components import cuts, listing
 from vizformer.web.catalogue import model_cache
+from vizformer.web.catalogue.subject import Subject
 from vizformer.web.lessons.tokens import computed
 from vizformer.web.widgets import lesson
-from vizformer.web.widgets.model_input import Subject
 from vizformer.web.words.errors import guarded
 from vizformer.web.words.i18n import _
 

@@ -1,0 +1,52 @@
+"""What the pages look at: a model and what it reads."""
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from vizformer.web.catalogue import model_cache
+from vizformer.web.catalogue.bounded_cache import cached
+from vizformer.web.link import edits
+
+if TYPE_CHECKING:
+    from vizformer.model import Trace
+
+
+@dataclass(frozen=True)
+class Subject:
+    """A model, what it reads, and the numbers set by hand; hashable, so that it can key caches."""
+
+    model: str
+    text: str
+    target: str
+    edited: str = ""
+
+    @property
+    def trace(self) -> "Trace":
+        return trace(self)
+
+    @property
+    def unedited(self) -> "Subject":
+        return replace(self, edited="")
+
+    @property
+    def is_cut_off(self) -> bool:
+        """Whether the model was still generating its target when the limit came."""
+        from vizformer.checkpoints.own.checkpoint import MAX_TARGET
+
+        return not self.target.strip() and len(self.trace.tokens.get("decoder", ())) > MAX_TARGET
+
+    @property
+    def translation(self) -> str | None:
+        """The target in words; None where the model has none."""
+        tokens = self.trace.tokens
+        if not {"encoder", "decoder"} <= tokens.keys():
+            return None
+        return model_cache.checkpoint(self.model).tokenizer.decode([token.id for token in tokens["decoder"]]).strip()
+
+
+@cached(refusals=lambda subject: model_cache.is_settled(subject.model))
+def trace(subject: Subject) -> "Trace":
+    """One forward with everything kept; `edited` are numbers set by hand (`vizformer.web.link.edits`)."""
+    return model_cache.checkpoint(subject.model).trace(
+        subject.text, target=subject.target or None, edit=edits.edit(subject.edited)
+    )
