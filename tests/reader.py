@@ -21,8 +21,8 @@ class Reader:
     def __init__(self, port: int, **headers: str) -> None:
         self.connection = connect(
             f"ws://127.0.0.1:{port}/_stcore/stream",
-            subprotocols=["streamlit"],
-            max_size=None,  # type: ignore[list-item]
+            subprotocols=["streamlit"],  # type: ignore[list-item]
+            max_size=None,
             additional_headers=headers,
             open_timeout=TIMEOUT,
             compression=None,

@@ -67,7 +67,7 @@ HEAVY = ("torch", "transformers", "tokenizers", "safetensors")
         ("import vizformer.components", HEAVY),
         ("import vizformer.config", (*HEAVY, "streamlit", "plotly", "numpy")),
         ("import vizformer.cli", (*HEAVY, "streamlit", "plotly", "numpy")),
-        ("from vizformer.web import errors, frame, i18n, server, state", HEAVY),
+        ("from vizformer.web.frame import page_frame, server; from vizformer.web.words import errors, i18n", HEAVY),
         ("import vizformer as vf; vf.figures; vf.errors.VizformerError; vf.ModelConfig", (*HEAVY, "streamlit")),
     ],
     ids=lambda value: value if isinstance(value, str) else "",

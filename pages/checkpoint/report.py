@@ -6,9 +6,10 @@ from typing import TYPE_CHECKING
 import streamlit as st
 
 from vizformer.errors import VizformerError
-from vizformer.web.catalogue import model_cache, model_reference, precision, server_folder
+from vizformer.web.catalogue import model_cache, server_folder, shelf, sources
 from vizformer.web.link import state
-from vizformer.web.tools.model_report import open_model, report_words
+from vizformer.web.link.model_ref import ModelRef
+from vizformer.web.tools.model_report import open_model, precision_choice, report_words
 from vizformer.web.words import errors
 from vizformer.web.words.errors import guarded, plain
 from vizformer.web.words.i18n import _, translate
@@ -21,12 +22,12 @@ ROW, MOST = 35, 12  # pixels of a row; rows that are shown before the table scro
 
 def page() -> None:
     open_model.arrive()
-    shelf = model_cache.shelf()
-    view = state.fit(model=shelf)
-    st.selectbox(_("Model"), shelf, format_func=model_cache.titles(shelf).__getitem__, width=420, **state.bind("model"))
+    models = shelf.models()
+    view = state.fit(model=models)
+    st.selectbox(_("Model"), models, format_func=shelf.titles(models).__getitem__, width=420, **state.bind("model"))
     open_model.progress()
     open_model.box()
-    if model_reference.is_name(view.model) and not model_reference.is_there(view.model):
+    if view.model.is_from_elsewhere and not sources.is_there(view.model):
         absent(view.model)
     elif (report := read(view.model)) is not None:
         if report.questions:
@@ -34,11 +35,11 @@ def page() -> None:
                 ask(view.model, report.questions, dict(report.answers))
         if report.problems:
             problems(report)
-        elif model_reference.is_name(view.model):
+        elif view.model.is_from_elsewhere:
             computes(view.model, report)
         summary(report)
         if report.format == "hugging-face" and not report.problems:
-            against_transformers(model_reference.key(view.model), view.text)
+            against_transformers(sources.stamped(view.model), view.text)
         if report.assumptions:
             assumptions(report)
         components(report)
@@ -46,11 +47,11 @@ def page() -> None:
     own_models()
 
 
-def read(model: str) -> "Report | None":
+def read(model: ModelRef) -> "Report | None":
     """The report; where the folder cannot be understood at all, the reason in its place."""
     try:
         with st.spinner(_("Reading the files …"), show_time=False):
-            return model_cache.report(model_reference.key(model))
+            return model_cache.report(sources.stamped(model))
     except VizformerError as error:
         questions, known = report_words.open_questions(error)
         if questions:
@@ -65,23 +66,23 @@ def read(model: str) -> "Report | None":
         else:
             st.subheader(_("This model does not open"), anchor=False)
             errors.show(error.message)
-            if model_reference.answers(model):
+            if model.answers:
                 st.button(_("Without these assumptions"), on_click=_assume, args=(model, {}))
         return None
 
 
-def absent(model: str) -> None:
+def absent(model: ModelRef) -> None:
     """Why the model of a link is not here; one of a hub can be fetched."""
     if open_model.offer(model):
         return
     try:
-        model_reference.folder(model)
+        sources.folder(model)
     except VizformerError as error:
         errors.show(error.message)
 
 
 @guarded()
-def ask(model: str, questions: "tuple[Question, ...]", known: dict[str, object]) -> None:
+def ask(model: ModelRef, questions: "tuple[Question, ...]", known: dict[str, object]) -> None:
     """A form of what is open; the answers become part of the model's name, and so of the link."""
     with st.form(f"assume.{model}", border=False):
         answers = {}
@@ -101,12 +102,11 @@ def ask(model: str, questions: "tuple[Question, ...]", known: dict[str, object])
     st.rerun()
 
 
-def _assume(model: str, answers: dict[str, object]) -> None:
-    dtype = precision.dtype(model)
-    state.update(model=precision.within(model_reference.under(model, answers), dtype))
+def _assume(model: ModelRef, answers: dict[str, object]) -> None:
+    state.update(model=model.under(answers))
 
 
-def field(model: str, question: "Question", known: object) -> object:
+def field(model: ModelRef, question: "Question", known: object) -> object:
     """The widget for one question; None where it is not answered."""
     key, label = f"assume.{model}.{question.name}", translate(question.text)
     if question.whole:
@@ -161,14 +161,14 @@ def summary(report: "Report") -> None:
 
 
 @guarded()
-def computes(model: str, report: "Report") -> None:
+def computes(model: ModelRef, report: "Report") -> None:
     """In which precision, where, and what that takes."""
-    precision.choose(model, report)
+    precision_choice.choose(model, report)
 
 
 @st.fragment
 @guarded()
-def against_transformers(model: str, text: str) -> None:
+def against_transformers(model: ModelRef, text: str) -> None:
     """A badge: the same numbers as `transformers`, where that package is installed."""
     if not report_words.can_compare():
         return

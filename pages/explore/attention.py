@@ -9,7 +9,6 @@ import streamlit as st
 from vizformer import figures
 from vizformer.components import attention, lines, tokens
 from vizformer.web.catalogue import model_cache, subject_cache
-from vizformer.web.catalogue import model_reference as names
 from vizformer.web.catalogue.subject import Subject
 from vizformer.web.link import state
 from vizformer.web.link.view import PICTURES, written_query
@@ -54,7 +53,7 @@ def translation(subject: Subject) -> None:
     """What the model made of the sentence (or the target that it was given), in words."""
     if (made := subject.translation) is None:
         return
-    given, bundled = bool(subject.target.strip()), not names.is_name(subject.model)
+    given, bundled = bool(subject.target.strip()), not subject.model.is_from_elsewhere
     if given:
         caption = _("Given target") if model_suggestions.writes(subject.model) else _("What the decoder reads")
     else:  # a model that was opened may just as well have been trained to repair or to sum up

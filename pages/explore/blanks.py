@@ -10,8 +10,8 @@ from vizformer import figures
 from vizformer.components import tokens
 from vizformer.web.catalogue import model_cache
 from vizformer.web.catalogue.subject import Subject
-from vizformer.web.lessons.tokens import computed as tokenizing
 from vizformer.web.link import state
+from vizformer.web.link.model_ref import ModelRef
 from vizformer.web.tools.fill_mask import computed as blanks
 from vizformer.web.widgets import model_suggestions
 from vizformer.web.widgets.model_input import subject_box
@@ -34,13 +34,13 @@ def page() -> None:
     subject = subject_box()
     if subject is None:
         return
-    if not blanks.fills_blanks(subject.model):
+    if not model_suggestions.fills_blanks(subject.model):
         other_model(subject.model)
         return
     blank(subject)
 
 
-def other_model(model: str) -> None:
+def other_model(model: ModelRef) -> None:
     """Says what this model lacks, and offers one that has it."""
     if model_cache.options(model).architecture != "encoder-only":
         lacking = _(
@@ -55,17 +55,17 @@ def other_model(model: str) -> None:
     else:
         lacking = _("This model has no [MASK] token, so nothing can be hidden from it.")
     st.info(lacking)
-    model_suggestions.offer(blanks.fills_blanks, "blanks", hidden="")
+    model_suggestions.offer(model_suggestions.fills_blanks, "blanks", hidden="")
 
 
 @st.fragment
 @guarded()
 def blank(subject: Subject) -> None:
     """The sentence, what is hidden in it, and what the model makes of that."""
-    shown = blanks.tokens(subject.model, subject.text)
+    shown = blanks.tokens(subject.unedited)
     several = st.session_state.get(_SEVERAL, False)
     hidden, focus = choice(shown, several)
-    chances = blanks.guesses(subject.model, subject.text)
+    chances = blanks.guesses(subject.unedited)
     tokens.mount(
         chips(subject, shown, hidden, chances),
         selected=focus,
@@ -127,7 +127,7 @@ def chips(subject: Subject, shown: Shown, hidden: Places, chances: np.ndarray) -
     return row
 
 
-def nothing_hidden(model: str, chances: np.ndarray) -> None:
+def nothing_hidden(model: ModelRef, chances: np.ndarray) -> None:
     known = np.maximum(chances[~np.isnan(chances)], 1e-12)
     if len(known):
         mean = float(np.exp(np.log(known).mean()))
@@ -140,7 +140,7 @@ def nothing_hidden(model: str, chances: np.ndarray) -> None:
         )
     else:
         st.caption(_("The model knows no word of this text, so there is none to hide."))
-    if not (examples := [text for text in EXAMPLES if tokenizing.reads(model, text)]):
+    if not (examples := [text for text in EXAMPLES if model_cache.reads(model, text)]):
         return
     st.caption(_("Or try one of these:"))
     with st.container(horizontal=True):
@@ -158,7 +158,7 @@ def filled_in(subject: Subject, shown: Shown, hidden: Places, all_hidden: Places
     checkpoint = model_cache.checkpoint(subject.model)
     ids = [token.id for token in shown]
     for position in all_hidden:
-        ids[position] = blanks.predictions(subject.model, subject.text, hidden, position)[0].token.id
+        ids[position] = blanks.predictions(subject.unedited, hidden, position)[0].token.id
     with st.container(border=True):
         st.caption(_("The most probable words put in"))
         st.text(checkpoint.tokenizer.decode(ids).strip())
@@ -166,7 +166,7 @@ def filled_in(subject: Subject, shown: Shown, hidden: Places, all_hidden: Places
 
 def candidates(subject: Subject, shown: Shown, hidden: Places, focus: int, truth: bool) -> None:
     """The most probable words for one gap, and how well the hidden one was found."""
-    best = blanks.predictions(subject.model, subject.text, hidden, focus)
+    best = blanks.predictions(subject.unedited, hidden, focus)
     st.plotly_chart(
         figures.next_token_bars(
             [p.token.text for p in best],
@@ -179,7 +179,7 @@ def candidates(subject: Subject, shown: Shown, hidden: Places, focus: int, truth
     )
     if not truth:
         return
-    found = blanks.guess(subject.model, subject.text, hidden, focus)
+    found = blanks.guess(subject.unedited, hidden, focus)
     text = shown[focus].text
     st.text(
         _(
@@ -202,7 +202,7 @@ def attention(subject: Subject, shown: Shown, hidden: Places, all_hidden: Places
     config = model_cache.options(subject.model)
     names = {-1: _("All heads, averaged"), **{h: _("Head {head}", head=h) for h in range(config.n_heads)}}
     head = st.selectbox(_("Heads"), list(names), format_func=names.__getitem__, key=_HEAD)
-    weights = blanks.looks_at(subject.model, subject.text, hidden, focus, None if head == -1 else head)
+    weights = blanks.looks_at(subject.unedited, hidden, focus, None if head == -1 else head)
     rows = {  # a row of this picture is a layer, its query always the gap
         "query": _("Layer"),
         "attends": _("{query_token}: the gap attends to key {key} “{key_token}” with weight {value}"),

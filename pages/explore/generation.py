@@ -13,7 +13,7 @@ from vizformer.web.catalogue import model_cache
 from vizformer.web.catalogue.subject import Subject
 from vizformer.web.link import generation_settings, state
 from vizformer.web.link.generation_settings import Settings
-from vizformer.web.tools.fill_mask import computed as blanks
+from vizformer.web.link.model_ref import ModelRef
 from vizformer.web.tools.generation import computed as generation
 from vizformer.web.widgets import model_suggestions, rolling_cache_note
 from vizformer.web.widgets.model_input import subject_box
@@ -41,9 +41,9 @@ def page() -> None:
         written(subject, settings)
 
 
-def other_model(model: str) -> None:
+def other_model(model: ModelRef) -> None:
     """Says what this model lacks, and offers one that has it."""
-    if blanks.fills_blanks(model):
+    if model_suggestions.fills_blanks(model):
         lacking = _(
             "This model has no decoder: it fills in hidden words and does not write on. See the page “Fill in the "
             "blank”, or choose a model that writes."
@@ -289,7 +289,7 @@ def costs(subject: Subject, text: generation.Text, step: int) -> None:
 def beam(subject: Subject, settings: Settings) -> None:
     """The tree of the search, and what it found beside the greedy text."""
     with st.spinner(_("Searching …"), show_time=False):
-        search = generation.beam(subject.model, subject.text, subject.target, str(settings))
+        search = generation.beam(subject.unedited, str(settings))
         plain = generation.text(subject.unedited, str(Settings(new=settings.new)), "")
     if subject.edited:
         st.caption(_("Beam search runs without the numbers set by hand."))

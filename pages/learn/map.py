@@ -8,11 +8,12 @@ from vizformer import figures
 from vizformer.components import architecture
 from vizformer.figures import reach as reach_figures
 from vizformer.messages import N_
-from vizformer.web.catalogue import model_cache
+from vizformer.web.catalogue import model_cache, shelf, sources
 from vizformer.web.catalogue.subject import Subject
 from vizformer.web.frame import sitemap
 from vizformer.web.lessons.map import box_words, computed, gru, layer_types
 from vizformer.web.link import state
+from vizformer.web.link.model_ref import ModelRef
 from vizformer.web.widgets import lesson
 from vizformer.web.widgets.lesson import Part
 from vizformer.web.words import labels
@@ -73,28 +74,28 @@ def switch() -> None:
         "decoder-only": _("Decoder-only"),
         "encoder-only": _("Encoder-only"),
     }
-    shelf: dict[str, str] = {}
-    for model in model_cache.that_open():
-        shelf.setdefault(model_cache.options(model).architecture, model)
+    first: dict[str, ModelRef] = {}
+    for model in shelf.that_open():
+        first.setdefault(model_cache.options(model).architecture, model)
     now = state.view().model
     own = model_cache.options(now).architecture
-    shelf[own] = now
+    first[own] = now
     if st.session_state.get(_SWITCH) != own:
         st.session_state[_SWITCH] = own
     st.segmented_control(
         _("Architecture"),
-        [name for name in names if name in shelf],
+        [name for name in names if name in first],
         required=True,
         key=_SWITCH,
-        format_func=lambda name: f"{names[name]} · {model_cache.title(shelf[name])}",
+        format_func=lambda name: f"{names[name]} · {sources.title(first[name])}",
         on_change=_take,
-        args=(shelf,),
+        args=(first,),
     )
 
 
-def _take(shelf: dict[str, str]) -> None:
-    if (chosen := st.session_state[_SWITCH]) in shelf:
-        state.update(model=shelf[chosen], edits="")
+def _take(first: dict[str, ModelRef]) -> None:
+    if (chosen := st.session_state[_SWITCH]) in first:
+        state.update(model=first[chosen], edits="")
 
 
 @st.fragment

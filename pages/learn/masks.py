@@ -7,13 +7,12 @@ import streamlit as st
 
 from vizformer.components import mask, matrix
 from vizformer.messages import N_, ranges
-from vizformer.web.catalogue import model_cache
+from vizformer.web.catalogue import model_cache, shelf, sources
 from vizformer.web.catalogue.subject import Subject
 from vizformer.web.frame import sitemap
 from vizformer.web.lessons.masks import computed as masking
 from vizformer.web.lessons.masks import leakage, mask_conventions, wording
 from vizformer.web.lessons.masks.computed import Attention, Pattern
-from vizformer.web.lessons.tokens import computed as tokenizing
 from vizformer.web.link import mask_bitmap, state
 from vizformer.web.widgets import lesson, proof_badge, row_names
 from vizformer.web.words import labels
@@ -177,7 +176,7 @@ def batch(subject: Subject, kind: masking.MaskKind, attention: Attention) -> mas
     """The second sentence, the batch as a table, and which of its two sentences is shown."""
     chinese = any("\u4e00" <= character <= "\u9fff" for character in subject.text)
     key, example = _OTHER, "今天天气很好，我们去公园。" if chinese else "The cat sat on the chair and looked at me."
-    if not tokenizing.reads(subject.model, example):  # token ids are typed: those of the sentence twice are longer
+    if not model_cache.reads(subject.model, example):  # token ids are typed: those of the sentence twice are longer
         key, example = f"{_OTHER}.ids", f"{subject.text} {subject.text}"
     st.session_state.setdefault(key, example)
     typed, shown = st.columns([3, 2], vertical_alignment="bottom")
@@ -212,11 +211,11 @@ def batch(subject: Subject, kind: masking.MaskKind, attention: Attention) -> mas
 def other_model() -> None:
     """Says what cross-attention needs, and offers it."""
     st.info(_("This model has one stack: nothing to look across to. Cross-attention is in encoder-decoder models."))
-    for name in model_cache.that_open():
-        if model_cache.reads_target(name) and st.button(
-            _("Use the model {name}", name=model_cache.title(name)), key=f"masks.use.{name}"
+    for model in shelf.that_open():
+        if model_cache.reads_target(model) and st.button(
+            _("Use the model {name}", name=sources.title(model)), key=f"masks.use.{model}"
         ):
-            state.update(model=name)
+            state.update(model=model)
             st.rerun()
 
 

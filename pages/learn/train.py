@@ -10,6 +10,7 @@ from vizformer.errors import VizformerError
 from vizformer.web.catalogue import trainings
 from vizformer.web.frame import sitemap
 from vizformer.web.link import state
+from vizformer.web.link.model_ref import ModelRef
 from vizformer.web.tools.train.form import choose
 from vizformer.web.tools.train.status import status
 from vizformer.web.widgets import row_names
@@ -278,7 +279,9 @@ def keep(name: str) -> None:
             if st.button(translate(entry.title), key=f"train.open.{entry.url}"):
                 place = st.session_state.get("train.place", {})
                 text = plan.on.text(asked, plan.architecture)
-                state.update(model=name, text=text, target="", edits="", query=0, position=0, step=0, **place)
+                state.update(
+                    model=ModelRef.parse(name), text=text, target="", edits="", query=0, position=0, step=0, **place
+                )
                 st.switch_page(entry.file)
         st.download_button(
             _("Download (zip)"),

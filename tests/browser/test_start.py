@@ -94,7 +94,7 @@ def build_wheel(folder: Path) -> Path:
 
 APP_THAT_FAILS = """
 import streamlit as st
-from vizformer.web import errors
+from vizformer.web.words import errors
 
 def fail():
     raise ZeroDivisionError("a secret of the server")

@@ -7,7 +7,8 @@ import torch
 
 from tests import strangers, tiny
 from tests.checkpoints.test_state_dict import nano_gpt, saved
-from vizformer.web.catalogue import model_cache, model_reference, server_folder
+from tests.refs import ref, stamped, subject
+from vizformer.web.catalogue import model_cache, server_folder, sources
 
 ATTENTION, REPORT = "pages/explore/attention.py", "pages/checkpoint/report.py"
 NAME, ANSWERED = "models/nano.pt", "models/nano.pt;n_heads=4;activation=gelu"
@@ -65,7 +66,7 @@ def test_the_form(open_app, locale, words):
     assert not app.exception
     assert not app.error
     assert link(app) == ANSWERED
-    assert app.metric[0].value == f"{model_cache.report(model_reference.key(ANSWERED)).n_parameters:,}"
+    assert app.metric[0].value == f"{model_cache.report(stamped(ANSWERED)).n_parameters:,}"
     assert words[3] in said(app)
     assert words[4] in said(app)
 
@@ -75,16 +76,14 @@ def test_the_link_opens_it_everywhere(open_app, shelf):
     assert not app.exception
     assert not app.error
     box = app.selectbox(key="view.model")
-    assert box.value == ANSWERED
+    assert box.value == ref(ANSWERED)
     assert box.options.count("nano.pt") == 1
     assert "What comes next?" in said(app)
     assert str(shelf) not in said(app)
-    traced = model_cache.trace(model_reference.key(ANSWERED), "3 14 0", "")
-    assert torch.equal(
-        traced.logits, model_cache.checkpoint(model_reference.key(ANSWERED)).trace(ids=[3, 14, 0]).logits
-    )
-    box.set_value("zh-en").run()  # and it is still open under them on the way back
-    app.selectbox(key="view.model").set_value(ANSWERED).run()
+    traced = subject(ANSWERED, "3 14 0").trace
+    assert torch.equal(traced.logits, model_cache.checkpoint(stamped(ANSWERED)).trace(ids=[3, 14, 0]).logits)
+    box.set_value(ref("zh-en")).run()  # and it is still open under them on the way back
+    app.selectbox(key="view.model").set_value(ref(ANSWERED)).run()
     assert not app.error
 
 
@@ -117,18 +116,14 @@ def test_answers_in_a_link_that_are_none(open_app, answers):
 
 
 def test_names_with_assumptions():
-    assert model_reference.base(ANSWERED) == model_reference.base(NAME) == NAME
-    assert model_reference.title(ANSWERED) == "nano.pt"
-    assert (
-        model_reference.answers(ANSWERED)
-        == model_reference.answers(model_reference.key(ANSWERED))
-        == dict(n_heads="4", activation="gelu")
-    )
-    assert model_reference.under(ANSWERED, dict(n_heads=2, norm_eps=1e-6)) == f"{NAME};n_heads=2;norm_eps=1e-06"
-    assert model_reference.base(model_reference.key(NAME)) is None
+    assert ref(ANSWERED).base == ref(NAME).base == ref(NAME)
+    assert sources.title(ref(ANSWERED)) == "nano.pt"
+    assert dict(ref(ANSWERED).answers) == dict(stamped(ANSWERED).answers) == dict(n_heads="4", activation="gelu")
+    assert str(ref(ANSWERED).under(dict(n_heads=2, norm_eps=1e-6))) == f"{NAME};n_heads=2;norm_eps=1e-06"
+    assert stamped(NAME).base == ref(NAME)
     for odd in (f"{NAME};", f"{NAME};a", f"{NAME};a=", f"{NAME};a=b c", f"{NAME};a=<b>", f"{NAME};A=1"):
-        assert not model_reference.is_name(odd)
-    assert server_folder.models({NAME: ANSWERED}) == (ANSWERED, "models/said")
+        assert ref(odd).source == "bundled"
+    assert tuple(map(str, server_folder.listed())) == (NAME, "models/said")
 
 
 @pytest.mark.parametrize(

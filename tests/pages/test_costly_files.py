@@ -7,6 +7,7 @@ import pytest
 
 from tests import tiny
 from tests.checkpoints import hostile
+from tests.refs import ref
 from vizformer.checkpoints import save
 from vizformer.text import trial
 from vizformer.web.catalogue import server_folder
@@ -36,7 +37,7 @@ def test_a_panic_leaves_the_page_with_a_sentence(open_app, shelf):
     assert not app.exception
     assert any("cannot be split into tokens" in error.value for error in app.error)
     assert not any("our mistake" in error.value for error in app.error)
-    app.selectbox(key="view.model").set_value("zh-en").run()
+    app.selectbox(key="view.model").set_value(ref("zh-en")).run()
     assert not app.error
 
 

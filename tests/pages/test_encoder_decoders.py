@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.checkpoints import server_folder as made
+from tests.checkpoints import folders as made
 from tests.checkpoints import test_pair_of_vocabularies as pairs
 from tests.pages.reading import said
 from vizformer import explain

@@ -4,11 +4,12 @@ import pytest
 from torch import nn
 
 from tests import tiny
-from tests.checkpoints import server_folder as made
+from tests.checkpoints import folders as made
 from tests.checkpoints.test_state_dict import D, V, nano_gpt, saved
 from tests.components.test_mount import sent
 from tests.pages.reading import opens_well, said
-from vizformer.web.catalogue import model_cache, model_reference, server_folder
+from tests.refs import stamped
+from vizformer.web.catalogue import model_cache, server_folder
 from vizformer.web.frame import sitemap
 from vizformer.web.lessons.tokens import computed
 from vizformer.web.widgets import lesson_text, model_suggestions
@@ -168,7 +169,7 @@ def test_a_window_of_three_tokens_does_not_reach_the_first(open_app, locale, wor
 def test_tokens_that_read_the_same_are_told_apart(open_app, shelf):
     app = open_app(TOKENS, **link("short", part="neighbours"))
     assert not app.error
-    key = model_reference.key("models/short")
+    key = stamped("models/short")
     ids = tuple(range(model_cache.options(key).vocab_size))
     texts = computed.names(key, ids)
     assert len(set(texts)) == len(texts)

@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from tests.checkpoints import server_folder as made
+from tests.checkpoints import folders as made
 from tests.pages.reading import said
 from vizformer import explain
 from vizformer.checkpoints import load

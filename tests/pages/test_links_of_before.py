@@ -11,7 +11,7 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 from tests import tiny
-from tests.checkpoints import server_folder as made
+from tests.checkpoints import folders as made
 from tests.checkpoints.test_state_dict import nano_gpt, saved
 from vizformer.checkpoints import save
 from vizformer.checkpoints.files import hub as library

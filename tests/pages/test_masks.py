@@ -9,6 +9,7 @@ from streamlit.testing.v1 import AppTest
 
 from tests.components.test_mask import sent
 from tests.pages.conftest import Open
+from tests.refs import subject
 from vizformer import load
 from vizformer.analysis.leakage import leak
 from vizformer.analysis.mask_mistakes import masked_after
@@ -84,7 +85,7 @@ def test_padding_hides_what_fills_the_batch(open_app: Open, model: str) -> None:
     other = next(box for box in app.text_input if box.key == "masks.other")
     app = other.set_value("猫").run()  # now the typed sentence is the longer one, and the second is padded
     assert not app.exception
-    assert len(view(app)["keys"]) == len(computed.tokens((model, TEXT, "", ""), _stack(model))[1])
+    assert len(view(app)["keys"]) == len(computed.tokens(subject(model, TEXT), _stack(model))[1])
     app = next(box for box in app.text_input if box.key == "masks.other").set_value("").run()
     assert not app.exception
     assert app.error
@@ -190,7 +191,7 @@ def test_the_notations_agree_and_the_mixed_up_one_is_shown(open_app: Open) -> No
     html = tables(app)
     assert all(text in html for text in ("True = blocked", "True = visible", "0 = blocked", "−∞"))
     assert "1 of 6" in app.error[0].value
-    assert all(difference < 1e-5 for difference in computed.conventions(("zh-en", TEXT, "", ""), 0, 0).values())
+    assert all(difference < 1e-5 for difference in computed.conventions(subject("zh-en", TEXT), 0, 0).values())
 
 
 def test_row_sums_of_a_mask_after_the_softmax(open_app: Open) -> None:
@@ -226,7 +227,7 @@ def test_what_moves_is_what_the_library_measures(open_app: Open, model: str, run
         "causal": ~np.tri(n, dtype=bool),
     }[run]
     edit = mask_edit(trace, stack, blocked)
-    token = computed.replacements((model, TEXT, "", ""), stack, 3)[0]
+    token = computed.replacements(subject(model, TEXT), stack, 3)[0]
     row = list(trace.tokens[stack])
     row[3] = token
     changed = {**trace.tokens, stack: tuple(row)}

@@ -11,10 +11,11 @@ import torch
 
 from tests.checkpoints import folders as made
 from tests.checkpoints.test_state_dict import nano_gpt
+from tests.refs import ref
 from vizformer.checkpoints.files import hub as library
 from vizformer.errors import CheckpointError
 from vizformer.messages import N_
-from vizformer.web.catalogue import hub, model_reference, uploads
+from vizformer.web.catalogue import hub, uploads
 
 ATTENTION, REPORT = "pages/explore/attention.py", "pages/checkpoint/report.py"
 TEXT = "I have two dogs"
@@ -94,16 +95,16 @@ def test_an_upload_opens_on_every_page_of_its_session_only(open_app, written, pa
     app.run()
     assert not app.exception
     assert not app.error
-    assert app.selectbox(key="view.model").value == model
+    assert str(app.selectbox(key="view.model").value) == model
     assert "GPT2LMHeadModel" in said(app)
     title = f"{'tiny-gpt2' if packed else 'model'} · {model.removeprefix('upload/')[:4]}"
     assert title in app.selectbox(key="view.model").options
     app.query_params["text"] = TEXT
     app.switch_page(ATTENTION).run()
     assert not app.error
-    assert app.selectbox(key="view.model").value == model
+    assert str(app.selectbox(key="view.model").value) == model
     assert "What comes next?" in said(app)
-    app.selectbox(key="view.model").set_value("stories").run()
+    app.selectbox(key="view.model").set_value(ref("stories")).run()
     assert title in app.selectbox(key="view.model").options
 
     other = open_app(REPORT, model=model)
@@ -121,11 +122,11 @@ def test_a_key_of_an_upload_opens_it_for_nobody_else(open_app, written):
     model = upload(app, [(path.name, io.BytesIO(path.read_bytes())) for path in written.iterdir()])
     app.run()
     folder = app.session_state["vizformer.uploads"].uploads[model.removeprefix("upload/")].folder
-    key = f"{model}@{model_reference._stamp(folder)}"
+    key = f"{model}@{uploads.stamp(folder)}"
     for page in (REPORT, ATTENTION):
         other = open_app(page, model=key, text=TEXT)
         assert not other.exception
-        assert other.selectbox(key="view.model").value == "zh-en"
+        assert str(other.selectbox(key="view.model").value) == "zh-en"
         assert "GPT2LMHeadModel" not in said(other)
 
 
@@ -153,7 +154,7 @@ def test_a_model_of_the_hub_is_fetched_when_the_button_is_pressed(open_app, monk
 
     app = open_app(REPORT, model="hub/owner/tiny")
     assert "owner/tiny has not been fetched" in app.info[0].value.replace("\\", "")
-    assert app.selectbox(key="view.model").value == "hub/owner/tiny"
+    assert str(app.selectbox(key="view.model").value) == "hub/owner/tiny"
     assert asked == []
     monkeypatch.setattr(library, "fetch", fetch)
     press(app, r"Fetch owner\/tiny")
@@ -245,7 +246,7 @@ def test_the_widget_hands_its_files_over_and_the_server_forgets_them(open_app, m
     press(app, button)
     assert not app.exception
     assert "run.py" in app.error[0].value.replace("\\", "")
-    assert app.selectbox(key="view.model").value == "zh-en"
+    assert str(app.selectbox(key="view.model").value) == "zh-en"
     assert len(removed) == 2
     assert not app.file_uploader[0].value
     app.file_uploader[0].set_value([(path.name, path.read_bytes(), "") for path in written.iterdir()])
@@ -254,7 +255,7 @@ def test_the_widget_hands_its_files_over_and_the_server_forgets_them(open_app, m
     assert not app.error
     assert "GPT2LMHeadModel" in said(app)
     assert len(removed) == 2 + len(list(written.iterdir()))
-    assert app.selectbox(key="view.model").value.startswith("upload/")
+    assert str(app.selectbox(key="view.model").value).startswith("upload/")
 
 
 def test_forgetting_takes_files_out_of_memory(monkeypatch):

@@ -4,9 +4,10 @@ import shutil
 
 import pytest
 
-from tests.checkpoints import server_folder as made
+from tests.checkpoints import folders as made
 from tests.pages.reading import said
-from vizformer.web.catalogue import model_cache, model_reference, server_folder
+from tests.refs import ref, stamped
+from vizformer.web.catalogue import model_cache, server_folder
 
 ATTENTION, REPORT, LAYER, BLANKS = (
     "pages/explore/attention.py",
@@ -39,7 +40,7 @@ def test_every_folder_is_in_the_list_and_none_shows_where_it_lies(open_app, shel
     assert not app.error
     box = app.selectbox(key="view.model")
     assert box.options[-4:] == ["damaged", "foreign", "headless", "tiny-llama"]
-    assert box.value == "models/tiny-llama"
+    assert str(box.value) == "models/tiny-llama"
     assert "What comes next?" in said(app)
     assert str(shelf) not in said(app)
 
@@ -65,7 +66,7 @@ def test_a_folder_that_does_not_open_is_said_and_another_can_be_chosen(open_app,
     app = open_app(ATTENTION, model=f"models/{name}", text=TEXT)
     assert not app.exception
     assert len(app.error) == 1
-    app.selectbox(key="view.model").set_value("models/tiny-llama").run()
+    app.selectbox(key="view.model").set_value(ref("models/tiny-llama")).run()
     assert not app.error
     assert "What comes next?" in said(app)
 
@@ -93,7 +94,7 @@ def test_a_link_to_anything_else_shows_the_default(open_app, name):
     app = open_app(REPORT, model=name)
     assert not app.exception
     assert not app.error
-    assert app.selectbox(key="view.model").value == "zh-en"
+    assert str(app.selectbox(key="view.model").value) == "zh-en"
     assert any("There is no model" in info.value for info in app.info)
 
 
@@ -111,7 +112,7 @@ def test_the_report(open_app, locale, model, words):
     assert not app.error
     for word in words:
         assert word in said(app)
-    report = model_cache.report(model_reference.key(model))
+    report = model_cache.report(stamped(model))
     assert app.metric[0].value == f"{report.n_parameters:,}"
     assert len(app.dataframe[0].value) == len(report.tensors)
 
@@ -126,7 +127,7 @@ def test_the_report_of_a_folder_that_does_not_open(open_app):
     assert "model" in app.error[0].value
     assert "mamba" in app.error[0].value
     assert not app.dataframe
-    assert app.selectbox(key="view.model").value == "models/foreign"
+    assert str(app.selectbox(key="view.model").value) == "models/foreign"
 
 
 def test_a_folder_that_changes_is_read_again(open_app, shelf):

@@ -3,11 +3,12 @@
 import pytest
 import torch
 
-from tests.checkpoints import server_folder as made
+from tests.checkpoints import folders as made
 from tests.pages.reading import opens_well, said
 from tests.pages.test_every_page import places
+from tests.refs import stamped
 from vizformer.checkpoints.tensors import memory
-from vizformer.web.catalogue import model_cache, model_reference, precision, server_folder
+from vizformer.web.catalogue import model_cache, precision, server_folder
 
 ATTENTION, QKV, REPORT = "pages/explore/attention.py", "pages/learn/qkv.py", "pages/checkpoint/report.py"
 TEXT = "I have two dogs"
@@ -38,7 +39,7 @@ def test_every_page(open_app, model, locale):
     app = open_app(ATTENTION, locale=locale, **link)
     for page, part in places():
         opens_well(app, page, **link, part=part)
-    key = model_reference.key(f"models/{model}")
+    key = stamped(f"models/{model}")
     assert model_cache.checkpoint(key).dtype == getattr(torch, model.partition("=")[2])
 
 
@@ -67,7 +68,7 @@ def test_the_choice_is_part_of_the_link(open_app):
 
 def test_what_is_true_of_the_files_is_read_once(open_app, shelf):
     open_app(REPORT, model="models/llama", text=TEXT)
-    first, second = (model_reference.key(f"models/llama{dtype}") for dtype in ("", ";dtype=bfloat16"))
+    first, second = (stamped(f"models/llama{dtype}") for dtype in ("", ";dtype=bfloat16"))
     assert first != second
     assert model_cache.report(first) is model_cache.report(second)
     assert model_cache.checkpoint(first).key != model_cache.checkpoint(second).key
@@ -76,7 +77,7 @@ def test_what_is_true_of_the_files_is_read_once(open_app, shelf):
 @pytest.mark.parametrize("locale", ["en-US", "zh-CN"])
 def test_a_model_that_fits_only_in_half_precision_opens_with_one_click(open_app, monkeypatch, written, locale):
     made.llama(written / "large", seed=3)
-    report = model_cache.report(model_reference.key("models/large"))
+    report = model_cache.report(stamped("models/large"))
     full, half = (memory.need(report, dtype, maps=False).total for dtype in (torch.float32, torch.bfloat16))
     monkeypatch.setattr(memory, "SPARE", 0)
     monkeypatch.setattr(memory, "available", lambda *_: (full + half) // 2)

@@ -179,14 +179,14 @@ def test_the_model_is_opened_on_other_pages_and_only_here(open_app, desk, task):
     app.button(key="train.open.attention").click().run()
     assert not app.exception
     assert not app.error
-    assert app.selectbox(key="view.model").value == name
+    assert str(app.selectbox(key="view.model").value) == name
     assert app.text_input(key="view.text").value == {"copy": "cafe", "repeat": "gcadgcadg"}[task]
     assert app.get("bidi_component")
     assert len(app.selectbox(key="view.model").options) == len(vf.assets.bundled_models()) + 1
     other = open_app(ATTENTION)
     assert len(other.selectbox(key="view.model").options) == len(vf.assets.bundled_models())
     linked = open_app(ATTENTION, model=name, text="abcab")
-    assert linked.selectbox(key="view.model").value == name
+    assert str(linked.selectbox(key="view.model").value) == name
     assert not linked.error
     shutil.rmtree(desk.root / name)
     gone = open_app(ATTENTION, model=name)

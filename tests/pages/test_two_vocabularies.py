@@ -7,8 +7,9 @@ from tests.checkpoints.test_state_dict import saved
 from tests.pages.reading import said
 from tests.parity.test_separate_vocabularies import separate
 from tests.parity.test_two_vocabularies import SOURCES, TARGETS, Translator
+from tests.refs import stamped
 from vizformer.checkpoints import load
-from vizformer.web.catalogue import model_cache, model_reference, server_folder
+from vizformer.web.catalogue import model_cache, server_folder
 
 TOKENS, MAP, HEADS, STEPS = (
     "pages/learn/tokens.py",
@@ -78,7 +79,7 @@ def test_the_table_is_that_which_reads_the_sentence(open_app):
     shown = said(app)
     assert f"{SOURCES} × 16" in shown
     assert "the largest difference is 0" in shown
-    row = model_cache.checkpoint(model_reference.key(BARE)).model.source_embedding.weight
+    row = model_cache.checkpoint(stamped(BARE)).model.source_embedding.weight
     at = app.selectbox(key="dial.tokens.at").value
     id = int(SOURCE.split()[at])
     assert f"{float(row[id, 0]):.4f}" in shown
@@ -124,4 +125,4 @@ def test_the_form_asks_whose_the_tables_are(open_app, locale, label, vocabulary)
     assert vocabulary in said(app)
     answers = dict(n_heads=4, norm_order="post", activation="relu", scaled_embedding=True)
     expected = load(server_folder.root() / "open.pt", source_embedding="two_emb.weight", **answers)
-    assert model_cache.checkpoint(model_reference.key(answered)).key == expected.key
+    assert model_cache.checkpoint(stamped(answered)).key == expected.key

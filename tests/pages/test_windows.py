@@ -7,7 +7,7 @@ import pyarrow as pa
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from tests.checkpoints import server_folder as made
+from tests.checkpoints import folders as made
 from tests.components.test_mask import sent
 from tests.pages.conftest import Open
 from tests.pages.reading import said, tables

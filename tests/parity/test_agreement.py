@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from tests.checkpoints import server_folder as made
+from tests.checkpoints import folders as made
 from tests.pages.conftest import open_app  # noqa: F401  (a fixture)
 from vizformer.checkpoints import load
 from vizformer.checkpoints.agreement import agreement

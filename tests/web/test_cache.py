@@ -9,10 +9,11 @@ import pytest
 import streamlit as st
 import torch
 
+from tests.refs import ref, subject
 from vizformer.checkpoints.tensors.memory import DoesNotFitError
 from vizformer.errors import CheckpointError
 from vizformer.messages import N_
-from vizformer.web.catalogue import bounded_cache, model_cache, model_reference, subject_cache, toy_cache
+from vizformer.web.catalogue import bounded_cache, model_cache, sources, subject_cache, toy_cache
 from vizformer.web.catalogue.bounded_cache import Cache, cached
 from vizformer.web.catalogue.footprint import footprint
 
@@ -197,7 +198,7 @@ def test_a_refusal_that_passes_is_not_kept(small):
 
 def test_what_one_session_may_not_see_is_not_refused_to_the_others():
     with pytest.raises(CheckpointError) as refused:
-        model_reference.folder("upload/0123456789abcdef")
+        sources.folder(ref("upload/0123456789abcdef"))
     assert refused.value.passing
 
 
@@ -240,12 +241,12 @@ def test_the_budget_is_a_setting(monkeypatch):
 
 
 def test_a_trace_counts_with_its_tensors():
-    trace = model_cache.trace("zh-en", "我有一只猫。" * 20, "a cat")
+    trace = subject("zh-en", "我有一只猫。" * 20, "a cat").trace
     assert trace.nbytes < footprint(trace) < 1.2 * trace.nbytes + 200_000
 
 
 def test_steps_count_with_their_arrays():
-    steps = subject_cache.steps("zh-en", "我有一只猫。", "a cat", "", "encoder.0.self", 0, 1)
+    steps = subject_cache.steps(subject("zh-en", "我有一只猫。", "a cat"), "encoder.0.self", 0, 1)
     arrays = {id(operand.value): operand.value.nbytes for step in steps for operand in step.operands}
     assert footprint(steps) > sum(arrays.values()) * 0.5
     assert footprint(steps) < 50 * MB
@@ -272,7 +273,7 @@ def test_figures_count_with_their_data_and_not_with_the_rules_of_plotly():
 
 
 def test_reports_count():
-    assert 1000 < footprint(model_cache.report("zh-en")) < 5 * MB
+    assert 1000 < footprint(model_cache.report(ref("zh-en"))) < 5 * MB
 
 
 def test_what_points_to_itself_has_an_end():

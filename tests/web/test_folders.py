@@ -4,8 +4,9 @@ import os
 
 import pytest
 
+from tests.refs import ref, stamped
 from vizformer.errors import CheckpointError
-from vizformer.web.catalogue import model_reference, server_folder
+from vizformer.web.catalogue import server_folder, sources
 
 
 @pytest.fixture
@@ -27,16 +28,16 @@ def test_every_subfolder_with_a_config_is_listed_under_a_name_without_a_path(roo
         model(root / name)
     (root / "empty").mkdir()
     model(root / "nested" / "below")
-    assert server_folder.models() == ("models/Qwen2.5-0.5B", "models/tiny", "models/两只猫")
-    assert model_reference.title("models/tiny") == model_reference.title(model_reference.key("models/tiny")) == "tiny"
-    assert model_reference.folder("models/tiny") == root / "tiny"
+    assert tuple(map(str, server_folder.listed())) == ("models/Qwen2.5-0.5B", "models/tiny", "models/两只猫")
+    assert sources.title(ref("models/tiny")) == sources.title(ref(stamped("models/tiny"))) == "tiny"
+    assert sources.folder(ref("models/tiny")) == root / "tiny"
 
 
 @pytest.mark.parametrize("name", [".hidden", "a;b", "a\nb", "a@b", "a`b", "<b>", "-rf", " a", "a ", "x" * 81])
 def test_odd_names_are_not_listed(root, name):
     model(root / name)
-    assert server_folder.models() == ()
-    assert not model_reference.is_name(f"models/{name}") or name != name.strip()
+    assert tuple(map(str, server_folder.listed())) == ()
+    assert not sources.is_there(ref(f"models/{name}"))
 
 
 def test_links_that_lead_out_are_not_listed(root, tmp_path):
@@ -49,42 +50,42 @@ def test_links_that_lead_out_are_not_listed(root, tmp_path):
         (root / "inside").symlink_to(model(root / "tiny"))
     except OSError:
         pytest.skip("no symbolic links here")
-    assert server_folder.models() == ("models/inside", "models/tiny")
+    assert tuple(map(str, server_folder.listed())) == ("models/inside", "models/tiny")
 
 
 @pytest.mark.parametrize("name", ["models/..", "models/../outside", "models/tiny/..", "models//etc", "models/", "/etc"])
 def test_a_link_reaches_nothing_else(root, tmp_path, name):
     model(root / "tiny")
     model(tmp_path / "outside")
-    assert not model_reference.is_name(name)
-    assert model_reference.folder(name) is None
-    assert model_reference.key(name) == name
+    assert ref(name).source == "bundled"
+    assert not sources.is_there(ref(name))
+    assert stamped(name) == ref(name)
 
 
 def test_a_key_follows_the_files(root):
     path = model(root / "tiny")
-    first = model_reference.key("models/tiny")
-    assert first.startswith("models/tiny@")
-    assert model_reference.key(first) == first == model_reference.key("models/tiny")
-    assert model_reference.folder(first) == path
+    first = stamped("models/tiny")
+    assert (str(first), bool(first.stamp)) == ("models/tiny", True)
+    assert stamped(first) == first == stamped("models/tiny")
+    assert sources.folder(ref(first)) == path
     about = (path / "config.json").stat()
     os.utime(path / "config.json", ns=(about.st_atime_ns, about.st_mtime_ns + 1))
-    assert (second := model_reference.key("models/tiny")) != first
+    assert (second := stamped("models/tiny")) != first
     (path / "model.safetensors").write_bytes(b"x")
-    assert model_reference.key("models/tiny") not in (first, second)
+    assert stamped("models/tiny") not in (first, second)
     with pytest.raises(CheckpointError, match="have changed"):
-        model_reference.folder(first)
+        sources.folder(ref(first))
 
 
 def test_a_model_that_is_gone_is_said_without_its_path(root):
     with pytest.raises(CheckpointError, match="no longer on this server") as caught:
-        model_reference.folder("models/gone")
+        sources.folder(ref("models/gone"))
     assert str(root) not in str(caught.value)
 
 
 def test_no_folder_no_models(monkeypatch, tmp_path):
     monkeypatch.delenv(server_folder.VARIABLE, raising=False)
     assert server_folder.root() is None
-    assert server_folder.models() == ()
+    assert tuple(map(str, server_folder.listed())) == ()
     monkeypatch.setenv(server_folder.VARIABLE, str(tmp_path / "nothing"))
-    assert server_folder.models() == ()
+    assert tuple(map(str, server_folder.listed())) == ()

@@ -5,6 +5,7 @@ from itertools import pairwise
 import pytest
 
 from tests.checkpoints.hub_stand_in import serve
+from tests.refs import ref
 from vizformer.checkpoints.files import hub as library
 from vizformer.web.catalogue import hub
 
@@ -55,7 +56,7 @@ def test_progress_moves_with_the_bytes(endpoint):
     assert told == sorted(told)
     assert told[-1] == SIZE + 2 == download.progress.total
     assert max(b - a for a, b in pairwise(told)) <= hub._PIECE
-    assert library.cached(NAME) == hub.locate(NAME)
+    assert library.cached(NAME) == hub.locate(ref(f"hub/{NAME}"))
 
 
 def test_a_stop_is_heard_within_a_piece(endpoint):
@@ -63,7 +64,7 @@ def test_a_stop_is_heard_within_a_piece(endpoint):
     hub._run(download)
     assert (download.stopped, download.done) == (True, True)
     assert SIZE // 2 <= download.progress.done <= SIZE // 2 + hub._PIECE
-    assert hub.locate(NAME) is None
+    assert hub.locate(ref(f"hub/{NAME}")) is None
 
 
 def test_what_is_too_large_is_refused_before_the_first_byte(endpoint, monkeypatch):

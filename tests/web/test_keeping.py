@@ -90,13 +90,13 @@ def test_a_session_whose_files_are_gone_begins_anew(monkeypatch):
     state = {}
     monkeypatch.setattr(uploads.st, "session_state", state)
     first = uploads.add(FILES)
-    assert uploads.models() == (first,)
-    assert uploads.locate(first.removeprefix("upload/")).is_dir()
+    assert uploads.listed() == (first,)
+    assert uploads.locate(first).is_dir()
     state[uploads._MINE].remove()
-    assert uploads.models() == ()
-    assert uploads.locate(first.removeprefix("upload/")) is None
+    assert uploads.listed() == ()
+    assert uploads.locate(first) is None
     second = uploads.add(FILES)
-    assert uploads.models() == (second,)
+    assert uploads.listed() == (second,)
     state[uploads._MINE].remove()
 
 
@@ -138,7 +138,7 @@ def test_the_server_looks_while_it_runs_and_leaves_no_file_thread_or_task(monkey
 
 SERVER = """
 import io, os, signal, sys
-from vizformer.web import uploads
+from vizformer.web.catalogue import uploads
 kept = uploads.Kept()
 kept.add([('config.json', io.BytesIO(b'{}'))], 1000)
 print(kept.root, flush=True)

@@ -7,8 +7,9 @@ import socket
 import pytest
 import streamlit as st
 
+from tests.refs import ref, stamped
 from vizformer.errors import CheckpointError
-from vizformer.web.catalogue import local_paths, model_reference, recents
+from vizformer.web.catalogue import local_paths, recents, sources
 
 HERE = {"Host": "localhost:8501", "Origin": "http://localhost:8501", "User-Agent": "x"}
 
@@ -87,13 +88,13 @@ def test_others_may_not(visit, model, address, headers):
     with pytest.raises(CheckpointError, match="only in a browser on the computer that runs VizFormer"):
         local_paths.add(str(model))
     unknown = "path/0123456789ab"
-    assert not model_reference.is_there(known)
-    assert model_reference.key(known) == known
-    assert "cats" not in model_reference.title(known)
+    assert not sources.is_there(ref(known))
+    assert stamped(known) == known
+    assert "cats" not in sources.title(ref(known))
     said = []
     for name in (known, unknown):
         with pytest.raises(CheckpointError) as caught:
-            model_reference.folder(name)
+            sources.folder(ref(name))
         said.append(str(caught.value))
     assert said[0] == said[1]  # nobody learns here which names are known
 
@@ -110,12 +111,12 @@ def test_a_server_that_others_reach_or_that_was_not_told_opens_none(visit, model
     monkeypatch.setattr(st, "get_option", lambda name: address)
     monkeypatch.setattr(recents, "_file", lambda: pytest.fail("the person's list was looked for"))
     assert not local_paths.allowed()
-    assert not model_reference.is_there(known)
-    assert not model_reference.is_there("path/0123456789ab")
-    assert model_reference.title(known) == f"path · {known[5:9]}"
+    assert not sources.is_there(ref(known))
+    assert not sources.is_there(ref("path/0123456789ab"))
+    assert sources.title(ref(known)) == f"path · {known.name[:4]}"
     for name in (known, "path/0123456789ab"):
         with pytest.raises(CheckpointError, match="--no-path"):
-            model_reference.folder(name)
+            sources.folder(ref(name))
 
 
 def test_who_is_not_in_a_session_may_not(monkeypatch):
@@ -143,17 +144,17 @@ def test_who_is_not_in_a_session_may_not(monkeypatch):
 def test_a_path_as_people_write_it(visit, model, typed):
     text = typed.format(str(model))
     name = local_paths.add(text)
-    assert model_reference.parse(name) == model_reference.Name("path", name.removeprefix("path/"), "", "")
-    assert model_reference.folder(name) == model
-    assert model_reference.title(name) == model_reference.title(model_reference.key(name)) == "two cats"
+    assert ref(str(name)) == name
+    assert sources.folder(ref(name)) == model
+    assert sources.title(ref(name)) == sources.title(ref(stamped(name))) == "two cats"
     assert local_paths.add(str(model)) == name
 
 
 def test_a_path_in_the_home_and_one_with_escapes(visit, model, monkeypatch):
     for variable in ("HOME", "USERPROFILE"):
         monkeypatch.setenv(variable, str(model.parent))
-    assert model_reference.folder(local_paths.add("~/two cats")) == model
-    assert model_reference.folder(local_paths.add(model.as_uri())) == model
+    assert sources.folder(ref(local_paths.add("~/two cats"))) == model
+    assert sources.folder(local_paths.add(model.as_uri())) == model
     assert "%20" in model.as_uri()
 
 
@@ -162,7 +163,7 @@ def test_a_name_tells_nothing_of_the_path_and_is_the_same_tomorrow(visit, model,
     recents.note(recents.Recent("path", str(model)))
     monkeypatch.setattr(local_paths, "_KNOWN", {})
     monkeypatch.setattr(recents, "_STORE", recents._Store())
-    assert model_reference.folder(name) == model  # the server has been started again
+    assert sources.folder(ref(name)) == model  # the server has been started again
     assert local_paths.add(str(model)) == name
     monkeypatch.setenv(recents.VARIABLE, str(tmp_path / "another person's"))
     assert local_paths.add(str(model)) != name
@@ -172,25 +173,25 @@ def test_a_file_of_weights_and_assumptions(visit, tmp_path):
     file = tmp_path / "nano.pt"
     file.write_bytes(b"x")
     name = local_paths.add(str(file))
-    assert model_reference.title(name) == "nano.pt"
-    assert model_reference.folder(f"{name};n_heads=4") == file
-    key = model_reference.key(f"{name};n_heads=4")
-    assert model_reference.base(key) is None
-    assert model_reference.folder(key) == file
+    assert sources.title(ref(name)) == "nano.pt"
+    assert sources.folder(ref(f"{name};n_heads=4")) == file
+    key = stamped(f"{name};n_heads=4")
+    assert key.stamp
+    assert sources.folder(ref(key)) == file
     file.write_bytes(b"xy")
     with pytest.raises(CheckpointError, match=r"files of nano\.pt have changed"):
-        model_reference.folder(key)
+        sources.folder(ref(key))
 
 
 def test_what_goes_away_is_said_without_its_path(visit, model):
     name = local_paths.add(str(model))
     shutil.rmtree(model)
-    assert not model_reference.is_there(name)
+    assert not sources.is_there(ref(name))
     with pytest.raises(CheckpointError, match=r"two cats cannot be opened any more\. There is nothing") as caught:
-        model_reference.folder(name)
+        sources.folder(ref(name))
     assert str(model.parent) not in str(caught.value)
     with pytest.raises(CheckpointError, match=r"does not know on this computer.*Open the model by its path"):
-        model_reference.folder("path/0123456789ab")
+        sources.folder(ref("path/0123456789ab"))
 
 
 def pipe(at):
@@ -286,7 +287,7 @@ def test_what_may_not_be_read_is_said(visit, model, monkeypatch):
     monkeypatch.setattr(os, "access", lambda *_: False)
     with pytest.raises(CheckpointError, match="may not read"):
         local_paths.add(str(model))
-    assert not model_reference.is_there(name)
+    assert not sources.is_there(ref(name))
 
 
 def test_a_folder_that_is_large_is_not_listed_to_its_end(visit, model, monkeypatch):

@@ -2,6 +2,7 @@
 
 import pytest
 
+from tests.refs import ref
 from vizformer.web.widgets.source_language import read_by, stated, written_in
 
 
@@ -40,6 +41,6 @@ def test_the_script_of_a_text(text: str, language: str | None) -> None:
 
 
 def test_of_the_bundled_models_the_translator_reads_one_language() -> None:
-    assert read_by("zh-en") == "zh"
-    assert read_by("stories") is None
-    assert read_by("cloze") is None
+    assert read_by(ref("zh-en")) == "zh"
+    assert read_by(ref("stories")) is None
+    assert read_by(ref("cloze")) is None

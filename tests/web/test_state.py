@@ -9,6 +9,7 @@ from hypothesis import strategies as st_
 from streamlit.testing.v1 import AppTest
 
 from vizformer.web.link import state
+from vizformer.web.link.model_ref import ModelRef
 from vizformer.web.link.view import SITES, TEXT_IN_LINK, View, usual_query, written_query
 
 
@@ -50,7 +51,7 @@ def link(test: AppTest) -> dict[str, str]:
 
 VIEWS = st_.builds(
     View,
-    model=st_.sampled_from(["zh-en", "gpt2", "a b&c=d"]),
+    model=st_.sampled_from(["zh-en", "gpt2", "a b&c=d", "hub/a/b@c;n=1;dtype=float16"]).map(ModelRef.parse),
     text=st_.text(max_size=TEXT_IN_LINK),
     target=st_.text(max_size=20),
     site=st_.sampled_from(SITES),
@@ -126,7 +127,7 @@ def test_what_is_outside_the_model_falls_back_and_is_said():
     assert notices(test)[-1] == "There is no query 3 here: it must be from 0 to 2. It was left out."
     test.session_state["limits"] = {"model": ("tiny", "small")}
     test.run()
-    assert view(test).model == "tiny"
+    assert str(view(test).model) == "tiny"
 
 
 def test_widgets_write_the_link():

@@ -202,7 +202,7 @@ def test_only_so_many_are_kept_and_all_go_with_the_session():
 
 def test_they_go_when_the_server_ends():
     code = (
-        "import io\nfrom vizformer.web import uploads\nkept = uploads.Kept()\n"
+        "import io\nfrom vizformer.web.catalogue import uploads\nkept = uploads.Kept()\n"
         "kept.add([('config.json', io.BytesIO(b'{}'))], 1000)\nprint(kept.root, end='')"
     )
     root = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout

@@ -15,16 +15,15 @@ from streamlit.runtime.scriptrunner import get_script_run_ctx
 
 from vizformer.errors import CheckpointError, VizformerError
 from vizformer.messages import N_, Message
+from vizformer.web.catalogue.file_stamp import file_stamp
 from vizformer.web.catalogue.torch_setup import prepare_torch
+from vizformer.web.link.model_ref import ModelRef
 
 if TYPE_CHECKING:
     from vizformer.checkpoints.files.hub import Progress
 
 SWITCH = "VIZFORMER_HUB"
 LIMIT = "VIZFORMER_HUB_LIMIT"
-_PART = r"[A-Za-z0-9][A-Za-z0-9_.-]{0,95}"
-# (as vizformer.checkpoints.files.hub has it, without torch; a revision like one of our stamps would be taken for one)
-NAME = rf"{_PART}/{_PART}(?:@(?![0-9a-f]{{16}}(?:;|@|$))[A-Za-z0-9][A-Za-z0-9_./-]{{0,79}})?"
 AT_ONCE = 2  # downloads
 REMEMBERED = 50  # that are over: who waited for one is told how it ended
 _DEFAULT = 4 * 2**30  # bytes
@@ -67,10 +66,16 @@ def limit() -> int:
     return int(given) if given.isascii() and given.isdigit() else _DEFAULT
 
 
-def locate(name: str) -> Path | None:
+def listed() -> tuple[ModelRef, ...]:
+    """None: a model of a hub is named by whoever wants it."""
+    return ()
+
+
+def locate(model: ModelRef) -> Path | None:
     """The folder of a model that has been fetched; asks no network."""
     if not is_on():
         return None
+    name = model.id
     known = _DESK.found.get(name)
     if known is not None and (known / "config.json").is_file():
         return known
@@ -83,13 +88,23 @@ def locate(name: str) -> Path | None:
     return found
 
 
-def absent(name: str) -> CheckpointError:
+def title(model: ModelRef) -> str:
+    """What a model is called in lists: as on its hub."""
+    return model.id
+
+
+def absent(model: ModelRef) -> CheckpointError:
     """Why there is no such model."""
     if not is_on():
         return _off()
     return CheckpointError(
-        N_("{name} has not been fetched from the hub to this server. Fetch it on the page Model report.", name=name)
+        N_("{name} has not been fetched from the hub to this server. Fetch it on the page Model report.", name=model.id)
     )
+
+
+def stamp(path: Path) -> str:
+    """Says which version of the files lies there."""
+    return file_stamp(path)
 
 
 def start(name: str) -> None:

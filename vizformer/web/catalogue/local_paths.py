@@ -24,9 +24,10 @@ import streamlit as st
 from vizformer.errors import CheckpointError
 from vizformer.messages import N_, Message
 from vizformer.web.catalogue import recents, server_folder
+from vizformer.web.catalogue.file_stamp import file_stamp
+from vizformer.web.link.model_ref import ModelRef
 
 SWITCH = "VIZFORMER_PATHS"
-NAME = "[0-9a-f]{12}"
 LONGEST = 4096  # characters; systems take no longer paths
 MOST = 1000  # entries of a folder; a model has a few dozen, and their dates are looked at on every run
 _PROXIES = ("forwarded", "via", "x-real-ip", "x-client-ip", "x-cluster-client-ip", "true-client-ip", "cf-connecting-ip")
@@ -44,8 +45,8 @@ def allowed() -> bool:
     return is_on() and _is_here(*_visitor())
 
 
-def add(typed: str) -> str:
-    """Takes a path as someone typed it; what its model is called in links.
+def add(typed: str) -> ModelRef:
+    """Takes a path as someone typed it; how its model is named in links.
 
     Raises:
         CheckpointError: not a path, nothing there, no model, or this session may not; the path is not in the message.
@@ -58,31 +59,36 @@ def add(typed: str) -> str:
     return named(path)
 
 
-def named(path: Path) -> str:
-    """What the model at a path is called in links, whether it opens or not."""
+def named(path: Path) -> ModelRef:
+    """How the model at a path is named in links, whether it opens or not."""
     token = recents.token(path)
     _KNOWN[token] = path
-    return f"path/{token}"
+    return ModelRef("path", token)
 
 
-def locate(token: str) -> Path | None:
+def listed() -> tuple[ModelRef, ...]:
+    """None: what was opened last is offered where paths are typed."""
+    return ()
+
+
+def locate(model: ModelRef) -> Path | None:
     """Where the model lies, if this session may open it and it is still there."""
-    path = _known(token)
+    path = _known(model.name)
     return path if path is not None and _problem(path) is None else None
 
 
-def title(token: str) -> str:
+def title(model: ModelRef) -> str:
     """What a model is called in lists: as its folder or file, for those who may open it."""
-    path = _known(token)
+    path = _known(model.name)
     name = re.sub("[\x00-\x1f\x7f-\x9f\ud800-\udfff]", "�", path.name) if path is not None else ""
-    return (name if len(name) <= 60 else f"{name[:59]}…") or f"path · {token[:4]}"
+    return (name if len(name) <= 60 else f"{name[:59]}…") or f"path · {model.name[:4]}"
 
 
-def absent(token: str) -> CheckpointError:
+def absent(model: ModelRef) -> CheckpointError:
     """Why there is no such model.  Who may not open paths is told the same, whether the token is known or not."""
     if not allowed():
         return _off()
-    path = _known(token)
+    path = _known(model.name)
     if path is None:
         return CheckpointError(
             N_(
@@ -91,8 +97,13 @@ def absent(token: str) -> CheckpointError:
             )
         )
     return CheckpointError(
-        N_("{name} cannot be opened any more. {reason}", name=title(token), reason=_problem(path) or N_("Try again."))
+        N_("{name} cannot be opened any more. {reason}", name=title(model), reason=_problem(path) or N_("Try again."))
     )
+
+
+def stamp(path: Path) -> str:
+    """Says which version of the files lies there."""
+    return file_stamp(path, server_folder.BESIDE)
 
 
 def is_loopback(host: str) -> bool:

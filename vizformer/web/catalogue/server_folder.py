@@ -1,12 +1,16 @@
 """Models from the folder that whoever runs the server names (`vizformer --models DIR`): subfolders, files of weights.
 
-What they are called in links and lists: `vizformer.web.catalogue.model_reference`.
+What they are called in links: `vizformer.web.link.model_ref`.
 """
 
 import os
 import re
-from collections.abc import Mapping
 from pathlib import Path
+
+from vizformer.errors import CheckpointError
+from vizformer.messages import N_
+from vizformer.web.catalogue.file_stamp import file_stamp
+from vizformer.web.link.model_ref import FILE_NAME, ModelRef
 
 VARIABLE = "VIZFORMER_MODELS"
 CONFIG = "config.json"
@@ -29,7 +33,6 @@ OTHERS = (
 )
 # What is read with a file of weights.
 BESIDE = (CONFIG, "tokenizer.json", "vocab.json", "merges.txt", "tokenizer.model", "source_tokenizer.json")
-NAME = r"\w[\w.+ -]{0,79}"  # nothing that means something in a path or to a terminal; no hidden folder
 
 
 def root() -> Path | None:
@@ -38,26 +41,42 @@ def root() -> Path | None:
     return Path(named) if named and os.path.isdir(named) else None
 
 
-def models(answered: Mapping[str, str] | None = None) -> tuple[str, ...]:
-    """The names of all models there, whether they open or not; `answered` has names with assumptions for some."""
+def listed() -> tuple[ModelRef, ...]:
+    """All models there, whether they open or not."""
     try:
-        names = [f"models/{name}" for name in sorted(os.listdir(root() or "")) if locate(name) is not None]
+        names = sorted(os.listdir(root() or ""))
     except OSError:
         return ()
-    return tuple((answered or {}).get(name, name) for name in names)
+    found = (ModelRef("models", name) for name in names)
+    return tuple(model for model in found if locate(model) is not None)
 
 
-def locate(name: str) -> Path | None:
+def locate(model: ModelRef) -> Path | None:
     """The subfolder of that name, if it holds a model, or the file; no link that leads elsewhere."""
     above = root()
-    if above is None or not re.fullmatch(NAME, name) or name != name.strip():
+    if above is None or not re.fullmatch(FILE_NAME, model.name) or model.name != model.name.strip():
         return None
     try:
-        real = (above / name).resolve(strict=True)
+        real = (above / model.name).resolve(strict=True)
         inside = above.resolve() in real.parents
     except (OSError, RuntimeError, ValueError):
         return None
     return real if inside and _may_be_model(real) else None
+
+
+def title(model: ModelRef) -> str:
+    """What a model is called in lists: as its folder or file."""
+    return model.name
+
+
+def absent(model: ModelRef) -> CheckpointError:
+    """Why there is no such model."""
+    return CheckpointError(N_("The model {name} is no longer on this server. Choose another one.", name=model.name))
+
+
+def stamp(path: Path) -> str:
+    """Says which version of the files lies there."""
+    return file_stamp(path, BESIDE)
 
 
 def _may_be_model(path: Path) -> bool:

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 from vizformer.web.catalogue import model_cache
 from vizformer.web.catalogue.bounded_cache import cached
 from vizformer.web.link import edits
+from vizformer.web.link.model_ref import ModelRef
 
 if TYPE_CHECKING:
     from vizformer.model import Trace
@@ -15,7 +16,7 @@ if TYPE_CHECKING:
 class Subject:
     """A model, what it reads, and the numbers set by hand; hashable, so that it can key caches."""
 
-    model: str
+    model: ModelRef
     text: str
     target: str
     edited: str = ""

@@ -21,7 +21,7 @@ from vizformer.messages import N_, Message
 from vizformer.web.catalogue import session_folders
 from vizformer.web.catalogue.bounded_cache import cached
 from vizformer.web.catalogue.torch_setup import prepare_torch
-from vizformer.web.link.view import TRAINING
+from vizformer.web.link.model_ref import TRAINING
 from vizformer.web.words.i18n import _, translate
 
 if TYPE_CHECKING:
@@ -96,10 +96,9 @@ def claim(name: str) -> None:
         mine.append(name)
 
 
-def models(linked: str = "") -> tuple[str, ...]:
-    """The trained models that this session may choose: its own, and the one its link names."""
-    names = [*st.session_state.get(_MINE, []), linked]
-    return tuple(dict.fromkeys(name for name in names if folder(name) is not None))
+def claimed() -> tuple[str, ...]:
+    """The trainings of this session."""
+    return tuple(st.session_state.get(_MINE, ()))
 
 
 def folder(name: str) -> Path | None:

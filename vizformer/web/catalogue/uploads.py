@@ -18,10 +18,11 @@ from streamlit.runtime.scriptrunner import get_script_run_ctx
 from vizformer.errors import CheckpointError
 from vizformer.messages import N_
 from vizformer.web.catalogue import safe_zip, session_folders
+from vizformer.web.catalogue.file_stamp import file_stamp
+from vizformer.web.link.model_ref import ModelRef
 
 SWITCH = "VIZFORMER_UPLOADS"
 LIMIT = "VIZFORMER_UPLOAD_LIMIT"
-NAME = "[0-9a-f]{16}"
 KEPT = 4  # models per session; the oldest makes room
 _DEFAULT = 512 * 2**20  # bytes
 _SPARE = 2**30  # bytes of the disk that stay free
@@ -83,8 +84,8 @@ def limit() -> int:
     return int(given) if given.isascii() and given.isdigit() else _DEFAULT
 
 
-def add(files: Sequence[tuple[str, BinaryIO]]) -> str:
-    """Takes files of this session's reader, each with its name there; what the model is called in links.
+def add(files: Sequence[tuple[str, BinaryIO]]) -> ModelRef:
+    """Takes files of this session's reader, each with its name there.
 
     Raises:
         CheckpointError: they are refused; says which, why, and the way out.
@@ -95,27 +96,27 @@ def add(files: Sequence[tuple[str, BinaryIO]]) -> str:
     if kept is None or not kept.remove.alive:
         context = get_script_run_ctx(suppress_warning=True)
         kept = st.session_state[_MINE] = Kept(context.session_id if context is not None else "")
-    return f"upload/{kept.add(files, limit())}"
+    return ModelRef("upload", kept.add(files, limit()))
 
 
-def models() -> tuple[str, ...]:
-    """The names of this session's uploads."""
-    return tuple(f"upload/{name}" for name in _mine())
+def listed() -> tuple[ModelRef, ...]:
+    """This session's uploads."""
+    return tuple(ModelRef("upload", name) for name in _mine())
 
 
-def locate(name: str) -> Path | None:
+def locate(model: ModelRef) -> Path | None:
     """The folder of an upload of this session."""
-    found = _mine().get(name)
+    found = _mine().get(model.name)
     return found.folder if found is not None else None
 
 
-def title(name: str) -> str:
+def title(model: ModelRef) -> str:
     """What an upload is called in lists: as it was put up, and the start of its name, since many are called model."""
-    found = _mine().get(name)
-    return f"{found.title} · {name[:4]}" if found is not None else f"upload · {name[:4]}"
+    found, start = _mine().get(model.name), model.name[:4]
+    return f"{found.title} · {start}" if found is not None else f"upload · {start}"
 
 
-def absent() -> CheckpointError:
+def absent(model: ModelRef) -> CheckpointError:
     """Why there is no such upload."""
     if not is_on():
         return _off()
@@ -125,6 +126,11 @@ def absent() -> CheckpointError:
             "page Model report."
         )
     )
+
+
+def stamp(path: Path) -> str:
+    """Says which version of the files lies there."""
+    return file_stamp(path)
 
 
 def forget(file_ids: Sequence[str]) -> None:

@@ -73,7 +73,7 @@ def update(**changes: object) -> View:
     return memory.view
 
 
-def fit(**limits: int | Collection[str]) -> View:
+def fit(**limits: int | Collection[object]) -> View:
     """Holds the view within `limits`: a number of layers, heads, ... (counted from 0) or the possible names.
 
     What lies outside goes back to the default (or to the first possible name), and the reader is told, unless it was
@@ -90,7 +90,7 @@ def fit(**limits: int | Collection[str]) -> View:
             rule = N_("it must be from 0 to {last}", last=max(limit - 1, 0))
         else:
             usable, otherwise = value in limit, otherwise if otherwise in limit else next(iter(limit), otherwise)
-            rule = N_("it can be {choices}", choices=", ".join(limit))
+            rule = N_("it can be {choices}", choices=", ".join(map(str, limit)))
         if not usable and value != otherwise:
             if value != _FIELDS[name].default:
                 label = _FIELDS[name].metadata["label"]

@@ -12,6 +12,7 @@ from vizformer.components.player import read_branch
 from vizformer.messages import N_, Message
 from vizformer.web.link import edits, generation_settings, languages
 from vizformer.web.link import link_settings as dials
+from vizformer.web.link.model_ref import TRAINING, ModelRef
 from vizformer.web.link.whole_number import whole
 
 if TYPE_CHECKING:
@@ -26,7 +27,6 @@ MATERIALS: tuple[str, ...] = get_args(Material)
 
 TEXT_IN_LINK = 400  # characters; Chinese takes nine in an address, and proxies stop at 8 KB
 LARGEST = 99_999  # no model has more layers, heads or positions
-TRAINING = r"train-[0-9a-f]{10}(-[0-9]{1,3})?"  # names of live trainings and of their models
 
 
 class UnusableError(ValueError):
@@ -57,6 +57,10 @@ def _index(label: Message, default: int | None = 0) -> Any:
 
 def _text(default: str, label: Message) -> Any:
     return field(default=default, metadata={"read": str, "write": lambda text: text[:TEXT_IN_LINK], "label": label})
+
+
+def _model(default: ModelRef, label: Message) -> Any:
+    return field(default=default, metadata={"read": ModelRef.parse, "label": label})
 
 
 def _edits(label: Message) -> Any:
@@ -136,7 +140,7 @@ def _language(label: Message) -> Any:
 class View:
     """What is on the screen."""
 
-    model: str = _text("zh-en", N_("model"))
+    model: ModelRef = _model(ModelRef("bundled", "zh-en"), N_("model"))  # noqa: RUF009 (a field, as the others)
     text: str = _text("我有一只猫。", N_("sentence"))
     target: str = _text("", N_("target sentence"))  # empty: the model's own translation
     site: Site = _choice("encoder", SITES, N_("attention"))  # noqa: RUF009 (a field, as the others)

@@ -3,7 +3,7 @@
 import streamlit as st
 
 from vizformer.errors import VizformerError
-from vizformer.web.catalogue import model_cache, model_reference
+from vizformer.web.catalogue import model_cache, shelf, sources
 from vizformer.web.catalogue.subject import Subject
 from vizformer.web.frame import sitemap
 from vizformer.web.link import state
@@ -22,19 +22,14 @@ def subject_box() -> Subject | None:
     If the text cannot be read, one sentence says why, and the last subject that could be read stays on the page.
     None where there has not been one.
     """
-    shelf = model_cache.shelf()
-    view = state.fit(model=shelf)
+    models = shelf.models()
+    view = state.fit(model=models)
     sentence, target, model = st.columns([4, 4, 3], vertical_alignment="bottom")
     sentence.text_input(_("Sentence"), placeholder=_("Type a sentence and press Enter"), **state.bind("text"))
-    reads_target = model_cache.reads_target(view.model) if view.model in shelf else False
-    itself = reads_target and not model_suggestions.writes(
-        view.model
-    )  # then the decoder reads the sentence, as BART's does
-    own = (
-        _("Empty: what the model writes")
-        if model_reference.is_name(view.model)
-        else _("Empty: the model's own translation")
-    )
+    reads_target = model_cache.reads_target(view.model) if view.model in models else False
+    # Where a model cannot begin a text by itself, the decoder reads the sentence, as BART's does.
+    itself = reads_target and not model_suggestions.writes(view.model)
+    own = _("Empty: what the model writes") if view.model.is_from_elsewhere else _("Empty: the model's own translation")
     written = _("Empty: the sentence itself") if itself else own
     target.text_input(
         _("Target"),
@@ -42,12 +37,12 @@ def subject_box() -> Subject | None:
         disabled=not reads_target,
         **state.bind("target"),
     )
-    model.selectbox(_("Model"), shelf, format_func=model_cache.titles(shelf).__getitem__, **state.bind("model"))
+    model.selectbox(_("Model"), models, format_func=shelf.titles(models).__getitem__, **state.bind("model"))
     if state.clipped("text") or state.clipped("target"):
         st.caption(_("The text is long: the link holds only its first {n} characters.", n=TEXT_IN_LINK))
-    key = model_reference.key(view.model)  # from here on: the pages' caches must not confuse two versions of a folder
+    # From here on with the stamp of the files: caches must not confuse two versions of a folder.
     given = view.text if itself and not view.target.strip() else view.target
-    wanted = Subject(key, view.text, given if reads_target else "", view.edits)
+    wanted = Subject(sources.stamped(view.model), view.text, given if reads_target else "", view.edits)
     set_by_hand("edits")
     if wanted.edited and not _readable(wanted):  # set for another text, or wrong from the start
         st.caption(_("The numbers set by hand do not fit here and are left out. Undo or reset them."))
@@ -69,7 +64,7 @@ def _readable(subject: Subject) -> bool:
             subject.trace  # noqa: B018  (computes and caches it, or says what is wrong)
     except VizformerError as error:
         errors.show(error.message)
-        if model_reference.is_name(subject.model):
+        if subject.model.is_from_elsewhere:
             st.page_link(sitemap.REPORT.file, label=_("More on the page Model report"))
         return False
     return True

@@ -4,14 +4,16 @@ from collections.abc import Callable
 
 import streamlit as st
 
-from vizformer.web.catalogue import model_cache
+from vizformer.web.catalogue import model_cache, sources
+from vizformer.web.catalogue.shelf import that_open
 from vizformer.web.link import state
+from vizformer.web.link.model_ref import ModelRef
 from vizformer.web.words.i18n import _
 
 MOST = 4  # buttons; the bundled models come first, and the list above has the rest
 
 
-def writes(model: str) -> bool:
+def writes(model: ModelRef) -> bool:
     """Whether the model can write a text by itself: it has a decoder, a head, and it is known how a target begins."""
     config = model_cache.options(model)
     if config.architecture == "encoder-only" or not model_cache.predicts(model):
@@ -19,17 +21,23 @@ def writes(model: str) -> bool:
     return config.architecture == "decoder-only" or bool(config.start_ids)
 
 
-def offer(usable: Callable[[str], bool], key: str, **changes: object) -> None:
+def fills_blanks(model: ModelRef) -> bool:
+    """Whether the model was trained with [MASK] and can say what it hides."""
+    config = model_cache.options(model)
+    return config.architecture == "encoder-only" and config.mask_id is not None and model_cache.predicts(model)
+
+
+def offer(usable: Callable[[ModelRef], bool], key: str, **changes: object) -> None:
     """A button for each of the first models that are `usable`; it also makes these `changes` of the view."""
     with st.container(horizontal=True):
-        for name in [name for name in model_cache.that_open() if usable(name)][:MOST]:
+        for model in [model for model in that_open() if usable(model)][:MOST]:
             st.button(
-                _("Use the model {name}", name=model_cache.title(name)),
-                key=f"{key}.use.{name}",
+                _("Use the model {name}", name=sources.title(model)),
+                key=f"{key}.use.{model}",
                 on_click=_use,
-                args=(name, changes),
+                args=(model, changes),
             )
 
 
-def _use(model: str, changes: dict[str, object]) -> None:
+def _use(model: ModelRef, changes: dict[str, object]) -> None:
     state.update(model=model, **changes)

@@ -2,8 +2,8 @@
 
 from vizformer.config import ModelConfig
 from vizformer.messages import ranges
-from vizformer.web.lessons.heads.computed import size
 from vizformer.web.words.i18n import _
+from vizformer.web.words.labels import size
 
 
 def saved(config: ModelConfig, n: int, held: int, rolling: int) -> str:

@@ -10,10 +10,10 @@ from typing import Literal
 
 import streamlit as st
 
-from vizformer.assets import asset
 from vizformer.errors import VizformerError
-from vizformer.web.catalogue import model_cache, model_reference, trainings
+from vizformer.web.catalogue import model_cache, sources
 from vizformer.web.catalogue.bounded_cache import cached
+from vizformer.web.link.model_ref import ModelRef
 from vizformer.web.words.i18n import _
 
 Language = Literal["zh", "en"]
@@ -55,26 +55,22 @@ def written_in(text: str) -> Language | None:
 
 
 @cached
-def read_by(model: str) -> Language | None:
+def read_by(model: ModelRef) -> Language | None:
     """The language that a model's card says it reads; None for models that do not translate."""
     if model_cache.options(model).architecture != "encoder-decoder":
         return None
     try:
-        folder = (
-            model_reference.folder(model)
-            if model_reference.is_name(model)
-            else trainings.folder(model) or asset("models", model)
-        )
+        folder = sources.folder(model)
     except VizformerError:
         return None
-    card = None if folder is None else folder / "README.md"
-    if card is None or not card.is_file():
+    card = folder / "README.md"
+    if not card.is_file():
         return None
     with card.open(encoding="utf-8", errors="replace") as file:
         return stated(file.read(CARD))
 
 
-def notice(model: str, text: str) -> None:
+def notice(model: ModelRef, text: str) -> None:
     """Says that the model reads another language than the text is in, where its card says so."""
     reads, written = read_by(model), written_in(text)
     if reads is None or written is None or reads == written:

@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING
 
 from vizformer.web.words.i18n import _
 
+_UNITS = ((2**30, "GiB"), (2**20, "MiB"), (2**10, "KiB"))
+
 if TYPE_CHECKING:
     from vizformer.components.tokens import Token as Chip
     from vizformer.text import Token
@@ -61,3 +63,11 @@ def chips(tokens: "Sequence[Token]") -> "list[Chip]":
 def percent(probability: float) -> str:
     """A probability with one digit; what would round to nothing is said to be small, not to be zero."""
     return "<0.1%" if 0 < probability < 0.0005 else f"{probability:.1%}"
+
+
+def size(nbytes: int) -> str:
+    """A number of bytes in the largest unit that it reaches."""
+    for unit, name in _UNITS:
+        if nbytes >= unit:
+            return f"{nbytes / unit:.1f} {name}"
+    return f"{nbytes} B"

@@ -4,6 +4,7 @@ from typing import TYPE_CHECKING
 
 from vizformer.web.catalogue import model_cache
 from vizformer.web.catalogue.bounded_cache import cached
+from vizformer.web.link.model_ref import ModelRef
 from vizformer.web.words.i18n import _
 
 if TYPE_CHECKING:
@@ -16,7 +17,6 @@ if TYPE_CHECKING:
     from vizformer.web.catalogue.subject import Subject
 
 SPREAD = 0.75  # of the visible keys: from so many on, a head reads from almost all of them
-_UNITS = ((2**30, "GiB"), (2**20, "MiB"), (2**10, "KiB"))
 
 
 @cached
@@ -42,7 +42,7 @@ def habits(subject: "Subject", kind: "Kind") -> "HeadHabits":
 
 
 @cached
-def layer_costs(model: str, n: int) -> "tuple[LayerCost, ...]":
+def layer_costs(model: ModelRef, n: int) -> "tuple[LayerCost, ...]":
     """One layer of the model cut into 1, 2, 4, ... heads, each with its own keys and values."""
     from vizformer.analysis.head_costs import layer_cost, possible_heads, with_heads
 
@@ -51,7 +51,7 @@ def layer_costs(model: str, n: int) -> "tuple[LayerCost, ...]":
 
 
 @cached
-def sharing_costs(model: str, length: int, memory: int) -> "tuple[SharingCost, ...]":
+def sharing_costs(model: ModelRef, length: int, memory: int) -> "tuple[SharingCost, ...]":
     """The model with every possible number of key/value heads."""
     from vizformer.analysis.head_costs import possible_groups, sharing_cost
 
@@ -83,14 +83,6 @@ def sharing_name(n_heads: int, groups: int) -> str:
     if groups == n_heads:
         return _("multi-head (MHA)")
     return _("multi-query (MQA)") if groups == 1 else _("grouped-query (GQA)")
-
-
-def size(nbytes: int) -> str:
-    """A number of bytes in the largest unit that it reaches."""
-    for unit, name in _UNITS:
-        if nbytes >= unit:
-            return f"{nbytes / unit:.1f} {name}"
-    return f"{nbytes} B"
 
 
 def output_matrix(subject: "Subject", site: str) -> "dict[str, Tensor]":

@@ -12,6 +12,7 @@ from vizformer.web.catalogue.subject import Subject
 from vizformer.web.lessons.heads import computed
 from vizformer.web.link import state
 from vizformer.web.widgets import lesson, rolling_cache_note
+from vizformer.web.words import labels
 from vizformer.web.words.figure_words import words
 from vizformer.web.words.i18n import _
 
@@ -85,7 +86,7 @@ def layer(subject: Subject) -> None:
                 Number(one.n_heads, str(one.n_heads)),
                 Number(one.d_head, str(one.d_head)),
                 *(Number(value, f"{value:,}") for value in (one.projections + one.products, one.exponentials)),
-                Number(one.map_bytes, computed.size(one.map_bytes)),
+                Number(one.map_bytes, labels.size(one.map_bytes)),
                 Number(one.model_parameters, f"{one.model_parameters:,}"),
             ),
             "marked" if one.n_heads == h else "",
@@ -178,7 +179,7 @@ def sharing(subject: Subject) -> None:
             (
                 Number(one.n_kv_heads, str(one.n_kv_heads)),
                 computed.sharing_name(config.n_heads, one.n_kv_heads),
-                *(Number(nbytes, computed.size(nbytes)) for nbytes in (one.cache_bytes, one.token_bytes)),
+                *(Number(nbytes, labels.size(nbytes)) for nbytes in (one.cache_bytes, one.token_bytes)),
                 Number(one.model_parameters, f"{one.model_parameters:,}"),
             ),
             "marked" if one.n_kv_heads == g else "",

@@ -8,6 +8,7 @@ from vizformer.assets import asset
 from vizformer.web.catalogue import model_cache
 from vizformer.web.catalogue.bounded_cache import cached
 from vizformer.web.catalogue.torch_setup import prepare_torch
+from vizformer.web.link.model_ref import ModelRef
 
 if TYPE_CHECKING:
     import numpy as np
@@ -26,7 +27,7 @@ AFFORDABLE = 6 * 10**10
 
 
 def lengths(subject: "Subject") -> tuple[int, int]:
-    """Tokens of the stack that reads the subject.text, and of the decoder that writes (0 where there is none beside it)."""
+    """Tokens of the stack that reads the text, and of the decoder that writes (0 where there is none beside it)."""
     tokens = subject.trace.tokens
     if model_cache.options(subject.model).architecture == "encoder-decoder":
         return len(tokens["encoder"]), len(tokens["decoder"])
@@ -40,7 +41,7 @@ def reading(subject: "Subject") -> "tuple[Token, ...]":
 
 
 @cached
-def boxes(model: str, n: int, target: int) -> "tuple[Box, ...]":
+def boxes(model: ModelRef, n: int, target: int) -> "tuple[Box, ...]":
     """The drawing's boxes, see `vizformer.analysis.architecture`; no prediction where the files hold no head for it."""
     from vizformer.analysis.architecture import architecture
 
@@ -121,7 +122,7 @@ def gru_gradients(text: str) -> "Float[np.ndarray, ' n']":
     return gru_gradients(gru()[0], [token.id for token in gru_tokens(text)])
 
 
-def affordable(model: str, n: int) -> bool:
+def affordable(model: ModelRef, n: int) -> bool:
     """Whether the Transformer's exact gradient for n tokens takes seconds and not minutes.
 
     A row of the Jacobian goes back through every matrix of the stack, for every token: d_model rows * n tokens *
@@ -134,7 +135,7 @@ def affordable(model: str, n: int) -> bool:
 
 
 @cached
-def transformer_gradients(model: str, text: str) -> "Float[np.ndarray, ' n']":
+def transformer_gradients(model: ModelRef, text: str) -> "Float[np.ndarray, ' n']":
     """|d y_last / d x_t| of the stack that reads the text, for its first tokens."""
     from vizformer.analysis.recurrent import transformer_gradients
 

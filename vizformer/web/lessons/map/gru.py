@@ -6,10 +6,9 @@ import streamlit as st
 
 from vizformer import figures
 from vizformer.figures import reach as reach_figures
-from vizformer.web.catalogue import model_cache
+from vizformer.web.catalogue import model_cache, sources
 from vizformer.web.catalogue.subject import Subject
 from vizformer.web.lessons.map import computed
-from vizformer.web.lessons.tokens import computed as tokenizing
 from vizformer.web.link import state
 from vizformer.web.widgets import lesson
 from vizformer.web.words import labels
@@ -27,7 +26,7 @@ EXAMPLE = "那个我在北京上大学时认识的朋友，现在在那个城市
 @guarded()
 def gru(subject: Subject) -> None:
     """How much every token still counts at the last one: in a small trained GRU, and in the chosen model."""
-    offered = subject.text != EXAMPLE and tokenizing.reads(subject.model, EXAMPLE)
+    offered = subject.text != EXAMPLE and model_cache.reads(subject.model, EXAMPLE)
     if offered and st.button(EXAMPLE, key="map.example"):
         state.update(text=EXAMPLE, target="", edits="")
         st.rerun()
@@ -104,7 +103,7 @@ def gradients(subject: Subject) -> "dict[str, tuple[list[str], np.ndarray]]":
     with st.spinner(_("Computing every derivative …"), show_time=False):
         found = {_("GRU"): (labels.texts(computed.gru_tokens(subject.text)), computed.gru_gradients(subject.text))}
         if computed.affordable(subject.model, len(tokens)):
-            name = _("Transformer {model}", model=model_cache.title(subject.model))
+            name = _("Transformer {model}", model=sources.title(subject.model))
             found[name] = (tokens, computed.transformer_gradients(subject.model, subject.text))
         else:
             st.info(

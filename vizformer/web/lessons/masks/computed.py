@@ -7,6 +7,7 @@ import numpy as np
 
 from vizformer.web.catalogue import model_cache
 from vizformer.web.catalogue.bounded_cache import cached
+from vizformer.web.catalogue.subject import Subject
 from vizformer.web.link import state
 
 if TYPE_CHECKING:
@@ -17,7 +18,6 @@ if TYPE_CHECKING:
     from vizformer.analysis.masked import Masked, PaddedRun
     from vizformer.model import Mask, Trace
     from vizformer.text import Token
-    from vizformer.web.catalogue.subject import Subject
 
 Attention = Literal["encoder", "decoder", "cross"]  # as `vizformer.analysis.Kind`
 MaskKind = Literal["causal", "padding", "cross", "prefix", "window", "bigbird"]
@@ -74,14 +74,14 @@ class Laid:
     unused: tuple[int, ...]
 
 
-def attentions(subject: "Subject") -> tuple[Attention, ...]:
+def attentions(subject: Subject) -> tuple[Attention, ...]:
     """The kinds of attention of the model."""
     from vizformer.analysis import kinds
 
     return kinds(subject.trace)
 
 
-def looks(subject: "Subject", kind: MaskKind) -> Attention | None:
+def looks(subject: Subject, kind: MaskKind) -> Attention | None:
     """The attention on which a kind of mask is shown: where models use it, if this model has that.
 
     None for the mask of cross-attention where there is none.
@@ -93,7 +93,7 @@ def looks(subject: "Subject", kind: MaskKind) -> Attention | None:
     return next(name for name in order if name in have)
 
 
-def tokens(subject: "Subject", attention: Attention) -> "tuple[tuple[Token, ...], tuple[Token, ...]]":
+def tokens(subject: Subject, attention: Attention) -> "tuple[tuple[Token, ...], tuple[Token, ...]]":
     """The tokens that are queries, and those that are keys."""
     from vizformer.web.words import labels
 
@@ -103,7 +103,7 @@ def tokens(subject: "Subject", attention: Attention) -> "tuple[tuple[Token, ...]
 
 
 @cached
-def laid(subject: "Subject", attention: Attention, layer: int, head: int, pattern: Pattern) -> Laid:
+def laid(subject: Subject, attention: Attention, layer: int, head: int, pattern: Pattern) -> Laid:
     """A mask of one sentence over a head of its trace."""
     from vizformer.analysis import site_name
     from vizformer.analysis.masked import masked_attention
@@ -115,7 +115,7 @@ def laid(subject: "Subject", attention: Attention, layer: int, head: int, patter
 
 
 @cached
-def batch(subject: "Subject", other: str, second: bool) -> "PaddedRun":
+def batch(subject: Subject, other: str, second: bool) -> "PaddedRun":
     """The sentence and another one in a batch; with `second` the other one is batch item 0, which is shown.
 
     Raises:
@@ -128,7 +128,7 @@ def batch(subject: "Subject", other: str, second: bool) -> "PaddedRun":
 
 
 @cached
-def laid_batch(subject: "Subject", other: str, second: bool, attention: Attention, layer: int, head: int) -> Laid:
+def laid_batch(subject: Subject, other: str, second: bool, attention: Attention, layer: int, head: int) -> Laid:
     """The mask of the padded batch over a head, for the sentence that is shown."""
     from vizformer.analysis import site_name
     from vizformer.analysis.masked import masked_attention
@@ -144,7 +144,7 @@ def laid_batch(subject: "Subject", other: str, second: bool, attention: Attentio
 # --- painted by hand --------------------------------------------------------------------------------------------------
 
 
-def alike(subject: "Subject", attention: Attention, layer: int) -> tuple[int, ...]:
+def alike(subject: Subject, attention: Attention, layer: int) -> tuple[int, ...]:
     """The layers whose own mask is that of `layer`: all of them, unless some have a sliding window."""
     from vizformer.analysis.masked import own_blocked
 
@@ -154,7 +154,7 @@ def alike(subject: "Subject", attention: Attention, layer: int) -> tuple[int, ..
 
 @cached
 def painted(
-    subject: "Subject", attention: Attention, flips: tuple[tuple[int, int], ...], layers: tuple[int, ...]
+    subject: Subject, attention: Attention, flips: tuple[tuple[int, int], ...], layers: tuple[int, ...]
 ) -> "Trace":
     """The model run with these cells of its own mask turned over, in these layers of a kind of attention."""
     from vizformer.analysis.masked import mask_edit, own_blocked, rerun
@@ -167,7 +167,7 @@ def painted(
 
 
 def painted_head(
-    subject: "Subject", attention: Attention, flips: tuple[tuple[int, int], ...], layer: int, head: int
+    subject: Subject, attention: Attention, flips: tuple[tuple[int, int], ...], layer: int, head: int
 ) -> "tuple[Masked, UInt8[np.ndarray, 'n_q n_k']]":
     """A head of that run, and the reasons of the model's own mask."""
     from vizformer.analysis import site_name
@@ -191,7 +191,7 @@ class Expected:
 
 @cached
 def expectations(
-    subject: "Subject", attention: Attention, flips: tuple[tuple[int, int], ...], layers: tuple[int, ...]
+    subject: Subject, attention: Attention, flips: tuple[tuple[int, int], ...], layers: tuple[int, ...]
 ) -> tuple[Expected, ...]:
     """The predictions at every position of the last stack, before and after cells were turned over in these layers."""
     tokenizer = model_cache.checkpoint(subject.model).tokenizer
@@ -208,7 +208,7 @@ def expectations(
 # --- conventions and mistakes -----------------------------------------------------------------------------------------
 
 
-def causal_head(subject: "Subject", layer: int, head: int) -> "tuple[Masked, tuple[Token, ...]]":
+def causal_head(subject: Subject, layer: int, head: int) -> "tuple[Masked, tuple[Token, ...]]":
     """A head of the self-attention with the causal mask, whether it has one of its own or not."""
     attention = looks(subject, "causal")
     assert attention is not None  # every model has self-attention
@@ -217,7 +217,7 @@ def causal_head(subject: "Subject", layer: int, head: int) -> "tuple[Masked, tup
 
 
 @cached
-def conventions(subject: "Subject", layer: int, head: int) -> dict[str, float]:
+def conventions(subject: Subject, layer: int, head: int) -> dict[str, float]:
     """By how much the z that each notation gives with its own call differs from the arithmetic in float64."""
     from vizformer.analysis import site_name
     from vizformer.analysis.mask_mistakes import agreement
@@ -229,8 +229,8 @@ def conventions(subject: "Subject", layer: int, head: int) -> dict[str, float]:
 
 
 @cached
-def blind_output(subject: "Subject", layer: int, head: int, row: int) -> float:
-    """Largest |z| that the fused call gives for a query of which every subject is blocked; NaN if it gives NaN."""
+def blind_output(subject: Subject, layer: int, head: int, row: int) -> float:
+    """Largest |z| that the fused call gives for a query of which every key is blocked; NaN if it gives NaN."""
     from vizformer.analysis import site_name
     from vizformer.analysis.mask_mistakes import results
 
@@ -243,7 +243,7 @@ def blind_output(subject: "Subject", layer: int, head: int, row: int) -> float:
 
 
 @cached
-def precisions(subject: "Subject", layer: int, head: int, row: int) -> "tuple[Outcome, ...]":
+def precisions(subject: Subject, layer: int, head: int, row: int) -> "tuple[Outcome, ...]":
     """What big negative numbers do to a row of scores, for every precision and way."""
     from vizformer.analysis.mask_mistakes import PRECISIONS, How, in_precision
 
@@ -263,7 +263,7 @@ def precisions(subject: "Subject", layer: int, head: int, row: int) -> "tuple[Ou
 
 
 @cached
-def replacements(subject: "Subject", stack: "Stack", position: int, count: int = 5) -> "tuple[Token, ...]":
+def replacements(subject: Subject, stack: "Stack", position: int, count: int = 5) -> "tuple[Token, ...]":
     """Tokens to put in place of one: those with the most similar embeddings, then others of the sentence."""
     checkpoint, row = model_cache.checkpoint(subject.model), subject.trace.tokens[stack]
     own, table = row[position].id, checkpoint.model.token_table(stack).weight
@@ -277,7 +277,7 @@ def replacements(subject: "Subject", stack: "Stack", position: int, count: int =
 
 
 @cached
-def leakage(subject: "Subject", stack: "Stack", position: int, token_id: int, run: Run, reach: int) -> "Leak":
+def leakage(subject: Subject, stack: "Stack", position: int, token_id: int, run: Run, reach: int) -> "Leak":
     """How far the outputs of a stack move when one of its tokens is replaced, with a mask of choice in all layers."""
     from vizformer.analysis.leakage import leak
     from vizformer.analysis.masked import mask_edit, own_blocked, rerun
@@ -309,7 +309,7 @@ def blocked_by(
 # --- settings ---------------------------------------------------------------------------------------------------------
 
 
-def place(subject: "Subject", attention: Attention) -> tuple[int, int]:
+def place(subject: Subject, attention: Attention) -> tuple[int, int]:
     """The layer and the head of the view, held within what the model has."""
     from vizformer.analysis import n_layers
 

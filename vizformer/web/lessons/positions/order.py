@@ -9,7 +9,6 @@ from vizformer.web.catalogue import model_cache
 from vizformer.web.catalogue.subject import Subject
 from vizformer.web.lessons.positions import computed as positions
 from vizformer.web.lessons.positions.schemes import choose
-from vizformer.web.lessons.tokens import computed as tokenizing
 from vizformer.web.link import state
 from vizformer.web.widgets import lesson
 from vizformer.web.words import labels
@@ -29,7 +28,7 @@ def shuffle(subject: Subject) -> None:
     st.html(matrix.style())
     tokens = positions.words_only(subject)[: positions.MOST]
     with st.container(horizontal=True):
-        for text in (text for text in EXAMPLES if tokenizing.reads(subject.model, text)):
+        for text in (text for text in EXAMPLES if model_cache.reads(subject.model, text)):
             if st.button(text, key=f"positions.example.{text}"):
                 state.update(text=text, target="")
                 st.rerun()  # the whole page: the sentence stands above

@@ -6,7 +6,7 @@ import streamlit as st
 from vizformer import figures
 from vizformer.components import matrix
 from vizformer.figures import clocks
-from vizformer.web.catalogue import model_cache
+from vizformer.web.catalogue import model_cache, sources
 from vizformer.web.catalogue.subject import Subject
 from vizformer.web.lessons.positions import computed
 from vizformer.web.link.whole_number import whole
@@ -31,14 +31,12 @@ def width(subject: Subject) -> int:
         _("Width of the code, d_model"), WIDTHS, **lesson.dial("positions.d", default, WIDTHS)
     )
     if own and chosen == config.d_model:
-        st.caption(
-            _("{model} adds exactly this code to its embeddings.", model=plain(model_cache.title(subject.model)))
-        )
+        st.caption(_("{model} adds exactly this code to its embeddings.", model=plain(sources.title(subject.model))))
     elif own:
         st.caption(
             _(
                 "{model} adds the code of width {d} to its embeddings.",
-                model=plain(model_cache.title(subject.model)),
+                model=plain(sources.title(subject.model)),
                 d=config.d_model,
             )
         )
@@ -46,7 +44,7 @@ def width(subject: Subject) -> int:
         st.caption(
             _(
                 "{model} tells its positions in another way (part 5); the code of 2017 is worked out here anyway.",
-                model=plain(model_cache.title(subject.model)),
+                model=plain(sources.title(subject.model)),
             )
         )
     return chosen

@@ -4,10 +4,10 @@ from collections import Counter
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from vizformer.errors import VizformerError
 from vizformer.web.catalogue import model_cache
 from vizformer.web.catalogue.bounded_cache import cached
 from vizformer.web.catalogue.subject import Subject
+from vizformer.web.link.model_ref import ModelRef
 
 if TYPE_CHECKING:
     import numpy as np
@@ -94,7 +94,7 @@ def _cuts(text: str) -> "dict[Scheme, tuple[Piece, ...]]":
 
 
 @cached
-def own_cuts(model: str, text: str) -> "tuple[Piece, ...]":
+def own_cuts(model: ModelRef, text: str) -> "tuple[Piece, ...]":
     """The text under the model's tokenizer, without the special tokens around it."""
     from vizformer.text.schemes import pieces
 
@@ -102,7 +102,7 @@ def own_cuts(model: str, text: str) -> "tuple[Piece, ...]":
     return pieces(text, tokenizer.encode(text, special=False), tokenizer)
 
 
-def takes_ids(model: str) -> bool:
+def takes_ids(model: ModelRef) -> bool:
     """Whether the model came without a tokenizer, so that a text is the ids themselves."""
     from vizformer.checkpoints.tokenizers.token_ids import NumberReader
 
@@ -146,14 +146,14 @@ def next_counts(text: str, step: int) -> "tuple[tuple[tuple[str, str], int], ...
 
 
 @cached
-def lookup(model: str, id: int) -> "Lookup":
+def lookup(model: ModelRef, id: int) -> "Lookup":
     from vizformer.analysis.embeddings import lookup
 
     return lookup(model_cache.checkpoint(model), id)
 
 
 @cached
-def table(model: str, rows: tuple[int, ...], columns: tuple[int, ...]) -> "Float[np.ndarray, 'rows columns']":
+def table(model: ModelRef, rows: tuple[int, ...], columns: tuple[int, ...]) -> "Float[np.ndarray, 'rows columns']":
     """Some numbers of the embedding table."""
     import numpy as np
 
@@ -163,7 +163,7 @@ def table(model: str, rows: tuple[int, ...], columns: tuple[int, ...]) -> "Float
 
 
 @cached
-def _directions(model: str, centred: bool) -> "tuple[Float[np.ndarray, 'vocab_size d_model'], float]":
+def _directions(model: ModelRef, centred: bool) -> "tuple[Float[np.ndarray, 'vocab_size d_model'], float]":
     from vizformer.analysis.embeddings import average_cosine, directions
 
     unit = directions(model_cache.checkpoint(model), centred=centred)
@@ -171,19 +171,19 @@ def _directions(model: str, centred: bool) -> "tuple[Float[np.ndarray, 'vocab_si
 
 
 @cached
-def neighbours(model: str, id: int, centred: bool) -> "Neighbours":
+def neighbours(model: ModelRef, id: int, centred: bool) -> "Neighbours":
     from vizformer.analysis.embeddings import neighbours
 
     return neighbours(_directions(model, centred)[0], id, NEAREST)
 
 
-def average_cosine(model: str, centred: bool) -> float:
+def average_cosine(model: ModelRef, centred: bool) -> float:
     """The mean cosine of two rows of the table."""
     return _directions(model, centred)[1]
 
 
 @cached
-def near(model: str, ids: tuple[int, ...], chosen: int, centred: bool) -> "tuple[tuple[int, ...], Projection]":
+def near(model: ModelRef, ids: tuple[int, ...], chosen: int, centred: bool) -> "tuple[tuple[int, ...], Projection]":
     """The distinct tokens of a text, the neighbours of `chosen`, some of every other's; and all of them on a plane."""
     from vizformer.analysis.embeddings import project
 
@@ -194,7 +194,7 @@ def near(model: str, ids: tuple[int, ...], chosen: int, centred: bool) -> "tuple
     return shown, project(_directions(model, centred)[0][list(shown)].astype(float))
 
 
-def names(model: str, ids: tuple[int, ...], beside: tuple[int, ...] = ()) -> list[str]:
+def names(model: ModelRef, ids: tuple[int, ...], beside: tuple[int, ...] = ()) -> list[str]:
     """What the tokens read; with its id where another one (also of those `beside`) reads the same: "cat", " cat"."""
     found = model_cache.checkpoint(model).reader("encoder").tokens([*ids, *(id for id in beside if id not in ids)])
     alike = Counter(token.text for token in found)
@@ -216,28 +216,19 @@ def seconds(subject: Subject) -> tuple[str, str]:
 
 
 @cached
-def occasions(model: str) -> tuple[Occasion, ...]:
+def occasions(model: ModelRef) -> tuple[Occasion, ...]:
     """The examples that the model can read: not where it takes few tokens, or came without a tokenizer."""
-    return tuple(o for o in OCCASIONS if all(reads(model, text) for text in (o.first, o.second, o.third)))
-
-
-def reads(model: str, text: str) -> bool:
-    """Whether the model can read a text: few can where a tokenizer is missing."""
-    try:
-        model_cache.checkpoint(model).encode(text)
-    except VizformerError:
-        return False
-    return True
+    return tuple(o for o in OCCASIONS if all(model_cache.reads(model, text) for text in (o.first, o.second, o.third)))
 
 
 @cached
-def _fitting(model: str, text: str) -> str:
+def _fitting(model: ModelRef, text: str) -> str:
     """The sentence that shares most words with the text; where none can be read, the text's own words turned round."""
     tokenizer = model_cache.checkpoint(model).reader("encoder")
-    others = [other for other in OTHERS if other != text.strip() and reads(model, other)]
+    others = [other for other in OTHERS if other != text.strip() and model_cache.reads(model, other)]
     if not others:
         turned = " ".join(reversed(text.split()))
-        return turned if turned != text.strip() and reads(model, turned) else ""
+        return turned if turned != text.strip() and model_cache.reads(model, turned) else ""
 
     def words(sentence: str) -> set[int]:
         return {token.id for token in tokenizer.encode(sentence, special=False) if token.text[:1].isalnum()}
@@ -246,13 +237,14 @@ def _fitting(model: str, text: str) -> str:
     return max(others, key=lambda other: len(own & words(other)))
 
 
-def _reading(model: str, text: str) -> "Trace":
+def _reading(model: ModelRef, text: str) -> "Trace":
     # Only what the encoder makes of it is compared, and that knows nothing of the target: any short one will do.
-    return model_cache.trace(model, text, text.split()[0] if model_cache.reads_target(model) else "")
+    target = text.split()[0] if model_cache.reads_target(model) else ""
+    return Subject(model, text, target).trace
 
 
 @cached
-def shared(model: str, first: str, second: str) -> tuple[tuple[int, int], ...]:
+def shared(model: ModelRef, first: str, second: str) -> tuple[tuple[int, int], ...]:
     """Places of the same token in two texts."""
     from vizformer.analysis.contexts import shared
 
@@ -260,14 +252,14 @@ def shared(model: str, first: str, second: str) -> tuple[tuple[int, int], ...]:
 
 
 @cached
-def contexts(model: str, first: str, second: str, i: int, j: int) -> "Contexts":
+def contexts(model: ModelRef, first: str, second: str, i: int, j: int) -> "Contexts":
     from vizformer.analysis.contexts import contexts
 
     return contexts(model_cache.checkpoint(model), _reading(model, first), _reading(model, second), i, j)
 
 
 @cached
-def norms(model: str, ids: tuple[int, ...]) -> "Norms":
+def norms(model: ModelRef, ids: tuple[int, ...]) -> "Norms":
     import numpy as np
 
     from vizformer.analysis.embeddings import norms
@@ -276,13 +268,13 @@ def norms(model: str, ids: tuple[int, ...]) -> "Norms":
 
 
 @cached
-def written(model: str, text: str, scaled: bool) -> str:
+def written(model: ModelRef, text: str, scaled: bool) -> str:
     """What the model makes of the text with or without the factor sqrt(d_model), the first tokens of it."""
     from vizformer.analysis.embeddings import with_scale
 
     return with_scale(model_cache.checkpoint(model), scaled).generate(text, max_new=TRIED).text
 
 
-def embedding_table(model: str) -> "Tensor":
+def embedding_table(model: ModelRef) -> "Tensor":
     """The table of embeddings that the text is read with [vocab_size, d_model]."""
     return model_cache.checkpoint(model).model.token_table("encoder").weight.detach()

@@ -9,6 +9,7 @@ from vizformer.web.catalogue import model_cache
 from vizformer.web.catalogue.subject import Subject
 from vizformer.web.lessons.tokens import computed
 from vizformer.web.link import state
+from vizformer.web.link.model_ref import ModelRef
 from vizformer.web.widgets import lesson, model_suggestions
 from vizformer.web.words.errors import guarded
 from vizformer.web.words.figure_words import words
@@ -159,5 +160,5 @@ def context_question(subject: Subject, second: str, token: str, i: int, found: "
     )
 
 
-def reads_both_sides(model: str) -> bool:
+def reads_both_sides(model: ModelRef) -> bool:
     return model_cache.options(model).architecture == "encoder-only"

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 import streamlit as st
 
 from vizformer.components import cuts, listing
-from vizformer.web.catalogue import model_cache
+from vizformer.web.catalogue import model_cache, sources
 from vizformer.web.catalogue.subject import Subject
 from vizformer.web.lessons.tokens import computed
 from vizformer.web.widgets import lesson
@@ -42,7 +42,7 @@ def pieces(subject: Subject) -> None:
     sizes: dict[str, int] = {name: computed.vocabulary(name) for name in computed.SCHEMES}
     least = min(map(len, found.values()))
     found["own"], sizes["own"] = computed.own_cuts(subject.model, subject.text), config.input_vocab_size
-    title = model_cache.title(subject.model)
+    title = sources.title(subject.model)
     typed = computed.takes_ids(subject.model)
     own = _("Ids of {model}, as typed", model=title) if typed else _("The tokenizer of {model}", model=title)
     names = {**scheme_names(), "own": own}

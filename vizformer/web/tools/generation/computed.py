@@ -7,6 +7,7 @@ import numpy as np
 
 from vizformer.web.catalogue import model_cache
 from vizformer.web.catalogue.bounded_cache import cached
+from vizformer.web.catalogue.subject import Subject
 from vizformer.web.link import edits, generation_settings
 
 if TYPE_CHECKING:
@@ -57,22 +58,19 @@ class Text:
 
 
 @cached
-def text(model: str, prompt: str, target: str, edited: str, settings: str, branch: str) -> Text:
-    """The text that is written from a prompt with these settings (`writing.Settings`) and tokens taken by hand."""
+def text(subject: Subject, settings: str, branch: str) -> Text:
+    """The text that is written from the subject's with these settings (`writing.Settings`) and tokens taken by hand."""
     from vizformer.analysis.cost import cache_bytes, generation_costs, rolling_cache_bytes
     from vizformer.components.player import read_branch
 
-    loaded, edit, chosen = (
-        model_cache.checkpoint(model),
-        edits.edit(edited),
-        generation_settings.read(settings) or generation_settings.Settings(),
-    )
-    source, beginning = loaded.opening(prompt, target)
+    loaded, edit = model_cache.checkpoint(subject.model), edits.edit(subject.edited)
+    chosen = generation_settings.read(settings) or generation_settings.Settings()
+    source, beginning = loaded.opening(subject.text, subject.target)
     instead = {one.step: one.id for one in read_branch(branch) or ()}
     ids: list[int] = []
     found = _Found()
     for step in loaded.stream(
-        prompt, target=target, sampling=chosen.sampling, max_new=chosen.new, instead=instead, edit=edit
+        subject.text, target=subject.target, sampling=chosen.sampling, max_new=chosen.new, instead=instead, edit=edit
     ):
         ids.append(step.id)
         probabilities, filtered, cut = (part.cpu().numpy() for part in (step.probabilities, step.filtered, step.cut))
@@ -101,14 +99,12 @@ def text(model: str, prompt: str, target: str, edited: str, settings: str, branc
 
 
 @cached
-def heads(
-    model: str, prompt: str, target: str, edited: str, settings: str, branch: str, kind: "Kind", layer: int
-) -> "HeadsPayload":
+def heads(subject: Subject, settings: str, branch: str, kind: "Kind", layer: int) -> "HeadsPayload":
     """The heads of one kind for the player: all of them where they fit, else those of one layer."""
     from vizformer.analysis import head_maps
     from vizformer.components.payload import fits, pack_heads, pack_layer
 
-    maps = head_maps(text(model, prompt, target, edited, settings, branch).trace, kind)
+    maps = head_maps(text(subject, settings, branch).trace, kind)
     if fits(maps.weights.shape, scored=False, limit=LIMIT_BYTES):
         return pack_heads(maps.weights, None, maps.reasons)
     layer = min(layer, len(maps.weights) - 1)
@@ -125,18 +121,15 @@ class Beam:
 
 
 @cached
-def beam(model: str, prompt: str, target: str, settings: str) -> Beam:
-    """What beam search makes of a prompt."""
+def beam(subject: Subject, settings: str) -> Beam:
+    """What beam search makes of the subject's text."""
     from vizformer.generation import BeamTree
 
-    loaded, chosen, tree = (
-        model_cache.checkpoint(model),
-        generation_settings.read(settings) or generation_settings.Settings(),
-        BeamTree(),
-    )
+    loaded, tree = model_cache.checkpoint(subject.model), BeamTree()
+    chosen = generation_settings.read(settings) or generation_settings.Settings()
     found = loaded.beam(
-        prompt,
-        target=target,
+        subject.text,
+        target=subject.target,
         width=chosen.width,
         alpha=chosen.alpha,
         max_new=min(chosen.new, generation_settings.MOST_IN_A_BEAM),

@@ -7,8 +7,9 @@ from pathlib import Path
 import streamlit as st
 
 from vizformer.errors import VizformerError
-from vizformer.web.catalogue import hub, local_paths, model_reference, recents, safe_zip, uploads
+from vizformer.web.catalogue import hub, local_paths, recents, safe_zip, sources, uploads
 from vizformer.web.link import state
+from vizformer.web.link.model_ref import ModelRef
 from vizformer.web.tools.model_report import report_words
 from vizformer.web.words import errors
 from vizformer.web.words.errors import guarded, plain
@@ -32,7 +33,7 @@ def arrive() -> None:
     if download is not None and download.error is not None:
         st.session_state[_ERROR] = (download.error, download.stopped)
     elif download is not None:
-        state.update(model=f"hub/{name}")
+        state.update(model=ModelRef.parse(f"hub/{name}"))
 
 
 @guarded()
@@ -79,14 +80,13 @@ def _leave(name: str) -> None:
     st.session_state.pop(_WANTED, None)
 
 
-def offer(model: str) -> bool:
+def offer(model: ModelRef) -> bool:
     """A button that fetches the model of a link; whether there is something to offer."""
-    found = model_reference.parse(model)
-    if found is None or found.place != "hub" or not hub.is_on():
+    if model.source != "hub" or not hub.is_on():
         return False
-    if st.session_state.get(_WANTED) != found.name:
-        st.info(_("{name} has not been fetched to this server yet.", name=plain(found.name)))
-        st.button(_("Fetch {name}", name=plain(found.name)), on_click=_fetch, args=(found.name,), type="primary")
+    if st.session_state.get(_WANTED) != model.id:
+        st.info(_("{name} has not been fetched to this server yet.", name=plain(model.id)))
+        st.button(_("Fetch {name}", name=plain(model.id)), on_click=_fetch, args=(model.id,), type="primary")
     return True
 
 
@@ -134,45 +134,42 @@ def _open_typed() -> None:
         state.update(model=model)
 
 
-def _note(model: str) -> None:
+def _note(model: ModelRef) -> None:
     """Puts a model that is looked at on the person's list, once."""
-    found = model_reference.parse(model)
-    if found is None or found.place not in ("path", "hub") or st.session_state.get(_NOTED) == model:
+    if model.source not in ("path", "hub") or st.session_state.get(_NOTED) == model:
         return
-    if model_reference.is_there(model):
+    if sources.is_there(model):
         st.session_state[_NOTED] = model
-        name = str(model_reference.folder(model)) if found.place == "path" else found.name
-        recents.note(recents.Recent(found.place, name, found.answers))
+        name = str(sources.folder(model)) if model.source == "path" else model.id
+        recents.note(recents.Recent(model.source, name, str(model).removeprefix(str(model.base))))
 
 
 def _recent() -> None:
     """A button for each model opened last, if it is there, and one that empties the list."""
-    shown = [
-        (model, name)
-        for model, name in _listed()
-        if model_reference.base(model) != model_reference.base(state.view().model)
-    ]
+    shown = [(model, name) for model, name in _listed() if model.base != state.view().model.base]
     if not shown:
         return
     with st.container(horizontal=True, vertical_alignment="center"):
         st.caption(_("Recently opened"), width="content")
-        titles = [model_reference.title(model) for model, __ in shown]
+        titles = [sources.title(model) for model, __ in shown]
         for (model, name), title in zip(shown, titles, strict=True):
             label = title if titles.count(title) == 1 else "/".join(Path(name).parts[-2:])
             st.button(plain(label), key=f"opening.recent.{model}", help=plain(name), on_click=_choose, args=(model,))
         st.button(_("Forget these"), type="tertiary", on_click=recents.forget)
 
 
-def _choose(model: str) -> None:
+def _choose(model: ModelRef) -> None:
     state.update(model=model)
 
 
-def _listed() -> Iterator[tuple[str, str]]:
+def _listed() -> Iterator[tuple[ModelRef, str]]:
     """The models of the person's list that can be opened now, each with its path or its name on a hub."""
     for recent in recents.opened():
-        base = local_paths.named(Path(recent.name)) if recent.place == "path" else f"hub/{recent.name}"
-        if model_reference.is_there(base) if recent.place == "path" else hub.is_on() and model_reference.is_name(base):
-            yield (base + recent.answers if model_reference.is_name(base + recent.answers) else base), recent.name
+        by_path = recent.place == "path"
+        base = local_paths.named(Path(recent.name)) if by_path else ModelRef.parse(f"hub/{recent.name}")
+        if sources.is_there(base) if by_path else hub.is_on() and base.source == "hub":
+            answered = ModelRef.parse(f"{base}{recent.answers}")
+            yield (answered if answered.base == base else base), recent.name
 
 
 def _from_hub() -> None:

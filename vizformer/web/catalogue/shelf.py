@@ -1,0 +1,60 @@
+"""The models that a session may choose."""
+
+from collections.abc import Iterable
+
+import streamlit as st
+
+from vizformer.errors import VizformerError
+from vizformer.web.catalogue import bundled, model_cache, server_folder, sources, trained_models, uploads
+from vizformer.web.link import state
+from vizformer.web.link.model_ref import ModelRef
+
+
+def models() -> tuple[ModelRef, ...]:
+    """What can be chosen: the bundled models, the server's folders, what this session opened or put up or trained, and
+    one that its link names.
+    """
+    linked, opened = state.view().model, _opened()
+    own = [base for base in opened if base.source != "models" and sources.is_there(base)]
+    if linked.is_from_elsewhere and linked.source != "models":
+        own.append(linked.base)  # there or not: the page says what is to be done
+        opened = {linked.base: linked, **opened}
+    trained = [
+        *trained_models.listed(),
+        *([linked] if linked.source == "training" and sources.is_there(linked) else []),
+    ]
+    bases = [*bundled.listed(), *server_folder.listed(), *own, *uploads.listed(), *trained]
+    return tuple(opened.get(base, base) for base in dict.fromkeys(bases))
+
+
+def _opened() -> dict[ModelRef, ModelRef]:
+    """What this session has opened, and under which assumptions: they stay when it comes back."""
+    opened: dict[ModelRef, ModelRef] = st.session_state.setdefault("vizformer.opened", {})
+    model = state.view().model
+    if model.is_from_elsewhere and (model.source == "models" or sources.is_there(model)):
+        opened[model.base] = model
+    return opened
+
+
+def titles(models: Iterable[ModelRef]) -> dict[ModelRef, str]:
+    """The titles of a list as this session knows them: for widgets, which ask again outside of a run.
+
+    No two are alike: a widget could not tell them apart.
+    """
+    said: dict[ModelRef, str] = {}
+    for model in models:
+        name = sources.title(model)
+        said[model] = name if name not in said.values() else f"{name} · {model.base}"
+    return said
+
+
+def that_open() -> tuple[ModelRef, ...]:
+    """The models on the shelf whose options can be read, for pages that offer another model."""
+    found = []
+    for model in models():
+        try:
+            model_cache.options(model)
+        except VizformerError:
+            continue  # the page Model report says why
+        found.append(model)
+    return tuple(found)

@@ -1,0 +1,89 @@
+"""Where models come from: one `Source` per kind of reference, asked the same things."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Protocol
+
+from vizformer.errors import CheckpointError
+from vizformer.messages import N_
+from vizformer.web.catalogue import bundled, hub, local_paths, server_folder, trained_models, uploads
+from vizformer.web.link import model_ref
+from vizformer.web.link.model_ref import ModelRef
+
+
+class Source(Protocol):
+    """One place that models come from."""
+
+    def listed(self) -> Iterable[ModelRef]:
+        """The models that this session may choose without having opened them before."""
+
+    def locate(self, model: ModelRef) -> Path | None:
+        """The folder or file of a model, if it is there and this session may open it.  Asks no network."""
+
+    def title(self, model: ModelRef) -> str:
+        """What a model is called in lists."""
+
+    def absent(self, model: ModelRef) -> CheckpointError:
+        """Why there is no such model, and the way out."""
+
+    def stamp(self, path: Path) -> str:
+        """Says which version of the files lies there; empty where they never change."""
+
+
+SOURCES: Mapping[model_ref.Source, Source] = {
+    "bundled": bundled,
+    "models": server_folder,
+    "hub": hub,
+    "upload": uploads,
+    "path": local_paths,
+    "training": trained_models,
+}
+
+
+def locate(model: ModelRef) -> Path | None:
+    """The folder or file of a model, if it is there and this session may open it."""
+    return SOURCES[model.source].locate(model)
+
+
+def is_there(model: ModelRef) -> bool:
+    """Whether a model is there and this session may open it."""
+    return locate(model) is not None
+
+
+def title(model: ModelRef) -> str:
+    """What a model is called in lists: as its folder, its file or on its hub."""
+    return SOURCES[model.source].title(model)
+
+
+def stamped(model: ModelRef) -> ModelRef:
+    """The reference with the stamp of its files as they are now, by which caches know it; as it is if it is not there.
+
+    Another model that takes the place of this one has another stamp, and is never mistaken for it.
+    """
+    path = None if model.stamp else locate(model)
+    return model if path is None else replace(model, stamp=SOURCES[model.source].stamp(path))
+
+
+def folder(model: ModelRef) -> Path:
+    """Where a model lies.
+
+    Raises:
+        CheckpointError: it is not there (for this session), or its stamp says that its files were others.
+    """
+    path = locate(model)
+    if path is None:
+        raise _passing(SOURCES[model.source].absent(model))
+    if model.stamp and model.stamp != SOURCES[model.source].stamp(path):
+        raise _passing(
+            CheckpointError(
+                N_("The files of {name} have changed since this page was drawn. Reload the page.", name=title(model))
+            )
+        )
+    return path
+
+
+def _passing(error: CheckpointError) -> CheckpointError:
+    """True of this session, or of this moment: not to be kept for others."""
+    error.passing = True
+    return error
