@@ -21,6 +21,7 @@ Labels = Mapping[str, Sequence[str]]
 
 _STAND_INS = N_("torch.randn stands in for tables that are too long to write out: their numbers are below").text
 WIDE = 12  # columns of an overview's table before it is elided: Q, K and V of the toy side by side
+LONG_CODE, TALLEST = 700, 380  # characters; px
 MAPS_SHOWN = 4  # heads of a three-dimensional result; the rest are in "Every number"
 
 
@@ -96,7 +97,8 @@ def show_step(
         st.latex(step.formula)
     with beside:
         st.caption(_("The same in PyTorch"))
-        st.code(code, language="python", wrap_lines=True)
+        tall = len(code) > LONG_CODE  # numbers written out: the formula beside it must not end far above
+        st.code(code, language="python", wrap_lines=True, height=TALLEST if tall else "content")
     st.latex(step.live)
     for operand in step.operands:
         _tables(operand.value, operand.axes, translate(operand.meaning), labels, step.blocked)
