@@ -101,7 +101,7 @@ def test_cross_attention_needs_two_stacks_and_says_so(open_app: Open) -> None:
     app = next(button for button in app.button if "zh-en" in button.label).click().run()
     assert not app.exception
     data = view(app)
-    assert data["queries"][0] == "<s>"
+    assert data["queries"][0] == "<s> → I"
     assert data["keys"][0] == "我"
 
 
