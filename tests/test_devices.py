@@ -138,6 +138,7 @@ def saved(kind: str, folder: Any) -> Any:
     return folder / kind
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("kind", "dtype"), [*((kind, "float32") for kind in KINDS), ("encoder-decoder", "float16"), ("llama", "bfloat16")]
 )
@@ -151,6 +152,7 @@ def test_every_tensor_is_made_where_it_is_needed(kind: str, dtype: str, tmp_path
     same(found, expected, 1e-6, kind)  # (float64 algebra differs in the last bit between memory layouts)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["gpt2", "marian"])
 def test_folders_of_others_are_opened_there(name: str, tmp_path: Any) -> None:
     folder = getattr(made, name)(tmp_path / name)

@@ -363,6 +363,7 @@ def test_charsmaps_that_lead_astray() -> None:
         check_charsmap(good[:-3] + b"\xff\xfe\0")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", [1, 2])
 def test_damaged_files(kind: int, tmp_path: Path) -> None:
     """Thousands of mutations: refused with an error of ours, or a tokenizer that splits any text."""

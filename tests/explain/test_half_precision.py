@@ -79,6 +79,7 @@ def all_proofs(checkpoint: Checkpoint, trace) -> list[tuple[str, Proof]]:
     return [*found, *((f"output {step.key}", step.proof) for step in steps)]
 
 
+@pytest.mark.slow
 @EACH
 @pytest.mark.parametrize("kind", KINDS)
 def test_every_number_is_proved(kind, dtype):

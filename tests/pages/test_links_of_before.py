@@ -20,6 +20,7 @@ from vizformer.web.frame import sitemap
 from vizformer.web.link.view import View
 from vizformer.web.widgets import lesson_text
 
+pytestmark = pytest.mark.quick
 STEP_BY_STEP = "→ Every number of head {} in layer {}, for query {}, step by step"
 
 # Every page, as its place in the navigation writes it; the words are in its first line.

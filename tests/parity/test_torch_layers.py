@@ -16,6 +16,7 @@ from vizformer.model.block import Block
 from vizformer.model.forward_pass import AttentionCall, ForwardPass
 from vizformer.model.masks import causal_mask, combine, padding_mask
 
+pytestmark = pytest.mark.quick
 ACTIVATIONS = {"relu": "relu", "gelu_tanh": partial(F.gelu, approximate="tanh")}
 VARIANTS = [
     dict(norm_order=order, activation=activation, bias=bias)
