@@ -42,6 +42,7 @@ quick: $(VENV)/.installed-test ## the quick tests, without browser, transformers
 
 lint: $(VENV)/.installed-test
 	$(BIN)/ruff check .
+	$(BIN)/ruff format --check --quiet . || { echo "make format lays the code out."; exit 1; }
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 	@$(MAKE) --no-print-directory lint-js

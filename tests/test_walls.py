@@ -37,7 +37,8 @@ def test_a_page_imports_neither_torch_nor_another_page(page):
 
 
 def test_nothing_that_is_shared_lies_in_a_cache_that_a_browser_can_empty():
-    # Streamlit's caches have no bound of bytes, and any client can send clear_cache: vizformer/web/catalogue/bounded_cache.py.
+    # Streamlit's caches have no bound of bytes, and any client can send clear_cache
+    # (vizformer/web/catalogue/bounded_cache.py).
     for path in [*PAGES, *(ROOT / "vizformer").rglob("*.py")]:
         text = path.read_text(encoding="utf-8")
         assert "st.cache_" not in text, path

@@ -46,12 +46,32 @@ def test_answers_and_precision_belong_to_the_reference(base):
 @pytest.mark.parametrize(
     "link",
     [
-        "hub/", "hub/name", "hub/../etc", "hub/a/..", "hub/a/b/c", "hub//b", "hub/a/b@", "hub/a/b@../x", "hub/-a/b",
-        "hub/a/b c", "upload/", "upload/xyz", "upload/../0123456789abcdef", "upload/0123", "upload/0123456789ABCDEF",
-        "other/x", "/models/x", "models/x/y", "hub/a/b;n=1;", "training/x", "bundled/zh-en", "",
-        "models/tiny@0123456789abcdef", "path/0123456789ab@0123456789abcdef",
+        "hub/",
+        "hub/name",
+        "hub/../etc",
+        "hub/a/..",
+        "hub/a/b/c",
+        "hub//b",
+        "hub/a/b@",
+        "hub/a/b@../x",
+        "hub/-a/b",
+        "hub/a/b c",
+        "upload/",
+        "upload/xyz",
+        "upload/../0123456789abcdef",
+        "upload/0123",
+        "upload/0123456789ABCDEF",
+        "other/x",
+        "/models/x",
+        "models/x/y",
+        "hub/a/b;n=1;",
+        "training/x",
+        "bundled/zh-en",
+        "",
+        "models/tiny@0123456789abcdef",
+        "path/0123456789ab@0123456789abcdef",
     ],
-)  # fmt: skip
+)
 def test_what_reads_like_no_reference_is_no_model(link):
     found = ModelRef.parse(link)
     assert (found.source, str(found)) == ("bundled", link)

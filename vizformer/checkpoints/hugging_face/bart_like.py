@@ -2,8 +2,9 @@
 
 from collections.abc import Collection, Mapping, Sequence
 
-from vizformer.checkpoints.hugging_face.family import ACTIVATIONS, Options, says_head
+from vizformer.checkpoints.hugging_face.family import Options, says_head
 from vizformer.checkpoints.hugging_face.fields import Fields
+from vizformer.checkpoints.tensors.activations import ACTIVATIONS
 from vizformer.checkpoints.tensors.tensor_map import Part, layers
 from vizformer.config import ModelConfig
 from vizformer.messages import N_, Message

@@ -16,19 +16,6 @@ from vizformer.messages import N_, Message
 
 Options = dict[str, Any]  # of ModelConfig
 
-# Theirs -> ours: `transformers` has several names for one function.
-ACTIVATIONS = {
-    "relu": "relu",
-    "gelu": "gelu",
-    "gelu_python": "gelu",
-    "gelu_new": "gelu_tanh",
-    "gelu_pytorch_tanh": "gelu_tanh",
-    "gelu_fast": "gelu_tanh",
-    "gelu_accurate": "gelu_tanh",
-    "silu": "silu",
-    "swish": "silu",
-}
-THEIRS = {"relu": "relu", "gelu": "gelu", "gelu_tanh": "gelu_new", "silu": "silu"}
 _WITH_HEAD = (
     "ForMaskedLM",
     "ForPreTraining",

@@ -2,10 +2,11 @@
 
 from collections.abc import Collection, Sequence
 
-from vizformer.checkpoints.hugging_face.family import ACTIVATIONS, Options, says_head
+from vizformer.checkpoints.hugging_face.family import Options, says_head
 from vizformer.checkpoints.hugging_face.fields import Fields
 from vizformer.checkpoints.hugging_face.rope import all_are_turned, rope
 from vizformer.checkpoints.hugging_face.sliding_window import window
+from vizformer.checkpoints.tensors.activations import ACTIVATIONS
 from vizformer.checkpoints.tensors.tensor_map import Part, layers, linear
 from vizformer.config import ModelConfig
 from vizformer.messages import N_

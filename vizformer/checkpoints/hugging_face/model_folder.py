@@ -16,9 +16,10 @@ from vizformer.checkpoints.files.untrusted_folder import Folder, first_line, lis
 from vizformer.checkpoints.files.weights import Weights, all_finite
 from vizformer.checkpoints.hugging_face.families import BY_TYPE, FAMILIES
 from vizformer.checkpoints.hugging_face.family import Family, Options
+from vizformer.checkpoints.hugging_face.family_match import match
 from vizformer.checkpoints.hugging_face.fields import Fields
 from vizformer.checkpoints.hugging_face.unsupported import BECAUSE
-from vizformer.checkpoints.tensors.matching import Match, match
+from vizformer.checkpoints.tensors.matching import Match
 from vizformer.checkpoints.tensors.placement import place
 from vizformer.checkpoints.tensors.report import Report, parameters_by_component
 from vizformer.checkpoints.tensors.tensor_map import Shape

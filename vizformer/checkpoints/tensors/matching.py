@@ -1,17 +1,14 @@
 """The tensors of a file held against those that a config needs: the fate of each."""
 
-import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from torch import Tensor
 
 from vizformer.checkpoints.files.untrusted_folder import shown
 from vizformer.checkpoints.files.weights import FLOATS, Stored, Weights
-from vizformer.checkpoints.hugging_face.family import Family
 from vizformer.checkpoints.tensors.report import Fate, TensorFate
 from vizformer.checkpoints.tensors.tensor_map import Part, Shape
-from vizformer.config import ModelConfig
 from vizformer.messages import N_, Message
 
 
@@ -45,33 +42,6 @@ class Match:
     computed: tuple[tuple[Found, Callable[[], Tensor]], ...] = ()
 
 
-def match(
-    family: Family, config: ModelConfig, names: Mapping[str, str], weights: Weights, shapes: Mapping[str, Shape]
-) -> Match:
-    """`names`: the family's name of every tensor -> its name in the file; `shapes`: of our parameters."""
-    prefixed = any(stored.startswith(family.prefix) for stored in names.values())
-
-    spare = {} if family.spare is None else family.spare(config)
-
-    def reason(name: str, tensor: Found) -> Message | None:
-        if name in spare:
-            return spare[name][1]
-        outside = prefixed and not tensor.name.startswith(family.prefix) and not name.startswith(family.head)
-        return _reason(family, name, outside)
-
-    follow = {} if family.computed is None else family.computed(config)
-    others = {name: stored for name, stored in names.items() if name not in follow}
-    for name, (first, __) in spare.items():
-        if name in others and first not in others:
-            others[first] = others.pop(name)
-    found = match_parts(family.weights(config), family.ties(config), reason, others, weights, shapes)
-    computed = [
-        (Found(names[name], weights.tensors[names[name]]), make) for name, make in follow.items() if name in names
-    ]
-    fates = [_fate(tensor, "unused", note=N_("it follows from config.json")) for tensor, __ in computed]
-    return replace(found, fates=(*found.fates, *fates), computed=tuple(computed))
-
-
 def match_parts(
     parts: Sequence[Part],
     ties: Mapping[str, str],
@@ -102,7 +72,7 @@ def match_parts(
             found[first] = second  # only the second name was stored
         else:
             same.append((found[first], second))
-            fates.append(_fate(second, "tied", note=N_("the same numbers as {name}", name=found[first].name)))
+            fates.append(fate(second, "tied", note=N_("the same numbers as {name}", name=found[first].name)))
     for part in parts:
         needed = part.shape(shapes)
         tensor = found.pop(part.source, None)
@@ -118,7 +88,7 @@ def match_parts(
                 source=said_by,
             )
             problems.append(note)
-            fates.append(_fate(tensor, "wrong shape", part, note))
+            fates.append(fate(tensor, "wrong shape", part, note))
         elif tensor.stored.dtype not in FLOATS:
             note = N_(
                 "{name} is stored as {dtype}, supported are {options}: quantised weights are not opened, take "
@@ -128,27 +98,21 @@ def match_parts(
                 options=", ".join(FLOATS),
             )
             problems.append(note)
-            fates.append(_fate(tensor, "unused", note=note))
+            fates.append(fate(tensor, "unused", note=note))
         else:
             used.append((part, tensor))
-            fates.append(_fate(tensor, "used", part))
+            fates.append(fate(tensor, "used", part))
     for name, tensor in found.items():
         if (why := reason(name, tensor)) is None:
             why = (unplaced or {}).get(name) or N_(
                 "{name} belongs to nothing that {source} describes", name=shown(tensor.name), source=said_by
             )
             problems.append(why)
-        fates.append(_fate(tensor, "unused", note=why))
+        fates.append(fate(tensor, "unused", note=why))
     return Match(tuple(used), tuple(same), tuple(fates), tuple(problems))
 
 
-def _reason(family: Family, name: str, outside: bool) -> Message | None:
-    """Why a tensor that no part asked for is not needed; None if it may be."""
-    known = next((note for pattern, note in family.unused.items() if re.fullmatch(pattern, name)), None)
-    return N_("outside the model itself: the head of another task") if known is None and outside else known
-
-
-def _fate(tensor: Found, fate: Fate, part: Part | None = None, note: Message | None = None) -> TensorFate:
+def fate(tensor: Found, fate: Fate, part: Part | None = None, note: Message | None = None) -> TensorFate:
     targets = () if part is None else part.targets
     stored = tensor.stored
     return TensorFate(tensor.name, stored.file, stored.shape, stored.dtype, fate, targets, note)

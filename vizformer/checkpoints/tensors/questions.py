@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from vizformer.checkpoints.files.untrusted_folder import listed, shown
-from vizformer.checkpoints.hugging_face.family import ACTIVATIONS
+from vizformer.checkpoints.tensors.activations import ACTIVATIONS
 from vizformer.errors import CheckpointError
 from vizformer.messages import N_, Message
 

@@ -1,7 +1,7 @@
 """What the person at this computer opened last, by path or by name on a hub, kept in a small file of theirs.
 
-It is read and written only for those who may open paths (`vizformer.web.catalogue.local_paths`).  A file that is absent, damaged or
-cannot be written is no error: then the list lasts as long as the server.
+It is read and written only for those who may open paths (`vizformer.web.catalogue.local_paths`).  A file that is
+absent, damaged or cannot be written is no error: then the list lasts as long as the server.
 """
 
 import contextlib

@@ -1,6 +1,7 @@
 """Models that a reader puts up: kept in a private folder of the session that made them, gone when it ends.
 
-What is unpacked, and what is refused: `vizformer.web.catalogue.safe_zip`; when it goes: `vizformer.web.catalogue.session_folders`.
+What is unpacked, and what is refused: `vizformer.web.catalogue.safe_zip`; when it goes:
+`vizformer.web.catalogue.session_folders`.
 """
 
 import os

@@ -8,8 +8,9 @@ from collections.abc import Collection
 from tokenizers import Tokenizer as Backend
 
 from vizformer.checkpoints.files.untrusted_folder import Folder
-from vizformer.checkpoints.hugging_face.family import ACTIVATIONS, Family, Options, says_head
+from vizformer.checkpoints.hugging_face.family import Family, Options, says_head
 from vizformer.checkpoints.hugging_face.fields import Fields
+from vizformer.checkpoints.tensors.activations import ACTIVATIONS
 from vizformer.checkpoints.tensors.tensor_map import Part, layers, linear
 from vizformer.checkpoints.tokenizers.vocabularies import no_tokenizer, wordpiece
 from vizformer.config import ModelConfig

@@ -9,9 +9,10 @@ from collections.abc import Collection
 from tokenizers import Tokenizer as Backend
 
 from vizformer.checkpoints.files.untrusted_folder import Folder
-from vizformer.checkpoints.hugging_face.family import ACTIVATIONS, Family, Options
+from vizformer.checkpoints.hugging_face.family import Family, Options
 from vizformer.checkpoints.hugging_face.fields import Fields
 from vizformer.checkpoints.hugging_face.llama_like import UNUSED, decoder, tensors, ties
+from vizformer.checkpoints.tensors.activations import ACTIVATIONS
 from vizformer.checkpoints.tokenizers.sentencepiece import sentencepiece_or_refuse
 from vizformer.messages import N_
 

@@ -9,8 +9,9 @@ from typing import Any
 from tokenizers import Tokenizer as Backend
 
 from vizformer.checkpoints.files.untrusted_folder import Folder
-from vizformer.checkpoints.hugging_face.family import ACTIVATIONS, THEIRS, Export, Family, Options, says_head
+from vizformer.checkpoints.hugging_face.family import Export, Family, Options, says_head
 from vizformer.checkpoints.hugging_face.fields import Fields
+from vizformer.checkpoints.tensors.activations import ACTIVATIONS, THEIRS
 from vizformer.checkpoints.tensors.tensor_map import Part, layers, linear
 from vizformer.checkpoints.tokenizers.vocabularies import byte_level
 from vizformer.config import ModelConfig

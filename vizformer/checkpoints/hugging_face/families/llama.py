@@ -9,10 +9,11 @@ from typing import Any
 from tokenizers import Tokenizer as Backend
 
 from vizformer.checkpoints.files.untrusted_folder import Folder
-from vizformer.checkpoints.hugging_face.family import THEIRS, Export, Family, Options
+from vizformer.checkpoints.hugging_face.family import Export, Family, Options
 from vizformer.checkpoints.hugging_face.fields import Fields
 from vizformer.checkpoints.hugging_face.llama_like import UNUSED, decoder, tensors, ties
 from vizformer.checkpoints.hugging_face.sliding_window import window_fields
+from vizformer.checkpoints.tensors.activations import THEIRS
 from vizformer.checkpoints.tokenizers.sentencepiece import sentencepiece_or_refuse
 from vizformer.config import ModelConfig
 

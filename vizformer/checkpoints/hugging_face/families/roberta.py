@@ -11,8 +11,9 @@ from collections.abc import Collection
 from tokenizers import Tokenizer as Backend
 
 from vizformer.checkpoints.files.untrusted_folder import Folder
-from vizformer.checkpoints.hugging_face.family import ACTIVATIONS, SPARE_BIAS, Family, Options, says_head
+from vizformer.checkpoints.hugging_face.family import SPARE_BIAS, Family, Options, says_head
 from vizformer.checkpoints.hugging_face.fields import Fields
+from vizformer.checkpoints.tensors.activations import ACTIVATIONS
 from vizformer.checkpoints.tensors.tensor_map import Part, layers, linear
 from vizformer.checkpoints.tokenizers.fairseq import CAMEMBERT, XLM_ROBERTA, moved
 from vizformer.checkpoints.tokenizers.sentencepiece import find
