@@ -24,7 +24,7 @@ def imports(path: Path) -> set[str]:
 
 
 def test_pages_lie_in_subfolders():
-    # A *.py directly in pages/ switches Streamlit to its old multipage mode (docs/DESIGN.md).
+    # A *.py directly in pages/ switches Streamlit to its old multipage mode (docs/architecture.md).
     assert PAGES
     assert not list((ROOT / "pages").glob("*.py"))
 

@@ -1,6 +1,6 @@
 """The options of a Transformer: one frozen table, every option with the values it may take.
 
-An option is added when a model uses it and a test holds it (docs/DESIGN.md), so everything listed here works.
+An option is added when a model uses it and a test holds it (docs/decisions.md), so everything listed here works.
 """
 
 import json

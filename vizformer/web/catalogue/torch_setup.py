@@ -37,7 +37,7 @@ def prepare_torch() -> None:
 
     import vizformer.checkpoints  # noqa: F401  (with all that it brings, before the freezing)
 
-    # One thread per forward: with more, sessions stall each other at every barrier (docs/DESIGN.md, "The web layer").
+    # One thread per forward: with more, sessions stall each other at every barrier (docs/decisions.md, "The web layer").
     torch.set_num_threads(1)
     # Streamlit collects garbage after every run, and each time looks at all that torch brought along: 200 ms of
     # everybody's time.  What is there now stays for good; frozen, it is not looked at again.
