@@ -12,7 +12,7 @@ from vizformer.generation import BeamTree, beam_search, greedy_steps, length_pen
 EOS, VOCAB, LONGEST = 2, 5, 4
 
 
-@pytest.fixture(params=["decoder-only", "encoder-decoder"])
+@pytest.fixture(params=["decoder-only", "encoder-decoder"], scope="module")
 def model(request):
     return tiny.model(request.param, vocab_size=VOCAB, eos_id=EOS, bos_id=1, pad_id=0)
 
@@ -39,11 +39,17 @@ def everything():
             yield ids
 
 
+@pytest.fixture(scope="module")
+def log_probabilities(model):
+    """Of all continuations, one forward each."""
+    return {ids: log_probability(model, ids) for ids in everything()}
+
+
 @pytest.mark.parametrize("alpha", [0.0, 0.6, 1.5])
-def test_a_wide_beam_finds_the_best_of_all(model, alpha):
+def test_a_wide_beam_finds_the_best_of_all(model, log_probabilities, alpha):
     prompt, prefix = arguments(model)
     found = beam_search(model, prompt, prefix, width=VOCAB**LONGEST, max_new=LONGEST, alpha=alpha)
-    scored = {ids: log_probability(model, ids) / length_penalty(len(ids), alpha) for ids in everything()}
+    scored = {ids: log_p / length_penalty(len(ids), alpha) for ids, log_p in log_probabilities.items()}
     best = max(scored, key=scored.__getitem__)
     assert found[0].ids == best
     assert found[0].score == pytest.approx(scored[best], abs=1e-5)
