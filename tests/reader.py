@@ -18,7 +18,8 @@ TIMEOUT = 120.0  # seconds; generous, the machine may be busy
 class Reader:
     """A session, connected until `close()`."""
 
-    def __init__(self, port: int, **headers: str) -> None:
+    def __init__(self, port: int, timeout: float = TIMEOUT, **headers: str) -> None:
+        self.timeout = timeout
         self.connection = connect(
             f"ws://127.0.0.1:{port}/_stcore/stream",
             subprotocols=["streamlit"],  # type: ignore[list-item]
@@ -53,7 +54,7 @@ class Reader:
         """What arrives until a run has finished (one that was interrupted by another one goes on)."""
         found = []
         while True:
-            message = ForwardMsg.FromString(self.socket.recv(timeout=TIMEOUT))
+            message = ForwardMsg.FromString(self.socket.recv(timeout=self.timeout))
             found.append(message)
             if message.HasField("new_session"):
                 self.session = message.new_session.initialize.session_id or self.session

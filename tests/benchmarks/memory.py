@@ -78,7 +78,7 @@ def texts(count: int) -> None:
         process, most = server.process.pid, 0
         click.echo("| texts | memory, MiB | seconds |\n| ---: | ---: | ---: |")
         start = time.monotonic()
-        with Reader(server.port) as reader:
+        with Reader(server.port, timeout=3600) as reader:
             for number in range(count):
                 model, length = MODELS[number % len(MODELS)]
                 for page in PAGES:
@@ -104,7 +104,7 @@ def runs(count: int, readers: int, collected: bool) -> None:
         lock, taken, numbers = threading.Lock(), list[float](), iter(range(count))
 
         def read(pages: Iterator[str]) -> None:
-            with Reader(server.port) as reader:
+            with Reader(server.port, timeout=3600) as reader:
                 while True:
                     with lock:
                         number = next(numbers, None)
