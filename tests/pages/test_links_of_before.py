@@ -1,7 +1,8 @@
 """Addresses as the app has written them into readers' bookmarks: each still opens the view that it stands for.
 
-They are recorded and never follow a change of the code: what is renamed or moved inside must still read and write
-them as they are.  Each opens in a session of its own, as if it were pasted into another browser.
+The addresses are recorded and never follow a change of the code: what is renamed or moved inside must still read and
+write them as they are.  (The words beside them tell by what one sees it; those may be reworded.)  Each opens in a
+session of its own, as if it were pasted into another browser.
 """
 
 import json
@@ -46,27 +47,27 @@ PAGES = {
 PARTS = {
     "/map?part=rnn&lang=zh_CN": ["节: rnn"],
     "/map?part=cost": ["Part: cost"],
-    "/map?model=stories&text=a+cat+sat&part=gru": ["Transformer stories: token 0 “<s>” counts"],
+    "/map?model=stories&text=a+cat+sat&part=gru": ["Part: gru", "Model: stories", "Tokens before the last: 3"],
     "/tokens?part=merges&lang=zh_CN": ["节: merges"],
-    "/tokens?part=lookup": ["Part: lookup", "The product is row 1831 of the table"],
+    "/tokens?part=lookup": ["Part: lookup", "Token: 4"],
     "/tokens?model=stories&text=a+cat+sat&part=neighbours": ["Nearest to “cat”"],
     "/tokens?part=context": ["Part: context"],
-    "/tokens?model=stories&text=a+cat+sat&part=norms": ["This model adds no position vectors (it uses RoPE)"],
+    "/tokens?model=stories&text=a+cat+sat&part=norms": ["Part: norms", "Model: stories"],
     "/positions?part=clock&lang=zh_CN": ["节: clock", "第几对 i: 1"],
     "/positions?part=distance": ["Part: distance", "Position j: 6"],
-    "/positions?model=stories&text=a+cat+sat&part=shuffle": ["0 of 3 tokens have the output row they had before"],
+    "/positions?model=stories&text=a+cat+sat&part=shuffle": ["Part: shuffle", "Sentence: a cat sat"],
     "/positions?part=options": ["Part: options", "Move both on by: 5"],
     "/positions?model=stories&text=a+cat+sat&part=longer": ["Part: longer", "Measured on: book"],
     "/qkv?part=arithmetic&lang=zh_CN": ["节: arithmetic"],
     "/qkv?part=three": ["Part: three"],
     "/qkv?model=stories&text=a+cat+sat&site=decoder&part=scale": ["Part: scale", "Model: stories"],
     "/heads?part=all&lang=zh_CN": ["节: all"],
-    "/heads?part=cost": ["Part: cost", "One layer of self-attention, 7 tokens"],
+    "/heads?part=cost": ["Part: cost", "Heads: 4"],
     "/heads?model=stories&text=a+cat+sat&part=groups": ["Part: groups", "Key/value heads: 4"],
     "/masks?part=paint&lang=zh_CN": ["节: paint"],
     "/masks?part=conventions": ["Part: conventions"],
     "/masks?model=stories&text=a+cat+sat&part=mistakes": ["Part: mistakes", "Sentence: a cat sat"],
-    "/masks?part=leak": ["Part: leak", "How far each output moves"],
+    "/masks?part=leak": ["Part: leak", "Stack: decoder"],
 }
 
 # Every field of the view, and every kind of model.
@@ -92,8 +93,8 @@ PLACES = {
         "Set by hand: encoder.0.self.q[0, 1, 0] = 2.5, encoder.1.self: not divided by √d, decoder.2.cross: "
         "temperature 0.5",
     ],
-    "/qkv?head=2&query=0&step=5": ["Part: arithmetic", "Step: 5", "Query: 0", "encoder\\.0\\.self, head 2"],
-    "/qkv?site=cross&layer=1&head=2&part=lookup": ["Part: lookup", "Layer: 1", "decoder\\.1\\.cross, head 2"],
+    "/qkv?head=2&query=0&step=5": ["Part: arithmetic", "Step: 5", "Query: 0", "Head: 2"],
+    "/qkv?site=cross&layer=1&head=2&part=lookup": ["Part: lookup", "Layer: 1", "Head: 2", "Site: cross"],
     "/qkv?edits=encoder.0.self.v%400%2C1%2C3%3D-1e-05&part=arithmetic": ["Set by hand: encoder.0.self.v[0, 1, 3]"],
     "/layer?site=decoder&step=3&material=toy&toy=target%400%2C0%2C1%3D3%3Bdecoder.0.self%21unscaled": [
         "Step: 3",
