@@ -56,7 +56,7 @@ ids = torch.arange(n)[None] % min(1000, checkpoint.model.config.vocab_size)
 with torch.inference_mode():
     checkpoint.model(ids, trace=Trace())
 done = time.perf_counter()
-from vizformer.checkpoints import memory
+from vizformer.checkpoints.tensors import memory
 reckoned = memory.need(checkpoint.report, checkpoint.dtype).copied
 reckoned += memory.forward_bytes(checkpoint.model.config, n, checkpoint.dtype)
 peak, most = status("VmHWM") - before, max(own) - anonymous

@@ -98,7 +98,10 @@ def test_nothing_is_unpickled(folder: Path, tmp_path: Path) -> None:
 @pytest.mark.parametrize("name", ["config.json", "model.safetensors", "tokenizer.json"])
 def test_missing_files(folder: Path, name: str) -> None:
     (folder / name).unlink()
-    with pytest.raises(CheckpointError, match=rf"mine lacks {name}: a model folder needs config.json, model.safet"):
+    said = (
+        "whose config.json is missing" if name == "config.json" else f"mine lacks {name}: a model folder needs config"
+    )
+    with pytest.raises(CheckpointError, match=said):
         load(folder)
 
 
@@ -193,7 +196,10 @@ SOMETHING_ELSE = [
 @pytest.mark.parametrize("content", SOMETHING_ELSE)
 def test_a_config_of_something_else(folder: Path, content: str) -> None:
     (folder / "config.json").write_text(content)
-    with pytest.raises(CheckpointError, match=r"config.json does not say format 'vizformer-1': this folder was not"):
+    with pytest.raises(
+        CheckpointError,
+        match=r"does not say format 'vizformer-1'|or says something else",
+    ):
         load(folder)
 
 

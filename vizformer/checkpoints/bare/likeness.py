@@ -24,6 +24,10 @@ _FAMILIES = (
     (r"layers\.\d+\.self_attn\.q_proj\.weight", "LLaMA"),
 )
 _KINDS: tuple[tuple[str, Message], ...] = (
+    (
+        r"\.(?:self|cross)_attention\.W_[QKVO]\.(?:weight|bias)$",
+        N_("the weights of a model folder of VizFormer, whose config.json is missing or says something else"),
+    ),
     (r"lora_[AB]\b", N_("additions to the weights of another model (LoRA), which are no model alone")),
     (r"\.(?:qweight|qzeros|absmax|quant_state.*)$", N_("quantised weights, packed with a few bits each")),
     (
