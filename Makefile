@@ -37,7 +37,7 @@ test: lint ## lint, types, import contracts and every test (JOBS=2 processes, th
 	@$(BIN)/python tests/browser/chromium.py --report
 
 # Every page and every part of a lesson is opened once, and the layers are held against torch.nn's.
-quick: $(VENV)/.installed-test ## the quick tests, without browser, transformers and most of the pages' (under 2 minutes)
+quick: $(VENV)/.installed-test ## the quick tests, without browser, transformers and most of the pages'
 	$(BIN)/python -m pytest -m "not browser and not slow and (quick or not (pages or parity))" $(PARALLEL)
 
 lint: $(VENV)/.installed-test
