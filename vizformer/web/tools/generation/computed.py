@@ -59,7 +59,7 @@ class Text:
 
 @cached
 def text(subject: Subject, settings: str, branch: str) -> Text:
-    """The text that is written from the subject's with these settings (`writing.Settings`) and tokens taken by hand."""
+    """The text that is written from the subject's, with `generation_settings.Settings` and tokens taken by hand."""
     from vizformer.analysis.cost import cache_bytes, generation_costs, rolling_cache_bytes
     from vizformer.components.player import read_branch
 
