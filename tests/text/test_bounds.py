@@ -10,6 +10,7 @@ from tokenizers import Tokenizer as Backend
 
 from tests.checkpoints import hostile
 from vizformer.errors import TokenizerError
+from vizformer.messages import Message
 from vizformer.text import Tokenizer, bounds, trial
 from vizformer.text.patterns import PatternError, cost
 
@@ -124,8 +125,11 @@ def test_small_and_large_files_are_held_to_the_same_bounds():
     """The larger one in a process of its own."""
     for padding in ("", " " * 3_000_000):
         trial.examine(hostile.tokenizer({}) + padding)
-        with pytest.raises(trial.TrialError, match="may take for ever"):
+        with pytest.raises(trial.TrialError, match="may take for ever") as found:
             trial.examine(hostile.tokenizer(hostile.TOKENIZERS["a pattern that goes back"]()) + padding)
+        reason = found.value.message.values["error"]
+        assert isinstance(reason, Message)  # so that it is told in the reader's language too, from either process
+        assert reason.text == "a repetition inside a repetition"
         with pytest.raises(trial.TrialError, match="out of bounds" if padding else "twice"):
             trial.examine(
                 hostile.tokenizer(hostile.TOKENIZERS["a table that is damaged"]()) + padding

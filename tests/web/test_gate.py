@@ -186,6 +186,21 @@ def test_what_is_on_its_way_counts(stored):
     assert answers[2:] == ["passed"]
 
 
+def test_one_session_keeps_the_room_from_others_for_a_minute_at_most(stored):
+    now = [0.0]
+    arrivals = request_gate.Arrivals(lambda: now[0])
+    for number in range(10):
+        stored.add("ours", str(number), MB)
+    arrivals.look()
+    now[0] = request_gate.UNCLAIMED_WHERE_FULL - 1
+    assert arrivals.refuses("theirs", 2 * MB)[0] == 503
+    now[0] = request_gate.UNCLAIMED_WHERE_FULL + 1
+    assert arrivals.refuses("ours", 2 * MB)[0] == 503  # nobody makes room for more of the same session
+    assert len(stored.file_storage["ours"]) == 10
+    assert arrivals.refuses("theirs", 2 * MB) is None
+    assert len(stored.file_storage["ours"]) == 9  # (a form around a file has room of its own)
+
+
 def test_what_nobody_asks_for_is_dropped(stored):
     now = [0.0]
     arrivals = request_gate.Arrivals(lambda: now[0])

@@ -130,8 +130,8 @@ def next_token(
     if not math.isfinite(float(probabilities[0])):  # one NaN makes all of them NaN
         raise GenerationError(
             N_(
-                "The model's logits are not numbers: its weights are damaged, its training diverged, or float16 is too "
-                "narrow for it."
+                "The model's logits are not numbers: a number set by hand is too large, the weights are damaged, the "
+                "training diverged, or float16 is too narrow for it."
             )
         )
     scores = penalised(scores, previous, sampling.repetition_penalty)

@@ -15,6 +15,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from vizformer.errors import TokenizerError
+from vizformer.messages import N_
 from vizformer.text.patterns import PatternError, cost
 
 MOST_ENTRIES = 2**20  # tokens and merges; the largest vocabularies in use have 900,000
@@ -29,7 +31,7 @@ MOST_CHARACTERS, MOST_QUADRATIC = 2**19, 2**16  # that a text may become
 _UNICODE = 3  # beyond what NFKD makes of a text: lower case, spaces around Chinese characters
 
 
-class BoundsError(ValueError):
+class BoundsError(TokenizerError):
     """A tokenizer that asks for too much; says which part does."""
 
 
@@ -67,10 +69,10 @@ def check(content: object, rows: int | None = None) -> None:
         BoundsError: something in it is too large, too many, or of a kind that is not known.
     """
     if not isinstance(content, dict):
-        raise BoundsError("it is no object with fields")
+        raise BoundsError(N_("it is no object with fields"))
     parts = [content.get(name) for name in ("normalizer", "pre_tokenizer", "post_processor", "decoder")]
     if sum(1 for part in parts for __ in _parts(part)) > MOST_PARTS:
-        raise BoundsError(f"it has more than {MOST_PARTS} parts")
+        raise BoundsError(N_("it has more than {most} parts", most=MOST_PARTS))
     growth(parts[0], parts[1])
     decoded(parts[3])
     _check_marks(parts[2])
@@ -88,7 +90,13 @@ def growth(normalizer: object, pre_tokenizer: object) -> Growth:
     for part in (*_parts(normalizer), *_parts(pre_tokenizer)):
         found *= _grown(part)
         if found.factor > _MOST_GROWTH:
-            raise BoundsError(f"a text could become {found.factor:,} times as long in {_called(part)}")
+            raise BoundsError(
+                N_(
+                    "a text could become {factor} times as long in {part}",
+                    factor=f"{found.factor:,}",
+                    part=_called(part),
+                )
+            )
     return found
 
 
@@ -102,7 +110,13 @@ def decoded(decoder: object) -> Growth:
     for part in _parts(decoder):
         found *= _decoded(part)
         if found.factor > _MOST_GROWTH:
-            raise BoundsError(f"a text could become {found.factor:,} times as long in {_called(part)}")
+            raise BoundsError(
+                N_(
+                    "a text could become {factor} times as long in {part}",
+                    factor=f"{found.factor:,}",
+                    part=_called(part),
+                )
+            )
     return found
 
 
@@ -146,9 +160,9 @@ def _grown(part: Mapping[str, Any]) -> Growth:
         return Growth()
     if kind == "FixedLength":
         if type(part.get("length")) is not int or part["length"] < 1:
-            raise BoundsError("FixedLength has no length")
+            raise BoundsError(N_("FixedLength has no length"))
         return Growth()
-    raise BoundsError(f"{_called(part)} is not known")
+    raise BoundsError(N_("{part} is not known", part=_called(part)))
 
 
 def _decoded(part: Mapping[str, Any]) -> Growth:
@@ -168,7 +182,7 @@ def _decoded(part: Mapping[str, Any]) -> Growth:
         return Growth(1 + len(_text(part, "replacement")))
     if kind == "Replace":
         return _replaced(part)
-    raise BoundsError(f"{_called(part)} is not known")
+    raise BoundsError(N_("{part} is not known", part=_called(part)))
 
 
 def _replaced(part: Mapping[str, Any]) -> Growth:
@@ -185,7 +199,9 @@ def _cost(pattern: str) -> bool:
     try:
         return cost(pattern) == "quadratic"
     except PatternError as error:
-        raise BoundsError(f"the pattern {pattern[:60]} may take for ever: {error}") from error
+        raise BoundsError(
+            N_("the pattern {pattern} may take for ever: {error}", pattern=pattern[:60], error=error.message)
+        ) from error
 
 
 def _pattern(part: Mapping[str, Any]) -> dict[str, str]:
@@ -194,7 +210,7 @@ def _pattern(part: Mapping[str, Any]) -> dict[str, str]:
         ((kind, text),) = pattern.items()
         if kind in ("String", "Regex") and isinstance(text, str) and text and (kind == "Regex" or len(text) <= 1024):
             return {kind: text}
-    raise BoundsError(f"{_called(part)} has a pattern that is none")
+    raise BoundsError(N_("{part} has a pattern that is none", part=_called(part)))
 
 
 def _text(part: Mapping[str, Any], name: str) -> str:
@@ -202,9 +218,16 @@ def _text(part: Mapping[str, Any], name: str) -> str:
     if text is None and name in ("prefix", "suffix"):
         return ""
     if not isinstance(text, str):
-        raise BoundsError(f"{_called(part)} has no {name}")
+        raise BoundsError(N_("{part} has no {name}", part=_called(part), name=name))
     if len(text) > _LONGEST_TEXT:
-        raise BoundsError(f"{_called(part)} puts {len(text):,} characters into texts; at most {_LONGEST_TEXT} are read")
+        raise BoundsError(
+            N_(
+                "{part} puts {n} characters into texts; at most {most} are read",
+                part=_called(part),
+                n=f"{len(text):,}",
+                most=_LONGEST_TEXT,
+            )
+        )
     return text
 
 
@@ -212,16 +235,22 @@ def _longest_replacement(part: Mapping[str, Any]) -> int:
     """Of SentencePiece's table: what stands behind its trie, each ended by a zero byte."""
     packed = part.get("precompiled_charsmap")
     if not isinstance(packed, str) or len(packed) > 4 * _CHARSMAP // 3 + 4:
-        raise BoundsError("Precompiled has no table, or one that is too large")
+        raise BoundsError(N_("Precompiled has no table, or one that is too large"))
     try:
         table = base64.b64decode(packed, validate=True)
     except (binascii.Error, ValueError) as error:
-        raise BoundsError("Precompiled has a table that is none") from error
+        raise BoundsError(N_("Precompiled has a table that is none")) from error
     texts = table[4 + int.from_bytes(table[:4], "little") :]
     made = unicodedata.normalize("NFKD", texts.decode("utf-8", "replace"))
     longest = max(map(len, made.split("\0")))
     if longest > _LONGEST_TEXT:
-        raise BoundsError(f"Precompiled puts {longest:,} characters into texts; at most {_LONGEST_TEXT} are read")
+        raise BoundsError(
+            N_(
+                "Precompiled puts {longest} characters into texts; at most {most} are read",
+                longest=f"{longest:,}",
+                most=_LONGEST_TEXT,
+            )
+        )
     return max(1, longest)
 
 
@@ -232,14 +261,16 @@ def _check_marks(post_processor: object) -> None:
             for name in ("single", "pair"):
                 items = part.get(name)
                 if not isinstance(items, list) or len(items) > 32:
-                    raise BoundsError(f"TemplateProcessing puts more than 32 things around a text ({name})")
+                    raise BoundsError(
+                        N_("TemplateProcessing puts more than 32 things around a text ({name})", name=name)
+                    )
                 if sum(isinstance(item, dict) and "Sequence" in item for item in items) > 2:
-                    raise BoundsError("TemplateProcessing repeats a text")
+                    raise BoundsError(N_("TemplateProcessing repeats a text"))
             special = part.get("special_tokens")
             if not isinstance(special, dict) or len(special) > 64 or not all(map(_is_short, special.values())):
-                raise BoundsError("TemplateProcessing has too many special tokens")
+                raise BoundsError(N_("TemplateProcessing has too many special tokens"))
         elif kind not in ("BertProcessing", "RobertaProcessing", "ByteLevel"):
-            raise BoundsError(f"{_called(part)} is not known")
+            raise BoundsError(N_("{part} is not known", part=_called(part)))
 
 
 def _is_short(token: object) -> bool:
@@ -251,37 +282,54 @@ def _check_added(tokens: object, rows: int | None) -> None:
     if tokens is None:
         return
     if not isinstance(tokens, list) or len(tokens) > MOST_ADDED:
-        raise BoundsError(f"it adds more than {MOST_ADDED:,} tokens to its vocabulary")
+        raise BoundsError(N_("it adds more than {most} tokens to its vocabulary", most=f"{MOST_ADDED:,}"))
     for token in tokens:
         content, id = (token.get("content"), token.get("id")) if isinstance(token, dict) else (None, None)
         if not isinstance(content, str) or not content or len(content) > LONGEST_TOKEN:
-            raise BoundsError(f"an added token is empty, or longer than {LONGEST_TOKEN:,} characters")
+            raise BoundsError(
+                N_("an added token is empty, or longer than {most} characters", most=f"{LONGEST_TOKEN:,}")
+            )
         _check_id(id, rows)
 
 
 def _check_id(id: object, rows: int | None) -> None:
     if type(id) is not int or not 0 <= id < MOST_IDS:
         said = f"{id:,}" if type(id) is int and abs(id) < 2**64 else type(id).__name__
-        raise BoundsError(f"a token has the id {said}; they go up to {MOST_IDS - 1:,} at most")
+        raise BoundsError(
+            N_("a token has the id {id}; they go up to {most} at most", id=said, most=f"{MOST_IDS - 1:,}")
+        )
     if rows is not None and id >= rows:
-        raise BoundsError(f"it has token ids up to {id:,}, the weights {rows:,} rows: they belong to different models")
+        raise BoundsError(
+            N_(
+                "it has token ids up to {id}, the weights {rows} rows: they belong to different models",
+                id=f"{id:,}",
+                rows=f"{rows:,}",
+            )
+        )
 
 
 def _check_model(model: object, rows: int | None) -> None:
     if not isinstance(model, dict):
-        raise BoundsError("it has no model")
+        raise BoundsError(N_("it has no model"))
     if model.get("type", "BPE") not in ("BPE", "Unigram", "WordPiece", "WordLevel"):
-        raise BoundsError(f"{_called(model)} is not known")
+        raise BoundsError(N_("{part} is not known", part=_called(model)))
     vocabulary, merges = model.get("vocab"), model.get("merges") or []
     if not isinstance(vocabulary, (dict, list)) or not isinstance(merges, list):
-        raise BoundsError("it has no vocabulary")
+        raise BoundsError(N_("it has no vocabulary"))
     if len(vocabulary) > MOST_ENTRIES or len(merges) > min(MOST_ENTRIES, 4 * len(vocabulary)):
-        raise BoundsError(f"{len(vocabulary):,} tokens and {len(merges):,} merges; at most {MOST_ENTRIES:,} are read")
+        raise BoundsError(
+            N_(
+                "{tokens} tokens and {merges} merges; at most {most} are read",
+                tokens=f"{len(vocabulary):,}",
+                merges=f"{len(merges):,}",
+                most=f"{MOST_ENTRIES:,}",
+            )
+        )
     if isinstance(vocabulary, dict):
         if vocabulary:
             ids = vocabulary.values()
             if any(type(id) is not int for id in ids) or min(ids) < 0:
-                raise BoundsError("a token has an id that is none")
+                raise BoundsError(N_("a token has an id that is none"))
             _check_id(max(ids), rows)
         longest = max(map(len, vocabulary), default=0)
     else:
@@ -289,19 +337,34 @@ def _check_model(model: object, rows: int | None) -> None:
             _check_id(len(vocabulary) - 1, rows)
         for item in vocabulary:
             if not isinstance(item, list) or len(item) != 2 or not isinstance(item[0], str):
-                raise BoundsError("a token has no score")
+                raise BoundsError(N_("a token has no score"))
             if not isinstance(item[1], (int, float)) or not abs(item[1]) < 1e9:
-                raise BoundsError(f"the token {item[0][:16]} has the score {str(item[1])[:20]}")
+                raise BoundsError(
+                    N_("the token {token} has the score {score}", token=item[0][:16], score=str(item[1])[:20])
+                )
         longest = max((len(item[0]) for item in vocabulary), default=0)
     if longest > LONGEST_TOKEN:
-        raise BoundsError(f"a token has {longest:,} characters; at most {LONGEST_TOKEN:,} are read")
+        raise BoundsError(
+            N_(
+                "a token has {longest} characters; at most {most} are read",
+                longest=f"{longest:,}",
+                most=f"{LONGEST_TOKEN:,}",
+            )
+        )
     for name in ("continuing_subword_prefix", "end_of_word_suffix", "unk_token"):
         if isinstance(text := model.get(name), str) and len(text) > _LONGEST_TEXT:
-            raise BoundsError(f"its {name} has {len(text):,} characters; at most {_LONGEST_TEXT} are read")
+            raise BoundsError(
+                N_(
+                    "its {name} has {n} characters; at most {most} are read",
+                    name=name,
+                    n=f"{len(text):,}",
+                    most=_LONGEST_TEXT,
+                )
+            )
     if (longest_word := model.get("max_input_chars_per_word", 100)) and (
         type(longest_word) is not int or not 0 < longest_word <= 512
     ):
-        raise BoundsError("words of more than 512 characters are looked up (max_input_chars_per_word)")
+        raise BoundsError(N_("words of more than 512 characters are looked up (max_input_chars_per_word)"))
 
 
 def _parts(part: object, depth: int = 0) -> Iterator[Mapping[str, Any]]:
@@ -309,13 +372,13 @@ def _parts(part: object, depth: int = 0) -> Iterator[Mapping[str, Any]]:
     if part is None or part == {}:
         return
     if not isinstance(part, dict) or depth > _DEEPEST:
-        raise BoundsError("a part of it is none")
+        raise BoundsError(N_("a part of it is none"))
     if part.get("type") != "Sequence":
         yield part
         return
     inner = [part[name] for name in ("normalizers", "pretokenizers", "processors", "decoders") if name in part]
     if len(inner) != 1 or not isinstance(inner[0], list) or len(inner[0]) > MOST_PARTS:
-        raise BoundsError(f"a Sequence has no parts, or more than {MOST_PARTS}")
+        raise BoundsError(N_("a Sequence has no parts, or more than {most}", most=MOST_PARTS))
     for one in inner[0]:
         yield from _parts(one, depth + 1)
 

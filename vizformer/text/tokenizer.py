@@ -61,7 +61,7 @@ class Tokenizer:
             self._grown_back = bounds.decoded(decoder)
         except bounds.BoundsError as error:
             raise TokenizerError(
-                N_("The tokenizer is not used ({reason}). Copy it again from the model's source.", reason=str(error))
+                N_("The tokenizer is not used ({reason}). Copy it again from the model's source.", reason=error.message)
             ) from error
 
     @classmethod

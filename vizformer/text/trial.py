@@ -16,6 +16,8 @@ from collections import OrderedDict
 from pathlib import Path
 from typing import Any
 
+from vizformer.errors import TokenizerError
+from vizformer.messages import N_, Message
 from vizformer.text import bounds
 
 MEGABYTE = 2**20
@@ -25,13 +27,17 @@ _MOST_COMMAS = 2_500_000  # in a file: as many values; each takes some 100 bytes
 _MOST_A_ROW, _MOST_BESIDE = 20, 100_000  # commas: a token has one, a merge two of its own, an added token eight
 _TEXTS = ("Hello, world! 你好 1", " " * 200 + "x", "a" * 200 + "!", "\n" * 200, "\ufdfa\u0130é" * 20)
 _MOST_KEPT = 256
-_kept: OrderedDict[str, str] = OrderedDict()  # what was said of a file, by its digest
+_kept: OrderedDict[str, Message | None] = OrderedDict()  # what was said of a file, by its digest
 _lock = threading.Lock()
 _at_once = threading.BoundedSemaphore(2)
 
 
-class TrialError(ValueError):
+class TrialError(TokenizerError):
     """A tokenizer.json that is not read; says why."""
+
+
+class _SaidTwiceError(ValueError):
+    """An object in which a name stands twice."""
 
 
 class BusyError(TrialError):
@@ -47,16 +53,19 @@ def examine(content: str, rows: int | None = None) -> None:
     raw = content.encode("utf-8", "surrogatepass")
     name = hashlib.blake2b(raw, digest_size=16).hexdigest() + f" {rows}"
     with _lock:
-        said = _kept.get(name)
-    if said is None:
+        known, said = name in _kept, _kept.get(name)
+    if not known:
         if len(raw) > LIMIT:
-            said = f"{len(raw):,} bytes; at most {LIMIT:,} are read"
+            said = N_("{n} bytes; at most {most} are read", n=f"{len(raw):,}", most=f"{LIMIT:,}")
         elif raw.count(b",") > _MOST_COMMAS or raw.count(b"[") + raw.count(b"{") > _MOST_COMMAS // 2:
-            said = f"more than {_MOST_COMMAS:,} values"
+            said = N_("more than {most} values", most=f"{_MOST_COMMAS:,}")
         elif len(raw) <= _SMALL:
             said = _looked_at(raw, None)  # (what does not fit the weights is told in better words later)
         elif rows is not None and raw.count(b",") > _MOST_A_ROW * rows + _MOST_BESIDE:
-            said = f"it has many more tokens than the weights have rows, {rows:,}: they belong to different models"
+            said = N_(
+                "it has many more tokens than the weights have rows, {rows}: they belong to different models",
+                rows=f"{rows:,}",
+            )
         else:
             with _at_once:
                 said = _apart(raw, rows)
@@ -68,29 +77,31 @@ def examine(content: str, rows: int | None = None) -> None:
         raise TrialError(said)
 
 
-def _looked_at(raw: bytes, rows: int | None) -> str:
-    """Why a file is not read; empty for nothing."""
+def _looked_at(raw: bytes, rows: int | None) -> Message | None:
+    """Why a file is not read; None where nothing speaks against it."""
     try:
         # (of a large file, that would take twice the memory; the library takes the last of two then, as json does)
         bounds.check(json.loads(raw, object_pairs_hook=_object if len(raw) <= _SMALL else None), rows)
     except bounds.BoundsError as error:
-        return str(error)
+        return error.message
     except RecursionError:
-        return "its values lie too deep inside each other"
+        return N_("its values lie too deep inside each other")
+    except _SaidTwiceError:
+        return N_("it says the same thing twice")
     except ValueError as error:
-        return str(error) or "it is not JSON"
-    return ""
+        return N_("it is not JSON: {error}", error=str(error)[:200])
+    return None
 
 
 def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     """An object, in which nothing is said twice: readers do not agree on which of the two counts."""
     made = dict(pairs)
     if len(made) != len(pairs):
-        raise ValueError("it says the same thing twice")
+        raise _SaidTwiceError
     return made
 
 
-def _apart(raw: bytes, rows: int | None) -> str:
+def _apart(raw: bytes, rows: int | None) -> Message | None:
     """The same, in a process of its own, which also lets the library read the file and cut a few texts."""
     package = Path(__file__).resolve().parents[2]  # where `vizformer` is, installed or not
     path = os.pathsep.join(filter(None, [str(package), os.environ.get("PYTHONPATH")]))
@@ -106,12 +117,33 @@ def _apart(raw: bytes, rows: int | None) -> str:
             check=False,
         )
     except subprocess.TimeoutExpired:
-        return "it takes too long to read"
+        return N_("it takes too long to read")
     except OSError as error:  # no memory for a process
-        raise BusyError(f"it cannot be looked at now: {error.strerror}") from error
+        raise BusyError(N_("it cannot be looked at now: {error}", error=str(error.strerror))) from error
     if done.returncode == 0:
-        return done.stdout.decode("utf-8", "replace")[:500]
-    return "reading it takes too much memory or time"
+        return _received(done.stdout)
+    return N_("reading it takes too much memory or time")
+
+
+def _sent(message: Message | None) -> Any:
+    """A message as JSON, from one process to the other."""
+    if message is None:
+        return None
+    values = {
+        name: _sent(value) if isinstance(value, Message) else str(value) for name, value in message.values.items()
+    }
+    return {"text": message.text, "values": values}
+
+
+def _received(raw: bytes) -> Message | None:
+    """What `_sent` wrote."""
+
+    def message(found: dict[str, Any]) -> Message:
+        values = found["values"].items()
+        return Message(found["text"], {name: message(v) if isinstance(v, dict) else v for name, v in values})
+
+    found = json.loads(raw)
+    return None if found is None else message(found)
 
 
 def main() -> None:
@@ -128,7 +160,7 @@ def main() -> None:
         resource.setrlimit(resource.RLIMIT_CPU, (seconds, seconds))
     raw = sys.stdin.buffer.read()
     said = _looked_at(raw, rows)
-    if not said:
+    if said is None:
         try:
             backend = Tokenizer.from_str(raw.decode())
             backend.no_padding()
@@ -138,8 +170,8 @@ def main() -> None:
         except (KeyboardInterrupt, SystemExit, MemoryError):
             raise
         except BaseException as error:  # (a panic of the library is no Exception)
-            said = str(error).partition("\n")[0] or type(error).__name__
-    sys.stdout.buffer.write(said.encode("utf-8", "replace"))
+            said = Message("{text}", {"text": (str(error).partition("\n")[0] or type(error).__name__)[:500]})
+    sys.stdout.buffer.write(json.dumps(_sent(said)).encode())
 
 
 if __name__ == "__main__":

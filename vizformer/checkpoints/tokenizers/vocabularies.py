@@ -61,7 +61,7 @@ def read_tokenizer(folder: Folder, name: str = TOKENIZER, rows: int | None = Non
         try:
             trial.examine(content, rows)
         except trial.TrialError as error:
-            refusal = _refusal(name, first_line(error))
+            refusal = _refusal(name, error.message)
             refusal.passing = isinstance(error, trial.BusyError)
             raise refusal from error
     backend = guarded(name, lambda: Backend.from_str(content))
@@ -305,7 +305,7 @@ def refuse(name: str, reason: str, cause: BaseException | None = None) -> NoRetu
     raise _refusal(name, reason) from cause
 
 
-def _refusal(name: str, reason: str) -> CheckpointError:
+def _refusal(name: str, reason: Message | str) -> CheckpointError:
     return CheckpointError(
         N_(
             "{file} cannot be used as a tokenizer ({reason}). Copy it again from the model's source.",

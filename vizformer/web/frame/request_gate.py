@@ -5,7 +5,8 @@ ours.  It comes under its own name, so that only the server's names are answered
 cannot be pointed elsewhere.
 
 Files that are put up lie in memory until their reader presses the button.  All that lie there together have at most the
-size of one upload; what nobody asked for within ten minutes is dropped.
+size of one upload; what nobody asked for within ten minutes is dropped, and where another session needs the room, what
+nobody asked for within one minute.
 """
 
 import os
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
 
 HOSTS = "VIZFORMER_HOSTS"  # more names of this server, separated by commas
 UNCLAIMED = 600.0  # seconds that a file waits for its reader
+UNCLAIMED_WHERE_FULL = 60.0  # seconds, where another session needs the room
 _FRAME = 2**20  # bytes that a form may have around its file
 _LEAST = 2**16  # bytes that a file counts at least: what is kept beside it
 _ROUTE = "/_stcore/upload_file/"
@@ -116,7 +118,10 @@ class Arrivals:
             return 411, N_("This server takes only files whose size is said beforehand.")
         if length > limit:
             return 413, N_("The file is larger than this server takes.")
-        if self._bytes() + max(length, _LEAST) > limit:
+        needed = max(length, _LEAST)
+        if self._bytes() + needed > limit:
+            self._make_room(session, self._bytes() + needed - limit)
+        if self._bytes() + needed > limit:
             return 503, N_("This server is taking other files just now. Try again in a few minutes.")
         return None
 
@@ -135,18 +140,36 @@ class Arrivals:
 
     def look(self) -> None:
         """Drops what nobody has asked for; a session that is still sending has not had the time."""
+        for (session, file), seconds in self._waiting().items():
+            if seconds > UNCLAIMED:
+                _drop(session, file)
+
+    def _make_room(self, session: str, needed: int) -> None:
+        """Drops files of other sessions, those that wait longest first, until there are `needed` bytes more."""
+        stored = _stored()
+        for (other, file), seconds in sorted(self._waiting().items(), key=lambda one: -one[1]):
+            if needed <= 0 or seconds <= UNCLAIMED_WHERE_FULL:
+                return
+            if other != session:
+                needed -= max(len(stored[other][file].data), _LEAST)
+                _drop(other, file)
+
+    def _waiting(self) -> dict[tuple[str, str], float]:
+        """For how many seconds each file has waited for its reader."""
         now, sending = self._clock(), {session for session, __ in self._coming.values()}
         there = {(session, file) for session, files in _stored().items() for file in files}
         self._seen = {one: now if one[0] in sending else self._seen.get(one, now) for one in there}
-        for (session, file), since in list(self._seen.items()):
-            if now - since > UNCLAIMED:
-                Runtime.instance().uploaded_file_mgr.remove_file(session, file)  # type: ignore[attr-defined]  # (in memory)
+        return {one: now - since for one, since in self._seen.items()}
 
 
 def _stored() -> dict[str, dict[str, Any]]:
     """Streamlit's own list: session -> file -> what was put up."""
     stored = getattr(Runtime.instance().uploaded_file_mgr, "file_storage", {}) if Runtime.exists() else {}
     return {session: dict(files) for session, files in list(stored.items())}
+
+
+def _drop(session: str, file: str) -> None:
+    Runtime.instance().uploaded_file_mgr.remove_file(session, file)  # type: ignore[attr-defined]  # (in memory)
 
 
 ARRIVALS = Arrivals()
