@@ -294,7 +294,7 @@ def paint(subject: Subject) -> None:
         )
     queries, keys = masking.tokens(subject, attention)
     rows, columns = min(len(queries), mask.LARGEST), min(len(keys), mask.LARGEST)
-    kept = mask_bitmap.read(rows, columns)
+    kept = mask_bitmap.painted(rows, columns)
     flips = mask.peek(key=f"{_PAINT}.{attention}", selected=kept)
     flips = tuple((q, k) for q, k in flips if q < rows and k < columns)
     if flips != kept:

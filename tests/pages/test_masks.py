@@ -153,7 +153,7 @@ def test_the_code_beside_a_mask_builds_that_mask(kind: computed.MaskKind, causal
 @pytest.mark.parametrize("model", ["zh-en", "stories", "cloze"])
 def test_a_painted_mask_is_run_by_the_model(open_app: Open, model: str) -> None:
     flips = ((2, 0), (2, 1), (2, 2), (1, 3))
-    app = open_app(PAGE, model=model, part="paint", dials=f"masks.cells_a:{mask_bitmap.text(flips)}")
+    app = open_app(PAGE, model=model, part="paint", dials=f"masks.cells_a:{mask_bitmap.write(flips)}")
     assert not app.exception
     checkpoint = load(model)
     trace = checkpoint.trace(TEXT)
@@ -176,7 +176,7 @@ def test_painting_in_the_browser_goes_into_the_link_and_back(open_app: Open) -> 
     app.session_state["masks.paint.decoder"] = {"selected": {"flips": [[3, 1]]}}
     app.run()
     assert not app.exception
-    assert mask_bitmap.text([(3, 1)]) in str(app.query_params["dials"])
+    assert mask_bitmap.write([(3, 1)]) in str(app.query_params["dials"])
     n = len(view(app)["keys"])
     assert np.asarray(view(app)["reasons"])[3 * n + 1] == 4
     app = next(button for button in app.button if button.key == "masks.open").click().run()

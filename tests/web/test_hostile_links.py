@@ -6,9 +6,8 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st_
 
-from vizformer.components.player import read_branch
 from vizformer.messages import Message
-from vizformer.web.link import edits, generation_settings, link_settings, state
+from vizformer.web.link import link_settings, state
 from vizformer.web.link.view import LARGEST, View
 from vizformer.web.link.whole_number import whole
 
@@ -144,41 +143,6 @@ def test_whole_numbers_are_read_exactly_or_not_at_all(text, largest):
     assert number is None or (0 <= number <= largest and int(text) == number)
     assert whole(str(largest), largest) == largest
     assert whole(str(largest + 1), largest) is None
-
-
-@settings(deadline=None)
-@given(HOSTILE)
-@example("encoder.0.self.q@" + "9" * 5000 + ",0,0=1")
-@example("encoder.0.self.q@0,0,0=" + "9" * 5000)
-@example("encoder.0.self.q@0,0,0=1e" + "9" * 5000)
-@example("encoder.0.self.q@٣,0,0=٣")
-def test_edits_that_are_legal_can_be_taken_apart(text):
-    if edits.is_legal(text):
-        for item in edits.split(text):
-            name, _, value = edits.parts(item)
-            assert name
-            assert isinstance(value, float)
-        assert edits.is_legal(edits.undo(text))
-
-
-@pytest.mark.parametrize("value", [0.0, -0.0, 2.5, -1e-45, 3.4e38, -3.4e38, 1e39, 123456.7, 1e-7])
-def test_what_the_controls_write_is_legal(value):
-    for item in (
-        edits.cell("decoder.11.cross.q", (31, 4095, 99), value),
-        edits.cell("encoder.0.pre", (0, 0), value),
-        edits.temperature("encoder.0.self", 0.01),
-        edits.unscaled("encoder.0.self"),
-    ):
-        assert edits.is_legal(item)
-        edits.parts(item)
-
-
-@settings(deadline=None)
-@given(HOSTILE)
-def test_branches_and_settings_are_read_or_refused(text):
-    assert read_branch(text) is None or all(one.step >= 0 and one.id >= 0 for one in read_branch(text))
-    settings = generation_settings.read(text)
-    assert settings is None or generation_settings.read(str(settings)) == settings
 
 
 @settings(deadline=None)

@@ -5,55 +5,99 @@ temperature of the softmax.  A later item replaces an earlier one about the same
 """
 
 import re
+from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
+
+from vizformer.messages import N_
+from vizformer.web.link.codec import UnusableError
 
 if TYPE_CHECKING:
     from vizformer.model import Edit
 
-_NUMBER = r"-?(?:[0-9]{1,40}(?:\.[0-9]{0,40})?(?:e[+-]?[0-9]{1,2})?|inf)"
+_NUMBER = r"-?(?:[0-9]{1,40}(?:\.[0-9]{0,40})?(?:e[+-]?[0-9]{1,3})?|inf)"
 _ITEM = re.compile(
     rf"(?P<name>[A-Za-z0-9_.]{{1,80}})(?:@(?P<index>[0-9]{{1,6}}(?:,[0-9]{{1,6}}){{0,3}})=(?P<value>{_NUMBER})|!(?P<unscaled>unscaled)|!t=(?P<t>{_NUMBER}))"
 )
 LONGEST = 40  # items: more than anyone sets by hand
 
 
-def is_legal(text: str) -> bool:
-    """Whether `text` is a list of items (it may still name what a model does not have)."""
-    items = split(text)
-    return len(items) <= LONGEST and all(_ITEM.fullmatch(item) for item in items)
+@dataclass(frozen=True)
+class Item:
+    """One number set by hand.
+
+    Attributes:
+        name: the tensor, or the site of an attention.
+        kind: "1,3,0" for a cell of the tensor, "unscaled" for no division by sqrt(d_head), "t" for the temperature.
+        written: the number as it stands in the link; empty for "unscaled".
+    """
+
+    name: str
+    kind: str
+    written: str = ""
+
+    @property
+    def value(self) -> float:
+        return float(self.written or 0.0)
+
+    @property
+    def about(self) -> tuple[str, str]:
+        """Which number it sets: of two items about the same one the later counts."""
+        return self.name, self.kind
+
+    def __str__(self) -> str:
+        if self.kind in ("unscaled", "t"):
+            return f"{self.name}!{self.kind}" + (f"={self.written}" if self.kind == "t" else "")
+        return f"{self.name}@{self.kind}={self.written}"
 
 
-def split(text: str) -> list[str]:
-    return [item for item in text.split(";") if item]
+def read(text: str) -> tuple[Item, ...]:
+    """The items of a text, in order (they may still name what a model does not have).
+
+    Raises:
+        UnusableError: anything else.
+    """
+    found = [_ITEM.fullmatch(item) for item in text.split(";", LONGEST + 1) if item]
+    if len(found) > LONGEST or not all(found):
+        raise UnusableError(N_("it must be a list such as encoder.0.self.q@0,1,2=0.5"))
+    return tuple(
+        Item(one["name"], one["index"] or one["unscaled"] or "t", one["value"] or one["t"] or "")
+        for one in found
+        if one is not None
+    )
 
 
-def cell(tensor: str, index: tuple[int, ...], value: float) -> str:
+def write(items: Sequence[Item]) -> str:
+    """The text that `read` reads."""
+    return ";".join(map(str, items))
+
+
+def cell(tensor: str, index: tuple[int, ...], value: float) -> Item:
     """The item that sets one number."""
-    return f"{tensor}@{','.join(map(str, index))}={value:.6g}"
+    return Item(tensor, ",".join(map(str, index)), f"{value:.6g}")
 
 
-def unscaled(site: str) -> str:
-    return f"{site}!unscaled"
+def unscaled(site: str) -> Item:
+    return Item(site, "unscaled")
 
 
-def temperature(site: str, value: float) -> str:
-    return f"{site}!t={value:.6g}"
+def temperature(site: str, value: float) -> Item:
+    return Item(site, "t", f"{value:.6g}")
 
 
-def add(text: str, item: str) -> str:
+def add(text: str, item: Item) -> str:
     """`text` with `item`, in place of an earlier item about the same number."""
-    about = _subject(item)
-    return ";".join([*(other for other in split(text) if _subject(other) != about), item])
+    return write([*(other for other in read(text) if other.about != item.about), item])
 
 
-def remove(text: str, item: str) -> str:
+def remove(text: str, item: Item) -> str:
     """`text` without any item about the same number as `item`."""
-    return ";".join(other for other in split(text) if _subject(other) != _subject(item))
+    return write([other for other in read(text) if other.about != item.about])
 
 
 def undo(text: str) -> str:
     """`text` without its last item."""
-    return ";".join(split(text)[:-1])
+    return write(read(text)[:-1])
 
 
 def edit(text: str) -> "Edit | None":
@@ -61,7 +105,7 @@ def edit(text: str) -> "Edit | None":
 
     Raises:
         TraceError: an illegal temperature.
-        ValueError: not a legal text (`is_legal`).
+        UnusableError: not a text that `write` writes.
     """
     from vizformer.model import Cell, Edit
 
@@ -70,29 +114,11 @@ def edit(text: str) -> "Edit | None":
     cells: list[Cell] = []
     plain: set[str] = set()
     temperatures: dict[str, float] = {}
-    for name, kind, value in map(parts, split(text)):
-        if kind == "unscaled":
-            plain.add(name)
-        elif kind == "t":
-            temperatures[name] = value
+    for item in read(text):
+        if item.kind == "unscaled":
+            plain.add(item.name)
+        elif item.kind == "t":
+            temperatures[item.name] = item.value
         else:
-            cells.append(Cell(name, tuple(int(i) for i in kind.split(",")), value))
+            cells.append(Cell(item.name, tuple(int(i) for i in item.kind.split(",")), item.value))
     return Edit(tuple(cells), frozenset(plain), temperatures)
-
-
-def parts(item: str) -> tuple[str, str, float]:
-    """An item taken apart: tensor or site, its kind ("1,3,0" for a cell, "unscaled" or "t"), the value.
-
-    Raises:
-        ValueError: not an item.
-    """
-    found = _ITEM.fullmatch(item)
-    if found is None:
-        raise ValueError(f"not an edit: {item}")
-    kind = found["index"] or ("unscaled" if found["unscaled"] else "t")
-    return found["name"], kind, float(found["value"] or found["t"] or 0.0)
-
-
-def _subject(item: str) -> str:
-    """What an item is about: everything before its value."""
-    return item.partition("=")[0]

@@ -7,6 +7,9 @@ import re
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
+from vizformer.messages import N_
+from vizformer.web.link.codec import UnusableError
+
 if TYPE_CHECKING:
     from vizformer.generation import Sampling
 
@@ -71,16 +74,26 @@ class Settings:
         )
 
     def __str__(self) -> str:
-        usual = Settings()
-        parts: list[str] = [] if self.strategy == usual.strategy else [self.strategy]
-        for letter, name in _LETTERS.items():
-            if (value := getattr(self, name)) != getattr(usual, name):
-                parts.append(f"{letter}{value:g}" if isinstance(value, float) else f"{letter}{value}")
-        return ",".join(parts)
+        return write(self)
 
 
-def read(text: str) -> Settings | None:
-    """What `str(settings)` wrote; None where it is anything else."""
+def write(settings: Settings) -> str:
+    """The text that `read` reads; what is at its default is left out."""
+    usual = Settings()
+    parts: list[str] = [] if settings.strategy == usual.strategy else [settings.strategy]
+    for letter, name in _LETTERS.items():
+        if (value := getattr(settings, name)) != getattr(usual, name):
+            parts.append(f"{letter}{value:g}" if isinstance(value, float) else f"{letter}{value}")
+    return ",".join(parts)
+
+
+def read(text: str) -> Settings:
+    """What `write` wrote.
+
+    Raises:
+        UnusableError: anything else.
+    """
+    unusable = UnusableError(N_("it must be a list such as sampling,t0.8,k40,s7"))
     values: dict[str, Any] = {}
     for part in text.split(",") if text else ():
         if part in STRATEGIES:
@@ -89,19 +102,19 @@ def read(text: str) -> Settings | None:
             name = _LETTERS[found[1]]
             kind = type(getattr(Settings(), name))
             if kind is int and "." in found[2]:
-                return None
+                raise unusable
             value = kind(found[2])
             low, high = LIMITS[name]
             if not low <= value <= high:
-                return None
+                raise unusable
         else:
-            return None
+            raise unusable
         if name in values:
-            return None
+            raise unusable
         values[name] = value
     return Settings(**values)
 
 
 def changed(text: str, **changes: Any) -> str:
     """The settings of `text` with some of them changed."""
-    return str(replace(read(text) or Settings(), **changes))
+    return write(replace(read(text), **changes))

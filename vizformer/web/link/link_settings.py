@@ -9,6 +9,9 @@ import re
 from collections.abc import Collection
 from typing import TypeVar
 
+from vizformer.messages import N_
+from vizformer.web.link.codec import UnusableError
+
 Dial = TypeVar("Dial", bool, int, float, str)
 
 LONGEST = 24  # settings in one link
@@ -16,20 +19,26 @@ _INTEGER = re.compile("[+-]?[0-9]{1,9}")
 _ITEM = re.compile(r"(?P<name>[a-z]{1,20}\.[a-z_]{1,20}):(?P<value>[A-Za-z0-9_.,+-]{0,40})")
 
 
-def is_legal(text: str) -> bool:
-    """Whether `text` is a list of settings (which no page needs to know)."""
-    items = text.split("~") if text else []
-    return len(items) <= LONGEST and all(_ITEM.fullmatch(item) for item in items)
-
-
 def read(text: str) -> dict[str, str]:
-    """Name -> value of every setting in `text`."""
-    return {m["name"]: m["value"] for item in text.split("~") if (m := _ITEM.fullmatch(item))}
+    """Name -> value of every setting in `text` (which no page needs to know).
+
+    Raises:
+        UnusableError: anything else.
+    """
+    found = [_ITEM.fullmatch(item) for item in text.split("~", LONGEST)] if text else []
+    if len(found) > LONGEST or not all(found):
+        raise UnusableError(N_("it must be a list such as positions.k:3~masks.kind:window"))
+    return {one["name"]: one["value"] for one in found if one is not None}
 
 
 def write(settings: dict[str, str]) -> str:
     """The text that `read` reads; the oldest settings are dropped where there are too many."""
     return "~".join(f"{name}:{value}" for name, value in list(settings.items())[-LONGEST:])
+
+
+def can_hold(name: str, written: str) -> bool:
+    """Whether a setting can stand in a link."""
+    return _ITEM.fullmatch(f"{name}:{written}") is not None
 
 
 def value(written: str | None, default: Dial, options: Collection[Dial] | None = None) -> Dial:

@@ -16,7 +16,8 @@ import streamlit as st
 from streamlit.runtime.scriptrunner import get_script_run_ctx
 
 from vizformer.messages import N_, Message
-from vizformer.web.link.view import TEXT_IN_LINK, UnusableError, View
+from vizformer.web.link.codec import UnusableError
+from vizformer.web.link.view import TEXT_IN_LINK, View
 
 REMEMBERED = 64  # addresses per session that Back can return to exactly
 

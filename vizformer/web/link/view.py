@@ -8,10 +8,11 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
-from vizformer.components.player import read_branch
 from vizformer.messages import N_, Message
-from vizformer.web.link import edits, generation_settings, languages
-from vizformer.web.link import link_settings as dials
+from vizformer.web.link import branch as taken_by_hand
+from vizformer.web.link import edits as set_by_hand
+from vizformer.web.link import generation_settings, languages, link_settings
+from vizformer.web.link.codec import Codec, UnusableError
 from vizformer.web.link.model_ref import TRAINING, ModelRef
 from vizformer.web.link.whole_number import whole
 
@@ -27,14 +28,6 @@ MATERIALS: tuple[str, ...] = get_args(Material)
 
 TEXT_IN_LINK = 400  # characters; Chinese takes nine in an address, and proxies stop at 8 KB
 LARGEST = 99_999  # no model has more layers, heads or positions
-
-
-class UnusableError(ValueError):
-    """A value in a link breaks the rule `message`."""
-
-    def __init__(self, message: Message) -> None:
-        super().__init__(str(message))
-        self.message = message
 
 
 def _choice(default: str, choices: Collection[str], label: Message) -> Any:
@@ -63,13 +56,9 @@ def _model(default: ModelRef, label: Message) -> Any:
     return field(default=default, metadata={"read": ModelRef.parse, "label": label})
 
 
-def _edits(label: Message) -> Any:
-    def read(value: str) -> str:
-        if not edits.is_legal(value):
-            raise UnusableError(N_("it must be a list such as encoder.0.self.q@0,1,2=0.5"))
-        return value
-
-    return field(default="", metadata={"read": read, "label": label})
+def _coded(codec: Codec[Any], label: Message) -> Any:
+    """A field that holds what `codec` writes, in the one way in which it writes it."""
+    return field(default="", metadata={"read": lambda text: codec.write(codec.read(text)), "label": label})
 
 
 def _training(label: Message) -> Any:
@@ -90,37 +79,10 @@ def _positions(label: Message) -> Any:
     return field(default="", metadata={"read": read, "label": label})
 
 
-def _settings(label: Message) -> Any:
-    def read(value: str) -> str:
-        if (settings := generation_settings.read(value)) is None:
-            raise UnusableError(N_("it must be a list such as sampling,t0.8,k40,s7"))
-        return str(settings)
-
-    return field(default="", metadata={"read": read, "label": label})
-
-
-def _branch(label: Message) -> Any:
-    def read(value: str) -> str:
-        if read_branch(value) is None:
-            raise UnusableError(N_("it must be a list such as 3:17,8:254: a new token and the id taken there"))
-        return value
-
-    return field(default="", metadata={"read": read, "label": label})
-
-
 def _part(label: Message) -> Any:
     def read(value: str) -> str:
         if not re.fullmatch(r"[a-z]{0,20}", value):
             raise UnusableError(N_("it must be the name of a part of a lesson"))
-        return value
-
-    return field(default="", metadata={"read": read, "label": label})
-
-
-def _dials(label: Message) -> Any:
-    def read(value: str) -> str:
-        if not dials.is_legal(value):
-            raise UnusableError(N_("it must be a list such as positions.k:3~masks.kind:window"))
         return value
 
     return field(default="", metadata={"read": read, "label": label})
@@ -151,14 +113,14 @@ class View:
     position: int | None = _index(N_("position"), None)  # after which the next token is predicted; None: the page says
     step: int = _index(N_("step"))  # of the arithmetic
     material: Material = _choice("sentence", MATERIALS, N_("material"))  # noqa: RUF009 (a field, as the others)
-    edits: str = _edits(N_("numbers set by hand"))
-    toy: str = _edits(N_("numbers set by hand in the toy"))
+    edits: str = _coded(set_by_hand, N_("numbers set by hand"))
+    toy: str = _coded(set_by_hand, N_("numbers set by hand in the toy"))
     hidden: str = _positions(N_("hidden words"))  # on the page Fill in the blank, e.g. "3,5"
-    sampling: str = _settings(N_("settings of the generation"))
-    branch: str = _branch(N_("tokens taken by hand"))
+    sampling: str = _coded(generation_settings, N_("settings of the generation"))
+    branch: str = _coded(taken_by_hand, N_("tokens taken by hand"))
     new: int = _index(N_("new token"))  # on the page Generation
     part: str = _part(N_("part"))  # of a lesson; empty: the first
-    dials: str = _dials(N_("settings of the lessons"))
+    dials: str = _coded(link_settings, N_("settings of the lessons"))
     run: str = _training(N_("training"))  # that the page Train shows
     lang: str = _language(N_("language"))  # empty: the browser's
 

@@ -235,8 +235,8 @@ def turn(name: str, new: Dial, default: Dial) -> None:
     settings.pop(name, None)
     if new != default:
         settings[name] = link_settings.text(new)
-    if link_settings.is_legal(written := link_settings.write(settings)):
-        state.update(dials=written)
+    if link_settings.can_hold(name, link_settings.text(new)):
+        state.update(dials=link_settings.write(settings))
 
 
 def formula(symbols: str, *, live: str = "", code: str = "", given: "Mapping[str, Given] | None" = None) -> None:

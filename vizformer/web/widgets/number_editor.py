@@ -121,7 +121,7 @@ def toy_editor(stack: str) -> None:
 
 def set_by_hand(field: str) -> None:
     """What is set by hand in `field` of the view ("edits" or "toy"), and the way back."""
-    items = edits.split(getattr(state.view(), field))
+    items = edits.read(getattr(state.view(), field))
     if not items:
         return
     shown = ", ".join(_describe(item) for item in items[:4]) + (" …" if len(items) > 4 else "")
@@ -131,29 +131,28 @@ def set_by_hand(field: str) -> None:
         st.button(_("Reset all"), on_click=_reset, args=(field,), key=f"{field}.reset")
 
 
-def _describe(item: str) -> str:
+def _describe(item: edits.Item) -> str:
     """An item as a person reads it: encoder.0.self.q[2, 3, 0] = 2.5."""
-    name, kind, value = edits.parts(item)
-    if kind == "unscaled":
-        return _("{site}: not divided by √d", site=name)
-    if kind == "t":
-        return _("{site}: temperature {value}", site=name, value=f"{value:g}")
-    shown = "−∞" if math.isinf(value) else f"{value:g}"
-    return f"{name}[{kind.replace(',', ', ')}] = {shown}"
+    if item.kind == "unscaled":
+        return _("{site}: not divided by √d", site=item.name)
+    if item.kind == "t":
+        return _("{site}: temperature {value}", site=item.name, value=f"{item.value:g}")
+    shown = "−∞" if math.isinf(item.value) else f"{item.value:g}"
+    return f"{item.name}[{item.kind.replace(',', ', ')}] = {shown}"
 
 
-def _set_button(field: str, item: str) -> None:
+def _set_button(field: str, item: edits.Item) -> None:
     st.button(_("Set it"), type="primary", on_click=_change, args=(field, edits.add, item), key=f"{field}.set")
 
 
 def _switches(field: str, site: str) -> None:
     """The division by sqrt(d_head) on or off, and the temperature of the softmax."""
-    items = edits.split(getattr(state.view(), field))
+    items = edits.read(getattr(state.view(), field))
     scaling, warmth = st.columns(2, vertical_alignment="center")
     scaled_key, warm_key = f"{field}.scale.{site}", f"{field}.t.{site}"
-    chosen = next((item for item in items if item.startswith(f"{site}!t=")), "!t=1").partition("=")[2]
+    chosen = next((item.value for item in items if item.about == (site, "t")), 1.0)
     _show(scaled_key, edits.unscaled(site) not in items)
-    _show(warm_key, min(max(float(chosen), 0.01), 1000.0))
+    _show(warm_key, min(max(chosen, 0.01), 1000.0))
     # In the toy there always is a division to switch off, in the model only where it has one.
     if field == "toy" or model_cache.options(state.view().model).attention_scale is None:
         scaling.toggle(_("Divide by √d_head"), key=scaled_key, on_change=_take_scale, args=(field, site, scaled_key))
@@ -174,7 +173,7 @@ def _show(key: str, value: object) -> None:
         st.session_state[key] = value
 
 
-def _change(field: str, change: Callable[..., str], *items: str) -> None:
+def _change(field: str, change: Callable[..., str], *items: edits.Item) -> None:
     state.update(**{field: change(getattr(state.view(), field), *items)})
 
 

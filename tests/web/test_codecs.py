@@ -1,0 +1,93 @@
+"""Every codec of the link: what is written is read again, and of any other text nothing but a value or a refusal comes."""
+
+from contextlib import suppress
+
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st_
+
+from tests.web.test_hostile_links import HOSTILE
+from vizformer.components.player import Taken
+from vizformer.web.link import branch, edits, generation_settings, link_settings, mask_bitmap
+from vizformer.web.link.codec import Codec, UnusableError
+
+NUMBERS = st_.floats(-3.5e38, 3.5e38)
+INDEX = st_.lists(st_.integers(0, 999_999), min_size=1, max_size=4).map(tuple)
+SITES = st_.sampled_from(["encoder.0.self", "decoder.11.cross", "decoder.2.self"])
+WORDS = st_.from_regex(r"[a-z]{1,20}\.[a-z_]{1,20}", fullmatch=True)
+CELLS = st_.integers(0, mask_bitmap.SIDE - 1)
+EDITS = st_.one_of(
+    st_.builds(edits.cell, SITES.map("{}.q".format), INDEX, NUMBERS | st_.just(-float("inf"))),
+    st_.builds(edits.unscaled, SITES),
+    st_.builds(edits.temperature, SITES, st_.floats(0.01, 1000)),
+)
+LIMITS = generation_settings.LIMITS
+SETTINGS = st_.builds(
+    generation_settings.Settings,
+    strategy=st_.sampled_from(generation_settings.STRATEGIES),
+    new=st_.integers(*map(int, LIMITS["new"])),
+    temperature=st_.integers(0, 200).map(lambda n: n / 100),
+    top_k=st_.integers(*map(int, LIMITS["top_k"])),
+    top_p=st_.integers(0, 100).map(lambda n: n / 100),
+    min_p=st_.integers(0, 100).map(lambda n: n / 100),
+    penalty=st_.integers(50, 200).map(lambda n: n / 100),
+    seed=st_.integers(*map(int, LIMITS["seed"])),
+    width=st_.integers(*map(int, LIMITS["width"])),
+    alpha=st_.integers(0, 20).map(lambda n: n / 10),
+)
+TAKEN = st_.dictionaries(st_.integers(0, 9999), st_.integers(0, 10**6)).map(
+    lambda ids: tuple(Taken(step, ids[step]) for step in sorted(ids))
+)
+VALUES = {
+    "edits": (edits, st_.lists(EDITS, max_size=edits.LONGEST).map(tuple)),
+    "generation settings": (generation_settings, SETTINGS),
+    "tokens taken by hand": (branch, TAKEN),
+    "settings of lessons": (
+        link_settings,
+        st_.dictionaries(
+            WORDS, st_.from_regex(r"[A-Za-z0-9_.,+-]{0,40}", fullmatch=True), max_size=link_settings.LONGEST
+        ),
+    ),
+    "painted cells": (mask_bitmap, st_.lists(st_.tuples(CELLS, CELLS), unique=True).map(sorted).map(tuple)),
+}
+CODECS = {name: codec for name, (codec, __) in VALUES.items()}
+
+
+@pytest.mark.parametrize("name", VALUES)
+@settings(deadline=None)
+@given(data=st_.data())
+def test_what_a_codec_writes_it_reads_again(name: str, data: st_.DataObject) -> None:
+    codec, values = VALUES[name]
+    value = data.draw(values)
+    assert codec.read(codec.write(value)) == value
+
+
+@pytest.mark.parametrize("codec", CODECS.values(), ids=list(CODECS))
+@settings(deadline=None)
+@given(text=HOSTILE)
+@example(text="encoder.0.self.q@" + "9" * 5000 + ",0,0=1")
+@example(text="encoder.0.self.q@0,0,0=" + "9" * 5000)
+@example(text="encoder.0.self.q@0,0,0=1e" + "9" * 5000)
+@example(text="encoder.0.self.q@٣,0,0=٣")
+@example(text="encoder.0.self!unscaled;" * 41)
+@example(text="a.b:1~" * 100_000)
+@example(text="x" * 100_000)
+@example(text="0:" + "9" * 100_000)
+def test_any_text_is_read_or_refused(codec: Codec[object], text: str) -> None:
+    value = None
+    with suppress(UnusableError):
+        value = codec.read(text)
+    assert value is None or codec.read(codec.write(value)) == value
+
+
+def test_a_later_item_replaces_the_one_about_the_same_number() -> None:
+    text = edits.add(
+        edits.add("encoder.0.self!t=2", edits.cell("encoder.0.self.q", (0, 1, 2), 5.0)), edits.unscaled("e")
+    )
+    assert text == "encoder.0.self!t=2;encoder.0.self.q@0,1,2=5;e!unscaled"
+    assert (
+        edits.add(text, edits.temperature("encoder.0.self", 3.0))
+        == "encoder.0.self.q@0,1,2=5;e!unscaled;encoder.0.self!t=3"
+    )
+    assert edits.undo(text) == "encoder.0.self!t=2;encoder.0.self.q@0,1,2=5"
+    assert edits.remove(text, edits.unscaled("e")) == edits.undo(text)

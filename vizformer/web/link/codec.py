@@ -1,0 +1,36 @@
+"""The one shape in which a module writes a value into a link, and reads it again.
+
+A codec is a module (or an object) with `read` and `write`:  read(write(value)) == value, and of any text, however long or
+hostile, `read` gives a value or raises `UnusableError`.  The codecs: `edits` (numbers set by hand), `generation_settings`,
+`branch` (tokens taken by hand), `link_settings` (of the lessons), `mask_bitmap` (painted cells).
+"""
+
+from typing import Protocol, TypeVar
+
+from vizformer.messages import Message
+
+Value = TypeVar("Value")
+
+
+class UnusableError(ValueError):
+    """A value in a link breaks the rule `message`."""
+
+    def __init__(self, message: Message) -> None:
+        super().__init__(str(message))
+        self.message = message
+
+
+class Codec(Protocol[Value]):
+    """How a value is written into a link."""
+
+    def read(self, text: str, /) -> Value:
+        """The value of a text.
+
+        Raises:
+            UnusableError: the text is not one that `write` writes; its message is the rule.
+        """
+        ...
+
+    def write(self, value: Value, /) -> str:
+        """The text of a value."""
+        ...
