@@ -1,0 +1,37 @@
+"""How another model comes into the list."""
+
+import streamlit as st
+
+from vizformer.web.catalogue import server_folder
+from vizformer.web.tools.model_report import report_words
+from vizformer.web.words.errors import guarded
+from vizformer.web.words.i18n import _
+
+
+@guarded()
+def own_models() -> None:
+    """How another model comes into the list."""
+    with st.expander(_("Your own models")):
+        if server_folder.root() is None:
+            st.text(
+                _(
+                    "Start VizFormer with a folder whose subfolders are models in Hugging Face layout (config.json, "
+                    "weights, tokenizer), or that holds files of weights. Each then stands in the list above, on every "
+                    "page."
+                )
+            )
+        else:
+            st.text(
+                _(
+                    "This server offers the models of one folder: every subfolder with a model and every file of weights "
+                    "stands in the list above. A new one appears when the page is drawn again."
+                )
+            )
+        st.code("vizformer --models DIR\nVIZFORMER_MODELS=DIR make run", language="bash")
+        st.text(_("These families open: {families}.", families=", ".join(report_words.families())))
+        st.text(
+            _(
+                "State dicts without a config.json open too, under assumptions that you choose: {layouts}.",
+                layouts=", ".join(report_words.layouts()),
+            )
+        )

@@ -1,0 +1,100 @@
+"""What weights alone do not say: a form of questions, whose answers become part of the model's link."""
+
+from typing import TYPE_CHECKING
+
+import streamlit as st
+
+from vizformer.errors import VizformerError
+from vizformer.web.catalogue import model_cache, sources
+from vizformer.web.link import state
+from vizformer.web.link.model_ref import ModelRef
+from vizformer.web.tools.model_report import open_model, report_words
+from vizformer.web.words import errors
+from vizformer.web.words.errors import guarded
+from vizformer.web.words.i18n import _, translate
+
+if TYPE_CHECKING:
+    from vizformer.checkpoints import Question, Report
+
+
+def read(model: ModelRef) -> "Report | None":
+    """The report; where the folder cannot be understood at all, the reason in its place."""
+    try:
+        with st.spinner(_("Reading the files …"), show_time=False):
+            return model_cache.report(sources.stamped(model))
+    except VizformerError as error:
+        questions, known = report_words.open_questions(error)
+        if questions:
+            st.subheader(_("What the weights do not say"), anchor=False)
+            st.text(
+                _(
+                    "This file holds weights alone, and they fit several models. With your answers it opens; they are "
+                    "part of the link."
+                )
+            )
+            ask(model, questions, known)
+        else:
+            st.subheader(_("This model does not open"), anchor=False)
+            errors.show(error.message)
+            if model.answers:
+                st.button(_("Without these assumptions"), on_click=assume, args=(model, {}))
+        return None
+
+
+def absent(model: ModelRef) -> None:
+    """Why the model of a link is not here; one of a hub can be fetched."""
+    if open_model.offer(model):
+        return
+    try:
+        sources.folder(model)
+    except VizformerError as error:
+        errors.show(error.message)
+
+
+@guarded()
+def ask(model: ModelRef, questions: "tuple[Question, ...]", known: dict[str, object]) -> None:
+    """A form of what is open; the answers become part of the model's name, and so of the link."""
+    with st.form(f"assume.{model}", border=False):
+        answers = {}
+        for number, question in enumerate(questions):
+            if number % 2 == 0:  # row by row: the order is the same on a phone
+                columns = st.columns(2)
+            with columns[number % 2]:
+                answers[question.name] = field(model, question, known.get(question.name))
+        sent = st.form_submit_button(_("Open under these assumptions"), type="primary")
+    if not sent:
+        return
+    if any(answers[q.name] is None and q.usual is None and not q.optional for q in questions):
+        st.warning(_("Some questions are still open."))
+        return
+    given = {q.name: answers[q.name] for q in questions if answers[q.name] not in (None, q.usual)}
+    assume(model, given)
+    st.rerun()
+
+
+def assume(model: ModelRef, answers: dict[str, object]) -> None:
+    state.update(model=model.under(answers))
+
+
+def field(model: ModelRef, question: "Question", known: object) -> object:
+    """The widget for one question; None where it is not answered."""
+    key, label = f"assume.{model}.{question.name}", translate(question.text)
+    if question.whole:
+        return st.number_input(
+            label,
+            int(question.lowest),
+            int(question.highest),
+            known,
+            step=1,
+            key=key,  # type: ignore[call-overload]
+            placeholder=_("none"),
+        )
+    choices = question.choices or tuple(sorted({*report_words.EPSILONS, float(str(known))}))
+    return st.selectbox(
+        label,
+        choices,
+        index=choices.index(known) if known in choices else None,
+        key=key,
+        format_func=lambda value: report_words.answer(question.name, value),
+        placeholder=_("Choose"),
+    )

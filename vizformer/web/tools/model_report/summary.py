@@ -1,0 +1,73 @@
+"""What the files of a model hold: its facts, assumptions, parameters by part, and every tensor with its fate."""
+
+from collections import Counter
+from typing import TYPE_CHECKING
+
+import streamlit as st
+
+from vizformer.web.tools.model_report import report_words
+from vizformer.web.words.errors import guarded, plain
+from vizformer.web.words.i18n import _, translate
+
+if TYPE_CHECKING:
+    from vizformer.checkpoints import Report
+
+ROW, MOST = 35, 12  # pixels of a row; rows that are shown before the table scrolls
+
+
+@guarded()
+def problems(report: "Report") -> None:
+    """What is wrong with the tensors, and what to do about it."""
+    st.subheader(_("This model does not open"), anchor=False)
+    with st.container(border=True):
+        for message in report_words.problems(report):
+            st.markdown(f"- {translate(message, plain)}")
+    if report.format == "state-dict":
+        said = _(
+            "Weights without a config.json open only where every tensor has its place in {layout} and holds numbers.",
+            layout=plain(report.family),
+        )
+    else:
+        said = _(
+            "The weights and config.json belong to different models, or a file is damaged: copy the folder again "
+            "from the model's source."
+        )
+    st.caption(said)
+
+
+@guarded()
+def summary(report: "Report") -> None:
+    st.subheader(_("The model"), anchor=False)
+    parameters, stored, used = st.columns(3)
+    parameters.metric(_("Parameters"), f"{report.n_parameters:,}")
+    stored.metric(_("Weights on disk"), report_words.size(report.n_bytes))
+    used.metric(_("Tensors used"), f"{len(report.with_fate('used'))} / {len(report.tensors)}")
+    st.html(report_words.facts_table(report_words.facts(report)))
+
+
+@guarded()
+def assumptions(report: "Report") -> None:
+    """What the files do not say, or what was decided differently."""
+    st.subheader(_("Assumed"), anchor=False)
+    for message in report.assumptions:
+        st.markdown(f"- {translate(message, plain)}")
+    if claim := report_words.under_assumptions(report):
+        st.caption(claim)
+
+
+@guarded()
+def components(report: "Report") -> None:
+    st.subheader(_("Parameters by part"), anchor=False)
+    st.html(report_words.parts_table(report_words.parts(report)))
+
+
+@guarded()
+def tensors(report: "Report") -> None:
+    """Every tensor; what needs attention stands first."""
+    st.subheader(_("Every tensor"), anchor=False)
+    counts = Counter[str](tensor.fate for tensor in report.tensors)
+    st.text(
+        " · ".join(f"{translate(words)}: {counts[fate]}" for fate, words in report_words.FATES.items() if counts[fate])
+    )
+    height = ROW * (1 + min(len(report.tensors), MOST)) + 2
+    st.dataframe(report_words.tensors(report), hide_index=True, height=height)

@@ -1,0 +1,94 @@
+"""The heads of the model in training: one head beside that of the untrained model, and induction along the training."""
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+import streamlit as st
+
+from vizformer import figures
+from vizformer.web.catalogue import trainings
+from vizformer.web.widgets import row_names
+from vizformer.web.words import labels
+from vizformer.web.words.figure_words import words
+from vizformer.web.words.i18n import _
+
+if TYPE_CHECKING:
+    from vizformer.training.desk import State
+    from vizformer.training.live import Plan
+
+PLAIN = {"displayModeBar": False}
+
+
+def heads(name: str, plan: "Plan", index: int, text: str) -> None:
+    """The chosen head's attention, beside that of the untrained model."""
+    st.subheader(_("Attention"), anchor=False)
+    kinds = list(trainings.look(name, index, text).maps)
+    which, layer_box, head_box, beside = st.columns([4, 1, 1, 2], vertical_alignment="bottom")
+    names = {name: labels.kind_label(name) for name in kinds}
+    kind = which.segmented_control(
+        _("Site"),
+        kinds,
+        format_func=names.__getitem__,
+        default=kinds[-1],
+        required=True,
+        key=f"train.site.{len(kinds)}",
+        persist_state="session",
+    )
+    layer = layer_box.selectbox(
+        _("Layer"),
+        range(plan.n_layers),
+        index=plan.n_layers - 1,
+        key=f"train.layer.{plan.n_layers}",
+        persist_state="session",
+    )
+    head = head_box.selectbox(_("Head"), range(plan.n_heads), key=f"train.head.{plan.n_heads}", persist_state="session")
+    compared = beside.toggle(_("Beside the untrained model"), key="train.compared", persist_state="session")
+    st.session_state["train.place"] = {"site": kind, "layer": layer, "head": head}
+    shown = [(_("Untrained"), 0), (_("Now"), index)] if compared else [("", index)]
+    for place, ((title, number), column) in enumerate(zip(shown, st.columns(len(shown)), strict=True)):
+        look = trainings.look(name, number, text)
+        rows_of, columns_of = (look.tokens[stack] for stack in labels.stacks(kind))
+        queries, keys = row_names.following(rows_of, kind), labels.texts(columns_of)
+        maps = look.maps[kind]
+        figure = figures.attention_heatmap(
+            maps.weights[layer, head],
+            queries,
+            keys,
+            reasons=maps.reasons[layer],
+            title=title,
+            words=words(figures.ENGLISH),
+        )
+        column.plotly_chart(figure, config=PLAIN, key=f"train.map.{place}")
+        if compared:
+            column.text(_("Its answer: {answer}", answer=look.own or "–"))
+
+
+def induction(name: str, plan: "Plan", now: "State", index: int) -> None:
+    """The two halves of an induction head, in every head, along the training."""
+    st.subheader(_("Do induction heads form?"), anchor=False)
+    st.markdown(
+        _(
+            "Measured on random tokens that come twice. A **previous-token head** looks at the token before. An "
+            "**induction head** looks at what followed the same token the first time: it builds on the previous-token "
+            "head of a layer before it, which is why one layer is not enough."
+        )
+    )
+    kept = now.progress.snapshots
+    steps = np.array([snapshot.step for snapshot in kept], dtype=np.int32)
+    found = [trainings.scores(name, number) for number in range(len(kept))]
+    titles = {"previous_token": _("Previous token"), "induction": _("Induction")}
+    for column, (score, title) in zip(st.columns(2, gap="medium"), titles.items(), strict=True):
+        values = np.stack([getattr(one, score) for one in found])
+        figure = figures.score_curves(
+            steps, values, at=kept[index].step, last=plan.steps, title=title, words=words(figures.ENGLISH)
+        )
+        column.plotly_chart(figure, config=PLAIN, key=f"train.score.{score}")
+        layer, head = np.unravel_index(values[index].argmax(), values[index].shape)
+        column.caption(
+            _(
+                "Strongest at this step: layer {layer}, head {head} with {score}",
+                layer=int(layer),
+                head=int(head),
+                score=f"{values[index].max():.2f}",
+            )
+        )

@@ -1,0 +1,44 @@
+"""What becomes of a trained model: it is opened on the other pages, or downloaded."""
+
+import streamlit as st
+
+from vizformer.web.catalogue import trainings
+from vizformer.web.frame import sitemap
+from vizformer.web.link import state
+from vizformer.web.link.model_ref import ModelRef
+from vizformer.web.words.i18n import _, translate
+
+OPENED_ON = ("attention", "qkv", "layer", "generation")  # addresses of the pages that look at any model
+
+
+def keep(name: str) -> None:
+    """The model as a file, and on the other pages."""
+    st.subheader(_("Keep the model"), anchor=False)
+    trainings.claim(name)
+    plan = trainings.run(name).plan
+    asked = plan.on.read(str(st.session_state.get(f"train.asked.{plan.task}", plan.on.example)))
+    with st.container(horizontal=True, vertical_alignment="center"):
+        st.text(_("Open it on:"))
+        for entry in (entry for __, entries in sitemap.SECTIONS for entry in entries if entry.url in OPENED_ON):
+            if st.button(translate(entry.title), key=f"train.open.{entry.url}"):
+                place = st.session_state.get("train.place", {})
+                text = plan.on.text(asked, plan.architecture)
+                state.update(
+                    model=ModelRef.parse(name), text=text, target="", edits="", query=0, position=0, step=0, **place
+                )
+                st.switch_page(entry.file)
+        st.download_button(
+            _("Download (zip)"),
+            data=lambda: trainings.archive(name),
+            file_name=f"{name}.zip",
+            mime="application/zip",
+            on_click="ignore",
+            key="train.download",
+        )
+    st.caption(
+        _(
+            "It is in the list of models of the other pages as “{title}”, for you and for whoever has your link, until "
+            "the server is restarted. The file can be opened with vizformer.load.",
+            title=trainings.title(name),
+        )
+    )

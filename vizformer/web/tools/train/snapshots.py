@@ -1,0 +1,92 @@
+"""Everything at one step of a training: one slider moves the loss, the answer, the heads and the position vectors."""
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+import streamlit as st
+
+from vizformer import figures
+from vizformer.web.tools.train.answer import answer, question
+from vizformer.web.tools.train.heads import heads, induction
+from vizformer.web.tools.train.position_vectors import position_vectors
+from vizformer.web.words import labels
+from vizformer.web.words.figure_words import words
+from vizformer.web.words.i18n import _
+
+if TYPE_CHECKING:
+    from vizformer.training.desk import State
+    from vizformer.training.live import Plan
+
+# The slider stays in sight while one scrolls through what it moves.
+STICKY = """<style>div:has(> .st-key-train_when) { position: sticky; top: 3.5rem; z-index: 90;
+backdrop-filter: blur(16px); }</style>"""
+PLAIN = {"displayModeBar": False}
+
+
+def explore(name: str, plan: "Plan", now: "State") -> None:
+    """Everything at the chosen step: one slider moves all of it."""
+    st.html(STICKY)
+    with st.container(key="train_when"):
+        index = moment(name, plan, now)
+    left, right = st.columns(2, gap="medium")
+    with left:
+        loss(plan, now, index)
+    with right:
+        text = question(plan)
+        answer(name, index, text)
+    heads(name, plan, index, text)
+    position_vectors(name, plan, now, index)
+    if not plan.on.ends:
+        induction(name, plan, now, index)
+
+
+def moment(name: str, plan: "Plan", now: "State") -> int:
+    """The chosen snapshot: the last one up to where the slider stands, which begins at the end, and so follows.
+
+    While the training goes on, the slider is never moved from here: the browser would send its old place back.
+    """
+    reached = [snapshot.step for snapshot in now.progress.snapshots]
+    over = now.phase == "over"
+    options, before = (reached if over else list(plan.kept)), f"train.slider.{name}"
+    if len(options) == 1:
+        return 0
+    key = f"{before}.over" if over else before
+    if key not in st.session_state:
+        earlier = st.session_state.get(f"{before}.at", plan.steps)
+        st.session_state[key] = max((step for step in options if step <= earlier), default=options[0])
+    chosen = st.select_slider(
+        _("After how many steps of training"),
+        options,
+        key=key,
+        help=_("Steps lie close together at the beginning, where most happens. The arrow keys move it too."),
+    )
+    st.session_state[f"{before}.at"] = chosen
+    shown = max(i for i, step in enumerate(reached) if step <= chosen)
+    if reached[shown] != chosen:
+        st.caption(_("The training has come to step {step} so far; it is shown below.", step=reached[shown]))
+    return shown
+
+
+def loss(plan: "Plan", now: "State", index: int) -> None:
+    progress = now.progress
+    kept = progress.snapshots
+    figure = figures.training_curves(
+        progress.steps,
+        progress.losses,
+        np.array([snapshot.step for snapshot in kept], dtype=np.int32),
+        np.array([snapshot.marks.loss for snapshot in kept], dtype=np.float32),
+        np.array([snapshot.marks.accuracy for snapshot in kept], dtype=np.float32),
+        at=kept[index].step,
+        last=plan.steps,
+        words=words(figures.ENGLISH),
+    )
+    st.plotly_chart(figure, config=PLAIN, key="train.curves")
+    marks = kept[index].marks
+    st.caption(
+        _(
+            "Step {step}: loss {loss} on new examples, {accuracy} of them answered without a mistake.",
+            step=kept[index].step,
+            loss=f"{marks.loss:.3f}",
+            accuracy=labels.percent(marks.accuracy),
+        )
+    )
