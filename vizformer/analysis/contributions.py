@@ -5,6 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 from jaxtyping import Float
 from numpy import ndarray
+from torch import Tensor
 
 from vizformer.checkpoints import Checkpoint
 from vizformer.errors import TraceError
@@ -13,6 +14,7 @@ from vizformer.explain.norms import normalise
 from vizformer.explain.proof_anchors import recorded as recorded_at
 from vizformer.explain.site import Site, find_site
 from vizformer.explain.step import Proof
+from vizformer.explain.sublayer import linear_inputs
 from vizformer.messages import N_
 from vizformer.model.trace import Trace
 
@@ -47,6 +49,7 @@ class Contributions:
         parts: z_h W_O^h of every head.
         bias: b_O; None where the model has none.
         norms: the length of each part.
+        bias_norm: the bias's; 0 without one.
         shares: part . out / |out|^2: how far each part goes in the direction of the whole; with the bias's share they
             sum to 1, and a part that works against the others has a negative one.
         bias_share: the bias's.
@@ -57,6 +60,7 @@ class Contributions:
     parts: Float[ndarray, "n_heads d_model"]
     bias: Float[ndarray, " d_model"] | None
     norms: Float[ndarray, " n_heads"]
+    bias_norm: float
     shares: Float[ndarray, " n_heads"]
     bias_share: float
     proof: Proof
@@ -91,10 +95,20 @@ def contributions(checkpoint: Checkpoint, trace: Trace, site: str, query: int) -
         parts,
         bias,
         np.linalg.norm(parts, axis=1),
+        0.0 if bias is None else float(np.linalg.norm(bias)),
         parts @ out / square,
         0.0 if bias is None else float(bias @ out) / square,
         _proof(place, trace, query, out),
     )
+
+
+def output_matrix(checkpoint: Checkpoint, trace: Trace, site: str) -> dict[str, Tensor]:
+    """W_O as in z W_O, and b_O where the model has one, by the names that code has for them.
+
+    Raises:
+        TraceError: no such site.
+    """
+    return linear_inputs(find_site(checkpoint, trace, site).attention.W_O, "O")
 
 
 @dataclass(frozen=True)
@@ -108,6 +122,22 @@ class KeyContributions:
 
     weights: Float[ndarray, " n_k"]
     norms: Float[ndarray, " n_k"]
+
+    @property
+    def value_norms(self) -> Float[ndarray, " n_k"]:
+        """|v_j W_O^h|, the length before it is weighted; 0 where nothing of it arrives."""
+        found: Float[ndarray, " n_k"] = np.zeros_like(self.norms)
+        np.divide(self.norms, self.weights, out=found, where=self.weights > 0)
+        return found
+
+    @property
+    def longest(self) -> int:
+        """The key from which most arrives."""
+        return int(self.norms.argmax())
+
+    def leading(self, count: int) -> list[int]:
+        """The `count` keys with the largest weights, the largest first."""
+        return [int(key) for key in np.argsort(-self.weights, kind="stable")[:count]]
 
 
 def key_contributions(checkpoint: Checkpoint, trace: Trace, site: str, head: int, query: int) -> KeyContributions:
