@@ -4,7 +4,7 @@ import streamlit as st
 
 from vizformer.web.link import state
 from vizformer.web.tools.layer.sentence import sentence
-from vizformer.web.tools.layer.stack import place
+from vizformer.web.tools.layer.stack import choose_layer
 from vizformer.web.tools.layer.toy import toy
 from vizformer.web.widgets.model_input import subject_box
 from vizformer.web.words.i18n import _
@@ -18,7 +18,7 @@ def page() -> None:
     if state.view().material == "toy":
         toy()
     elif (subject := subject_box()) is not None:
-        place(subject)
+        choose_layer(subject)
         sentence(subject)
 
 

@@ -57,12 +57,12 @@ def guesses(checkpoint: Checkpoint, tokens: Sequence[Token]) -> Float[ndarray, "
     """
     mask_id = _mask_id(checkpoint)
     found = np.full(len(tokens), np.nan)
-    places = [i for i, token in enumerate(tokens) if not token.special]
+    ordinary = [i for i, token in enumerate(tokens) if not token.special]
     ids = checkpoint.tensor(tokens)[0]  # [n]
     segments = checkpoint.segments(tokens)
     with torch.inference_mode():
-        for start in range(0, len(places), AT_ONCE):
-            chosen = torch.tensor(places[start : start + AT_ONCE], device=ids.device)
+        for start in range(0, len(ordinary), AT_ONCE):
+            chosen = torch.tensor(ordinary[start : start + AT_ONCE], device=ids.device)
             rows = torch.arange(len(chosen), device=ids.device)
             batch = ids.repeat(len(chosen), 1)  # [b, n]
             batch[rows, chosen] = mask_id

@@ -77,19 +77,19 @@ def contributions(checkpoint: Checkpoint, trace: Trace, site: str, query: int) -
 
     Source: Vaswani et al. 2017, section 3.2.2; Elhage et al. 2021 for the sum over heads.
     """
-    place, record = find_site(checkpoint, trace, site), trace[site]
+    found, record = find_site(checkpoint, trace, site), trace[site]
     _check(record.q.shape[1], query, site)
-    d_head = place.attention.d_head
+    d_head = found.attention.d_head
     z = np.stack([float64(record.z(head)[query]) for head in range(record.n_heads)])  # [n_heads, d_head]
-    W_O, b_O = place.attention.W_O.weight, place.attention.W_O.bias
+    W_O, b_O = found.attention.W_O.weight, found.attention.W_O.bias
     rows = float64(W_O).T.reshape(record.n_heads, d_head, -1)  # [n_heads, d_head, d_model]
     parts = np.einsum("hd,hdm->hm", z, rows)
     bias = None if b_O is None else float64(b_O)
     out: Float[ndarray, " d_model"] = parts.sum(0) if bias is None else parts.sum(0) + bias
     square = float(out @ out) or 1.0
-    own = None if place.is_cross else (float64(record.k[:, query]).ravel(), float64(record.v[:, query]).ravel())
+    own = None if found.is_cross else (float64(record.k[:, query]).ravel(), float64(record.v[:, query]).ravel())
     k, v = own or (None, None)
-    slices = HeadSlices(_input(place, trace, query), float64(record.q[:, query]).ravel(), k, v, z.ravel(), out)
+    slices = HeadSlices(_input(found, trace, query), float64(record.q[:, query]).ravel(), k, v, z.ravel(), out)
     return Contributions(
         slices,
         parts,
@@ -98,7 +98,7 @@ def contributions(checkpoint: Checkpoint, trace: Trace, site: str, query: int) -
         0.0 if bias is None else float(np.linalg.norm(bias)),
         parts @ out / square,
         0.0 if bias is None else float(bias @ out) / square,
-        _proof(place, trace, query, out),
+        _proof(found, trace, query, out),
     )
 
 
@@ -148,27 +148,27 @@ def key_contributions(checkpoint: Checkpoint, trace: Trace, site: str, head: int
 
     Source: Kobayashi et al. 2020, "Attention is Not Only a Weight".
     """
-    place, record = find_site(checkpoint, trace, site), trace[site]
+    found, record = find_site(checkpoint, trace, site), trace[site]
     _check(record.q.shape[1], query, site)
     weights = float64(record.pattern(head)[query])
-    own = slice(head * place.attention.d_head, (head + 1) * place.attention.d_head)
-    arriving = float64(record.v[record.kv_head(head)]) @ float64(place.attention.W_O.weight[:, own]).T
+    own = slice(head * found.attention.d_head, (head + 1) * found.attention.d_head)
+    arriving = float64(record.v[record.kv_head(head)]) @ float64(found.attention.W_O.weight[:, own]).T
     return KeyContributions(weights, weights * np.linalg.norm(arriving, axis=1))
 
 
-def _input(place: Site, trace: Trace, query: int) -> Float[ndarray, " d_model"]:
-    row = float64(trace.residual(place.before)[query])
-    return normalise(row, place.norm) if place.pre_norm else row
+def _input(at: Site, trace: Trace, query: int) -> Float[ndarray, " d_model"]:
+    row = float64(trace.residual(at.before)[query])
+    return normalise(row, at.norm) if at.pre_norm else row
 
 
-def _proof(place: Site, trace: Trace, query: int, out: Float[ndarray, " d_model"]) -> Proof:
+def _proof(at: Site, trace: Trace, query: int, out: Float[ndarray, " d_model"]) -> Proof:
     """The sublayer's output is not recorded; the residual stream before and after it is."""
-    recorded = trace.residual(place.after)[query]
-    before, dtype = float64(trace.residual(place.before)[query]), recorded.dtype
+    recorded = trace.residual(at.after)[query]
+    before, dtype = float64(trace.residual(at.before)[query]), recorded.dtype
     added = stored(before + stored(out, dtype), dtype)
-    after = added if place.pre_norm else normalise(added, place.norm)
-    terms = np.maximum(np.abs(before), np.abs(out)) if place.pre_norm else 0.0
-    return Proof.compare(recorded_at(place.after), after, recorded, direct=False, terms=terms)
+    after = added if at.pre_norm else normalise(added, at.norm)
+    terms = np.maximum(np.abs(before), np.abs(out)) if at.pre_norm else 0.0
+    return Proof.compare(recorded_at(at.after), after, recorded, direct=False, terms=terms)
 
 
 def _check(n_q: int, query: int, site: str) -> None:

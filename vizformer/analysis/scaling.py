@@ -66,8 +66,8 @@ class Saturation:
 
     def at(self, deviation: float) -> tuple[float, float]:
         """(largest, slope) at a standard deviation, between the measured ones on a logarithmic scale."""
-        where, places = np.log(deviation), np.log(self.deviations)
-        return float(np.interp(where, places, self.largest)), float(np.interp(where, places, self.slopes))
+        at, measured = np.log(deviation), np.log(self.deviations)
+        return float(np.interp(at, measured, self.largest)), float(np.interp(at, measured, self.slopes))
 
 
 def saturation(seed: int) -> Saturation:

@@ -12,12 +12,12 @@ from vizformer.web.words.i18n import _
 
 
 def above(subject: Subject) -> None:
-    """The translation, the site and the picture in one line, so that the picture is in sight without scrolling."""
+    """The translation, the kind of attention and the picture in one line, so that the heads are in sight at once."""
     words_of, which, how = st.columns([5, 9, 3], vertical_alignment="center")
     with words_of:
         translation(subject)
     with which:
-        site(subject)
+        kind(subject)
     with how:
         picture()
 
@@ -41,7 +41,7 @@ def translation(subject: Subject) -> None:
 
 
 @guarded()
-def site(subject: Subject) -> None:
+def kind(subject: Subject) -> None:
     """Which attention to look at."""
     from vizformer.analysis import kinds
 

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Heads:
-    """The heads of the chosen site, and the tokens between which they attend."""
+    """The heads of the chosen kind of attention, and the tokens between which they attend."""
 
     subject: Subject
     kind: "Kind"
@@ -45,7 +45,7 @@ class Heads:
 @st.fragment
 @guarded()
 def heads(subject: Subject) -> None:
-    """All heads of the site: one of them as a large map, or several as lines."""
+    """All heads of the chosen kind of attention: one of them as a large map, or several as lines."""
     kind = state.view().site
     queries, keys = (subject.trace.tokens[stack] for stack in labels.stacks(kind))
     config = model_cache.checkpoint(subject.model).model.config

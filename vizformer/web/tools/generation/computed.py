@@ -55,7 +55,7 @@ def text(subject: Subject, settings: str, branch: str) -> Text:
     from vizformer.generation import leading_candidates
 
     loaded, edit = model_cache.checkpoint(subject.model), edits.edit(subject.edited)
-    chosen = generation_settings.read(settings) or generation_settings.Settings()
+    chosen = generation_settings.read(settings)
     source, beginning = loaded.opening(subject.text, subject.target)
     instead = {one.step: one.id for one in read_branch(branch) or ()}
     found = leading_candidates(
@@ -124,7 +124,7 @@ def beam(subject: Subject, settings: str) -> Beam:
     from vizformer.generation import BeamTree
 
     loaded, tree = model_cache.checkpoint(subject.model), BeamTree()
-    chosen = generation_settings.read(settings) or generation_settings.Settings()
+    chosen = generation_settings.read(settings)
     found = loaded.beam(
         subject.text,
         target=subject.target,

@@ -11,7 +11,7 @@ from vizformer.web.words.i18n import _
 
 def choose() -> Settings:
     """How the next token is chosen."""
-    settings = generation_settings.read(state.view().sampling) or Settings()
+    settings = generation_settings.read(state.view().sampling)
     names = {"greedy": _("Greedy"), "sampling": _("Sampling"), "beam": _("Beam search")}
     strategy, new, penalty = st.columns([3, 2, 2], vertical_alignment="bottom")
     with strategy:

@@ -14,7 +14,7 @@ def stack_of_site() -> str:
 
 
 def choose_stack(known: list[str]) -> str:
-    """Encoder or decoder; the link keeps it as the site of the other pages."""
+    """Encoder or decoder; the link keeps it as the kind of attention of the other pages."""
     titles = {"encoder": _("Encoder"), "decoder": _("Decoder")}
     if stack_of_site() not in known:
         state.update(site=known[0])
@@ -31,7 +31,7 @@ def _take_stack() -> None:
 
 
 @guarded()
-def place(subject: Subject) -> None:
+def choose_layer(subject: Subject) -> None:
     """Which layer of which stack."""
     which, number = st.columns([2, 1])
     with which:
