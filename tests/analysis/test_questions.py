@@ -1,10 +1,21 @@
 """The questions that a sentence answers: asked where the answer is clear, and right."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 from tests import tiny
-from vizformer.analysis import head_maps, kinds, scale_question, score_scale, site_name, where_question
+from vizformer.analysis import (
+    HeadMaps,
+    head_maps,
+    kinds,
+    questions,
+    scale_question,
+    score_scale,
+    site_name,
+    where_question,
+)
 from vizformer.analysis.questions import MOST_CHOICES
 
 KINDS = [("encoder-decoder", {}), ("decoder-only", tiny.LLAMA), ("encoder-only", tiny.BERT)]
@@ -70,6 +81,19 @@ def test_the_division_is_asked_of_the_query_that_gains_most_without_it(architect
             for found in [score_scale(trace, site_name(kind, layer), head)]
         ]
         assert asked.undivided - asked.divided == pytest.approx(max(gains))
+
+
+def test_a_mark_is_asked_only_where_there_is_no_word(monkeypatch):
+    """Row 0 has the clearest answer and is a mark; row 1 looks at itself; row 2 is a word with an answer."""
+    weights = np.array([[[[0.0, 1.0, 0.0], [0.1, 0.8, 0.1], [0.3, 0.6, 0.1]]]])
+    maps = HeadMaps(weights, weights, np.zeros((1, 3, 3), np.uint8))
+    monkeypatch.setattr(questions, "head_maps", lambda trace, kind: maps)
+    for special, query in (((True, False, False), 2), ((True, True, True), 0)):
+        trace = tiny.checkpoint("encoder-only").trace(ids=[5, 6, 7])
+        tokens = zip(trace.tokens["encoder"], special, strict=True)
+        trace.tokens["encoder"] = tuple(replace(token, special=mark) for token, mark in tokens)
+        asked = where_question(trace, "encoder")
+        assert (asked.query, asked.best) == (query, 1)
 
 
 def test_nothing_is_asked_where_no_query_has_a_choice():

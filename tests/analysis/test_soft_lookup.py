@@ -48,7 +48,7 @@ def test_blocked_rows_bring_nothing() -> None:
 
 
 def test_the_leading_rows_stand_in_the_order_of_the_table() -> None:
-    found = soft_lookup.look_up(np.array([1.0, 3.0, 0.0, 2.0]), np.zeros((4, 1)))
+    found = soft_lookup.look_up(np.array([1.0, 2.0, 0.0, 3.0]), np.zeros((4, 1)))
     assert found.leading(2) == [1, 3]
     assert found.leading(4) == found.leading(9) == [0, 1, 2, 3]
     assert found.left_by([1, 3]) == pytest.approx(found.weights[0] + found.weights[2])
