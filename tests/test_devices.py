@@ -17,12 +17,12 @@ from vizformer.analysis import blanks, contributions, embeddings, heads, inducti
 from vizformer.analysis import contexts as in_contexts
 from vizformer.analysis import positions as of_positions
 from vizformer.analysis import predictions as following
+from vizformer.analysis.qk_circuit import bilinear, score_forms
+from vizformer.analysis.scaling import score_scale
+from vizformer.analysis.soft_lookup import head_look_up
 from vizformer.checkpoints import load, save
 from vizformer.errors import CheckpointError
 from vizformer.explain import attention_steps, layer_steps, output_steps
-from vizformer.explain.bilinear import bilinear, score_forms
-from vizformer.explain.lookup import head_look_up
-from vizformer.explain.scaling import score_scale
 from vizformer.generation import Sampling
 from vizformer.model import Cell, Edit
 from vizformer.model.sparse_masks import window_mask

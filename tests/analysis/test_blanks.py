@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from tests import tiny
-from vizformer.analysis import blanks, guess, guesses, hide
+from vizformer.analysis import blanks, guess, guesses, head_maps, hide, looks_at, mean_guess
 from vizformer.checkpoints import Checkpoint
 from vizformer.errors import TraceError
 from vizformer.text import Tokenizer
@@ -65,6 +65,21 @@ def test_a_separator_begins_the_next_segment() -> None:
         expected = model.model(torch.tensor([[t.id for t in tokens]]), segments=segments)
     assert torch.equal(model.trace("cats [SEP] dogs").logits, expected[0])
     assert not torch.equal(expected, model.model(torch.tensor([[t.id for t in tokens]])))
+
+
+def test_the_mean_guess_is_geometric_and_leaves_out_marks() -> None:
+    assert mean_guess(np.array([np.nan, 0.25, 1.0, np.nan])) == pytest.approx(0.5)
+    assert mean_guess(np.array([0.0, 1.0])) == pytest.approx(1e-6)  # a 0 counts as 1e-12
+    assert mean_guess(np.array([np.nan])) is None
+    assert mean_guess(np.array([])) is None
+
+
+def test_where_a_position_looks_in_one_head_and_on_average() -> None:
+    trace = bert().trace(TEXT)
+    weights = head_maps(trace, "encoder").weights
+    np.testing.assert_array_equal(looks_at(trace, 2, 1), weights[:, 1, 2])
+    np.testing.assert_allclose(looks_at(trace, 2), weights[:, :, 2].mean(1))
+    np.testing.assert_allclose(looks_at(trace, 2).sum(-1), 1.0, rtol=1e-5)
 
 
 def test_models_without_a_mask_say_so() -> None:

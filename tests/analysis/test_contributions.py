@@ -32,6 +32,7 @@ def test_the_parts_sum_to_what_the_sublayer_adds(architecture: str, options: dic
         np.testing.assert_allclose(total, found.slices.out, atol=1e-12)
         assert found.shares.sum() + found.bias_share == pytest.approx(1.0)
         np.testing.assert_allclose(found.norms, np.linalg.norm(found.parts, axis=1))
+        assert found.bias_norm == pytest.approx(0.0 if found.bias is None else float(np.sqrt(found.bias @ found.bias)))
 
 
 def test_a_wrong_part_would_be_found() -> None:
@@ -94,6 +95,13 @@ def test_what_the_keys_bring(architecture: str, options: dict[str, object]) -> N
     np.testing.assert_allclose(
         arriving.sum(0), contributions(checkpoint, trace, site, 1).parts[3], atol=1e-5
     )  # the keys' parts are the head's
+    seen = found.weights > 0
+    np.testing.assert_allclose(found.value_norms[seen], np.linalg.norm(v @ W_O[:, 3 * d : 4 * d].T, axis=1)[seen])
+    assert (found.value_norms[~seen] == 0).all()
+    assert found.longest == np.linalg.norm(arriving, axis=1).argmax()
+    first, second = found.leading(2)
+    assert found.weights[first] == found.weights.max()
+    assert found.weights[second] == np.sort(found.weights)[-2]
 
 
 def test_an_edit_is_in_the_parts() -> None:

@@ -8,7 +8,14 @@ from torch.nn.attention import SDPBackend, sdpa_kernel
 from torch.utils.flop_counter import FlopCounterMode
 
 from tests import tiny
-from vizformer.analysis.cost import Multiplications, cache_bytes, encoder_pass, generation_costs, rolling_cache_bytes
+from vizformer.analysis.cost import (
+    Multiplications,
+    cache_bytes,
+    encoder_pass,
+    generation_costs,
+    rolling_cache_bytes,
+    text_costs,
+)
 from vizformer.generation import stream
 from vizformer.model import Cache, Edit, Transformer
 
@@ -116,3 +123,27 @@ def test_what_a_window_would_save(length: int, layers: tuple[int, ...] | None) -
 def test_without_a_window_nothing_can_be_forgotten() -> None:
     c = tiny.config("decoder-only")
     assert rolling_cache_bytes(c, 100) == cache_bytes(c, 100)
+
+
+def test_the_costs_of_a_text_are_those_of_its_steps() -> None:
+    c = tiny.config("decoder-only", **tiny.LLAMA, sliding_window=3)
+    found, cached, uncached = text_costs(c, 3, 5), *(generation_costs(c, 3, 5, cached=kept) for kept in (True, False))
+    assert found.cached[:, 0].tolist() == [cost.attention for cost in cached]
+    assert found.uncached.sum(1).tolist() == [cost.total for cost in uncached]
+    assert found.cache_bytes.tolist() == [cache_bytes(c, 3 + step) for step in range(5)]
+    assert found.rolling_bytes.tolist() == [rolling_cache_bytes(c, 3 + step) for step in range(5)]
+    assert found.memory_bytes == 0
+    first = sum(cached[:3], Multiplications())
+    assert found.up_to(2) == (
+        first.total,
+        sum(cost.total for cost in uncached[:3]),
+        pytest.approx(first.attention / first.total),
+    )
+
+
+def test_the_source_stays_in_the_cache_of_a_translation() -> None:
+    c = tiny.config("encoder-decoder")
+    found = text_costs(c, 1, 4, memory=7)
+    assert found.memory_bytes == cache_bytes(c, 0, 7) > 0
+    assert found.cached.sum(1).tolist() == [cost.total for cost in generation_costs(c, 1, 4, 7, cached=True)]
+    assert found.cache_bytes[3] == cache_bytes(c, 4, 7)

@@ -18,7 +18,7 @@ from vizformer.checkpoints import save
 from vizformer.checkpoints.files import hub as library
 from vizformer.web.catalogue import hub, local_paths, server_folder, trainings
 from vizformer.web.frame import sitemap
-from vizformer.web.link.view import View
+from vizformer.web.link.view import View, link_name
 from vizformer.web.widgets import lesson_text
 
 pytestmark = pytest.mark.quick
@@ -301,4 +301,6 @@ def test_the_links_name_every_page_every_part_and_every_field():
         named = {fields(address).get("part") for address in LINKS if urlsplit(address).path == f"/{entry.url}"}
         _first, *others = lesson_text.lesson_prose(entry.url, "en")
         assert set(others) <= named, entry.url
-    assert {name for address in LINKS for name in fields(address)} == set(View.__dataclass_fields__)
+    assert {name for address in LINKS for name in fields(address)} == set(
+        map(link_name, View.__dataclass_fields__.values())
+    )

@@ -7,8 +7,7 @@ import torch
 from tests.pages.conftest import Open
 from tests.pages.reading import array, chart, marked, number, run, tables
 from vizformer import load
-from vizformer.analysis import head_maps
-from vizformer.explain import bilinear, lookup, scaling
+from vizformer.analysis import head_maps, qk_circuit, scaling, soft_lookup
 
 PAGE = "pages/learn/qkv.py"
 TEXTS = {"zh-en": "他喜欢喝水。", "stories": "The cat sat on the chair.", "cloze": "She opened the door."}
@@ -32,7 +31,7 @@ def test_the_notes_are_looked_up_as_the_link_says(open_app: Open, locale: str) -
     assert not app.exception
     query = np.array([-1.0, 1.0, 2.5])
     assert [slider.value for slider in app.slider if slider.key.startswith("dial.qkv.")] == query.tolist()
-    found = lookup.look_up(lookup.RECIPE_KEYS @ query, lookup.RECIPE_VALUES, temperature=0.5)
+    found = soft_lookup.look_up(soft_lookup.RECIPE_KEYS @ query, soft_lookup.RECIPE_VALUES, temperature=0.5)
     rows = tables(app)[0]
     assert [number(row[1]) for row in rows[:5]] == pytest.approx(found.scores, abs=1e-4)
     assert [number(row[2]) for row in rows[:5]] == pytest.approx(found.weights, abs=5e-4)
@@ -49,7 +48,7 @@ def test_the_sentence_is_a_table_too(open_app: Open, model: str) -> None:
     app = open_app(PAGE, part="lookup", model=model, text=TEXTS[model], site=kind, layer=1, head=3, query=2)
     assert not app.exception
     trace = load(model).trace(TEXTS[model])
-    found = lookup.head_look_up(trace, site, 3, 2)
+    found = soft_lookup.head_look_up(trace, site, 3, 2)
     rows = tables(app)[1]
     n = len(found.dots)
     assert len(rows) == n + 2
@@ -64,14 +63,14 @@ def test_the_sentence_is_a_table_too(open_app: Open, model: str) -> None:
 def test_at_another_temperature_nothing_is_proved(open_app: Open) -> None:
     app = open_app(PAGE, part="lookup", text=TEXTS["zh-en"], dials="qkv.t:2")
     assert not app.success
-    found = lookup.head_look_up(load("zh-en").trace(TEXTS["zh-en"]), "encoder.0.self", 0, 4, temperature=2.0)
+    found = soft_lookup.head_look_up(load("zh-en").trace(TEXTS["zh-en"]), "encoder.0.self", 0, 4, temperature=2.0)
     assert [number(row[3]) for row in tables(app)[1][: len(found.dots)]] == pytest.approx(found.found.weights, abs=1e-4)
 
 
 def test_long_sentences_show_the_largest_weights(open_app: Open) -> None:
     text = "他喜欢喝水，我喜欢喝茶，她喜欢喝咖啡。"
     app = open_app(PAGE, part="lookup", text=text, layer=2, query=0)
-    weights = lookup.head_look_up(load("zh-en").trace(text), "encoder.2.self", 0, 0).found.weights
+    weights = soft_lookup.head_look_up(load("zh-en").trace(text), "encoder.2.self", 0, 0).found.weights
     rows = tables(app)[1]
     assert len(rows) == 12 + 1 + 2
     assert f"{len(weights) - 12} more" in rows[12][0]
@@ -109,20 +108,20 @@ def test_the_scores_stand_side_by_side(open_app: Open, model: str, kind: str) ->
     assert not app.exception
     checkpoint = load(model)
     trace = checkpoint.trace(TEXTS[model])
-    forms = bilinear.score_forms(checkpoint, trace, site, 2)
+    forms = qk_circuit.score_forms(checkpoint, trace, site, 2)
     np.testing.assert_allclose(array(chart(app, 0)["data"][0]["z"]), getattr(forms, kind), rtol=1e-5, atol=1e-5)
     np.testing.assert_allclose(array(chart(app, 1)["data"][0]["z"]), forms.learned, rtol=1e-5, atol=1e-5)
     assert "Symmetric: the largest" in texts(app)
     record = trace[site]
     done = run(app.code[0].value, q=record.q[2], k=record.k[record.kv_head(2)])
-    learned = bilinear.asymmetry(forms.learned)
+    learned = qk_circuit.asymmetry(forms.learned)
     assert float(done["largest"]) == pytest.approx(learned.largest, abs=1e-5)
     rows = tables(app)[0]
     assert len(rows) == checkpoint.model.config.n_heads
     assert number(rows[2][1]) == pytest.approx(learned.largest, abs=1e-4)
     assert [number(row[3]) for row in rows] == pytest.approx([0.0] * len(rows), abs=1e-9)
     assert marked(app, 0) == [2]
-    found = bilinear.bilinear(checkpoint, trace, site, 2)
+    found = qk_circuit.bilinear(checkpoint, trace, site, 2)
     assert any(f"its rank is {found.rank}" in box.value for box in app.markdown)
     assert any(f"{found.proof.difference:.1g}" in box.value for box in app.success)
 

@@ -1,7 +1,7 @@
 """A trace to what a reader wants to know of it: numpy out."""
 
 from vizformer.analysis.alignment import AlignedPair, AlignmentScore, alignment_score, read_alignments
-from vizformer.analysis.blanks import Guess, guess, guesses, hide
+from vizformer.analysis.blanks import Guess, guess, guesses, hide, looks_at, mean_guess
 from vizformer.analysis.heads import HeadMaps, Kind, head_maps, kinds, n_layers, site_name
 from vizformer.analysis.induction import (
     HeadScores,
@@ -11,29 +11,51 @@ from vizformer.analysis.induction import (
     repeated_tokens,
 )
 from vizformer.analysis.predictions import Choice, Prediction, choices, next_tokens
+from vizformer.analysis.qk_circuit import Asymmetry, Bilinear, ScoreForms, asymmetry, bilinear, score_forms
+from vizformer.analysis.questions import ScaleQuestion, WhereQuestion, scale_question, where_question
+from vizformer.analysis.scaling import ScoreScale, score_scale
+from vizformer.analysis.soft_lookup import HeadLookUp, LookUp, head_look_up, look_up
 
 __all__ = [
     "AlignedPair",
     "AlignmentScore",
+    "Asymmetry",
+    "Bilinear",
     "Choice",
     "Guess",
+    "HeadLookUp",
     "HeadMaps",
     "HeadScores",
     "Kind",
+    "LookUp",
     "Prediction",
+    "ScaleQuestion",
+    "ScoreForms",
+    "ScoreScale",
+    "WhereQuestion",
     "alignment_score",
+    "asymmetry",
+    "bilinear",
     "choices",
     "guess",
     "guesses",
+    "head_look_up",
     "head_maps",
     "head_scores",
     "hide",
     "induction_score",
     "kinds",
+    "look_up",
+    "looks_at",
+    "mean_guess",
     "n_layers",
     "next_tokens",
     "previous_token_score",
     "read_alignments",
     "repeated_tokens",
+    "scale_question",
+    "score_forms",
+    "score_scale",
     "site_name",
+    "where_question",
 ]

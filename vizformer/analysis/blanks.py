@@ -8,6 +8,7 @@ import torch
 from jaxtyping import Float
 from numpy import ndarray
 
+from vizformer.analysis.heads import head_maps
 from vizformer.checkpoints import Checkpoint
 from vizformer.errors import TraceError
 from vizformer.messages import N_
@@ -56,12 +57,12 @@ def guesses(checkpoint: Checkpoint, tokens: Sequence[Token]) -> Float[ndarray, "
     """
     mask_id = _mask_id(checkpoint)
     found = np.full(len(tokens), np.nan)
-    places = [i for i, token in enumerate(tokens) if not token.special]
+    ordinary = [i for i, token in enumerate(tokens) if not token.special]
     ids = checkpoint.tensor(tokens)[0]  # [n]
     segments = checkpoint.segments(tokens)
     with torch.inference_mode():
-        for start in range(0, len(places), AT_ONCE):
-            chosen = torch.tensor(places[start : start + AT_ONCE], device=ids.device)
+        for start in range(0, len(ordinary), AT_ONCE):
+            chosen = torch.tensor(ordinary[start : start + AT_ONCE], device=ids.device)
             rows = torch.arange(len(chosen), device=ids.device)
             batch = ids.repeat(len(chosen), 1)  # [b, n]
             batch[rows, chosen] = mask_id
@@ -71,6 +72,21 @@ def guesses(checkpoint: Checkpoint, tokens: Sequence[Token]) -> Float[ndarray, "
             p = torch.softmax(checkpoint.model.logits(x[rows, chosen]).double(), dim=-1)  # [b, vocab_size]
             found[chosen.cpu().numpy()] = p[rows, ids[chosen]].cpu().numpy()
     return found
+
+
+def mean_guess(guesses: Float[ndarray, " n"]) -> float | None:
+    """The geometric mean of the probabilities that are not NaN: exp(mean(log p)); None where there is none.
+
+    Below 10^-12 a probability counts as that: one single 0 would leave nothing of the others.
+    """
+    known = guesses[~np.isnan(guesses)]
+    return float(np.exp(np.log(np.maximum(known, 1e-12)).mean())) if len(known) else None
+
+
+def looks_at(trace: Trace, position: int, head: int | None = None) -> Float[ndarray, "n_layers n"]:
+    """The weights with which a position of the encoder attends, layer by layer: of one head, or their mean (None)."""
+    weights = head_maps(trace, "encoder").weights[:, :, position]  # [n_layers, n_heads, n]
+    return weights.mean(1) if head is None else weights[:, head]
 
 
 def _mask_id(checkpoint: Checkpoint) -> int:

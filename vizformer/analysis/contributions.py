@@ -5,6 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 from jaxtyping import Float
 from numpy import ndarray
+from torch import Tensor
 
 from vizformer.checkpoints import Checkpoint
 from vizformer.errors import TraceError
@@ -13,6 +14,7 @@ from vizformer.explain.norms import normalise
 from vizformer.explain.proof_anchors import recorded as recorded_at
 from vizformer.explain.site import Site, find_site
 from vizformer.explain.step import Proof
+from vizformer.explain.sublayer import linear_inputs
 from vizformer.messages import N_
 from vizformer.model.trace import Trace
 
@@ -47,6 +49,7 @@ class Contributions:
         parts: z_h W_O^h of every head.
         bias: b_O; None where the model has none.
         norms: the length of each part.
+        bias_norm: the bias's; 0 without one.
         shares: part . out / |out|^2: how far each part goes in the direction of the whole; with the bias's share they
             sum to 1, and a part that works against the others has a negative one.
         bias_share: the bias's.
@@ -57,6 +60,7 @@ class Contributions:
     parts: Float[ndarray, "n_heads d_model"]
     bias: Float[ndarray, " d_model"] | None
     norms: Float[ndarray, " n_heads"]
+    bias_norm: float
     shares: Float[ndarray, " n_heads"]
     bias_share: float
     proof: Proof
@@ -73,28 +77,38 @@ def contributions(checkpoint: Checkpoint, trace: Trace, site: str, query: int) -
 
     Source: Vaswani et al. 2017, section 3.2.2; Elhage et al. 2021 for the sum over heads.
     """
-    place, record = find_site(checkpoint, trace, site), trace[site]
+    found, record = find_site(checkpoint, trace, site), trace[site]
     _check(record.q.shape[1], query, site)
-    d_head = place.attention.d_head
+    d_head = found.attention.d_head
     z = np.stack([float64(record.z(head)[query]) for head in range(record.n_heads)])  # [n_heads, d_head]
-    W_O, b_O = place.attention.W_O.weight, place.attention.W_O.bias
+    W_O, b_O = found.attention.W_O.weight, found.attention.W_O.bias
     rows = float64(W_O).T.reshape(record.n_heads, d_head, -1)  # [n_heads, d_head, d_model]
     parts = np.einsum("hd,hdm->hm", z, rows)
     bias = None if b_O is None else float64(b_O)
     out: Float[ndarray, " d_model"] = parts.sum(0) if bias is None else parts.sum(0) + bias
     square = float(out @ out) or 1.0
-    own = None if place.is_cross else (float64(record.k[:, query]).ravel(), float64(record.v[:, query]).ravel())
+    own = None if found.is_cross else (float64(record.k[:, query]).ravel(), float64(record.v[:, query]).ravel())
     k, v = own or (None, None)
-    slices = HeadSlices(_input(place, trace, query), float64(record.q[:, query]).ravel(), k, v, z.ravel(), out)
+    slices = HeadSlices(_input(found, trace, query), float64(record.q[:, query]).ravel(), k, v, z.ravel(), out)
     return Contributions(
         slices,
         parts,
         bias,
         np.linalg.norm(parts, axis=1),
+        0.0 if bias is None else float(np.linalg.norm(bias)),
         parts @ out / square,
         0.0 if bias is None else float(bias @ out) / square,
-        _proof(place, trace, query, out),
+        _proof(found, trace, query, out),
     )
+
+
+def output_matrix(checkpoint: Checkpoint, trace: Trace, site: str) -> dict[str, Tensor]:
+    """W_O as in z W_O, and b_O where the model has one, by the names that code has for them.
+
+    Raises:
+        TraceError: no such site.
+    """
+    return linear_inputs(find_site(checkpoint, trace, site).attention.W_O, "O")
 
 
 @dataclass(frozen=True)
@@ -109,6 +123,22 @@ class KeyContributions:
     weights: Float[ndarray, " n_k"]
     norms: Float[ndarray, " n_k"]
 
+    @property
+    def value_norms(self) -> Float[ndarray, " n_k"]:
+        """|v_j W_O^h|, the length before it is weighted; 0 where nothing of it arrives."""
+        found: Float[ndarray, " n_k"] = np.zeros_like(self.norms)
+        np.divide(self.norms, self.weights, out=found, where=self.weights > 0)
+        return found
+
+    @property
+    def longest(self) -> int:
+        """The key from which most arrives."""
+        return int(self.norms.argmax())
+
+    def leading(self, count: int) -> list[int]:
+        """The `count` keys with the largest weights, the largest first."""
+        return [int(key) for key in np.argsort(-self.weights, kind="stable")[:count]]
+
 
 def key_contributions(checkpoint: Checkpoint, trace: Trace, site: str, head: int, query: int) -> KeyContributions:
     """Weights beside the lengths of what they weigh: a large weight on a short vector moves little.
@@ -118,27 +148,27 @@ def key_contributions(checkpoint: Checkpoint, trace: Trace, site: str, head: int
 
     Source: Kobayashi et al. 2020, "Attention is Not Only a Weight".
     """
-    place, record = find_site(checkpoint, trace, site), trace[site]
+    found, record = find_site(checkpoint, trace, site), trace[site]
     _check(record.q.shape[1], query, site)
     weights = float64(record.pattern(head)[query])
-    own = slice(head * place.attention.d_head, (head + 1) * place.attention.d_head)
-    arriving = float64(record.v[record.kv_head(head)]) @ float64(place.attention.W_O.weight[:, own]).T
+    own = slice(head * found.attention.d_head, (head + 1) * found.attention.d_head)
+    arriving = float64(record.v[record.kv_head(head)]) @ float64(found.attention.W_O.weight[:, own]).T
     return KeyContributions(weights, weights * np.linalg.norm(arriving, axis=1))
 
 
-def _input(place: Site, trace: Trace, query: int) -> Float[ndarray, " d_model"]:
-    row = float64(trace.residual(place.before)[query])
-    return normalise(row, place.norm) if place.pre_norm else row
+def _input(at: Site, trace: Trace, query: int) -> Float[ndarray, " d_model"]:
+    row = float64(trace.residual(at.before)[query])
+    return normalise(row, at.norm) if at.pre_norm else row
 
 
-def _proof(place: Site, trace: Trace, query: int, out: Float[ndarray, " d_model"]) -> Proof:
+def _proof(at: Site, trace: Trace, query: int, out: Float[ndarray, " d_model"]) -> Proof:
     """The sublayer's output is not recorded; the residual stream before and after it is."""
-    recorded = trace.residual(place.after)[query]
-    before, dtype = float64(trace.residual(place.before)[query]), recorded.dtype
+    recorded = trace.residual(at.after)[query]
+    before, dtype = float64(trace.residual(at.before)[query]), recorded.dtype
     added = stored(before + stored(out, dtype), dtype)
-    after = added if place.pre_norm else normalise(added, place.norm)
-    terms = np.maximum(np.abs(before), np.abs(out)) if place.pre_norm else 0.0
-    return Proof.compare(recorded_at(place.after), after, recorded, direct=False, terms=terms)
+    after = added if at.pre_norm else normalise(added, at.norm)
+    terms = np.maximum(np.abs(before), np.abs(out)) if at.pre_norm else 0.0
+    return Proof.compare(recorded_at(at.after), after, recorded, direct=False, terms=terms)
 
 
 def _check(n_q: int, query: int, site: str) -> None:

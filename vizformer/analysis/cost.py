@@ -6,6 +6,10 @@ turning of RoPE are not.  Cells that a mask blocks count too: they are computed 
 
 from dataclasses import astuple, dataclass
 
+import numpy as np
+from jaxtyping import Int
+from numpy import ndarray
+
 from vizformer.config import ModelConfig
 
 FLOAT_BYTES = 4
@@ -100,6 +104,45 @@ def rolling_cache_bytes(config: ModelConfig, length: int, memory: int = 0) -> in
     layers = len(config.windowed_layers)
     saved = 2 * layers * config.kv_heads * config.d_head * forgotten * FLOAT_BYTES
     return cache_bytes(config, length, memory) - saved
+
+
+@dataclass(frozen=True)
+class TextCosts:
+    """What a whole text costs, step by step.
+
+    Attributes:
+        cached, uncached: multiplications with the KV cache and without it; columns are the fields of `Multiplications`.
+        cache_bytes: `cache_bytes` when each step's token was chosen.
+        rolling_bytes: `rolling_cache_bytes` then.
+        memory_bytes: what of the cache belongs to the source, and does not grow.
+    """
+
+    cached: Int[ndarray, "steps 4"]
+    uncached: Int[ndarray, "steps 4"]
+    cache_bytes: Int[ndarray, " steps"]
+    rolling_bytes: Int[ndarray, " steps"]
+    memory_bytes: int
+
+    def up_to(self, step: int) -> tuple[int, int, float]:
+        """(multiplications with the cache, without it, the share of attention in the first) of steps 0 to `step`."""
+        cached, uncached = (int(side[: step + 1].sum()) for side in (self.cached, self.uncached))
+        return cached, uncached, int(self.cached[: step + 1, 0].sum()) / cached
+
+
+def text_costs(config: ModelConfig, start: int, steps: int, memory: int = 0) -> TextCosts:
+    """The costs of `steps` new tokens after `start` positions; see `generation_costs`."""
+    lengths = range(start, start + steps)
+    cached, uncached = (
+        np.array([astuple(cost) for cost in generation_costs(config, start, steps, memory, cached=kept)], np.int64)
+        for kept in (True, False)
+    )
+    return TextCosts(
+        cached,
+        uncached,
+        np.array([cache_bytes(config, length, memory) for length in lengths], np.int64),
+        np.array([rolling_cache_bytes(config, length, memory) for length in lengths], np.int64),
+        cache_bytes(config, 0, memory),
+    )
 
 
 def _attention(config: ModelConfig, queries: int, keys: int, projected: int) -> Multiplications:

@@ -1,6 +1,7 @@
 """From a prompt to new tokens."""
 
 from vizformer.generation.beam import BeamNode, BeamTree, Hypothesis, beam_search, length_penalty
+from vizformer.generation.candidates import Candidates, leading_candidates
 from vizformer.generation.greedy import greedy_batch, greedy_steps
 from vizformer.generation.sampling import GREEDY, Cut, NextToken, Sampling, next_token
 from vizformer.generation.stream import End, GenerationStep, stream
@@ -9,6 +10,7 @@ __all__ = [
     "GREEDY",
     "BeamNode",
     "BeamTree",
+    "Candidates",
     "Cut",
     "End",
     "GenerationStep",
@@ -18,6 +20,7 @@ __all__ = [
     "beam_search",
     "greedy_batch",
     "greedy_steps",
+    "leading_candidates",
     "length_penalty",
     "next_token",
     "stream",

@@ -17,11 +17,12 @@ from streamlit.runtime.scriptrunner import get_script_run_ctx
 
 from vizformer.messages import N_, Message
 from vizformer.web.link.codec import UnusableError
-from vizformer.web.link.view import TEXT_IN_LINK, View
+from vizformer.web.link.view import TEXT_IN_LINK, View, link_name
 
 REMEMBERED = 64  # addresses per session that Back can return to exactly
 
 _FIELDS: dict[str, Field[Any]] = {f.name: f for f in fields(View)}
+_IN_LINKS: dict[str, Field[Any]] = {link_name(f): f for f in fields(View)}
 _Address = tuple[str, tuple[tuple[str, str], ...]]  # page, parameters
 
 
@@ -150,7 +151,7 @@ def pull(page: str) -> None:
     before it heard of the newest address, sends the one before.
     """
     memory = _memory()
-    parameters = {name: value for name, value in st.query_params.to_dict().items() if name in _FIELDS}
+    parameters = {name: value for name, value in st.query_params.to_dict().items() if name in _IN_LINKS}
     address = (page, tuple(sorted(parameters.items())))
     first, moved, memory.page = memory.page is None, memory.page != page, page
     if moved:
@@ -180,8 +181,8 @@ def push() -> None:
 
 def _write(view: View) -> dict[str, str]:
     link = {}
-    for name, f in _FIELDS.items():
-        if (value := getattr(view, name)) != f.default:
+    for name, f in _IN_LINKS.items():
+        if (value := getattr(view, f.name)) != f.default:
             write: Callable[[Any], str] = f.metadata.get("write", str)
             link[name] = write(value)
     return link
@@ -191,11 +192,12 @@ def _read(parameters: dict[str, str]) -> tuple[View, list[Message]]:
     values: dict[str, Any] = {}
     problems = []
     for name, value in parameters.items():
+        f = _IN_LINKS[name]
         try:
-            values[name] = _FIELDS[name].metadata["read"](value)
+            values[f.name] = f.metadata["read"](value)
         except UnusableError as unusable:
-            default = _FIELDS[name].default
-            problems.append(_notice(_FIELDS[name], value, unusable.message, "" if default is None else str(default)))
+            otherwise = "" if f.default is None else str(f.default)
+            problems.append(_notice(f, value, unusable.message, otherwise))
     return View(**values), problems
 
 

@@ -1,11 +1,12 @@
 """What a view consists of: its fields, their defaults, and what a link may say for each.
 
-Another field is one line in `View`. Values in the address do not depend on the language.
+Another field is one line in `View`. Values in the address do not depend on the language, and what a field is called
+there never changes (`link_name`): links live longer than names in the code.
 """
 
 import re
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass, field
+from dataclasses import Field, dataclass, field
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
 from vizformer.messages import N_, Message
@@ -28,6 +29,12 @@ MATERIALS: tuple[str, ...] = get_args(Material)
 
 TEXT_IN_LINK = 400  # characters; Chinese takes nine in an address, and proxies stop at 8 KB
 LARGEST = 99_999  # no model has more layers, heads or positions
+
+
+def link_name(field: "Field[Any]") -> str:
+    """What the address calls a field of the view: its name, or the one that links have had from the first."""
+    name: str = field.metadata.get("link", field.name)
+    return name
 
 
 def _choice(default: str, choices: Collection[str], label: Message) -> Any:

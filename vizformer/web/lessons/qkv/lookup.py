@@ -1,4 +1,4 @@
-"""The laboratory of the soft look-up: five notes that can be typed over, and a head of the model as the same table."""
+"""The laboratory A soft look-up: five notes that can be typed over, and a head of the model as the same table."""
 
 import numpy as np
 import streamlit as st
@@ -7,31 +7,48 @@ from vizformer.components import table
 from vizformer.components.table import Number, Row
 from vizformer.web.catalogue.subject import Subject
 from vizformer.web.lessons.qkv import computed
+from vizformer.web.lessons.qkv.temperature import temperature_slider
 from vizformer.web.link import state
-from vizformer.web.widgets import attention_selector, lesson, proof_badge
+from vizformer.web.widgets import attention_selector, lesson, proof_badge, row_names
 from vizformer.web.words import labels
+from vizformer.web.words.errors import guarded
 from vizformer.web.words.i18n import _
 
 _WISHES = tuple(np.arange(-2.0, 3.5, 0.5).tolist())
+MOST_ROWS = 12  # of a table of keys; of longer sentences the keys with the largest weights are shown
+
+
+@st.fragment
+@guarded()
+def lookup(subject: Subject) -> None:
+    """Five notes that are searched softly, and the same in a head of the model."""
+    st.html(table.style())
+    temperature = temperature_slider(st)
+    notes(temperature)
+    st.divider()
+    st.markdown(_("**The same in the model: your sentence is the table**"))
+    attention_selector.choose(subject)
+    sentence(subject, temperature)
+    where(subject)
 
 
 def notes(temperature: float) -> None:
     """The table of notes, which can be typed over, and both answers."""
-    from vizformer.explain import lookup
+    from vizformer.analysis import soft_lookup
 
     names = (_("sweet"), _("cold"), _("spicy"))
     st.markdown(_("**Query**: what you are looking for"))
-    dials = ("qkv.sweet", "qkv.cold", "qkv.spicy")
+    settings, usual = ("qkv.sweet", "qkv.cold", "qkv.spicy"), soft_lookup.RECIPE_QUERY.tolist()
     query = np.array(
         [
             column.slider(name, _WISHES[0], _WISHES[-1], step=0.5, **lesson.dial(key, start, _WISHES))
-            for column, name, key, start in zip(st.columns(3), names, dials, lookup.RECIPE_QUERY.tolist(), strict=True)
+            for column, name, key, start in zip(st.columns(3), names, settings, usual, strict=True)
         ]
     )
     st.caption(_("The notes. Key: the title in numbers; value: what the note says. Type over any number."))
     titles = [_("Mango ice"), _("Apple pie"), _("Cucumber salad"), _("Chilli noodles"), _("Hot chocolate")]
     keys, values = _typed_over(titles, names)
-    found = lookup.look_up(keys @ query, values, temperature=temperature)
+    found = soft_lookup.look_up_query(query, keys, values, temperature=temperature)
     rows = [
         Row(
             (titles[i], found.scores[i], Number(found.weights[i], f"{found.weights[i]:.3f}"), *_plain(values[i])),
@@ -58,10 +75,10 @@ def _typed_over(titles: list[str], names: tuple[str, ...]) -> tuple[np.ndarray, 
     """Keys and values as the reader has them; the columns are named without a language, so that changes survive it."""
     import pandas as pd
 
-    from vizformer.explain import lookup
+    from vizformer.analysis import soft_lookup
 
     keys, values = [f"k{i}" for i in range(len(names))], ["v0", "v1"]
-    frame = pd.DataFrame(np.hstack([lookup.RECIPE_KEYS, lookup.RECIPE_VALUES]), columns=[*keys, *values])
+    frame = pd.DataFrame(np.hstack([soft_lookup.RECIPE_KEYS, soft_lookup.RECIPE_VALUES]), columns=[*keys, *values])
     frame.insert(0, "title", titles)
     shown = dict(zip(keys, names, strict=True)) | {"v0": _("minutes"), "v1": _("servings")}
     edited = st.data_editor(
@@ -88,7 +105,7 @@ def sentence(subject: Subject, temperature: float) -> None:
         subject, attention_selector.site(), view.head, attention_selector.query(subject), temperature
     )
     found, values = head.found, head.values[:, :2]
-    shown = computed.shown_rows(found.weights)
+    shown = found.leading(MOST_ROWS)
     rows = [
         Row(
             (names[j], head.dots[j], found.scores[j], Number(found.weights[j], f"{found.weights[j]:.4f}"), *values[j]),
@@ -97,7 +114,7 @@ def sentence(subject: Subject, temperature: float) -> None:
         for j in shown
     ]
     if left := len(names) - len(shown):
-        rest = 1.0 - float(found.weights[shown].sum())
+        rest = found.left_by(shown)
         rows.append(Row((_("{n} more tokens", n=left), "", "", Number(rest, f"{rest:.4f}"), "…", "…"), "faint"))
     width = values.shape[1]
     rows += [
@@ -113,3 +130,31 @@ def sentence(subject: Subject, temperature: float) -> None:
         st.caption(_("The model itself looks up with T = 1; the scores stand before the division by T."))
     else:
         proof_badge.show(head.proof, edited=bool(subject.edited))
+
+
+def where(subject: Subject) -> None:
+    """The question: where does a query look?"""
+    kind = state.view().site
+    asked = computed.where_question(subject, kind)
+    if asked is None:
+        return
+    queries, keys = row_names.numbered(subject, kind), labels.numbered(subject.trace.tokens[labels.stacks(kind)[1]])
+    weights = ", ".join(f"{keys[key]}: {asked.weights[key]:.3f}" for key in asked.keys)
+    lesson.ask(
+        "qkv",
+        "self",
+        _(
+            "Layer {layer}, head {head}: the query is “{query}”. From which token does most come back?",
+            layer=asked.layer,
+            head=asked.head,
+            query=queries[asked.query],
+        ),
+        [keys[key] for key in asked.keys],
+        asked.keys.index(asked.best),
+        _(
+            "The weights are {weights}. A head does not search for what is the same as the query, but for what its query "
+            "matrix has learned to ask for.",
+            weights=weights,
+        ),
+        about=f"{subject} {kind}",
+    )

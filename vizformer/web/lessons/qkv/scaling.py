@@ -1,7 +1,5 @@
 """The laboratory of Why ÷ √d in the lesson Query, key, value: random vectors first, then a head of the model."""
 
-from typing import Any
-
 import streamlit as st
 
 from vizformer import figures
@@ -11,6 +9,7 @@ from vizformer.figures import scaling as scaling_figures
 from vizformer.web.catalogue import model_cache
 from vizformer.web.catalogue.subject import Subject
 from vizformer.web.lessons.qkv import computed
+from vizformer.web.lessons.qkv.temperature import temperature_slider
 from vizformer.web.link import state
 from vizformer.web.widgets import attention_selector, lesson, row_names
 from vizformer.web.words import labels
@@ -19,22 +18,13 @@ from vizformer.web.words.figure_words import words
 from vizformer.web.words.i18n import _
 
 NO_BAR = {"displayModeBar": False}
-TEMPERATURES = (0.1, 0.25, 0.5, 1.0, 2.0, 4.0, 10.0)
-
-
-def temperature_slider(where: Any) -> float:
-    """The softmax temperature, the same in every part of the lesson; drawn in `where`, a column or `st` itself."""
-    chosen: float = where.select_slider(
-        _("Temperature T"), TEMPERATURES, format_func=lambda t: f"{t:g}", **lesson.dial("qkv.t", 1.0, TEMPERATURES)
-    )
-    return chosen
 
 
 @st.fragment
 @guarded()
 def scale(subject: Subject) -> None:
     """Random vectors first, then a head of the model."""
-    from vizformer.explain import scaling
+    from vizformer.analysis import scaling
 
     st.html(table.style())
     width, warmth, again = st.columns([2, 2, 1], vertical_alignment="bottom")
@@ -146,18 +136,11 @@ def real_head(subject: Subject) -> None:
         _("largest weight, mean over the queries"),
         _("Σ p(1−p), mean over the queries"),
     )
-    rows = [
-        Row((name, deviation, float(largest.mean()), float(slope.mean())))
-        for name, deviation, largest, slope in (
-            (_("q·k, not divided"), head.dots, head.largest_undivided, head.slope_undivided),
-            (
-                _("q·k ÷ √{d} = q·k ÷ {divisor}", d=d_head, divisor=f"{head.divisor:.4g}"),
-                head.scores,
-                head.largest,
-                head.slope,
-            ),
-        )
-    ]
+    names = {
+        False: _("q·k, not divided"),
+        True: _("q·k ÷ √{d} = q·k ÷ {divisor}", d=d_head, divisor=f"{head.divisor:.4g}"),
+    }
+    rows = [Row((name, *head.means(divided=divided))) for divided, name in names.items()]
     st.html(
         table.to_html(
             columns, rows, caption=_("Layer {layer}, head {head}, your sentence", layer=view.layer, head=view.head)

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 from vizformer.web.catalogue import model_cache
 from vizformer.web.catalogue.bounded_cache import cached
 from vizformer.web.catalogue.subject import Subject
+from vizformer.web.tools.fill_mask.gaps import tokens_of
 
 if TYPE_CHECKING:
     import numpy as np
@@ -12,11 +13,6 @@ if TYPE_CHECKING:
 
     from vizformer.analysis import Guess, Prediction
     from vizformer.model import Trace
-    from vizformer.text import Token
-
-
-def tokens(subject: Subject) -> "tuple[Token, ...]":
-    return subject.trace.tokens["encoder"]
 
 
 @cached
@@ -24,7 +20,7 @@ def trace(subject: Subject, hidden: tuple[int, ...]) -> "Trace":
     """The forward over the text with these positions hidden."""
     from vizformer.analysis import hide
 
-    return hide(model_cache.checkpoint(subject.model), tokens(subject), hidden)
+    return hide(model_cache.checkpoint(subject.model), tokens_of(subject), hidden)
 
 
 @cached
@@ -32,27 +28,29 @@ def guesses(subject: Subject) -> "Float[np.ndarray, ' n']":
     """The probability of each token where it alone is hidden."""
     from vizformer.analysis import guesses
 
-    return guesses(model_cache.checkpoint(subject.model), tokens(subject))
+    return guesses(model_cache.checkpoint(subject.model), tokens_of(subject))
 
 
+@cached
 def predictions(subject: Subject, hidden: tuple[int, ...], position: int) -> "tuple[Prediction, ...]":
     from vizformer.analysis import next_tokens
 
     return next_tokens(model_cache.checkpoint(subject.model), trace(subject, hidden), position)
 
 
+@cached
 def guess(subject: Subject, hidden: tuple[int, ...], position: int) -> "Guess":
     """How well the token that stands at `position` in the text is found."""
     from vizformer.analysis import guess
 
-    return guess(trace(subject, hidden), position, tokens(subject)[position].id)
+    return guess(trace(subject, hidden), position, tokens_of(subject)[position].id)
 
 
+@cached
 def looks_at(
     subject: Subject, hidden: tuple[int, ...], position: int, head: int | None
 ) -> "Float[np.ndarray, 'n_layers n']":
     """Where a position looks, layer by layer: in one head, or averaged over the heads."""
-    from vizformer.analysis import head_maps
+    from vizformer.analysis import looks_at
 
-    weights = head_maps(trace(subject, hidden), "encoder").weights[:, :, position]  # [n_layers, n_heads, n]
-    return weights.mean(1) if head is None else weights[:, head]
+    return looks_at(trace(subject, hidden), position, head)

@@ -3,8 +3,6 @@
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-import numpy as np
-
 from vizformer.web.catalogue import model_cache
 from vizformer.web.catalogue.bounded_cache import cached
 from vizformer.web.catalogue.subject import Subject
@@ -12,14 +10,13 @@ from vizformer.web.link import edits, generation_settings
 
 if TYPE_CHECKING:
     from vizformer.analysis import Kind
-    from vizformer.analysis.cost import Multiplications
+    from vizformer.analysis.cost import TextCosts
     from vizformer.components.payload import HeadsPayload
     from vizformer.components.player import Site, Steps
     from vizformer.generation import BeamTree, Hypothesis
     from vizformer.model import Trace
     from vizformer.text import Token, Tokenizer
 
-CANDIDATES = 10  # a step; more cannot be seen at a glance
 LIMIT_BYTES = 2_000_000  # of attention maps that go to the browser at once
 
 
@@ -34,10 +31,7 @@ class Text:
         steps: what each new one was chosen from.
         trace: one forward over everything but the last token, which no forward has read.
         read: the whole text, decoded.
-        cached, uncached: multiplications of every step with the KV cache and without it.
-        cache_bytes: after every step.
-        rolling_bytes: of a cache that forgets what sliding windows see no more.
-        memory_bytes: what of it belongs to the source, and does not grow.
+        costs: multiplications and bytes of the KV cache, step by step.
     """
 
     source: "tuple[Token, ...]"
@@ -46,11 +40,7 @@ class Text:
     steps: "Steps"
     trace: "Trace"
     read: str
-    cached: "list[Multiplications]"
-    uncached: "list[Multiplications]"
-    cache_bytes: list[int]
-    rolling_bytes: list[int]
-    memory_bytes: int
+    costs: "TextCosts"
 
     @property
     def sites(self) -> "tuple[Site, ...]":
@@ -60,41 +50,49 @@ class Text:
 @cached
 def text(subject: Subject, settings: str, branch: str) -> Text:
     """The text that is written from the subject's, with `generation_settings.Settings` and tokens taken by hand."""
-    from vizformer.analysis.cost import cache_bytes, generation_costs, rolling_cache_bytes
-    from vizformer.components.player import read_branch
+    from vizformer.analysis.cost import text_costs
+    from vizformer.components.player import Steps, read_branch
+    from vizformer.generation import leading_candidates
 
     loaded, edit = model_cache.checkpoint(subject.model), edits.edit(subject.edited)
-    chosen = generation_settings.read(settings) or generation_settings.Settings()
+    chosen = generation_settings.read(settings)
     source, beginning = loaded.opening(subject.text, subject.target)
     instead = {one.step: one.id for one in read_branch(branch) or ()}
-    ids: list[int] = []
-    found = _Found()
-    for step in loaded.stream(
-        subject.text, target=subject.target, sampling=chosen.sampling, max_new=chosen.new, instead=instead, edit=edit
-    ):
-        ids.append(step.id)
-        probabilities, filtered, cut = (part.cpu().numpy() for part in (step.probabilities, step.filtered, step.cut))
-        found.add(step.id, probabilities, filtered, cut, step.by_hand)
-        end = step.end
+    found = leading_candidates(
+        loaded.stream(
+            subject.text,
+            target=subject.target,
+            sampling=chosen.sampling,
+            max_new=chosen.new,
+            instead=instead,
+            edit=edit,
+        )
+    )
     start, config = [token.id for token in beginning], loaded.model.config
-    every = [*start, *ids]
+    every = [*start, *found.ids]
     if loaded.model.encoder is None:
         trace = loaded.trace(ids=every[:-1], edit=edit)
     else:
         trace = loaded.trace(ids=[token.id for token in source], target_ids=every[:-1], edit=edit)
-    n, memory = len(ids), len(source)
     return Text(
         source=source,
-        tokens=(*beginning, *loaded.tokenizer.tokens(ids)),
+        tokens=(*beginning, *loaded.tokenizer.tokens(found.ids)),
         start=len(start),
-        steps=found.steps(_names(loaded.tokenizer, found.seen), config.vocab_size, str(end)),
+        steps=Steps(
+            ids=found.ids,
+            candidates=found.candidates,
+            names=_names(loaded.tokenizer, found.seen),
+            before=found.before,
+            after=found.after,
+            cut=found.cut,
+            kept=found.kept,
+            by_hand=found.by_hand,
+            vocab_size=config.vocab_size,
+            end=str(found.end),
+        ),
         trace=trace,
         read=loaded.tokenizer.decode(every).strip(),
-        cached=generation_costs(config, len(start), n, memory, cached=True),
-        uncached=generation_costs(config, len(start), n, memory, cached=False),
-        cache_bytes=[cache_bytes(config, len(start) + step, memory) for step in range(n)],
-        rolling_bytes=[rolling_cache_bytes(config, len(start) + step, memory) for step in range(n)],
-        memory_bytes=cache_bytes(config, 0, memory),
+        costs=text_costs(config, len(start), len(found.ids), len(source)),
     )
 
 
@@ -126,7 +124,7 @@ def beam(subject: Subject, settings: str) -> Beam:
     from vizformer.generation import BeamTree
 
     loaded, tree = model_cache.checkpoint(subject.model), BeamTree()
-    chosen = generation_settings.read(settings) or generation_settings.Settings()
+    chosen = generation_settings.read(settings)
     found = loaded.beam(
         subject.text,
         target=subject.target,
@@ -142,43 +140,3 @@ def _names(tokenizer: "Tokenizer", ids: list[int]) -> dict[int, str]:
     """Texts of ids; a table of embeddings may have more rows than there are tokens."""
     known = tokenizer.tokens([id for id in ids if id < tokenizer.vocab_size])
     return {**{id: f"#{id}" for id in ids}, **{token.id: token.text for token in known}}
-
-
-class _Found:
-    """Gathers the candidates of the steps: the distributions of a hundred tokens of GPT-2 would be 40 MB."""
-
-    def __init__(self) -> None:
-        self.ids: list[int] = []
-        self.rows: list[tuple[np.ndarray, ...]] = []
-        self.kept: list[int] = []
-        self.by_hand: list[bool] = []
-
-    def add(self, id: int, before: np.ndarray, after: np.ndarray, cut: np.ndarray, by_hand: bool) -> None:
-        best = np.argsort(-before, kind="stable")[:CANDIDATES]
-        if id not in best:
-            best[-1] = id
-        self.ids.append(id)
-        self.rows.append((best, before[best], after[best], cut[best]))
-        self.kept.append(int((cut == 0).sum()))
-        self.by_hand.append(by_hand)
-
-    @property
-    def seen(self) -> list[int]:
-        return sorted({int(id) for row in self.rows for id in row[0]})
-
-    def steps(self, names: dict[int, str], vocab_size: int, end: str) -> "Steps":
-        from vizformer.components.player import Steps
-
-        candidates, before, after, cut = (np.stack(column) for column in zip(*self.rows, strict=True))
-        return Steps(
-            ids=self.ids,
-            candidates=candidates,
-            names=names,
-            before=before,
-            after=after,
-            cut=cut,
-            kept=self.kept,
-            by_hand=self.by_hand,
-            vocab_size=vocab_size,
-            end=end,
-        )

@@ -37,6 +37,16 @@ class LookUp:
     hard: Float[ndarray, " d_v"]
     soft: Float[ndarray, " d_v"]
 
+    def leading(self, count: int) -> list[int]:
+        """The `count` rows with the largest weights, in the order of the table; all of them where there are no more."""
+        if len(self.weights) <= count:
+            return list(range(len(self.weights)))
+        return sorted(int(row) for row in np.argsort(-self.weights, kind="stable")[:count])
+
+    def left_by(self, rows: list[int]) -> float:
+        """The weight of all other rows together: 1 - sum of theirs."""
+        return 1.0 - float(self.weights[rows].sum())
+
 
 def look_up(scores: Float[ndarray, " n"], values: Float[ndarray, "n d_v"], *, temperature: float = 1.0) -> LookUp:
     """softmax(scores / T) V beside V[argmax(scores)], to which it tends as T goes to 0.
@@ -54,6 +64,17 @@ def look_up(scores: Float[ndarray, " n"], values: Float[ndarray, "n d_v"], *, te
     weights = softmax(scores / temperature)
     best = int(scores.argmax())
     return LookUp(scores, weights, best, values[best], weights @ values)
+
+
+def look_up_query(
+    query: Float[ndarray, " d_k"],
+    keys: Float[ndarray, "n d_k"],
+    values: Float[ndarray, "n d_v"],
+    *,
+    temperature: float = 1.0,
+) -> LookUp:
+    """The look-up of a query among keys, with the scores k_j . q (not divided by anything but the temperature)."""
+    return look_up(keys @ query, values, temperature=temperature)
 
 
 @dataclass(frozen=True)

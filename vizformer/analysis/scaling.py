@@ -37,7 +37,8 @@ def variances(seed: int, pairs: int = PAIRS) -> Float[ndarray, " widths"]:
 
     Var(q . k) = sum over the d components of Var(q_m k_m) = d, because each product has mean 0 and variance 1.
     """
-    return dot_products(seed, pairs).var(0, ddof=1)
+    found: Float[ndarray, " widths"] = dot_products(seed, pairs).var(0, ddof=1)
+    return found
 
 
 def slope(weights: Float[ndarray, "*n m"]) -> Float[ndarray, "*n"]:
@@ -65,8 +66,8 @@ class Saturation:
 
     def at(self, deviation: float) -> tuple[float, float]:
         """(largest, slope) at a standard deviation, between the measured ones on a logarithmic scale."""
-        where, places = np.log(deviation), np.log(self.deviations)
-        return float(np.interp(where, places, self.largest)), float(np.interp(where, places, self.slopes))
+        at, measured = np.log(deviation), np.log(self.deviations)
+        return float(np.interp(at, measured, self.largest)), float(np.interp(at, measured, self.slopes))
 
 
 def saturation(seed: int) -> Saturation:
@@ -94,6 +95,12 @@ class ScoreScale:
     largest_undivided: Float[ndarray, " n_q"]
     slope: Float[ndarray, " n_q"]
     slope_undivided: Float[ndarray, " n_q"]
+
+    def means(self, *, divided: bool) -> tuple[float, float, float]:
+        """(standard deviation of the scores, largest weight, slope), the last two averaged over the queries."""
+        if divided:
+            return self.scores, float(self.largest.mean()), float(self.slope.mean())
+        return self.dots, float(self.largest_undivided.mean()), float(self.slope_undivided.mean())
 
 
 def score_scale(trace: Trace, site: str, head: int) -> ScoreScale:

@@ -5,7 +5,7 @@ import pytest
 import torch
 
 from tests import tiny
-from vizformer.explain import scaling
+from vizformer.analysis import scaling
 from vizformer.explain.arrays import softmax
 from vizformer.model import Edit
 
@@ -58,6 +58,8 @@ def test_a_head_with_and_without_the_division(architecture: str, options: dict[s
     assert found.dots == pytest.approx(found.scores * found.divisor)
     np.testing.assert_allclose(found.largest, trace[site].pattern(1).max(-1).values.numpy(), atol=1e-6)
     np.testing.assert_allclose(found.slope, scaling.slope(trace[site].pattern(1).double().numpy()), atol=1e-5)
+    assert found.means(divided=True) == (found.scores, found.largest.mean(), found.slope.mean())
+    assert found.means(divided=False) == (found.dots, found.largest_undivided.mean(), found.slope_undivided.mean())
     # Forgotten by the model itself, through an edit:
     edited = checkpoint.trace("我有一只猫。", edit=Edit(unscaled=frozenset({site})))
     np.testing.assert_allclose(found.largest_undivided, edited[site].pattern(1).max(-1).values.numpy(), atol=1e-6)

@@ -1,0 +1,101 @@
+"""The laboratory All heads: the maps side by side, what each head of a layer does, and which keys matter."""
+
+from dataclasses import replace
+
+import streamlit as st
+
+from vizformer.components import attention, table
+from vizformer.components.table import Number, Row
+from vizformer.web.catalogue import model_cache, subject_cache
+from vizformer.web.catalogue.subject import Subject
+from vizformer.web.lessons.heads import computed, wording
+from vizformer.web.link import state
+from vizformer.web.link.view import written_query
+from vizformer.web.widgets import attention_selector, row_names
+from vizformer.web.words import labels
+from vizformer.web.words.errors import guarded
+from vizformer.web.words.figure_words import words
+from vizformer.web.words.i18n import _
+
+
+@st.fragment
+@guarded()
+def every(subject: Subject) -> None:
+    """All heads side by side, the chosen one large, and what each of its layer does."""
+    from vizformer.analysis import kinds
+
+    st.html(table.style())
+    trace, config = subject.trace, model_cache.options(subject.model)
+    usable = kinds(trace)
+    kind = state.fit(site=usable).site
+    if len(usable) > 1:
+        st.segmented_control(_("Site"), usable, format_func=labels.kind_label, required=True, **state.bind("site"))
+    queries, keys = (trace.tokens[stack] for stack in labels.stacks(kind))
+    n_layers = config.n_encoder_layers if kind == "encoder" else config.n_decoder_layers
+    view = state.fit(layer=n_layers, head=config.n_heads, query=len(queries))
+    last = st.session_state.get("heads.selection", attention.Selection())
+    wanted = replace(last, layer=view.layer, head=view.head, query=view.query_of(queries))
+    seen = attention.peek(key="heads.grid", selected=wanted)
+    shape = (n_layers, config.n_heads, len(queries), len(keys))
+    chosen = None if attention.fits(shape) else (seen.layer, seen.head)
+    selection = attention.mount(
+        subject_cache.heads(subject, kind, chosen),
+        query_tokens=row_names.queries(subject, kind),
+        key_tokens=labels.texts(keys),
+        selected=wanted,
+        words=words(attention.ENGLISH),
+        key="heads.grid",
+    )
+    st.session_state["heads.selection"] = selection
+    state.update(layer=selection.layer, head=selection.head, query=written_query(selection.query, queries))
+    row_names.caption(subject, kind, selection.query)
+    doings(subject, selection.layer, selection.head)
+    importance(subject)
+
+
+def doings(subject: Subject, layer: int, chosen: int) -> None:
+    """A sentence for every head of a layer, from measures of this sentence."""
+    found = computed.habits(subject, state.view().site)
+    rows = [
+        Row(
+            (
+                _("head {head}", head=head),
+                wording.habit(found, layer, head),
+                Number(float(found.effective[layer, head]), f"{found.effective[layer, head]:.1f}"),
+            ),
+            "marked" if head == chosen else "",
+        )
+        for head in range(found.effective.shape[1])
+    ]
+    columns = ("", _("in this sentence"), _("keys that it reads from"))
+    st.html(table.to_html(columns, rows, caption=_("The heads of layer {layer}", layer=layer)))
+    st.caption(
+        _(
+            "Keys that it reads from: exp of the entropy of its weights, averaged over the queries. A query here sees "
+            "{visible} keys on average.",
+            visible=f"{found.visible[layer]:.1f}",
+        )
+    )
+
+
+def importance(subject: Subject) -> None:
+    """The key with the largest weight beside the key from which most arrives."""
+    view, query = state.view(), attention_selector.query(subject)
+    names = labels.numbered(subject.trace.tokens[labels.stacks(view.site)[1]])
+    found = computed.key_contributions(subject, attention_selector.site(), view.head, query)
+    value_norms = found.value_norms
+    rows = [
+        Row(
+            (names[j], Number(found.weights[j], f"{found.weights[j]:.4f}"), found.norms[j], value_norms[j]),
+            "marked" if j == found.longest else "",
+        )
+        for j in found.leading(4)
+    ]
+    columns = (_("token (key)"), _("weight a"), _("length of a · v W_O"), _("length of v W_O"))
+    caption = _(
+        "Layer {layer}, head {head}, query {query}: the largest weights and what they bring",
+        layer=view.layer,
+        head=view.head,
+        query=query,
+    )
+    st.html(table.to_html(columns, rows, bar=1, caption=caption))

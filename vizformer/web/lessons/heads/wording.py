@@ -1,0 +1,36 @@
+"""What the lesson Many heads says of heads and of their number."""
+
+from typing import TYPE_CHECKING
+
+from vizformer.web.words.i18n import _
+
+if TYPE_CHECKING:
+    from vizformer.analysis.habits import HeadHabits
+
+SPREAD = 0.75  # of the visible keys: from so many on, a head reads from almost all of them
+
+
+def habit(habits: "HeadHabits", layer: int, head: int) -> str:
+    """What a head does in this sentence, in words."""
+    leading = habits.leading(layer, head)
+    if leading is not None:
+        share = f"{habits.shares[leading][layer, head]:.0%}"
+        return {
+            "previous": _("looks at the token before: {share} of its attention", share=share),
+            "own": _("looks at the query's own token: {share} of its attention", share=share),
+            "next": _("looks at the token after: {share} of its attention", share=share),
+            "first": _("looks at the first token: {share} of its attention", share=share),
+            "last": _("looks at the last token: {share} of its attention", share=share),
+        }[leading]
+    keys, visible = float(habits.effective[layer, head]), float(habits.visible[layer])
+    numbers = {"keys": f"{keys:.1f}", "visible": f"{visible:.1f}"}
+    if keys >= SPREAD * visible:
+        return _("spreads out: reads from {keys} of {visible} keys", **numbers)
+    return _("no fixed place: reads from {keys} of {visible} keys", **numbers)
+
+
+def sharing_name(n_heads: int, groups: int) -> str:
+    """MHA, GQA or MQA, in words."""
+    if groups == n_heads:
+        return _("multi-head (MHA)")
+    return _("multi-query (MQA)") if groups == 1 else _("grouped-query (GQA)")

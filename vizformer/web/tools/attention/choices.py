@@ -1,0 +1,57 @@
+"""What stands above the heads: what the model wrote, and which attention is drawn how."""
+
+import streamlit as st
+
+from vizformer.web.catalogue.subject import Subject
+from vizformer.web.link import state
+from vizformer.web.link.view import PICTURES
+from vizformer.web.widgets import model_suggestions
+from vizformer.web.words import labels
+from vizformer.web.words.errors import guarded
+from vizformer.web.words.i18n import _
+
+
+def above(subject: Subject) -> None:
+    """The translation, the kind of attention and the picture in one line, so that the heads are in sight at once."""
+    words_of, which, how = st.columns([5, 9, 3], vertical_alignment="center")
+    with words_of:
+        translation(subject)
+    with which:
+        kind(subject)
+    with how:
+        picture()
+
+
+@guarded()
+def translation(subject: Subject) -> None:
+    """What the model made of the sentence (or the target that it was given), in words."""
+    if (made := subject.translation) is None:
+        return
+    given, bundled = bool(subject.target.strip()), not subject.model.is_from_elsewhere
+    if given:
+        caption = _("Given target") if model_suggestions.writes(subject.model) else _("What the decoder reads")
+    else:  # a model that was opened may just as well have been trained to repair or to sum up
+        caption = _("The model's translation") if bundled else _("What the model writes")
+    st.caption(caption)
+    st.text(made or _("(nothing: the model ended at once)"))
+    if subject.is_cut_off:
+        cut = _("Cut off: the model did not come to an end by itself.")
+        known = _("Cut off: the model did not come to an end by itself. It knows short everyday sentences best.")
+        st.caption(known if bundled else cut)
+
+
+@guarded()
+def kind(subject: Subject) -> None:
+    """Which attention to look at."""
+    from vizformer.analysis import kinds
+
+    known = kinds(subject.trace)
+    state.fit(site=known)
+    st.segmented_control(_("Site"), known, format_func=labels.kind_label, required=True, **state.bind("site"))
+
+
+@guarded()
+def picture() -> None:
+    """How the heads are drawn."""
+    names = {"map": _("Map"), "lines": _("Lines")}
+    st.segmented_control(_("Picture"), PICTURES, format_func=names.__getitem__, required=True, **state.bind("picture"))

@@ -1,0 +1,31 @@
+"""The tokens of the sentence, which of them are hidden, and how a gap is written."""
+
+from typing import TYPE_CHECKING
+
+from vizformer.web.catalogue import model_cache
+from vizformer.web.catalogue.subject import Subject
+
+if TYPE_CHECKING:
+    from vizformer.text import Token
+
+Shown = tuple["Token", ...]
+Positions = tuple[int, ...]
+
+
+def tokens_of(subject: Subject) -> Shown:
+    """What the model reads of the sentence."""
+    return subject.trace.tokens["encoder"]
+
+
+def mask_piece(subject: Subject) -> str:
+    mask_id = model_cache.options(subject.model).mask_id
+    assert mask_id is not None  # the page has asked
+    return model_cache.checkpoint(subject.model).tokenizer.tokens([mask_id])[0].piece
+
+
+def masked_text(subject: Subject, shown: Shown, hidden: Positions) -> str:
+    """The text as typed, with [MASK] where words are hidden."""
+    text = subject.text
+    for position in sorted(hidden, reverse=True):
+        text = text[: shown[position].start] + mask_piece(subject) + text[shown[position].end :]
+    return text

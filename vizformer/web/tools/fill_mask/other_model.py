@@ -1,0 +1,26 @@
+"""What stands in place of the sentence where the model cannot fill in hidden words."""
+
+import streamlit as st
+
+from vizformer.web.catalogue import model_cache
+from vizformer.web.link.model_ref import ModelRef
+from vizformer.web.widgets import model_suggestions
+from vizformer.web.words.i18n import _
+
+
+def other_model(model: ModelRef) -> None:
+    """Says what this model lacks, and offers one that has it."""
+    if model_cache.options(model).architecture != "encoder-only":
+        lacking = _(
+            "This model predicts what comes next. Hidden words are filled in by an encoder-only model that was trained "
+            "with [MASK]: it reads both sides of the gap."
+        )
+    elif not model_cache.predicts(model):
+        lacking = _(
+            "This model's files hold no head that predicts tokens: it turns a text into vectors and has no words to "
+            "put into a gap."
+        )
+    else:
+        lacking = _("This model has no [MASK] token, so nothing can be hidden from it.")
+    st.info(lacking)
+    model_suggestions.offer(model_suggestions.fills_blanks, "blanks", hidden="")

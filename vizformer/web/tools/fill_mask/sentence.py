@@ -1,0 +1,123 @@
+"""The sentence as a strip of words to hide, and what the model makes of its gaps."""
+
+import math
+
+import numpy as np
+import streamlit as st
+
+from vizformer.components import tokens
+from vizformer.web.catalogue import model_cache
+from vizformer.web.catalogue.subject import Subject
+from vizformer.web.link import state
+from vizformer.web.link.model_ref import ModelRef
+from vizformer.web.tools.fill_mask import computed
+from vizformer.web.tools.fill_mask.gaps import Positions, Shown, mask_piece, tokens_of
+from vizformer.web.tools.fill_mask.one_gap import attention, candidates
+from vizformer.web.words import labels
+from vizformer.web.words.errors import guarded
+from vizformer.web.words.figure_words import words
+from vizformer.web.words.i18n import _
+
+_STRIP, _CLICKED, _SEVERAL = "blanks.strip", "blanks.clicked", "blanks.several"
+NOWHERE = 0  # the start mark, which cannot be hidden
+EXAMPLES = ("The cat sat on the chair.", "She opened the door and went in.", "我有一只猫。", "今天天气很好。")
+
+
+@st.fragment
+@guarded()
+def blank(subject: Subject) -> None:
+    """The sentence, what is hidden in it, and what the model makes of that."""
+    shown = tokens_of(subject.unedited)
+    several = st.session_state.get(_SEVERAL, False)
+    hidden, focus = choice(shown, several)
+    chances = computed.guesses(subject.unedited)
+    tokens.mount(
+        chips(subject, shown, hidden, chances),
+        selected=focus,
+        label=_("Click a word to hide it. The bars: how surely the model finds each word where it alone is hidden."),
+        words=words(tokens.ENGLISH),
+        key=_STRIP,
+    )
+    left, right = st.columns([3, 2], vertical_alignment="center")
+    left.toggle(_("Hide several words"), key=_SEVERAL)
+    right.button(_("Show all words again"), on_click=_show_all, disabled=not hidden, key="blanks.none")
+    typed = [i for i, token in enumerate(shown) if token.piece == mask_piece(subject)]
+    if not hidden and not typed:
+        nothing_hidden(subject.model, chances)
+        return
+    all_hidden = tuple(sorted({*hidden, *typed}))
+    focus = focus if focus in all_hidden else all_hidden[-1]
+    filled_in(subject, shown, hidden, all_hidden)
+    prediction, looking = st.columns([2, 3])
+    with prediction:
+        candidates(subject, shown, hidden, focus, truth=focus not in typed)
+    with looking:
+        attention(subject, shown, hidden, all_hidden, focus)
+
+
+def choice(shown: Shown, several: bool) -> tuple[tuple[int, ...], int]:
+    """What is hidden, and which position was clicked last; a new click hides its word."""
+    wanted = [int(part) for part in state.view().hidden.split(",") if part]
+    hidden = tuple(i for i in wanted if i < len(shown) and not shown[i].special)
+    known: int = st.session_state.get(_CLICKED, hidden[-1] if hidden else NOWHERE)
+    clicked = tokens.peek(key=_STRIP, selected=known)
+    clicked = known if clicked is None or clicked >= len(shown) else clicked
+    if clicked != known and not shown[clicked].special:
+        hidden = tuple(sorted({*hidden, clicked})) if several else (clicked,)
+        state.update(hidden=",".join(map(str, hidden)))
+    st.session_state[_CLICKED] = clicked
+    return hidden, clicked
+
+
+def _show_all() -> None:
+    state.update(hidden="")
+    st.session_state[_CLICKED] = NOWHERE
+
+
+def chips(subject: Subject, shown: Shown, hidden: Positions, chances: np.ndarray) -> list[tokens.Token]:
+    row = labels.chips(shown)
+    for i, chip in enumerate(row):
+        if i in hidden:
+            chip["hover"] = _("hidden: “{text}”", text=chip["text"])
+            chip["text"] = mask_piece(subject)
+        elif not math.isnan(chances[i]):
+            chip["value"] = float(chances[i])
+            chip["hover"] = _("found with {percent} where it alone is hidden", percent=labels.percent(chances[i]))
+    return row
+
+
+def nothing_hidden(model: ModelRef, chances: np.ndarray) -> None:
+    from vizformer.analysis import mean_guess
+
+    if (mean := mean_guess(chances)) is not None:
+        st.caption(
+            _(
+                "Nothing is hidden yet. The model finds each of the {n} words with {percent} on (geometric) average.",
+                n=int(np.count_nonzero(~np.isnan(chances))),
+                percent=labels.percent(mean),
+            )
+        )
+    else:
+        st.caption(_("The model knows no word of this text, so there is none to hide."))
+    if not (examples := [text for text in EXAMPLES if model_cache.reads(model, text)]):
+        return
+    st.caption(_("Or try one of these:"))
+    with st.container(horizontal=True):
+        for text in examples:
+            st.button(text, on_click=_try, args=(text,), key=f"blanks.example.{text}")
+
+
+def _try(text: str) -> None:
+    state.update(text=text)
+    _show_all()
+
+
+def filled_in(subject: Subject, shown: Shown, hidden: Positions, all_hidden: Positions) -> None:
+    """The sentence with the most probable word in each gap."""
+    checkpoint = model_cache.checkpoint(subject.model)
+    ids = [token.id for token in shown]
+    for position in all_hidden:
+        ids[position] = computed.predictions(subject.unedited, hidden, position)[0].token.id
+    with st.container(border=True):
+        st.caption(_("The most probable words put in"))
+        st.text(checkpoint.tokenizer.decode(ids).strip())

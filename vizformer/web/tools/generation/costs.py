@@ -1,0 +1,56 @@
+"""What a text costs: the bytes of the KV cache, and multiplications with it and without it."""
+
+import streamlit as st
+
+from vizformer import figures
+from vizformer.web.catalogue import model_cache
+from vizformer.web.catalogue.subject import Subject
+from vizformer.web.tools.generation import computed
+from vizformer.web.widgets import rolling_cache_note
+from vizformer.web.words.figure_words import words
+from vizformer.web.words.i18n import _
+
+
+def costs(subject: Subject, text: computed.Text, step: int) -> None:
+    """What the text costs up to the step that is looked at: bytes of the cache, multiplications with and without it."""
+    st.subheader(_("What it costs"), anchor=False)
+    cached, uncached, share = text.costs.up_to(step)
+    st.text(
+        _(
+            "Up to token {step}: {cached} multiplications with the KV cache, {uncached} without it, {times} times as "
+            "many. Of those with the cache, {share} belong to attention itself; the rest are the projections, the "
+            "feed-forward layers and the unembedding. The cache holds {bytes} bytes.",
+            step=step,
+            cached=f"{cached:,}",
+            uncached=f"{uncached:,}",
+            times=f"{uncached / cached:.1f}",
+            share=f"{share:.1%}",
+            bytes=f"{text.costs.cache_bytes[step]:,}",
+        )
+    )
+    config, length = model_cache.options(subject.model), text.start + step
+    if said := rolling_cache_note.saved(config, length, text.costs.cache_bytes[step], text.costs.rolling_bytes[step]):
+        st.caption(said)
+    growth, products = st.columns([2, 3])
+    growth.plotly_chart(
+        figures.cache_growth(
+            text.costs.cache_bytes,
+            text.costs.memory_bytes,
+            at=step,
+            title=_("The KV cache grows with every token"),
+            words=words(figures.ENGLISH),
+        ),
+        config={"displayModeBar": False},
+        key="generation.cache",
+    )
+    products.plotly_chart(
+        figures.multiplications(
+            text.costs.cached,
+            text.costs.uncached,
+            at=step,
+            title=_("Multiplications of each step"),
+            words=words(figures.ENGLISH),
+        ),
+        config={"displayModeBar": False},
+        key="generation.multiplications",
+    )

@@ -1,0 +1,31 @@
+"""What stands in place of a text where the model cannot write one."""
+
+import streamlit as st
+
+from vizformer.web.catalogue import model_cache
+from vizformer.web.link.model_ref import ModelRef
+from vizformer.web.widgets import model_suggestions
+from vizformer.web.words.i18n import _
+
+
+def other_model(model: ModelRef) -> None:
+    """Says what this model lacks, and offers one that has it."""
+    if model_suggestions.fills_blanks(model):
+        lacking = _(
+            "This model has no decoder: it fills in hidden words and does not write on. See the page “Fill in the "
+            "blank”, or choose a model that writes."
+        )
+    elif model_cache.options(model).architecture == "encoder-only":
+        lacking = _("This model has no decoder: it reads a text and does not write on. Choose a model that writes.")
+    elif not model_cache.predicts(model):
+        lacking = _(
+            "This model's files hold no head that predicts tokens, so it has nothing to write with. Choose a model "
+            "that writes."
+        )
+    else:
+        lacking = _(
+            "Nothing says with which token this model's target begins, so it cannot begin to write. Say it on the page "
+            "Model report, or choose another model."
+        )
+    st.info(lacking)
+    model_suggestions.offer(model_suggestions.writes, "generation")

@@ -1,0 +1,119 @@
+"""How the next token is chosen.  The view keeps it as one short text; each widget changes its own part of it."""
+
+from typing import Any
+
+import streamlit as st
+
+from vizformer.web.link import generation_settings, state
+from vizformer.web.link.generation_settings import Settings
+from vizformer.web.words.i18n import _
+
+
+def choose() -> Settings:
+    """How the next token is chosen."""
+    settings = generation_settings.read(state.view().sampling)
+    names = {"greedy": _("Greedy"), "sampling": _("Sampling"), "beam": _("Beam search")}
+    strategy, new, penalty = st.columns([3, 2, 2], vertical_alignment="bottom")
+    with strategy:
+        st.segmented_control(
+            _("How the next token is chosen"),
+            generation_settings.STRATEGIES,
+            format_func=names.__getitem__,
+            required=True,
+            **tied("strategy", settings),
+        )
+    most = generation_settings.MOST_IN_A_BEAM if settings.strategy == "beam" else generation_settings.MOST_NEW
+    new.number_input(
+        _("New tokens, at most"),
+        1,
+        generation_settings.MOST_NEW,
+        help=_("Here at most {most}.", most=most),
+        **tied("new", settings),
+    )
+    if settings.strategy == "beam":
+        beam_settings(settings)
+        return settings
+    penalty.slider(
+        _("Repetition penalty"),
+        *generation_settings.LIMITS["penalty"],
+        step=0.05,
+        help=_("Above 1, tokens that occurred become less probable; 1 is no penalty."),
+        **tied("penalty", settings),
+    )
+    if settings.strategy == "greedy":
+        st.caption(_("Greedy: always the most probable token. Nothing is drawn, so there is no seed."))
+    else:
+        sampling_settings(settings)
+    return settings
+
+
+def sampling_settings(settings: Settings) -> None:
+    temperature, top_k, top_p, min_p, seed = st.columns(5, vertical_alignment="bottom")
+    temperature.slider(
+        _("Temperature"),
+        *generation_settings.LIMITS["temperature"],
+        step=0.05,
+        help=_("Below 1 the distribution is sharpened, above 1 flattened; 0 takes the most probable token."),
+        **tied("temperature", settings),
+    )
+    top_k.number_input(
+        "top-k",
+        0,
+        int(generation_settings.LIMITS["top_k"][1]),
+        help=_("Only the k most probable tokens stay; 0 keeps all."),
+        **tied("top_k", settings),
+    )
+    top_p.slider(
+        "top-p",
+        0.0,
+        1.0,
+        step=0.01,
+        help=_("Only the most probable tokens that together reach p stay; 1 keeps all."),
+        **tied("top_p", settings),
+    )
+    min_p.slider(
+        "min-p",
+        0.0,
+        1.0,
+        step=0.01,
+        help=_("Only tokens at least this many times as probable as the best one stay; 0 keeps all."),
+        **tied("min_p", settings),
+    )
+    seed.number_input(
+        _("Seed"),
+        0,
+        generation_settings.LARGEST_SEED,
+        help=_("The same seed gives the same text."),
+        **tied("seed", settings),
+    )
+    if settings.temperature == 0:
+        st.caption(_("Temperature 0: only the most probable token is left; the cuts and the seed change nothing."))
+    elif settings.top_p == 0 or settings.top_k == 1 or settings.min_p == 1:
+        st.caption(_("The cut leaves only the most probable token: the same as greedy, whatever the seed."))
+
+
+def beam_settings(settings: Settings) -> None:
+    width, alpha = st.columns(2)
+    width.slider(
+        _("Width: texts side by side"), *map(int, generation_settings.LIMITS["width"]), **tied("width", settings)
+    )
+    alpha.slider(
+        _("Length penalty α"),
+        *generation_settings.LIMITS["alpha"],
+        step=0.1,
+        help=_("Results are compared by log p / ((5 + length) / 6)^α: 0 favours short texts."),
+        **tied("alpha", settings),
+    )
+
+
+def tied(name: str, settings: Settings) -> dict[str, Any]:
+    """What ties a widget to one of the settings, both ways."""
+    key, value = f"generation.{name}", getattr(settings, name)
+    if key not in st.session_state or st.session_state[key] != value:
+        st.session_state[key] = value
+    return {"key": key, "on_change": _take, "args": (name, key), "persist_state": "session"}
+
+
+def _take(name: str, key: str) -> None:
+    if (value := st.session_state[key]) is not None:
+        state.update(sampling=generation_settings.changed(state.view().sampling, **{name: value}))

@@ -1,0 +1,80 @@
+"""Greedy and sampling: the text token by token, what each was chosen from, and where its row looks."""
+
+from dataclasses import replace
+
+import streamlit as st
+
+from vizformer.components import player
+from vizformer.components.player import PlayerSelection, Written, branch_text, read_branch
+from vizformer.web.catalogue import model_cache
+from vizformer.web.catalogue.subject import Subject
+from vizformer.web.link import state
+from vizformer.web.link.generation_settings import Settings
+from vizformer.web.tools.generation import computed
+from vizformer.web.tools.generation.costs import costs
+from vizformer.web.words import labels
+from vizformer.web.words.errors import guarded
+from vizformer.web.words.figure_words import words
+from vizformer.web.words.i18n import _
+
+_BASIS, _SHOWN = "generation.basis", "generation.shown"
+
+
+@st.fragment
+@guarded()
+def written(subject: Subject, settings: Settings) -> None:
+    """The text, step by step; a token taken by hand writes it anew from there."""
+    forget_branch(subject, settings)
+    config = model_cache.options(subject.model)
+    view = state.fit(layer=config.n_decoder_layers, head=config.n_heads)
+    last: PlayerSelection | None = st.session_state.get(_SHOWN)
+    site = last.site if last is not None and view.site == "encoder" else view.site  # this page has no encoder's map
+    site = site if config.n_encoder_layers else "decoder"
+    wanted = PlayerSelection(view.new, "decoder" if site == "decoder" else "cross", view.layer, view.head, view.branch)
+    seen = player.peek(key="player", selected=wanted)
+    keep(seen, wanted)
+    key = (subject, str(settings), usable(subject, seen.branch))
+    with st.spinner(_("Writing …"), show_time=False):
+        text = computed.text(*key)
+    if key[-1] != seen.branch:
+        st.caption(_("A token that was taken by hand does not exist in this model; it is left out."))
+    shown = Written(
+        tokens=labels.chips(text.tokens),
+        start=text.start,
+        steps=text.steps,
+        sites={site: computed.heads(*key, site, seen.layer) for site in text.sites},
+        source=labels.texts(text.source),
+        branch=seen.branch,
+        name=" ".join(map(repr, key)),
+    )
+    step = state.fit(new=len(text.steps.ids)).new
+    chosen = player.mount(shown, selected=replace(seen, step=step), words=words(player.ENGLISH), key="player")
+    st.session_state[_SHOWN] = chosen
+    keep(chosen, seen)
+    with st.expander(_("The whole text")):
+        st.text(text.read or _("(nothing: the model ended at once)"))
+    if subject.edited:
+        st.caption(_("With numbers set by hand every step is a full forward; the counts below are those without them."))
+    costs(subject, text, chosen.step)
+
+
+def keep(chosen: PlayerSelection, before: PlayerSelection) -> None:
+    """Lets the link follow; the site only where it was changed here, because other pages have one more."""
+    if chosen.site != before.site:
+        state.update(site=chosen.site)
+    state.update(new=chosen.step, layer=chosen.layer, head=chosen.head, branch=chosen.branch)
+
+
+def forget_branch(subject: Subject, settings: Settings) -> None:
+    """Tokens taken by hand belong to one text: another prompt or other settings begin without them."""
+    basis = (subject, settings)
+    before = st.session_state.get(_BASIS)
+    if before is not None and before != basis:
+        state.update(branch="", new=0)
+    st.session_state[_BASIS] = basis
+
+
+def usable(subject: Subject, branch: str) -> str:
+    """The part of a branch that names tokens of this model."""
+    size = model_cache.checkpoint(subject.model).tokenizer.vocab_size
+    return branch_text([one for one in read_branch(branch) or () if one.id < size])

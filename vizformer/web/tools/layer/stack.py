@@ -1,0 +1,42 @@
+"""Which layer of which stack is worked out."""
+
+import streamlit as st
+
+from vizformer.web.catalogue import model_cache
+from vizformer.web.catalogue.subject import Subject
+from vizformer.web.link import state
+from vizformer.web.words.errors import guarded
+from vizformer.web.words.i18n import _
+
+
+def stack_of_site() -> str:
+    return "encoder" if state.view().site == "encoder" else "decoder"
+
+
+def choose_stack(known: list[str]) -> str:
+    """Encoder or decoder; the link keeps it as the kind of attention of the other pages."""
+    titles = {"encoder": _("Encoder"), "decoder": _("Decoder")}
+    if stack_of_site() not in known:
+        state.update(site=known[0])
+    if st.session_state.get("layer.stack") != stack_of_site():
+        st.session_state["layer.stack"] = stack_of_site()
+    st.segmented_control(
+        _("Stack"), known, format_func=titles.__getitem__, required=True, key="layer.stack", on_change=_take_stack
+    )
+    return stack_of_site()
+
+
+def _take_stack() -> None:
+    state.update(site=st.session_state["layer.stack"], layer=0, step=0)
+
+
+@guarded()
+def choose_layer(subject: Subject) -> None:
+    """Which layer of which stack."""
+    which, number = st.columns([2, 1])
+    with which:
+        stack = choose_stack([name for name in ("encoder", "decoder") if name in subject.trace.tokens])
+    config = model_cache.checkpoint(subject.model).model.config
+    n_layers = config.n_encoder_layers if stack == "encoder" else config.n_decoder_layers
+    state.fit(layer=n_layers)
+    number.selectbox(_("Layer"), range(n_layers), **state.bind("layer"))
