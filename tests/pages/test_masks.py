@@ -139,7 +139,7 @@ def test_the_code_beside_a_mask_builds_that_mask(kind: MaskKind, causal: bool) -
         "g": 1,
         "r": 2,
         "seed": 3,
-        "is_padding": padding,
+        "n_real": 6,
         "scores": torch.randn(n, n, generator=torch.Generator().manual_seed(0)),
     }
     exec(snippets.code(recipe, causal), scope)
@@ -207,7 +207,10 @@ def test_the_code_beside_a_mask_runs_when_it_is_pasted(open_app: Open, kind: Mas
     assert not app.exception
     (code,) = app.code
     drawn = (len(view(app)["queries"]), len(view(app)["keys"]))
-    assert tuple(min(n, mask.LARGEST) for n in pasted(code.value)["weights"].shape) == drawn
+    made = pasted(code.value)
+    assert tuple(min(n, mask.LARGEST) for n in made["weights"].shape) == drawn
+    blocked = (made["M"] < 0)[: drawn[0], : drawn[1]].numpy()
+    np.testing.assert_array_equal(blocked, np.reshape(view(app)["reasons"], drawn) > 0)
 
 
 SENTENCES = {

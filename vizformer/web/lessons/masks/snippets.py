@@ -16,10 +16,14 @@ if TYPE_CHECKING:
 
 _PLACES = "i, j = torch.arange(n)[:, None], torch.arange(n)[None, :]\n"
 _SOFTMAX = "weights = torch.softmax(scores + M, dim=-1)"
+_PADDING = (
+    "is_padding = torch.arange(n_k) >= n_real\n"
+    "M = torch.zeros(n_q, n_k).masked_fill(is_padding[None, :], -math.inf)\n" + _SOFTMAX
+)
 CODES: "dict[MaskKind, str]" = {
     "causal": "M = torch.full((n, n), -math.inf).triu(1)\n" + _SOFTMAX,
-    "padding": "M = torch.zeros(n_q, n_k).masked_fill(is_padding[None, :], -math.inf)\n" + _SOFTMAX,
-    "cross": "M = torch.zeros(n_q, n_k).masked_fill(is_padding[None, :], -math.inf)\n" + _SOFTMAX,
+    "padding": _PADDING,
+    "cross": _PADDING,
     "prefix": _PLACES + "M = torch.zeros(n, n).masked_fill((j > i) & (j >= p), -math.inf)\n" + _SOFTMAX,
     "window": _PLACES + "M = torch.zeros(n, n).masked_fill((j - i).abs() > w, -math.inf)\n" + _SOFTMAX,
     "bigbird": _PLACES + "visible = ((j - i).abs() <= w) | (i < g) | (j < g)\n"
@@ -46,10 +50,10 @@ def code(recipe: "MaskRecipe", causal: bool, window: int | None = None) -> str:
 
 
 def given(recipe: "MaskRecipe", scores: np.ndarray, is_padding: Sequence[bool]) -> "dict[str, Given]":
-    """The numbers that the code of a mask reads, by its names for them."""
+    """The numbers that the code of a mask reads, by its names for them; what is padding comes after all that is not."""
     (n_q, n_k), (p, w, g, r) = scores.shape, (recipe.prefix, recipe.reach, recipe.n_global, recipe.n_random)
     sizes: dict[str, Given] = {"n": n_q, "n_q": n_q, "n_k": n_k, "p": p, "w": w, "g": g, "r": r, "seed": recipe.seed}
-    return sizes | {"scores": scores, "is_padding": np.array(is_padding, dtype=bool)}
+    return sizes | {"n_real": n_k - sum(is_padding), "scores": scores}
 
 
 # --- four notations of the causal mask --------------------------------------------------------------------------------
