@@ -13,7 +13,7 @@ import torch
 
 from tests import pretend, tiny
 from tests.checkpoints import folders as made
-from vizformer.analysis import blanks, contributions, embeddings, heads, induction, leakage, mask_mistakes, masked
+from vizformer.analysis import blanks, contributions, embeddings, heads, induction, leakage, mask_mistakes, masked_runs
 from vizformer.analysis import contexts as in_contexts
 from vizformer.analysis import positions as of_positions
 from vizformer.analysis import predictions as following
@@ -22,7 +22,7 @@ from vizformer.analysis.scaling import score_scale
 from vizformer.analysis.soft_lookup import head_look_up
 from vizformer.checkpoints import load, save
 from vizformer.errors import CheckpointError
-from vizformer.explain import attention_steps, layer_steps, output_steps
+from vizformer.explain import attention_steps, layer_steps, masked_attention, output_steps
 from vizformer.generation import Sampling
 from vizformer.model import Cell, Edit
 from vizformer.model.sparse_masks import window_mask
@@ -72,11 +72,11 @@ def everything(checkpoint: Any) -> dict[str, Any]:
         found[f"{site} look-up"] = head_look_up(trace, site, 1, 2).found.soft
         found[f"{site} scale"] = score_scale(trace, site, 0).largest
         n = trace[site].q.shape[1]
-        own = masked.masked_attention(trace[site], 1)
+        own = masked_attention(trace[site], 1)
         assert own.own
         assert own.proof.holds
         if not site.endswith("cross"):
-            other = masked.masked_attention(trace[site], 1, window_mask(n, 1))
+            other = masked_attention(trace[site], 1, window_mask(n, 1))
             assert other.proof.holds
             found[f"{site} window"] = other.weights
             found[f"{site} forms"] = score_forms(checkpoint, trace, site, 1).learned
@@ -92,7 +92,7 @@ def everything(checkpoint: Any) -> dict[str, Any]:
         found[f"maps {kind}"] = heads.head_maps(trace, kind).weights
     found["next"] = [p.token.id for p in following.next_tokens(checkpoint, trace, last)]
     second = checkpoint.trace("I have two dogs and a cat.", target=target)
-    found["padded"] = masked.padded_run(checkpoint, trace, second).difference
+    found["padded"] = masked_runs.padded_run(checkpoint, trace, second).difference
     found["leak"] = leakage.leak(trace, trace, "encoder" if config.n_encoder_layers else "decoder").outputs
     i, j = in_contexts.shared(trace, second)[0]
     found["contexts"] = in_contexts.contexts(checkpoint, trace, second, i, j).same

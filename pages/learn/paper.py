@@ -1,17 +1,11 @@
 """Attention on paper: the classic examples to the printed digits, editable, and attention without any weights."""
 
-import numpy as np
 import streamlit as st
 
-from vizformer import figures
 from vizformer.components import matrix
-from vizformer.web.catalogue import toy_cache
-from vizformer.web.catalogue.subject import Subject
-from vizformer.web.widgets.model_input import subject_box
-from vizformer.web.words import labels
-from vizformer.web.words.errors import guarded
-from vizformer.web.words.figure_words import words
-from vizformer.web.words.i18n import _
+from vizformer.web.tools.paper.four_keys import four_keys
+from vizformer.web.tools.paper.no_weights import no_weights
+from vizformer.web.tools.paper.two_rows import two_rows
 
 
 def page() -> None:
@@ -19,138 +13,6 @@ def page() -> None:
     two_rows()
     four_keys()
     no_weights()
-
-
-def editable(name: str, caption: str, start: np.ndarray) -> np.ndarray:
-    """A matrix whose cells can be typed over."""
-    import pandas as pd
-
-    st.caption(caption)
-    names = [_("value v")] if start.shape[1] == 1 else [str(column) for column in range(start.shape[1])]
-    edited = st.data_editor(pd.DataFrame(start, columns=names), key=f"paper.{name}", hide_index=True, num_rows="fixed")
-    return np.nan_to_num(np.asarray(edited, dtype=np.float64))
-
-
-def tables(*parts: tuple[str, np.ndarray]) -> None:
-    html = "".join(f"<div>{matrix.to_html(value, caption=caption)}</div>" for caption, value in parts)
-    st.html(f'<div class="vf-row">{html}</div>')
-
-
-@st.fragment
-@guarded()
-def two_rows() -> None:
-    """X = [[1, 0, 1], [0, 1, 1]] with identity projections."""
-    from vizformer.explain import examples
-
-    st.subheader(_("Two rows that look at each other"), anchor=False)
-    left, right = st.columns([1, 2], gap="medium")
-    with left:
-        x = editable("x", _("X: two tokens, three numbers each (type over any of them)"), examples.TWO_ROWS)
-    run = examples.paper_attention(x, x, x)
-    with right:
-        st.latex(
-            r"\begin{gathered} W_Q = W_K = W_V = I \\"  # two lines: they fit a phone
-            r" A = \mathrm{softmax}\!\left(\frac{X X^\top}{\sqrt{3}}\right), \quad Z = A X \end{gathered}"
-        )
-        tables((_("scores ÷ √3"), run.scores), (_("weights"), run.weights), (_("output"), run.output))
-        if np.array_equal(x, examples.TWO_ROWS):  # true of these numbers, not of any
-            st.markdown(
-                _(
-                    "Each row is most like itself, so it keeps most of itself; what both have in common, the last "
-                    "column, stays as it is."
-                )
-            )
-
-
-@st.fragment
-@guarded()
-def four_keys() -> None:
-    """One query, four keys: what a widely copied text prints, and what is right."""
-    from vizformer.explain import examples
-
-    st.subheader(_("One query, four keys: three answers, two of them right"), anchor=False)
-    cells = st.columns(3)
-    with cells[0]:
-        q = editable("q", "q", examples.QUERY)
-    with cells[1]:
-        k = editable("k", "K", examples.KEYS)
-    with cells[2]:
-        v = editable("v", "V", examples.VALUES)
-    printed, plain, scaled = st.columns(3, gap="medium", border=True)
-    with printed:
-        st.markdown(_("**As widely printed**"))
-        total, honest = examples.PRINTED_WEIGHTS.sum(), float(examples.PRINTED_WEIGHTS @ examples.VALUES[:, 0])
-        tables((_("weights"), examples.PRINTED_WEIGHTS), (_("output"), np.array([examples.PRINTED_OUTPUT])))
-        st.markdown(
-            _(
-                "These are no softmax: weights must sum to 1, and these sum to {total:.1f}. Nor do they give the printed "
-                "output: with them it would be {honest:.1f}.",
-                total=total,
-                honest=honest,
-            )
-        )
-    for column, title, run in (
-        (plain, _("**Right, without the division**"), examples.paper_attention(q, k, v, scaled=False)),
-        (scaled, _("**Right, with the formula's own ÷ √2**"), examples.paper_attention(q, k, v)),
-    ):
-        with column:
-            st.markdown(title)
-            tables((_("weights"), run.weights[0]), (_("output"), run.output[0]))
-            st.latex(rf"\frac{{q \cdot k_j}}{{{run.divisor:.4g}}}")
-    if np.array_equal(q, examples.QUERY) and np.array_equal(k, examples.KEYS):
-        st.markdown(
-            _(
-                "Keys 0 and 2 agree with the query equally well (q·k = 1), keys 1 and 3 not at all (q·k = 0). But a "
-                "score of 0 is not a weight of 0: e⁰ = 1, so the softmax still gives them a share."
-            )
-        )
-
-
-@guarded()
-def no_weights() -> None:
-    """softmax(X X^T) X for the typed sentence: what attention does before anything is learned."""
-    st.subheader(_("Attention without any weights, for your sentence"), anchor=False)
-    subject = subject_box()
-    if subject is not None:
-        sentence(subject)
-
-
-@st.fragment
-@guarded()
-def sentence(subject: Subject) -> None:
-    identity = st.toggle(_("Identity instead of W_Q, W_K, W_V"), value=True, key="paper.identity")
-    scaled = st.toggle(_("Divide by √d"), value=True, key="paper.scaled")
-    stack = next(iter(subject.trace.tokens))
-    tokens = labels.texts(subject.trace.tokens[stack])
-    run = toy_cache.first_layer_map(subject, stack, identity, scaled)
-    title = (
-        _("softmax(X Xᵀ) of the first layer's input")
-        if identity
-        else _("Layer 0, head 0: the learned matrices, same input")
-    )
-    kind = st.segmented_control(
-        _("Show"),
-        ["weights", "scores"],
-        format_func=lambda k: {"weights": _("weights"), "scores": _("scores")}[k],
-        default="weights",
-        required=True,
-        key="paper.kind",
-    )
-    picture = figures.attention_heatmap(
-        run.weights if kind == "weights" else run.scores,
-        tokens,
-        tokens,
-        kind="scores" if kind == "scores" else "weights",
-        title=title,
-        words=words(figures.ENGLISH),
-    )
-    st.plotly_chart(picture, config={"displayModeBar": False}, key="paper.map")
-    st.caption(
-        _(
-            "With the identity the scores are symmetric: i likes j exactly as much as j likes i, and every token mostly "
-            "itself. Three matrices let a token ask for something else than itself."
-        )
-    )
 
 
 page()

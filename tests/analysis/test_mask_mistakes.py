@@ -5,15 +5,17 @@ import math
 import numpy as np
 import pytest
 import torch
-import torch.nn.functional as F
-from torch import nn
 
 from tests import tiny
 from vizformer.analysis.mask_mistakes import (
     PRECISIONS,
     agreement,
+    blind_output,
+    blind_row,
     given_away,
+    in_every_precision,
     in_precision,
+    kept_by_blocked,
     masked_after,
     mixed_up,
     naive_softmax,
@@ -22,10 +24,8 @@ from vizformer.analysis.mask_mistakes import (
     results,
     zeroed,
 )
-from vizformer.analysis.masked import masked_attention
+from vizformer.explain import masked_attention
 from vizformer.explain.arrays import softmax
-from vizformer.web.lessons.masks.mask_conventions import CODES
-from vizformer.web.lessons.masks.wording import NOTATIONS
 
 BLOCKED = ~np.tri(5, dtype=bool)
 SCORES = np.random.default_rng(0).normal(size=(5, 5)) * 2
@@ -50,28 +50,6 @@ def test_every_call_gives_the_same_z_from_its_own_notation(changes: dict[str, ob
     if not changes:
         for z in results(record, 1, blocked).values():
             np.testing.assert_allclose(z, record.z(1).numpy(), atol=1e-5)
-
-
-@pytest.mark.parametrize("name", NOTATIONS)
-def test_the_code_beside_each_notation_runs_and_gives_the_same(name: str) -> None:
-    q, k, v = torch.randn(3, 1, 5, 8, dtype=torch.float64).unbind()
-    attention = nn.MultiheadAttention(8, 1, bias=False, batch_first=True, dtype=torch.float64)
-    with torch.no_grad():
-        attention.in_proj_weight.copy_(torch.eye(8).repeat(3, 1))
-        attention.out_proj.weight.copy_(torch.eye(8))
-    scope = {
-        "torch": torch,
-        "math": math,
-        "F": F,
-        "q": q,
-        "k": k,
-        "v": v,
-        "attention": attention,
-        "scores": q @ k.transpose(-1, -2) / math.sqrt(8),
-        "mask": torch.from_numpy(notations(BLOCKED)[name]),
-    }
-    exec(NOTATIONS[name], scope)
-    torch.testing.assert_close(scope["z"], F.scaled_dot_product_attention(q, k, v, is_causal=True))
 
 
 def test_mixed_up_shows_the_future_alone_and_the_last_row_is_nan() -> None:
@@ -136,6 +114,27 @@ def test_a_finite_number_looks_at_what_is_blocked_where_all_is_blocked(precision
     assert found.blind_weight == pytest.approx(1, abs=0.01)
 
 
+def test_what_blocked_cells_keep_is_their_share_of_the_softmax_over_zeros() -> None:
+    e = np.exp(np.where(BLOCKED, 0.0, SCORES))
+    np.testing.assert_allclose(kept_by_blocked(SCORES, BLOCKED), (e * BLOCKED).sum(axis=1) / e.sum(axis=1))
+    assert kept_by_blocked(SCORES, BLOCKED)[-1] == 0  # the last row blocks nothing
+
+
+def test_one_blind_row_is_nan_and_the_others_are_right() -> None:
+    found = blind_row(SCORES, BLOCKED, 2)
+    assert np.isnan(found[2]).all()
+    others = [0, 1, 3, 4]
+    np.testing.assert_allclose(found[others], softmax(np.where(BLOCKED, -np.inf, SCORES))[others])
+
+
+def test_every_way_is_tried_in_every_precision() -> None:
+    found = in_every_precision(SCORES[1], BLOCKED[1])
+    assert len({(o.how, o.value, o.precision) for o in found}) == len(found) == 15
+    assert [(o.how, o.value) for o in found if o.refused] == [("fill", -1e9)]  # in float16
+    for o in found:
+        assert repr(o) == repr(in_precision(SCORES[1], BLOCKED[1], o.precision, o.how, o.value))  # (NaN is not NaN)
+
+
 def test_the_fused_call_gives_zero_where_all_is_blocked() -> None:
     record = tiny.checkpoint("decoder-only").trace("我有一只猫。")["decoder.0.self"]
     blocked = masked_attention(record, 0).reasons > 0
@@ -143,19 +142,4 @@ def test_the_fused_call_gives_zero_where_all_is_blocked() -> None:
     z = results(record, 0, blocked)["additive"]
     assert (z[3] == 0).all()
     assert np.isfinite(z).all()
-
-
-@pytest.mark.parametrize("mistake", CODES)
-def test_the_code_beside_each_mistake_does_what_is_shown(mistake: str) -> None:
-    scores = np.where(BLOCKED, -np.inf, SCORES) if mistake == "blind" else SCORES
-    if mistake == "blind":
-        scores[2] = -np.inf
-    scope = {"torch": torch, "math": math, "scores": torch.from_numpy(scores), "blocked": torch.from_numpy(BLOCKED)}
-    exec(CODES[mistake], scope)
-    expected = {
-        "after": lambda: masked_after(SCORES, BLOCKED),
-        "zero": lambda: zeroed(SCORES, BLOCKED),
-        "half": lambda: softmax(np.where(BLOCKED, -np.inf, SCORES)),
-        "blind": lambda: softmax(scores),
-    }[mistake]()
-    np.testing.assert_allclose(scope["weights"].numpy(), expected)  # type: ignore[attr-defined]
+    assert blind_output(record, 0, masked_attention(record, 0).blocked, 3) == 0

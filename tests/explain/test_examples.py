@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 import torch
 
+from tests import tiny
 from vizformer.explain import examples
 
 
@@ -34,7 +35,9 @@ def test_one_query_and_four_keys() -> None:
     assert found.weights.round(3).tolist() == [[0.335, 0.165, 0.335, 0.165]]
     np.testing.assert_allclose(found.output, [[0.335 * 4 + 0.165 * 6]], atol=2e-3)
     # What is often printed does not sum to 1, and so is no softmax.
-    assert examples.PRINTED_WEIGHTS.sum() == pytest.approx(1.2)
+    np.testing.assert_allclose(examples.PRINTED_SUM, 1.2)
+    np.testing.assert_allclose(examples.PRINTED_WEIGHTS_GIVE, 0.5 * 1 + 0.1 * 2 + 0.5 * 3 + 0.1 * 4)
+    assert abs(examples.PRINTED_WEIGHTS_GIVE - examples.PRINTED_OUTPUT) > 0.1
 
 
 def test_without_weights_the_scores_are_symmetric() -> None:
@@ -42,6 +45,19 @@ def test_without_weights_the_scores_are_symmetric() -> None:
     np.testing.assert_allclose(found.scores, found.scores.T)
     assert found.divisor == 1.0
     assert examples.attention_without_weights(np.eye(3), scaled=True).divisor == pytest.approx(3**0.5)
+
+
+@pytest.mark.parametrize("stack", ["encoder", "decoder"])
+def test_the_first_layer_of_a_model_with_and_without_its_matrices(stack: str) -> None:
+    trace = tiny.checkpoint("encoder-decoder").trace("我有一只猫。", target="I have a cat.")
+    x = trace.residual(f"{stack}.0.pre").double()
+    found = examples.first_layer(trace, stack, identity=True)
+    np.testing.assert_allclose(found.weights, torch.softmax(x @ x.T / x.shape[1] ** 0.5, -1).numpy(), atol=1e-12)
+    record = trace[f"{stack}.0.self"]
+    learned = examples.first_layer(trace, stack, identity=False)
+    np.testing.assert_allclose(learned.scores, record.scores(0).numpy(), atol=1e-5)  # float32, and no mask
+    plain = examples.first_layer(trace, stack, identity=False, scaled=False)
+    np.testing.assert_allclose(plain.scores, learned.scores * record.q.shape[-1] ** 0.5)
 
 
 def test_large_scores_do_not_overflow() -> None:

@@ -9,7 +9,7 @@ import torch
 
 from tests import tiny
 from vizformer import load
-from vizformer.explain import attention_steps, layer_steps, light, output_steps, snippet, toy
+from vizformer.explain import attention_steps, layer_steps, light, output_steps, snippet, standalone, toy
 
 OURS = re.compile(r"\b(trace|checkpoint|model|record|attention|vizformer|vf)\b")
 
@@ -58,6 +58,16 @@ def test_snippets_of_the_bundled_models_run_and_name_nothing_of_ours(name: str) 
                 exact += 1
                 np.testing.assert_allclose(result, step.result, rtol=1e-3, atol=1e-3, err_msg=step.key)
     assert exact > 10  # weights, masks and sums of a short sentence are written out
+
+
+def test_long_booleans_are_stood_in_for_by_booleans() -> None:
+    given = {"scores": np.zeros((2, 100)), "hidden": np.arange(100) > 80}
+    found = standalone("weights = torch.softmax(scores.masked_fill(hidden, -math.inf), dim=-1)", given)
+    assert not found.exact
+    assert pasted(found.text())["weights"].shape == (2, 100)
+    assert (
+        standalone("x = ~hidden", {"hidden": np.array([True, False])}).given == "hidden = torch.tensor([True, False])"
+    )
 
 
 def test_the_turning_of_rotary_positions_is_in_the_code() -> None:

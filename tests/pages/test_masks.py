@@ -1,6 +1,8 @@
 """The lesson Masks: what is on the screen is what the library computes, in both languages."""
 
 import math
+import re
+from typing import Any
 
 import numpy as np
 import pytest
@@ -11,14 +13,17 @@ from tests.components.test_mask import sent
 from tests.pages.conftest import Open
 from tests.refs import subject
 from vizformer import load
+from vizformer.analysis import Kind
 from vizformer.analysis.leakage import leak
-from vizformer.analysis.mask_mistakes import masked_after
-from vizformer.analysis.masked import mask_edit, masked_attention, rerun
-from vizformer.components import matrix
+from vizformer.analysis.mask_mistakes import masked_after, notations, zeroed
+from vizformer.analysis.masked_runs import mask_edit, rerun
+from vizformer.components import mask, matrix
+from vizformer.explain import masked_attention
+from vizformer.model.mask_recipe import KINDS, MaskKind, MaskRecipe
 from vizformer.model.masks import prefix_mask
 from vizformer.model.sparse_masks import bigbird_mask, window_mask
-from vizformer.web.lessons.masks import computed, wording
-from vizformer.web.lessons.masks.computed import Pattern
+from vizformer.web.lessons.masks import computed, snippets
+from vizformer.web.lessons.masks.which_attention import tokens
 from vizformer.web.link import mask_bitmap
 from vizformer.web.widgets.lesson_text import lesson_prose
 
@@ -55,18 +60,18 @@ def test_causal_is_the_models_own_and_the_numbers_are_the_traces(open_app: Open)
 
 
 @pytest.mark.parametrize(
-    ("dials", "mask"),
+    ("dials", "of_length"),
     [
         ("masks.kind:prefix~masks.prefix:3", lambda n: prefix_mask(n, 3)),
         ("masks.kind:window~masks.reach:2~masks.causal:1", lambda n: window_mask(n, 2, causal=True)),
         ("masks.kind:bigbird~masks.random:2~masks.seed:5", lambda n: bigbird_mask(n, 1, 1, 2, 5, causal=True)),
     ],
 )
-def test_other_masks_are_laid_over_the_models_scores(open_app: Open, dials: str, mask: object) -> None:
+def test_other_masks_are_laid_over_the_models_scores(open_app: Open, dials: str, of_length: object) -> None:
     app = open_app(PAGE, model="stories", dials=dials)
     assert not app.exception
     record = load("stories").trace(TEXT)["decoder.0.self"]
-    expected = masked_attention(record, 0, mask(record.q.shape[1]))  # type: ignore[operator]
+    expected = masked_attention(record, 0, of_length(record.q.shape[1]))  # type: ignore[operator]
     np.testing.assert_array_equal(view(app)["reasons"], expected.reasons.ravel())
     np.testing.assert_allclose(view(app)["weights"], expected.weights.ravel(), atol=1e-6)
     assert "not trained with it" in words(app)
@@ -85,13 +90,13 @@ def test_padding_hides_what_fills_the_batch(open_app: Open, model: str) -> None:
     other = next(box for box in app.text_input if box.key == "masks.other")
     app = other.set_value("猫").run()  # now the typed sentence is the longer one, and the second is padded
     assert not app.exception
-    assert len(view(app)["keys"]) == len(computed.tokens(subject(model, TEXT), _stack(model))[1])
+    assert len(view(app)["keys"]) == len(tokens(subject(model, TEXT), _stack(model))[1])
     app = next(box for box in app.text_input if box.key == "masks.other").set_value("").run()
     assert not app.exception
     assert app.error
 
 
-def _stack(model: str) -> computed.Attention:
+def _stack(model: str) -> Kind:
     return "decoder" if model == "stories" else "encoder"
 
 
@@ -116,13 +121,13 @@ def test_the_count_is_asked_and_answered(open_app: Open) -> None:
     assert "1 of 2 questions answered" in words(app)
 
 
-CODED = [*((kind, False) for kind in computed.KINDS), ("padding", True), ("window", True), ("bigbird", True)]
+CODED = [*((kind, False) for kind in KINDS), ("padding", True), ("window", True), ("bigbird", True)]
 
 
 @pytest.mark.parametrize(("kind", "causal"), CODED)
-def test_the_code_beside_a_mask_builds_that_mask(kind: computed.MaskKind, causal: bool) -> None:
+def test_the_code_beside_a_mask_builds_that_mask(kind: MaskKind, causal: bool) -> None:
     n, padding = 9, torch.tensor([False] * 6 + [True] * 3)
-    pattern = Pattern(kind, prefix=3, reach=2, n_global=1, n_random=2, seed=3, causal=causal)
+    recipe = MaskRecipe(kind, prefix=3, reach=2, n_global=1, n_random=2, seed=3, causal=causal)
     scope = {
         "torch": torch,
         "math": math,
@@ -134,18 +139,18 @@ def test_the_code_beside_a_mask_builds_that_mask(kind: computed.MaskKind, causal
         "g": 1,
         "r": 2,
         "seed": 3,
-        "is_padding": padding,
+        "n_real": 6,
         "scores": torch.randn(n, n, generator=torch.Generator().manual_seed(0)),
     }
-    exec(wording.code(pattern, causal), scope)
-    mask = pattern.mask(n)
-    blocked = padding[None, :].expand(n, n) if mask is None else mask.reason[0, 0] > 0
-    if mask is None and causal:
+    exec(snippets.code(recipe, causal), scope)
+    made = recipe.mask(n)
+    blocked = padding[None, :].expand(n, n) if made is None else made.reason[0, 0] > 0
+    if made is None and causal:
         blocked = blocked | torch.ones(n, n, dtype=torch.bool).triu(1)
     assert torch.equal(scope["M"] == -math.inf, blocked)
     assert torch.equal(scope["weights"] == 0, blocked)
-    if mask is None and causal:  # of a model with a window
-        exec(wording.code(pattern, causal, 3), scope)
+    if made is None and causal:  # of a model with a window
+        exec(snippets.code(recipe, causal, 3), scope)
         distance = torch.arange(n)[:, None] - torch.arange(n)[None, :]
         assert torch.equal(scope["M"] == -math.inf, blocked | (distance >= 3))
 
@@ -157,7 +162,7 @@ def test_a_painted_mask_is_run_by_the_model(open_app: Open, model: str) -> None:
     assert not app.exception
     checkpoint = load(model)
     trace = checkpoint.trace(TEXT)
-    kind: computed.Attention = "encoder" if model == "cloze" else "decoder"
+    kind: Kind = "encoder" if model == "cloze" else "decoder"
     blocked = trace[f"{kind}.0.self"].reason(0).numpy() > 0
     for cell in flips:
         blocked[cell] = not blocked[cell]
@@ -185,13 +190,111 @@ def test_painting_in_the_browser_goes_into_the_link_and_back(open_app: Open) -> 
     assert "masks.cells" not in str(app.query_params.get("dials", ""))
 
 
+def pasted(code: str) -> dict[str, Any]:
+    """What a program of these lines alone has made."""
+    names: dict[str, Any] = {}
+    exec(code, names)
+    return names
+
+
+LONG = "The cat sat on the chair and looked at the two dogs. " * 5  # more than 64 tokens
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("text", [TEXT, LONG])
+def test_the_code_beside_a_mask_runs_when_it_is_pasted(open_app: Open, kind: MaskKind, text: str) -> None:
+    app = open_app(PAGE, text=text, dials=f"masks.kind:{kind}")
+    assert not app.exception
+    (code,) = app.code
+    drawn = (len(view(app)["queries"]), len(view(app)["keys"]))
+    made = pasted(code.value)
+    assert tuple(min(n, mask.LARGEST) for n in made["weights"].shape) == drawn
+    blocked = (made["M"] < 0)[: drawn[0], : drawn[1]].numpy()
+    np.testing.assert_array_equal(blocked, np.reshape(view(app)["reasons"], drawn) > 0)
+
+
+SENTENCES = {
+    "zh-en": TEXT,
+    "stories": "I have a cat.",
+    "cloze": "我有一只猫",
+}  # up to 8 tokens: all numbers written out
+
+
+@pytest.mark.parametrize("model", SENTENCES)
+def test_the_code_under_the_notations_gives_the_heads_weights_when_it_is_pasted(open_app: Open, model: str) -> None:
+    app = open_app(PAGE, part="conventions", model=model, text=SENTENCES[model], layer=1, head=1)
+    assert not app.exception
+    masked = computed.causal_head(subject(model, SENTENCES[model]), 1, 1)
+    *four, calls = app.code
+    for code, written in zip(four, notations(masked.blocked).values(), strict=True):
+        np.testing.assert_array_equal(pasted(code.value)["mask"].numpy(), written)
+    made = pasted(calls.value)
+    for name in ("weights", "by_module", "by_fused", "by_additive"):
+        np.testing.assert_allclose(made[name].numpy(), masked.weights, atol=1e-5, err_msg=name)
+
+
+@pytest.mark.parametrize("model", SENTENCES)
+@pytest.mark.parametrize("mistake", ["after", "zero", "half", "blind"])
+def test_the_code_under_each_mistake_gives_the_pages_numbers_when_it_is_pasted(
+    open_app: Open, model: str, mistake: str
+) -> None:
+    dials = f"masks.mistake:{mistake}~masks.query:2"
+    app = open_app(PAGE, part="mistakes", model=model, text=SENTENCES[model], layer=1, head=1, dials=dials)
+    assert not app.exception
+    (code,) = app.code
+    masked = computed.causal_head(subject(model, SENTENCES[model]), 1, 1)
+    blind = masked.weights.copy()
+    blind[2] = 0
+    expected = {
+        "after": masked_after(masked.scores, masked.blocked),
+        "zero": zeroed(masked.scores, masked.blocked),
+        "half": masked.weights[2],
+        "blind": blind,
+    }[mistake]
+    np.testing.assert_allclose(pasted(code.value)["weights"].numpy(), expected, atol=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("part", "dials"),
+    [("conventions", ""), *(("mistakes", f"masks.mistake:{m}") for m in ("after", "zero", "half", "blind"))],
+)
+def test_the_code_of_a_long_text_stands_in_for_the_scores_alone(open_app: Open, part: str, dials: str) -> None:
+    app = open_app(PAGE, part=part, model="stories", text=LONG, dials=dials)
+    n = len(load("stories").encode(LONG))
+    assert not app.exception
+    for code in app.code:
+        made = pasted(code.value)
+        name = "mask" if "mask" in made else "blocked"
+        assert len(made[name]) == n  # no mask is a stand-in
+        if "weights" in made:
+            assert made["weights"].shape[-1] == n
+            assert ("torch.randn stands in" in code.value) == ("randn" in code.value)
+        else:
+            assert "randn" not in code.value
+
+
+@pytest.mark.parametrize(
+    ("kind", "model"), [("padding", "zh-en"), ("cross", "zh-en"), ("padding", "stories"), ("padding", "cloze")]
+)
+@pytest.mark.parametrize("head", [0, 1])
+def test_the_live_formula_works_out_no_row_of_padding(open_app: Open, kind: str, model: str, head: int) -> None:
+    app = open_app(PAGE, model=model, text="猫", head=head, dials=f"masks.kind:{kind}~masks.sentence:typed")
+    assert not app.exception
+    unused, queries = view(app)["unused"], view(app)["queries"]
+    assert unused  # the typed sentence is the short one of the batch
+    lines = [re.match(r"A_\{(\d+),\d+\}", line.value.strip("$\n ")) for line in app.latex]
+    (row,) = [int(found[1]) for found in lines if found]
+    assert row not in unused
+    assert queries[row] not in ("<pad>", "[PAD]")
+
+
 def test_the_notations_agree_and_the_mixed_up_one_is_shown(open_app: Open) -> None:
     app = open_app(PAGE, part="conventions", dials="masks.mixed:1")
     assert not app.exception
     html = tables(app)
     assert all(text in html for text in ("True = blocked", "True = visible", "0 = blocked", "−∞"))
     assert "1 of 6" in app.error[0].value
-    assert all(difference < 1e-5 for difference in computed.conventions(subject("zh-en", TEXT), 0, 0).values())
+    assert all(difference < 1e-5 for difference in computed.agreement(subject("zh-en", TEXT), 0, 0).values())
 
 
 def test_row_sums_of_a_mask_after_the_softmax(open_app: Open) -> None:
@@ -219,7 +322,7 @@ def test_what_moves_is_what_the_library_measures(open_app: Open, model: str, run
     assert not app.exception
     checkpoint = load(model)
     trace = checkpoint.trace(TEXT)
-    stack: computed.Attention = "encoder" if model == "cloze" else "decoder"
+    stack: Kind = "encoder" if model == "cloze" else "decoder"
     n = len(trace.tokens[stack])
     blocked = {
         "own": trace[f"{stack}.0.self"].reason(0).numpy() > 0,

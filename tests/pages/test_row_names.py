@@ -1,9 +1,12 @@
 """Rows of a decoder say which token they choose, on every page that draws them."""
 
+import html
 import json
+import re
 
 import pytest
 
+from tests.pages.reading import chart
 from vizformer.web.widgets import row_names
 
 CROSS = {"site": "cross", "layer": 2, "head": 0}
@@ -33,6 +36,50 @@ def test_maps_and_lines_name_what_a_row_chooses(open_app, page, name, link):
 def test_masks_name_it_too(open_app, kind):
     data = component(open_app("pages/learn/masks.py", dials=f"masks.kind:{kind}"), "vizformer_mask")
     assert json.dumps(data, ensure_ascii=False).count("I → have") == 1
+
+
+def rows_of_tables(app) -> list[str]:
+    """The first cell of every row of the tables with hatched cells."""
+    bodies = [element.proto.body for element in app.get("html") if "<table>" in element.proto.body]
+    return [html.unescape(name) for body in bodies for name in re.findall(r"<tr><th[^>]*>([^<]*)</th><td", body)]
+
+
+def test_four_notations_and_the_mixed_up_weights_name_it(open_app):
+    rows = rows_of_tables(open_app("pages/learn/masks.py", part="conventions", dials="masks.mixed:1"))
+    expected = ["<s> → I", "I → have", "have → a", "a → cat", "cat → .", ". → </s>"]
+    assert rows == expected * 5  # four notations, and the weights where two of them are mixed up
+
+
+@pytest.mark.parametrize("mistake", ["after", "zero"])
+def test_four_mistakes_name_it_where_a_query_is_chosen_and_in_the_sums_of_all_rows(open_app, mistake):
+    app = open_app("pages/learn/masks.py", part="mistakes", dials=f"masks.mistake:{mistake}")
+    assert "4 · cat → ." in app.selectbox(key="dial.masks.query").options
+    assert any("<th>4 · cat → .</th>" in element.proto.body for element in app.get("html"))
+
+
+def test_leakage_names_it_below_the_outputs_and_not_where_a_token_is_replaced(open_app):
+    app = open_app("pages/learn/masks.py", part="leak")
+    for index in range(2):
+        assert chart(app, index)["layout"]["xaxis"]["ticktext"][:2] == ["&lt;s&gt; → I", "I → have"]
+    assert "4 · cat" in app.selectbox(key="dial.masks.at").options
+
+
+def test_attention_on_paper_names_it(open_app):
+    layout = chart(open_app("pages/learn/paper.py", model="stories", text="I have a cat."), 0)["layout"]
+    assert layout["yaxis"]["ticktext"][1:3] == ["I → have", "have → a"]
+    assert layout["xaxis"]["ticktext"][1:3] == ["I", "have"]  # columns choose nothing
+
+
+@pytest.mark.parametrize(
+    ("page", "link"),
+    [("masks", {"part": part}) for part in ("conventions", "mistakes", "leak")] + [("paper", {})],
+)
+def test_the_rows_of_an_encoder_choose_nothing_there_either(open_app, page, link):
+    app = open_app(f"pages/learn/{page}.py", model="cloze", **link)
+    assert not app.exception
+    assert not any(row_names.ARROW in element.proto.body for element in app.get("html"))
+    assert not any(row_names.ARROW in picture.proto.spec for picture in app.get("plotly_chart"))
+    assert not any(row_names.ARROW in option for box in app.selectbox for option in box.options)
 
 
 def test_the_boxes_that_choose_a_query_name_it(open_app):

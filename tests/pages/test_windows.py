@@ -12,7 +12,6 @@ from tests.components.test_mask import sent
 from tests.pages.conftest import Open
 from tests.pages.reading import said, tables
 from vizformer import explain
-from vizformer.analysis.masked import masked_attention
 from vizformer.checkpoints import Checkpoint, load
 from vizformer.web.catalogue import server_folder
 
@@ -116,7 +115,7 @@ def test_the_masks_lesson_knows_the_mask_of_the_layer(
     dials = f"masks.kind:window~masks.reach:{WINDOW - 1}~masks.causal:1"
     for layer in (0, 1):  # the model's own where it has it, laid over where it has not
         app = open_app(MASKS, locale=locale, model="models/mixed", text=TEXT, layer=layer, dials=dials)
-        own = masked_attention(trace["decoder.1.self"], 0).reasons
+        own = explain.masked_attention(trace["decoder.1.self"], 0).reasons
         np.testing.assert_array_equal(mask_view(app)["reasons"], own.ravel())
         if locale == "en-US":
             assert ("The model itself uses this mask" in said(app)) == (layer == 1)

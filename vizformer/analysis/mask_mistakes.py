@@ -114,6 +114,28 @@ def zeroed(scores: Float[ndarray, "n_q n_k"], blocked: Bool[ndarray, "n_q n_k"])
     return softmax(np.where(blocked, 0.0, scores))
 
 
+def kept_by_blocked(scores: Float[ndarray, "n_q n_k"], blocked: Bool[ndarray, "n_q n_k"]) -> Float[ndarray, " n_q"]:
+    """The weight that the blocked cells of each row keep together where their scores are set to 0."""
+    found: ndarray = (zeroed(scores, blocked) * blocked).sum(axis=1)
+    return found
+
+
+def blind_row(
+    scores: Float[ndarray, "n_q n_k"], blocked: Bool[ndarray, "n_q n_k"], row: int
+) -> Float[ndarray, "n_q n_k"]:
+    """exp / sum of the masked scores where every key of query `row` is blocked as well: that row is NaN."""
+    masked = np.where(blocked, -np.inf, scores)
+    masked[row] = -np.inf
+    return naive_softmax(masked)
+
+
+def blind_output(record: AttentionRecord, head: int, blocked: Bool[ndarray, "n_q n_k"], row: int) -> float:
+    """Largest |z| that the fused call gives for a query of which every key is blocked; NaN if it gives NaN."""
+    blocked = blocked.copy()
+    blocked[row] = True
+    return float(np.abs(results(record, head, blocked)["additive"][row]).max())
+
+
 def poisoned(weights: Float[ndarray, "n_q n_k"], row: int) -> Bool[ndarray, " n_q"]:
     """Which rows of weights @ v are NaN once the value at position `row` is: 0 * NaN is NaN."""
     v = np.ones((weights.shape[1], 1))
@@ -149,6 +171,21 @@ class Outcome:
     refused: bool = False
     blocked_weight: float = 0.0
     blind_weight: float = 0.0
+
+
+WAYS: tuple[tuple[How, float | None], ...] = (
+    ("fill", -1e9),
+    ("add", -1e9),
+    ("fill", -1e4),
+    ("fill", None),
+    ("fill", -np.inf),
+)
+"""How code in use blocks a cell, with which number; None for the smallest finite one of the precision."""
+
+
+def in_every_precision(row: Float[ndarray, " n_k"], blocked: Bool[ndarray, " n_k"]) -> tuple[Outcome, ...]:
+    """`in_precision` for every one of `WAYS` in every one of `PRECISIONS`."""
+    return tuple(in_precision(row, blocked, name, how, value) for how, value in WAYS for name in PRECISIONS)
 
 
 def in_precision(

@@ -3,6 +3,7 @@
 from vizformer.explain import examples
 from vizformer.explain.attention import attention_steps
 from vizformer.explain.layer import candidates, layer_steps, output_steps
+from vizformer.explain.masked_attention import Masked, masked_attention
 from vizformer.explain.snippet import Snippet, light, snippet, standalone
 from vizformer.explain.step import TOLERANCE, Axis, Contraction, Made, Operand, Proof, Step
 from vizformer.explain.toy import Toy, toy
@@ -13,6 +14,7 @@ __all__ = [
     "Axis",
     "Contraction",
     "Made",
+    "Masked",
     "Operand",
     "Proof",
     "Snippet",
@@ -23,6 +25,7 @@ __all__ = [
     "examples",
     "layer_steps",
     "light",
+    "masked_attention",
     "output_steps",
     "snippet",
     "standalone",

@@ -6,7 +6,8 @@ import numpy as np
 from jaxtyping import Float
 from numpy import ndarray
 
-from vizformer.explain.arrays import softmax
+from vizformer.explain.arrays import float64, softmax
+from vizformer.model.trace import Trace
 
 
 @dataclass(frozen=True)
@@ -51,6 +52,15 @@ def attention_without_weights(x: Float[ndarray, "n d"], *, scaled: bool = False)
     return paper_attention(x, x, x, scaled=scaled)
 
 
+def first_layer(trace: Trace, stack: str, *, identity: bool, scaled: bool = True) -> PaperAttention:
+    """A stack's first attention without its mask: of its input X alone (W = I), or with the learned matrices of head 0."""
+    if identity:
+        return attention_without_weights(float64(trace.residual(f"{stack}.0.pre")), scaled=scaled)
+    record = trace[f"{stack}.0.self"]
+    q, k, v = (float64(found[0]) for found in (record.q, record.k, record.v))
+    return paper_attention(q, k, v, scaled=scaled)
+
+
 # Two rows with identity projections, d_k = 3: weights 0.64 and 0.36.
 TWO_ROWS = np.array([[1.0, 0.0, 1.0], [0.0, 1.0, 1.0]])
 
@@ -60,3 +70,5 @@ KEYS = np.array([[1.0, 0.0], [0.0, 1.0], [1.0, 1.0], [0.0, 0.0]])
 VALUES = np.array([[1.0], [2.0], [3.0], [4.0]])
 PRINTED_WEIGHTS = np.array([0.5, 0.1, 0.5, 0.1])
 PRINTED_OUTPUT = 2.1
+PRINTED_SUM = float(PRINTED_WEIGHTS.sum())  # of a softmax it would be 1
+PRINTED_WEIGHTS_GIVE = float(PRINTED_WEIGHTS @ VALUES[:, 0])  # the output that these weights do give

@@ -107,13 +107,17 @@ def _written(name: str, value: Given) -> str:
         return repr(value)
     shape = ", ".join(map(str, value.shape))
     if np.prod(value.shape) > WRITTEN_OUT and name != "mask":
-        return f"torch.randn({shape})"
+        return f"torch.zeros({shape}, dtype=torch.bool)" if _is_boolean(value) else f"torch.randn({shape})"
     numbers = _array(value)
     if numbers.size <= WRITTEN_OUT:
         return f"torch.tensor({_numbers(numbers.tolist())})"
     causal = np.where(np.triu(np.ones(numbers.shape[-2:], dtype=bool), 1), -np.inf, 0.0)
     same = numbers.ndim >= 2 and bool((numbers == causal).all())
     return f"torch.full(({shape}), -math.inf).triu(1)" if same else f"torch.zeros({shape})"
+
+
+def _is_boolean(value: ndarray | Tensor) -> bool:
+    return value.dtype in (torch.bool, np.dtype(bool))
 
 
 def _array(value: ndarray | Tensor) -> ndarray:

@@ -23,7 +23,7 @@ class Reason(IntEnum):
     FUTURE = 2
     OUTSIDE_WINDOW = 3
     PAINTED = 4  # blocked by hand
-    NOT_CHOSEN = 5  # of a sparse pattern: neither near, nor global, nor drawn (`vizformer.model.sparse_masks`)
+    NOT_CHOSEN = 5  # of a sparse mask: neither near, nor global, nor drawn (`vizformer.model.sparse_masks`)
 
 
 @dataclass(frozen=True)

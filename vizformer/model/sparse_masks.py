@@ -10,7 +10,7 @@ from vizformer.model.masks import Mask, Reason, mask_for, query_and_key
 
 
 class Kept(IntEnum):
-    """Why a cell of a sparse pattern is open."""
+    """Why a cell of a sparse mask is open."""
 
     NO = 0
     WINDOW = 1

@@ -1,16 +1,14 @@
-"""The lectures' toy and the paper's examples, computed once for everybody."""
+"""The lectures' toy, computed once for everybody."""
 
 from typing import TYPE_CHECKING
 
 from vizformer.web.catalogue.bounded_cache import cached
-from vizformer.web.catalogue.subject import Subject
 from vizformer.web.link import edits
 
 if TYPE_CHECKING:
     from torch import Tensor
 
     from vizformer.explain import Step
-    from vizformer.explain.examples import PaperAttention
 
 
 @cached
@@ -36,17 +34,3 @@ def toy_layer(stack: str, edited: str = "") -> "list[Step]":
 
     run = toy(edits.edit(edited))
     return layer_steps(run.checkpoint, run.trace, f"{stack}.0")
-
-
-@cached
-def first_layer_map(subject: Subject, stack: str, identity: bool, scaled: bool) -> "PaperAttention":
-    """What the first layer's input gives with identity matrices, or with head 0's learned ones."""
-    from vizformer.explain import examples
-
-    traced = subject.trace
-    if identity:
-        x = traced.residual(f"{stack}.0.pre").double().cpu().numpy()
-        return examples.attention_without_weights(x, scaled=scaled)
-    record = traced[f"{stack}.0.self"]
-    q, k, v = (t[0].double().cpu().numpy() for t in (record.q, record.k, record.v))
-    return examples.paper_attention(q, k, v, scaled=scaled)

@@ -7,18 +7,21 @@ import streamlit as st
 
 from vizformer import figures
 from vizformer.figures import leakage as figure_words
+from vizformer.web.catalogue.subject import Subject
 from vizformer.web.lessons.masks import computed, wording
-from vizformer.web.widgets import lesson
+from vizformer.web.widgets import lesson, row_names
 from vizformer.web.words import labels
+from vizformer.web.words.errors import guarded
 from vizformer.web.words.figure_words import words
 from vizformer.web.words.i18n import _
 
 if TYPE_CHECKING:
-    from vizformer.analysis.leakage import Stack
-    from vizformer.web.catalogue.subject import Subject
+    from vizformer.analysis.leakage import RunMask, Stack
 
 
-def leak(subject: "Subject") -> None:
+@st.fragment
+@guarded()
+def leakage(subject: Subject) -> None:
     """One token replaced: which outputs move, and layer by layer how the change spreads."""
     have: tuple[Stack, ...] = ("encoder", "decoder")
     stacks = [name for name in have if name in subject.trace.tokens]
@@ -31,7 +34,7 @@ def leak(subject: "Subject") -> None:
         required=True,
         **lesson.dial("masks.stack", stacks[-1], stacks),
     )
-    runs: tuple[computed.Run, ...] = ("own", "window", "open") if stack == "decoder" else ("own", "causal", "window")
+    runs: tuple[RunMask, ...] = ("own", "window", "open") if stack == "decoder" else ("own", "causal", "window")
     run = run_box.segmented_control(
         _("The model runs with"),
         runs,
@@ -70,12 +73,12 @@ def leak(subject: "Subject") -> None:
             after=after,
         )
     )
-    texts_of_row = labels.texts(row)
+    outputs = row_names.queries(subject, stack)
     st.caption(_("How far each output moves"))
     st.plotly_chart(
         figures.change_bars(
             found.outputs.astype(np.float32),
-            texts_of_row,
+            outputs,
             position,
             words=words(figure_words.ENGLISH),
         ),
@@ -86,7 +89,7 @@ def leak(subject: "Subject") -> None:
     st.plotly_chart(
         figures.change_map(
             found.stream.astype(np.float32),
-            texts_of_row,
+            outputs,
             words=words(figure_words.ENGLISH),
         ),
         config={"displayModeBar": False},
@@ -94,7 +97,7 @@ def leak(subject: "Subject") -> None:
     )
 
 
-def _question(subject: "Subject", stack: "Stack") -> None:
+def _question(subject: Subject, stack: "Stack") -> None:
     n = len(subject.trace.tokens[stack])
     replacement = computed.replacements(subject, stack, n - 1)[0].id
     moved = len(computed.leakage(subject, stack, n - 1, replacement, "own", 1).moved)

@@ -1,4 +1,4 @@
-"""Names, formulas, code and small tables of the lesson Masks."""
+"""Names, formulas and small tables of the lesson Masks."""
 
 from collections.abc import Sequence
 from html import escape
@@ -7,19 +7,22 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from vizformer.messages import ranges
-from vizformer.web.lessons.masks.computed import Attention, MaskKind, Pattern, Run
+from vizformer.web.words.errors import plain
 from vizformer.web.words.i18n import _
 
 if TYPE_CHECKING:
-    from vizformer.analysis.masked import Masked
+    from vizformer.analysis import Kind
+    from vizformer.analysis.leakage import RunMask
     from vizformer.config import ModelConfig
-    from vizformer.explain.snippet import Given
+    from vizformer.explain import Masked
+    from vizformer.model.mask_recipe import MaskKind
 
 TERMS = 4  # of a sum that are written out
+SHOWN = 10  # rows and columns of the tables: True and False of so many fit beside each other
 _CENTRED = 'style="text-align: center"'
 
 _CASES = r"M_{ij} = \begin{cases} 0 & %s \\ -\infty & \text{%s} \end{cases}"
-_CONDITIONS: dict[MaskKind, str] = {
+_CONDITIONS: "dict[MaskKind, str]" = {
     "causal": r"j \le i",
     "padding": r"\mathrm{key}_j \ne \mathrm{pad}",
     "cross": r"\mathrm{source}_j \ne \mathrm{pad}",
@@ -28,58 +31,13 @@ _CONDITIONS: dict[MaskKind, str] = {
     "bigbird": r"|i - j| \le w \;\lor\; i < g \;\lor \\ & j < g \;\lor\; j \in R_i",
 }
 
-_PLACES = "i, j = torch.arange(n)[:, None], torch.arange(n)[None, :]\n"
-_SOFTMAX = "weights = torch.softmax(scores + M, dim=-1)"
-CODES: dict[MaskKind, str] = {
-    "causal": "M = torch.full((n, n), -math.inf).triu(1)\n" + _SOFTMAX,
-    "padding": "M = torch.zeros(n_q, n_k).masked_fill(is_padding[None, :], -math.inf)\n" + _SOFTMAX,
-    "cross": "M = torch.zeros(n_q, n_k).masked_fill(is_padding[None, :], -math.inf)\n" + _SOFTMAX,
-    "prefix": _PLACES + "M = torch.zeros(n, n).masked_fill((j > i) & (j >= p), -math.inf)\n" + _SOFTMAX,
-    "window": _PLACES + "M = torch.zeros(n, n).masked_fill((j - i).abs() > w, -math.inf)\n" + _SOFTMAX,
-    "bigbird": _PLACES + "visible = ((j - i).abs() <= w) | (i < g) | (j < g)\n"
-    "generator = torch.Generator().manual_seed(seed)\n"
-    "for row in range(g, n):\n"
-    "    left = torch.nonzero(~visible[row])[:, 0]\n"
-    "    visible[row, left[torch.randperm(len(left), generator=generator)[:r]]] = True\n"
-    "M = torch.zeros(n, n).masked_fill(~visible, -math.inf)\n" + _SOFTMAX,
-}
-"""What computes each mask; run in a test with the names of the formula (and, in a causal model, `CAUSAL_TOO`)."""
 
-CAUSAL_TOO = "M = M + torch.full((n, n), -math.inf).triu(1)\n"
-
-NOTATIONS: dict[str, str] = {
-    "tutorial": "weights = torch.softmax(scores.masked_fill(mask == 0, -math.inf), dim=-1)\nz = weights @ v",
-    "module": "z, _ = attention(q, k, v, attn_mask=mask)  # attention = nn.MultiheadAttention(...)",
-    "fused": "z = F.scaled_dot_product_attention(q, k, v, attn_mask=mask)",
-    "additive": "z = F.scaled_dot_product_attention(q, k, v, attn_mask=mask)",
-}
-"""The call that each notation belongs to; run in a test."""
-
-
-def code(pattern: Pattern, causal: bool, window: int | None = None) -> str:
-    """The PyTorch lines of a mask; `causal` where the future is blocked besides, and what a `window` hides."""
-    written = CODES[pattern.kind]
-    if not causal:
-        return written
-    if window is not None:
-        written = written.replace(_SOFTMAX, f"M = M + torch.full((n, n), -math.inf).tril(-{window})\n" + _SOFTMAX)
-    written = written.replace("~visible[row])", "~visible[row, : row + 1])")  # what is drawn is not after the query
-    return written.replace(_SOFTMAX, CAUSAL_TOO + _SOFTMAX)
-
-
-def given(pattern: Pattern, scores: np.ndarray, is_padding: Sequence[bool]) -> "dict[str, Given]":
-    """The numbers that the code of a mask reads, by its names for them."""
-    (n_q, n_k), (p, w, g, r) = scores.shape, (pattern.prefix, pattern.reach, pattern.n_global, pattern.n_random)
-    sizes: dict[str, Given] = {"n": n_q, "n_q": n_q, "n_k": n_k, "p": p, "w": w, "g": g, "r": r, "seed": pattern.seed}
-    return sizes | {"scores": scores, "is_padding": np.array(is_padding, dtype=bool)}
-
-
-def formula(kind: MaskKind) -> str:
+def formula(kind: "MaskKind") -> str:
     """The mask in symbols."""
     return _CASES % (_CONDITIONS[kind], _("otherwise"))
 
 
-def kind_name(kind: MaskKind) -> str:
+def kind_name(kind: "MaskKind") -> str:
     return {
         "causal": _("Causal"),
         "padding": _("Padding"),
@@ -90,7 +48,7 @@ def kind_name(kind: MaskKind) -> str:
     }[kind]
 
 
-def run_name(run: Run) -> str:
+def run_name(run: "RunMask") -> str:
     return {
         "own": _("as the model has it"),
         "causal": _("causal"),
@@ -99,7 +57,7 @@ def run_name(run: Run) -> str:
     }[run]
 
 
-def own_mask(config: "ModelConfig", attention: Attention, layer: int, n: int) -> str:
+def own_mask(config: "ModelConfig", attention: "Kind", layer: int, n: int) -> str:
     """What a model with sliding windows masks in a layer, for a text of n tokens; empty for other models."""
     window, have = config.sliding_window, config.windowed_layers
     if window is None or attention != "decoder":
@@ -131,6 +89,11 @@ def notation_name(notation: str) -> str:
         "fused": _("True = visible (F.scaled_dot_product_attention)"),
         "additive": _("0 and −∞, added to the scores (here; both calls take it too)"),
     }[notation]
+
+
+def listed(names: Sequence[str]) -> str:
+    """Names of tokens in a sentence of Markdown."""
+    return ", ".join(plain(name) for name in names[:SHOWN]) + (" …" if len(names) > SHOWN else "")
 
 
 def live_row(masked: "Masked", unused: Sequence[int] = ()) -> str:

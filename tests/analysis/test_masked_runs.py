@@ -1,18 +1,22 @@
-"""Masks laid over a head, the padded batch, the model run with another mask, leakage."""
+"""The padded batch, and the model run with other masks."""
 
 import numpy as np
 import pytest
 import torch
-import torch.nn.functional as F
 
 from tests import tiny
-from vizformer.analysis.leakage import leak
-from vizformer.analysis.masked import mask_edit, masked_attention, own_blocked, padded_run, rerun
+from vizformer.analysis.masked_runs import (
+    expectations,
+    layers_masked_alike,
+    mask_edit,
+    own_blocked,
+    padded_run,
+    painted_run,
+    rerun,
+)
 from vizformer.checkpoints import Checkpoint
-from vizformer.errors import TraceError
+from vizformer.explain import masked_attention
 from vizformer.model import Cell, Edit, Reason, Trace
-from vizformer.model.masks import causal_mask
-from vizformer.model.sparse_masks import window_mask
 
 MODELS = {
     "encoder-decoder": {},
@@ -34,38 +38,6 @@ def model(request: pytest.FixtureRequest) -> Checkpoint:
     return checkpoint(request.param)
 
 
-def test_its_own_mask_is_proved_by_the_models_own_z(model: Checkpoint) -> None:
-    trace = traced(model, "我有一只猫。")
-    for site in trace.sites:
-        found = masked_attention(trace[site], 1)
-        assert found.own
-        assert found.proof.holds
-        np.testing.assert_allclose(found.weights, trace[site].pattern(1).numpy(), atol=1e-6)
-        assert np.array_equal(found.bias == -np.inf, found.reasons > 0)
-
-
-@pytest.mark.parametrize("changes", [tiny.ALIBI, tiny.T5])
-def test_a_position_bias_is_part_of_the_scores(changes: dict[str, object]) -> None:
-    trace = tiny.checkpoint("decoder-only", **changes).trace("我有一只猫。")
-    found = masked_attention(trace["decoder.1.self"], 2)
-    assert found.proof.holds
-    other = masked_attention(trace["decoder.1.self"], 2, window_mask(len(found.scores), 1))
-    assert not other.own
-    assert other.proof.holds
-
-
-def test_another_mask_is_proved_by_the_fused_call() -> None:
-    trace = checkpoint("encoder-only").trace("我有一只猫。")
-    record = trace["encoder.0.self"]
-    mask = window_mask(record.q.shape[1], 1)
-    found = masked_attention(record, 2, mask)
-    assert not found.own
-    assert found.proof.holds
-    expected = torch.softmax(record.scores(2).double() + mask.bias[0, 0], dim=-1).numpy()
-    np.testing.assert_allclose(found.weights, expected, atol=1e-6)
-    np.testing.assert_allclose(found.weights.sum(axis=1), 1.0)
-
-
 def test_a_sentence_is_the_same_in_a_padded_batch_as_alone(model: Checkpoint) -> None:
     short, long = traced(model, "猫"), traced(model, "我有一只猫。你好吗？")
     run = padded_run(model, short, long)
@@ -75,6 +47,7 @@ def test_a_sentence_is_the_same_in_a_padded_batch_as_alone(model: Checkpoint) ->
     assert n == len(long.tokens[stack]) > len(short.tokens[stack])
     assert run.padding[stack][0].tolist() == [i >= len(short.tokens[stack]) for i in range(n)]
     assert not run.padding[stack][1].any()
+    assert run.unused(stack) == tuple(range(len(short.tokens[stack]), n))
     reasons = run.trace[f"{stack}.0.self"].reason(0).numpy()
     assert (reasons[-1][run.padding[stack][0]] == Reason.PADDING).all()
 
@@ -140,34 +113,6 @@ def test_nothing_painted_is_no_edit_and_the_traces_own_edit_stays() -> None:
     assert [cell.tensor for cell in edit.cells] == ["decoder.0.pre", "decoder.0.self.mask", "decoder.1.self.mask"]
 
 
-def swapped(model: Checkpoint, trace: Trace, stack: str, position: int, edit: Edit | None = None) -> Trace:
-    row = list(trace.tokens[stack])
-    row[position] = model.tokenizer.tokens([row[position].id + 1])[0]
-    return rerun(model, {**trace.tokens, stack: tuple(row)}, edit)
-
-
-def test_a_causal_model_does_not_leak_and_a_bidirectional_one_does(model: Checkpoint) -> None:
-    trace = traced(model, "我有一只猫。")
-    for stack, tokens in trace.tokens.items():
-        n = len(tokens)
-        found = leak(rerun(model, dict(trace.tokens), None), swapped(model, trace, stack, n // 2), stack)
-        assert found.moved == (tuple(range(n // 2, n)) if stack == "decoder" else tuple(range(n)))
-        assert np.flatnonzero(found.stream[0]).tolist() == [n // 2]  # before the first layer nothing has mixed
-        assert (found.stream.shape, found.outputs.shape) == ((3, n), (n,))
-
-
-def test_without_its_mask_a_decoder_leaks_and_with_a_causal_one_an_encoder_does_not() -> None:
-    for architecture, stack, blocks in (("decoder-only", "decoder", False), ("encoder-only", "encoder", True)):
-        model = checkpoint(architecture)
-        trace = model.trace("我有一只猫。")
-        n = len(trace.tokens[stack])
-        wanted = ~np.tri(n, dtype=bool) if blocks else np.zeros((n, n), dtype=bool)
-        edit = mask_edit(trace, stack, wanted)  # type: ignore[arg-type]
-        before, after = rerun(model, dict(trace.tokens), edit), swapped(model, trace, stack, n - 1, edit)
-        moved = leak(before, after, stack).moved  # type: ignore[arg-type]
-        assert moved == ((n - 1,) if blocks else tuple(range(n)))
-
-
 def test_layers_with_a_window_are_painted_by_themselves() -> None:
     model = tiny.checkpoint("decoder-only", sliding_window=2, sliding_layers=(1,))
     trace = model.trace("我有一只猫。")
@@ -183,24 +128,29 @@ def test_layers_with_a_window_are_painted_by_themselves() -> None:
         assert found.proof.holds
 
 
-def test_a_window_lets_a_change_travel_its_reach_per_layer() -> None:
-    model = checkpoint("encoder-only")
-    trace = model.trace("我有一只猫。你好吗？")
-    n = len(trace.tokens["encoder"])
-    edit = mask_edit(trace, "encoder", window_mask(n, 1).reason[0, 0].numpy() > 0)
-    before, after = rerun(model, dict(trace.tokens), edit), swapped(model, trace, "encoder", n // 2, edit)
-    stream = leak(before, after, "encoder").stream
-    for layer, row in enumerate(stream):
-        assert np.flatnonzero(row).tolist() == list(range(n // 2 - layer, n // 2 + layer + 1))
+def test_painted_cells_are_turned_over_in_the_layers_that_have_the_same_mask() -> None:
+    model = tiny.checkpoint("decoder-only", sliding_window=2, sliding_layers=(1,))
+    trace = model.trace("我有一只猫。")
+    assert layers_masked_alike(trace, "decoder", 0) == (0,)
+    assert layers_masked_alike(checkpoint("decoder-only").trace("我有一只猫。"), "decoder", 1) == (0, 1)
+    own = own_blocked(trace, "decoder")
+    found = own_blocked(painted_run(model, trace, "decoder", ((2, 0), (1, 3)), (1,)), "decoder")
+    assert [cell.tolist() for cell in np.argwhere(found != own)] == [[1, 1, 3], [1, 2, 0]]
 
 
-def test_only_equal_lengths_can_be_compared() -> None:
+def test_what_is_expected_before_and_after_is_the_softmax_of_the_logits() -> None:
     model = checkpoint("decoder-only")
-    with pytest.raises(TraceError, match="same length"):
-        leak(model.trace("猫"), model.trace("我有一只猫。"), "decoder")
-
-
-def test_the_causal_mask_of_pytorch_is_ours() -> None:
-    q, k, v = torch.randn(3, 1, 2, 5, 4).unbind()
-    ours = F.scaled_dot_product_attention(q, k, v, attn_mask=causal_mask(5).bias)
-    torch.testing.assert_close(ours, F.scaled_dot_product_attention(q, k, v, is_causal=True))
+    trace = model.trace("我有一只猫。")
+    after = painted_run(model, trace, "decoder", ((2, 0), (2, 1)), (0, 1))
+    rows = expectations(model, trace, after)
+    assert len(rows) == len(trace.tokens["decoder"])
+    for i, row in enumerate(rows):
+        for logits, token, p in (
+            (trace.logits[i], row.before, row.before_probability),
+            (after.logits[i], row.after, row.after_probability),
+        ):
+            assert token.id == int(logits.argmax())
+            assert p == pytest.approx(float(torch.softmax(logits.double(), -1)[token.id]))
+        assert row.moved == pytest.approx(float((trace.logits[i] - after.logits[i]).abs().max()))
+    assert rows[1].moved == 0  # before the row that was painted nothing moves
+    assert rows[2].moved > 0

@@ -1,70 +1,17 @@
-"""A mask laid over the scores of a head; the padded batch of two sentences; the model run with another mask."""
+"""Runs with other masks than the model's own: two sentences in a padded batch, and cells blocked or opened by hand."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 import torch
-import torch.nn.functional as F
-from jaxtyping import Bool, Float, UInt8
+from jaxtyping import Bool
 from numpy import ndarray
 
 from vizformer.analysis.heads import Kind, n_layers, site_name
 from vizformer.checkpoints import Checkpoint
-from vizformer.explain.arrays import float64, softmax
-from vizformer.explain.step import Proof
-from vizformer.messages import N_
-from vizformer.model import AttentionRecord, Cell, Edit, Mask, Trace
-from vizformer.model.masks import total_bias
+from vizformer.model import Cell, Edit, Trace
 from vizformer.text import Token
-
-
-@dataclass(frozen=True)
-class Masked:
-    """softmax(S + M) of one head, in float64 from the q and k that the model used.
-
-    Attributes:
-        scores: S = q k^T / sqrt(d_head) (plus the position bias, where the model has one), before the mask.
-        bias: M, 0 or -inf.
-        weights: rows sum to 1; a row that is blocked as a whole is 0.
-        reasons: why a cell is blocked (`vizformer.model.Reason`), 0 where it is not.
-        own: whether the model itself ran with this mask.
-        proof: weights @ v against z: the model's own where `own`, else a fused call with this mask.
-    """
-
-    scores: Float[ndarray, "n_q n_k"]
-    bias: Float[ndarray, "n_q n_k"]
-    weights: Float[ndarray, "n_q n_k"]
-    reasons: UInt8[ndarray, "n_q n_k"]
-    own: bool
-    proof: Proof
-
-
-def masked_attention(record: AttentionRecord, head: int, mask: Mask | None = None) -> Masked:
-    """The attention of a head with `mask` in place of its own; None keeps its own."""
-    q, k, v = record.q[head], record.k[record.kv_head(head)], record.v[record.kv_head(head)]
-    shape = (q.shape[0], k.shape[0])
-    position = None if record.position_bias is None else record.position_bias[head]
-    scores = float64(q) @ float64(k).T * record.scale
-    scores = scores if position is None else scores + float64(position)
-    own = record.reason(head).cpu().numpy()
-    reasons = own if mask is None else mask.reason[0, 0].expand(shape).cpu().numpy()
-    bias = np.where(reasons > 0, -np.inf, 0.0)
-    weights = softmax(scores + bias)
-    same = bool(np.array_equal(reasons > 0, own > 0))
-    if same:
-        anchor, z = N_("z, as the model computed it"), record.z(head)
-    else:
-        anchor = N_("z of F.scaled_dot_product_attention with this mask, from the model's q, k and v")
-        added = total_bias(position, torch.from_numpy(bias).to(q.device, q.dtype))
-        assert added is not None  # there is a mask
-        z = F.scaled_dot_product_attention(
-            q[None, None], k[None, None], v[None, None], attn_mask=added[None, None].to(q.dtype), scale=record.scale
-        )[0, 0]
-    values = float64(v)
-    proof = Proof.compare(anchor, weights @ values, z, terms=weights @ np.abs(values))
-    return Masked(scores, bias, weights, reasons, same, proof)
-
 
 # --- a batch of two sentences -----------------------------------------------------------------------------------------
 
@@ -87,6 +34,10 @@ class PaddedRun:
     other: dict[str, tuple[Token, ...]]
     padding: dict[str, Bool[ndarray, "2 n"]]
     difference: float
+
+    def unused(self, stack: str) -> tuple[int, ...]:
+        """The positions of the first sentence that only fill the batch: nobody reads what comes out there."""
+        return tuple(np.flatnonzero(self.padding[stack][0]).tolist())
 
 
 def padded_run(checkpoint: Checkpoint, first: Trace, second: Trace) -> PaddedRun:
@@ -151,6 +102,12 @@ def own_blocked(trace: Trace, kind: Kind) -> Bool[ndarray, "n_layers n_q n_k"]:
     return found
 
 
+def layers_masked_alike(trace: Trace, kind: Kind, layer: int) -> tuple[int, ...]:
+    """The layers whose own mask is that of `layer`: all of them, unless some have a sliding window."""
+    own = own_blocked(trace, kind)
+    return tuple(np.flatnonzero((own == own[layer]).all(axis=(1, 2))).tolist())
+
+
 def mask_edit(trace: Trace, kind: Kind, blocked: Bool[ndarray, "*n_layers n_q n_k"]) -> Edit | None:
     """What sets the mask of every layer of a kind of attention to exactly `blocked`, on top of the trace's own edit.
 
@@ -174,3 +131,39 @@ def rerun(checkpoint: Checkpoint, tokens: Mapping[str, Sequence[Token]], edit: E
     if len(ids) == 2:
         return checkpoint.trace(ids=ids["encoder"], target_ids=ids["decoder"], edit=edit)
     return checkpoint.trace(ids=next(iter(ids.values())), edit=edit)
+
+
+def painted_run(
+    checkpoint: Checkpoint, trace: Trace, kind: Kind, cells: Sequence[tuple[int, int]], layers: Sequence[int]
+) -> Trace:
+    """The traced text run again with these cells (query, key) of the model's own mask turned over in these layers."""
+    blocked = own_blocked(trace, kind)
+    for query, key in cells:
+        blocked[list(layers), query, key] ^= True
+    return rerun(checkpoint, dict(trace.tokens), mask_edit(trace, kind, blocked))
+
+
+@dataclass(frozen=True)
+class Expected:
+    """What the model expects at a position in two runs: the most probable token and its probability.
+
+    Attributes:
+        moved: largest |difference| of the logits.
+    """
+
+    before: Token
+    before_probability: float
+    after: Token
+    after_probability: float
+    moved: float
+
+
+def expectations(checkpoint: Checkpoint, before: Trace, after: Trace) -> tuple[Expected, ...]:
+    """The predictions of two runs over as many tokens, at every position of the last stack."""
+    moved = (after.logits - before.logits).abs().amax(dim=-1).tolist()
+    sides = []
+    for run in (before, after):
+        best = run.logits.double().softmax(dim=-1).max(dim=-1)
+        sides.append((checkpoint.tokenizer.tokens(best.indices.tolist()), best.values.tolist()))
+    (first, p), (second, r) = sides
+    return tuple(Expected(*row) for row in zip(first, p, second, r, moved, strict=True))

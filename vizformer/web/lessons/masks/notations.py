@@ -1,0 +1,69 @@
+"""A laboratory of the lesson Masks: one mask in four notations, and two of them mixed up."""
+
+import math
+
+import numpy as np
+import streamlit as st
+
+from vizformer.components import matrix
+from vizformer.web.catalogue.subject import Subject
+from vizformer.web.lessons.masks import boxes, computed, snippets, wording
+from vizformer.web.lessons.masks.which_attention import causal_on, tokens
+from vizformer.web.link import state
+from vizformer.web.widgets import lesson, row_names
+from vizformer.web.words import labels
+from vizformer.web.words.errors import guarded
+from vizformer.web.words.i18n import _
+
+
+@st.fragment
+@guarded()
+def four_notations(subject: Subject) -> None:
+    """The causal mask as four tables with the call each belongs to, and the weights where two are mixed up."""
+    from vizformer.analysis.mask_mistakes import mixed_up, notations
+
+    attention = causal_on(subject)
+    boxes.place(subject, attention, 2)
+    view = state.view()
+    masked = computed.causal_head(subject, view.layer, view.head)
+    agreed = computed.agreement(subject, view.layer, view.head)
+    n = len(masked.scores)
+    queries = row_names.queries(subject, attention)[: wording.SHOWN]
+    keys = labels.texts(tokens(subject, attention)[1])[: wording.SHOWN]
+    shown = masked.blocked[: wording.SHOWN, : wording.SHOWN]
+    st.html(matrix.style())
+    if n > wording.SHOWN:
+        st.caption(_("The tables show the first {shown} of {n} tokens.", shown=wording.SHOWN, n=n))
+    halves = [column for __ in range(2) for column in st.columns(2)]
+    for half, (name, mask) in zip(halves, notations(masked.blocked).items(), strict=True):
+        cells = [[_written(value) for value in row] for row in mask[: wording.SHOWN, : wording.SHOWN].tolist()]
+        with half.container(border=True):
+            html = wording.table(wording.notation_name(name), keys, queries, cells, shown)
+            st.html(f'<div class="vf-compact">{html}</div>')
+            st.code(lesson.pasteable(snippets.NOTATIONS[name], {"n": n}), language="python", wrap_lines=True)
+            st.caption(
+                _("z of this head agrees with the arithmetic to {difference}.", difference=f"{agreed[name]:.1g}")
+            )
+    st.caption(_("The same in PyTorch"))
+    calls = snippets.notation_calls({name: wording.notation_name(name) for name in snippets.NOTATIONS})
+    st.code(lesson.pasteable(calls, {"scores": masked.scores, "n": n}), language="python", wrap_lines=True)
+    if st.toggle(
+        _("Hand a True = visible mask to a call that reads True = blocked"), **lesson.dial("masks.mixed", False)
+    ):
+        weights = mixed_up(masked.scores, masked.blocked)
+        cells = [[matrix.number(value, 2) for value in row] for row in weights[: wording.SHOWN, : wording.SHOWN]]
+        st.html(wording.table(_("The weights then"), keys, queries, cells, shown))
+        st.error(
+            _(
+                "Every query now sees the future and nothing else. Rows that are NaN, because nothing is left to see: "
+                "{rows} of {n}. No call has complained.",
+                rows=int(np.isnan(weights).all(axis=1).sum()),
+                n=n,
+            )
+        )
+
+
+def _written(value: object) -> str:
+    if isinstance(value, float):
+        return "−∞" if math.isinf(value) else "0"
+    return str(value)

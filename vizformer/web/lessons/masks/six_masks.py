@@ -1,0 +1,189 @@
+"""A laboratory of the lesson Masks: six kinds of mask, each laid over a head."""
+
+from typing import TYPE_CHECKING
+
+import streamlit as st
+
+from vizformer.components import mask, matrix
+from vizformer.web.catalogue import model_cache, shelf, sources
+from vizformer.web.catalogue.subject import Subject
+from vizformer.web.lessons.masks import boxes, computed, snippets, wording
+from vizformer.web.lessons.masks.which_attention import shown_on, tokens
+from vizformer.web.link import state
+from vizformer.web.widgets import lesson, row_names
+from vizformer.web.words import labels
+from vizformer.web.words.errors import guarded
+from vizformer.web.words.figure_words import words
+from vizformer.web.words.i18n import _
+
+if TYPE_CHECKING:
+    from vizformer.analysis import Kind
+    from vizformer.model.mask_recipe import MaskKind, MaskRecipe
+
+_PANELS, _OTHER = "masks.panels", "masks.other"
+
+
+@st.fragment
+@guarded()
+def six_masks(subject: Subject) -> None:
+    """A mask of a kind over a head of the model: M, the scores and the weights side by side."""
+    from vizformer.model.mask_recipe import KINDS, MaskRecipe
+
+    kind = st.segmented_control(
+        _("Mask"),
+        KINDS,
+        format_func=wording.kind_name,
+        required=True,
+        label_visibility="collapsed",
+        **lesson.dial("masks.kind", "causal", KINDS),
+    )
+    attention = shown_on(subject, kind)
+    if attention is None:
+        _other_model()
+        return
+    st.caption(_("On: {attention}", attention=labels.kind_label(attention)))
+    boxes.place(subject, attention, 3)
+    view, config = state.view(), model_cache.options(subject.model)
+    window = config.sliding_window if attention == "decoder" and view.layer in config.windowed_layers else None
+    boxes.own_mask(subject, attention)
+    if kind in ("padding", "cross"):
+        found = _batch(subject, attention)
+        recipe = MaskRecipe(kind)
+    else:
+        recipe = _settings(kind, attention, len(tokens(subject, attention)[0]), window)
+        found = computed.laid(subject, attention, view.layer, view.head, recipe)
+    masked = found.masked
+    mask.mount(
+        mask.MaskView(
+            _named(subject, attention, found),
+            labels.texts(found.keys),
+            masked.reasons,
+            masked.scores,
+            masked.weights,
+            found.kept,
+            found.unused,
+        ),
+        words=words(mask.ENGLISH),
+        key=_PANELS,
+    )
+    boxes.only_first(max(masked.reasons.shape))
+    boxes.proof(masked.proof, own=masked.own)
+    if kind in ("window", "bigbird"):
+        st.caption(
+            _(
+                "{visible} of {all} cells are open ({percent}): their number grows with n, that of all cells with n².",
+                visible=masked.n_open,
+                all=masked.reasons.size,
+                percent=f"{masked.n_open / masked.reasons.size:.0%}",
+            )
+        )
+    padded = kind == "padding" and attention == "decoder"  # on top of the model's own mask
+    lines = snippets.code(recipe, recipe.causal or padded, window if padded else None)
+    given = snippets.given(recipe, masked.scores, masked.padding_keys)
+    left, right = st.columns(2, gap="large")
+    with left:
+        written = lines if kind == "causal" else ""
+        lesson.formula(wording.formula(kind), live=wording.live_row(masked, found.unused), code=written, given=given)
+    with right:
+        if kind == "causal":
+            _count_question(subject, len(found.queries))
+        else:
+            st.caption(_("The same in PyTorch"))
+            st.code(lesson.pasteable(lines, given), language="python", wrap_lines=True)
+
+
+def _named(subject: Subject, attention: "Kind", found: computed.Laid) -> list[str]:
+    """The labels of the rows: with what they choose, where they are those of the typed sentence."""
+    own = subject.trace.tokens[labels.stacks(attention)[0]]
+    given = row_names.queries(subject, attention)
+    same = found.queries[: len(own)] == own  # (a batch may be longer, or show its other sentence)
+    return given + labels.texts(found.queries[len(own) :]) if same else labels.texts(found.queries)
+
+
+def _settings(kind: "MaskKind", attention: "Kind", n: int, window: int | None) -> "MaskRecipe":
+    """The sliders of a kind of mask; the widest window is 8 keys, or the model's own where that is wider."""
+    from vizformer.model.mask_recipe import MaskRecipe
+
+    if kind == "causal":
+        return MaskRecipe(kind)
+    if kind == "prefix":
+        if n < 2:
+            return MaskRecipe(kind, prefix=1)
+        length = st.slider(_("Prefix length"), 0, n, **lesson.dial("masks.prefix", min(2, n), range(n + 1)))
+        return MaskRecipe(kind, prefix=length)
+    first, second, third, fourth, last = st.columns(5, vertical_alignment="bottom")
+    widest = max(8, min(window or 0, n) - 1)
+    reach = first.slider(_("Window: keys on each side"), 0, widest, **lesson.dial("masks.reach", 1, range(widest + 1)))
+    causal = last.toggle(_("And causal"), **lesson.dial("masks.causal", attention == "decoder"))
+    if kind == "window":
+        return MaskRecipe(kind, reach=reach, causal=causal)
+    n_global = second.slider(_("Global tokens"), 0, 4, **lesson.dial("masks.global", 1, range(5)))
+    n_random = third.slider(_("Random keys"), 0, 4, **lesson.dial("masks.random", 1, range(5)))
+    seed = fourth.slider(_("Seed"), 0, 9, **lesson.dial("masks.seed", 0, range(10)))
+    return MaskRecipe(kind, reach=reach, n_global=n_global, n_random=n_random, seed=seed, causal=causal)
+
+
+def _batch(subject: Subject, attention: "Kind") -> computed.Laid:
+    """The second sentence, the batch as a table, and which of its two sentences is shown."""
+    chinese = any("\u4e00" <= character <= "\u9fff" for character in subject.text)
+    key, example = _OTHER, "今天天气很好，我们去公园。" if chinese else "The cat sat on the chair and looked at me."
+    if not model_cache.reads(subject.model, example):  # token ids are typed: those of the sentence twice are longer
+        key, example = f"{_OTHER}.ids", f"{subject.text} {subject.text}"
+    st.session_state.setdefault(key, example)
+    typed, shown = st.columns([3, 2], vertical_alignment="bottom")
+    other = typed.text_input(_("A second sentence, in the same batch"), key=key, persist_state="session")
+    both = computed.batch(subject, other, False)
+    stack = labels.stacks(attention)[1]
+    default = "second" if both.padding[stack][1].any() else "typed"
+    names = {"typed": _("the typed one"), "second": _("the second one")}
+    choice = shown.segmented_control(
+        _("Show"),
+        list(names),
+        format_func=names.__getitem__,
+        required=True,
+        **lesson.dial("masks.sentence", default, names),
+    )
+    rows = [labels.texts(both.tokens[stack]), labels.texts(both.other[stack])]
+    st.html(matrix.style())
+    title = _("The batch: two sentences, {n} places each", n=len(rows[0]))
+    st.html(wording.table(title, [str(i) for i in range(len(rows[0]))], ["0", "1"], rows, both.padding[stack]))
+    run = computed.batch(subject, other, choice == "second")
+    st.caption(
+        _(
+            "Its outputs in this batch and alone differ by at most {difference}: padding changes nothing where the mask "
+            "blocks it.",
+            difference=f"{run.difference:.1g}",
+        )
+    )
+    view = state.view()
+    return computed.laid_batch(subject, other, choice == "second", attention, view.layer, view.head)
+
+
+def _other_model() -> None:
+    """Says what cross-attention needs, and offers it."""
+    st.info(_("This model has one stack: nothing to look across to. Cross-attention is in encoder-decoder models."))
+    for model in shelf.that_open():
+        if model_cache.reads_target(model) and st.button(
+            _("Use the model {name}", name=sources.title(model)), key=f"masks.use.{model}"
+        ):
+            state.update(model=model)
+            st.rerun()
+
+
+def _count_question(subject: Subject, n: int) -> None:
+    right = n * (n - 1) // 2
+    choices = sorted({right, n * (n + 1) // 2, n * n, max(n - 1, 0)})
+    lesson.ask(
+        "masks",
+        "count",
+        _("How many cells of its {n} × {n} map does the causal mask of your {n} tokens block?", n=n),
+        [str(choice) for choice in choices],
+        choices.index(right),
+        _(
+            "Row i blocks the n − 1 − i keys after it: {first} + … + 1 + 0 = n(n − 1)/2 = {right}. The diagonal stays "
+            "open: every token sees itself.",
+            first=n - 1,
+            right=right,
+        ),
+        about=f"{subject.model} {subject.text} {subject.target}",
+    )
