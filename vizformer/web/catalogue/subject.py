@@ -10,6 +10,7 @@ from vizformer.web.link.model_ref import ModelRef
 
 if TYPE_CHECKING:
     from vizformer.model import Trace
+    from vizformer.text import Token
 
 
 @dataclass(frozen=True)
@@ -24,6 +25,12 @@ class Subject:
     @property
     def trace(self) -> "Trace":
         return trace(self)
+
+    @property
+    def tokens(self) -> "tuple[Token, ...]":
+        """The tokens of the text, as the stack reads them that reads it."""
+        tokens = self.trace.tokens
+        return tokens["encoder"] if "encoder" in tokens else tokens["decoder"]
 
     @property
     def unedited(self) -> "Subject":

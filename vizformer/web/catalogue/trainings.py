@@ -22,6 +22,7 @@ from vizformer.web.catalogue import session_folders
 from vizformer.web.catalogue.bounded_cache import cached
 from vizformer.web.catalogue.torch_setup import prepare_torch
 from vizformer.web.link.model_ref import TRAINING
+from vizformer.web.words import labels
 from vizformer.web.words.i18n import _, translate
 
 if TYPE_CHECKING:
@@ -141,20 +142,12 @@ def title_of(plan: "Plan") -> str:
 
 def describe(plan: "Plan") -> str:
     """The model in one line."""
-    places = {
-        "learned": _("learned positions"),
-        "sinusoidal": _("sine-wave positions"),
-        "rope": _("RoPE"),
-        "alibi": _("ALiBi"),
-        "relative": _("relative position buckets"),
-        "none": _("no positions"),
-    }
     parts = (
         _("encoder and decoder") if plan.architecture == "encoder-decoder" else _("decoder only"),
         _("{n} layers", n=plan.n_layers),
         _("{n} heads", n=plan.n_heads),
         _("width {n}", n=plan.d_model),
-        places[plan.positions],
+        labels.positions(plan.positions),
         _("norm before") if plan.norm_order == "pre" else _("norm after"),
         _("learning rate {rate}", rate=f"{plan.learning_rate:g}"),
         _("seed {n}", n=plan.seed),

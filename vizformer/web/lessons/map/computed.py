@@ -31,13 +31,7 @@ def lengths(subject: "Subject") -> tuple[int, int]:
     tokens = subject.trace.tokens
     if model_cache.options(subject.model).architecture == "encoder-decoder":
         return len(tokens["encoder"]), len(tokens["decoder"])
-    return len(reading(subject)), 0
-
-
-def reading(subject: "Subject") -> "tuple[Token, ...]":
-    """The tokens of the stack that reads the text."""
-    tokens = subject.trace.tokens
-    return tokens.get("encoder") or tokens["decoder"]
+    return len(subject.tokens), 0
 
 
 @cached

@@ -99,7 +99,7 @@ def gru(subject: Subject) -> None:
 
 def gradients(subject: Subject) -> "dict[str, tuple[list[str], np.ndarray]]":
     """Name -> tokens, and how strongly each is felt at the last one."""
-    tokens = labels.texts(computed.reading(subject))[: computed.LONGEST]
+    tokens = labels.texts(subject.tokens)[: computed.LONGEST]
     with st.spinner(_("Computing every derivative …"), show_time=False):
         found = {_("GRU"): (labels.texts(computed.gru_tokens(subject.text)), computed.gru_gradients(subject.text))}
         if computed.affordable(subject.model, len(tokens)):

@@ -2,12 +2,16 @@
 
 from typing import TYPE_CHECKING
 
+import streamlit as st
+
 from vizformer.web.lessons.map import computed
 from vizformer.web.widgets import lesson
 from vizformer.web.words.i18n import _
 
 if TYPE_CHECKING:
     from vizformer.analysis.layer_types import LayerType
+
+WIDTHS_K, WIDTHS_R = range(2, 10), range(2, 33)
 
 ATTENTION = "z = torch.softmax(q @ k.T / d_head**0.5, -1) @ v  # [n, n] @ [n, d_head]: every pair at once"
 RECURRENT = "for t in range(n): h = cell(x[t], h)  # n times, one after the other; cell = torch.nn.GRUCell(d, d)"
@@ -23,6 +27,14 @@ def names() -> "dict[LayerType, str]":
         "dilated": _("convolution, dilated"),
         "restricted": _("attention in a window"),
     }
+
+
+def widths() -> tuple[int, int]:
+    """The sliders of kernel and window."""
+    left, right = st.columns(2)
+    k = left.slider(_("Kernel width k"), min(WIDTHS_K), max(WIDTHS_K), **lesson.dial("map.k", 3, WIDTHS_K))
+    r = right.slider(_("Window r"), min(WIDTHS_R), max(WIDTHS_R), **lesson.dial("map.r", 8, WIDTHS_R))
+    return k, r
 
 
 def path_table(n: int, k: int, r: int) -> str:

@@ -23,15 +23,9 @@ MOST = 32  # tokens in the pictures of whole matrices
 SCHEMES: tuple[Positions, ...] = ("none", "sinusoidal", "learned", "rope", "alibi", "relative")
 
 
-def tokens(subject: Subject) -> "tuple[Token, ...]":
-    """What the model reads of the sentence, first stack first."""
-    found = subject.trace.tokens
-    return found["encoder"] if "encoder" in found else found["decoder"]
-
-
 def words_only(subject: Subject) -> "tuple[Token, ...]":
     """The tokens without start and end marks, which would stay where they are; all, if there is nothing else."""
-    found = tokens(subject)
+    found = subject.tokens
     return tuple(token for token in found if not token.special) or found
 
 

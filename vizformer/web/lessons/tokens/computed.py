@@ -17,7 +17,6 @@ if TYPE_CHECKING:
     from vizformer.analysis.contexts import Contexts
     from vizformer.analysis.embeddings import Lookup, Neighbours, Norms, Projection
     from vizformer.model import Trace
-    from vizformer.text import Token
     from vizformer.text.merging import Applied, Learned
     from vizformer.text.schemes import Piece, Scheme
 
@@ -199,12 +198,6 @@ def names(model: ModelRef, ids: tuple[int, ...], beside: tuple[int, ...] = ()) -
     found = model_cache.checkpoint(model).reader("encoder").tokens([*ids, *(id for id in beside if id not in ids)])
     alike = Counter(token.text for token in found)
     return [f"{token.text} #{token.id}" if alike[token.text] > 1 else token.text for token in found[: len(ids)]]
-
-
-def read(subject: Subject) -> "tuple[Token, ...]":
-    """The tokens of the sentence, as the stack reads them that reads first."""
-    tokens = subject.trace.tokens
-    return tokens["encoder"] if "encoder" in tokens else tokens["decoder"]
 
 
 def seconds(subject: Subject) -> tuple[str, str]:

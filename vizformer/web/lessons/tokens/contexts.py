@@ -45,7 +45,7 @@ def context(subject: Subject) -> None:
     if not pairs:
         st.info(_("The two sentences have no token in common. Write a second one that uses a word of the first."))
         return
-    tokens = computed.read(subject)
+    tokens = subject.tokens
     names = {i: f"{i} · {tokens[i].text}" for i, __ in pairs}
     i = st.selectbox(
         _("Token in both"),
@@ -119,7 +119,7 @@ def another(label: str, default: str, key: str) -> str:
 
 def expected(subject: Subject, pairs: tuple[tuple[int, int], ...]) -> int:
     """The shared token to begin with: that of the example, or the rarest word (learned last: it has the largest id)."""
-    tokens = computed.read(subject)
+    tokens = subject.tokens
     wanted = [occasion.token for occasion in computed.OCCASIONS if occasion.first == subject.text.strip()]
     return max(
         (i for i, __ in pairs), key=lambda i: (tokens[i].text in wanted, tokens[i].text[:1].isalnum(), tokens[i].id)

@@ -1,0 +1,98 @@
+"""Lengths, in the lesson Tokens and embeddings: what is added up before the first layer, and the factor sqrt(d_model)."""
+
+import math
+
+import streamlit as st
+
+from vizformer import figures
+from vizformer.web.catalogue import model_cache
+from vizformer.web.catalogue.subject import Subject
+from vizformer.web.lessons.tokens import computed
+from vizformer.web.widgets import lesson
+from vizformer.web.words import labels
+from vizformer.web.words.errors import guarded
+from vizformer.web.words.figure_words import words
+from vizformer.web.words.i18n import _
+
+CHART = {"displayModeBar": False}
+
+
+@st.fragment
+@guarded()
+def norms(subject: Subject) -> None:
+    """How long the token and the position vectors are, with and without the factor sqrt(d_model)."""
+    from vizformer.figures.embeddings import ENGLISH  # as above
+
+    config = model_cache.options(subject.model)
+    tokens = subject.tokens
+    found = computed.norms(subject.model, tuple(token.id for token in tokens))
+    st.toggle(
+        _("Multiply the token vectors by {factor}", factor=r"$\sqrt{d_\text{model}}$"),
+        **lesson.dial("tokens.scale", found.scaled),
+    )
+    scaled = lesson.value("tokens.scale", found.scaled)
+    lengths = found.tokens * (found.factor if scaled else 1.0)
+    st.caption(
+        _("This model was trained with the factor.")
+        if found.scaled
+        else _("This model was trained without the factor.")
+    )
+    st.plotly_chart(
+        figures.norm_bars(
+            labels.texts(tokens),
+            lengths,
+            found.positions,
+            title=_("What is added up before layer 0"),
+            words=words(ENGLISH),
+        ),
+        config=CHART,
+        key="tokens.norms",
+    )
+    mean = float(lengths.mean())
+    if found.positions is None:
+        st.info(
+            _(
+                "This model adds no position vectors (it uses {positions}): there is nothing that the token vectors "
+                "could be too short for. zh-en adds waves, cloze a learned table.",
+                positions=labels.positions(config.positions),
+            )
+        )
+    else:
+        share = float((found.positions**2).sum() / ((found.positions**2).sum() + (lengths**2).sum()))
+        st.text(
+            _(
+                "Average length: tokens {token}, positions {position}. Positions make up {share} of the squared length.",
+                token=f"{mean:.2f}",
+                position=f"{found.positions.mean():.2f}",
+                share=labels.percent(share),
+            )
+        )
+    if scaled != found.scaled and config.architecture != "encoder-only" and model_cache.predicts(subject.model):
+        both = {flag: computed.written(subject.model, subject.text, flag) for flag in (found.scaled, not found.scaled)}
+        with st.container(border=True):
+            st.caption(_("What the trained model writes as it was trained"))
+            st.text(both[found.scaled])
+            st.caption(_("and with the factor switched, all weights as they are"))
+            st.text(both[not found.scaled])
+    formula_of_lengths(config.positions, config.d_model, scaled)
+    if config.n_segments or config.embedding_norm:
+        st.caption(
+            _("In this model a segment vector, the same for the whole sentence, is added as well, and a norm follows.")
+        )
+
+
+def formula_of_lengths(positions: str, d_model: int, scaled: bool) -> None:
+    """What enters the first layer, as this model computes it with the factor as it is switched."""
+    root = math.sqrt(d_model)
+    symbols, live = r"x_0 = ", []
+    if scaled:
+        symbols += r"\sqrt{d_\text{model}}\; "
+        live.append(rf"\sqrt{{{d_model}}} = {root:.2f}")
+    symbols += r"E_\text{id}"
+    if positions in ("sinusoidal", "learned"):
+        symbols += r" + P_\text{pos}"
+    if positions == "sinusoidal":
+        symbols += r" \\ \lVert P_\text{pos} \rVert = \sqrt{d_\text{model} / 2}"
+        live.append(rf"\sqrt{{{d_model} / 2}} = {root / math.sqrt(2):.2f}")
+    symbols = rf"\begin{{gathered}} {symbols} \end{{gathered}}"  # one below the other: both fit a phone
+    lesson.formula(symbols, live=r",\quad ".join(live), code=computed.input_code(positions, scaled))
