@@ -8,6 +8,7 @@ from vizformer import figures
 from vizformer.web.catalogue import model_cache
 from vizformer.web.catalogue.subject import Subject
 from vizformer.web.lessons.tokens import computed
+from vizformer.web.lessons.tokens.sentences import OCCASIONS
 from vizformer.web.link import state
 from vizformer.web.link.model_ref import ModelRef
 from vizformer.web.widgets import lesson, model_suggestions
@@ -17,6 +18,11 @@ from vizformer.web.words.i18n import _
 
 if TYPE_CHECKING:
     from vizformer.analysis.contexts import Contexts
+
+# One row for the layers' input and one after each layer; the last cosine is the one of the formula.
+CODE = (
+    "same = F.cosine_similarity(x_A, x_B, dim=-1)  # [layers + 1, d_model] each: the last one is after the last layer"
+)
 
 
 @st.fragment
@@ -104,7 +110,8 @@ def context(subject: Subject) -> None:
     lesson.formula(
         r"\cos\left(x^{A}_{l,i},\ x^{B}_{l,j}\right)",
         live=rf"\cos\left(x^{{A}}_{{{last},{i}}},\ x^{{B}}_{{{last},{j}}}\right) = {found.same[-1]:.4f}",
-        code=computed.CONTEXT,
+        code=CODE,
+        given={"x_A": found.first, "x_B": found.second},
     )
 
 
@@ -120,7 +127,7 @@ def another(label: str, default: str, key: str) -> str:
 def expected(subject: Subject, pairs: tuple[tuple[int, int], ...]) -> int:
     """The shared token to begin with: that of the example, or the rarest word (learned last: it has the largest id)."""
     tokens = subject.tokens
-    wanted = [occasion.token for occasion in computed.OCCASIONS if occasion.first == subject.text.strip()]
+    wanted = [occasion.token for occasion in OCCASIONS if occasion.first == subject.text.strip()]
     return max(
         (i for i, __ in pairs), key=lambda i: (tokens[i].text in wanted, tokens[i].text[:1].isalnum(), tokens[i].id)
     )

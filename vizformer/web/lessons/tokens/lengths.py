@@ -1,10 +1,13 @@
 """Lengths, in the lesson Tokens and embeddings: what is added up before the first layer, and the factor sqrt(d_model)."""
 
 import math
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
 
 import streamlit as st
 
 from vizformer import figures
+from vizformer.config import ModelConfig
 from vizformer.web.catalogue import model_cache
 from vizformer.web.catalogue.subject import Subject
 from vizformer.web.lessons.tokens import computed
@@ -14,7 +17,11 @@ from vizformer.web.words.errors import guarded
 from vizformer.web.words.figure_words import words
 from vizformer.web.words.i18n import _
 
+if TYPE_CHECKING:
+    from vizformer.explain.snippet import Given
+
 CHART = {"displayModeBar": False}
+SOME = 64  # tokens whose ids are written into the code
 
 
 @st.fragment
@@ -31,7 +38,7 @@ def norms(subject: Subject) -> None:
         **lesson.dial("tokens.scale", found.scaled),
     )
     scaled = lesson.value("tokens.scale", found.scaled)
-    lengths = found.tokens * (found.factor if scaled else 1.0)
+    lengths = found.entering(scaled)
     st.caption(
         _("This model was trained with the factor.")
         if found.scaled
@@ -48,7 +55,6 @@ def norms(subject: Subject) -> None:
         config=CHART,
         key="tokens.norms",
     )
-    mean = float(lengths.mean())
     if found.positions is None:
         st.info(
             _(
@@ -58,12 +64,12 @@ def norms(subject: Subject) -> None:
             )
         )
     else:
-        share = float((found.positions**2).sum() / ((found.positions**2).sum() + (lengths**2).sum()))
+        token, position, share = found.compared(scaled)
         st.text(
             _(
                 "Average length: tokens {token}, positions {position}. Positions make up {share} of the squared length.",
-                token=f"{mean:.2f}",
-                position=f"{found.positions.mean():.2f}",
+                token=f"{token:.2f}",
+                position=f"{position:.2f}",
                 share=labels.percent(share),
             )
         )
@@ -74,15 +80,16 @@ def norms(subject: Subject) -> None:
             st.text(both[found.scaled])
             st.caption(_("and with the factor switched, all weights as they are"))
             st.text(both[not found.scaled])
-    formula_of_lengths(config.positions, config.d_model, scaled)
+    formula_of_lengths(config, scaled, computed.added(subject.model, tuple(token.id for token in tokens[:SOME])))
     if config.n_segments or config.embedding_norm:
         st.caption(
             _("In this model a segment vector, the same for the whole sentence, is added as well, and a norm follows.")
         )
 
 
-def formula_of_lengths(positions: str, d_model: int, scaled: bool) -> None:
+def formula_of_lengths(config: ModelConfig, scaled: bool, given: "Mapping[str, Given]") -> None:
     """What enters the first layer, as this model computes it with the factor as it is switched."""
+    positions, d_model = config.positions, config.d_model
     root = math.sqrt(d_model)
     symbols, live = r"x_0 = ", []
     if scaled:
@@ -95,4 +102,10 @@ def formula_of_lengths(positions: str, d_model: int, scaled: bool) -> None:
         symbols += r" \\ \lVert P_\text{pos} \rVert = \sqrt{d_\text{model} / 2}"
         live.append(rf"\sqrt{{{d_model} / 2}} = {root / math.sqrt(2):.2f}")
     symbols = rf"\begin{{gathered}} {symbols} \end{{gathered}}"  # one below the other: both fit a phone
-    lesson.formula(symbols, live=r",\quad ".join(live), code=computed.input_code(positions, scaled))
+    lesson.formula(symbols, live=r",\quad ".join(live), code=input_code(positions, scaled), given=given)
+
+
+def input_code(positions: str, scaled: bool) -> str:
+    """The line that computes what is added up before the first layer."""
+    added = " + P" if positions in ("sinusoidal", "learned") else ""
+    return f"x_0 = E[ids]{' * d_model**0.5' if scaled else ''}{added}"

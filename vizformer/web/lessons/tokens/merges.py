@@ -1,6 +1,8 @@
 """BPE merge by merge, in the lesson Tokens and embeddings: a table of merges applied to the sentence, or learned."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from itertools import pairwise
+from typing import TYPE_CHECKING, TypeVar
 
 import streamlit as st
 
@@ -11,8 +13,16 @@ from vizformer.web.widgets import lesson
 from vizformer.web.words.errors import guarded
 from vizformer.web.words.i18n import _
 
+if TYPE_CHECKING:
+    from vizformer.explain.snippet import Given
+
+W = TypeVar("W")
 AROUND = 4  # merges above and below the current one in the table
 WORDS = 80  # that are shown symbol by symbol
+LEARN = """counts = Counter(pair for word, times in words.items() for pair in pairwise(word) for _ in range(times))
+pair = max(counts, key=counts.get)"""
+APPLY = """pairs = [pair for word in words for pair in pairwise(word) if pair in ranks]
+pair = min(pairs, key=ranks.get, default=None)"""
 REPEATS = "他说他说过他说的话。"  # a sentence from which something can be learned
 
 
@@ -66,7 +76,11 @@ def cut_step_by_step(subject: Subject) -> None:
         st.html(listing.to_html(head, rows, chosen=step - 1 - first if step else None))
     live = rf"\min_{{(a,b)}} \mathrm{{rank}}(a, b) = {steps[step - 1].rank:,}".replace(",", r"\,") if step else ""
     lesson.formula(r"(a^*, b^*) = \arg\min_{(a,b)} \mathrm{rank}(a, b)", live=live)
-    python(computed.APPLY)
+    if steps:
+        found = steps[max(step, 1) - 1]  # the merge of the formula, or the first one
+        before = steps[step - 2].words if step > 1 else from_characters
+        kept = few(before, [found.pair in pairwise(word) for word in before])
+        python(APPLY, {"words": kept, "ranks": {s.pair: s.rank for s in steps if s.rank >= found.rank}}, len(before))
 
 
 def learn_step_by_step(subject: Subject | None) -> None:
@@ -91,7 +105,8 @@ def learn_step_by_step(subject: Subject | None) -> None:
             r"(a^*, b^*) = \arg\max_{(a,b)} \mathrm{count}(a, b)",
             live=rf"\max_{{(a,b)}} \mathrm{{count}}(a, b) = {most}",
         )
-        python(computed.LEARN)
+        kept = few(now, [(a, b) in pairwise(word) for word, __ in now])
+        python(LEARN, {"words": dict(kept)}, len(now))
         st.text(_("Next: “{left}” and “{right}” become one symbol.", left=spaced(a), right=spaced(b)))
     rows: list[list[listing.Cell]] = [[spaced(a), spaced(b), n, n] for (a, b), n in counts[: 2 * AROUND]]
     if rows:
@@ -119,9 +134,19 @@ def learn_step_by_step(subject: Subject | None) -> None:
             )
 
 
-def python(code: str) -> None:
+def few(words: "Sequence[W]", found: Sequence[bool]) -> "list[W]":
+    """As many words as are shown, among them those in which the pair is found."""
+    if len(words) <= WORDS:
+        return list(words)
+    return [words[i] for i in sorted(range(len(words)), key=lambda i: not found[i])[:WORDS]]
+
+
+def python(code: str, given: "Mapping[str, Given]", count: int) -> None:
+    """The lines that find the pair, with the words that they look through."""
     st.caption(_("The same in Python"))
-    st.code(code, language="python", wrap_lines=True)
+    shown = len(given["words"])  # type: ignore[arg-type]
+    note = "" if shown == count else "# " + _("{shown} of the {count} words", shown=shown, count=count) + "\n"
+    st.code(note + lesson.pasteable(code, given), language="python", wrap_lines=True)
 
 
 def show_words(found: Sequence[tuple[Sequence[str], int]], new: str) -> None:

@@ -14,6 +14,7 @@ from vizformer.web.words.figure_words import words
 from vizformer.web.words.i18n import _
 
 CHART = {"displayModeBar": False}
+CODE = "cosines = F.normalize(E, dim=-1) @ F.normalize(E[id], dim=-1)  # [vocab_size]"
 
 
 @st.fragment
@@ -53,7 +54,7 @@ def neighbours(subject: Subject) -> None:
             plane.points,
             named,
             kinds,
-            (float(plane.explained[0]), float(plane.explained[1])),
+            plane.shares,
             chosen=shown.index(chosen.id),
             title=_("The sentence and its neighbours, on a plane"),
             words=said,
@@ -66,13 +67,13 @@ def neighbours(subject: Subject) -> None:
             "Searched: all {count:,} rows. The plane keeps {percent} of the variance of these {shown} directions; what "
             "looks close on it may be far apart.",
             count=model_cache.options(subject.model).input_vocab_size,
-            percent=labels.percent(float(plane.explained.sum())),
+            percent=labels.percent(sum(plane.shares)),
             shown=len(shown),
         )
     )
     lesson.formula(
         r"\cos(E_a, E_b) = \frac{E_a \cdot E_b}{\lVert E_a \rVert\, \lVert E_b \rVert}",
         live=rf"\cos(E_{{{chosen.id}}}, E_{{{nearest.ids[0]}}}) = {nearest.cosines[0]:.4f}",
-        code=computed.COSINE,
+        code=CODE,
         given={"id": chosen.id, "E": computed.embedding_table(subject.model)},
     )

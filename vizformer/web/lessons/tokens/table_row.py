@@ -1,5 +1,6 @@
 """A row of a table, in the lesson Tokens and embeddings: a one-hot row times the table, and the row taken out of it."""
 
+import numpy as np
 import streamlit as st
 
 from vizformer.components import lookup, matrix
@@ -10,6 +11,11 @@ from vizformer.web.lessons.tokens.token_choice import choose_token
 from vizformer.web.widgets import lesson
 from vizformer.web.words.errors import guarded
 from vizformer.web.words.i18n import _
+
+CODE = """one_hot = F.one_hot(torch.tensor(id), vocab_size).float()
+product = one_hot @ E  # vocab_size * d_model products
+row = E[id]            # what nn.Embedding does
+(product - row).abs().max()"""
 
 
 @st.fragment
@@ -26,11 +32,9 @@ def look_up(subject: Subject) -> None:
     shown_rows, shown_columns = [r for r in rows if r is not None], [c for c in columns if c is not None]
     values = computed.table(subject.model, tuple(shown_rows), tuple(shown_columns))
     entries = computed.names(subject.model, tuple(shown_rows))
-    one_hot = (values[:, :1] * 0 + 0.0).T
-    one_hot[0, shown_rows.index(token.id)] = 1.0
     st.html(
         lookup.to_html(
-            one_hot,
+            np.array([[float(row == token.id) for row in shown_rows]]),
             rows=[at],
             columns=rows,
             column_names=entries,
@@ -67,7 +71,7 @@ def look_up(subject: Subject) -> None:
     lesson.formula(
         r"e_i E = \sum_{v=0}^{V-1} [v = i]\, E_v = E_i",
         live=rf"E_{{{token.id}}} = ({first},\ \ldots,\ {found.row[-1]:.4f})",
-        code=computed.LOOKUP,
+        code=CODE,
         given={"id": token.id, "vocab_size": vocab_size, "E": computed.embedding_table(subject.model)},
     )
     st.text(

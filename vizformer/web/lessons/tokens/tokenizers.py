@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 import streamlit as st
 
 from vizformer.components import cuts, listing
-from vizformer.web.catalogue import model_cache, sources
+from vizformer.web.catalogue import sources
 from vizformer.web.catalogue.subject import Subject
 from vizformer.web.lessons.tokens import computed
 from vizformer.web.widgets import lesson
@@ -36,15 +36,11 @@ def scheme_names() -> dict[str, str]:
 @guarded()
 def pieces(subject: Subject) -> None:
     """The sentence under six schemes and under the model's own tokenizer, in step with its bytes."""
-    config = model_cache.options(subject.model)
-    found: dict[str, tuple[Piece, ...]] = {name: computed.cuts(name, subject.text) for name in computed.SCHEMES}
-    sizes: dict[str, int] = {name: computed.vocabulary(name) for name in computed.SCHEMES}
-    least = min(map(len, found.values()))
-    found["own"], sizes["own"] = computed.own_cuts(subject.model, subject.text), config.input_vocab_size
+    found = computed.cuts(subject)
     title = sources.title(subject.model)
-    typed = computed.takes_ids(subject.model)
-    own = _("Ids of {model}, as typed", model=title) if typed else _("The tokenizer of {model}", model=title)
-    names = {**scheme_names(), "own": own}
+    own = _("Ids of {model}, as typed", model=title) if found.takes_ids else _("The tokenizer of {model}", model=title)
+    rows = [*((scheme_names()[scheme], cut) for scheme, cut in found.schemes.items()), (own, found.own)]
+    least = min(len(cut.pieces) for cut in found.schemes.values())
     size = len(subject.text.encode())
     shown = 0
     for character in subject.text:  # no character is cut in two
@@ -54,7 +50,7 @@ def pieces(subject: Subject) -> None:
     st.html(cuts.style() + listing.style())
     st.html(
         cuts.to_html(
-            [cuts.Row(names[name], counted(row), [cell(piece) for piece in row]) for name, row in found.items()],
+            [cuts.Row(name, counted(cut.pieces), [cell(piece) for piece in cut.pieces]) for name, cut in rows],
             width=shown,
             label=_("The sentence under each tokenizer"),
         )
@@ -73,19 +69,12 @@ def pieces(subject: Subject) -> None:
                 size=size,
             )
         )
-    ratio_question(subject, len(found["byte"]), len(found["character"]))
-    rows: list[list[listing.Cell]] = [
-        [
-            names[name],
-            len(row),
-            len(row) ** 2,
-            len(row) ** 2,
-            (len(row) / least) ** 2 if least else 0.0,
-            sizes[name],
-            sizes[name] * config.d_model,
-        ]
-        for name, row in found.items()
-    ]
+    ratio_question(subject.text, len(found.schemes["byte"].pieces), len(found.schemes["character"].pieces))
+    table: list[list[listing.Cell]] = []
+    for name, cut in rows:
+        n = len(cut.pieces)
+        ratio = (n / least) ** 2 if least else 0.0
+        table.append([name, n, n**2, n**2, ratio, cut.vocab_size, cut.vocab_size * found.d_model])
     head = [
         _("tokenizer"),
         _("tokens n"),
@@ -93,9 +82,9 @@ def pieces(subject: Subject) -> None:
         "",
         _("times the fewest"),
         _("vocabulary V"),
-        _("numbers in E: V × {d_model}", d_model=config.d_model),
+        _("numbers in E: V × {d_model}", d_model=found.d_model),
     ]
-    st.html(listing.to_html(head, rows, bar=3))
+    st.html(listing.to_html(head, table, bar=3))
     st.caption(_("Counted without the special tokens that a model puts around the text."))
 
 
@@ -114,7 +103,7 @@ def cell(piece: "Piece") -> cuts.Cut:
     return cuts.Cut(piece.text, piece.start, piece.end, hint, piece.unknown, continues)
 
 
-def ratio_question(subject: Subject, n_bytes: int, n_characters: int) -> None:
+def ratio_question(text: str, n_bytes: int, n_characters: int) -> None:
     """How many times as many cells an attention map has for bytes as for characters."""
     if not n_characters:
         return
@@ -137,5 +126,5 @@ def ratio_question(subject: Subject, n_bytes: int, n_characters: int) -> None:
             byte_cells=n_bytes**2,
             cells=n_characters**2,
         ),
-        about=subject.text,
+        about=text,
     )
