@@ -64,7 +64,6 @@ def rotation(d: int, pair: int, pos: int, k: int, rows: np.ndarray) -> None:
     """PE(pos + k) = R(k) PE(pos): one block with its numbers, the matrix, and the check over all positions."""
     turn, even = computed.shift(d, k), 2 * pair
     block, before, after = turn[even : even + 2, even : even + 2], rows[pos, even : even + 2], rows[pos + k]
-    omega = 10_000.0 ** (-2 * pair / d)
 
     def column(values: np.ndarray) -> str:
         return rf"\begin{{bmatrix}} {values[0]:.3f} \\ {values[1]:.3f} \end{{bmatrix}}"
@@ -76,10 +75,13 @@ def rotation(d: int, pair: int, pos: int, k: int, rows: np.ndarray) -> None:
         r" -\sin(k\omega_i) & \cos(k\omega_i) \end{bmatrix}}_{R(k)} \underbrace{\begin{bmatrix} \sin(p\,\omega_i) \\"
         r" \cos(p\,\omega_i) \end{bmatrix}}_{\mathrm{PE}(p)}",
         live=rf"{column(after[even : even + 2])} = \begin{{bmatrix}} {square} \end{{bmatrix}} {column(before)}",
-        code=f"p, k, i, omega = {pos}, {k}, {pair}, {omega:.9g}\n"
-        "cos, sin = torch.cos(torch.tensor(k * omega)), torch.sin(torch.tensor(k * omega))\n"
-        "R = torch.stack([torch.stack([cos, sin]), torch.stack([-sin, cos])])\n"
-        "moved = R @ PE[p, 2 * i : 2 * i + 2]",
+        code=f"p, k, i, d = {pos}, {k}, {pair}, {d}\n"
+        "omega = 10000.0 ** (-2 * i / d)\n\n"
+        "def hand(pos):  # pair i of PE(pos)\n"
+        "    return torch.tensor([math.sin(pos * omega), math.cos(pos * omega)])\n\n"
+        "cos, sin = math.cos(k * omega), math.sin(k * omega)\n"
+        "R = torch.tensor([[cos, sin], [-sin, cos]])\n"
+        "moved = R @ hand(p)  # which is hand(p + k)",
     )
     whole = matrix.to_html(turn, caption=_("R({k}), the same at every position", k=k), digits=2)
     st.html(f'<div class="vf-compact">{whole}</div>')

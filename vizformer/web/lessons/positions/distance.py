@@ -1,6 +1,5 @@
 """Dot products of the sinusoidal code, in the lesson Positions, and what is promised of it, checked."""
 
-import numpy as np
 import streamlit as st
 
 from vizformer import figures
@@ -15,6 +14,7 @@ from vizformer.web.words.figure_words import words
 from vizformer.web.words.i18n import _
 
 STILL = {"displayModeBar": False}
+FURTHER = 100  # positions that both are moved on, to compare
 
 
 @st.fragment
@@ -22,7 +22,6 @@ STILL = {"displayModeBar": False}
 def distance(subject: Subject) -> None:
     """Dot products of the code: by pair of positions, by distance, and four promises checked."""
     d = width(subject)
-    rows = computed.code(computed.ROWS, d)
     tokens = subject.tokens[: computed.MOST]
     apart, products = computed.products(d, FURTHEST)
     left, right = st.columns(2)
@@ -44,19 +43,23 @@ def distance(subject: Subject) -> None:
         config=STILL,
         key="positions.products",
     )
-    value = float(rows[i].astype(np.float64) @ rows[j].astype(np.float64))
-    moved = float(rows[i + 100].astype(np.float64) @ rows[j + 100].astype(np.float64))
+    pairs = computed.code_products(computed.MOST + FURTHER, d)
+    on, too = i + FURTHER, j + FURTHER
     lesson.formula(
         r"\mathrm{PE}(i) \cdot \mathrm{PE}(j) = \sum_{m=0}^{d/2-1} \cos\big(\omega_m (i - j)\big)",
-        live=rf"\begin{{aligned}} \mathrm{{PE}}({i}) \cdot \mathrm{{PE}}({j}) &= {value:.4f} \\"
-        rf" \mathrm{{PE}}({i + 100}) \cdot \mathrm{{PE}}({j + 100}) &= {moved:.4f} \end{{aligned}}",
-        code=f"i, j = {i}, {j}\nproduct = PE[i] @ PE[j]",
+        live=rf"\begin{{aligned}} \mathrm{{PE}}({i}) \cdot \mathrm{{PE}}({j}) &= {pairs[i, j]:.4f} \\"
+        rf" \mathrm{{PE}}({on}) \cdot \mathrm{{PE}}({too}) &= {pairs[on, too]:.4f} \end{{aligned}}",
+        code=f"i, j, d = {i}, {j}, {d}\n"
+        "omega = 10000.0 ** (-torch.arange(0, d, 2, dtype=torch.float64) / d)  # of each pair\n\n"
+        "def PE(pos):\n"
+        "    return torch.stack([torch.sin(pos * omega), torch.cos(pos * omega)], dim=1).flatten()\n\n"
+        "product = PE(i) @ PE(j)",
     )
     names = labels.numbered(tokens)
     st.markdown(_("**PE(i) · PE(j) in your sentence**"))
     st.plotly_chart(
         figures.token_pairs(
-            rows[: len(tokens)] @ rows[: len(tokens)].T,
+            pairs[: len(tokens), : len(tokens)],
             names,
             row_title=_("position i"),
             column_title=_("position j"),

@@ -59,7 +59,7 @@ def shuffle(subject: Subject) -> None:
         return
     vocab_size = model_cache.options(subject.model).input_vocab_size
     ids = tuple(token.id for token in tokens)
-    found = computed.shuffled(scheme, vocab_size, mask == "causal", ids, computed.order(len(ids), kind, seed))
+    found = computed.shuffled(scheme, vocab_size, mask == "causal", ids, kind, seed)
     texts = labels.texts(tokens)
     before = matrix.to_html(found.before[:, :5], rows=texts, caption=_("Outputs, your order"), digits=2, shown=10)
     after = matrix.to_html(
@@ -99,7 +99,7 @@ def shuffle_question(subject: Subject, tokens: "tuple[Token, ...]") -> None:
     n, texts, ids = len(tokens), labels.texts(tokens), tuple(token.id for token in tokens)
     vocab_size = model_cache.options(subject.model).input_vocab_size
     token = next((i for i in range(n) if texts[n - 1 - i] != texts[i]), 0)  # another one comes to stand there
-    found = computed.shuffled("none", vocab_size, False, ids, computed.order(n, "reverse", 0))
+    found = computed.shuffled("none", vocab_size, False, ids, "reverse")
     choices = [
         _("It becomes another row: the token has other neighbours now"),
         _("It is the same row, at its new place"),
