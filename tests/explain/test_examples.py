@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 import torch
 
+from tests import tiny
 from vizformer.explain import examples
 
 
@@ -47,3 +48,19 @@ def test_without_weights_the_scores_are_symmetric() -> None:
 def test_large_scores_do_not_overflow() -> None:
     found = examples.paper_attention(np.array([[1e3]]), np.array([[1.0], [-1.0]]), np.eye(2))
     assert found.weights.tolist() == [[1.0, 0.0]]
+
+
+@pytest.mark.parametrize("scaled", [True, False])
+def test_the_first_layers_input_and_its_first_head(scaled: bool) -> None:
+    checkpoint = tiny.checkpoint("encoder-only")
+    trace = checkpoint.trace(ids=[1, 5, 6, 2])
+    x = trace.residual("encoder.0.pre").double().numpy()
+    plain = examples.first_layer_attention(trace, "encoder", identity=True, scaled=scaled)
+    np.testing.assert_array_equal(plain.q, x)
+    np.testing.assert_array_equal(plain.output, examples.attention_without_weights(x, scaled=scaled).output)
+    found = examples.first_layer_attention(trace, "encoder", identity=False, scaled=scaled)
+    if scaled:  # without masks, this is what the model itself computes
+        np.testing.assert_allclose(found.weights, trace["encoder.0.self"].pattern(0).numpy(), atol=1e-5)
+        np.testing.assert_allclose(found.output, trace["encoder.0.self"].z(0).numpy(), atol=1e-5)
+    else:
+        assert found.divisor == 1.0

@@ -6,7 +6,8 @@ import numpy as np
 from jaxtyping import Float
 from numpy import ndarray
 
-from vizformer.explain.arrays import softmax
+from vizformer.explain.arrays import float64, softmax
+from vizformer.model import Trace
 
 
 @dataclass(frozen=True)
@@ -49,6 +50,18 @@ def attention_without_weights(x: Float[ndarray, "n d"], *, scaled: bool = False)
     The scores are symmetric (x_i . x_j = x_j . x_i); that is what the three matrices are there to change.
     """
     return paper_attention(x, x, x, scaled=scaled)
+
+
+def first_layer_attention(trace: Trace, stack: str, *, identity: bool, scaled: bool) -> PaperAttention:
+    """What head 0 of a stack's first layer would make of the traced text, without masks and position biases.
+
+    With `identity` the matrices are left out: softmax(X X^T) X of the layer's input; else with its queries, keys and
+    values as they were traced.
+    """
+    if identity:
+        return attention_without_weights(float64(trace.residual(f"{stack}.0.pre")), scaled=scaled)
+    record = trace[f"{stack}.0.self"]
+    return paper_attention(float64(record.q[0]), float64(record.k[0]), float64(record.v[0]), scaled=scaled)
 
 
 # Two rows with identity projections, d_k = 3: weights 0.64 and 0.36.

@@ -43,10 +43,4 @@ def first_layer_map(subject: Subject, stack: str, identity: bool, scaled: bool) 
     """What the first layer's input gives with identity matrices, or with head 0's learned ones."""
     from vizformer.explain import examples
 
-    traced = subject.trace
-    if identity:
-        x = traced.residual(f"{stack}.0.pre").double().cpu().numpy()
-        return examples.attention_without_weights(x, scaled=scaled)
-    record = traced[f"{stack}.0.self"]
-    q, k, v = (t[0].double().cpu().numpy() for t in (record.q, record.k, record.v))
-    return examples.paper_attention(q, k, v, scaled=scaled)
+    return examples.first_layer_attention(subject.trace, stack, identity=identity, scaled=scaled)
