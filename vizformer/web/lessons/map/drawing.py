@@ -63,7 +63,7 @@ def _take(first: dict[str, ModelRef]) -> None:
 @guarded()
 def boxes(subject: Subject) -> None:
     """The drawing, and beside it what the chosen box is."""
-    config = model_cache.options(subject.model)
+    config = subject.config
     n, target = computed.lengths(subject)
     found = {box.key: box for box in computed.boxes(subject.model, n, target)}
     headless = not any(box.place == "prediction" for box in found.values())
@@ -103,7 +103,7 @@ def boxes(subject: Subject) -> None:
 
 def detail(subject: Subject, box: "Box", total: int) -> None:
     """A box in words and numbers, and the lessons that take it apart."""
-    config = model_cache.options(subject.model)
+    config = subject.config
     st.subheader(box_words.title(box, config))
     st.markdown(box_words.about(box, config))
     if box.kind == "tokens":

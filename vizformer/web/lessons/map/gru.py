@@ -6,7 +6,7 @@ import streamlit as st
 
 from vizformer import figures
 from vizformer.figures import reach as reach_figures
-from vizformer.web.catalogue import model_cache, sources
+from vizformer.web.catalogue import model_cache
 from vizformer.web.catalogue.subject import Subject
 from vizformer.web.lessons.map import computed
 from vizformer.web.link import state
@@ -109,7 +109,7 @@ def gradients(subject: Subject) -> "dict[str, tuple[list[str], np.ndarray]]":
     with st.spinner(_("Computing every derivative …"), show_time=False):
         found = {_("GRU"): (labels.texts(computed.gru_tokens(subject.text)), computed.gru_gradients(subject.text))}
         if computed.affordable(subject.model, len(tokens)):
-            name = _("Transformer {model}", model=sources.title(subject.model))
+            name = _("Transformer {model}", model=subject.title)
             found[name] = (tokens, computed.transformer_gradients(subject.model, subject.text))
         else:
             st.info(

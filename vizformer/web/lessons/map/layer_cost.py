@@ -4,7 +4,6 @@ import streamlit as st
 
 from vizformer import figures
 from vizformer.figures import reach as reach_figures
-from vizformer.web.catalogue import model_cache
 from vizformer.web.catalogue.subject import Subject
 from vizformer.web.lessons.map import computed, layer_types
 from vizformer.web.widgets import lesson
@@ -17,7 +16,7 @@ from vizformer.web.words.i18n import _
 @guarded()
 def cost(subject: Subject) -> None:
     """The multiplications of a layer against the number of tokens."""
-    n, d = computed.lengths(subject)[0], model_cache.options(subject.model).d_model
+    n, d = computed.lengths(subject)[0], subject.config.d_model
     ask_cost(subject, n, d)  # first: the table below gives it away
     ways = {"table": _("the paper's table"), "products": _("every matrix product")}
     counted = st.segmented_control(

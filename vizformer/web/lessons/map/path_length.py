@@ -6,7 +6,6 @@ import streamlit as st
 
 from vizformer import figures
 from vizformer.figures import reach as reach_figures
-from vizformer.web.catalogue import model_cache
 from vizformer.web.catalogue.subject import Subject
 from vizformer.web.lessons.map import computed, layer_types
 from vizformer.web.widgets import lesson
@@ -59,7 +58,7 @@ def rnn(subject: Subject) -> None:
             )
         )
     st.markdown(layer_types.path_table(n, k, r))
-    layer_types.path_formula(kind, n, k, r, model_cache.options(subject.model))
+    layer_types.path_formula(kind, n, k, r, subject.config)
 
 
 def ask_path(subject: Subject, n: int) -> None:

@@ -2,7 +2,6 @@
 
 import streamlit as st
 
-from vizformer.web.catalogue import model_cache, sources
 from vizformer.web.catalogue.subject import Subject
 from vizformer.web.widgets import lesson
 from vizformer.web.words.errors import plain
@@ -14,19 +13,19 @@ FURTHEST = 64
 
 def width(subject: Subject) -> int:
     """The slider of d_model; it begins where the model stands."""
-    config = model_cache.options(subject.model)
+    config = subject.config
     own = config.positions == "sinusoidal" and config.d_model in WIDTHS
     default = config.d_model if own else 64
     chosen: int = st.select_slider(
         _("Width of the code, d_model"), WIDTHS, **lesson.dial("positions.d", default, WIDTHS)
     )
     if own and chosen == config.d_model:
-        st.caption(_("{model} adds exactly this code to its embeddings.", model=plain(sources.title(subject.model))))
+        st.caption(_("{model} adds exactly this code to its embeddings.", model=plain(subject.title)))
     elif own:
         st.caption(
             _(
                 "{model} adds the code of width {d} to its embeddings.",
-                model=plain(sources.title(subject.model)),
+                model=plain(subject.title),
                 d=config.d_model,
             )
         )
@@ -34,7 +33,7 @@ def width(subject: Subject) -> int:
         st.caption(
             _(
                 "{model} tells its positions in another way (part 5); the code of 2017 is worked out here anyway.",
-                model=plain(sources.title(subject.model)),
+                model=plain(subject.title),
             )
         )
     return chosen

@@ -57,7 +57,7 @@ def shuffle(subject: Subject) -> None:
     if len(tokens) < 2:
         st.info(_("One token has only one order. Type a longer sentence."))
         return
-    vocab_size = model_cache.options(subject.model).input_vocab_size
+    vocab_size = subject.config.input_vocab_size
     ids = tuple(token.id for token in tokens)
     found = computed.shuffled(scheme, vocab_size, mask == "causal", ids, kind, seed)
     texts = labels.texts(tokens)
@@ -97,7 +97,7 @@ def shuffle(subject: Subject) -> None:
 def shuffle_question(subject: Subject, tokens: "tuple[Token, ...]") -> None:
     """Which row does a token get in the reversed sentence, without positions?"""
     n, texts, ids = len(tokens), labels.texts(tokens), tuple(token.id for token in tokens)
-    vocab_size = model_cache.options(subject.model).input_vocab_size
+    vocab_size = subject.config.input_vocab_size
     token = next((i for i in range(n) if texts[n - 1 - i] != texts[i]), 0)  # another one comes to stand there
     found = computed.shuffled("none", vocab_size, False, ids, "reverse")
     choices = [

@@ -9,7 +9,6 @@ from vizformer import figures
 from vizformer.components import matrix
 from vizformer.config import Positions
 from vizformer.figures import clocks
-from vizformer.web.catalogue import model_cache
 from vizformer.web.catalogue.subject import Subject
 from vizformer.web.lessons.positions import computed
 from vizformer.web.widgets import lesson
@@ -56,7 +55,7 @@ def options(subject: Subject) -> None:
     scheme = choose("positions.way", "rope")
     tokens = computed.words_only(subject)[: computed.MOST]
     ids, numbered = tuple(token.id for token in tokens), labels.numbered(tokens)
-    vocab_size = model_cache.options(subject.model).input_vocab_size
+    vocab_size = subject.config.input_vocab_size
     last = len(tokens) - 1
     left, middle, right = st.columns(3)
     with left:

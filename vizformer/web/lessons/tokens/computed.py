@@ -57,10 +57,10 @@ def cuts(subject: Subject) -> Cuts:
     from vizformer.checkpoints.tokenizers.token_ids import NumberReader
     from vizformer.text.schemes import cut, pieces, scheme_tokenizer
 
-    loaded = model_cache.checkpoint(subject.model)
+    loaded = subject.checkpoint
     config, reader = loaded.model.config, loaded.reader("encoder")
     schemes = {scheme: Cut(cut(scheme, subject.text), scheme_tokenizer(scheme).vocab_size) for scheme in SCHEMES}
-    own = Cut(pieces(subject.text, reader.encode(subject.text, special=False), reader), config.input_vocab_size)
+    own = Cut(pieces(subject.text, reader), config.input_vocab_size)
     return Cuts(schemes, own, isinstance(reader, NumberReader), config.d_model)
 
 

@@ -76,7 +76,7 @@ def context(subject: Subject) -> None:
             found.other,
             found.low,
             found.high,
-            added=model_cache.options(subject.model).positions in ("sinusoidal", "learned"),
+            added=subject.config.positions in ("sinusoidal", "learned"),
             title=_("“{token}” in two sentences", token=tokens[i].text),
             words=words(ENGLISH),
         ),
@@ -99,7 +99,7 @@ def context(subject: Subject) -> None:
             same=f"{found.same[-1]:.4f}",
         )
     )
-    if model_cache.options(subject.model).architecture == "decoder-only":
+    if subject.config.architecture == "decoder-only":
         st.info(
             _(
                 "This model reads from left to right: a vector depends on what stands before its token, never on what "
@@ -143,7 +143,7 @@ def context_question(subject: Subject, second: str, token: str, i: int, found: "
     same, other = float(found.same[-1]), float(found.other[-1])
     exactly = found.identical
     answer = 0 if exactly else 1 if same > found.high[-1] else 2
-    causal = model_cache.options(subject.model).architecture == "decoder-only"
+    causal = subject.config.architecture == "decoder-only"
     if exactly and causal:
         why = _("Everything up to this token is the same in both sentences, and this model sees nothing else.")
     else:

@@ -30,7 +30,7 @@ def norms(subject: Subject) -> None:
     """How long the token and the position vectors are, with and without the factor sqrt(d_model)."""
     from vizformer.figures.embeddings import ENGLISH  # as above
 
-    config = model_cache.options(subject.model)
+    config = subject.config
     tokens = subject.tokens
     found = computed.norms(subject.model, tuple(token.id for token in tokens))
     st.toggle(

@@ -3,7 +3,6 @@
 import streamlit as st
 
 from vizformer import figures
-from vizformer.web.catalogue import model_cache
 from vizformer.web.catalogue.subject import Subject
 from vizformer.web.lessons.tokens import computed
 from vizformer.web.lessons.tokens.token_choice import choose_token
@@ -66,7 +65,7 @@ def neighbours(subject: Subject) -> None:
         _(
             "Searched: all {count:,} rows. The plane keeps {percent} of the variance of these {shown} directions; what "
             "looks close on it may be far apart.",
-            count=model_cache.options(subject.model).input_vocab_size,
+            count=subject.config.input_vocab_size,
             percent=labels.percent(sum(plane.shares)),
             shown=len(shown),
         )

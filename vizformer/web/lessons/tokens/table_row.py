@@ -4,7 +4,6 @@ import numpy as np
 import streamlit as st
 
 from vizformer.components import lookup, matrix
-from vizformer.web.catalogue import model_cache
 from vizformer.web.catalogue.subject import Subject
 from vizformer.web.lessons.tokens import computed
 from vizformer.web.lessons.tokens.token_choice import choose_token
@@ -24,7 +23,7 @@ def look_up(subject: Subject) -> None:
     """A one-hot row times the table, and the row taken out of it."""
     at = choose_token(subject, _("Token"))
     token = subject.tokens[at]
-    config = model_cache.options(subject.model)
+    config = subject.config
     vocab_size = config.input_vocab_size
     found = computed.lookup(subject.model, token.id)
     st.html(matrix.style())

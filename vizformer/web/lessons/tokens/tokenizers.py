@@ -5,7 +5,6 @@ from typing import TYPE_CHECKING
 import streamlit as st
 
 from vizformer.components import cuts, listing
-from vizformer.web.catalogue import sources
 from vizformer.web.catalogue.subject import Subject
 from vizformer.web.lessons.tokens import computed
 from vizformer.web.widgets import lesson
@@ -37,7 +36,7 @@ def scheme_names() -> dict[str, str]:
 def pieces(subject: Subject) -> None:
     """The sentence under six schemes and under the model's own tokenizer, in step with its bytes."""
     found = computed.cuts(subject)
-    title = sources.title(subject.model)
+    title = subject.title
     own = _("Ids of {model}, as typed", model=title) if found.takes_ids else _("The tokenizer of {model}", model=title)
     rows = [*((scheme_names()[scheme], cut) for scheme, cut in found.schemes.items()), (own, found.own)]
     least = min(len(cut.pieces) for cut in found.schemes.values())
