@@ -2,10 +2,12 @@
 
 from vizformer.messages import N_
 from vizformer.web.frame import sitemap
+from vizformer.web.lessons.positions.clock import clock
+from vizformer.web.lessons.positions.distance import distance
 from vizformer.web.lessons.positions.order import shuffle
 from vizformer.web.lessons.positions.past_trained_length import longer
 from vizformer.web.lessons.positions.schemes import options
-from vizformer.web.lessons.positions.sinusoidal_code import clock, distance, waves
+from vizformer.web.lessons.positions.waves import waves
 from vizformer.web.widgets import lesson
 
 

@@ -8,7 +8,6 @@ import torch.nn.functional as F
 from vizformer import load
 from vizformer.analysis.contexts import contexts, shared
 from vizformer.errors import TraceError
-from vizformer.web.lessons.tokens import computed
 
 FIRST, SECOND, CONTROL = "我在花园里。", "我花了十元。", "他们在花园里玩。"
 
@@ -25,9 +24,11 @@ def test_cosines_are_those_of_the_residual_stream() -> None:
     found = contexts(model, a, b, i, j)
     places = ["encoder.0.pre", *(f"encoder.{layer}.post" for layer in range(4))]
     x_A, x_B = [a.residual(name) for name in places], [b.residual(name) for name in places]
-    for l in range(5):  # noqa: E741 (as on the page)
-        value = eval(computed.CONTEXT, {"F": F, "x_A": x_A, "x_B": x_B, "l": l, "i": i, "j": j})
+    for l in range(5):  # noqa: E741
+        value = F.cosine_similarity(x_A[l][i], x_B[l][j], dim=-1)
         assert found.same[l] == pytest.approx(float(value), abs=1e-5)
+        assert np.array_equal(found.first[l], x_A[l][i].numpy())
+        assert np.array_equal(found.second[l], x_B[l][j].numpy())
     assert found.table == pytest.approx(1.0)
     assert np.array_equal(found.curve, [found.table, *found.same])
     assert not found.identical

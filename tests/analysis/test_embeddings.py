@@ -5,13 +5,14 @@ import math
 import numpy as np
 import pytest
 import torch
-import torch.nn.functional as F
 
 from tests.tiny import checkpoint
 from vizformer import load
 from vizformer.analysis.embeddings import (
     average_cosine,
     directions,
+    entries,
+    input_parts,
     lookup,
     neighbours,
     norms,
@@ -19,7 +20,6 @@ from vizformer.analysis.embeddings import (
     with_scale,
 )
 from vizformer.errors import TraceError
-from vizformer.web.lessons.tokens import computed
 
 
 def test_one_hot_times_the_table_is_the_row_to_the_last_bit() -> None:
@@ -34,17 +34,11 @@ def test_one_hot_times_the_table_is_the_row_to_the_last_bit() -> None:
         lookup(model, 7000)
 
 
-def test_the_code_on_the_page() -> None:
-    weight = load("zh-en").model.embedding.weight
-    names = {"F": F, "torch": torch, "E": weight, "id": 266, "vocab_size": 7000}
-    exec(computed.LOOKUP, names)
-    assert torch.equal(names["product"], names["row"])
-    exec(computed.COSINE, names)
-    found = neighbours(directions(load("zh-en")), 266, 5)
-    best = names["cosines"].topk(6)
-    assert best.indices[0] == 266
-    assert best.indices[1:].tolist() == list(found.ids)
-    assert np.allclose(best.values[1:].numpy(), found.cosines, atol=1e-5)
+def test_entries_of_the_table_are_the_models() -> None:
+    model = load("zh-en")
+    found = entries(model, (5, 3), (0, 255, 7))
+    assert np.array_equal(found, model.model.embedding.weight.double().numpy()[[5, 3]][:, [0, 255, 7]])
+    assert found.dtype == np.float64
 
 
 @pytest.mark.parametrize("centred", [False, True])
@@ -89,19 +83,30 @@ def test_lengths_of_tokens_and_waves() -> None:
     assert found.positions is not None
     assert np.allclose(found.positions, math.sqrt(256 / 2), atol=1e-4)
     assert (found.factor, found.scaled) == (16.0, True)
-    names = {
-        "E": model.model.embedding.weight,
-        "P": model.model.positions(64),
-        "ids": torch.tensor(ids),
-        "d_model": 256,
-        "n": len(ids),
-    }
-    exec(computed.input_code("sinusoidal", True), names)
-    assert torch.allclose(names["x_0"], model.trace("我有一只猫。", target=".").residual("encoder.0.pre"), atol=1e-5)
+    for scaled, factor in ((True, 16.0), (False, 1.0)):
+        lengths = found.tokens * factor
+        assert np.allclose(found.entering(scaled), lengths)
+        of_tokens, of_positions, share = found.compared(scaled)
+        assert of_tokens == pytest.approx(lengths.mean())
+        assert of_positions == pytest.approx(math.sqrt(128), abs=1e-4)
+        assert share == pytest.approx(128 * len(ids) / (128 * len(ids) + np.sum(lengths**2)), rel=1e-5)
+
+
+def test_the_parts_of_the_input_add_up_to_it() -> None:
+    model = load("zh-en")
+    ids = [token.id for token in model.encode("我有一只猫。")]
+    parts = input_parts(model, ids)
+    with torch.no_grad():
+        x_0 = parts["E"][parts["ids"]] * parts["d_model"] ** 0.5 + parts["P"]  # type: ignore[index]
+    assert torch.allclose(x_0, model.trace("我有一只猫。", target=".").residual("encoder.0.pre"), atol=1e-5)
+    assert "P" not in input_parts(load("stories"), ids)
 
 
 def test_rotary_positions_add_nothing() -> None:
-    assert norms(load("stories"), np.array([1, 2])).positions is None
+    found = norms(load("stories"), np.array([1, 2]))
+    assert found.positions is None
+    with pytest.raises(ValueError, match="no position vectors"):
+        found.compared(True)
 
 
 def test_the_factor_can_be_left_out_without_touching_the_model() -> None:

@@ -14,6 +14,7 @@ from vizformer.analysis.layer_types import (
     LayerType,
     Sizes,
     connections,
+    cost_curves,
     full_cost,
     longest_path,
     reach,
@@ -122,3 +123,13 @@ def test_a_window_that_holds_the_text_is_attention() -> None:
         assert cost("restricted", Sizes(70, 16, r=50)) < cost("attention", Sizes(70, 16))
     curve = table_cost("restricted", Sizes(np.array([2.0, 100.0]), 16, r=8))
     assert np.asarray(curve).tolist() == [2 * 2 * 16, 8 * 100 * 16]
+
+
+@pytest.mark.parametrize("full", [True, False])
+def test_curves_are_the_cost_at_each_of_their_points(full: bool) -> None:
+    n, curves = cost_curves(64, 5, 4, full=full)
+    count = full_cost if full else table_cost
+    assert (n[0], n[-1]) == (1, 100_000)
+    assert list(curves) == ["attention", "recurrent", "contiguous", "restricted"]
+    for kind, curve in curves.items():
+        assert curve[40] == pytest.approx(count(kind, Sizes(float(n[40]), 64, 5, 4)))

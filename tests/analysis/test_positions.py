@@ -141,3 +141,41 @@ def test_a_rotary_score_is_the_models_and_depends_on_the_distance_only() -> None
         assert (moved.score, moved.part) == pytest.approx((here.score, here.part), abs=1e-9)
         apart = positions.rotary_pair(*pair, (i + 3, j))
         assert abs(apart.score - here.score) > 1e-3
+
+
+def test_smoothing_does_not_look_across_the_border() -> None:
+    curve = np.concatenate([np.ones(64), np.full(192, 5.0)])
+    assert np.allclose(positions.running_mean(curve, 33, 64), curve)
+    assert np.allclose(positions.running_mean(curve[:64], 33, 64), 1.0)
+    risen = positions.running_mean(np.arange(10.0), 5, 6)
+    assert [risen[2], risen[5], risen[6]] == [2.0, 4.0, 7.0]
+
+
+def test_another_order_is_never_the_one_that_it_was() -> None:
+    assert positions.other_order(4, "reverse", 3) == (3, 2, 1, 0)
+    for seed in range(20):
+        drawn = positions.other_order(3, "random", seed)
+        assert sorted(drawn) == [0, 1, 2] != list(drawn)
+    assert positions.other_order(1, "random", 0) == (0,)
+
+
+def test_products_and_cosines_are_those_of_the_rows() -> None:
+    rows = sinusoidal_encoding(6, 16).double().numpy()
+    found = positions.code_products(6, 16)
+    assert found[2, 5] == pytest.approx(float(rows[2] @ rows[5]))
+    assert np.allclose(found[0], positions.product_by_distance(16, 5), atol=1e-6)
+    assert np.allclose(positions.cosines(3 * rows), found / 8)  # every row has the length sqrt(d / 2)
+
+
+def test_a_pair_of_dimensions_turns_once_in_its_wavelength() -> None:
+    turned = 2 * np.pi / positions.frequencies(16)
+    assert [positions.wavelength(16, pair) for pair in range(8)] == pytest.approx(turned.tolist())
+
+
+@pytest.mark.parametrize("scheme", ["sinusoidal", "learned"])
+def test_the_rows_of_the_input_add_up_to_it(scheme: Positions) -> None:
+    model = positions.small_model(scheme, 50, causal=True)
+    embedded, added = positions.input_rows(model, [5, 3, 8])
+    assert np.allclose(8 * embedded + added, model.embed(torch.tensor([[5, 3, 8]]))[0], atol=1e-6)
+    with pytest.raises(ValueError, match="nothing"):
+        positions.input_rows(positions.small_model("rope", 50, causal=True), [5])

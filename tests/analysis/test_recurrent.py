@@ -6,7 +6,7 @@ import torch
 from torch.autograd.functional import jacobian
 
 from tests import tiny
-from vizformer.analysis.recurrent import gru_gradients, transformer_gradients
+from vizformer.analysis.recurrent import gru_gradients, jacobian_cost, transformer_gradients
 from vizformer.assets import asset
 from vizformer.training.gru import GRULanguageModel, load_gru
 
@@ -23,10 +23,9 @@ def test_the_gru_norms_are_those_of_its_jacobian(small: GRULanguageModel) -> Non
     ids = [3, 1, 4, 1, 5, 9]
     found = gru_gradients(small, ids)
     x, gru = small.embedding(torch.tensor([ids])), small.gru
-    names = dict(torch=torch, gru=gru, x=x)
     for t in range(len(ids)):
-        shown = "torch.autograd.functional.jacobian(lambda x: gru(x)[0][0, -1], x)[:, 0, t].norm()"  # on the page
-        assert found[t] == pytest.approx(float(eval(shown, {**names, "t": t})), rel=1e-5)
+        whole = jacobian(lambda x: gru(x)[0][0, -1], x)[:, 0, t]  # [d_h, d_x]
+        assert found[t] == pytest.approx(float(whole.norm()), rel=1e-5)
 
 
 def test_the_gradient_is_a_product_of_steps(small: GRULanguageModel) -> None:
@@ -84,3 +83,18 @@ def test_the_bundled_gru_feels_the_beginning_less() -> None:
     states = model(torch.tensor([ids[:-1]]))
     loss = torch.nn.functional.cross_entropy(model.logits(states)[0], torch.tensor(ids[1:]))
     assert float(loss) < 0.7 * np.log(tokenizer.vocab_size)
+
+
+def test_an_exact_jacobian_costs_rows_times_tokens_times_the_parameters_of_the_layers_that_read() -> None:
+    for architecture, stack in (
+        ("encoder-decoder", "encoder"),
+        ("encoder-only", "encoder"),
+        ("decoder-only", "decoder"),
+    ):
+        model = tiny.model(architecture)
+        layers = [p for name, p in model.named_parameters() if name.startswith(f"{stack}.layers.")]
+        assert jacobian_cost(model, 9) == model.config.d_model * 9 * sum(p.numel() for p in layers)
+
+
+def test_the_gru_counts_its_own_parameters(small: GRULanguageModel) -> None:
+    assert small.n_parameters == 20 * 5 + 3 * 7 * (5 + 7 + 2) + 5 * 7 + 5

@@ -51,15 +51,31 @@ def test_without_weights_the_scores_are_symmetric() -> None:
 def test_the_first_layer_of_a_model_with_and_without_its_matrices(stack: str) -> None:
     trace = tiny.checkpoint("encoder-decoder").trace("我有一只猫。", target="I have a cat.")
     x = trace.residual(f"{stack}.0.pre").double()
-    found = examples.first_layer(trace, stack, identity=True)
+    found = examples.first_layer_attention(trace, stack, identity=True)
     np.testing.assert_allclose(found.weights, torch.softmax(x @ x.T / x.shape[1] ** 0.5, -1).numpy(), atol=1e-12)
     record = trace[f"{stack}.0.self"]
-    learned = examples.first_layer(trace, stack, identity=False)
+    learned = examples.first_layer_attention(trace, stack, identity=False)
     np.testing.assert_allclose(learned.scores, record.scores(0).numpy(), atol=1e-5)  # float32, and no mask
-    plain = examples.first_layer(trace, stack, identity=False, scaled=False)
+    plain = examples.first_layer_attention(trace, stack, identity=False, scaled=False)
     np.testing.assert_allclose(plain.scores, learned.scores * record.q.shape[-1] ** 0.5)
 
 
 def test_large_scores_do_not_overflow() -> None:
     found = examples.paper_attention(np.array([[1e3]]), np.array([[1.0], [-1.0]]), np.eye(2))
     assert found.weights.tolist() == [[1.0, 0.0]]
+
+
+@pytest.mark.parametrize("scaled", [True, False])
+def test_the_first_layers_input_and_its_first_head(scaled: bool) -> None:
+    checkpoint = tiny.checkpoint("encoder-only")
+    trace = checkpoint.trace(ids=[1, 5, 6, 2])
+    x = trace.residual("encoder.0.pre").double().numpy()
+    plain = examples.first_layer_attention(trace, "encoder", identity=True, scaled=scaled)
+    np.testing.assert_array_equal(plain.q, x)
+    np.testing.assert_array_equal(plain.output, examples.attention_without_weights(x, scaled=scaled).output)
+    found = examples.first_layer_attention(trace, "encoder", identity=False, scaled=scaled)
+    if scaled:  # without masks, this is what the model itself computes
+        np.testing.assert_allclose(found.weights, trace["encoder.0.self"].pattern(0).numpy(), atol=1e-5)
+        np.testing.assert_allclose(found.output, trace["encoder.0.self"].z(0).numpy(), atol=1e-5)
+    else:
+        assert found.divisor == 1.0

@@ -92,6 +92,23 @@ def test_numbers_set_by_hand_are_in_the_code_too() -> None:
     np.testing.assert_allclose(pasted(text)["q"].numpy(), steps[1].result, rtol=1e-4, atol=1e-4)
 
 
+def test_names_of_python_itself_are_written_where_they_stand_for_a_number() -> None:
+    found = standalone("row = E[id]\nn = len(row)", {"E": torch.eye(3), "id": 2, "len_": 7})
+    assert found.given == "E = torch.tensor([[1.0, 0.0, 0.0], [0.0, 1.0, 0.0], [0.0, 0.0, 1.0]])\nid = 2"
+    left = pasted(found.text())
+    assert left["row"].tolist() == [0.0, 0.0, 1.0]
+    assert left["n"] == 3
+
+
+def test_words_and_tables_are_written_as_python_writes_them_with_their_imports() -> None:
+    words = {("l", "o", "w", "</w>"): 5, ("\n", "'", "猫"): 2}
+    found = standalone("counts = Counter(pair for word in words for pair in pairwise(word))", {"words": words})
+    assert found.exact
+    left = pasted(found.text())
+    assert left["words"] == words
+    assert left["counts"][("'", "猫")] == 1
+
+
 def test_the_heads_of_a_layer_come_with_queries_first_and_by_name() -> None:
     run = toy()
     step = next(step for step in layer_steps(run.checkpoint, run.trace, "encoder.0") if step.key == "self.heads")

@@ -13,14 +13,16 @@ from torch import nn
 
 from tests.components.test_mount import sent
 from tests.pages.conftest import Open
+from tests.pages.reading import run
 from vizformer import load
 from vizformer.analysis.architecture import architecture
 from vizformer.analysis.layer_types import Sizes, full_cost, longest_path, reach, table_cost
 from vizformer.analysis.recurrent import gru_gradients, transformer_gradients
 from vizformer.assets import asset
 from vizformer.training.gru import load_gru
-from vizformer.web.lessons.map import computed, layer_types
+from vizformer.web.lessons.map import computed
 from vizformer.web.widgets.lesson_text import lesson_prose
+from vizformer.web.words.errors import plain
 
 PAGE = "pages/learn/map.py"
 PARTS = ("drawing", "rnn", "cost", "gru")
@@ -111,6 +113,33 @@ def test_a_chosen_box_says_what_it_is_and_leads_on(open_app: Open, model: str, b
     assert len(app.code) == counted
 
 
+@pytest.mark.parametrize(
+    ("model", "box", "written"),
+    [
+        (
+            "zh-en",
+            "encoder.feedforward",
+            r"\operatorname{ReLU}(x W_\text{in} + b_\text{in})\, W_\text{out} + b_\text{out}",
+        ),
+        (
+            "cloze",
+            "encoder.feedforward",
+            r"\operatorname{GELU}(x W_\text{in} + b_\text{in})\, W_\text{out} + b_\text{out}",
+        ),
+        (
+            "stories",
+            "decoder.feedforward",
+            r"(\operatorname{SiLU}(x W_\text{gate}) \odot x W_\text{in})\, W_\text{out}",
+        ),
+    ],
+)
+def test_the_feedforward_formula_has_the_biases_and_the_activation_of_the_model(
+    open_app: Open, model: str, box: str, written: str
+) -> None:
+    app = open_app(PAGE, model=model, dials=f"map.box:{box}")
+    assert any(latex.value.strip("$\n") == written for latex in app.latex)
+
+
 def test_a_click_in_the_drawing_changes_the_words_and_the_link(open_app: Open) -> None:
     app = open_app(PAGE)
     assert "Self-attention" in [element.value for element in app.subheader]
@@ -143,20 +172,22 @@ def test_paths_are_counted_for_the_sentence(open_app: Open) -> None:
     assert any(f"\\rceil = {reach('dilated', n, 4).path}" in latex.value for latex in app.latex)
 
 
-def test_the_lines_of_code_of_the_paths_run() -> None:
-    n, k, d = 27, 3, 4
-    assert eval(layer_types.DILATED, {"n": n, "k": k}) == reach("dilated", n, k).path
-    torch.manual_seed(0)
-    cell, x, h = nn.GRUCell(d, d), torch.randn(n, d), torch.zeros(d)
-    space: dict[str, Any] = dict(cell=cell, x=x, h=h, n=n)
-    exec(layer_types.RECURRENT, space)
-    gru = nn.GRU(d, d)
+def test_the_pasted_code_of_the_paths_runs_with_the_numbers_of_the_sentence(open_app: Open) -> None:
+    n = len(load("zh-en").encode(LONG))
+    shown = {
+        kind: open_app(PAGE, part="rnn", text=LONG, dials=f"map.kind:{kind}").code[0].value
+        for kind in ("attention", "recurrent", "dilated")
+    }
+    assert last_line(shown["dilated"]) == reach("dilated", n, 3).path
+    left = run(shown["recurrent"])
+    assert (left["n"], left["d"]) == (n, 256)
+    gru, cell = nn.GRU(256, 256), left["cell"]
     gru.load_state_dict({f"{name}_l0": value for name, value in cell.state_dict().items()})
-    assert torch.allclose(space["h"], gru(x)[0][-1], atol=1e-6)
-    q, key, v = torch.randn(3, n, d)
-    space = dict(torch=torch, q=q, k=key, v=v, d_head=d)
-    exec(layer_types.ATTENTION, space)
-    assert torch.allclose(space["z"], nn.functional.scaled_dot_product_attention(q, key, v), atol=1e-5)
+    assert torch.allclose(left["h"], gru(left["x"])[0][-1], atol=1e-5)
+    left = run(shown["attention"])
+    assert (left["n"], left["d_head"]) == (n, load("zh-en").model.config.d_head)
+    q, k, v = left["q"], left["k"], left["v"]
+    assert torch.allclose(left["z"], nn.functional.scaled_dot_product_attention(q, k, v), atol=1e-5)
 
 
 @pytest.mark.parametrize("kind", ["contiguous", "restricted"])
@@ -192,6 +223,45 @@ def test_gradients_are_those_of_the_trained_models(open_app: Open) -> None:
     t = len(sizes) - 21
     assert any(f"= {sizes[t] / sizes[-1]:.4f}" in latex.value for latex in app.latex)
     assert any(f"token {t} “" in text.value for text in app.text)
+
+
+def test_the_pasted_code_of_the_gru_gives_its_gradients(open_app: Open) -> None:
+    app = open_app(PAGE, part="gru", text=LONG, model="stories", dials="map.back:20")
+    model, tokenizer = load_gru(asset("lessons", "map"))
+    ids = tokenizer.encode_ids([LONG])[0]
+    left = run(app.code[0].value, gru=model.gru, x=model.embedding(torch.tensor([ids])))
+    sizes = gru_gradients(model, ids)
+    assert left["sizes"].numpy() == pytest.approx(sizes, rel=1e-4)
+    assert any(f"= {left['share']:.4f}" in latex.value for latex in app.latex)
+
+
+def test_two_curves_over_different_tokens_are_said_to_be(open_app: Open) -> None:
+    app = open_app(PAGE, part="gru", text="我有一只猫。", model="zh-en")
+    own, other = load_gru(asset("lessons", "map"))[1].encode("我有一只猫。"), load("zh-en").encode("我有一只猫。")
+    assert own[-1].text != other[-1].text
+    said = next(caption.value for caption in app.caption if "a tokenizer of its own" in caption.value)
+    assert f"GRU reads {len(own)} and ends with “{plain(own[-1].text)}”" in said
+    assert f"{plain('zh-en')} reads {len(other)} and ends with “{plain(other[-1].text)}”" in said
+    named = [trace["name"] for trace in figure(app)["data"]]
+    assert [len(numbers(trace["y"])) for trace in figure(app)["data"]] == [len(own), len(other)]
+    assert named == ["GRU", "Transformer zh-en"]
+    app = open_app(PAGE, part="gru", text="我有一只猫。", model="stories")  # the GRU reads its tokens
+    assert [token.id for token in own] == [token.id for token in load("stories").encode("我有一只猫。")]
+    assert not any("a tokenizer of its own" in caption.value for caption in app.caption)
+
+
+@pytest.mark.parametrize(("locale", "said"), [("en-US", "bytes of UTF-8"), ("zh-CN", "UTF-8")])
+def test_tokens_of_bytes_are_explained_where_the_curves_have_some(open_app: Open, locale: str, said: str) -> None:
+    text = "一个"  # no tokens of bytes; the other text has some
+    for typed, shown in ((text, False), ("鼹鼠", True)):
+        tokens = [token.text for token in load_gru(asset("lessons", "map"))[1].encode(typed)]
+        bytes_shown = [token for token in tokens if re.fullmatch("⟨[0-9A-F ]+⟩", token)]
+        assert bool(bytes_shown) == shown
+        app = open_app(PAGE, part="gru", text=typed, model="stories", locale=locale)
+        explained = [caption.value for caption in app.caption if said in caption.value]
+        assert bool(explained) == shown
+        if shown:
+            assert bytes_shown[0] in explained[0]
 
 
 def test_a_model_too_large_to_be_differentiated_is_said_to_be(open_app: Open, monkeypatch: pytest.MonkeyPatch) -> None:

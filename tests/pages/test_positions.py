@@ -47,9 +47,10 @@ def numbers(value: Any) -> np.ndarray:
 
 
 def run(app: AppTest, **names: Any) -> dict[str, Any]:
-    """The code on the screen, executed with these names."""
+    """The code on the screen, executed as it is pasted, and then with these names."""
     known: dict[str, Any] = dict(names)
     for block in app.code:
+        exec(block.value, {})
         exec(re.sub(rf"(?m)^({'|'.join(names) or '-'}) = .*\n", "", block.value), known)
     return known
 
@@ -100,8 +101,9 @@ def test_waves_row_zero_and_the_chosen_number(open_app: Open) -> None:
 def test_the_hands_and_the_rotation(open_app: Open) -> None:
     app = opened(open_app, "clock", "positions.d:16~positions.pos:4~positions.k:6~positions.pair:2")
     code = sinusoidal_encoding(512, 16)
-    known = run(app, PE=code)
+    known = run(app)
     assert torch.allclose(known["moved"], code[10, 4:6], atol=1e-6)
+    assert torch.allclose(known["hand"](4), code[4, 4:6], atol=1e-6)
     now, then = (trace for trace in plotted(app, 0) if trace.get("name"))
     for trace, row in ((now, code[4]), (then, code[10])):
         x, y = numbers(trace["x"]).reshape(-1, 3), numbers(trace["y"]).reshape(-1, 3)
@@ -115,8 +117,9 @@ def test_the_hands_and_the_rotation(open_app: Open) -> None:
 def test_dot_products_and_promises(open_app: Open) -> None:
     app = opened(open_app, "distance", "positions.d:64~positions.i:2~positions.j:5")
     code = sinusoidal_encoding(512, 64)
-    product = float(run(app, PE=code)["product"])
+    product = float(run(app)["product"])
     assert f"{product:.4f}" in words(app)
+    assert product == pytest.approx(float(code[2] @ code[5]), abs=1e-4)
     curve = plotted(app, 0)[0]
     by_distance = dict(zip(numbers(curve["x"]).tolist(), numbers(curve["y"]).tolist(), strict=True))
     assert by_distance[-3.0] == by_distance[3.0] == pytest.approx(product, abs=1e-4)
@@ -144,7 +147,7 @@ def test_shuffled_tokens(open_app: Open, scheme: Any, mask: str, order: str, bli
     assert bool(app.success) == blind
     ids = [token.id for token in load("zh-en").encode("我爱中国") if not token.special]
     model = positions.small_model(scheme, 7000, causal=mask == "causal")
-    found = positions.shuffle(model, ids, web.order(4, order, 1))
+    found = positions.shuffle(model, ids, positions.other_order(4, order, 1))
     verdict = (app.success or app.info)[-1].value
     assert matrix.number(found.sets) in verdict
     assert verdict.startswith(f"{int((found.moved < 1e-5).sum())} of 4")
@@ -226,14 +229,6 @@ def test_past_the_trained_length(open_app: Open) -> None:
     hidden = opened(open_app, "longer")
     assert all(len(numbers(curve["y"])) == notes["trained"] for i in range(2) for curve in plotted(hidden, i))
     assert not any(element.value.startswith("| |") for element in hidden.markdown)
-
-
-def test_smoothing_does_not_look_across_the_border() -> None:
-    curve = np.concatenate([np.ones(64), np.full(192, 5.0)])
-    assert np.allclose(web.smooth(curve, 33, 64), curve)
-    assert np.allclose(web.smooth(curve[:64], 33, 64), 1.0)
-    risen = web.smooth(np.arange(10.0), 5, 6)
-    assert [risen[2], risen[5], risen[6]] == [2.0, 4.0, 7.0]
 
 
 def test_the_answer_past_the_length_is_the_smallest_loss(open_app: Open) -> None:

@@ -6,12 +6,14 @@ from typing import Any
 
 import numpy as np
 import pytest
+import torch
 
 from tests.pages.conftest import Open
+from tests.pages.reading import run
 from vizformer import load
 from vizformer.analysis.contexts import contexts
 from vizformer.analysis.embeddings import directions, neighbours, norms
-from vizformer.text.merging import apply, bundled_table, words_of
+from vizformer.text.merging import PAPER, apply, bundled_table, learn, words_of
 from vizformer.text.schemes import SCHEMES, cut
 from vizformer.web.widgets.lesson_text import lesson_prose
 
@@ -210,3 +212,78 @@ def test_what_is_typed_is_never_markup(open_app: Open) -> None:
         app = open_app(PAGE, part=part, text="<img src=x> $x$ **b** 猫")
         assert not app.exception
         assert "<img" not in html(app)
+
+
+# --- the code that is shown: pasted, it runs, and it gives what is on the page ----------------------------------------
+
+
+def code(app: Any) -> str:
+    (shown,) = app.code
+    return str(shown.value)
+
+
+@pytest.mark.parametrize("step", [0, 1, 3])
+def test_the_pasted_code_of_a_merge_finds_the_pair_of_the_table(open_app: Open, step: int) -> None:
+    app = open_app(PAGE, part="merges", text="tokenizers", dials=f"tokens.step:{step}" if step else "")
+    assert run(code(app))["pair"] == apply(words_of("tokenizers"), bundled_table()[0])[max(step, 1) - 1].pair
+
+
+@pytest.mark.parametrize("step", [0, 4])
+def test_the_pasted_code_of_learning_finds_the_most_frequent_pair(open_app: Open, step: int) -> None:
+    app = open_app(PAGE, part="merges", dials="tokens.merge:paper" + (f"~tokens.step:{step}" if step else ""))
+    assert run(code(app))["pair"] == learn(PAPER, step + 1)[step].pair
+
+
+def test_the_code_of_a_long_text_finds_the_same_pair_among_fewer_words(open_app: Open) -> None:
+    long = "a dog and " * 60 + "tokenizers"
+    steps = apply(words_of(long), bundled_table()[0])
+    for step in (1, len(steps)):
+        app = open_app(PAGE, part="merges", text=long, dials=f"tokens.step:{step}")
+        assert code(app).startswith(f"# 80 of the {len(words_of(long))} words")
+        assert run(code(app))["pair"] == steps[step - 1].pair
+
+
+def test_no_code_is_shown_where_there_is_nothing_to_merge(open_app: Open) -> None:
+    assert not open_app(PAGE, part="merges", text="a").code
+
+
+def test_the_pasted_code_of_a_row_takes_it_from_the_table(open_app: Open) -> None:
+    app = open_app(PAGE, part="lookup", text=CAT, dials="tokens.at:0")
+    weight = load("zh-en").model.embedding.weight.detach()
+    left = run(code(app), E=weight)
+    assert torch.equal(left["product"], left["row"])
+    assert torch.equal(left["row"], weight[load("zh-en").encode(CAT)[0].id])
+
+
+def test_the_pasted_code_of_the_neighbours_gives_their_cosines(open_app: Open) -> None:
+    app = open_app(PAGE, part="neighbours", text=CAT, dials="tokens.at:4")
+    model = load("zh-en")
+    id = model.encode(CAT)[4].id
+    best = run(code(app), E=model.model.embedding.weight.detach())["cosines"].topk(9)
+    found = neighbours(directions(model), id)
+    assert best.indices.tolist() == [id, *found.ids]
+    assert best.values[1:].numpy() == pytest.approx(found.cosines, abs=1e-5)
+
+
+def test_the_pasted_code_of_a_token_in_two_sentences_gives_the_curve(open_app: Open) -> None:
+    first, second = "我在花园里。", "我花了十元。"
+    app = open_app(PAGE, part="context", model="cloze", text=first)
+    model = load("cloze")
+    found = contexts(model, model.trace(first), model.trace(second), 3, 2)
+    left = run(code(app), x_A=torch.tensor(found.first), x_B=torch.tensor(found.second))
+    assert left["same"].numpy() == pytest.approx(found.same, abs=1e-5)
+    assert f"= {float(left['same'][-1]):.4f}" in "".join(latex.value for latex in app.latex)
+
+
+@pytest.mark.parametrize("model", ["zh-en", "stories", "cloze"])
+def test_the_pasted_code_of_the_input_gives_the_residual_stream(open_app: Open, model: str) -> None:
+    app = open_app(PAGE, part="norms", text=CAT, model=model)
+    loaded = load(model)
+    trace = loaded.trace(CAT)
+    stack = "decoder" if model == "stories" else "encoder"
+    n = len(trace.tokens[stack])
+    table = loaded.model.token_table().weight.detach()
+    left = run(code(app), E=table, **({} if model == "stories" else {"P": loaded.model.positions(n).detach()}))
+    if model != "cloze":  # which adds a segment vector and a norm, as the page says
+        assert torch.allclose(left["x_0"], trace.residual(f"{stack}.0.pre"), atol=1e-5)
+    assert left["x_0"].shape == (n, loaded.model.config.d_model)

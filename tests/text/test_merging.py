@@ -7,7 +7,6 @@ import pytest
 
 from vizformer.text.merging import PAPER, apply, bundled_table, learn, merge, pair_counts, words_of
 from vizformer.text.schemes import cut
-from vizformer.web.lessons.tokens import computed
 
 TEXTS = (
     "我有一只猫。",
@@ -62,14 +61,3 @@ def test_a_merge_goes_from_left_to_right() -> None:
 
 def test_words_keep_the_space_before_them_and_end_at_punctuation() -> None:
     assert ["".join(word) for word in words_of("a cat, 猫。")] == ["a", "▁cat", ",", "▁猫", "。"]
-
-
-def test_the_code_on_the_page_finds_the_same_pair() -> None:
-    words = dict(learn(PAPER, 3)[-1].words)
-    names = {"Counter": Counter, "pairwise": pairwise, "words": words}
-    exec(computed.LEARN, names)
-    assert names["pair"] == learn(PAPER, 4)[-1].pair
-    table, __ = bundled_table()
-    names = {"pairwise": pairwise, "words": words_of("tokenizers"), "ranks": {p: r for r, p in enumerate(table)}}
-    exec(computed.APPLY, names)
-    assert names["pair"] == apply(words_of("tokenizers"), table)[0].pair

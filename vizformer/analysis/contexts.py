@@ -32,6 +32,7 @@ class Contexts:
         others: how many these pairs are.
         identical: whether the two vectors agree after the last layer but for rounding: texts of different lengths are
             multiplied in different orders.
+        first, second: the two vectors that are compared, at every place.
     """
 
     table: float
@@ -41,6 +42,8 @@ class Contexts:
     high: Float[ndarray, " places"]
     others: int
     identical: bool
+    first: Float[ndarray, "places d_model"]
+    second: Float[ndarray, "places d_model"]
 
     @property
     def curve(self) -> Float[ndarray, " all_places"]:
@@ -103,6 +106,8 @@ def contexts(checkpoint: Checkpoint, first: Trace, second: Trace, i: int, j: int
         np.array(high),
         int(different.sum()),
         bool(np.abs(last[0] - last[1]).max() <= rounding * np.abs(last[0]).max()),
+        _vectors(first, i),
+        _vectors(second, j),
     )
 
 
@@ -119,6 +124,12 @@ def _places(trace: Trace) -> list[str]:
     stack = _stack(trace)
     posts = [name for name in trace.residuals if name.startswith(f"{stack}.") and name.endswith(".post")]
     return [f"{stack}.0.pre", *posts]
+
+
+def _vectors(trace: Trace, position: int) -> Float[ndarray, "places d_model"]:
+    rows = [trace.residual(name)[position] for name in _places(trace)]
+    found: ndarray = torch.stack(rows).float().cpu().numpy()
+    return found
 
 
 def _unit(trace: Trace, name: str) -> Float[ndarray, "n d_model"]:

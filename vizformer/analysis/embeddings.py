@@ -4,15 +4,18 @@ Where encoder and decoder have a table each, it is the encoder's: the one that a
 """
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 import torch
 from jaxtyping import Float, Int
 from numpy import ndarray
+from torch import Tensor
 
 from vizformer.checkpoints import Checkpoint
 from vizformer.errors import TraceError
+from vizformer.explain.arrays import float64
 from vizformer.messages import N_
 from vizformer.model import Transformer
 
@@ -60,6 +63,11 @@ class Projection:
     points: Float[ndarray, "m 2"]
     explained: Float[ndarray, " 2"]
 
+    @property
+    def shares(self) -> tuple[float, float]:
+        """`explained`, as two numbers."""
+        return float(self.explained[0]), float(self.explained[1])
+
 
 @dataclass(frozen=True)
 class Norms:
@@ -77,6 +85,34 @@ class Norms:
     factor: float
     scaled: bool
 
+    def entering(self, scaled: bool) -> Float[ndarray, " n"]:
+        """The lengths of the token vectors as they are added up: times the factor if `scaled`."""
+        return self.tokens * (self.factor if scaled else 1.0)
+
+    def compared(self, scaled: bool) -> tuple[float, float, float]:
+        """The mean length of the token vectors and of the position vectors, and the latter's share of the squares.
+
+        share = sum |P[pos]|^2 / (sum |P[pos]|^2 + sum |x[id]|^2),   x = E, or sqrt(d_model) E if `scaled`
+
+        Raises:
+            ValueError: no position vectors are added.
+        """
+        if self.positions is None:
+            raise ValueError("this model adds no position vectors")
+        tokens = self.entering(scaled)
+        own, others = float(np.sum(self.positions**2)), float(np.sum(tokens**2))
+        return float(tokens.mean()), float(self.positions.mean()), own / (own + others)
+
+
+def table(checkpoint: Checkpoint) -> Tensor:
+    """The embedding table E that a text is read with [vocab_size, d_model]: the model's own memory, to be read only."""
+    return checkpoint.model.token_table("encoder").weight.detach()
+
+
+def entries(checkpoint: Checkpoint, rows: Sequence[int], columns: Sequence[int]) -> Float[ndarray, "rows columns"]:
+    """Some rows and columns of the embedding table, in float64."""
+    return float64(table(checkpoint)[list(rows)][:, list(columns)])
+
 
 def lookup(checkpoint: Checkpoint, id: int) -> Lookup:
     """Row `id` of the embedding table, and the product of a one-hot row with the table.
@@ -88,12 +124,12 @@ def lookup(checkpoint: Checkpoint, id: int) -> Lookup:
     Raises:
         TraceError: an id outside the vocabulary.
     """
-    table = _table(checkpoint)
-    _check(id, table.shape[0])
-    one_hot = torch.nn.functional.one_hot(torch.tensor(id), table.shape[0]).to(table.dtype)  # [vocab_size]
-    product, row = one_hot @ table, table[id]  # [d_model]
+    E = _table(checkpoint)
+    _check(id, E.shape[0])
+    one_hot = torch.nn.functional.one_hot(torch.tensor(id), E.shape[0]).to(E.dtype)  # [vocab_size]
+    product, row = one_hot @ E, E[id]  # [d_model]
     difference = float((product - row).abs().max())
-    return Lookup(row.double().numpy(), product.double().numpy(), difference, table.numel(), table.shape[1])
+    return Lookup(row.double().numpy(), product.double().numpy(), difference, E.numel(), E.shape[1])
 
 
 def directions(checkpoint: Checkpoint, *, centred: bool = False) -> Float[ndarray, "vocab_size d_model"]:
@@ -102,10 +138,10 @@ def directions(checkpoint: Checkpoint, *, centred: bool = False) -> Float[ndarra
     With `centred` the mean of all rows is taken off first: trained rows share a common direction, which makes all of
     them look alike (Mu & Viswanath 2018, "All-but-the-Top", section 2).
     """
-    table = _table(checkpoint).numpy()
+    rows = _table(checkpoint).numpy()
     if centred:
-        table = table - table.mean(0, dtype=np.float64).astype(np.float32)
-    unit: ndarray = table / np.maximum(np.linalg.norm(table, axis=1, keepdims=True), 1e-12)
+        rows = rows - rows.mean(0, dtype=np.float64).astype(np.float32)
+    unit: ndarray = rows / np.maximum(np.linalg.norm(rows, axis=1, keepdims=True), 1e-12)
     return unit
 
 
@@ -146,6 +182,7 @@ def project(vectors: Float[ndarray, "m d"]) -> Projection:
 
     Source: Pearson 1901, "On lines and planes of closest fit to systems of points in space".
     """
+    vectors = np.asarray(vectors, dtype=np.float64)
     centred = vectors - vectors.mean(0)
     u, s, vt = np.linalg.svd(centred, full_matrices=False)
     signs = np.sign(vt[np.arange(len(vt)), np.abs(vt).argmax(1)])
@@ -172,6 +209,20 @@ def norms(checkpoint: Checkpoint, ids: Int[ndarray, " n"]) -> Norms:
     return Norms(lengths, places, math.sqrt(model.config.d_model), model.config.scaled_embedding)
 
 
+def input_parts(checkpoint: Checkpoint, ids: Sequence[int]) -> dict[str, Tensor | int]:
+    """What enters the first layer, x_0 = E[ids] (times sqrt(d_model)) + P, by name: E, ids, d_model, and P where rows
+    are added for the positions 0..n-1 [n, d_model].
+    """
+    model = checkpoint.model
+    found: dict[str, Tensor | int] = {
+        "E": table(checkpoint),
+        "ids": torch.tensor(list(ids)),
+        "d_model": model.config.d_model,
+    }
+    positions = model.positions(len(ids))
+    return found if positions is None else found | {"P": positions.detach()}
+
+
 def with_scale(checkpoint: Checkpoint, scaled: bool) -> Checkpoint:
     """The same weights with the factor sqrt(d_model) put in or left out: what a mistake here does to a model."""
     model = checkpoint.model
@@ -184,8 +235,8 @@ def with_scale(checkpoint: Checkpoint, scaled: bool) -> Checkpoint:
     return replace(checkpoint, model=twin)
 
 
-def _table(checkpoint: Checkpoint) -> torch.Tensor:
-    return checkpoint.model.token_table().weight.detach().cpu().float()
+def _table(checkpoint: Checkpoint) -> Tensor:
+    return table(checkpoint).cpu().float()
 
 
 def _check(id: int, count: int) -> None:

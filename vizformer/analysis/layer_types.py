@@ -143,3 +143,15 @@ def full_cost(kind: LayerType, s: Sizes) -> "int | float | Float[np.ndarray, ' p
     if kind == "recurrent":
         return 6 * s.n * s.d**2
     return s.k * s.n * s.d**2
+
+
+def cost_curves(
+    d: int, k: int = 3, r: int = 8, *, full: bool
+) -> tuple[Float[np.ndarray, " points"], dict[LayerType, Float[np.ndarray, " points"]]]:
+    """Numbers of tokens from 1 to 100,000, and what a layer costs at them: by `full_cost`, or by `table_cost`.
+
+    The two convolutions cost the same, so the dilated one is left out.
+    """
+    n = np.logspace(0, 5, 101)
+    count = full_cost if full else table_cost
+    return n, {kind: np.asarray(count(kind, Sizes(n, d, k, r))) for kind in LAYER_TYPES if kind != "dilated"}

@@ -1,5 +1,7 @@
 """What can be measured of ways to tell positions: the sinusoidal code, tokens in another order, effects on scores."""
 
+import math
+import random
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
@@ -23,6 +25,11 @@ def frequencies(d_model: int) -> Float[np.ndarray, " pairs"]:
     """
     found: Float[np.ndarray, " pairs"] = 10_000.0 ** (-np.arange(0, d_model, 2) / d_model)
     return found
+
+
+def wavelength(d_model: int, pair: int) -> float:
+    """2 pi / omega_i: positions until the pair has turned once."""
+    return float(2 * math.pi * 10_000.0 ** (2 * pair / d_model))
 
 
 def waves(d_model: int, dims: Sequence[int], places: Float[np.ndarray, " n"]) -> Float[np.ndarray, "dims n"]:
@@ -94,6 +101,20 @@ def code_facts(n: int, d_model: int, k: int = 1) -> CodeFacts:
 def product_by_distance(d_model: int, furthest: int) -> Float[np.ndarray, " distances"]:
     """PE(i).PE(j) for |i - j| = 0..furthest: the sum of cos(omega_i (i - j)) over the pairs."""
     found: Float[np.ndarray, " distances"] = np.cos(np.arange(furthest + 1)[:, None] * frequencies(d_model)).sum(axis=1)
+    return found
+
+
+def code_products(n: int, d_model: int) -> Float[np.ndarray, "n n"]:
+    """PE(i).PE(j) of positions 0..n-1, as the model adds them (float32 rows, float64 arithmetic)."""
+    rows = sinusoidal_encoding(n, d_model).double().numpy()  # [n, d_model]
+    found: Float[np.ndarray, "n n"] = rows @ rows.T
+    return found
+
+
+def cosines(rows: Float[np.ndarray, "n d"]) -> Float[np.ndarray, "n n"]:
+    """cos(x_i, x_j) = x_i.x_j / (|x_i| |x_j|) of all pairs of rows; none of them may be zero."""
+    unit = rows / np.linalg.norm(rows, axis=1, keepdims=True)
+    found: Float[np.ndarray, "n n"] = unit @ unit.T
     return found
 
 
@@ -169,6 +190,16 @@ class Shuffled:
     sets: float
 
 
+def other_order(n: int, kind: Literal["reverse", "random"], seed: int) -> tuple[int, ...]:
+    """Which token stands where afterwards: the last first, or drawn (never the order that it was)."""
+    if kind == "reverse" or n < 2:
+        return tuple(reversed(range(n)))
+    drawn, rng = list(range(n)), random.Random(seed)
+    while drawn == sorted(drawn):
+        rng.shuffle(drawn)
+    return tuple(drawn)
+
+
 @torch.inference_mode()
 def shuffle(model: Transformer, ids: Sequence[int], order: Sequence[int]) -> Shuffled:
     """What becomes of every token's output row when the tokens stand in another order.
@@ -196,7 +227,22 @@ def shuffle(model: Transformer, ids: Sequence[int], order: Sequence[int]) -> Shu
     )
 
 
-# --- what a scheme does to the scores ---------------------------------------------------------------------------------
+# --- what a scheme adds, to the input and to the scores -------------------------------------------------------------------
+
+
+@torch.inference_mode()
+def input_rows(
+    model: Transformer, ids: Sequence[int]
+) -> tuple[Float[np.ndarray, "n d_model"], Float[np.ndarray, "n d_model"]]:
+    """The embeddings of the tokens (before they are scaled), and the rows that the model adds for their positions.
+
+    Raises:
+        ValueError: a model that adds nothing to its input.
+    """
+    added = model.positions(len(ids))
+    if added is None:
+        raise ValueError(f"positions={model.config.positions!r} adds nothing to the input")
+    return model.embedding(_row(model, ids))[0].cpu().numpy(), added.cpu().numpy()
 
 
 @torch.inference_mode()
@@ -320,3 +366,21 @@ def _without_positions(model: Transformer) -> Transformer:
 def _row(model: Transformer, ids: Sequence[int]) -> torch.Tensor:
     """[1, n], where the model is."""
     return torch.tensor([list(ids)], device=model.embedding.weight.device)
+
+
+# --- a curve over the positions ---------------------------------------------------------------------------------------
+
+
+def running_mean(curve: Float[np.ndarray, " n"], width: int, border: int) -> Float[np.ndarray, " n"]:
+    """A running mean over `width` places (odd), over fewer at the ends and on both sides of `border`.
+
+    Places before the border are not mixed with those from it on: what happens behind the trained length must not seem
+    to begin before it.
+    """
+    sides = []
+    for side in np.split(curve, [border]):
+        sums = np.concatenate([[0.0], np.cumsum(side, dtype=np.float64)])
+        places = np.arange(len(side))
+        first, last = np.maximum(places - width // 2, 0), np.minimum(places + width // 2 + 1, len(side))
+        sides.append((sums[last] - sums[first]) / (last - first))
+    return np.concatenate(sides)

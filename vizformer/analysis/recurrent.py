@@ -47,6 +47,15 @@ def transformer_gradients(
         return _norms(y[0, -1], x)
 
 
+def jacobian_cost(model: Transformer, n: int) -> int:
+    """What `transformer_gradients` of n tokens takes: d_model rows of the Jacobian * n tokens * parameters of the layers,
+    as each row goes back through every matrix of the stack, for every token.
+    """
+    stack = model.decoder if model.encoder is None else model.encoder
+    assert stack is not None
+    return model.config.d_model * n * sum(parameter.numel() for parameter in stack.layers.parameters())
+
+
 def _norms(last: Float[Tensor, " d"], x: Float[Tensor, "1 n d_x"]) -> Float[np.ndarray, " n"]:
     """Frobenius norms of d last / d x_t, from `_ROWS` exact rows of the Jacobian at a time."""
     squares = torch.zeros(x.shape[1], dtype=torch.float64, device=x.device)

@@ -52,13 +52,16 @@ def attention_without_weights(x: Float[ndarray, "n d"], *, scaled: bool = False)
     return paper_attention(x, x, x, scaled=scaled)
 
 
-def first_layer(trace: Trace, stack: str, *, identity: bool, scaled: bool = True) -> PaperAttention:
-    """A stack's first attention without its mask: of its input X alone (W = I), or with the learned matrices of head 0."""
+def first_layer_attention(trace: Trace, stack: str, *, identity: bool, scaled: bool = True) -> PaperAttention:
+    """What head 0 of a stack's first layer would make of the traced text, without masks and position biases.
+
+    With `identity` the matrices are left out: softmax(X X^T) X of the layer's input; else with its queries, keys and
+    values as they were traced.
+    """
     if identity:
         return attention_without_weights(float64(trace.residual(f"{stack}.0.pre")), scaled=scaled)
     record = trace[f"{stack}.0.self"]
-    q, k, v = (float64(found[0]) for found in (record.q, record.k, record.v))
-    return paper_attention(q, k, v, scaled=scaled)
+    return paper_attention(float64(record.q[0]), float64(record.k[0]), float64(record.v[0]), scaled=scaled)
 
 
 # Two rows with identity projections, d_k = 3: weights 0.64 and 0.36.

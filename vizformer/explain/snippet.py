@@ -2,8 +2,10 @@
 
 import ast
 import builtins
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
+from pprint import pformat
+from typing import Any
 
 import numpy as np
 import torch
@@ -13,10 +15,16 @@ from torch import Tensor
 from vizformer.explain.arrays import float64
 from vizformer.explain.step import Step
 
-Given = ndarray | Tensor | int | float
+Given = ndarray | Tensor | int | float | Mapping[Any, Any] | Sequence[Any]
 
 WRITTEN_OUT = 64  # numbers of a tensor; of longer ones a stand-in has the shape
-_MODULES = {"math": "import math", "torch": "import torch", "F": "import torch.nn.functional as F"}
+_MODULES = {
+    "math": "import math",
+    "Counter": "from collections import Counter",
+    "pairwise": "from itertools import pairwise",
+    "torch": "import torch",
+    "F": "import torch.nn.functional as F",
+}
 
 
 @dataclass(frozen=True)
@@ -66,7 +74,7 @@ def _light(name: str, tensor: Tensor) -> Tensor:
 
 def standalone(code: str, known: Mapping[str, Given]) -> Snippet:
     """Code with its imports, and with those of the known names that it reads before it sets them."""
-    names = _free(code)
+    names = _free(code, known)
     lines = {name: _written(name, known[name]) for name in names if name in known}
     used = {*names, *_free("\n".join(lines.values()))}
     return Snippet(
@@ -77,9 +85,12 @@ def standalone(code: str, known: Mapping[str, Given]) -> Snippet:
     )
 
 
-def _free(code: str) -> list[str]:
-    """The names that the code reads before it has set them, in the order of their use."""
-    bound, found = set(dir(builtins)), dict[str, None]()
+def _free(code: str, known: Collection[str] = ()) -> list[str]:
+    """The names that the code reads before it has set them, in the order of their use.
+
+    Those of Python itself are left out, but for the ones that are `known` to stand for something else here (an id).
+    """
+    bound, found = set(dir(builtins)) - set(known), dict[str, None]()
     for statement in ast.parse(code).body:
         nodes = list(ast.walk(statement))
         named = [node for node in nodes if isinstance(node, ast.Name)]
@@ -102,9 +113,9 @@ def _free(code: str) -> list[str]:
 
 
 def _written(name: str, value: Given) -> str:
-    """A number or a tensor as an expression of PyTorch."""
+    """A number or a tensor as an expression of PyTorch; words and tables of others as Python writes them."""
     if not isinstance(value, ndarray | Tensor):
-        return repr(value)
+        return pformat(value, width=100, compact=True, sort_dicts=False)
     shape = ", ".join(map(str, value.shape))
     if np.prod(value.shape) > WRITTEN_OUT and name != "mask":
         return f"torch.zeros({shape}, dtype=torch.bool)" if _is_boolean(value) else f"torch.randn({shape})"

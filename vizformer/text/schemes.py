@@ -73,19 +73,18 @@ def pre_tokenizer(scheme: Scheme) -> pre_tokenizers.PreTokenizer:
 
 def cut(scheme: Scheme, text: str) -> tuple[Piece, ...]:
     """The tokens of `text` under a scheme, in order."""
-    tokenizer = scheme_tokenizer(scheme)
-    return pieces(text, tokenizer.encode(text, special=False), tokenizer)
+    return pieces(text, scheme_tokenizer(scheme))
 
 
-def pieces(text: str, tokens: Sequence[Token], tokenizer: Tokenizer) -> tuple[Piece, ...]:
-    """Tokens with the bytes of the text that they cover.
+def pieces(text: str, tokenizer: Tokenizer) -> tuple[Piece, ...]:
+    """The tokens of `text` without special ones around it, with the bytes of the text that they cover.
 
     Several tokens may share a character (the bytes of 我 one by one): then each gets its own bytes of it, where the
     vocabulary says how many, and an equal part where a normaliser has changed their number.
     """
     ends = [0, *accumulate(len(character.encode()) for character in text)]  # characters -> bytes
     found: list[Piece] = []
-    for group in _overlapping(tokens):
+    for group in _overlapping(tokenizer.encode(text, special=False)):
         start, end = ends[min(token.start for token in group)], ends[max(token.end for token in group)]
         for token, (first, last) in zip(group, _share(group, start, end, tokenizer), strict=True):
             unknown = token.special and token.piece.strip("<>[]").lower() in ("unk", "unknown")

@@ -74,6 +74,11 @@ class GRULanguageModel(nn.Module):
         self.projection = nn.Linear(d_h, d_x)
         nn.init.normal_(self.embedding.weight, std=d_x**-0.5)
 
+    @property
+    def n_parameters(self) -> int:
+        """How many numbers are trained."""
+        return sum(parameter.numel() for parameter in self.parameters())
+
     def forward(self, ids: Int[Tensor, "b n"]) -> Float[Tensor, "b n d_h"]:
         """The hidden state after every token."""
         states: Tensor = self.gru(self.embedding(ids))[0]

@@ -13,6 +13,7 @@ from typing import Any, get_args
 import torch
 import torch.nn.functional as F
 from jaxtyping import Float, Int
+from numpy import ndarray
 from tokenizers import Tokenizer as Backend
 from tokenizers import decoders, models, pre_tokenizers
 from torch import Tensor
@@ -161,6 +162,28 @@ def losses(model: Transformer, ids: Int[Tensor, "b n"]) -> Float[Tensor, "b leng
         inputs, labels = inputs[:, : model.config.max_positions], labels[:, : model.config.max_positions]
     logits: Tensor = model(inputs)  # [b, length, 256]
     return F.cross_entropy(logits.flatten(0, 1).float(), labels.flatten(), reduction="none").reshape(labels.shape)
+
+
+def byte_losses(model: Transformer, text: bytes) -> Float[ndarray, " length"]:
+    """The `losses` of one text, in float64."""
+    found: Float[ndarray, " length"] = losses(model, _ids(text)[None])[0].double().numpy()
+    return found
+
+
+def continued(text: str, passage: str | None) -> bytes:
+    """The bytes that the models read of a text, one more than they have positions: it is followed by a passage, or by
+    itself again and again where that is None.
+    """
+    start, needed = text.encode(), LONGEST + 1
+    if passage is None:
+        start += b" "
+        return (start * (needed // len(start) + 1))[:needed]
+    return (start + b"\n" + passage.encode() * 2)[:needed]
+
+
+def mean_from(curve: Float[ndarray, " length"], first: int) -> float | None:
+    """The mean loss from position `first` on; None where the model has no such positions."""
+    return float(curve[first:].mean()) if len(curve) > first else None
 
 
 def loss_by_position(model: Transformer, text: bytes, stride: int = _STRIDE) -> list[float]:

@@ -28,17 +28,18 @@ class NumberReader(Tokenizer):
         Raises:
             TokenizerError: something that is no token id.
         """
-        for word in re.split(r"[\s,]+", text.strip()):
-            if word and self.id_of(word) is None:
-                raise TokenizerError(
-                    N_(
-                        "This model came without a tokenizer: type token ids from 0 to {last}, separated by spaces. "
-                        "{value} is none.",
-                        last=self.vocab_size - 1,
-                        value=_printable(word),
-                    )
-                )
-        return super().encode(text, special=special)
+        words = re.split(r"[\s,]+", text.strip())
+        stray = next((_printable(word) for word in words if word and self.id_of(word) is None), None)
+        if stray is None:
+            return super().encode(text, special=special)
+        raise TokenizerError(
+            N_(
+                "This model came without a tokenizer: type token ids from 0 to {last}, separated by spaces. "
+                "{value} is none.",
+                last=self.vocab_size - 1,
+                value=stray,
+            )
+        )
 
 
 def without_tokenizer(config: ModelConfig) -> tuple[NumberReader, NumberReader | None, Message]:

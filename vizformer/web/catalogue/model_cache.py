@@ -6,8 +6,6 @@ torch is imported on the first call, so that the frame of the page is on screen 
 """
 
 import json
-from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 from weakref import WeakValueDictionary
 
@@ -80,8 +78,8 @@ def _report(model: ModelRef) -> "Report":
     prepare_torch()
     from vizformer.checkpoints import inspect
 
-    with _unchanged(model):
-        return inspect(sources.folder(model), **dict[str, Any](model.answers))
+    with sources.reading(model) as folder:
+        return inspect(folder, **dict[str, Any](model.answers))
 
 
 def need(model: ModelRef) -> "Need":
@@ -112,8 +110,8 @@ def _glance_at(model: ModelRef) -> "Report":
     prepare_torch()
     from vizformer.checkpoints import inspect
 
-    with _unchanged(model):
-        return inspect(sources.folder(model), numbers=False, **dict[str, Any](model.answers))
+    with sources.reading(model) as folder:
+        return inspect(folder, numbers=False, **dict[str, Any](model.answers))
 
 
 def _weight(model: "Opened") -> int:
@@ -132,22 +130,10 @@ def checkpoint(model: ModelRef) -> "Opened":
     prepare_torch()
     from vizformer.checkpoints import load
 
-    with _unchanged(model):
-        found = load(
-            sources.folder(model), dtype=model.dtype, device=precision.device(), **dict[str, Any](model.answers)
-        )
+    with sources.reading(model) as folder:
+        found = load(folder, dtype=model.dtype, device=precision.device(), **dict[str, Any](model.answers))
     _LOADED[model] = found
     return found
-
-
-@contextmanager
-def _unchanged(model: ModelRef) -> Iterator[None]:
-    """Files that changed or went away while they were read: that is what is said, not what was found half-way."""
-    try:
-        yield
-    except VizformerError:
-        sources.folder(model)  # raises if they are not those of the key
-        raise
 
 
 def reads(model: ModelRef, text: str) -> bool:

@@ -1,11 +1,12 @@
 """Where models come from: one `Source` per kind of reference, asked the same things."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Protocol
 
-from vizformer.errors import CheckpointError
+from vizformer.errors import CheckpointError, VizformerError
 from vizformer.messages import N_
 from vizformer.web.catalogue import bundled, hub, local_paths, server_folder, trained_models, uploads
 from vizformer.web.link import model_ref
@@ -71,19 +72,29 @@ def folder(model: ModelRef) -> Path:
     Raises:
         CheckpointError: it is not there (for this session), or its stamp says that its files were others.
     """
-    path = locate(model)
+    path, source = locate(model), SOURCES[model.source]
     if path is None:
-        raise _passing(SOURCES[model.source].absent(model))
-    if model.stamp and model.stamp != SOURCES[model.source].stamp(path):
-        raise _passing(
-            CheckpointError(
-                N_("The files of {name} have changed since this page was drawn. Reload the page.", name=title(model))
-            )
+        error = source.absent(model)
+    elif model.stamp and model.stamp != source.stamp(path):
+        about = N_(
+            "The files of {name} have changed since this page was drawn. Reload the page.", name=source.title(model)
         )
-    return path
+        error = CheckpointError(about)
+    else:
+        return path
+    error.passing = True  # true of this session, or of this moment: not to be kept for others
+    raise error
 
 
-def _passing(error: CheckpointError) -> CheckpointError:
-    """True of this session, or of this moment: not to be kept for others."""
-    error.passing = True
-    return error
+@contextmanager
+def reading(model: ModelRef) -> Iterator[Path]:
+    """`folder`, while the model's files are read.
+
+    Files that changed or went away meanwhile: that is what is said, not what was found half-way.
+    """
+    path = folder(model)
+    try:
+        yield path
+    except VizformerError:
+        folder(model)  # raises if they are not those of the key
+        raise

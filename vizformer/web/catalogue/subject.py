@@ -3,13 +3,16 @@
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from vizformer.web.catalogue import model_cache
+from vizformer.config import ModelConfig
+from vizformer.web.catalogue import model_cache, sources
 from vizformer.web.catalogue.bounded_cache import cached
 from vizformer.web.link import edits
 from vizformer.web.link.model_ref import ModelRef
 
 if TYPE_CHECKING:
+    from vizformer.checkpoints import Opened
     from vizformer.model import Trace
+    from vizformer.text import Token
 
 
 @dataclass(frozen=True)
@@ -22,8 +25,29 @@ class Subject:
     edited: str = ""
 
     @property
+    def config(self) -> ModelConfig:
+        """The model's options, from its file."""
+        return model_cache.options(self.model)
+
+    @property
+    def checkpoint(self) -> "Opened":
+        """The model itself, with what reads its texts."""
+        return model_cache.checkpoint(self.model)
+
+    @property
+    def title(self) -> str:
+        """What the model is called in lists."""
+        return sources.title(self.model)
+
+    @property
     def trace(self) -> "Trace":
         return trace(self)
+
+    @property
+    def tokens(self) -> "tuple[Token, ...]":
+        """The tokens of the text, as the stack reads them that reads it."""
+        tokens = self.trace.tokens
+        return tokens["encoder"] if "encoder" in tokens else tokens["decoder"]
 
     @property
     def unedited(self) -> "Subject":
@@ -42,12 +66,10 @@ class Subject:
         tokens = self.trace.tokens
         if not {"encoder", "decoder"} <= tokens.keys():
             return None
-        return model_cache.checkpoint(self.model).tokenizer.decode([token.id for token in tokens["decoder"]]).strip()
+        return self.checkpoint.tokenizer.decode([token.id for token in tokens["decoder"]]).strip()
 
 
 @cached(refusals=lambda subject: model_cache.is_settled(subject.model))
 def trace(subject: Subject) -> "Trace":
     """One forward with everything kept; `edited` are numbers set by hand (`vizformer.web.link.edits`)."""
-    return model_cache.checkpoint(subject.model).trace(
-        subject.text, target=subject.target or None, edit=edits.edit(subject.edited)
-    )
+    return subject.checkpoint.trace(subject.text, target=subject.target or None, edit=edits.edit(subject.edited))

@@ -6,7 +6,7 @@ What a cached function returns is shared: read only.
 from typing import TYPE_CHECKING
 
 from vizformer.web.catalogue.bounded_cache import cached
-from vizformer.web.catalogue.model_cache import checkpoint, predicts
+from vizformer.web.catalogue.model_cache import predicts
 from vizformer.web.catalogue.subject import Subject
 
 if TYPE_CHECKING:
@@ -41,14 +41,14 @@ def lines(subject: Subject, kind: "Kind", layer: int | None) -> "HeadsPayload":
 def predictions(subject: Subject, position: int) -> "tuple[Prediction, ...]":
     from vizformer.analysis import next_tokens
 
-    return next_tokens(checkpoint(subject.model), subject.trace, position)
+    return next_tokens(subject.checkpoint, subject.trace, position)
 
 
 @cached
 def steps(subject: Subject, site: str, head: int, query: int) -> "list[Step]":
     from vizformer.explain import attention_steps, light
 
-    return light(attention_steps(checkpoint(subject.model), subject.trace, site, head, query))
+    return light(attention_steps(subject.checkpoint, subject.trace, site, head, query))
 
 
 @cached
@@ -56,7 +56,7 @@ def layer(subject: Subject, stack: str, number: int) -> "tuple[list[Step], list[
     """The steps of a layer and, after the last one, of the prediction, with the texts of the leading candidates."""
     from vizformer.explain import candidates, layer_steps, light, output_steps
 
-    loaded, traced = checkpoint(subject.model), subject.trace
+    loaded, traced = subject.checkpoint, subject.trace
     steps = layer_steps(loaded, traced, f"{stack}.{number}")
     final = "decoder" if loaded.model.decoder is not None else "encoder"
     config = loaded.model.config

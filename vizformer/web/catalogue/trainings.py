@@ -9,11 +9,9 @@ import json
 import re
 import threading
 import zipfile
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import numpy as np
 import streamlit as st
 from streamlit.runtime.scriptrunner import get_script_run_ctx
 
@@ -22,14 +20,16 @@ from vizformer.web.catalogue import session_folders
 from vizformer.web.catalogue.bounded_cache import cached
 from vizformer.web.catalogue.torch_setup import prepare_torch
 from vizformer.web.link.model_ref import TRAINING
+from vizformer.web.words import labels
 from vizformer.web.words.i18n import _, translate
 
 if TYPE_CHECKING:
+    import numpy as np
     from numpy.typing import NDArray
 
-    from vizformer.analysis import HeadMaps, HeadScores, Kind
+    from vizformer.analysis import HeadScores
+    from vizformer.analysis.trained_tasks import TaskAnswer
     from vizformer.checkpoints import Checkpoint
-    from vizformer.text import Token
     from vizformer.training.desk import Desk, State
     from vizformer.training.live import Plan
     from vizformer.training.runs import Run
@@ -141,20 +141,12 @@ def title_of(plan: "Plan") -> str:
 
 def describe(plan: "Plan") -> str:
     """The model in one line."""
-    places = {
-        "learned": _("learned positions"),
-        "sinusoidal": _("sine-wave positions"),
-        "rope": _("RoPE"),
-        "alibi": _("ALiBi"),
-        "relative": _("relative position buckets"),
-        "none": _("no positions"),
-    }
     parts = (
         _("encoder and decoder") if plan.architecture == "encoder-decoder" else _("decoder only"),
         _("{n} layers", n=plan.n_layers),
         _("{n} heads", n=plan.n_heads),
         _("width {n}", n=plan.d_model),
-        places[plan.positions],
+        labels.positions(plan.positions),
         _("norm before") if plan.norm_order == "pre" else _("norm after"),
         _("learning rate {rate}", rate=f"{plan.learning_rate:g}"),
         _("seed {n}", n=plan.seed),
@@ -179,27 +171,6 @@ def run(name: str) -> "Run":
     return found
 
 
-@dataclass(frozen=True)
-class Look:
-    """A kept state of the weights at one question.
-
-    Attributes:
-        own: the answer in the model's own words.
-        right: the right answer's symbols, with the end mark where there is one.
-        probabilities: of every symbol at every place of the right answer [symbols, places].
-        symbols: the rows of `probabilities`.
-        maps: all heads while the model reads the question and the right answer.
-        tokens: what stands at the rows and columns of the maps, by stack.
-    """
-
-    own: str
-    right: tuple[str, ...]
-    probabilities: "NDArray[np.float32]"
-    symbols: tuple[str, ...]
-    maps: "dict[Kind, HeadMaps]"
-    tokens: "dict[str, tuple[Token, ...]]"
-
-
 @cached
 def checkpoint(name: str, index: int) -> "Checkpoint":
     """The weights of snapshot `index`."""
@@ -207,55 +178,24 @@ def checkpoint(name: str, index: int) -> "Checkpoint":
 
 
 @cached
-def look(name: str, index: int, text: str) -> Look:
+def look(name: str, index: int, text: str) -> "TaskAnswer":
     """How the model of a snapshot deals with a question."""
-    from vizformer.analysis import head_maps, kinds
-    from vizformer.training.examples import ids_of
-    from vizformer.training.tasks import BOS, EOS
+    from vizformer.analysis.trained_tasks import task_answer
 
-    plan, model = run(name).plan, checkpoint(name, index)
-    example = plan.on.read(text)
-    read, write = ids_of(plan.on, example, plan.architecture)
-    asked = write[:-1]
-    if plan.architecture == "encoder-decoder":
-        trace = model.trace(ids=read, target_ids=[plan.on.vocabulary.index(BOS), *asked])
-        prompt = example.question
-    else:
-        trace = model.trace(ids=[*read, *asked])
-        prompt = example.question + plan.on.separator
-    # The last rows predict the answer: the one before its first symbol, and so on.
-    p = trace.logits[-len(write) :].double().softmax(-1).float().numpy()  # [places, vocab_size]
-    shown = (*plan.on.symbols, EOS) if plan.on.ends else tuple(plan.on.symbols)
-    rows = [plan.on.vocabulary.index(symbol) for symbol in shown]
-    most = len(write) + (4 if plan.on.ends else 0)
-    return Look(
-        own=model.generate(prompt, max_new=most).text,
-        right=tuple(plan.on.vocabulary[id] for id in write),
-        probabilities=np.ascontiguousarray(p[:, rows].T),
-        symbols=shown,
-        maps={kind: head_maps(trace, kind) for kind in kinds(trace)},
-        tokens=trace.tokens,
-    )
+    return task_answer(checkpoint(name, index), run(name).plan, text)
 
 
 @cached
 def positions(name: str, index: int) -> "NDArray[np.float32] | None":
     """The vectors that are added at the positions that occur in training; None where none are."""
-    plan = run(name).plan
-    found = checkpoint(name, index).model.positions(plan.longest)
-    return None if found is None else found.detach().numpy()
+    from vizformer.analysis.trained_tasks import position_rows
+
+    return position_rows(checkpoint(name, index), run(name).plan)
 
 
 @cached
 def scores(name: str, index: int) -> "HeadScores":
     """How much each head is a previous-token head or an induction head, on random tokens that come twice."""
-    import torch
+    from vizformer.analysis.trained_tasks import repetition_scores
 
-    from vizformer.analysis import head_scores, repeated_tokens
-    from vizformer.training.tasks import BOS, MARKS
-
-    plan, model = run(name).plan, checkpoint(name, index).model
-    symbols = torch.arange(len(MARKS), len(plan.on.vocabulary))
-    ids = repeated_tokens(symbols, sequences=8, period=10, seed=1)
-    bos = torch.full((len(ids), 1), MARKS.index(BOS))
-    return head_scores(model, torch.cat([bos, ids], dim=1), 10, start=1)
+    return repetition_scores(checkpoint(name, index), run(name).plan)

@@ -4,8 +4,17 @@ import re
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from vizformer.web.words.i18n import _
+from vizformer.messages import N_, Message
+from vizformer.web.words.i18n import _, translate
 
+POSITIONS: dict[str, Message] = {
+    "learned": N_("learned positions"),
+    "sinusoidal": N_("sine-wave positions"),
+    "rope": N_("RoPE"),
+    "alibi": N_("ALiBi"),
+    "relative": N_("relative position buckets"),
+    "none": N_("no positions"),
+}
 _UNITS = ((2**30, "GiB"), (2**20, "MiB"), (2**10, "KiB"))
 
 if TYPE_CHECKING:
@@ -34,6 +43,11 @@ def texts(tokens: "Sequence[Token]") -> list[str]:
 def numbered(tokens: "Sequence[Token]") -> list[str]:
     """Token texts with their positions, for lists in which the same token may occur twice."""
     return [f"{index} · {token.text}" for index, token in enumerate(tokens)]
+
+
+def positions(kind: str) -> str:
+    """What tells a model where a token stands, in words."""
+    return translate(POSITIONS[kind])
 
 
 def bytes_said(texts: Sequence[str]) -> str:

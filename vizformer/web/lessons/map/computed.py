@@ -23,21 +23,13 @@ if TYPE_CHECKING:
 LONGEST = 48
 """Tokens whose gradients are computed: an exact Jacobian takes a second for 27 of them, and grows with their number."""
 AFFORDABLE = 6 * 10**10
-"""Rows times tokens times parameters of an exact Jacobian: the bundled models stay below with `LONGEST` tokens."""
+"""The most that an exact Jacobian may cost (`jacobian_cost`): the bundled models stay below with `LONGEST` tokens."""
 
 
 def lengths(subject: "Subject") -> tuple[int, int]:
     """Tokens of the stack that reads the text, and of the decoder that writes (0 where there is none beside it)."""
     tokens = subject.trace.tokens
-    if model_cache.options(subject.model).architecture == "encoder-decoder":
-        return len(tokens["encoder"]), len(tokens["decoder"])
-    return len(reading(subject)), 0
-
-
-def reading(subject: "Subject") -> "tuple[Token, ...]":
-    """The tokens of the stack that reads the text."""
-    tokens = subject.trace.tokens
-    return tokens.get("encoder") or tokens["decoder"]
+    return len(subject.tokens), len(tokens["decoder"]) if "encoder" in tokens and "decoder" in tokens else 0
 
 
 @cached
@@ -88,14 +80,9 @@ def cost(kind: "LayerType", n: int, d: int, k: int, r: int, full: bool) -> int:
 @cached
 def cost_curves(d: int, k: int, r: int, full: bool) -> "tuple[np.ndarray, dict[LayerType, np.ndarray]]":
     """Numbers of tokens, and what each layer type costs at them (the two convolutions cost the same)."""
-    import numpy as np
+    from vizformer.analysis.layer_types import cost_curves
 
-    from vizformer.analysis.layer_types import Sizes, full_cost, table_cost
-
-    n = np.logspace(0, 5, 101)
-    count = full_cost if full else table_cost
-    kinds: tuple[LayerType, ...] = ("attention", "recurrent", "contiguous", "restricted")
-    return n, {kind: np.asarray(count(kind, Sizes(n, d, k, r))) for kind in kinds}
+    return cost_curves(d, k, r, full=full)
 
 
 # --- the GRU ----------------------------------------------------------------------------------------------------------
@@ -123,15 +110,10 @@ def gru_gradients(text: str) -> "Float[np.ndarray, ' n']":
 
 
 def affordable(model: ModelRef, n: int) -> bool:
-    """Whether the Transformer's exact gradient for n tokens takes seconds and not minutes.
+    """Whether the Transformer's exact gradient for n tokens takes seconds and not minutes."""
+    from vizformer.analysis.recurrent import jacobian_cost
 
-    A row of the Jacobian goes back through every matrix of the stack, for every token: d_model rows * n tokens *
-    parameters of the layers.
-    """
-    config = model_cache.options(model)
-    stack = [box for box in boxes(model, n, 1) if box.repeated]
-    own = [box for box in stack if box.place == stack[0].place]  # the stack that reads
-    return config.d_model * min(n, LONGEST) * sum(box.parameters for box in own) <= AFFORDABLE
+    return jacobian_cost(model_cache.checkpoint(model).model, min(n, LONGEST)) <= AFFORDABLE
 
 
 @cached
@@ -157,5 +139,4 @@ class Training:
 def gru_training() -> Training:
     notes = json.loads(asset("lessons", "map", "gru.json").read_text(encoding="utf-8"))
     other = json.loads(asset("models", "stories", "training.json").read_text(encoding="utf-8"))
-    parameters = sum(parameter.numel() for parameter in gru()[0].parameters())
-    return Training(parameters, notes["held_out"]["chinese"], other["held_out"]["chinese"])
+    return Training(gru()[0].n_parameters, notes["held_out"]["chinese"], other["held_out"]["chinese"])

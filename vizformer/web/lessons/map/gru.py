@@ -6,7 +6,7 @@ import streamlit as st
 
 from vizformer import figures
 from vizformer.figures import reach as reach_figures
-from vizformer.web.catalogue import model_cache, sources
+from vizformer.web.catalogue import model_cache
 from vizformer.web.catalogue.subject import Subject
 from vizformer.web.lessons.map import computed
 from vizformer.web.link import state
@@ -19,6 +19,12 @@ from vizformer.web.words.i18n import _
 if TYPE_CHECKING:
     import numpy as np
 
+CODE = """t = {t}
+x = torch.randn(1, {n}, {d_x})  # stands in for the vectors of the {n} tokens
+gru = torch.nn.GRU({d_x}, {d_h}, batch_first=True)  # untrained here
+jacobian = torch.autograd.functional.jacobian(lambda tokens: gru(tokens)[0][0, -1], x)[:, 0]  # [d_h, n, d_x]
+sizes = jacobian.norm(dim=(0, 2))  # [n]
+share = sizes[t] / sizes[-1]"""
 EXAMPLE = "那个我在北京上大学时认识的朋友，现在在那个城市工作。"
 
 
@@ -99,11 +105,11 @@ def gru(subject: Subject) -> None:
 
 def gradients(subject: Subject) -> "dict[str, tuple[list[str], np.ndarray]]":
     """Name -> tokens, and how strongly each is felt at the last one."""
-    tokens = labels.texts(computed.reading(subject))[: computed.LONGEST]
+    tokens = labels.texts(subject.tokens)[: computed.LONGEST]
     with st.spinner(_("Computing every derivative …"), show_time=False):
         found = {_("GRU"): (labels.texts(computed.gru_tokens(subject.text)), computed.gru_gradients(subject.text))}
         if computed.affordable(subject.model, len(tokens)):
-            name = _("Transformer {model}", model=sources.title(subject.model))
+            name = _("Transformer {model}", model=subject.title)
             found[name] = (tokens, computed.transformer_gradients(subject.model, subject.text))
         else:
             st.info(
@@ -140,7 +146,7 @@ def own_tokens(read: "dict[str, list[str]]") -> None:
 def gradient_formula(recurrent: "np.ndarray", back: int) -> None:
     """The norm of the Jacobian, and its value for the chosen token."""
     t, last = len(recurrent) - 1 - back, len(recurrent) - 1
-    size, end = float(recurrent[t]), float(recurrent[last])
+    size, end, cell = float(recurrent[t]), float(recurrent[last]), computed.gru()[0].gru
     st.latex(r"\frac{\partial h_n}{\partial h_t} = \prod_{s=t}^{n-1} \frac{\partial h_{s+1}}{\partial h_s}")
     lesson.formula(
         r"\left\|\frac{\partial h_n}{\partial x_t}\right\|_F = \sqrt{\textstyle\sum_{i,j}"
@@ -148,5 +154,5 @@ def gradient_formula(recurrent: "np.ndarray", back: int) -> None:
         live=rf"\left\|\tfrac{{\partial h_{{{last}}}}}{{\partial x_{{{t}}}}}\right\|_F \Big/ "
         rf"\left\|\tfrac{{\partial h_{{{last}}}}}{{\partial x_{{{last}}}}}\right\|_F"
         rf" = \frac{{{size:.4f}}}{{{end:.4f}}} = {size / end:.4f}",
-        code="torch.autograd.functional.jacobian(lambda x: gru(x)[0][0, -1], x)[:, 0, t].norm()",
+        code=CODE.format(n=len(recurrent), t=t, d_x=cell.input_size, d_h=cell.hidden_size),
     )

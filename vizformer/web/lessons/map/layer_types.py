@@ -2,6 +2,9 @@
 
 from typing import TYPE_CHECKING
 
+import streamlit as st
+
+from vizformer.config import ModelConfig
 from vizformer.web.lessons.map import computed
 from vizformer.web.widgets import lesson
 from vizformer.web.words.i18n import _
@@ -9,8 +12,17 @@ from vizformer.web.words.i18n import _
 if TYPE_CHECKING:
     from vizformer.analysis.layer_types import LayerType
 
-ATTENTION = "z = torch.softmax(q @ k.T / d_head**0.5, -1) @ v  # [n, n] @ [n, d_head]: every pair at once"
-RECURRENT = "for t in range(n): h = cell(x[t], h)  # n times, one after the other; cell = torch.nn.GRUCell(d, d)"
+WIDTHS_K, WIDTHS_R = range(2, 10), range(2, 33)
+
+ATTENTION = """n, d_head = {n}, {d_head}
+q, k, v = torch.randn(3, n, d_head)
+z = torch.softmax(q @ k.T / d_head**0.5, -1) @ v  # [n, n] @ [n, d_head]: every pair at once"""
+RECURRENT = """n, d = {n}, {d}
+x = torch.randn(n, d)
+h = torch.zeros(d)
+cell = torch.nn.GRUCell(d, d)
+for t in range(n):  # n times, one after the other
+    h = cell(x[t], h)"""
 DILATED = "next(layers for layers in range(1, n + 1) if k**layers >= n)"
 
 
@@ -23,6 +35,14 @@ def names() -> "dict[LayerType, str]":
         "dilated": _("convolution, dilated"),
         "restricted": _("attention in a window"),
     }
+
+
+def widths() -> tuple[int, int]:
+    """The sliders of kernel and window."""
+    left, right = st.columns(2)
+    k = left.slider(_("Kernel width k"), min(WIDTHS_K), max(WIDTHS_K), **lesson.dial("map.k", 3, WIDTHS_K))
+    r = right.slider(_("Window r"), min(WIDTHS_R), max(WIDTHS_R), **lesson.dial("map.r", 8, WIDTHS_R))
+    return k, r
 
 
 def path_table(n: int, k: int, r: int) -> str:
@@ -43,14 +63,15 @@ def path_table(n: int, k: int, r: int) -> str:
     return "\n".join([f"| {' | '.join(head)} |", "|---|--:|--:|--:|", *rows])
 
 
-def path_formula(kind: "LayerType", n: int, k: int, r: int) -> None:
+def path_formula(kind: "LayerType", n: int, k: int, r: int, config: ModelConfig) -> None:
     """The longest path of the chosen kind, with the numbers (a single token is not far from anything: without)."""
     steps = computed.reach(kind, n, k, r).path
     if kind == "attention":
-        symbols, code = r"\text{path} = 1", ATTENTION
+        symbols, code = r"\text{path} = 1", ATTENTION.format(n=n, d_head=config.d_head)
         live = rf"z_{{{n - 1}}} = \sum_{{j=0}}^{{{n - 1}}} w_{{{n - 1},j}}\, v_j"
     elif kind == "recurrent":
-        symbols, code, live = r"h_t = f(x_t, h_{t-1}), \qquad \text{path} = n", RECURRENT, _unrolled(n)
+        symbols, code = r"h_t = f(x_t, h_{t-1}), \qquad \text{path} = n", RECURRENT.format(n=n, d=config.d_model)
+        live = _unrolled(n)
     elif kind == "dilated":
         symbols, code = r"\text{path} = \lceil \log_k n \rceil", DILATED
         live = rf"\lceil \log_{{{k}}} {n} \rceil = {steps}"

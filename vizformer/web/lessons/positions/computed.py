@@ -1,7 +1,6 @@
 """Cached computations of the lesson Positions."""
 
-import random
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from vizformer.assets import asset
 from vizformer.config import Positions
@@ -18,20 +17,16 @@ if TYPE_CHECKING:
     from vizformer.model import Transformer
     from vizformer.text import Token
 
+    Order = Literal["reverse", "random"]
+
 ROWS = 512  # of the code, for what is measured on it
 MOST = 32  # tokens in the pictures of whole matrices
 SCHEMES: tuple[Positions, ...] = ("none", "sinusoidal", "learned", "rope", "alibi", "relative")
 
 
-def tokens(subject: Subject) -> "tuple[Token, ...]":
-    """What the model reads of the sentence, first stack first."""
-    found = subject.trace.tokens
-    return found["encoder"] if "encoder" in found else found["decoder"]
-
-
 def words_only(subject: Subject) -> "tuple[Token, ...]":
     """The tokens without start and end marks, which would stay where they are; all, if there is nothing else."""
-    found = tokens(subject)
+    found = subject.tokens
     return tuple(token for token in found if not token.special) or found
 
 
@@ -59,7 +54,9 @@ def waves(d_model: int, dims: tuple[int, ...], last: int, samples: int) -> "tupl
 
 def wavelength(d_model: int, pair: int) -> float:
     """Positions until the pair has turned once."""
-    return float(6.283185307179586 * 10_000.0 ** (2 * pair / d_model))
+    from vizformer.analysis.positions import wavelength
+
+    return wavelength(d_model, pair)
 
 
 @cached
@@ -87,6 +84,14 @@ def products(d_model: int, furthest: int) -> "tuple[np.ndarray, np.ndarray]":
     return np.arange(-furthest, furthest + 1), np.concatenate([half[:0:-1], half])
 
 
+@cached
+def code_products(n: int, d_model: int) -> "Float[np.ndarray, 'n n']":
+    """The dot products of all pairs of the codes of positions 0..n-1."""
+    from vizformer.analysis.positions import code_products
+
+    return code_products(n, d_model)
+
+
 # --- small models -----------------------------------------------------------------------------------------------------
 
 
@@ -107,23 +112,13 @@ def small(scheme: Positions, vocab_size: int, causal: bool, trained: bool = Fals
     return small_model(scheme, vocab_size, causal=causal, tables_of=tables)
 
 
-def order(n: int, kind: str, seed: int) -> tuple[int, ...]:
-    """Which token stands where afterwards: the last first, or drawn (never the order that it was)."""
-    if kind == "reverse" or n < 2:
-        return tuple(reversed(range(n)))
-    drawn, rng = list(range(n)), random.Random(seed)
-    while drawn == sorted(drawn):
-        rng.shuffle(drawn)
-    return tuple(drawn)
-
-
 @cached
 def shuffled(
-    scheme: Positions, vocab_size: int, causal: bool, ids: tuple[int, ...], order: tuple[int, ...]
+    scheme: Positions, vocab_size: int, causal: bool, ids: tuple[int, ...], order: "Order", seed: int = 0
 ) -> "Shuffled":
-    from vizformer.analysis.positions import shuffle
+    from vizformer.analysis.positions import other_order, shuffle
 
-    return shuffle(small(scheme, vocab_size, causal), ids, order)
+    return shuffle(small(scheme, vocab_size, causal), ids, other_order(len(ids), order, seed))
 
 
 @cached
@@ -136,14 +131,10 @@ def effect(scheme: Positions, vocab_size: int, ids: tuple[int, ...]) -> "Float[n
 
 @cached
 def inputs(scheme: Positions, vocab_size: int, ids: tuple[int, ...]) -> "tuple[np.ndarray, np.ndarray]":
-    """Scaled embeddings of the untrained model, and the rows that the scheme adds to them [n, 64] each."""
-    import torch
+    """Embeddings of the untrained model, and the rows that the scheme adds to them once they are scaled [n, 64] each."""
+    from vizformer.analysis.positions import input_rows
 
-    model = small(scheme, vocab_size, True, trained=True)
-    added = model.positions(len(ids))
-    if added is None:
-        raise ValueError(f"{scheme!r} adds nothing to the input")
-    return (model.embedding(torch.tensor(ids)) * model.config.d_model**0.5).numpy(), added.numpy()
+    return input_rows(small(scheme, vocab_size, True, trained=True), ids)
 
 
 @cached
@@ -161,10 +152,9 @@ def unturned(vocab_size: int, ids: tuple[int, ...], head: int, query: int, key: 
 
 def relative_table() -> "Tensor":
     """The trained numbers of T5's buckets [buckets, n_heads]."""
-    decoder = tiny("relative").model.decoder
-    assert decoder is not None
-    assert decoder.relative_bias is not None
-    return decoder.relative_bias.weight.detach()
+    from vizformer.analysis.positions import position_tables
+
+    return position_tables(tiny("relative").model)[0]
 
 
 def rotary(
@@ -204,12 +194,9 @@ def learned_rows() -> "Float[np.ndarray, 'positions d_model']":
 @cached
 def cosines(learned: bool) -> "Float[np.ndarray, 'n n']":
     """Cosines between the trained rows of positions, or between as many rows of the sinusoidal code."""
-    import numpy as np
+    from vizformer.analysis.positions import cosines
 
-    rows = learned_rows() if learned else code(*learned_rows().shape)
-    unit = rows / np.linalg.norm(rows, axis=1, keepdims=True)
-    found: np.ndarray = unit @ unit.T
-    return found
+    return cosines(learned_rows() if learned else code(*learned_rows().shape))
 
 
 # --- past the trained length ------------------------------------------------------------------------------------------
@@ -223,46 +210,42 @@ def measured() -> dict[str, Any]:
     return lengths.measured(asset("lessons", "positions"))
 
 
-def smooth(curve: "Float[np.ndarray, ' n']", width: int, border: int) -> "Float[np.ndarray, ' n']":
-    """A running mean over `width` places (odd), over fewer at the ends and on both sides of `border`.
-
-    Places before the border are not mixed with those from it on: what happens behind the trained length must not seem
-    to begin before it.
-    """
+@cached
+def held_out_losses(text: str) -> "dict[Positions, Float[np.ndarray, ' length']]":
+    """Loss by position of each trained model on a held-out text ("book", "chinese"), smoothed for a picture."""
     import numpy as np
 
-    sides = []
-    for side in np.split(curve, [border]):
-        sums = np.concatenate([[0.0], np.cumsum(side, dtype=np.float64)])
-        places = np.arange(len(side))
-        first, last = np.maximum(places - width // 2, 0), np.minimum(places + width // 2 + 1, len(side))
-        sides.append((sums[last] - sums[first]) / (last - first))
-    return np.concatenate(sides)
+    from vizformer.analysis.positions import running_mean
 
-
-def alike(text: str) -> str:
-    """The held-out text ("book", "chinese") that goes on in the script of this one."""
-    return "chinese" if 2 * sum(ord(character) > 0x2E7F for character in text) > len(text) else "book"
-
-
-def continued(text: str, rest: str) -> bytes:
-    """257 bytes: the text followed by a held-out passage ("book", "chinese"), or again and again ("repeat")."""
-    from vizformer.training.lengths import LONGEST
-
-    start, needed = text.encode(), int(LONGEST) + 1
-    if rest == "repeat":
-        start += b" "
-        return (start * (needed // len(start) + 1))[:needed]
-    passage: bytes = measured()["passages"][rest].encode()
-    return (start + b"\n" + passage * 2)[:needed]
+    notes = measured()
+    return {scheme: running_mean(np.array(notes["loss"][text][scheme]), 9, notes["trained"]) for scheme in SCHEMES}
 
 
 @cached
 def own_losses(text: str, rest: str) -> "dict[Positions, Float[np.ndarray, ' length']]":
-    """Loss by position of each trained model on the reader's text, continued to 257 bytes."""
-    import torch
+    """Loss by position of each trained model on the reader's text, continued to 257 bytes by a held-out passage ("book",
+    "chinese") or again and again ("repeat").
+    """
+    from vizformer.training.lengths import byte_losses, continued
 
-    from vizformer.training.lengths import losses
+    data = continued(text, None if rest == "repeat" else measured()["passages"][rest])
+    return {scheme: byte_losses(tiny(scheme).model, data) for scheme in SCHEMES}
 
-    ids = torch.tensor([list(continued(text, rest))])
-    return {scheme: losses(tiny(scheme).model, ids)[0].double().numpy() for scheme in SCHEMES}
+
+@cached
+def own_curves(text: str, rest: str) -> "dict[Positions, Float[np.ndarray, ' length']]":
+    """`own_losses`, smoothed for a picture."""
+    from vizformer.analysis.positions import running_mean
+
+    return {
+        scheme: running_mean(losses, 33, measured()["trained"]) for scheme, losses in own_losses(text, rest).items()
+    }
+
+
+@cached
+def losses_behind(text: str, rest: str) -> dict[Positions, float]:
+    """The mean of `own_losses` past the trained length, of each model that reads as far."""
+    from vizformer.training.lengths import mean_from
+
+    found = {scheme: mean_from(losses, measured()["trained"]) for scheme, losses in own_losses(text, rest).items()}
+    return {scheme: mean for scheme, mean in found.items() if mean is not None}

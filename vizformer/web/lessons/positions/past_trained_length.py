@@ -31,8 +31,7 @@ def longer(subject: Subject) -> None:
         required=True,
         **lesson.dial("positions.text", "book", held),
     )
-    measured = notes["loss"][text]
-    curves = {titles[s]: computed.smooth(np.array(measured[s]), 9, notes["trained"])[:end] for s in computed.SCHEMES}
+    curves = {titles[scheme]: curve[:end] for scheme, curve in computed.held_out_losses(text).items()}
     _chart(curves, notes["trained"], _("Loss by position: {text}", text=held[text]), "positions.heldout")
     st.caption(
         _(
@@ -43,7 +42,7 @@ def longer(subject: Subject) -> None:
         )
     )
     if past:
-        _table(measured)
+        _table(notes["loss"][text])
     rests = {
         "book": _("then held-out English"),
         "chinese": _("then held-out Chinese"),
@@ -54,10 +53,9 @@ def longer(subject: Subject) -> None:
         list(rests),
         format_func=rests.__getitem__,
         required=True,
-        **lesson.dial("positions.rest", computed.alike(subject.text), rests),
+        **lesson.dial("positions.rest", alike(subject.text), rests),
     )
-    own = computed.own_losses(subject.text, rest)
-    smoothed = {titles[s]: computed.smooth(own[s], 33, notes["trained"])[:end] for s in computed.SCHEMES}
+    smoothed = {titles[scheme]: curve[:end] for scheme, curve in computed.own_curves(subject.text, rest).items()}
     _chart(smoothed, notes["trained"], _("Loss by position: your own text"), "positions.own")
     st.caption(
         _(
@@ -66,6 +64,11 @@ def longer(subject: Subject) -> None:
             n=len(subject.text.encode()),
         )
     )
+
+
+def alike(text: str) -> str:
+    """The held-out text ("book", "chinese") that goes on in the script of this one."""
+    return "chinese" if 2 * sum(ord(character) > 0x2E7F for character in text) > len(text) else "book"
 
 
 def _titles() -> dict[Positions, str]:
@@ -108,11 +111,8 @@ def _table(measured: dict[Positions, list[float]]) -> None:
 
 def _question(text: str) -> None:
     """Which scheme suffers most past the trained length, on the reader's text?"""
-    own = computed.own_losses(text, computed.alike(text))
-    titles = _titles()
-    read = [scheme for scheme in computed.SCHEMES if scheme != "learned"]
-    trained = computed.measured()["trained"]
-    behind = {scheme: float(own[scheme][trained:].mean()) for scheme in read}
+    behind, titles = computed.losses_behind(text, alike(text)), _titles()
+    read = list(behind)
     best = min(read, key=behind.__getitem__)
     shown = _("; ").join(f"{titles[scheme]} {behind[scheme]:.2f}" for scheme in sorted(read, key=behind.__getitem__))
     lesson.ask(
@@ -121,7 +121,7 @@ def _question(text: str) -> None:
         _(
             "Your text, followed by a held-out one, makes 256 bytes. All models were trained on {n} at a time. Which one "
             "predicts bytes {n} to 255 best?",
-            n=trained,
+            n=computed.measured()["trained"],
         ),
         [titles[scheme] for scheme in read],
         read.index(best),

@@ -1,5 +1,7 @@
 """Six ways to tell positions, in the lesson Positions: what each adds, where, and what that does to the scores."""
 
+import math
+
 import numpy as np
 import streamlit as st
 
@@ -7,7 +9,6 @@ from vizformer import figures
 from vizformer.components import matrix
 from vizformer.config import Positions
 from vizformer.figures import clocks
-from vizformer.web.catalogue import model_cache
 from vizformer.web.catalogue.subject import Subject
 from vizformer.web.lessons.positions import computed
 from vizformer.web.widgets import lesson
@@ -54,7 +55,7 @@ def options(subject: Subject) -> None:
     scheme = choose("positions.way", "rope")
     tokens = computed.words_only(subject)[: computed.MOST]
     ids, numbered = tuple(token.id for token in tokens), labels.numbered(tokens)
-    vocab_size = model_cache.options(subject.model).input_vocab_size
+    vocab_size = subject.config.input_vocab_size
     last = len(tokens) - 1
     left, middle, right = st.columns(3)
     with left:
@@ -121,12 +122,13 @@ def worked_out(scheme: Positions, vocab_size: int, ids: tuple[int, ...], head: i
     if scheme == "none":
         lesson.formula(rf"s_{{ij}} = {plain_score}")
     elif scheme in ("sinusoidal", "learned"):
-        row, added = computed.inputs(scheme, vocab_size, ids)
+        e, added = computed.inputs(scheme, vocab_size, ids)
+        d_model, here = e.shape[1], math.sqrt(e.shape[1]) * float(e[i, 0])
         lesson.formula(
             r"x_{pos} = \sqrt{d_\mathrm{model}}\, E[t_{pos}] + P_{pos}",
-            live=rf"x_{{{i},0}} = {row[i, 0]:.4f} {added[i, 0]:+.4f} = {row[i, 0] + added[i, 0]:.4f}",
-            code=f"x = math.sqrt({row.shape[1]}) * e + P  # e: the embeddings of your tokens",
-            given={"e": row / row.shape[1] ** 0.5, "P": added},
+            live=rf"x_{{{i},0}} = {here:.4f} {added[i, 0]:+.4f} = {here + added[i, 0]:.4f}",
+            code=f"x = math.sqrt({d_model}) * e + P  # e: the embeddings of your tokens",
+            given={"e": e, "P": added},
         )
     elif scheme == "alibi":
         slope = 2.0 ** (-8 * (head + 1) / HEADS)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from vizformer.web.catalogue import model_cache
 from vizformer.web.catalogue.bounded_cache import cached
 from vizformer.web.catalogue.subject import Subject
+from vizformer.web.lessons.tokens.sentences import OCCASIONS, OTHERS, Occasion
 from vizformer.web.link.model_ref import ModelRef
 
 if TYPE_CHECKING:
@@ -16,8 +17,8 @@ if TYPE_CHECKING:
 
     from vizformer.analysis.contexts import Contexts
     from vizformer.analysis.embeddings import Lookup, Neighbours, Norms, Projection
+    from vizformer.explain.snippet import Given
     from vizformer.model import Trace
-    from vizformer.text import Token
     from vizformer.text.merging import Applied, Learned
     from vizformer.text.schemes import Piece, Scheme
 
@@ -27,93 +28,40 @@ NEAREST = 8  # neighbours of the chosen token
 NEAR = 3  # neighbours of every other token, on the map
 TRIED = 12  # tokens that a model generates with the factor switched
 
-LOOKUP = """one_hot = F.one_hot(torch.tensor(id), vocab_size).float()
-product = one_hot @ E  # vocab_size * d_model products
-row = E[id]            # what nn.Embedding does
-(product - row).abs().max()"""
-LEARN = """counts = Counter(pair for word, times in words.items() for pair in pairwise(word) for _ in range(times))
-pair = max(counts, key=counts.get)"""
-APPLY = """pairs = [pair for word in words for pair in pairwise(word) if pair in ranks]
-pair = min(pairs, key=ranks.get)"""
-COSINE = "cosines = F.normalize(E, dim=-1) @ F.normalize(E[id], dim=-1)  # [vocab_size]"
-CONTEXT = "F.cosine_similarity(x_A[l][i], x_B[l][j], dim=-1)"
+
+@dataclass(frozen=True)
+class Cut:
+    """A text under one tokenizer: its tokens in order, without special ones around it, and the vocabulary's entries."""
+
+    pieces: "tuple[Piece, ...]"
+    vocab_size: int
 
 
 @dataclass(frozen=True)
-class Occasion:
-    """Sentences that use one token in two senses: the first and the second differ, the third is as the first."""
+class Cuts:
+    """A text under the six schemes and under the model's own tokenizer.
 
-    token: str
-    first: str
-    second: str
-    third: str
+    Attributes:
+        takes_ids: whether the model came without a tokenizer, so that a text is the ids themselves.
+        d_model: numbers of a row of the model's table.
+    """
 
-
-OCCASIONS = (
-    Occasion("花", "我在花园里。", "我花了十元。", "他们在花园里玩。"),
-    Occasion("苹", "苹果是一种好吃的水果。", "苹果是一个伟大的品牌。", "苹果是我最喜欢的水果。"),
-    Occasion("打", "我打电话给他。", "他打了我。", "她打电话给我。"),
-    Occasion(
-        "bank",
-        "They sat on the bank of the river.",
-        "She went to the bank to get some money.",
-        "We walked along the bank of the stream.",
-    ),
-    Occasion("can", "I can swim.", "He opened a can of beans.", "She can sing."),
-)
-OTHERS = (  # for a sentence of the reader's: the one that shares most with it
-    "那只猫在睡觉。",
-    "他们在学校里学中文。",
-    "我不知道他是谁。",
-    "今天的天气很好，我们去公园吧。",
-    "她昨天买了一本书。",
-    "The old man sat under the tree.",
-    "I do not know what you mean.",
-    "She opened the door and saw a cat.",
-    "We are going to the city by train.",
-    "He is not a good friend of mine.",
-)
-
-
-def input_code(positions: str, scaled: bool) -> str:
-    """The line that computes what is added up before the first layer."""
-    added = " + P[:n]" if positions in ("sinusoidal", "learned") else ""
-    return f"x_0 = E[ids]{' * d_model**0.5' if scaled else ''}{added}"
-
-
-def cuts(scheme: "Scheme", text: str) -> "tuple[Piece, ...]":
-    """The text under one of the six schemes."""
-    return _cuts(text)[scheme]
+    schemes: "dict[Scheme, Cut]"
+    own: Cut
+    takes_ids: bool
+    d_model: int
 
 
 @cached
-def _cuts(text: str) -> "dict[Scheme, tuple[Piece, ...]]":
-    from vizformer.text.schemes import cut
-
-    return {scheme: cut(scheme, text) for scheme in SCHEMES}
-
-
-@cached
-def own_cuts(model: ModelRef, text: str) -> "tuple[Piece, ...]":
-    """The text under the model's tokenizer, without the special tokens around it."""
-    from vizformer.text.schemes import pieces
-
-    tokenizer = model_cache.checkpoint(model).reader("encoder")
-    return pieces(text, tokenizer.encode(text, special=False), tokenizer)
-
-
-def takes_ids(model: ModelRef) -> bool:
-    """Whether the model came without a tokenizer, so that a text is the ids themselves."""
+def cuts(subject: Subject) -> Cuts:
     from vizformer.checkpoints.tokenizers.token_ids import NumberReader
+    from vizformer.text.schemes import cut, pieces, scheme_tokenizer
 
-    return isinstance(model_cache.checkpoint(model).reader("encoder"), NumberReader)
-
-
-def vocabulary(scheme: "Scheme") -> int:
-    """Entries of a scheme's vocabulary."""
-    from vizformer.text.schemes import scheme_tokenizer
-
-    return scheme_tokenizer(scheme).vocab_size
+    loaded = subject.checkpoint
+    config, reader = loaded.model.config, loaded.reader("encoder")
+    schemes = {scheme: Cut(cut(scheme, subject.text), scheme_tokenizer(scheme).vocab_size) for scheme in SCHEMES}
+    own = Cut(pieces(subject.text, reader), config.input_vocab_size)
+    return Cuts(schemes, own, isinstance(reader, NumberReader), config.d_model)
 
 
 @cached
@@ -155,11 +103,9 @@ def lookup(model: ModelRef, id: int) -> "Lookup":
 @cached
 def table(model: ModelRef, rows: tuple[int, ...], columns: tuple[int, ...]) -> "Float[np.ndarray, 'rows columns']":
     """Some numbers of the embedding table."""
-    import numpy as np
+    from vizformer.analysis.embeddings import entries
 
-    weight = model_cache.checkpoint(model).model.token_table().weight
-    found: np.ndarray = weight[list(rows)][:, list(columns)].detach().cpu().double().numpy()
-    return found
+    return entries(model_cache.checkpoint(model), rows, columns)
 
 
 @cached
@@ -191,7 +137,7 @@ def near(model: ModelRef, ids: tuple[int, ...], chosen: int, centred: bool) -> "
     close = neighbours(model, chosen, centred).ids
     rest = [other for id in own if id != chosen for other in neighbours(model, id, centred).ids[:NEAR]]
     shown = tuple(dict.fromkeys([*own, *close, *rest]))
-    return shown, project(_directions(model, centred)[0][list(shown)].astype(float))
+    return shown, project(_directions(model, centred)[0][list(shown)])
 
 
 def names(model: ModelRef, ids: tuple[int, ...], beside: tuple[int, ...] = ()) -> list[str]:
@@ -199,12 +145,6 @@ def names(model: ModelRef, ids: tuple[int, ...], beside: tuple[int, ...] = ()) -
     found = model_cache.checkpoint(model).reader("encoder").tokens([*ids, *(id for id in beside if id not in ids)])
     alike = Counter(token.text for token in found)
     return [f"{token.text} #{token.id}" if alike[token.text] > 1 else token.text for token in found[: len(ids)]]
-
-
-def read(subject: Subject) -> "tuple[Token, ...]":
-    """The tokens of the sentence, as the stack reads them that reads first."""
-    tokens = subject.trace.tokens
-    return tokens["encoder"] if "encoder" in tokens else tokens["decoder"]
 
 
 def seconds(subject: Subject) -> tuple[str, str]:
@@ -267,6 +207,13 @@ def norms(model: ModelRef, ids: tuple[int, ...]) -> "Norms":
     return norms(model_cache.checkpoint(model), np.array(ids))
 
 
+def added(model: ModelRef, ids: tuple[int, ...]) -> "dict[str, Given]":
+    """What is added up before the first layer, by the names that code has for it."""
+    from vizformer.analysis.embeddings import input_parts
+
+    return dict(input_parts(model_cache.checkpoint(model), ids))
+
+
 @cached
 def written(model: ModelRef, text: str, scaled: bool) -> str:
     """What the model makes of the text with or without the factor sqrt(d_model), the first tokens of it."""
@@ -277,4 +224,6 @@ def written(model: ModelRef, text: str, scaled: bool) -> str:
 
 def embedding_table(model: ModelRef) -> "Tensor":
     """The table of embeddings that the text is read with [vocab_size, d_model]."""
-    return model_cache.checkpoint(model).model.token_table("encoder").weight.detach()
+    from vizformer.analysis.embeddings import table
+
+    return table(model_cache.checkpoint(model))

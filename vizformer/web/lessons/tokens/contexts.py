@@ -8,6 +8,7 @@ from vizformer import figures
 from vizformer.web.catalogue import model_cache
 from vizformer.web.catalogue.subject import Subject
 from vizformer.web.lessons.tokens import computed
+from vizformer.web.lessons.tokens.sentences import OCCASIONS
 from vizformer.web.link import state
 from vizformer.web.link.model_ref import ModelRef
 from vizformer.web.widgets import lesson, model_suggestions
@@ -17,6 +18,11 @@ from vizformer.web.words.i18n import _
 
 if TYPE_CHECKING:
     from vizformer.analysis.contexts import Contexts
+
+# One row for the layers' input and one after each layer; the last cosine is the one of the formula.
+CODE = (
+    "same = F.cosine_similarity(x_A, x_B, dim=-1)  # [layers + 1, d_model] each: the last one is after the last layer"
+)
 
 
 @st.fragment
@@ -45,7 +51,7 @@ def context(subject: Subject) -> None:
     if not pairs:
         st.info(_("The two sentences have no token in common. Write a second one that uses a word of the first."))
         return
-    tokens = computed.read(subject)
+    tokens = subject.tokens
     names = {i: f"{i} · {tokens[i].text}" for i, __ in pairs}
     i = st.selectbox(
         _("Token in both"),
@@ -70,7 +76,7 @@ def context(subject: Subject) -> None:
             found.other,
             found.low,
             found.high,
-            added=model_cache.options(subject.model).positions in ("sinusoidal", "learned"),
+            added=subject.config.positions in ("sinusoidal", "learned"),
             title=_("“{token}” in two sentences", token=tokens[i].text),
             words=words(ENGLISH),
         ),
@@ -93,7 +99,7 @@ def context(subject: Subject) -> None:
             same=f"{found.same[-1]:.4f}",
         )
     )
-    if model_cache.options(subject.model).architecture == "decoder-only":
+    if subject.config.architecture == "decoder-only":
         st.info(
             _(
                 "This model reads from left to right: a vector depends on what stands before its token, never on what "
@@ -104,7 +110,8 @@ def context(subject: Subject) -> None:
     lesson.formula(
         r"\cos\left(x^{A}_{l,i},\ x^{B}_{l,j}\right)",
         live=rf"\cos\left(x^{{A}}_{{{last},{i}}},\ x^{{B}}_{{{last},{j}}}\right) = {found.same[-1]:.4f}",
-        code=computed.CONTEXT,
+        code=CODE,
+        given={"x_A": found.first, "x_B": found.second},
     )
 
 
@@ -119,8 +126,8 @@ def another(label: str, default: str, key: str) -> str:
 
 def expected(subject: Subject, pairs: tuple[tuple[int, int], ...]) -> int:
     """The shared token to begin with: that of the example, or the rarest word (learned last: it has the largest id)."""
-    tokens = computed.read(subject)
-    wanted = [occasion.token for occasion in computed.OCCASIONS if occasion.first == subject.text.strip()]
+    tokens = subject.tokens
+    wanted = [occasion.token for occasion in OCCASIONS if occasion.first == subject.text.strip()]
     return max(
         (i for i, __ in pairs), key=lambda i: (tokens[i].text in wanted, tokens[i].text[:1].isalnum(), tokens[i].id)
     )
@@ -136,7 +143,7 @@ def context_question(subject: Subject, second: str, token: str, i: int, found: "
     same, other = float(found.same[-1]), float(found.other[-1])
     exactly = found.identical
     answer = 0 if exactly else 1 if same > found.high[-1] else 2
-    causal = model_cache.options(subject.model).architecture == "decoder-only"
+    causal = subject.config.architecture == "decoder-only"
     if exactly and causal:
         why = _("Everything up to this token is the same in both sentences, and this model sees nothing else.")
     else:

@@ -5,6 +5,7 @@ from html import escape
 from typing import TYPE_CHECKING
 
 from vizformer.messages import N_, Message
+from vizformer.web.words import labels
 from vizformer.web.words.i18n import _, translate
 
 if TYPE_CHECKING:
@@ -36,14 +37,6 @@ FATES: dict[str, Message] = {
     "tied": N_("tied"),
     "used": N_("used"),
 }
-_POSITIONS: dict[str, Message] = {
-    "learned": N_("learned positions"),
-    "sinusoidal": N_("sine-wave positions"),
-    "rope": N_("RoPE"),
-    "alibi": N_("ALiBi"),
-    "relative": N_("relative position buckets"),
-    "none": N_("no positions"),
-}
 _WRITTEN: dict[str, Message] = {
     "vizformer": N_("VizFormer's own format"),
     "hugging-face": N_("Hugging Face layout"),
@@ -53,11 +46,6 @@ _ORDERS: dict[str, Message] = {"pre": N_("before the sublayer"), "post": N_("aft
 EPSILONS = (1e-3, 1e-5, 1e-6, 1e-8, 1e-12)  # of norms, in the models in use
 _NORMS = {"layer_norm": "LayerNorm", "rms_norm": "RMSNorm"}
 _ACTIVATIONS = {"relu": "ReLU", "gelu": "GELU", "gelu_tanh": "GELU (tanh)", "silu": "SiLU"}
-
-
-def positions(kind: str) -> str:
-    """What tells a model where a token stands, in words."""
-    return translate(_POSITIONS[kind])
 
 
 def facts(report: "Report") -> list[tuple[str, str]]:
@@ -88,7 +76,7 @@ def _shapes(config: "ModelConfig") -> list[tuple[str, str]]:
     if config.feedforward == "gated":
         inner += " · " + _("gated")
     order = translate(_ORDERS[config.norm_order])
-    places = translate(_POSITIONS[config.positions])
+    places = labels.positions(config.positions)
     if config.positions == "rope":
         places += f" (θ = {config.rope_theta:,g})"
     vocabulary = _("{n} tokens", n=f"{config.vocab_size:,}")
@@ -199,7 +187,7 @@ def agreement(found: "Agreement") -> str:
 
 def answer(name: str, value: object) -> str:
     """A possible answer, in words."""
-    words = {"norm_order": _ORDERS, "positions": _POSITIONS}.get(name, {}).get(str(value))
+    words = {"norm_order": _ORDERS, "positions": labels.POSITIONS}.get(name, {}).get(str(value))
     if words is not None:
         return translate(words)
     if isinstance(value, bool):

@@ -14,4 +14,4 @@ def first_layer(subject: Subject, stack: str, identity: bool, scaled: bool) -> "
     """What the first layer's input gives with identity matrices, or with head 0's learned ones."""
     from vizformer.explain import examples
 
-    return examples.first_layer(subject.trace, stack, identity=identity, scaled=scaled)
+    return examples.first_layer_attention(subject.trace, stack, identity=identity, scaled=scaled)

@@ -1,0 +1,70 @@
+"""The arithmetic of the boxes of the lesson The map, as LaTeX."""
+
+from typing import TYPE_CHECKING
+
+from vizformer.config import ModelConfig
+
+if TYPE_CHECKING:
+    from vizformer.analysis.architecture import Box
+
+_FORMULAS = {
+    "embedding": r"x_i = E_{t_i}",
+    "segments": r"x_i \leftarrow x_i + S_{s_i}",
+    "positions": r"x_i \leftarrow x_i + P_i",
+    "attention": r"\operatorname{softmax}\!\left(\tfrac{QK^{\top}}{\sqrt{d_\text{head}}}\right) V",
+    "cross": r"\operatorname{softmax}\!\left(\tfrac{Q_\text{dec} K_\text{enc}^{\top}}{\sqrt{d_\text{head}}}\right)"
+    r" V_\text{enc}",
+    "mask": r"M_{ij} = -\infty \ \text{if}\ j > i, \ \text{else}\ 0",
+    "rotation": r"q_i \leftarrow R_i\, q_i,\quad k_j \leftarrow R_j\, k_j",
+    "alibi": r"\text{scores}_{ij} \leftarrow \text{scores}_{ij} - m_h\,|i - j|",
+    "relative": r"\text{scores}_{ij} \leftarrow \text{scores}_{ij} + b_{h,\,\text{bucket}(j - i)}",
+    "add": r"x \leftarrow x + f(\operatorname{norm}(x))",
+    "add_norm": r"x \leftarrow \operatorname{norm}(x + f(x))",
+    "unembedding": r"\text{logits} = x\, W_U",
+    "logit_bias": r"\text{logits} \leftarrow \text{logits} + b",
+    "softmax": r"p_j = e^{\,\text{logit}_j} \big/ \textstyle\sum_m e^{\,\text{logit}_m}",
+}
+
+
+def _scaled(written: str, scale: float) -> str:
+    """With a factor in place of the division by sqrt(d_head); a factor of 1 needs no mention."""
+    factor = "" if scale == 1 else rf"{scale:.4g}\,"
+    for product in (r"QK^{\top}", r"Q_\text{dec} K_\text{enc}^{\top}"):
+        written = written.replace(rf"\tfrac{{{product}}}{{\sqrt{{d_\text{{head}}}}}}", factor + product)
+    return written
+
+
+_ACTIVATIONS = {"relu": "ReLU", "gelu": "GELU", "gelu_tanh": "GELU", "silu": "SiLU"}
+
+
+def _feedforward(config: ModelConfig) -> str:
+    """With the name of its activation, and its biases where it has them."""
+    bends = rf"\operatorname{{{_ACTIVATIONS[config.activation]}}}"
+    into, gate, out = (rf" + b_\text{{{name}}}" if config.bias else "" for name in ("in", "gate", "out"))
+    if config.feedforward == "gated":
+        spread = rf"(x W_\text{{in}}{into})" if config.bias else r"x W_\text{in}"
+        return rf"({bends}(x W_\text{{gate}}{gate}) \odot {spread})\, W_\text{{out}}{out}"
+    return rf"{bends}(x W_\text{{in}}{into})\, W_\text{{out}}{out}"
+
+
+def formula(box: "Box", config: ModelConfig) -> str:
+    """Its arithmetic as LaTeX; "" where it has none."""
+    if box.kind == "embedding" and config.scaled_embedding:
+        return r"x_i = \sqrt{d_\text{model}}\; E_{t_i}"
+    if box.kind == "unembedding" and config.logit_scale != 1:
+        return rf"\text{{logits}} = {config.logit_scale:.4g}\; x\, W_U"
+    if box.kind == "mask" and (window := config.sliding_window) is not None:
+        return rf"M_{{ij}} = -\infty \ \text{{if}}\ j > i \ \text{{or}}\ j \le i - {window}, \ \text{{else}}\ 0"
+    if box.kind in ("attention", "cross"):
+        written = _FORMULAS[box.kind]
+        if box.kind == "attention" and box.place == "decoder":
+            written = written.replace(r"\right)", r" + M\right)")
+        return written if config.attention_scale is None else _scaled(written, config.attention_scale)
+    if box.kind == "norm":
+        if config.norm == "rms_norm":
+            scale = "(1 + w)" if config.norm_offset else "w"
+            return rf"\frac{{x}}{{\sqrt{{\operatorname{{mean}}(x^2) + \epsilon}}}} \odot {scale}"
+        return r"\frac{x - \operatorname{mean}(x)}{\sqrt{\operatorname{var}(x) + \epsilon}} \odot w + b"
+    if box.kind == "feedforward":
+        return _feedforward(config)
+    return _FORMULAS.get(box.kind, "")

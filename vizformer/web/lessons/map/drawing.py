@@ -1,0 +1,134 @@
+"""The drawing, in the lesson The map: the whole model as boxes with live shapes, and what the chosen box is."""
+
+from typing import TYPE_CHECKING
+
+import streamlit as st
+
+from vizformer.components import architecture
+from vizformer.web.catalogue import model_cache, shelf, sources
+from vizformer.web.catalogue.subject import Subject
+from vizformer.web.lessons.map import box_formulas, box_words, computed
+from vizformer.web.link import state
+from vizformer.web.link.model_ref import ModelRef
+from vizformer.web.widgets import lesson
+from vizformer.web.words import labels
+from vizformer.web.words.errors import guarded
+from vizformer.web.words.figure_words import words
+from vizformer.web.words.i18n import _, translate
+
+if TYPE_CHECKING:
+    from vizformer.analysis.architecture import Box
+
+_DRAWING, _SWITCH = "map.drawing", "map.switch"
+
+
+def drawing(subject: Subject) -> None:
+    switch()  # another model: the whole page runs again
+    boxes(subject)
+
+
+@guarded()
+def switch() -> None:
+    """The three architectures, each as the first model on the shelf that has it."""
+    names = {
+        "encoder-decoder": _("Encoder-decoder"),
+        "decoder-only": _("Decoder-only"),
+        "encoder-only": _("Encoder-only"),
+    }
+    first: dict[str, ModelRef] = {}
+    for model in shelf.that_open():
+        first.setdefault(model_cache.options(model).architecture, model)
+    now = state.view().model
+    own = model_cache.options(now).architecture
+    first[own] = now
+    if st.session_state.get(_SWITCH) != own:
+        st.session_state[_SWITCH] = own
+    st.segmented_control(
+        _("Architecture"),
+        [name for name in names if name in first],
+        required=True,
+        key=_SWITCH,
+        format_func=lambda name: f"{names[name]} · {sources.title(first[name])}",
+        on_change=_take,
+        args=(first,),
+    )
+
+
+def _take(first: dict[str, ModelRef]) -> None:
+    if (chosen := st.session_state[_SWITCH]) in first:
+        state.update(model=first[chosen], edits="")
+
+
+@st.fragment
+@guarded()
+def boxes(subject: Subject) -> None:
+    """The drawing, and beside it what the chosen box is."""
+    config = subject.config
+    n, target = computed.lengths(subject)
+    found = {box.key: box for box in computed.boxes(subject.model, n, target)}
+    headless = not any(box.place == "prediction" for box in found.values())
+    default = next(box.key for box in found.values() if box.kind == "attention")
+    now = lesson.value("map.box", default, found.keys())
+    total = sum(box.parameters for box in found.values())
+    left, right = st.columns([3, 2], gap="large")
+    with left:
+        chosen = architecture.mount(
+            box_words.columns(list(found.values()), config),
+            selected=now,
+            words=words(architecture.ENGLISH),
+            key=_DRAWING,
+        )
+        if target:
+            st.caption(
+                _(
+                    "For your sentence: n = {n} tokens read, {target} written so far. All boxes together: "
+                    "{total:,} parameters.",
+                    n=n,
+                    target=target,
+                    total=total,
+                )
+            )
+        else:
+            st.caption(
+                _("For your sentence: n = {n} tokens. All boxes together: {total:,} parameters.", n=n, total=total)
+            )
+        if headless:
+            st.caption(_("It ends with vectors: this model's files hold no head that predicts tokens."))
+    if chosen is not None and chosen != now:
+        lesson.turn("map.box", chosen, default)
+        now = chosen
+    with right:
+        detail(subject, found[now], total)
+
+
+def detail(subject: Subject, box: "Box", total: int) -> None:
+    """A box in words and numbers, and the lessons that take it apart."""
+    config = subject.config
+    st.subheader(box_words.title(box, config))
+    st.markdown(box_words.about(box, config))
+    if box.kind == "tokens":
+        shown = subject.trace.tokens[box.place]
+        st.text("  ".join(labels.numbered(shown)))
+    st.markdown(shapes(box))
+    if formula := box_formulas.formula(box, config):
+        st.latex(formula)
+    st.markdown(box_words.parameters(box, total))
+    if box.tensors:
+        st.markdown(" · ".join(f"`{name} {box_words.shape(shape)}`" for name, shape in box.tensors))
+        st.caption(_("The same in PyTorch"))
+        sizes = [tuple(shape) for __, shape in box.tensors]
+        st.code(lesson.pasteable(f"sum(math.prod(shape) for shape in {sizes})", {}), language="python", wrap_lines=True)
+    with st.container(horizontal=True):
+        for entry in box_words.leads_to(box, config):
+            st.page_link(entry.file, label=_("Take it apart: {page} →", page=translate(entry.title)))
+
+
+def shapes(box: "Box") -> str:
+    """What goes in and what comes out; Markdown."""
+    out = box_words.shape(box.output)
+    if not box.inputs:
+        return _("Out: **{shape}**", shape=out)
+    into = _(" and ").join(box_words.shape(dims) for dims in box.inputs)
+    if box.inside:
+        return _("Works on **{shape}**", shape=out)
+    return _("In: **{into}** · Out: **{out}**", into=into, out=out)

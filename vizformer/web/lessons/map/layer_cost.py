@@ -1,0 +1,72 @@
+"""What a layer costs, in the lesson The map: its multiplications against the number of tokens."""
+
+import streamlit as st
+
+from vizformer import figures
+from vizformer.figures import reach as reach_figures
+from vizformer.web.catalogue.subject import Subject
+from vizformer.web.lessons.map import computed, layer_types
+from vizformer.web.widgets import lesson
+from vizformer.web.words.errors import guarded
+from vizformer.web.words.figure_words import words
+from vizformer.web.words.i18n import _
+
+
+@st.fragment
+@guarded()
+def cost(subject: Subject) -> None:
+    """The multiplications of a layer against the number of tokens."""
+    n, d = computed.lengths(subject)[0], subject.config.d_model
+    ask_cost(subject, n, d)  # first: the table below gives it away
+    ways = {"table": _("the paper's table"), "products": _("every matrix product")}
+    counted = st.segmented_control(
+        _("Count"),
+        list(ways),
+        format_func=ways.__getitem__,
+        required=True,
+        **lesson.dial("map.count", "table", tuple(ways)),
+    )
+    k, r = layer_types.widths()
+    full = counted == "products"
+    grid, curves = computed.cost_curves(d, k, r, full)
+    titles = layer_types.names()
+    st.plotly_chart(
+        figures.cost_curves(
+            grid,
+            {titles[kind]: curve for kind, curve in curves.items()},
+            here=n,
+            crossing=(d, computed.cost("attention", d, d, k, r, full)),
+            crossing_name=_("n = d = {d}", d=d),
+            title=_("Multiplications of a layer that is d = {d} wide", d=d),
+            words=words(reach_figures.ENGLISH),
+        ),
+        key="map.costs",
+        config={"displayModeBar": False},
+    )
+    st.markdown(layer_types.cost_table(n, d, k, r, full))
+    layer_types.cost_formula(n, d, full)
+
+
+def ask_cost(subject: Subject, n: int, d: int) -> None:
+    own = computed.cost("attention", n, d, 3, 8, full=False)  # (neither depends on kernel or window)
+    other = computed.cost("recurrent", n, d, 3, 8, full=False)
+    choices = [_("the self-attention layer"), _("the recurrent layer"), _("neither: both need the same")]
+    lesson.ask(
+        "map",
+        "cost",
+        _(
+            "Your sentence has n = {n} tokens, the model is d = {d} wide. By the paper's table, which layer needs fewer "
+            "multiplications?",
+            n=n,
+            d=d,
+        ),
+        choices,
+        0 if own < other else 1 if own > other else 2,
+        _(
+            "Self-attention: n²d = {own:,}. Recurrent: nd² = {other:,}. They are equal where n = d, here at {d} tokens.",
+            own=own,
+            other=other,
+            d=d,
+        ),
+        about=f"{subject.model} {subject.text}",
+    )

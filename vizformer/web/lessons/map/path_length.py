@@ -1,0 +1,87 @@
+"""Why not an RNN, in the lesson The map: how many steps lie between the first token and the last output."""
+
+from typing import TYPE_CHECKING
+
+import streamlit as st
+
+from vizformer import figures
+from vizformer.figures import reach as reach_figures
+from vizformer.web.catalogue.subject import Subject
+from vizformer.web.lessons.map import computed, layer_types
+from vizformer.web.widgets import lesson
+from vizformer.web.words import labels
+from vizformer.web.words.errors import guarded
+from vizformer.web.words.figure_words import words
+from vizformer.web.words.i18n import _
+
+if TYPE_CHECKING:
+    from vizformer.analysis.layer_types import LayerType
+
+
+@st.fragment
+@guarded()
+def rnn(subject: Subject) -> None:
+    """How many steps lie between the first token and the last, in five kinds of layers."""
+    tokens = labels.texts(subject.tokens)
+    n = len(tokens)
+    ask_path(subject, n)  # first: the table below gives it away
+    titles = layer_types.names()
+    kind: LayerType = st.segmented_control(
+        _("Layer"),
+        computed.KINDS,
+        format_func=titles.__getitem__,
+        required=True,
+        **lesson.dial("map.kind", "recurrent", computed.KINDS),
+    )
+    k, r = layer_types.widths()
+    shown = tokens[: computed.DRAWN]
+    path = computed.path(kind, len(shown), k, r)
+    st.plotly_chart(
+        figures.path_picture(
+            shown,
+            path.levels,
+            path.edges,
+            path.way,
+            states=kind == "recurrent",
+            title=_("The way from the first token to the last output"),
+            words=words(reach_figures.ENGLISH),
+        ),
+        key="map.path",
+        config={"displayModeBar": False},
+    )
+    if n > len(shown):
+        st.caption(
+            _(
+                "The picture shows the first {shown} of {n} tokens; the numbers are for all of them.",
+                shown=len(shown),
+                n=n,
+            )
+        )
+    st.markdown(layer_types.path_table(n, k, r))
+    layer_types.path_formula(kind, n, k, r, subject.config)
+
+
+def ask_path(subject: Subject, n: int) -> None:
+    if n < 2:  # nothing to be far from
+        return
+    choices = [
+        _("recurrent {cells}, self-attention {layers}", cells=cells, layers=layers)
+        for cells, layers in ((1, 1), (n, n), (n, 1), (n * n, n))
+    ]
+    lesson.ask(
+        "map",
+        "path",
+        _(
+            "Your sentence has {n} tokens. Through how many recurrent cells must what the model knows of the first token "
+            "pass to reach the last output, and through how many layers of self-attention at the least?",
+            n=n,
+        ),
+        choices,
+        2,
+        _(
+            "The cell works once at each of the {n} positions, one after the other. In self-attention the last query "
+            "multiplies with the first key directly, however far it is: one layer.",
+            n=n,
+        ),
+        about=f"{subject.model} {subject.text}",
+    )

@@ -1,0 +1,96 @@
+"""The sinusoidal code as clock hands, in the lesson Positions, and the rotation that leads k positions on."""
+
+import numpy as np
+import streamlit as st
+
+from vizformer import figures
+from vizformer.components import matrix
+from vizformer.figures import clocks
+from vizformer.web.catalogue.subject import Subject
+from vizformer.web.lessons.positions import computed
+from vizformer.web.lessons.positions.code_choice import position, rounded, width
+from vizformer.web.widgets import lesson
+from vizformer.web.words.errors import guarded
+from vizformer.web.words.figure_words import words
+from vizformer.web.words.i18n import _
+
+STILL = {"displayModeBar": False}
+CLOCKS = 8
+
+
+@st.fragment
+@guarded()
+def clock(subject: Subject) -> None:
+    """Pairs as clock hands, and the rotation that leads k positions on."""
+    st.html(matrix.style())
+    d = width(subject)
+    pair = st.slider(_("Pair i"), 0, d // 2 - 1, **lesson.dial("positions.pair", 1, range(d // 2)))
+    left, right = st.columns(2)
+    with left:
+        pos = position()
+    with right:
+        k = st.slider(_("Steps on, k"), 0, 32, **lesson.dial("positions.k", 3, range(33)))
+    tokens = subject.tokens
+    if pos < len(tokens):
+        st.text(_("At position {position} of your sentence stands “{token}”.", position=pos, token=tokens[pos].text))
+    else:
+        st.text(_("Your sentence ends before position {position}; the code goes on.", position=pos))
+    rows = computed.code(computed.ROWS, d)
+    shown = shown_pairs(d, pair)
+    pairs = rows.reshape(len(rows), -1, 2)[:, shown]
+    st.plotly_chart(
+        figures.position_clocks(
+            pairs[pos],
+            [_("pair {pair}", pair=i) + f"\nλ = {rounded(computed.wavelength(d, i))}" for i in shown],
+            pos,
+            moved=(pairs[pos + k], pos + k),
+            words=words(clocks.ENGLISH),
+        ),
+        config=STILL,
+        key="positions.clocks",
+    )
+    rotation(d, pair, pos, k, rows)
+
+
+def shown_pairs(d: int, pair: int) -> list[int]:
+    """Pairs from the fastest to the slowest, in equal steps; the chosen one instead of its nearest."""
+    steps = set(np.linspace(0, d // 2 - 1, min(CLOCKS, d // 2)).round().astype(int).tolist())
+    if pair not in steps:
+        steps = steps - {min(steps, key=lambda other: abs(other - pair))} | {pair}
+    return sorted(steps)
+
+
+def rotation(d: int, pair: int, pos: int, k: int, rows: np.ndarray) -> None:
+    """PE(pos + k) = R(k) PE(pos): one block with its numbers, the matrix, and the check over all positions."""
+    turn, even = computed.shift(d, k), 2 * pair
+    block, before, after = turn[even : even + 2, even : even + 2], rows[pos, even : even + 2], rows[pos + k]
+
+    def column(values: np.ndarray) -> str:
+        return rf"\begin{{bmatrix}} {values[0]:.3f} \\ {values[1]:.3f} \end{{bmatrix}}"
+
+    square = " \\\\ ".join(f"{a:.3f} & {b:.3f}" for a, b in block)
+    lesson.formula(
+        r"\underbrace{\begin{bmatrix} \sin((p{+}k)\omega_i) \\ \cos((p{+}k)\omega_i) \end{bmatrix}}"
+        r"_{\mathrm{PE}(p+k)} = \underbrace{\begin{bmatrix} \cos(k\omega_i) & \sin(k\omega_i) \\"
+        r" -\sin(k\omega_i) & \cos(k\omega_i) \end{bmatrix}}_{R(k)} \underbrace{\begin{bmatrix} \sin(p\,\omega_i) \\"
+        r" \cos(p\,\omega_i) \end{bmatrix}}_{\mathrm{PE}(p)}",
+        live=rf"{column(after[even : even + 2])} = \begin{{bmatrix}} {square} \end{{bmatrix}} {column(before)}",
+        code=f"p, k, i, d = {pos}, {k}, {pair}, {d}\n"
+        "omega = 10000.0 ** (-2 * i / d)\n\n"
+        "def hand(pos):  # pair i of PE(pos)\n"
+        "    return torch.tensor([math.sin(pos * omega), math.cos(pos * omega)])\n\n"
+        "cos, sin = math.cos(k * omega), math.sin(k * omega)\n"
+        "R = torch.tensor([[cos, sin], [-sin, cos]])\n"
+        "moved = R @ hand(p)  # which is hand(p + k)",
+    )
+    whole = matrix.to_html(turn, caption=_("R({k}), the same at every position", k=k), digits=2)
+    st.html(f'<div class="vf-compact">{whole}</div>')
+    error = computed.facts(d, k).shift_error
+    st.success(
+        _(
+            "Checked for every position up to {last}: R({k}) PE(pos) and PE(pos + {k}) differ by {error} at most.",
+            last=computed.ROWS - 1 - k,
+            k=k,
+            error=f"{error:.1e}",
+        )
+    )

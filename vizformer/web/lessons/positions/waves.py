@@ -1,0 +1,128 @@
+"""The waves of the sinusoidal code, in the lesson Positions, and one of its numbers worked out."""
+
+import numpy as np
+import streamlit as st
+
+from vizformer import figures
+from vizformer.components import matrix
+from vizformer.web.catalogue.subject import Subject
+from vizformer.web.lessons.positions import computed
+from vizformer.web.lessons.positions.code_choice import position, rounded, width
+from vizformer.web.link.whole_number import whole
+from vizformer.web.widgets import lesson
+from vizformer.web.words import labels
+from vizformer.web.words.errors import guarded
+from vizformer.web.words.figure_words import words
+from vizformer.web.words.i18n import _
+
+STILL = {"displayModeBar": False}
+SPANS = (16, 64, 256, 1024)
+MOST_PAIRS, MOST_ROWS = 5, 128
+
+
+def chosen_pairs(d: int) -> tuple[int, ...]:
+    """Which pairs of dimensions are drawn."""
+    default = tuple(sorted({0, d // 16, d // 8, d // 4}))
+    written = str(lesson.value("positions.pairs", "")).split(",")
+    read = (whole(pair, d // 2 - 1) for pair in written)
+    known = tuple(dict.fromkeys(pair for pair in read if pair is not None))[:MOST_PAIRS] or default
+    key = f"positions.pairs.{d}"
+    if tuple(st.session_state.get(key, ())) != known:
+        st.session_state[key] = list(known)
+    st.multiselect(
+        _("Pairs of dimensions"),
+        range(d // 2),
+        max_selections=MOST_PAIRS,
+        key=key,
+        on_change=_take_pairs,
+        args=(key,),
+        format_func=lambda pair: f"{pair} · λ = {rounded(computed.wavelength(d, pair))}",
+    )
+    return known
+
+
+def _take_pairs(key: str) -> None:
+    lesson.turn("positions.pairs", ",".join(map(str, st.session_state[key])), "")
+
+
+@st.fragment
+@guarded()
+def waves(subject: Subject) -> None:
+    """A curve per dimension, one number of the code worked out, and the code of the sentence as a map."""
+    st.html(matrix.style())
+    d = width(subject)
+    pairs = chosen_pairs(d)
+    left, right = st.columns(2)
+    with left:
+        span = st.select_slider(_("Positions shown"), SPANS, **lesson.dial("positions.span", SPANS[1], SPANS))
+    cosines = right.toggle(_("The cosines too"), **lesson.dial("positions.cosines", False))
+    dims = tuple(dim for pair in pairs for dim in ((2 * pair, 2 * pair + 1) if cosines else (2 * pair,)))
+    tokens = subject.tokens[: min(span, computed.MOST)]
+    places, values = computed.waves(d, dims, span, max(257, min(1025, 4 * span + 1)))
+    rows = computed.code(computed.ROWS, d)
+    names = {
+        dim: _("dimension {dim}, wavelength {length}", dim=dim, length=rounded(computed.wavelength(d, dim // 2)))
+        for dim in dims
+    }
+    at = np.arange(len(tokens))
+    st.plotly_chart(
+        figures.line_curves(
+            places,
+            dict(zip(names.values(), values, strict=True)),
+            place_title=_("position"),
+            value_title=_("value"),
+            hover=_("{name}: {value} at position {place}"),
+            value_range=(-1.1, 1.1),
+            height=330,
+            dots=(at, {names[dim]: rows[at, dim] for dim in dims}, labels.numbered(tokens)),
+        ),
+        config=STILL,
+        key="positions.waves",
+    )
+    fast, slow = computed.wavelength(d, 0), computed.wavelength(d, d // 2 - 1)
+    st.caption(
+        _(
+            "Dots: the tokens of your sentence. The first pair turns once in {fast} positions (frequency {ffast} per "
+            "position), the last once in {slow} ({fslow}).",
+            fast=rounded(fast),
+            ffast=f"{1 / fast:.3g}",
+            slow=rounded(slow),
+            fslow=f"{1 / slow:.2g}",
+        )
+    )
+    one_number(d, rows)
+    shown = min(span, MOST_ROWS)
+    st.markdown(_("**The code of the first {n} positions**", n=shown))
+    st.plotly_chart(
+        figures.positional_heatmap(
+            rows[:shown],
+            end=1.0,
+            names=[*labels.texts(tokens), *[""] * (shown - len(tokens))],
+            words=words(figures.ENGLISH),
+        ),
+        config=STILL,
+        key="positions.code",
+    )
+
+
+def one_number(d: int, rows: np.ndarray) -> None:
+    """PE[pos, dim] in symbols, with its numbers and as code; two rows to compare."""
+    left, right = st.columns(2)
+    with left:
+        pos = position()
+    with right:
+        dim = st.slider(_("Dimension"), 0, d - 1, **lesson.dial("positions.dim", 4, range(d)))
+    name = "cos" if dim % 2 else "sin"
+    angle = pos / 10_000.0 ** (2 * (dim // 2) / d)
+    exponent = f"{2 * (dim // 2)}/{d}"
+    lesson.formula(
+        r"\begin{aligned} \mathrm{PE}_{pos,\,2i} &= \sin\frac{pos}{10000^{2i/d}} \\"
+        r" \mathrm{PE}_{pos,\,2i+1} &= \cos\frac{pos}{10000^{2i/d}} \end{aligned}",
+        live=rf"\begin{{aligned}} \mathrm{{PE}}_{{{pos},{dim}}} &= \{name}\frac{{{pos}}}{{10000^{{{exponent}}}}} \\"
+        rf" &= \{name}({angle:.4f}) = {rows[pos, dim]:.4f} \end{{aligned}}",
+        code=f"pos, dim, d = {pos}, {dim}, {d}\n"
+        "angle = torch.tensor(pos / 10000 ** (2 * (dim // 2) / d))\n"
+        "value = torch.cos(angle) if dim % 2 else torch.sin(angle)",
+    )
+    for row in sorted({0, pos}):
+        st.html(matrix.to_html(rows[row], caption=_("Position {position}", position=row)))

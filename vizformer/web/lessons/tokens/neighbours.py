@@ -1,0 +1,78 @@
+"""Neighbours, in the lesson Tokens and embeddings: the nearest rows of the table, and the sentence among them."""
+
+import streamlit as st
+
+from vizformer import figures
+from vizformer.web.catalogue.subject import Subject
+from vizformer.web.lessons.tokens import computed
+from vizformer.web.lessons.tokens.token_choice import choose_token
+from vizformer.web.widgets import lesson
+from vizformer.web.words import labels
+from vizformer.web.words.errors import guarded
+from vizformer.web.words.figure_words import words
+from vizformer.web.words.i18n import _
+
+CHART = {"displayModeBar": False}
+CODE = "cosines = F.normalize(E, dim=-1) @ F.normalize(E[id], dim=-1)  # [vocab_size]"
+
+
+@st.fragment
+@guarded()
+def neighbours(subject: Subject) -> None:
+    """The nearest rows of the table, and the sentence with its neighbours on a plane."""
+    from vizformer.figures.neighbours import ENGLISH  # loads plotly, which the frame does not wait for
+
+    choose, centre = st.columns([2, 3], vertical_alignment="bottom")
+    with choose:
+        at = choose_token(subject, _("Token"))
+    centre.toggle(_("Take the mean of all rows off first"), **lesson.dial("tokens.centred", False))
+    centred = lesson.value("tokens.centred", False)
+    tokens = subject.tokens
+    chosen = tokens[at]
+    nearest = computed.neighbours(subject.model, chosen.id, centred)
+    average = computed.average_cosine(subject.model, centred)
+    shown, plane = computed.near(subject.model, tuple(token.id for token in tokens), chosen.id, centred)
+    named = computed.names(subject.model, shown)
+    own = {token.id for token in tokens}
+    kinds = [0 if id in own else 1 if id in nearest.ids else 2 for id in shown]
+    said = words(ENGLISH)
+    left, right = st.columns([2, 3])
+    left.plotly_chart(
+        figures.neighbour_bars(
+            computed.names(subject.model, nearest.ids, beside=(chosen.id,)),
+            nearest.cosines,
+            average,
+            title=_("Nearest to “{token}”", token=chosen.text),
+            words=said,
+        ),
+        config=CHART,
+        key="tokens.bars",
+    )
+    right.plotly_chart(
+        figures.embedding_map(
+            plane.points,
+            named,
+            kinds,
+            plane.shares,
+            chosen=shown.index(chosen.id),
+            title=_("The sentence and its neighbours, on a plane"),
+            words=said,
+        ),
+        config=CHART,
+        key="tokens.map",
+    )
+    st.caption(
+        _(
+            "Searched: all {count:,} rows. The plane keeps {percent} of the variance of these {shown} directions; what "
+            "looks close on it may be far apart.",
+            count=subject.config.input_vocab_size,
+            percent=labels.percent(sum(plane.shares)),
+            shown=len(shown),
+        )
+    )
+    lesson.formula(
+        r"\cos(E_a, E_b) = \frac{E_a \cdot E_b}{\lVert E_a \rVert\, \lVert E_b \rVert}",
+        live=rf"\cos(E_{{{chosen.id}}}, E_{{{nearest.ids[0]}}}) = {nearest.cosines[0]:.4f}",
+        code=CODE,
+        given={"id": chosen.id, "E": computed.embedding_table(subject.model)},
+    )
