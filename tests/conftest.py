@@ -48,6 +48,18 @@ def no_home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
 
 
 @pytest.fixture(scope="session", autouse=True)
+def figures_are_held_against_plotly() -> Iterator[None]:
+    """Every figure that a page sends to a browser is checked as Plotly itself would check it."""
+    with pytest.MonkeyPatch.context() as patch:
+        if "streamlit.testing.v1" in sys.modules:
+            from tests.figures.schema import held_against_plotly
+            from vizformer.web.widgets import chart
+
+            patch.setattr(chart, "spec", held_against_plotly)
+        yield
+
+
+@pytest.fixture(scope="session", autouse=True)
 def installed_components_are_looked_for_once() -> Iterator[None]:
     """AppTest reads the metadata of every installed package anew for each app: half of the time of a page's test."""
     with pytest.MonkeyPatch.context() as patch:

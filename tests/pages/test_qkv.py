@@ -201,3 +201,9 @@ def test_the_lesson_speaks_chinese(open_app: Open) -> None:
         app = open_app(PAGE, locale="zh-CN", part=part)
         assert not app.exception
         assert any(word in element.value for element in (*app.text, *app.markdown, *app.caption)), part
+
+
+def test_the_scores_of_a_long_sentence_are_drawn_without_their_digits(open_app: Open) -> None:
+    app = open_app(PAGE, part="three", text=TEXTS["zh-en"] * 5)
+    assert not app.error
+    assert [chart.proto.spec.count("texttemplate") for chart in app.get("plotly_chart")[:2]] == [0, 0]

@@ -4,10 +4,10 @@ from collections.abc import Mapping, Sequence
 from typing import Literal
 
 import numpy as np
-import plotly.graph_objects as go
 from numpy.typing import NDArray
 
 from vizformer.figures.axes import name_axes
+from vizformer.figures.figure import Figure, heatmap
 from vizformer.figures.masks import add_masks
 from vizformer.figures.style import ENGLISH, fill, frame, heights, reach, signed_scale, weight_scale
 
@@ -24,7 +24,7 @@ def attention_heatmap(
     kind: Literal["weights", "scores"] = "weights",
     title: str = "",
     words: Mapping[str, str] = ENGLISH,
-) -> go.Figure:
+) -> Figure:
     """Draws the attention weights, or the scores, of one head.
 
     Args:
@@ -57,8 +57,8 @@ def attention_heatmap(
     weights = kind == "weights"
     end = 1.0 if weights else reach(values)
     small = max(values.shape) <= PRINTED_UP_TO
-    figure = go.Figure(
-        go.Heatmap(
+    figure = Figure(
+        heatmap(
             z=values,
             zmin=0.0 if weights else -end,
             zmax=end,

@@ -3,15 +3,15 @@
 from collections.abc import Sequence
 
 import numpy as np
-import plotly.graph_objects as go
 from numpy.typing import NDArray
 
+from vizformer.figures.figure import Figure, bar
 from vizformer.figures.style import GRID, VIRIDIS, safe
 
 
 def token_bars(
     tokens: Sequence[str], values: NDArray[np.floating], texts: Sequence[str], hover: str, *, above: float = 0.5
-) -> go.Figure:
+) -> Figure:
     """Horizontal bars in the order given, the first on top; tokens may read the same.
 
     Args:
@@ -28,8 +28,8 @@ def token_bars(
     if lengths.shape != (len(tokens),):
         raise ValueError(f"values of shape {lengths.shape} do not fit {len(tokens)} tokens")
     places = np.arange(len(tokens), dtype=np.int32)
-    figure = go.Figure(
-        go.Bar(
+    figure = Figure(
+        bar(
             x=lengths,
             y=places,
             orientation="h",

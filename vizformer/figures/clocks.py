@@ -3,9 +3,9 @@
 from collections.abc import Mapping, Sequence
 
 import numpy as np
-import plotly.graph_objects as go
 from numpy.typing import NDArray
 
+from vizformer.figures.figure import Figure, Trace, scatter
 from vizformer.figures.style import GRID, N_, QUALITATIVE, fill, frame, safe
 
 ENGLISH: Mapping[str, str] = {
@@ -29,7 +29,7 @@ def position_clocks(
     moved: tuple[NDArray[np.floating], int] | None = None,
     title: str = "",
     words: Mapping[str, str] = ENGLISH,
-) -> go.Figure:
+) -> Figure:
     """Draws pairs of a position's code as clock hands: the tip is (sine, cosine).
 
     At position 0 every hand points to twelve; from there it turns clockwise, by omega_i a position.
@@ -51,10 +51,10 @@ def position_clocks(
     across = min(ACROSS, len(names))
     rows = -(-len(names) // across)
     centres = np.array([(2.6 * (i % across), -3.3 * (i // across)) for i in range(len(names))], dtype=np.float32)
-    figure = go.Figure()
+    figure = Figure()
     for x, y in centres:
         figure.add_trace(
-            go.Scatter(
+            scatter(
                 x=x + np.sin(_CIRCLE),
                 y=y + np.cos(_CIRCLE),
                 mode="lines",
@@ -64,7 +64,7 @@ def position_clocks(
             )
         )
         figure.add_trace(
-            go.Scatter(
+            scatter(
                 x=[x],
                 y=[y + 0.92],
                 mode="markers",
@@ -94,13 +94,13 @@ def position_clocks(
 
 def _hands(
     values: NDArray[np.float32], centres: NDArray[np.float32], name: str, dash: str, colour: str, hover: str
-) -> go.Scatter:
+) -> Trace:
     """All hands of one position as one trace: from each centre to its tip, with a gap between."""
     tips = centres + 0.9 * values
     gap = np.full(len(values), np.nan, dtype=np.float32)
     x, y = (np.stack([centres[:, axis], tips[:, axis], gap], axis=1).ravel() for axis in (0, 1))
     numbers = np.repeat(values, 3, axis=0)
-    return go.Scatter(
+    return scatter(
         x=x,
         y=y,
         mode="lines+markers",
@@ -117,7 +117,7 @@ def turned_arrows(
     *,
     title: str = "",
     words: Mapping[str, str] = ENGLISH,
-) -> go.Figure:
+) -> Figure:
     """Draws vectors of the plane as arrows from the origin: as they were (thin, dotted), and turned.
 
     Args:
@@ -126,7 +126,7 @@ def turned_arrows(
         words: the texts, see `ENGLISH`.
     """
     words = {**ENGLISH, **words}
-    figure = go.Figure()
+    figure = Figure()
     furthest = 0.1
     for order, (name, (before, after)) in enumerate(vectors.items()):
         colour = QUALITATIVE[order % len(QUALITATIVE)]
@@ -134,7 +134,7 @@ def turned_arrows(
         for tip, label, dash, width in drawn:
             furthest = max(furthest, float(np.abs(tip).max()), float(np.linalg.norm(tip)))
             figure.add_trace(
-                go.Scatter(
+                scatter(
                     x=np.array([0, tip[0]], dtype=np.float32),
                     y=np.array([0, tip[1]], dtype=np.float32),
                     mode="lines+markers",

@@ -3,9 +3,9 @@
 from collections.abc import Mapping, Sequence
 
 import numpy as np
-import plotly.graph_objects as go
 from numpy.typing import NDArray
 
+from vizformer.figures.figure import Figure, scatter
 from vizformer.figures.style import DASHES, QUALITATIVE, fill, frame, safe
 
 MARK = "rgba(128, 128, 128, 0.9)"
@@ -24,7 +24,7 @@ def line_curves(
     digits: int = 3,
     height: int = 360,
     title: str = "",
-) -> go.Figure:
+) -> Figure:
     """Draws curves that may end early, with a vertical line at one place.
 
     Args:
@@ -42,13 +42,13 @@ def line_curves(
     Raises:
         ValueError: a curve with more values than places.
     """
-    figure = go.Figure()
+    figure = Figure()
     for order, (name, values) in enumerate(curves.items()):
         if len(values) > len(places):
             raise ValueError(f"{name!r} has {len(values)} values for {len(places)} places")
         colour = QUALITATIVE[order % len(QUALITATIVE)]
         figure.add_trace(
-            go.Scatter(
+            scatter(
                 x=np.asarray(places[: len(values)], dtype=np.float32),
                 y=np.asarray(values, dtype=np.float32),
                 mode="lines",
@@ -59,7 +59,7 @@ def line_curves(
         )
         if dots is not None:
             figure.add_trace(
-                go.Scatter(
+                scatter(
                     x=np.asarray(dots[0], dtype=np.float32),
                     y=np.asarray(dots[1][name], dtype=np.float32),
                     mode="markers",

@@ -4,9 +4,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-import plotly.graph_objects as go
 from numpy.typing import NDArray
 
+from vizformer.figures.figure import Figure, bar, scatter
 from vizformer.figures.style import DASHES, N_, QUALITATIVE, fill, frame, safe
 
 ENGLISH: Mapping[str, str] = {
@@ -47,7 +47,7 @@ def similarity_curves(
     added: bool = True,
     title: str = "",
     words: Mapping[str, str] = ENGLISH,
-) -> go.Figure:
+) -> Figure:
     """Draws how alike the vectors of one token are in two texts, from the embedding table through every layer.
 
     Args:
@@ -68,11 +68,11 @@ def similarity_curves(
     entry = words["input"] if added else words["input_alone"]
     names = [words["table"], entry, *(words["after"].replace("{layer}", str(layer)) for layer in range(count - 2))]
     places = np.arange(count, dtype=np.int32)
-    figure = go.Figure()
+    figure = Figure()
     band = [np.asarray(values, dtype=np.float32) for values in (high, low)]
     for values, area in zip(band, (None, "tonexty"), strict=True):
         figure.add_trace(
-            go.Scatter(
+            scatter(
                 x=places[1:],
                 y=values,
                 mode="lines",
@@ -87,7 +87,7 @@ def similarity_curves(
     lines = [Curve(words["pairs_mean"], np.asarray([np.nan, *other])), *curves]
     for order, curve in enumerate(lines):
         figure.add_trace(
-            go.Scatter(
+            scatter(
                 x=places,
                 y=np.asarray(curve.values, dtype=np.float32),
                 mode="lines" if order == 0 else "lines+markers",
@@ -118,7 +118,7 @@ def norm_bars(
     *,
     title: str = "",
     words: Mapping[str, str] = ENGLISH,
-) -> go.Figure:
+) -> Figure:
     """Draws the lengths of the token and position vectors side by side, one pair of bars a position.
 
     Args:
@@ -135,14 +135,14 @@ def norm_bars(
     parts = [("token_length", token_lengths)]
     parts += [] if position_lengths is None else [("position_length", position_lengths)]
     places = np.arange(len(tokens), dtype=np.int32)
-    figure = go.Figure()
+    figure = Figure()
     for order, (name, lengths) in enumerate(parts):
         values = np.asarray(lengths, dtype=np.float32)
         if values.shape != (len(tokens),):
             raise ValueError(f"lengths of shape {values.shape} do not fit {len(tokens)} tokens")
         hover = words["length_of"].replace("{part}", words[name])
         figure.add_trace(
-            go.Bar(
+            bar(
                 x=places,
                 y=values,
                 name=safe(words[name]),

@@ -3,9 +3,9 @@
 from collections.abc import Mapping
 
 import numpy as np
-import plotly.graph_objects as go
 from numpy.typing import NDArray
 
+from vizformer.figures.figure import Figure, bar, scatter
 from vizformer.figures.style import ENGLISH, GRID, MASKED_LINE, QUALITATIVE, fill, frame, safe
 
 PARTS = ("attention", "projections", "feedforward", "unembedding")
@@ -20,7 +20,7 @@ def cache_growth(
     at: int | None = None,
     title: str = "",
     words: Mapping[str, str] = ENGLISH,
-) -> go.Figure:
+) -> Figure:
     """Draws the bytes of the KV cache after each new token.
 
     Args:
@@ -41,10 +41,10 @@ def cache_growth(
     steps = np.arange(len(values) + 1, dtype=np.int32)  # one further: the last step is as wide as the others
     parts = [(words["cache_source"], np.full(len(values), fixed, np.int64), 4)] if fixed else []
     parts.append((words["cache_text"], values - fixed, 0))
-    figure = go.Figure()
+    figure = Figure()
     for label, part, colour in parts:
         figure.add_trace(
-            go.Scatter(
+            scatter(
                 x=steps,
                 y=(np.append(part, part[-1]) / unit).astype(np.float32),
                 customdata=np.append(part, part[-1]),
@@ -72,7 +72,7 @@ def multiplications(
     at: int | None = None,
     title: str = "",
     words: Mapping[str, str] = ENGLISH,
-) -> go.Figure:
+) -> Figure:
     """Draws the multiplications of every step side by side, with the cache and without, on the same scale.
 
     Args:
@@ -89,11 +89,11 @@ def multiplications(
     if sides[0].shape != sides[1].shape or sides[0].ndim != 2 or sides[0].shape[1] != len(PARTS):
         raise ValueError(f"shapes {sides[0].shape} and {sides[1].shape} are not both [steps, {len(PARTS)}]")
     steps = np.arange(len(sides[0]), dtype=np.int32)
-    figure = go.Figure()
+    figure = Figure()
     for side, (axis, name) in zip(sides, (("", "with_cache"), ("2", "without_cache")), strict=True):
         for order, part in enumerate(PARTS):
             figure.add_trace(
-                go.Bar(
+                bar(
                     x=steps,
                     y=side[:, order].astype(np.float32),
                     xaxis=f"x{axis}",
@@ -118,7 +118,7 @@ def multiplications(
         xaxis2={"domain": [0.52, 1.0], "automargin": True, "gridcolor": GRID, "zeroline": False, "anchor": "y"},
         showlegend=True,
         legend={"orientation": "h", "y": -0.32, "yanchor": "top"},
-        margin_t=70,
+        margin={"t": 70},
     )
     figure.update_xaxes(title=safe(words["new_token"]), showgrid=False)
     # Over the left ends of their panels: centred, they would touch on a phone.
@@ -138,7 +138,7 @@ def multiplications(
     return figure
 
 
-def _mark(figure: go.Figure, at: int | None, *axes: str) -> None:
+def _mark(figure: Figure, at: int | None, *axes: str) -> None:
     """A line at the step that is looked at."""
     for axis in axes or ("x",):
         if at is not None:

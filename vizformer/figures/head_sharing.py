@@ -3,9 +3,9 @@
 from collections.abc import Mapping, Sequence
 
 import numpy as np
-import plotly.graph_objects as go
 from numpy.typing import NDArray
 
+from vizformer.figures.figure import Figure, scatter
 from vizformer.figures.style import DASHES, MASKED_LINE, N_, QUALITATIVE, fill, frame, safe
 
 ENGLISH: Mapping[str, str] = {
@@ -32,7 +32,7 @@ def head_costs(
     at: int,
     title: str = "",
     words: Mapping[str, str] = ENGLISH,
-) -> go.Figure:
+) -> Figure:
     """Draws what a layer of attention costs over the number of heads, on a logarithmic scale.
 
     Args:
@@ -46,12 +46,12 @@ def head_costs(
         ValueError: lengths that do not fit.
     """
     words = {**ENGLISH, **words}
-    figure = go.Figure()
+    figure = Figure()
     for order, (name, counts) in enumerate(costs.items()):
         if len(counts) != len(heads):
             raise ValueError(f"{len(counts)} counts of {name} do not fit {len(heads)} numbers of heads")
         figure.add_trace(
-            go.Scatter(
+            scatter(
                 x=np.arange(len(heads), dtype=np.int32),
                 y=np.asarray(counts, dtype=np.float64),
                 mode="lines+markers",
@@ -94,7 +94,7 @@ def shared_heads(
     chosen: int | None = None,
     title: str = "",
     words: Mapping[str, str] = ENGLISH,
-) -> go.Figure:
+) -> Figure:
     """Draws query heads above, key/value heads below, and a line from each query head to the one it reads.
 
     Args:
@@ -115,10 +115,10 @@ def shared_heads(
     above = np.arange(n_heads, dtype=np.float32)
     below = (np.arange(n_kv_heads, dtype=np.float32) + 0.5) * each - 0.5
     colours = [QUALITATIVE[g % len(QUALITATIVE)] for g in range(n_kv_heads)]
-    figure = go.Figure()
+    figure = Figure()
     for head in range(n_heads):
         figure.add_trace(
-            go.Scatter(
+            scatter(
                 x=np.array([above[head], below[group[head]]], dtype=np.float32),
                 y=np.array([1.0, 0.0], dtype=np.float32),
                 mode="lines",
@@ -137,7 +137,7 @@ def shared_heads(
         (below, 0.0, "square", colours, hovers[1]),
     ):
         figure.add_trace(
-            go.Scatter(
+            scatter(
                 x=x,
                 y=np.full(len(x), y, dtype=np.float32),
                 mode="markers+text" if size >= 17 else "markers",

@@ -4,9 +4,9 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
-import plotly.graph_objects as go
 from numpy.typing import NDArray
 
+from vizformer.figures.figure import Figure, heatmap
 from vizformer.figures.style import N_, QUALITATIVE, fill, frame, reach, safe, signed_scale
 
 ENGLISH: Mapping[str, str] = {
@@ -35,7 +35,7 @@ def head_slices(
     chosen: int | None = None,
     title: str = "",
     words: Mapping[str, str] = ENGLISH,
-) -> go.Figure:
+) -> Figure:
     """Draws vectors as strips, one above the other, with the columns of each head under a band of its colour.
 
     Each strip has a colour scale of its own (its largest |value|): their sizes differ by far.
@@ -57,7 +57,7 @@ def head_slices(
     if any(len(row) == 0 or (n and len(row) % n) for row, n in zip(rows, n_slices, strict=True)):
         raise ValueError(f"rows of {[len(row) for row in rows]} numbers cannot be cut into {list(n_slices)} slices")
     most = max(n_slices)
-    figure = go.Figure()
+    figure = Figure()
     # Set at once: with each one that is added, Plotly checks all that are there again.
     shapes: list[dict[str, Any]] = []
     annotations: list[dict[str, Any]] = []
@@ -66,7 +66,7 @@ def head_slices(
         heads = [words["head"].replace("{head}", str(i * n // len(values))) for i in range(len(values))] if n else []
         sentence = "slice_value" if n else "whole_value"
         figure.add_trace(
-            go.Heatmap(
+            heatmap(
                 z=(values / np.float32(reach(values)))[None],
                 x=np.arange(len(values), dtype=np.int32),
                 y=np.array([_middle(place) - STRIP / 2, _middle(place) + STRIP / 2], dtype=np.float32),  # its edges
@@ -137,7 +137,7 @@ def head_parts(
     *,
     title: str = "",
     words: Mapping[str, str] = ENGLISH,
-) -> go.Figure:
+) -> Figure:
     """Draws the vectors that add up to a sublayer's output, one a row, on one scale centred on 0.
 
     Args:
@@ -154,8 +154,8 @@ def head_parts(
     if values.ndim != 2 or len(values) != len(names) or not len(values):
         raise ValueError(f"{len(names)} names do not fit parts of shape {values.shape}")
     end = reach(values)
-    figure = go.Figure(
-        go.Heatmap(
+    figure = Figure(
+        heatmap(
             z=values,
             zmin=-end,
             zmax=end,

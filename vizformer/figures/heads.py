@@ -4,10 +4,10 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
-import plotly.graph_objects as go
 from numpy.typing import NDArray
 
 from vizformer.figures.axes import name_axes
+from vizformer.figures.figure import Figure, heatmap
 from vizformer.figures.masks import add_masks
 from vizformer.figures.style import ENGLISH, fill, frame, weight_scale
 
@@ -22,7 +22,7 @@ def head_grid(
     layers: Sequence[int] | None = None,
     title: str = "",
     words: Mapping[str, str] = ENGLISH,
-) -> go.Figure:
+) -> Figure:
     """Draws the weights of all heads as small maps.
 
     Args:
@@ -55,8 +55,8 @@ def head_grid(
     layer_names = [words["layer_short"].replace("{layer}", str(number)) for number in numbers]
     head_names = [words["head_short"].replace("{head}", str(head)) for head in range(n_heads)]
     places = {"layer": "%{y}", "head": "%{x}"}
-    figure = go.Figure(
-        go.Heatmap(
+    figure = Figure(
+        heatmap(
             z=_mosaic(tiles, gap, np.nan),
             zmin=0.0,
             zmax=1.0,

@@ -3,10 +3,10 @@
 from collections.abc import Mapping, Sequence
 
 import numpy as np
-import plotly.graph_objects as go
 from numpy.typing import NDArray
 
 from vizformer.figures.axes import name_axes
+from vizformer.figures.figure import Figure, bar, heatmap
 from vizformer.figures.style import GRID, MASKED, QUALITATIVE, VIRIDIS, fill, frame, safe
 
 
@@ -37,7 +37,7 @@ def change_bars(
     *,
     title: str = "",
     words: Mapping[str, str] = ENGLISH,
-) -> go.Figure:
+) -> Figure:
     """Draws how far each position's output has moved; the changed token's bar has a colour of its own.
 
     Args:
@@ -54,8 +54,8 @@ def change_bars(
     values = np.asarray(outputs, dtype=np.float32)
     if values.shape != (len(tokens),):
         raise ValueError(f"outputs of shape {values.shape} do not fit {len(tokens)} tokens")
-    figure = go.Figure(
-        go.Bar(
+    figure = Figure(
+        bar(
             x=np.arange(len(tokens), dtype=np.int32),
             y=values,
             marker={
@@ -86,7 +86,7 @@ def change_bars(
 
 def change_map(
     stream: NDArray[np.floating], tokens: Sequence[str], *, title: str = "", words: Mapping[str, str] = ENGLISH
-) -> go.Figure:
+) -> Figure:
     """Draws how a change spreads through the layers; what has not moved at all is grey.
 
     Args:
@@ -112,33 +112,31 @@ def change_map(
     printed = len(tokens) <= PRINTED_UP_TO
     numbers = [[_short(value) if value else "" for value in row] for row in values] if printed else None
     zeros = [["" if value else "0" for value in row] for row in values] if printed else None
-    figure = go.Figure(
-        [
-            go.Heatmap(
-                z=moved,
-                zmin=0,
-                zmax=float(values.max(initial=0.0)) or 1.0,
-                colorscale=[((i / (len(VIRIDIS) - 1)) ** 2, colour) for i, colour in enumerate(VIRIDIS)],
-                colorbar={"thickness": 14, "title": {"text": safe(words["moved"]), "side": "right"}},
-                text=numbers,
-                texttemplate="%{text}" if printed else None,
-                textfont={"size": DIGITS},
-                hovertemplate=fill(words["stream_at"], value="%{z:.4g}", **places),
-                **shared,
-            ),
-            go.Heatmap(
-                z=still,
-                zmin=0,
-                zmax=1,
-                colorscale=[(0, MASKED), (1, MASKED)],
-                showscale=False,
-                text=zeros,
-                texttemplate="%{text}" if printed else None,
-                textfont={"size": DIGITS},
-                hovertemplate=fill(words["still_at"], **places),
-                **shared,
-            ),
-        ]
+    figure = Figure(
+        heatmap(
+            z=moved,
+            zmin=0,
+            zmax=float(values.max(initial=0.0)) or 1.0,
+            colorscale=[((i / (len(VIRIDIS) - 1)) ** 2, colour) for i, colour in enumerate(VIRIDIS)],
+            colorbar={"thickness": 14, "title": {"text": safe(words["moved"]), "side": "right"}},
+            text=numbers,
+            texttemplate="%{text}" if printed else None,
+            textfont={"size": DIGITS},
+            hovertemplate=fill(words["stream_at"], value="%{z:.4g}", **places),
+            **shared,
+        ),
+        heatmap(
+            z=still,
+            zmin=0,
+            zmax=1,
+            colorscale=[(0, MASKED), (1, MASKED)],
+            showscale=False,
+            text=zeros,
+            texttemplate="%{text}" if printed else None,
+            textfont={"size": DIGITS},
+            hovertemplate=fill(words["still_at"], **places),
+            **shared,
+        ),
     )
     name_axes(figure, names, tokens, square=False)
     return frame(figure, title, height=max(260, 110 + 36 * len(values)))

@@ -3,16 +3,16 @@
 from collections.abc import Mapping
 
 import numpy as np
-import plotly.graph_objects as go
 from numpy.typing import NDArray
 
+from vizformer.figures.figure import Figure, heatmap, scatter
 from vizformer.figures.style import MASKED, MASKED_LINE, fill, safe
 
 MOST_HATCHED = 2000
 
 
 def add_masks(
-    figure: go.Figure,
+    figure: Figure,
     reasons: NDArray[np.integer],
     sentence: str,
     words: Mapping[str, str],
@@ -35,7 +35,7 @@ def add_masks(
         reason = words.get(f"reason_{code}", str(code))
         cells = np.where(reasons == code, np.float32(0), np.float32(np.nan)).astype(np.float32)
         figure.add_trace(
-            go.Heatmap(
+            heatmap(
                 z=cells,
                 zmin=0,
                 zmax=1,
@@ -51,7 +51,7 @@ def add_masks(
     rows, columns = np.nonzero(reasons)
     if hatched and 0 < len(rows) <= MOST_HATCHED:
         figure.add_trace(
-            go.Scatter(
+            scatter(
                 x=columns.astype(np.int32),
                 y=rows.astype(np.int32),
                 mode="markers",

@@ -3,10 +3,10 @@
 from collections.abc import Mapping, Sequence
 
 import numpy as np
-import plotly.graph_objects as go
 from numpy.typing import NDArray
 
 from vizformer.figures.axes import name_axes
+from vizformer.figures.figure import Figure, heatmap
 from vizformer.figures.style import ENGLISH, fill, frame, heights, reach, signed_scale
 
 PRINTED_UP_TO = 16
@@ -21,7 +21,7 @@ def matrix_heatmap(
     column_title: str = "",
     title: str = "",
     words: Mapping[str, str] = ENGLISH,
-) -> go.Figure:
+) -> Figure:
     """Draws a matrix with a diverging scale centred on 0; the values stand in the cells while these are few.
 
     Args:
@@ -43,8 +43,8 @@ def matrix_heatmap(
     if values.shape != (len(rows), len(columns)):
         raise ValueError(f"{len(rows)} row and {len(columns)} column names do not fit a matrix of {values.shape}")
     end = reach(values)
-    figure = go.Figure(
-        go.Heatmap(
+    figure = Figure(
+        heatmap(
             z=values,
             zmin=-end,
             zmax=end,

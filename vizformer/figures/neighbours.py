@@ -3,10 +3,10 @@
 from collections.abc import Mapping, Sequence
 
 import numpy as np
-import plotly.graph_objects as go
 from numpy.typing import NDArray
 
 from vizformer.figures.bars import token_bars
+from vizformer.figures.figure import Figure, scatter
 from vizformer.figures.names import sides
 from vizformer.figures.style import GRID, N_, QUALITATIVE, fill, frame, room, safe
 
@@ -32,7 +32,7 @@ def neighbour_bars(
     *,
     title: str = "",
     words: Mapping[str, str] = ENGLISH,
-) -> go.Figure:
+) -> Figure:
     """Draws the cosines of the nearest tokens as bars, the nearest on top, and a line where two tokens are on average.
 
     Args:
@@ -83,7 +83,7 @@ def embedding_map(
     chosen: int = 0,
     title: str = "",
     words: Mapping[str, str] = ENGLISH,
-) -> go.Figure:
+) -> Figure:
     """Draws vectors on the plane of their two main directions.
 
     Args:
@@ -104,12 +104,12 @@ def embedding_map(
     if places.shape != (len(tokens), 2) or len(kinds) != len(tokens):
         raise ValueError(f"points of shape {places.shape} do not fit {len(tokens)} tokens of {len(kinds)} kinds")
     beside = sides(places, tokens, kinds, chosen)
-    figure = go.Figure()
+    figure = Figure()
     rays = [point for i in range(len(tokens)) if kinds[i] == 1 for point in (places[chosen], places[i], [np.nan] * 2)]
     if rays:
         ends = np.array(rays, dtype=np.float32)
         figure.add_trace(
-            go.Scatter(
+            scatter(
                 x=ends[:, 0],
                 y=ends[:, 1],
                 mode="lines",
@@ -124,7 +124,7 @@ def embedding_map(
         if not here:
             continue
         figure.add_trace(
-            go.Scatter(
+            scatter(
                 x=places[here, 0],
                 y=places[here, 1],
                 mode="markers+text" if kind < 2 else "markers",

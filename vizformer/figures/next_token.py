@@ -3,10 +3,10 @@
 from collections.abc import Mapping, Sequence
 
 import numpy as np
-import plotly.graph_objects as go
 from numpy.typing import NDArray
 
 from vizformer.figures.bars import token_bars
+from vizformer.figures.figure import Figure
 from vizformer.figures.style import ENGLISH, fill, frame, safe
 
 
@@ -16,7 +16,7 @@ def next_token_bars(
     *,
     title: str = "",
     words: Mapping[str, str] = ENGLISH,
-) -> go.Figure:
+) -> Figure:
     """Draws the probabilities of some next tokens as horizontal bars, in the order given, the first on top.
 
     Args:
@@ -33,7 +33,7 @@ def next_token_bars(
     hover = fill(words["next_token"], token="%{y}", value="%{x:.4f}")
     figure = token_bars(tokens, values, [_percent(value) for value in values.ravel().tolist()], hover)
     frame(figure, title, height=70 + 30 * max(3, len(tokens)), bargap=0.25)
-    figure.update_layout(margin_r=64)  # the label of a bar that fills the scale stands outside it
+    figure.update_layout(margin={"r": 64})  # the label of a bar that fills the scale stands outside it
     figure.update_xaxes(range=[0, 1], tickformat=".0%", title=safe(words["probability"]))
     return figure
 

@@ -3,9 +3,9 @@
 from collections.abc import Mapping, Sequence
 
 import numpy as np
-import plotly.graph_objects as go
 from numpy.typing import NDArray
 
+from vizformer.figures.figure import Figure, heatmap
 from vizformer.figures.matrix import matrix_heatmap
 from vizformer.figures.style import ENGLISH, fill, frame, heights, reach, safe, signed_scale
 
@@ -20,7 +20,7 @@ def token_pairs(
     row_title: str = "",
     column_title: str = "",
     words: Mapping[str, str] = ENGLISH,
-) -> go.Figure:
+) -> Figure:
     """Draws a square matrix of signed numbers; cells that are NaN stay empty.
 
     Above `PRINTED_UP_TO` tokens only every few names are printed (the labels are most of the time that a browser needs
@@ -43,8 +43,8 @@ def token_pairs(
     words = {**ENGLISH, **words}
     shown, end = np.ascontiguousarray(values, dtype=np.float32), reach(values)
     safe_names = [safe(name) for name in names]
-    figure = go.Figure(
-        go.Heatmap(
+    figure = Figure(
+        heatmap(
             z=shown,
             zmin=-end,
             zmax=end,

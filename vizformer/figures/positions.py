@@ -3,10 +3,10 @@
 from collections.abc import Mapping, Sequence
 
 import numpy as np
-import plotly.graph_objects as go
 from numpy.typing import NDArray
 
 from vizformer.figures.axes import LONGEST_LABEL, MOST_LABELS, name_axes
+from vizformer.figures.figure import Figure, heatmap, scatter
 from vizformer.figures.style import DASHES, ENGLISH, QUALITATIVE, fill, frame, reach, safe, signed_scale
 
 
@@ -17,7 +17,7 @@ def positional_heatmap(
     names: Sequence[str] | None = None,
     title: str = "",
     words: Mapping[str, str] = ENGLISH,
-) -> go.Figure:
+) -> Figure:
     """Draws position codes as a map, position 0 on top.
 
     Args:
@@ -33,8 +33,8 @@ def positional_heatmap(
     words = {**ENGLISH, **words}
     values = _matrix(encoding)
     end = reach(values) if end is None else end
-    figure = go.Figure(
-        go.Heatmap(
+    figure = Figure(
+        heatmap(
             z=values,
             zmin=-end,
             zmax=end,
@@ -88,7 +88,7 @@ def positional_waves(
     *,
     title: str = "",
     words: Mapping[str, str] = ENGLISH,
-) -> go.Figure:
+) -> Figure:
     """Draws some dimensions of the position codes as curves over the positions.
 
     Args:
@@ -106,10 +106,10 @@ def positional_waves(
     if missing:
         raise ValueError(f"dimensions {missing} are not among the {values.shape[1]} of the encoding")
     places = np.arange(values.shape[0], dtype=np.int32)
-    figure = go.Figure()
+    figure = Figure()
     for order, dim in enumerate(dims):
         figure.add_trace(
-            go.Scatter(
+            scatter(
                 x=places,
                 y=np.ascontiguousarray(values[:, dim]),
                 mode="lines",

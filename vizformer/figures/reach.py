@@ -3,9 +3,9 @@
 from collections.abc import Mapping, Sequence
 
 import numpy as np
-import plotly.graph_objects as go
 from numpy.typing import NDArray
 
+from vizformer.figures.figure import Figure, scatter
 from vizformer.figures.style import DASHES, MASKED_LINE, QUALITATIVE, fill, frame, safe
 
 
@@ -39,7 +39,7 @@ def path_picture(
     states: bool = False,
     title: str = "",
     words: Mapping[str, str] = ENGLISH,
-) -> go.Figure:
+) -> Figure:
     """Draws who hears from whom, level over level, and one path through it.
 
     Args:
@@ -62,8 +62,8 @@ def path_picture(
     gaps = np.full(len(edges), np.nan, np.float32)
     line_x = np.stack([edges[:, 0], edges[:, 2], gaps], 1).ravel().astype(np.float32)
     line_y = np.stack([edges[:, 1], edges[:, 3], gaps], 1).ravel().astype(np.float32)
-    figure = go.Figure(
-        go.Scatter(
+    figure = Figure(
+        scatter(
             x=line_x, y=line_y, mode="lines", line={"color": MASKED_LINE, "width": 1}, opacity=0.45, hoverinfo="skip"
         )
     )
@@ -75,7 +75,7 @@ def path_picture(
         for i, token in enumerate(tokens)
     ]
     figure.add_trace(
-        go.Scatter(
+        scatter(
             x=node_x.ravel(),
             y=node_y.ravel(),
             mode="markers",
@@ -85,7 +85,7 @@ def path_picture(
         )
     )
     figure.add_trace(
-        go.Scatter(
+        scatter(
             x=path[:, 0].astype(np.float32),
             y=path[:, 1].astype(np.float32),
             mode="lines+markers",
@@ -129,7 +129,7 @@ def cost_curves(
     crossing_name: str = "",
     title: str = "",
     words: Mapping[str, str] = ENGLISH,
-) -> go.Figure:
+) -> Figure:
     """Draws what a layer costs against the number of tokens, both on logarithmic scales.
 
     Args:
@@ -145,7 +145,7 @@ def cost_curves(
     """
     words = {**ENGLISH, **words}
     n = np.asarray(n, dtype=np.float64)
-    figure = go.Figure()
+    figure = Figure()
     for index, (name, cost) in enumerate(costs.items()):
         cost = np.asarray(cost, dtype=np.float64)
         if cost.shape != n.shape or n.min() <= 0 or cost.min() <= 0:
@@ -153,7 +153,7 @@ def cost_curves(
                 f"{name}: {cost.shape} costs for {n.shape} numbers of tokens, all of which must be above 0"
             )
         figure.add_trace(
-            go.Scatter(
+            scatter(
                 x=n.astype(np.float32),
                 y=cost.astype(np.float32),
                 name=safe(name),
@@ -170,7 +170,7 @@ def cost_curves(
     if crossing is not None:
         at = {"x": float(np.log10(crossing[0])), "y": float(np.log10(crossing[1]))}
         figure.add_trace(
-            go.Scatter(
+            scatter(
                 x=[crossing[0]],
                 y=[crossing[1]],
                 mode="markers",
@@ -185,7 +185,7 @@ def cost_curves(
     return figure
 
 
-def _upright(figure: go.Figure, at: float, text: str) -> None:
+def _upright(figure: Figure, at: float, text: str) -> None:
     figure.add_shape(
         type="line",
         x0=at,
@@ -216,7 +216,7 @@ def gradient_reach(
     logarithmic: bool = True,
     title: str = "",
     words: Mapping[str, str] = ENGLISH,
-) -> go.Figure:
+) -> Figure:
     """Draws how the gradient of the last position changes with the distance of the token it is taken for.
 
     Args:
@@ -231,7 +231,7 @@ def gradient_reach(
         ValueError: tokens and sizes that do not fit, sizes below 0, a last one that the others cannot be held against.
     """
     words = {**ENGLISH, **words}
-    figure = go.Figure()
+    figure = Figure()
     for index, (name, (tokens, sizes)) in enumerate(curves.items()):
         sizes = np.asarray(sizes, dtype=np.float64)
         if sizes.shape != (len(tokens),) or not len(tokens) or sizes.min() < 0 or sizes[-1] == 0:
@@ -240,7 +240,7 @@ def gradient_reach(
             )
         drawn = np.where(sizes > 0, sizes, np.nan) if logarithmic else sizes
         figure.add_trace(
-            go.Scatter(
+            scatter(
                 x=np.arange(len(tokens), dtype=np.float32)[::-1],
                 y=(drawn / sizes[-1]).astype(np.float32),
                 name=safe(name),

@@ -3,9 +3,9 @@
 from collections.abc import Mapping, Sequence
 
 import numpy as np
-import plotly.graph_objects as go
 from numpy.typing import NDArray
 
+from vizformer.figures.figure import Figure, scatter
 from vizformer.figures.style import DASHES, MASKED_LINE, N_, QUALITATIVE, fill, frame, safe
 
 ENGLISH: Mapping[str, str] = {
@@ -30,7 +30,7 @@ def variance_growth(
     at: int,
     title: str = "",
     words: Mapping[str, str] = ENGLISH,
-) -> go.Figure:
+) -> Figure:
     """Draws the measured variance of q . k over the width, before and after the division, and the line Var = d.
 
     Args:
@@ -47,8 +47,8 @@ def variance_growth(
     x, y = np.array(widths, dtype=np.int32), np.asarray(variances, dtype=np.float32)
     if x.shape != y.shape or not len(x):
         raise ValueError(f"{len(x)} widths do not fit variances of shape {y.shape}")
-    figure = go.Figure(
-        go.Scatter(
+    figure = Figure(
+        scatter(
             x=x,
             y=x.astype(np.float32),
             mode="lines",
@@ -60,7 +60,7 @@ def variance_growth(
     rows = (("measured", y, "circle"), ("divided", y / x.astype(np.float32), "square"))
     for order, (name, values, symbol) in enumerate(rows):
         figure.add_trace(
-            go.Scatter(
+            scatter(
                 x=x,
                 y=values,
                 mode="markers",
@@ -90,7 +90,7 @@ def saturation_curves(
     marks: Sequence[tuple[str, float]] = (),
     title: str = "",
     words: Mapping[str, str] = ENGLISH,
-) -> go.Figure:
+) -> Figure:
     """Draws softmax's largest weight and what it can still learn, over the spread of its scores.
 
     Args:
@@ -107,10 +107,10 @@ def saturation_curves(
     x = np.asarray(deviations, dtype=np.float32)
     if not x.shape == np.shape(largest) == np.shape(slopes):
         raise ValueError(f"{len(x)} deviations do not fit {np.shape(largest)} weights and {np.shape(slopes)} slopes")
-    figure = go.Figure()
+    figure = Figure()
     for order, (name, values) in enumerate((("largest", largest), ("slope", slopes))):
         figure.add_trace(
-            go.Scatter(
+            scatter(
                 x=x,
                 y=np.asarray(values, dtype=np.float32),
                 mode="lines",
@@ -144,7 +144,7 @@ def saturation_curves(
     return figure
 
 
-def _settle(figure: go.Figure, top: int) -> None:
+def _settle(figure: Figure, top: int) -> None:
     """Fixed margins and a legend below: measuring them in the browser would double the time of a change."""
     figure.update_layout(
         showlegend=True,
@@ -155,7 +155,7 @@ def _settle(figure: go.Figure, top: int) -> None:
     figure.update_yaxes(automargin=False)
 
 
-def _mark(figure: go.Figure, where: float, colour: str) -> None:
+def _mark(figure: Figure, where: float, colour: str) -> None:
     """An upright line at a place of a logarithmic axis."""
     figure.add_shape(
         type="line",

@@ -5,8 +5,9 @@ from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
-import plotly.graph_objects as go
 from numpy.typing import NDArray
+
+from vizformer.figures.figure import Figure
 
 
 def N_(text: str) -> str:
@@ -119,7 +120,7 @@ def fill(sentence: str, **values: str) -> str:
     return sentence + "<extra></extra>"
 
 
-def frame(figure: go.Figure, title: str = "", **layout: Any) -> go.Figure:
+def frame(figure: Figure, title: str = "", **layout: Any) -> Figure:
     """Transparent background and slim margins; `title` is plain text."""
     figure.update_layout(
         paper_bgcolor="rgba(0,0,0,0)",

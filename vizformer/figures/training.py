@@ -3,11 +3,11 @@
 from collections.abc import Mapping, Sequence
 
 import numpy as np
-import plotly.graph_objects as go
 from numpy.typing import NDArray
 
 from vizformer.figures.axes import name_axes
-from vizformer.figures.style import DASHES, ENGLISH, QUALITATIVE, fill, frame, safe, weight_scale
+from vizformer.figures.figure import Figure, heatmap, scatter
+from vizformer.figures.style import DASHES, ENGLISH, GRID, QUALITATIVE, fill, frame, safe, weight_scale
 
 MARKER = "rgba(128, 128, 128, 0.9)"
 _DECADES = (0, 1, 3, 10, 30, 100, 300, 1000, 3000, 10_000)
@@ -24,7 +24,7 @@ def training_curves(
     last: int,
     title: str = "",
     words: Mapping[str, str] = ENGLISH,
-) -> go.Figure:
+) -> Figure:
     """Draws loss (above) and accuracy (below) over the steps, and a line at the step that is looked at.
 
     The steps stand on a logarithmic axis of 1 + step: most happens at the beginning.
@@ -46,7 +46,7 @@ def training_curves(
             f"{len(steps)} steps do not fit {len(losses)} losses, or {len(kept)} kept steps their "
             f"{len(kept_losses)} losses and {len(accuracies)} accuracies"
         )
-    figure = go.Figure()
+    figure = Figure()
     curves = (
         (steps, losses, "y", words["training_loss"], "lines", "training_loss_at", "%{y:.4f}"),
         (kept, kept_losses, "y", words["held_out_loss"], "lines+markers", "held_out_loss_at", "%{y:.4f}"),
@@ -54,7 +54,7 @@ def training_curves(
     )
     for order, (x, y, axis, name, mode, sentence, shown) in enumerate(curves):
         figure.add_trace(
-            go.Scatter(
+            scatter(
                 x=_place(x),
                 y=np.asarray(y, dtype=np.float32),
                 yaxis=axis,
@@ -80,7 +80,7 @@ def training_curves(
             "title": safe(words["accuracy"]),
             "automargin": True,
             "zeroline": False,
-            "gridcolor": figure.layout.yaxis.gridcolor,
+            "gridcolor": GRID,
         },
     )
     return figure
@@ -94,7 +94,7 @@ def score_curves(
     last: int,
     title: str = "",
     words: Mapping[str, str] = ENGLISH,
-) -> go.Figure:
+) -> Figure:
     """Draws a score between 0 and 1 of every head over the steps: colours are heads, dashes are layers.
 
     Args:
@@ -115,7 +115,7 @@ def score_curves(
     for layer, head in np.ndindex(*values.shape[1:]):
         name = safe(f"{words['layer_short']} {words['head_short']}".format(layer=layer, head=head))
         curves.append(
-            go.Scatter(
+            scatter(
                 x=_place(steps),
                 y=np.ascontiguousarray(values[:, layer, head]),
                 mode="lines",
@@ -125,7 +125,7 @@ def score_curves(
                 hovertemplate=fill(words["score_at"], name=name, step="%{customdata}", value="%{y:.3f}"),
             )
         )
-    figure = go.Figure(curves)
+    figure = Figure(*curves)
     frame(figure, title, height=340)
     _step_axis(figure, at, last, words)
     figure.update_layout(showlegend=True, legend={"orientation": "h", "y": -0.3})
@@ -140,7 +140,7 @@ def answer_map(
     *,
     title: str = "",
     words: Mapping[str, str] = ENGLISH,
-) -> go.Figure:
+) -> Figure:
     """Draws how probable every symbol is at every place of the right answer, and frames the right symbols.
 
     Args:
@@ -158,8 +158,8 @@ def answer_map(
     if values.shape != (len(symbols), len(answer)):
         raise ValueError(f"probabilities {values.shape} do not fit {len(symbols)} symbols, {len(answer)} places")
     rows = [list(symbols).index(symbol) for symbol in answer]
-    figure = go.Figure(
-        go.Heatmap(
+    figure = Figure(
+        heatmap(
             z=values,
             zmin=0.0,
             zmax=1.0,
@@ -188,7 +188,7 @@ def _place(steps: NDArray[np.integer]) -> NDArray[np.float32]:
     return places
 
 
-def _step_axis(figure: go.Figure, at: int, last: int, words: Mapping[str, str]) -> None:
+def _step_axis(figure: Figure, at: int, last: int, words: Mapping[str, str]) -> None:
     ticks = np.array([step for step in _DECADES if step <= last], dtype=np.int32)
     figure.update_xaxes(
         tickvals=_place(ticks),

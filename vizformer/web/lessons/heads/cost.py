@@ -11,13 +11,12 @@ from vizformer.web.catalogue import model_cache
 from vizformer.web.catalogue.subject import Subject
 from vizformer.web.lessons.heads import computed
 from vizformer.web.lessons.heads.token_count import asked_length, tex_number, tokens_of
-from vizformer.web.widgets import lesson
+from vizformer.web.widgets import chart, lesson
 from vizformer.web.words import labels
 from vizformer.web.words.errors import guarded
 from vizformer.web.words.figure_words import words
 from vizformer.web.words.i18n import _
 
-NO_BAR = {"displayModeBar": False}
 COUNTS = ("projections", "products", "exponentials")
 
 
@@ -33,7 +32,7 @@ def cost(subject: Subject) -> None:
     numbers = [one.n_heads for one in costs]
     h = st.select_slider(_("Heads"), numbers, **lesson.dial("heads.h", config.n_heads, numbers))
     chosen = costs[numbers.index(h)]
-    st.plotly_chart(
+    chart.show(
         figures.head_costs(
             numbers,
             {name: np.array([getattr(one, name) for one in costs]) for name in COUNTS},
@@ -41,7 +40,6 @@ def cost(subject: Subject) -> None:
             title=_("One layer of self-attention, {n} tokens", n=f"{n:,}"),
             words=words(head_sharing.ENGLISH),
         ),
-        config=NO_BAR,
         key="heads.costs",
     )
     d, w = config.d_model, config.n_heads * config.d_head  # the same width, but for models that say otherwise

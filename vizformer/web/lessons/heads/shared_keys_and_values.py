@@ -11,13 +11,11 @@ from vizformer.web.catalogue.subject import Subject
 from vizformer.web.lessons.heads import computed, wording
 from vizformer.web.lessons.heads.token_count import asked_length, tex_number, tokens_of
 from vizformer.web.link import state
-from vizformer.web.widgets import lesson, rolling_cache_note
+from vizformer.web.widgets import chart, lesson, rolling_cache_note
 from vizformer.web.words import labels
 from vizformer.web.words.errors import guarded
 from vizformer.web.words.figure_words import words
 from vizformer.web.words.i18n import _
-
-NO_BAR = {"displayModeBar": False}
 
 
 @st.fragment
@@ -34,7 +32,7 @@ def groups(subject: Subject) -> None:
     g = config.kv_heads
     if len(numbers) > 1:
         g = st.select_slider(_("Key/value heads"), numbers, **lesson.dial("heads.kv", g, numbers))
-    st.plotly_chart(
+    chart.show(
         figures.shared_heads(
             config.n_heads,
             g,
@@ -42,7 +40,6 @@ def groups(subject: Subject) -> None:
             title=wording.sharing_name(config.n_heads, g),
             words=words(head_sharing.ENGLISH),
         ),
-        config=NO_BAR,
         key="heads.sharing",
     )
     st.text(_really(subject))

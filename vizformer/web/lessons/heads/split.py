@@ -11,13 +11,11 @@ from vizformer.web.catalogue import model_cache
 from vizformer.web.catalogue.subject import Subject
 from vizformer.web.lessons.heads import computed
 from vizformer.web.link import state
-from vizformer.web.widgets import attention_selector, lesson, proof_badge
+from vizformer.web.widgets import attention_selector, chart, lesson, proof_badge
 from vizformer.web.words import labels
 from vizformer.web.words.errors import guarded
 from vizformer.web.words.figure_words import words
 from vizformer.web.words.i18n import _
-
-NO_BAR = {"displayModeBar": False}
 
 
 @st.fragment
@@ -42,7 +40,7 @@ def split(subject: Subject) -> None:
         (_("out = z W_O"), cut.out, 0),
     ]
     shown = [(name, row, slices) for name, row, slices in rows if row is not None]
-    st.plotly_chart(
+    chart.show(
         figures.head_slices(
             [row for __, row, ___ in shown],
             [name for name, *__ in shown],
@@ -51,7 +49,6 @@ def split(subject: Subject) -> None:
             title=_("The vectors of token {query}, “{token}”", query=query, token=token),
             words=words(head_split.ENGLISH),
         ),
-        config=NO_BAR,
         key="heads.slices",
     )
     names = [_("head {head}: length {norm}", head=head, norm=f"{norm:.2f}") for head, norm in enumerate(found.norms)]
@@ -59,14 +56,13 @@ def split(subject: Subject) -> None:
     if found.bias is not None:
         names.append(_("bias b_O: length {norm}", norm=f"{found.bias_norm:.2f}"))
         parts.append(found.bias)
-    st.plotly_chart(
+    chart.show(
         figures.head_parts(
             np.stack([*parts, cut.out]),
             [*names, _("their sum: out")],
             title=_("What each head adds to the {d} columns", d=config.d_model),
             words=words(head_split.ENGLISH),
         ),
-        config=NO_BAR,
         key="heads.parts",
     )
     proof_badge.show(found.proof, edited=bool(subject.edited))

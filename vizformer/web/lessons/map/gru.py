@@ -10,7 +10,7 @@ from vizformer.web.catalogue import model_cache
 from vizformer.web.catalogue.subject import Subject
 from vizformer.web.lessons.map import computed
 from vizformer.web.link import state
-from vizformer.web.widgets import lesson
+from vizformer.web.widgets import chart, lesson
 from vizformer.web.words import labels
 from vizformer.web.words.errors import guarded, plain
 from vizformer.web.words.figure_words import words
@@ -54,7 +54,7 @@ def gru(subject: Subject) -> None:
         required=True,
         **lesson.dial("map.scale", "log", tuple(scales)),
     )
-    st.plotly_chart(
+    chart.show(
         figures.gradient_reach(
             curves,
             back=back,
@@ -63,7 +63,6 @@ def gru(subject: Subject) -> None:
             words=words(reach_figures.ENGLISH),
         ),
         key="map.gradients",
-        config={"displayModeBar": False},
     )
     for name, (texts, sizes) in curves.items():
         at, least = len(sizes) - 1 - back, int(sizes.argmin())

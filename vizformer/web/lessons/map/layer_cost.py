@@ -6,7 +6,7 @@ from vizformer import figures
 from vizformer.figures import reach as reach_figures
 from vizformer.web.catalogue.subject import Subject
 from vizformer.web.lessons.map import computed, layer_types
-from vizformer.web.widgets import lesson
+from vizformer.web.widgets import chart, lesson
 from vizformer.web.words.errors import guarded
 from vizformer.web.words.figure_words import words
 from vizformer.web.words.i18n import _
@@ -30,7 +30,7 @@ def cost(subject: Subject) -> None:
     full = counted == "products"
     grid, curves = computed.cost_curves(d, k, r, full)
     titles = layer_types.names()
-    st.plotly_chart(
+    chart.show(
         figures.cost_curves(
             grid,
             {titles[kind]: curve for kind, curve in curves.items()},
@@ -41,7 +41,6 @@ def cost(subject: Subject) -> None:
             words=words(reach_figures.ENGLISH),
         ),
         key="map.costs",
-        config={"displayModeBar": False},
     )
     st.markdown(layer_types.cost_table(n, d, k, r, full))
     layer_types.cost_formula(n, d, full)

@@ -8,7 +8,7 @@ from vizformer import figures
 from vizformer.figures import reach as reach_figures
 from vizformer.web.catalogue.subject import Subject
 from vizformer.web.lessons.map import computed, layer_types
-from vizformer.web.widgets import lesson
+from vizformer.web.widgets import chart, lesson
 from vizformer.web.words import labels
 from vizformer.web.words.errors import guarded
 from vizformer.web.words.figure_words import words
@@ -36,7 +36,7 @@ def rnn(subject: Subject) -> None:
     k, r = layer_types.widths()
     shown = tokens[: computed.DRAWN]
     path = computed.path(kind, len(shown), k, r)
-    st.plotly_chart(
+    chart.show(
         figures.path_picture(
             shown,
             path.levels,
@@ -47,7 +47,6 @@ def rnn(subject: Subject) -> None:
             words=words(reach_figures.ENGLISH),
         ),
         key="map.path",
-        config={"displayModeBar": False},
     )
     if n > len(shown):
         st.caption(

@@ -9,7 +9,7 @@ from vizformer import figures
 from vizformer.figures import leakage as figure_words
 from vizformer.web.catalogue.subject import Subject
 from vizformer.web.lessons.masks import computed, wording
-from vizformer.web.widgets import lesson, row_names
+from vizformer.web.widgets import chart, lesson, row_names
 from vizformer.web.words import labels
 from vizformer.web.words.errors import guarded
 from vizformer.web.words.figure_words import words
@@ -75,24 +75,22 @@ def leakage(subject: Subject) -> None:
     )
     outputs = row_names.queries(subject, stack)
     st.caption(_("How far each output moves"))
-    st.plotly_chart(
+    chart.show(
         figures.change_bars(
             found.outputs.astype(np.float32),
             outputs,
             position,
             words=words(figure_words.ENGLISH),
         ),
-        config={"displayModeBar": False},
         key="masks.bars",
     )
     st.caption(_("How the change spreads, layer by layer (grey: not moved at all)"))
-    st.plotly_chart(
+    chart.show(
         figures.change_map(
             found.stream.astype(np.float32),
             outputs,
             words=words(figure_words.ENGLISH),
         ),
-        config={"displayModeBar": False},
         key="masks.spread",
     )
 

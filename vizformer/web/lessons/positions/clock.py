@@ -9,12 +9,11 @@ from vizformer.figures import clocks
 from vizformer.web.catalogue.subject import Subject
 from vizformer.web.lessons.positions import computed
 from vizformer.web.lessons.positions.code_choice import position, rounded, width
-from vizformer.web.widgets import lesson
+from vizformer.web.widgets import chart, lesson
 from vizformer.web.words.errors import guarded
 from vizformer.web.words.figure_words import words
 from vizformer.web.words.i18n import _
 
-STILL = {"displayModeBar": False}
 CLOCKS = 8
 
 
@@ -38,7 +37,7 @@ def clock(subject: Subject) -> None:
     rows = computed.code(computed.ROWS, d)
     shown = shown_pairs(d, pair)
     pairs = rows.reshape(len(rows), -1, 2)[:, shown]
-    st.plotly_chart(
+    chart.show(
         figures.position_clocks(
             pairs[pos],
             [_("pair {pair}", pair=i) + f"\nλ = {rounded(computed.wavelength(d, i))}" for i in shown],
@@ -46,7 +45,6 @@ def clock(subject: Subject) -> None:
             moved=(pairs[pos + k], pos + k),
             words=words(clocks.ENGLISH),
         ),
-        config=STILL,
         key="positions.clocks",
     )
     rotation(d, pair, pos, k, rows)

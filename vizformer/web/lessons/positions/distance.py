@@ -7,13 +7,12 @@ from vizformer.components import matrix
 from vizformer.web.catalogue.subject import Subject
 from vizformer.web.lessons.positions import computed
 from vizformer.web.lessons.positions.code_choice import FURTHEST, width
-from vizformer.web.widgets import lesson
+from vizformer.web.widgets import chart, lesson
 from vizformer.web.words import labels
 from vizformer.web.words.errors import guarded
 from vizformer.web.words.figure_words import words
 from vizformer.web.words.i18n import _
 
-STILL = {"displayModeBar": False}
 FURTHER = 100  # positions that both are moved on, to compare
 
 
@@ -30,7 +29,7 @@ def distance(subject: Subject) -> None:
         i = st.slider(_("Position i"), 0, last, **lesson.dial("positions.i", min(1, last), range(last + 1)))
     with right:
         j = st.slider(_("Position j"), 0, last, **lesson.dial("positions.j", last, range(last + 1)))
-    st.plotly_chart(
+    chart.show(
         figures.line_curves(
             apart,
             {_("PE(i) · PE(j)"): products},
@@ -40,7 +39,6 @@ def distance(subject: Subject) -> None:
             mark=(i - j, f"{i} − {j} = {matrix.number(i - j, 0)}"),
             height=300,
         ),
-        config=STILL,
         key="positions.products",
     )
     pairs = computed.code_products(computed.MOST + FURTHER, d)
@@ -57,7 +55,7 @@ def distance(subject: Subject) -> None:
     )
     names = labels.numbered(tokens)
     st.markdown(_("**PE(i) · PE(j) in your sentence**"))
-    st.plotly_chart(
+    chart.show(
         figures.token_pairs(
             pairs[: len(tokens), : len(tokens)],
             names,
@@ -65,7 +63,6 @@ def distance(subject: Subject) -> None:
             column_title=_("position j"),
             words=words(figures.ENGLISH),
         ),
-        config=STILL,
         key="positions.map",
     )
     promises(d)

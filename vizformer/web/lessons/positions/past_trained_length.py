@@ -8,11 +8,9 @@ from vizformer.config import Positions
 from vizformer.web.catalogue.subject import Subject
 from vizformer.web.lessons.positions import computed
 from vizformer.web.lessons.positions.schemes import names
-from vizformer.web.widgets import lesson
+from vizformer.web.widgets import chart, lesson
 from vizformer.web.words.errors import guarded
 from vizformer.web.words.i18n import _
-
-STILL = {"displayModeBar": False}
 
 
 @st.fragment
@@ -77,7 +75,7 @@ def _titles() -> dict[Positions, str]:
 
 
 def _chart(curves: dict[str, np.ndarray], trained: int, title: str, key: str) -> None:
-    st.plotly_chart(
+    chart.show(
         figures.line_curves(
             np.arange(256),
             curves,
@@ -89,7 +87,6 @@ def _chart(curves: dict[str, np.ndarray], trained: int, title: str, key: str) ->
             height=380,
             value_range=(0.0, 1.05 * max(float(curve.max()) for curve in curves.values())),
         ),
-        config=STILL,
         key=key,
     )
 

@@ -11,13 +11,12 @@ from vizformer.config import Positions
 from vizformer.figures import clocks
 from vizformer.web.catalogue.subject import Subject
 from vizformer.web.lessons.positions import computed
-from vizformer.web.widgets import lesson
+from vizformer.web.widgets import chart, lesson
 from vizformer.web.words import labels
 from vizformer.web.words.errors import guarded
 from vizformer.web.words.figure_words import words
 from vizformer.web.words.i18n import _
 
-STILL = {"displayModeBar": False}
 PICTURE = "positions.picture"  # one chart that changes: quicker in the browser than another chart for each scheme
 HEADS, PAIRS, FURTHEST, SHIFTS = 4, 8, 127, 64  # of the small models; distances and shifts that are shown
 
@@ -95,11 +94,10 @@ def options(subject: Subject) -> None:
         return
     effect = computed.effect(scheme, vocab_size, ids)[head]
     st.markdown(_("**{scheme}: the effect on the scores of head {head}**", scheme=names()[scheme], head=head))
-    st.plotly_chart(
+    chart.show(
         figures.token_pairs(
             effect, numbered, row_title=_("query"), column_title=_("key"), words=words(figures.ENGLISH)
         ),
-        config=STILL,
         key="positions.effect",
     )
     st.caption(
@@ -164,9 +162,8 @@ def rope(vocab_size: int, ids: tuple[int, ...], head: int, i: int, j: int) -> No
         shift = st.slider(_("Move both on by"), 0, SHIFTS, **lesson.dial("positions.shift", 5, range(SHIFTS + 1)))
     here = computed.rotary(vocab_size, ids, head, pair, i, j, (i, j))
     moved = computed.rotary(vocab_size, ids, head, pair, i, j, (i + shift, j + shift))
-    st.plotly_chart(
+    chart.show(
         figures.turned_arrows({"q": moved.query, "k": moved.key}, words=words(clocks.ENGLISH)),
-        config=STILL,
         key=PICTURE,
     )
     omega, change = 10_000.0 ** (-pair / PAIRS), abs(moved.score - here.score)
@@ -220,4 +217,4 @@ def picture(scheme: Positions) -> None:
             height=320,
             mark=None if fixed else (computed.measured()["trained"] - 0.5, _("training ended here")),
         )
-    st.plotly_chart(figure, config=STILL, key=PICTURE)
+    chart.show(figure, key=PICTURE)

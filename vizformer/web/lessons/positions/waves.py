@@ -9,13 +9,12 @@ from vizformer.web.catalogue.subject import Subject
 from vizformer.web.lessons.positions import computed
 from vizformer.web.lessons.positions.code_choice import position, rounded, width
 from vizformer.web.link.whole_number import whole
-from vizformer.web.widgets import lesson
+from vizformer.web.widgets import chart, lesson
 from vizformer.web.words import labels
 from vizformer.web.words.errors import guarded
 from vizformer.web.words.figure_words import words
 from vizformer.web.words.i18n import _
 
-STILL = {"displayModeBar": False}
 SPANS = (16, 64, 256, 1024)
 MOST_PAIRS, MOST_ROWS = 5, 128
 
@@ -65,7 +64,7 @@ def waves(subject: Subject) -> None:
         for dim in dims
     }
     at = np.arange(len(tokens))
-    st.plotly_chart(
+    chart.show(
         figures.line_curves(
             places,
             dict(zip(names.values(), values, strict=True)),
@@ -76,7 +75,6 @@ def waves(subject: Subject) -> None:
             height=330,
             dots=(at, {names[dim]: rows[at, dim] for dim in dims}, labels.numbered(tokens)),
         ),
-        config=STILL,
         key="positions.waves",
     )
     fast, slow = computed.wavelength(d, 0), computed.wavelength(d, d // 2 - 1)
@@ -93,14 +91,13 @@ def waves(subject: Subject) -> None:
     one_number(d, rows)
     shown = min(span, MOST_ROWS)
     st.markdown(_("**The code of the first {n} positions**", n=shown))
-    st.plotly_chart(
+    chart.show(
         figures.positional_heatmap(
             rows[:shown],
             end=1.0,
             names=[*labels.texts(tokens), *[""] * (shown - len(tokens))],
             words=words(figures.ENGLISH),
         ),
-        config=STILL,
         key="positions.code",
     )
 

@@ -11,13 +11,11 @@ from vizformer.web.catalogue.subject import Subject
 from vizformer.web.lessons.qkv import computed
 from vizformer.web.lessons.qkv.temperature import temperature_slider
 from vizformer.web.link import state
-from vizformer.web.widgets import attention_selector, lesson, row_names
+from vizformer.web.widgets import attention_selector, chart, lesson, row_names
 from vizformer.web.words import labels
 from vizformer.web.words.errors import guarded
 from vizformer.web.words.figure_words import words
 from vizformer.web.words.i18n import _
-
-NO_BAR = {"displayModeBar": False}
 
 
 @st.fragment
@@ -36,7 +34,7 @@ def scale(subject: Subject) -> None:
     variance = float(measured[scaling.WIDTHS.index(d)])
     marks = [(_("not divided"), d**0.5 / temperature), (_("divided by √d"), 1.0 / temperature)]
     left, right = st.columns(2)
-    left.plotly_chart(
+    chart.show(
         figures.variance_growth(
             scaling.WIDTHS,
             measured,
@@ -44,10 +42,10 @@ def scale(subject: Subject) -> None:
             title=_("{n} random pairs of every width", n=f"{scaling.PAIRS:,}"),
             words=words(scaling_figures.ENGLISH),
         ),
-        config=NO_BAR,
         key="qkv.variance",
+        on=left,
     )
-    right.plotly_chart(
+    chart.show(
         figures.saturation_curves(
             curves.deviations,
             curves.largest,
@@ -56,8 +54,8 @@ def scale(subject: Subject) -> None:
             title=_("Softmax over {n} random scores", n=scaling.KEYS),
             words=words(scaling_figures.ENGLISH),
         ),
-        config=NO_BAR,
         key="qkv.saturation",
+        on=right,
     )
     for name, deviation in marks:
         largest, slope = curves.at(deviation)

@@ -11,7 +11,7 @@ from vizformer.web.catalogue import model_cache
 from vizformer.web.catalogue.subject import Subject
 from vizformer.web.lessons.qkv import computed
 from vizformer.web.link import state
-from vizformer.web.widgets import attention_selector, lesson, proof_badge, row_names
+from vizformer.web.widgets import attention_selector, chart, lesson, proof_badge, row_names
 from vizformer.web.words import labels
 from vizformer.web.words.errors import guarded
 from vizformer.web.words.figure_words import words
@@ -20,7 +20,6 @@ from vizformer.web.words.i18n import _
 if TYPE_CHECKING:
     from vizformer.config import ModelConfig
 
-NO_BAR = {"displayModeBar": False}
 PRINTED_UP_TO = 9  # tokens: two maps side by side with more numbers are slow to paint and too small to read
 
 
@@ -59,7 +58,7 @@ def three(subject: Subject) -> None:
             )
             if len(tokens) > PRINTED_UP_TO:
                 picture.update_traces(texttemplate=None)
-            st.plotly_chart(picture, config=NO_BAR, key=f"qkv.scores.{name == 'learned'}")
+            chart.show(picture, key=f"qkv.scores.{name == 'learned'}")
             if found.largest < 1e-9:
                 st.text(_("Symmetric: the largest |S_ij − S_ji| is {value}.", value=f"{found.largest:.1g}"))
             else:

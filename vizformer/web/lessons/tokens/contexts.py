@@ -11,7 +11,7 @@ from vizformer.web.lessons.tokens import computed
 from vizformer.web.lessons.tokens.sentences import OCCASIONS
 from vizformer.web.link import state
 from vizformer.web.link.model_ref import ModelRef
-from vizformer.web.widgets import lesson, model_suggestions
+from vizformer.web.widgets import chart, lesson, model_suggestions
 from vizformer.web.words.errors import guarded
 from vizformer.web.words.figure_words import words
 from vizformer.web.words.i18n import _
@@ -70,7 +70,7 @@ def context(subject: Subject) -> None:
         curves.append((_("first and third"), control))
     from vizformer.figures.embeddings import ENGLISH, Curve  # loads plotly, which the frame does not wait for
 
-    st.plotly_chart(
+    chart.show(
         figures.similarity_curves(
             [Curve(name, one.curve) for name, one in curves],
             found.other,
@@ -80,7 +80,6 @@ def context(subject: Subject) -> None:
             title=_("“{token}” in two sentences", token=tokens[i].text),
             words=words(ENGLISH),
         ),
-        config={"displayModeBar": False},
         key="tokens.curves",
     )
     last = len(found.same) - 2

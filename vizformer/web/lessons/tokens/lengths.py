@@ -11,7 +11,7 @@ from vizformer.config import ModelConfig
 from vizformer.web.catalogue import model_cache
 from vizformer.web.catalogue.subject import Subject
 from vizformer.web.lessons.tokens import computed
-from vizformer.web.widgets import lesson
+from vizformer.web.widgets import chart, lesson
 from vizformer.web.words import labels
 from vizformer.web.words.errors import guarded
 from vizformer.web.words.figure_words import words
@@ -20,7 +20,6 @@ from vizformer.web.words.i18n import _
 if TYPE_CHECKING:
     from vizformer.explain.snippet import Given
 
-CHART = {"displayModeBar": False}
 SOME = 64  # tokens whose ids are written into the code
 
 
@@ -44,7 +43,7 @@ def norms(subject: Subject) -> None:
         if found.scaled
         else _("This model was trained without the factor.")
     )
-    st.plotly_chart(
+    chart.show(
         figures.norm_bars(
             labels.texts(tokens),
             lengths,
@@ -52,7 +51,6 @@ def norms(subject: Subject) -> None:
             title=_("What is added up before layer 0"),
             words=words(ENGLISH),
         ),
-        config=CHART,
         key="tokens.norms",
     )
     if found.positions is None:

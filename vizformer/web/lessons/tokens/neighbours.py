@@ -6,13 +6,12 @@ from vizformer import figures
 from vizformer.web.catalogue.subject import Subject
 from vizformer.web.lessons.tokens import computed
 from vizformer.web.lessons.tokens.token_choice import choose_token
-from vizformer.web.widgets import lesson
+from vizformer.web.widgets import chart, lesson
 from vizformer.web.words import labels
 from vizformer.web.words.errors import guarded
 from vizformer.web.words.figure_words import words
 from vizformer.web.words.i18n import _
 
-CHART = {"displayModeBar": False}
 CODE = "cosines = F.normalize(E, dim=-1) @ F.normalize(E[id], dim=-1)  # [vocab_size]"
 
 
@@ -37,7 +36,7 @@ def neighbours(subject: Subject) -> None:
     kinds = [0 if id in own else 1 if id in nearest.ids else 2 for id in shown]
     said = words(ENGLISH)
     left, right = st.columns([2, 3])
-    left.plotly_chart(
+    chart.show(
         figures.neighbour_bars(
             computed.names(subject.model, nearest.ids, beside=(chosen.id,)),
             nearest.cosines,
@@ -45,10 +44,10 @@ def neighbours(subject: Subject) -> None:
             title=_("Nearest to “{token}”", token=chosen.text),
             words=said,
         ),
-        config=CHART,
         key="tokens.bars",
+        on=left,
     )
-    right.plotly_chart(
+    chart.show(
         figures.embedding_map(
             plane.points,
             named,
@@ -58,8 +57,8 @@ def neighbours(subject: Subject) -> None:
             title=_("The sentence and its neighbours, on a plane"),
             words=said,
         ),
-        config=CHART,
         key="tokens.map",
+        on=right,
     )
     st.caption(
         _(

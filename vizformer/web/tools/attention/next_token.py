@@ -10,6 +10,7 @@ from vizformer.components import tokens
 from vizformer.web.catalogue import model_cache, subject_cache
 from vizformer.web.catalogue.subject import Subject
 from vizformer.web.link import state
+from vizformer.web.widgets import chart
 from vizformer.web.words import labels
 from vizformer.web.words.errors import guarded
 from vizformer.web.words.figure_words import words
@@ -59,7 +60,7 @@ def next_token(subject: Subject) -> None:
     position = usual if position is None else position
     state.update(position=None if position == usual else position)
     best = subject_cache.predictions(subject, position)
-    st.plotly_chart(
+    chart.show(
         figures.next_token_bars(
             [p.token.text for p in best],
             np.array([p.probability for p in best], dtype=np.float32),
@@ -68,6 +69,5 @@ def next_token(subject: Subject) -> None:
             else _("Most probable at position {position}", position=position),
             words=words(figures.ENGLISH),
         ),
-        config={"displayModeBar": False},
         key="next.bars",
     )

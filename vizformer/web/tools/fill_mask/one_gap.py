@@ -9,6 +9,7 @@ from vizformer.web.catalogue.subject import Subject
 from vizformer.web.link import state
 from vizformer.web.tools.fill_mask import computed
 from vizformer.web.tools.fill_mask.gaps import Positions, Shown, mask_piece, masked_text
+from vizformer.web.widgets import chart
 from vizformer.web.words import labels
 from vizformer.web.words.figure_words import words
 from vizformer.web.words.i18n import _
@@ -19,14 +20,13 @@ _HEAD = "blanks.head"
 def candidates(subject: Subject, shown: Shown, hidden: Positions, focus: int, truth: bool) -> None:
     """The most probable words for one gap, and how well the hidden one was found."""
     best = computed.predictions(subject.unedited, hidden, focus)
-    st.plotly_chart(
+    chart.show(
         figures.next_token_bars(
             [p.token.text for p in best],
             np.array([p.probability for p in best], dtype=np.float32),
             title=_("Most probable at position {position}", position=focus),
             words=words(figures.ENGLISH),
         ),
-        config={"displayModeBar": False},
         key="blanks.bars",
     )
     if not truth:
@@ -60,7 +60,7 @@ def attention(subject: Subject, shown: Shown, hidden: Positions, all_hidden: Pos
         "attends": _("{query_token}: the gap attends to key {key} “{key_token}” with weight {value}"),
     }
     keys = [mask_piece(subject) if i in all_hidden else token.text for i, token in enumerate(shown)]
-    st.plotly_chart(
+    chart.show(
         figures.attention_heatmap(
             weights.astype(np.float32),
             [_("Layer {layer}", layer=layer) for layer in range(len(weights))],
@@ -68,7 +68,6 @@ def attention(subject: Subject, shown: Shown, hidden: Positions, all_hidden: Pos
             title=_("Where the gap at position {position} looks", position=focus),
             words={**words(figures.ENGLISH), **rows},
         ),
-        config={"displayModeBar": False},
         key="blanks.map",
     )
     if st.button("→ " + _("Every head for the sentence with its gaps"), key="blanks.heads"):

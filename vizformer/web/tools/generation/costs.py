@@ -6,7 +6,7 @@ from vizformer import figures
 from vizformer.web.catalogue import model_cache
 from vizformer.web.catalogue.subject import Subject
 from vizformer.web.tools.generation import computed
-from vizformer.web.widgets import rolling_cache_note
+from vizformer.web.widgets import chart, rolling_cache_note
 from vizformer.web.words.figure_words import words
 from vizformer.web.words.i18n import _
 
@@ -32,7 +32,7 @@ def costs(subject: Subject, text: computed.Text, step: int) -> None:
     if said := rolling_cache_note.saved(config, length, text.costs.cache_bytes[step], text.costs.rolling_bytes[step]):
         st.caption(said)
     growth, products = st.columns([2, 3])
-    growth.plotly_chart(
+    chart.show(
         figures.cache_growth(
             text.costs.cache_bytes,
             text.costs.memory_bytes,
@@ -40,10 +40,10 @@ def costs(subject: Subject, text: computed.Text, step: int) -> None:
             title=_("The KV cache grows with every token"),
             words=words(figures.ENGLISH),
         ),
-        config={"displayModeBar": False},
         key="generation.cache",
+        on=growth,
     )
-    products.plotly_chart(
+    chart.show(
         figures.multiplications(
             text.costs.cached,
             text.costs.uncached,
@@ -51,6 +51,6 @@ def costs(subject: Subject, text: computed.Text, step: int) -> None:
             title=_("Multiplications of each step"),
             words=words(figures.ENGLISH),
         ),
-        config={"displayModeBar": False},
         key="generation.multiplications",
+        on=products,
     )

@@ -5,7 +5,7 @@ import streamlit as st
 from vizformer import figures
 from vizformer.web.catalogue.subject import Subject
 from vizformer.web.tools.paper import computed
-from vizformer.web.widgets import row_names
+from vizformer.web.widgets import chart, row_names
 from vizformer.web.widgets.model_input import subject_box
 from vizformer.web.words import labels
 from vizformer.web.words.errors import guarded
@@ -51,7 +51,7 @@ def _sentence(subject: Subject) -> None:
         title=title,
         words=words(figures.ENGLISH),
     )
-    st.plotly_chart(picture, config={"displayModeBar": False}, key="paper.map")
+    chart.show(picture, key="paper.map")
     st.caption(
         _(
             "With the identity the scores are symmetric: i likes j exactly as much as j likes i, and every token mostly "

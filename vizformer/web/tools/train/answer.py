@@ -7,14 +7,13 @@ import streamlit as st
 from vizformer import figures
 from vizformer.errors import VizformerError
 from vizformer.web.catalogue import trainings
+from vizformer.web.widgets import chart
 from vizformer.web.words import errors
 from vizformer.web.words.figure_words import words
 from vizformer.web.words.i18n import _
 
 if TYPE_CHECKING:
     from vizformer.training.live import Plan
-
-PLAIN = {"displayModeBar": False}
 
 
 def question(plan: "Plan") -> str:
@@ -43,5 +42,5 @@ def answer(name: str, index: int, text: str) -> None:
     mark = _("right") if look.own == right else _("wrong")
     st.text(_("The model's own answer: {answer} ({mark})", answer=look.own or "–", mark=mark))
     figure = figures.answer_map(look.probabilities, look.symbols, look.right, words=words(figures.ENGLISH))
-    st.plotly_chart(figure, config=PLAIN, key="train.answer")
+    chart.show(figure, key="train.answer")
     st.caption(_("Each column: how probable every symbol is there, given the right ones before it (framed)."))

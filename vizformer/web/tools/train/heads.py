@@ -7,7 +7,7 @@ import streamlit as st
 
 from vizformer import figures
 from vizformer.web.catalogue import trainings
-from vizformer.web.widgets import row_names
+from vizformer.web.widgets import chart, row_names
 from vizformer.web.words import labels
 from vizformer.web.words.figure_words import words
 from vizformer.web.words.i18n import _
@@ -15,8 +15,6 @@ from vizformer.web.words.i18n import _
 if TYPE_CHECKING:
     from vizformer.training.desk import State
     from vizformer.training.live import Plan
-
-PLAIN = {"displayModeBar": False}
 
 
 def heads(name: str, plan: "Plan", index: int, text: str) -> None:
@@ -58,7 +56,7 @@ def heads(name: str, plan: "Plan", index: int, text: str) -> None:
             title=title,
             words=words(figures.ENGLISH),
         )
-        column.plotly_chart(figure, config=PLAIN, key=f"train.map.{place}")
+        chart.show(figure, key=f"train.map.{place}", on=column)
         if compared:
             column.text(_("Its answer: {answer}", answer=look.own or "–"))
 
@@ -82,7 +80,7 @@ def induction(name: str, plan: "Plan", now: "State", index: int) -> None:
         figure = figures.score_curves(
             steps, values, at=kept[index].step, last=plan.steps, title=title, words=words(figures.ENGLISH)
         )
-        column.plotly_chart(figure, config=PLAIN, key=f"train.score.{score}")
+        chart.show(figure, key=f"train.score.{score}", on=column)
         layer, head = np.unravel_index(values[index].argmax(), values[index].shape)
         column.caption(
             _(

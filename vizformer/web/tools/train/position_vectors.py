@@ -7,14 +7,13 @@ import streamlit as st
 
 from vizformer import figures
 from vizformer.web.catalogue import trainings
+from vizformer.web.widgets import chart
 from vizformer.web.words.figure_words import words
 from vizformer.web.words.i18n import _
 
 if TYPE_CHECKING:
     from vizformer.training.desk import State
     from vizformer.training.live import Plan
-
-PLAIN = {"displayModeBar": False}
 
 
 def position_vectors(name: str, plan: "Plan", now: "State", index: int) -> None:
@@ -42,6 +41,6 @@ def position_vectors(name: str, plan: "Plan", now: "State", index: int) -> None:
     ends = [trainings.positions(name, number) for number in (0, len(now.progress.snapshots) - 1)]
     end = max(float(np.abs(one).max()) for one in ends if one is not None)
     figure = figures.positional_heatmap(vectors, end=end, words=words(figures.ENGLISH))
-    st.plotly_chart(figure, config=PLAIN, key="train.positions")
+    chart.show(figure, key="train.positions")
     if plan.positions == "sinusoidal":
         st.caption(_("Computed, not learned: they stay the same throughout."))

@@ -9,6 +9,7 @@ from vizformer import figures
 from vizformer.web.tools.train.answer import answer, question
 from vizformer.web.tools.train.heads import heads, induction
 from vizformer.web.tools.train.position_vectors import position_vectors
+from vizformer.web.widgets import chart
 from vizformer.web.words import labels
 from vizformer.web.words.figure_words import words
 from vizformer.web.words.i18n import _
@@ -20,7 +21,6 @@ if TYPE_CHECKING:
 # The slider stays in sight while one scrolls through what it moves.
 STICKY = """<style>div:has(> .st-key-train_when) { position: sticky; top: 3.5rem; z-index: 90;
 backdrop-filter: blur(16px); }</style>"""
-PLAIN = {"displayModeBar": False}
 
 
 def explore(name: str, plan: "Plan", now: "State") -> None:
@@ -80,7 +80,7 @@ def loss(plan: "Plan", now: "State", index: int) -> None:
         last=plan.steps,
         words=words(figures.ENGLISH),
     )
-    st.plotly_chart(figure, config=PLAIN, key="train.curves")
+    chart.show(figure, key="train.curves")
     marks = kept[index].marks
     st.caption(
         _(
