@@ -57,7 +57,7 @@ def test_each_stack_is_padded_in_its_own_vocabulary() -> None:
     short, long = traced(model, "猫"), traced(model, "我有一只猫。你好吗？")
     run = padded_run(model, short, long)
     assert run.difference < 1e-5
-    assert run.tokens["encoder"][-1] == model.reader("encoder").tokens([run.tokens["encoder"][-1].id])[0]
+    assert run.tokens["encoder"][-1] == model.tokenizer_of("encoder").tokens([run.tokens["encoder"][-1].id])[0]
     smaller = tiny.two_vocabularies(pad_id=300)  # a row that the source's table has not
     assert padded_run(smaller, traced(smaller, "猫"), traced(smaller, "我有一只猫。")).difference < 1e-5
 

@@ -77,9 +77,9 @@ def test_a_table_of_its_own_with_the_same_vocabulary() -> None:
     n = tiny.tokenizer().vocab_size
     model = tiny.model(vocab_size=n, source_vocab_size=n + 3)
     checkpoint = Checkpoint("tiny", model, tiny.tokenizer())
-    assert checkpoint.reader("encoder").tokens([n + 2])[0].piece == f"[{n + 2}]"
+    assert checkpoint.tokenizer_of("encoder").tokens([n + 2])[0].piece == f"[{n + 2}]"
     with pytest.raises(TokenizerError):
-        checkpoint.reader("decoder").tokens([n + 2])
+        checkpoint.tokenizer_of("decoder").tokens([n + 2])
     assert ids_of(checkpoint.encode(TARGET)) == ids_of(tiny.tokenizer().encode(TARGET))
 
 

@@ -37,7 +37,7 @@ def written(**changes: Any) -> Written:
         "tokens": [{"text": "<s>", "special": True}, {"text": "A"}, {"text": "cat"}, {"text": "<b>"}, {"text": "</s>"}],
         "start": 2,
         "steps": steps(),
-        "sites": {
+        "kinds": {
             "decoder": pack_heads(own / own.sum(-1, keepdims=True), None, causal),
             "cross": pack_heads(cross / cross.sum(-1, keepdims=True)),
         },
@@ -58,7 +58,7 @@ def test_what_travels() -> None:
     assert columns["before"].dtype == np.float32
     assert columns["cut"].tolist() == [0, 0, 2] * 3
     assert set(columns) == {"before", "after", "cut", "decoder_weights", "decoder_reasons", "cross_weights"}
-    assert data["sites"]["cross"] == {"shape": [2, 3, 4, 4], "held": "all", "chosen": None}
+    assert data["kinds"]["cross"] == {"shape": [2, 3, 4, 4], "held": "all", "chosen": None}
 
 
 @pytest.mark.parametrize(
@@ -84,7 +84,7 @@ def test_branches_as_text() -> None:
         assert read_branch(nonsense) is None, nonsense
 
 
-@pytest.mark.parametrize("nonsense", [{}, {"step": -1, "site": 3, "branch": [1]}, {"step": "x", "branch": "1:1,0:0"}])
+@pytest.mark.parametrize("nonsense", [{}, {"step": -1, "kind": 3, "branch": [1]}, {"step": "x", "branch": "1:1,0:0"}])
 def test_nonsense_from_a_browser(nonsense: dict[str, Any]) -> None:
     assert PlayerSelection.parse(nonsense) == PlayerSelection()
 
@@ -92,8 +92,8 @@ def test_nonsense_from_a_browser(nonsense: dict[str, Any]) -> None:
 def test_a_selection_is_cut_to_the_text() -> None:
     found = PlayerSelection(99, "cross", 99, 99, "1:8").within(written())
     assert found == PlayerSelection(2, "cross", 1, 2, "1:8")
-    alone = written(sites={"decoder": written().sites["decoder"]}, source=[])
-    assert PlayerSelection(0, "cross").within(alone).site == "decoder"
+    alone = written(kinds={"decoder": written().kinds["decoder"]}, source=[])
+    assert PlayerSelection(0, "cross").within(alone).kind == "decoder"
 
 
 def test_files_are_whole() -> None:

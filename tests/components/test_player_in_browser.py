@@ -39,7 +39,7 @@ def test_a_step_is_what_came(open_file: OpenFile) -> None:
 def test_stepping_grows_text_and_map(open_file: OpenFile) -> None:
     given = written()
     page = open_file(player.to_html(given))
-    weights = given.sites["cross"].columns["weights"].reshape(2, 3, 4, 4)
+    weights = given.kinds["cross"].columns["weights"].reshape(2, 3, 4, 4)
     for step in range(3):
         row = step + 1
         assert len(visible_text(page)) == row + 2
@@ -82,14 +82,14 @@ def test_what_is_masked_in_the_layer_that_is_shown(open_file: OpenFile) -> None:
     future = np.triu(np.full((4, 4), 2, np.uint8), 1)
     near = np.where(np.tri(4, k=-2, dtype=bool), 3, future).astype(np.uint8)
     weights = np.stack([np.tile(seen / seen.sum(-1, keepdims=True), (3, 1, 1)) for seen in (future == 0, near == 0)])
-    sites = {"decoder": pack_heads(weights, None, np.stack([future, near]))}
+    kinds = {"decoder": pack_heads(weights, None, np.stack([future, near]))}
     for layer, row, said in (
         (0, 2, "attends to key 0 “<s>” with weight 0.3333"),
         (1, 2, "→ key 0 “<s>” is masked: outside the window"),
         (1, 3, "This row does not exist yet."),
     ):
         selected = PlayerSelection(1, "decoder", layer, 0)
-        page = open_file(player.to_html(written(sites=sites), selected=selected))
+        page = open_file(player.to_html(written(kinds=kinds), selected=selected))
         left, top, width, height = map(float, page.locator(".vf-player .vf-stage").get_attribute("data-plot").split())
         box = page.locator(".vf-player .vf-over").bounding_box()
         page.mouse.move(box["x"] + left + 0.5 * width, box["y"] + top + (row + 0.5) * height)
@@ -110,12 +110,12 @@ def test_playing_ends_by_itself(open_file: OpenFile) -> None:
 def test_sites_heads_and_what_was_taken(open_file: OpenFile) -> None:
     given = written()
     page = open_file(player.to_html(given, selected=PlayerSelection(2, "decoder", 1, 2)))
-    weights = given.sites["decoder"].columns["weights"].reshape(2, 3, 4, 4)[1, 2, 3]
+    weights = given.kinds["decoder"].columns["weights"].reshape(2, 3, 4, 4)[1, 2, 3]
     expect(page.locator(".vf-detail .vf-readout")).to_contain_text(f"with weight {weights.max():.4f}")
     page.get_by_label("Head", exact=True).select_option("0")
     expect(page.locator(".vf-player")).to_have_attribute("data-head", "0")
     page.get_by_label("Attention", exact=True).select_option(label="Cross-attention")
-    expect(page.locator(".vf-player")).to_have_attribute("data-site", "cross")
+    expect(page.locator(".vf-player")).to_have_attribute("data-kind", "cross")
     assert "Taken by hand: “<b>” as token 1." in page.locator(".vf-branches").inner_text()
     assert page.locator(".vf-player b").count() == 0
 

@@ -87,10 +87,10 @@ def test_the_numbers_are_the_librarys(open_app, checkpoint):
         assert before[row][0] == step.probabilities.max()
     source = [token.id for token in checkpoint.encode(TEXT)]
     trace = checkpoint.trace(ids=source, target_ids=[1, *data["steps"]["ids"][:-1]])
-    for site in ("decoder", "cross"):
-        maps = head_maps(trace, site).weights
-        assert data["sites"][site]["shape"] == list(maps.shape)
-        np.testing.assert_array_equal(data[f"{site}_weights"], maps.ravel())
+    for kind in ("decoder", "cross"):
+        maps = head_maps(trace, kind).weights
+        assert data["kinds"][kind]["shape"] == list(maps.shape)
+        np.testing.assert_array_equal(data[f"{kind}_weights"], maps.ravel())
 
 
 def test_the_costs_are_those_up_to_the_step(open_app, checkpoint):
@@ -113,16 +113,16 @@ def test_a_continuation(open_app, decoder_only):
     assert not app.error
     data = player(app)
     assert data["steps"]["ids"] == [step.id for step in decoder_only.stream("我有", max_new=7)]
-    assert list(data["sites"]) == ["decoder"]
+    assert list(data["kinds"]) == ["decoder"]
     assert data["tokens"][0]["text"] == "我"  # the end mark of the tokenizer is no part of a prompt
     assert data["source"] == []
 
 
 def test_steps_and_settings_go_into_the_link_and_come_from_it(open_app):
     app = open_app(PAGE, text=TEXT, sampling="sampling,t1.5,s2", new=2, site="decoder", layer=1, head=3)
-    assert player(app)["selected"] == {"step": 2, "site": "decoder", "layer": 1, "head": 3, "branch": ""}
+    assert player(app)["selected"] == {"step": 2, "kind": "decoder", "layer": 1, "head": 3, "branch": ""}
     assert app.slider(key="generation.temperature").value == 1.5
-    app = choose(app, step=1, site="cross", layer=2)
+    app = choose(app, step=1, kind="cross", layer=2)
     assert link(app) == {
         "text": TEXT,
         "sampling": "sampling,t1.5,s2",

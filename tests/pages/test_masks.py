@@ -304,7 +304,7 @@ def test_row_sums_of_a_mask_after_the_softmax(open_app: Open) -> None:
     sums = masked_after(masked.scores, masked.reasons > 0).sum(axis=1)
     assert all(matrix.number(value, 4) in tables(app) for value in sums.tolist())
     assert matrix.number(float(1 - sums.min()), 4) in tables(app)  # and the query with the greatest loss is shown
-    assert next(box for box in app.selectbox if box.key == "dial.masks.query").value == int(sums.argmin())
+    assert next(box for box in app.selectbox if box.key == "setting.masks.query").value == int(sums.argmin())
 
 
 @pytest.mark.parametrize("mistake", ["zero", "half", "blind"])

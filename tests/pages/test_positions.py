@@ -260,8 +260,8 @@ def test_a_slider_that_was_moved_keeps_its_place_when_the_sentence_gets_shorter(
     """With other ends it is another widget to Streamlit, which would begin where the key was last assigned."""
     app = opened(open_app, "distance", text="I have a cat.", model="stories")
     app.text_input(key="view.text").set_value("I have a cat and two dogs and a bird.").run()  # assigned: the last one
-    app.slider(key="dial.positions.j").set_value(0).run()
+    app.slider(key="setting.positions.j").set_value(0).run()
     app.text_input(key="view.text").set_value("I have a cat and two dogs.").run()
     assert not app.exception
     assert not app.error
-    assert app.slider(key="dial.positions.j").value == 0
+    assert app.slider(key="setting.positions.j").value == 0

@@ -30,7 +30,7 @@ def test_the_notes_are_looked_up_as_the_link_says(open_app: Open, locale: str) -
     app = open_app(PAGE, locale=locale, part="lookup", dials="qkv.t:0.5~qkv.sweet:-1~qkv.spicy:2.5")
     assert not app.exception
     query = np.array([-1.0, 1.0, 2.5])
-    assert [slider.value for slider in app.slider if slider.key.startswith("dial.qkv.")] == query.tolist()
+    assert [slider.value for slider in app.slider if slider.key.startswith("setting.qkv.")] == query.tolist()
     found = soft_lookup.look_up(soft_lookup.RECIPE_KEYS @ query, soft_lookup.RECIPE_VALUES, temperature=0.5)
     rows = tables(app)[0]
     assert [number(row[1]) for row in rows[:5]] == pytest.approx(found.scores, abs=1e-4)

@@ -53,7 +53,7 @@ def test_four_notations_and_the_mixed_up_weights_name_it(open_app):
 @pytest.mark.parametrize("mistake", ["after", "zero"])
 def test_four_mistakes_name_it_where_a_query_is_chosen_and_in_the_sums_of_all_rows(open_app, mistake):
     app = open_app("pages/learn/masks.py", part="mistakes", dials=f"masks.mistake:{mistake}")
-    assert "4 · cat → ." in app.selectbox(key="dial.masks.query").options
+    assert "4 · cat → ." in app.selectbox(key="setting.masks.query").options
     assert any("<th>4 · cat → .</th>" in element.proto.body for element in app.get("html"))
 
 
@@ -61,7 +61,7 @@ def test_leakage_names_it_below_the_outputs_and_not_where_a_token_is_replaced(op
     app = open_app("pages/learn/masks.py", part="leak")
     for index in range(2):
         assert chart(app, index)["layout"]["xaxis"]["ticktext"][:2] == ["&lt;s&gt; → I", "I → have"]
-    assert "4 · cat" in app.selectbox(key="dial.masks.at").options
+    assert "4 · cat" in app.selectbox(key="setting.masks.at").options
 
 
 def test_attention_on_paper_names_it(open_app):

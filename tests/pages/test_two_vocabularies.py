@@ -80,7 +80,7 @@ def test_the_table_is_that_which_reads_the_sentence(open_app):
     assert f"{SOURCES} × 16" in shown
     assert "the largest difference is 0" in shown
     row = model_cache.checkpoint(stamped(BARE)).model.source_embedding.weight
-    at = app.selectbox(key="dial.tokens.at").value
+    at = app.selectbox(key="setting.tokens.at").value
     id = int(SOURCE.split()[at])
     assert f"{float(row[id, 0]):.4f}" in shown
 

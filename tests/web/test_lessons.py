@@ -145,8 +145,8 @@ def test_the_course_comes_first():
 )
 def test_only_a_legal_value_of_its_kind_is_taken_from_a_widget(monkeypatch, value, default, written):
     taken: dict[str, str] = {}
-    monkeypatch.setattr(lesson.st, "session_state", {"dial.a.b": value})
+    monkeypatch.setattr(lesson.st, "session_state", {"setting.a.b": value})
     monkeypatch.setattr(lesson.state, "view", View)
     monkeypatch.setattr(lesson.state, "update", lambda **changes: taken.update(changes))
-    lesson._turn("a.b", "dial.a.b", default)
-    assert taken.get("dials") == written
+    lesson._take("a.b", "setting.a.b", default)
+    assert taken.get("settings") == written

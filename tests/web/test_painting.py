@@ -32,9 +32,9 @@ def test_the_longest_text_is_legal_in_a_link() -> None:
 
 
 def test_what_means_nothing_in_a_link_counts_as_not_painted(monkeypatch) -> None:
-    monkeypatch.setattr(mask_bitmap.state, "view", lambda: View(dials="masks.cells_a:++..,,"))
+    monkeypatch.setattr(mask_bitmap.state, "view", lambda: View(settings="masks.cells_a:++..,,"))
     assert mask_bitmap.painted(8, 8) == ()
     monkeypatch.setattr(
-        mask_bitmap.state, "view", lambda: View(dials="masks.cells_a:" + mask_bitmap.write([(3, 1), (9, 9)]))
+        mask_bitmap.state, "view", lambda: View(settings="masks.cells_a:" + mask_bitmap.write([(3, 1), (9, 9)]))
     )
     assert mask_bitmap.painted(8, 8) == ((3, 1),)

@@ -10,20 +10,20 @@ from streamlit.testing.v1 import AppTest
 
 from vizformer.web.link import state
 from vizformer.web.link.model_ref import ModelRef
-from vizformer.web.link.view import SITES, TEXT_IN_LINK, View, usual_query, written_query
+from vizformer.web.link.view import KINDS, TEXT_IN_LINK, View, usual_query, written_query
 
 
 def script():
     import streamlit as st
 
     from vizformer.web.link import state
-    from vizformer.web.link.view import SITES
+    from vizformer.web.link.view import KINDS
 
     page = st.session_state.get("page", "attention")
     state.pull(page)
     st.text_input("sentence", **state.bind("text"))
     st.number_input("head", 0, 100, **state.bind("head"))
-    st.segmented_control("site", SITES, **state.bind("site"))
+    st.segmented_control("kind", KINDS, **state.bind("kind"))
     if limits := st.session_state.get("limits"):
         state.fit(**limits)
     state.push()
@@ -54,7 +54,7 @@ VIEWS = st_.builds(
     model=st_.sampled_from(["zh-en", "gpt2", "a b&c=d", "hub/a/b@c;n=1;dtype=float16"]).map(ModelRef.parse),
     text=st_.text(max_size=TEXT_IN_LINK),
     target=st_.text(max_size=20),
-    site=st_.sampled_from(SITES),
+    kind=st_.sampled_from(KINDS),
     layer=st_.integers(0, 99),
     head=st_.integers(0, 99),
     query=st_.none() | st_.integers(0, 2000),
@@ -74,7 +74,7 @@ def test_the_default_view_needs_no_link():
 
 def test_a_link_is_read_and_kept():
     test = app(text="hello", head="3", site="cross", query="2")
-    assert view(test) == View(text="hello", head=3, site="cross", query=2)
+    assert view(test) == View(text="hello", head=3, kind="cross", query=2)
     assert link(test) == {"text": "hello", "head": "3", "site": "cross", "query": "2"}
     assert link(test.run()) == link(test)
 
@@ -151,7 +151,7 @@ def test_the_link_writes_the_widgets():
 def test_a_choice_that_is_switched_off_stays():
     test = app(site="cross")
     test.button_group[0].set_value(None).run()
-    assert view(test).site == "cross"
+    assert view(test).kind == "cross"
     assert test.button_group[0].value == "cross"
 
 
@@ -254,10 +254,10 @@ def test_nothing_is_not_a_value_unless_the_field_may_be_empty():
         from vizformer.web.link import state
 
         state.pull("attention")
-        state.update(head=None, site=None, lang=None, text=None, query=None)
+        state.update(head=None, kind=None, lang=None, text=None, query=None)
 
     again = AppTest.from_function(change)
     again.session_state["vizformer.view"] = test.session_state["vizformer.view"]
     again.query_params.update({"head": "3", "site": "cross", "query": "2"})
     again.run()
-    assert view(again) == View(head=3, site="cross", query=None)
+    assert view(again) == View(head=3, kind="cross", query=None)

@@ -85,7 +85,7 @@ def replacements(
     own, table = row[position].id, checkpoint.model.token_table(stack).weight
     with torch.inference_mode():
         similar = (table @ table[own]) / (table.norm(dim=-1) * table[own].norm()).clamp(min=1e-9)
-    near = checkpoint.reader(stack).tokens(similar.topk(min(4 * count, len(table))).indices.tolist())
+    near = checkpoint.tokenizer_of(stack).tokens(similar.topk(min(4 * count, len(table))).indices.tolist())
     found: dict[int, Token] = {}
     for token in (*[t for t in near if t.text.strip()][: count + 1], *row):
         if token.id != own and not token.special:
@@ -104,6 +104,6 @@ def leak_of(
     """How far the outputs of a stack move when one of its tokens is replaced; both runs have the mask `blocked`."""
     edit = mask_edit(trace, stack, blocked)
     row = list(trace.tokens[stack])
-    row[position] = checkpoint.reader(stack).tokens([token_id])[0]
+    row[position] = checkpoint.tokenizer_of(stack).tokens([token_id])[0]
     before = rerun(checkpoint, dict(trace.tokens), edit)
     return leak(before, rerun(checkpoint, {**trace.tokens, stack: tuple(row)}, edit), stack)

@@ -86,7 +86,10 @@ def padded_run(checkpoint: Checkpoint, first: Trace, second: Trace) -> PaddedRun
 
 def _filling(checkpoint: Checkpoint, stack: str) -> Token:
     """What fills the rows of a stack: its vocabulary's padding, or just any token where it has none."""
-    id, reader = checkpoint.model.config.pad_id or 0, checkpoint.reader("encoder" if stack == "encoder" else "decoder")
+    id, reader = (
+        checkpoint.model.config.pad_id or 0,
+        checkpoint.tokenizer_of("encoder" if stack == "encoder" else "decoder"),
+    )
     if reader is not checkpoint.tokenizer:  # the same mark may have another id there
         id = reader.id_of(checkpoint.tokenizer.tokens([id])[0].piece) or 0
     return reader.tokens([id])[0]

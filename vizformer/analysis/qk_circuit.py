@@ -11,8 +11,8 @@ from torch import Tensor, nn
 from vizformer.checkpoints import Checkpoint
 from vizformer.explain.arrays import float64
 from vizformer.explain.norms import normalise
-from vizformer.explain.places import place
 from vizformer.explain.site import Site, find_site
+from vizformer.explain.site_words import in_words
 from vizformer.explain.step import Proof, sizes
 from vizformer.messages import N_
 from vizformer.model.trace import Trace
@@ -123,7 +123,7 @@ def bilinear(checkpoint: Checkpoint, trace: Trace, site: str, head: int) -> Bili
     terms = sizes(q, k.T) * record.scale
     if checkpoint.model.config.positions == "rope":
         found, expected, terms = (np.diagonal(scores) for scores in (found, expected, terms))
-    anchor = N_("the scores of {place}, head {head}", place=place(site), head=head)
+    anchor = N_("the scores of {place}, head {head}", place=in_words(site), head=head)
     return Bilinear(
         rank, d_head, singular, Proof.compare(anchor, found, expected, terms=terms, dtype=record.q.dtype), biased
     )

@@ -8,7 +8,7 @@ from numpy import ndarray
 
 from vizformer.errors import TraceError
 from vizformer.explain.arrays import float64, softmax
-from vizformer.explain.places import place
+from vizformer.explain.site_words import in_words
 from vizformer.explain.step import Proof
 from vizformer.messages import N_
 from vizformer.model.trace import Trace
@@ -118,5 +118,5 @@ def head_look_up(trace: Trace, site: str, head: int, query: int, *, temperature:
     found = look_up(scores, v, temperature=temperature)
     if temperature != 1.0:
         return HeadLookUp(dots, found, v, None)
-    anchor = N_("z from the model's own fused attention: {place}, head {head}", place=place(site), head=head)
+    anchor = N_("z from the model's own fused attention: {place}, head {head}", place=in_words(site), head=head)
     return HeadLookUp(dots, found, v, Proof.compare(anchor, found.soft, z[query], terms=found.weights @ np.abs(v)))

@@ -28,7 +28,7 @@ Selected = TypeVar("Selected", bound=HeadsSelection)
 
 @dataclass(frozen=True)
 class HeadsComponent(Generic[Selected]):
-    """A view of the heads of a site.
+    """A view of the heads of one kind.
 
     Attributes:
         component: its files.

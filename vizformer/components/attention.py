@@ -1,4 +1,4 @@
-"""The attention view: all heads of a site as small maps, and the chosen one large, with every number readable.
+"""The attention view: all heads of one kind as small maps, and the chosen one large, with every number readable.
 
     payload = pack_heads(weights, scores, reasons, chosen=(layer, head))
     selection = mount(payload, query_tokens=tokens, key_tokens=tokens, selected=selection, key="heads")

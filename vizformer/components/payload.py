@@ -3,7 +3,7 @@
 Weights travel as float32 while they are few, so that the last digit on screen agrees with the arithmetic beside it, and
 as uint16 above `EXACT_BYTES`, off by at most 8e-6.
 
-All heads of a site go at once and are switched in the browser while they fit into `LIMIT_BYTES`.  Above that a payload
+All heads of one kind go at once and are switched in the browser while they fit into `LIMIT_BYTES`.  Above that a payload
 carries a thumbnail of each head and the numbers of the chosen head only (`pack_chosen`), or the heads of one layer
 (`pack_layer`).
 """
@@ -27,7 +27,7 @@ REASONS = {0: "visible", 1: "padding", 2: "future", 3: "window", 4: "painted"}
 
 @dataclass(frozen=True)
 class HeadsPayload:
-    """The heads of one kind of site, packed.
+    """The heads of one kind of attention, packed.
 
     Attributes:
         shape: (layers, heads, queries, keys).
@@ -69,7 +69,7 @@ def pack_heads(
     chosen: tuple[int, int] = (0, 0),
     limit: int = LIMIT_BYTES,
 ) -> HeadsPayload:
-    """Packs the heads of a site; all of them where they fit into `limit` bytes, else thumbnails and the chosen one.
+    """Packs the heads of one kind; all of them where they fit into `limit` bytes, else thumbnails and the chosen one.
 
     Args:
         weights: attention weights in 0..1 [layers, heads, queries, keys].

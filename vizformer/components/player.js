@@ -7,20 +7,20 @@ import { readTheme } from "./js/colours.js";
 import { Conversation, present } from "./js/conversation.js";
 import { element } from "./js/dom.js";
 import { GeneratedText } from "./js/generated_text.js";
-import { readNamed, readSite, stepAt } from "./js/generation_data.js";
+import { readNamed, readKind, stepAt } from "./js/generation_data.js";
 import { GrowingMap } from "./js/growing_map.js";
 import { offsetOf } from "./js/heads.js";
 import { within } from "./js/numbers.js";
 import { PlayControls } from "./js/play_controls.js";
 import { fill, visible } from "./js/text.js";
 
-/** @import { Component, Generation, HeadModel, PlayerChoice, Site, Words } from "./js/types.d.ts" */
+/** @import { Component, Generation, HeadModel, PlayerChoice, DecoderKind, Words } from "./js/types.d.ts" */
 
 class Player {
   /** @type {Generation} */ data;
   /** @type {Words} */ words;
   /** @type {{ before: Float32Array, after: Float32Array, cut: Uint8Array }} */ columns;
-  /** @type {Record<Site, HeadModel>} */ models;
+  /** @type {Record<DecoderKind, HeadModel>} */ models;
   /** @type {string[]} */ tokens;
   /** @type {PlayerChoice} */ selected;
   width = 0;
@@ -66,9 +66,9 @@ class Player {
       after: readNamed(data, "after") ?? new Float32Array(),
       cut: readNamed(data, "cut") ?? new Uint8Array(),
     };
-    const sites = /** @type {Site[]} */ (Object.keys(data.sites));
-    const models = Object.fromEntries(sites.map((site) => [site, readSite(data, site)]));
-    this.models = /** @type {Record<Site, HeadModel>} */ (models);
+    const kinds = /** @type {DecoderKind[]} */ (Object.keys(data.kinds));
+    const models = Object.fromEntries(kinds.map((kind) => [kind, readKind(data, kind)]));
+    this.models = /** @type {Record<DecoderKind, HeadModel>} */ (models);
     const told = this.conversation.listen(component);
     const other = before && before.made !== data.made;
     if (told || other) this.controls.pause();
@@ -89,11 +89,11 @@ class Player {
 
   /** @param {Partial<PlayerChoice>} wish @returns {PlayerChoice} */
   inRange(wish) {
-    const sites = /** @type {Site[]} */ (Object.keys(this.data.sites));
-    const site = wish.site && sites.includes(wish.site) ? wish.site : sites[sites.length - 1];
-    const { layers, heads } = this.models[site];
+    const kinds = /** @type {DecoderKind[]} */ (Object.keys(this.data.kinds));
+    const kind = wish.kind && kinds.includes(wish.kind) ? wish.kind : kinds[kinds.length - 1];
+    const { layers, heads } = this.models[kind];
     return {
-      step: within(wish.step, this.last + 1), site, layer: within(wish.layer, layers), head: within(wish.head, heads),
+      step: within(wish.step, this.last + 1), kind, layer: within(wish.layer, layers), head: within(wish.head, heads),
       branch: wish.branch ?? this.data.branch,
     };
   }
@@ -101,7 +101,7 @@ class Player {
   /** @param {Partial<PlayerChoice>} part @param {boolean} [report] */
   change(part, report = true) {
     this.selected = this.inRange({ ...this.selected, ...part });
-    const missing = offsetOf(this.models[this.selected.site], this.selected.layer, this.selected.head) < 0;
+    const missing = offsetOf(this.models[this.selected.kind], this.selected.layer, this.selected.head) < 0;
     if (report || missing) this.conversation.tell(this.selected, missing ? 0 : 150);
     this.show();
   }
@@ -140,14 +140,14 @@ class Player {
   }
 
   show() {
-    const { step, site, layer, head } = this.selected;
+    const { step, kind, layer, head } = this.selected;
     this.controls.show(step, this.tokens[this.data.start + step]);
     this.text.show(step);
     this.ending.textContent = step === this.last ? this.words[`end_${this.data.end}`] : "";
     this.showChoice();
     this.showBranches();
     this.map.show(this.selected);
-    Object.assign(this.root.dataset, { step, site, layer, head, branch: this.data.branch });
+    Object.assign(this.root.dataset, { step, kind, layer, head, branch: this.data.branch });
   }
 
   showChoice() {

@@ -32,7 +32,7 @@ __all__ = [
     "to_html",
 ]
 
-Site = Literal["decoder", "cross"]
+DecoderKind = Literal["decoder", "cross"]
 
 ENGLISH: Mapping[str, str] = {
     "play": N_("Play"),
@@ -80,9 +80,9 @@ ENGLISH: Mapping[str, str] = {
     "rest": N_("{count} other tokens together: {before}, of what is drawn from {after}"),
     "joiner": N_("; "),
     "map_title": N_("Where the newest row looks"),
-    "site": N_("Attention"),
-    "site_decoder": N_("Decoder self-attention"),
-    "site_cross": N_("Cross-attention"),
+    "kind": N_("Attention"),
+    "kind_decoder": N_("Decoder self-attention"),
+    "kind_cross": N_("Cross-attention"),
     "layer": N_("Layer"),
     "head": N_("Head"),
     "axes_decoder": N_(
@@ -157,7 +157,7 @@ class Written:
         tokens: what the decoder's sequence began with, then one for each step.
         start: how many of them it began with.
         steps: see `Steps`.
-        sites: the heads of each kind of attention; a row for each token but the last, which has not been read.
+        kinds: the heads of each kind of attention; a row for each token but the last, which has not been read.
         source: texts of the encoder's tokens, the keys of "cross".
         branch: what was asked to be taken by hand, see `read_branch`.
         name: another one for another text: tells the browser when the text is a new one.
@@ -166,7 +166,7 @@ class Written:
     tokens: Sequence[Token]
     start: int
     steps: Steps
-    sites: Mapping[Site, HeadsPayload]
+    kinds: Mapping[DecoderKind, HeadsPayload]
     source: Sequence[str]
     branch: str
     name: str
@@ -179,10 +179,10 @@ class Written:
         arrays = {name: np.shape(getattr(self.steps, name)) for name in ("before", "after", "cut")}
         if shape[:1] != (n,) or any(other != shape for other in arrays.values()):
             raise ValueError(f"candidates of shape {shape} and {arrays} do not fit {n} steps")
-        for site, payload in self.sites.items():
+        for kind, payload in self.kinds.items():
             rows, keys = payload.shape[2:]
-            if (rows, keys) != (expected := (len(self.tokens) - 1, len(self.source) or 1 if site == "cross" else rows)):
-                raise ValueError(f"{site} heads of {rows} x {keys} positions do not fit {expected}")
+            if (rows, keys) != (expected := (len(self.tokens) - 1, len(self.source) or 1 if kind == "cross" else rows)):
+                raise ValueError(f"{kind} heads of {rows} x {keys} positions do not fit {expected}")
 
 
 @dataclass(frozen=True)
@@ -191,12 +191,12 @@ class PlayerSelection:
 
     Attributes:
         step: the new token.
-        site, layer, head: the attention map.
+        kind, layer, head: the attention map.
         branch: tokens taken by hand, "step:id,step:id" (see `read_branch`).
     """
 
     step: int = 0
-    site: Site = "cross"
+    kind: DecoderKind = "cross"
     layer: int = 0
     head: int = 0
     branch: str = ""
@@ -207,7 +207,7 @@ class PlayerSelection:
         branch = value.get("branch")
         return cls(
             step=count(value.get("step")) or 0,
-            site="decoder" if value.get("site") == "decoder" else "cross",
+            kind="decoder" if value.get("kind") == "decoder" else "cross",
             layer=count(value.get("layer")) or 0,
             head=count(value.get("head")) or 0,
             branch=branch if isinstance(branch, str) and read_branch(branch) is not None else "",
@@ -215,10 +215,10 @@ class PlayerSelection:
 
     def within(self, written: Written) -> "PlayerSelection":
         """The nearest selection that the text has; the branch stays as it is."""
-        site: Site = self.site if self.site in written.sites else next(iter(written.sites))
-        layers, heads = written.sites[site].shape[:2]
+        kind: DecoderKind = self.kind if self.kind in written.kinds else next(iter(written.kinds))
+        layers, heads = written.kinds[kind].shape[:2]
         step = nearest(self.step, len(written.steps.ids))
-        return PlayerSelection(step, site, nearest(self.layer, layers), nearest(self.head, heads), self.branch)
+        return PlayerSelection(step, kind, nearest(self.layer, layers), nearest(self.head, heads), self.branch)
 
 
 def read_branch(text: str) -> tuple[Taken, ...] | None:
@@ -303,16 +303,16 @@ def _data(written: Written, words: Mapping[str, str]) -> tuple[dict[str, Any], d
         "after": np.ascontiguousarray(steps.after, dtype=np.float32).ravel(),
         "cut": np.ascontiguousarray(steps.cut, dtype=np.uint8).ravel(),
     }
-    sites = {}
-    for site, payload in written.sites.items():
-        sites[site] = {
+    kinds = {}
+    for kind, payload in written.kinds.items():
+        kinds[kind] = {
             "shape": list(payload.shape),
             "held": payload.held,
             "chosen": None if payload.complete else list(payload.chosen),
         }
         for name in ("weights", "reasons"):
             if name in payload.columns:
-                columns[f"{site}_{name}"] = payload.columns[name]
+                columns[f"{kind}_{name}"] = payload.columns[name]
     data = {
         "tokens": [{"text": token["text"], "special": bool(token.get("special", False))} for token in written.tokens],
         "start": written.start,
@@ -325,7 +325,7 @@ def _data(written: Written, words: Mapping[str, str]) -> tuple[dict[str, Any], d
         },
         "steps": {"ids": list(steps.ids), "kept": list(steps.kept), "by_hand": list(steps.by_hand)},
         "end": steps.end,
-        "sites": sites,
+        "kinds": kinds,
         "taken": [asdict(one) for one in taken],
         "branch": written.branch,
         "made": written.name,

@@ -13,12 +13,12 @@ from torch import Tensor
 from vizformer.checkpoints import Checkpoint
 from vizformer.explain import latex, norms
 from vizformer.explain.arrays import rescaled, was_edited
+from vizformer.explain.mixing_steps import mixing_steps
 from vizformer.explain.operands import Operands, gather
-from vizformer.explain.output import output_steps
-from vizformer.explain.places import place
 from vizformer.explain.proof_anchors import recorded_head
-from vizformer.explain.qk_norm import qk_norm_steps
+from vizformer.explain.qk_norm_steps import qk_norm_steps
 from vizformer.explain.rope_steps import rotation_steps
+from vizformer.explain.site_words import in_words
 from vizformer.explain.softmax_steps import weight_steps
 from vizformer.explain.step import Contraction, Operand, Proof, Step
 from vizformer.messages import N_, Message
@@ -36,7 +36,7 @@ def attention_steps(checkpoint: Checkpoint, trace: Trace, site: str, head: int, 
     Source: Vaswani et al. 2017, equation 1 and section 3.2.2.
     """
     o = gather(checkpoint, trace, site, head, query)
-    steps = [_input(o), *_projections(o), *qk_norm_steps(o), *rotation_steps(o), *weight_steps(o), *output_steps(o)]
+    steps = [_input(o), *_projections(o), *qk_norm_steps(o), *rotation_steps(o), *weight_steps(o), *mixing_steps(o)]
     return [_marked(step, o) if _set_by_hand(step.key, o) else step for step in steps]
 
 
@@ -79,7 +79,7 @@ def _input(o: Operands) -> Step:
                 "This post-norm model hands it to attention as it is.",
                 query=o.query,
                 d_model=o.d_model,
-                place=place(o.site.before),
+                place=in_words(o.site.before),
             ),
             r"x_i = r_i",
             rf"x_{{{o.query}}} = {latex.row(o.x)}",
@@ -105,7 +105,7 @@ def _input(o: Operands) -> Step:
             "first divides it by its root mean square, then scales each number.",
             query=o.query,
             d_model=o.d_model,
-            place=place(o.site.before),
+            place=in_words(o.site.before),
         )
         if norms.is_rms(o.site.norm)
         else N_(
@@ -113,7 +113,7 @@ def _input(o: Operands) -> Step:
             "first shifts it to mean 0, divides by its standard deviation, then scales and shifts each number.",
             query=o.query,
             d_model=o.d_model,
-            place=place(o.site.before),
+            place=in_words(o.site.before),
         ),
         norms.formula(o.site.norm, "x_i", "r_i"),
         norms.live(rf"x_{{{o.query},0}}", o.x_before, o.site.norm, o.x[0]),

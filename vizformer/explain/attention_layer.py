@@ -10,13 +10,13 @@ from numpy import ndarray
 from vizformer.explain import latex
 from vizformer.explain.arrays import float64, is_half, set_cells, softmax, stored
 from vizformer.explain.norms import normalise
-from vizformer.explain.places import place
-from vizformer.explain.position_bias import layer_step
-from vizformer.explain.qk_norm import layer_step as norm_step
-from vizformer.explain.qk_norm import normalise_both
-from vizformer.explain.relative_bias import Buckets, Slopes, relative_positions
+from vizformer.explain.position_bias import Buckets, Slopes, relative_positions
+from vizformer.explain.position_bias_steps import layer_step
+from vizformer.explain.qk_norm_steps import layer_step as norm_step
+from vizformer.explain.qk_norm_steps import normalise_both
 from vizformer.explain.rope import turn
 from vizformer.explain.rope_steps import angle_code, divisor_input, divisor_operand, formula
+from vizformer.explain.site_words import in_words
 from vizformer.explain.softmax_steps import own_scale_text
 from vizformer.explain.step import Contraction, Made, Operand, Proof, Step, sizes
 from vizformer.explain.sublayer import (
@@ -42,7 +42,7 @@ def attention_sublayer(
     site: str,
     source: str | None,
     angles: ndarray | None = None,
-    places: Slopes | Buckets | None = None,
+    distances: Slopes | Buckets | None = None,
     divided: ndarray | None = None,
     theta: float = 10_000.0,
 ) -> list[Step]:
@@ -79,7 +79,7 @@ def attention_sublayer(
         sizes(sources[letter], W[letter], b[letter]) if short and (as_projected or letter == "V") else np.zeros(())
         for letter in "QKV"
     ]
-    anchor = N_("q, k and v recorded in {place}", place=place(site))
+    anchor = N_("q, k and v recorded in {place}", place=in_words(site))
     n_q, n_k, d = len(x), len(memory), h * d_head
     if at.pre_norm:
         steps.append(
@@ -298,12 +298,12 @@ def attention_sublayer(
     own = attention.own_scale
     scores = qh @ kh.transpose(0, 2, 1) * record.scale  # [h, n_q, n_k]
     bias = None if record.bias is None else float64(record.bias)
-    placed = scores if places is None else scores + places.bias(relative_positions(n_q))
+    placed = scores if distances is None else scores + distances.bias(relative_positions(n_q))
     masked = placed if bias is None else placed + bias
     weights_ = softmax(masked)
     z = stored(weights_ @ vh, dtype)  # [h, n_q, d_head]
     fused = torch.stack([record.z(head) for head in range(h)])
-    z_anchor = N_("z from the model's own fused attention: {place}", place=place(site))
+    z_anchor = N_("z from the model's own fused attention: {place}", place=in_words(site))
     as_fused = Proof.compare(z_anchor, z, fused, terms=weights_ @ np.abs(vh) if short else 0.0)
     through_z, w = replace(as_fused, direct=False), ".float()" if short else ""
     steps.append(
@@ -333,9 +333,9 @@ def attention_sublayer(
             axes=MAPS,
         )
     )
-    if places is not None:
-        steps.append(layer_step(at, places, scores, placed, through_z))
-    tilde = "" if places is None else r"\tilde "
+    if distances is not None:
+        steps.append(layer_step(at, distances, scores, placed, through_z))
+    tilde = "" if distances is None else r"\tilde "
     blocked = np.isneginf(masked)
     if bias is not None:
         steps.append(

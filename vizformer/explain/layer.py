@@ -16,9 +16,9 @@ from vizformer.explain import latex
 from vizformer.explain.arrays import float64, is_half, rescaled, softmax, stored, was_edited
 from vizformer.explain.attention_layer import attention_sublayer
 from vizformer.explain.feedforward_layer import feedforward_sublayer
-from vizformer.explain.mlm_head import mlm_head_steps
+from vizformer.explain.mlm_head_steps import mlm_head_steps
+from vizformer.explain.position_bias import position_bias
 from vizformer.explain.proof_anchors import recorded
-from vizformer.explain.relative_bias import position_bias
 from vizformer.explain.rope import angles, divisors
 from vizformer.explain.step import Axis, Contraction, Operand, Proof, Step, sizes
 from vizformer.explain.sublayer import Sublayer
@@ -48,7 +48,7 @@ def layer_steps(checkpoint: Checkpoint, trace: Trace, layer: str) -> list[Step]:
     middle = f"{layer}.mid" if block.cross_attention is None else f"{layer}.mid_self"
     at = Sublayer(trace, block.norm_order == "pre", "self", before, middle)
     turns = angles(model.config, len(at.x)) if model.config.positions == "rope" else None
-    places = position_bias(model, stack)
+    distances = position_bias(model, stack)
     steps += attention_sublayer(
         at,
         block.self_attention,
@@ -56,7 +56,7 @@ def layer_steps(checkpoint: Checkpoint, trace: Trace, layer: str) -> list[Step]:
         f"{layer}.self",
         None,
         turns,
-        places,
+        distances,
         divisors(model.config),
         model.config.rope_theta,
     )
@@ -66,8 +66,8 @@ def layer_steps(checkpoint: Checkpoint, trace: Trace, layer: str) -> list[Step]:
             at, block.cross_attention, block.cross_norm, f"{layer}.cross", source="encoder.final"
         )
         middle = f"{layer}.mid_cross"
-    reads = before if block.residual == "parallel" else ""
-    at = Sublayer(trace, at.pre_norm, "feedforward", middle, f"{layer}.post", reads)
+    enters = before if block.residual == "parallel" else ""
+    at = Sublayer(trace, at.pre_norm, "feedforward", middle, f"{layer}.post", enters)
     steps += feedforward_sublayer(at, block.feedforward, block.feedforward_norm)
     # Compared with itself the input would prove nothing: it is proved by what the next step computes from it.
     steps[0] = replace(steps[0], proof=replace(steps[1].proof, direct=False))

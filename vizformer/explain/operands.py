@@ -13,7 +13,7 @@ from vizformer.checkpoints import Checkpoint
 from vizformer.errors import TraceError
 from vizformer.explain.arrays import float64, is_half, set_cells, stored
 from vizformer.explain.norms import normalise
-from vizformer.explain.relative_bias import Buckets, Slopes, position_bias
+from vizformer.explain.position_bias import Buckets, Slopes, position_bias
 from vizformer.explain.rope import angles, divisors, turn
 from vizformer.explain.site import Site, find_site
 from vizformer.explain.step import sizes
@@ -33,7 +33,7 @@ class Operands:
     angles: Float[ndarray, "n pairs"] | None  # of rotary positions, one row per position; None where there are none
     divided: Float[ndarray, " pairs"] | None = None  # by what the angles were divided for longer texts, if they were
     theta: float = 10_000.0  # the base of the angles
-    places: Slopes | Buckets | None = None  # what tells the scores how far keys are; None where nothing does
+    distances: Slopes | Buckets | None = None  # what tells the scores how far keys are; None where nothing does
 
     @property
     def dtype(self) -> torch.dtype:
@@ -185,9 +185,9 @@ class Operands:
     @cached_property
     def placed(self) -> Float[ndarray, " n_k"]:
         """The scores with the position bias, where there is one."""
-        if self.places is None:
+        if self.distances is None:
             return self.scores
-        bias: ndarray = self.places.bias(np.arange(self.n_k) - self.query)[self.head]
+        bias: ndarray = self.distances.bias(np.arange(self.n_k) - self.query)[self.head]
         return self.scores + bias
 
     @cached_property
@@ -291,7 +291,7 @@ def gather(checkpoint: Checkpoint, trace: Trace, site: str, head: int, query: in
     Raises:
         TraceError: no such site, head or query.
     """
-    place = find_site(checkpoint, trace, site)
+    found = find_site(checkpoint, trace, site)
     record = trace[site]
     record.scores(head)  # raises where there is no such head
     n_q = int(record.q.shape[1])
@@ -299,9 +299,9 @@ def gather(checkpoint: Checkpoint, trace: Trace, site: str, head: int, query: in
         raise TraceError(
             N_("There is no query {query} at {site}: choose 0 to {last}.", query=query, site=site, last=n_q - 1)
         )
-    turned = checkpoint.model.config.positions == "rope" and not place.is_cross
+    turned = checkpoint.model.config.positions == "rope" and not found.is_cross
     turns = angles(checkpoint.model.config, n_q) if turned else None
-    places = None if place.is_cross else position_bias(checkpoint.model, site.partition(".")[0])
+    distances = None if found.is_cross else position_bias(checkpoint.model, site.partition(".")[0])
     divided = divisors(checkpoint.model.config) if turned else None
     theta = checkpoint.model.config.rope_theta
-    return Operands(trace, place, record, head, query, turns, divided, theta, places)
+    return Operands(trace, found, record, head, query, turns, divided, theta, distances)

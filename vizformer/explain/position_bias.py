@@ -1,153 +1,91 @@
-"""The step that adds the distance to the scores: ALiBi's slopes or T5's buckets, for one query or for all heads."""
+"""Positions told to the scores: ALiBi's slopes and T5's buckets, worked out anew from the distances in float64."""
 
-from collections.abc import Callable
+from dataclasses import dataclass
 
 import numpy as np
 import torch
-from jaxtyping import Float
+from jaxtyping import Float, Int
 from numpy import ndarray
 
-from vizformer.explain import latex
-from vizformer.explain.operands import Operands
-from vizformer.explain.relative_bias import Buckets, Slopes, relative_positions
-from vizformer.explain.step import Operand, Proof, Step
-from vizformer.explain.sublayer import MAPS, Sublayer
-from vizformer.messages import N_, Message
-
-TITLE = N_("Add the position bias")
+from vizformer.explain.arrays import float64, stored
+from vizformer.model.transformer import Transformer
 
 
-def query_steps(o: Operands, step: Callable[..., Step]) -> list[Step]:
-    """For one head and query; nothing where positions are told in another way."""
-    if o.places is None:
-        return []
-    h, i, j = o.head, o.query, o.focus
-    relative = np.arange(o.n_k) - i
-    scores = Operand(rf"s_{{{i}}}", N_("the scores"), o.scores, ("keys",))
-    start = f"relative = torch.arange({o.n_k}) - {i}\n"
-    if isinstance(o.places, Slopes):
-        slope = float(o.places.slopes[h])
-        operands = (
-            Operand(rf"|{i} - j|", N_("how far each key is from the query"), np.abs(relative), ("keys",)),
-            Operand(rf"m_{{{h}}}", N_("the slope of this head"), np.array([slope])),
-        )
-        text, formula = _slope_text(o.record.n_heads), r"\tilde s_{ij} = s_{ij} - m_h\,|i - j|"
-        added = rf"- {latex.number(slope)} \cdot {abs(j - i)}"
-        power = 2 ** int(np.log2(o.record.n_heads))
-        live_slope = (
-            rf"m_{{{h}}} = 2^{{-8 \cdot {h + 1} / {power}}} = {latex.number(slope)}, \qquad " if h < power else ""
-        )
-        code, inputs = f"{start}placed = scores - {slope!r} * relative.abs()", {}
-    else:
-        rows = o.places.rows(relative)
-        operands = (
-            Operand(rf"\beta(j - {i})", N_("the bucket of each key"), rows, ("keys",)),
-            Operand(rf"B_{{\cdot,{h}}}", N_("this head's number for each bucket"), o.places.table[:, h]),
-        )
-        text, formula = _bucket_text(o.places), r"\tilde s_{ij} = s_{ij} + B_{\beta(j - i),\,h}"
-        added = f"+ {latex.factor(float(o.places.table[rows[j], h]))}"
-        live_slope = rf"\beta({j - i}) = {rows[j]}, \qquad "
-        code = f"{start}{_bucket_code(o.places)}\nplaced = scores + B[rows]"
-        inputs = {"B": torch.from_numpy(o.places.table[:, h]).float()}
-    live = rf"{live_slope}\tilde s_{{{i},{j}}} = {latex.number(o.scores[j])} {added} = {latex.number(o.placed[j])}"
-    return [
-        step(
-            "position",
-            TITLE,
-            text,
-            formula,
-            live,
-            (scores, *operands),
-            rf"\tilde s_{{{i}}}",
-            o.placed,
-            code,
-            "placed",
-            inputs=inputs,
-        )
-    ]
+@dataclass(frozen=True)
+class Slopes:
+    """ALiBi: -slope_h * |i - j|; `slopes` has one entry per head, `dtype` is what the model adds them in."""
+
+    slopes: Float[ndarray, " n_heads"]
+    dtype: torch.dtype = torch.float32
+
+    def bias(self, relative: Int[ndarray, "*at n_k"]) -> Float[ndarray, "n_heads *at n_k"]:
+        """What is added to the scores at relative positions j - i, in every head."""
+        return stored(np.multiply.outer(self.slopes, -np.abs(relative)).astype(np.float64), self.dtype)
 
 
-def layer_step(
-    at: Sublayer, places: Slopes | Buckets, scores: Float[ndarray, "h n n"], placed: ndarray, proof: Proof
-) -> Step:
-    """For all heads and positions at once."""
-    n = scores.shape[-1]
-    relative = relative_positions(n)
-    first = latex.number(scores[0, -1, 0])
-    start = f"relative = torch.arange({n})[None, :] - torch.arange({n})[:, None]\n"
-    if isinstance(places, Slopes):
-        operands: tuple[Operand, ...] = (
-            Operand("|i - j|", N_("how far each key is from the query"), np.abs(relative), ("queries", "keys")),
-            Operand("m", N_("the slope of each head"), places.slopes, ("heads",)),
-        )
-        text, formula = _slope_text(len(places.slopes)), r"\tilde S_{h,i,j} = S_{h,i,j} - m_h\,|i - j|"
-        added = rf"- {latex.number(places.slopes[0])} \cdot {n - 1}"
-        code = f"{start}scores = scores - slopes[:, None, None] * relative.abs()"
-        inputs = {"slopes": torch.from_numpy(places.slopes).float()}
-    else:
-        rows = places.rows(relative)
-        operands = (
-            Operand(r"\beta(j - i)", N_("the bucket of each key"), rows, ("queries", "keys")),
-            Operand("B", N_("a number for each bucket and head"), places.table, ("features", "heads")),
-        )
-        text, formula = _bucket_text(places), r"\tilde S_{h,i,j} = S_{h,i,j} + B_{\beta(j - i),\,h}"
-        added = f"+ {latex.factor(float(places.table[rows[-1, 0], 0]))}"
-        code = f"{start}{_bucket_code(places)}\nscores = scores + B[rows].permute(2, 0, 1)"
-        inputs = {"B": torch.from_numpy(places.table).float()}
-    live = rf"\tilde S_{{0,{n - 1},0}} = {first} {added} = {latex.number(placed[0, -1, 0])}"
-    return Step(
-        at.key("position"),
-        TITLE,
-        text,
-        formula,
-        live,
-        operands,
-        r"\tilde S",
-        placed,
-        code,
-        "scores",
-        proof,
-        axes=MAPS,
-        inputs=inputs,
-    )
+@dataclass(frozen=True)
+class Buckets:
+    """T5: table[bucket(j - i), h].
+
+    Attributes:
+        table: the stack's learned numbers, a row per bucket and a column per head.
+        max_distance: the last bucket serves every distance from here on.
+        both_sides: whether the stack looks both ways (an encoder).
+        stack: "encoder" or "decoder", whose table it is.
+    """
+
+    table: Float[ndarray, "buckets n_heads"]
+    max_distance: int
+    both_sides: bool
+    stack: str
+
+    @property
+    def per_side(self) -> int:
+        """Buckets for the keys before the query (an encoder has as many for those behind it)."""
+        return len(self.table) // 2 if self.both_sides else len(self.table)
+
+    @property
+    def single(self) -> int:
+        """Distances below this one have a bucket each."""
+        return self.per_side // 2
+
+    def rows(self, relative: Int[ndarray, "*at n_k"]) -> Int[ndarray, "*at n_k"]:
+        """The row of the table for each relative position j - i."""
+        behind = (relative > 0) * self.per_side if self.both_sides else 0
+        distance = np.abs(relative) if self.both_sides else np.maximum(-relative, 0)
+        shared = self.per_side - self.single
+        stretch = np.log(np.maximum(distance, 1) / self.single) / np.log(self.max_distance / self.single)
+        far = np.minimum(self.single + np.trunc(stretch * shared).astype(np.int64), self.per_side - 1)
+        rows: ndarray = behind + np.where(distance < self.single, distance, far)
+        return rows
+
+    def bias(self, relative: Int[ndarray, "*at n_k"]) -> Float[ndarray, "n_heads *at n_k"]:
+        """What is added to the scores at relative positions j - i, in every head."""
+        return np.moveaxis(self.table[self.rows(relative)], -1, 0)
 
 
-def _slope_text(n_heads: int) -> Message:
-    return N_(
-        "ALiBi: nothing was added to the embeddings for the position. Instead every step of distance between query and "
-        "key costs a head its slope, the same in all layers and not learned. The slopes of the {n_heads} heads differ: "
-        "a steep one keeps to its neighbours, a flat one looks far.",
-        n_heads=n_heads,
-    )
+def position_bias(model: Transformer, stack: str) -> Slopes | Buckets | None:
+    """How the self-attention of a stack is told distances; None where positions come in another way."""
+    config = model.config
+    if config.positions == "alibi":
+        slopes = np.array([slope(head, config.n_heads) for head in range(config.n_heads)])
+        return Slopes(slopes, model.embedding.weight.dtype)
+    module = model.encoder if stack == "encoder" else model.decoder
+    if module is None or module.relative_bias is None:
+        return None
+    return Buckets(float64(module.relative_bias.weight), config.relative_max_distance, stack == "encoder", stack)
 
 
-def _bucket_text(places: Buckets) -> Message:
-    values = dict(single=places.single, per_side=places.per_side, furthest=places.max_distance)
-    if places.both_sides:
-        return N_(
-            "T5: nothing was added to the embeddings for the position. Instead each head has learned a number per bucket "
-            "of distances, the same in all layers. Distances below {single} have a bucket each, longer ones share ever "
-            "wider ones, and all from {furthest} on the last: {per_side} buckets for the keys before the query (and "
-            "itself), as many for those after it. T5 itself does not divide by √d_head; here the scores stay divided.",
-            **values,
-        )
-    return N_(
-        "T5: nothing was added to the embeddings for the position. Instead each head has learned a number per bucket of "
-        "distances, the same in all layers. Distances below {single} have a bucket each, longer ones share ever wider "
-        "ones, and all from {furthest} on the last of the {per_side}. Keys after the query count as distance 0: the mask "
-        "hides them anyway. T5 itself does not divide by √d_head; here the scores stay divided.",
-        **values,
-    )
+def slope(head: int, n_heads: int) -> float:
+    """2^(-8(h+1)/n_heads); where n_heads is no power of two, of the power P below it and then every second one of 2P.
+
+    Source: Press, Smith & Lewis 2021, "Train Short, Test Long", section 3, and their implementation.
+    """
+    power = 2 ** int(np.log2(n_heads))
+    exponent = 8 * (head + 1) / power if head < power else 8 * (2 * (head - power) + 1) / (2 * power)
+    return float(2.0**-exponent)
 
 
-def _bucket_code(places: Buckets) -> str:
-    """From `relative` to `rows`."""
-    single, per_side = places.single, places.per_side
-    distance = "relative.abs()" if places.both_sides else "(-relative).clamp(min=0)"
-    behind = f"\nrows = rows + (relative > 0) * {per_side}" if places.both_sides else ""
-    return (
-        f"distance = {distance}\n"
-        f"stretch = torch.log(distance.clamp(min=1).double() / {single}) / math.log({places.max_distance} / {single})\n"
-        f"far = ({single} + (stretch * {per_side - single}).long()).clamp(max={per_side - 1})\n"
-        f"rows = torch.where(distance < {single}, distance, far){behind}"
-    )
+def relative_positions(n: int) -> Int[ndarray, "n n"]:
+    """j - i, query i in row i."""
+    return np.arange(n)[None, :] - np.arange(n)[:, None]

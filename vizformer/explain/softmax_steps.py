@@ -6,7 +6,7 @@ import numpy as np
 from numpy import ndarray
 from torch import Tensor
 
-from vizformer.explain import latex, position_bias
+from vizformer.explain import latex, position_bias_steps
 from vizformer.explain.operands import Operands
 from vizformer.explain.proof_anchors import fused
 from vizformer.explain.step import Contraction, Operand, Proof, Step
@@ -66,10 +66,12 @@ def weight_steps(o: Operands) -> list[Step]:
     q_i = Operand(rf"{q_symbol}_{{{i}}}", N_("the query"), o.q)
     keys = Operand(k_symbol, N_("the keys, one row each"), o.k, ("keys", "features"))
     dots = Operand(rf"q_{{{i}}} \cdot k_j", N_("the dot products"), o.dots, ("keys",))
-    s, placed = ("s", N_("the scores")) if o.places is None else (r"\tilde s", N_("the scores with the position bias"))
+    s, placed = (
+        ("s", N_("the scores")) if o.distances is None else (r"\tilde s", N_("the scores with the position bias"))
+    )
     scores = Operand(rf"{s}_{{{i}}}", placed, o.placed, ("keys",))
     masked = Operand(rf"m_{{{i}}}", N_("the masked scores"), o.masked, ("keys",))
-    given = "scores" if o.places is None else "placed"
+    given = "scores" if o.distances is None else "placed"
     bias_row = o.bias_row if o.bias_row is not None else np.zeros(o.n_k)
     # A row whose every key is blocked has no maximum and no sum; its weights are 0, as the fused call gives.
     top = o.top if np.isfinite(o.top) else 0.0
@@ -89,7 +91,7 @@ def weight_steps(o: Operands) -> list[Step]:
             Contraction(o.q[None], o.k.T),
         ),
         _scale_step(o, step, dots),
-        *position_bias.query_steps(o, step),
+        *position_bias_steps.query_steps(o, step),
         step(
             "mask",
             N_("Add the mask"),

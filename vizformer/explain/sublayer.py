@@ -11,8 +11,8 @@ from torch import Tensor, nn
 from vizformer.explain import latex, norms
 from vizformer.explain.arrays import float64, set_cells, stored
 from vizformer.explain.norms import normalise
-from vizformer.explain.places import place
 from vizformer.explain.proof_anchors import recorded
+from vizformer.explain.site_words import in_words
 from vizformer.explain.step import Axis, Operand, Proof, Step
 from vizformer.messages import N_
 from vizformer.model.norm import Norm
@@ -26,7 +26,7 @@ MAPS: tuple[Axis, ...] = ("heads", "queries", "keys")
 class Sublayer:
     """Where a sublayer stands: the residual stream before and after it.
 
-    `reads` is what goes into the sublayer, where that is not what its result is added to (parallel layers).
+    `enters` is what goes into the sublayer, where that is not what its result is added to (parallel layers).
     """
 
     trace: Trace
@@ -34,12 +34,12 @@ class Sublayer:
     kind: str
     before: str
     after: str
-    reads: str = ""
+    enters: str = ""
 
     @property
     def entering(self) -> str:
         """The name of the residual stream that goes into the sublayer."""
-        return self.reads or self.before
+        return self.enters or self.before
 
     @property
     def entering_rows(self) -> Float[ndarray, "n d_model"]:
@@ -101,14 +101,14 @@ def norm_before(at: Sublayer, norm: Norm, proof: Proof) -> Step:
     """Pre-norm: the row is normalised on its way in; `proof` is that of what is computed from it."""
     entering = {"residual": at.trace.residual(at.entering)}
     step = _norm_steps(at, norm, at.entering_rows, proof, "residual", entering)[-1]
-    if not at.reads:
+    if not at.enters:
         return step
     return replace(
         step,
         text=N_(
             "{text} This is a parallel layer: like attention it reads {name}, not what attention has added.",
             text=step.text,
-            name=place(at.reads),
+            name=in_words(at.enters),
         ),
     )
 

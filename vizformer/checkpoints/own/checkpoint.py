@@ -71,7 +71,7 @@ class Checkpoint:
         """Where the model computes, and where its traces lie."""
         return self.model.embedding.weight.device
 
-    def reader(self, stack: Literal["encoder", "decoder"]) -> Tokenizer:
+    def tokenizer_of(self, stack: Literal["encoder", "decoder"]) -> Tokenizer:
         """The tokenizer whose ids a stack reads."""
         return self.tokenizer if self.source_tokenizer is None or stack == "decoder" else self.source_tokenizer
 
@@ -93,7 +93,7 @@ class Checkpoint:
         Raises:
             TraceError: nothing to read, or more than the model's positions can hold.
         """
-        return self._checked(self.reader("encoder").encode(_readable(text)))
+        return self._checked(self.tokenizer_of("encoder").encode(_readable(text)))
 
     def encode_target(self, text: str) -> tuple[Token, ...]:
         """The tokens an encoder-decoder's decoder reads for a given translation: start mark, then the text."""
@@ -123,7 +123,7 @@ class Checkpoint:
         """
         if (text is None) == (ids is None):
             raise TraceError(N_("Give either a text or token ids."))
-        reader = self.reader("encoder")
+        reader = self.tokenizer_of("encoder")
         tokens = self.encode(text) if text is not None else self._checked(reader.tokens(list(ids or ())))
         if self.model.encoder is None or self.model.decoder is None:
             if (target and target.strip()) or target_ids is not None:

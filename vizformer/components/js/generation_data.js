@@ -5,7 +5,7 @@ import { context2d, element } from "./dom.js";
 import { offsetOf, paint, reasonsOf, weightOfOne, weightStep } from "./heads.js";
 import { readColumn } from "./numbers.js";
 
-/** @import { Candidate, Generation, HeadModel, SentColumn, Site, Step, Theme } from "./types.d.ts" */
+/** @import { Candidate, Generation, HeadModel, SentColumn, DecoderKind, Step, Theme } from "./types.d.ts" */
 
 export const FUTURE = 2;
 const NOT_YET = 255;  // beside the reasons of payload.py: rows and keys that are not written yet
@@ -37,14 +37,14 @@ export function stepAt(data, columns, step) {
   };
 }
 
-// The heads of a site, in the form that heads.js reads.
-/** @param {Generation} data @param {Site} site @returns {HeadModel} */
-export function readSite(data, site) {
-  const { shape: [layers, heads, queries, keys], held, chosen } = data.sites[site];
-  const weights = /** @type {Float32Array | Uint16Array} */ (readNamed(data, `${site}_weights`));
+// The heads of one kind of attention, in the form that heads.js reads.
+/** @param {Generation} data @param {DecoderKind} kind @returns {HeadModel} */
+export function readKind(data, kind) {
+  const { shape: [layers, heads, queries, keys], held, chosen } = data.kinds[kind];
+  const weights = /** @type {Float32Array | Uint16Array} */ (readNamed(data, `${kind}_weights`));
   return {
     layers, heads, queries, keys, held, weights, chosen: chosen ?? [0, 0], one: weightOfOne(weights),
-    reasons: readNamed(data, `${site}_reasons`),
+    reasons: readNamed(data, `${kind}_reasons`),
     scores: null, thumbs: null, thumbReasons: null, thumbRows: queries, thumbColumns: keys,
   };
 }

@@ -1,5 +1,5 @@
 // @ts-check
-// The attention of the player: a map that gets a row with each step, and what chooses its site, layer and head.
+// The attention of the player: a map that gets a row with each step, and what chooses its kind, layer and head.
 
 import { element, option } from "./dom.js";
 import { FUTURE, headsUntil, paintHeadUntil } from "./generation_data.js";
@@ -7,11 +7,11 @@ import { cellAt, offsetOf, reasonName, strongestKey } from "./heads.js";
 import { HeatMap } from "./map.js";
 import { fill, visible } from "./text.js";
 
-/** @import { Generation, HeadModel, PlayerChoice, Site, Theme } from "./types.d.ts" */
+/** @import { Generation, HeadModel, PlayerChoice, DecoderKind, Theme } from "./types.d.ts" */
 
 export class GrowingMap {
   /** @type {Generation} */ data;
-  /** @type {Record<Site, HeadModel>} */ models;
+  /** @type {Record<DecoderKind, HeadModel>} */ models;
   /** @type {string[]} */ tokens;
   /** @type {Theme} */ theme;
   /** @type {PlayerChoice} */ selected;
@@ -38,7 +38,7 @@ export class GrowingMap {
 
   /**
    * @param {Generation} data
-   * @param {Record<Site, HeadModel>} models
+   * @param {Record<DecoderKind, HeadModel>} models
    * @param {string[]} tokens
    * @param {Theme} theme
    * @param {PlayerChoice} selected
@@ -46,25 +46,25 @@ export class GrowingMap {
   build(data, models, tokens, theme, selected) {
     [this.data, this.models, this.tokens, this.theme, this.selected] = [data, models, tokens, theme, selected];
     this.title.textContent = data.words.map_title;
-    const { layers, heads } = models[selected.site];
+    const { layers, heads } = models[selected.kind];
     /** @type {(count: number) => { value: number, text: string }[]} */
     const numbers = (count) => Array.from({ length: count }, (_, i) => ({ value: i, text: String(i) }));
-    const sites = Object.keys(data.sites).map((site) => ({ value: site, text: data.words[`site_${site}`] }));
+    const kinds = Object.keys(data.kinds).map((kind) => ({ value: kind, text: data.words[`kind_${kind}`] }));
     this.choosers.replaceChildren(
-      ...(sites.length > 1 ? [this.chooser("site", sites)] : []),
+      ...(kinds.length > 1 ? [this.chooser("kind", kinds)] : []),
       this.chooser("layer", numbers(layers)),
       this.chooser("head", numbers(heads)),
     );
   }
 
-  /** @param {"site" | "layer" | "head"} name @param {{ value: string | number, text: string }[]} options */
+  /** @param {"kind" | "layer" | "head"} name @param {{ value: string | number, text: string }[]} options */
   chooser(name, options) {
     const box = element("label", "vf-caption", this.data.words[name]);
     const select = element("select", "vf-select");
     select.dataset.name = name;
     select.setAttribute("aria-label", this.data.words[name]);
     select.append(...options.map(({ value, text }) => option(value, text, value === this.selected[name])));
-    select.onchange = () => this.on.change({ [name]: name === "site" ? select.value : Number(select.value) });
+    select.onchange = () => this.on.change({ [name]: name === "kind" ? select.value : Number(select.value) });
     box.append(select);
     return box;
   }
@@ -79,12 +79,12 @@ export class GrowingMap {
   // The labels of all rows and columns, and of those that are there.
   /** @param {number} rows @returns {{ all: [string[], string[]], now: [string[], string[]] }} */
   labels(rows) {
-    const { data, selected: { site } } = this;
+    const { data, selected: { kind } } = this;
     const cut = (/** @type {string[]} */ tokens) => tokens.map((token, index) => (index < rows ? token : ""));
     const read = this.tokens.slice(0, this.tokens.length - 1);
     const queries = read.map((token, row) => `${token} → ${this.tokens[row + 1]}`);  // what the row chooses
-    const keys = site === "cross" ? data.source.map(visible) : read;
-    return { all: [queries, keys], now: [cut(queries), site === "cross" ? keys : cut(keys)] };
+    const keys = kind === "cross" ? data.source.map(visible) : read;
+    return { all: [queries, keys], now: [cut(queries), kind === "cross" ? keys : cut(keys)] };
   }
 
   /** @param {PlayerChoice} selected */
@@ -92,11 +92,11 @@ export class GrowingMap {
     this.selected = selected;
     if (!this.width) return;
     const { words, start, made } = this.data;
-    const { site, layer, head, step } = selected;
+    const { kind, layer, head, step } = selected;
     const rows = start + step;
     const labels = this.labels(rows);
-    const model = headsUntil(this.models[site], rows);
-    const layoutKey = [site, made, this.width].join(" ");
+    const model = headsUntil(this.models[kind], rows);
+    const layoutKey = [kind, made, this.width].join(" ");
     if (layoutKey !== this.layoutKey) {  // the room is planned for the whole map, so that the cells stay where they are
       this.layoutKey = layoutKey;
       this.showScene(model, labels.all, rows - 1);
@@ -104,10 +104,10 @@ export class GrowingMap {
     }
     this.showScene(model, labels.now, rows - 1);
     this.map.draw();
-    this.axes.textContent = site === "cross" ? words.axes_cross : words.axes_decoder;
+    this.axes.textContent = kind === "cross" ? words.axes_cross : words.axes_decoder;
     this.map.over.setAttribute("aria-label", fill(words.map_label, { layer, head }));
     for (const select of this.choosers.querySelectorAll("select")) {
-      select.value = String(selected[/** @type {"site" | "layer" | "head"} */ (select.dataset.name)]);
+      select.value = String(selected[/** @type {"kind" | "layer" | "head"} */ (select.dataset.name)]);
     }
     this.shown = { model, labels: labels.all, held: offsetOf(model, layer, head) >= 0 };
     this.read();

@@ -33,7 +33,7 @@ export interface View<Data> {
 
 export type Held = "all" | "layer" | "head";
 
-/** The heads of a site, see payload.py. */
+/** The heads of one kind of attention, see payload.py. */
 export interface SentHeads<Choice> extends Sent<Choice> {
   shape: [number, number, number, number];
   thumb_shape: [number, number];
@@ -183,11 +183,11 @@ export interface Step {
   restAfter: number;
 }
 
-export type Site = "decoder" | "cross";
+export type DecoderKind = "decoder" | "cross";
 
 export interface PlayerChoice {
   step: number;
-  site: Site;
+  kind: DecoderKind;
   layer: number;
   head: number;
   branch: string;
@@ -202,7 +202,7 @@ export interface Generation extends Sent<PlayerChoice> {
   candidates: { count: number; ids: number[]; names: Record<number, string> };
   steps: { ids: number[]; kept: number[]; by_hand: boolean[] };
   end: string;
-  sites: Record<Site, { shape: [number, number, number, number]; held: Held; chosen: [number, number] | null }>;
+  kinds: Record<DecoderKind, { shape: [number, number, number, number]; held: Held; chosen: [number, number] | null }>;
   taken: { step: number; id: number }[];
   branch: string;
   made: string;

@@ -12,7 +12,7 @@ from typing import TypeVar
 from vizformer.messages import N_
 from vizformer.web.link.codec import UnusableError
 
-Dial = TypeVar("Dial", bool, int, float, str)
+Setting = TypeVar("Setting", bool, int, float, str)
 
 LONGEST = 24  # settings in one link
 _INTEGER = re.compile("[+-]?[0-9]{1,9}")
@@ -41,13 +41,13 @@ def can_hold(name: str, written: str) -> bool:
     return _ITEM.fullmatch(f"{name}:{written}") is not None
 
 
-def value(written: str | None, default: Dial, options: Collection[Dial] | None = None) -> Dial:
+def value(written: str | None, default: Setting, options: Collection[Setting] | None = None) -> Setting:
     """What a written setting means, read as the type of `default`; the default where it cannot be used."""
     found = default if written is None else _typed(written, default)
     return found if options is None or found in options else default
 
 
-def _typed(written: str, default: Dial) -> Dial:
+def _typed(written: str, default: Setting) -> Setting:
     if isinstance(default, bool):
         return written == "1"
     if isinstance(default, int):

@@ -45,7 +45,7 @@ def read(text: str) -> Cells:
 
 def painted(rows: int, columns: int) -> Cells:
     """The painted cells of the view that a map of this size has."""
-    settings = link_settings.read(state.view().dials)
+    settings = link_settings.read(state.view().settings)
     pieces = [settings.get(name, "") for name in _NAMES]
     try:
         cells = read("".join(piece.ljust(_PIECE, _ALPHABET[0]) for piece in pieces))
@@ -56,13 +56,13 @@ def painted(rows: int, columns: int) -> Cells:
 
 def keep(cells: Collection[tuple[int, int]]) -> None:
     """Puts the painted cells into the view, and so into the link."""
-    settings = {name: value for name, value in link_settings.read(state.view().dials).items() if name not in _NAMES}
+    settings = {name: value for name, value in link_settings.read(state.view().settings).items() if name not in _NAMES}
     written = write(cells)
     for i, name in enumerate(_NAMES):
         piece = written[_PIECE * i : _PIECE * (i + 1)].rstrip(_ALPHABET[0])
         if piece:
             settings[name] = piece
-    state.update(dials=link_settings.write(settings))
+    state.update(settings=link_settings.write(settings))
 
 
 def _number(query: int, key: int) -> int:

@@ -20,8 +20,8 @@ from vizformer.web.link.whole_number import whole
 if TYPE_CHECKING:
     from vizformer.text import Token
 
-Site = Literal["encoder", "decoder", "cross"]  # self-attention of the encoder, of the decoder; cross-attention
-SITES: tuple[str, ...] = get_args(Site)
+Kind = Literal["encoder", "decoder", "cross"]  # self-attention of the encoder, of the decoder; cross-attention
+KINDS: tuple[str, ...] = get_args(Kind)
 Picture = Literal["map", "lines"]  # of the heads: one as a heatmap, or several as lines between the tokens
 PICTURES: tuple[str, ...] = get_args(Picture)
 Material = Literal["sentence", "toy"]  # what a layer is worked out for: the typed sentence, or the lectures' toy
@@ -33,17 +33,17 @@ LARGEST = 99_999  # no model has more layers, heads or positions
 
 def link_name(field: "Field[Any]") -> str:
     """What the address calls a field of the view: its name, or the one that links have had from the first."""
-    name: str = field.metadata.get("link", field.name)
+    name: str = field.metadata.get("link") or field.name
     return name
 
 
-def _choice(default: str, choices: Collection[str], label: Message) -> Any:
+def _choice(default: str, choices: Collection[str], label: Message, link: str = "") -> Any:
     def read(value: str) -> str:
         if value not in choices:
             raise UnusableError(N_("it can be {choices}", choices=", ".join(choices)))
         return value
 
-    return field(default=default, metadata={"read": read, "label": label})
+    return field(default=default, metadata={"read": read, "label": label, "link": link})
 
 
 def _index(label: Message, default: int | None = 0) -> Any:
@@ -63,9 +63,11 @@ def _model(default: ModelRef, label: Message) -> Any:
     return field(default=default, metadata={"read": ModelRef.parse, "label": label})
 
 
-def _coded(codec: Codec[Any], label: Message) -> Any:
+def _coded(codec: Codec[Any], label: Message, link: str = "") -> Any:
     """A field that holds what `codec` writes, in the one way in which it writes it."""
-    return field(default="", metadata={"read": lambda text: codec.write(codec.read(text)), "label": label})
+    return field(
+        default="", metadata={"read": lambda text: codec.write(codec.read(text)), "label": label, "link": link}
+    )
 
 
 def _training(label: Message) -> Any:
@@ -112,7 +114,7 @@ class View:
     model: ModelRef = _model(ModelRef("bundled", "zh-en"), N_("model"))  # noqa: RUF009 (a field, as the others)
     text: str = _text("我有一只猫。", N_("sentence"))
     target: str = _text("", N_("target sentence"))  # empty: the model's own translation
-    site: Site = _choice("encoder", SITES, N_("attention"))  # noqa: RUF009 (a field, as the others)
+    kind: Kind = _choice("encoder", KINDS, N_("attention"), link="site")  # noqa: RUF009 (a field, as the others)
     picture: Picture = _choice("map", PICTURES, N_("picture"))  # noqa: RUF009 (a field, as the others)
     layer: int = _index(N_("layer"))
     head: int = _index(N_("head"))
@@ -127,7 +129,7 @@ class View:
     branch: str = _coded(taken_by_hand, N_("tokens taken by hand"))
     new: int = _index(N_("new token"))  # on the page Generation
     part: str = _part(N_("part"))  # of a lesson; empty: the first
-    dials: str = _coded(link_settings, N_("settings of the lessons"))
+    settings: str = _coded(link_settings, N_("settings of the lessons"), link="dials")
     run: str = _training(N_("training"))  # that the page Train shows
     lang: str = _language(N_("language"))  # empty: the browser's
 

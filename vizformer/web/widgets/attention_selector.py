@@ -30,11 +30,11 @@ def choose(subject: Subject, *, cross: bool = True, head: bool = True, query: bo
 
     config = model_cache.options(subject.model)
     usable = tuple(kind for kind in kinds(subject.trace) if cross or kind != "cross")
-    if not cross and state.view().site == "cross":
-        state.update(site="decoder")
-    kind = state.fit(site=usable).site
+    if not cross and state.view().kind == "cross":
+        state.update(kind="decoder")
+    kind = state.fit(kind=usable).kind
     if len(usable) > 1:
-        st.segmented_control(_("Site"), usable, format_func=labels.kind_label, required=True, **_bind("site"))
+        st.segmented_control(_("Site"), usable, format_func=labels.kind_label, required=True, **_bind("kind"))
     n_layers = config.n_encoder_layers if kind == "encoder" else config.n_decoder_layers
     queries = subject.trace.tokens[labels.stacks(kind)[0]]
     state.fit(layer=n_layers, head=config.n_heads, query=len(queries))
@@ -65,7 +65,7 @@ def _bind(name: str) -> dict[str, Any]:
 
 def _take(name: str) -> None:
     chosen = st.session_state[f"view.{name}"]
-    if isinstance(chosen, str if name == "site" else int):  # else: switched off, or the label of another list's option
+    if isinstance(chosen, str if name == "kind" else int):  # else: switched off, or the label of another list's option
         state.update(**{name: chosen}, **lesson.held())
 
 
@@ -76,11 +76,11 @@ def _take_query(tokens: "Sequence[Token]") -> None:
 
 def query(subject: Subject) -> int:
     """The query that is looked at in the attention that is chosen."""
-    return state.view().query_of(subject.trace.tokens[labels.stacks(state.view().site)[0]])
+    return state.view().query_of(subject.trace.tokens[labels.stacks(state.view().kind)[0]])
 
 
 def site() -> str:
     """The trace's name of the attention that is chosen, e.g. "decoder.2.cross"."""
     from vizformer.analysis import site_name
 
-    return site_name(state.view().site, state.view().layer)
+    return site_name(state.view().kind, state.view().layer)

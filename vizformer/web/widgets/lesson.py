@@ -7,7 +7,7 @@ A page lists its parts and draws the laboratory of each; everything around them 
     @st.fragment
     @guarded()
     def causal(subject: Subject) -> None:
-        st.slider(_("Window"), 1, 8, **lesson.dial("masks.window", 3, range(1, 9)))
+        st.slider(_("Window"), 1, 8, **lesson.setting("masks.window", 3, range(1, 9)))
         lesson.formula(r"...", live=r"...", code="...")
         lesson.ask("masks", "leak", question, choices, answer, why)
 """
@@ -23,7 +23,7 @@ from vizformer.web.catalogue.subject import Subject
 from vizformer.web.frame import progress
 from vizformer.web.frame.sitemap import COURSE, GLOSSARY, Entry
 from vizformer.web.link import link_settings, state
-from vizformer.web.link.link_settings import Dial
+from vizformer.web.link.link_settings import Setting
 from vizformer.web.link.view import View
 from vizformer.web.widgets import glossary
 from vizformer.web.widgets.lesson_text import prose
@@ -200,7 +200,7 @@ def _course() -> None:
 # --- what the laboratories are made of --------------------------------------------------------------------------------
 
 
-def dial(name: str, default: Dial, options: Collection[Dial] | None = None) -> dict[str, Any]:
+def setting(name: str, default: Setting, options: Collection[Setting] | None = None) -> dict[str, Any]:
     """The keyword arguments that tie a keyed widget to a setting of the lessons, which the link carries.
 
     Args:
@@ -208,35 +208,35 @@ def dial(name: str, default: Dial, options: Collection[Dial] | None = None) -> d
         default: the value that is left out of the link; its type is the setting's.
         options: what the widget can show; anything else in a link counts as not set.
     """
-    key, chosen = f"dial.{name}", value(name, default, options)
+    key, chosen = f"setting.{name}", value(name, default, options)
     # A slider with other ends is another widget to Streamlit, and begins where the key was last *assigned*, not where
     # the reader moved it: assigned again, then, though the key seems to have the value.
     ends, known = None if options is None else tuple(options), f"{key}.options"
     if st.session_state.get(known) != ends or key not in st.session_state or st.session_state[key] != chosen:
         st.session_state[key] = chosen
     st.session_state[known] = ends
-    return {"key": key, "on_change": _turn, "args": (name, key, default), "persist_state": "session"}
+    return {"key": key, "on_change": _take, "args": (name, key, default), "persist_state": "session"}
 
 
-def value(name: str, default: Dial, options: Collection[Dial] | None = None) -> Dial:
+def value(name: str, default: Setting, options: Collection[Setting] | None = None) -> Setting:
     """The setting `name` as it stands."""
-    return link_settings.value(link_settings.read(state.view().dials).get(name), default, options)
+    return link_settings.value(link_settings.read(state.view().settings).get(name), default, options)
 
 
-def _turn(name: str, key: str, default: Dial) -> None:
+def _take(name: str, key: str, default: Setting) -> None:
     new = st.session_state[key]  # as in `state._take`: None, or an old option's label, keeps what was
     if isinstance(new, type(default)) or (isinstance(default, float) and isinstance(new, int)):
-        turn(name, new, default)
+        change(name, new, default)
 
 
-def turn(name: str, new: Dial, default: Dial) -> None:
+def change(name: str, new: Setting, default: Setting) -> None:
     """Sets a setting; for callbacks of other widgets."""
-    settings = link_settings.read(state.view().dials)
+    settings = link_settings.read(state.view().settings)
     settings.pop(name, None)
     if new != default:
         settings[name] = link_settings.text(new)
     if link_settings.can_hold(name, link_settings.text(new)):
-        state.update(dials=link_settings.write(settings))
+        state.update(settings=link_settings.write(settings))
 
 
 def formula(symbols: str, *, live: str = "", code: str = "", given: "Mapping[str, Given] | None" = None) -> None:

@@ -27,7 +27,7 @@ def head_editor(subject: "Subject", site: str) -> None:
             "v": _("v: the values of this head"),
             "mask": _("mask: who may look at whom"),
         }
-        queries, keys = (trace.tokens[stack] for stack in labels.stacks(view.site))
+        queries, keys = (trace.tokens[stack] for stack in labels.stacks(view.kind))
         what, row, column = st.columns(3)
         name = what.selectbox(_("What"), list(names), format_func=names.__getitem__, key="edit.what")
         rows = labels.numbered(keys if name in ("k", "v") else queries)
@@ -68,7 +68,7 @@ def what_changed(subject: "Subject") -> None:
     view = state.view()
     # An edit in the decoder cannot reach what is predicted before it: look where the query stands.
     decoder = subject.trace.tokens.get("decoder")  # none, where an earlier model's sentence is still shown
-    position = 0 if view.site == "encoder" or decoder is None else view.query_of(decoder)
+    position = 0 if view.kind == "encoder" or decoder is None else view.query_of(decoder)
     sides = ((_("Before"), subject.unedited), (_("After"), subject))
     for column, (title, side) in zip(st.columns(2), sides, strict=True):
         with column.container(border=True):

@@ -27,9 +27,9 @@ def every(subject: Subject) -> None:
     st.html(table.style())
     trace, config = subject.trace, model_cache.options(subject.model)
     usable = kinds(trace)
-    kind = state.fit(site=usable).site
+    kind = state.fit(kind=usable).kind
     if len(usable) > 1:
-        st.segmented_control(_("Site"), usable, format_func=labels.kind_label, required=True, **state.bind("site"))
+        st.segmented_control(_("Site"), usable, format_func=labels.kind_label, required=True, **state.bind("kind"))
     queries, keys = (trace.tokens[stack] for stack in labels.stacks(kind))
     n_layers = config.n_encoder_layers if kind == "encoder" else config.n_decoder_layers
     view = state.fit(layer=n_layers, head=config.n_heads, query=len(queries))
@@ -55,7 +55,7 @@ def every(subject: Subject) -> None:
 
 def doings(subject: Subject, layer: int, chosen: int) -> None:
     """A sentence for every head of a layer, from measures of this sentence."""
-    found = computed.habits(subject, state.view().site)
+    found = computed.habits(subject, state.view().kind)
     rows = [
         Row(
             (
@@ -81,7 +81,7 @@ def doings(subject: Subject, layer: int, chosen: int) -> None:
 def importance(subject: Subject) -> None:
     """The key with the largest weight beside the key from which most arrives."""
     view, query = state.view(), attention_selector.query(subject)
-    names = labels.numbered(subject.trace.tokens[labels.stacks(view.site)[1]])
+    names = labels.numbered(subject.trace.tokens[labels.stacks(view.kind)[1]])
     found = computed.key_contributions(subject, attention_selector.site(), view.head, query)
     value_norms = found.value_norms
     rows = [

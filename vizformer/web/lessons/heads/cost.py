@@ -30,7 +30,7 @@ def cost(subject: Subject) -> None:
     n = asked_length("heads.n", tokens_of(subject))
     costs = computed.layer_costs(subject.model, n)
     numbers = [one.n_heads for one in costs]
-    h = st.select_slider(_("Heads"), numbers, **lesson.dial("heads.h", config.n_heads, numbers))
+    h = st.select_slider(_("Heads"), numbers, **lesson.setting("heads.h", config.n_heads, numbers))
     chosen = costs[numbers.index(h)]
     chart.show(
         figures.head_costs(

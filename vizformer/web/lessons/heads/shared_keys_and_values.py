@@ -31,7 +31,7 @@ def groups(subject: Subject) -> None:
     numbers = [one.n_kv_heads for one in costs]
     g = config.kv_heads
     if len(numbers) > 1:
-        g = st.select_slider(_("Key/value heads"), numbers, **lesson.dial("heads.kv", g, numbers))
+        g = st.select_slider(_("Key/value heads"), numbers, **lesson.setting("heads.kv", g, numbers))
     chart.show(
         figures.shared_heads(
             config.n_heads,

@@ -30,7 +30,7 @@ def split(subject: Subject) -> None:
     view, query, config = state.view(), attention_selector.query(subject), model_cache.options(subject.model)
     found = computed.contributions(subject, attention_selector.site(), query)
     cut = found.slices
-    token = subject.trace.tokens[labels.stacks(view.site)[0]][query].text
+    token = subject.trace.tokens[labels.stacks(view.kind)[0]][query].text
     rows = [
         (_("x: what goes in"), cut.x, 0),
         (_("q: the queries"), cut.q, config.n_heads),

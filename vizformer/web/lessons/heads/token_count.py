@@ -19,7 +19,7 @@ def asked_length(name: str, own: int) -> int:
     chosen: int = st.select_slider(
         _("Tokens"),
         LENGTHS,
-        **lesson.dial(name, 0, LENGTHS),
+        **lesson.setting(name, 0, LENGTHS),
         format_func=lambda n: f"{n:,}" if n else _("{n} (your sentence)", n=own),
     )
     return chosen or own

@@ -95,7 +95,7 @@ def boxes(subject: Subject) -> None:
         if headless:
             st.caption(_("It ends with vectors: this model's files hold no head that predicts tokens."))
     if chosen is not None and chosen != now:
-        lesson.turn("map.box", chosen, default)
+        lesson.change("map.box", chosen, default)
         now = chosen
     with right:
         detail(subject, found[now], total)

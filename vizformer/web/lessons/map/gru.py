@@ -45,14 +45,14 @@ def gru(subject: Subject) -> None:
         back = furthest
         if furthest > 0:
             back = st.slider(
-                _("Tokens before the last"), 0, furthest, **lesson.dial("map.back", furthest, range(furthest + 1))
+                _("Tokens before the last"), 0, furthest, **lesson.setting("map.back", furthest, range(furthest + 1))
             )
     scale = right.segmented_control(
         _("Scale"),
         list(scales),
         format_func=scales.__getitem__,
         required=True,
-        **lesson.dial("map.scale", "log", tuple(scales)),
+        **lesson.setting("map.scale", "log", tuple(scales)),
     )
     chart.show(
         figures.gradient_reach(

@@ -24,7 +24,7 @@ def cost(subject: Subject) -> None:
         list(ways),
         format_func=ways.__getitem__,
         required=True,
-        **lesson.dial("map.count", "table", tuple(ways)),
+        **lesson.setting("map.count", "table", tuple(ways)),
     )
     k, r = layer_types.widths()
     full = counted == "products"

@@ -31,7 +31,7 @@ def rnn(subject: Subject) -> None:
         computed.KINDS,
         format_func=titles.__getitem__,
         required=True,
-        **lesson.dial("map.kind", "recurrent", computed.KINDS),
+        **lesson.setting("map.kind", "recurrent", computed.KINDS),
     )
     k, r = layer_types.widths()
     shown = tokens[: computed.DRAWN]

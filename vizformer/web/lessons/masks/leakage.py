@@ -32,7 +32,7 @@ def leakage(subject: Subject) -> None:
         stacks,
         format_func=stack_names.__getitem__,
         required=True,
-        **lesson.dial("masks.stack", stacks[-1], stacks),
+        **lesson.setting("masks.stack", stacks[-1], stacks),
     )
     runs: tuple[RunMask, ...] = ("own", "window", "open") if stack == "decoder" else ("own", "causal", "window")
     run = run_box.segmented_control(
@@ -40,7 +40,7 @@ def leakage(subject: Subject) -> None:
         runs,
         format_func=wording.run_name,
         required=True,
-        **lesson.dial("masks.run", "own", runs),
+        **lesson.setting("masks.run", "own", runs),
     )
     row = subject.trace.tokens[stack]
     names = labels.numbered(row)
@@ -49,18 +49,18 @@ def leakage(subject: Subject) -> None:
         _("Token to replace"),
         range(len(row)),
         format_func=names.__getitem__,
-        **lesson.dial("masks.at", len(row) // 2, range(len(row))),
+        **lesson.setting("masks.at", len(row) // 2, range(len(row))),
     )
     texts = {token.id: token.text for token in computed.replacements(subject, stack, position)}
     token_id = what.selectbox(
         _("Put in its place"),
         list(texts),
         format_func=texts.__getitem__,
-        **lesson.dial("masks.by", next(iter(texts)), texts),
+        **lesson.setting("masks.by", next(iter(texts)), texts),
     )
     reach = 1
     if run == "window":
-        reach = wide.slider(_("Window: keys on each side"), 0, 8, **lesson.dial("masks.reach", 1, range(9)))
+        reach = wide.slider(_("Window: keys on each side"), 0, 8, **lesson.setting("masks.reach", 1, range(9)))
     _question(subject, stacks[-1])
     found = computed.leakage(subject, stack, position, token_id, run, reach)
     before, after = sum(i < position for i in found.moved), sum(i > position for i in found.moved)

@@ -40,7 +40,7 @@ def four_mistakes(subject: Subject) -> None:
         format_func=names.__getitem__,
         required=True,
         label_visibility="collapsed",
-        **lesson.dial("masks.mistake", "after", MISTAKES),
+        **lesson.setting("masks.mistake", "after", MISTAKES),
     )
     attention = causal_on(subject)
     (query,) = boxes.place(subject, attention, 2)
@@ -51,7 +51,7 @@ def four_mistakes(subject: Subject) -> None:
         _("Query"),
         range(len(rows)),
         format_func=rows.__getitem__,
-        **lesson.dial("masks.query", _worst(masked, mistake), range(len(rows))),
+        **lesson.setting("masks.query", _worst(masked, mistake), range(len(rows))),
     )
     st.html(matrix.style())
     keys = labels.texts(tokens(subject, attention)[1])

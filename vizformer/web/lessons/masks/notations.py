@@ -48,7 +48,7 @@ def four_notations(subject: Subject) -> None:
     calls = snippets.notation_calls({name: wording.notation_name(name) for name in snippets.NOTATIONS})
     st.code(lesson.pasteable(calls, {"scores": masked.scores, "n": n}), language="python", wrap_lines=True)
     if st.toggle(
-        _("Hand a True = visible mask to a call that reads True = blocked"), **lesson.dial("masks.mixed", False)
+        _("Hand a True = visible mask to a call that reads True = blocked"), **lesson.setting("masks.mixed", False)
     ):
         weights = mixed_up(masked.scores, masked.blocked)
         cells = [[matrix.number(value, 2) for value in row] for row in weights[: wording.SHOWN, : wording.SHOWN]]

@@ -39,7 +39,7 @@ def painted_by_hand(subject: Subject) -> None:
         format_func=labels.kind_label,
         required=True,
         label_visibility="collapsed",
-        **lesson.dial("masks.on", default, have),
+        **lesson.setting("masks.on", default, have),
     )
     (buttons,) = boxes.place(subject, attention, 3)
     boxes.own_mask(subject, attention)

@@ -35,7 +35,7 @@ def six_masks(subject: Subject) -> None:
         format_func=wording.kind_name,
         required=True,
         label_visibility="collapsed",
-        **lesson.dial("masks.kind", "causal", KINDS),
+        **lesson.setting("masks.kind", "causal", KINDS),
     )
     attention = shown_on(subject, kind)
     if attention is None:
@@ -109,17 +109,19 @@ def _settings(kind: "MaskKind", attention: "Kind", n: int, window: int | None) -
     if kind == "prefix":
         if n < 2:
             return MaskRecipe(kind, prefix=1)
-        length = st.slider(_("Prefix length"), 0, n, **lesson.dial("masks.prefix", min(2, n), range(n + 1)))
+        length = st.slider(_("Prefix length"), 0, n, **lesson.setting("masks.prefix", min(2, n), range(n + 1)))
         return MaskRecipe(kind, prefix=length)
     first, second, third, fourth, last = st.columns(5, vertical_alignment="bottom")
     widest = max(8, min(window or 0, n) - 1)
-    reach = first.slider(_("Window: keys on each side"), 0, widest, **lesson.dial("masks.reach", 1, range(widest + 1)))
-    causal = last.toggle(_("And causal"), **lesson.dial("masks.causal", attention == "decoder"))
+    reach = first.slider(
+        _("Window: keys on each side"), 0, widest, **lesson.setting("masks.reach", 1, range(widest + 1))
+    )
+    causal = last.toggle(_("And causal"), **lesson.setting("masks.causal", attention == "decoder"))
     if kind == "window":
         return MaskRecipe(kind, reach=reach, causal=causal)
-    n_global = second.slider(_("Global tokens"), 0, 4, **lesson.dial("masks.global", 1, range(5)))
-    n_random = third.slider(_("Random keys"), 0, 4, **lesson.dial("masks.random", 1, range(5)))
-    seed = fourth.slider(_("Seed"), 0, 9, **lesson.dial("masks.seed", 0, range(10)))
+    n_global = second.slider(_("Global tokens"), 0, 4, **lesson.setting("masks.global", 1, range(5)))
+    n_random = third.slider(_("Random keys"), 0, 4, **lesson.setting("masks.random", 1, range(5)))
+    seed = fourth.slider(_("Seed"), 0, 9, **lesson.setting("masks.seed", 0, range(10)))
     return MaskRecipe(kind, reach=reach, n_global=n_global, n_random=n_random, seed=seed, causal=causal)
 
 
@@ -141,7 +143,7 @@ def _batch(subject: Subject, attention: "Kind") -> computed.Laid:
         list(names),
         format_func=names.__getitem__,
         required=True,
-        **lesson.dial("masks.sentence", default, names),
+        **lesson.setting("masks.sentence", default, names),
     )
     rows = [labels.texts(both.tokens[stack]), labels.texts(both.other[stack])]
     st.html(matrix.style())

@@ -23,12 +23,12 @@ def clock(subject: Subject) -> None:
     """Pairs as clock hands, and the rotation that leads k positions on."""
     st.html(matrix.style())
     d = width(subject)
-    pair = st.slider(_("Pair i"), 0, d // 2 - 1, **lesson.dial("positions.pair", 1, range(d // 2)))
+    pair = st.slider(_("Pair i"), 0, d // 2 - 1, **lesson.setting("positions.pair", 1, range(d // 2)))
     left, right = st.columns(2)
     with left:
         pos = position()
     with right:
-        k = st.slider(_("Steps on, k"), 0, 32, **lesson.dial("positions.k", 3, range(33)))
+        k = st.slider(_("Steps on, k"), 0, 32, **lesson.setting("positions.k", 3, range(33)))
     tokens = subject.tokens
     if pos < len(tokens):
         st.text(_("At position {position} of your sentence stands “{token}”.", position=pos, token=tokens[pos].text))

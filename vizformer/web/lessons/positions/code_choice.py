@@ -17,7 +17,7 @@ def width(subject: Subject) -> int:
     own = config.positions == "sinusoidal" and config.d_model in WIDTHS
     default = config.d_model if own else 64
     chosen: int = st.select_slider(
-        _("Width of the code, d_model"), WIDTHS, **lesson.dial("positions.d", default, WIDTHS)
+        _("Width of the code, d_model"), WIDTHS, **lesson.setting("positions.d", default, WIDTHS)
     )
     if own and chosen == config.d_model:
         st.caption(_("{model} adds exactly this code to its embeddings.", model=plain(subject.title)))
@@ -40,7 +40,7 @@ def width(subject: Subject) -> int:
 
 
 def position() -> int:
-    chosen: int = st.slider(_("Position pos"), 0, FURTHEST - 1, **lesson.dial("positions.pos", 3, range(FURTHEST)))
+    chosen: int = st.slider(_("Position pos"), 0, FURTHEST - 1, **lesson.setting("positions.pos", 3, range(FURTHEST)))
     return chosen
 
 

@@ -26,9 +26,9 @@ def distance(subject: Subject) -> None:
     left, right = st.columns(2)
     last = max(len(tokens) - 1, 1)
     with left:
-        i = st.slider(_("Position i"), 0, last, **lesson.dial("positions.i", min(1, last), range(last + 1)))
+        i = st.slider(_("Position i"), 0, last, **lesson.setting("positions.i", min(1, last), range(last + 1)))
     with right:
-        j = st.slider(_("Position j"), 0, last, **lesson.dial("positions.j", last, range(last + 1)))
+        j = st.slider(_("Position j"), 0, last, **lesson.setting("positions.j", last, range(last + 1)))
     chart.show(
         figures.line_curves(
             apart,

@@ -41,7 +41,7 @@ def shuffle(subject: Subject) -> None:
         list(masks),
         format_func=masks.__getitem__,
         required=True,
-        **lesson.dial("positions.mask", "both", masks),
+        **lesson.setting("positions.mask", "both", masks),
     )
     orders = {"reverse": _("reversed"), "random": _("at random")}
     kind = st.segmented_control(
@@ -49,11 +49,11 @@ def shuffle(subject: Subject) -> None:
         list(orders),
         format_func=orders.__getitem__,
         required=True,
-        **lesson.dial("positions.order", "reverse", orders),
+        **lesson.setting("positions.order", "reverse", orders),
     )
     seed = 0
     if kind == "random":
-        seed = st.slider(_("Draw number"), 0, 20, **lesson.dial("positions.seed", 1, range(21)))
+        seed = st.slider(_("Draw number"), 0, 20, **lesson.setting("positions.seed", 1, range(21)))
     if len(tokens) < 2:
         st.info(_("One token has only one order. Type a longer sentence."))
         return

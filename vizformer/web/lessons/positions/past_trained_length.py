@@ -19,7 +19,7 @@ def longer(subject: Subject) -> None:
     """The loss by position of six trained models, on held-out text and on the reader's own."""
     notes, titles = computed.measured(), _titles()
     _question(subject.text)
-    past = st.toggle(_("Show what happens past the trained length"), **lesson.dial("positions.past", False))
+    past = st.toggle(_("Show what happens past the trained length"), **lesson.setting("positions.past", False))
     end = None if past else notes["trained"]
     held = {"book": _("a held-out book"), "chinese": _("held-out Chinese sentences")}
     text = st.segmented_control(
@@ -27,7 +27,7 @@ def longer(subject: Subject) -> None:
         list(held),
         format_func=held.__getitem__,
         required=True,
-        **lesson.dial("positions.text", "book", held),
+        **lesson.setting("positions.text", "book", held),
     )
     curves = {titles[scheme]: curve[:end] for scheme, curve in computed.held_out_losses(text).items()}
     _chart(curves, notes["trained"], _("Loss by position: {text}", text=held[text]), "positions.heldout")
@@ -51,7 +51,7 @@ def longer(subject: Subject) -> None:
         list(rests),
         format_func=rests.__getitem__,
         required=True,
-        **lesson.dial("positions.rest", alike(subject.text), rests),
+        **lesson.setting("positions.rest", alike(subject.text), rests),
     )
     smoothed = {titles[scheme]: curve[:end] for scheme, curve in computed.own_curves(subject.text, rest).items()}
     _chart(smoothed, notes["trained"], _("Loss by position: your own text"), "positions.own")

@@ -33,7 +33,7 @@ def names() -> dict[Positions, str]:
     }
 
 
-def choose(dial: str, default: Positions) -> Positions:
+def choose(setting: str, default: Positions) -> Positions:
     """The control that selects a scheme."""
     titles = names()
     chosen = st.segmented_control(
@@ -41,7 +41,7 @@ def choose(dial: str, default: Positions) -> Positions:
         computed.SCHEMES,
         format_func=titles.__getitem__,
         required=True,
-        **lesson.dial(dial, default, computed.SCHEMES),
+        **lesson.setting(setting, default, computed.SCHEMES),
     )
     return chosen or default
 
@@ -58,17 +58,20 @@ def options(subject: Subject) -> None:
     last = len(tokens) - 1
     left, middle, right = st.columns(3)
     with left:
-        head = st.selectbox(_("Head"), range(HEADS), **lesson.dial("positions.head", 1, range(HEADS)))
+        head = st.selectbox(_("Head"), range(HEADS), **lesson.setting("positions.head", 1, range(HEADS)))
     with middle:
         i = st.selectbox(
             _("Query i"),
             range(last + 1),
             format_func=numbered.__getitem__,
-            **lesson.dial("positions.query", last, range(last + 1)),
+            **lesson.setting("positions.query", last, range(last + 1)),
         )
     with right:
         j = st.selectbox(
-            _("Key j"), range(i + 1), format_func=numbered.__getitem__, **lesson.dial("positions.key", 0, range(i + 1))
+            _("Key j"),
+            range(i + 1),
+            format_func=numbered.__getitem__,
+            **lesson.setting("positions.key", 0, range(i + 1)),
         )
     place = {
         "none": _("Nothing is added anywhere. Only the causal mask, if there is one, betrays the order."),
@@ -157,9 +160,9 @@ def rope(vocab_size: int, ids: tuple[int, ...], head: int, i: int, j: int) -> No
     """A pair of the query and of the key as arrows, turned by their positions; both moved on together."""
     left, right = st.columns(2)
     with left:
-        pair = st.slider(_("Pair m"), 0, PAIRS - 1, **lesson.dial("positions.rope_pair", 0, range(PAIRS)))
+        pair = st.slider(_("Pair m"), 0, PAIRS - 1, **lesson.setting("positions.rope_pair", 0, range(PAIRS)))
     with right:
-        shift = st.slider(_("Move both on by"), 0, SHIFTS, **lesson.dial("positions.shift", 5, range(SHIFTS + 1)))
+        shift = st.slider(_("Move both on by"), 0, SHIFTS, **lesson.setting("positions.shift", 5, range(SHIFTS + 1)))
     here = computed.rotary(vocab_size, ids, head, pair, i, j, (i, j))
     moved = computed.rotary(vocab_size, ids, head, pair, i, j, (i + shift, j + shift))
     chart.show(

@@ -41,7 +41,7 @@ def chosen_pairs(d: int) -> tuple[int, ...]:
 
 
 def _take_pairs(key: str) -> None:
-    lesson.turn("positions.pairs", ",".join(map(str, st.session_state[key])), "")
+    lesson.change("positions.pairs", ",".join(map(str, st.session_state[key])), "")
 
 
 @st.fragment
@@ -53,8 +53,8 @@ def waves(subject: Subject) -> None:
     pairs = chosen_pairs(d)
     left, right = st.columns(2)
     with left:
-        span = st.select_slider(_("Positions shown"), SPANS, **lesson.dial("positions.span", SPANS[1], SPANS))
-    cosines = right.toggle(_("The cosines too"), **lesson.dial("positions.cosines", False))
+        span = st.select_slider(_("Positions shown"), SPANS, **lesson.setting("positions.span", SPANS[1], SPANS))
+    cosines = right.toggle(_("The cosines too"), **lesson.setting("positions.cosines", False))
     dims = tuple(dim for pair in pairs for dim in ((2 * pair, 2 * pair + 1) if cosines else (2 * pair,)))
     tokens = subject.tokens[: min(span, computed.MOST)]
     places, values = computed.waves(d, dims, span, max(257, min(1025, 4 * span + 1)))
@@ -108,7 +108,7 @@ def one_number(d: int, rows: np.ndarray) -> None:
     with left:
         pos = position()
     with right:
-        dim = st.slider(_("Dimension"), 0, d - 1, **lesson.dial("positions.dim", 4, range(d)))
+        dim = st.slider(_("Dimension"), 0, d - 1, **lesson.setting("positions.dim", 4, range(d)))
     name = "cos" if dim % 2 else "sin"
     angle = pos / 10_000.0 ** (2 * (dim // 2) / d)
     exponent = f"{2 * (dim // 2)}/{d}"

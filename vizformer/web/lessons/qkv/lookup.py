@@ -41,7 +41,7 @@ def notes(temperature: float) -> None:
     settings, usual = ("qkv.sweet", "qkv.cold", "qkv.spicy"), soft_lookup.RECIPE_QUERY.tolist()
     query = np.array(
         [
-            column.slider(name, _WISHES[0], _WISHES[-1], step=0.5, **lesson.dial(key, start, _WISHES))
+            column.slider(name, _WISHES[0], _WISHES[-1], step=0.5, **lesson.setting(key, start, _WISHES))
             for column, name, key, start in zip(st.columns(3), names, settings, usual, strict=True)
         ]
     )
@@ -100,7 +100,7 @@ def _plain(values: np.ndarray) -> list[Number]:
 def sentence(subject: Subject, temperature: float) -> None:
     """The tokens as rows of the table: how well each key fits, its weight, and the first numbers that come back."""
     view = state.view()
-    names = labels.numbered(subject.trace.tokens[labels.stacks(view.site)[1]])
+    names = labels.numbered(subject.trace.tokens[labels.stacks(view.kind)[1]])
     head = computed.look_up(
         subject, attention_selector.site(), view.head, attention_selector.query(subject), temperature
     )
@@ -134,7 +134,7 @@ def sentence(subject: Subject, temperature: float) -> None:
 
 def where(subject: Subject) -> None:
     """The question: where does a query look?"""
-    kind = state.view().site
+    kind = state.view().kind
     asked = computed.where_question(subject, kind)
     if asked is None:
         return

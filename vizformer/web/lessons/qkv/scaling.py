@@ -26,10 +26,10 @@ def scale(subject: Subject) -> None:
 
     st.html(table.style())
     width, warmth, again = st.columns([2, 2, 1], vertical_alignment="bottom")
-    d = width.select_slider(_("d, the width of q and k"), scaling.WIDTHS, **lesson.dial("qkv.d", 64, scaling.WIDTHS))
+    d = width.select_slider(_("d, the width of q and k"), scaling.WIDTHS, **lesson.setting("qkv.d", 64, scaling.WIDTHS))
     temperature = temperature_slider(warmth)
     seed = lesson.value("qkv.seed", 0, range(1000))
-    again.button(_("Draw again"), on_click=lesson.turn, args=("qkv.seed", (seed + 1) % 1000, 0), key="qkv.again")
+    again.button(_("Draw again"), on_click=lesson.change, args=("qkv.seed", (seed + 1) % 1000, 0), key="qkv.again")
     measured, curves = computed.variances(seed), computed.saturation(seed)
     variance = float(measured[scaling.WIDTHS.index(d)])
     marks = [(_("not divided"), d**0.5 / temperature), (_("divided by √d"), 1.0 / temperature)]
@@ -87,7 +87,7 @@ def forgotten(subject: Subject) -> None:
     """The question: what does the largest weight become without the division?"""
     from vizformer.analysis import kinds
 
-    kind = state.fit(site=kinds(subject.trace)).site
+    kind = state.fit(kind=kinds(subject.trace)).kind
     asked = computed.scale_question(subject, kind)
     if asked is None:
         return

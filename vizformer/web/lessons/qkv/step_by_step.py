@@ -12,7 +12,7 @@ from vizformer.web.widgets.step_view import walk
 from vizformer.web.words import labels
 from vizformer.web.words.errors import guarded
 
-PLACE = ("site", "layer", "head", "query", "step")
+PLACE = ("kind", "layer", "head", "query", "step")
 
 
 def unnamed(view: View) -> str:
@@ -43,6 +43,6 @@ def steps(subject: Subject) -> None:
         state.update(**lesson.held())  # back at the first step of the first head: the link must still lead here
     chosen = attention_selector.site(), view.head, attention_selector.query(subject)
     found = subject_cache.steps(subject, *chosen)
-    key_tokens = labels.texts(subject.trace.tokens[labels.stacks(view.site)[1]])
+    key_tokens = labels.texts(subject.trace.tokens[labels.stacks(view.kind)[1]])
     before = subject_cache.steps(subject.unedited, *chosen) if subject.edited else None
     walk(found, lambda step: {"keys": key_tokens}, before)

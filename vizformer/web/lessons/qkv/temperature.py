@@ -11,6 +11,6 @@ TEMPERATURES = (0.1, 0.25, 0.5, 1.0, 2.0, 4.0, 10.0)
 def temperature_slider(where: Any) -> float:
     """The softmax temperature, the same in every part of the lesson; drawn in `where`, a column or `st` itself."""
     chosen: float = where.select_slider(
-        _("Temperature T"), TEMPERATURES, format_func=lambda t: f"{t:g}", **lesson.dial("qkv.t", 1.0, TEMPERATURES)
+        _("Temperature T"), TEMPERATURES, format_func=lambda t: f"{t:g}", **lesson.setting("qkv.t", 1.0, TEMPERATURES)
     )
     return chosen

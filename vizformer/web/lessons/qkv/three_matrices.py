@@ -34,11 +34,11 @@ def three(subject: Subject) -> None:
         list(names),
         format_func=names.__getitem__,
         required=True,
-        **lesson.dial("qkv.matrices", "identity", names),
+        **lesson.setting("qkv.matrices", "identity", names),
     )
     attention_selector.choose(subject, cross=False, query=False)
     view = state.view()
-    tokens = labels.texts(subject.trace.tokens[labels.stacks(view.site)[0]])
+    tokens = labels.texts(subject.trace.tokens[labels.stacks(view.kind)[0]])
     forms = computed.forms(subject, attention_selector.site(), view.head)
     every = computed.asymmetries(subject, attention_selector.site())
     of_head = dict(zip(("identity", "shared", "learned"), every[view.head], strict=True))
@@ -50,7 +50,7 @@ def three(subject: Subject) -> None:
         with column:
             picture = figures.attention_heatmap(
                 scores,
-                row_names.queries(subject, view.site),
+                row_names.queries(subject, view.kind),
                 tokens,
                 kind="scores",
                 title=title,

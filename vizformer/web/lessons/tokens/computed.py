@@ -58,7 +58,7 @@ def cuts(subject: Subject) -> Cuts:
     from vizformer.text.schemes import cut, pieces, scheme_tokenizer
 
     loaded = subject.checkpoint
-    config, reader = loaded.model.config, loaded.reader("encoder")
+    config, reader = loaded.model.config, loaded.tokenizer_of("encoder")
     schemes = {scheme: Cut(cut(scheme, subject.text), scheme_tokenizer(scheme).vocab_size) for scheme in SCHEMES}
     own = Cut(pieces(subject.text, reader), config.input_vocab_size)
     return Cuts(schemes, own, isinstance(reader, NumberReader), config.d_model)
@@ -142,7 +142,9 @@ def near(model: ModelRef, ids: tuple[int, ...], chosen: int, centred: bool) -> "
 
 def names(model: ModelRef, ids: tuple[int, ...], beside: tuple[int, ...] = ()) -> list[str]:
     """What the tokens read; with its id where another one (also of those `beside`) reads the same: "cat", " cat"."""
-    found = model_cache.checkpoint(model).reader("encoder").tokens([*ids, *(id for id in beside if id not in ids)])
+    found = (
+        model_cache.checkpoint(model).tokenizer_of("encoder").tokens([*ids, *(id for id in beside if id not in ids)])
+    )
     alike = Counter(token.text for token in found)
     return [f"{token.text} #{token.id}" if alike[token.text] > 1 else token.text for token in found[: len(ids)]]
 
@@ -164,7 +166,7 @@ def occasions(model: ModelRef) -> tuple[Occasion, ...]:
 @cached
 def _fitting(model: ModelRef, text: str) -> str:
     """The sentence that shares most words with the text; where none can be read, the text's own words turned round."""
-    tokenizer = model_cache.checkpoint(model).reader("encoder")
+    tokenizer = model_cache.checkpoint(model).tokenizer_of("encoder")
     others = [other for other in OTHERS if other != text.strip() and model_cache.reads(model, other)]
     if not others:
         turned = " ".join(reversed(text.split()))

@@ -34,7 +34,7 @@ def norms(subject: Subject) -> None:
     found = computed.norms(subject.model, tuple(token.id for token in tokens))
     st.toggle(
         _("Multiply the token vectors by {factor}", factor=r"$\sqrt{d_\text{model}}$"),
-        **lesson.dial("tokens.scale", found.scaled),
+        **lesson.setting("tokens.scale", found.scaled),
     )
     scaled = lesson.value("tokens.scale", found.scaled)
     lengths = found.entering(scaled)

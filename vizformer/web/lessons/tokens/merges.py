@@ -41,7 +41,7 @@ def merges(subject: Subject) -> None:
         list(modes),
         format_func=modes.__getitem__,
         required=True,
-        **lesson.dial("tokens.merge", "apply", list(modes)),
+        **lesson.setting("tokens.merge", "apply", list(modes)),
     )
     mode = lesson.value("tokens.merge", "apply", list(modes))
     if mode == "apply":
@@ -54,7 +54,7 @@ def choose_step(count: int) -> int:
     """The slider over 0..count merges; none where the link names more than there are."""
     if not count:
         return 0
-    st.slider(_("Merges done"), 0, count, **lesson.dial("tokens.step", 0, range(count + 1)))
+    st.slider(_("Merges done"), 0, count, **lesson.setting("tokens.step", 0, range(count + 1)))
     return lesson.value("tokens.step", 0, range(count + 1))
 
 

@@ -24,7 +24,7 @@ def neighbours(subject: Subject) -> None:
     choose, centre = st.columns([2, 3], vertical_alignment="bottom")
     with choose:
         at = choose_token(subject, _("Token"))
-    centre.toggle(_("Take the mean of all rows off first"), **lesson.dial("tokens.centred", False))
+    centre.toggle(_("Take the mean of all rows off first"), **lesson.setting("tokens.centred", False))
     centred = lesson.value("tokens.centred", False)
     tokens = subject.tokens
     chosen = tokens[at]

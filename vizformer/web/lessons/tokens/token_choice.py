@@ -14,5 +14,5 @@ def choose_token(subject: Subject, label: str) -> int:
     places = range(len(tokens))
     # To begin with: the rarest word, which was learned last and so has the largest id.
     first = max(places, key=lambda i: (not tokens[i].special, tokens[i].text[:1].isalnum(), tokens[i].id))
-    st.selectbox(label, places, format_func=named.__getitem__, **lesson.dial("tokens.at", first, places))
+    st.selectbox(label, places, format_func=named.__getitem__, **lesson.setting("tokens.at", first, places))
     return lesson.value("tokens.at", first, places)

@@ -46,8 +46,8 @@ def kind(subject: Subject) -> None:
     from vizformer.analysis import kinds
 
     known = kinds(subject.trace)
-    state.fit(site=known)
-    st.segmented_control(_("Site"), known, format_func=labels.kind_label, required=True, **state.bind("site"))
+    state.fit(kind=known)
+    st.segmented_control(_("Site"), known, format_func=labels.kind_label, required=True, **state.bind("kind"))
 
 
 @guarded()

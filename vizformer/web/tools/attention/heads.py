@@ -46,7 +46,7 @@ class Heads:
 @guarded()
 def heads(subject: Subject) -> None:
     """All heads of the chosen kind of attention: one of them as a large map, or several as lines."""
-    kind = state.view().site
+    kind = state.view().kind
     queries, keys = (subject.trace.tokens[stack] for stack in labels.stacks(kind))
     config = model_cache.checkpoint(subject.model).model.config
     n_layers = config.n_encoder_layers if kind == "encoder" else config.n_decoder_layers

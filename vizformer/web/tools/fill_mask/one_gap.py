@@ -71,5 +71,5 @@ def attention(subject: Subject, shown: Shown, hidden: Positions, all_hidden: Pos
         key="blanks.map",
     )
     if st.button("→ " + _("Every head for the sentence with its gaps"), key="blanks.heads"):
-        state.update(text=masked_text(subject, shown, hidden), site="encoder", query=focus)
+        state.update(text=masked_text(subject, shown, hidden), kind="encoder", query=focus)
         st.switch_page("pages/explore/attention.py")

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from vizformer.analysis import Kind
     from vizformer.analysis.cost import TextCosts
     from vizformer.components.payload import HeadsPayload
-    from vizformer.components.player import Site, Steps
+    from vizformer.components.player import DecoderKind, Steps
     from vizformer.generation import BeamTree, Hypothesis
     from vizformer.model import Trace
     from vizformer.text import Token, Tokenizer
@@ -43,7 +43,7 @@ class Text:
     costs: "TextCosts"
 
     @property
-    def sites(self) -> "tuple[Site, ...]":
+    def kinds(self) -> "tuple[DecoderKind, ...]":
         return ("decoder", "cross") if self.source else ("decoder",)
 
 

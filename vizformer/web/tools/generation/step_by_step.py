@@ -28,9 +28,9 @@ def written(subject: Subject, settings: Settings) -> None:
     config = model_cache.options(subject.model)
     view = state.fit(layer=config.n_decoder_layers, head=config.n_heads)
     last: PlayerSelection | None = st.session_state.get(_SHOWN)
-    site = last.site if last is not None and view.site == "encoder" else view.site  # this page has no encoder's map
-    site = site if config.n_encoder_layers else "decoder"
-    wanted = PlayerSelection(view.new, "decoder" if site == "decoder" else "cross", view.layer, view.head, view.branch)
+    kind = last.kind if last is not None and view.kind == "encoder" else view.kind  # this page has no encoder's map
+    kind = kind if config.n_encoder_layers else "decoder"
+    wanted = PlayerSelection(view.new, "decoder" if kind == "decoder" else "cross", view.layer, view.head, view.branch)
     seen = player.peek(key="player", selected=wanted)
     keep(seen, wanted)
     key = (subject, str(settings), usable(subject, seen.branch))
@@ -42,7 +42,7 @@ def written(subject: Subject, settings: Settings) -> None:
         tokens=labels.chips(text.tokens),
         start=text.start,
         steps=text.steps,
-        sites={site: computed.heads(*key, site, seen.layer) for site in text.sites},
+        kinds={kind: computed.heads(*key, kind, seen.layer) for kind in text.kinds},
         source=labels.texts(text.source),
         branch=seen.branch,
         name=" ".join(map(repr, key)),
@@ -59,9 +59,9 @@ def written(subject: Subject, settings: Settings) -> None:
 
 
 def keep(chosen: PlayerSelection, before: PlayerSelection) -> None:
-    """Lets the link follow; the site only where it was changed here, because other pages have one more."""
-    if chosen.site != before.site:
-        state.update(site=chosen.site)
+    """Lets the link follow; the kind only where it was changed here, because other pages have one more."""
+    if chosen.kind != before.kind:
+        state.update(kind=chosen.kind)
     state.update(new=chosen.step, layer=chosen.layer, head=chosen.head, branch=chosen.branch)
 
 

@@ -10,14 +10,14 @@ from vizformer.web.words.i18n import _
 
 
 def stack_of_site() -> str:
-    return "encoder" if state.view().site == "encoder" else "decoder"
+    return "encoder" if state.view().kind == "encoder" else "decoder"
 
 
 def choose_stack(known: list[str]) -> str:
     """Encoder or decoder; the link keeps it as the kind of attention of the other pages."""
     titles = {"encoder": _("Encoder"), "decoder": _("Decoder")}
     if stack_of_site() not in known:
-        state.update(site=known[0])
+        state.update(kind=known[0])
     if st.session_state.get("layer.stack") != stack_of_site():
         st.session_state["layer.stack"] = stack_of_site()
     st.segmented_control(
@@ -27,7 +27,7 @@ def choose_stack(known: list[str]) -> str:
 
 
 def _take_stack() -> None:
-    state.update(site=st.session_state["layer.stack"], layer=0, step=0)
+    state.update(kind=st.session_state["layer.stack"], layer=0, step=0)
 
 
 @guarded()

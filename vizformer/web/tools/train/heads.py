@@ -41,7 +41,7 @@ def heads(name: str, plan: "Plan", index: int, text: str) -> None:
     )
     head = head_box.selectbox(_("Head"), range(plan.n_heads), key=f"train.head.{plan.n_heads}", persist_state="session")
     compared = beside.toggle(_("Beside the untrained model"), key="train.compared", persist_state="session")
-    st.session_state["train.place"] = {"site": kind, "layer": layer, "head": head}
+    st.session_state["train.place"] = {"kind": kind, "layer": layer, "head": head}
     shown = [(_("Untrained"), 0), (_("Now"), index)] if compared else [("", index)]
     for place, ((title, number), column) in enumerate(zip(shown, st.columns(len(shown)), strict=True)):
         look = trainings.look(name, number, text)

@@ -14,7 +14,7 @@ from vizformer.explain.step import Contraction, Operand, Proof, Step
 from vizformer.messages import N_
 
 
-def output_steps(o: Operands) -> list[Step]:
+def mixing_steps(o: Operands) -> list[Step]:
     i, h = o.query, o.head
     W_O = o.site.attention.W_O
     weight = o.head_rows(W_O)

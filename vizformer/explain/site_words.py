@@ -3,10 +3,10 @@
 from vizformer.messages import N_, Message
 
 
-def place(name: str) -> Message:
+def in_words(name: str) -> Message:
     """A site or a point of the residual stream, as words that a sentence can go on with: "... recorded at {place}".
 
-    >>> str(place("decoder.1.cross")), str(place("encoder.0.pre"))
+    >>> str(in_words("decoder.1.cross")), str(in_words("encoder.0.pre"))
     ('the cross-attention of decoder layer 1', 'the input of encoder layer 0')
     """
     stack, _, rest = name.partition(".")
