@@ -1,8 +1,8 @@
 """Numbers as LaTeX: live formulas with long sums elided.  Token texts never go in here (they could be markup)."""
 
-from collections.abc import Sequence
+import math
+from collections.abc import Callable
 
-import numpy as np
 from numpy import ndarray
 
 SHOWN_TERMS = 2
@@ -10,7 +10,7 @@ SHOWN_TERMS = 2
 
 def number(value: float, digits: int = 4) -> str:
     """-inf as a symbol; very small numbers in powers of ten; otherwise fixed digits."""
-    if np.isneginf(value):
+    if value == -math.inf:
         return r"-\infty"
     if value != 0 and abs(value) < 0.5 * 10**-digits:
         mantissa, exponent = f"{value:.2e}".split("e")
@@ -24,21 +24,23 @@ def factor(value: float) -> str:
     return f"({text})" if text.startswith("-") else text
 
 
-def _elide(terms: Sequence[str], joint: str) -> str:
-    if len(terms) <= 2 * SHOWN_TERMS:
-        return joint.join(terms)
-    return joint.join([*terms[:SHOWN_TERMS], r"\dots", terms[-1]])
+def _joined(n: int, term: Callable[[int], str]) -> str:
+    """The sum of n terms, which are written one by one; of many the first few and the last."""
+    if n <= 2 * SHOWN_TERMS:
+        return " + ".join(map(term, range(n)))
+    return " + ".join([*map(term, range(SHOWN_TERMS)), r"\dots", term(n - 1)])
 
 
 def sum_of_products(left: ndarray, right: ndarray, add: float | None = None) -> str:
     """a_0 b_0 + a_1 b_1 + ... (+ add)."""
-    terms = [rf"{factor(a)} \cdot {factor(b)}" for a, b in zip(left, right, strict=True)]
-    text = _elide(terms, " + ")
+    if len(left) != len(right):
+        raise ValueError(f"{len(left)} numbers cannot be multiplied one by one with {len(right)}")
+    text = _joined(len(left), lambda i: rf"{factor(left[i])} \cdot {factor(right[i])}")
     return text if add is None else f"{text} + {factor(add)}"
 
 
 def sum_of(values: ndarray) -> str:
-    return _elide([factor(float(v)) for v in values], " + ")
+    return _joined(len(values), lambda i: factor(float(values[i])))
 
 
 def row(values: ndarray) -> str:

@@ -4,7 +4,7 @@ Another language is one line in `LANGUAGES` and one catalogue,
 assets/locale/<code>/LC_MESSAGES/vizformer.po. `make messages` keeps the catalogues up to date.
 """
 
-from functools import cache
+from functools import cache, lru_cache
 from types import MappingProxyType
 
 from vizformer.assets import asset
@@ -15,6 +15,7 @@ SOURCE = "en"  # the language of the source texts; it needs no catalogue
 LANGUAGES = MappingProxyType({"en": "English", "zh_CN": "简体中文"})
 
 
+@lru_cache(maxsize=64)
 def match(tag: str | None) -> str | None:
     """The language that a tag such as "zh-CN", "zh_Hans_SG" or "en-GB" asks for; None if we have nothing near."""
     wanted = (tag or "").replace("-", "_").lower().split("_")

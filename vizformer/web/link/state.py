@@ -8,6 +8,7 @@ live in the address (`?text=...&head=3`), so that an address pasted into another
     state.update(head=3, query=2)                  # from a callback or a component
 """
 
+import threading
 from collections.abc import Callable, Collection
 from dataclasses import Field, dataclass, field, fields, replace
 from typing import Any, cast
@@ -44,10 +45,25 @@ class _Memory:
             del self.seen[next(iter(self.seen))]
 
 
+class _Run(threading.local):
+    """What this thread found last: a page asks for its view hundreds of times in a run."""
+
+    context: object = None
+    memory: _Memory | None = None
+
+
+_RUN = _Run()
+
+
 def _memory() -> _Memory:
+    context = get_script_run_ctx(suppress_warning=True)
+    if context is not None and context is _RUN.context and _RUN.memory is not None:
+        return _RUN.memory
     if "vizformer.view" not in st.session_state:
         st.session_state["vizformer.view"] = _Memory()
-    return cast(_Memory, st.session_state["vizformer.view"])
+    memory = cast(_Memory, st.session_state["vizformer.view"])
+    _RUN.context, _RUN.memory = context, memory
+    return memory
 
 
 def view() -> View:

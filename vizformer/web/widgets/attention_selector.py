@@ -34,7 +34,9 @@ def choose(subject: Subject, *, cross: bool = True, head: bool = True, query: bo
         state.update(kind="decoder")
     kind = state.fit(kind=usable).kind
     if len(usable) > 1:
-        st.segmented_control(_("Site"), usable, format_func=labels.kind_label, required=True, **_bind("kind"))
+        st.segmented_control(
+            _("Kind of attention"), usable, format_func=labels.kind_label, required=True, **_bind("kind")
+        )
     n_layers = config.n_encoder_layers if kind == "encoder" else config.n_decoder_layers
     queries = subject.trace.tokens[labels.stacks(kind)[0]]
     state.fit(layer=n_layers, head=config.n_heads, query=len(queries))

@@ -29,7 +29,9 @@ def every(subject: Subject) -> None:
     usable = kinds(trace)
     kind = state.fit(kind=usable).kind
     if len(usable) > 1:
-        st.segmented_control(_("Site"), usable, format_func=labels.kind_label, required=True, **state.bind("kind"))
+        st.segmented_control(
+            _("Kind of attention"), usable, format_func=labels.kind_label, required=True, **state.bind("kind")
+        )
     queries, keys = (trace.tokens[stack] for stack in labels.stacks(kind))
     n_layers = config.n_encoder_layers if kind == "encoder" else config.n_decoder_layers
     view = state.fit(layer=n_layers, head=config.n_heads, query=len(queries))

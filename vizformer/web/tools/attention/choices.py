@@ -47,7 +47,9 @@ def kind(subject: Subject) -> None:
 
     known = kinds(subject.trace)
     state.fit(kind=known)
-    st.segmented_control(_("Site"), known, format_func=labels.kind_label, required=True, **state.bind("kind"))
+    st.segmented_control(
+        _("Kind of attention"), known, format_func=labels.kind_label, required=True, **state.bind("kind")
+    )
 
 
 @guarded()

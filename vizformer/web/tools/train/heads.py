@@ -24,7 +24,7 @@ def heads(name: str, plan: "Plan", index: int, text: str) -> None:
     which, layer_box, head_box, beside = st.columns([4, 1, 1, 2], vertical_alignment="bottom")
     names = {name: labels.kind_label(name) for name in kinds}
     kind = which.segmented_control(
-        _("Site"),
+        _("Kind of attention"),
         kinds,
         format_func=names.__getitem__,
         default=kinds[-1],
