@@ -37,6 +37,10 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         return max((ORDER.index(mark.name) + 1 for mark in item.iter_markers() if mark.name in ORDER), default=0)
 
     items.sort(key=rank)
+    for item in items:  # after they are sorted: the costly ones among them still come last
+        names = {mark.name for mark in item.iter_markers()}
+        if names & {"parity", "pages"} and "quick" not in names:
+            item.add_marker("slow")
 
 
 @pytest.fixture(scope="session", autouse=True)
