@@ -73,8 +73,6 @@ def browser() -> "Iterator[Browser]":
 
     expect.set_options(timeout=30_000)  # milliseconds: the machine may be busy, with another browser for example
     with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(
-            executable_path=str(path), args=["--no-sandbox", "--disable-gpu", "--disable-background-networking"]
-        )
+        browser = playwright.chromium.launch(executable_path=str(path), args=chromium.ARGUMENTS)
         yield browser
         browser.close()
