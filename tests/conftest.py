@@ -37,6 +37,10 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         return max((ORDER.index(mark.name) + 1 for mark in item.iter_markers() if mark.name in ORDER), default=0)
 
     items.sort(key=rank)
+    for item in items:  # after they are sorted: the costly ones among them still come last
+        names = {mark.name for mark in item.iter_markers()}
+        if names & {"parity", "pages"} and "quick" not in names:
+            item.add_marker("slow")
 
 
 @pytest.fixture(scope="session", autouse=True)
@@ -81,8 +85,6 @@ def browser() -> "Iterator[Browser]":
 
     expect.set_options(timeout=30_000)  # milliseconds: the machine may be busy, with another browser for example
     with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(
-            executable_path=str(path), args=["--no-sandbox", "--disable-gpu", "--disable-background-networking"]
-        )
+        browser = playwright.chromium.launch(executable_path=str(path), args=chromium.ARGUMENTS)
         yield browser
         browser.close()

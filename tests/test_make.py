@@ -12,6 +12,7 @@ import pytest
 from tests.browser import chromium
 
 ROOT = Path(__file__).resolve().parent.parent
+IN_BROWSER = ("tests/browser", "tests/components", "tests/figures")
 
 pytestmark = pytest.mark.skipif(not shutil.which("make"), reason="there is no make")
 
@@ -134,12 +135,27 @@ def test_quick_leaves_out_much_and_test_leaves_out_nothing():
     quick = [line for line in make("-n", "quick").stdout.splitlines() if "pytest" in line]
     whole = [line for line in make("-n", "test", "JOBS=3").stdout.splitlines() if "-m pytest" in line]
     assert [re.search('-m ("[^"]+"|browser) (.*)', line).groups() for line in quick] == [
-        ('"not browser and not slow and (quick or not (pages or parity))"', "-n 2 --dist worksteal")
+        ('"not browser and not slow"', "-n 2 --dist worksteal")
     ]
     assert [re.search('-m ("[^"]+"|browser) (.*)', line).groups() for line in whole] == [
         ('"not browser"', "-n 3 --dist worksteal"),
-        ("browser", "-n 3 --dist worksteal"),
+        ("browser", f"-n 3 --dist worksteal {' '.join(IN_BROWSER)}"),
     ]
+
+
+def test_every_browser_test_lies_where_make_test_looks_for_them():
+    found = {
+        path.relative_to(ROOT).parts[1]
+        for path in (ROOT / "tests").rglob("test_*.py")
+        if re.search(r"^(    )?@?(pytestmark = )?pytest\.mark\.browser", path.read_text(encoding="utf-8"), re.MULTILINE)
+    }
+    assert {f"tests/{folder}" for folder in found | {"browser"}} == set(IN_BROWSER)
+
+
+def test_a_build_server_damages_ten_times_as_many_files():
+    usual = re.search(r'"VIZFORMER_FUZZ", "(\d+)"', (ROOT / "tests/checkpoints/test_fuzz.py").read_text())
+    many = re.search(r"export VIZFORMER_FUZZ=\"\$\{VIZFORMER_FUZZ:-(\d+)\}", (ROOT / ".ci" / "run").read_text())
+    assert int(many[1]) == 10 * int(usual[1])
 
 
 def test_format_lays_out_all_of_the_code():

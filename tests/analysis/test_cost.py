@@ -44,6 +44,7 @@ def build(options: dict) -> tuple[Transformer, list[int], list[int]]:
     return model, SOURCE, [1, 8] if model.encoder is not None else []
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("cached", [True, False], ids=["cached", "uncached"])
 @pytest.mark.parametrize("options", MODELS.values(), ids=MODELS)
 def test_the_count_is_that_of_the_forwards(options: dict, cached: bool) -> None:

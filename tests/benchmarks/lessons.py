@@ -32,7 +32,7 @@ LIMIT = 300.0  # ms, median of a lesson's changes
 QUIET = 1200  # ms without a change of the page: then the last one has been seen
 TEXT = "我昨天在公园里看见一只很小的猫。"
 
-ARGS = ["--no-sandbox", "--disable-gpu", "--disable-background-networking"]
+ARGS = chromium.ARGUMENTS
 BUTTONS = {"map/rnn"}  # parts whose first slider changes a number, and whose buttons change the picture
 
 _WATCH = """() => {

@@ -92,11 +92,11 @@ print(json.dumps([opened - start, done - start, at_open - before, peak, most, 0]
 )
 
 
-def measured(code: str, folder: Path, repeats: int, dtype: str = "auto") -> list[float]:
+def measured(code: str, folder: Path, repeats: int, dtype: str = "auto", tokens: int = TOKENS) -> list[float]:
     """Medians of: seconds to open and to the first trace; bytes at most until then, and then; own; reckoned."""
     runs = []
     for _ in range(repeats):
-        command = [sys.executable, "-W", "ignore", "-c", code, str(folder), str(TOKENS), dtype]
+        command = [sys.executable, "-W", "ignore", "-c", code, str(folder), str(tokens), dtype]
         done = subprocess.run(command, capture_output=True, text=True, check=False)
         if done.returncode:
             raise click.ClickException(done.stderr.strip().splitlines()[-1])

@@ -8,6 +8,7 @@ from click.testing import CliRunner
 from tests.benchmarks import hostile
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(sys.platform != "linux", reason="the memory of a process is read from /proc")
 def test_the_table_says_what_became_of_a_file():
     result = CliRunner().invoke(hostile.main, ["--readers", "1", "--every", "0.2", "--only", "a program zip"])

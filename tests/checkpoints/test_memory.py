@@ -61,12 +61,19 @@ def test_what_does_not_fit_is_refused_before_it_is_read(folder, monkeypatch):
     assert load("zh-en").model is not None
 
 
+@pytest.fixture(scope="module")
+def forty_million(tmp_path_factory):
+    """A model of 40 million numbers, which takes seconds to make."""
+    folder = tmp_path_factory.mktemp("memory") / "model"
+    return made.gpt2(folder, n_embd=768, n_inner=3072, n_layer=6, n_head=12, n_positions=128)
+
+
+@pytest.mark.slow
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="reads /proc")
 @pytest.mark.parametrize("dtype", ["auto", "bfloat16"])
-def test_what_is_reckoned_is_what_it_takes(tmp_path, dtype):
-    """A model of 40 million numbers: 160 MB that stay mapped, or 80 MB converted; measured in a process of its own."""
-    model = made.gpt2(tmp_path / "model", n_embd=768, n_inner=3072, n_layer=6, n_head=12, n_positions=128)
-    *__, own, reckoned = load_benchmark.measured(load_benchmark.OURS, model, 1, dtype)
+def test_what_is_reckoned_is_what_it_takes(forty_million, dtype):
+    """160 MB that stay mapped, or 80 MB converted; measured in a process of its own."""
+    *__, own, reckoned = load_benchmark.measured(load_benchmark.OURS, forty_million, 1, dtype, tokens=16)
     assert abs(own - reckoned) < 24 * 2**20  # the tokenizer, code that is imported late, the allocator's own
     assert (reckoned > 80e6) == (dtype == "bfloat16")
 

@@ -96,6 +96,7 @@ def test_what_torch_save_writes_is_read_as_torch_reads_it(tmp_path: Path, make: 
     assert str(load_torch(file, file.name)) == str(expected)
 
 
+@pytest.mark.slow
 def test_many_tensors_are_not_too_many(tmp_path: Path) -> None:
     """As many as a large model has with its optimiser's two of each."""
     file, storage = tmp_path / "model.pt", torch.zeros(1)

@@ -421,6 +421,7 @@ def test_a_tokenizer_beside_it(tmp_path: Path) -> None:
 # --- damage ------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_damaged_files(tmp_path: Path) -> None:
     """Bits flipped, ends cut off, names changed: it opens or it is refused, with an error of ours."""
     dice = random.Random(7)

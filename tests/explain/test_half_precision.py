@@ -88,6 +88,7 @@ def test_every_number_is_proved(kind, dtype):
     assert {proof.precision for __, proof in found} == {str(dtype).removeprefix("torch.")}
 
 
+@pytest.mark.slow
 @EACH
 @pytest.mark.parametrize("kind", ["encoder-decoder", "bert", "llama", "t5", "neox"])
 def test_a_wrong_number_is_caught(kind, dtype):

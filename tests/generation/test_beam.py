@@ -45,6 +45,7 @@ def log_probabilities(model):
     return {ids: log_probability(model, ids) for ids in everything()}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("alpha", [0.0, 0.6, 1.5])
 def test_a_wide_beam_finds_the_best_of_all(model, log_probabilities, alpha):
     prompt, prefix = arguments(model)

@@ -20,6 +20,7 @@ def run(*arguments: object) -> str:
     return result.output
 
 
+@pytest.mark.slow
 def test_train_then_evaluate_writes_model_notes_and_card(
     data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -52,6 +52,7 @@ def test_kept_steps_begin_at_0_and_end_at_the_last(steps):
     assert steps < 100 or len(kept) >= 18
 
 
+@pytest.mark.slow
 def test_a_training_keeps_what_it_planned_and_repeats_itself():
     ending, kept, losses = trained(SMALL)
     assert ending == "done"
@@ -138,6 +139,7 @@ def test_labels_stand_only_where_there_is_an_answer():
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("architecture", ["encoder-decoder", "decoder-only"])
 def test_marks_are_what_greedy_decoding_gives(architecture):
     """A model trained for a moment gets some of it right; its marks against its own answers, one by one."""
@@ -160,6 +162,7 @@ def test_marks_are_what_greedy_decoding_gives(architecture):
 # --- the folder -------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_a_worker_writes_a_folder_that_opens_as_a_model(tmp_path):
     run = Run.create(tmp_path / "train-0123456789", SMALL)
     worker.main(run.folder)
@@ -244,6 +247,7 @@ def plans(n):
     return [replace(SMALL, seed=seed) for seed in range(n)]
 
 
+@pytest.mark.slow
 def test_one_trains_and_the_others_wait_their_turn(tmp_path, processes):
     desk = Desk(tmp_path, at_once=1)
     a, b, c = (desk.submit(plan, who) for plan, who in zip(plans(3), "abc", strict=True))
@@ -308,6 +312,7 @@ def full():
     return Path("/dev/full")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("what", ["progress.jsonl", "config.json", "the first weights", "the last weights"])
 def test_a_full_disk_ends_the_training_and_is_said(tmp_path, processes, monkeypatch, full, what):
     monkeypatch.setattr(torch, "set_num_threads", lambda n: None)
@@ -389,6 +394,7 @@ def test_a_worker_ends_with_the_server_that_started_it(tmp_path):
     assert len(run.progress().steps) < 100
 
 
+@pytest.mark.slow
 def test_the_same_plan_is_trained_once(tmp_path, processes):
     desk = Desk(tmp_path, at_once=1)
     name = desk.submit(SMALL, "a")
@@ -417,6 +423,7 @@ def test_a_training_that_nobody_waits_for_leaves_the_queue(tmp_path, processes, 
     assert desk.look(third, "c").progress.snapshots == ()
 
 
+@pytest.mark.slow
 def test_a_process_that_breaks_off_keeps_what_it_had(tmp_path, processes):
     desk = Desk(tmp_path, at_once=1)
     name = desk.submit(SMALL, "a")
@@ -437,6 +444,7 @@ def test_a_process_that_does_not_obey_is_ended(tmp_path, processes, monkeypatch)
     assert processes[0].code == -9
 
 
+@pytest.mark.slow
 def test_old_trainings_make_room(tmp_path, processes, monkeypatch):
     monkeypatch.setattr(desk_module, "MOST_RUNS", 2)
     desk = Desk(tmp_path, at_once=9)

@@ -45,6 +45,7 @@ def test_what_was_asked_for_last_stays_within_the_budget(small):
     assert made == [0, 1, 2, 3, 1]
 
 
+@pytest.mark.slow
 def test_a_thousand_texts_of_any_length_do_not_grow_it_past_the_budget(small):
     @cached(cache=small)
     def doubled(text):
