@@ -105,3 +105,22 @@ def test_a_query_of_the_toy_can_be_set_and_the_change_runs_to_the_output(open_ap
     assert before[-2] != after[-2]  # the overview's last table, the layer's output; the step's own comes after it
     app.button(key="toy.reset").click().run()
     assert tables(app)[:-1] == before[:-1]
+
+
+def test_every_number_is_there_as_soon_as_its_box_is_opened(open_app, checkpoint):
+    (step, *_) = explain.layer_steps(checkpoint, checkpoint.trace(TEXT), "encoder.0")
+    app = open_app(LAYER, text=TEXT)
+    assert not app.dataframe  # tables of hundreds of columns are not made for a closed box
+    app.session_state[f"steps.numbers.{step.key}"] = True
+    app.run()
+    assert not app.error
+    np.testing.assert_allclose(app.dataframe[0].value.to_numpy(), step.result, rtol=1e-6)
+
+
+def test_the_course_is_there_as_soon_as_its_box_is_opened(open_app):
+    app = open_app(QKV, text=TEXT)
+    assert "lesson.forget" not in {button.key for button in app.button}
+    app.session_state["lesson.course"] = True
+    app.run()
+    assert not app.error
+    assert "lesson.forget" in {button.key for button in app.button}

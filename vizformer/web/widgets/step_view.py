@@ -10,6 +10,7 @@ from vizformer.components import matrix
 from vizformer.messages import N_
 from vizformer.web.link import state
 from vizformer.web.widgets import proof_badge
+from vizformer.web.widgets.folded import folded
 from vizformer.web.words.errors import plain
 from vizformer.web.words.i18n import _, translate
 
@@ -185,22 +186,29 @@ def _row(tables: Sequence[str], kind: str = "") -> str:
 
 
 def _details(step: "Step", labels: Labels) -> None:
-    with st.expander(_("Every number")):
-        tensors: list[Operand | None] = [None, *(made.tensor for made in step.also), *step.operands]
-        names = [_result_name(step) if tensor is None else translate(tensor.meaning) for tensor in tensors]
-        choice, head = st.columns(2)
-        number = choice.selectbox(
-            _("Table"), range(len(tensors)), format_func=names.__getitem__, key=f"steps.table.{step.key}"
-        )
-        chosen = tensors[number]
-        value, axes = (step.result, step.axes) if chosen is None else (chosen.value, chosen.axes)
-        if value.ndim == 3:
-            which = head.selectbox(_("Head"), range(len(value)), key=f"steps.head.{step.key}")
-            value, axes = value[which], axes[1:]
-        st.dataframe(_frame(value, axes, labels), height=_height(1 if value.ndim == 1 else len(value)))
+    with folded(_("Every number"), key=f"steps.numbers.{step.key}") as is_open:
+        if is_open:
+            _every_number(step, labels)
     if step.contraction is not None:
-        with st.expander(_("The sum, term by term")):
-            _terms(step, step.contraction, labels)
+        with folded(_("The sum, term by term"), key=f"steps.terms.{step.key}") as is_open:
+            if is_open:
+                _terms(step, step.contraction, labels)
+
+
+def _every_number(step: "Step", labels: Labels) -> None:
+    """One of the step's tensors as a table that can be scrolled and searched."""
+    tensors: list[Operand | None] = [None, *(made.tensor for made in step.also), *step.operands]
+    names = [_result_name(step) if tensor is None else translate(tensor.meaning) for tensor in tensors]
+    choice, head = st.columns(2)
+    number = choice.selectbox(
+        _("Table"), range(len(tensors)), format_func=names.__getitem__, key=f"steps.table.{step.key}"
+    )
+    chosen = tensors[number]
+    value, axes = (step.result, step.axes) if chosen is None else (chosen.value, chosen.axes)
+    if value.ndim == 3:
+        which = head.selectbox(_("Head"), range(len(value)), key=f"steps.head.{step.key}")
+        value, axes = value[which], axes[1:]
+    st.dataframe(_frame(value, axes, labels), height=_height(1 if value.ndim == 1 else len(value)))
 
 
 def _terms(step: "Step", contraction: "Contraction", labels: Labels) -> None:
