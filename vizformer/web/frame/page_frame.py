@@ -11,6 +11,7 @@ from vizformer.assets import asset
 from vizformer.web.frame.sitemap import HOME, SECTIONS, Entry
 from vizformer.web.link import state
 from vizformer.web.link.languages import LANGUAGES
+from vizformer.web.turns import TURNS
 from vizformer.web.words.errors import guarded, plain
 from vizformer.web.words.i18n import _, language, translate
 
@@ -20,6 +21,11 @@ _LANGUAGE_KEY = "vizformer.language"
 
 def run() -> None:
     """Draws the frame and the page that the address asks for."""
+    with TURNS.turn():
+        _run()
+
+
+def _run() -> None:
     page = _navigate()
     before = language()
     state.pull(page.url_path)

@@ -10,6 +10,7 @@ import streamlit as st
 
 from vizformer.errors import VizformerError
 from vizformer.messages import N_, Message
+from vizformer.web.turns import TURNS
 from vizformer.web.words.i18n import translate
 
 log = logging.getLogger("vizformer")
@@ -64,10 +65,12 @@ def on_script_error(error: Exception) -> bool:
 def guarded() -> Iterator[None]:
     """Errors inside become a sentence in their place: `with guarded():` around a part of a page, `@guarded()` above it.
 
-    Streamlit's own control flow (`st.stop`, `st.rerun`, `st.switch_page`) passes through.
+    A part that runs by itself waits here for its turn (`vizformer.web.turns`). Streamlit's own control flow (`st.stop`,
+    `st.rerun`, `st.switch_page`) passes through.
     """
     try:
-        yield
+        with TURNS.turn():
+            yield
     except VizformerError as error:
         show(error.message)
     except Exception as error:  # the last net before the browser; the traceback goes to the log
