@@ -16,8 +16,17 @@ from jaxtyping import install_import_hook
 
 from tests.browser import chromium
 
-# The shapes in the signatures of these stations are checked whenever a test calls them.
-install_import_hook(["vizformer.model", "vizformer.explain", "vizformer.analysis"], "beartype.beartype")
+# The shapes in the signatures of these stations are checked whenever a test calls them.  Only files that have any are
+# wrapped: checking costs more than what a short function does, and half of the calls are of formulas' text.
+VIZFORMER = Path(__file__).resolve().parent.parent / "vizformer"
+WITH_SHAPES = [
+    ".".join(("vizformer", *path.relative_to(VIZFORMER).with_suffix("").parts))
+    for station in ("model", "explain", "analysis")
+    for path in (VIZFORMER / station).rglob("*.py")
+    if "from jaxtyping import" in path.read_text(encoding="utf-8")
+]
+assert "vizformer.model.attention" in WITH_SHAPES
+install_import_hook(WITH_SHAPES, "beartype.beartype")
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser
