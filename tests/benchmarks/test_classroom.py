@@ -1,0 +1,35 @@
+"""The benchmark of a class runs, with two readers for some seconds; its figures are not judged here."""
+
+import sys
+
+import pytest
+from click.testing import CliRunner
+
+from tests.benchmarks import classroom
+
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(sys.platform != "linux", reason="the processor's time is read from /proc"),
+]
+
+
+def run(*arguments: str) -> list[list[str]]:
+    """The rows of the table."""
+    result = CliRunner().invoke(classroom.main, arguments)
+    assert result.exception is None or isinstance(result.exception, SystemExit), result.exception
+    return [line.strip("| ").split(" | ") for line in result.output.splitlines() if line.startswith("| ")]
+
+
+def test_the_cost_of_a_part_is_that_of_a_page_and_of_a_setting():
+    head, part, mean = run("costs", "--repeats", "2", "--only", "masks kinds")
+    assert (len(head), part[:2]) == (6, ["masks", "kinds"])
+    assert float(part[2]) > 0
+    assert float(part[4]) > 0
+    assert mean[0] == "mean"
+
+
+def test_a_class_asks_and_is_answered(monkeypatch):
+    monkeypatch.setattr(classroom, "PLACES", [("masks", "mistakes")])
+    rows = run("readers", "--readers", "2", "--every", "0.1", "--minutes", "0.05")
+    assert rows[-1][0] == "all"
+    assert int(rows[-1][1]) > 3
