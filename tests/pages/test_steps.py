@@ -115,12 +115,3 @@ def test_every_number_is_there_as_soon_as_its_box_is_opened(open_app, checkpoint
     app.run()
     assert not app.error
     np.testing.assert_allclose(app.dataframe[0].value.to_numpy(), step.result, rtol=1e-6)
-
-
-def test_the_course_is_there_as_soon_as_its_box_is_opened(open_app):
-    app = open_app(QKV, text=TEXT)
-    assert "lesson.forget" not in {button.key for button in app.button}
-    app.session_state["lesson.course"] = True
-    app.run()
-    assert not app.error
-    assert "lesson.forget" in {button.key for button in app.button}

@@ -26,7 +26,6 @@ from vizformer.web.link import link_settings, state
 from vizformer.web.link.link_settings import Setting
 from vizformer.web.link.view import View
 from vizformer.web.widgets import glossary
-from vizformer.web.widgets.folded import folded
 from vizformer.web.widgets.lesson_text import prose
 from vizformer.web.widgets.model_input import subject_box
 from vizformer.web.words.errors import plain
@@ -177,30 +176,25 @@ def _terms(names: Sequence[str]) -> None:
 
 
 def _course() -> None:
-    with folded(_("The course: what I have done"), key="lesson.course") as is_open:
-        if is_open:
-            _progress()
-
-
-def _progress() -> None:
     """All lessons, and how many of their questions have been answered."""
-    for number, entry in enumerate(COURSE):
-        answered, of = progress.answered(entry.url), len(progress.QUESTIONS[entry.url])
-        dots = "●" * answered + "○" * (of - answered)
-        title = translate(entry.title)
-        st.page_link(
-            entry.file,
-            label=_(
-                "{dots} {number} · {title}: {answered} of {of} questions",
-                dots=dots,
-                number=number + 1,
-                title=title,
-                answered=answered,
-                of=of,
-            ),
-        )
-    st.caption(_("Kept in this browser, nowhere else."))
-    st.button(_("Forget my progress"), on_click=progress.forget, key="lesson.forget")
+    with st.expander(_("The course: what I have done")):
+        for number, entry in enumerate(COURSE):
+            answered, of = progress.answered(entry.url), len(progress.QUESTIONS[entry.url])
+            dots = "●" * answered + "○" * (of - answered)
+            title = translate(entry.title)
+            st.page_link(
+                entry.file,
+                label=_(
+                    "{dots} {number} · {title}: {answered} of {of} questions",
+                    dots=dots,
+                    number=number + 1,
+                    title=title,
+                    answered=answered,
+                    of=of,
+                ),
+            )
+        st.caption(_("Kept in this browser, nowhere else."))
+        st.button(_("Forget my progress"), on_click=progress.forget, key="lesson.forget")
 
 
 # --- what the laboratories are made of --------------------------------------------------------------------------------
