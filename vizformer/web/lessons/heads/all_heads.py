@@ -6,7 +6,7 @@ import streamlit as st
 
 from vizformer.components import attention, table
 from vizformer.components.table import Number, Row
-from vizformer.web.catalogue import model_cache, subject_cache
+from vizformer.web.catalogue import subject_cache
 from vizformer.web.catalogue.subject import Subject
 from vizformer.web.lessons.heads import computed, wording
 from vizformer.web.link import state
@@ -25,7 +25,7 @@ def every(subject: Subject) -> None:
     from vizformer.analysis import kinds
 
     st.html(table.style())
-    trace, config = subject.trace, model_cache.options(subject.model)
+    trace, config = subject.trace, subject.config
     usable = kinds(trace)
     kind = state.fit(kind=usable).kind
     if len(usable) > 1:

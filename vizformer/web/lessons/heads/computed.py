@@ -18,14 +18,14 @@ if TYPE_CHECKING:
 def contributions(subject: "Subject", site: str, query: int) -> "Contributions":
     from vizformer.analysis.contributions import contributions
 
-    return contributions(model_cache.checkpoint(subject.model), subject.trace, site, query)
+    return contributions(subject.checkpoint, subject.trace, site, query)
 
 
 @cached
 def key_contributions(subject: "Subject", site: str, head: int, query: int) -> "KeyContributions":
     from vizformer.analysis.contributions import key_contributions
 
-    return key_contributions(model_cache.checkpoint(subject.model), subject.trace, site, head, query)
+    return key_contributions(subject.checkpoint, subject.trace, site, head, query)
 
 
 @cached
