@@ -37,7 +37,7 @@ def nano_gpt(seed: int = 0) -> dict[str, Tensor]:
     return {name: torch.randn(shape, generator=dice) * 0.3 for name, shape in shapes.items()}
 
 
-def encoder(**beside: nn.Module) -> nn.Module:
+def encoder(**beside: nn.Module) -> nn.ModuleDict:
     """nn.TransformerEncoder, with modules beside it."""
     layer = nn.TransformerEncoderLayer(D, 4, FF, dropout=0.0, batch_first=True)
     modules = nn.ModuleDict(beside)
@@ -193,7 +193,7 @@ def test_every_open_question_at_once(tmp_path: Path) -> None:
         assert f"{name} (" in said, name
     assert "n_heads (" not in said
     assert "Taken unless you say otherwise: n_heads=2, norm_eps=1e-05, max_positions=512" in said
-    answers = {q.name: q.choices[0] for q in caught.value.questions if q.choices}
+    answers: dict[str, Any] = {q.name: q.choices[0] for q in caught.value.questions if q.choices}
     assert load(path, **answers).trace(ids=[1, 2]).logits.isfinite().all()
 
 
