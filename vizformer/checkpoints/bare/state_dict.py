@@ -20,24 +20,18 @@ from vizformer.checkpoints.bare.misfits import in_kinds
 from vizformer.checkpoints.files.containers import open_file
 from vizformer.checkpoints.files.untrusted_folder import Folder, listed, shown
 from vizformer.checkpoints.files.weights import Stored, Weights
-from vizformer.checkpoints.hugging_face.model_folder import complete_ids, empty_model, wrong_numbers
+from vizformer.checkpoints.hugging_face.folder_tokenizers import complete_ids
+from vizformer.checkpoints.hugging_face.model_folder import empty_model, wrong_numbers
 from vizformer.checkpoints.tensors.matching import Found, Match, match_parts
 from vizformer.checkpoints.tensors.placement import place
 from vizformer.checkpoints.tensors.questions import Said, Value, resolve, trials
 from vizformer.checkpoints.tensors.report import Report, parameters_by_component
 from vizformer.checkpoints.tensors.tensor_map import Shape
 from vizformer.checkpoints.tokenizers import sentencepiece
+from vizformer.checkpoints.tokenizers.refusals import guarded
+from vizformer.checkpoints.tokenizers.special_tokens import token_ids
 from vizformer.checkpoints.tokenizers.token_ids import without_tokenizer
-from vizformer.checkpoints.tokenizers.vocabularies import (
-    SOURCES,
-    TOKENIZER,
-    TRIAL,
-    byte_level,
-    guarded,
-    read_tokenizer,
-    token_ids,
-    tried,
-)
+from vizformer.checkpoints.tokenizers.vocabularies import SOURCES, TOKENIZER, TRIAL, byte_level, read_tokenizer, tried
 from vizformer.config import ModelConfig
 from vizformer.errors import CheckpointError, ConfigError
 from vizformer.messages import N_, Message
