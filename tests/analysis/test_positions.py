@@ -90,6 +90,7 @@ def test_only_without_positions_and_masks_rows_follow_their_tokens(order: list[i
             blind = not causal and (scheme == "none" or (scheme == "alibi" and mirrored))
             assert (found.moved.max() < 1e-5) == blind, (scheme, causal)
             assert (found.sets < 1e-5) == blind, (scheme, causal)
+            assert (found.n_unmoved == 6) == blind, (scheme, causal)
             rows = found.after[[order.index(i) for i in range(6)]]
             assert found.moved == pytest.approx(np.abs(found.before - rows).max(axis=1))
 
@@ -98,6 +99,7 @@ def test_a_causal_model_keeps_the_row_of_a_first_token_that_stays() -> None:
     found = positions.shuffle(positions.small_model("none", 20, causal=True), IDS, [0, 5, 4, 3, 2, 1])
     assert found.moved[0] == 0
     assert found.moved[1:].min() > 0.01
+    assert found.n_unmoved == 1
     with pytest.raises(ValueError, match="not a permutation"):
         positions.shuffle(positions.small_model("none", 20, causal=True), IDS, [0, 0, 1, 2, 3, 4])
 

@@ -189,6 +189,11 @@ class Shuffled:
     moved: Float[np.ndarray, " n"]
     sets: float
 
+    @property
+    def n_unmoved(self) -> int:
+        """How many tokens have the output row that they had before, up to 1e-5."""
+        return int((self.moved < 1e-5).sum())
+
 
 def other_order(n: int, kind: Literal["reverse", "random"], seed: int) -> tuple[int, ...]:
     """Which token stands where afterwards: the last first, or drawn (never the order that it was)."""
