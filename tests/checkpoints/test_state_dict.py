@@ -37,7 +37,7 @@ def nano_gpt(seed: int = 0) -> dict[str, Tensor]:
     return {name: torch.randn(shape, generator=dice) * 0.3 for name, shape in shapes.items()}
 
 
-def encoder(**beside: nn.Module) -> nn.ModuleDict:
+def encoder(**beside: nn.Module) -> nn.Module:
     """nn.TransformerEncoder, with modules beside it."""
     layer = nn.TransformerEncoderLayer(D, 4, FF, dropout=0.0, batch_first=True)
     modules = nn.ModuleDict(beside)
@@ -336,8 +336,8 @@ def test_a_table_without_a_telling_name(tmp_path: Path) -> None:
     model = encoder(e=nn.Embedding(V, D), pe=nn.Embedding(LONGEST, D), out=nn.Linear(D, V))
     answers = {name: answer for name, answer in ENCODER.items() if name != "positions"}
     opened = load(saved(model.state_dict(), tmp_path / "model.pt"), **answers)
-    assert torch.equal(opened.model.embedding.weight, model["e"].weight)
-    assert torch.equal(opened.model.position_embedding.weight, model["pe"].weight)
+    assert torch.equal(opened.model.embedding.weight, model.get_parameter("e.weight"))
+    assert torch.equal(opened.model.position_embedding.weight, model.get_parameter("pe.weight"))
     assert opened.report.has_head
     assert any('"e.weight" is the table of token' in str(message) for message in opened.report.assumptions)
 
