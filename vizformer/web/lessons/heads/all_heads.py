@@ -57,12 +57,12 @@ def every(subject: Subject) -> None:
 
 def doings(subject: Subject, layer: int, chosen: int) -> None:
     """A sentence for every head of a layer, from measures of this sentence."""
-    found = computed.habits(subject, state.view().kind)
+    found = computed.head_statistics(subject, state.view().kind)
     rows = [
         Row(
             (
                 _("head {head}", head=head),
-                wording.habit(found, layer, head),
+                wording.tendency(found, layer, head),
                 Number(float(found.effective[layer, head]), f"{found.effective[layer, head]:.1f}"),
             ),
             "marked" if head == chosen else "",

@@ -9,8 +9,8 @@ from vizformer.web.link.model_ref import ModelRef
 if TYPE_CHECKING:
     from vizformer.analysis import Kind
     from vizformer.analysis.contributions import Contributions, KeyContributions
-    from vizformer.analysis.habits import HeadHabits
     from vizformer.analysis.head_costs import LayerCost, SharingCost
+    from vizformer.analysis.head_statistics import HeadStatistics
     from vizformer.web.catalogue.subject import Subject
 
 
@@ -29,11 +29,11 @@ def key_contributions(subject: "Subject", site: str, head: int, query: int) -> "
 
 
 @cached
-def habits(subject: "Subject", kind: "Kind") -> "HeadHabits":
+def head_statistics(subject: "Subject", kind: "Kind") -> "HeadStatistics":
     from vizformer.analysis import head_maps
-    from vizformer.analysis.habits import head_habits
+    from vizformer.analysis.head_statistics import head_statistics
 
-    return head_habits(head_maps(subject.trace, kind), cross=kind == "cross")
+    return head_statistics(head_maps(subject.trace, kind), cross=kind == "cross")
 
 
 @cached
