@@ -77,8 +77,8 @@ def test_words_that_mislead_are_gone(language: str, pattern: str, reason: str) -
 def test_what_the_map_says_of_the_weight_of_its_parts_holds(name: str) -> None:
     boxes = architecture(load(name).model, 8, 8)
     table = max(box.copy for box in boxes if box.kind == "embedding")
-    for place in {box.place for box in boxes if box.repeated}:
-        layer = [box for box in boxes if box.place == place and box.repeated]
+    for section in {box.section for box in boxes if box.repeated}:
+        layer = [box for box in boxes if box.section == section and box.repeated]
         feedforward = sum(box.copy for box in layer if box.kind == "feedforward")
         attention = sum(box.copy for box in layer if box.kind in ("attention", "cross"))
         attentions = sum(box.kind in ("attention", "cross") for box in layer)

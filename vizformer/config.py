@@ -6,11 +6,11 @@ An option is added when a model uses it and a test holds it (docs/decisions.md),
 import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields
-from typing import Any, Literal, get_args, get_origin, get_type_hints
+from typing import Any, Literal
 
-from vizformer.config_rules import broken_rules
+from vizformer.config_rules import broken_rules, wrong_types
 from vizformer.errors import ConfigError
-from vizformer.messages import N_, Message
+from vizformer.messages import N_
 from vizformer.presets import PRESETS
 
 Positions = Literal["sinusoidal", "learned", "rope", "alibi", "relative", "none"]
@@ -155,7 +155,7 @@ class ModelConfig:
     never_pad: bool = False
 
     def __post_init__(self) -> None:
-        if problems := _wrong_types(self) or broken_rules(self):
+        if problems := wrong_types(self) or broken_rules(self):
             raise ConfigError(N_("This model cannot be built: {problems}.", problems=tuple(problems)))
 
     @property
@@ -241,30 +241,3 @@ class ModelConfig:
 
     def __str__(self) -> str:
         return json.dumps(self.to_dict())
-
-
-def _wrong_types(config: ModelConfig) -> list[Message]:
-    problems = []
-    for name, hint in get_type_hints(ModelConfig).items():
-        value = getattr(config, name)
-        if get_origin(hint) is Literal:
-            if value not in get_args(hint):
-                problems.append(
-                    N_(
-                        "{name}={value!r}: choose one of {options}",
-                        name=name,
-                        value=value,
-                        options=", ".join(map(repr, get_args(hint))),
-                    )
-                )
-            continue
-        allowed = get_args(hint) or (hint,)
-        if any(get_origin(kind) is tuple for kind in allowed):
-            if not (value is None or (isinstance(value, tuple) and all(type(item) is int for item in value))):
-                problems.append(N_("{name}={value!r}: must be a list of int or nothing", name=name, value=value))
-            continue
-        legal = type(value) in allowed or (float in allowed and type(value) is int)
-        if not legal:
-            names = " or ".join("nothing" if t is type(None) else t.__name__ for t in allowed)
-            problems.append(N_("{name}={value!r}: must be {names}", name=name, value=value, names=names))
-    return problems

@@ -1,11 +1,39 @@
-"""What the options of a model may be together, and what is said where they are not."""
+"""What the options of a model may be, each and together, and what is said where they are not."""
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal, get_args, get_origin, get_type_hints
 
 from vizformer.messages import N_, Message
 
 if TYPE_CHECKING:
     from vizformer.config import ModelConfig
+
+
+def wrong_types(config: "ModelConfig") -> list[Message]:
+    """Every option whose value is of another type than the table says, or none of those to choose from."""
+    problems = []
+    for name, hint in get_type_hints(type(config)).items():
+        value = getattr(config, name)
+        if get_origin(hint) is Literal:
+            if value not in get_args(hint):
+                problems.append(
+                    N_(
+                        "{name}={value!r}: choose one of {options}",
+                        name=name,
+                        value=value,
+                        options=", ".join(map(repr, get_args(hint))),
+                    )
+                )
+            continue
+        allowed = get_args(hint) or (hint,)
+        if any(get_origin(kind) is tuple for kind in allowed):
+            if not (value is None or (isinstance(value, tuple) and all(type(item) is int for item in value))):
+                problems.append(N_("{name}={value!r}: must be a list of int or nothing", name=name, value=value))
+            continue
+        legal = type(value) in allowed or (float in allowed and type(value) is int)
+        if not legal:
+            names = " or ".join("nothing" if t is type(None) else t.__name__ for t in allowed)
+            problems.append(N_("{name}={value!r}: must be {names}", name=name, value=value, names=names))
+    return problems
 
 
 def broken_rules(c: "ModelConfig") -> list[Message]:

@@ -6,6 +6,7 @@ import torch
 
 from tests import tiny
 from vizformer.analysis import head_maps, head_scores, induction_score, previous_token_score, repeated_tokens
+from vizformer.analysis.induction import strongest_head
 from vizformer.errors import TraceError
 from vizformer.model import Trace
 
@@ -33,6 +34,10 @@ def test_heads_made_by_hand():
     # Query 1 of the induction head has nowhere to look and rests on token 0, which is the one before it.
     np.testing.assert_allclose(previous_token_score(heads), [1, 1 / 7, 0, 1 / 7])
     np.testing.assert_allclose(induction_score(heads, period), [0, 1, 0, 0])
+
+
+def test_the_strongest_head_is_found_by_layer_and_head():
+    assert strongest_head(np.array([[0.1, 0.5, 0.2], [0.4, 0.0, 0.75]])) == (1, 2, 0.75)
 
 
 def test_a_start_mark_moves_the_period():

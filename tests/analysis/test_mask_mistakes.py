@@ -16,9 +16,11 @@ from vizformer.analysis.mask_mistakes import (
     in_every_precision,
     in_precision,
     kept_by_blocked,
+    left_over,
     masked_after,
     mixed_up,
     naive_softmax,
+    nan_rows,
     notations,
     poisoned,
     results,
@@ -57,12 +59,16 @@ def test_mixed_up_shows_the_future_alone_and_the_last_row_is_nan() -> None:
     assert (found[:-1][~BLOCKED[:-1]] == 0).all()
     np.testing.assert_allclose(found[:-1].sum(axis=1), 1)
     assert np.isnan(found[-1]).all()
+    assert nan_rows(found) == 1
+    found[0, 0] = np.nan  # not the whole row
+    assert nan_rows(found) == 1
 
 
 def test_after_the_softmax_rows_no_longer_sum_to_one_and_the_future_is_felt() -> None:
     found = masked_after(SCORES, BLOCKED)
     right = naive_softmax(np.where(BLOCKED, -np.inf, SCORES))
     sums = found.sum(axis=1)
+    np.testing.assert_array_equal(sums, left_over(SCORES, BLOCKED))
     assert (sums[:-1] < 1).all()
     assert sums[-1] == pytest.approx(1)
     np.testing.assert_allclose(1 - sums, given_away(SCORES, BLOCKED), atol=1e-12)

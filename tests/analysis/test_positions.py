@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import torch
 
-from vizformer.analysis import positions
+from vizformer.analysis import positions, sinusoidal_code
 from vizformer.config import Positions
 from vizformer.model import Trace
 from vizformer.model.positions import sinusoidal_encoding
@@ -17,19 +17,19 @@ IDS = [5, 6, 7, 5, 9, 11]
 
 def test_waves_are_the_code_between_its_positions() -> None:
     dims = [0, 1, 6, 15]
-    found = positions.waves(16, dims, np.arange(40.0))
+    found = sinusoidal_code.waves(16, dims, np.arange(40.0))
     assert np.abs(found - sinusoidal_encoding(40, 16).numpy()[:, dims].T).max() < 1e-6
     assert found[:, 0].tolist() == [0, 1, 0, 1]
-    lengths = 2 * math.pi / positions.frequencies(16)
+    lengths = 2 * math.pi / sinusoidal_code.frequencies(16)
     assert np.all(np.diff(lengths) > 0)  # low dimensions fast, high ones slow
     assert lengths[0] == pytest.approx(2 * math.pi)
-    between = positions.waves(16, [0], np.array([math.pi / 2]))
+    between = sinusoidal_code.waves(16, [0], np.array([math.pi / 2]))
     assert between[0, 0] == pytest.approx(1.0)
 
 
 @pytest.mark.parametrize("k", [0, 1, 7])
 def test_the_shift_is_a_rotation_that_leads_k_positions_on(k: int) -> None:
-    turn = positions.shift_matrix(k, 16)
+    turn = sinusoidal_code.shift_matrix(k, 16)
     rows = sinusoidal_encoding(60, 16).double().numpy()
     assert np.abs(rows[k:] - rows[: 60 - k] @ turn.T).max() < 1e-6
     assert np.abs(turn @ turn.T - np.eye(16)).max() < 1e-12
@@ -40,14 +40,14 @@ def test_the_shift_is_a_rotation_that_leads_k_positions_on(k: int) -> None:
 
 
 def test_the_promises_of_the_code_and_that_they_are_measured(monkeypatch: pytest.MonkeyPatch) -> None:
-    found = positions.code_facts(100, 32, 3)
+    found = sinusoidal_code.code_facts(100, 32, 3)
     assert found.largest <= 1.0
     assert found.norms == pytest.approx((4.0, 4.0), abs=1e-6)
     assert found.closest[0] > 0.5
     assert found.spread < 1e-5
     assert found.asymmetry == 0
     assert found.shift_error < 1e-6
-    by_distance = positions.product_by_distance(32, 20)
+    by_distance = sinusoidal_code.product_by_distance(32, 20)
     rows = sinusoidal_encoding(50, 32).double().numpy()
     assert by_distance == pytest.approx([rows[13] @ rows[13 + apart] for apart in range(21)], abs=1e-5)
     gap = math.sqrt(2 * (16 - by_distance[found.closest[1]]))
@@ -55,8 +55,8 @@ def test_the_promises_of_the_code_and_that_they_are_measured(monkeypatch: pytest
 
     wrong = torch.randn(100, 32, generator=torch.Generator().manual_seed(0))
     wrong[7] = wrong[40]
-    monkeypatch.setattr(positions, "sinusoidal_encoding", lambda n, d: wrong)
-    other = positions.code_facts(100, 32, 3)
+    monkeypatch.setattr(sinusoidal_code, "sinusoidal_encoding", lambda n, d: wrong)
+    other = sinusoidal_code.code_facts(100, 32, 3)
     assert other.largest > 1
     assert other.closest == (pytest.approx(0.0, abs=1e-6), 33)
     assert other.spread > 1
@@ -90,6 +90,7 @@ def test_only_without_positions_and_masks_rows_follow_their_tokens(order: list[i
             blind = not causal and (scheme == "none" or (scheme == "alibi" and mirrored))
             assert (found.moved.max() < 1e-5) == blind, (scheme, causal)
             assert (found.sets < 1e-5) == blind, (scheme, causal)
+            assert (found.n_unmoved == 6) == blind, (scheme, causal)
             rows = found.after[[order.index(i) for i in range(6)]]
             assert found.moved == pytest.approx(np.abs(found.before - rows).max(axis=1))
 
@@ -98,6 +99,7 @@ def test_a_causal_model_keeps_the_row_of_a_first_token_that_stays() -> None:
     found = positions.shuffle(positions.small_model("none", 20, causal=True), IDS, [0, 5, 4, 3, 2, 1])
     assert found.moved[0] == 0
     assert found.moved[1:].min() > 0.01
+    assert found.n_unmoved == 1
     with pytest.raises(ValueError, match="not a permutation"):
         positions.shuffle(positions.small_model("none", 20, causal=True), IDS, [0, 0, 1, 2, 3, 4])
 
@@ -161,15 +163,15 @@ def test_another_order_is_never_the_one_that_it_was() -> None:
 
 def test_products_and_cosines_are_those_of_the_rows() -> None:
     rows = sinusoidal_encoding(6, 16).double().numpy()
-    found = positions.code_products(6, 16)
+    found = sinusoidal_code.code_products(6, 16)
     assert found[2, 5] == pytest.approx(float(rows[2] @ rows[5]))
-    assert np.allclose(found[0], positions.product_by_distance(16, 5), atol=1e-6)
-    assert np.allclose(positions.cosines(3 * rows), found / 8)  # every row has the length sqrt(d / 2)
+    assert np.allclose(found[0], sinusoidal_code.product_by_distance(16, 5), atol=1e-6)
+    assert np.allclose(sinusoidal_code.cosines(3 * rows), found / 8)  # every row has the length sqrt(d / 2)
 
 
 def test_a_pair_of_dimensions_turns_once_in_its_wavelength() -> None:
-    turned = 2 * np.pi / positions.frequencies(16)
-    assert [positions.wavelength(16, pair) for pair in range(8)] == pytest.approx(turned.tolist())
+    turned = 2 * np.pi / sinusoidal_code.frequencies(16)
+    assert [sinusoidal_code.wavelength(16, pair) for pair in range(8)] == pytest.approx(turned.tolist())
 
 
 @pytest.mark.parametrize("scheme", ["sinusoidal", "learned"])

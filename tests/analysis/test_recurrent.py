@@ -6,7 +6,7 @@ import torch
 from torch.autograd.functional import jacobian
 
 from tests import tiny
-from vizformer.analysis.recurrent import gru_gradients, jacobian_cost, transformer_gradients
+from vizformer.analysis.recurrent import felt, gru_gradients, jacobian_cost, least_felt, transformer_gradients
 from vizformer.assets import asset
 from vizformer.training.gru import GRULanguageModel, load_gru
 
@@ -83,6 +83,13 @@ def test_the_bundled_gru_feels_the_beginning_less() -> None:
     states = model(torch.tensor([ids[:-1]]))
     loss = torch.nn.functional.cross_entropy(model.logits(states)[0], torch.tensor(ids[1:]))
     assert float(loss) < 0.7 * np.log(tokenizer.vocab_size)
+
+
+def test_what_a_token_counts_is_a_share_of_what_the_last_one_counts() -> None:
+    sizes = np.array([3.0, 0.5, 1.0, 0.5, 2.0])
+    assert felt(sizes, 0) == (4, 1.0)
+    assert felt(sizes, 4) == (0, 1.5)
+    assert least_felt(sizes) == (1, 0.25)  # the first of two
 
 
 def test_an_exact_jacobian_costs_rows_times_tokens_times_the_parameters_of_the_layers_that_read() -> None:

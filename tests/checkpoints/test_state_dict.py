@@ -193,7 +193,7 @@ def test_every_open_question_at_once(tmp_path: Path) -> None:
         assert f"{name} (" in said, name
     assert "n_heads (" not in said
     assert "Taken unless you say otherwise: n_heads=2, norm_eps=1e-05, max_positions=512" in said
-    answers = {q.name: q.choices[0] for q in caught.value.questions if q.choices}
+    answers: dict[str, Any] = {q.name: q.choices[0] for q in caught.value.questions if q.choices}
     assert load(path, **answers).trace(ids=[1, 2]).logits.isfinite().all()
 
 
@@ -336,8 +336,8 @@ def test_a_table_without_a_telling_name(tmp_path: Path) -> None:
     model = encoder(e=nn.Embedding(V, D), pe=nn.Embedding(LONGEST, D), out=nn.Linear(D, V))
     answers = {name: answer for name, answer in ENCODER.items() if name != "positions"}
     opened = load(saved(model.state_dict(), tmp_path / "model.pt"), **answers)
-    assert torch.equal(opened.model.embedding.weight, model["e"].weight)
-    assert torch.equal(opened.model.position_embedding.weight, model["pe"].weight)
+    assert torch.equal(opened.model.embedding.weight, model.get_parameter("e.weight"))
+    assert torch.equal(opened.model.position_embedding.weight, model.get_parameter("pe.weight"))
     assert opened.report.has_head
     assert any('"e.weight" is the table of token' in str(message) for message in opened.report.assumptions)
 

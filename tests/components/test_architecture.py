@@ -76,7 +76,7 @@ def test_a_click_comes_back_and_nonsense_is_no_box() -> None:
 
 
 def test_boxes_must_be_there() -> None:
-    for wrong in ("inside", "skip", "source", "reads"):
+    for wrong in ("inside", "skip", "source", "fed_by"):
         with pytest.raises(ValueError, match="nowhere, which is not there"):
             to_html([{"title": "", "frame": "", "boxes": [box("a", **{wrong: "nowhere"})]}])
     with pytest.raises(ValueError, match="same key"):
@@ -140,7 +140,7 @@ def test_lines_lead_from_box_to_box(open_file: OpenFile, width: int) -> None:
 @pytest.mark.browser
 def test_data_that_does_not_come_from_the_box_before(open_file: OpenFile) -> None:
     """In a parallel layer the second norm reads the input: no arrow leads there from the sum below it."""
-    boxes = [box("start"), box("look"), box("sum", skip="start"), box("norm", reads="start"), box("end", skip="sum")]
+    boxes = [box("start"), box("look"), box("sum", skip="start"), box("norm", fed_by="start"), box("end", skip="sum")]
     page = open_file(to_html([{"title": "", "frame": "", "boxes": boxes}]))
     start, added, norm = (place(page, key) for key in ("start", "sum", "norm"))
     flows = ends(page, "vf-flow")

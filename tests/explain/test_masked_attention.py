@@ -64,6 +64,29 @@ def test_blocked_open_and_blind_are_told_from_the_reasons() -> None:
     assert (causal.reasons[0, 1:] == Reason.FUTURE).all()
 
 
+def test_the_telling_row_spreads_its_weights_most_among_those_that_may_be_chosen() -> None:
+    record = tiny.checkpoint("decoder-only").trace("我有一只猫。")["decoder.0.self"]
+    found = masked_attention(record, 0)
+    n = len(found.weights)
+    telling = found.telling_row()
+    assert telling is not None
+    i, seen = telling
+    largest = found.weights.max(axis=1)
+    assert largest[i] == largest[1 : n - 1].min()  # row 0 sees one key, the last row all of them
+    assert sorted(seen) == list(range(i + 1))
+    assert seen[0] == found.weights[i].argmax()
+    assert [found.scores[i, key] for key in seen] == sorted(found.scores[i, : i + 1], reverse=True)
+    other = found.telling_row(unused=(i,))
+    assert other is not None
+    assert other[0] == min((row for row in range(1, n - 1) if row != i), key=lambda row: largest[row])
+    alone = found.telling_row(unused=range(n - 1))
+    assert alone is not None
+    assert alone[0] == n - 1  # nothing better is left
+    assert found.telling_row(unused=range(n)) is None
+    everything = masked_attention(record, 0, padding_mask(torch.ones(1, n, dtype=torch.bool)))
+    assert everything.telling_row() is None
+
+
 def test_the_causal_mask_of_pytorch_is_ours() -> None:
     q, k, v = torch.randn(3, 1, 2, 5, 4).unbind()
     ours = F.scaled_dot_product_attention(q, k, v, attn_mask=causal_mask(5).bias)

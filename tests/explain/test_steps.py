@@ -1,5 +1,6 @@
 """The arithmetic of a head, number by number, against plain float64 loops and against its own code and formulas."""
 
+from dataclasses import replace
 from functools import cache
 
 import numpy as np
@@ -244,3 +245,11 @@ def test_every_text_renders(variant: str) -> None:
                 assert formula.count("{") == formula.count("}")
                 assert "nan" not in formula
                 assert "None" not in formula
+
+
+def test_what_changed_since_another_run_is_nothing_where_both_are_blocked() -> None:
+    checkpoint = tiny.checkpoint("decoder-only")
+    trace = checkpoint.trace("我有一只猫。")
+    step = next(s for s in attention_steps(checkpoint, trace, "decoder.0.self", 0, 1) if np.isneginf(s.result).any())
+    before = replace(step, result=step.result - 2.0)
+    np.testing.assert_array_equal(step.change_since(before), np.where(np.isneginf(step.result), 0.0, 2.0))

@@ -9,8 +9,8 @@ from tests.pages.reading import array, chart, marked, number, run, tables
 from vizformer import load
 from vizformer.analysis import head_maps
 from vizformer.analysis.contributions import contributions, key_contributions
-from vizformer.analysis.habits import head_habits
 from vizformer.analysis.head_costs import layer_cost, sharing_cost, with_heads
+from vizformer.analysis.head_statistics import head_statistics
 from vizformer.model import Transformer
 
 PAGE = "pages/learn/heads.py"
@@ -65,7 +65,7 @@ def test_every_head_of_the_layer_is_described_by_its_measures(open_app: Open, mo
     assert any(box.proto.component_name == "vizformer_attention" for box in app.get("bidi_component"))
     checkpoint = load(model)
     trace = checkpoint.trace(TEXTS[model])
-    found = head_habits(head_maps(trace, kind), cross=kind == "cross")
+    found = head_statistics(head_maps(trace, kind), cross=kind == "cross")
     rows = tables(app)[0]
     assert len(rows) == checkpoint.model.config.n_heads
     starts = {
@@ -76,12 +76,12 @@ def test_every_head_of_the_layer_is_described_by_its_measures(open_app: Open, mo
         "last": "looks at the last",
     }
     for head, row in enumerate(rows):
-        habit = found.leading(1, head)
-        if habit is None:
+        tendency = found.leading(1, head)
+        if tendency is None:
             assert row[1].startswith(("no fixed place", "spreads out"))
         else:
-            assert row[1].startswith(starts[habit])
-            assert f"{found.shares[habit][1, head]:.0%}" in row[1]
+            assert row[1].startswith(starts[tendency])
+            assert f"{found.shares[tendency][1, head]:.0%}" in row[1]
         assert number(row[2]) == pytest.approx(found.effective[1, head], abs=0.05)
     assert marked(app, 0) == [2]
     brought = key_contributions(checkpoint, trace, site, 2, 1)

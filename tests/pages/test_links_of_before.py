@@ -80,7 +80,7 @@ PLACES = {
     ],
     "/attention?target=I+have+a+dog.&site=cross&layer=2&head=3&query=1&position=4": [
         "Target: I have a dog.",
-        "Site: cross",
+        "Kind of attention: cross",
         "Most probable after position 4",
         STEP_BY_STEP.format(3, 2, 1),
     ],
@@ -94,7 +94,7 @@ PLACES = {
         "temperature 0.5",
     ],
     "/qkv?head=2&query=0&step=5": ["Part: arithmetic", "Step: 5", "Query: 0", "Head: 2"],
-    "/qkv?site=cross&layer=1&head=2&part=lookup": ["Part: lookup", "Layer: 1", "Head: 2", "Site: cross"],
+    "/qkv?site=cross&layer=1&head=2&part=lookup": ["Part: lookup", "Layer: 1", "Head: 2", "Kind of attention: cross"],
     "/qkv?edits=encoder.0.self.v%400%2C1%2C3%3D-1e-05&part=arithmetic": ["Set by hand: encoder.0.self.v[0, 1, 3]"],
     "/layer?site=decoder&step=3&material=toy&toy=target%400%2C0%2C1%3D3%3Bdecoder.0.self%21unscaled": [
         "Step: 3",

@@ -13,7 +13,7 @@ from streamlit.testing.v1 import AppTest
 
 from tests.pages.conftest import Open
 from vizformer import load
-from vizformer.analysis import positions
+from vizformer.analysis import positions, sinusoidal_code
 from vizformer.assets import asset
 from vizformer.components import matrix
 from vizformer.model.positions import sinusoidal_encoding
@@ -75,7 +75,7 @@ def test_every_part_in_both_languages_with_another_model(open_app: Open, part: s
 
 
 def test_waves_row_zero_and_the_chosen_number(open_app: Open) -> None:
-    app = opened(open_app, "waves", "positions.pos:5~positions.dim:7~positions.pairs:0,9~positions.cosines:1")
+    app = opened(open_app, "waves", "positions.pos:5~positions.dim:7~positions.pairs:0,9~sinusoidal_code.cosines:1")
     code = sinusoidal_encoding(64, 256)
     known = run(app)
     assert float(known["value"]) == pytest.approx(float(code[5, 7]), abs=1e-6)
@@ -109,7 +109,7 @@ def test_the_hands_and_the_rotation(open_app: Open) -> None:
         x, y = numbers(trace["x"]).reshape(-1, 3), numbers(trace["y"]).reshape(-1, 3)
         tips = np.stack([x[:, 1] - x[:, 0], y[:, 1] - y[:, 0]], axis=1) / 0.9
         assert np.abs(tips.ravel() - row.numpy()).max() < 1e-5  # all 8 pairs have a clock
-    error = positions.code_facts(512, 16, 6).shift_error
+    error = sinusoidal_code.code_facts(512, 16, 6).shift_error
     assert f"{error:.1e}" in app.success[0].value
     assert "“猫”" in app.text[0].value
 
@@ -123,7 +123,7 @@ def test_dot_products_and_promises(open_app: Open) -> None:
     curve = plotted(app, 0)[0]
     by_distance = dict(zip(numbers(curve["x"]).tolist(), numbers(curve["y"]).tolist(), strict=True))
     assert by_distance[-3.0] == by_distance[3.0] == pytest.approx(product, abs=1e-4)
-    facts = positions.code_facts(512, 64)
+    facts = sinusoidal_code.code_facts(512, 64)
     for number in (f"{facts.closest[0]:.3f}", f"{facts.norms[0]:.4f}", f"{facts.spread:.1e}"):
         assert number in words(app)
 

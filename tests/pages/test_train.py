@@ -9,7 +9,7 @@ import pytest
 import torch
 
 import vizformer as vf
-from vizformer.training import desk as desk_module
+from vizformer.training import job_queue as queue_module
 from vizformer.training import live, worker
 from vizformer.training.live import Plan
 from vizformer.training.runs import Run
@@ -41,15 +41,15 @@ class Worker:
 
 
 @pytest.fixture
-def desk(tmp_path, monkeypatch):
-    """A desk of its own for each test; `desk.mode` says what becomes of what is started."""
+def queue(tmp_path, monkeypatch):
+    """A queue of its own for each test; `queue.mode` says what becomes of what is started."""
     monkeypatch.setattr(torch, "set_num_threads", lambda n: None)
     monkeypatch.setattr(worker.os, "nice", lambda n: 0)
-    made = desk_module.Desk(tmp_path / "runs", at_once=1)
+    made = queue_module.JobQueue(tmp_path / "runs", at_once=1)
     made.mode = "done"
-    monkeypatch.setattr(desk_module, "_start", lambda folder: Worker(folder, made.mode))
+    monkeypatch.setattr(queue_module, "_start", lambda folder: Worker(folder, made.mode))
     monkeypatch.setattr(trainings, "root", lambda: tmp_path / "runs")
-    monkeypatch.setattr(trainings, "desk", lambda: made)
+    monkeypatch.setattr(trainings, "queue", lambda: made)
     monkeypatch.setattr(form, "STEPS", (STEPS, *form.STEPS))
     yield made
     for cached in (trainings.checkpoint, trainings.look, trainings.positions, trainings.scores):
@@ -76,12 +76,12 @@ def texts(app):
 
 
 @pytest.mark.parametrize(("locale", "said"), [("en-US", "Trained: 12 steps"), ("zh-CN", "训练完成：12 步")])
-def test_train_and_drag(open_app, desk, locale, said):
+def test_train_and_drag(open_app, queue, locale, said):
     app = train(open_app(PAGE, locale=locale))
     assert not app.exception
     assert not app.error
     assert said in app.success[0].value
-    run = desk.run(name_of(app))
+    run = queue.run(name_of(app))
     slider = app.select_slider[0]
     assert [int(option) for option in slider.options] == list(run.plan.kept)
     assert int(slider.value) == STEPS
@@ -95,7 +95,7 @@ def test_train_and_drag(open_app, desk, locale, said):
     )
 
 
-def test_every_picture_follows_the_slider(open_app, desk):
+def test_every_picture_follows_the_slider(open_app, queue):
     app = train(open_app(PAGE))
     charts = {chart.proto.id.rsplit("-", 1)[-1]: chart.proto.spec for chart in app.get("plotly_chart")}
     app.select_slider[0].set_value(0).run()
@@ -106,7 +106,7 @@ def test_every_picture_follows_the_slider(open_app, desk):
     assert len(app.get("plotly_chart")) == 5
 
 
-def test_ones_own_input(open_app, desk):
+def test_ones_own_input(open_app, queue):
     app = train(open_app(PAGE))
     app.text_input(key="train.text.copy").set_value("b A d").run()
     assert not app.error
@@ -119,7 +119,7 @@ def test_ones_own_input(open_app, desk):
     assert "Type something" in app.error[0].value
 
 
-def test_the_induction_task(open_app, desk):
+def test_the_induction_task(open_app, queue):
     app = train(open_app(PAGE), "repeat")
     assert not app.exception
     assert not app.error
@@ -128,7 +128,7 @@ def test_the_induction_task(open_app, desk):
 
 
 @pytest.mark.parametrize("kind", ["rope", "alibi", "relative", "none", "sinusoidal"])
-def test_positions_that_are_not_learned(open_app, desk, kind):
+def test_positions_that_are_not_learned(open_app, queue, kind):
     app = open_app(PAGE)
     app.selectbox(key="train.positions.kind").set_value(kind)
     app = train(app)
@@ -138,7 +138,7 @@ def test_positions_that_are_not_learned(open_app, desk, kind):
     assert ("Nothing is added" in texts(app)) == (kind != "sinusoidal")
 
 
-def test_a_training_that_diverges(open_app, desk, monkeypatch):
+def test_a_training_that_diverges(open_app, queue, monkeypatch):
     monkeypatch.setattr(form, "RATES", (*form.RATES, 10.0))
     app = train(open_app(PAGE), rate=10.0, **{"steps.copy": 100})
     assert "diverged" in app.error[0].value
@@ -146,25 +146,25 @@ def test_a_training_that_diverges(open_app, desk, monkeypatch):
     assert app.get("plotly_chart")
 
 
-def test_waiting_running_and_stopping(open_app, desk):
-    desk.mode = "never"
-    other = desk.submit(Plan(task="sort", architecture="decoder-only", **SHORT), "somebody")
+def test_waiting_running_and_stopping(open_app, queue):
+    queue.mode = "never"
+    other = queue.submit(Plan(task="sort", architecture="decoder-only", **SHORT), "somebody")
     app = train(open_app(PAGE))
     assert "you are next" in app.info[0].value
     app.button(key="train.stop").click().run()
     assert any("ended before it began" in info.value for info in app.info)
-    assert desk.look(other, "somebody").phase == "starting"
+    assert queue.look(other, "somebody").phase == "starting"
 
 
-def test_the_queue_is_full(open_app, desk):
-    desk.mode, desk.longest_queue = "never", 0
-    desk.submit(Plan(task="sort", architecture="decoder-only", **SHORT), "somebody")
+def test_the_queue_is_full(open_app, queue):
+    queue.mode, queue.longest_queue = "never", 0
+    queue.submit(Plan(task="sort", architecture="decoder-only", **SHORT), "somebody")
     app = train(open_app(PAGE))
     assert "trainings are waiting already" in app.error[0].value
     assert next(button for button in app.button if button.label == "Train")
 
 
-def test_a_link_to_a_training_that_is_gone(open_app, desk):
+def test_a_link_to_a_training_that_is_gone(open_app, queue):
     app = open_app(PAGE, run="train-0123456789")
     assert "no longer on the server" in app.info[0].value
     app = open_app(PAGE, run="train-../../etc")
@@ -173,7 +173,7 @@ def test_a_link_to_a_training_that_is_gone(open_app, desk):
 
 
 @pytest.mark.parametrize("task", ["copy", "repeat"])
-def test_the_model_is_opened_on_other_pages_and_only_here(open_app, desk, task):
+def test_the_model_is_opened_on_other_pages_and_only_here(open_app, queue, task):
     app = train(open_app(PAGE), task)
     name = name_of(app)
     app.button(key="train.open.attention").click().run()
@@ -188,26 +188,26 @@ def test_the_model_is_opened_on_other_pages_and_only_here(open_app, desk, task):
     linked = open_app(ATTENTION, model=name, text="abcab")
     assert str(linked.selectbox(key="view.model").value) == name
     assert not linked.error
-    shutil.rmtree(desk.root / name)
+    shutil.rmtree(queue.root / name)
     gone = open_app(ATTENTION, model=name)
     assert any("There is no model" in info.value for info in gone.info)
 
 
-def test_the_zip_opens_elsewhere(open_app, desk, tmp_path):
+def test_the_zip_opens_elsewhere(open_app, queue, tmp_path):
     train(open_app(PAGE))
-    (name,) = [folder.name for folder in desk.root.iterdir()]
+    (name,) = [folder.name for folder in queue.root.iterdir()]
     with zipfile.ZipFile(io.BytesIO(trainings.archive(name))) as file:
         file.extractall(tmp_path / "elsewhere")
     opened = vf.load(tmp_path / "elsewhere" / name)
-    assert opened.key == Run(desk.root / name).checkpoint(-1).key
+    assert opened.key == Run(queue.root / name).checkpoint(-1).key
 
 
-def test_a_training_is_shown_while_it_runs(open_app, desk):
+def test_a_training_is_shown_while_it_runs(open_app, queue):
     """Halfway: what is there can be looked at, the slider holds every planned step, and the end is noticed."""
-    desk.mode = "never"
+    queue.mode = "never"
     app = train(open_app(PAGE))
     assert any("Starting" in info.value for info in app.info)
-    run = desk.run(name_of(app))
+    run = queue.run(name_of(app))
     asked = iter(range(100))
     live.train(
         run.plan,
@@ -221,7 +221,7 @@ def test_a_training_is_shown_while_it_runs(open_app, desk):
     assert [int(option) for option in app.select_slider[0].options] == list(run.plan.kept)
     assert any(f"has come to step {reached}" in caption.value for caption in app.caption)
     run.finish("stopped", 1.0)
-    next(iter(desk._jobs.values())).process.code = 0
+    next(iter(queue._jobs.values())).process.code = 0
     app.run()
     assert any(f"Everything until step {reached} is kept" in info.value for info in app.info)
     assert int(app.select_slider[0].value) == reached

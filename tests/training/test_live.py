@@ -19,11 +19,11 @@ from safetensors import SafetensorError
 
 import vizformer as vf
 from vizformer.errors import VizformerError
-from vizformer.training import desk as desk_module
+from vizformer.training import job_queue as queue_module
 from vizformer.training import runs, worker
 from vizformer.training.batches import IGNORED
-from vizformer.training.desk import Desk
 from vizformer.training.examples import batch_of, ids_of, loss_of, marks
+from vizformer.training.job_queue import JobQueue
 from vizformer.training.live import Plan, schedule, train
 from vizformer.training.runs import Run
 from vizformer.training.tasks import TASKS
@@ -239,7 +239,7 @@ class Process:
 @pytest.fixture
 def processes(monkeypatch):
     started = []
-    monkeypatch.setattr(desk_module, "_start", lambda folder: started.append(Process(folder)) or started[-1])
+    monkeypatch.setattr(queue_module, "_start", lambda folder: started.append(Process(folder)) or started[-1])
     return started
 
 
@@ -249,58 +249,58 @@ def plans(n):
 
 @pytest.mark.slow
 def test_one_trains_and_the_others_wait_their_turn(tmp_path, processes):
-    desk = Desk(tmp_path, at_once=1)
-    a, b, c = (desk.submit(plan, who) for plan, who in zip(plans(3), "abc", strict=True))
-    assert [desk.look(name, who).phase for name, who in ((a, "a"), (b, "b"), (c, "c"))] == [
+    queue = JobQueue(tmp_path, at_once=1)
+    a, b, c = (queue.submit(plan, who) for plan, who in zip(plans(3), "abc", strict=True))
+    assert [queue.look(name, who).phase for name, who in ((a, "a"), (b, "b"), (c, "c"))] == [
         "starting",
         "waiting",
         "waiting",
     ]
-    assert (desk.look(b, "b").ahead, desk.look(c, "c").ahead) == (0, 1)
+    assert (queue.look(b, "b").ahead, queue.look(c, "c").ahead) == (0, 1)
     processes[0].end()
-    assert desk.look(c, "c").ahead == 0  # whoever asks moves the queue on
-    assert desk.look(a, "a").phase == "over"
-    assert desk.look(b, "b").phase == "starting"
+    assert queue.look(c, "c").ahead == 0  # whoever asks moves the queue on
+    assert queue.look(a, "a").phase == "over"
+    assert queue.look(b, "b").phase == "starting"
     assert len(processes) == 2
-    assert desk.look("train-ffffffffff", "a") is None
-    desk.close()
+    assert queue.look("train-ffffffffff", "a") is None
+    queue.close()
     assert not tmp_path.exists()
     assert processes[1].code == -9
 
 
 def test_the_queue_is_bounded(tmp_path, processes):
-    desk = Desk(tmp_path, at_once=1, longest_queue=2)
+    queue = JobQueue(tmp_path, at_once=1, longest_queue=2)
     for plan, who in zip(plans(3), "abc", strict=True):
-        desk.submit(plan, who)
+        queue.submit(plan, who)
     with pytest.raises(VizformerError, match="2 trainings are waiting"):
-        desk.submit(replace(SMALL, seed=9), "b")
+        queue.submit(replace(SMALL, seed=9), "b")
 
 
 def test_one_visitor_cannot_fill_the_queue(tmp_path, processes):
-    desk = Desk(tmp_path, at_once=1)
+    queue = JobQueue(tmp_path, at_once=1)
     first, second, third = plans(3)
-    names = [desk.submit(plan, "a") for plan in (first, second)]
+    names = [queue.submit(plan, "a") for plan in (first, second)]
     with pytest.raises(VizformerError, match="You have 2 trainings"):
-        desk.submit(third, "a")
-    desk.submit(third, "b")
-    assert desk.submit(third, "a")  # to watch what others train costs nothing
+        queue.submit(third, "a")
+    queue.submit(third, "b")
+    assert queue.submit(third, "a")  # to watch what others train costs nothing
     fourth = replace(SMALL, seed=9)
     with pytest.raises(VizformerError, match="You have 2 trainings"):
-        desk.submit(fourth, "a")
-    desk.look(names[0], "c")
-    assert not desk.stop(names[0], "a")  # it goes on for somebody else, and is no longer a's
-    desk.submit(fourth, "a")
-    assert desk.stop(names[1], "a")
-    desk.submit(replace(SMALL, seed=10), "a")
+        queue.submit(fourth, "a")
+    queue.look(names[0], "c")
+    assert not queue.stop(names[0], "a")  # it goes on for somebody else, and is no longer a's
+    queue.submit(fourth, "a")
+    assert queue.stop(names[1], "a")
+    queue.submit(replace(SMALL, seed=10), "a")
 
 
 def test_a_closed_desk_starts_nothing_any_more(tmp_path, processes):
-    desk = Desk(tmp_path / "runs", at_once=1)
-    names = [desk.submit(plan, "a") for plan in plans(2)]
-    desk.close()
+    queue = JobQueue(tmp_path / "runs", at_once=1)
+    names = [queue.submit(plan, "a") for plan in plans(2)]
+    queue.close()
     assert processes[0].code == -9
-    assert desk.look(names[1], "a") is None
-    desk.submit(SMALL, "a")  # a page that was still running
+    assert queue.look(names[1], "a") is None
+    queue.submit(SMALL, "a")  # a page that was still running
     assert len(processes) == 1
 
 
@@ -317,8 +317,8 @@ def full():
 def test_a_full_disk_ends_the_training_and_is_said(tmp_path, processes, monkeypatch, full, what):
     monkeypatch.setattr(torch, "set_num_threads", lambda n: None)
     monkeypatch.setattr(worker.os, "nice", lambda n: 0)
-    desk = Desk(tmp_path, at_once=1)
-    name = desk.submit(replace(SMALL, steps=5), "a")
+    queue = JobQueue(tmp_path, at_once=1)
+    name = queue.submit(replace(SMALL, steps=5), "a")
     if "." in what:
         (tmp_path / name / what).symlink_to(full)
     else:
@@ -333,12 +333,12 @@ def test_a_full_disk_ends_the_training_and_is_said(tmp_path, processes, monkeypa
         monkeypatch.setattr(runs, "save_file", save)
     processes[0].code = worker.main(tmp_path / name)
     assert processes[0].code == worker.FULL
-    state = desk.look(name, "a")
+    state = queue.look(name, "a")
     assert (state.phase, state.progress.ending) == ("over", "full")
     # Whatever could be written is whole: nobody opens half a model.
     assert not list((tmp_path / name).glob("*.new"))
     assert (tmp_path / name / "model.safetensors").exists() == (what == "the last weights")
-    assert desk.look(desk.submit(SMALL, "b"), "b").phase == "starting"  # the next one has its turn
+    assert queue.look(queue.submit(SMALL, "b"), "b").phase == "starting"  # the next one has its turn
 
 
 def test_a_line_that_is_half_written_is_passed_over(tmp_path):
@@ -352,10 +352,10 @@ def test_a_line_that_is_half_written_is_passed_over(tmp_path):
 
 
 def test_without_room_no_training_begins(tmp_path, processes, monkeypatch):
-    desk = Desk(tmp_path / "runs", at_once=1)
-    monkeypatch.setattr(desk_module.shutil, "disk_usage", lambda path: SimpleNamespace(free=desk_module.ROOM - 1))
+    queue = JobQueue(tmp_path / "runs", at_once=1)
+    monkeypatch.setattr(queue_module.shutil, "disk_usage", lambda path: SimpleNamespace(free=queue_module.ROOM - 1))
     with pytest.raises(VizformerError, match="no room for a training"):
-        desk.submit(SMALL, "a")
+        queue.submit(SMALL, "a")
     monkeypatch.undo()
 
     def no_room(folder, plan):
@@ -364,7 +364,7 @@ def test_without_room_no_training_begins(tmp_path, processes, monkeypatch):
 
     monkeypatch.setattr(Run, "create", no_room)
     with pytest.raises(VizformerError, match="no room for a training"):
-        desk.submit(SMALL, "a")
+        queue.submit(SMALL, "a")
     assert not list((tmp_path / "runs").iterdir())
     assert not processes
 
@@ -373,9 +373,9 @@ def test_a_process_that_cannot_be_started_ends_its_training_only(tmp_path, monke
     def start(folder):
         raise OSError(errno.ENOSPC, "No space left on device")
 
-    monkeypatch.setattr(desk_module, "_start", start)
-    desk = Desk(tmp_path, at_once=1)
-    state = desk.look(desk.submit(SMALL, "a"), "a")
+    monkeypatch.setattr(queue_module, "_start", start)
+    queue = JobQueue(tmp_path, at_once=1)
+    state = queue.look(queue.submit(SMALL, "a"), "a")
     assert (state.phase, state.progress.ending) == ("over", "full")
 
 
@@ -396,78 +396,78 @@ def test_a_worker_ends_with_the_server_that_started_it(tmp_path):
 
 @pytest.mark.slow
 def test_the_same_plan_is_trained_once(tmp_path, processes):
-    desk = Desk(tmp_path, at_once=1)
-    name = desk.submit(SMALL, "a")
-    assert desk.submit(SMALL, "b") == name
-    assert not desk.stop(name, "a")  # b is watching
+    queue = JobQueue(tmp_path, at_once=1)
+    name = queue.submit(SMALL, "a")
+    assert queue.submit(SMALL, "b") == name
+    assert not queue.stop(name, "a")  # b is watching
     assert not (tmp_path / name / "stop").exists()
-    assert desk.stop(name, "b")
+    assert queue.stop(name, "b")
     assert (tmp_path / name / "stop").exists()
     processes[0].end("stopped")
-    assert desk.look(name, "a").progress.ending == "stopped"
-    again = desk.submit(SMALL, "a")  # what was stopped is not what was planned
+    assert queue.look(name, "a").progress.ending == "stopped"
+    again = queue.submit(SMALL, "a")  # what was stopped is not what was planned
     assert again == f"{name}-2"
     processes[1].end()
-    assert desk.look(again, "a").phase == "over"
-    assert desk.submit(SMALL, "b") == again
+    assert queue.look(again, "a").phase == "over"
+    assert queue.submit(SMALL, "b") == again
 
 
 def test_a_training_that_nobody_waits_for_leaves_the_queue(tmp_path, processes, monkeypatch):
-    desk = Desk(tmp_path, at_once=1)
-    desk.submit(plans(1)[0], "a")
-    name = desk.submit(plans(2)[1], "b")
-    monkeypatch.setattr(desk_module, "UNWATCHED", 0.0)
-    third = desk.submit(plans(3)[2], "c")
-    state = desk.look(name, "b")
+    queue = JobQueue(tmp_path, at_once=1)
+    queue.submit(plans(1)[0], "a")
+    name = queue.submit(plans(2)[1], "b")
+    monkeypatch.setattr(queue_module, "UNWATCHED", 0.0)
+    third = queue.submit(plans(3)[2], "c")
+    state = queue.look(name, "b")
     assert (state.phase, state.progress.ending) == ("over", "abandoned")
-    assert desk.look(third, "c").progress.snapshots == ()
+    assert queue.look(third, "c").progress.snapshots == ()
 
 
 @pytest.mark.slow
 def test_a_process_that_breaks_off_keeps_what_it_had(tmp_path, processes):
-    desk = Desk(tmp_path, at_once=1)
-    name = desk.submit(SMALL, "a")
-    run = desk.run(name)
+    queue = JobQueue(tmp_path, at_once=1)
+    name = queue.submit(SMALL, "a")
+    run = queue.run(name)
     train(replace(SMALL, steps=5), keep=lambda s: run.keep(s, 0.1), report=lambda *_: None)
     processes[0].code = -11
-    state = desk.look(name, "a")
+    state = queue.look(name, "a")
     assert (state.phase, state.progress.ending) == ("over", "failed")
     assert vf.load(tmp_path / name).model.config == SMALL.config
 
 
 def test_a_process_that_does_not_obey_is_ended(tmp_path, processes, monkeypatch):
-    monkeypatch.setattr(desk_module, "HANGS", 0.0)
-    desk = Desk(tmp_path, at_once=1)
-    name = desk.submit(SMALL, "a")
-    assert desk.stop(name, "a")
-    desk.look(name, "a")
+    monkeypatch.setattr(queue_module, "HANGS", 0.0)
+    queue = JobQueue(tmp_path, at_once=1)
+    name = queue.submit(SMALL, "a")
+    assert queue.stop(name, "a")
+    queue.look(name, "a")
     assert processes[0].code == -9
 
 
 @pytest.mark.slow
 def test_old_trainings_make_room(tmp_path, processes, monkeypatch):
-    monkeypatch.setattr(desk_module, "MOST_RUNS", 2)
-    desk = Desk(tmp_path, at_once=9)
+    monkeypatch.setattr(queue_module, "MOST_RUNS", 2)
+    queue = JobQueue(tmp_path, at_once=9)
     names = []
     for plan in plans(3):
-        names.append(desk.submit(plan, "a"))
+        names.append(queue.submit(plan, "a"))
         processes[-1].end()
-        desk.look(names[-1], "a")
-    assert desk.look(names[0], "a") is None
+        queue.look(names[-1], "a")
+    assert queue.look(names[0], "a") is None
     assert sorted(p.name for p in tmp_path.iterdir()) == sorted(names[1:])
 
 
 @pytest.mark.slow
 def test_a_real_process_trains_and_is_stopped(tmp_path):
-    desk = Desk(tmp_path / "runs", at_once=1)
-    name = desk.submit(replace(SMALL, steps=5000), "a")
+    queue = JobQueue(tmp_path / "runs", at_once=1)
+    name = queue.submit(replace(SMALL, steps=5000), "a")
     end = time.monotonic() + 120
-    while not (state := desk.look(name, "a")).progress.snapshots and time.monotonic() < end:
+    while not (state := queue.look(name, "a")).progress.snapshots and time.monotonic() < end:
         time.sleep(0.2)
     assert state.phase == "running", (tmp_path / "runs" / name / "log.txt").read_text()
-    assert desk.stop(name, "a")
-    while (state := desk.look(name, "b")).phase != "over" and time.monotonic() < end:
+    assert queue.stop(name, "a")
+    while (state := queue.look(name, "b")).phase != "over" and time.monotonic() < end:
         time.sleep(0.2)
     assert state.progress.ending == "stopped"
     assert json.loads((tmp_path / "runs" / name / "config.json").read_text())["format"] == "vizformer-1"
-    desk.close()
+    queue.close()

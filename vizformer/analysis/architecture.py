@@ -37,7 +37,7 @@ Kind = Literal[
     "logit_bias",
     "softmax",
 ]
-Place = Literal["encoder", "decoder", "prediction"]
+Section = Literal["encoder", "decoder", "prediction"]
 Dims = tuple[int, ...]
 
 
@@ -48,11 +48,11 @@ class Box:
     Attributes:
         key: its name, "encoder.attention" or "decoder.cross_norm"; each once in a drawing.
         kind: what it is; boxes of a kind do the same.
-        place: the stack it belongs to, or the prediction above them.
+        section: the stack it belongs to, or the prediction above them.
         repeated: whether it belongs to the layer that is repeated.
         inside: the key of the attention it works in (masks, rotations, biases); "" where it has a place of its own.
         skip: the key of the box whose output is added here, past what is between ("" where nothing is).
-        reads: the key of the box whose output goes in here, where that is not the one before it (parallel layers).
+        fed_by: the key of the box whose output goes in here, where that is not the one before it (parallel layers).
         inputs, output: shapes, without the batch; [n_heads, n_q, n_k] are the attention weights.
         module: where its parameters are, as an attribute of the model: "encoder.layers[0].self_attention"; "" for none.
         tensors: name and shape of each, as PyTorch keeps them ([out, in]).
@@ -62,11 +62,11 @@ class Box:
 
     key: str
     kind: Kind
-    place: Place
+    section: Section
     repeated: bool = False
     inside: str = ""
     skip: str = ""
-    reads: str = ""
+    fed_by: str = ""
     inputs: tuple[Dims, ...] = ()
     output: Dims
     module: str = ""
@@ -91,23 +91,23 @@ def architecture(model: Transformer, n: int, target: int = 0) -> tuple[Box, ...]
     if model.encoder is not None:
         boxes += _stack(model, model.encoder, "encoder", n, memory=0, first=True)
     if model.decoder is not None:
-        reads = target if model.encoder is not None else n
+        length = target if model.encoder is not None else n
         memory = n if model.encoder is not None else 0
-        boxes += _stack(model, model.decoder, "decoder", reads, memory=memory, first=model.encoder is None)
-        n = reads
+        boxes += _stack(model, model.decoder, "decoder", length, memory=memory, first=model.encoder is None)
+        n = length
     return (*boxes, *_prediction(model, config, n))
 
 
-def _stack(model: Transformer, stack: Stack, place: Place, n: int, memory: int, first: bool) -> list[Box]:
+def _stack(model: Transformer, stack: Stack, section: Section, n: int, memory: int, first: bool) -> list[Box]:
     config, wide = model.config, (n, model.config.d_model)
-    boxes = [Box(key=f"{place}.tokens", kind="tokens", place=place, output=(n,))]
+    boxes = [Box(key=f"{section}.tokens", kind="tokens", section=section, output=(n,))]
 
     def add(name: str, kind: Kind, module: nn.Module | None, path: str = "", *, shared: bool = False) -> None:
         boxes.append(
             Box(
-                key=f"{place}.{name}",
+                key=f"{section}.{name}",
                 kind=kind,
-                place=place,
+                section=section,
                 inputs=(boxes[-1].output,),
                 output=wide,
                 module=path if module is not None else "",
@@ -116,7 +116,7 @@ def _stack(model: Transformer, stack: Stack, place: Place, n: int, memory: int, 
             )
         )
 
-    if model.source_embedding is not None and place == "encoder":
+    if model.source_embedding is not None and section == "encoder":
         add("embedding", "embedding", model.source_embedding, "source_embedding")
     else:
         add("embedding", "embedding", model.embedding, "embedding", shared=not first and model.source_embedding is None)
@@ -124,39 +124,39 @@ def _stack(model: Transformer, stack: Stack, place: Place, n: int, memory: int, 
         add("segments", "segments", model.segment_embedding, "segment_embedding", shared=not first)
     if config.positions == "sinusoidal":
         add("positions", "positions", None)
-    decoders = "decoder_" if config.stack_inputs == "own" and place == "decoder" else ""
+    decoders = "decoder_" if config.stack_inputs == "own" and section == "decoder" else ""
     if config.positions == "learned":
         name = f"{decoders}position_embedding"
         add("positions", "positions", getattr(model, name), name, shared=not (first or decoders))
     if model.embedding_norm is not None:
         name = f"{decoders}embedding_norm"
         add("embedding_norm", "norm", getattr(model, name), name, shared=not (first or decoders))
-    boxes += _layer(config, stack, place, n, memory, boxes[-1].key)
+    boxes += _layer(config, stack, section, n, memory, boxes[-1].key)
     if stack.final_norm is not None:
-        add("final_norm", "norm", stack.final_norm, f"{place}.final_norm")
+        add("final_norm", "norm", stack.final_norm, f"{section}.final_norm")
     return boxes
 
 
-def _layer(config: ModelConfig, stack: Stack, place: Place, n: int, memory: int, before: str) -> list[Box]:
+def _layer(config: ModelConfig, stack: Stack, section: Section, n: int, memory: int, before: str) -> list[Box]:
     """The boxes of one layer; the stream comes from the box `before` it."""
     wide, block = (n, config.d_model), stack.layers[0]
     assert isinstance(block, Block)
     boxes: list[Box] = []
 
-    def add(name: str, kind: Kind, module: str, *inputs: Dims, skip: str = "", reads: str = "") -> None:
+    def add(name: str, kind: Kind, module: str, *inputs: Dims, skip: str = "", fed_by: str = "") -> None:
         boxes.append(
             Box(
-                key=f"{place}.{name}",
+                key=f"{section}.{name}",
                 kind=kind,
-                place=place,
+                section=section,
                 repeated=True,
                 inputs=inputs or (wide,),
                 output=wide,
-                module=module and f"{place}.layers[0].{module}",
+                module=module and f"{section}.layers[0].{module}",
                 tensors=_tensors(getattr(block, module) if module else None),
                 copies=len(stack.layers),
                 skip=skip,
-                reads=reads,
+                fed_by=fed_by,
             )
         )
 
@@ -164,10 +164,10 @@ def _layer(config: ModelConfig, stack: Stack, place: Place, n: int, memory: int,
         stream = next((box.key for box in reversed(boxes) if not box.inside), before)
         if config.norm_order == "pre":
             parallel = config.residual == "parallel" and kind == "feedforward"
-            add(f"{name}_norm", "norm", norm, reads=before if parallel else "")
+            add(f"{name}_norm", "norm", norm, fed_by=before if parallel else "")
         add(name, kind, module, *inputs)
         if kind == "attention":
-            boxes.extend(_inside(config, stack, place, n))
+            boxes.extend(_inside(config, stack, section, n))
         if config.norm_order == "post":
             add(f"{name}_norm", "add_norm", norm, wide, wide, skip=stream)
         else:
@@ -180,18 +180,18 @@ def _layer(config: ModelConfig, stack: Stack, place: Place, n: int, memory: int,
     return boxes
 
 
-def _inside(config: ModelConfig, stack: Stack, place: Place, n: int) -> list[Box]:
+def _inside(config: ModelConfig, stack: Stack, section: Section, n: int) -> list[Box]:
     """What works inside a self-attention: on its queries and keys, or on its scores."""
     found: list[Box] = []
 
     def add(kind: Kind, output: Dims, module: nn.Module | None = None, path: str = "") -> None:
         found.append(
             Box(
-                key=f"{place}.{kind}",
+                key=f"{section}.{kind}",
                 kind=kind,
-                place=place,
+                section=section,
                 repeated=True,
-                inside=f"{place}.attention",
+                inside=f"{section}.attention",
                 inputs=(output,),
                 output=output,
                 module=path,
@@ -205,8 +205,8 @@ def _inside(config: ModelConfig, stack: Stack, place: Place, n: int) -> list[Box
     if config.positions == "alibi":
         add("alibi", scores)
     if stack.relative_bias is not None:
-        add("relative", scores, stack.relative_bias, f"{place}.relative_bias")
-    if place == "decoder":
+        add("relative", scores, stack.relative_bias, f"{section}.relative_bias")
+    if section == "decoder":
         add("mask", (n, n))
     return found
 
@@ -218,20 +218,20 @@ def _prediction(model: Transformer, config: ModelConfig, n: int) -> list[Box]:
         Box(
             key="prediction.unembedding",
             kind="unembedding",
-            place="prediction",
+            section="prediction",
             inputs=(wide,),
             output=scores,
             module="embedding" if model.unembedding is None else "unembedding",
             tensors=_tensors(table),
             shared=model.unembedding is None,
         ),
-        Box(key="prediction.softmax", kind="softmax", place="prediction", inputs=(scores,), output=scores),
+        Box(key="prediction.softmax", kind="softmax", section="prediction", inputs=(scores,), output=scores),
     ]
     if model.logit_bias is not None:
         bias = Box(
             key="prediction.bias",
             kind="logit_bias",
-            place="prediction",
+            section="prediction",
             inputs=(scores,),
             output=scores,
             tensors=(("logit_bias", tuple(model.logit_bias.shape)),),
@@ -241,7 +241,7 @@ def _prediction(model: Transformer, config: ModelConfig, n: int) -> list[Box]:
         transform = Box(
             key="prediction.transform",
             kind="transform",
-            place="prediction",
+            section="prediction",
             inputs=(wide,),
             output=wide,
             module="prediction",

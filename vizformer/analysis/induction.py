@@ -28,6 +28,12 @@ class HeadScores:
     induction: Float[ndarray, "n_layers n_heads"]
 
 
+def strongest_head(scores: Float[ndarray, "n_layers n_heads"]) -> tuple[int, int, float]:
+    """Layer and head of the highest score, and the score."""
+    layer, head = np.unravel_index(scores.argmax(), scores.shape)
+    return int(layer), int(head), float(scores[layer, head])
+
+
 def previous_token_score(patterns: Float[ndarray, "*heads n n"]) -> Float[ndarray, "*heads"]:
     """mean over i = 1..n-1 of pattern[i, i-1].
 

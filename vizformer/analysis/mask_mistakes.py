@@ -67,6 +67,11 @@ def mixed_up(scores: Float[ndarray, "n_q n_k"], blocked: Bool[ndarray, "n_q n_k"
     return naive_softmax(np.where(blocked, scores, -np.inf))
 
 
+def nan_rows(weights: Float[ndarray, "n_q n_k"]) -> int:
+    """How many rows are NaN as a whole."""
+    return int(np.isnan(weights).all(axis=1).sum())
+
+
 def _module(q: Tensor, k: Tensor, v: Tensor, scale: float, blocked: Tensor) -> Tensor:
     """nn.MultiheadAttention with one head whose four matrices are the identity; q carries a scale of ours."""
     width = q.shape[1]
@@ -100,6 +105,12 @@ def naive_softmax(scores: Float[ndarray, "*n n_k"]) -> Float[ndarray, "*n n_k"]:
 def masked_after(scores: Float[ndarray, "n_q n_k"], blocked: Bool[ndarray, "n_q n_k"]) -> Float[ndarray, "n_q n_k"]:
     """softmax first, then the blocked weights set to 0: rows sum to less than 1, and by how much the future decides."""
     found: ndarray = np.where(blocked, 0.0, softmax(scores))
+    return found
+
+
+def left_over(scores: Float[ndarray, "n_q n_k"], blocked: Bool[ndarray, "n_q n_k"]) -> Float[ndarray, " n_q"]:
+    """What each row of `masked_after` still sums to."""
+    found: ndarray = masked_after(scores, blocked).sum(axis=1)
     return found
 
 

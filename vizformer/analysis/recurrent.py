@@ -9,6 +9,8 @@ passes through them, the product falls exponentially with the distance (Hochreit
 A gradient says how strongly a small change would be felt. It is no measure of what is known or used.
 """
 
+from typing import NamedTuple
+
 import numpy as np
 import torch
 from jaxtyping import Float, Int
@@ -45,6 +47,24 @@ def transformer_gradients(
         assert stack is not None
         y = stack(x, model.forward_pass("decoder" if model.encoder is None else "encoder", row))  # [1, n, d_model]
         return _norms(y[0, -1], x)
+
+
+class Felt(NamedTuple):
+    """How much a token counts at the last position, as a share of what the last token itself counts."""
+
+    token: int
+    share: float
+
+
+def felt(sizes: Float[np.ndarray, " n"], back: int) -> Felt:
+    """The token `back` positions before the last; `sizes` are norms as `gru_gradients` gives them."""
+    token = len(sizes) - 1 - back
+    return Felt(token, float(sizes[token] / sizes[-1]))
+
+
+def least_felt(sizes: Float[np.ndarray, " n"]) -> Felt:
+    """The token that counts least, the first of them."""
+    return felt(sizes, len(sizes) - 1 - int(sizes.argmin()))
 
 
 def jacobian_cost(model: Transformer, n: int) -> int:

@@ -12,7 +12,7 @@ from vizformer.checkpoints.hugging_face.families import FAMILIES
 from vizformer.checkpoints.hugging_face.family import Export, Family
 from vizformer.checkpoints.own.checkpoint import Checkpoint
 from vizformer.checkpoints.own.model_folder import CONFIG, TOKENIZER, WEIGHTS, save_own
-from vizformer.checkpoints.tokenizers.vocabularies import SETTINGS
+from vizformer.checkpoints.tokenizers.special_tokens import SETTINGS
 from vizformer.config import ModelConfig
 from vizformer.errors import CheckpointError
 from vizformer.messages import N_

@@ -10,7 +10,7 @@ import { svgElement } from "./js/svg.js";
 /**
  * @typedef {{
  *   key: string, kind: string, title: string, shape: string, count: string, note: string, framed: boolean,
- *   inside: string, skip: string, source: string, reads?: string,
+ *   inside: string, skip: string, source: string, fed_by?: string,
  * }} Box
  */
 /** @typedef {{ title: string, frame: string, boxes: Box[] }} Column */
@@ -23,7 +23,7 @@ class Architecture {
   /** @type {string} */ text;
   /** @type {string | null} */ selected;
   /** @type {Map<string, HTMLButtonElement>} */ buttons = new Map();
-  /** @type {Map<string, HTMLElement>} */ places = new Map();  // what lines lead to: the box, or it and its insides
+  /** @type {Map<string, HTMLElement>} */ elements = new Map();  // what lines lead to: the box, or it and its insides
 
   /** @param {HTMLElement} parent */
   constructor(parent) {
@@ -63,7 +63,7 @@ class Architecture {
 
   build() {
     this.buttons.clear();
-    this.places.clear();
+    this.elements.clear();
     this.board.replaceChildren(this.lines, ...this.data.drawn.map((column) => this.column(column)));
     this.board.dataset.columns = String(this.data.drawn.length);
     this.connect();
@@ -76,12 +76,12 @@ class Architecture {
     /** @type {HTMLElement | null} */ let framed = null;
     for (const box of boxes) {
       if (box.inside) continue;
-      const place = this.place(box, rest(box));
+      const drawn = this.draw(box, rest(box));
       if (box.framed && !framed) {
         framed = element("div", "vf-frame");
         stack.append(framed);
       }
-      (box.framed && framed ? framed : stack).append(place);
+      (box.framed && framed ? framed : stack).append(drawn);
     }
     if (framed) framed.append(element("span", "vf-times", frame));
     if (title) stack.append(element("div", "vf-stack-title", title));
@@ -89,17 +89,17 @@ class Architecture {
   }
 
   /** @param {Box} box @param {Box[]} insides */
-  place(box, insides) {
+  draw(box, insides) {
     const button = this.button(box);
     if (insides.length === 0) {
-      this.places.set(box.key, button);
+      this.elements.set(box.key, button);
       return button;
     }
     const group = element("div", "vf-around");
     const row = element("div", "vf-insides");
     row.append(...insides.map((inside) => this.button(inside)));
     group.append(button, row);
-    this.places.set(box.key, group);
+    this.elements.set(box.key, group);
     return group;
   }
 
@@ -167,8 +167,8 @@ class Architecture {
     const around = this.board.getBoundingClientRect();
     if (!around.width) return;
     const at = (/** @type {string} */ key) => {
-      const place = /** @type {HTMLElement} */ (this.places.get(key));
-      const { left, right, top, bottom } = place.getBoundingClientRect();
+      const found = /** @type {HTMLElement} */ (this.elements.get(key));
+      const { left, right, top, bottom } = found.getBoundingClientRect();
       const [x0, x1, y0, y1] = [left - around.left, right - around.left, top - around.top, bottom - around.top];
       return { left: x0, right: x1, top: y0, bottom: y1, x: (x0 + x1) / 2, y: (y0 + y1) / 2 };
     };
@@ -177,8 +177,8 @@ class Architecture {
       const chain = boxes.filter((box) => !box.inside);
       chain.slice(1).forEach((box, index) => {
         const to = at(box.key);
-        if (box.reads) {  // not what is right before it: a line comes along the side that no skip uses
-          const [from, left] = [at(box.reads), column > 0];
+        if (box.fed_by) {  // not what is right before it: a line comes along the side that no skip uses
+          const [from, left] = [at(box.fed_by), column > 0];
           const edge = left ? to.left : to.right;
           const aside = left ? to.left - ASIDE : to.right + ASIDE;
           made.push(arrow(`M${from.x} ${from.top - 5}H${aside}V${to.y}H${edge}`, [edge, to.y], left ? "right" : "left",
@@ -194,7 +194,7 @@ class Architecture {
           const [from, to, right] = [at(box.skip), at(box.key), column > 0];
           const edge = right ? to.right : to.left;
           const aside = right ? to.right + ASIDE : to.left - ASIDE;
-          const alone = chain[chain.findIndex((other) => other.key === box.skip) + 1]?.reads;  // no arrow to begin on
+          const alone = chain[chain.findIndex((other) => other.key === box.skip) + 1]?.fed_by;  // no arrow to begin on
           const start = alone ? `M${from.x} ${from.top}V${from.top - 5}` : `M${from.x} ${from.top - 5}`;
           const way = `${start}H${aside}V${to.y}H${edge}`;
           made.push(arrow(way, [edge, to.y], right ? "left" : "right", "vf-skip"));

@@ -34,7 +34,7 @@ class Box(TypedDict):
         inside: the key of a box that it is drawn in; "" where it has a place of its own.
         skip: the key of the box from which a line leads here past what is between; "" where there is none.
         source: the key of a box of another column from which a line leads here; "".
-        reads: the key of the box from which the data comes, where that is not the one right before; "" or left out.
+        fed_by: the key of the box from which the data comes, where that is not the one right before; "" or left out.
     """
 
     key: str
@@ -47,7 +47,7 @@ class Box(TypedDict):
     inside: str
     skip: str
     source: str
-    reads: NotRequired[str]
+    fed_by: NotRequired[str]
 
 
 class Column(TypedDict):
@@ -128,7 +128,7 @@ def _data(columns: Sequence[Column], words: Mapping[str, str]) -> dict[str, Any]
         raise ValueError("two boxes have the same key")
     for column in columns:
         for box in column["boxes"]:
-            for name in (box["inside"], box["skip"], box["source"], box.get("reads", "")):
+            for name in (box["inside"], box["skip"], box["source"], box.get("fed_by", "")):
                 if name and name not in keys:
                     raise ValueError(f"box {box['key']} names {name}, which is not there")
     return {

@@ -4,21 +4,16 @@ from dataclasses import replace
 
 import numpy as np
 import torch
-from jaxtyping import Float
 from numpy import ndarray
 
 from vizformer.explain import latex
-from vizformer.explain.arrays import float64, is_half, set_cells, softmax, stored
-from vizformer.explain.norms import normalise
+from vizformer.explain.arrays import float64, is_half, softmax, stored
+from vizformer.explain.layer_projections import joined_heads, projections, worse
 from vizformer.explain.position_bias import Buckets, Slopes, relative_positions
 from vizformer.explain.position_bias_steps import layer_step
-from vizformer.explain.qk_norm_steps import layer_step as norm_step
-from vizformer.explain.qk_norm_steps import normalise_both
-from vizformer.explain.rope import turn
-from vizformer.explain.rope_steps import angle_code, divisor_input, divisor_operand, formula
 from vizformer.explain.site_words import in_words
 from vizformer.explain.softmax_steps import own_scale_text
-from vizformer.explain.step import Contraction, Made, Operand, Proof, Step, sizes
+from vizformer.explain.step import Contraction, Made, Operand, Proof, Step
 from vizformer.explain.sublayer import (
     MAPS,
     ROWS,
@@ -28,7 +23,6 @@ from vizformer.explain.sublayer import (
     entry,
     linear_code,
     linear_inputs,
-    norm_before,
 )
 from vizformer.messages import N_
 from vizformer.model.attention import Attention
@@ -50,223 +44,22 @@ def attention_sublayer(
 
     `source` names the residual stream that keys and values come from; None is the sublayer's own input.  `angles` are
     those by which queries and keys are turned, where positions are rotary, `theta` their base, `divided` what they were
-    divided by for longer texts; `places` is what tells the scores distances.
+    divided by for longer texts; `distances` is what tells the scores distances.
     """
     record = at.trace[site]
     h, kv, d_head = attention.n_heads, attention.n_kv_heads, attention.d_head
-    steps: list[Step] = []
-    x = normalise(at.x, norm) if at.pre_norm else at.x
-    memory = x if source is None else float64(at.trace.residual(source))
-    W = {letter: float64(getattr(attention, f"W_{letter}").weight).T for letter in "QKV"}
-    b = {letter: bias_of(getattr(attention, f"W_{letter}")) for letter in "QKV"}
     dtype, short = at.dtype, is_half(at.dtype)
-    sources = {"Q": x, "K": memory, "V": memory}
-    q, k, v = (stored(sources[letter] @ W[letter] + b[letter], dtype) for letter in "QKV")
-    qh, kh, vh = (_heads(t, d_head) for t in (q, k, v))  # [h or kv, n, d_head]
-    normed = normalise_both(attention, qh, kh)
-    turned_q, turned_k = normed if angles is None else (turn(t, angles, dtype) for t in normed)
-    turned_q, turned_k, vh = (
-        set_cells(at.trace, f"{site}.{name}", t) for name, t in (("q", turned_q), ("k", turned_k), ("v", vh))
-    )
-    final_q, final_k, v = (_joined(t) for t in (turned_q, turned_k, vh))
-    as_projected = angles is None and attention.q_norm is None  # then q and k are the model's own already here
-    if as_projected:
-        q, k, qh, kh = final_q, final_k, turned_q, turned_k
-    if angles is None:
-        normed = turned_q, turned_k
-    recorded_qkv = [t.transpose(0, 1).flatten(1) for t in (record.q, record.k, record.v)]
-    terms = [
-        sizes(sources[letter], W[letter], b[letter]) if short and (as_projected or letter == "V") else np.zeros(())
-        for letter in "QKV"
-    ]
+    found = projections(at, attention, norm, site, source, angles, divided, theta)
+    steps, qh, kh, vh = found.steps, found.q, found.k, found.v
     anchor = N_("q, k and v recorded in {place}", place=in_words(site))
-    n_q, n_k, d = len(x), len(memory), h * d_head
-    if at.pre_norm:
-        steps.append(
-            norm_before(at, norm, Proof.compare(anchor, final_q, recorded_qkv[0], direct=False, terms=terms[0]))
-        )
-    if source is None:
-        packed, weights, biases = (
-            np.concatenate(parts, axis=1)
-            for parts in ((q, k, v), tuple(W.values()), tuple(bias[None] for bias in b.values()))
-        )
-        steps.append(
-            Step(
-                at.key("packed"),
-                N_("One product for Q, K and V"),
-                N_(
-                    "The three matrices stand side by side, so that one product [{n} × {d}] · [{d} × {width}] gives all three.",
-                    n=n_q,
-                    d=x.shape[1],
-                    width=weights.shape[1],
-                ),
-                r"[Q \mid K \mid V] = X\,[W_Q \mid W_K \mid W_V] + [b_Q \mid b_K \mid b_V]",
-                entry("Q", x[0], W["Q"][:, 0], b["Q"][0], q[0, 0]),
-                (
-                    Operand("X", N_("the input, one row per token"), x, ROWS),
-                    Operand("W", N_("the three matrices side by side"), weights, ("features", "features")),
-                ),
-                r"[Q \mid K \mid V]",
-                packed,
-                "W = torch.cat([W_Q, W_K, W_V], dim=1)\n"
-                + (
-                    "packed = x @ W"
-                    if attention.W_Q.bias is None
-                    else "b = torch.cat([b_Q, b_K, b_V])\npacked = x @ W + b"
-                ),
-                "packed",
-                Proof.compare(
-                    anchor,
-                    np.concatenate((final_q, final_k, v), axis=1),
-                    torch.cat(recorded_qkv, dim=1),
-                    direct=as_projected,
-                    terms=_beside(terms, (final_q, final_k, v)),
-                ),
-                contraction=Contraction(x, weights, biases[0]),
-                axes=ROWS,
-                inputs={
-                    name: tensor
-                    for letter in "QKV"
-                    for name, tensor in linear_inputs(getattr(attention, f"W_{letter}"), letter).items()
-                },
-            )
-        )
-        split = f"q, k, v = packed.split([{d}, {kv * d_head}, {kv * d_head}], dim=-1)"
-    else:
-        pairs = {"q": ("Q", x, q, "x"), "k": ("K", memory, k, "memory"), "v": ("V", memory, v, "memory")}
-        for index, (name, (letter, rows, result, variable)) in enumerate(pairs.items()):
-            linear = getattr(attention, f"W_{letter}")
-            reads = {} if name == "q" else {"memory": at.trace.residual(source)}
-            steps.append(
-                Step(
-                    at.key(name),
-                    N_("Queries from the decoder")
-                    if name == "q"
-                    else N_("Keys from the encoder")
-                    if name == "k"
-                    else N_("Values from the encoder"),
-                    N_("In cross-attention the decoder asks: its rows become the queries.")
-                    if name == "q"
-                    else N_("The encoder's output answers: its {n} rows, not the decoder's, are projected.", n=n_k),
-                    rf"{letter} = {'X' if name == 'q' else 'M'}\,W_{letter} + b_{letter}",
-                    entry(letter, rows[0], W[letter][:, 0], b[letter][0], result[0, 0]),
-                    (
-                        Operand(
-                            "X" if name == "q" else "M",
-                            N_("the decoder's rows") if name == "q" else N_("the encoder's output, one row per token"),
-                            rows,
-                            ROWS if name == "q" else ("keys", "features"),
-                        ),
-                        Operand(
-                            f"W_{letter}",
-                            N_("the matrix W_{letter}", letter=letter),
-                            W[letter],
-                            ("features", "features"),
-                        ),
-                    ),
-                    letter,
-                    result,
-                    f"{name} = {variable}{linear_code(linear, letter)}",
-                    name,
-                    Proof.compare(
-                        anchor,
-                        (final_q, final_k, v)[index],
-                        recorded_qkv[index],
-                        direct=as_projected or name == "v",
-                        terms=terms[index],
-                    ),
-                    contraction=Contraction(rows, W[letter], b[letter]),
-                    axes=ROWS if name == "q" else ("keys", "features"),
-                    inputs=reads | linear_inputs(linear, letter),
-                )
-            )
-        split = ""
-    reshape = f"q, k, v = (t.unflatten(-1, (-1, {d_head})).transpose(0, 1) for t in (q, k, v))"
-    steps.append(
-        Step(
-            at.key("heads"),
-            N_("Split into heads"),
-            N_(
-                "Nothing is computed: each row of {d} numbers is cut into {h} pieces of {d_head}, and the heads move to the "
-                "front.",
-                d=d,
-                h=h,
-                d_head=d_head,
-            ),
-            r"[b, n, d] \to [b, n, h, d_\mathrm{head}] \to [b, h, n, d_\mathrm{head}]",
-            rf"[1, {n_q}, {d}] \to [1, {n_q}, {h}, {d_head}] \to [1, {h}, {n_q}, {d_head}]",
-            (),
-            "Q",
-            qh,
-            "\n".join(filter(None, (split, reshape))),
-            "q",
-            Proof.compare(anchor, turned_q, record.q, direct=as_projected, terms=_by_head(terms[0], d_head)),
-            axes=("heads", "queries", "features"),
-            also=(
-                Made("k", Operand("K", N_("the keys, head by head"), kh, ("heads", "keys", "features"))),
-                Made("v", Operand("V", N_("the values, head by head"), vh, ("heads", "keys", "features"))),
-            ),
-            meaning=N_("the queries, head by head"),
-        )
-    )
-    changed = _worse(Proof.compare(anchor, turned_q, record.q), Proof.compare(anchor, turned_k, record.k))
-    if attention.q_norm is not None:
-        steps.append(norm_step(at, attention, qh, normed, replace(changed, direct=angles is None)))
-    if angles is not None:
-        cos, sin = latex.factor(np.cos(angles[-1, 0])), latex.factor(np.sin(angles[-1, 0]))
-        last, half = n_q - 1, angles.shape[1]
-        hat, partial, given = r"\hat " if attention.q_norm is not None else "", 2 * half < d_head, normed[0]
-        steps.append(
-            Step(
-                at.key("turned"),
-                N_("Turn queries and keys by their positions"),
-                N_(
-                    "In every head, pair m of row i (numbers m and m + {half}) is turned by an angle that grows with i and "
-                    "shrinks with m.",
-                    half=half,
-                )
-                if not partial
-                else N_(
-                    "In every head, only the first {dims} numbers of a row are turned: pair m of row i (numbers m and m + {half}) "
-                    "by an angle that grows with i and shrinks with m. The other {rest} numbers stay as they are.",
-                    dims=2 * half,
-                    half=half,
-                    rest=d_head - 2 * half,
-                ),
-                formula(f"{hat}q", "q", "i", partial, divided is not None),
-                rf"Q'_{{0,{last},0}} = {latex.number(given[0, -1, 0])} \cdot {cos} - {latex.factor(given[0, -1, half])} \cdot "
-                rf"{sin} = {latex.number(turn(given[0, -1], angles[-1])[0])}",
-                (
-                    Operand(r"\Phi", N_("the angle of each pair, in radians"), angles, ROWS),
-                    *(() if divided is None else (divisor_operand(divided),)),
-                ),
-                "Q'",
-                turned_q,
-                angle_code(theta, half, f"torch.arange({n_q})[:, None]", divided)
-                + "\n"
-                + (
-                    "q, k = (torch.cat([a * cos - b * sin, a * sin + b * cos], dim=-1) "
-                    "for a, b in (t.chunk(2, dim=-1) for t in (q, k)))"
-                    if not partial
-                    else "q, k = (torch.cat([a * cos - b * sin, a * sin + b * cos, rest], dim=-1) "
-                    f"for a, b, rest in (t.tensor_split([{half}, {2 * half}], dim=-1) for t in (q, k)))"
-                ),
-                "q",
-                changed,
-                axes=("heads", "queries", "features"),
-                inputs=divisor_input(divided),
-                also=(Made("k", Operand("K'", N_("the keys, turned"), turned_k, ("heads", "keys", "features"))),),
-                meaning=N_("the queries, turned"),
-            )
-        )
-    qh, kh = turned_q, turned_k
+    n_q, n_k, d = qh.shape[1], kh.shape[1], h * d_head
     if short:  # on from what the model wrote
         qh, kh, vh = (float64(t) for t in (record.q, record.k, record.v))
     if kv != h:
         kh, vh = np.repeat(kh, h // kv, axis=0), np.repeat(vh, h // kv, axis=0)
         shared = f"k, v = (t.repeat_interleave({h // kv}, dim=0) for t in (k, v))"
         own_kv = [torch.repeat_interleave(t, h // kv, dim=0) for t in (record.k, record.v)]
-        same = _worse(Proof.compare(anchor, kh, own_kv[0]), Proof.compare(anchor, vh, own_kv[1]))
+        same = worse(Proof.compare(anchor, kh, own_kv[0]), Proof.compare(anchor, vh, own_kv[1]))
         steps.append(
             Step(
                 at.key("shared"),
@@ -391,7 +184,7 @@ def attention_sublayer(
             axes=("heads", "queries", "features"),
         )
     )
-    joined = _joined(float64(fused) if short else z)
+    joined = joined_heads(float64(fused) if short else z)
     W_O, b_O = float64(attention.W_O.weight).T, bias_of(attention.W_O)
     out = stored(joined @ W_O + b_O, dtype)
     through = replace(at.proof(norm, out), direct=False)
@@ -430,25 +223,3 @@ def attention_sublayer(
         )
     )
     return [*steps, *add_and_norm(at, norm, out)]
-
-
-def _heads(rows: Float[ndarray, "n width"], d_head: int) -> Float[ndarray, "h n d_head"]:
-    return rows.reshape(len(rows), -1, d_head).transpose(1, 0, 2)
-
-
-def _joined(heads: Float[ndarray, "h n d_head"]) -> Float[ndarray, "n width"]:
-    return heads.transpose(1, 0, 2).reshape(heads.shape[1], -1)
-
-
-def _by_head(terms: ndarray, d_head: int) -> ndarray:
-    return _heads(terms, d_head) if terms.ndim else terms
-
-
-def _beside(terms: list[ndarray], parts: tuple[ndarray, ...]) -> ndarray:
-    """The terms of q, k and v side by side, as in the packed product."""
-    return np.concatenate([np.broadcast_to(t, part.shape) for t, part in zip(terms, parts, strict=True)], axis=1)
-
-
-def _worse(first: Proof, second: Proof) -> Proof:
-    """One proof of two tensors."""
-    return replace(first, difference=max(first.difference, second.difference), holds=first.holds and second.holds)

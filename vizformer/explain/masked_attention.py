@@ -1,5 +1,6 @@
 """A mask laid over the scores of a head, proved by an independent computation."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -54,6 +55,21 @@ class Masked:
     def padding_keys(self) -> tuple[bool, ...]:
         """For each key, whether it is blocked anywhere because it is padding."""
         return tuple((self.reasons == Reason.PADDING).any(axis=0).tolist())
+
+    def telling_row(self, unused: Sequence[int] = ()) -> tuple[int, tuple[int, ...]] | None:
+        """The query in which most keys have a share, and the keys that it sees, the largest score first.
+
+        Where it can be chosen, the query sees at least two keys, and not all of them.  `unused` are queries that are
+        not to be chosen.  None where no other query sees a key.
+        """
+        n_seen = (~self.blocked).sum(axis=1)
+        read = [i for i in range(len(n_seen)) if i not in unused and n_seen[i] > 0]
+        rows = [i for i in read if 2 <= n_seen[i] < self.blocked.shape[1]] or read
+        if not rows:
+            return None
+        i = min(rows, key=lambda row: float(self.weights[row].max()))
+        seen = np.flatnonzero(~self.blocked[i])
+        return i, tuple(seen[np.argsort(-self.scores[i, seen], kind="stable")].tolist())
 
 
 def masked_attention(record: AttentionRecord, head: int, mask: Mask | None = None) -> Masked:

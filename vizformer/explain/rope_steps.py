@@ -9,7 +9,9 @@ from torch import Tensor
 from vizformer.explain import latex
 from vizformer.explain.operands import Operands
 from vizformer.explain.proof_anchors import recorded_head
-from vizformer.explain.step import Operand, Proof, Step
+from vizformer.explain.rope import turn
+from vizformer.explain.step import Made, Operand, Proof, Step
+from vizformer.explain.sublayer import ROWS, Sublayer
 from vizformer.messages import N_
 
 
@@ -146,4 +148,66 @@ def _live(letter: str, position: int, row: Float[ndarray, " d_head"], angle: Flo
         rf"{latex.number(first * np.cos(phi) - second * np.sin(phi))}, \qquad "
         rf"{letter}'_{{{position},{half}}} = {latex.number(first)} \cdot {sin} + {latex.factor(second)} \cdot {cos} = "
         rf"{latex.number(first * np.sin(phi) + second * np.cos(phi))}"
+    )
+
+
+def layer_step(
+    at: Sublayer,
+    given: Float[ndarray, "h n d_head"],
+    turned: tuple[ndarray, ndarray],
+    angles: Float[ndarray, "n pairs"],
+    theta: float,
+    divided: Float[ndarray, " pairs"] | None,
+    proof: Proof,
+    *,
+    normed: bool,
+) -> Step:
+    """For all heads and positions at once: `given` are the queries before, `turned` the queries and keys after.
+
+    `theta` is the base of the angles, `divided` what they were divided by for longer texts; `normed` says whether
+    queries and keys were normalised before.
+    """
+    n_q, d_head, half = *given.shape[1:], angles.shape[1]
+    cos, sin, last = latex.factor(np.cos(angles[-1, 0])), latex.factor(np.sin(angles[-1, 0])), n_q - 1
+    hat, partial = r"\hat " if normed else "", 2 * half < d_head
+    return Step(
+        at.key("turned"),
+        N_("Turn queries and keys by their positions"),
+        N_(
+            "In every head, pair m of row i (numbers m and m + {half}) is turned by an angle that grows with i and "
+            "shrinks with m.",
+            half=half,
+        )
+        if not partial
+        else N_(
+            "In every head, only the first {dims} numbers of a row are turned: pair m of row i (numbers m and m + {half}) "
+            "by an angle that grows with i and shrinks with m. The other {rest} numbers stay as they are.",
+            dims=2 * half,
+            half=half,
+            rest=d_head - 2 * half,
+        ),
+        formula(f"{hat}q", "q", "i", partial, divided is not None),
+        rf"Q'_{{0,{last},0}} = {latex.number(given[0, -1, 0])} \cdot {cos} - {latex.factor(given[0, -1, half])} \cdot "
+        rf"{sin} = {latex.number(turn(given[0, -1], angles[-1])[0])}",
+        (
+            Operand(r"\Phi", N_("the angle of each pair, in radians"), angles, ROWS),
+            *(() if divided is None else (divisor_operand(divided),)),
+        ),
+        "Q'",
+        turned[0],
+        angle_code(theta, half, f"torch.arange({n_q})[:, None]", divided)
+        + "\n"
+        + (
+            "q, k = (torch.cat([a * cos - b * sin, a * sin + b * cos], dim=-1) "
+            "for a, b in (t.chunk(2, dim=-1) for t in (q, k)))"
+            if not partial
+            else "q, k = (torch.cat([a * cos - b * sin, a * sin + b * cos, rest], dim=-1) "
+            f"for a, b, rest in (t.tensor_split([{half}, {2 * half}], dim=-1) for t in (q, k)))"
+        ),
+        "q",
+        proof,
+        axes=("heads", "queries", "features"),
+        inputs=divisor_input(divided),
+        also=(Made("k", Operand("K'", N_("the keys, turned"), turned[1], ("heads", "keys", "features"))),),
+        meaning=N_("the queries, turned"),
     )

@@ -184,3 +184,8 @@ class Step:
     @property
     def difference(self) -> float:
         return self.proof.difference
+
+    def change_since(self, before: "Step") -> Float[ndarray, "..."]:
+        """By how much the result differs from that of another run; 0 for a cell that is blocked in both."""
+        with np.errstate(invalid="ignore"):  # -inf - -inf
+            return np.nan_to_num(self.result - before.result, nan=0.0)

@@ -13,23 +13,17 @@ from vizformer.errors import TraceError
 from vizformer.messages import N_
 from vizformer.model.block import Stack
 from vizformer.model.cache import Cache
+from vizformer.model.decoder_masks import decoder_masks
 from vizformer.model.edit import Edit
 from vizformer.model.embedding import embedding_table
 from vizformer.model.forward_pass import ForwardPass
 from vizformer.model.initialise import initialise
-from vizformer.model.masks import Mask, causal_mask, combine, padding_mask
+from vizformer.model.input_check import check_ids
+from vizformer.model.masks import padding_mask
 from vizformer.model.mlm_head import PredictionTransform
 from vizformer.model.norm import norm
-from vizformer.model.positions import (
-    Rotation,
-    alibi_bias,
-    alibi_slopes,
-    relative_bias,
-    rope_frequencies,
-    rotation,
-    sinusoidal_encoding,
-)
-from vizformer.model.sparse_masks import window_mask
+from vizformer.model.position_tables import position_tables
+from vizformer.model.positions import Rotation, alibi_bias, relative_bias
 from vizformer.model.trace import Trace
 
 
@@ -77,7 +71,7 @@ class Transformer(nn.Module):
         if not config.tied_unembedding:
             self.unembedding = nn.Linear(config.d_model, config.vocab_size, bias=False)
         self.logit_bias = nn.Parameter(torch.zeros(config.vocab_size)) if config.logit_bias else None
-        if not self.embedding.weight.is_meta:  # there is nothing to fill, and see `table`
+        if not self.embedding.weight.is_meta:  # there is nothing to fill, and see `embedding_table`
             initialise(self, config, {self.token_table("encoder"), self.token_table("decoder")})
 
     def forward(
@@ -170,6 +164,48 @@ class Transformer(nn.Module):
             cache.length += ids.shape[1]
         return x
 
+    def embed(
+        self,
+        ids: Int[Tensor, "b n"],
+        first: int = 0,
+        segments: Int[Tensor, "b n"] | None = None,
+        *,
+        stack: Literal["encoder", "decoder"] = "encoder",
+    ) -> Float[Tensor, "b n d_model"]:
+        """Token embeddings (scaled by sqrt(d_model) where the config says so) plus positions, from `first` on.
+
+        `stack` is whose input they are: it matters where each has tables of its own.
+        """
+        embedding = self.token_table(stack)
+        check_ids(ids, first, self.config.max_positions, embedding.num_embeddings)
+        x: Tensor = embedding(ids)  # [b, n, d_model]
+        if self.config.scaled_embedding:
+            x = x * math.sqrt(self.config.d_model)
+        added = self.positions(first + ids.shape[1], stack)
+        if added is not None:
+            x = x + added[first:].to(x.dtype)
+        if self.segment_embedding is not None:
+            x = x + self.segment_embedding(torch.zeros_like(ids) if segments is None else segments)
+        if self.decoder_embedding_norm is not None and stack == "decoder":
+            x = self.decoder_embedding_norm(x)
+        elif self.embedding_norm is not None:
+            x = self.embedding_norm(x)
+        out: Tensor = self.dropout(x)
+        return out
+
+    def logits(self, x: Float[Tensor, "*n d_model"]) -> Float[Tensor, "*n vocab_size"]:
+        """x W_U, after the head's transform where it has one; W_U is the transposed embedding where they are tied.
+
+        The row is multiplied by logit_scale before, and a bias of every token added after, where the model has them.
+        """
+        weight = self.embedding.weight if self.unembedding is None else self.unembedding.weight
+        bias = self.logit_bias
+        if self.prediction is not None:
+            x, bias = self.prediction(x), self.prediction.logit_bias
+        if self.config.logit_scale != 1:
+            x = x * self.config.logit_scale
+        return F.linear(x, weight, bias)  # [..., vocab_size]
+
     def forward_pass(
         self,
         stack: Literal["encoder", "decoder"],
@@ -186,7 +222,7 @@ class Transformer(nn.Module):
         n, before = ids.shape[1], 0 if cache is None else cache.length
         mask = windowed = None if padding is None else padding_mask(padding)
         if stack == "decoder":
-            mask, windowed = self.decoder_masks(ids, before, padding)
+            mask, windowed = decoder_masks(n, before, padding, self.config.sliding_window, ids.device)
         memory_mask = None if memory_padding is None else padding_mask(memory_padding)
         return ForwardPass(
             mask,
@@ -199,62 +235,6 @@ class Transformer(nn.Module):
             edit,
             cache,
         )
-
-    def decoder_masks(
-        self, ids: Int[Tensor, "b n"], before: int = 0, padding: Bool[Tensor, "b n"] | None = None
-    ) -> tuple[Mask | None, Mask | None]:
-        """The mask of self-attention, and that of the layers with a sliding window, for `ids` after `before` others.
-
-        The newest position alone sees all others: no mask, and generation is spared building one for every token.
-        """
-        n, length, window = ids.shape[1], before + ids.shape[1], self.config.sliding_window
-        padded = None if padding is None else padding_mask(padding)
-        mask = combine([padded, causal_mask(n, length, device=ids.device) if n > 1 else None])
-        if window is None or length <= window:  # it reaches everything
-            return mask, mask
-        return mask, combine([padded, window_mask(n, window - 1, causal=True, n_k=length, device=ids.device)])
-
-    def logits(self, x: Float[Tensor, "*n d_model"]) -> Float[Tensor, "*n vocab_size"]:
-        """x W_U, after the head's transform where it has one; W_U is the transposed embedding where they are tied.
-
-        The row is multiplied by logit_scale before, and a bias of every token added after, where the model has them.
-        """
-        weight = self.embedding.weight if self.unembedding is None else self.unembedding.weight
-        bias = self.logit_bias
-        if self.prediction is not None:
-            x, bias = self.prediction(x), self.prediction.logit_bias
-        if self.config.logit_scale != 1:
-            x = x * self.config.logit_scale
-        return F.linear(x, weight, bias)  # [..., vocab_size]
-
-    def embed(
-        self,
-        ids: Int[Tensor, "b n"],
-        first: int = 0,
-        segments: Int[Tensor, "b n"] | None = None,
-        *,
-        stack: Literal["encoder", "decoder"] = "encoder",
-    ) -> Float[Tensor, "b n d_model"]:
-        """Token embeddings (scaled by sqrt(d_model) where the config says so) plus positions, from `first` on.
-
-        `stack` is whose input they are: it matters where each has tables of its own.
-        """
-        embedding = self.token_table(stack)
-        self._check(ids, first, embedding.num_embeddings)
-        x: Tensor = embedding(ids)  # [b, n, d_model]
-        if self.config.scaled_embedding:
-            x = x * math.sqrt(self.config.d_model)
-        added = self.positions(first + ids.shape[1], stack)
-        if added is not None:
-            x = x + added[first:].to(x.dtype)
-        if self.segment_embedding is not None:
-            x = x + self.segment_embedding(torch.zeros_like(ids) if segments is None else segments)
-        if self.decoder_embedding_norm is not None and stack == "decoder":
-            x = self.decoder_embedding_norm(x)
-        elif self.embedding_norm is not None:
-            x = self.embedding_norm(x)
-        out: Tensor = self.dropout(x)
-        return out
 
     def token_table(self, stack: Literal["encoder", "decoder"] = "encoder") -> nn.Embedding:
         """The embeddings of the tokens that a stack reads, [its number of ids, d_model]; one model may have two."""
@@ -298,45 +278,8 @@ class Transformer(nn.Module):
         It is put where the weights are by now.
         """
         weight = self.embedding.weight
-        for name, buffer in self._tables().items():
+        for name, buffer in position_tables(self.config).items():
             self.register_buffer(name, buffer if weight.is_meta else buffer.to(weight.device), persistent=False)
-
-    def _tables(self) -> dict[str, Tensor]:
-        """What follows from the options alone, and so is not saved with the weights."""
-        config = self.config
-        if config.positions == "sinusoidal":
-            return {"position_encoding": sinusoidal_encoding(config.max_positions, config.d_model, config.sinusoids)}
-        if config.positions == "rope":
-            table = rotation(config.max_positions, rope_frequencies(config))
-            return {"rope_cos": table.cos, "rope_sin": table.sin}
-        if config.positions == "alibi":
-            return {"alibi_slopes": alibi_slopes(config.n_heads)}
-        return {}
-
-    def _check(self, ids: Tensor, first: int, n_ids: int) -> None:
-        n, limit, last = first + ids.shape[1], self.config.max_positions, n_ids - 1
-        if ids.shape[1] == 0:
-            raise TraceError(N_("There is no token to look at: type at least one word."))
-        if n > limit:
-            raise TraceError(
-                N_(
-                    "The text has {n} tokens; this model accepts {limit}. Shorten it by {over}.",
-                    n=n,
-                    limit=limit,
-                    over=n - limit,
-                )
-            )
-        if torch.compiler.is_compiling():
-            return  # looking at the values would break the compiled graph
-        lowest, highest = int(ids.min()), int(ids.max())
-        if lowest < 0 or highest > last:
-            raise TraceError(
-                N_(
-                    "Token id {id} is outside the vocabulary: ids go from 0 to {last}.",
-                    id=lowest if lowest < 0 else highest,
-                    last=last,
-                )
-            )
 
 
 def count_parameters(config: ModelConfig) -> int:

@@ -10,34 +10,24 @@ from dataclasses import dataclass, replace
 from functools import partial
 
 import torch
-from tokenizers import Tokenizer as Backend
 from torch import Tensor
 
 from vizformer.checkpoints.bare.layout import Layout, Plan
 from vizformer.checkpoints.bare.layouts import LAYOUTS, NAMES
 from vizformer.checkpoints.bare.likeness import unrecognised
 from vizformer.checkpoints.bare.misfits import in_kinds
+from vizformer.checkpoints.bare.tokenizers_beside import END, backend_beside, tokenizers_for
 from vizformer.checkpoints.files.containers import open_file
 from vizformer.checkpoints.files.untrusted_folder import Folder, listed, shown
 from vizformer.checkpoints.files.weights import Stored, Weights
-from vizformer.checkpoints.hugging_face.model_folder import complete_ids, empty_model, wrong_numbers
+from vizformer.checkpoints.hugging_face.folder_tokenizers import complete_ids
+from vizformer.checkpoints.hugging_face.model_folder import empty_model, wrong_numbers
 from vizformer.checkpoints.tensors.matching import Found, Match, match_parts
 from vizformer.checkpoints.tensors.placement import place
 from vizformer.checkpoints.tensors.questions import Said, Value, resolve, trials
 from vizformer.checkpoints.tensors.report import Report, parameters_by_component
 from vizformer.checkpoints.tensors.tensor_map import Shape
-from vizformer.checkpoints.tokenizers import sentencepiece
-from vizformer.checkpoints.tokenizers.token_ids import without_tokenizer
-from vizformer.checkpoints.tokenizers.vocabularies import (
-    SOURCES,
-    TOKENIZER,
-    TRIAL,
-    byte_level,
-    guarded,
-    read_tokenizer,
-    token_ids,
-    tried,
-)
+from vizformer.checkpoints.tokenizers.special_tokens import token_ids
 from vizformer.config import ModelConfig
 from vizformer.errors import CheckpointError, ConfigError
 from vizformer.messages import N_, Message
@@ -45,7 +35,6 @@ from vizformer.model import Transformer
 from vizformer.text import Tokenizer
 
 CONFIG = "config.json"
-_END = "<|endoftext|>"
 
 
 @dataclass(frozen=True)
@@ -120,10 +109,10 @@ def _understood(
 ) -> Examined:
     """The model that the weights are under these answers."""
     plan = layout.plan(answers)
-    backend = _backend(folder, weights.longest_side)
+    backend = backend_beside(folder, weights.longest_side)
     options = dict(plan.options)
     if backend is not None and not layout.reads_only_ids:
-        complete_ids(options, token_ids(folder, backend, {"bos_token": _END, "eos_token": _END}))
+        complete_ids(options, token_ids(folder, backend, {"bos_token": END, "eos_token": END}))
     else:
         backend = None
     try:
@@ -140,7 +129,7 @@ def _understood(
     empty = empty_model(config)
     shapes = {name: tuple(tensor.shape) for name, tensor in empty.state_dict().items()}
     matched = _matched(layout, plan, weights, shapes)
-    tokenizer, source, about = _tokenizers(folder, backend, config)
+    tokenizer, source, about = tokenizers_for(folder, backend, config)
     contradictions = _contradictions(config, said)
     report = Report(
         name=name,
@@ -286,61 +275,3 @@ def _contradictions(config: ModelConfig, said: Mapping[str, Mapping[str, object]
         for field in names
         if type(fields.get(field)) is int and fields[field] != getattr(config, size)
     ]
-
-
-def _backend(folder: Folder, rows: int) -> Backend | None:
-    """The tokenizer beside the weights, if there is one."""
-    if folder.has(TOKENIZER):
-        return read_tokenizer(folder, rows=rows)
-    if folder.has("vocab.json") and folder.has("merges.txt"):
-        return byte_level(folder, {"bos_token": _END, "eos_token": _END, "unk_token": _END})
-    name = sentencepiece.find(folder)
-    return None if name is None else sentencepiece.sentencepiece(folder, name)
-
-
-def _tokenizers(
-    folder: Folder, backend: Backend | None, config: ModelConfig
-) -> tuple[Tokenizer, Tokenizer | None, Message]:
-    """The tokenizer beside the weights, or the reader of numbers; the source's, if it is another; what is assumed."""
-    rows, has_source = config.source_vocab_size, folder.has(SOURCES)
-    if backend is None and (rows is None or not has_source):
-        return without_tokenizer(config)
-    if backend is not None and rows is None:
-        return _fitting(backend, config.vocab_size), None, N_("the tokenizer beside the weights is the model's")
-    if backend is None or (not has_source and rows != config.vocab_size):
-        raise CheckpointError(
-            N_(
-                "The model has two vocabularies, of {source:,} and {target:,} tokens, but there is one tokenizer beside "
-                "the weights. Put the source's there as {sources} and the target's as {targets}, or take it away, and "
-                "token ids are read instead.",
-                source=rows,
-                target=config.vocab_size,
-                sources=SOURCES,
-                targets=TOKENIZER,
-            )
-        )
-    tokenizer = _fitting(backend, config.vocab_size)
-    if not has_source:
-        return tokenizer, None, N_("the tokenizer beside the weights is that of the source and of the target")
-    source = _fitting(read_tokenizer(folder, SOURCES), config.input_vocab_size, SOURCES)
-    return (
-        tokenizer,
-        source,
-        N_("{sources} beside the weights is the source's tokenizer, the other one the target's", sources=SOURCES),
-    )
-
-
-def _fitting(backend: Backend, rows: int, name: str = TOKENIZER) -> Tokenizer:
-    """The tokenizer, every id of which must have a row in the table of embeddings."""
-    highest = max(backend.get_vocab(with_added_tokens=True).values(), default=-1)
-    made = max(guarded(name, lambda: backend.encode(TRIAL).ids), default=-1)
-    if not 0 <= max(highest, made) < rows:
-        raise CheckpointError(
-            N_(
-                "The tokenizer beside the weights has token ids up to {found}, their table of embeddings {expected} "
-                "rows: they belong to different models. Take the tokenizer away, and token ids are read instead.",
-                found=max(highest, made),
-                expected=rows,
-            )
-        )
-    return tried(guarded(name, lambda: Tokenizer(backend)))

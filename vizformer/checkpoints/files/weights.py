@@ -15,6 +15,7 @@ from safetensors import safe_open
 from torch import Tensor
 
 from vizformer.checkpoints.files import archives, formats, pickles
+from vizformer.checkpoints.files.pickle_rules import ForeignError
 from vizformer.checkpoints.files.untrusted_folder import MEGABYTE, MOST_SHOWN, Folder, damaged, listed, shown
 from vizformer.errors import CheckpointError
 from vizformer.messages import N_, Message
@@ -176,7 +177,7 @@ def load_torch(path: Path, name: str) -> Any:
     try:
         zipped = _is_zip(path, name)
         return torch.load(path, map_location="cpu", weights_only=True, mmap=zipped)
-    except pickles.ForeignError as error:
+    except ForeignError as error:
         raise CheckpointError(
             N_(
                 "{file} holds more than tensors, and what else is in it could be a program: it is not opened. Ask its "

@@ -18,24 +18,18 @@ from vizformer.checkpoints.hugging_face.families import BY_TYPE, FAMILIES
 from vizformer.checkpoints.hugging_face.family import Family, Options
 from vizformer.checkpoints.hugging_face.family_match import match
 from vizformer.checkpoints.hugging_face.fields import Fields
+from vizformer.checkpoints.hugging_face.folder_tokenizers import (
+    complete_ids,
+    note_start_mark,
+    read_vocabularies,
+    tokenizers_of,
+)
 from vizformer.checkpoints.hugging_face.unsupported import BECAUSE
 from vizformer.checkpoints.tensors.matching import Match
 from vizformer.checkpoints.tensors.placement import place
 from vizformer.checkpoints.tensors.report import Report, parameters_by_component
 from vizformer.checkpoints.tensors.tensor_map import Shape
-from vizformer.checkpoints.tokenizers.classes import by_class
-from vizformer.checkpoints.tokenizers.token_ids import NumberReader, as_numbers, without_tokenizer
-from vizformer.checkpoints.tokenizers.vocabularies import (
-    SETTINGS,
-    TOKENIZER,
-    TRIAL,
-    Vocabularies,
-    guarded,
-    read_tokenizer,
-    settings,
-    token_ids,
-    tried,
-)
+from vizformer.checkpoints.tokenizers.special_tokens import token_ids
 from vizformer.config import ModelConfig
 from vizformer.errors import CheckpointError, ConfigError
 from vizformer.messages import N_, Message
@@ -45,18 +39,7 @@ from vizformer.text import Tokenizer
 CONFIG, GENERATION = "config.json", "generation_config.json"
 _BEGINNING = ("decoder_start_token_id", "forced_bos_token_id", "bad_words_ids")
 HALF_PRECISION = 5e-3  # how far numbers up to 1 stray in the shortest floats that are read
-# Files that say how texts are split, also those that are not read here: a folder with one of them has a tokenizer.
-_OF_A_TOKENIZER = re.compile(
-    r"(tokenizer|vocab|merges|special_tokens_map|added_tokens|source_tokenizer).*|.+\.(model|spm|bpe|tiktoken|codes)",
-    re.IGNORECASE | re.DOTALL,
-)
 MOST_POSITIONS = 32_768  # of tables computed from the options; no text that VizFormer accepts is longer
-_IDS = {
-    "bos_id": ("bos_token", "cls_token"),
-    "eos_id": ("eos_token", "sep_token"),
-    "pad_id": ("pad_token",),
-    "mask_id": ("mask_token",),
-}
 
 
 @dataclass(frozen=True)
@@ -80,15 +63,15 @@ def examine(folder: Folder, raw: dict[str, object]) -> Examined:
     family = family_of(raw)
     weights = find_weights(folder)
     names = _our_names(family, weights)
-    vocabularies = _vocabularies(folder, family, weights.longest_side)
+    vocabularies = read_vocabularies(folder, family, weights.longest_side)
     backend = None if vocabularies is None else vocabularies.predicted
     fields = Fields({**raw, **_of_generation(folder)}, family.defaults[str(raw["model_type"])], family.aliases)
     config, has_head = _config(family, fields, names, folder, backend, len(weights.tensors))
-    tokenizer, source, notes = _tokenizers(vocabularies, config)
+    tokenizer, source, notes = tokenizers_of(vocabularies, config)
     for note in (*weights.notes, *notes):
         fields.assume(note)
     if backend is not None:
-        _look_at_start(folder, backend, config, fields)
+        note_start_mark(folder, backend, config, fields)
     if not has_head:
         fields.assume(
             N_(
@@ -212,14 +195,6 @@ def family_of(raw: Mapping[str, object]) -> Family:
     return family
 
 
-def _vocabularies(folder: Folder, family: Family, rows: int) -> Vocabularies | None:
-    """What splits texts; None where no file has to do with it, so that a text is the token ids."""
-    if not any(_OF_A_TOKENIZER.fullmatch(name) for name in folder.names()):
-        return None
-    read = read_tokenizer(folder, rows=rows) if folder.has(TOKENIZER) else by_class(folder, family.tokenizer)
-    return read if isinstance(read, Vocabularies) else Vocabularies(read)
-
-
 def _of_generation(folder: Folder) -> dict[str, object]:
     """What generation_config.json says of how a decoder begins: newer files have it there, and it comes first."""
     said = folder.object(GENERATION) if folder.has(GENERATION) else {}
@@ -287,83 +262,3 @@ def _shorten(options: Options, fields: Fields) -> None:
             )
         )
         options["max_positions"] = MOST_POSITIONS
-
-
-def complete_ids(options: Options, found: Mapping[str, int]) -> None:
-    """Special tokens that config.json leaves open, by what the tokenizer's files call them.
-
-    Where a text may have two parts, its end mark is the one that the tokenizer sets between them, whatever config.json
-    calls the end.
-    """
-    if options.get("n_segments", 0) > 1:
-        options["eos_id"] = None
-        found = {role: id for role, id in found.items() if role != "eos_token"}
-    for option, roles in _IDS.items():
-        if options.get(option) is None:
-            ids = [found[role] for role in roles if role in found and found[role] < options["vocab_size"]]
-            options[option] = ids[0] if ids else None
-
-
-def _tokenizers(
-    vocabularies: Vocabularies | None, config: ModelConfig
-) -> tuple[Tokenizer, Tokenizer | None, tuple[Message, ...]]:
-    """The tokenizer; the source's, where its ids are another vocabulary's; and what there is to note."""
-    if vocabularies is None:
-        tokenizer, source, about = without_tokenizer(config)
-        return tokenizer, source, (about,)
-    rows, notes = config.source_vocab_size, vocabularies.notes
-    if vocabularies.apart and rows is None:
-        raise CheckpointError(
-            N_(
-                "{settings} says separate_vocabs=true, but by config.json source and target share one table of "
-                "embeddings: they belong to different models. Copy both again from the model's source.",
-                settings=SETTINGS,
-            )
-        )
-    if vocabularies.apart and rows is not None:
-        return _tokenizer(vocabularies.predicted, config.vocab_size), _tokenizer(vocabularies.texts, rows), notes
-    if rows is not None and rows != config.vocab_size:
-        raise CheckpointError(
-            N_(
-                "config.json describes two vocabularies, of {source:,} and {target:,} tokens, but the files hold one. "
-                "Copy vocab.json, target_vocab.json and {settings} (separate_vocabs=true) from the model's source, "
-                "without a tokenizer.json.",
-                source=rows,
-                target=config.vocab_size,
-                settings=SETTINGS,
-            )
-        )
-    made = _tokenizer(vocabularies.texts, config.vocab_size).with_target(vocabularies.targets)
-    return tried(made), None, notes
-
-
-def _tokenizer(backend: Backend, rows: int) -> Tokenizer:
-    """Every id it can make must have a row in the embedding table."""
-    highest = max(backend.get_vocab(with_added_tokens=True).values(), default=-1)
-    tokenizer = as_numbers(guarded(TOKENIZER, lambda: Tokenizer(backend)))
-    is_text = not isinstance(tokenizer, NumberReader)
-    made = max(guarded(TOKENIZER, lambda: backend.encode(TRIAL).ids), default=-1) if is_text else highest
-    if not 0 <= max(highest, made) < rows:
-        raise CheckpointError(
-            N_(
-                "The tokenizer has token ids up to {found} but config.json says vocab_size={expected}: they belong to "
-                "different models. Copy both again from the model's source.",
-                found=max(highest, made),
-                expected=rows,
-            )
-        )
-    return tried(tokenizer)
-
-
-def _look_at_start(folder: Folder, backend: Backend, config: ModelConfig, fields: Fields) -> None:
-    """tokenizer.json decides whether a text begins with the start mark; other files sometimes say something else."""
-    said = settings(folder).get("add_bos_token")
-    starts = config.bos_id is not None and guarded(TOKENIZER, lambda: backend.encode(TRIAL).ids[:1]) == [config.bos_id]
-    if isinstance(said, bool) and said is not starts and config.n_decoder_layers:
-        fields.assume(
-            N_(
-                "{file} says add_bos_token={said}, the tokenizer does otherwise: the tokenizer is followed",
-                file=SETTINGS,
-                said=shown(said),
-            )
-        )

@@ -17,8 +17,9 @@ from vizformer.checkpoints.files.weights import FLOATS, Weights, all_finite, ope
 from vizformer.checkpoints.own.checkpoint import Checkpoint
 from vizformer.checkpoints.tensors.placement import place
 from vizformer.checkpoints.tensors.report import Report, TensorFate, parameters_by_component
+from vizformer.checkpoints.tokenizers.refusals import guarded
 from vizformer.checkpoints.tokenizers.token_ids import as_numbers
-from vizformer.checkpoints.tokenizers.vocabularies import SOURCES, guarded, read_tokenizer, tried
+from vizformer.checkpoints.tokenizers.vocabularies import SOURCES, read_tokenizer, tried
 from vizformer.config import ModelConfig
 from vizformer.errors import CheckpointError
 from vizformer.messages import N_, Message

@@ -10,7 +10,8 @@ from dataclasses import replace
 from tokenizers import Tokenizer as Backend
 
 from vizformer.checkpoints.files.untrusted_folder import Folder, shown
-from vizformer.checkpoints.tokenizers.vocabularies import SETTINGS, Vocabularies, settings, wordpiece
+from vizformer.checkpoints.tokenizers.special_tokens import SETTINGS, settings
+from vizformer.checkpoints.tokenizers.vocabularies import Vocabularies, wordpiece
 from vizformer.errors import CheckpointError
 from vizformer.messages import N_, Message
 

@@ -13,7 +13,8 @@ from tokenizers import Tokenizer as Backend
 
 from vizformer.checkpoints.files.untrusted_folder import Folder
 from vizformer.checkpoints.tokenizers import sentencepiece as spm
-from vizformer.checkpoints.tokenizers.vocabularies import add_listed, guarded, refuse
+from vizformer.checkpoints.tokenizers.refusals import guarded, refuse
+from vizformer.checkpoints.tokenizers.special_tokens import add_listed
 
 XLM_ROBERTA = (("<s>", "<pad>", "</s>", "<unk>"), 3)  # what comes first, and how many of the file's pieces go
 CAMEMBERT = (("<s>NOTUSED", "<pad>", "</s>NOTUSED", "<unk>", "<unk>NOTUSED"), 1)

@@ -17,15 +17,9 @@ from tokenizers import Tokenizer as Backend
 
 from vizformer.checkpoints.files.untrusted_folder import Folder, shown
 from vizformer.checkpoints.tokenizers import sentencepiece as spm
-from vizformer.checkpoints.tokenizers.vocabularies import (
-    Vocabularies,
-    bounded,
-    guarded,
-    no_tokenizer,
-    refuse,
-    settings,
-    token_text,
-)
+from vizformer.checkpoints.tokenizers.refusals import guarded, no_tokenizer, refuse
+from vizformer.checkpoints.tokenizers.special_tokens import bounded, settings, token_text
+from vizformer.checkpoints.tokenizers.vocabularies import Vocabularies
 from vizformer.messages import N_, Message
 
 IDS, SOURCE, TARGET, TARGET_IDS = "vocab.json", "source.spm", "target.spm", "target_vocab.json"

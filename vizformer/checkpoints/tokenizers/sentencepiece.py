@@ -21,7 +21,8 @@ from tokenizers import Tokenizer as Backend
 from vizformer.checkpoints.files.untrusted_folder import MEGABYTE, Folder, damaged
 from vizformer.checkpoints.tokenizers.charsmap import check_charsmap
 from vizformer.checkpoints.tokenizers.protobuf import WireError, fields, number, raw, real
-from vizformer.checkpoints.tokenizers.vocabularies import add_listed, guarded, no_tokenizer, refuse, settings
+from vizformer.checkpoints.tokenizers.refusals import guarded, no_tokenizer, refuse
+from vizformer.checkpoints.tokenizers.special_tokens import add_listed, settings
 
 SUFFIXES = (".model", ".spm")
 LIMIT = 32 * MEGABYTE  # the largest in use have 18

@@ -1,25 +1,21 @@
 """Tokenizer files read into the `tokenizers` library: tokenizer.json, or the vocabularies of older models."""
 
-from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from typing import Any, NoReturn, TypeVar
 
-from tokenizers import AddedToken, Regex, decoders, models, normalizers, pre_tokenizers, processors
+from tokenizers import Regex, decoders, models, normalizers, pre_tokenizers, processors
 from tokenizers import Tokenizer as Backend
 
 from vizformer.assets import asset
-from vizformer.checkpoints.files.untrusted_folder import Folder, first_line, shown
+from vizformer.checkpoints.files.untrusted_folder import Folder, shown
+from vizformer.checkpoints.tokenizers.refusals import guarded, no_tokenizer, refusal, refuse
+from vizformer.checkpoints.tokenizers.special_tokens import bounded, settings, token_text, with_special
 from vizformer.checkpoints.tokenizers.token_ids import NumberReader
-from vizformer.errors import CheckpointError, VizformerError
-from vizformer.messages import N_, Message
+from vizformer.messages import Message
 from vizformer.text import Tokenizer, trial
-from vizformer.text.bounds import LONGEST_TOKEN, MOST_ADDED, MOST_ENTRIES, MOST_IDS
-from vizformer.text.tokenizer import failed
+from vizformer.text.bounds import MOST_ENTRIES, MOST_IDS
 
-TOKENIZER, SETTINGS, SPECIAL = "tokenizer.json", "tokenizer_config.json", "special_tokens_map.json"
+TOKENIZER = "tokenizer.json"
 SOURCES = "source_tokenizer.json"  # ours, and beside bare weights: where the source has another vocabulary
-ADDED, DECODER = "added_tokens.json", "added_tokens_decoder"  # a file; a field of tokenizer_config.json
-T = TypeVar("T")
 TRIAL = "Hello, world! 你好 1"  # every tokenizer must be able to split this
 # How Qwen cuts a text into words before its bytes are merged: English endings, letters with at most one other character
 # in front, single digits, signs with the line ends behind them, line ends, spaces (the last goes with the next word).
@@ -27,7 +23,6 @@ QWEN_WORDS = (
     r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+"
     r"|\s+(?!\S)|\s+"
 )
-ROLES = ("bos_token", "eos_token", "unk_token", "sep_token", "pad_token", "cls_token", "mask_token")
 
 
 @dataclass(frozen=True)
@@ -61,9 +56,9 @@ def read_tokenizer(folder: Folder, name: str = TOKENIZER, rows: int | None = Non
         try:
             trial.examine(content, rows)
         except trial.TrialError as error:
-            refusal = _refusal(name, error.message)
-            refusal.passing = isinstance(error, trial.BusyError)
-            raise refusal from error
+            refused = refusal(name, error.message)
+            refused.passing = isinstance(error, trial.BusyError)
+            raise refused from error
     backend = guarded(name, lambda: Backend.from_str(content))
     backend.no_truncation()
     backend.no_padding()
@@ -71,43 +66,6 @@ def read_tokenizer(folder: Folder, name: str = TOKENIZER, rows: int | None = Non
     if highest >= MOST_IDS:
         refuse(name, f"a token has the id {highest:,}; they go up to {MOST_IDS - 1:,} at most")
     return backend
-
-
-def settings(folder: Folder) -> dict[str, Any]:
-    """What tokenizer_config.json and special_tokens_map.json say, where they are there."""
-    found: dict[str, Any] = {}
-    for name in (SPECIAL, SETTINGS):
-        if folder.has(name):
-            found |= folder.object(name)
-    return found
-
-
-def token_text(value: object) -> str | None:
-    """A special token as these files write it: a string, or an object with `content`."""
-    if isinstance(value, dict):
-        value = value.get("content")
-    return value if isinstance(value, str) and _is_text(value) else None
-
-
-def _is_text(value: str) -> bool:
-    """Whether it can be written as UTF-8: JSON can hold halves of characters."""
-    try:
-        value.encode()
-    except UnicodeEncodeError:
-        return False
-    return True
-
-
-def token_ids(folder: Folder, backend: Backend, usual: dict[str, str]) -> dict[str, int]:
-    """The ids of the special tokens by role ("mask_token"), from the files or else under the family's usual names."""
-    said = settings(folder)
-    found: dict[str, int] = {}
-    for role in ROLES:
-        text = token_text(said.get(role)) or usual.get(role)
-        id = None if text is None else backend.token_to_id(text)
-        if id is not None:
-            found[role] = id
-    return found
 
 
 def wordpiece(folder: Folder) -> Backend:
@@ -134,7 +92,7 @@ def wordpiece(folder: Folder) -> Backend:
         cls, sep = marks["cls_token"], marks["sep_token"]
         backend.post_processor = processors.BertProcessing((sep, vocabulary[sep]), (cls, vocabulary[cls]))
         backend.decoder = decoders.WordPiece()
-        return _with_special(folder, backend, {"pad_token": "[PAD]", "mask_token": "[MASK]", **marks}, said)
+        return with_special(folder, backend, {"pad_token": "[PAD]", "mask_token": "[MASK]", **marks}, said)
 
     return guarded(name, build)
 
@@ -147,12 +105,6 @@ def _lines(folder: Folder, name: str) -> list[str]:
     lines = content.split("\n")
     bounded(lines, name)
     return lines
-
-
-def bounded(tokens: Iterable[str], name: str) -> None:
-    """Refuses tokens that nobody could show."""
-    if (longest := max(map(len, tokens), default=0)) > 2 * LONGEST_TOKEN:
-        refuse(name, f"a token has {longest:,} characters; at most {LONGEST_TOKEN:,} are read")
 
 
 def byte_level(
@@ -210,22 +162,9 @@ def byte_level(
             backend.post_processor = processors.RobertaProcessing(
                 (sep, vocabulary[sep]), (cls, vocabulary[cls]), trim_offsets=True, add_prefix_space=first_space
             )
-        return _with_special(folder, backend, usual, said)
+        return with_special(folder, backend, usual, said)
 
     return guarded(name, build)
-
-
-def _with_special(folder: Folder, backend: Backend, usual: dict[str, str], said: dict[str, Any]) -> Backend:
-    """Tells the special tokens from text; only those the files have, so that no id is made up."""
-    add_listed(folder, backend)
-    more = said.get("additional_special_tokens")
-    tokens = {token_text(said.get(role)) or usual.get(role) for role in ROLES}
-    tokens |= {token_text(value) for value in more} if isinstance(more, list) else set()
-    known = sorted(token for token in tokens if token and backend.token_to_id(token) is not None)
-    backend.add_special_tokens(
-        [AddedToken(token, normalized=False, special=True, lstrip=token == "<mask>") for token in known]
-    )
-    return backend
 
 
 def qwen(folder: Folder) -> Backend:
@@ -237,102 +176,9 @@ def qwen(folder: Folder) -> Backend:
     return byte_level(folder, usual, words=QWEN_WORDS, composed=True)
 
 
-def add_listed(folder: Folder, backend: Backend, *, as_they_stand: bool = False) -> None:
-    """The tokens that files name beside the vocabulary: they are matched in a text as a whole.
-
-    Args:
-        as_they_stand: they are looked for in the text before anything is done to it, whatever a file says.
-
-    Raises:
-        CheckpointError: ids that do not follow those of the vocabulary, or are another token's.
-    """
-    tokens = _listed(folder, as_they_stand)
-    known = {id: token for id, token in tokens.items() if backend.token_to_id(token.content) == id}
-    behind = [id for id in sorted(tokens) if id not in known]
-    first = backend.get_vocab_size(with_added_tokens=True)
-    where = ADDED if folder.has(ADDED) else SETTINGS
-    if taken := [tokens[id].content for id in behind if backend.token_to_id(tokens[id].content) is not None]:
-        refuse(where, f"{shown(taken[0])} has another id already")
-    if behind != list(range(first, first + len(behind))):
-        refuse(where, f"its ids do not follow the {first} of the vocabulary")
-    guarded(where, lambda: backend.add_tokens([tokens[id] for id in (*known, *behind)]))
-
-
-def _listed(folder: Folder, as_they_stand: bool) -> dict[int, AddedToken]:
-    found: dict[int, AddedToken] = {}
-    content = folder.object(ADDED) if folder.has(ADDED) else {}
-    if not all(type(id) is int and 0 <= id < MOST_IDS for id in content.values()):
-        refuse(ADDED, f"an id is no whole number from 0 to {MOST_IDS - 1:,}")
-    said = settings(folder).get(DECODER)
-    if len(content) + (len(said) if isinstance(said, dict) else 0) > MOST_ADDED:
-        refuse(ADDED if content else SETTINGS, f"it adds more than {MOST_ADDED:,} tokens to the vocabulary")
-    bounded(content, ADDED)
-    for text, id in content.items():
-        if not text or not _is_text(text):
-            refuse(ADDED, f"{shown(text)} is no token")
-        found[id] = AddedToken(text, normalized=False, special=True)
-    for key, value in said.items() if isinstance(said, dict) else ():
-        token = token_text(value)
-        bounded([token or ""], SETTINGS)
-        if not key.isdecimal() or not key.isascii() or len(key) > 9 or not token or not isinstance(value, dict):
-            refuse(SETTINGS, f"{DECODER} has {shown(key)}: {shown(value)}")
-        flags = {name: value.get(name) is True for name in ("lstrip", "rstrip", "single_word", "normalized", "special")}
-        found[int(key)] = AddedToken(token, **{**flags, "normalized": flags["normalized"] and not as_they_stand})
-    return found
-
-
-def guarded(name: str, build: Callable[[], T]) -> T:
-    """The library raises bare exceptions and, on some damaged files, what is no `Exception` at all (a Rust panic)."""
-    try:
-        return build()
-    except VizformerError:
-        raise
-    except BaseException as error:
-        if not failed(error):
-            raise
-        refuse(name, first_line(error), error)
-
-
 def tried(tokenizer: Tokenizer) -> Tokenizer:
     """The tokenizer, after one text has gone there and back: some damage shows only then, as a panic."""
     if not isinstance(tokenizer, NumberReader):
         guarded(TOKENIZER, lambda: tokenizer.decode([token.id for token in tokenizer.encode(TRIAL)]))
         guarded(TOKENIZER, lambda: tokenizer.encode_target(TRIAL))
     return tokenizer
-
-
-def refuse(name: str, reason: str, cause: BaseException | None = None) -> NoReturn:
-    raise _refusal(name, reason) from cause
-
-
-def _refusal(name: str, reason: Message | str) -> CheckpointError:
-    return CheckpointError(
-        N_(
-            "{file} cannot be used as a tokenizer ({reason}). Copy it again from the model's source.",
-            file=name,
-            reason=reason,
-        )
-    )
-
-
-def no_tokenizer(folder: Folder, wanted: str) -> NoReturn:
-    """Says what is missing, and what to do with a format that is not read for this family."""
-    for name in folder.names():
-        if name.endswith((".model", ".spm")):
-            raise CheckpointError(
-                N_(
-                    "{folder} has its tokenizer only as {file}, which is not read; {wanted} is needed. Open the "
-                    "tokenizer with the `transformers` library and write it again with save_pretrained.",
-                    folder=folder.name,
-                    file=shown(name),
-                    wanted=wanted,
-                )
-            )
-    raise CheckpointError(
-        N_(
-            "{folder} lacks a tokenizer ({wanted}). Copy it from the model's source, or take away what there is of it, "
-            "and token ids are read instead.",
-            folder=folder.name,
-            wanted=wanted,
-        )
-    )

@@ -141,7 +141,7 @@ def _known(token: str) -> Path | None:
         return None
     if token not in _KNOWN:
         for recent in recents.opened():
-            if recent.place == "path":
+            if recent.source == "path":
                 named(Path(recent.name))
     return _KNOWN.get(token)
 

@@ -27,9 +27,9 @@ _LONGEST = 5000  # characters of a path, a name or assumptions
 
 @dataclass(frozen=True)
 class Recent:
-    """One model: a path, or a name on a hub, and the assumptions as they stand in its name in links."""
+    """One model: its source ("path" or "hub"), its name there, and the assumptions as they stand in links."""
 
-    place: str
+    source: str
     name: str
     answers: str = ""
 
@@ -61,7 +61,7 @@ class _Store:
 
     def write(self, state: _State) -> None:
         """All of it or nothing: another server of this person may be reading."""
-        written = {"key": state.key.hex(), "opened": [vars(recent) for recent in state.opened]}
+        written = {"key": state.key.hex(), "opened": [_written(recent) for recent in state.opened]}
         self.unsaved, file, begun = state, _file(), None
         if file is None:
             return
@@ -98,7 +98,7 @@ def note(recent: Recent) -> None:
     """Puts a model at the head of the list."""
     with _STORE.lock:
         state = _STORE.read()
-        others = [other for other in state.opened if (other.place, other.name) != (recent.place, recent.name)]
+        others = [other for other in state.opened if (other.source, other.name) != (recent.source, recent.name)]
         now = (recent, *others)[:MOST]
         if now != state.opened:
             _STORE.write(replace(state, opened=now))
@@ -131,6 +131,11 @@ def _parsed(raw: Any) -> _State:
     legal = isinstance(key, str) and re.fullmatch("[0-9a-f]{32}", key)
     found = [recent for item in listed if (recent := _recent(item))] if isinstance(listed, list) else []
     return _State(bytes.fromhex(str(key)) if legal else b"", tuple(dict.fromkeys(found))[:MOST])
+
+
+def _written(recent: Recent) -> dict[str, str]:
+    """What stands in the file; there a source is called a place."""
+    return {"place": recent.source, "name": recent.name, "answers": recent.answers}
 
 
 def _recent(raw: Any) -> Recent | None:

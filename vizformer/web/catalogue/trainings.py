@@ -1,4 +1,4 @@
-"""Trainings of this server's visitors: the desk that runs them, what pages show of them, and their models by name.
+"""Trainings of this server's visitors: the queue that runs them, what pages show of them, and their models by name.
 
 A trained model is called train-..., after what it was made from.  Whoever has its name (from a link) may open it while
 the server keeps it; it is listed only in the session that trained it.
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from vizformer.analysis import HeadScores
     from vizformer.analysis.trained_tasks import TaskAnswer
     from vizformer.checkpoints import Checkpoint
-    from vizformer.training.desk import Desk, State
+    from vizformer.training.job_queue import JobQueue, State
     from vizformer.training.live import Plan
     from vizformer.training.runs import Run
 
@@ -45,10 +45,10 @@ _MINE = "vizformer.trainings"
 _FILES = ("config.json", "model.safetensors", "tokenizer.json")
 
 
-# There is one desk, for as long as the process lives: in a cache it could be forgotten, while its processes ran on.
+# There is one queue, for as long as the process lives: in a cache it could be forgotten, while its processes ran on.
 _making = threading.RLock()
 _root: Path | None = None
-_desk: "Desk | None" = None
+_queue: "JobQueue | None" = None
 
 
 def root() -> Path:
@@ -60,22 +60,22 @@ def root() -> Path:
         return _root
 
 
-def desk() -> "Desk":
-    global _desk
+def queue() -> "JobQueue":
+    global _queue
     prepare_torch()
-    from vizformer.training.desk import Desk
+    from vizformer.training.job_queue import JobQueue
 
     with _making:
-        if _desk is None:
-            _desk = Desk(root())
+        if _queue is None:
+            _queue = JobQueue(root())
             session_folders.before_the_end(_close)
-        return _desk
+        return _queue
 
 
 def _close() -> None:
-    global _desk, _root
+    global _queue, _root
     with _making:
-        closing, _desk, _root = _desk, None, None
+        closing, _queue, _root = _queue, None, None
     if closing is not None:
         closing.close()
 
@@ -132,7 +132,7 @@ def archive(name: str) -> bytes:
 
 def look_at(name: str) -> "State | None":
     """How a training stands.  Asking is what keeps it going."""
-    return desk().look(name, who())
+    return queue().look(name, who())
 
 
 def title_of(plan: "Plan") -> str:
@@ -165,7 +165,7 @@ def _size(_plan: "Plan", key: str) -> int:
 def run(name: str) -> "Run":
     from vizformer.errors import VizformerError
 
-    found = desk().run(name)
+    found = queue().run(name)
     if found is None:
         raise VizformerError(N_("This training is no longer on the server. Train again, it will come out the same."))
     return found

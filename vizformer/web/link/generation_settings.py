@@ -73,9 +73,6 @@ class Settings:
             seed=self.seed,
         )
 
-    def __str__(self) -> str:
-        return write(self)
-
 
 def write(settings: Settings) -> str:
     """The text that `read` reads; what is at its default is left out."""

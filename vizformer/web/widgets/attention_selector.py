@@ -5,7 +5,6 @@ from typing import TYPE_CHECKING, Any
 
 import streamlit as st
 
-from vizformer.web.catalogue import model_cache
 from vizformer.web.catalogue.subject import Subject
 from vizformer.web.link import state
 from vizformer.web.link.view import written_query
@@ -28,7 +27,7 @@ def choose(subject: Subject, *, cross: bool = True, head: bool = True, query: bo
     """
     from vizformer.analysis import kinds
 
-    config = model_cache.options(subject.model)
+    config = subject.config
     usable = tuple(kind for kind in kinds(subject.trace) if cross or kind != "cross")
     if not cross and state.view().kind == "cross":
         state.update(kind="decoder")

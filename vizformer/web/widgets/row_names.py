@@ -31,7 +31,7 @@ def choices(subject: "Subject") -> "tuple[Choice, ...]":
 
     if not model_cache.predicts(subject.model):
         return ()
-    return choices(model_cache.checkpoint(subject.model), subject.trace)
+    return choices(subject.checkpoint, subject.trace)
 
 
 def queries(subject: Subject, kind: str) -> list[str]:

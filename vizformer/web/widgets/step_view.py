@@ -138,9 +138,8 @@ def _changes(step: "Step", before: "Step", labels: Labels) -> None:
     """What a step gave before the edit, and the difference."""
     if step.result.shape != before.result.shape or step.result.ndim > 2:
         return
-    with np.errstate(invalid="ignore"):  # -inf - -inf: a cell that is blocked before and after has not changed
-        difference = np.nan_to_num(step.result - before.result, nan=0.0)
-    if not np.any(difference):
+    difference = step.change_since(before)
+    if not difference.any():
         st.caption(_("This step is as it was before the edit."))
         return
     st.html(table(before.result, step.axes, _("Before the edit"), labels))

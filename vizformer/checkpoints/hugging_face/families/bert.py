@@ -13,7 +13,8 @@ from vizformer.checkpoints.hugging_face.family import SPARE_BIAS, Export, Family
 from vizformer.checkpoints.hugging_face.fields import Fields
 from vizformer.checkpoints.tensors.activations import ACTIVATIONS, THEIRS
 from vizformer.checkpoints.tensors.tensor_map import Part, layers, linear
-from vizformer.checkpoints.tokenizers.vocabularies import no_tokenizer, wordpiece
+from vizformer.checkpoints.tokenizers.refusals import no_tokenizer
+from vizformer.checkpoints.tokenizers.vocabularies import wordpiece
 from vizformer.config import ModelConfig
 from vizformer.messages import N_, Message
 

@@ -15,7 +15,7 @@ from vizformer.checkpoints.hugging_face.llama_like import ATTENTION, FEEDFORWARD
 from vizformer.checkpoints.hugging_face.rope import PART, rope, turned
 from vizformer.checkpoints.tensors.activations import ACTIVATIONS
 from vizformer.checkpoints.tensors.tensor_map import Part, layers, linear
-from vizformer.checkpoints.tokenizers.vocabularies import no_tokenizer
+from vizformer.checkpoints.tokenizers.refusals import no_tokenizer
 from vizformer.config import ModelConfig
 from vizformer.messages import N_
 

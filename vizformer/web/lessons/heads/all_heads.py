@@ -6,7 +6,7 @@ import streamlit as st
 
 from vizformer.components import attention, table
 from vizformer.components.table import Number, Row
-from vizformer.web.catalogue import model_cache, subject_cache
+from vizformer.web.catalogue import subject_cache
 from vizformer.web.catalogue.subject import Subject
 from vizformer.web.lessons.heads import computed, wording
 from vizformer.web.link import state
@@ -25,7 +25,7 @@ def every(subject: Subject) -> None:
     from vizformer.analysis import kinds
 
     st.html(table.style())
-    trace, config = subject.trace, model_cache.options(subject.model)
+    trace, config = subject.trace, subject.config
     usable = kinds(trace)
     kind = state.fit(kind=usable).kind
     if len(usable) > 1:
@@ -57,12 +57,12 @@ def every(subject: Subject) -> None:
 
 def doings(subject: Subject, layer: int, chosen: int) -> None:
     """A sentence for every head of a layer, from measures of this sentence."""
-    found = computed.habits(subject, state.view().kind)
+    found = computed.head_statistics(subject, state.view().kind)
     rows = [
         Row(
             (
                 _("head {head}", head=head),
-                wording.habit(found, layer, head),
+                wording.tendency(found, layer, head),
                 Number(float(found.effective[layer, head]), f"{found.effective[layer, head]:.1f}"),
             ),
             "marked" if head == chosen else "",

@@ -9,8 +9,8 @@ from vizformer.web.link.model_ref import ModelRef
 if TYPE_CHECKING:
     from vizformer.analysis import Kind
     from vizformer.analysis.contributions import Contributions, KeyContributions
-    from vizformer.analysis.habits import HeadHabits
     from vizformer.analysis.head_costs import LayerCost, SharingCost
+    from vizformer.analysis.head_statistics import HeadStatistics
     from vizformer.web.catalogue.subject import Subject
 
 
@@ -18,22 +18,22 @@ if TYPE_CHECKING:
 def contributions(subject: "Subject", site: str, query: int) -> "Contributions":
     from vizformer.analysis.contributions import contributions
 
-    return contributions(model_cache.checkpoint(subject.model), subject.trace, site, query)
+    return contributions(subject.checkpoint, subject.trace, site, query)
 
 
 @cached
 def key_contributions(subject: "Subject", site: str, head: int, query: int) -> "KeyContributions":
     from vizformer.analysis.contributions import key_contributions
 
-    return key_contributions(model_cache.checkpoint(subject.model), subject.trace, site, head, query)
+    return key_contributions(subject.checkpoint, subject.trace, site, head, query)
 
 
 @cached
-def habits(subject: "Subject", kind: "Kind") -> "HeadHabits":
+def head_statistics(subject: "Subject", kind: "Kind") -> "HeadStatistics":
     from vizformer.analysis import head_maps
-    from vizformer.analysis.habits import head_habits
+    from vizformer.analysis.head_statistics import head_statistics
 
-    return head_habits(head_maps(subject.trace, kind), cross=kind == "cross")
+    return head_statistics(head_maps(subject.trace, kind), cross=kind == "cross")
 
 
 @cached

@@ -7,10 +7,9 @@ from vizformer import figures
 from vizformer.components import table
 from vizformer.components.table import Number, Row
 from vizformer.figures import head_sharing
-from vizformer.web.catalogue import model_cache
 from vizformer.web.catalogue.subject import Subject
 from vizformer.web.lessons.heads import computed
-from vizformer.web.lessons.heads.token_count import asked_length, tex_number, tokens_of
+from vizformer.web.lessons.heads.token_count import asked_length, tex_number
 from vizformer.web.widgets import chart, lesson
 from vizformer.web.words import labels
 from vizformer.web.words.errors import guarded
@@ -25,9 +24,9 @@ COUNTS = ("projections", "products", "exponentials")
 def cost(subject: Subject) -> None:
     """The same width in few heads or many: what one layer of self-attention costs."""
     st.html(table.style())
-    config = model_cache.options(subject.model)
+    config = subject.config
     _ask_cost(subject)
-    n = asked_length("heads.n", tokens_of(subject))
+    n = asked_length("heads.n", len(subject.tokens))
     costs = computed.layer_costs(subject.model, n)
     numbers = [one.n_heads for one in costs]
     h = st.select_slider(_("Heads"), numbers, **lesson.setting("heads.h", config.n_heads, numbers))
@@ -90,7 +89,7 @@ def cost(subject: Subject) -> None:
 
 def _ask_cost(subject: Subject) -> None:
     """The question: what would one wide head cost?"""
-    config, n = model_cache.options(subject.model), tokens_of(subject)
+    config, n = subject.config, len(subject.tokens)
     costs = {one.n_heads: one.projections + one.products for one in computed.layer_costs(subject.model, n)}
     h = config.n_heads
     other = 1 if h > 1 else max(costs)

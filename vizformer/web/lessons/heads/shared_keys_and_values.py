@@ -6,10 +6,9 @@ from vizformer import figures
 from vizformer.components import table
 from vizformer.components.table import Number, Row
 from vizformer.figures import head_sharing
-from vizformer.web.catalogue import model_cache
 from vizformer.web.catalogue.subject import Subject
 from vizformer.web.lessons.heads import computed, wording
-from vizformer.web.lessons.heads.token_count import asked_length, tex_number, tokens_of
+from vizformer.web.lessons.heads.token_count import asked_length, tex_number
 from vizformer.web.link import state
 from vizformer.web.widgets import chart, lesson, rolling_cache_note
 from vizformer.web.words import labels
@@ -23,7 +22,7 @@ from vizformer.web.words.i18n import _
 def groups(subject: Subject) -> None:
     """Fewer key/value heads than query heads: who reads which, and the bytes of the cache."""
     st.html(table.style())
-    config = model_cache.options(subject.model)
+    config = subject.config
     _ask_cache(subject)
     own, memory = _lengths(subject)
     n = asked_length("heads.length", own)
@@ -84,12 +83,12 @@ def _lengths(subject: Subject) -> tuple[int, int]:
     """Positions of the cache for this sentence: those that the decoder holds, and those of the source."""
     read = subject.trace.tokens
     two = {"encoder", "decoder"} <= read.keys()
-    return (len(read["decoder"]), len(read["encoder"])) if two else (tokens_of(subject), 0)
+    return (len(read["decoder"]), len(read["encoder"])) if two else (len(subject.tokens), 0)
 
 
 def _really(subject: Subject) -> str:
     """How the loaded model does it, read off its recorded keys."""
-    trace, config = subject.trace, model_cache.options(subject.model)
+    trace, config = subject.trace, subject.config
     record = trace[trace.sites[0]]
     shape = " × ".join(map(str, record.k.shape))
     if config.kv_heads == config.n_heads:
@@ -112,7 +111,7 @@ def _really(subject: Subject) -> str:
 
 def _ask_cache(subject: Subject) -> None:
     """The question: what would the cache hold if all query heads shared one key/value head?"""
-    config = model_cache.options(subject.model)
+    config = subject.config
     own, memory = _lengths(subject)
     costs = {one.n_kv_heads: one.cache_bytes for one in computed.sharing_costs(subject.model, own, memory)}
     full, least = costs[config.n_heads], costs[1]

@@ -7,7 +7,6 @@ from vizformer import figures
 from vizformer.components import table
 from vizformer.components.table import Number, Row
 from vizformer.figures import head_split
-from vizformer.web.catalogue import model_cache
 from vizformer.web.catalogue.subject import Subject
 from vizformer.web.lessons.heads import computed
 from vizformer.web.link import state
@@ -27,7 +26,7 @@ def split(subject: Subject) -> None:
 
     st.html(table.style())
     attention_selector.choose(subject)
-    view, query, config = state.view(), attention_selector.query(subject), model_cache.options(subject.model)
+    view, query, config = state.view(), attention_selector.query(subject), subject.config
     found = computed.contributions(subject, attention_selector.site(), query)
     cut = found.slices
     token = subject.trace.tokens[labels.stacks(view.kind)[0]][query].text
@@ -93,6 +92,6 @@ def split(subject: Subject) -> None:
         "out = sum(parts)" + (" + b_O" if biased else ""),
         given={
             "z": cut.z.reshape(config.n_heads, config.d_head),
-            **output_matrix(model_cache.checkpoint(subject.model), subject.trace, attention_selector.site()),
+            **output_matrix(subject.checkpoint, subject.trace, attention_selector.site()),
         },
     )

@@ -2,16 +2,10 @@
 
 import streamlit as st
 
-from vizformer.web.catalogue.subject import Subject
 from vizformer.web.widgets import lesson
 from vizformer.web.words.i18n import _
 
 LENGTHS = (0, 128, 512, 2048, 8192, 32768)  # tokens; 0: as many as the sentence has
-
-
-def tokens_of(subject: Subject) -> int:
-    """How many tokens the first stack reads."""
-    return len(next(iter(subject.trace.tokens.values())))
 
 
 def asked_length(name: str, own: int) -> int:

@@ -5,16 +5,16 @@ from typing import TYPE_CHECKING
 from vizformer.web.words.i18n import _
 
 if TYPE_CHECKING:
-    from vizformer.analysis.habits import HeadHabits
+    from vizformer.analysis.head_statistics import HeadStatistics
 
 SPREAD = 0.75  # of the visible keys: from so many on, a head reads from almost all of them
 
 
-def habit(habits: "HeadHabits", layer: int, head: int) -> str:
+def tendency(found: "HeadStatistics", layer: int, head: int) -> str:
     """What a head does in this sentence, in words."""
-    leading = habits.leading(layer, head)
+    leading = found.leading(layer, head)
     if leading is not None:
-        share = f"{habits.shares[leading][layer, head]:.0%}"
+        share = f"{found.shares[leading][layer, head]:.0%}"
         return {
             "previous": _("looks at the token before: {share} of its attention", share=share),
             "own": _("looks at the query's own token: {share} of its attention", share=share),
@@ -22,7 +22,7 @@ def habit(habits: "HeadHabits", layer: int, head: int) -> str:
             "first": _("looks at the first token: {share} of its attention", share=share),
             "last": _("looks at the last token: {share} of its attention", share=share),
         }[leading]
-    keys, visible = float(habits.effective[layer, head]), float(habits.visible[layer])
+    keys, visible = float(found.effective[layer, head]), float(found.visible[layer])
     numbers = {"keys": f"{keys:.1f}", "visible": f"{visible:.1f}"}
     if keys >= SPREAD * visible:
         return _("spreads out: reads from {keys} of {visible} keys", **numbers)

@@ -57,7 +57,7 @@ def formula(box: "Box", config: ModelConfig) -> str:
         return rf"M_{{ij}} = -\infty \ \text{{if}}\ j > i \ \text{{or}}\ j \le i - {window}, \ \text{{else}}\ 0"
     if box.kind in ("attention", "cross"):
         written = _FORMULAS[box.kind]
-        if box.kind == "attention" and box.place == "decoder":
+        if box.kind == "attention" and box.section == "decoder":
             written = written.replace(r"\right)", r" + M\right)")
         return written if config.attention_scale is None else _scaled(written, config.attention_scale)
     if box.kind == "norm":

@@ -93,17 +93,17 @@ def count(box: "Box") -> str:
 
 def columns(boxes: "Sequence[Box]", config: ModelConfig) -> list[architecture.Column]:
     """The drawing: a column for each stack; the prediction belongs to the last one."""
-    places = list(dict.fromkeys(box.place for box in boxes if box.place != "prediction"))
+    sections = list(dict.fromkeys(box.section for box in boxes if box.section != "prediction"))
     found: list[architecture.Column] = []
-    memory = [box.key for box in boxes if box.place == "encoder"][-1:] if len(places) == 2 else []
+    memory = [box.key for box in boxes if box.section == "encoder"][-1:] if len(sections) == 2 else []
     names = {"encoder": _("Encoder"), "decoder": _("Decoder")}
-    for place in places:
-        last = place == places[-1]
-        own = [box for box in boxes if box.place == place or (last and box.place == "prediction")]
+    for section in sections:
+        last = section == sections[-1]
+        own = [box for box in boxes if box.section == section or (last and box.section == "prediction")]
         layers = max(box.copies for box in own)
         found.append(
             {
-                "title": names[place],
+                "title": names[section],
                 "frame": _("× {layers} layers", layers=layers) if layers > 1 else _("1 layer"),
                 "boxes": [_drawn(box, config, memory) for box in own],
             }
@@ -122,7 +122,7 @@ def _drawn(box: "Box", config: ModelConfig, memory: Sequence[str]) -> architectu
         "framed": box.repeated,
         "inside": box.inside,
         "skip": box.skip,
-        "reads": box.reads,
+        "fed_by": box.fed_by,
         "source": memory[0] if memory and box.kind == "cross" else "",
     }
 
@@ -131,14 +131,14 @@ def about(box: "Box", config: ModelConfig) -> str:
     """What the box does, in a sentence or two; Markdown, nothing that was typed in it."""
     d = config.d_model
     if box.kind == "tokens":
-        if box.place == "decoder" and config.architecture == "encoder-decoder":
+        if box.section == "decoder" and config.architecture == "encoder-decoder":
             return _(
                 "What has been written so far: the start mark and the target. From each of these tokens the model "
                 "predicts the next."
             )
         return _("The text, cut into pieces that the model knows. Each piece is a number: its row in the vocabulary.")
     if box.kind == "embedding":
-        vocab = config.input_vocab_size if box.place == "encoder" else config.vocab_size
+        vocab = config.input_vocab_size if box.section == "encoder" else config.vocab_size
         text = _(
             "Looks up each token's row in a table of {vocab:,} rows. From here on a token is a vector of {d} numbers.",
             vocab=vocab,
@@ -159,7 +159,7 @@ def about(box: "Box", config: ModelConfig) -> str:
     if box.kind == "attention":
         whom = (
             _("Each position looks at itself and at what is before it")
-            if box.place == "decoder"
+            if box.section == "decoder"
             else _("Each position looks at all positions, before and after it")
         )
         text = _(

@@ -38,7 +38,7 @@ def boxes(model: ModelRef, n: int, target: int) -> "tuple[Box, ...]":
     from vizformer.analysis.architecture import architecture
 
     found = architecture(model_cache.checkpoint(model).model, n, target)
-    return found if model_cache.predicts(model) else tuple(box for box in found if box.place != "prediction")
+    return found if model_cache.predicts(model) else tuple(box for box in found if box.section != "prediction")
 
 
 # --- layers compared --------------------------------------------------------------------------------------------------

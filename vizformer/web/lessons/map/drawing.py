@@ -66,7 +66,7 @@ def boxes(subject: Subject) -> None:
     config = subject.config
     n, target = computed.lengths(subject)
     found = {box.key: box for box in computed.boxes(subject.model, n, target)}
-    headless = not any(box.place == "prediction" for box in found.values())
+    headless = not any(box.section == "prediction" for box in found.values())
     default = next(box.key for box in found.values() if box.kind == "attention")
     now = lesson.value("map.box", default, found.keys())
     total = sum(box.parameters for box in found.values())
@@ -107,7 +107,7 @@ def detail(subject: Subject, box: "Box", total: int) -> None:
     st.subheader(box_words.title(box, config))
     st.markdown(box_words.about(box, config))
     if box.kind == "tokens":
-        shown = subject.trace.tokens[box.place]
+        shown = subject.trace.tokens[box.section]
         st.text("  ".join(labels.numbered(shown)))
     st.markdown(shapes(box))
     if formula := box_formulas.formula(box, config):

@@ -32,6 +32,8 @@ EXAMPLE = "那个我在北京上大学时认识的朋友，现在在那个城市
 @guarded()
 def gru(subject: Subject) -> None:
     """How much every token still counts at the last one: in a small trained GRU, and in the chosen model."""
+    from vizformer.analysis.recurrent import felt, least_felt
+
     offered = subject.text != EXAMPLE and model_cache.reads(subject.model, EXAMPLE)
     if offered and st.button(EXAMPLE, key="map.example"):
         state.update(text=EXAMPLE, target="", edits="")
@@ -65,18 +67,18 @@ def gru(subject: Subject) -> None:
         key="map.gradients",
     )
     for name, (texts, sizes) in curves.items():
-        at, least = len(sizes) - 1 - back, int(sizes.argmin())
+        at, least = felt(sizes, back), least_felt(sizes)
         st.text(
             _(
                 "{name}: token {at} “{token}” counts {share} of the last token's own; the least is {least} at token "
                 "{where} “{what}”.",
                 name=name,
-                at=at,
-                token=texts[at],
-                share=labels.percent(sizes[at] / sizes[-1]),
-                least=labels.percent(sizes[least] / sizes[-1]),
-                where=least,
-                what=texts[least],
+                at=at.token,
+                token=texts[at.token],
+                share=labels.percent(at.share),
+                least=labels.percent(least.share),
+                where=least.token,
+                what=texts[least.token],
             )
         )
     own_tokens({name: texts for name, (texts, __) in curves.items()})

@@ -5,7 +5,6 @@ from typing import TYPE_CHECKING
 import streamlit as st
 
 from vizformer.components import mask
-from vizformer.web.catalogue import model_cache
 from vizformer.web.catalogue.subject import Subject
 from vizformer.web.lessons.masks import wording
 from vizformer.web.lessons.masks.which_attention import tokens
@@ -22,7 +21,7 @@ def place(subject: Subject, attention: "Kind", *extra: float) -> list[st.delta_g
     """Boxes for the layer and the head, held within what the model has, and further columns beside them."""
     from vizformer.analysis import n_layers
 
-    config, layers = model_cache.options(subject.model), n_layers(subject.trace, attention)
+    config, layers = subject.config, n_layers(subject.trace, attention)
     state.fit(layer=layers, head=config.n_heads)
     layer, head, *others = st.columns([1, 1, *extra], vertical_alignment="bottom")
     layer.selectbox(_("Layer"), range(layers), **state.bind("layer"))
@@ -33,7 +32,7 @@ def place(subject: Subject, attention: "Kind", *extra: float) -> list[st.delta_g
 def own_mask(subject: Subject, attention: "Kind") -> None:
     """Names the mask of the layer, where the model's layers have windows."""
     n = len(tokens(subject, attention)[0])
-    if said := wording.own_mask(model_cache.options(subject.model), attention, state.view().layer, n):
+    if said := wording.own_mask(subject.config, attention, state.view().layer, n):
         st.caption(said)
 
 

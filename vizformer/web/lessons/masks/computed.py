@@ -3,7 +3,6 @@
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from vizformer.web.catalogue import model_cache
 from vizformer.web.catalogue.bounded_cache import cached
 from vizformer.web.catalogue.subject import Subject
 from vizformer.web.lessons.masks.which_attention import causal_on, tokens
@@ -55,7 +54,7 @@ def batch(subject: Subject, other: str, second: bool) -> "PaddedRun":
     from vizformer.analysis.masked_runs import padded_run
 
     own, added = subject.trace, Subject(subject.model, other, "").trace
-    return padded_run(model_cache.checkpoint(subject.model), *((added, own) if second else (own, added)))
+    return padded_run(subject.checkpoint, *((added, own) if second else (own, added)))
 
 
 @cached
@@ -87,7 +86,7 @@ def painted(
     """The model run with these cells of its own mask turned over, in these layers of a kind of attention."""
     from vizformer.analysis.masked_runs import painted_run
 
-    return painted_run(model_cache.checkpoint(subject.model), subject.trace, attention, flips, layers)
+    return painted_run(subject.checkpoint, subject.trace, attention, flips, layers)
 
 
 def painted_head(
@@ -110,7 +109,7 @@ def expectations(
     from vizformer.analysis.masked_runs import expectations
 
     after = painted(subject, attention, flips, layers)
-    return expectations(model_cache.checkpoint(subject.model), subject.trace, after)
+    return expectations(subject.checkpoint, subject.trace, after)
 
 
 # --- notations and mistakes -------------------------------------------------------------------------------------------
@@ -158,7 +157,7 @@ def replacements(subject: Subject, stack: "Stack", position: int) -> "tuple[Toke
     """Tokens to put in place of one."""
     from vizformer.analysis.leakage import replacements
 
-    return replacements(model_cache.checkpoint(subject.model), subject.trace, stack, position)
+    return replacements(subject.checkpoint, subject.trace, stack, position)
 
 
 @cached
@@ -167,7 +166,7 @@ def leakage(subject: Subject, stack: "Stack", position: int, token_id: int, run:
     from vizformer.analysis.leakage import leak_of, run_blocked
 
     blocked = run_blocked(subject.trace, stack, run, reach)
-    return leak_of(model_cache.checkpoint(subject.model), subject.trace, stack, position, token_id, blocked)
+    return leak_of(subject.checkpoint, subject.trace, stack, position, token_id, blocked)
 
 
 def _record(subject: Subject, attention: "Kind", layer: int) -> "AttentionRecord":

@@ -85,7 +85,7 @@ def _worst(masked: "Masked", mistake: str) -> int:
 
 def _row_by_row(masked: "Masked", keys: list[str], rows: list[str], row: int, mistake: str) -> None:
     """The weights of one query, right and wrong, and what every row's mistake amounts to."""
-    from vizformer.analysis.mask_mistakes import given_away, kept_by_blocked, masked_after, zeroed
+    from vizformer.analysis.mask_mistakes import given_away, kept_by_blocked, left_over, masked_after, zeroed
 
     blocked = masked.blocked
     after = mistake == "after"
@@ -98,7 +98,7 @@ def _row_by_row(masked: "Masked", keys: list[str], rows: list[str], row: int, mi
     hatched = np.zeros((3, len(keys) + 1), dtype=bool)
     hatched[:, : len(keys)] = blocked[row]
     st.html(wording.table(_("Query {query}", query=row), [*keys, "Σ"], [_("score"), _("right"), name], cells, hatched))
-    shares = wrong.sum(axis=1) if after else kept_by_blocked(masked.scores, blocked)
+    shares = left_over(masked.scores, blocked) if after else kept_by_blocked(masked.scores, blocked)
     title = _("What each row sums to") if after else _("What the blocked cells of each row keep")
     amounts = {name: shares}
     if after:

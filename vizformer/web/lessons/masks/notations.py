@@ -2,7 +2,6 @@
 
 import math
 
-import numpy as np
 import streamlit as st
 
 from vizformer.components import matrix
@@ -20,7 +19,7 @@ from vizformer.web.words.i18n import _
 @guarded()
 def four_notations(subject: Subject) -> None:
     """The causal mask as four tables with the call each belongs to, and the weights where two are mixed up."""
-    from vizformer.analysis.mask_mistakes import mixed_up, notations
+    from vizformer.analysis.mask_mistakes import mixed_up, nan_rows, notations
 
     attention = causal_on(subject)
     boxes.place(subject, attention, 2)
@@ -57,7 +56,7 @@ def four_notations(subject: Subject) -> None:
             _(
                 "Every query now sees the future and nothing else. Rows that are NaN, because nothing is left to see: "
                 "{rows} of {n}. No call has complained.",
-                rows=int(np.isnan(weights).all(axis=1).sum()),
+                rows=nan_rows(weights),
                 n=n,
             )
         )

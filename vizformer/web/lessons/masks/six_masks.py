@@ -43,7 +43,7 @@ def six_masks(subject: Subject) -> None:
         return
     st.caption(_("On: {attention}", attention=labels.kind_label(attention)))
     boxes.place(subject, attention, 3)
-    view, config = state.view(), model_cache.options(subject.model)
+    view, config = state.view(), subject.config
     window = config.sliding_window if attention == "decoder" and view.layer in config.windowed_layers else None
     boxes.own_mask(subject, attention)
     if kind in ("padding", "cross"):

@@ -101,17 +101,12 @@ def live_row(masked: "Masked", unused: Sequence[int] = ()) -> str:
 
     `unused` are queries whose rows nobody reads, those of padding: none of them is worked out.
     """
-    visible = masked.reasons == 0
-    read = [i for i in range(len(visible)) if i not in unused and visible[i].any()]
-    rows = [i for i in read if 2 <= visible[i].sum() < len(visible[i])] or read
-    if not rows:
+    if (telling := masked.telling_row(unused)) is None:
         return ""
-    i = min(rows, key=lambda row: float(masked.weights[row].max()))  # where most keys have a share
-    open_keys = np.flatnonzero(visible[i])
-    j = int(open_keys[masked.weights[i, open_keys].argmax()])
-    largest = open_keys[np.argsort(-masked.scores[i, open_keys], kind="stable")][:TERMS]
-    shown = [f"e^{{{masked.scores[i, key]:.2f}}}" for key in largest]
-    dots = [r"\cdots"] if len(open_keys) > TERMS else []
+    i, seen = telling
+    j = seen[0]
+    shown = [f"e^{{{masked.scores[i, key]:.2f}}}" for key in seen[:TERMS]]
+    dots = [r"\cdots"] if len(seen) > TERMS else []
     below = " + ".join([*shown, *dots])
     return rf"A_{{{i},{j}}} = \frac{{e^{{{masked.scores[i, j]:.2f}}}}}{{{below}}} = {masked.weights[i, j]:.4f}"
 

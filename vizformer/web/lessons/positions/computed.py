@@ -12,7 +12,8 @@ if TYPE_CHECKING:
     from jaxtyping import Float, Int
     from torch import Tensor
 
-    from vizformer.analysis.positions import CodeFacts, RotaryPair, Shuffled
+    from vizformer.analysis.positions import RotaryPair, Shuffled
+    from vizformer.analysis.sinusoidal_code import CodeFacts
     from vizformer.checkpoints import Checkpoint
     from vizformer.model import Transformer
     from vizformer.text import Token
@@ -46,29 +47,29 @@ def waves(d_model: int, dims: tuple[int, ...], last: int, samples: int) -> "tupl
     """Places 0..last and the dimensions' values there [dims, samples], fine enough to look smooth."""
     import numpy as np
 
-    from vizformer.analysis import positions
+    from vizformer.analysis import sinusoidal_code
 
     places = np.linspace(0, last, samples)
-    return places, positions.waves(d_model, list(dims), places)
+    return places, sinusoidal_code.waves(d_model, list(dims), places)
 
 
 def wavelength(d_model: int, pair: int) -> float:
     """Positions until the pair has turned once."""
-    from vizformer.analysis.positions import wavelength
+    from vizformer.analysis.sinusoidal_code import wavelength
 
     return wavelength(d_model, pair)
 
 
 @cached
 def facts(d_model: int, k: int = 1) -> "CodeFacts":
-    from vizformer.analysis.positions import code_facts
+    from vizformer.analysis.sinusoidal_code import code_facts
 
     return code_facts(ROWS, d_model, k)
 
 
 @cached
 def shift(d_model: int, k: int) -> "Float[np.ndarray, 'd_model d_model']":
-    from vizformer.analysis.positions import shift_matrix
+    from vizformer.analysis.sinusoidal_code import shift_matrix
 
     return shift_matrix(k, d_model)
 
@@ -78,7 +79,7 @@ def products(d_model: int, furthest: int) -> "tuple[np.ndarray, np.ndarray]":
     """Distances -furthest..furthest and the dot product of two codes that far apart."""
     import numpy as np
 
-    from vizformer.analysis.positions import product_by_distance
+    from vizformer.analysis.sinusoidal_code import product_by_distance
 
     half = product_by_distance(d_model, furthest)
     return np.arange(-furthest, furthest + 1), np.concatenate([half[:0:-1], half])
@@ -87,7 +88,7 @@ def products(d_model: int, furthest: int) -> "tuple[np.ndarray, np.ndarray]":
 @cached
 def code_products(n: int, d_model: int) -> "Float[np.ndarray, 'n n']":
     """The dot products of all pairs of the codes of positions 0..n-1."""
-    from vizformer.analysis.positions import code_products
+    from vizformer.analysis.sinusoidal_code import code_products
 
     return code_products(n, d_model)
 
@@ -194,7 +195,7 @@ def learned_rows() -> "Float[np.ndarray, 'positions d_model']":
 @cached
 def cosines(learned: bool) -> "Float[np.ndarray, 'n n']":
     """Cosines between the trained rows of positions, or between as many rows of the sinusoidal code."""
-    from vizformer.analysis.positions import cosines
+    from vizformer.analysis.sinusoidal_code import cosines
 
     return cosines(learned_rows() if learned else code(*learned_rows().shape))
 

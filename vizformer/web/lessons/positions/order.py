@@ -74,7 +74,7 @@ def shuffle(subject: Subject) -> None:
         shown=12,
     )
     st.html(moved)
-    same = int((found.moved < 1e-5).sum())
+    same = found.n_unmoved
     verdict = st.success if same == len(ids) else st.info
     verdict(
         _(

@@ -5,7 +5,6 @@ from typing import TYPE_CHECKING
 from jaxtyping import Float
 from numpy import ndarray
 
-from vizformer.web.catalogue import model_cache
 from vizformer.web.catalogue.bounded_cache import cached
 
 if TYPE_CHECKING:
@@ -34,7 +33,7 @@ def look_up(subject: "Subject", site: str, head: int, query: int, temperature: f
 def forms(subject: "Subject", site: str, head: int) -> "ScoreForms":
     from vizformer.analysis import score_forms
 
-    return score_forms(model_cache.checkpoint(subject.model), subject.trace, site, head)
+    return score_forms(subject.checkpoint, subject.trace, site, head)
 
 
 @cached
@@ -51,7 +50,7 @@ def asymmetries(subject: "Subject", site: str) -> "list[tuple[Asymmetry, Asymmet
 def bilinear(subject: "Subject", site: str, head: int) -> "Bilinear":
     from vizformer.analysis import bilinear
 
-    return bilinear(model_cache.checkpoint(subject.model), subject.trace, site, head)
+    return bilinear(subject.checkpoint, subject.trace, site, head)
 
 
 @cached

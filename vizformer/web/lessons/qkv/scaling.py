@@ -6,7 +6,6 @@ from vizformer import figures
 from vizformer.components import table
 from vizformer.components.table import Row
 from vizformer.figures import scaling as scaling_figures
-from vizformer.web.catalogue import model_cache
 from vizformer.web.catalogue.subject import Subject
 from vizformer.web.lessons.qkv import computed
 from vizformer.web.lessons.qkv.temperature import temperature_slider
@@ -78,7 +77,7 @@ def scale(subject: Subject) -> None:
         rf"\frac{{{variance:.1f}}}{{{d}}} = {variance / d:.2f}",
         code=f"q, k = torch.randn(2, {scaling.PAIRS}, {d})\nvariance = (q * k).sum(-1).var()",
     )
-    if model_cache.options(subject.model).attention_scale is None:
+    if subject.config.attention_scale is None:
         forgotten(subject)
     real_head(subject)
 
@@ -127,7 +126,7 @@ def real_head(subject: Subject) -> None:
     attention_selector.choose(subject, query=False)
     view = state.view()
     head = computed.score_scale(subject, attention_selector.site(), view.head)
-    d_head = model_cache.options(subject.model).d_head
+    d_head = subject.config.d_head
     columns = (
         _("scores"),
         _("standard deviation"),
@@ -152,7 +151,7 @@ def real_head(subject: Subject) -> None:
             deviation=f"{head.dots:.3g}",
         )
     )
-    own = model_cache.options(subject.model).attention_scale
+    own = subject.config.attention_scale
     if own is not None:
         st.caption(
             _(

@@ -7,7 +7,6 @@ import streamlit as st
 from vizformer import figures
 from vizformer.components import matrix, table
 from vizformer.components.table import Number, Row
-from vizformer.web.catalogue import model_cache
 from vizformer.web.catalogue.subject import Subject
 from vizformer.web.lessons.qkv import computed
 from vizformer.web.link import state
@@ -75,7 +74,7 @@ def three(subject: Subject) -> None:
     i, j = of_head["learned"].pair
     S, record = forms.learned, subject.trace[attention_selector.site()]
     lesson.formula(
-        scores_formula(model_cache.options(subject.model)),
+        scores_formula(subject.config),
         live=rf"S_{{{i},{j}}} - S_{{{j},{i}}} = {S[i, j]:.4f} - ({S[j, i]:.4f}) = {S[i, j] - S[j, i]:.4f}",
         code=f"S = q @ k.T * {record.scale!r}  # {record.q.shape[2]} ** -0.5 where scores are divided\n"
         "largest = (S - S.T).max()"
@@ -107,7 +106,7 @@ def three(subject: Subject) -> None:
 
 def product(subject: Subject) -> None:
     """The scores know only W_Q W_K^T, and its rank is at most d_head."""
-    config = model_cache.options(subject.model)
+    config = subject.config
     found = computed.bilinear(subject, attention_selector.site(), state.view().head)
     st.markdown(
         _(

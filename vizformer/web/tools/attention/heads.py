@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 import streamlit as st
 
 from vizformer.components import attention, lines
-from vizformer.web.catalogue import model_cache, subject_cache
+from vizformer.web.catalogue import subject_cache
 from vizformer.web.catalogue.subject import Subject
 from vizformer.web.link import state
 from vizformer.web.link.view import written_query
@@ -48,7 +48,7 @@ def heads(subject: Subject) -> None:
     """All heads of the chosen kind of attention: one of them as a large map, or several as lines."""
     kind = state.view().kind
     queries, keys = (subject.trace.tokens[stack] for stack in labels.stacks(kind))
-    config = model_cache.checkpoint(subject.model).model.config
+    config = subject.config
     n_layers = config.n_encoder_layers if kind == "encoder" else config.n_decoder_layers
     state.fit(layer=n_layers, head=config.n_heads, query=len(queries))
     shape = (n_layers, config.n_heads, len(queries), len(keys))

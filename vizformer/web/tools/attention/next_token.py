@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 def usual_position(subject: Subject, sequence: "Sequence[Token]") -> int:
     """Where a prediction says most: after the text, after the start of a translation, at the first [MASK]."""
-    config = model_cache.options(subject.model)
+    config = subject.config
     if config.architecture == "decoder-only":
         return len(sequence) - 1
     masked = (i for i, token in enumerate(sequence) if config.mask_id is not None and token.id == config.mask_id)

@@ -2,10 +2,8 @@
 
 from typing import TYPE_CHECKING
 
-from vizformer.web.catalogue import model_cache
 from vizformer.web.catalogue.bounded_cache import cached
 from vizformer.web.catalogue.subject import Subject
-from vizformer.web.tools.fill_mask.gaps import tokens_of
 
 if TYPE_CHECKING:
     import numpy as np
@@ -20,7 +18,7 @@ def trace(subject: Subject, hidden: tuple[int, ...]) -> "Trace":
     """The forward over the text with these positions hidden."""
     from vizformer.analysis import hide
 
-    return hide(model_cache.checkpoint(subject.model), tokens_of(subject), hidden)
+    return hide(subject.checkpoint, subject.tokens, hidden)
 
 
 @cached
@@ -28,14 +26,14 @@ def guesses(subject: Subject) -> "Float[np.ndarray, ' n']":
     """The probability of each token where it alone is hidden."""
     from vizformer.analysis import guesses
 
-    return guesses(model_cache.checkpoint(subject.model), tokens_of(subject))
+    return guesses(subject.checkpoint, subject.tokens)
 
 
 @cached
 def predictions(subject: Subject, hidden: tuple[int, ...], position: int) -> "tuple[Prediction, ...]":
     from vizformer.analysis import next_tokens
 
-    return next_tokens(model_cache.checkpoint(subject.model), trace(subject, hidden), position)
+    return next_tokens(subject.checkpoint, trace(subject, hidden), position)
 
 
 @cached
@@ -43,7 +41,7 @@ def guess(subject: Subject, hidden: tuple[int, ...], position: int) -> "Guess":
     """How well the token that stands at `position` in the text is found."""
     from vizformer.analysis import guess
 
-    return guess(trace(subject, hidden), position, tokens_of(subject)[position].id)
+    return guess(trace(subject, hidden), position, subject.tokens[position].id)
 
 
 @cached

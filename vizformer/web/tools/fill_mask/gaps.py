@@ -2,7 +2,6 @@
 
 from typing import TYPE_CHECKING
 
-from vizformer.web.catalogue import model_cache
 from vizformer.web.catalogue.subject import Subject
 
 if TYPE_CHECKING:
@@ -12,15 +11,10 @@ Shown = tuple["Token", ...]
 Positions = tuple[int, ...]
 
 
-def tokens_of(subject: Subject) -> Shown:
-    """What the model reads of the sentence."""
-    return subject.trace.tokens["encoder"]
-
-
 def mask_piece(subject: Subject) -> str:
-    mask_id = model_cache.options(subject.model).mask_id
+    mask_id = subject.config.mask_id
     assert mask_id is not None  # the page has asked
-    return model_cache.checkpoint(subject.model).tokenizer.tokens([mask_id])[0].piece
+    return subject.checkpoint.tokenizer.tokens([mask_id])[0].piece
 
 
 def masked_text(subject: Subject, shown: Shown, hidden: Positions) -> str:

@@ -4,7 +4,6 @@ import numpy as np
 import streamlit as st
 
 from vizformer import figures
-from vizformer.web.catalogue import model_cache
 from vizformer.web.catalogue.subject import Subject
 from vizformer.web.link import state
 from vizformer.web.tools.fill_mask import computed
@@ -51,7 +50,7 @@ def candidates(subject: Subject, shown: Shown, hidden: Positions, focus: int, tr
 
 def attention(subject: Subject, shown: Shown, hidden: Positions, all_hidden: Positions, focus: int) -> None:
     """Where the gap looks, layer by layer."""
-    config = model_cache.options(subject.model)
+    config = subject.config
     names = {-1: _("All heads, averaged"), **{h: _("Head {head}", head=h) for h in range(config.n_heads)}}
     head = st.selectbox(_("Heads"), list(names), format_func=names.__getitem__, key=_HEAD)
     weights = computed.looks_at(subject.unedited, hidden, focus, None if head == -1 else head)

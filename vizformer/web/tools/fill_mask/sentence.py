@@ -11,7 +11,7 @@ from vizformer.web.catalogue.subject import Subject
 from vizformer.web.link import state
 from vizformer.web.link.model_ref import ModelRef
 from vizformer.web.tools.fill_mask import computed
-from vizformer.web.tools.fill_mask.gaps import Positions, Shown, mask_piece, tokens_of
+from vizformer.web.tools.fill_mask.gaps import Positions, Shown, mask_piece
 from vizformer.web.tools.fill_mask.one_gap import attention, candidates
 from vizformer.web.words import labels
 from vizformer.web.words.errors import guarded
@@ -27,7 +27,7 @@ EXAMPLES = ("The cat sat on the chair.", "She opened the door and went in.", "æˆ
 @guarded()
 def blank(subject: Subject) -> None:
     """The sentence, what is hidden in it, and what the model makes of that."""
-    shown = tokens_of(subject.unedited)
+    shown = subject.unedited.tokens
     several = st.session_state.get(_SEVERAL, False)
     hidden, focus = choice(shown, several)
     chances = computed.guesses(subject.unedited)
@@ -114,7 +114,7 @@ def _try(text: str) -> None:
 
 def filled_in(subject: Subject, shown: Shown, hidden: Positions, all_hidden: Positions) -> None:
     """The sentence with the most probable word in each gap."""
-    checkpoint = model_cache.checkpoint(subject.model)
+    checkpoint = subject.checkpoint
     ids = [token.id for token in shown]
     for position in all_hidden:
         ids[position] = computed.predictions(subject.unedited, hidden, position)[0].token.id

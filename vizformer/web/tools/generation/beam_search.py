@@ -3,7 +3,6 @@
 import streamlit as st
 
 from vizformer.components import tree
-from vizformer.web.catalogue import model_cache
 from vizformer.web.catalogue.subject import Subject
 from vizformer.web.link.generation_settings import Settings
 from vizformer.web.tools.generation import computed
@@ -17,8 +16,8 @@ from vizformer.web.words.i18n import _
 def beam(subject: Subject, settings: Settings) -> None:
     """The tree of the search, and what it found beside the greedy text."""
     with st.spinner(_("Searching …"), show_time=False):
-        search = computed.beam(subject.unedited, str(settings))
-        plain = computed.text(subject.unedited, str(Settings(new=settings.new)), "")
+        search = computed.beam(subject.unedited, settings)
+        plain = computed.text(subject.unedited, Settings(new=settings.new), "")
     if subject.edited:
         st.caption(_("Beam search runs without the numbers set by hand."))
     st.caption(
@@ -53,5 +52,5 @@ def beam(subject: Subject, settings: Settings) -> None:
         },
         hide_index=True,
     )
-    new = model_cache.checkpoint(subject.model).tokenizer.decode(list(plain.steps.ids)).strip()
+    new = subject.checkpoint.tokenizer.decode(list(plain.steps.ids)).strip()
     st.text(_("Greedy writes: {text}", text=new or _("(nothing)")))

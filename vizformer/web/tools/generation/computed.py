@@ -3,10 +3,10 @@
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from vizformer.web.catalogue import model_cache
 from vizformer.web.catalogue.bounded_cache import cached
 from vizformer.web.catalogue.subject import Subject
-from vizformer.web.link import edits, generation_settings
+from vizformer.web.link import edits
+from vizformer.web.link.generation_settings import MOST_IN_A_BEAM, Settings
 
 if TYPE_CHECKING:
     from vizformer.analysis import Kind
@@ -48,22 +48,21 @@ class Text:
 
 
 @cached
-def text(subject: Subject, settings: str, branch: str) -> Text:
-    """The text that is written from the subject's, with `generation_settings.Settings` and tokens taken by hand."""
+def text(subject: Subject, settings: Settings, branch: str) -> Text:
+    """The text that is written from the subject's, with these settings and tokens taken by hand."""
     from vizformer.analysis.cost import text_costs
     from vizformer.components.player import Steps, read_branch
     from vizformer.generation import leading_candidates
 
-    loaded, edit = model_cache.checkpoint(subject.model), edits.edit(subject.edited)
-    chosen = generation_settings.read(settings)
+    loaded, edit = subject.checkpoint, edits.edit(subject.edited)
     source, beginning = loaded.opening(subject.text, subject.target)
     instead = {one.step: one.id for one in read_branch(branch) or ()}
     found = leading_candidates(
         loaded.stream(
             subject.text,
             target=subject.target,
-            sampling=chosen.sampling,
-            max_new=chosen.new,
+            sampling=settings.sampling,
+            max_new=settings.new,
             instead=instead,
             edit=edit,
         )
@@ -97,7 +96,7 @@ def text(subject: Subject, settings: str, branch: str) -> Text:
 
 
 @cached
-def heads(subject: Subject, settings: str, branch: str, kind: "Kind", layer: int) -> "HeadsPayload":
+def heads(subject: Subject, settings: Settings, branch: str, kind: "Kind", layer: int) -> "HeadsPayload":
     """The heads of one kind for the player: all of them where they fit, else those of one layer."""
     from vizformer.analysis import head_maps
     from vizformer.components.payload import fits, pack_heads, pack_layer
@@ -119,18 +118,17 @@ class Beam:
 
 
 @cached
-def beam(subject: Subject, settings: str) -> Beam:
+def beam(subject: Subject, settings: Settings) -> Beam:
     """What beam search makes of the subject's text."""
     from vizformer.generation import BeamTree
 
-    loaded, tree = model_cache.checkpoint(subject.model), BeamTree()
-    chosen = generation_settings.read(settings)
+    loaded, tree = subject.checkpoint, BeamTree()
     found = loaded.beam(
         subject.text,
         target=subject.target,
-        width=chosen.width,
-        alpha=chosen.alpha,
-        max_new=min(chosen.new, generation_settings.MOST_IN_A_BEAM),
+        width=settings.width,
+        alpha=settings.alpha,
+        max_new=min(settings.new, MOST_IN_A_BEAM),
         tree=tree,
     )
     return Beam(tree, _names(loaded.tokenizer, sorted({node.id for node in tree.nodes})), found)

@@ -3,7 +3,6 @@
 import streamlit as st
 
 from vizformer import figures
-from vizformer.web.catalogue import model_cache
 from vizformer.web.catalogue.subject import Subject
 from vizformer.web.tools.generation import computed
 from vizformer.web.widgets import chart, rolling_cache_note
@@ -28,7 +27,7 @@ def costs(subject: Subject, text: computed.Text, step: int) -> None:
             bytes=f"{text.costs.cache_bytes[step]:,}",
         )
     )
-    config, length = model_cache.options(subject.model), text.start + step
+    config, length = subject.config, text.start + step
     if said := rolling_cache_note.saved(config, length, text.costs.cache_bytes[step], text.costs.rolling_bytes[step]):
         st.caption(said)
     growth, products = st.columns([2, 3])

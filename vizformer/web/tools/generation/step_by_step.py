@@ -6,7 +6,6 @@ import streamlit as st
 
 from vizformer.components import player
 from vizformer.components.player import PlayerSelection, Written, branch_text, read_branch
-from vizformer.web.catalogue import model_cache
 from vizformer.web.catalogue.subject import Subject
 from vizformer.web.link import state
 from vizformer.web.link.generation_settings import Settings
@@ -25,7 +24,7 @@ _BASIS, _SHOWN = "generation.basis", "generation.shown"
 def written(subject: Subject, settings: Settings) -> None:
     """The text, step by step; a token taken by hand writes it anew from there."""
     forget_branch(subject, settings)
-    config = model_cache.options(subject.model)
+    config = subject.config
     view = state.fit(layer=config.n_decoder_layers, head=config.n_heads)
     last: PlayerSelection | None = st.session_state.get(_SHOWN)
     kind = last.kind if last is not None and view.kind == "encoder" else view.kind  # this page has no encoder's map
@@ -33,7 +32,7 @@ def written(subject: Subject, settings: Settings) -> None:
     wanted = PlayerSelection(view.new, "decoder" if kind == "decoder" else "cross", view.layer, view.head, view.branch)
     seen = player.peek(key="player", selected=wanted)
     keep(seen, wanted)
-    key = (subject, str(settings), usable(subject, seen.branch))
+    key = (subject, settings, usable(subject, seen.branch))
     with st.spinner(_("Writing …"), show_time=False):
         text = computed.text(*key)
     if key[-1] != seen.branch:
@@ -76,5 +75,5 @@ def forget_branch(subject: Subject, settings: Settings) -> None:
 
 def usable(subject: Subject, branch: str) -> str:
     """The part of a branch that names tokens of this model."""
-    size = model_cache.checkpoint(subject.model).tokenizer.vocab_size
+    size = subject.checkpoint.tokenizer.vocab_size
     return branch_text([one for one in read_branch(branch) or () if one.id < size])

@@ -2,7 +2,6 @@
 
 import streamlit as st
 
-from vizformer.web.catalogue import model_cache
 from vizformer.web.catalogue.subject import Subject
 from vizformer.web.link import state
 from vizformer.web.words.errors import guarded
@@ -36,7 +35,7 @@ def choose_layer(subject: Subject) -> None:
     which, number = st.columns([2, 1])
     with which:
         stack = choose_stack([name for name in ("encoder", "decoder") if name in subject.trace.tokens])
-    config = model_cache.checkpoint(subject.model).model.config
+    config = subject.config
     n_layers = config.n_encoder_layers if stack == "encoder" else config.n_decoder_layers
     state.fit(layer=n_layers)
     number.selectbox(_("Layer"), range(n_layers), **state.bind("layer"))

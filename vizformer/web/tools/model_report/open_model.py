@@ -165,7 +165,7 @@ def _choose(model: ModelRef) -> None:
 def _listed() -> Iterator[tuple[ModelRef, str]]:
     """The models of the person's list that can be opened now, each with its path or its name on a hub."""
     for recent in recents.opened():
-        by_path = recent.place == "path"
+        by_path = recent.source == "path"
         base = local_paths.named(Path(recent.name)) if by_path else ModelRef.parse(f"hub/{recent.name}")
         if sources.is_there(base) if by_path else hub.is_on() and base.source == "hub":
             answered = ModelRef.parse(f"{base}{recent.answers}")

@@ -110,9 +110,9 @@ def _begin(task: str, choices: dict[str, Any]) -> None:
     from vizformer.training.live import Plan
 
     before = state.view().run
-    name = trainings.desk().submit(Plan(task=task, **choices), trainings.who())
+    name = trainings.queue().submit(Plan(task=task, **choices), trainings.who())
     if before and before != name:
-        trainings.desk().stop(before, trainings.who())  # one at a time; others may still be watching it
+        trainings.queue().stop(before, trainings.who())  # one at a time; others may still be watching it
     trainings.claim(name)
     state.update(run=name)
 

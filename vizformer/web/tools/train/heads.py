@@ -13,7 +13,7 @@ from vizformer.web.words.figure_words import words
 from vizformer.web.words.i18n import _
 
 if TYPE_CHECKING:
-    from vizformer.training.desk import State
+    from vizformer.training.job_queue import State
     from vizformer.training.live import Plan
 
 
@@ -63,6 +63,8 @@ def heads(name: str, plan: "Plan", index: int, text: str) -> None:
 
 def induction(name: str, plan: "Plan", now: "State", index: int) -> None:
     """The two halves of an induction head, in every head, along the training."""
+    from vizformer.analysis.induction import strongest_head
+
     st.subheader(_("Do induction heads form?"), anchor=False)
     st.markdown(
         _(
@@ -81,12 +83,12 @@ def induction(name: str, plan: "Plan", now: "State", index: int) -> None:
             steps, values, at=kept[index].step, last=plan.steps, title=title, words=words(figures.ENGLISH)
         )
         chart.show(figure, key=f"train.score.{score}", on=column)
-        layer, head = np.unravel_index(values[index].argmax(), values[index].shape)
+        layer, head, strongest = strongest_head(values[index])
         column.caption(
             _(
                 "Strongest at this step: layer {layer}, head {head} with {score}",
-                layer=int(layer),
-                head=int(head),
-                score=f"{values[index].max():.2f}",
+                layer=layer,
+                head=head,
+                score=f"{strongest:.2f}",
             )
         )

@@ -12,7 +12,7 @@ from vizformer.web.words.figure_words import words
 from vizformer.web.words.i18n import _
 
 if TYPE_CHECKING:
-    from vizformer.training.desk import State
+    from vizformer.training.job_queue import State
     from vizformer.training.live import Plan
 
 

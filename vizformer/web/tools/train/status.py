@@ -10,7 +10,7 @@ from vizformer.web.words import labels
 from vizformer.web.words.i18n import _
 
 if TYPE_CHECKING:
-    from vizformer.training.desk import State
+    from vizformer.training.job_queue import State
     from vizformer.training.live import Plan
 
 LEARNED = 0.5  # of the new examples answered right: below, a word of advice
@@ -48,7 +48,7 @@ def status(name: str, plan: "Plan", now: "State") -> None:
 
 
 def _stop(name: str) -> None:
-    if not trainings.desk().stop(name, trainings.who()):
+    if not trainings.queue().stop(name, trainings.who()):
         st.session_state["train.refused"] = name
 
 

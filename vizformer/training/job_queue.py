@@ -57,7 +57,7 @@ class _Job:
         return any(time.monotonic() - last < seconds for last in self.watchers.values())
 
 
-class Desk:
+class JobQueue:
     """All trainings of a server, in folders below `root`.  Safe to use from many threads.
 
     Nothing happens in the background: whoever asks about a training also moves the queue on.
@@ -174,7 +174,7 @@ class Desk:
             if (status := job.process.poll()) is not None:
                 if not (ending := job.run.progress().ending):  # killed, or a mistake of ours: its log says which
                     ending = "full" if status == FULL else "failed"
-                    with suppress(OSError):  # where nothing can be written, only the desk knows it
+                    with suppress(OSError):  # where nothing can be written, only the queue knows it
                         job.run.finish(ending, now - job.started)
                 job.ending = ending
             elif now - job.started > LONGEST or (job.told_to_stop and now - job.told_to_stop > HANGS):

@@ -10,15 +10,15 @@ from numpy import ndarray
 
 from vizformer.analysis.heads import HeadMaps
 
-Habit = Literal["previous", "own", "next", "first", "last"]
-HABITS: tuple[Habit, ...] = ("previous", "own", "next", "first", "last")
+Tendency = Literal["previous", "own", "next", "first", "last"]
+TENDENCIES: tuple[Tendency, ...] = ("previous", "own", "next", "first", "last")
 CLEAR = 0.5
 """A head "mostly" does what gets at least half of its attention, and at least 1.5 times what chance would give."""
 ABOVE_CHANCE = 1.5
 
 
 @dataclass(frozen=True)
-class HeadHabits:
+class HeadStatistics:
     """Means over the queries of one sentence, for every head of one kind of attention.
 
     Attributes:
@@ -31,22 +31,22 @@ class HeadHabits:
         visible: how many keys a query of each layer can see on average: fewer where there is a sliding window.
     """
 
-    shares: dict[Habit, Float[ndarray, "n_layers n_heads"]]
-    chance: dict[Habit, Float[ndarray, " n_layers"]]
+    shares: dict[Tendency, Float[ndarray, "n_layers n_heads"]]
+    chance: dict[Tendency, Float[ndarray, " n_layers"]]
     effective: Float[ndarray, "n_layers n_heads"]
     visible: Float[ndarray, " n_layers"]
 
-    def leading(self, layer: int, head: int) -> Habit | None:
+    def leading(self, layer: int, head: int) -> Tendency | None:
         """What the head mostly does, if there is such a thing; the largest excess over chance decides."""
-        clear: dict[Habit, float] = {}
-        for habit, shares in self.shares.items():
-            share, chance = float(shares[layer, head]), float(self.chance[habit][layer])
+        clear: dict[Tendency, float] = {}
+        for tendency, shares in self.shares.items():
+            share, chance = float(shares[layer, head]), float(self.chance[tendency][layer])
             if share >= max(CLEAR, min(ABOVE_CHANCE * chance, 0.99)):  # not where either is NaN
-                clear[habit] = share - chance
-        return max(clear, key=lambda habit: clear[habit], default=None)
+                clear[tendency] = share - chance
+        return max(clear, key=lambda tendency: clear[tendency], default=None)
 
 
-def head_habits(maps: HeadMaps, *, cross: bool = False) -> HeadHabits:
+def head_statistics(maps: HeadMaps, *, cross: bool = False) -> HeadStatistics:
     """Measures all heads of one kind of attention.
 
     share_habit = mean over queries i of pattern[i, target(i)], effective = mean over i of exp(-sum_j a_ij log a_ij).
@@ -58,31 +58,33 @@ def head_habits(maps: HeadMaps, *, cross: bool = False) -> HeadHabits:
     n_layers, n_q, n_k = maps.reasons.shape
     sees = maps.reasons == 0
     count = sees.sum(-1)  # [n_layers, n_q]
-    shares: dict[Habit, ndarray] = {habit: np.full(maps.weights.shape[:2], np.nan) for habit in HABITS}
-    chance: dict[Habit, ndarray] = {habit: np.full(n_layers, np.nan) for habit in HABITS}
-    for layer, habit in product(range(n_layers), HABITS):
-        queries, keys = _targets(habit, n_q, n_k, cross, sees[layer])
+    shares: dict[Tendency, ndarray] = {tendency: np.full(maps.weights.shape[:2], np.nan) for tendency in TENDENCIES}
+    chance: dict[Tendency, ndarray] = {tendency: np.full(n_layers, np.nan) for tendency in TENDENCIES}
+    for layer, tendency in product(range(n_layers), TENDENCIES):
+        queries, keys = _targets(tendency, n_q, n_k, cross, sees[layer])
         if len(queries):
-            shares[habit][layer] = maps.weights[layer][:, queries, keys].mean(-1)
-            chance[habit][layer] = (1.0 / count[layer, queries]).mean()
+            shares[tendency][layer] = maps.weights[layer][:, queries, keys].mean(-1)
+            chance[tendency][layer] = (1.0 / count[layer, queries]).mean()
     weights = maps.weights.astype(np.float64)
     entropy = -(weights * np.log(np.where(weights > 0, weights, 1.0))).sum(-1)  # [n_layers, n_heads, n_q]
-    return HeadHabits(shares, chance, np.exp(entropy).mean(-1), count.mean(-1))
+    return HeadStatistics(shares, chance, np.exp(entropy).mean(-1), count.mean(-1))
 
 
-def _targets(habit: Habit, n_q: int, n_k: int, cross: bool, sees: Bool[ndarray, "n_q n_k"]) -> tuple[ndarray, ndarray]:
+def _targets(
+    tendency: Tendency, n_q: int, n_k: int, cross: bool, sees: Bool[ndarray, "n_q n_k"]
+) -> tuple[ndarray, ndarray]:
     """The queries that can see their target, and its position.
 
     A query whose only visible key is the target says nothing: it has no choice, and is left out.  None where fewer
-    than half of the others see theirs: a mean over so few would be no habit.
+    than half of the others see theirs: a mean over so few would be no tendency.
     """
     queries, choosing = np.arange(n_q), sees.sum(1) > 1
-    if habit in ("first", "last"):
-        keys = np.full(n_q, 0 if habit == "first" else n_k - 1)
+    if tendency in ("first", "last"):
+        keys = np.full(n_q, 0 if tendency == "first" else n_k - 1)
     elif cross:
         return queries[:0], queries[:0]
     else:
-        keys = queries + {"previous": -1, "own": 0, "next": 1}[habit]
+        keys = queries + {"previous": -1, "own": 0, "next": 1}[tendency]
     inside = (keys >= 0) & (keys < n_k) & choosing
     inside[inside] &= sees[queries[inside], keys[inside]]
     if 2 * inside.sum() < choosing.sum():

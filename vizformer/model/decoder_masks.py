@@ -1,0 +1,27 @@
+"""What the decoder may look at in its own text: the past, as far back as its window reaches, and no padding."""
+
+import torch
+from jaxtyping import Bool
+from torch import Tensor
+
+from vizformer.model.masks import Mask, causal_mask, combine, padding_mask
+from vizformer.model.sparse_masks import window_mask
+
+
+def decoder_masks(
+    n: int,
+    before: int = 0,
+    padding: Bool[Tensor, "b n_all"] | None = None,
+    window: int | None = None,
+    device: torch.device | None = None,
+) -> tuple[Mask | None, Mask | None]:
+    """The mask of self-attention, and that of the layers with a sliding window, for `n` tokens after `before` others.
+
+    The newest position alone sees all others: no mask, and generation is spared building one for every token.
+    """
+    length = before + n
+    padded = None if padding is None else padding_mask(padding)
+    mask = combine([padded, causal_mask(n, length, device=device) if n > 1 else None])
+    if window is None or length <= window:  # it reaches everything
+        return mask, mask
+    return mask, combine([padded, window_mask(n, window - 1, causal=True, n_k=length, device=device)])

@@ -1,0 +1,39 @@
+"""Which token ids a model can read."""
+
+import torch
+from jaxtyping import Int
+from torch import Tensor
+
+from vizformer.errors import TraceError
+from vizformer.messages import N_
+
+
+def check_ids(ids: Int[Tensor, "b n"], first: int, limit: int, n_ids: int) -> None:
+    """Refuses ids, which begin at position `first`, that a model of `limit` positions and `n_ids` ids cannot read.
+
+    Raises:
+        TraceError: there is no token, there are too many, or one is outside the vocabulary.
+    """
+    n, last = first + ids.shape[1], n_ids - 1
+    if ids.shape[1] == 0:
+        raise TraceError(N_("There is no token to look at: type at least one word."))
+    if n > limit:
+        raise TraceError(
+            N_(
+                "The text has {n} tokens; this model accepts {limit}. Shorten it by {over}.",
+                n=n,
+                limit=limit,
+                over=n - limit,
+            )
+        )
+    if torch.compiler.is_compiling():
+        return  # looking at the values would break the compiled graph
+    lowest, highest = int(ids.min()), int(ids.max())
+    if lowest < 0 or highest > last:
+        raise TraceError(
+            N_(
+                "Token id {id} is outside the vocabulary: ids go from 0 to {last}.",
+                id=lowest if lowest < 0 else highest,
+                last=last,
+            )
+        )
