@@ -75,7 +75,7 @@ def test_every_part_in_both_languages_with_another_model(open_app: Open, part: s
 
 
 def test_waves_row_zero_and_the_chosen_number(open_app: Open) -> None:
-    app = opened(open_app, "waves", "positions.pos:5~positions.dim:7~positions.pairs:0,9~sinusoidal_code.cosines:1")
+    app = opened(open_app, "waves", "positions.pos:5~positions.dim:7~positions.pairs:0,9~positions.cosines:1")
     code = sinusoidal_encoding(64, 256)
     known = run(app)
     assert float(known["value"]) == pytest.approx(float(code[5, 7]), abs=1e-6)
