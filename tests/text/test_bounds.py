@@ -138,6 +138,19 @@ def test_small_and_large_files_are_held_to_the_same_bounds():
             )
 
 
+@pytest.mark.parametrize("odd", ["\x00", "\n", "\u202e", "\ud800"])
+def test_what_is_quoted_of_a_file_can_be_shown(odd):
+    """A score that is a text, a type of a part, and a pattern."""
+    for content in (
+        {"model": {"type": "Unigram", "vocab": [[f"a{odd}", odd]]}},
+        {"model": {"type": f"BPE{odd}"}},
+        {"normalizer": {"type": "Replace", "pattern": {"Regex": f"({odd}+)+b"}, "content": "x"}},
+    ):
+        with pytest.raises(bounds.BoundsError) as found:
+            bounds.check(json.loads(hostile.tokenizer({})) | content)
+        assert str(found.value).isprintable()
+
+
 def test_what_was_found_is_kept(monkeypatch):
     content = hostile.tokenizer(hostile.TOKENIZERS["normalizers that multiply"]()) + " "
     with pytest.raises(trial.TrialError):

@@ -200,7 +200,7 @@ def _cost(pattern: str) -> bool:
         return cost(pattern) == "quadratic"
     except PatternError as error:
         raise BoundsError(
-            N_("the pattern {pattern} may take for ever: {error}", pattern=pattern[:60], error=error.message)
+            N_("the pattern {pattern} may take for ever: {error}", pattern=shown(pattern, 60), error=error.message)
         ) from error
 
 
@@ -340,7 +340,7 @@ def _check_model(model: object, rows: int | None) -> None:
                 raise BoundsError(N_("a token has no score"))
             if not isinstance(item[1], (int, float)) or not abs(item[1]) < 1e9:
                 raise BoundsError(
-                    N_("the token {token} has the score {score}", token=item[0][:16], score=str(item[1])[:20])
+                    N_("the token {token} has the score {score}", token=shown(item[0], 16), score=shown(item[1], 20))
                 )
         longest = max((len(item[0]) for item in vocabulary), default=0)
     if longest > LONGEST_TOKEN:
@@ -383,5 +383,10 @@ def _parts(part: object, depth: int = 0) -> Iterator[Mapping[str, Any]]:
         yield from _parts(one, depth + 1)
 
 
+def shown(value: object, most: int) -> str:
+    """The beginning of something from a file, without what would turn or break the line that quotes it."""
+    return "".join(one if one.isprintable() else "\ufffd" for one in str(value)[:most])
+
+
 def _called(part: Mapping[str, Any]) -> str:
-    return str(part.get("type"))[:40]
+    return shown(part.get("type"), 40)

@@ -89,7 +89,7 @@ def _looked_at(raw: bytes, rows: int | None) -> Message | None:
     except _SaidTwiceError:
         return N_("it says the same thing twice")
     except ValueError as error:
-        return N_("it is not JSON: {error}", error=str(error)[:200])
+        return N_("it is not JSON: {error}", error=bounds.shown(error, 200))
     return None
 
 
@@ -170,7 +170,7 @@ def main() -> None:
         except (KeyboardInterrupt, SystemExit, MemoryError):
             raise
         except BaseException as error:  # (a panic of the library is no Exception)
-            said = Message("{text}", {"text": (str(error).partition("\n")[0] or type(error).__name__)[:500]})
+            said = Message("{text}", {"text": bounds.shown(str(error).partition("\n")[0] or type(error).__name__, 500)})
     sys.stdout.buffer.write(json.dumps(_sent(said)).encode())
 
 
