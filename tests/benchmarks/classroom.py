@@ -313,6 +313,8 @@ def readers(n_readers: int, every: float, minutes: float) -> None:
         before = worked(server.process.pid)
         found = asyncio.run(attend(server, n_readers, every, minutes))
         taken = worked(server.process.pid) - before
+        if any(answer.failed for answers in found.values() for answer in answers):
+            click.echo(server.log.read_text()[-5000:], err=True)  # what the errors were
     everything = [answer for kind, answers in found.items() if kind != ARRIVAL for answer in answers]
     click.echo("| what | answers | p50, s | p95, s | most, s |")
     click.echo("|---|---:|---:|---:|---:|")
