@@ -23,6 +23,7 @@ TINY = dict(
 )
 
 
+@pytest.mark.slow
 def test_both_sides_see_every_target_token_in_as_many_updates() -> None:
     config = ModelConfig(**TINY)
     pairs = benchmark.sentences(60, config.vocab_size)
