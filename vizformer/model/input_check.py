@@ -1,4 +1,4 @@
-"""Which token ids a model can read."""
+"""Which token ids, and how many, a model can read."""
 
 import torch
 from jaxtyping import Int
@@ -14,18 +14,8 @@ def check_ids(ids: Int[Tensor, "b n"], first: int, limit: int, n_ids: int) -> No
     Raises:
         TraceError: there is no token, there are too many, or one is outside the vocabulary.
     """
-    n, last = first + ids.shape[1], n_ids - 1
-    if ids.shape[1] == 0:
-        raise TraceError(N_("There is no token to look at: type at least one word."))
-    if n > limit:
-        raise TraceError(
-            N_(
-                "The text has {n} tokens; this model accepts {limit}. Shorten it by {over}.",
-                n=n,
-                limit=limit,
-                over=n - limit,
-            )
-        )
+    last = n_ids - 1
+    check_length(ids.shape[1], limit, first)
     if torch.compiler.is_compiling():
         return  # looking at the values would break the compiled graph
     lowest, highest = int(ids.min()), int(ids.max())
@@ -35,5 +25,25 @@ def check_ids(ids: Int[Tensor, "b n"], first: int, limit: int, n_ids: int) -> No
                 "Token id {id} is outside the vocabulary: ids go from 0 to {last}.",
                 id=lowest if lowest < 0 else highest,
                 last=last,
+            )
+        )
+
+
+def check_length(n_tokens: int, limit: int, first: int = 0) -> None:
+    """Refuses a text of tokens, which begins at position `first`, that a model of `limit` positions cannot read.
+
+    Raises:
+        TraceError: there is no token, or there are too many.
+    """
+    n = first + n_tokens
+    if n_tokens == 0:
+        raise TraceError(N_("There is no token to look at: type at least one word."))
+    if n > limit:
+        raise TraceError(
+            N_(
+                "The text has {n} tokens; this model accepts {limit}. Shorten it by {over}.",
+                n=n,
+                limit=limit,
+                over=n - limit,
             )
         )

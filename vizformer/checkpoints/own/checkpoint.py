@@ -12,6 +12,7 @@ from vizformer.errors import CheckpointError, GenerationError, TraceError
 from vizformer.generation import GREEDY, BeamTree, GenerationStep, Hypothesis, Sampling, beam_search, stream
 from vizformer.messages import N_
 from vizformer.model import Edit, Trace, Transformer
+from vizformer.model.input_check import check_length
 from vizformer.text import Token, Tokenizer
 
 MAX_TARGET = 100  # tokens that `trace` generates at most where no target is given
@@ -265,18 +266,7 @@ class Checkpoint:
         return torch.tensor([[token.id for token in tokens]], device=self.device)
 
     def _checked(self, tokens: tuple[Token, ...]) -> tuple[Token, ...]:
-        n, limit = len(tokens), self.model.config.max_positions
-        if n == 0:
-            raise TraceError(N_("There is no token to look at: type at least one word."))
-        if n > limit:
-            raise TraceError(
-                N_(
-                    "The text has {n} tokens; this model accepts {limit}. Shorten it by {over}.",
-                    n=n,
-                    limit=limit,
-                    over=n - limit,
-                )
-            )
+        check_length(len(tokens), self.model.config.max_positions)
         return tokens
 
 

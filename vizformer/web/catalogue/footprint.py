@@ -56,8 +56,6 @@ def _parts(value: Any) -> list[object]:
     base = getattr(value, "base", None)  # of an array that is a view
     if base is not None and hasattr(value, "__array_interface__"):
         parts.append(base)
-    if hasattr(value, "_data_objs") and hasattr(value, "_layout"):  # a Plotly figure: the rest of it is its rules
-        return [*parts, value._data, value._layout]
     parts.extend(getattr(value, "__dict__", {}).values())
     for kind in type(value).__mro__:
         slots = kind.__dict__.get("__slots__", ())
