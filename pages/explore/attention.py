@@ -1,5 +1,8 @@
 """Attention: every head for the typed sentence, the translation, and what the model expects next."""
 
+import streamlit as st
+
+from vizformer.web.catalogue.subject import Subject
 from vizformer.web.tools.attention.choices import above
 from vizformer.web.tools.attention.heads import heads
 from vizformer.web.tools.attention.next_token import next_token
@@ -10,8 +13,13 @@ from vizformer.web.words.errors import guarded
 
 def page() -> None:
     subject = subject_box()
-    if subject is None:
-        return
+    if subject is not None:
+        laboratory(subject)
+
+
+@st.fragment
+@guarded()
+def laboratory(subject: Subject) -> None:
     above(subject)
     guarded()(what_changed)(subject)
     heads(subject)

@@ -2,12 +2,14 @@
 
 import streamlit as st
 
+from vizformer.web.catalogue.subject import Subject
 from vizformer.web.tools.generation.beam_search import beam
 from vizformer.web.tools.generation.other_model import other_model
 from vizformer.web.tools.generation.settings import choose
 from vizformer.web.tools.generation.step_by_step import written
 from vizformer.web.widgets import model_suggestions
 from vizformer.web.widgets.model_input import subject_box
+from vizformer.web.words.errors import guarded
 from vizformer.web.words.i18n import _
 
 
@@ -20,6 +22,12 @@ def page() -> None:
         return
     if subject.target.strip():
         st.caption(_("The translation begins with the target that is given above; empty it to see the model's own."))
+    laboratory(subject)
+
+
+@st.fragment
+@guarded()
+def laboratory(subject: Subject) -> None:
     settings = choose()
     if settings.strategy == "beam":
         beam(subject, settings)

@@ -2,11 +2,13 @@
 
 import streamlit as st
 
+from vizformer.web.catalogue.subject import Subject
 from vizformer.web.link import state
 from vizformer.web.tools.layer.sentence import sentence
 from vizformer.web.tools.layer.stack import choose_layer
 from vizformer.web.tools.layer.toy import toy
 from vizformer.web.widgets.model_input import subject_box
+from vizformer.web.words.errors import guarded
 from vizformer.web.words.i18n import _
 
 
@@ -18,8 +20,14 @@ def page() -> None:
     if state.view().material == "toy":
         toy()
     elif (subject := subject_box()) is not None:
-        choose_layer(subject)
-        sentence(subject)
+        laboratory(subject)
+
+
+@st.fragment
+@guarded()
+def laboratory(subject: Subject) -> None:
+    choose_layer(subject)
+    sentence(subject)
 
 
 page()

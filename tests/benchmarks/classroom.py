@@ -5,10 +5,10 @@
     python -m tests.benchmarks.classroom readers --readers 20 --minutes 30     # a soak; memory every minute
 
 The readers speak Streamlit's protocol with a fresh server, started the way users start it.  Each asks every five seconds,
-from one beginning to the next: in 50 of 100 for another head, step or setting of the part it looks at, or another part; in
-30 for a new sentence, a third of which is the one that everybody types; in 20 for another page.  They all arrive within the
-first five seconds; how long that takes is told by itself.  An answer takes from the
-question to the end of its run; the client runs on the same machine.
+from one beginning to the next: in 40 of 100 for another head, step or setting of the part it looks at; in 10 for another
+part of the lesson; in 30 for a new sentence, a third of which is the one that everybody types; in 20 for another page.
+They all arrive within the first five seconds; how long that takes is told by itself.  An answer takes from the question to
+the end of its run; the client runs on the same machine.
 """
 
 import asyncio
@@ -55,6 +55,7 @@ MODELS = {"blanks": "cloze"}
 ARRIVAL = "arrival, all within five seconds"  # not among "all"
 SHARED = "我们今天去公园看书。"  # what everybody types
 KINDS = ("selectbox", "slider", "checkbox", "button_group")
+TABS = "lesson.part."
 FIRST = ("view.head", "view.step", "heads", "player")  # the settings that readers turn most
 TICK = os.sysconf("SC_CLK_TCK")
 
@@ -128,9 +129,18 @@ class Pupil:
 
     def turnable(self) -> list[Setting]:
         """The settings inside a part; those that readers turn most come first and alone where there are any."""
-        inside = [one for one in self.settings.values() if one.fragment and "ask." not in one.name]
+        inside = [one for one in self.settings.values() if one.fragment and not one.key.startswith(("ask.", TABS))]
         most = [one for one in inside if one.key in FIRST]
         return most or [one for one in inside if one.kind in KINDS]
+
+    async def another_part(self) -> Answer | None:
+        """Another part of the same lesson; None on a page that is no lesson."""
+        for setting in self.settings.values():
+            if setting.key.startswith(TABS) and (state := setting.turned(self.rng)) is not None:
+                self.states[setting.name] = state
+                self.settings.clear()
+                return await self._ask(setting.fragment)
+        return None
 
     async def turn(self) -> Answer | None:
         """Another head, step or setting of the part; None where there is nothing to turn."""
@@ -273,8 +283,9 @@ async def learn(server: Server, number: int, every: float, end: float, found: di
         while time.perf_counter() < end:
             start, drawn, answer = time.perf_counter(), rng.random(), None
             if drawn < 0.5:
-                kind = "inside a part"
-                answer = await pupil.turn()
+                kind, answer = "another part", await pupil.another_part() if drawn < 0.1 else None
+                if answer is None:
+                    kind, answer = "inside a part", await pupil.turn()
             if drawn >= 0.8:
                 kind, (page, part) = "another page", next(places)
                 answer = await pupil.open(page, **link(page, part, text))

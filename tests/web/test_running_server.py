@@ -12,6 +12,7 @@ import pytest
 from streamlit.proto.BackMsg_pb2 import BackMsg
 from websockets.exceptions import InvalidStatus
 
+from tests.benchmarks.classroom import PLACES, link
 from tests.browser.driver import ROOT, Server
 from tests.reader import Reader, elements
 
@@ -70,6 +71,25 @@ def train(reader, seed):
     states.widgets.add(id=ids["Seed"]).double_value = seed
     states.widgets.add(id=ids["Train"]).trigger_value = True
     return reader.run("train", states)
+
+
+WIDGETS = ("selectbox", "slider", "checkbox", "button_group", "button", "radio", "text_input", "number_input")
+OF_ALL_PAGES = {"view.text", "view.target", "view.model", "vizformer.language"}
+OF_A_PAGE = {"layer": {"view.material"}, "map": {"map.switch"}}  # the toy needs no sentence; another model for the page
+
+
+@pytest.mark.parametrize(("page", "part"), PLACES)
+def test_every_control_of_a_laboratory_runs_without_the_frame_of_its_page(server, page, part):
+    with Reader(server.port) as reader:
+        messages = reader.open(page, **link(page, part, SENTENCE))
+    outside, inside = set(), 0
+    for message in messages:
+        kind = message.delta.new_element.WhichOneof("type") if message.HasField("delta") else None
+        if kind in WIDGETS and not message.delta.fragment_id:
+            outside.add(getattr(message.delta.new_element, kind).id.split("-", 2)[-1])
+        inside += kind in WIDGETS and bool(message.delta.fragment_id)
+    assert outside <= OF_ALL_PAGES | OF_A_PAGE.get(page, set())
+    assert inside
 
 
 def alive(process):

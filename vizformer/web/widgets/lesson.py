@@ -28,7 +28,7 @@ from vizformer.web.link.view import View
 from vizformer.web.widgets import glossary
 from vizformer.web.widgets.lesson_text import prose
 from vizformer.web.widgets.model_input import subject_box
-from vizformer.web.words.errors import plain
+from vizformer.web.words.errors import guarded, plain
 from vizformer.web.words.i18n import _, translate
 
 if TYPE_CHECKING:
@@ -67,7 +67,19 @@ def show(
             `held` along with it.
     """
     progress.remember()
-    subject = subject_box()
+    _body(subject_box(), entry, parts, terms, unnamed)
+
+
+@st.fragment
+@guarded()
+def _body(
+    subject: Subject | None,
+    entry: Entry,
+    parts: Sequence[Part],
+    terms: Sequence[str],
+    unnamed: Callable[[View], str] | None,
+) -> None:
+    """All but the sentence and the model: another part runs without the page's frame."""
     with st.container(horizontal=True, horizontal_alignment="distribute", vertical_alignment="center"):
         index = _choose(entry, parts, unnamed)
         st.caption(

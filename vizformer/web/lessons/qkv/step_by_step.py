@@ -22,6 +22,15 @@ def unnamed(view: View) -> str:
 
 
 def arithmetic(subject: Subject) -> None:
+    _arithmetic(subject, state.view().edits)
+
+
+@st.fragment
+@guarded()
+def _arithmetic(subject: Subject, edits: str) -> None:
+    """The head and the query, their numbers set by hand, their steps; `edits` are those that the page has read."""
+    if state.view().edits != edits:  # they change the subject of the whole page
+        st.rerun()
     attention_selector.choose(subject)
     editing(subject)
     steps(subject)
@@ -29,7 +38,7 @@ def arithmetic(subject: Subject) -> None:
 
 @guarded()
 def editing(subject: Subject) -> None:
-    """Numbers set by hand.  Outside the fragment: they change the subject of the whole page."""
+    """Numbers set by hand, and what they change."""
     head_editor(subject, attention_selector.site())
     what_changed(subject)
 
