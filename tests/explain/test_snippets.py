@@ -1,6 +1,11 @@
 """The code under a step is plain PyTorch, and runs as it stands on the page."""
 
+import gc
 import re
+import sys
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import numpy as np
@@ -124,3 +129,35 @@ def test_steps_that_are_kept_hold_on_to_no_weights_and_say_the_same() -> None:
             assert snippet(kept, index) == snippet(steps, index)
             on_here = [tensor for tensor in step.inputs.values() if tensor.device.type == "cpu"]
             assert all(tensor.untyped_storage().nbytes() <= 8 * 64 for tensor in on_here), step.key
+
+
+class _LetsOthersRun:
+    """Garbage: when it is collected, within the parser too, another thread goes on."""
+
+    def __init__(self) -> None:
+        self.itself = self
+
+    def __del__(self) -> None:
+        time.sleep(0)
+
+
+def test_many_threads_ask_for_code_at_the_same_time() -> None:
+    code = "\n".join(f"x{i} = torch.softmax(a{i} @ b, dim=-1)[{i}, :3] + sum(w for w in (1, 2))" for i in range(30))
+    begin = threading.Barrier(4)
+
+    def ask() -> None:
+        begin.wait()
+        for _ in range(60):
+            _LetsOthersRun()
+            assert standalone(code, {}).imports == "import torch"
+
+    before, interval = gc.get_threshold(), sys.getswitchinterval()
+    gc.set_threshold(20)
+    sys.setswitchinterval(1e-6)
+    try:
+        with ThreadPoolExecutor(4) as threads:
+            for thread in [threads.submit(ask) for _ in range(4)]:
+                thread.result()
+    finally:
+        gc.set_threshold(*before)
+        sys.setswitchinterval(interval)

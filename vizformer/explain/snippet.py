@@ -2,6 +2,7 @@
 
 import ast
 import builtins
+import threading
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pprint import pformat
@@ -25,6 +26,10 @@ _MODULES = {
     "torch": "import torch",
     "F": "import torch.nn.functional as F",
 }
+
+# Two threads that parse at the same time can fail: in Python 3.11 they share the count of how deep the code is nested
+# ("SystemError: AST constructor recursion depth mismatch", https://github.com/python/cpython/issues/106905).
+_PARSING = threading.Lock()
 
 
 @dataclass(frozen=True)
@@ -91,7 +96,9 @@ def _free(code: str, known: Collection[str] = ()) -> list[str]:
     Those of Python itself are left out, but for the ones that are `known` to stand for something else here (an id).
     """
     bound, found = set(dir(builtins)) - set(known), dict[str, None]()
-    for statement in ast.parse(code).body:
+    with _PARSING:
+        parsed = ast.parse(code)
+    for statement in parsed.body:
         nodes = list(ast.walk(statement))
         named = [node for node in nodes if isinstance(node, ast.Name)]
         inside = {  # of this statement alone: what a comprehension or a function calls its own
