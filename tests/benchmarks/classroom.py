@@ -55,6 +55,7 @@ MODELS = {"blanks": "cloze"}
 ARRIVAL = "arrival, all within five seconds"  # not among "all"
 SHARED = "我们今天去公园看书。"  # what everybody types
 KINDS = ("selectbox", "slider", "checkbox", "button_group")
+TYPED = ("text_input", "number_input", "button")
 TABS = "lesson.part."
 FIRST = ("view.head", "view.step", "heads", "player")  # the settings that readers turn most
 TICK = os.sysconf("SC_CLK_TCK")
@@ -119,13 +120,14 @@ class Pupil:
     query: str = ""
     settings: dict[str, Setting] = field(default_factory=dict)
     states: dict[str, WidgetState] = field(default_factory=dict)
+    labels: dict[str, str] = field(default_factory=dict)  # of what is typed and pressed -> its name
 
     async def open(self, page: str, **link: str) -> Answer:
         """Opens an address, as a click on a link does."""
         self.page, self.query = page, urlencode({name: value for name, value in link.items() if value})
         self.settings.clear()
         self.states.clear()
-        return await self._ask("")
+        return await self.ask("")
 
     def turnable(self) -> list[Setting]:
         """The settings inside a part; those that readers turn most come first and alone where there are any."""
@@ -139,7 +141,7 @@ class Pupil:
             if setting.key.startswith(TABS) and (state := setting.turned(self.rng)) is not None:
                 self.states[setting.name] = state
                 self.settings.clear()
-                return await self._ask(setting.fragment)
+                return await self.ask(setting.fragment)
         return None
 
     async def turn(self) -> Answer | None:
@@ -149,10 +151,11 @@ class Pupil:
         for setting in choices:
             if (state := setting.turned(self.rng)) is not None:
                 self.states[setting.name] = state
-                return await self._ask(setting.fragment)
+                return await self.ask(setting.fragment)
         return None
 
-    async def _ask(self, fragment: str) -> Answer:
+    async def ask(self, fragment: str) -> Answer:
+        """Has the page (or one fragment of it) run with the widgets as they are."""
         ask = BackMsg()
         ask.rerun_script.page_name, ask.rerun_script.query_string = self.page, self.query
         ask.rerun_script.fragment_id = fragment
@@ -177,6 +180,8 @@ class Pupil:
         element = message.delta.new_element
         kind = element.WhichOneof("type") or ""
         proto = getattr(element, kind) if kind else None
+        if kind in TYPED:
+            self.labels[proto.label] = proto.id  # type: ignore[union-attr]
         if kind == "exception" or (kind == "alert" and "our mistake" in element.alert.body):
             found.failed = str(proto)[:300]
         elif kind in KINDS or (kind == "bidi_component" and proto.id.split("-", 2)[-1] in FIRST):  # type: ignore[union-attr]
@@ -203,10 +208,10 @@ def worked(process: int) -> float:
 
 
 @contextmanager
-def serving() -> Iterator[Server]:
+def serving(*options: str) -> Iterator[Server]:
     with tempfile.TemporaryDirectory() as folder:
         log = Path(folder, "log.txt")
-        server = Server((sys.executable, "-m", "vizformer"), log=log)
+        server = Server((sys.executable, "-m", "vizformer", *options), log=log)
         try:
             yield server
         except RuntimeError:
