@@ -7,7 +7,7 @@ from vizformer.web.widgets.model_input import subject_box
 
 
 def page() -> None:
-    subject = subject_box()
+    subject = subject_box(model_suggestions.fills_blanks)
     if subject is None:
         return
     if not model_suggestions.fills_blanks(subject.model):

@@ -14,7 +14,7 @@ from vizformer.web.words.i18n import _
 
 
 def page() -> None:
-    subject = subject_box()
+    subject = subject_box(model_suggestions.writes)
     if subject is None:
         return
     if not model_suggestions.writes(subject.model):

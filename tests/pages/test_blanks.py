@@ -5,6 +5,7 @@ import json
 from tests.pages.conftest import Open
 from vizformer import load
 from vizformer.analysis import guess, hide, next_tokens
+from vizformer.web.link.model_ref import ModelRef
 
 PAGE = "pages/explore/blanks.py"
 SENTENCE = "The cat sat on the chair."
@@ -53,8 +54,24 @@ def test_the_mask_can_be_typed(open_app: Open) -> None:
     assert not any("number" in text for text in texts(app))  # nobody knows what was meant
 
 
+def test_a_link_without_a_model_opens_on_one_that_fills_blanks(open_app: Open) -> None:
+    app = open_app(PAGE)
+    assert app.query_params["model"] in ("cloze", ["cloze"])
+    assert not app.info
+    app.selectbox(key="view.model").select(ModelRef.parse("zh-en")).run()  # wanted: it stays, and is told about
+    assert "model" not in app.query_params
+    assert "trained with [MASK]" in app.info[-1].value
+
+
+def test_the_model_that_stands_in_on_this_page_goes_with_it(open_app: Open) -> None:
+    app = open_app(PAGE)
+    app.switch_page("pages/learn/qkv.py").run()
+    assert not app.exception
+    assert "model" not in app.query_params
+
+
 def test_a_model_without_a_mask_offers_one_with(open_app: Open) -> None:
-    app = open_app(PAGE, model="zh-en")
+    app = open_app(PAGE, model="stories")
     assert "trained with [MASK]" in app.info[-1].value
     use = next(button for button in app.button if "cloze" in button.label)
     app = use.click().run()

@@ -14,6 +14,8 @@ from vizformer.web.words.errors import guarded
 from vizformer.web.words.i18n import _
 
 if TYPE_CHECKING:
+    from streamlit.delta_generator import DeltaGenerator
+
     from vizformer.text import Token
 
 
@@ -32,31 +34,38 @@ def choose(subject: Subject, *, cross: bool = True, head: bool = True, query: bo
     if not cross and state.view().kind == "cross":
         state.update(kind="decoder")
     kind = state.fit(kind=usable).kind
-    if len(usable) > 1:
-        st.segmented_control(
-            _("Kind of attention"), usable, format_func=labels.kind_label, required=True, **_bind("kind")
-        )
     n_layers = config.n_encoder_layers if kind == "encoder" else config.n_decoder_layers
     queries = subject.trace.tokens[labels.stacks(kind)[0]]
     state.fit(layer=n_layers, head=config.n_heads, query=len(queries))
-    columns = iter(st.columns([1] * (1 + head) + [2] * query))
-    next(columns).selectbox(_("Layer"), range(n_layers), **_bind("layer"))
-    if head:
-        next(columns).selectbox(_("Head"), range(config.n_heads), **_bind("head"))
+    with st.container(key="bar-place"):  # one line; on a phone it is folded away with the sentence (app.css)
+        columns = iter(st.columns([7] * (len(usable) > 1) + [2] * (1 + head) + [5] * query))
+        if len(usable) > 1:
+            names = {"encoder": _("Encoder self"), "decoder": _("Decoder self"), "cross": _("Cross")}
+            next(columns).segmented_control(
+                _("Kind of attention"), usable, format_func=names.__getitem__, required=True, **_bind("kind")
+            )
+        next(columns).selectbox(_("Layer"), range(n_layers), **_bind("layer"))
+        if head:
+            next(columns).selectbox(_("Head"), range(config.n_heads), **_bind("head"))
+        if query:
+            _choose_query(next(columns), subject, kind, queries)
     if query:
-        shown, numbered = state.view().query_of(queries), row_names.numbered(subject, kind)
-        if st.session_state.get("view.query") != shown:
-            st.session_state["view.query"] = shown
-        next(columns).selectbox(
-            _("Query"),
-            range(len(queries)),
-            format_func=numbered.__getitem__,
-            key="view.query",
-            on_change=_take_query,
-            args=(queries,),
-            persist_state="session",
-        )
-        row_names.caption(subject, kind, shown)
+        row_names.caption(subject, kind, state.view().query_of(queries))
+
+
+def _choose_query(column: "DeltaGenerator", subject: Subject, kind: str, queries: "Sequence[Token]") -> None:
+    shown, numbered = state.view().query_of(queries), row_names.numbered(subject, kind)
+    if st.session_state.get("view.query") != shown:
+        st.session_state["view.query"] = shown
+    column.selectbox(
+        _("Query"),
+        range(len(queries)),
+        format_func=numbered.__getitem__,
+        key="view.query",
+        on_change=_take_query,
+        args=(queries,),
+        persist_state="session",
+    )
 
 
 def _bind(name: str) -> dict[str, Any]:

@@ -142,7 +142,7 @@ def go_to(part: str) -> None:
 def _part(entry: Entry, part: Part, subject: Subject) -> None:
     words = prose(entry.url, part.key)
     if part.wide:
-        with st.container(key="lesson-words"):  # in two columns of text where there is room: app.css
+        with st.container(key="lesson-words"):
             st.markdown(words.text)
         part.draw(subject)
         _boxes(words.tries, words.wrongs)

@@ -1,5 +1,7 @@
 """What the pages look at: a model and a text, typed here, the same on every page."""
 
+from collections.abc import Callable, Sequence
+
 import streamlit as st
 
 from vizformer.errors import VizformerError
@@ -7,37 +9,32 @@ from vizformer.web.catalogue import model_cache, shelf, sources
 from vizformer.web.catalogue.subject import Subject
 from vizformer.web.frame import sitemap
 from vizformer.web.link import state
+from vizformer.web.link.model_ref import ModelRef
 from vizformer.web.link.view import TEXT_IN_LINK
 from vizformer.web.widgets import model_suggestions, source_language
 from vizformer.web.widgets.number_editor import set_by_hand
 from vizformer.web.words import errors
 from vizformer.web.words.i18n import _
 
+SHOWN_ON_A_PHONE = 24  # characters of the sentence, where its box is folded away
 _LAST_GOOD = "vizformer.subject"
 
 
-def subject_box() -> Subject | None:
+def subject_box(usable: Callable[[ModelRef], bool] | None = None) -> Subject | None:
     """Draws the boxes for sentence, target and model, and returns what can be shown.
+
+    A page that only some models can fill says which are `usable`: it opens on one where the link names none.
 
     If the text cannot be read, one sentence says why, and the last subject that could be read stays on the page.
     None where there has not been one.
     """
     models = shelf.models()
+    model_suggestions.fit(usable)
     view = state.fit(model=models)
-    sentence, target, model = st.columns([4, 4, 3], vertical_alignment="bottom")
-    sentence.text_input(_("Sentence"), placeholder=_("Type a sentence and press Enter"), **state.bind("text"))
     reads_target = model_cache.reads_target(view.model) if view.model in models else False
     # Where a model cannot begin a text by itself, the decoder reads the sentence, as BART's does.
     itself = reads_target and not model_suggestions.writes(view.model)
-    own = _("Empty: what the model writes") if view.model.is_from_elsewhere else _("Empty: the model's own translation")
-    written = _("Empty: the sentence itself") if itself else own
-    target.text_input(
-        _("Target"),
-        placeholder=written if reads_target else _("This model takes no target"),
-        disabled=not reads_target,
-        **state.bind("target"),
-    )
-    model.selectbox(_("Model"), models, format_func=shelf.titles(models).__getitem__, **state.bind("model"))
+    _bar(models, reads_target=reads_target, itself=itself)
     if state.clipped("text") or state.clipped("target"):
         st.caption(_("The text is long: the link holds only its first {n} characters.", n=TEXT_IN_LINK))
     # From here on with the stamp of the files: caches must not confuse two versions of a folder.
@@ -55,6 +52,38 @@ def subject_box() -> Subject | None:
     st.session_state[_LAST_GOOD] = wanted
     source_language.notice(wanted.model, wanted.text)
     return wanted
+
+
+def _bar(models: Sequence[ModelRef], *, reads_target: bool, itself: bool) -> None:
+    """Sentence, target and model in one line.  On a phone they are folded away: app.css."""
+    view, titles = state.view(), shelf.titles(models)
+    with st.container(key="bar-fold"):
+        text, model = errors.plain(_beginning(view.text)), errors.plain(titles.get(view.model, str(view.model)))
+        st.checkbox(
+            _("Change: {text} · {model}", text=text, model=model),
+            on_change="ignore",
+            persist_state="session",
+            key="bar.open",
+        )
+    with st.container(key="bar"):
+        sentence, target, which, own = st.columns([7, 7, 5, 3], vertical_alignment="bottom")
+    sentence.text_input(_("Sentence"), placeholder=_("Type a sentence and press Enter"), **state.bind("text"))
+    written = (
+        _("Empty: what the model writes") if view.model.is_from_elsewhere else _("Empty: the model's own translation")
+    )
+    written = _("Empty: the sentence itself") if itself else written
+    target.text_input(
+        _("Target"),
+        placeholder=written if reads_target else _("This model takes no target"),
+        disabled=not reads_target,
+        **state.bind("target"),
+    )
+    which.selectbox(_("Model"), models, format_func=titles.__getitem__, **state.bind("model"))
+    own.page_link(sitemap.REPORT.file, label=_("Open your own"))
+
+
+def _beginning(text: str) -> str:
+    return text if len(text) <= SHOWN_ON_A_PHONE else text[:SHOWN_ON_A_PHONE] + "…"
 
 
 def _readable(subject: Subject) -> bool:

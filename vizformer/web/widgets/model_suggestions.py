@@ -8,8 +8,10 @@ from vizformer.web.catalogue import model_cache, sources
 from vizformer.web.catalogue.shelf import that_open
 from vizformer.web.link import state
 from vizformer.web.link.model_ref import ModelRef
+from vizformer.web.link.view import View
 from vizformer.web.words.i18n import _
 
+_STAND_IN = "vizformer.stand_in"
 MOST = 4  # buttons; the bundled models come first, and the list above has the rest
 
 
@@ -25,6 +27,25 @@ def fills_blanks(model: ModelRef) -> bool:
     """Whether the model was trained with [MASK] and can say what it hides."""
     config = model_cache.options(model)
     return config.architecture == "encoder-only" and config.mask_id is not None and model_cache.predicts(model)
+
+
+def fit(usable: Callable[[ModelRef], bool] | None) -> None:
+    """Opens a page that needs a certain kind of model on the first that is `usable`, where the link names none.
+
+    A page that needs another kind, or none (None), is on the usual model again, unless the reader chose a third one.
+    """
+    need = None if usable is None else usable.__name__
+    last_need, stand_in = st.session_state.get(_STAND_IN, (None, None))
+    if need == last_need:  # the same page again: what the reader chooses now stays
+        return
+    model, usual = state.view().model, View().model
+    if model == stand_in:
+        model = state.update(model=usual).model
+    found = None
+    if usable is not None and model == usual and not usable(model):
+        found = next(filter(usable, that_open()), None)
+        state.update(model=found)
+    st.session_state[_STAND_IN] = need, found
 
 
 def offer(usable: Callable[[ModelRef], bool], key: str, **changes: object) -> None:

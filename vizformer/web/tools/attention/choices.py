@@ -16,9 +16,9 @@ def above(subject: Subject) -> None:
     words_of, which, how = st.columns([5, 9, 3], vertical_alignment="center")
     with words_of:
         translation(subject)
-    with which:
+    with which, st.container(key="bar-place-kind"):
         kind(subject)
-    with how:
+    with how, st.container(key="bar-place-picture"):
         picture()
 
 

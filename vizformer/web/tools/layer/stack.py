@@ -32,7 +32,8 @@ def _take_stack() -> None:
 @guarded()
 def choose_layer(subject: Subject) -> None:
     """Which layer of which stack."""
-    which, number = st.columns([2, 1])
+    with st.container(key="bar-place"):
+        which, number = st.columns([2, 1])
     with which:
         stack = choose_stack([name for name in ("encoder", "decoder") if name in subject.trace.tokens])
     config = subject.config
