@@ -59,7 +59,10 @@ def test_the_same_view_in_another_browser_in_its_own_language(open_tab):
     root = other.page.locator(".vf-attention")
     for name, value in (("layer", "2"), ("head", "1"), ("query", "2")):
         expect(root).to_have_attribute(f"data-{name}", value)
-    expect(other.page.get_by_label("句子", exact=True)).to_have_value(SENTENCE)
+    box = other.page.get_by_label("句子", exact=True)
+    expect(box).to_be_hidden()  # one line says what it is, and unfolds it
+    other.page.locator("label").filter(has_text=f"更改：{SENTENCE}").click()
+    expect(box).to_have_value(SENTENCE)
     expect(other.page.get_by_role("radio", name="交叉注意力")).to_have_attribute("aria-checked", "true")
     width = other.page.evaluate("() => [document.documentElement.scrollWidth, window.innerWidth]")
     assert width[0] <= width[1], "the page scrolls sideways"
