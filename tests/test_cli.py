@@ -11,6 +11,7 @@ from tests import pretend
 from vizformer import __version__, cli
 from vizformer.errors import CheckpointError
 from vizformer.messages import N_
+from vizformer.serving import listening, workers
 from vizformer.web.catalogue import bounded_cache as web_cache
 from vizformer.web.catalogue import hub as web_hub
 from vizformer.web.catalogue import local_paths as web_paths
@@ -76,7 +77,7 @@ def seen(monkeypatch):
 
     seen = {}
     monkeypatch.setattr(streamlit, "main", lambda args, **_: seen.update(zip(args[2::2], args[3::2], strict=True)))
-    monkeypatch.setattr(cli, "_require_free", lambda host, port: None)
+    monkeypatch.setattr(listening, "require_free", lambda host, port: None)
     for name in (cli.UPLOADS, cli.HUB, cli.PATHS):
         monkeypatch.setenv(name, "on")  # undone when the test is over
     return seen
@@ -158,6 +159,7 @@ def test_the_names_of_the_variables_are_those_that_the_app_reads():
     assert (cli.UPLOADS, cli.UPLOAD_LIMIT, cli.HUB) == (web_uploads.SWITCH, web_uploads.LIMIT, web_hub.SWITCH)
     assert web_paths.SWITCH == cli.PATHS
     assert (web_gate.HOSTS, web_cache.VARIABLE) == (cli.HOSTS, cli.MEMORY)
+    assert workers.MEMORY == cli.MEMORY
 
 
 def test_an_upload_of_the_usual_limit_passes_the_server():

@@ -53,7 +53,7 @@ def test_installing_happens_once(checkout):
     assert make("install", cwd=checkout).returncode == 0
     calls = (checkout / "calls.txt").read_text().splitlines()
     assert len(calls) == 1
-    assert calls[0].endswith("install -c constraints.txt -e .")
+    assert calls[0].endswith("install -c constraints.txt -e .[workers]")
     os.utime(checkout / "constraints.txt", (2**32, 2**32))
     make("install", cwd=checkout)
     assert len((checkout / "calls.txt").read_text().splitlines()) == 2
@@ -119,6 +119,8 @@ def test_run_passes_on_where_to_listen():
     assert "vizformer --port 8501" in make("-n", "run", HOST="some-computer", PORT="8501").stdout
     assert "some-computer" not in make("-n", "run", HOST="some-computer").stdout  # shells export a HOST of their own
     assert "--port 8602 --host 0.0.0.0" in make("-n", "run", "PORT=8602", "HOST=0.0.0.0").stdout
+    assert "--workers 4" in make("-n", "run", "WORKERS=4").stdout
+    assert "--workers" not in make("-n", "run", WORKERS="some of mine").stdout
 
 
 def test_dev_runs_the_app_anew_when_a_file_is_saved(checkout):

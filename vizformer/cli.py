@@ -10,31 +10,28 @@ A subcommand is a short function that imports what it needs when it runs, so tha
         ...
 """
 
-import contextlib
-import errno
-import ipaddress
-import os
-import socket
-import sys
-from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
 import click
 
 from vizformer import __version__
-from vizformer.assets import app_root
 from vizformer.errors import VizformerError
-
-HOST = "127.0.0.1"
-PORT = 8501
-MODELS = "VIZFORMER_MODELS"
-UPLOADS, UPLOAD_LIMIT = "VIZFORMER_UPLOADS", "VIZFORMER_UPLOAD_LIMIT"
-HUB = "VIZFORMER_HUB"
-DEVICE = "VIZFORMER_DEVICE"
-PATHS = "VIZFORMER_PATHS"
-HOSTS = "VIZFORMER_HOSTS"
-MEMORY, LEAST_MEMORY = "VIZFORMER_CACHE_BYTES", 16  # MiB
+from vizformer.serving.listening import HOST, PORT
+from vizformer.start import (
+    DEVICE,
+    HOSTS,
+    HUB,
+    LEAST_MEMORY,
+    MEMORY,
+    MODELS,
+    MOST_WORKERS,
+    PATHS,
+    UPLOAD_LIMIT,
+    UPLOADS,
+    WORKERS,
+    start,
+)
 
 
 class _Group(click.Group):
@@ -104,7 +101,18 @@ class _Group(click.Group):
     type=click.IntRange(LEAST_MEMORY),
     metavar="MIB",
     help=f"How much may be kept of what was computed, and as much again of converted weights; the variable {MEMORY} "
-    "(bytes) does the same.  [default: 320, for a machine of 2 GB]",
+    "(bytes) does the same. All workers share it.  [default: 320 for each worker, for a machine of 2 GB]",
+)
+@click.option(
+    "--workers",
+    "n_workers",
+    default=1,
+    show_default=True,
+    envvar=WORKERS,
+    type=click.IntRange(1, MOST_WORKERS),
+    metavar="NUMBER",
+    help="Server processes, for machines with more cores and for classes: at most one per core. More than one needs "
+    f"HAProxy; the variable {WORKERS} does the same.",
 )
 @click.option(
     "--device",
@@ -125,6 +133,7 @@ def main(
     device: str | None,
     hosts: tuple[str, ...],
     memory: int | None,
+    n_workers: int,
 ) -> None:
     """See every number inside a Transformer, for the sentence you typed, and have each one proved.
 
@@ -141,133 +150,8 @@ def main(
             device=device,
             hosts=hosts,
             memory=memory,
+            n_workers=n_workers,
         )
-
-
-def start(
-    host: str = HOST,
-    port: int = PORT,
-    models: Path | None = None,
-    *,
-    uploads: bool = True,
-    hub: bool = True,
-    paths: bool = True,
-    device: str | None = None,
-    hosts: Iterable[str] = (),
-    memory: int | None = None,
-) -> None:
-    """Serves the app, with the models in the subfolders of `models`, until Ctrl+C.
-
-    `uploads` and `hub` let visitors open files of their own and models of a hub; `paths` lets those on this computer
-    open models by their path, if nobody else can come in.  All models compute on `device`.  `hosts` are more names by
-    which browsers find the server; `memory` are the MiB that may be kept of what was computed.
-
-    Raises:
-        CheckpointError: there is no such device.
-        click.ClickException: if nothing can listen there, with a port that is free; if `models` is no such folder.
-    """
-    if models is not None:
-        _require_models(models)
-        os.environ[MODELS] = str(models.resolve())  # the app reads it there, however it was started
-    for switch, on in ((UPLOADS, uploads), (HUB, hub)):
-        if not on:
-            os.environ[switch] = "off"
-    if hosts := [name for name in hosts if name.strip()]:
-        os.environ[HOSTS] = ",".join([*filter(None, [os.environ.get(HOSTS, "")]), *hosts])
-    if memory is not None:
-        os.environ[MEMORY] = str(memory * 2**20)
-    if device:
-        os.environ[DEVICE] = device
-    if device and device != "cpu":  # before anybody waits for a page
-        from vizformer.checkpoints.tensors.placement import chosen_device
-
-        chosen_device(device)
-    _require_free(host, port)
-    os.environ[PATHS] = "on" if paths and not _is_off(PATHS) and _is_loopback(host) else "off"
-    from streamlit.web import cli as streamlit
-
-    options = {"server.address": host, "server.port": port, "server.headless": "true", **_upload_options()}
-    arguments = [part for name, value in options.items() for part in (f"--{name}", str(value))]
-    with _quiet_end():
-        streamlit.main(
-            args=["run", str(app_root() / "app.py"), *arguments], prog_name="vizformer", standalone_mode=False
-        )
-
-
-def _require_models(models: Path) -> None:
-    if not models.is_dir():
-        raise click.ClickException(f"--models: there is no folder {models}. Give one whose subfolders are models.")
-    if (models / "config.json").is_file():
-        raise click.ClickException(
-            f"--models: {models} is a model itself. Give the folder it lies in: vizformer --models {models / '..'}"
-        )
-
-
-def _upload_options() -> dict[str, object]:
-    """The server itself turns away what is larger, before it is kept in memory."""
-    limit = os.environ.get(UPLOAD_LIMIT, "").strip()
-    if _is_off(UPLOADS):
-        return {"server.maxUploadSize": 1}  # MB; the server knows no smaller one
-    return {"server.maxUploadSize": max(1, -(-int(limit) // 2**20))} if limit.isdecimal() else {}
-
-
-def _is_off(switch: str) -> bool:
-    return os.environ.get(switch, "").strip().lower() in ("off", "no", "0", "false")
-
-
-def _is_loopback(host: str) -> bool:
-    """Whether only this computer can come in at an address."""
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return host == "localhost"
-
-
-@contextlib.contextmanager
-def _quiet_end() -> Iterator[None]:
-    """Ctrl+C is how the app is ended, not something that went wrong."""
-    try:
-        yield
-    except (KeyboardInterrupt, click.Abort):
-        click.echo("\n  VizFormer has stopped.")
-
-
-def _require_free(host: str, port: int) -> None:
-    try:
-        _listen(host, port)
-    except OSError as error:
-        if error.errno == errno.EADDRINUSE:
-            other = _free_port_after(host, port)
-            raise click.ClickException(
-                f"port {port} is already in use, perhaps by another VizFormer (http://localhost:{port}). "
-                f"Stop that one, or take another port: vizformer --port {other}   or   make run PORT={other}"
-            ) from error
-        if error.errno == errno.EACCES:
-            raise click.ClickException(
-                f"this account may not listen on port {port} (ports below 1024 are the system's). "
-                f"Take another one: vizformer --port {PORT}"
-            ) from error
-        raise click.ClickException(
-            f"cannot listen on {host} ({error.strerror or error}). --host takes an address of this machine: "
-            f"{HOST} for yourself, 0.0.0.0 for everyone on your network."
-        ) from error
-
-
-def _free_port_after(host: str, port: int) -> int:
-    for other in range(port + 1, min(port + 100, 65536)):
-        with contextlib.suppress(OSError):
-            _listen(host, other)
-            return other
-    return 0
-
-
-def _listen(host: str, port: int) -> None:
-    """Listens for a moment; raises OSError as the server would."""
-    family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    with socket.socket(family, socket.SOCK_STREAM) as probe:
-        if sys.platform != "win32":  # there the option means something else
-            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        probe.bind((host, port))
 
 
 @main.command()

@@ -6,6 +6,7 @@ from types import SimpleNamespace
 import pytest
 from streamlit.runtime import Runtime
 
+from vizformer.serving import CLIENT, ONE_OF
 from vizformer.web.catalogue import uploads
 from vizformer.web.frame import request_gate
 
@@ -115,6 +116,42 @@ def test_a_rebound_name_gets_nothing(path):
 def test_nor_a_websocket():
     assert ask("websocket", path="/_stcore/stream") == ["passed"]
     assert ask("websocket", path="/_stcore/stream", host="evil.example")[0]["type"] == "websocket.close"
+
+
+# --- a worker ---------------------------------------------------------------------------------------------------------
+
+
+def passed_on(client, *headers):
+    """What the app sees of a request: the address of who asks, and the headers."""
+    seen = {}
+
+    async def app(scope, receive, send):
+        seen.update(scope)
+
+    given = [(b"host", b"localhost:8639"), *((name.encode(), value.encode()) for name, value in headers)]
+    scope = {"type": "websocket", "path": "/_stcore/stream", "headers": given, "client": client}
+    asyncio.run(request_gate.Gate(app)(scope, None, None))
+    return seen["client"], {name.decode(): value.decode() for name, value in seen["headers"]}
+
+
+def test_a_worker_knows_its_visitors_by_what_haproxy_says(monkeypatch):
+    monkeypatch.setenv(ONE_OF, "4")
+    client, headers = passed_on(None, (CLIENT, "192.0.2.7"), ("x-forwarded-for", "127.0.0.1"))
+    assert client == ("192.0.2.7", 0)
+    assert headers["x-forwarded-for"] == "127.0.0.1"  # left for those who ask whether another proxy stands before
+    assert CLIENT not in headers
+    assert passed_on(None, (CLIENT, "2001:db8::7"))[0] == ("2001:db8::7", 0)
+    assert passed_on(None)[0] is None
+
+
+@pytest.mark.parametrize("one_of", ["", "1"])
+def test_a_server_by_itself_believes_no_header(monkeypatch, one_of):
+    monkeypatch.setenv(ONE_OF, one_of)
+    told = [(CLIENT, "127.0.0.1"), ("x-forwarded-for", "127.0.0.1")]
+    assert passed_on(("192.0.2.7", 5000), *told)[0] == ("192.0.2.7", 5000)
+
+
+# --- what is put up ---------------------------------------------------------------------------------------------------
 
 
 class Stored:

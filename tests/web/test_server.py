@@ -2,9 +2,11 @@
 
 import asyncio
 
+import click
 import pytest
 from streamlit.runtime.pages_manager import PagesManager
 
+from vizformer.serving import ONE_OF, listening
 from vizformer.web.frame import server
 
 
@@ -25,7 +27,7 @@ def test_the_address(host, line, capsys):
 
 
 def test_the_address_for_others(monkeypatch, capsys):
-    monkeypatch.setattr(server, "lan_address", lambda: "192.0.2.7")
+    monkeypatch.setattr(listening, "lan_address", lambda: "192.0.2.7")
     server.announce("0.0.0.0", 8639)
     out = capsys.readouterr().out
     assert "at http://localhost:8639\n" in out
@@ -44,3 +46,28 @@ def test_the_first_visitor_finds_streamlit_in_its_new_mode(capsys, caplog):
     assert PagesManager.uses_pages_directory is False
     assert "VizFormer is running at" in capsys.readouterr().out
     assert not caplog.records
+
+
+def test_a_worker_leaves_the_address_to_who_listens_there(monkeypatch, capsys):
+    monkeypatch.setenv(ONE_OF, "4")
+
+    async def start():
+        async with server.lifespan(None):
+            pass
+
+    asyncio.run(start())
+    assert capsys.readouterr().out == ""
+
+
+def test_a_worker_serves_nothing_that_should_be_encrypted(monkeypatch):
+    monkeypatch.setenv(ONE_OF, "4")
+    monkeypatch.setattr(
+        server.st, "get_option", lambda name: "/etc/ssl/cert.pem" if name == "server.sslCertFile" else None
+    )
+
+    async def start():
+        async with server.lifespan(None):
+            pass
+
+    with pytest.raises(click.ClickException, match="sslCertFile"):
+        asyncio.run(start())

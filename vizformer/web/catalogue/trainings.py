@@ -6,6 +6,7 @@ the server keeps it; it is listed only in the session that trained it.
 
 import io
 import json
+import os
 import re
 import threading
 import zipfile
@@ -16,6 +17,7 @@ import streamlit as st
 from streamlit.runtime.scriptrunner import get_script_run_ctx
 
 from vizformer.messages import N_, Message
+from vizformer.serving import one_of
 from vizformer.web.catalogue import session_folders
 from vizformer.web.catalogue.bounded_cache import cached
 from vizformer.web.catalogue.torch_setup import prepare_torch
@@ -67,7 +69,7 @@ def queue() -> "JobQueue":
 
     with _making:
         if _queue is None:
-            _queue = JobQueue(root())
+            _queue = JobQueue(root(), max(1, (os.cpu_count() or 1) // (2 * one_of())))
             session_folders.before_the_end(_close)
         return _queue
 

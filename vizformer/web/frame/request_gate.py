@@ -12,7 +12,7 @@ nobody asked for within one minute.
 import os
 import socket
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from functools import cache
 from ipaddress import ip_address
 from typing import TYPE_CHECKING, Any
@@ -22,6 +22,7 @@ import streamlit as st
 from streamlit.runtime import Runtime
 
 from vizformer.messages import N_, Message
+from vizformer.serving import CLIENT, one_of
 from vizformer.web.catalogue import uploads
 from vizformer.web.catalogue.local_paths import is_loopback
 from vizformer.web.link import languages
@@ -189,6 +190,8 @@ class Gate:
             await self._app(scope, receive, send)
             return
         headers = {name.decode("latin-1").lower(): value.decode("latin-1") for name, value in scope["headers"]}
+        if one_of() > 1:
+            scope = _from_client(scope, headers)
         host = headers.get("host")
         if not is_ours(host, st.get_option("server.address"), names()):
             reason = N_(
@@ -211,6 +214,17 @@ class Gate:
             await self._app(scope, receive, send)
         finally:
             self._arrivals.end(ticket)
+
+
+def _from_client(scope: "Scope", headers: Mapping[str, str]) -> "Scope":
+    """A worker's request, with the address of who asks instead of HAProxy's.
+
+    HAProxy writes it over whatever came in its header, and nobody else comes to a worker's socket.  What a visitor says
+    of its own address (X-Forwarded-For) is never believed.
+    """
+    told = headers.get(CLIENT, "")
+    rest = [(name, value) for name, value in scope["headers"] if name.lower() != CLIENT.encode()]
+    return {**scope, "headers": rest, "client": (told, 0) if _is_address(told) else None}
 
 
 async def _refuse(scope: "Scope", send: "Send", status: int, reason: Message) -> None:

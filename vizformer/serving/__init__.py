@@ -1,0 +1,15 @@
+"""How the app is served: the address, and, for more than one worker, HAProxy before them and who looks after them all.
+
+A worker is a server process with an interpreter lock of its own.  This room knows no Streamlit: workers are commands.
+"""
+
+import os
+
+ONE_OF = "VIZFORMER_ONE_OF"  # told to each worker: how many there are
+CLIENT = "x-vizformer-client"  # the header in which HAProxy tells a worker the address of who asks
+
+
+def one_of() -> int:
+    """How many workers this server has, this process being one of them; 1 where it serves alone."""
+    told = os.environ.get(ONE_OF, "")
+    return int(told) if told.isascii() and told.isdigit() and len(told) < 5 and int(told) else 1
