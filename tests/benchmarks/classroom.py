@@ -3,6 +3,7 @@
     python -m tests.benchmarks.classroom costs                    # processor time of the server per answer, page by page
     python -m tests.benchmarks.classroom readers                  # 40 readers for two minutes; exit code 1 above a limit
     python -m tests.benchmarks.classroom readers --readers 20 --minutes 30     # a soak; memory every minute
+    python -m tests.benchmarks.classroom readers --workers 2                   # a server with two processes
 
 The readers speak Streamlit's protocol with a fresh server, started the way users start it.  Each asks every five seconds,
 from one beginning to the next: in 40 of 100 for another head, step or setting of the part it looks at; in 10 for another
@@ -22,7 +23,7 @@ import tempfile
 import time
 from collections import defaultdict
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AsyncExitStack, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -202,9 +203,30 @@ def link(page: str, part: str, text: str) -> dict[str, str]:
 
 
 def worked(process: int) -> float:
-    """Seconds of processor time that a process has taken so far."""
-    fields = Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()
-    return (int(fields[11]) + int(fields[12])) / TICK
+    """Seconds of processor time that a process, and those that it has started, have taken so far."""
+    seconds = 0.0
+    for one in (process, *started_by(process)):
+        fields = Path(f"/proc/{one}/stat").read_text().rpartition(")")[2].split()
+        seconds += (int(fields[11]) + int(fields[12])) / TICK
+    return seconds
+
+
+def started_by(process: int) -> list[int]:
+    """The processes that a process has started itself: with several workers, these and HAProxy."""
+    return [int(one) for one in Path(f"/proc/{process}/task/{process}/children").read_text().split()]
+
+
+def memory(server: Server) -> str:
+    """What the server has in memory; of several processes each, what is shared counted in parts (PSS), and all."""
+    if not (children := started_by(server.process.pid)):
+        return f"{resident(server.process.pid) / MIB:.0f} MiB"
+    each = [
+        int(line.split()[1]) / 1024
+        for process in (server.process.pid, *children)
+        for line in Path(f"/proc/{process}/smaps_rollup").read_text().splitlines()
+        if line.startswith("Pss:")
+    ]
+    return f"{sum(each):.0f} MiB ({' + '.join(f'{one:.0f}' for one in each)})"
 
 
 @contextmanager
@@ -301,12 +323,15 @@ async def learn(server: Server, number: int, every: float, end: float, found: di
             await asyncio.sleep(max(0.0, every * rng.uniform(0.8, 1.2) - (time.perf_counter() - start)))
 
 
-async def attend(server: Server, n_readers: int, every: float, minutes: float) -> dict[str, list[Answer]]:
+async def attend(
+    server: Server, n_readers: int, every: float, minutes: float, n_workers: int = 1
+) -> dict[str, list[Answer]]:
     found: dict[str, list[Answer]] = defaultdict(list)
-    async with connected(server) as socket:  # whatever is loaded or computed at the first visit
-        first = Pupil(socket, random.Random(0))
-        for page, part in PLACES:
-            await first.open(page, **link(page, part, SHARED))
+    async with AsyncExitStack() as stack:  # whatever is loaded or computed at the first visit, of each worker
+        for _ in range(n_workers):  # (those before stay connected, so that each comes to another one)
+            first = Pupil(await stack.enter_async_context(connected(server)), random.Random(0))
+            for page, part in PLACES:
+                await first.open(page, **link(page, part, SHARED))
     end = time.perf_counter() + 60 * minutes
     class_ = asyncio.gather(*(learn(server, number, every, end, found) for number in range(n_readers)))
     minute = 0
@@ -314,7 +339,7 @@ async def attend(server: Server, n_readers: int, every: float, minutes: float) -
         await asyncio.wait([class_], timeout=60)
         minute += 1
         n = sum(map(len, found.values()))
-        click.echo(f"minute {minute}: {n} answers, {resident(server.process.pid) / MIB:.0f} MiB", err=True)
+        click.echo(f"minute {minute}: {n} answers, {memory(server)}", err=True)
     await class_
     return found
 
@@ -323,11 +348,12 @@ async def attend(server: Server, n_readers: int, every: float, minutes: float) -
 @click.option("--readers", "n_readers", default=40, show_default=True)
 @click.option("--every", default=5.0, show_default=True, help="Seconds between two questions of a reader.")
 @click.option("--minutes", default=2.0, show_default=True)
-def readers(n_readers: int, every: float, minutes: float) -> None:
+@click.option("--workers", "n_workers", default=1, show_default=True, help="Server processes.")
+def readers(n_readers: int, every: float, minutes: float, n_workers: int) -> None:
     """A class that works for some minutes."""
-    with serving() as server:
+    with serving("--workers", str(n_workers)) as server:
         before = worked(server.process.pid)
-        found = asyncio.run(attend(server, n_readers, every, minutes))
+        found = asyncio.run(attend(server, n_readers, every, minutes, n_workers))
         taken = worked(server.process.pid) - before
         if any(answer.failed for answers in found.values() for answer in answers):
             click.echo(server.log.read_text()[-5000:], err=True)  # what the errors were

@@ -2,10 +2,12 @@
 
 import sys
 
+import click
 import pytest
 from click.testing import CliRunner
 
 from tests.benchmarks import classroom
+from vizformer.serving import haproxy
 
 pytestmark = [
     pytest.mark.slow,
@@ -33,3 +35,17 @@ def test_a_class_asks_and_is_answered(monkeypatch):
     rows = run("readers", "--readers", "2", "--every", "0.1", "--minutes", "0.05")
     assert rows[-1][0] == "all"
     assert int(rows[-1][1]) > 3
+
+
+def test_a_class_is_served_by_several_workers(monkeypatch):
+    try:
+        haproxy.find()
+    except click.ClickException as error:
+        pytest.skip(error.message)
+    monkeypatch.setattr(classroom, "PLACES", [("masks", "mistakes")])
+    result = CliRunner().invoke(
+        classroom.main, ["readers", "--readers", "2", "--every", "0.1", "--minutes", "0.05", "--workers", "2"]
+    )
+    assert " 0 errors" in result.output
+    [kept] = [line for line in result.stderr.splitlines() if line.startswith("minute 1")]
+    assert kept.count(" + ") == 3  # who looks after them, two workers, HAProxy
