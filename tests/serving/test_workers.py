@@ -18,7 +18,7 @@ from click.testing import CliRunner
 from tests.browser.driver import Server
 from tests.reader import Reader, elements
 from vizformer import cli
-from vizformer.serving import ONE_OF, haproxy, one_of, workers
+from vizformer.serving import CLIENT, ONE_OF, haproxy, one_of, workers
 from vizformer.web.catalogue import trainings
 
 SENTENCE = "我有一只猫。"
@@ -224,6 +224,19 @@ def test_a_foreign_name_reaches_no_worker(server):
         urllib.request.urlopen(request, timeout=60)
     assert refused.value.code == 403
     assert "--allow-host" in refused.value.read().decode()
+
+
+@needs_haproxy
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("header", "offered"),
+    [({}, True), ({CLIENT: "192.0.2.7"}, True), ({"X-Forwarded-For": "127.0.0.1"}, False)],
+    ids=["a browser here", "HAProxy's header is written over", "another proxy before ours"],
+)
+def test_paths_are_for_browsers_on_this_computer_as_without_workers(server, header, offered):
+    with Reader(server.port, Origin=server.url, **header) as reader:
+        boxes = [box.label for box in elements(reader.open("report"), "text_input")]
+    assert ("Path on this computer" in boxes) == offered
 
 
 @needs_haproxy
