@@ -4,6 +4,7 @@ import os
 import signal
 import subprocess
 import sys
+import tempfile
 import time
 import urllib.error
 import urllib.request
@@ -67,6 +68,28 @@ def test_workers_share_the_memory_and_sign_alike(monkeypatch):
     assert all(told[name] for name in workers.THREADS)
     monkeypatch.delenv(workers.MEMORY)
     assert workers.MEMORY not in workers.environment(4)  # each keeps as much as a server does
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="there are no workers")
+@pytest.mark.parametrize("long", [False, True], ids=["a short name", "a name too long for sockets"])
+def test_the_sockets_lie_where_others_cannot_reach_them_and_nothing_stays(monkeypatch, tmp_path, long):
+    place = tmp_path / ("x" * 100 if long else "x")
+    place.mkdir()
+    monkeypatch.setattr(tempfile, "tempdir", str(place))
+    monkeypatch.setattr(workers, "LONGEST", 80 if long else 1000)
+    with workers._folder() as folder, workers._folder() as other:
+        assert folder.stat().st_mode & 0o777 == 0o700
+        assert (len(str(folder)) <= 80) or not long
+        assert (folder.parent == place) != long
+        left = folder.with_name(f"{workers.PREFIX}killed")
+        left.mkdir()
+        (left / "1.socket").touch()
+        with workers._folder():
+            assert not left.exists()
+            assert folder.exists()  # somebody has it
+            assert other.exists()
+    assert not folder.exists()
+    assert not other.exists()
 
 
 @pytest.mark.parametrize(("told", "n"), [("4", 4), ("1", 1), ("", 1), ("0", 1), ("-2", 1), ("x", 1), ("9" * 9, 1)])

@@ -6,14 +6,13 @@ of who may open paths are those of a server that listens there.
 """
 
 import os
-import resource
 import secrets
 import shutil
 import socket
 import sys
 import tempfile
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import click
@@ -21,6 +20,11 @@ import click
 from vizformer.serving import ONE_OF, haproxy, listening
 from vizformer.serving.supervisor import Service, Supervisor
 
+if sys.platform != "win32":  # where HAProxy is not found, before anything of these is needed
+    import fcntl
+    import resource
+
+PREFIX = "vizformer-workers-"
 MEMORY = "VIZFORMER_CACHE_BYTES"
 LONGEST = 80  # characters of the folder: systems take about 100 for the whole name of a socket
 THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
@@ -76,15 +80,34 @@ def environment(n_workers: int) -> dict[str, str]:
 
 @contextmanager
 def _folder() -> Iterator[Path]:
-    """For the sockets and the configuration; only this account can enter it."""
-    made = tempfile.mkdtemp(prefix="vizformer-workers-")
-    if len(made) > LONGEST:
-        os.rmdir(made)
-        made = tempfile.mkdtemp(prefix="vizformer-workers-", dir="/tmp")
+    """For the sockets and the configuration; only this account can enter it.
+
+    It is locked for as long as this process lives, however it ends: one that nobody has locked is what a killed one left.
+    """
+    short = len(tempfile.gettempdir()) + len(PREFIX) + 10 <= LONGEST
+    made = Path(tempfile.mkdtemp(prefix="vizformer-", dir=None if short else "/tmp"))
+    lock = os.open(made, os.O_RDONLY)
     try:
-        yield Path(made)
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        made = made.rename(made.with_name(PREFIX + made.name.removeprefix("vizformer-")))
+        _remove_left_behind(made.parent)
+        yield made
     finally:
         shutil.rmtree(made, ignore_errors=True)
+        os.close(lock)
+
+
+def _remove_left_behind(place: Path) -> None:
+    """Removes this account's folders of servers that are no more."""
+    for found in place.glob(f"{PREFIX}*"):
+        with suppress(OSError):  # somebody else's, or locked, or gone
+            lock = os.open(found, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
+            try:
+                if os.fstat(lock).st_uid == os.getuid():
+                    fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                    shutil.rmtree(found, ignore_errors=True)
+            finally:
+                os.close(lock)
 
 
 def _answers(place: Path) -> bool:
