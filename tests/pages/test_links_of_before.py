@@ -32,6 +32,7 @@ PAGES = {
     "/qkv": "Query, key, value",
     "/heads": "Many heads",
     "/masks": "Masks",
+    "/decoding": "Writing a text",
     "/paper": "Attention on paper",
     "/layer": "A layer by hand",
     "/train": "Train",
@@ -68,6 +69,10 @@ PARTS = {
     "/masks?part=conventions": ["Part: conventions"],
     "/masks?model=stories&text=a+cat+sat&part=mistakes": ["Part: mistakes", "Sentence: a cat sat"],
     "/masks?part=leak": ["Part: leak", "Stack: decoder"],
+    "/decoding?part=free&dials=decoding.step%3A2": ["Part: free", "Token that goes wrong: 2"],
+    "/decoding?part=ways": ["Part: ways", "Beam width: 4"],
+    "/decoding?part=steps": ["Part: steps"],
+    "/decoding?part=cache": ["Part: cache", "New tokens, n: 64"],
 }
 
 # Every field of the view, and every kind of model.

@@ -8,13 +8,14 @@ import streamlit as st
 from vizformer.components import memory
 
 # lesson (its address) -> its questions; what is counted
-QUESTIONS: Mapping[str, tuple[str, str]] = {
+QUESTIONS: Mapping[str, tuple[str, ...]] = {
     "map": ("path", "cost"),
     "tokens": ("pieces", "context"),
     "positions": ("shuffle", "longer"),
     "qkv": ("self", "scale"),
     "heads": ("cost", "cache"),
     "masks": ("leak", "count"),
+    "decoding": ("shift", "forcing", "temperature", "end", "cube"),
 }
 _DONE, _FORGOTTEN, _KEY = "vizformer.done", "vizformer.forgotten", "vizformer.memory"
 

@@ -52,7 +52,13 @@ MASKS = Entry(
     N_("Masks"),
     N_("Who may look at whom, and why a blocked cell is blocked; leakage measured."),
 )
-COURSE = (MAP, TOKENS, POSITIONS, QKV, HEADS, MASKS)
+DECODING = Entry(
+    "pages/learn/decoding.py",
+    "decoding",
+    N_("Writing a text"),
+    N_("From probabilities to a text: shifted by one, one wrong token, ways of choosing, the KV cache."),
+)
+COURSE = (MAP, TOKENS, POSITIONS, QKV, HEADS, MASKS, DECODING)
 """The lessons, in the order in which a sentence flows."""
 
 LAYER = Entry(

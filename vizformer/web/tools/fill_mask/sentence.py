@@ -104,12 +104,10 @@ def nothing_hidden(model: ModelRef, chances: np.ndarray) -> None:
     st.caption(_("Or try one of these:"))
     with st.container(horizontal=True):
         for text in examples:
-            st.button(text, on_click=_try, args=(text,), key=f"blanks.example.{text}")
-
-
-def _try(text: str) -> None:
-    state.update(text=text)
-    _show_all()
+            if st.button(text, key=f"blanks.example.{text}"):
+                state.update(text=text)
+                _show_all()
+                st.rerun()  # the whole page: it is another sentence
 
 
 def filled_in(subject: Subject, shown: Shown, hidden: Positions, all_hidden: Positions) -> None:

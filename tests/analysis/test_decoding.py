@@ -1,0 +1,74 @@
+"""Several ways of choosing on one prompt, and what the KV cache saves."""
+
+import numpy as np
+import pytest
+import torch
+
+from vizformer import load
+from vizformer.analysis.cost import generation_costs
+from vizformer.analysis.decoding import beams, cache_difference, first_token, growth, written
+from vizformer.generation import Sampling, length_penalty
+
+TEXTS = {"zh-en": "今天天气", "stories": "Once upon a time"}
+
+
+@pytest.mark.parametrize("name", TEXTS)
+def test_the_probability_of_a_text_is_that_of_one_forward_over_it(name: str) -> None:
+    checkpoint = load(name)
+    found = written(checkpoint, TEXTS[name], 24, Sampling(temperature=0.8, seed=3))
+    source, beginning = checkpoint.opening(TEXTS[name])
+    start = [token.id for token in beginning]
+    ids = [s.id for s in checkpoint.stream(TEXTS[name], max_new=24, sampling=Sampling(temperature=0.8, seed=3))]
+    every = [*start, *ids]
+    if source:
+        trace = checkpoint.trace(ids=[token.id for token in source], target_ids=every[:-1])
+    else:
+        trace = checkpoint.trace(ids=every[:-1])
+    logs = torch.log_softmax(trace.logits.double(), -1)[len(start) - 1 :]
+    total = float(logs[range(len(ids)), ids].sum())
+    assert found.length == len(ids)
+    assert found.log_probability == pytest.approx(total, abs=1e-3)  # of float32 probabilities of about 20 steps
+    assert found.score(0.6) == pytest.approx(found.log_probability / length_penalty(len(ids), 0.6))
+
+
+def test_beam_search_finds_a_more_probable_text_than_greedy() -> None:
+    checkpoint = load("zh-en")  # what the lesson says of its example
+    greedy = written(checkpoint, TEXTS["zh-en"], 24)
+    best = beams(checkpoint, TEXTS["zh-en"], 24, 4, 0.6)[0]
+    assert best.text != greedy.text
+    assert best.log_probability > greedy.log_probability
+    assert best.ended
+
+
+def test_temperature_raises_probabilities_to_a_power() -> None:
+    checkpoint = load("stories")
+    p = torch.softmax(checkpoint.trace(TEXTS["stories"]).logits[-1].double(), -1)
+    for temperature in (0.5, 2.0):
+        warmed = p ** (1 / temperature)
+        warmed /= warmed.sum()
+        for token, own, then in first_token(checkpoint, TEXTS["stories"], temperature):
+            assert own == pytest.approx(float(p[token.id]), abs=1e-6)
+            assert then == pytest.approx(float(warmed[token.id]), abs=1e-6)
+
+
+@pytest.mark.parametrize("name", TEXTS)
+def test_with_the_cache_and_without_are_the_same_numbers(name: str) -> None:
+    difference, steps = cache_difference(load(name), TEXTS[name], 8)
+    assert steps > 3
+    assert 0 < difference < 1e-4  # float32 rounding, in another order
+
+
+def test_growth_sums_every_step() -> None:
+    config = load("stories").model.config
+    without, kept = growth(config, 50)
+    for side, cached in ((without, False), (kept, True)):
+        for row, n in zip(side, (50, 100), strict=True):
+            costs = generation_costs(config, 1, n, cached=cached)
+            assert row.tolist() == [
+                sum(cost.attention for cost in costs),
+                sum(cost.projections for cost in costs),
+                sum(cost.feedforward for cost in costs),
+                sum(cost.unembedding for cost in costs),
+            ]
+    np.testing.assert_allclose(without[1] / without[0], [8, 4, 4, 2], rtol=0.04)  # n^3, n^2, n^2, n
+    np.testing.assert_allclose(kept[1] / kept[0], [4, 2, 2, 2], rtol=0.04)

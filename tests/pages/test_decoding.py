@@ -1,0 +1,77 @@
+"""Lesson 9, Writing a text: what is on the screen is what the library computes, and the code on it runs."""
+
+import math
+
+import pytest
+
+from tests.pages.conftest import Open
+from tests.pages.reading import run, tables
+from vizformer import load
+from vizformer.analysis.decoding import beams, written
+from vizformer.analysis.teacher_forcing import forced_rows, one_error
+
+PAGE = "pages/learn/decoding.py"
+TEXTS = {"zh-en": "今天天气", "stories": "Once upon a time"}
+
+
+def test_the_rows_and_their_loss_are_the_models(open_app: Open) -> None:
+    app = open_app(PAGE, model="zh-en", text=TEXTS["zh-en"], target="It is cold today.")
+    assert not app.exception
+    checkpoint = load("zh-en")
+    rows = forced_rows(checkpoint, checkpoint.trace(TEXTS["zh-en"], target="It is cold today."))
+    (shown,) = tables(app)
+    assert [cells[1:3] for cells in shown] == [[row.read.text, row.wanted.text] for row in rows]
+    total = math.fsum(row.loss for row in rows)
+    assert any(f"L = {total:.4f}" in formula.value for formula in app.latex)
+    names = run(app.code[0].value)
+    assert float(names["loss"]) == pytest.approx(total, rel=1e-3)  # of the digits on the screen
+
+
+def test_the_text_after_an_error_is_the_models(open_app: Open) -> None:
+    app = open_app(PAGE, part="free", model="zh-en", text=TEXTS["zh-en"], dials="decoding.step:2")
+    assert not app.exception
+    found = one_error(load("zh-en"), TEXTS["zh-en"], "", 2, 0)
+    assert any(found.whole in text.value for text in app.text)
+    (shown,) = tables(app)
+    assert [cells[-1] for cells in shown][: len(found.free)] == [token.text for token in found.free]
+    names = run(app.code[0].value)
+    assert names["inputs"].tolist()[1:] == names["targets"].tolist()[:-1]
+
+
+def test_the_ways_of_choosing_write_what_the_library_writes(open_app: Open) -> None:
+    app = open_app(PAGE, part="ways", model="zh-en", text=TEXTS["zh-en"])
+    assert not app.exception
+    checkpoint = load("zh-en")
+    (shown,) = tables(app)
+    greedy, best = written(checkpoint, TEXTS["zh-en"], 24), beams(checkpoint, TEXTS["zh-en"], 24, 4, 0.6)[0]
+    assert shown[0][1] == greedy.text
+    assert shown[1][1] == best.text
+    run(app.code[0].value)
+
+
+def test_the_examples_are_written_token_by_token(open_app: Open) -> None:
+    app = open_app(PAGE, part="steps", model="zh-en", locale="zh-CN")
+    button = next(button for button in app.button if button.label == "今天天气")
+    app = button.click().run()
+    assert not app.exception
+    checkpoint = load("zh-en")
+    ids = checkpoint.generate("今天天气", max_new=24).ids
+    (shown,) = tables(app)
+    assert [cells[-1] for cells in shown] == [token.text for token in checkpoint.tokenizer.tokens(list(ids))]
+    run(app.code[0].value)
+
+
+def test_the_cache_is_checked_on_the_typed_text(open_app: Open) -> None:
+    app = open_app(PAGE, part="cache", model="stories", text=TEXTS["stories"])
+    assert not app.exception
+    assert any("differ by" in box.value for box in app.success)
+    names = run(app.code[0].value)
+    assert int(names["without"]) == sum(t * t for t in range(1, 65))
+
+
+@pytest.mark.parametrize("part", ["", "free", "ways", "steps", "cache"])
+def test_a_model_that_does_not_write_offers_one_that_does(open_app: Open, part: str) -> None:
+    app = open_app(PAGE, part=part, model="cloze", text="The cat sat.")
+    assert not app.exception
+    assert any("does not write" in box.value for box in app.info)
+    assert any("zh-en" in button.label for button in app.button)

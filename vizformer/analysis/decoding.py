@@ -1,0 +1,100 @@
+"""One prompt, several ways of choosing: what each writes, and how probable the model finds it."""
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+import torch
+from jaxtyping import Int
+from numpy import ndarray
+
+from vizformer.analysis.cost import text_costs
+from vizformer.checkpoints import Checkpoint
+from vizformer.config import ModelConfig
+from vizformer.generation import GREEDY, Sampling, length_penalty
+
+if TYPE_CHECKING:
+    from vizformer.text import Token
+
+
+@dataclass(frozen=True)
+class Written:
+    """A text and what the model thinks of it.
+
+    Attributes:
+        text: the new tokens as a text.
+        length: how many, the end mark included.
+        log_probability: sum over the new tokens of log P(token | all before it), in nats: the model's own P, before
+            temperature and cuts.
+        ended: whether it came to its end mark.
+    """
+
+    text: str
+    length: int
+    log_probability: float
+    ended: bool
+
+    def score(self, alpha: float) -> float:
+        """log P / ((5 + length) / 6)^alpha, by which beam search compares texts of different lengths."""
+        return self.log_probability / length_penalty(self.length, alpha)
+
+
+def written(checkpoint: Checkpoint, text: str, max_new: int, sampling: Sampling = GREEDY) -> Written:
+    """What one way of choosing writes."""
+    ids, total, ended = [], 0.0, False
+    for step in checkpoint.stream(text, sampling=sampling, max_new=max_new):
+        ids.append(step.id)
+        total += float(step.probabilities[step.id].double().log())
+        ended = step.end == "eos"
+    return Written(checkpoint.tokenizer.decode(ids).strip(), len(ids), total, ended)
+
+
+def beams(checkpoint: Checkpoint, text: str, max_new: int, width: int, alpha: float) -> list[Written]:
+    """What beam search finds, best first."""
+    end = checkpoint.model.config.eos_id
+    return [
+        Written(found, len(one.ids), one.log_probability, one.ids[-1:] == (end,))
+        for found, one in checkpoint.beam(text, width=width, alpha=alpha, max_new=max_new)
+    ]
+
+
+def first_token(
+    checkpoint: Checkpoint, text: str, temperature: float, count: int = 10
+) -> "list[tuple[Token, float, float]]":
+    """The most probable first new tokens: (token, P, P at this temperature), P_T proportional to P^(1/T)."""
+    sampling = Sampling(temperature=temperature)
+    step = next(iter(checkpoint.stream(text, sampling=sampling, max_new=1)))
+    top = step.probabilities.topk(min(count, step.probabilities.numel()))
+    tokens = checkpoint.tokenizer.tokens(top.indices.tolist())
+    return [(token, p, float(step.filtered[token.id])) for token, p in zip(tokens, top.values.tolist(), strict=True)]
+
+
+def cache_difference(checkpoint: Checkpoint, text: str, max_new: int) -> tuple[float, int]:
+    """(the largest difference between P with the KV cache and without, steps compared).
+
+    With the cache each step computes one row; without, all rows again, of which only the last is used.
+    """
+    source, beginning = checkpoint.opening(text)
+    ids, largest, steps = [token.id for token in beginning], 0.0, 0
+    memory = [token.id for token in source]
+    for step in checkpoint.stream(text, max_new=max_new):
+        if memory:
+            trace = checkpoint.trace(ids=memory, target_ids=ids)
+        else:
+            trace = checkpoint.trace(ids=ids)
+        again = torch.softmax(trace.logits[-1].double(), dim=-1)
+        there = step.probabilities.double().cpu() > 0  # (a model that never says <pad> gives it 0)
+        largest = max(largest, float((again.cpu() - step.probabilities.double().cpu())[there].abs().max()))
+        ids.append(step.id)
+        steps += 1
+    return largest, steps
+
+
+def growth(config: ModelConfig, n: int, memory: int = 0) -> "tuple[Int[ndarray, '2 4'], Int[ndarray, '2 4']]":
+    """Multiplications for n new tokens and for 2n, of one start mark: (without the cache, with it).
+
+    Columns: attention, projections, feed-forward, unembedding (`vizformer.analysis.cost.Multiplications`).
+    """
+
+    costs = [text_costs(config, 1, steps, memory) for steps in (n, 2 * n)]
+    return np.stack([one.uncached.sum(0) for one in costs]), np.stack([one.cached.sum(0) for one in costs])

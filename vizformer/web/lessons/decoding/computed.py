@@ -1,0 +1,83 @@
+"""Cached computations of the lesson Writing a text."""
+
+from typing import TYPE_CHECKING
+
+from vizformer.web.catalogue.bounded_cache import cached
+
+if TYPE_CHECKING:
+    from vizformer.analysis.decoding import Written
+    from vizformer.analysis.teacher_forcing import ForcedRow, OneError
+    from vizformer.generation import Candidates
+    from vizformer.text import Token
+    from vizformer.web.catalogue.subject import Subject
+
+MOST_NEW = 24  # tokens that the model writes here
+
+
+@cached
+def forced_rows(subject: "Subject") -> "tuple[ForcedRow, ...]":
+    from vizformer.analysis.teacher_forcing import forced_rows
+
+    return forced_rows(subject.checkpoint, subject.trace)
+
+
+@cached
+def right_rows(subject: "Subject") -> "tuple[ForcedRow, ...]":
+    from vizformer.analysis.teacher_forcing import right_rows
+
+    return right_rows(subject.checkpoint, subject.text, subject.target)
+
+
+@cached
+def one_error(subject: "Subject", step: int, rank: int) -> "OneError":
+    from vizformer.analysis.teacher_forcing import one_error
+
+    return one_error(subject.checkpoint, subject.text, subject.target, step, rank)
+
+
+@cached
+def sampled(subject: "Subject", temperature: float, seed: int) -> "Written":
+    from vizformer.analysis.decoding import written
+    from vizformer.generation import Sampling
+
+    return written(subject.checkpoint, subject.text, MOST_NEW, Sampling(temperature=temperature, seed=seed))
+
+
+@cached
+def greedy(subject: "Subject") -> "Written":
+    from vizformer.analysis.decoding import written
+
+    return written(subject.checkpoint, subject.text, MOST_NEW)
+
+
+@cached
+def beams(subject: "Subject", width: int, alpha: float) -> "list[Written]":
+    from vizformer.analysis.decoding import beams
+
+    return beams(subject.checkpoint, subject.text, MOST_NEW, width, alpha)
+
+
+@cached
+def first_token(subject: "Subject", temperature: float) -> "list[tuple[Token, float, float]]":
+    from vizformer.analysis.decoding import first_token
+
+    return first_token(subject.checkpoint, subject.text, temperature)
+
+
+@cached
+def steps(subject: "Subject") -> "tuple[Candidates, tuple[Token, ...], dict[int, str]]":
+    """A greedy text: what each token was chosen from, what the text begins with, and the texts of the ids."""
+    from vizformer.generation import leading_candidates
+
+    loaded = subject.checkpoint
+    __, beginning = loaded.opening(subject.text)
+    found = leading_candidates(loaded.stream(subject.text, max_new=MOST_NEW))
+    known = [id for id in {*found.seen, *found.ids} if id < loaded.tokenizer.vocab_size]
+    return found, beginning, {token.id: token.text for token in loaded.tokenizer.tokens(known)}
+
+
+@cached
+def cache_difference(subject: "Subject") -> tuple[float, int]:
+    from vizformer.analysis.decoding import cache_difference
+
+    return cache_difference(subject.checkpoint, subject.text, MOST_NEW // 2)

@@ -1,0 +1,80 @@
+"""The laboratory Shifted by one: what each row reads, what it is trained to say, and the loss of the text."""
+
+import math
+
+import numpy as np
+import streamlit as st
+
+from vizformer.components import table
+from vizformer.components.table import Number, Row
+from vizformer.web.catalogue.subject import Subject
+from vizformer.web.lessons.decoding import computed
+from vizformer.web.lessons.decoding.other_model import writes
+from vizformer.web.widgets import lesson
+from vizformer.web.words import labels
+from vizformer.web.words.errors import guarded
+from vizformer.web.words.i18n import _
+
+SHOWN = 40  # rows
+
+
+@st.fragment
+@guarded()
+def shift(subject: Subject) -> None:
+    """Each row with the token that it reads and the one that it shall say, and the sum of the losses."""
+    if not writes(subject):
+        return
+    st.html(table.style())
+    rows = computed.forced_rows(subject)
+    if not rows:
+        st.info(_("This text has one token only, so nothing follows it. Type one more word."))
+        return
+    _ask(subject)
+    columns = (_("row"), _("reads"), _("shall say"), _("P of that"), _("−log P"), _("says itself"))
+    shown = [
+        Row(
+            (
+                Number(i, str(i)),
+                row.read.text,
+                row.wanted.text,
+                Number(row.probability, labels.percent(row.probability)),
+                row.loss,
+                row.best[0].token.text,
+            ),
+            "" if row.is_right else "marked",
+        )
+        for i, row in enumerate(rows[:SHOWN])
+    ]
+    st.html(table.to_html(columns, shown, bar=3))
+    if len(rows) > SHOWN:
+        st.caption(_("The first {shown} of {n} rows; the sum is over all.", shown=SHOWN, n=len(rows)))
+    st.caption(
+        _(
+            "{n} rows, computed in one forward. Framed: where the model itself would say something else ({wrong}).",
+            n=len(rows),
+            wrong=sum(not row.is_right for row in rows),
+        )
+    )
+    total = math.fsum(row.loss for row in rows)
+    lesson.formula(
+        r"L = -\sum_{t=1}^{n} \log P(y_t \mid y_{<t}, x) \qquad \text{perplexity} = e^{L/n}",
+        live=rf"L = {total:.4f} \qquad e^{{{total:.4f}/{len(rows)}}} = {math.exp(total / len(rows)):.4f}",
+        code="loss = -torch.log(p).sum()\nperplexity = torch.exp(loss / len(p))",
+        given={"p": np.array([row.probability for row in rows])},
+    )
+
+
+def _ask(subject: Subject) -> None:
+    rows = computed.forced_rows(subject)
+    at = min(1, len(rows) - 1)
+    row, others = rows[at], [*(other.wanted.text for other in rows), "</s>"]
+    choices = list(dict.fromkeys([row.read.text, row.wanted.text, *others]))[:3]
+    lesson.ask(
+        "decoding",
+        "shift",
+        _("Row {row} reads “{token}”. Which token is it trained to say?", row=at, token=row.read.text),
+        choices,
+        choices.index(row.wanted.text),
+        _("The next one of the same text: input and target are one text, shifted by one place."),
+        about=f"{subject}",
+    )

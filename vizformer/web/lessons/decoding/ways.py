@@ -1,0 +1,95 @@
+"""The laboratory Ways of choosing: greedy, beam search and sampling on one prompt, and the temperature."""
+
+import numpy as np
+import streamlit as st
+
+from vizformer import figures
+from vizformer.components import table
+from vizformer.components.table import Number, Row
+from vizformer.web.catalogue.subject import Subject
+from vizformer.web.lessons.decoding import computed
+from vizformer.web.lessons.decoding.other_model import writes
+from vizformer.web.widgets import chart, lesson
+from vizformer.web.words import labels
+from vizformer.web.words.errors import guarded
+from vizformer.web.words.figure_words import words
+from vizformer.web.words.i18n import _
+
+WIDTHS = (1, 2, 4)
+SEEDS = (0, 1, 2)
+
+
+@st.fragment
+@guarded()
+def ways(subject: Subject) -> None:
+    """What each way writes, and how probable the model itself finds it."""
+    if not writes(subject):
+        return
+    st.html(table.style())
+    warm, wide, long = st.columns(3)
+    temperature = warm.slider(_("Temperature T"), 0.1, 2.0, step=0.1, **lesson.setting("decoding.temperature", 1.0))
+    width = wide.select_slider(_("Beam width"), WIDTHS, **lesson.setting("decoding.width", 4, WIDTHS))
+    alpha = long.slider(_("Length penalty α"), 0.0, 2.0, step=0.1, **lesson.setting("decoding.alpha", 0.6))
+    found = [(_("greedy"), computed.greedy(subject))]
+    found += [
+        (_("beam {width}, place {place}", width=width, place=place + 1), one)
+        for place, one in enumerate(computed.beams(subject, width, alpha)[:width])
+    ]
+    found += [(_("drawn, seed {seed}", seed=seed), computed.sampled(subject, temperature, seed)) for seed in SEEDS]
+    best = max(one.log_probability for __, one in found)
+    rows = [
+        Row(
+            (
+                name,
+                one.text + ("" if one.ended else " …"),
+                Number(one.length, str(one.length)),
+                one.log_probability,
+                one.score(alpha),
+            ),
+            "marked" if one.log_probability == best else "",
+        )
+        for name, one in found
+    ]
+    st.html(table.to_html((_("way"), _("text"), _("tokens"), "log P", _("score")), rows))
+    st.caption(
+        _(
+            "Framed: the most probable text of these. “…”: stopped after {n} tokens, before its end mark.",
+            n=computed.MOST_NEW,
+        )
+    )
+    tokens = computed.first_token(subject, temperature)
+    before, after = st.columns(2)
+    for column, title, place in (
+        (before, _("First new token: the model's own P"), 1),
+        (after, _("The same at T = {temperature}", temperature=f"{temperature:g}"), 2),
+    ):
+        chart.show(
+            figures.next_token_bars(
+                [one[0].text for one in tokens],
+                np.array([one[place] for one in tokens], dtype=np.float32),
+                title=title,
+                words=words(figures.ENGLISH),
+            ),
+            key=f"decoding.first.{place}",
+            on=column,
+        )
+    token, p, warmed = tokens[0]
+    lesson.formula(
+        r"P_T(y) = \frac{P(y)^{1/T}}{\sum_{y'} P(y')^{1/T}} \qquad "
+        r"\text{score} = \frac{\log P}{\left(\frac{5 + \text{length}}{6}\right)^{\alpha}}",
+        live=rf"P_{{{temperature:g}}} = {warmed:.4f} \quad (P = {p:.4f})",
+        code="warmed = p ** (1 / T)\nwarmed = warmed / warmed.sum()  # over these tokens only; the model sums over all",
+        given={"p": np.array([one[1] for one in tokens]), "T": temperature},
+    )
+    lesson.ask(
+        "decoding",
+        "temperature",
+        _("At which temperature does drawing always give the greedy text?"),
+        [_("at 0, in the limit"), _("at 1"), _("at 100")],
+        0,
+        _(
+            "The smaller T, the more of the probability goes to the first token (“{token}” has {percent} now).",
+            token=token.text,
+            percent=labels.percent(warmed),
+        ),
+    )
