@@ -110,14 +110,15 @@ def test_switching_the_language_keeps_the_view(open_tab):
     assert link(tab) == {**before, "lang": "zh_CN"}
 
 
-@pytest.mark.parametrize("text", ["<img src=x onerror=alert(1)>", "**粗** $x^2$ :red[猫]", "😀👩‍👩‍👧", "שלום עולם"])
-def test_text_is_shown_as_text(open_tab, text):
+def test_text_is_shown_as_text(open_tab):
     tab = open_tab("/")
-    type_sentence(tab, text)
-    expect(tab.page.get_by_label("Sentence", exact=True)).to_have_value(text)
-    assert tab.page.locator("img[src=x]").count() == 0
-    expect(tab.page.locator(".vf-attention")).to_be_visible()
-    assert "Traceback" not in tab.page.inner_text("body")
+    for text in ("<img src=x onerror=alert(1)>", "**粗** $x^2$ :red[猫]", "😀👩‍👩‍👧", "שלום עולם"):
+        type_sentence(tab, text)
+        expect(tab.page.get_by_label("Sentence", exact=True)).to_have_value(text)
+        assert link(tab)["text"] == text
+        assert tab.page.locator("img[src=x]").count() == 0
+        expect(tab.page.locator(".vf-attention")).to_be_visible()
+        assert "Traceback" not in tab.page.inner_text("body")
 
 
 def test_a_number_set_by_hand(open_tab):
