@@ -37,11 +37,15 @@ class Reader:
         self.query = urlencode({name: str(value) for name, value in link.items()})
         return self.run(page)
 
-    def run(self, page: str, widgets: Any = None) -> list[ForwardMsg]:
-        """Has the page run again, with `widgets` (a `WidgetStates`) as they are now; what the server sends for it."""
+    def run(self, page: str, widgets: Any = None, fragment: str = "") -> list[ForwardMsg]:
+        """Has the page (or one fragment of it) run again, with `widgets` (a `WidgetStates`) as they are now.
+
+        Returns what the server sends for it.
+        """
         message = BackMsg()
         message.rerun_script.page_name = page
         message.rerun_script.query_string = self.query
+        message.rerun_script.fragment_id = fragment
         if widgets is not None:
             message.rerun_script.widget_states.CopyFrom(widgets)
         self.send(message)

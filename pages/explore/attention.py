@@ -1,11 +1,10 @@
 """Attention: every head for the typed sentence, the translation, and what the model expects next."""
 
-import streamlit as st
-
 from vizformer.web.catalogue.subject import Subject
 from vizformer.web.tools.attention.choices import above
 from vizformer.web.tools.attention.heads import heads
 from vizformer.web.tools.attention.next_token import next_token
+from vizformer.web.widgets.laboratory import laboratory
 from vizformer.web.widgets.model_input import subject_box
 from vizformer.web.widgets.number_editor import what_changed
 from vizformer.web.words.errors import guarded
@@ -14,12 +13,11 @@ from vizformer.web.words.errors import guarded
 def page() -> None:
     subject = subject_box()
     if subject is not None:
-        laboratory(subject)
+        pictures(subject)
 
 
-@st.fragment
-@guarded()
-def laboratory(subject: Subject) -> None:
+@laboratory
+def pictures(subject: Subject) -> None:
     above(subject)
     guarded()(what_changed)(subject)
     heads(subject)

@@ -8,8 +8,8 @@ from vizformer.web.tools.generation.other_model import other_model
 from vizformer.web.tools.generation.settings import choose
 from vizformer.web.tools.generation.step_by_step import written
 from vizformer.web.widgets import model_suggestions
+from vizformer.web.widgets.laboratory import laboratory
 from vizformer.web.widgets.model_input import subject_box
-from vizformer.web.words.errors import guarded
 from vizformer.web.words.i18n import _
 
 
@@ -22,12 +22,11 @@ def page() -> None:
         return
     if subject.target.strip():
         st.caption(_("The translation begins with the target that is given above; empty it to see the model's own."))
-    laboratory(subject)
+    pictures(subject)
 
 
-@st.fragment
-@guarded()
-def laboratory(subject: Subject) -> None:
+@laboratory
+def pictures(subject: Subject) -> None:
     settings = choose()
     if settings.strategy == "beam":
         beam(subject, settings)

@@ -7,8 +7,8 @@ from vizformer.web.link import state
 from vizformer.web.tools.layer.sentence import sentence
 from vizformer.web.tools.layer.stack import choose_layer
 from vizformer.web.tools.layer.toy import toy
+from vizformer.web.widgets.laboratory import laboratory
 from vizformer.web.widgets.model_input import subject_box
-from vizformer.web.words.errors import guarded
 from vizformer.web.words.i18n import _
 
 
@@ -20,12 +20,11 @@ def page() -> None:
     if state.view().material == "toy":
         toy()
     elif (subject := subject_box()) is not None:
-        laboratory(subject)
+        pictures(subject)
 
 
-@st.fragment
-@guarded()
-def laboratory(subject: Subject) -> None:
+@laboratory
+def pictures(subject: Subject) -> None:
     choose_layer(subject)
     sentence(subject)
 

@@ -92,6 +92,42 @@ def test_every_control_of_a_laboratory_runs_without_the_frame_of_its_page(server
     assert inside
 
 
+def widget(messages, kind, label):
+    """A widget by its label: the number of its element, and the fragment that it stands in."""
+    for message in messages:
+        element = message.delta.new_element
+        if element.WhichOneof("type") == kind and label in str(getattr(element, kind)):
+            return getattr(element, kind).id, message.delta.fragment_id
+    raise AssertionError(f"there is no {kind} {label}")
+
+
+@pytest.mark.parametrize(
+    ("page", "part", "kind", "label", "value", "changed"),
+    [
+        ("map", "", "button_group", "Decoder-only", {"string_array_value": "Decoder-only · stories"}, "model=stories"),
+        ("decoding", "steps", "button", "今天天气", {"trigger_value": True}, "text=%E4%BB%8A"),
+        ("qkv", "arithmetic", "checkbox", "Divide by", {"bool_value": False}, "unscaled"),
+    ],
+)
+def test_a_control_of_a_part_that_changes_the_subject_has_the_whole_page_run(
+    server, page, part, kind, label, value, changed
+):
+    with Reader(server.port) as reader:
+        name, fragment = widget(reader.open(page, part=part, text=SENTENCE), kind, label)
+        assert fragment
+        states = BackMsg().rerun_script.widget_states
+        state = states.widgets.add(id=name)
+        for field, given in value.items():
+            if field == "string_array_value":
+                state.string_array_value.data.append(given)
+            else:
+                setattr(state, field, given)
+        messages = reader.run(page, states, fragment)
+    assert changed in reader.query
+    drawn = [text for text in elements(messages, "text_input") if text.label == "Sentence"]
+    assert drawn, "the boxes above the part were drawn anew"
+
+
 def alive(process):
     try:
         return Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[0] != "Z"

@@ -33,6 +33,7 @@ class _Memory:
 
     view: View = field(default_factory=View)
     page: str | None = None  # None: nothing has been read from a link yet
+    drawn: object = None  # what the page was drawn for: see `draw`
     current: _Address | None = None
     seen: dict[_Address, View] = field(default_factory=dict)
     notices: list[Message] = field(default_factory=list)
@@ -69,6 +70,20 @@ def _memory() -> _Memory:
 def view() -> View:
     """The view of this session."""
     return _memory().view
+
+
+def draw() -> None:
+    """Notes that the page is drawn for the sentence, target, model and numbers set by hand that the view has now."""
+    _memory().drawn = _subject(view())
+
+
+def is_drawn() -> bool:
+    """Whether the page shows what the view asks for; where nothing was noted, it does."""
+    return _memory().drawn in (None, _subject(view()))
+
+
+def _subject(view: View) -> object:
+    return view.model, view.text, view.target, view.edits
 
 
 def notices() -> list[Message]:
@@ -170,6 +185,7 @@ def pull(page: str) -> None:
     parameters = {name: value for name, value in st.query_params.to_dict().items() if name in _IN_LINKS}
     address = (page, tuple(sorted(parameters.items())))
     first, moved, memory.page = memory.page is None, memory.page != page, page
+    memory.drawn = None
     if moved:
         memory.notices = []
     if not first and address == memory.current:

@@ -26,9 +26,10 @@ from vizformer.web.link import link_settings, state
 from vizformer.web.link.link_settings import Setting
 from vizformer.web.link.view import View
 from vizformer.web.widgets import glossary
+from vizformer.web.widgets.laboratory import laboratory
 from vizformer.web.widgets.lesson_text import prose
 from vizformer.web.widgets.model_input import subject_box
-from vizformer.web.words.errors import guarded, plain
+from vizformer.web.words.errors import plain
 from vizformer.web.words.i18n import _, translate
 
 if TYPE_CHECKING:
@@ -70,8 +71,7 @@ def show(
     _body(subject_box(), entry, parts, terms, unnamed)
 
 
-@st.fragment
-@guarded()
+@laboratory
 def _body(
     subject: Subject | None,
     entry: Entry,

@@ -13,15 +13,14 @@ from vizformer.web.frame import sitemap
 from vizformer.web.lessons.decoding import computed
 from vizformer.web.lessons.decoding.other_model import writes
 from vizformer.web.widgets import chart, lesson
-from vizformer.web.words.errors import guarded
+from vizformer.web.widgets.laboratory import laboratory
 from vizformer.web.words.figure_words import words
 from vizformer.web.words.i18n import _
 
 LENGTHS = (8, 16, 32, 64, 128, 256, 512, 1024)
 
 
-@st.fragment
-@guarded()
+@laboratory
 def cache(subject: Subject) -> None:
     """Multiplications with the cache and without, part by part, for n and 2n new tokens."""
     if not writes(subject):

@@ -10,14 +10,13 @@ from vizformer.web.catalogue.subject import Subject
 from vizformer.web.lessons.decoding import computed
 from vizformer.web.lessons.decoding.other_model import writes
 from vizformer.web.widgets import lesson
-from vizformer.web.words.errors import guarded
+from vizformer.web.widgets.laboratory import laboratory
 from vizformer.web.words.i18n import _
 
 MOST_WRONG = 3  # wrong tokens to choose from
 
 
-@st.fragment
-@guarded()
+@laboratory
 def free_running(subject: Subject) -> None:
     """The same error under teacher forcing, where it stays alone, and running free, where the rest follows it."""
     if not writes(subject):

@@ -11,15 +11,14 @@ from vizformer.web.catalogue.subject import Subject
 from vizformer.web.lessons.decoding import computed
 from vizformer.web.lessons.decoding.other_model import writes
 from vizformer.web.widgets import lesson
+from vizformer.web.widgets.laboratory import laboratory
 from vizformer.web.words import labels
-from vizformer.web.words.errors import guarded
 from vizformer.web.words.i18n import _
 
 SHOWN = 40  # rows
 
 
-@st.fragment
-@guarded()
+@laboratory
 def shift(subject: Subject) -> None:
     """Each row with the token that it reads and the one that it shall say, and the sum of the losses."""
     if not writes(subject):

@@ -10,16 +10,15 @@ from vizformer.web.lessons.decoding import computed
 from vizformer.web.lessons.decoding.other_model import writes
 from vizformer.web.link import state
 from vizformer.web.widgets import lesson
+from vizformer.web.widgets.laboratory import laboratory
 from vizformer.web.words import labels
-from vizformer.web.words.errors import guarded
 from vizformer.web.words.i18n import _
 
 EXAMPLES = {"encoder-decoder": ("今天天气", "我昨天"), "decoder-only": ("Once upon a time", "The little girl")}
 BEST = 3  # candidates of a step
 
 
-@st.fragment
-@guarded()
+@laboratory
 def stopping(subject: Subject) -> None:
     """Each step with what it has read, its best candidates and its choice, until the text ends."""
     if not writes(subject):

@@ -10,8 +10,8 @@ from vizformer.web.catalogue.subject import Subject
 from vizformer.web.lessons.decoding import computed
 from vizformer.web.lessons.decoding.other_model import writes
 from vizformer.web.widgets import chart, lesson
+from vizformer.web.widgets.laboratory import laboratory
 from vizformer.web.words import labels
-from vizformer.web.words.errors import guarded
 from vizformer.web.words.figure_words import words
 from vizformer.web.words.i18n import _
 
@@ -19,8 +19,7 @@ WIDTHS = (1, 2, 4)
 SEEDS = (0, 1, 2)
 
 
-@st.fragment
-@guarded()
+@laboratory
 def ways(subject: Subject) -> None:
     """What each way writes, and how probable the model itself finds it."""
     if not writes(subject):

@@ -7,6 +7,7 @@ from vizformer.web.catalogue.subject import Subject
 from vizformer.web.link import state
 from vizformer.web.link.view import View
 from vizformer.web.widgets import attention_selector, lesson
+from vizformer.web.widgets.laboratory import laboratory
 from vizformer.web.widgets.number_editor import head_editor, what_changed
 from vizformer.web.widgets.step_view import walk
 from vizformer.web.words import labels
@@ -21,16 +22,8 @@ def unnamed(view: View) -> str:
     return "arithmetic" if any(getattr(view, name) != getattr(usual, name) for name in PLACE) else "lookup"
 
 
+@laboratory
 def arithmetic(subject: Subject) -> None:
-    _arithmetic(subject, state.view().edits)
-
-
-@st.fragment
-@guarded()
-def _arithmetic(subject: Subject, edits: str) -> None:
-    """The head and the query, their numbers set by hand, their steps; `edits` are those that the page has read."""
-    if state.view().edits != edits:  # they change the subject of the whole page
-        st.rerun()
     attention_selector.choose(subject)
     editing(subject)
     steps(subject)
