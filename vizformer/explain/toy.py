@@ -15,7 +15,7 @@ from torch import Tensor
 from vizformer.assets import asset
 from vizformer.checkpoints import Checkpoint
 from vizformer.checkpoints.bare.torch_nn import load_layer
-from vizformer.checkpoints.tokenizers.token_ids import NumberReader
+from vizformer.checkpoints.tokenizers.token_ids import IdTokenizer
 from vizformer.config import ModelConfig
 from vizformer.model.block import Block
 from vizformer.model.edit import Edit, require_room
@@ -75,7 +75,7 @@ def toy(edit: Edit | None = None) -> Toy:
     if edit is not None:
         edit.check(trace.editable())
     return Toy(
-        Checkpoint("toy", model, NumberReader(CONFIG.vocab_size)),
+        Checkpoint("toy", model, IdTokenizer(CONFIG.vocab_size)),
         trace,
         stored["encoder.output"][:, 0],
         stored["decoder.output"][:, 0],

@@ -11,7 +11,7 @@ from vizformer.checkpoints.hugging_face.fields import Fields
 from vizformer.checkpoints.tokenizers.classes import by_class
 from vizformer.checkpoints.tokenizers.refusals import guarded
 from vizformer.checkpoints.tokenizers.special_tokens import SETTINGS, settings
-from vizformer.checkpoints.tokenizers.token_ids import NumberReader, as_numbers, without_tokenizer
+from vizformer.checkpoints.tokenizers.token_ids import IdTokenizer, as_numbers, without_tokenizer
 from vizformer.checkpoints.tokenizers.vocabularies import TOKENIZER, TRIAL, Vocabularies, read_tokenizer, tried
 from vizformer.config import ModelConfig
 from vizformer.errors import CheckpointError
@@ -91,7 +91,7 @@ def _tokenizer(backend: Backend, rows: int) -> Tokenizer:
     """Every id it can make must have a row in the embedding table."""
     highest = max(backend.get_vocab(with_added_tokens=True).values(), default=-1)
     tokenizer = as_numbers(guarded(TOKENIZER, lambda: Tokenizer(backend)))
-    is_text = not isinstance(tokenizer, NumberReader)
+    is_text = not isinstance(tokenizer, IdTokenizer)
     made = max(guarded(TOKENIZER, lambda: backend.encode(TRIAL).ids), default=-1) if is_text else highest
     if not 0 <= max(highest, made) < rows:
         raise CheckpointError(

@@ -14,7 +14,7 @@ from vizformer.text import Token, Tokenizer
 MOST_NUMBERS = 2**20  # rows; no vocabulary in use has more
 
 
-class NumberReader(Tokenizer):
+class IdTokenizer(Tokenizer):
     """Reads "17 4 256" as the tokens 17, 4 and 256; no vocabulary is made up."""
 
     def __init__(self, vocab_size: int) -> None:
@@ -42,7 +42,7 @@ class NumberReader(Tokenizer):
         )
 
 
-def without_tokenizer(config: ModelConfig) -> tuple[NumberReader, NumberReader | None, Message]:
+def without_tokenizer(config: ModelConfig) -> tuple[IdTokenizer, IdTokenizer | None, Message]:
     """What reads the token ids of a model; the source's, where that has another vocabulary; what is assumed.
 
     Raises:
@@ -67,7 +67,7 @@ def without_tokenizer(config: ModelConfig) -> tuple[NumberReader, NumberReader |
     )
 
 
-def _numbers(rows: int) -> NumberReader:
+def _numbers(rows: int) -> IdTokenizer:
     if rows > MOST_NUMBERS:
         raise CheckpointError(
             N_(
@@ -77,7 +77,7 @@ def _numbers(rows: int) -> NumberReader:
                 limit=MOST_NUMBERS,
             )
         )
-    return NumberReader(rows)
+    return IdTokenizer(rows)
 
 
 def _printable(word: str) -> str:
@@ -90,5 +90,5 @@ def as_numbers(tokenizer: Tokenizer) -> Tokenizer:
     n = tokenizer.vocab_size
     if not n or any(tokenizer.id_of(str(id)) != id for id in range(n)):  # for others over after a token or two
         return tokenizer
-    reader = NumberReader(n)
+    reader = IdTokenizer(n)
     return reader if reader.to_json() == tokenizer.to_json() else tokenizer

@@ -9,7 +9,7 @@ from vizformer.assets import asset
 from vizformer.checkpoints.files.untrusted_folder import Folder, shown
 from vizformer.checkpoints.tokenizers.refusals import guarded, no_tokenizer, refusal, refuse
 from vizformer.checkpoints.tokenizers.special_tokens import bounded, settings, token_text, with_special
-from vizformer.checkpoints.tokenizers.token_ids import NumberReader
+from vizformer.checkpoints.tokenizers.token_ids import IdTokenizer
 from vizformer.messages import Message
 from vizformer.text import Tokenizer, trial
 from vizformer.text.bounds import MOST_ENTRIES, MOST_IDS
@@ -178,7 +178,7 @@ def qwen(folder: Folder) -> Backend:
 
 def tried(tokenizer: Tokenizer) -> Tokenizer:
     """The tokenizer, after one text has gone there and back: some damage shows only then, as a panic."""
-    if not isinstance(tokenizer, NumberReader):
+    if not isinstance(tokenizer, IdTokenizer):
         guarded(TOKENIZER, lambda: tokenizer.decode([token.id for token in tokenizer.encode(TRIAL)]))
         guarded(TOKENIZER, lambda: tokenizer.encode_target(TRIAL))
     return tokenizer

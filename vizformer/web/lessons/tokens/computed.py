@@ -54,14 +54,14 @@ class Cuts:
 
 @cached
 def cuts(subject: Subject) -> Cuts:
-    from vizformer.checkpoints.tokenizers.token_ids import NumberReader
+    from vizformer.checkpoints.tokenizers.token_ids import IdTokenizer
     from vizformer.text.schemes import cut, pieces, scheme_tokenizer
 
     loaded = subject.checkpoint
     config, reader = loaded.model.config, loaded.tokenizer_of("encoder")
     schemes = {scheme: Cut(cut(scheme, subject.text), scheme_tokenizer(scheme).vocab_size) for scheme in SCHEMES}
     own = Cut(pieces(subject.text, reader), config.input_vocab_size)
-    return Cuts(schemes, own, isinstance(reader, NumberReader), config.d_model)
+    return Cuts(schemes, own, isinstance(reader, IdTokenizer), config.d_model)
 
 
 @cached
