@@ -13,7 +13,7 @@ from tokenizers import Tokenizer as Backend
 
 from vizformer.errors import TokenizerError
 from vizformer.messages import N_, Message
-from vizformer.text import bounds
+from vizformer.text import growth
 from vizformer.text.pieces import Spelling, piece_bytes, readable
 
 _SHORT = 10_000  # characters; longer texts are cut while the interpreter does something else
@@ -56,10 +56,10 @@ class Tokenizer:
         self._spelling = _spelling(decoder)
         try:
             self._growth = [
-                bounds.growth(_state(one.normalizer), _state(one.pre_tokenizer)) for one in (backend, target or backend)
+                growth.growth(_state(one.normalizer), _state(one.pre_tokenizer)) for one in (backend, target or backend)
             ]
-            self._grown_back = bounds.decoded(decoder)
-        except bounds.BoundsError as error:
+            self._grown_back = growth.decoded(decoder)
+        except growth.BoundsError as error:
             raise TokenizerError(
                 N_("The tokenizer is not used ({reason}). Copy it again from the model's source.", reason=error.message)
             ) from error
@@ -115,12 +115,12 @@ class Tokenizer:
         return self._encoded(self._target, text, special=False)
 
     def _encoded(self, backend: Backend, text: str, special: bool) -> tuple[Token, ...]:
-        growth = self._growth[backend is self._target]
-        if not growth.allows(text):
+        grown = self._growth[backend is self._target]
+        if not grown.allows(text):
             raise _too_long(len(text))
         with _calling(_not_split):
             encoding: Encoding
-            if len(text) * growth.factor > _SHORT:  # (only batches are cut without keeping the interpreter)
+            if len(text) * grown.factor > _SHORT:  # (only batches are cut without keeping the interpreter)
                 (encoding,) = backend.encode_batch([text], add_special_tokens=special)
             else:
                 encoding = backend.encode(text, add_special_tokens=special)
@@ -155,7 +155,7 @@ class Tokenizer:
 
     def decode(self, ids: list[int]) -> str:
         """The text of `ids`, without special tokens."""
-        if self._grown_back != bounds.Growth():
+        if self._grown_back != growth.Growth():
             pieces = "".join(self._backend.id_to_token(id) or "" for id in ids if 0 <= id < 2**32)
             if not self._grown_back.allows(pieces):
                 raise _too_long(len(pieces))

@@ -19,6 +19,7 @@ from typing import Any
 from vizformer.errors import TokenizerError
 from vizformer.messages import N_, Message
 from vizformer.text import bounds
+from vizformer.text.growth import BoundsError, shown
 
 MEGABYTE = 2**20
 LIMIT = 48 * MEGABYTE  # bytes of a file; the largest in use have 34
@@ -82,14 +83,14 @@ def _looked_at(raw: bytes, rows: int | None) -> Message | None:
     try:
         # (of a large file, that would take twice the memory; the library takes the last of two then, as json does)
         bounds.check(json.loads(raw, object_pairs_hook=_object if len(raw) <= _SMALL else None), rows)
-    except bounds.BoundsError as error:
+    except BoundsError as error:
         return error.message
     except RecursionError:
         return N_("its values lie too deep inside each other")
     except _SaidTwiceError:
         return N_("it says the same thing twice")
     except ValueError as error:
-        return N_("it is not JSON: {error}", error=bounds.shown(error, 200))
+        return N_("it is not JSON: {error}", error=shown(error, 200))
     return None
 
 
@@ -170,7 +171,7 @@ def main() -> None:
         except (KeyboardInterrupt, SystemExit, MemoryError):
             raise
         except BaseException as error:  # (a panic of the library is no Exception)
-            said = Message("{text}", {"text": bounds.shown(str(error).partition("\n")[0] or type(error).__name__, 500)})
+            said = Message("{text}", {"text": shown(str(error).partition("\n")[0] or type(error).__name__, 500)})
     sys.stdout.buffer.write(json.dumps(_sent(said)).encode())
 
 

@@ -1,0 +1,253 @@
+"""How long texts may become in a tokenizer, and by which patterns they are cut.
+
+A tokenizer is a row of parts, each of which makes something of what the one before it has made.  What each part can
+make of one character, at most, is known without running it; the product says what a text can grow to.  A file in which
+that product or a pattern is too large is refused by name.
+
+Source: the parts of github.com/huggingface/tokenizers, by the names that its files give them.
+"""
+
+import base64
+import binascii
+import math
+import unicodedata
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from vizformer.errors import TokenizerError
+from vizformer.messages import N_
+from vizformer.text.patterns import PatternError, cost
+
+MOST_PARTS, _DEEPEST = 48, 6
+LONGEST_TEXT = 64  # characters that a part may put somewhere
+_MOST_GROWTH = 4096
+_CHARSMAP = 2**21  # bytes; SentencePiece's own has 240,000
+MOST_CHARACTERS, MOST_QUADRATIC = 2**19, 2**16  # that a text may become
+_UNICODE = 3  # beyond what NFKD makes of a text: lower case, spaces around Chinese characters
+
+
+class BoundsError(TokenizerError):
+    """A tokenizer that asks for too much; says which part does."""
+
+
+@dataclass(frozen=True)
+class Growth:
+    """How many characters are made of one, at most, beyond its compatibility decomposition (NFKD).
+
+    Attributes:
+        factor: of each character.
+        quadratic: whether a pattern takes a number of steps that grows with the square of the text.
+    """
+
+    factor: int = 1
+    quadratic: bool = False
+
+    def __mul__(self, other: "Growth") -> "Growth":
+        return Growth(self.factor * other.factor, self.quadratic or other.quadratic)
+
+    def allows(self, text: str) -> bool:
+        """Whether a text stays within bounds, whatever it becomes."""
+        if self.factor <= 4 and not self.quadratic:
+            return True  # texts as long as anybody likes: what is done to them is in proportion
+        length = len(text) if text.isascii() else len(unicodedata.normalize("NFKD", text[: MOST_CHARACTERS + 1]))
+        return length * self.factor <= (MOST_QUADRATIC if self.quadratic else MOST_CHARACTERS)
+
+
+def growth(normalizer: object, pre_tokenizer: object) -> Growth:
+    """What a text can become before it is cut into tokens.
+
+    Raises:
+        BoundsError: too much, or nobody knows.
+    """
+    found = Growth()
+    for part in (*parts(normalizer), *parts(pre_tokenizer)):
+        found *= _grown(part)
+        if found.factor > _MOST_GROWTH:
+            raise BoundsError(
+                N_(
+                    "a text could become {factor} times as long in {part}",
+                    factor=f"{found.factor:,}",
+                    part=called(part),
+                )
+            )
+    return found
+
+
+def decoded(decoder: object) -> Growth:
+    """What tokens can become when they are turned into a text.
+
+    Raises:
+        BoundsError: too much, or nobody knows.
+    """
+    found = Growth()
+    for part in parts(decoder):
+        found *= _decoded(part)
+        if found.factor > _MOST_GROWTH:
+            raise BoundsError(
+                N_(
+                    "a text could become {factor} times as long in {part}",
+                    factor=f"{found.factor:,}",
+                    part=called(part),
+                )
+            )
+    return found
+
+
+_SAME = {
+    "NFC",
+    "NFD",
+    "NFKC",
+    "NFKD",
+    "StripAccents",
+    "Strip",
+    "Nmt",
+    "Whitespace",
+    "WhitespaceSplit",
+    "Punctuation",
+    "Digits",
+    "UnicodeScripts",
+    "BertPreTokenizer",
+}
+
+
+def _grown(part: Mapping[str, Any]) -> Growth:
+    kind = part.get("type")
+    if kind in _SAME:
+        return Growth()
+    if kind in ("Lowercase", "BertNormalizer"):
+        return Growth(_UNICODE)
+    if kind == "ByteLevel":  # a letter for each byte; as a normalizer it says nothing else, and ¼ may become 1, /, 4
+        return Growth(12 if len(part) == 1 else 4)
+    if kind in ("Prepend", "Metaspace"):  # in front of each piece, of which there may be one a character
+        text = _text(part, "prepend" if kind == "Prepend" else "replacement")
+        return Growth(1 + len(unicodedata.normalize("NFKD", text)))
+    if kind == "Replace":
+        return _replaced(part)
+    if kind == "Precompiled":
+        return Growth(_longest_replacement(part))
+    if kind == "Split":
+        pattern = _pattern(part)
+        return Growth(1, quadratic="Regex" in pattern and _cost(pattern["Regex"]))
+    if kind == "CharDelimiterSplit":
+        _text(part, "delimiter")
+        return Growth()
+    if kind == "FixedLength":
+        if type(part.get("length")) is not int or part["length"] < 1:
+            raise BoundsError(N_("FixedLength has no length"))
+        return Growth()
+    raise BoundsError(N_("{part} is not known", part=called(part)))
+
+
+def _decoded(part: Mapping[str, Any]) -> Growth:
+    kind = part.get("type")
+    if kind in ("ByteLevel", "ByteFallback", "Fuse", "Strip", "CTC"):
+        for name in ("pad_token", "word_delimiter_token", "content"):
+            if name in part:
+                _text(part, name)
+        return Growth()
+    if kind == "WordPiece":
+        _text(part, "prefix")
+        return Growth(2)
+    if kind == "BPEDecoder":
+        _text(part, "suffix")
+        return Growth(2)
+    if kind == "Metaspace":
+        return Growth(1 + len(_text(part, "replacement")))
+    if kind == "Replace":
+        return _replaced(part)
+    raise BoundsError(N_("{part} is not known", part=called(part)))
+
+
+def _replaced(part: Mapping[str, Any]) -> Growth:
+    content, pattern = _text(part, "content"), _pattern(part)
+    put = len(unicodedata.normalize("NFKD", content))
+    if "Regex" in pattern:
+        slow = _cost(pattern["Regex"])
+        return Growth(1 + put if put > 1 else 2 - (put == 0), slow)
+    return Growth(max(1, math.ceil(put / len(pattern["String"]))))
+
+
+def _cost(pattern: str) -> bool:
+    """Whether a pattern takes steps with the square of the text."""
+    try:
+        return cost(pattern) == "quadratic"
+    except PatternError as error:
+        raise BoundsError(
+            N_("the pattern {pattern} may take for ever: {error}", pattern=shown(pattern, 60), error=error.message)
+        ) from error
+
+
+def _pattern(part: Mapping[str, Any]) -> dict[str, str]:
+    pattern = part.get("pattern")
+    if isinstance(pattern, dict) and len(pattern) == 1:
+        ((kind, text),) = pattern.items()
+        if kind in ("String", "Regex") and isinstance(text, str) and text and (kind == "Regex" or len(text) <= 1024):
+            return {kind: text}
+    raise BoundsError(N_("{part} has a pattern that is none", part=called(part)))
+
+
+def _text(part: Mapping[str, Any], name: str) -> str:
+    text = part.get(name)
+    if text is None and name in ("prefix", "suffix"):
+        return ""
+    if not isinstance(text, str):
+        raise BoundsError(N_("{part} has no {name}", part=called(part), name=name))
+    if len(text) > LONGEST_TEXT:
+        raise BoundsError(
+            N_(
+                "{part} puts {n} characters into texts; at most {most} are read",
+                part=called(part),
+                n=f"{len(text):,}",
+                most=LONGEST_TEXT,
+            )
+        )
+    return text
+
+
+def _longest_replacement(part: Mapping[str, Any]) -> int:
+    """Of SentencePiece's table: what stands behind its trie, each ended by a zero byte."""
+    packed = part.get("precompiled_charsmap")
+    if not isinstance(packed, str) or len(packed) > 4 * _CHARSMAP // 3 + 4:
+        raise BoundsError(N_("Precompiled has no table, or one that is too large"))
+    try:
+        table = base64.b64decode(packed, validate=True)
+    except (binascii.Error, ValueError) as error:
+        raise BoundsError(N_("Precompiled has a table that is none")) from error
+    texts = table[4 + int.from_bytes(table[:4], "little") :]
+    made = unicodedata.normalize("NFKD", texts.decode("utf-8", "replace"))
+    longest = max(map(len, made.split("\0")))
+    if longest > LONGEST_TEXT:
+        raise BoundsError(
+            N_(
+                "Precompiled puts {longest} characters into texts; at most {most} are read",
+                longest=f"{longest:,}",
+                most=LONGEST_TEXT,
+            )
+        )
+    return max(1, longest)
+
+
+def parts(part: object, depth: int = 0) -> Iterator[Mapping[str, Any]]:
+    """The parts one after the other, those inside a Sequence too."""
+    if part is None or part == {}:
+        return
+    if not isinstance(part, dict) or depth > _DEEPEST:
+        raise BoundsError(N_("a part of it is none"))
+    if part.get("type") != "Sequence":
+        yield part
+        return
+    inner = [part[name] for name in ("normalizers", "pretokenizers", "processors", "decoders") if name in part]
+    if len(inner) != 1 or not isinstance(inner[0], list) or len(inner[0]) > MOST_PARTS:
+        raise BoundsError(N_("a Sequence has no parts, or more than {most}", most=MOST_PARTS))
+    for one in inner[0]:
+        yield from parts(one, depth + 1)
+
+
+def shown(value: object, most: int) -> str:
+    """The beginning of something from a file, without what would turn or break the line that quotes it."""
+    return "".join(one if one.isprintable() else "\ufffd" for one in str(value)[:most])
+
+
+def called(part: Mapping[str, Any]) -> str:
+    return shown(part.get("type"), 40)
