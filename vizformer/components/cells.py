@@ -1,0 +1,115 @@
+"""A grid of cells, one of which can be chosen: the picture of a question "which cell ...?".
+
+    chosen = mount(["a → cat"], ["我", "猫"], selected=chosen, words=words, key="which")
+
+Rows are queries, columns are keys.  Before the answer is shown the cells are empty; then they hold their numbers.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from vizformer.components import _mount
+from vizformer.components._mount import N_
+
+__all__ = ["ENGLISH", "LARGEST", "Cell", "mount", "to_html"]
+
+LARGEST = 24
+"""Rows and columns that can be drawn: cells of more could not be hit on a phone."""
+
+Cell = tuple[int, int]
+"""Row and column, counted from 0."""
+
+ENGLISH: Mapping[str, str] = {
+    "grid_label": N_("Rows are queries, columns are keys. The arrow keys move from cell to cell, Enter chooses one."),
+    "cell": N_("row {row} “{row_token}”, column {column} “{column_token}”"),
+    "value": N_("{cell}: {value}"),
+    "right": N_("{cell}, the right answer"),
+    "none": N_("No cell is chosen."),
+}
+"""Every text of the component; a page passes the same names in the reader's language."""
+
+_COMPONENT = _mount.Component("cells")
+
+
+def mount(
+    rows: Sequence[str],
+    columns: Sequence[str],
+    *,
+    values: NDArray[np.floating] | None = None,
+    right: Cell | None = None,
+    selected: Cell | None = None,
+    words: Mapping[str, str] = ENGLISH,
+    key: str,
+) -> Cell | None:
+    """Shows the grid on a Streamlit page.
+
+    Args:
+        rows, columns: labels; they may repeat.
+        values: shares of 1, shown in the cells by colour and number; None leaves them empty [rows, columns].
+        right: a cell that is marked as the answer; then nothing can be chosen any more.
+        selected: the cell that the page wants chosen. The page keeps what `mount` returns and passes it again; a value
+            that differs from it is obeyed.
+        words: the texts, see ENGLISH.
+        key: identity on the page; also its place in session state.
+
+    Returns:
+        the chosen cell, if there is one.
+
+    Raises:
+        ValueError: values or cells that do not fit the labels.
+    """
+    data = _data(rows, columns, values, right, words)
+    shown, echo = _mount.current(key, selected, _parse)
+    _COMPONENT.mount(key=key, data=data, columns={}, version=echo.version, selected=_state(echo.sent))
+    return shown if shown is not None and shown[0] < len(rows) and shown[1] < len(columns) else None
+
+
+def to_html(
+    rows: Sequence[str],
+    columns: Sequence[str],
+    *,
+    values: NDArray[np.floating] | None = None,
+    right: Cell | None = None,
+    selected: Cell | None = None,
+    words: Mapping[str, str] = ENGLISH,
+    title: str = "Cells",
+) -> _mount.Html:
+    """The same grid as the text of one HTML file that works without a server."""
+    data = _data(rows, columns, values, right, words)
+    return _COMPONENT.page(data=data, columns={}, selected=_state(selected), title=title)
+
+
+def _state(cell: Cell | None) -> dict[str, int] | None:
+    return None if cell is None else {"row": cell[0], "column": cell[1]}
+
+
+def _parse(report: Mapping[str, Any]) -> Cell | None:
+    row, column = report.get("row"), report.get("column")
+    numbers = all(isinstance(at, int) and not isinstance(at, bool) and at >= 0 for at in (row, column))
+    return (row, column) if numbers else None  # type: ignore[return-value]  # (both are numbers)
+
+
+def _data(
+    rows: Sequence[str],
+    columns: Sequence[str],
+    values: NDArray[np.floating] | None,
+    right: Cell | None,
+    words: Mapping[str, str],
+) -> dict[str, Any]:
+    shape = (len(rows), len(columns))
+    if max(shape) > LARGEST:
+        raise ValueError(f"{shape[0]} rows and {shape[1]} columns are more than the {LARGEST} that can be drawn")
+    if values is not None and np.shape(values) != shape:
+        raise ValueError(f"values of shape {np.shape(values)} do not fit {shape[0]} rows and {shape[1]} columns")
+    if right is not None and not (0 <= right[0] < shape[0] and 0 <= right[1] < shape[1]):
+        raise ValueError(f"the right cell {right} is outside of {shape[0]} rows and {shape[1]} columns")
+    return {
+        "rows": list(rows),
+        "columns": list(columns),
+        "values": None if values is None else np.asarray(values, dtype=np.float64).round(4).tolist(),
+        "right": _state(right),
+        "words": {**ENGLISH, **words},
+    }
