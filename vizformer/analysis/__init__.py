@@ -1,6 +1,18 @@
 """A trace to what a reader wants to know of it: numpy out."""
 
-from vizformer.analysis.alignment import AlignedPair, AlignmentScore, alignment_score, read_alignments
+from vizformer.analysis.alignment import (
+    AlignedPair,
+    Alignment,
+    AlignmentScore,
+    Link,
+    WordOrder,
+    alignment,
+    alignment_score,
+    linked,
+    read_alignments,
+    telling_row,
+    word_order,
+)
 from vizformer.analysis.blanks import Guess, guess, guesses, hide, looks_at, mean_guess
 from vizformer.analysis.heads import HeadMaps, Kind, head_maps, kinds, n_layers, site_name
 from vizformer.analysis.induction import (
@@ -18,6 +30,7 @@ from vizformer.analysis.soft_lookup import HeadLookUp, LookUp, head_look_up, loo
 
 __all__ = [
     "AlignedPair",
+    "Alignment",
     "AlignmentScore",
     "Asymmetry",
     "Bilinear",
@@ -27,12 +40,15 @@ __all__ = [
     "HeadMaps",
     "HeadScores",
     "Kind",
+    "Link",
     "LookUp",
     "Prediction",
     "ScaleQuestion",
     "ScoreForms",
     "ScoreScale",
     "WhereQuestion",
+    "WordOrder",
+    "alignment",
     "alignment_score",
     "asymmetry",
     "bilinear",
@@ -45,6 +61,7 @@ __all__ = [
     "hide",
     "induction_score",
     "kinds",
+    "linked",
     "look_up",
     "looks_at",
     "mean_guess",
@@ -57,5 +74,7 @@ __all__ = [
     "score_forms",
     "score_scale",
     "site_name",
+    "telling_row",
     "where_question",
+    "word_order",
 ]

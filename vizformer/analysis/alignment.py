@@ -2,17 +2,20 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import combinations
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from jaxtyping import Float
+from jaxtyping import Float, Int
 from numpy import ndarray
 
 from vizformer.analysis.heads import head_maps
 from vizformer.checkpoints import Checkpoint
 from vizformer.errors import VizformerError
 from vizformer.messages import N_
+from vizformer.model.trace import Trace
+from vizformer.text import Token
 
 
 @dataclass(frozen=True)
@@ -31,10 +34,12 @@ class AlignmentScore:
     Attributes:
         found: share of the content words, by layer, for rows that predict a word's first token ([n_layers]).
         words: how many content words there are.
+        by_head: the same for every head by itself.
     """
 
     found: Float[ndarray, " n_layers"]
     words: int
+    by_head: Float[ndarray, "n_layers n_heads"]
 
     @property
     def best_layer(self) -> int:
@@ -74,18 +79,100 @@ def alignment_score(checkpoint: Checkpoint, pairs: Sequence[AlignedPair]) -> Ali
     The row that counts is the one from which the word's first token is predicted: the decoder stands on the token
     before it and looks for what to say.  The end mark of the source is left out of the choice: it is where heads rest.
     """
-    hits: list[Float[ndarray, " n_layers"]] = []
+    hits: list[Float[ndarray, "n_layers heads_and_mean"]] = []
     for pair in pairs:
         trace = checkpoint.trace(pair.source, target=pair.target)
-        source, target = trace.tokens["encoder"], trace.tokens["decoder"]
-        maps = head_maps(trace, "cross").weights.mean(axis=1)  # [n_layers, n_q, n_k]
-        real = np.array([not token.special for token in source])
-        for word, characters in pair.links:
-            first = pair.target.index(word)
-            row = next(i for i, token in enumerate(target) if not token.special and token.end > first) - 1
-            choice = np.where(real, maps[:, row], -1.0).argmax(-1)  # [n_layers]
-            hits.append(np.array([_overlaps(pair.source, source[k].start, source[k].end, characters) for k in choice]))
-    return AlignmentScore(np.mean(hits, axis=0), len(hits))
+        found = alignment(trace)
+        for link in linked(pair, trace.tokens["encoder"], trace.tokens["decoder"]):
+            right = np.isin(np.arange(len(trace.tokens["encoder"])), link.columns)
+            hits.append(np.concatenate([right[found.by_head[..., link.row]], right[found.mean[:, link.row, None]]], -1))
+    shares = np.mean(hits, axis=0)
+    return AlignmentScore(shares[:, -1], len(hits), shares[:, :-1])
+
+
+@dataclass(frozen=True)
+class Link:
+    """A content word that was aligned by hand: the row that is there to choose its first token, and the source tokens
+    that hold its characters.
+    """
+
+    word: str
+    row: int
+    columns: tuple[int, ...]
+
+
+def linked(pair: AlignedPair, source: Sequence[Token], target: Sequence[Token]) -> tuple[Link, ...]:
+    """The links of a pair as rows and columns of its maps, from the tokens of its two texts as they are encoded.
+
+    (Generated tokens do not know where in the text they stand.)
+    """
+    found = []
+    for word, characters in pair.links:
+        first = pair.target.index(word)
+        row = next(i for i, token in enumerate(target) if not token.special and token.end > first) - 1
+        texts = [pair.source[token.start : token.end] for token in source]
+        columns = (k for k, text in enumerate(texts) if any(one in characters for one in text))
+        found.append(Link(word, row, tuple(columns)))
+    return tuple(found)
+
+
+@dataclass(frozen=True)
+class Alignment:
+    """The source token that each row of the decoder looks at most; the marks of the source are left out of the choice.
+
+    Attributes:
+        by_head: of every head.
+        mean: of the mean of a layer's heads.
+        weights: that mean.
+    """
+
+    by_head: Int[ndarray, "n_layers n_heads n_q"]
+    mean: Int[ndarray, "n_layers n_q"]
+    weights: Float[ndarray, "n_layers n_q n_k"]
+
+
+def alignment(trace: Trace) -> Alignment:
+    """argmax_k a_ik over the real tokens of the source, for every head and for the mean over a layer's heads.
+
+    Raises:
+        TraceError: the traced model has no cross-attention.
+    """
+    weights = head_maps(trace, "cross").weights  # [n_layers, n_heads, n_q, n_k]
+    special = np.array([token.special for token in trace.tokens["encoder"]])
+    real = ~special if not special.all() else special
+    mean = weights.mean(axis=1)
+    return Alignment(np.where(real, weights, -1.0).argmax(-1), np.where(real, mean, -1.0).argmax(-1), mean)
+
+
+@dataclass(frozen=True)
+class WordOrder:
+    """How much the order changes on the way from source to target.
+
+    Attributes:
+        pairs: how many pairs of rows look at two different source tokens.
+        crossed: those of them where the later row looks at the earlier token, (earlier row, later row).
+    """
+
+    pairs: int
+    crossed: tuple[tuple[int, int], ...]
+
+
+def word_order(chosen: Sequence[int], rows: Sequence[int]) -> WordOrder:
+    """Counts crossings between these rows: i < j with k_i > k_j, where row i looks at source token k_i = chosen[i].
+
+    Source: Kendall 1938, "A new measure of rank correlation" (the number of inversions).
+    """
+    pairs = [(i, j) for i, j in combinations(rows, 2) if chosen[i] != chosen[j]]
+    return WordOrder(len(pairs), tuple((i, j) for i, j in pairs if chosen[i] > chosen[j]))
+
+
+def telling_row(weights: Float[ndarray, "n_q n_k"], rows: Sequence[int]) -> int | None:
+    """Of these rows the one whose largest weight leads most over its next one; None where there is no choice."""
+    if weights.shape[1] < 2 or not rows:
+        return None
+    top = np.sort(weights, -1)
+    lead = top[:, -1] - top[:, -2]
+    return max(rows, key=lambda row: float(lead[row]))
 
 
 def measure_alignment(checkpoint: Checkpoint, folder: Path) -> dict[str, Any]:
@@ -99,7 +186,3 @@ def measure_alignment(checkpoint: Checkpoint, folder: Path) -> dict[str, Any]:
     return {
         "alignment": {"pairs": len(pairs), "words": score.words, "layer": layer, "found": float(score.found[layer])}
     }
-
-
-def _overlaps(text: str, start: int, end: int, characters: str) -> float:
-    return float(any(character in characters for character in text[start:end]))

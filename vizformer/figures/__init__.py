@@ -10,6 +10,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from vizformer.figures.alignment import alignment_map
     from vizformer.figures.attention import attention_heatmap
     from vizformer.figures.clocks import position_clocks, turned_arrows
     from vizformer.figures.curves import line_curves
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
 
 _WHERE = {
     "ENGLISH": "style",
+    "alignment_map": "alignment",
     "answer_map": "training",
     "attention_heatmap": "attention",
     "cache_growth": "generation",
@@ -65,6 +67,7 @@ _WHERE = {
 
 __all__ = [
     "ENGLISH",
+    "alignment_map",
     "answer_map",
     "attention_heatmap",
     "cache_growth",
