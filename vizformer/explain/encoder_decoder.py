@@ -1,0 +1,187 @@
+"""Where the encoder meets the decoder: who asks and who answers in the three attentions, and what the memory is.
+
+    Q_l = X_l W_Q^l,  K_l = M W_K^l,  V_l = M W_V^l        (with their biases; X_l normalised first in a pre-norm model)
+
+X_l is the decoder's row after its self-attention, M the encoder's output, the same for every decoder layer l.
+
+Source: Vaswani et al. 2017, section 3.2.3.
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from functools import reduce
+
+import numpy as np
+import torch
+from jaxtyping import Float
+from numpy import ndarray
+from torch import Tensor
+
+from vizformer.checkpoints import Checkpoint
+from vizformer.explain.arrays import float64
+from vizformer.explain.layer import layer_steps
+from vizformer.explain.layer_projections import worse
+from vizformer.explain.site import find_site
+from vizformer.explain.site_words import in_words
+from vizformer.explain.step import Proof, Step
+from vizformer.explain.sublayer import bias_of
+from vizformer.messages import N_
+from vizformer.model import AttentionRecord, Reason
+from vizformer.model.forward_pass import AttentionCall
+from vizformer.model.trace import Trace
+
+_PROVED = ("packed", "q", "k", "v", "heads", "normed", "turned", "z")  # of the steps of a layer, by their keys
+MEMORY = "encoder.final"
+
+
+@dataclass(frozen=True)
+class Attended:
+    """One attention of a layer.
+
+    Attributes:
+        site: its name.
+        asks, answers: the points of the residual stream that its queries, and its keys and values, come from.
+        scores: [n_heads, n_q, n_k].
+        d_head: the width of a query and a key.
+        blocked: how many cells of a head are blocked, by reason.
+        proof: all its q, k, v, weights and z, recomputed from the rows that ask and those that answer.
+    """
+
+    site: str
+    asks: str
+    answers: str
+    scores: tuple[int, int, int]
+    d_head: int
+    blocked: dict[Reason, int]
+    proof: Proof
+
+
+def attended(checkpoint: Checkpoint, trace: Trace, sites: Iterable[str]) -> tuple[Attended, ...]:
+    """Who asks and who answers at each of the sites.
+
+    Raises:
+        TraceError: the trace has no such site.
+    """
+    steps: dict[str, list[Step]] = {}
+    found = []
+    for site in sites:
+        at, record = find_site(checkpoint, trace, site), trace[site]
+        layer, _, kind = site.rpartition(".")
+        if layer not in steps:
+            steps[layer] = layer_steps(checkpoint, trace, layer)
+        wanted = {f"{kind}.{name}" for name in _PROVED}
+        proof = reduce(worse, (s.proof for s in steps[layer] if s.key in wanted and s.proof.direct))
+        reasons = record.reason(0).cpu().numpy()
+        values, counts = np.unique(reasons[reasons > 0], return_counts=True)
+        blocked = {Reason(value): int(count) for value, count in zip(values.tolist(), counts.tolist(), strict=True)}
+        shape = (record.n_heads, record.q.shape[1], record.k.shape[1])
+        found.append(Attended(site, at.before, at.source, shape, record.q.shape[2], blocked, proof))
+    return tuple(found)
+
+
+@dataclass(frozen=True)
+class MemoryReader:
+    """How one decoder layer gets its keys and values.
+
+    Attributes:
+        layer: of the decoder.
+        same: whether its keys and values, computed anew from the encoder's output alone, are those of the trace, bit
+            for bit.
+        distances: name of a point of the encoder -> how far the keys computed from there are from those of the trace,
+            largest |difference|.
+        apart: largest |difference| between its keys and those of layer 0.
+        proof: its q, from the decoder's row after the self-attention.
+    """
+
+    layer: int
+    same: bool
+    distances: dict[str, float]
+    apart: float
+    proof: Proof
+
+
+def encoder_outputs(trace: Trace) -> tuple[str, ...]:
+    """The outputs of the encoder's layers, the last one as the decoder gets it (after the final norm, if there is one)."""
+    posts = [name for name in trace.residuals if name.startswith("encoder.") and name.endswith(".post")]
+    return (*posts[:-1], MEMORY)
+
+
+@torch.inference_mode()
+def memory_readers(checkpoint: Checkpoint, trace: Trace) -> tuple[MemoryReader, ...]:
+    """Every decoder layer's way to the encoder: its own W_K and W_V over one and the same memory.
+
+    Raises:
+        TraceError: the model has no cross-attention.
+    """
+    sites = [name for name in trace.sites if name.endswith(".cross")] or ["decoder.0.cross"]
+    first = trace[sites[0]]
+    found = []
+    for layer, name in enumerate(sites):
+        record = trace[name]
+        again = {output: _looked(checkpoint, trace, name, trace.residual(output)) for output in encoder_outputs(trace)}
+        own = again[MEMORY]
+        place = in_words(f"decoder.{layer}.mid_self")
+        proof = Proof.compare(N_("q, computed anew from {place}", place=place), float64(own.q), record.q)
+        found.append(
+            MemoryReader(
+                layer,
+                torch.equal(own.k, record.k) and torch.equal(own.v, record.v),
+                {output: float((other.k - record.k).abs().max()) for output, other in again.items()},
+                float((record.k - first.k).abs().max()),
+                proof,
+            )
+        )
+    return tuple(found)
+
+
+def _looked(checkpoint: Checkpoint, trace: Trace, site: str, memory: Tensor) -> AttentionRecord:
+    """The attention of a site once more, over a memory of choice."""
+    at, anew = find_site(checkpoint, trace, site), Trace()
+    rows = trace.residual(at.before)[None]
+    at.attention(at.norm(rows) if at.pre_norm else rows, memory[None], AttentionCall(site, trace=anew))
+    return anew[site]
+
+
+@dataclass(frozen=True)
+class EmptyMemory:
+    """What cross-attention makes of a memory of nothing but zeros.
+
+    K = b_K in every place, so that all scores of a row are equal and all weights 1 / n; V = b_V, so that
+    z = b_V and out = W_O b_V + b_O in every row, whatever is asked (0 in a model without biases).
+
+    Attributes:
+        weight: 1 / n.
+        out: what is added to every row of the decoder.
+        proof: that, for all rows, against the layer's own attention over zeros.
+    """
+
+    weight: float
+    out: Float[ndarray, " d_model"]
+    proof: Proof
+
+
+@torch.inference_mode()
+def empty_memory(checkpoint: Checkpoint, trace: Trace, layer: int) -> EmptyMemory:
+    """The cross-attention of a decoder layer without anything to look at.
+
+    Raises:
+        TraceError: the model has no such layer.
+    """
+    site = f"decoder.{layer}.cross"
+    at, memory = find_site(checkpoint, trace, site), trace.residual(MEMORY)
+    attention = at.attention
+    value = bias_of(attention.W_V).reshape(attention.n_kv_heads, -1)
+    z = value.repeat(attention.n_heads // attention.n_kv_heads, 0).reshape(-1)
+    out = float64(attention.W_O.weight) @ z + bias_of(attention.W_O)
+    rows = trace.residual(at.before)[None]
+    rows = at.norm(rows) if at.pre_norm else rows
+    computed = attention(rows, torch.zeros_like(memory)[None], AttentionCall(site))[0]  # [n_target, d_model]
+    anchor = N_("what the model's own attention gives for a memory of zeros")
+    proof = Proof.compare(anchor, np.broadcast_to(out, computed.shape), computed)
+    return EmptyMemory(1 / len(memory), out, proof)
+
+
+def add_and_norms(trace: Trace, layer: int) -> Sequence[str]:
+    """The points of the residual stream of a decoder layer after each of its add & norms."""
+    names = (f"decoder.{layer}.{part}" for part in ("mid_self", "mid", "mid_cross", "post"))
+    return tuple(name for name in names if name in trace.residuals)
