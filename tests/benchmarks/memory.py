@@ -32,6 +32,7 @@ PAGES = (
     "qkv",
     "heads",
     "masks",
+    "cross",
     "layer",
     "paper",
     "attention",
@@ -46,6 +47,7 @@ PARTS = {
     "qkv": ("lookup", "arithmetic", "three", "scale"),
     "heads": ("split", "all", "cost", "groups"),
     "masks": ("kinds", "paint", "conventions", "mistakes", "leak"),
+    "cross": ("three", "memory", "alignment", "without", "bottleneck"),
     "decoding": ("shift", "free", "ways", "steps", "cache"),
 }
 MODELS = (("zh-en", 380), ("stories", 380), ("cloze", 240))  # and characters, a token each; a link holds 400

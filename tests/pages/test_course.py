@@ -50,4 +50,17 @@ def test_questions_are_answered_before_the_answer_is_shown(open_app: Open, lesso
             assert not app.exception
             said = [box.value for box in (*app.success, *app.error)]
             assert any(text.startswith(("**Right", "**Not quite")) for text in said)
+        boxes = [box for box in app.selectbox if (box.key or "").startswith(f"ask.{lesson}.")]
+        for row in [box for box in boxes if box.key.split(".")[3] == "row"]:
+            name = row.key.split(".")[2]  # answered by a cell: with a click, or a row and a column
+            asked.add(name)
+            reveal = next(b for b in app.button if b.key.startswith(f"ask.{lesson}.{name}.button"))
+            assert reveal.disabled
+            column = next(box for box in boxes if box.key.startswith(f"ask.{lesson}.{name}.column."))
+            row.set_value(0)
+            app = column.set_value(0).run()
+            app = next(b for b in app.button if b.key.startswith(f"ask.{lesson}.{name}.button")).click().run()
+            assert not app.exception
+            said = [box.value for box in (*app.success, *app.error)]
+            assert any(text.startswith(("**Right", "**Not quite")) for text in said)
     assert asked == set(progress.QUESTIONS[lesson])

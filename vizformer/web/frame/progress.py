@@ -15,6 +15,7 @@ QUESTIONS: Mapping[str, tuple[str, ...]] = {
     "qkv": ("self", "scale"),
     "heads": ("cost", "cache"),
     "masks": ("leak", "count"),
+    "cross": ("shape", "memory", "cell", "empty", "length"),
     "decoding": ("shift", "forcing", "temperature", "end", "cube"),
 }
 _DONE, _FORGOTTEN, _KEY = "vizformer.done", "vizformer.forgotten", "vizformer.memory"

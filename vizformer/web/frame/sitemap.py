@@ -52,13 +52,19 @@ MASKS = Entry(
     N_("Masks"),
     N_("Who may look at whom, and why a blocked cell is blocked; leakage measured."),
 )
+CROSS = Entry(
+    "pages/learn/cross.py",
+    "cross",
+    N_("Encoder meets decoder"),
+    N_("Three attentions, one memory: how a translation looks back at its source, and what happens without."),
+)
 DECODING = Entry(
     "pages/learn/decoding.py",
     "decoding",
     N_("Writing a text"),
     N_("From probabilities to a text: shifted by one, one wrong token, ways of choosing, the KV cache."),
 )
-COURSE = (MAP, TOKENS, POSITIONS, QKV, HEADS, MASKS, DECODING)
+COURSE = (MAP, TOKENS, POSITIONS, QKV, HEADS, MASKS, CROSS, DECODING)
 """The lessons, in the order in which a sentence flows."""
 
 LAYER = Entry(

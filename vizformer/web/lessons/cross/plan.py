@@ -1,0 +1,91 @@
+"""A plan of the model with its attentions: boxes that light up with the row of the table."""
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+from vizformer.components import architecture
+from vizformer.web.catalogue.subject import Subject
+from vizformer.web.words import labels
+from vizformer.web.words.i18n import _
+
+if TYPE_CHECKING:
+    from vizformer.analysis import Kind
+    from vizformer.explain.encoder_decoder import Attended
+
+_BOX = {"encoder": "encoder.attention", "decoder": "decoder.attention", "cross": "decoder.cross"}
+
+
+def box_of(kind: str) -> str:
+    """The box of a kind of attention."""
+    return _BOX[kind]
+
+
+def attention_of(box: str) -> str | None:
+    """The kind of attention that a box is, if it is one."""
+    return next((kind for kind, of in _BOX.items() if of == box), None)
+
+
+def columns(subject: Subject, found: "Mapping[Kind, Attended]") -> list[architecture.Column]:
+    """The stacks that the model has, side by side."""
+    config, made = subject.config, list[architecture.Column]()
+    pre = config.norm_order == "pre"
+    norm, joined = _("Norm"), _("Add") if pre else _("Add & norm")
+    d = config.d_model
+    for stack in ("encoder", "decoder"):
+        if stack not in found:
+            continue
+        attention = found["encoder" if stack == "encoder" else "decoder"]
+        n, layers = attention.scores[1], config.n_encoder_layers if stack == "encoder" else config.n_decoder_layers
+        rows = f"[{n}, {d}]"
+        boxes = [_box(f"{stack}.tokens", _("Tokens + positions"), rows, framed=False)]
+        kinds = ["self", *(["cross"] if stack == "decoder" and "cross" in found else []), "feedforward"]
+        for kind in kinds:
+            before = boxes[-1]["key"]
+            key = {"self": "attention"}.get(kind, kind)
+            if pre:
+                boxes.append(_box(f"{stack}.{key}_norm", norm, rows, "norm"))
+            if kind == "feedforward":
+                boxes.append(_box(f"{stack}.{key}", _("Feed-forward"), rows, "feedforward"))
+            else:
+                one = found["cross"] if kind == "cross" else attention
+                boxes.append(_attention(f"{stack}.{key}", one, source=kind == "cross"))
+            boxes.append(_box(f"{stack}.{key}_add", joined, rows, "norm", skip=before))
+        if config.final_norm:
+            boxes.append(_box(f"{stack}.final", norm, rows, "norm", framed=False))
+        if stack == "encoder" and "cross" in found:
+            boxes.append(_box("encoder.memory", _("Memory M"), rows, framed=False))
+        made.append(
+            {
+                "title": _("Encoder") if stack == "encoder" else _("Decoder"),
+                "frame": _("× {layers} layers", layers=layers) if layers > 1 else _("1 layer"),
+                "boxes": boxes,
+            }
+        )
+    return made
+
+
+def _attention(key: str, one: "Attended", *, source: bool) -> architecture.Box:
+    __, n_q, n_k = one.scores
+    kind = attention_of(key)
+    assert kind is not None
+    return {
+        **_box(key, labels.kind_label(kind), f"[{n_q}, {n_k}]", "attention"),
+        "source": "encoder.memory" if source else "",
+    }
+
+
+def _box(
+    key: str, title: str, shape: str, kind: str = "plain", *, skip: str = "", framed: bool = True
+) -> architecture.Box:
+    return {
+        "key": key,
+        "kind": kind,
+        "title": title,
+        "shape": shape,
+        "count": "",
+        "note": "",
+        "framed": framed,
+        "inside": "",
+        "skip": skip,
+        "source": "",
+    }
