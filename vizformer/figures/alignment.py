@@ -52,7 +52,7 @@ def alignment_map(
             x=np.asarray(chosen, dtype=np.int32),
             y=rows,
             mode="markers",
-            marker={"symbol": "circle-open", "size": 15, "color": "#ffffff", "line": {"width": 3, "color": "#ffffff"}},
+            marker={"symbol": "circle-open", "size": 10, "color": "#ffffff", "line": {"width": 3, "color": "#ffffff"}},
             customdata=[
                 [style.safe(query), style.safe(key_tokens[int(key)])]
                 for query, key in zip(query_tokens, chosen, strict=True)

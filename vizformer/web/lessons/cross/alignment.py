@@ -201,7 +201,7 @@ def ask_row(subject: Subject) -> None:
     found = computed.alignment(subject)
     choices = row_names.choices(subject)
     rows = [i for i, choice in enumerate(choices) if i + 1 < len(target) and not choice.next.special]
-    row = telling_row(found.weights[layer], rows)
+    row = telling_row(found.weights[layer], rows[1:] or rows)  # (the first one stands on the start mark)
     if row is None or max(len(source), len(target)) > LARGEST:
         return
     column = int(found.mean[layer, row])

@@ -84,9 +84,10 @@ def bottleneck(subject: Subject) -> None:
     )
     n, d = len(symbols), about.state
     lesson.formula(
-        r"\underbrace{z_i = h_{n-1}}_{\text{one}} \qquad \underbrace{z_i = \sum_t a_{it}\, h_t, \quad "
-        r"a_i = \mathrm{softmax}\left(\frac{(s_i W_a)\,h^\top}{\sqrt{d_h}}\right)}_{\text{every}}",
-        live=rf"\dim h_{{{n - 1}}} = {d}, \qquad \dim\,[h_0; \dots; h_{{{n - 1}}}] = {n} \cdot {d} = {n * d}",
+        r"\begin{aligned} \text{one:} \quad z_i &= h_{n-1} \\ \text{every:} \quad z_i &= \textstyle\sum_t a_{it}\, h_t, \\ "
+        r"a_i &= \mathrm{softmax}\left(\tfrac{(s_i W_a)\,h^\top}{\sqrt{d_h}}\right) \end{aligned}",
+        live=rf"\begin{{gathered}} \dim h_{{{n - 1}}} = {d} \\ "
+        rf"\dim\,[h_0; \dots; h_{{{n - 1}}}] = {n} \cdot {d} = {n * d} \end{{gathered}}",
         code=f"n, d_h = {n}, {d}\n"
         "gru = torch.nn.GRU(32, d_h, batch_first=True)  # untrained here\n"
         "h = gru(torch.randn(1, n, 32))[0][0]  # [n, d_h]: the state after every token\n"

@@ -114,8 +114,8 @@ def _formula(subject: Subject, one: "Attended") -> None:
     lesson.formula(
         rf"z = \mathrm{{softmax}}\left(\frac{{(X W_Q)\,({source}\,W_K)^\top}}{{\sqrt{{d_\mathrm{{head}}}}}}{mask}\right)"
         rf"{source}\,W_V",
-        live=rf"[{n_q} \times {d_head}] \cdot [{n_k} \times {d_head}]^\top = [{n_q} \times {n_k}], \qquad "
-        rf"[{n_q} \times {n_k}] \cdot [{n_k} \times {d_head}] = [{n_q} \times {d_head}]",
+        live=rf"\begin{{gathered}} [{n_q} \times {d_head}] \cdot [{n_k} \times {d_head}]^\top = [{n_q} \times {n_k}] \\ "
+        rf"[{n_q} \times {n_k}] \cdot [{n_k} \times {d_head}] = [{n_q} \times {d_head}] \end{{gathered}}",
         code="\n".join(lines),
     )
 
