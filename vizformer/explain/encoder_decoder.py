@@ -19,18 +19,17 @@ from torch import Tensor
 
 from vizformer.checkpoints import Checkpoint
 from vizformer.explain.arrays import float64
-from vizformer.explain.layer import layer_steps
 from vizformer.explain.layer_projections import worse
+from vizformer.explain.masked_attention import masked_attention
 from vizformer.explain.site import find_site
 from vizformer.explain.site_words import in_words
-from vizformer.explain.step import Proof, Step
+from vizformer.explain.step import Proof
 from vizformer.explain.sublayer import bias_of
 from vizformer.messages import N_
 from vizformer.model import AttentionRecord, Reason
 from vizformer.model.forward_pass import AttentionCall
 from vizformer.model.trace import Trace
 
-_PROVED = ("packed", "q", "k", "v", "heads", "normed", "turned", "z")  # of the steps of a layer, by their keys
 MEMORY = "encoder.final"
 
 
@@ -44,7 +43,7 @@ class Attended:
         scores: [n_heads, n_q, n_k].
         d_head: the width of a query and a key.
         blocked: how many cells of a head are blocked, by reason.
-        proof: all its q, k, v, weights and z, recomputed from the rows that ask and those that answer.
+        proof: all its q, k and v, computed anew from the rows that ask and those that answer, and z from them in float64.
     """
 
     site: str
@@ -56,21 +55,21 @@ class Attended:
     proof: Proof
 
 
+@torch.inference_mode()
 def attended(checkpoint: Checkpoint, trace: Trace, sites: Iterable[str]) -> tuple[Attended, ...]:
     """Who asks and who answers at each of the sites.
 
     Raises:
         TraceError: the trace has no such site.
     """
-    steps: dict[str, list[Step]] = {}
     found = []
     for site in sites:
         at, record = find_site(checkpoint, trace, site), trace[site]
-        layer, _, kind = site.rpartition(".")
-        if layer not in steps:
-            steps[layer] = layer_steps(checkpoint, trace, layer)
-        wanted = {f"{kind}.{name}" for name in _PROVED}
-        proof = reduce(worse, (s.proof for s in steps[layer] if s.key in wanted and s.proof.direct))
+        anew = _looked(checkpoint, trace, site, trace.residual(MEMORY) if at.is_cross else None)
+        anchor = N_("q, k and v recorded in {place}", place=in_words(site))
+        proofs = [Proof.compare(anchor, float64(getattr(anew, one)), getattr(record, one)) for one in ("q", "k", "v")]
+        proofs += [masked_attention(record, head).proof for head in range(record.n_heads)]
+        proof = reduce(worse, proofs)
         reasons = record.reason(0).cpu().numpy()
         values, counts = np.unique(reasons[reasons > 0], return_counts=True)
         blocked = {Reason(value): int(count) for value, count in zip(values.tolist(), counts.tolist(), strict=True)}
@@ -134,11 +133,13 @@ def memory_readers(checkpoint: Checkpoint, trace: Trace) -> tuple[MemoryReader, 
     return tuple(found)
 
 
-def _looked(checkpoint: Checkpoint, trace: Trace, site: str, memory: Tensor) -> AttentionRecord:
-    """The attention of a site once more, over a memory of choice."""
+def _looked(checkpoint: Checkpoint, trace: Trace, site: str, memory: Tensor | None) -> AttentionRecord:
+    """The attention of a site once more, over a memory of choice; None: over the rows that ask, as in self-attention."""
     at, anew = find_site(checkpoint, trace, site), Trace()
     rows = trace.residual(at.before)[None]
-    at.attention(at.norm(rows) if at.pre_norm else rows, memory[None], AttentionCall(site, trace=anew))
+    rows = at.norm(rows) if at.pre_norm else rows
+    rotation = checkpoint.model.rotations(rows.shape[1]) if memory is None else None
+    at.attention(rows, rows if memory is None else memory[None], AttentionCall(site, rotation=rotation, trace=anew))
     return anew[site]
 
 
