@@ -52,13 +52,6 @@ def offer(usable: Callable[[ModelRef], bool], key: str, **changes: object) -> No
     """A button for each of the first models that are `usable`; it also makes these `changes` of the view."""
     with st.container(horizontal=True):
         for model in [model for model in that_open() if usable(model)][:MOST]:
-            st.button(
-                _("Use the model {name}", name=sources.title(model)),
-                key=f"{key}.use.{model}",
-                on_click=_use,
-                args=(model, changes),
-            )
-
-
-def _use(model: ModelRef, changes: dict[str, object]) -> None:
-    state.update(model=model, **changes)
+            if st.button(_("Use the model {name}", name=sources.title(model)), key=f"{key}.use.{model}"):
+                state.update(model=model, **changes)
+                st.rerun()  # the whole page, also from inside a fragment

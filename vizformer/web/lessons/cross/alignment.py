@@ -1,7 +1,5 @@
 """The laboratory Alignment: which source token each word was chosen from, and how often that is the right one."""
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 import streamlit as st
 
@@ -20,11 +18,8 @@ from vizformer.web.words.errors import guarded
 from vizformer.web.words.figure_words import words
 from vizformer.web.words.i18n import _
 
-if TYPE_CHECKING:
-    from vizformer.analysis import AlignedPair
-
 MEAN = -1  # in place of a head: the mean of the heads
-_PAIR = "cross.pair"
+_PAIR, _SHOWN = "cross.pair", "cross.pair.shown"
 
 
 @st.fragment
@@ -120,24 +115,21 @@ def _choose_pair(subject: Subject) -> None:
         )
         return
     own = next((i for i, pair in enumerate(pairs) if pair.source == subject.text.strip()), None)
-    if st.session_state.get(_PAIR) != own:
-        st.session_state[_PAIR] = own
-    st.selectbox(
+    if st.session_state.get(_SHOWN) != subject.text:  # another sentence came since
+        st.session_state[_SHOWN], st.session_state[_PAIR] = subject.text, own
+    number = st.selectbox(
         _("A pair that was aligned by hand"),
         range(len(pairs)),
         index=None,
-        format_func=lambda i: f"{pairs[i].source} · {pairs[i].target}",
+        format_func=[f"{pair.source} · {pair.target}" for pair in pairs].__getitem__,
         placeholder=_("your own sentence"),
         key=_PAIR,
-        on_change=_take,
-        args=(pairs,),
         persist_state="session",
     )
-
-
-def _take(pairs: "tuple[AlignedPair, ...]") -> None:
-    if isinstance(number := st.session_state[_PAIR], int):
+    if number is not None and number != own:
         state.update(text=pairs[number].source, target=pairs[number].target, edits="")
+        st.session_state[_SHOWN] = pairs[number].source
+        st.rerun()  # the whole page
 
 
 def _score(subject: Subject, layer: int, head: int) -> None:

@@ -30,8 +30,10 @@ def bottleneck(subject: Subject) -> None:
     st.html(table.style())
     about = computed.measured()
     _ask_length(about)
-    if subject.text != EXAMPLE and model_cache.reads(subject.model, EXAMPLE):
-        st.button(EXAMPLE, on_click=_take_example, key="cross.example")
+    offered = subject.text != EXAMPLE and model_cache.reads(subject.model, EXAMPLE)
+    if offered and st.button(EXAMPLE, key="cross.example"):
+        state.update(text=EXAMPLE, target="", edits="")
+        st.rerun()  # the whole page
     longest = len(about.right["one"])
     tokens = subject.tokens[:longest]
     seed = int(lesson.value("cross.seed", 0, range(100)))
@@ -97,10 +99,6 @@ def bottleneck(subject: Subject) -> None:
     )
     links.to(sitemap.MAP, sitemap.READING)
     other_model.meets(subject, "bottleneck")
-
-
-def _take_example() -> None:
-    state.update(text=EXAMPLE, target="", edits="")
 
 
 def _name(symbol: int, symbols: tuple[int, ...], texts: list[str]) -> str:

@@ -33,14 +33,14 @@ def context(subject: Subject) -> None:
         st.caption(_("Examples: the first sentence becomes the sentence of the page."))
         with st.container(horizontal=True):
             for occasion in occasions:
-                st.button(
+                if st.button(
                     occasion.token,
-                    on_click=take,
-                    args=(occasion.first,),
                     help=occasion.first,
                     key=f"tokens.take.{occasion.token}",
                     disabled=subject.text == occasion.first,
-                )
+                ):
+                    state.update(text=occasion.first)
+                    st.rerun()  # the whole page, not this fragment alone
     defaults = computed.seconds(subject)
     left, right = st.columns(2)
     with left:
@@ -112,10 +112,6 @@ def context(subject: Subject) -> None:
         code=CODE,
         given={"x_A": found.first, "x_B": found.second},
     )
-
-
-def take(text: str) -> None:
-    state.update(text=text)
 
 
 def another(label: str, default: str, key: str) -> str:

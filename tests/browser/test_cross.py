@@ -1,0 +1,74 @@
+"""The lesson Encoder meets decoder in a browser: what is clicked there, and what changes the whole page."""
+
+import pytest
+from playwright.sync_api import expect
+
+
+def sentence(tab):
+    return tab.page.get_by_test_id("stTextInput").locator("input").first
+
+
+@pytest.mark.parametrize(
+    ("locale", "show", "right", "answered"),
+    [
+        ("en-US", "Show the answer", "Right.", "1 of 5 questions answered"),
+        ("zh-CN", "看答案", "答对了。", "已答 1 题，共 5 题"),
+    ],
+)
+def test_a_cell_is_clicked_and_its_numbers_come_with_the_answer(open_tab, locale, show, right, answered):
+    tab = open_tab("/cross?part=alignment", locale=locale)
+    cells = tab.page.locator(".vf-cells").get_by_role("gridcell")
+    expect(cells.first).to_have_text("")
+    with tab.runs():
+        cells.nth(3 * 7 + 4).click()  # the row of "a", the column of 猫
+    tab.settled()
+    boxes = tab.page.locator(".st-key-ask-cross-cell").get_by_test_id("stSelectbox").locator("input")
+    expect(boxes.nth(0)).to_have_value("3 · a")
+    expect(boxes.nth(1)).to_have_value("4 · 猫")
+    with tab.runs():
+        tab.page.get_by_role("button", name=show).click()
+    tab.settled()
+    expect(cells.nth(3 * 7 + 4)).to_have_text("0.80")
+    expect(tab.page.get_by_test_id("stAlert").filter(has_text=right).first).to_be_visible()
+    expect(tab.page.get_by_text(answered).first).to_be_visible()
+
+
+def test_a_box_lights_its_row_and_a_row_its_box(open_tab):
+    tab = open_tab("/cross")
+    row = tab.page.locator("tr.vf-marked")
+    expect(row).to_contain_text("Cross-attention")
+    with tab.runs():
+        tab.page.locator(".vf-box").filter(has_text="Decoder self-attention").click()
+    tab.settled()
+    expect(row).to_contain_text("Decoder self-attention")
+    with tab.runs():
+        tab.page.get_by_role("radio", name="Encoder self-attention").click()
+    tab.settled()
+    expect(row).to_contain_text("Encoder self-attention")
+    expect(tab.page.locator(".vf-box[aria-pressed=true]")).to_contain_text("Encoder self-attention")
+
+
+def test_a_pair_an_example_and_another_model_change_the_whole_page(open_tab):
+    tab = open_tab("/cross?part=alignment")
+    tab.settled()
+    tab.page.get_by_role("combobox", name="A pair that was aligned by hand").click()
+    with tab.runs():
+        tab.page.get_by_role("option", name="He left ten minutes ago.").click()
+    tab.settled()
+    expect(sentence(tab)).to_have_value("他十分钟前离开了。")
+    tab = open_tab("/cross?part=bottleneck")
+    with tab.runs():
+        tab.page.get_by_role("button", name="那个我").click()
+    tab.settled()
+    expect(sentence(tab)).to_have_value("那个我在北京上大学时认识的朋友，现在在那个城市工作。")
+    tab = open_tab("/cross?model=stories&text=The+cat+sat")
+    expect(tab.page.get_by_text("no cross-attention")).to_be_visible()
+    with tab.runs():
+        tab.page.get_by_role("button", name="Use the model zh-en").click()
+    tab.settled()
+    expect(tab.page.get_by_text("no cross-attention")).to_have_count(0)
+    tab = open_tab("/tokens?part=context")
+    with tab.runs():
+        tab.page.get_by_role("button", name="打", exact=True).click()
+    tab.settled()
+    expect(sentence(tab)).to_have_value("我打电话给他。")
