@@ -29,11 +29,25 @@ from vizformer.web.widgets import glossary
 from vizformer.web.widgets.laboratory import laboratory
 from vizformer.web.widgets.lesson_text import prose
 from vizformer.web.widgets.model_input import subject_box
-from vizformer.web.words.errors import plain
+from vizformer.web.widgets.questions import ask, ask_number
 from vizformer.web.words.i18n import _, translate
 
 if TYPE_CHECKING:
     from vizformer.explain.snippet import Given
+
+__all__ = [
+    "Part",
+    "ask",
+    "ask_number",
+    "change",
+    "formula",
+    "go_to",
+    "held",
+    "pasteable",
+    "setting",
+    "show",
+    "value",
+]
 
 _LAST = "lesson.last"
 _UNNAMED = "lesson.unnamed"  # the part that is shown though the link names none, where that hangs on the view
@@ -269,49 +283,3 @@ def pasteable(code: str, given: "Mapping[str, Given]") -> str:
     from vizformer.explain import standalone
 
     return standalone(code, given).text(_("torch.randn stands in for tables that are too long to write out"))
-
-
-def ask(lesson: str, name: str, question: str, choices: Sequence[str], answer: int, why: str, about: str = "") -> None:
-    """A question to be answered before the answer is shown.
-
-    Args:
-        lesson, name: as listed in `progress.QUESTIONS`.
-        question, choices, why: in the reader's language; plain text (what was typed may be in it).
-        answer: index of the right choice.
-        about: what the question is about (the text, a setting): when it changes, the question is open again.
-    """
-    key = f"ask.{lesson}.{name}"
-    with st.container(border=True, key=key):
-        predict, right = _("Predict first."), _("Right.")
-        st.markdown(f"**{predict}** {plain(question)}")
-        picked = st.radio(
-            _("Your answer"),
-            range(len(choices)),
-            index=None,
-            format_func=lambda i: plain(choices[i]),
-            label_visibility="collapsed",
-            key=f"{key}.choice.{about}",
-        )
-        shown = f"{key}.shown.{about}"
-        if not st.session_state.get(shown):
-            st.button(
-                _("Show the answer"),
-                disabled=picked is None,
-                on_click=_reveal,
-                args=(lesson, name, shown),
-                key=f"{key}.button.{about}",
-            )
-            return
-        if picked == answer:
-            st.success(f"**{right}** {plain(why)}")
-        else:
-            correction = _("Not quite: {answer}.", answer=plain(choices[answer]))
-            st.error(f"**{correction}** {plain(why)}")
-    if st.session_state.pop(f"{key}.new", False):
-        st.rerun()  # the whole page: its first line counts the answers, and the browser is told
-
-
-def _reveal(lesson: str, name: str, shown: str) -> None:
-    st.session_state[shown] = True
-    st.session_state[f"ask.{lesson}.{name}.new"] = True
-    progress.note(lesson, name)

@@ -1,0 +1,133 @@
+"""Questions of the lessons: predict first, then the answer is shown.
+
+ask("masks", "leak", question, choices, answer, why)
+ask_number("block", "count", question, 18_914_304, why)
+ask_number("block", "length", question, 15.9, why, tolerance=0.1)
+"""
+
+from collections.abc import Callable, Sequence
+
+import streamlit as st
+
+from vizformer.web.frame import progress
+from vizformer.web.words.errors import plain
+from vizformer.web.words.i18n import _
+
+
+def ask(lesson: str, name: str, question: str, choices: Sequence[str], answer: int, why: str, about: str = "") -> None:
+    """A question to be answered before the answer is shown.
+
+    Args:
+        lesson, name: as listed in `progress.QUESTIONS`.
+        question, choices, why: in the reader's language; plain text (what was typed may be in it).
+        answer: index of the right choice.
+        about: what the question is about (the text, a setting): when it changes, the question is open again.
+    """
+    key, shown = _keys(lesson, name, about)
+    with st.container(border=True, key=key):
+        _question(question)
+        picked = st.radio(
+            _("Your answer"),
+            range(len(choices)),
+            index=None,
+            format_func=lambda i: plain(choices[i]),
+            label_visibility="collapsed",
+            key=f"{key}.choice.{about}",
+        )
+        if not st.session_state.get(shown):
+            st.button(
+                _("Show the answer"),
+                disabled=picked is None,
+                on_click=_reveal,
+                args=(lesson, name, shown),
+                key=f"{key}.button.{about}",
+            )
+            return
+        _verdict(picked == answer, choices[answer], why)
+    _count(key)
+
+
+def ask_number(
+    lesson: str,
+    name: str,
+    question: str,
+    answer: float,
+    why: str,
+    *,
+    tolerance: float = 0.0,
+    written: Callable[[float], str] = "{:,g}".format,
+    about: str = "",
+) -> None:
+    """A question whose answer is a number that the reader enters; it is right within a tolerance that stands beside it.
+
+    Args:
+        lesson, name, question, why, about: as in `ask`.
+        answer: the number, in the unit that the question names.
+        tolerance: how far from it an answer still counts as right; 0: only the number itself, which is whole then.
+        written: the answer as a text.
+    """
+    key, shown = _keys(lesson, name, about)
+    typed, done = f"{key}.number.{about}", bool(st.session_state.get(shown))
+    with st.container(border=True, key=key):
+        _question(question)
+        with st.form(f"{key}.form.{about}", border=False):  # one click both takes the number and shows the answer
+            given = st.number_input(
+                _("Your number (right within ± {tolerance})", tolerance=f"{tolerance:g}")
+                if tolerance
+                else _("Your number (exact)"),
+                value=None,
+                step=None if tolerance else 1,
+                format=None if not tolerance else "%g",
+                key=typed,
+            )
+            st.form_submit_button(
+                _("Show the answer"),
+                on_click=_reveal_number,
+                args=(lesson, name, shown, typed),
+                key=f"{key}.button.{about}",
+            )
+        if not done:
+            return
+        if given is None:
+            st.caption(_("Enter a number first."))
+            return
+        _verdict(abs(given - answer) <= tolerance, written(answer), why)
+    _count(key)
+
+
+def _keys(lesson: str, name: str, about: str) -> tuple[str, str]:
+    """The question's own key, and that of whether its answer is shown."""
+    key = f"ask.{lesson}.{name}"
+    return key, f"{key}.shown.{about}"
+
+
+def _question(text: str) -> None:
+    predict = _("Predict first.")  # the extractor does not look into f-strings
+    st.markdown(f"**{predict}** {plain(text)}")
+
+
+def _verdict(right: bool, answer: str, why: str) -> None:
+    if right:
+        praise = _("Right.")
+        st.success(f"**{praise}** {plain(why)}")
+    else:
+        correction = _("Not quite: {answer}.", answer=plain(answer))
+        st.error(f"**{correction}** {plain(why)}")
+
+
+def _count(key: str) -> None:
+    if st.session_state.pop(f"{key}.new", False):
+        st.rerun()  # the whole page: its first line counts the answers, and the browser is told
+
+
+def _reveal(lesson: str, name: str, shown: str) -> None:
+    st.session_state[shown] = True
+    st.session_state[f"ask.{lesson}.{name}.new"] = True
+    progress.note(lesson, name)
+
+
+def _reveal_number(lesson: str, name: str, shown: str, typed: str) -> None:
+    if st.session_state.get(typed) is None:  # the page says that one is missing; nothing has been answered
+        st.session_state[shown] = True
+        return
+    _reveal(lesson, name, shown)
