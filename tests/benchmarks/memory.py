@@ -32,6 +32,7 @@ PAGES = (
     "qkv",
     "heads",
     "masks",
+    "block",
     "cross",
     "layer",
     "paper",
@@ -47,6 +48,7 @@ PARTS = {
     "qkv": ("lookup", "arithmetic", "three", "scale"),
     "heads": ("split", "all", "cost", "groups"),
     "masks": ("kinds", "paint", "conventions", "mistakes", "leak"),
+    "block": ("stream", "norm", "residual", "order", "ffn", "neurons"),
     "cross": ("three", "memory", "alignment", "without", "bottleneck"),
     "decoding": ("shift", "free", "ways", "steps", "cache"),
 }

@@ -50,6 +50,16 @@ def test_questions_are_answered_before_the_answer_is_shown(open_app: Open, lesso
             assert not app.exception
             said = [box.value for box in (*app.success, *app.error)]
             assert any(text.startswith(("**Right", "**Not quite")) for text in said)
+        for name in [box.key.split(".")[2] for box in app.number_input if (box.key or "").startswith(f"ask.{lesson}.")]:
+            asked.add(name)
+            before = len([*app.success, *app.error])
+            box = next(box for box in app.number_input if (box.key or "").startswith(f"ask.{lesson}.{name}."))
+            box.set_value(-1)
+            app = next(b for b in app.button if b.key.startswith(f"ask.{lesson}.{name}.button")).click().run()
+            assert not app.exception
+            said = [box.value for box in (*app.success, *app.error)]
+            assert len(said) == before + 1
+            assert any(text.startswith("**Not quite") for text in said)
         boxes = [box for box in app.selectbox if (box.key or "").startswith(f"ask.{lesson}.")]
         for row in [box for box in boxes if box.key.split(".")[3] == "row"]:
             name = row.key.split(".")[2]  # answered by a cell: with a click, or a row and a column

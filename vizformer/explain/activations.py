@@ -68,3 +68,10 @@ def _gelu_tanh(x: Float[ndarray, "*n"]) -> Float[ndarray, "*n"]:
     """0.5 x (1 + tanh(sqrt(2/pi) (x + 0.044715 x^3))) (Hendrycks & Gimpel 2016)."""
     result: ndarray = 0.5 * x * (1.0 + np.tanh(np.sqrt(2.0 / np.pi) * (x + 0.044715 * x**3)))
     return result
+
+
+def activation_curves(x: Float[ndarray, " points"], other: float) -> dict[str, Float[ndarray, " points"]]:
+    """ReLU, GELU, SiLU, and SwiGLU = SiLU(x) * other, where `other` is the number that the gate multiplies."""
+    kinds = [activation_kind(module) for module in (nn.ReLU(), nn.GELU(), nn.SiLU())]
+    found = {kind.name: kind.compute(x) for kind in kinds}
+    return {**found, "SwiGLU": found["SiLU"] * other}

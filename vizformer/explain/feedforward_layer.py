@@ -4,7 +4,8 @@ from dataclasses import replace
 
 from vizformer.explain import latex
 from vizformer.explain.activations import activation_kind
-from vizformer.explain.arrays import float64, stored
+from vizformer.explain.arrays import float64
+from vizformer.explain.feedforward_numbers import feedforward_numbers
 from vizformer.explain.norms import normalise
 from vizformer.explain.step import Contraction, Operand, Step
 from vizformer.explain.sublayer import (
@@ -27,13 +28,15 @@ def feedforward_sublayer(at: Sublayer, feedforward: FeedForward, norm: Norm) -> 
     x = normalise(at.entering_rows, norm) if at.pre_norm else at.entering_rows
     W_in, b_in = float64(feedforward.W_in.weight).T, bias_of(feedforward.W_in)
     W_out, b_out = float64(feedforward.W_out.weight).T, bias_of(feedforward.W_out)
-    hidden = stored(x @ W_in + b_in, at.dtype)
-    gate = feedforward.W_gate
-    entering = hidden if gate is None else stored(x @ float64(gate.weight).T + bias_of(gate), at.dtype)
-    kind = activation_kind(feedforward.activation)
-    active = stored(kind.compute(entering), at.dtype)
-    inner = active if gate is None else stored(active * hidden, at.dtype)
-    out = stored(inner @ W_out + b_out, at.dtype)
+    gate, kind = feedforward.W_gate, activation_kind(feedforward.activation)
+    numbers = feedforward_numbers(x, feedforward, at.dtype)
+    hidden, entering, active, inner, out = (
+        numbers.hidden,
+        numbers.entering,
+        numbers.active,
+        numbers.inner,
+        numbers.out,
+    )
     through = replace(at.proof(norm, out), direct=False)
 
     steps = [norm_before(at, norm, through)] if at.pre_norm else []

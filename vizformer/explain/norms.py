@@ -16,7 +16,7 @@ def is_rms(norm: Norm) -> bool:
     return isinstance(norm, nn.RMSNorm)
 
 
-def _is_offset(norm: Norm) -> bool:
+def is_offset(norm: Norm) -> bool:
     """Whether the scale is 1 + weight (Gemma)."""
     return isinstance(norm, OffsetRMSNorm)
 
@@ -29,7 +29,7 @@ def normalise(x: Float[ndarray, "*n d"], norm: Norm) -> Float[ndarray, "*n d"]:
     assert norm.eps is not None
     centred = x if is_rms(norm) else x - x.mean(-1, keepdims=True)
     square = (centred**2).mean(-1, keepdims=True)
-    scale = float64(norm.weight) + (1.0 if _is_offset(norm) else 0.0)
+    scale = float64(norm.weight) + (1.0 if is_offset(norm) else 0.0)
     scaled: ndarray = centred / np.sqrt(square + norm.eps) * scale
     return stored(scaled if isinstance(norm, nn.RMSNorm) else scaled + float64(norm.bias), norm.weight.dtype)
 
@@ -37,7 +37,7 @@ def normalise(x: Float[ndarray, "*n d"], norm: Norm) -> Float[ndarray, "*n d"]:
 def formula(norm: Norm, result: str, row: str) -> str:
     """The formula in symbols, e.g. result "x_i" of row "r_i"."""
     if is_rms(norm):
-        scale = r"(1 + \gamma)" if _is_offset(norm) else r"\gamma"
+        scale = r"(1 + \gamma)" if is_offset(norm) else r"\gamma"
         return rf"{result} = \frac{{{row}}}{{\sqrt{{\mathrm{{mean}}({row}^2) + \epsilon}}}} \odot {scale}"
     return (
         rf"{result} = \frac{{{row} - \mathrm{{mean}}({row})}}{{\sqrt{{\mathrm{{var}}({row}) + \epsilon}}}}"
@@ -51,7 +51,7 @@ def live(symbol: str, row: Float[ndarray, " d"], norm: Norm, result: float) -> s
     weight, eps = latex.factor(float64(norm.weight)[0]), latex.number(norm.eps)
     if isinstance(norm, nn.RMSNorm):
         root = rf"\sqrt{{{latex.number((row**2).mean())} + {eps}}}"
-        weight = f"(1 + {weight})" if _is_offset(norm) else weight
+        weight = f"(1 + {weight})" if is_offset(norm) else weight
         return rf"{symbol} = \frac{{{latex.number(row[0])}}}{{{root}}} \cdot {weight} = {latex.number(result)}"
     root = rf"\sqrt{{{latex.number(row.var())} + {eps}}}"
     return (
@@ -72,7 +72,7 @@ def code(norm: Norm, variable: str, argument: str, *, of: str = "") -> str:
     """The torch line; `of` tells the names of one norm's numbers from those of another in the same step."""
     gamma, beta = f"gamma{of}", f"beta{of}"
     if is_rms(norm):
-        weight = f"1 + {gamma}" if _is_offset(norm) else gamma
+        weight = f"1 + {gamma}" if is_offset(norm) else gamma
         return f"{variable} = F.rms_norm({argument}, {tuple(norm.normalized_shape)}, {weight}, {norm.eps!r})"
     return f"{variable} = F.layer_norm({argument}, {tuple(norm.normalized_shape)}, {gamma}, {beta}, {norm.eps!r})"
 

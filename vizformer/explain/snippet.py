@@ -67,9 +67,12 @@ def light(steps: Sequence[Step]) -> list[Step]:
 
     The inputs are views of the model's weights and of the trace; whoever keeps a step would keep all of these.
     """
-    return [
-        replace(step, inputs={name: _light(name, tensor) for name, tensor in step.inputs.items()}) for step in steps
-    ]
+    return [replace(step, inputs=light_inputs(step.inputs)) for step in steps]
+
+
+def light_inputs(inputs: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    """Tensors that code reads, to be kept: of those that `standalone` would not write out the shape alone."""
+    return {name: _light(name, tensor) for name, tensor in inputs.items()}
 
 
 def _light(name: str, tensor: Tensor) -> Tensor:

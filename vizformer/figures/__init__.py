@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from vizformer.figures.positions import positional_heatmap, positional_waves
     from vizformer.figures.reach import cost_curves, gradient_reach, path_picture
     from vizformer.figures.scaling import saturation_curves, variance_growth
+    from vizformer.figures.stream import stream_points
     from vizformer.figures.style import ENGLISH
     from vizformer.figures.training import answer_map, score_curves, training_curves
 
@@ -59,6 +60,7 @@ _WHERE = {
     "score_curves": "training",
     "shared_heads": "head_sharing",
     "similarity_curves": "embeddings",
+    "stream_points": "stream",
     "token_pairs": "pairs",
     "training_curves": "training",
     "turned_arrows": "clocks",
@@ -94,6 +96,7 @@ __all__ = [
     "score_curves",
     "shared_heads",
     "similarity_curves",
+    "stream_points",
     "token_pairs",
     "training_curves",
     "turned_arrows",

@@ -52,6 +52,12 @@ MASKS = Entry(
     N_("Masks"),
     N_("Who may look at whom, and why a blocked cell is blocked; leakage measured."),
 )
+BLOCK = Entry(
+    "pages/learn/block.py",
+    "block",
+    N_("Add & norm, feed-forward"),
+    N_("The rest of a layer: a running sum, a norm number by number, and a network that looks at one token at a time."),
+)
 CROSS = Entry(
     "pages/learn/cross.py",
     "cross",
@@ -64,7 +70,7 @@ DECODING = Entry(
     N_("Writing a text"),
     N_("From probabilities to a text: shifted by one, one wrong token, ways of choosing, the KV cache."),
 )
-COURSE = (MAP, TOKENS, POSITIONS, QKV, HEADS, MASKS, CROSS, DECODING)
+COURSE = (MAP, TOKENS, POSITIONS, QKV, HEADS, MASKS, BLOCK, CROSS, DECODING)
 """The lessons, in the order in which a sentence flows."""
 
 LAYER = Entry(

@@ -48,17 +48,19 @@ def choose(subject: Subject, *, cross: bool = True, head: bool = True, query: bo
         if head:
             next(columns).selectbox(_("Head"), range(config.n_heads), **_bind("head"))
         if query:
-            _choose_query(next(columns), subject, kind, queries)
+            choose_query(next(columns), subject, kind)
     if query:
         row_names.caption(subject, kind, state.view().query_of(queries))
 
 
-def _choose_query(column: "DeltaGenerator", subject: Subject, kind: str, queries: "Sequence[Token]") -> None:
+def choose_query(column: "DeltaGenerator", subject: Subject, kind: str, label: str = "") -> None:
+    """The box that chooses a row of an attention; `label` is what it is called, where that is not "Query"."""
+    queries = subject.trace.tokens[labels.stacks(kind)[0]]
     shown, numbered = state.view().query_of(queries), row_names.numbered(subject, kind)
     if st.session_state.get("view.query") != shown:
         st.session_state["view.query"] = shown
     column.selectbox(
-        _("Query"),
+        label or _("Query"),
         range(len(queries)),
         format_func=numbered.__getitem__,
         key="view.query",

@@ -1,0 +1,41 @@
+"""Add & norm, feed-forward: the running sum, the norm, why there is a sum, and the network that follows."""
+
+from vizformer.messages import N_
+from vizformer.web.frame import sitemap
+from vizformer.web.lessons.block.feed_forward import feed_forward
+from vizformer.web.lessons.block.neurons import neurons
+from vizformer.web.lessons.block.norm import norm
+from vizformer.web.lessons.block.order import order
+from vizformer.web.lessons.block.residual import residual
+from vizformer.web.lessons.block.stream import stream
+from vizformer.web.widgets import lesson
+
+
+def page() -> None:
+    parts = [
+        lesson.Part("stream", N_("The running sum"), stream),
+        lesson.Part("norm", N_("The norm"), norm),
+        lesson.Part("residual", N_("Why the sum"), residual),
+        lesson.Part("order", N_("Norm before or after"), order),
+        lesson.Part("ffn", N_("Feed-forward"), feed_forward),
+        lesson.Part("neurons", N_("Neurons"), neurons),
+    ]
+    terms = (
+        "residual-stream",
+        "residual-connection",
+        "layer-norm",
+        "rms-norm",
+        "batch-norm",
+        "post-norm",
+        "pre-norm",
+        "warm-up",
+        "feed-forward",
+        "activation",
+        "swiglu",
+        "neuron",
+        "dropout",
+    )
+    lesson.show(sitemap.BLOCK, parts, terms=terms)
+
+
+page()

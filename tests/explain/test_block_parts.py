@@ -1,0 +1,147 @@
+"""The parts of a layer: the running sum, the norms, the feed-forward network, and what is said of them."""
+
+import dataclasses
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+from tests import tiny
+from vizformer import errors
+from vizformer.checkpoints import Checkpoint
+from vizformer.explain import layer_steps
+from vizformer.explain.arrays import float64
+from vizformer.explain.block_stream import (
+    block_stream,
+    feedforward_input,
+    find_block,
+    norm_code,
+    stack_stream,
+    sublayers,
+)
+from vizformer.explain.feedforward_numbers import each_alone, feedforward_numbers, one_matrix, row_of_numbers
+from vizformer.explain.norm_numbers import neighbour_effect, norm_numbers, norm_rows
+from vizformer.explain.snippet import standalone
+
+MODELS: list[tuple[str, str, dict[str, Any]]] = [
+    ("encoder-decoder", "encoder", {}),
+    ("encoder-decoder", "decoder", {}),
+    ("decoder-only", "decoder", tiny.LLAMA),
+    ("decoder-only", "decoder", dict(norm_order="pre", residual="parallel", final_norm=True)),
+    ("encoder-only", "encoder", tiny.BERT),
+    ("encoder-decoder", "decoder", tiny.T5),
+]
+TEXT = "I have a cat."
+
+
+def model(architecture: str, options: dict[str, Any]) -> Checkpoint:
+    return tiny.checkpoint(architecture, **options)
+
+
+@pytest.mark.parametrize(("architecture", "stack", "options"), MODELS)
+def test_the_sum_runs_as_the_model_computes_it(architecture: str, stack: str, options: dict[str, Any]) -> None:
+    checkpoint = model(architecture, options)
+    trace = checkpoint.trace(TEXT)
+    for layer in (0, 1):
+        found = block_stream(checkpoint, trace, stack, layer, 2)
+        assert all(proof.holds for proof in found.proofs.values())
+        assert found.worst.holds
+        np.testing.assert_allclose(found.rows[-1], float64(trace.residual(f"{stack}.{layer}.post")[2]), atol=1e-4)
+        steps = {step.key: step.result for step in layer_steps(checkpoint, trace, f"{stack}.{layer}")}
+        for kind, *_ in sublayers(find_block(checkpoint, stack, layer)):
+            added = next(point.added for point in found.points if point.name == f"{kind}.sum")
+            made = steps["feedforward.narrow" if kind == "feedforward" else f"{kind}.out"][2]
+            np.testing.assert_allclose(added, made, atol=1e-4)
+        assert found.to_start[0] == pytest.approx(1)
+        assert found.to_end[-1] == pytest.approx(1)
+        x, f = torch.from_numpy(found.points[0].row), torch.from_numpy(found.attention_added)
+        assert found.first_sum.length == pytest.approx(float((x + f).norm()))
+        cosine = torch.cosine_similarity(torch.from_numpy(found.rows[1]), x, dim=0)
+        assert found.to_start[1] == pytest.approx(float(cosine))
+
+
+def test_a_row_of_the_whole_stack_has_every_recorded_point_once() -> None:
+    checkpoint = model("encoder-decoder", {})
+    trace = checkpoint.trace(TEXT)
+    found = stack_stream(trace, "decoder", 1)
+    layer = ["mid_self", "mid_cross", "post"]
+    assert found.names == ("0.pre", *(f"{i}.{point}" for i in (0, 1) for point in layer), "final")
+    assert found.names[found.last_layer] == "1.post"
+    assert found.lengths[3] == pytest.approx(float(trace.residual("decoder.0.post")[1].norm()), rel=1e-5)
+
+
+def test_a_layer_or_position_that_is_not_there_is_refused() -> None:
+    checkpoint = model("decoder-only", {})
+    trace = checkpoint.trace(TEXT)
+    for stack, layer, row in (("encoder", 0, 0), ("decoder", 2, 0), ("decoder", 0, 99), ("decoder", 0, -1)):
+        with pytest.raises(errors.TraceError):
+            block_stream(checkpoint, trace, stack, layer, row)
+
+
+@pytest.mark.parametrize(("architecture", "stack", "options"), MODELS)
+def test_every_norm_is_worked_out(architecture: str, stack: str, options: dict[str, Any]) -> None:
+    checkpoint = model(architecture, options)
+    trace = checkpoint.trace(TEXT)
+    for kind, module, *_ in sublayers(find_block(checkpoint, stack, 1)):
+        rows, norm = norm_rows(checkpoint, trace, stack, 1, kind)
+        assert norm is module
+        found = norm_numbers(rows, norm, 1)
+        assert found.proof.holds
+        with torch.inference_mode():
+            own = norm(torch.from_numpy(rows).float())[1]
+        np.testing.assert_allclose(found.result, own.numpy(), atol=1e-4)
+        plain = norm_numbers(rows, norm, 1, 1.0, 0.0)
+        assert plain.result_length == pytest.approx(rows.shape[1] ** 0.5, rel=0.01)
+        moved = norm_numbers(rows, norm, 1, 2.0, 0.5)
+        np.testing.assert_allclose(moved.result, 2 * plain.result + 0.5)
+        line, given = norm_code(checkpoint, stack, 1, kind, "after", "y")
+        names: dict[str, Any] = {"y": torch.from_numpy(rows).float(), **given}
+        with torch.inference_mode():
+            exec(f"import torch.nn.functional as F\n{line}", names)
+        np.testing.assert_allclose(names["after"][1].numpy(), own.numpy(), atol=1e-5)
+
+
+def test_batch_norm_alone_hears_of_the_neighbour() -> None:
+    rng = np.random.default_rng(0)
+    sentence, one, other = rng.normal(1, 2, (4, 8)), rng.normal(0, 1, (3, 8)), rng.normal(5, 3, (6, 8))
+    found = neighbour_effect(sentence, one, other)
+    assert found.moved["layer"] == found.moved["rms"] == 0
+    assert found.moved["batch"] > 0.5
+    batch = torch.from_numpy(np.concatenate([sentence, one]))
+    expected = torch.nn.functional.batch_norm(batch, None, None, training=True)[:4]
+    np.testing.assert_allclose(found.first["batch"], expected.numpy(), atol=1e-9)
+    np.testing.assert_allclose(found.first["layer"], torch.nn.functional.layer_norm(batch, (8,))[:4].numpy(), atol=1e-9)
+    np.testing.assert_allclose(found.first["rms"], torch.nn.functional.rms_norm(batch, (8,), eps=1e-5)[:4].numpy())
+    assert found.row_means["layer"] < 1e-9 < 0.01 < found.row_means["batch"]
+    assert found.column_means["batch"] < 1e-9 < 0.01 < found.column_means["layer"]
+
+
+@pytest.mark.parametrize(("architecture", "stack", "options"), MODELS)
+def test_the_feed_forward_of_every_kind(architecture: str, stack: str, options: dict[str, Any]) -> None:
+    checkpoint = model(architecture, options)
+    x, network = feedforward_input(checkpoint, checkpoint.trace(TEXT), stack, 1)
+    found = feedforward_numbers(x, network, torch.float32)
+    with torch.inference_mode():
+        expected = network(torch.from_numpy(x).float()[None])[0].numpy()
+    np.testing.assert_allclose(found.out, expected, atol=1e-4)
+    alone = each_alone(x, network, 1)
+    assert np.flatnonzero(alone.moved).tolist() == [1]
+    assert alone.proof.holds
+    one = row_of_numbers(x[2], network, torch.float32)
+    np.testing.assert_allclose(one.out, found.out[2])
+    assert one.active[one.neuron] == one.active.max()
+    assert one.x @ one.w_in + one.b_in == pytest.approx(one.entering[one.neuron])
+    assert one.inner @ one.w_out + one.b_out == pytest.approx(one.out[0])
+    names: dict[str, Any] = {}
+    exec(standalone(one.code, {"x": one.x, **one.given}).text(), names)
+    assert names["out"].shape == one.out.shape
+    single = one_matrix(x, network)
+    if network.W_gate is not None:
+        assert single is None
+    else:
+        assert single is not None
+        assert single.proof.holds
+        linear = dataclasses.replace(found, out=x @ single.matrix + single.bias)
+        assert single.apart == pytest.approx(np.linalg.norm(linear.out - found.out) / np.linalg.norm(found.out))
+        assert single.apart > 0.01

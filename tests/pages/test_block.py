@@ -1,0 +1,189 @@
+"""Lesson 7, Add & norm, feed-forward: what is on the screen is what the library computes, and the code on it runs."""
+
+import numpy as np
+import pytest
+import torch
+
+from tests.pages.conftest import Open
+from tests.pages.reading import array, chart, number, run, tables
+from vizformer import load
+from vizformer.analysis import depth_gradients, neurons
+from vizformer.explain.block_stream import block_stream, feedforward_input, stack_stream
+from vizformer.explain.feedforward_numbers import each_alone, one_matrix
+from vizformer.explain.norm_numbers import norm_numbers, norm_rows
+
+PAGE = "pages/learn/block.py"
+TEXTS = {"zh-en": "他喜欢喝水。", "stories": "The cat sat on the chair.", "cloze": "She opened the door."}
+STACKS = {"zh-en": "decoder", "stories": "decoder", "cloze": "encoder"}
+
+
+def shown(app: object) -> str:
+    return " ".join(str(box.value) for box in (*app.text, *app.caption, *app.success, *app.markdown))  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize("model", TEXTS)
+def test_the_running_sum_is_the_models(open_app: Open, model: str) -> None:
+    stack = STACKS[model]
+    app = open_app(PAGE, part="stream", model=model, text=TEXTS[model], site=stack, layer=1, query=2)
+    assert not app.exception
+    assert not app.error
+    checkpoint = load(model)
+    trace = checkpoint.trace(TEXTS[model])
+    found = block_stream(checkpoint, trace, stack, 1, 2)
+    rows = tables(app)[0]
+    assert [number(row[2]) for row in rows] == pytest.approx(found.lengths, abs=1e-3)
+    assert [number(row[3]) for row in rows] == pytest.approx(found.to_start, abs=1e-3)
+    assert [number(row[4]) for row in rows] == pytest.approx(found.to_end, abs=1e-3)
+    np.testing.assert_allclose(array(chart(app, 0)["data"][0]["y"]), found.lengths, rtol=1e-5)
+    recorded = trace.residual(f"{stack}.1.post")[2]
+    assert number(rows[-1][2]) == pytest.approx(float(recorded.norm()), abs=1e-3)
+    assert f"= {found.first_sum.length:.4f}" in app.latex[-1].value
+    x, f = found.points[0].row, found.attention_added
+    block = getattr(checkpoint.model, stack).layers[1]
+    learned = {"gamma": block.self_norm.weight.double()}
+    if model != "stories":
+        learned["beta"] = block.self_norm.bias.double()
+    done = run(app.code[0].value, x=torch.from_numpy(x), f=torch.from_numpy(f), **learned)
+    where = 1 if model == "stories" else 2
+    assert float(done["length"]) == pytest.approx(found.lengths[where], rel=1e-5)
+    assert float(done["cosine"]) == pytest.approx(found.to_start[where], abs=1e-5)
+
+
+@pytest.mark.parametrize("model", TEXTS)
+def test_all_layers_are_those_that_the_trace_has(open_app: Open, model: str) -> None:
+    stack = STACKS[model]
+    app = open_app(PAGE, part="stream", model=model, text=TEXTS[model], site=stack, query=1, dials="block.range:stack")
+    found = stack_stream(load(model).trace(TEXTS[model]), stack, 1)
+    np.testing.assert_allclose(array(chart(app, 0)["data"][0]["y"]), found.lengths, rtol=1e-5)
+    radio = next(r for r in app.radio if r.key.startswith("ask.block.growth"))
+    ratio = found.lengths[found.last_layer] / found.lengths[0]
+    app = radio.set_value(2 if ratio > 2 else 0 if ratio < 0.5 else 1).run()
+    app = next(b for b in app.button if b.key.startswith("ask.block.growth.button")).click().run()
+    assert any("Right" in box.value for box in app.success)
+
+
+@pytest.mark.parametrize("model", TEXTS)
+def test_the_norm_is_worked_out_and_gamma_and_beta_can_be_set(open_app: Open, model: str) -> None:
+    link = dict(part="norm", model=model, text=TEXTS[model], site=STACKS[model], layer=1, query=1)
+    app = open_app(PAGE, **link, dials="block.norm:feedforward")
+    assert not app.exception
+    checkpoint = load(model)
+    rows, norm = norm_rows(checkpoint, checkpoint.trace(TEXTS[model]), STACKS[model], 1, "feedforward")
+    found = norm_numbers(rows, norm, 1)
+    assert any(f"{found.proof.difference:.1g}" in box.value for box in app.success)
+    assert f"= {found.result[0]:.4f}" in app.latex[1].value
+    done = run(
+        app.code[0].value,
+        **{name: torch.from_numpy(v) for name, v in (("x", found.row), ("gamma", found.gamma), ("beta", found.beta))},
+    )
+    np.testing.assert_allclose(done["result"].numpy(), found.result, atol=1e-6)
+    app = open_app(PAGE, **link, dials="block.norm:feedforward~block.by_hand:1~block.gamma:2~block.beta:0.5")
+    by_hand = norm_numbers(rows, norm, 1, 2.0, 0.5)
+    assert any(f"length {by_hand.result_length:.4f}" in text.value for text in app.text)
+
+
+def test_only_under_batch_norm_a_neighbour_matters(open_app: Open) -> None:
+    app = open_app(PAGE, part="norm", text=TEXTS["zh-en"])
+    moved = {row[0]: number(row[2]) for row in tables(app)[0]}
+    assert moved["LayerNorm"] == moved["RMSNorm"] == 0
+    assert moved["BatchNorm"] > 0.1
+
+
+def test_the_length_after_a_norm_is_asked_as_a_number(open_app: Open) -> None:
+    app = open_app(PAGE, part="norm", text=TEXTS["zh-en"])
+    app.number_input[0].set_value(16.05)
+    app = next(b for b in app.button if b.key.startswith("ask.block.length.button")).click().run()
+    assert any("Right" in box.value for box in app.success)
+
+
+@pytest.mark.parametrize("model", TEXTS)
+def test_the_feed_forward_of_one_token(open_app: Open, model: str) -> None:
+    stack = STACKS[model]
+    app = open_app(
+        PAGE, part="ffn", model=model, text=TEXTS[model], site=stack, layer=1, query=2, dials="block.changed:1"
+    )
+    assert not app.exception
+    assert not app.error
+    checkpoint = load(model)
+    x, network = feedforward_input(checkpoint, checkpoint.trace(TEXTS[model]), stack, 1)
+    moved = each_alone(x, network, 1).moved
+    assert np.flatnonzero(moved).tolist() == [1]
+    np.testing.assert_allclose(
+        array(chart(app, 0)["data"][0]["x" if "h" in str(chart(app, 0)["data"][0].get("orientation")) else "y"]),
+        moved,
+        rtol=1e-5,
+    )
+    given = {"W_in": network.W_in.weight.T, "W_out": network.W_out.weight.T}
+    if network.W_gate is None:
+        given |= {"b_in": network.W_in.bias, "b_out": network.W_out.bias}
+    else:
+        given["W_gate"] = network.W_gate.weight.T
+    with torch.inference_mode():
+        rows = torch.from_numpy(x).float()
+        done = run(app.code[0].value, x=rows[2], **given)
+        np.testing.assert_allclose(done["out"].numpy(), network(rows[None])[0, 2].numpy(), atol=1e-4)
+    single = one_matrix(x, network)
+    assert (single is None) == (model == "stories") == ("this network has a gate" in shown(app))
+    if single is not None:
+        assert f"{single.proof.difference:.1g}" in shown(app)
+        assert f"{single.apart:.2g} times" in shown(app)
+
+
+@pytest.mark.parametrize("model", TEXTS)
+def test_neurons_of_a_token_and_of_the_bundled_sentences(open_app: Open, model: str) -> None:
+    stack = STACKS[model]
+    app = open_app(
+        PAGE, part="neurons", model=model, text=TEXTS[model], site=stack, layer=1, query=2, dials="block.corpus:1"
+    )
+    assert not app.exception
+    assert not app.error
+    checkpoint = load(model)
+    trace = checkpoint.trace(TEXTS[model])
+    found = neurons.firing(checkpoint, trace, stack, 1, 2)
+    assert [int(row[0]) for row in tables(app)[0]] == found.neurons.tolist()
+    assert [number(row[3]) for row in tables(app)[0]] == pytest.approx(found.written, abs=1e-3)
+    values = [number(row[3]) for row in tables(app)[1]]
+    assert values == sorted(values, reverse=True)
+    assert len(values) == neurons.MOST
+    shares = neurons.silent_by_layer(checkpoint, trace, stack)
+    np.testing.assert_allclose(array(chart(app, 0)["data"][0]["y"]), 100 * shares, rtol=1e-5)
+    app.number_input[0].set_value(round(100 * float(shares[-1])))
+    app = next(b for b in app.button if b.key.startswith("ask.block.silent.button")).click().run()
+    assert any("Right" in box.value for box in app.success)
+
+
+def test_gradients_by_depth_are_the_librarys(open_app: Open) -> None:
+    app = open_app(PAGE, part="residual", text=TEXTS["zh-en"], dials="block.depth:8")
+    assert not app.exception
+    at = depth_gradients.DEPTHS.index(8)
+    drawn = chart(app, 0)["data"]
+    for curve, kind in zip(drawn, depth_gradients.ARRANGEMENTS, strict=True):
+        gradients = depth_gradients.untrained(kind, 8).gradients
+        assert float(array(curve["y"])[at]) == pytest.approx(float(gradients[0]), rel=1e-4)
+    done = run(app.code[0].value)
+    assert float(done["with_sum"] / done["without"]) > 100
+
+
+def test_the_trainings_are_the_bundled_ones(open_app: Open) -> None:
+    app = open_app(PAGE, part="order", text=TEXTS["zh-en"], dials="block.layers:6")
+    assert not app.exception
+    curves = [array(one["y"]) for one in chart(app, 0)["data"]]
+    assert curves[0][-1] > 2  # stuck at guessing
+    assert max(curves[1][-1], curves[2][-1]) < 0.5
+    by_layer = array(chart(app, 1)["data"][1]["y"])
+    np.testing.assert_allclose(by_layer, depth_gradients.untrained("pre", 6).gradients, rtol=1e-4)
+    done = run(app.code[0].value)
+    post, pre = (float(length) for length in done["lengths"])
+    assert post == pytest.approx(8, abs=0.1)
+    assert pre > 50
+    radio = next(r for r in app.radio if r.key.startswith("ask.block.warmup"))
+    app = radio.set_value(0).run()
+    app = next(b for b in app.button if b.key.startswith("ask.block.warmup.button")).click().run()
+    assert any("Right" in box.value for box in app.success)
+
+
+def test_the_lesson_speaks_chinese(open_app: Open) -> None:
+    for part, word in (("stream", "残差流"), ("norm", "直角"), ("order", "预热"), ("neurons", "神经元")):
+        app = open_app(PAGE, locale="zh-CN", part=part)
+        assert not app.exception
+        assert any(word in element.value for element in (*app.text, *app.markdown, *app.caption)), part

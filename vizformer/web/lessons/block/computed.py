@@ -1,0 +1,178 @@
+"""Cached computations of the lesson Add & norm, feed-forward."""
+
+import json
+from typing import TYPE_CHECKING, Any
+
+from vizformer.assets import asset
+from vizformer.web.catalogue import model_cache
+from vizformer.web.catalogue.bounded_cache import cached
+from vizformer.web.link.model_ref import ModelRef
+
+if TYPE_CHECKING:
+    import numpy as np
+    from torch import Tensor
+
+    from vizformer.analysis.depth_gradients import ByDepth
+    from vizformer.analysis.neurons import Firing, Raised
+    from vizformer.explain.block_stream import BlockStream, StackStream, SublayerKind
+    from vizformer.explain.feedforward_numbers import Alone, OneMatrix, RowOfNumbers
+    from vizformer.explain.norm_numbers import NeighbourEffect, NormNumbers
+    from vizformer.web.catalogue.subject import Subject
+
+
+@cached
+def block_stream(subject: "Subject", stack: str, layer: int, row: int) -> "BlockStream":
+    from vizformer.explain.block_stream import block_stream
+
+    return block_stream(subject.checkpoint, subject.trace, stack, layer, row)
+
+
+@cached
+def stack_stream(subject: "Subject", stack: str, row: int) -> "StackStream":
+    from vizformer.explain.block_stream import stack_stream
+
+    return stack_stream(subject.trace, stack, row)
+
+
+@cached
+def norm_numbers(
+    subject: "Subject",
+    stack: str,
+    layer: int,
+    kind: "SublayerKind",
+    row: int,
+    gamma: float | None,
+    beta: float | None,
+) -> "NormNumbers":
+    from vizformer.explain.norm_numbers import norm_numbers, norm_rows
+
+    rows, norm = norm_rows(subject.checkpoint, subject.trace, stack, layer, kind)
+    return norm_numbers(rows, norm, row, gamma, beta)
+
+
+@cached
+def neighbour_effect(
+    subject: "Subject", stack: str, layer: int, kind: "SublayerKind", one: str, other: str
+) -> "NeighbourEffect":
+    """The sentence's rows at a norm, in a batch with one neighbour and with the other."""
+    from dataclasses import replace
+
+    from vizformer.explain.norm_numbers import neighbour_effect, norm_rows
+
+    subjects = (subject, *(replace(subject, text=text, target="", edited="") for text in (one, other)))
+    sentence, first, second = (norm_rows(s.checkpoint, s.trace, stack, layer, kind)[0] for s in subjects)
+    return neighbour_effect(sentence, first, second)
+
+
+def norm_code(
+    subject: "Subject", stack: str, layer: int, kind: "SublayerKind", variable: str, argument: str
+) -> "tuple[str, dict[str, Tensor]]":
+    """A norm's line of code and what it reads."""
+    from vizformer.explain.block_stream import norm_code
+
+    return norm_code(subject.checkpoint, stack, layer, kind, variable, argument)
+
+
+# --- feed-forward -----------------------------------------------------------------------------------------------------
+
+
+@cached
+def feedforward(subject: "Subject", stack: str, layer: int, row: int) -> "RowOfNumbers":
+    """The network for one token, and its most active neuron in full."""
+    from vizformer.explain.block_stream import feedforward_input
+    from vizformer.explain.feedforward_numbers import row_of_numbers
+
+    x, network = feedforward_input(subject.checkpoint, subject.trace, stack, layer)
+    return row_of_numbers(x[row], network, subject.trace.residual(f"{stack}.{layer}.pre").dtype)
+
+
+@cached
+def each_alone(subject: "Subject", stack: str, layer: int, changed: int) -> "Alone":
+    from vizformer.explain.block_stream import feedforward_input
+    from vizformer.explain.feedforward_numbers import each_alone
+
+    return each_alone(*feedforward_input(subject.checkpoint, subject.trace, stack, layer), changed)
+
+
+@cached
+def one_matrix(subject: "Subject", stack: str, layer: int) -> "OneMatrix | None":
+    from vizformer.explain.block_stream import feedforward_input
+    from vizformer.explain.feedforward_numbers import one_matrix
+
+    return one_matrix(*feedforward_input(subject.checkpoint, subject.trace, stack, layer))
+
+
+@cached
+def activation_curves(other: float) -> "tuple[np.ndarray, dict[str, np.ndarray]]":
+    """Places from -4 to 4, and the activations there."""
+    import numpy as np
+
+    from vizformer.explain.activations import activation_curves
+
+    x = np.linspace(-4, 4, 161)
+    return x, activation_curves(x, other)
+
+
+@cached
+def firing(subject: "Subject", stack: str, layer: int, row: int) -> "Firing":
+    from vizformer.analysis.neurons import firing
+
+    return firing(subject.checkpoint, subject.trace, stack, layer, row)
+
+
+@cached
+def silent_by_layer(subject: "Subject", stack: str) -> "np.ndarray":
+    from vizformer.analysis.neurons import silent_by_layer
+
+    return silent_by_layer(subject.checkpoint, subject.trace, stack)
+
+
+AFFORDABLE = 30_000_000
+"""Parameters: with a larger model the bundled sentences take too long to be read while somebody waits."""
+
+
+def affordable(model: ModelRef) -> bool:
+    return sum(p.numel() for p in model_cache.checkpoint(model).model.parameters()) <= AFFORDABLE
+
+
+def corpus(model: ModelRef) -> list[tuple[str, str | None]]:
+    """The bundled sentences that a model reads: pairs for an encoder-decoder, else each language by itself."""
+    from vizformer.analysis import read_alignments
+
+    pairs = read_alignments(asset("models", "zh-en", "alignment.tsv"))
+    if model_cache.options(model).architecture == "encoder-decoder":
+        return [(pair.source, pair.target) for pair in pairs]
+    texts = [text for pair in pairs for text in (pair.source, pair.target)]
+    return [(text, None) for text in texts if model_cache.reads(model, text)]
+
+
+@cached
+def raised_most(model: ModelRef, stack: str) -> "Raised":
+    from vizformer.analysis.neurons import raised_most
+
+    return raised_most(model_cache.checkpoint(model), corpus(model), stack)
+
+
+# --- depth, and the order of the norms ----------------------------------------------------------------------------
+
+
+@cached
+def by_depth() -> "ByDepth":
+    from vizformer.analysis.depth_gradients import by_depth
+
+    return by_depth()
+
+
+@cached
+def layer_gradients(depth: int) -> "dict[str, np.ndarray]":
+    """|dL/dW_in| of every layer of an untrained stack, by the order of its norms."""
+    from vizformer.analysis.depth_gradients import untrained
+
+    return {"post": untrained("post", depth).gradients, "pre": untrained("pre", depth).gradients}
+
+
+@cached
+def norm_order_training() -> "dict[str, Any]":
+    """The bundled trainings: see `vizformer.training.norm_order`."""
+    found: dict[str, Any] = json.loads(asset("lessons", "block", "norm_order.json").read_text(encoding="utf-8"))
+    return found

@@ -1,0 +1,57 @@
+"""Which layer of which stack is looked at, and which token: the same choice as on the other pages."""
+
+from typing import NamedTuple
+
+import streamlit as st
+
+from vizformer.web.catalogue.subject import Subject
+from vizformer.web.link import state
+from vizformer.web.widgets import attention_selector, lesson, row_names
+from vizformer.web.words.i18n import _
+
+
+class Place(NamedTuple):
+    """A stack, one of its layers, and a position in its text."""
+
+    stack: str
+    layer: int
+    row: int
+
+
+def choose(subject: Subject, *, layer: bool = True, token: bool = True) -> Place:
+    """Draws the boxes; a stack is asked for where there are two."""
+    config, stacks = subject.config, [name for name in ("encoder", "decoder") if name in subject.trace.tokens]
+    stack = "encoder" if state.view().kind == "encoder" else "decoder"
+    if stack not in stacks:
+        stack = stacks[0]
+    if state.view().kind != stack:
+        state.update(kind=stack, **lesson.held())
+    n_layers = config.n_encoder_layers if stack == "encoder" else config.n_decoder_layers
+    view = state.fit(layer=n_layers, query=len(subject.trace.tokens[stack]))
+    with st.container(key="bar-place"):  # one line; on a phone it is folded away with the sentence (app.css)
+        columns = iter(st.columns([5] * (len(stacks) > 1) + [2] * layer + [4] * token or [1]))
+        if len(stacks) > 1:
+            titles = {"encoder": _("Encoder"), "decoder": _("Decoder")}
+            if st.session_state.get("block.stack") != stack:
+                st.session_state["block.stack"] = stack
+            next(columns).segmented_control(
+                _("Stack"),
+                stacks,
+                format_func=titles.__getitem__,
+                required=True,
+                key="block.stack",
+                on_change=_take_stack,
+                persist_state="session",
+            )
+        if layer:
+            next(columns).selectbox(_("Layer"), range(n_layers), **state.bind("layer"))
+        if token:
+            attention_selector.choose_query(next(columns), subject, stack, _("Token"))
+    if token:
+        row_names.caption(subject, stack, view.query_of(subject.trace.tokens[stack]))
+    return Place(stack, view.layer, view.query_of(subject.trace.tokens[stack]))
+
+
+def _take_stack() -> None:
+    if st.session_state["block.stack"] in ("encoder", "decoder"):
+        state.update(kind=st.session_state["block.stack"], layer=0)

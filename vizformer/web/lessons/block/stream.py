@@ -1,0 +1,129 @@
+"""The laboratory The running sum: one token's row through a layer, its length and its direction."""
+
+from typing import TYPE_CHECKING
+
+import streamlit as st
+
+from vizformer import figures
+from vizformer.components import table
+from vizformer.components.table import Number, Row
+from vizformer.figures import stream as stream_figure
+from vizformer.web.catalogue.subject import Subject
+from vizformer.web.lessons.block import computed, wording
+from vizformer.web.lessons.block.place import Place, choose
+from vizformer.web.widgets import chart, lesson, proof_badge
+from vizformer.web.words.errors import guarded
+from vizformer.web.words.figure_words import words
+from vizformer.web.words.i18n import _
+
+if TYPE_CHECKING:
+    from vizformer.explain.block_stream import BlockStream
+
+
+@st.fragment
+@guarded()
+def stream(subject: Subject) -> None:
+    """One token's row at every point of a layer, or of all layers."""
+    st.html(table.style())
+    place = choose(subject)
+    name = subject.trace.tokens[place.stack][place.row].text
+    ranges = {"layer": _("this layer"), "stack": _("all layers")}
+    shown = st.segmented_control(
+        _("Show"),
+        list(ranges),
+        format_func=ranges.__getitem__,
+        required=True,
+        label_visibility="collapsed",
+        **lesson.setting("block.range", "layer", tuple(ranges)),
+    )
+    found = computed.block_stream(subject, *place)
+    title = _("Row {row}, “{token}”", row=place.row, token=name)
+    if shown == "stack":
+        whole = computed.stack_stream(subject, place.stack, place.row)
+        names = [wording.stack_point(point) for point in whole.names]
+        drawn = (names, whole.lengths, whole.to_start, whole.to_end)
+        kinds = [wording.colour(point) for point in whole.names]
+    else:
+        names = wording.numbered([wording.point_name(point.name) for point in found.points])
+        drawn = (names, found.lengths, found.to_start, found.to_end)
+        kinds = [wording.colour(point.name) for point in found.points]
+    chart.show(
+        figures.stream_points(*drawn, kinds=kinds, title=title, words=words(stream_figure.ENGLISH)),
+        key="block.stream",
+    )
+    _table(found)
+    proof_badge.show(found.worst, edited=bool(subject.edited))
+    _formula(subject, place, found)
+    _ask(subject, place)
+
+
+def _table(found: "BlockStream") -> None:
+    columns = (_("point"), _("length of what is added"), _("length |x|"), _("cosine to the start"), _("to the end"))
+    rows = [
+        Row(
+            (
+                wording.point_name(point.name),
+                "" if point.added is None else Number(point.added_length, f"{point.added_length:.4f}"),
+                float(length),
+                float(start),
+                float(end),
+            )
+        )
+        for point, length, start, end in zip(found.points, found.lengths, found.to_start, found.to_end, strict=True)
+    ]
+    st.html(table.to_html(columns, rows, caption=_("Start and end are those of this layer")))
+
+
+def _formula(subject: Subject, place: Place, found: "BlockStream") -> None:
+    """The length of the first sum from its two parts; as code with the norm that follows, where one does."""
+    from vizformer.explain import latex
+
+    post, parts = subject.config.norm_order == "post", found.first_sum
+    first, y = (r"y &= x + f(x), \quad x' = \mathrm{norm}(y)", "y") if post else (r"y &= x + f(\mathrm{norm}(x))", "y")
+    line, given = computed.norm_code(subject, place.stack, place.layer, "self", "after", "y")
+    lesson.formula(
+        rf"\begin{{aligned}} {first} \\ |y|^2 &= |x|^2 + 2\, x \cdot f + |f|^2 \end{{aligned}}",
+        live=rf"|{y}| = \sqrt{{{parts.first:.2f} + 2 \cdot {latex.factor(parts.product)} + {parts.second:.2f}}}"
+        rf" = {parts.length:.4f}",
+        code="y = x + f  # f: what the attention found\n"
+        + (f"{line}\n" if post else "after = y  # pre-norm: nothing else happens to it\n")
+        + "length, cosine = after.norm(), F.cosine_similarity(after, x, dim=0)",
+        given={"x": found.points[0].row, "f": found.attention_added, **given},
+    )
+
+
+def _ask(subject: Subject, place: Place) -> None:
+    """The question: does the stream grow from layer to layer?"""
+    whole = computed.stack_stream(subject, place.stack, place.row)
+    first, last = float(whole.lengths[0]), float(whole.lengths[whole.last_layer])
+    choices = [_("it shrinks to half or less"), _("it stays within a factor of 2"), _("it grows to more than twice")]
+    answer = 0 if last < first / 2 else 2 if last > 2 * first else 1
+    why = (
+        _(
+            "From {first} to {last}. This model is post-norm: after every sum a norm sets the row back to a length that "
+            "it has learned, about √d_model times its gamma.",
+            first=f"{first:.1f}",
+            last=f"{last:.1f}",
+        )
+        if subject.config.norm_order == "post"
+        else _(
+            "From {first} to {last}. This model is pre-norm: every sublayer adds to the row and nothing ever takes it "
+            "back. Only the last norm, after all layers, does.",
+            first=f"{first:.1f}",
+            last=f"{last:.1f}",
+        )
+    )
+    lesson.ask(
+        "block",
+        "growth",
+        _(
+            "Row {row}, “{token}”: what happens to the length of its vector from the input of the first layer to the end "
+            "of the last one?",
+            row=place.row,
+            token=subject.trace.tokens[place.stack][place.row].text,
+        ),
+        choices,
+        answer,
+        why,
+        about=f"{subject} {place}",
+    )
