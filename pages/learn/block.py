@@ -2,6 +2,9 @@
 
 from vizformer.messages import N_
 from vizformer.web.frame import sitemap
+from vizformer.web.lessons.block.build import build
+from vizformer.web.lessons.block.count import count
+from vizformer.web.lessons.block.dropout import dropout
 from vizformer.web.lessons.block.feed_forward import feed_forward
 from vizformer.web.lessons.block.neurons import neurons
 from vizformer.web.lessons.block.norm import norm
@@ -19,6 +22,9 @@ def page() -> None:
         lesson.Part("order", N_("Norm before or after"), order),
         lesson.Part("ffn", N_("Feed-forward"), feed_forward),
         lesson.Part("neurons", N_("Neurons"), neurons),
+        lesson.Part("dropout", N_("Dropout"), dropout),
+        lesson.Part("count", N_("Counting parameters"), count),
+        lesson.Part("build", N_("Built by hand"), build),
     ]
     terms = (
         "residual-stream",

@@ -45,4 +45,4 @@ def test_all_depths_are_there_and_compared() -> None:
     by_depth = depths.by_depth()
     assert set(by_depth.gradients) == set(depths.ARRANGEMENTS)
     assert by_depth.times(16) == pytest.approx(by_depth.gradients["post"][4] / by_depth.gradients["bare"][4])
-    assert 10 ** by_depth.powers(16) == pytest.approx(by_depth.times(16))
+    assert 10 ** depths.powers_of_ten(16) == pytest.approx(by_depth.times(16))

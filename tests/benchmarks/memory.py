@@ -48,7 +48,7 @@ PARTS = {
     "qkv": ("lookup", "arithmetic", "three", "scale"),
     "heads": ("split", "all", "cost", "groups"),
     "masks": ("kinds", "paint", "conventions", "mistakes", "leak"),
-    "block": ("stream", "norm", "residual", "order", "ffn", "neurons"),
+    "block": ("stream", "norm", "residual", "order", "ffn", "neurons", "dropout", "count", "build"),
     "cross": ("three", "memory", "alignment", "without", "bottleneck"),
     "decoding": ("shift", "free", "ways", "steps", "cache"),
 }

@@ -7,7 +7,7 @@ import torch
 from tests.pages.conftest import Open
 from tests.pages.reading import array, chart, number, run, tables
 from vizformer import load
-from vizformer.analysis import depth_gradients, neurons
+from vizformer.analysis import depth_gradients, dropout, neurons
 from vizformer.explain.block_stream import block_stream, feedforward_input, stack_stream
 from vizformer.explain.feedforward_numbers import each_alone, one_matrix
 from vizformer.explain.norm_numbers import norm_numbers, norm_rows
@@ -183,7 +183,64 @@ def test_the_trainings_are_the_bundled_ones(open_app: Open) -> None:
 
 
 def test_the_lesson_speaks_chinese(open_app: Open) -> None:
-    for part, word in (("stream", "残差流"), ("norm", "直角"), ("order", "预热"), ("neurons", "神经元")):
+    for part, word in (
+        ("stream", "残差流"),
+        ("norm", "直角"),
+        ("order", "预热"),
+        ("neurons", "神经元"),
+        ("count", "参数"),
+    ):
         app = open_app(PAGE, locale="zh-CN", part=part)
         assert not app.exception
         assert any(word in element.value for element in (*app.text, *app.markdown, *app.caption)), part
+
+
+@pytest.mark.parametrize("model", TEXTS)
+def test_dropout_in_training_and_in_use(open_app: Open, model: str) -> None:
+    link = dict(part="dropout", model=model, text=TEXTS[model], site=STACKS[model], layer=1, query=1)
+    app = open_app(PAGE, **link, dials="block.p:0.5")
+    assert not app.exception
+    assert not app.error
+    checkpoint = load(model)
+    trace = checkpoint.trace(TEXTS[model])
+    row = block_stream(checkpoint, trace, STACKS[model], 1, 1).attention_added
+    kept = dropout.drop(row, 0.5, 0).kept
+    assert f"Kept: {kept.sum()} of {len(row)}" in shown(app)
+    found = dropout.training_answers(checkpoint, trace, 0.5, 0)
+    assert f"In {found.agree} of {dropout.RUNS} runs" in shown(app)
+    assert number(tables(app)[0][0][1]) == pytest.approx(100 * found.probability, abs=0.06)
+    done = run(app.code[0].value, f=torch.from_numpy(row))
+    assert 0.3 < float((done["added"] == 0).double().mean()) < 0.7
+    app = open_app(PAGE, **link, dials="block.p:0.5~block.mode:eval")
+    assert f"Kept: {len(row)} of {len(row)}" in shown(app)
+
+
+@pytest.mark.parametrize("model", TEXTS)
+def test_parameters_are_counted(open_app: Open, model: str) -> None:
+    app = open_app(PAGE, part="count", model=model, text=TEXTS[model])
+    assert not app.exception
+    by_part = {row[0]: row[1] for row in tables(app)[0]}
+    assert by_part["encoder, 6 layers"] == "18,914,304"
+    assert by_part["decoder, 6 layers"] == "25,224,192"
+    assert by_part["together"] == "63,082,496"
+    done = run(app.code[0].value)
+    assert (done["encoder"], done["decoder"], done["total"]) == (18_914_304, 25_224_192, 63_082_496)
+    loaded = load(model).model
+    real = sum(parameter.numel() for parameter in loaded.parameters())
+    assert tables(app)[2][-1][1] == f"{real:,}"
+    own = [row for row in tables(app)[1] if row[1] == f"{loaded.config.d_ff:,}"]
+    assert all(row[4] == f"{real:,}" for row in own)
+    app = open_app(PAGE, part="count", model=model, text=TEXTS[model], dials="block.encoder:0~block.d:128")
+    done = run(app.code[0].value)
+    assert {row[0]: row[1] for row in tables(app)[0]}["together"] == f"{done['total']:,}"
+    assert f"{done['total']:,} parameters" in app.success[0].value
+
+
+def test_the_toy_is_built_until_it_is_pytorchs_own(open_app: Open) -> None:
+    app = open_app(PAGE, part="build", text=TEXTS["zh-en"])
+    assert not app.exception
+    assert not app.success
+    last = app.slider[0].max
+    app = app.slider[0].set_value(last).run()
+    assert run(app.code[0].value)["same"] is True
+    assert any("allclose" in box.value for box in app.success)

@@ -101,9 +101,11 @@ class ByDepth:
         index = DEPTHS.index(depth)
         return float(self.gradients["post"][index] / self.gradients["bare"][index])
 
-    def powers(self, depth: int) -> float:
-        """The same as a power of ten."""
-        return float(np.log10(self.times(depth)))
+
+def powers_of_ten(depth: int, seed: int = 0) -> float:
+    """log10 of how many times as large the first layer's gradient is with sum and norm as without both."""
+    post, bare = (untrained(kind, depth, seed).gradients[0] for kind in ARRANGEMENTS[::3])
+    return float(np.log10(post / bare))
 
 
 def by_depth(seed: int = 0) -> ByDepth:

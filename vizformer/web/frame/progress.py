@@ -15,7 +15,7 @@ QUESTIONS: Mapping[str, tuple[str, ...]] = {
     "qkv": ("self", "scale"),
     "heads": ("cost", "cache"),
     "masks": ("leak", "count"),
-    "block": ("growth", "length", "neighbour", "depth", "warmup", "alone", "silent"),
+    "block": ("growth", "length", "neighbour", "depth", "warmup", "alone", "silent", "scale", "count", "order"),
     "cross": ("shape", "memory", "cell", "empty", "length"),
     "decoding": ("shift", "forcing", "temperature", "end", "cube"),
 }

@@ -13,7 +13,9 @@ if TYPE_CHECKING:
     from torch import Tensor
 
     from vizformer.analysis.depth_gradients import ByDepth
+    from vizformer.analysis.dropout import Answers, Dropped
     from vizformer.analysis.neurons import Firing, Raised
+    from vizformer.analysis.parameter_count import Counted, Sizes, WidthRatio
     from vizformer.explain.block_stream import BlockStream, StackStream, SublayerKind
     from vizformer.explain.feedforward_numbers import Alone, OneMatrix, RowOfNumbers
     from vizformer.explain.norm_numbers import NeighbourEffect, NormNumbers
@@ -164,6 +166,13 @@ def by_depth() -> "ByDepth":
 
 
 @cached
+def powers_of_ten(depth: int) -> float:
+    from vizformer.analysis.depth_gradients import powers_of_ten
+
+    return powers_of_ten(depth)
+
+
+@cached
 def layer_gradients(depth: int) -> "dict[str, np.ndarray]":
     """|dL/dW_in| of every layer of an untrained stack, by the order of its norms."""
     from vizformer.analysis.depth_gradients import untrained
@@ -176,3 +185,58 @@ def norm_order_training() -> "dict[str, Any]":
     """The bundled trainings: see `vizformer.training.norm_order`."""
     found: dict[str, Any] = json.loads(asset("lessons", "block", "norm_order.json").read_text(encoding="utf-8"))
     return found
+
+
+# --- dropout, parameters, the toy -------------------------------------------------------------------------------------
+
+
+@cached
+def dropped(subject: "Subject", stack: str, layer: int, row: int, p: float, seed: int) -> "Dropped":
+    from vizformer.analysis.dropout import drop
+
+    return drop(block_stream(subject, stack, layer, row).attention_added, p, seed)
+
+
+@cached
+def training_answers(subject: "Subject", p: float, seed: int) -> "Answers":
+    """What the model answers with dropout switched on, several times."""
+    from vizformer.analysis.dropout import training_answers
+
+    return training_answers(subject.checkpoint, subject.trace, p, seed)
+
+
+@cached
+def counted(sizes: "Sizes") -> "Counted":
+    from vizformer.analysis.parameter_count import count
+
+    return count(sizes)
+
+
+@cached
+def model_parts(model: ModelRef) -> "dict[str, int]":
+    """What the loaded model has, by stack and kind of part."""
+    from vizformer.analysis.parameter_count import parts
+
+    return parts(model_cache.checkpoint(model).model)
+
+
+@cached
+def width_ratios(model: ModelRef) -> "tuple[WidthRatio, ...]":
+    """The model with feed-forwards 1 to 8 times as wide as the residual stream."""
+    from vizformer.analysis.parameter_count import width_ratios
+
+    return width_ratios(model_cache.options(model))
+
+
+@cached
+def toy_program(lines: int) -> "tuple[str, dict[str, Tensor]]":
+    from vizformer.explain.toy_program import toy_program
+
+    return toy_program(lines)
+
+
+@cached
+def toy_difference() -> float:
+    from vizformer.explain.toy_program import toy_difference
+
+    return toy_difference()

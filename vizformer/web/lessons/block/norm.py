@@ -78,10 +78,10 @@ def _sublayer(subject: Subject, place: Place) -> "SublayerKind":
 
 def _numbers(subject: Subject, place: Place, found: "NormNumbers", rms: bool) -> None:
     name = subject.trace.tokens[place.stack][place.row].text
-    rows = {_("x, the row that goes in"): found.row}
+    rows = {"x": found.row}
     if not rms:
         rows["x − μ"] = found.centred
-    rows[_("÷ √(mean of x² + ε)") if rms else "÷ √(σ² + ε)"] = found.scaled
+    rows["÷ √(ρ + ε)" if rms else "÷ √(σ² + ε)"] = found.scaled
     rows["γ"] = found.gamma
     if not rms:
         rows["β"] = found.beta
@@ -111,8 +111,9 @@ def _formula(found: "NormNumbers", rms: bool) -> None:
         code = "rho = (x ** 2).mean()\nresult = gamma * x / torch.sqrt(rho + eps)"
     else:
         symbols = (
-            r"x'_m = \gamma_m \frac{x_m - \mu}{\sqrt{\sigma^2 + \epsilon}} + \beta_m, \quad "
-            r"\mu = \frac{1}{d} \sum_m x_m, \quad \sigma^2 = \frac{1}{d} \sum_m (x_m - \mu)^2"
+            r"\begin{aligned} x'_m &= \gamma_m \frac{x_m - \mu}{\sqrt{\sigma^2 + \epsilon}} + \beta_m \\ "
+            r"\mu &= \tfrac{1}{d} \textstyle\sum_m x_m, \quad "
+            r"\sigma^2 = \tfrac{1}{d} \textstyle\sum_m (x_m - \mu)^2 \end{aligned}"
         )
         live = [
             rf"\mu &= \tfrac{{1}}{{{d}}} ({latex.sum_of(found.row)}) = {latex.number(found.mean)}",
@@ -172,9 +173,9 @@ def _neighbours(subject: Subject, place: Place, kind: "SublayerKind") -> None:
         **lesson.setting("block.compare", "batch", tuple(names)),
     )
     chosen = chosen or "batch"
-    for column, text, rows in zip(st.columns(2), NEIGHBOURS, (found.first[chosen], found.second[chosen]), strict=True):
+    for text, rows in zip(NEIGHBOURS, (found.first[chosen], found.second[chosen]), strict=True):
         caption = _("{norm}, next to “{text}”", norm=names[chosen], text=text)
-        column.html(matrix.to_html(rows[:, :SHOWN], rows=tokens, caption=caption, digits=2, shown=SHOWN))
+        st.html(matrix.to_html(rows[:, :SHOWN], rows=tokens, caption=caption, digits=2, shown=SHOWN))
     columns = (
         "",
         _("mean and variance over"),

@@ -12,7 +12,7 @@ from vizformer.web.widgets import chart, lesson
 from vizformer.web.words.errors import guarded
 from vizformer.web.words.i18n import _
 
-ASKED = 16  # layers, in the question
+USUAL, ASKED = 8, 32  # layers: in the picture at first, and in the question, which no picture answers
 CODE = """depth = {depth}
 torch.manual_seed(0)
 x, directions = torch.randn(1, {n}, {d}), torch.randn(1, {n}, {d}) / {d} ** 0.5
@@ -39,7 +39,7 @@ def residual(subject: Subject) -> None:
     from vizformer.analysis.depth_gradients import DEPTHS, ROWS, WIDTH
 
     st.html(table.style())
-    depth = st.select_slider(_("Layers"), DEPTHS, **lesson.setting("block.depth", ASKED, DEPTHS))
+    depth = st.select_slider(_("Layers"), DEPTHS, **lesson.setting("block.depth", USUAL, DEPTHS))
     with st.spinner(_("Computing every derivative …"), show_time=False):
         found = computed.by_depth()
     names = {
@@ -99,7 +99,7 @@ def _tex(value: float) -> str:
 
 
 def _ask() -> None:
-    found = computed.by_depth()
+    powers = computed.powers_of_ten(ASKED)
     lesson.ask_number(
         "block",
         "depth",
@@ -108,13 +108,13 @@ def _ask() -> None:
             "Enter the power of ten (3 for a thousand times).",
             n=ASKED,
         ),
-        found.powers(ASKED),
+        powers,
         _(
             "About {times} times. Every layer multiplies the gradient by what is left of it, and {n} small factors make a "
             "very small one. With the sum there is a way past every factor.",
-            times=f"{found.times(ASKED):.1e}",
+            times=f"{10**powers:.0e}",
             n=ASKED,
         ),
-        tolerance=1,
+        tolerance=2,
         written="{:.1f}".format,
     )

@@ -59,17 +59,20 @@ def stream(subject: Subject) -> None:
 
 def _table(found: "BlockStream") -> None:
     columns = (_("point"), _("length of what is added"), _("length |x|"), _("cosine to the start"), _("to the end"))
+    names = wording.numbered([wording.point_name(point.name) for point in found.points])
     rows = [
         Row(
             (
-                wording.point_name(point.name),
+                name,
                 "" if point.added is None else Number(point.added_length, f"{point.added_length:.4f}"),
                 float(length),
                 float(start),
                 float(end),
             )
         )
-        for point, length, start, end in zip(found.points, found.lengths, found.to_start, found.to_end, strict=True)
+        for name, point, length, start, end in zip(
+            names, found.points, found.lengths, found.to_start, found.to_end, strict=True
+        )
     ]
     st.html(table.to_html(columns, rows, caption=_("Start and end are those of this layer")))
 
