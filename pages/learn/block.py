@@ -16,15 +16,15 @@ from vizformer.web.widgets import lesson
 
 def page() -> None:
     parts = [
-        lesson.Part("stream", N_("The running sum"), stream),
-        lesson.Part("norm", N_("The norm"), norm),
-        lesson.Part("residual", N_("Why the sum"), residual),
-        lesson.Part("order", N_("Norm before or after"), order),
+        lesson.Part("stream", N_("Running sum"), stream),
+        lesson.Part("norm", N_("Norm"), norm),
+        lesson.Part("residual", N_("Why add"), residual),
+        lesson.Part("order", N_("Post or pre"), order),
         lesson.Part("ffn", N_("Feed-forward"), feed_forward),
         lesson.Part("neurons", N_("Neurons"), neurons),
         lesson.Part("dropout", N_("Dropout"), dropout),
-        lesson.Part("count", N_("Counting parameters"), count),
-        lesson.Part("build", N_("Built by hand"), build),
+        lesson.Part("count", N_("Parameters"), count),
+        lesson.Part("build", N_("By hand"), build),
     ]
     terms = (
         "residual-stream",

@@ -81,6 +81,20 @@ class RowOfNumbers:
     code: str
     given: dict[str, Tensor]
 
+    @property
+    def terms_in(self) -> Float[ndarray, " terms"]:
+        """What the neuron's number before the activation is the sum of: x_i w_i, and its bias where that is not 0."""
+        return _terms(self.x, self.w_in, self.b_in)
+
+    @property
+    def terms_out(self) -> Float[ndarray, " terms"]:
+        """What the first number of the result is the sum of."""
+        return _terms(self.inner, self.w_out, self.b_out)
+
+
+def _terms(left: ndarray, right: ndarray, bias: float) -> Float[ndarray, " terms"]:
+    return np.append(left * right, bias) if bias else left * right
+
 
 def row_of_numbers(x: Float[ndarray, " d_model"], feedforward: FeedForward, dtype: torch.dtype) -> RowOfNumbers:
     """The network for one row."""

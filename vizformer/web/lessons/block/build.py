@@ -1,4 +1,4 @@
-"""The laboratory Built by hand: the lectures' toy layer, line by line, until it is what PyTorch computes."""
+"""The laboratory By hand: the lectures' toy layer, line by line, until it is what PyTorch computes."""
 
 from typing import TYPE_CHECKING
 

@@ -1,4 +1,4 @@
-"""The laboratory Counting parameters: formulas with numbers, beside what a model really has."""
+"""The laboratory Parameters: formulas with numbers, beside what a model really has."""
 
 from typing import TYPE_CHECKING
 
@@ -60,7 +60,7 @@ def _table(sizes: "Sizes", found: "Counted", paper: bool) -> None:
         (_("embedding"), found.embedding, copied.get("embedding", "")),
         (_("together"), found.total, copied.get("total", "")),
     ]
-    columns = [_("part"), _("from the formulas"), *([_("in a table that is often copied")] if paper else [])]
+    columns = ["", _("from the formulas"), *([_("in a table that is often copied")] if paper else [])]
     st.html(
         table.to_html(
             columns,
@@ -93,7 +93,7 @@ def _formula(sizes: "Sizes", found: "Counted") -> None:
     cross = 2 if sizes.encoder_layers else 1
     lesson.formula(
         r"\begin{aligned} A &= 4 d^2 + 4 d, \quad F = 2\, d\, d_\mathrm{ff} + d_\mathrm{ff} + d, \quad N = 2 d \\"
-        r" \text{encoder} &= L\,(A + F + 2 N) \\ \text{decoder} &= "
+        r" P_\mathrm{enc} &= L\,(A + F + 2 N) \\ P_\mathrm{dec} &= "
         + (r"L\,(2 A + F + 3 N)" if cross == 2 else r"L\,(A + F + 2 N)")
         + r", \quad E = V d \end{aligned}",
         live=r"\begin{aligned} "
@@ -170,7 +170,7 @@ def _loaded(subject: Subject) -> None:
     def name_of(part: str) -> str:
         section, __, kind = part.rpartition(".")
         named = names.get(kind, _("other tables"))
-        return f"{stacks[section]}: {named}" if section else named
+        return _("{stack}: {part}", stack=stacks[section], part=named) if section else named
 
     rows = [
         Row((name_of(part), Number(value, f"{value:,}"), Number(value / total, f"{value / total:.1%}")))
@@ -179,7 +179,7 @@ def _loaded(subject: Subject) -> None:
     rows.append(Row((_("together"), Number(total, f"{total:,}"), Number(1.0, "100%")), "sum"))
     st.html(
         table.to_html(
-            (_("part"), _("parameters"), _("share")),
+            ("", _("parameters"), _("share")),
             rows,
             bar=2,
             caption=_("The loaded model, {name}", name=subject.title),

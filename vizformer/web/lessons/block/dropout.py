@@ -62,8 +62,7 @@ def dropout(subject: Subject) -> None:
     )
     first = int(found.kept.argmax())
     lesson.formula(
-        r"y_m = \frac{b_m}{1 - p}\, f(x)_m, \qquad b_m = \begin{cases} 0 & \text{with probability } p \\ 1 "
-        r"& \text{else} \end{cases}",
+        r"y_m = \frac{b_m}{1 - p}\, f(x)_m, \qquad P(b_m = 0) = p, \quad P(b_m = 1) = 1 - p",
         live=rf"y_{{{first}}} = \frac{{1}}{{1 - {here:g}}} \cdot {latex.factor(found.row[first])} "
         rf"= {found.result[first]:.4f}",
         code=f"p, training = {p}, {chosen != 'eval'}\n"

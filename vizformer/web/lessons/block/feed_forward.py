@@ -44,11 +44,10 @@ def _arithmetic(subject: Subject, found: "RowOfNumbers") -> None:
     b_1, b_2, b_g = (" + b_1", " + b_2", " + b_g") if bias else ("", "", "")
     inside = rf"\big({_act(name, f'x W_g{b_g}')} \odot (x W_1{b_1})\big)" if gated else _act(name, f"x W_1{b_1}")
     m = found.neuron
-    add_in, add_out = (found.b_in, found.b_out) if bias else (None, None)
     which = rf"(x W_g)_{{{m}}}" if gated else rf"h_{{{m}}}"
     opened = rf"{_act(name, latex.number(found.entering[m]))} = {latex.number(found.active[m])}"
     lines = [
-        rf"{which} &= {latex.sum_of_products(found.x, found.w_in, add_in)} = {latex.number(found.entering[m])}",
+        rf"{which} &= {latex.sum_of(found.terms_in)} = {latex.number(found.entering[m])}",
         rf"a_{{{m}}} &= {opened}",
     ]
     if gated:
@@ -56,11 +55,10 @@ def _arithmetic(subject: Subject, found: "RowOfNumbers") -> None:
             rf"a_{{{m}}} h_{{{m}}} &= {latex.number(found.active[m])} \cdot {latex.factor(found.hidden[m])}"
             rf" = {latex.number(found.inner[m])}"
         )
-    lines.append(
-        rf"\mathrm{{out}}_0 &= {latex.sum_of_products(found.inner, found.w_out, add_out)} = {latex.number(found.out[0])}"
-    )
+    lines.append(rf"\mathrm{{out}}_0 &= {latex.sum_of(found.terms_out)} = {latex.number(found.out[0])}")
     lesson.formula(
-        rf"\mathrm{{FFN}}(x) = {inside}\, W_2{b_2}",
+        rf"\begin{{aligned}} \mathrm{{FFN}}(x) &= {inside}\, W_2{b_2} \\ {which} &= \textstyle\sum_i x_i\, "
+        rf"{'W_g' if gated else 'W_1'}[i, {m}]{' + b' if bias else ''} \end{{aligned}}",
         live=r"\begin{aligned} " + r" \\ ".join(lines) + r" \end{aligned}",
         code=found.code,
         given={"x": found.x, **found.given},

@@ -1,4 +1,4 @@
-"""The laboratory The norm: one row's mean and variance, gamma and beta set by hand, and what a neighbour changes."""
+"""The laboratory Norm: one row's mean and variance, gamma and beta set by hand, and what a neighbour changes."""
 
 from typing import TYPE_CHECKING
 
@@ -104,7 +104,7 @@ def _formula(found: "NormNumbers", rms: bool) -> None:
     if rms:
         symbols = r"x'_m = \gamma_m \frac{x_m}{\sqrt{\rho + \epsilon}}, \qquad \rho = \frac{1}{d} \sum_m x_m^2"
         live = [
-            rf"\rho &= \tfrac{{1}}{{{d}}} ({latex.sum_of(found.squares)}) = {latex.number(found.variance)}",
+            rf"\rho &= \tfrac{{1}}{{{d}}} ({latex.sum_of(found.squares)}) \\ &= {latex.number(found.variance)}",
             rf"x'_0 &= {gamma} \cdot \frac{{{x0}}}{{\sqrt{{{latex.number(found.variance)} + {eps}}}}}"
             rf" = {latex.number(found.result[0])}",
         ]
@@ -116,10 +116,10 @@ def _formula(found: "NormNumbers", rms: bool) -> None:
             r"\sigma^2 = \tfrac{1}{d} \textstyle\sum_m (x_m - \mu)^2 \end{aligned}"
         )
         live = [
-            rf"\mu &= \tfrac{{1}}{{{d}}} ({latex.sum_of(found.row)}) = {latex.number(found.mean)}",
+            rf"\mu &= \tfrac{{1}}{{{d}}} ({latex.sum_of(found.row)}) \\ &= {latex.number(found.mean)}",
             rf"\sigma^2 &= {latex.number(found.variance)}",
             rf"x'_0 &= {gamma} \cdot \frac{{{x0} - {latex.factor(found.mean)}}}"
-            rf"{{\sqrt{{{latex.number(found.variance)} + {eps}}}}} + {beta} = {latex.number(found.result[0])}",
+            rf"{{\sqrt{{{latex.number(found.variance)} + {eps}}}}} + {beta} \\ &= {latex.number(found.result[0])}",
         ]
         code = (
             "mean = x.mean()\nvariance = x.var(correction=0)  # divided by d, not by d - 1\n"

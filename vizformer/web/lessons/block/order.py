@@ -1,4 +1,4 @@
-"""The laboratory Norm before or after: the two orders, their gradients at the start, and two small trainings."""
+"""The laboratory Post or pre: the two orders, their gradients at the start, and two small trainings."""
 
 import numpy as np
 import streamlit as st
@@ -75,15 +75,24 @@ def order(subject: Subject) -> None:
     lesson.formula(
         r"\begin{aligned} \text{post: } x' &= \mathrm{norm}(x + f(x)) \\ \text{pre: } x' &= x + f(\mathrm{norm}(x)) "
         r"\end{aligned}",
-        live=rf"\frac{{|\partial L / \partial W_1|_{{\text{{last}}}}}}{{|\partial L / \partial W_1|_{{\text{{first}}}}}}: "
-        rf"\quad \text{{post }} {found['post'][-1]:.3f} / {found['post'][0]:.3f}, \quad "
-        rf"\text{{pre }} {found['pre'][-1]:.3f} / {found['pre'][0]:.3f}",
+        live=r"\begin{aligned} "
+        + r" \\ ".join(_ratio(name, found[name]) for name in ("post", "pre"))
+        + r" \end{aligned}",
         code=CODE,
     )
     st.caption(
         _("Computed on random rows of {d} numbers. The model of this page is post-norm.", d=WIDTH)
         if own == "post"
         else _("Computed on random rows of {d} numbers. The model of this page is pre-norm.", d=WIDTH)
+    )
+
+
+def _ratio(name: str, gradients: np.ndarray) -> str:
+    """The last layer's gradient over the first one's."""
+    first, last = float(gradients[0]), float(gradients[-1])
+    return (
+        rf"\text{{{name}: }} |\partial W_1^{{({len(gradients)})}}| \,/\, |\partial W_1^{{(1)}}| &= "
+        rf"{last:.3f} / {first:.3f} = {last / first:.2f}"
     )
 
 

@@ -1,4 +1,4 @@
-"""The laboratory Why the sum: how much of the gradient arrives at the first layer, with the sum and without it."""
+"""The laboratory Why add: how much of the gradient arrives at the first layer, with the sum and without it."""
 
 import numpy as np
 import streamlit as st
@@ -76,8 +76,9 @@ def residual(subject: Subject) -> None:
     columns = ("", _("gradient at the first layer"), _("how alike the output rows are (mean cosine)"))
     st.html(table.to_html(columns, rows, caption=_("{n} layers", n=depth)))
     lesson.formula(
-        r"\frac{\partial L}{\partial x_0} = \frac{\partial L}{\partial x_N} \prod_{l} (I + J_l)"
-        r"\qquad\text{instead of}\qquad \frac{\partial L}{\partial x_N} \prod_{l} J_l",
+        r"\begin{aligned} x' = x + f(x): \quad \frac{\partial L}{\partial x_0} &= \frac{\partial L}{\partial x_N} "
+        r"\prod_{l} (I + J_l) \\ x' = f(x): \quad \frac{\partial L}{\partial x_0} &= \frac{\partial L}{\partial x_N} "
+        r"\prod_{l} J_l \end{aligned}",
         live=rf"\frac{{{found.gradients['post'][at]:.3g}}}{{{_tex(found.gradients['bare'][at])}}} \approx "
         rf"{_tex(found.times(depth))}",
         code=CODE.format(depth=depth, n=ROWS, d=WIDTH, wide=4 * WIDTH),
