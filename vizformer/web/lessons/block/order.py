@@ -73,8 +73,8 @@ def order(subject: Subject) -> None:
     )
     own = subject.config.norm_order
     lesson.formula(
-        r"\begin{aligned} \text{post: } x' &= \mathrm{norm}(x + f(x)) \\ \text{pre: } x' &= x + f(\mathrm{norm}(x)) "
-        r"\end{aligned}",
+        r"\begin{aligned} \text{post: } x' &= \mathrm{norm}(x + f(x)) \\ \text{pre: } x' &= x + f(\mathrm{norm}(x)) \\ "
+        r"g_l &= |\partial L / \partial W_1^{(l)}| \end{aligned}",
         live=r"\begin{aligned} "
         + r" \\ ".join(_ratio(name, found[name]) for name in ("post", "pre"))
         + r" \end{aligned}",
@@ -90,10 +90,8 @@ def order(subject: Subject) -> None:
 def _ratio(name: str, gradients: np.ndarray) -> str:
     """The last layer's gradient over the first one's."""
     first, last = float(gradients[0]), float(gradients[-1])
-    return (
-        rf"\text{{{name}: }} |\partial W_1^{{({len(gradients)})}}| \,/\, |\partial W_1^{{(1)}}| &= "
-        rf"{last:.3f} / {first:.3f} = {last / first:.2f}"
-    )
+    n = len(gradients)
+    return rf"\text{{{name}: }} g_{{{n}}} / g_1 &= {last:.3f} / {first:.3f} = {last / first:.2f}"
 
 
 def _ask(curves: "dict[str, list[float]]", recipe: "dict[str, int]", guessing: float) -> None:

@@ -42,6 +42,10 @@ _LEADS_TO: dict[str, tuple[Entry, ...]] = {
     "attention": (sitemap.QKV, sitemap.HEADS),
     "mask": (sitemap.MASKS,),
     "cross": (sitemap.QKV, sitemap.MASKS),
+    "feedforward": (sitemap.BLOCK, sitemap.LAYER),
+    "norm": (sitemap.BLOCK, sitemap.LAYER),
+    "add": (sitemap.BLOCK, sitemap.LAYER),
+    "add_norm": (sitemap.BLOCK, sitemap.LAYER),
     "softmax": (sitemap.GENERATION,),
 }
 
