@@ -16,14 +16,14 @@ from vizformer.web.widgets import lesson
 
 def page() -> None:
     parts = [
-        lesson.Part("stream", N_("Running sum"), stream),
+        lesson.Part("stream", N_("The sum"), stream),
         lesson.Part("norm", N_("Norm"), norm),
         lesson.Part("residual", N_("Why add"), residual),
         lesson.Part("order", N_("Post or pre"), order),
         lesson.Part("ffn", N_("Feed-forward"), feed_forward),
         lesson.Part("neurons", N_("Neurons"), neurons),
         lesson.Part("dropout", N_("Dropout"), dropout),
-        lesson.Part("count", N_("Parameters"), count),
+        lesson.Part("count", N_("Count"), count),
         lesson.Part("build", N_("By hand"), build),
     ]
     terms = (

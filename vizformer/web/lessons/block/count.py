@@ -1,4 +1,4 @@
-"""The laboratory Parameters: formulas with numbers, beside what a model really has."""
+"""The laboratory Count: formulas with numbers, beside what a model really has."""
 
 from typing import TYPE_CHECKING
 

@@ -1,4 +1,4 @@
-"""The laboratory Running sum: one token's row through a layer, its length and its direction."""
+"""The laboratory The sum: one token's row through a layer, its length and its direction."""
 
 from typing import TYPE_CHECKING
 
