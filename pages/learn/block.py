@@ -23,7 +23,7 @@ def page() -> None:
         lesson.Part("ffn", N_("Feed-forward"), feed_forward),
         lesson.Part("neurons", N_("Neurons"), neurons),
         lesson.Part("dropout", N_("Dropout"), dropout),
-        lesson.Part("count", N_("Count"), count),
+        lesson.Part("count", N_("Counting"), count),
         lesson.Part("build", N_("By hand"), build),
     ]
     terms = (

@@ -1,4 +1,4 @@
-"""The laboratory Count: formulas with numbers, beside what a model really has."""
+"""The laboratory Counting: formulas with numbers, beside what a model really has."""
 
 from typing import TYPE_CHECKING
 
