@@ -19,7 +19,7 @@ def page() -> None:
         lesson.Part("stream", N_("The sum"), stream),
         lesson.Part("norm", N_("Norm"), norm),
         lesson.Part("residual", N_("Why add"), residual),
-        lesson.Part("order", N_("Post or pre"), order),
+        lesson.Part("order", N_("Post/pre"), order),
         lesson.Part("ffn", N_("Feed-forward"), feed_forward),
         lesson.Part("neurons", N_("Neurons"), neurons),
         lesson.Part("dropout", N_("Dropout"), dropout),

@@ -20,7 +20,13 @@ from vizformer.explain.block_stream import (
     stack_stream,
     sublayers,
 )
-from vizformer.explain.feedforward_numbers import each_alone, feedforward_numbers, one_matrix, row_of_numbers
+from vizformer.explain.feedforward_numbers import (
+    each_alone,
+    feedforward_numbers,
+    multiplied_out,
+    one_matrix,
+    row_of_numbers,
+)
 from vizformer.explain.norm_numbers import neighbour_effect, norm_numbers, norm_rows
 from vizformer.explain.snippet import standalone
 
@@ -136,7 +142,7 @@ def test_the_feed_forward_of_every_kind(architecture: str, stack: str, options: 
     names: dict[str, Any] = {}
     exec(standalone(one.code, {"x": one.x, **one.given}).text(), names)
     assert names["out"].shape == one.out.shape
-    single = one_matrix(x, network)
+    single = one_matrix(x, network, multiplied_out(network))
     if network.W_gate is not None:
         assert single is None
     else:

@@ -9,7 +9,7 @@ from tests.pages.reading import array, chart, number, run, tables
 from vizformer import load
 from vizformer.analysis import depth_gradients, dropout, neurons
 from vizformer.explain.block_stream import block_stream, feedforward_input, stack_stream
-from vizformer.explain.feedforward_numbers import each_alone, one_matrix
+from vizformer.explain.feedforward_numbers import each_alone, multiplied_out, one_matrix
 from vizformer.explain.norm_numbers import norm_numbers, norm_rows
 
 PAGE = "pages/learn/block.py"
@@ -122,7 +122,7 @@ def test_the_feed_forward_of_one_token(open_app: Open, model: str) -> None:
         rows = torch.from_numpy(x).float()
         done = run(app.code[0].value, x=rows[2], **given)
         np.testing.assert_allclose(done["out"].numpy(), network(rows[None])[0, 2].numpy(), atol=1e-4)
-    single = one_matrix(x, network)
+    single = one_matrix(x, network, multiplied_out(network))
     assert (single is None) == (model == "stories") == ("this network has a gate" in shown(app))
     if single is not None:
         assert f"{single.proof.difference:.1g}" in shown(app)

@@ -16,7 +16,7 @@ from vizformer.checkpoints import Checkpoint
 from vizformer.model import Transformer
 from vizformer.model.trace import Trace
 
-RUNS = 12  # answers with dropout on
+RUNS = 8  # answers with dropout on
 
 
 @dataclass(frozen=True)

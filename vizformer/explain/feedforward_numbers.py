@@ -175,15 +175,25 @@ class OneMatrix:
     apart: float
 
 
-def one_matrix(x: Float[ndarray, "n d_model"], feedforward: FeedForward) -> OneMatrix | None:
-    """(x W_in + b_in) W_out + b_out = x (W_in W_out) + (b_in W_out + b_out); None for a gated network.
+def multiplied_out(feedforward: FeedForward) -> tuple[ndarray, ndarray] | None:
+    """W_in W_out and b_in W_out + b_out; None for a gated network.
 
     A gate multiplies two numbers that both depend on x: that is no matrix even without an activation.
     """
     if feedforward.W_gate is not None:
         return None
     W_in, W_out = float64(feedforward.W_in.weight).T, float64(feedforward.W_out.weight).T
-    matrix, bias = W_in @ W_out, bias_of(feedforward.W_in) @ W_out + bias_of(feedforward.W_out)
+    return W_in @ W_out, bias_of(feedforward.W_in) @ W_out + bias_of(feedforward.W_out)
+
+
+def one_matrix(
+    x: Float[ndarray, "n d_model"], feedforward: FeedForward, product: tuple[ndarray, ndarray] | None
+) -> OneMatrix | None:
+    """(x W_in + b_in) W_out + b_out = x (W_in W_out) + (b_in W_out + b_out), with the `multiplied_out` product."""
+    if product is None:
+        return None
+    matrix, bias = product
+    W_in, W_out = float64(feedforward.W_in.weight).T, float64(feedforward.W_out.weight).T
     two = (x @ W_in + bias_of(feedforward.W_in)) @ W_out + bias_of(feedforward.W_out)
     real = feedforward_numbers(x, feedforward, torch.float64).out
     proof = Proof.compare(N_("the two matrices one after the other"), x @ matrix + bias, two, dtype=torch.float64)

@@ -101,7 +101,17 @@ def one_matrix(subject: "Subject", stack: str, layer: int) -> "OneMatrix | None"
     from vizformer.explain.block_stream import feedforward_input
     from vizformer.explain.feedforward_numbers import one_matrix
 
-    return one_matrix(*feedforward_input(subject.checkpoint, subject.trace, stack, layer))
+    x, network = feedforward_input(subject.checkpoint, subject.trace, stack, layer)
+    return one_matrix(x, network, _multiplied_out(subject.model, stack, layer))
+
+
+@cached
+def _multiplied_out(model: ModelRef, stack: str, layer: int) -> "tuple[np.ndarray, np.ndarray] | None":
+    """The same for all texts, and what takes the time."""
+    from vizformer.explain.block_stream import find_block
+    from vizformer.explain.feedforward_numbers import multiplied_out
+
+    return multiplied_out(find_block(model_cache.checkpoint(model), stack, layer).feedforward)
 
 
 @cached

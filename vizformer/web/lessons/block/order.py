@@ -1,4 +1,4 @@
-"""The laboratory Post or pre: the two orders, their gradients at the start, and two small trainings."""
+"""The laboratory Post/pre: the two orders, their gradients at the start, and two small trainings."""
 
 import numpy as np
 import streamlit as st
