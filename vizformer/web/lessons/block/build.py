@@ -10,15 +10,15 @@ from vizformer.web.catalogue.subject import Subject
 from vizformer.web.frame.sitemap import LAYER
 from vizformer.web.lessons.block import computed
 from vizformer.web.widgets import lesson
-from vizformer.web.words.errors import guarded, plain
+from vizformer.web.widgets.laboratory import laboratory
+from vizformer.web.words.errors import plain
 from vizformer.web.words.i18n import _, translate
 
 if TYPE_CHECKING:
     from vizformer.explain import Step
 
 
-@st.fragment
-@guarded()
+@laboratory
 def build(subject: Subject) -> None:
     """The toy's encoder layer, up to a line; after the last one PyTorch's own layer is asked."""
     st.html(matrix.style())

@@ -9,7 +9,7 @@ from vizformer.components.table import Number, Row
 from vizformer.web.catalogue.subject import Subject
 from vizformer.web.lessons.block import computed
 from vizformer.web.widgets import lesson
-from vizformer.web.words.errors import guarded
+from vizformer.web.widgets.laboratory import laboratory
 from vizformer.web.words.i18n import _
 
 if TYPE_CHECKING:
@@ -20,8 +20,7 @@ VOCABULARIES = (1000, 6000, 7000, 8000, 10_000, 30_000, 37_000, 50_000)
 LAYERS = range(13)
 
 
-@st.fragment
-@guarded()
+@laboratory
 def count(subject: Subject) -> None:
     """The paper's base model from formulas, any other one, and the one that is loaded."""
     from vizformer.analysis.parameter_count import BASE, RATIOS, Sizes

@@ -10,16 +10,15 @@ from vizformer.web.catalogue.subject import Subject
 from vizformer.web.lessons.block import computed
 from vizformer.web.lessons.block.place import choose
 from vizformer.web.widgets import lesson
+from vizformer.web.widgets.laboratory import laboratory
 from vizformer.web.words import labels
-from vizformer.web.words.errors import guarded
 from vizformer.web.words.i18n import _
 
 RATES = (0.0, 0.1, 0.2, 0.3, 0.5, 0.8)
 SHOWN = 8
 
 
-@st.fragment
-@guarded()
+@laboratory
 def dropout(subject: Subject) -> None:
     """What attention adds for one token, with some of its numbers dropped."""
     from vizformer.explain import latex

@@ -11,8 +11,8 @@ from vizformer.web.catalogue.subject import Subject
 from vizformer.web.lessons.block import computed
 from vizformer.web.lessons.block.place import Place, choose
 from vizformer.web.widgets import chart, lesson, proof_badge
+from vizformer.web.widgets.laboratory import laboratory
 from vizformer.web.words import labels
-from vizformer.web.words.errors import guarded
 from vizformer.web.words.figure_words import words
 from vizformer.web.words.i18n import _
 
@@ -23,8 +23,7 @@ OTHERS = (-2.0, -1.0, -0.5, 0.5, 1.0, 2.0)  # what SwiGLU multiplies by, in the 
 ACTIVATIONS = {"relu": "ReLU", "gelu": "GELU", "gelu_tanh": "GELU", "silu": "SiLU"}
 
 
-@st.fragment
-@guarded()
+@laboratory
 def feed_forward(subject: Subject) -> None:
     """The arithmetic of one token, then what is said of the network, checked."""
     place = choose(subject)

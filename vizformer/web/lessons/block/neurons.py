@@ -12,7 +12,7 @@ from vizformer.web.catalogue.subject import Subject
 from vizformer.web.lessons.block import computed
 from vizformer.web.lessons.block.place import Place, choose
 from vizformer.web.widgets import chart, lesson
-from vizformer.web.words.errors import guarded
+from vizformer.web.widgets.laboratory import laboratory
 from vizformer.web.words.i18n import _
 
 if TYPE_CHECKING:
@@ -21,8 +21,7 @@ if TYPE_CHECKING:
 AROUND = 3  # tokens before and after, in the table of the corpus
 
 
-@st.fragment
-@guarded()
+@laboratory
 def neurons(subject: Subject) -> None:
     """The neurons of one token, and one of them in the bundled sentences."""
     st.html(table.style())

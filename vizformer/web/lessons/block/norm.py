@@ -12,8 +12,8 @@ from vizformer.web.catalogue.subject import Subject
 from vizformer.web.lessons.block import computed, wording
 from vizformer.web.lessons.block.place import Place, choose
 from vizformer.web.widgets import lesson, proof_badge
+from vizformer.web.widgets.laboratory import laboratory
 from vizformer.web.words import labels
-from vizformer.web.words.errors import guarded
 from vizformer.web.words.i18n import _
 
 if TYPE_CHECKING:
@@ -26,8 +26,7 @@ BETAS = tuple(step / 4 for step in range(-12, 13))
 SHOWN = 6  # columns of the small tables
 
 
-@st.fragment
-@guarded()
+@laboratory
 def norm(subject: Subject) -> None:
     """One norm of a layer for one token, number by number; then the sentence with another neighbour in its batch."""
     st.html(table.style() + matrix.style())

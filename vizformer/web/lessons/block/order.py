@@ -7,7 +7,7 @@ from vizformer import figures
 from vizformer.web.catalogue.subject import Subject
 from vizformer.web.lessons.block import computed
 from vizformer.web.widgets import chart, lesson
-from vizformer.web.words.errors import guarded
+from vizformer.web.widgets.laboratory import laboratory
 from vizformer.web.words.i18n import _
 
 DEPTHS = (6, 12, 24)
@@ -18,8 +18,7 @@ x = 10 * torch.randn(1, 5, 64)
 lengths = [layer(x).norm(dim=-1).mean() for layer in (post, pre)]  # set back to 8; left long"""
 
 
-@st.fragment
-@guarded()
+@laboratory
 def order(subject: Subject) -> None:
     """Post-norm beside pre-norm."""
     from vizformer.analysis.depth_gradients import WIDTH

@@ -9,7 +9,7 @@ from vizformer.components.table import Number, Row
 from vizformer.web.catalogue.subject import Subject
 from vizformer.web.lessons.block import computed
 from vizformer.web.widgets import chart, lesson
-from vizformer.web.words.errors import guarded
+from vizformer.web.widgets.laboratory import laboratory
 from vizformer.web.words.i18n import _
 
 USUAL, ASKED = 8, 32  # layers: in the picture at first, and in the question, which no picture answers
@@ -32,8 +32,7 @@ def gradient(residual):
 with_sum, without = gradient(True), gradient(False)"""
 
 
-@st.fragment
-@guarded()
+@laboratory
 def residual(subject: Subject) -> None:
     """Untrained stacks of every depth, in four arrangements."""
     from vizformer.analysis.depth_gradients import DEPTHS, ROWS, WIDTH

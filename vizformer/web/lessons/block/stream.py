@@ -12,7 +12,7 @@ from vizformer.web.catalogue.subject import Subject
 from vizformer.web.lessons.block import computed, wording
 from vizformer.web.lessons.block.place import Place, choose
 from vizformer.web.widgets import chart, lesson, proof_badge
-from vizformer.web.words.errors import guarded
+from vizformer.web.widgets.laboratory import laboratory
 from vizformer.web.words.figure_words import words
 from vizformer.web.words.i18n import _
 
@@ -20,8 +20,7 @@ if TYPE_CHECKING:
     from vizformer.explain.block_stream import BlockStream
 
 
-@st.fragment
-@guarded()
+@laboratory
 def stream(subject: Subject) -> None:
     """One token's row at every point of a layer, or of all layers."""
     st.html(table.style())
