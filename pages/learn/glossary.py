@@ -4,14 +4,13 @@ import streamlit as st
 
 from vizformer.web.frame import sitemap
 from vizformer.web.widgets import glossary
-from vizformer.web.words.errors import guarded
+from vizformer.web.widgets.laboratory import laboratory
 from vizformer.web.words.i18n import _, language, translate
 
 _LESSON = "glossary.lesson"
 
 
-@st.fragment
-@guarded()
+@laboratory
 def page() -> None:
     found = glossary.terms(language())
     search, which = st.columns([2, 1], vertical_alignment="bottom")

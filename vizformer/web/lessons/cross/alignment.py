@@ -13,8 +13,8 @@ from vizformer.web.lessons.cross import computed, links, other_model
 from vizformer.web.link import state
 from vizformer.web.widgets import chart, lesson, row_names
 from vizformer.web.widgets.cell_question import LARGEST, Grid, ask_cell
+from vizformer.web.widgets.laboratory import laboratory
 from vizformer.web.words import labels
-from vizformer.web.words.errors import guarded
 from vizformer.web.words.figure_words import words
 from vizformer.web.words.i18n import _
 
@@ -22,8 +22,7 @@ MEAN = -1  # in place of a head: the mean of the heads
 _PAIR, _SHOWN = "cross.pair", "cross.pair.shown"
 
 
-@st.fragment
-@guarded()
+@laboratory
 def alignment(subject: Subject) -> None:
     """Where each row looks most."""
     if not other_model.meets(subject, "alignment"):

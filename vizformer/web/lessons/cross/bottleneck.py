@@ -12,8 +12,8 @@ from vizformer.web.frame import sitemap
 from vizformer.web.lessons.cross import computed, links, other_model
 from vizformer.web.link import state
 from vizformer.web.widgets import chart, lesson
+from vizformer.web.widgets.laboratory import laboratory
 from vizformer.web.words import labels
-from vizformer.web.words.errors import guarded
 from vizformer.web.words.figure_words import words
 from vizformer.web.words.i18n import _
 
@@ -21,8 +21,7 @@ ENOUGH = 0.9
 EXAMPLE = "那个我在北京上大学时认识的朋友，现在在那个城市工作。"
 
 
-@st.fragment
-@guarded()
+@laboratory
 def bottleneck(subject: Subject) -> None:
     """The typed sentence as symbols, said again by both networks; and what they reach by length."""
     from vizformer.training.bottleneck import as_symbols

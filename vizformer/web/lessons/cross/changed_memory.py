@@ -11,8 +11,8 @@ from vizformer.web.catalogue.subject import Subject
 from vizformer.web.frame import sitemap
 from vizformer.web.lessons.cross import computed, links, other_model
 from vizformer.web.widgets import lesson, proof_badge, row_names
+from vizformer.web.widgets.laboratory import laboratory
 from vizformer.web.words import labels
-from vizformer.web.words.errors import guarded
 from vizformer.web.words.figure_words import words
 from vizformer.web.words.i18n import _
 
@@ -25,8 +25,7 @@ _OTHER = "cross.other"
 EXAMPLES = ("他十分钟前离开了。", "我喜欢喝水。", "The cat sat on the chair.")
 
 
-@st.fragment
-@guarded()
+@laboratory
 def without(subject: Subject) -> None:
     """The translation with another memory beside that with its own."""
     if not other_model.meets(subject, "without"):

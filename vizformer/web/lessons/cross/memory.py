@@ -10,14 +10,13 @@ from vizformer.web.frame import sitemap
 from vizformer.web.lessons.cross import computed, links, other_model
 from vizformer.web.link import state
 from vizformer.web.widgets import chart, lesson, proof_badge, row_names
+from vizformer.web.widgets.laboratory import laboratory
 from vizformer.web.words import labels
-from vizformer.web.words.errors import guarded
 from vizformer.web.words.figure_words import words
 from vizformer.web.words.i18n import _, translate
 
 
-@st.fragment
-@guarded()
+@laboratory
 def memory(subject: Subject) -> None:
     """The way of one decoder layer to the encoder, and what all of them share."""
     if not other_model.meets(subject, "memory"):

@@ -11,8 +11,8 @@ from vizformer.web.frame import sitemap
 from vizformer.web.lessons.cross import computed, links, other_model, plan
 from vizformer.web.link.view import KINDS
 from vizformer.web.widgets import lesson, proof_badge
+from vizformer.web.widgets.laboratory import laboratory
 from vizformer.web.words import labels
-from vizformer.web.words.errors import guarded
 from vizformer.web.words.figure_words import words
 from vizformer.web.words.i18n import _
 
@@ -20,8 +20,7 @@ if TYPE_CHECKING:
     from vizformer.explain.encoder_decoder import Attended
 
 
-@st.fragment
-@guarded()
+@laboratory
 def three(subject: Subject) -> None:
     """The attentions of the first layer of each stack."""
     from vizformer.analysis import kinds, site_name

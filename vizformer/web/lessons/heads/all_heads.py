@@ -12,14 +12,13 @@ from vizformer.web.lessons.heads import computed, wording
 from vizformer.web.link import state
 from vizformer.web.link.view import written_query
 from vizformer.web.widgets import attention_selector, row_names
+from vizformer.web.widgets.laboratory import laboratory
 from vizformer.web.words import labels
-from vizformer.web.words.errors import guarded
 from vizformer.web.words.figure_words import words
 from vizformer.web.words.i18n import _
 
 
-@st.fragment
-@guarded()
+@laboratory
 def every(subject: Subject) -> None:
     """All heads side by side, the chosen one large, and what each of its layer does."""
     from vizformer.analysis import kinds

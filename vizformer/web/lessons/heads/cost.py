@@ -11,16 +11,15 @@ from vizformer.web.catalogue.subject import Subject
 from vizformer.web.lessons.heads import computed
 from vizformer.web.lessons.heads.token_count import asked_length, tex_number
 from vizformer.web.widgets import chart, lesson
+from vizformer.web.widgets.laboratory import laboratory
 from vizformer.web.words import labels
-from vizformer.web.words.errors import guarded
 from vizformer.web.words.figure_words import words
 from vizformer.web.words.i18n import _
 
 COUNTS = ("projections", "products", "exponentials")
 
 
-@st.fragment
-@guarded()
+@laboratory
 def cost(subject: Subject) -> None:
     """The same width in few heads or many: what one layer of self-attention costs."""
     st.html(table.style())

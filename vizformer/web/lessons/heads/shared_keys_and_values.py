@@ -11,14 +11,13 @@ from vizformer.web.lessons.heads import computed, wording
 from vizformer.web.lessons.heads.token_count import asked_length, tex_number
 from vizformer.web.link import state
 from vizformer.web.widgets import chart, lesson, rolling_cache_note
+from vizformer.web.widgets.laboratory import laboratory
 from vizformer.web.words import labels
-from vizformer.web.words.errors import guarded
 from vizformer.web.words.figure_words import words
 from vizformer.web.words.i18n import _
 
 
-@st.fragment
-@guarded()
+@laboratory
 def groups(subject: Subject) -> None:
     """Fewer key/value heads than query heads: who reads which, and the bytes of the cache."""
     st.html(table.style())

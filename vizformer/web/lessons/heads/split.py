@@ -11,14 +11,13 @@ from vizformer.web.catalogue.subject import Subject
 from vizformer.web.lessons.heads import computed
 from vizformer.web.link import state
 from vizformer.web.widgets import attention_selector, chart, lesson, proof_badge
+from vizformer.web.widgets.laboratory import laboratory
 from vizformer.web.words import labels
-from vizformer.web.words.errors import guarded
 from vizformer.web.words.figure_words import words
 from vizformer.web.words.i18n import _
 
 
-@st.fragment
-@guarded()
+@laboratory
 def split(subject: Subject) -> None:
     """Where each head's slice goes, and what each head adds."""
     from vizformer.analysis.contributions import output_matrix

@@ -11,6 +11,7 @@ from vizformer.web.lessons.map import box_formulas, box_words, computed
 from vizformer.web.link import state
 from vizformer.web.link.model_ref import ModelRef
 from vizformer.web.widgets import lesson
+from vizformer.web.widgets.laboratory import laboratory
 from vizformer.web.words import labels
 from vizformer.web.words.errors import guarded
 from vizformer.web.words.figure_words import words
@@ -59,8 +60,7 @@ def _take(first: dict[str, ModelRef]) -> None:
         state.update(model=first[chosen], edits="")
 
 
-@st.fragment
-@guarded()
+@laboratory
 def boxes(subject: Subject) -> None:
     """The drawing, and beside it what the chosen box is."""
     config = subject.config

@@ -11,8 +11,9 @@ from vizformer.web.catalogue.subject import Subject
 from vizformer.web.lessons.map import computed
 from vizformer.web.link import state
 from vizformer.web.widgets import chart, lesson
+from vizformer.web.widgets.laboratory import laboratory
 from vizformer.web.words import labels
-from vizformer.web.words.errors import guarded, plain
+from vizformer.web.words.errors import plain
 from vizformer.web.words.figure_words import words
 from vizformer.web.words.i18n import _
 
@@ -28,8 +29,7 @@ share = sizes[t] / sizes[-1]"""
 EXAMPLE = "那个我在北京上大学时认识的朋友，现在在那个城市工作。"
 
 
-@st.fragment
-@guarded()
+@laboratory
 def gru(subject: Subject) -> None:
     """How much every token still counts at the last one: in a small trained GRU, and in the chosen model."""
     from vizformer.analysis.recurrent import felt, least_felt

@@ -7,13 +7,12 @@ from vizformer.figures import reach as reach_figures
 from vizformer.web.catalogue.subject import Subject
 from vizformer.web.lessons.map import computed, layer_types
 from vizformer.web.widgets import chart, lesson
-from vizformer.web.words.errors import guarded
+from vizformer.web.widgets.laboratory import laboratory
 from vizformer.web.words.figure_words import words
 from vizformer.web.words.i18n import _
 
 
-@st.fragment
-@guarded()
+@laboratory
 def cost(subject: Subject) -> None:
     """The multiplications of a layer against the number of tokens."""
     n, d = computed.lengths(subject)[0], subject.config.d_model

@@ -9,8 +9,8 @@ from vizformer.figures import reach as reach_figures
 from vizformer.web.catalogue.subject import Subject
 from vizformer.web.lessons.map import computed, layer_types
 from vizformer.web.widgets import chart, lesson
+from vizformer.web.widgets.laboratory import laboratory
 from vizformer.web.words import labels
-from vizformer.web.words.errors import guarded
 from vizformer.web.words.figure_words import words
 from vizformer.web.words.i18n import _
 
@@ -18,8 +18,7 @@ if TYPE_CHECKING:
     from vizformer.analysis.layer_types import LayerType
 
 
-@st.fragment
-@guarded()
+@laboratory
 def rnn(subject: Subject) -> None:
     """How many steps lie between the first token and the last, in five kinds of layers."""
     tokens = labels.texts(subject.tokens)

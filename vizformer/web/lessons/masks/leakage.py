@@ -10,8 +10,8 @@ from vizformer.figures import leakage as figure_words
 from vizformer.web.catalogue.subject import Subject
 from vizformer.web.lessons.masks import computed, wording
 from vizformer.web.widgets import chart, lesson, row_names
+from vizformer.web.widgets.laboratory import laboratory
 from vizformer.web.words import labels
-from vizformer.web.words.errors import guarded
 from vizformer.web.words.figure_words import words
 from vizformer.web.words.i18n import _
 
@@ -19,8 +19,7 @@ if TYPE_CHECKING:
     from vizformer.analysis.leakage import RunMask, Stack
 
 
-@st.fragment
-@guarded()
+@laboratory
 def leakage(subject: Subject) -> None:
     """One token replaced: which outputs move, and layer by layer how the change spreads."""
     have: tuple[Stack, ...] = ("encoder", "decoder")

@@ -13,8 +13,8 @@ from vizformer.web.lessons.masks import boxes, computed, snippets, wording
 from vizformer.web.lessons.masks.which_attention import causal_on, tokens
 from vizformer.web.link import state
 from vizformer.web.widgets import lesson, row_names
+from vizformer.web.widgets.laboratory import laboratory
 from vizformer.web.words import labels
-from vizformer.web.words.errors import guarded
 from vizformer.web.words.i18n import _
 
 if TYPE_CHECKING:
@@ -24,8 +24,7 @@ if TYPE_CHECKING:
 MISTAKES = ("after", "zero", "half", "blind")
 
 
-@st.fragment
-@guarded()
+@laboratory
 def four_mistakes(subject: Subject) -> None:
     """One mistake at a time, with the scores of a head and a query of choice."""
     names = {

@@ -10,13 +10,12 @@ from vizformer.web.lessons.masks import boxes, computed, snippets, wording
 from vizformer.web.lessons.masks.which_attention import causal_on, tokens
 from vizformer.web.link import state
 from vizformer.web.widgets import lesson, row_names
+from vizformer.web.widgets.laboratory import laboratory
 from vizformer.web.words import labels
-from vizformer.web.words.errors import guarded
 from vizformer.web.words.i18n import _
 
 
-@st.fragment
-@guarded()
+@laboratory
 def four_notations(subject: Subject) -> None:
     """The causal mask as four tables with the call each belongs to, and the weights where two are mixed up."""
     from vizformer.analysis.mask_mistakes import mixed_up, nan_rows, notations

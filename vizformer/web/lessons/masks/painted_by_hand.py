@@ -13,8 +13,8 @@ from vizformer.web.lessons.masks import boxes, computed, wording
 from vizformer.web.lessons.masks.which_attention import tokens
 from vizformer.web.link import mask_bitmap, state
 from vizformer.web.widgets import lesson, row_names
+from vizformer.web.widgets.laboratory import laboratory
 from vizformer.web.words import labels
-from vizformer.web.words.errors import guarded
 from vizformer.web.words.figure_words import words
 from vizformer.web.words.i18n import _
 
@@ -25,8 +25,7 @@ if TYPE_CHECKING:
 _PAINT = "masks.paint"
 
 
-@st.fragment
-@guarded()
+@laboratory
 def painted_by_hand(subject: Subject) -> None:
     """Cells blocked and opened by hand; the model runs with that mask."""
     from vizformer.analysis import kinds, n_layers

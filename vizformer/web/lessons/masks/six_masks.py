@@ -11,8 +11,8 @@ from vizformer.web.lessons.masks import boxes, computed, snippets, wording
 from vizformer.web.lessons.masks.which_attention import shown_on, tokens
 from vizformer.web.link import state
 from vizformer.web.widgets import lesson, row_names
+from vizformer.web.widgets.laboratory import laboratory
 from vizformer.web.words import labels
-from vizformer.web.words.errors import guarded
 from vizformer.web.words.figure_words import words
 from vizformer.web.words.i18n import _
 
@@ -23,8 +23,7 @@ if TYPE_CHECKING:
 _PANELS, _OTHER = "masks.panels", "masks.other"
 
 
-@st.fragment
-@guarded()
+@laboratory
 def six_masks(subject: Subject) -> None:
     """A mask of a kind over a head of the model: M, the scores and the weights side by side."""
     from vizformer.model.mask_recipe import KINDS, MaskRecipe

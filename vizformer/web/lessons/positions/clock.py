@@ -10,15 +10,14 @@ from vizformer.web.catalogue.subject import Subject
 from vizformer.web.lessons.positions import computed
 from vizformer.web.lessons.positions.code_choice import position, rounded, width
 from vizformer.web.widgets import chart, lesson
-from vizformer.web.words.errors import guarded
+from vizformer.web.widgets.laboratory import laboratory
 from vizformer.web.words.figure_words import words
 from vizformer.web.words.i18n import _
 
 CLOCKS = 8
 
 
-@st.fragment
-@guarded()
+@laboratory
 def clock(subject: Subject) -> None:
     """Pairs as clock hands, and the rotation that leads k positions on."""
     st.html(matrix.style())

@@ -8,16 +8,15 @@ from vizformer.web.catalogue.subject import Subject
 from vizformer.web.lessons.positions import computed
 from vizformer.web.lessons.positions.code_choice import FURTHEST, width
 from vizformer.web.widgets import chart, lesson
+from vizformer.web.widgets.laboratory import laboratory
 from vizformer.web.words import labels
-from vizformer.web.words.errors import guarded
 from vizformer.web.words.figure_words import words
 from vizformer.web.words.i18n import _
 
 FURTHER = 100  # positions that both are moved on, to compare
 
 
-@st.fragment
-@guarded()
+@laboratory
 def distance(subject: Subject) -> None:
     """Dot products of the code: by pair of positions, by distance, and four promises checked."""
     d = width(subject)

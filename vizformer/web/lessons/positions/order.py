@@ -11,8 +11,8 @@ from vizformer.web.lessons.positions import computed
 from vizformer.web.lessons.positions.schemes import choose
 from vizformer.web.link import state
 from vizformer.web.widgets import lesson
+from vizformer.web.widgets.laboratory import laboratory
 from vizformer.web.words import labels
-from vizformer.web.words.errors import guarded
 from vizformer.web.words.i18n import _
 
 if TYPE_CHECKING:
@@ -21,8 +21,7 @@ if TYPE_CHECKING:
 EXAMPLES = ("我爱中国", "国中爱我", "dog bites man")
 
 
-@st.fragment
-@guarded()
+@laboratory
 def shuffle(subject: Subject) -> None:
     """The tokens in another order: which output rows change?"""
     st.html(matrix.style())

@@ -9,12 +9,11 @@ from vizformer.web.catalogue.subject import Subject
 from vizformer.web.lessons.positions import computed
 from vizformer.web.lessons.positions.schemes import names
 from vizformer.web.widgets import chart, lesson
-from vizformer.web.words.errors import guarded
+from vizformer.web.widgets.laboratory import laboratory
 from vizformer.web.words.i18n import _
 
 
-@st.fragment
-@guarded()
+@laboratory
 def longer(subject: Subject) -> None:
     """The loss by position of six trained models, on held-out text and on the reader's own."""
     notes, titles = computed.measured(), _titles()

@@ -12,8 +12,8 @@ from vizformer.figures import clocks
 from vizformer.web.catalogue.subject import Subject
 from vizformer.web.lessons.positions import computed
 from vizformer.web.widgets import chart, lesson
+from vizformer.web.widgets.laboratory import laboratory
 from vizformer.web.words import labels
-from vizformer.web.words.errors import guarded
 from vizformer.web.words.figure_words import words
 from vizformer.web.words.i18n import _
 
@@ -46,8 +46,7 @@ def choose(setting: str, default: Positions) -> Positions:
     return chosen or default
 
 
-@st.fragment
-@guarded()
+@laboratory
 def options(subject: Subject) -> None:
     """What the chosen scheme adds, with the numbers of the sentence, and its effect on the scores."""
     st.html(matrix.style())

@@ -10,8 +10,8 @@ from vizformer.web.lessons.positions import computed
 from vizformer.web.lessons.positions.code_choice import position, rounded, width
 from vizformer.web.link.whole_number import whole
 from vizformer.web.widgets import chart, lesson
+from vizformer.web.widgets.laboratory import laboratory
 from vizformer.web.words import labels
-from vizformer.web.words.errors import guarded
 from vizformer.web.words.figure_words import words
 from vizformer.web.words.i18n import _
 
@@ -44,8 +44,7 @@ def _take_pairs(key: str) -> None:
     lesson.change("positions.pairs", ",".join(map(str, st.session_state[key])), "")
 
 
-@st.fragment
-@guarded()
+@laboratory
 def waves(subject: Subject) -> None:
     """A curve per dimension, one number of the code worked out, and the code of the sentence as a map."""
     st.html(matrix.style())

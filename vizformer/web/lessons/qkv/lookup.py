@@ -10,16 +10,15 @@ from vizformer.web.lessons.qkv import computed
 from vizformer.web.lessons.qkv.temperature import temperature_slider
 from vizformer.web.link import state
 from vizformer.web.widgets import attention_selector, lesson, proof_badge, row_names
+from vizformer.web.widgets.laboratory import laboratory
 from vizformer.web.words import labels
-from vizformer.web.words.errors import guarded
 from vizformer.web.words.i18n import _
 
 _WISHES = tuple(np.arange(-2.0, 3.5, 0.5).tolist())
 MOST_ROWS = 12  # of a table of keys; of longer sentences the keys with the largest weights are shown
 
 
-@st.fragment
-@guarded()
+@laboratory
 def lookup(subject: Subject) -> None:
     """Five notes that are searched softly, and the same in a head of the model."""
     st.html(table.style())

@@ -11,14 +11,13 @@ from vizformer.web.lessons.qkv import computed
 from vizformer.web.lessons.qkv.temperature import temperature_slider
 from vizformer.web.link import state
 from vizformer.web.widgets import attention_selector, chart, lesson, row_names
+from vizformer.web.widgets.laboratory import laboratory
 from vizformer.web.words import labels
-from vizformer.web.words.errors import guarded
 from vizformer.web.words.figure_words import words
 from vizformer.web.words.i18n import _
 
 
-@st.fragment
-@guarded()
+@laboratory
 def scale(subject: Subject) -> None:
     """Random vectors first, then a head of the model."""
     from vizformer.analysis import scaling

@@ -1,7 +1,5 @@
 """The laboratory Step by step: one head and one query, every number of it, with numbers that can be set by hand."""
 
-import streamlit as st
-
 from vizformer.web.catalogue import subject_cache
 from vizformer.web.catalogue.subject import Subject
 from vizformer.web.link import state
@@ -36,8 +34,7 @@ def editing(subject: Subject) -> None:
     what_changed(subject)
 
 
-@st.fragment
-@guarded()
+@laboratory
 def steps(subject: Subject) -> None:
     """The steps, one at a time or all at once."""
     view = state.view()

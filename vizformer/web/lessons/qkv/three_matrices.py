@@ -11,8 +11,8 @@ from vizformer.web.catalogue.subject import Subject
 from vizformer.web.lessons.qkv import computed
 from vizformer.web.link import state
 from vizformer.web.widgets import attention_selector, chart, lesson, proof_badge, row_names
+from vizformer.web.widgets.laboratory import laboratory
 from vizformer.web.words import labels
-from vizformer.web.words.errors import guarded
 from vizformer.web.words.figure_words import words
 from vizformer.web.words.i18n import _
 
@@ -22,8 +22,7 @@ if TYPE_CHECKING:
 PRINTED_UP_TO = 9  # tokens: two maps side by side with more numbers are slow to paint and too small to read
 
 
-@st.fragment
-@guarded()
+@laboratory
 def three(subject: Subject) -> None:
     """The scores with one matrix for both sides beside the learned ones."""
     st.html(table.style())

@@ -12,7 +12,7 @@ from vizformer.web.lessons.tokens.sentences import OCCASIONS
 from vizformer.web.link import state
 from vizformer.web.link.model_ref import ModelRef
 from vizformer.web.widgets import chart, lesson, model_suggestions
-from vizformer.web.words.errors import guarded
+from vizformer.web.widgets.laboratory import laboratory
 from vizformer.web.words.figure_words import words
 from vizformer.web.words.i18n import _
 
@@ -25,8 +25,7 @@ CODE = (
 )
 
 
-@st.fragment
-@guarded()
+@laboratory
 def context(subject: Subject) -> None:
     """One token in two sentences and in a third, from the table through every layer."""
     if occasions := computed.occasions(subject.model):

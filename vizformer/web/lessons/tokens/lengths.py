@@ -12,8 +12,8 @@ from vizformer.web.catalogue import model_cache
 from vizformer.web.catalogue.subject import Subject
 from vizformer.web.lessons.tokens import computed
 from vizformer.web.widgets import chart, lesson
+from vizformer.web.widgets.laboratory import laboratory
 from vizformer.web.words import labels
-from vizformer.web.words.errors import guarded
 from vizformer.web.words.figure_words import words
 from vizformer.web.words.i18n import _
 
@@ -23,8 +23,7 @@ if TYPE_CHECKING:
 SOME = 64  # tokens whose ids are written into the code
 
 
-@st.fragment
-@guarded()
+@laboratory
 def norms(subject: Subject) -> None:
     """How long the token and the position vectors are, with and without the factor sqrt(d_model)."""
     from vizformer.figures.embeddings import ENGLISH  # as above

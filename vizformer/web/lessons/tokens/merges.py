@@ -10,7 +10,7 @@ from vizformer.components import cuts, listing
 from vizformer.web.catalogue.subject import Subject
 from vizformer.web.lessons.tokens import computed
 from vizformer.web.widgets import lesson
-from vizformer.web.words.errors import guarded
+from vizformer.web.widgets.laboratory import laboratory
 from vizformer.web.words.i18n import _
 
 if TYPE_CHECKING:
@@ -26,8 +26,7 @@ pair = min(pairs, key=ranks.get, default=None)"""
 REPEATS = "他说他说过他说的话。"  # a sentence from which something can be learned
 
 
-@st.fragment
-@guarded()
+@laboratory
 def merges(subject: Subject) -> None:
     """Applying the bundled table of merges to the sentence, or learning one from very little text."""
     st.html(cuts.style() + listing.style())

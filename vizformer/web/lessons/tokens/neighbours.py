@@ -7,16 +7,15 @@ from vizformer.web.catalogue.subject import Subject
 from vizformer.web.lessons.tokens import computed
 from vizformer.web.lessons.tokens.token_choice import choose_token
 from vizformer.web.widgets import chart, lesson
+from vizformer.web.widgets.laboratory import laboratory
 from vizformer.web.words import labels
-from vizformer.web.words.errors import guarded
 from vizformer.web.words.figure_words import words
 from vizformer.web.words.i18n import _
 
 CODE = "cosines = F.normalize(E, dim=-1) @ F.normalize(E[id], dim=-1)  # [vocab_size]"
 
 
-@st.fragment
-@guarded()
+@laboratory
 def neighbours(subject: Subject) -> None:
     """The nearest rows of the table, and the sentence with its neighbours on a plane."""
     from vizformer.figures.neighbours import ENGLISH  # loads plotly, which the frame does not wait for

@@ -8,7 +8,7 @@ from vizformer.web.catalogue.subject import Subject
 from vizformer.web.lessons.tokens import computed
 from vizformer.web.lessons.tokens.token_choice import choose_token
 from vizformer.web.widgets import lesson
-from vizformer.web.words.errors import guarded
+from vizformer.web.widgets.laboratory import laboratory
 from vizformer.web.words.i18n import _
 
 CODE = """one_hot = F.one_hot(torch.tensor(id), vocab_size).float()
@@ -17,8 +17,7 @@ row = E[id]            # what nn.Embedding does
 (product - row).abs().max()"""
 
 
-@st.fragment
-@guarded()
+@laboratory
 def look_up(subject: Subject) -> None:
     """A one-hot row times the table, and the row taken out of it."""
     at = choose_token(subject, _("Token"))

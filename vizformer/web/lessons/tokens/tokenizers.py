@@ -8,7 +8,7 @@ from vizformer.components import cuts, listing
 from vizformer.web.catalogue.subject import Subject
 from vizformer.web.lessons.tokens import computed
 from vizformer.web.widgets import lesson
-from vizformer.web.words.errors import guarded
+from vizformer.web.widgets.laboratory import laboratory
 from vizformer.web.words.i18n import _
 
 if TYPE_CHECKING:
@@ -31,8 +31,7 @@ def scheme_names() -> dict[str, str]:
     }
 
 
-@st.fragment
-@guarded()
+@laboratory
 def pieces(subject: Subject) -> None:
     """The sentence under six schemes and under the model's own tokenizer, in step with its bytes."""
     found = computed.cuts(subject)

@@ -11,8 +11,8 @@ from vizformer.web.catalogue.subject import Subject
 from vizformer.web.link import state
 from vizformer.web.link.view import written_query
 from vizformer.web.widgets import row_names
+from vizformer.web.widgets.laboratory import laboratory
 from vizformer.web.words import labels
-from vizformer.web.words.errors import guarded
 from vizformer.web.words.figure_words import words
 from vizformer.web.words.i18n import _
 
@@ -42,8 +42,7 @@ class Heads:
         return labels.texts(self.keys)
 
 
-@st.fragment
-@guarded()
+@laboratory
 def heads(subject: Subject) -> None:
     """All heads of the chosen kind of attention: one of them as a large map, or several as lines."""
     kind = state.view().kind

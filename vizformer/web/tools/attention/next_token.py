@@ -11,8 +11,8 @@ from vizformer.web.catalogue import model_cache, subject_cache
 from vizformer.web.catalogue.subject import Subject
 from vizformer.web.link import state
 from vizformer.web.widgets import chart
+from vizformer.web.widgets.laboratory import laboratory
 from vizformer.web.words import labels
-from vizformer.web.words.errors import guarded
 from vizformer.web.words.figure_words import words
 from vizformer.web.words.i18n import _
 
@@ -31,8 +31,7 @@ def usual_position(subject: Subject, sequence: "Sequence[Token]") -> int:
     return next(masked, 0) if config.architecture == "encoder-only" else 0
 
 
-@st.fragment
-@guarded()
+@laboratory
 def next_token(subject: Subject) -> None:
     """The most probable next tokens after a position of the last stack."""
     if not model_cache.predicts(subject.model):

@@ -13,8 +13,8 @@ from vizformer.web.link.model_ref import ModelRef
 from vizformer.web.tools.fill_mask import computed
 from vizformer.web.tools.fill_mask.gaps import Positions, Shown, mask_piece
 from vizformer.web.tools.fill_mask.one_gap import attention, candidates
+from vizformer.web.widgets.laboratory import laboratory
 from vizformer.web.words import labels
-from vizformer.web.words.errors import guarded
 from vizformer.web.words.figure_words import words
 from vizformer.web.words.i18n import _
 
@@ -23,8 +23,7 @@ NOWHERE = 0  # the start mark, which cannot be hidden
 EXAMPLES = ("The cat sat on the chair.", "She opened the door and went in.", "我有一只猫。", "今天天气很好。")
 
 
-@st.fragment
-@guarded()
+@laboratory
 def blank(subject: Subject) -> None:
     """The sentence, what is hidden in it, and what the model makes of that."""
     shown = subject.unedited.tokens

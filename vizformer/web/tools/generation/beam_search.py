@@ -6,13 +6,12 @@ from vizformer.components import tree
 from vizformer.web.catalogue.subject import Subject
 from vizformer.web.link.generation_settings import Settings
 from vizformer.web.tools.generation import computed
-from vizformer.web.words.errors import guarded
+from vizformer.web.widgets.laboratory import laboratory
 from vizformer.web.words.figure_words import words
 from vizformer.web.words.i18n import _
 
 
-@st.fragment
-@guarded()
+@laboratory
 def beam(subject: Subject, settings: Settings) -> None:
     """The tree of the search, and what it found beside the greedy text."""
     with st.spinner(_("Searching …"), show_time=False):

@@ -11,16 +11,15 @@ from vizformer.web.link import state
 from vizformer.web.link.generation_settings import Settings
 from vizformer.web.tools.generation import computed
 from vizformer.web.tools.generation.costs import costs
+from vizformer.web.widgets.laboratory import laboratory
 from vizformer.web.words import labels
-from vizformer.web.words.errors import guarded
 from vizformer.web.words.figure_words import words
 from vizformer.web.words.i18n import _
 
 _BASIS, _SHOWN = "generation.basis", "generation.shown"
 
 
-@st.fragment
-@guarded()
+@laboratory
 def written(subject: Subject, settings: Settings) -> None:
     """The text, step by step; a token taken by hand writes it anew from there."""
     forget_branch(subject, settings)

@@ -6,15 +6,14 @@ from vizformer.errors import VizformerError
 from vizformer.web.catalogue import toy_cache
 from vizformer.web.link import state
 from vizformer.web.tools.layer.stack import choose_stack
+from vizformer.web.widgets.laboratory import laboratory
 from vizformer.web.widgets.number_editor import set_by_hand, toy_editor
 from vizformer.web.widgets.step_view import overview, walk
 from vizformer.web.words import errors
-from vizformer.web.words.errors import guarded
 from vizformer.web.words.i18n import _
 
 
-@st.fragment
-@guarded()
+@laboratory
 def toy() -> None:
     """The toy's encoder or decoder layer, on one screen and step by step."""
     stack = choose_stack(["encoder", "decoder"])

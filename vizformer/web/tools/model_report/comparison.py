@@ -5,12 +5,11 @@ import streamlit as st
 from vizformer.web.catalogue import model_cache
 from vizformer.web.link.model_ref import ModelRef
 from vizformer.web.tools.model_report import report_words
-from vizformer.web.words.errors import guarded
+from vizformer.web.widgets.laboratory import laboratory
 from vizformer.web.words.i18n import _
 
 
-@st.fragment
-@guarded()
+@laboratory
 def against_transformers(model: ModelRef, text: str) -> None:
     """A badge: the same numbers as `transformers`, where that package is installed."""
     if not report_words.can_compare():

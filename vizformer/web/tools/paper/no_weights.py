@@ -6,6 +6,7 @@ from vizformer import figures
 from vizformer.web.catalogue.subject import Subject
 from vizformer.web.tools.paper import computed
 from vizformer.web.widgets import chart, row_names
+from vizformer.web.widgets.laboratory import laboratory
 from vizformer.web.widgets.model_input import subject_box
 from vizformer.web.words import labels
 from vizformer.web.words.errors import guarded
@@ -22,8 +23,7 @@ def no_weights() -> None:
         _sentence(subject)
 
 
-@st.fragment
-@guarded()
+@laboratory
 def _sentence(subject: Subject) -> None:
     identity = st.toggle(_("Identity instead of W_Q, W_K, W_V"), value=True, key="paper.identity")
     scaled = st.toggle(_("Divide by √d"), value=True, key="paper.scaled")

@@ -4,12 +4,11 @@ import numpy as np
 import streamlit as st
 
 from vizformer.web.tools.paper.matrices import editable, tables
-from vizformer.web.words.errors import guarded
+from vizformer.web.widgets.laboratory import laboratory
 from vizformer.web.words.i18n import _
 
 
-@st.fragment
-@guarded()
+@laboratory
 def two_rows() -> None:
     """X = [[1, 0, 1], [0, 1, 1]] with identity projections."""
     from vizformer.explain import examples
