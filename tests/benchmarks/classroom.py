@@ -45,6 +45,7 @@ P50, P95, INSIDE, RATE = (
     8.0,
 )  # seconds: of all, of all, of what is inside a part (median); answers a second
 PLACES = [
+    ("start", ""),
     ("attention", ""),
     ("generation", ""),
     ("blanks", ""),

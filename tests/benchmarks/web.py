@@ -88,7 +88,7 @@ def first_visit(browser: object, log: Path) -> tuple[float, float]:
     start = time.perf_counter()
     with Server(log=log) as server:
         tab = new_tab(browser, server.url)  # type: ignore[arg-type]
-        tab.page.goto(server.url)
+        tab.page.goto(f"{server.url}/attention")
         tab.page.get_by_role("heading", name="Attention").first.wait_for()
         frame = time.perf_counter() - start
         tab.page.evaluate(_WAIT_PLOT, "")
@@ -141,7 +141,7 @@ def main(repeats: int, starts: int, lessons: bool) -> None:
         with Server(log=Path(folder, "log.txt")) as server:
             tab = new_tab(browser, server.url)
             sent = Bytes(tab.page)
-            tab.goto(f"/?text={LONG}")
+            tab.goto(f"/attention?text={LONG}")
             head_switches(tab, sent, heads, repeats)
             # Alternating lengths, so that every new picture has another layout; numbers make every sentence new.
             sentences(tab, sent, new, repeats, lambda i: f"我有{i}只猫" + "和狗" * (i % 2) + "。")

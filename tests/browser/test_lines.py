@@ -10,7 +10,7 @@ def link(tab) -> dict[str, str]:
 
 
 def test_choices_reach_the_link_and_survive_the_map_and_a_reload(open_tab):
-    tab = open_tab("/?site=cross")
+    tab = open_tab("/attention?site=cross")
     with tab.runs():
         tab.page.get_by_role("radio", name="Lines").click()
     view = tab.page.locator(".vf-lines")
@@ -44,7 +44,7 @@ def test_choices_reach_the_link_and_survive_the_map_and_a_reload(open_tab):
 
 
 def test_nothing_is_cut_off_on_a_phone(open_tab):
-    tab = open_tab("/?site=cross&picture=lines", width=400, locale="zh-CN", theme="dark")
+    tab = open_tab("/attention?site=cross&picture=lines", width=400, locale="zh-CN", theme="dark")
     expect(tab.page.locator(".vf-lines")).to_be_visible()
     assert tab.page.evaluate("document.documentElement.scrollWidth - document.documentElement.clientWidth") <= 0
     box = tab.page.locator(".vf-lines").bounding_box()

@@ -36,7 +36,7 @@ def type_sentence(tab, text: str, label: str = "Sentence") -> None:
 def test_a_chinese_sentence_and_its_heads(open_tab, checkpoint):
     trace = checkpoint.trace(SENTENCE)
     maps, query = head_maps(trace, "encoder"), usual_query(trace.tokens["encoder"])
-    tab = open_tab("/")
+    tab = open_tab("/attention")
     type_sentence(tab, SENTENCE)
     expect(tab.page.get_by_text(checkpoint.generate(SENTENCE).text, exact=True).first).to_be_visible()
     for layer, head in ((0, 0), (1, 2), (2, 3)):
@@ -53,7 +53,7 @@ def test_a_chinese_sentence_and_its_heads(open_tab, checkpoint):
 
 
 def test_the_same_view_in_another_browser_in_its_own_language(open_tab):
-    first = open_tab(f"/?text={SENTENCE}&site=cross&layer=2&head=1&query=2")
+    first = open_tab(f"/attention?text={SENTENCE}&site=cross&layer=2&head=1&query=2")
     expect(first.page.locator(".vf-attention")).to_have_attribute("data-query", "2")
     other = open_tab(first.address, locale="zh-CN", theme="dark", width=400)
     root = other.page.locator(".vf-attention")
@@ -70,7 +70,7 @@ def test_the_same_view_in_another_browser_in_its_own_language(open_tab):
 
 def test_next_tokens_of_a_position(open_tab, checkpoint):
     best = next_tokens(checkpoint, checkpoint.trace(SENTENCE), 1)[0]
-    tab = open_tab(f"/?text={SENTENCE}")
+    tab = open_tab(f"/attention?text={SENTENCE}")
     with tab.runs():
         tab.page.locator(".vf-tokens .vf-chip").nth(1).click()
     tab.settled()
@@ -111,7 +111,7 @@ def test_switching_the_language_keeps_the_view(open_tab):
 
 
 def test_text_is_shown_as_text(open_tab):
-    tab = open_tab("/")
+    tab = open_tab("/attention")
     for text in ("<img src=x onerror=alert(1)>", "**粗** $x^2$ :red[猫]", "😀👩‍👩‍👧", "שלום עולם"):
         type_sentence(tab, text)
         expect(tab.page.get_by_label("Sentence", exact=True)).to_have_value(text)

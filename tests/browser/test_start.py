@@ -49,10 +49,12 @@ def test_the_first_deep_link_of_a_fresh_server(open_tab, tmp_path, command, port
 
 def test_the_home_pages_own_address_works_too(open_tab):
     tab = open_tab(path=None)
-    for path in ("/", "/attention", "/attention?head=1"):
+    for path, title in (("/", "Start here"), ("/start", "Start here"), ("/?head=1", "Attention")):
         tab.goto(path)  # each is a session of its own
-        assert tab.page.get_by_role("heading", level=1).inner_text() == "Attention"
+        tab.settled()
+        assert tab.page.get_by_role("heading", level=1).inner_text() == title
         assert tab.page.get_by_role("dialog").count() == 0
+    assert tab.address == "/attention?head=1"  # what "/" was before
 
 
 @pytest.mark.slow

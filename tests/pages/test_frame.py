@@ -32,16 +32,16 @@ def test_every_page_opens_in_every_language_more_than_once(open_app, page, local
 
 
 def test_the_browsers_language_is_the_first_choice(open_app):
-    assert open_app().title[0].value == "Attention"
-    assert open_app(locale="fr-FR").title[0].value == "Attention"
+    assert open_app().title[0].value == "Start here"
+    assert open_app(locale="fr-FR").title[0].value == "Start here"
     for locale in ("zh-CN", "zh", "zh-Hans-SG"):
-        assert open_app(locale=locale).title[0].value == "注意力"
+        assert open_app(locale=locale).title[0].value == "从这里开始"
 
 
 def test_the_link_overrides_the_browsers_language(open_app):
-    assert open_app(locale="zh-CN", lang="en").title[0].value == "Attention"
+    assert open_app(locale="zh-CN", lang="en").title[0].value == "Start here"
     for spelling in ("zh_CN", "zh-CN", "zh"):
-        assert open_app(lang=spelling).title[0].value == "注意力"
+        assert open_app(lang=spelling).title[0].value == "从这里开始"
 
 
 def test_the_language_switch_keeps_the_rest_of_the_link(open_app):

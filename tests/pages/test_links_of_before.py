@@ -26,6 +26,7 @@ STEP_BY_STEP = "→ Every number of head {} in layer {}, for query {}, step by s
 
 # Every page, as its place in the navigation writes it; the words are in its first line.
 PAGES = {
+    "/start": "Start here",
     "/map": "The map",
     "/tokens": "Tokens and embeddings",
     "/positions": "Positions",
@@ -240,6 +241,20 @@ SETTINGS = {
     "/masks?part=mistakes&dials=masks.mistake%3Azero": ["Mistake: zero"],
 }
 
+# From when "/" was the page Attention: whatever says something that the start page does not show.
+OF_THE_OLD_DOOR = {
+    "/?head=3&layer=1": "/attention?head=3&layer=1",
+    "/?text=%E4%BD%A0%E5%A5%BD%E5%90%97%EF%BC%9F&site=cross&query=1&lang=zh_CN": "/attention?text=%E4%BD%A0%E5%A5%BD"
+    "%E5%90%97%EF%BC%9F&site=cross&query=1&lang=zh_CN",
+    "/?model=stories&text=a+cat+sat&site=decoder&picture=lines": "/attention?model=stories&text=a+cat+sat&site=decoder"
+    "&picture=lines",
+    "/?edits=encoder.0.self%21unscaled&position=2": "/attention?edits=encoder.0.self%21unscaled&position=2",
+    "/?step=5&part=arithmetic": "/attention?step=5&part=arithmetic",  # carried along from another page
+    "/": "/",
+    "/?model=stories&text=a+cat+sat&lang=zh_CN": "/?model=stories&text=a+cat+sat&lang=zh_CN",
+    "/?target=I+have+a+dog.": "/?target=I+have+a+dog.",
+}
+
 LINKS: dict[str, list[str]] = {**{address: [title] for address, title in PAGES.items()}, **PARTS, **PLACES, **SETTINGS}
 REFUSED = "/report?model=upload%2F4f0c6ad2e9b10d37"  # the one that belongs to a session which is over
 
@@ -273,6 +288,11 @@ def server(kept, monkeypatch):
 
 def fields(address: str) -> dict[str, str]:
     return dict(parse_qsl(urlsplit(address).query, strict_parsing=True) if "?" in address else [])
+
+
+def said_by(app: AppTest) -> dict[str, str]:
+    """What the address says after the run."""
+    return {name: value if isinstance(value, str) else value[-1] for name, value in app.query_params.items()}
 
 
 def screen(app: AppTest) -> str:
@@ -310,10 +330,39 @@ def test_a_link_of_before_shows_what_it_showed(open_app, address):
     shown = screen(app)
     for words in LINKS[address]:
         assert words in shown, words
-    back = {name: value if isinstance(value, str) else value[-1] for name, value in app.query_params.items()}
+    back = said_by(app)
     if address == "/blanks":  # since then the page opens on a model that fills blanks, and its link says so
         assert back.pop("model") == "cloze"
     assert back == fields(address)
+
+
+@pytest.mark.parametrize("address", OF_THE_OLD_DOOR)
+def test_a_link_to_the_old_door_shows_what_it_showed(open_app, address):
+    app = open_app(**fields(address))
+    shown = OF_THE_OLD_DOOR[address]
+    old = shown.startswith("/attention")
+    assert not app.exception
+    assert not app.error
+    assert app.title[0].value in (("Attention", "注意力") if old else ("Start here", "从这里开始"))
+    assert ("vizformer_walkthrough" in screen(app)) == (not old)
+    assert said_by(app) == fields(shown)
+
+
+def test_a_wrong_value_in_a_link_to_the_old_door_is_told_there(open_app):
+    app = open_app(head="banana", text="hello")
+    assert app.title[0].value == "Attention"
+    assert any("head = banana" in notice.value for notice in app.info)
+
+
+def test_the_start_page_is_reached_again_with_a_view_of_attention(open_app):
+    app = open_app("pages/explore/attention.py", head=3, layer=1, text="hello")
+    app.query_params.clear()  # as the navigation does
+    app.switch_page("pages/learn/start.py").run()
+    assert app.title[0].value == "Start here"
+    assert said_by(app) == {"text": "hello"}  # a reload shows this page again
+    app.query_params.clear()
+    app.switch_page("pages/explore/attention.py").run()
+    assert said_by(app) == {"text": "hello", "head": "3", "layer": "1"}
 
 
 def test_the_links_name_every_page_every_part_and_every_field():

@@ -8,7 +8,7 @@ from hypothesis import strategies as st_
 
 from vizformer.assets import asset
 from vizformer.web.frame import progress
-from vizformer.web.frame.sitemap import COURSE, GLOSSARY, READING, SECTIONS
+from vizformer.web.frame.sitemap import COURSE, GLOSSARY, READING, SECTIONS, START
 from vizformer.web.link import link_settings
 from vizformer.web.link.codec import UnusableError
 from vizformer.web.link.languages import LANGUAGES, SOURCE
@@ -125,10 +125,11 @@ def test_the_reading_list_is_whole():
     assert all(a.why != b.why for a, b in zip(bibliography.items("en"), bibliography.items("zh_CN"), strict=True))
 
 
-def test_the_course_comes_first():
-    assert SECTIONS[0][1] == COURSE
-    assert GLOSSARY in SECTIONS[1][1]
-    assert READING in SECTIONS[1][1]
+def test_the_course_comes_right_after_the_start():
+    assert SECTIONS[0][1] == (START,)
+    assert SECTIONS[1][1] == COURSE
+    assert GLOSSARY in SECTIONS[2][1]
+    assert READING in SECTIONS[2][1]
 
 
 @pytest.mark.parametrize(

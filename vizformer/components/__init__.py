@@ -13,7 +13,19 @@ neither streamlit nor torch.
 from importlib import import_module
 from types import ModuleType
 
-__all__ = ["architecture", "attention", "lines", "mask", "matrix", "memory", "player", "table", "tokens", "tree"]
+__all__ = [
+    "architecture",
+    "attention",
+    "lines",
+    "mask",
+    "matrix",
+    "memory",
+    "player",
+    "table",
+    "tokens",
+    "tree",
+    "walkthrough",
+]
 
 
 def __getattr__(name: str) -> ModuleType:

@@ -8,7 +8,7 @@ from streamlit.navigation.page import Page
 
 from vizformer import __version__
 from vizformer.assets import asset
-from vizformer.web.frame.sitemap import HOME, SECTIONS, Entry
+from vizformer.web.frame.sitemap import HOME, HOME_OF_BEFORE, SECTIONS, Entry
 from vizformer.web.link import state
 from vizformer.web.link.languages import LANGUAGES
 from vizformer.web.turns import TURNS
@@ -16,6 +16,7 @@ from vizformer.web.words.errors import guarded, plain
 from vizformer.web.words.i18n import _, language, translate
 
 NAME = "VizFormer"
+HOLDS_AT_THE_DOOR = ("model", "text", "target", "lang")  # of a link: what is no sign of another page
 _LANGUAGE_KEY = "vizformer.language"
 
 
@@ -28,10 +29,12 @@ def run() -> None:
 def _run() -> None:
     page = _navigate()
     before = language()
-    state.pull(page.url_path)
+    entry = _entry(page)
+    if state.pull(page.url_path, entry.holds) and not page.url_path and state.holds_more(HOLDS_AT_THE_DOOR):
+        # A link from when the door was another page. (With its parameters: that page reads them, and says what is wrong.)
+        st.switch_page(HOME_OF_BEFORE.file, query_params=st.query_params.to_dict())
     if language() != before:  # the link asks for a language: the titles again, in that language
         page = _navigate()
-    entry = _entry(page)
     title = translate(entry.title)
     st.set_page_config(
         page_title=f"{title} · {NAME}",
@@ -55,7 +58,7 @@ def _run() -> None:
 
 def _navigate() -> Page:
     pages = {
-        translate(section): [
+        "" if section is None else translate(section): [
             st.Page(
                 e.file,
                 title=translate(e.title),

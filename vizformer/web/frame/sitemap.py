@@ -7,14 +7,27 @@ from vizformer.messages import N_, Message
 
 @dataclass(frozen=True)
 class Entry:
-    """A page in the navigation: its file, its address (the same in every language), title and what it shows."""
+    """A page in the navigation: its file, its address (the same in every language), title and what it shows.
+
+    `holds` are the fields of the view that its address holds, as the address calls them; all where none are named.
+    """
 
     file: str
     url: str
     title: Message
     summary: Message
+    holds: tuple[str, ...] = ()
 
 
+START = Entry(
+    "pages/learn/start.py",
+    "start",
+    N_("Start here"),
+    N_(
+        "Type a sentence and watch it pass through a Transformer: every number is your model's own, and all can be checked."
+    ),
+    holds=("model", "text", "target", "edits", "lang"),
+)
 # No icons: `:material/...:` ones make the browser fetch a font from the internet, emoji need a font of the system's.
 MAP = Entry(
     "pages/learn/map.py",
@@ -129,10 +142,12 @@ REPORT = Entry(
     N_("What a model's files hold: its shapes, its numbers by part, and what became of every tensor."),
 )
 
-SECTIONS: tuple[tuple[Message, tuple[Entry, ...]], ...] = (
+SECTIONS: tuple[tuple[Message | None, tuple[Entry, ...]], ...] = (
+    (None, (START,)),
     (N_("Course"), COURSE),
     (N_("Learn"), (PAPER, LAYER, TRAIN, GLOSSARY, READING)),
     (N_("Explore"), (ATTENTION, GENERATION, BLANKS)),
     (N_("Checkpoint"), (REPORT,)),
 )
-HOME = ATTENTION
+HOME = START
+HOME_OF_BEFORE = ATTENTION  # when "/" was this page: links of then say something that only other pages show

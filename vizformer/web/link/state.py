@@ -34,6 +34,7 @@ class _Memory:
     view: View = field(default_factory=View)
     page: str | None = None  # None: nothing has been read from a link yet
     drawn: object = None  # what the page was drawn for: see `draw`
+    holds: Collection[str] = ()  # what the page's address holds of the view; empty: all
     current: _Address | None = None
     seen: dict[_Address, View] = field(default_factory=dict)
     notices: list[Message] = field(default_factory=list)
@@ -174,8 +175,11 @@ def clipped(name: str) -> bool:
 # --- the link ---------------------------------------------------------------------------------------------------------
 
 
-def pull(page: str) -> None:
-    """Reads the address at the start of a run, if it says something new.
+def pull(page: str, holds: Collection[str] = ()) -> bool:
+    """Reads the address at the start of a run, if it says something new; whether it did.
+
+    `holds` are the fields that the page's address holds (all where none are named); what others are set to goes along
+    with the reader, unseen.
 
     It does on the first run, after Back or Forward, and when a page is opened with parameters. It does not when
     the navigation dropped the parameters (the view goes with the reader), nor when the browser, asked to run again
@@ -186,18 +190,27 @@ def pull(page: str) -> None:
     address = (page, tuple(sorted(parameters.items())))
     first, moved, memory.page = memory.page is None, memory.page != page, page
     memory.drawn = None
+    memory.holds = holds
     if moved:
         memory.notices = []
+    read = False
     if not first and address == memory.current:
-        return
+        return False
     back = bool(getattr(get_script_run_ctx(suppress_warning=True), "is_history_navigation", False))
     if back and address in memory.seen:
         memory.view, memory.notices = memory.seen[address], []
     elif first or back or (parameters and (moved or address not in memory.seen)):
         memory.view, memory.notices = _read(parameters)
+        read = True
     elif not moved:  # an address that is out of date: `push` corrects it
-        return
+        return False
     memory.remember(address)
+    return read
+
+
+def holds_more(names: Collection[str]) -> bool:
+    """Whether the address says something of the view beside these fields."""
+    return any(name in _IN_LINKS and name not in names for name in st.query_params)
 
 
 def push() -> None:
@@ -205,7 +218,7 @@ def push() -> None:
     memory = _memory()
     if memory.page is None:  # no frame around us, as in a page run on its own
         return
-    link = _write(memory.view)
+    link = {name: value for name, value in _write(memory.view).items() if not memory.holds or name in memory.holds}
     memory.remember((memory.page, tuple(sorted(link.items()))))
     if st.query_params.to_dict() != link:
         st.query_params.from_dict(link)

@@ -1,0 +1,17 @@
+"""Start: one pass of the typed sentence through the model, then three doors."""
+
+from vizformer.web.frame import progress
+from vizformer.web.tools.start.doors import doors
+from vizformer.web.tools.start.film import film
+from vizformer.web.widgets.model_input import subject_box
+
+
+def page() -> None:
+    progress.remember()
+    subject = subject_box()
+    if subject is not None:
+        film(subject)
+    doors()
+
+
+page()

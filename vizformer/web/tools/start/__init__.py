@@ -1,0 +1,1 @@
+"""The page Start: one pass of the typed sentence through the model, and three doors."""

@@ -1,0 +1,53 @@
+"""Three doors: to the course, with what the reader has done of it; to the tools; to a model of the reader's own."""
+
+import streamlit as st
+
+from vizformer.web.frame import progress, sitemap
+from vizformer.web.frame.sitemap import COURSE
+from vizformer.web.words.errors import guarded
+from vizformer.web.words.i18n import _, translate
+
+
+@guarded()
+def doors() -> None:
+    learn, explore, own = st.columns(3, gap="medium")
+    with learn, st.container(border=True):
+        _learn()
+    with explore, st.container(border=True):
+        st.subheader(_("Explore"), anchor=False)
+        st.text(_("Every number, for any sentence: look around by yourself."))
+        for entry in (sitemap.ATTENTION, sitemap.GENERATION, sitemap.BLANKS):
+            st.page_link(entry.file, label=translate(entry.title))
+            st.caption(translate(entry.summary))
+    with own, st.container(border=True):
+        st.subheader(_("Open your own model"), anchor=False)
+        st.text(_("A folder, a file or a name of Hugging Face: every page then shows your model."))
+        st.page_link(sitemap.REPORT.file, label=translate(sitemap.REPORT.title))
+        st.caption(translate(sitemap.REPORT.summary))
+        st.page_link(sitemap.TRAIN.file, label=_("Or train a tiny one"))
+        st.caption(translate(sitemap.TRAIN.summary))
+
+
+def _learn() -> None:
+    st.subheader(_("Learn"), anchor=False)
+    st.text(_("The course: {count} lessons, in the order in which a sentence flows.", count=len(COURSE)))
+    done = {entry.url: progress.answered(entry.url) for entry in COURSE}
+    going_on = next((entry for entry in COURSE if done[entry.url] < len(progress.QUESTIONS[entry.url])), COURSE[0])
+    title = translate(going_on.title)
+    begun = any(done.values())
+    label = _("Go on with: {title} →", title=title) if begun else _("Begin with: {title} →", title=title)
+    if st.button(label, type="primary", key="start.learn"):
+        st.switch_page(going_on.file)
+    for number, entry in enumerate(COURSE):
+        answered, of = done[entry.url], len(progress.QUESTIONS[entry.url])
+        st.page_link(
+            entry.file,
+            label=_(
+                "{dots} {number} · {title}: {answered} of {of} questions",
+                dots="●" * answered + "○" * (of - answered),
+                number=number + 1,
+                title=translate(entry.title),
+                answered=answered,
+                of=of,
+            ),
+        )

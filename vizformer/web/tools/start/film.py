@@ -1,0 +1,47 @@
+"""One pass of the typed sentence through the model, scene by scene; each leads to what takes it apart."""
+
+from typing import Any
+
+import streamlit as st
+
+from vizformer.components import walkthrough
+from vizformer.components.walkthrough import SceneKind
+from vizformer.web.catalogue.subject import Subject
+from vizformer.web.frame import sitemap
+from vizformer.web.frame.sitemap import Entry
+from vizformer.web.link import state
+from vizformer.web.tools.start import computed, scenes
+from vizformer.web.words.errors import guarded
+from vizformer.web.words.figure_words import words
+
+
+@st.fragment
+@guarded()
+def film(subject: Subject) -> None:
+    followed = walkthrough.mount(scenes.walk(subject), words=words(walkthrough.ENGLISH), key="walk")
+    if followed is not None:
+        entry, changes = leads_to(followed, subject)
+        state.update(**changes)
+        st.switch_page(entry.file)
+
+
+def leads_to(scene: SceneKind, subject: Subject) -> tuple[Entry, dict[str, Any]]:
+    """The page that takes a scene apart, and what it is to show: the same token, layer and head."""
+    found = computed.numbers(subject)
+    look, kind = found.look, "decoder" if subject.config.architecture == "decoder-only" else "encoder"
+    if scene == "cross" and found.cross is not None:
+        look, kind = found.cross, "cross"
+    looked = {"kind": kind, "layer": look.layer, "head": look.head, "query": look.query}
+    if scene in ("characters", "tokens", "vectors"):
+        return sitemap.TOKENS, {"part": "lookup" if scene == "vectors" else "pieces"}
+    if scene in ("added", "turned", "biased", "unplaced"):
+        return sitemap.POSITIONS, {"part": "waves" if subject.config.positions == "sinusoidal" else "options"}
+    if scene in ("attention", "cross"):
+        return sitemap.QKV, {"part": "arithmetic", "step": 0, **looked}
+    if scene == "residual":
+        return sitemap.LAYER, {"material": "sentence", "step": 0, **looked}
+    if scene == "layers":
+        return sitemap.MAP, {"part": ""}
+    if subject.config.architecture == "encoder-only":
+        return sitemap.BLANKS, {}
+    return sitemap.GENERATION, {}
