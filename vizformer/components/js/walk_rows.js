@@ -9,7 +9,7 @@ import { during, largest, number } from "./walk_stage.js";
 /** @param {WalkStage} stage */
 function flow({ width, height, walk }) {
   const { length } = walk.characters;
-  let size = 40;
+  let size = 56;
   const perLine = () => Math.max(1, Math.floor(width / size));
   while (size > 12 && Math.ceil(length / perLine()) * size * 1.25 > height) size -= 1;
   const lines = Math.ceil(length / perLine());

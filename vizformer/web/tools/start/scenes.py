@@ -37,7 +37,7 @@ def walk(subject: Subject) -> Walk:
             Scene(*position(found, config), _("Positions"), 9),
             Scene("attention", _("Attention"), attention(found), _("Every number of this row"), 10),
             Scene("residual", _("Residual stream"), residual(found, config), _("Every matrix of this layer"), 10),
-            Scene("layers", _("Layers"), layers(found), _("The map"), 9),
+            Scene("layers", _("Layer by layer"), layers(found), _("The map"), 9),
             *end(subject, found),
         ],
         characters=list(text),

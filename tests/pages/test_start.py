@@ -1,0 +1,189 @@
+"""The start page: the walk draws what the library says, each scene leads to its lesson, three doors lead on."""
+
+import numpy as np
+import pytest
+
+from tests import tiny
+from tests.checkpoints import folders as made
+from tests.components.test_mount import sent
+from vizformer import load
+from vizformer.analysis.walkthrough import walkthrough
+from vizformer.checkpoints import save
+from vizformer.components.walkthrough import KINDS
+from vizformer.web.catalogue import server_folder
+from vizformer.web.frame import progress, sitemap
+from vizformer.web.link.view import usual_query
+
+PAGE = "pages/learn/start.py"
+
+
+def drawn(app) -> dict:
+    [index] = [i for i, one in enumerate(app.get("bidi_component")) if "walkthrough" in one.proto.component_name]
+    return sent(app, index)
+
+
+def captions(app) -> dict[str, str]:
+    return {scene["kind"]: scene["caption"] for scene in drawn(app)["scenes"]}
+
+
+def follow(app, scene: str):
+    """The link of a scene, as a browser reports it."""
+    assert scene in KINDS
+    app.session_state["walk"] = {"selected": {"scene": scene, "seq": 1.0}}
+    return app.run()
+
+
+def said_by(app) -> dict[str, str]:
+    return {name: value if isinstance(value, str) else value[-1] for name, value in app.query_params.items()}
+
+
+def test_the_walk_is_this_forwards(open_app):
+    checkpoint = load("zh-en")
+    trace = checkpoint.trace("我有一只猫。")
+    at = usual_query(trace.tokens["encoder"])
+    found = walkthrough(checkpoint, trace, at)
+    app = open_app()
+    assert not app.exception
+    assert not app.error
+    data = drawn(app)
+    assert [scene["kind"] for scene in data["scenes"]] == [
+        *("characters", "tokens", "vectors", "added", "attention", "residual", "layers", "cross", "next", "written")
+    ]
+    assert 60 <= sum(scene["seconds"] for scene in data["scenes"]) <= 90
+    assert [token["id"] for token in data["tokens"]] == [token.id for token in trace.tokens["encoder"]]
+    for name in ("embedded", "added", "entering"):
+        np.testing.assert_allclose(data[name].reshape(7, -1), getattr(found, name), atol=1e-6)
+    np.testing.assert_allclose(data["attention_weights"].reshape(7, 7), found.look.weights, atol=1e-6)
+    np.testing.assert_allclose(data["cross_weights"].reshape(6, 7), found.cross.weights, atol=1e-6)
+    np.testing.assert_allclose(data["sublayers"]["lengths"], found.sublayers.lengths, rtol=1e-5)
+    np.testing.assert_allclose(data["layers"]["cosines"], found.cosines, rtol=1e-5)
+    np.testing.assert_allclose(data["next"]["probabilities"], [one.probability for one in found.candidates], rtol=1e-5)
+    np.testing.assert_allclose(data["written"]["probabilities"], found.writing.probabilities, rtol=1e-5)
+    assert data["cross"]["queries"][found.cross.query] == "a → cat"
+
+
+@pytest.mark.parametrize(
+    ("locale", "words"),
+    [
+        (
+            "en-US",
+            {
+                "tokens": "“猫” is number 1831",
+                "cross": "after “a”, there to choose “cat”, looks at “猫” with weight 0.9",
+            },
+        ),
+        ("zh-CN", {"tokens": "“猫” 的编号是 1831", "cross": "要选出 “cat” 的那一行，以权重 0.9"}),
+    ],
+)
+def test_captions_hold_the_sentences_own_tokens_and_numbers(open_app, locale, words):
+    app = open_app(locale=locale)
+    said = captions(app)
+    for kind, part in words.items():
+        assert part in said[kind]
+    data = drawn(app)
+    row = data["entering"].reshape(7, -1)[data["followed"], 0]
+    assert f"= {row:.2f}".replace("-", "−") in said["added"]
+    weight = data["attention_weights"].reshape(7, 7)[data["attention"]["query"], data["attention"]["key"]]
+    assert f"{weight:.3f}" in said["attention"]
+    assert f"{data['next']['probabilities'][0]:.1%}" in said["next"]
+    assert "I have a cat." in said["written"]
+
+
+def test_other_architectures_end_as_they_do(open_app):
+    app = open_app(PAGE, model="stories", text="The cat sat on the mat")
+    data, said = drawn(app), captions(app)
+    assert list(said)[3:] == ["turned", "attention", "residual", "layers", "next"]
+    assert data["followed"] == len(data["tokens"]) - 1  # the text goes on after it
+    assert "RoPE" in said["turned"]
+    assert "344°" in said["turned"]  # position 6, one radian a position
+    assert data["attention_blocked"].reshape(7, 7).sum() == 21
+    app = open_app(PAGE, model="cloze", text="She opened the [MASK].")
+    data, said = drawn(app), captions(app)
+    assert list(said)[3:] == ["added", "attention", "residual", "layers", "next"]
+    assert data["tokens"][data["followed"]]["text"] == "[MASK]"
+    assert "normalised" in said["added"]
+    assert "to stand in this place" in said["next"]
+
+
+def test_models_that_lack_something(open_app, tmp_path, monkeypatch):
+    made.t5(tmp_path / "headless-t5", model="T5Model")
+    made.bert(tmp_path / "headless", model="BertModel")
+    save(tiny.checkpoint("decoder-only", **tiny.ALIBI), tmp_path / "alibi")
+    save(tiny.checkpoint("encoder-only", positions="none"), tmp_path / "unplaced")
+    monkeypatch.setenv(server_folder.VARIABLE, str(tmp_path))
+    for model, place, ends in (
+        ("headless-t5", "biased", "cross"),
+        ("headless", "added", "layers"),
+        ("alibi", "biased", "next"),
+        ("unplaced", "unplaced", "next"),
+    ):
+        app = open_app(PAGE, model=f"models/{model}", text="The cats")
+        assert not app.exception
+        assert not app.error, model
+        said = captions(app)
+        assert (list(said)[3], list(said)[-1]) == (place, ends), model
+        assert not any("nan" in caption or "None" in caption for caption in said.values())
+
+
+def test_of_a_long_text_it_says_how_much_is_drawn(open_app):
+    app = open_app(PAGE, text="我有一只猫。" * 6)
+    data = drawn(app)
+    assert len(data["tokens"]) == 16
+    assert "The text has 37 tokens; the first 16 are drawn." in data["note"]
+    assert "".join(data["characters"]) == "我有一只猫。我有一只猫。我有一只"
+
+
+@pytest.mark.parametrize(
+    ("scene", "title", "link"),
+    [
+        ("tokens", "Tokens and embeddings", {"part": "pieces"}),
+        ("added", "Positions", {"part": "waves"}),
+        ("attention", "Query, key, value", {"part": "arithmetic"}),
+        ("cross", "Query, key, value", {"part": "arithmetic", "site": "cross"}),
+        ("residual", "A layer by hand", {}),
+        ("written", "Generation", {}),
+    ],
+)
+def test_a_scene_leads_to_what_takes_it_apart(open_app, scene, title, link):
+    app = open_app(text="他喜欢喝水。")
+    looked = drawn(app)["cross" if scene == "cross" else "attention"]
+    app = follow(app, scene)
+    assert not app.exception
+    assert app.title[0].value == title
+    now = said_by(app)
+    assert now["text"] == "他喜欢喝水。"
+    assert link.items() <= now.items()
+    if scene in ("attention", "cross"):  # the same row, whose weights it takes apart
+        assert (
+            int(now.get("query", usual_query(load("zh-en").trace("他喜欢喝水。").tokens["encoder"]))) == looked["query"]
+        )
+
+
+def test_three_doors(open_app):
+    app = open_app()
+    assert [one.value for one in app.subheader] == ["Learn", "Explore", "Open your own model"]
+    links = [element.proto.page for element in app.get("page_link")]
+    assert [entry.url for entry in sitemap.COURSE] == links[: len(sitemap.COURSE)]
+    assert links[len(sitemap.COURSE) :] == ["attention", "generation", "blanks", "report", "train"]
+    labels = [element.proto.label for element in app.get("page_link")]
+    assert labels[0] == "○○ 1 · The map: 0 of 2 questions"
+    assert app.button(key="start.learn").label == "Begin with: The map →"
+
+
+def test_the_door_to_the_course_knows_what_was_done(open_app):
+    app = open_app(PAGE)
+    app.session_state[progress._DONE] = frozenset({"map/path", "map/cost", "tokens/pieces"})
+    app.run()
+    labels = [element.proto.label for element in app.get("page_link")]
+    assert labels[0] == "●● 1 · The map: 2 of 2 questions"
+    assert labels[1] == "●○ 2 · Tokens and embeddings: 1 of 2 questions"
+    button = app.button(key="start.learn")
+    assert button.label == "Go on with: Tokens and embeddings →"
+    assert button.click().run().title[0].value == "Tokens and embeddings"
+
+
+def test_the_doors_stay_where_a_sentence_cannot_be_read(open_app):
+    app = open_app(PAGE, text="")
+    assert not app.exception
+    assert app.error
+    assert [one.value for one in app.subheader] == ["Learn", "Explore", "Open your own model"]
