@@ -38,16 +38,9 @@ def _learn() -> None:
     label = _("Go on with: {title} →", title=title) if begun else _("Begin with: {title} →", title=title)
     if st.button(label, type="primary", key="start.learn"):
         st.switch_page(going_on.file)
+    questions = sum(map(len, progress.QUESTIONS.values()))
+    st.caption(_("{answered} of {questions} questions answered", answered=sum(done.values()), questions=questions))
     for number, entry in enumerate(COURSE):
         answered, of = done[entry.url], len(progress.QUESTIONS[entry.url])
-        st.page_link(
-            entry.file,
-            label=_(
-                "{dots} {number} · {title}: {answered} of {of} questions",
-                dots="●" * answered + "○" * (of - answered),
-                number=number + 1,
-                title=translate(entry.title),
-                answered=answered,
-                of=of,
-            ),
-        )
+        dots, title = "●" * answered + "○" * (of - answered), translate(entry.title)
+        st.page_link(entry.file, label=f"{dots} {number + 1} · {title}")
