@@ -36,12 +36,14 @@ def leads_to(scene: SceneKind, subject: Subject) -> tuple[Entry, dict[str, Any]]
         return sitemap.TOKENS, {"part": "lookup" if scene == "vectors" else "pieces"}
     if scene in ("added", "turned", "biased", "unplaced"):
         return sitemap.POSITIONS, {"part": "waves" if subject.config.positions == "sinusoidal" else "options"}
-    if scene in ("attention", "cross"):
+    if scene == "attention":
         return sitemap.QKV, {"part": "arithmetic", "step": 0, **looked}
+    if scene == "cross":
+        return sitemap.CROSS, {"part": "memory", **looked}
     if scene == "residual":
-        return sitemap.LAYER, {"material": "sentence", "step": 0, **looked}
+        return sitemap.BLOCK, {"part": "stream", **looked}
     if scene == "layers":
         return sitemap.MAP, {"part": ""}
     if subject.config.architecture == "encoder-only":
         return sitemap.BLANKS, {}
-    return sitemap.GENERATION, {}
+    return sitemap.DECODING, {"part": "ways" if scene == "next" else "shift"}

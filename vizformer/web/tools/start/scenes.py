@@ -36,7 +36,7 @@ def walk(subject: Subject) -> Walk:
             Scene("vectors", _("Vectors"), vectors(found), _("The look-up"), 8),
             Scene(*position(found, config), _("Positions"), 9),
             Scene("attention", _("Attention"), attention(found), _("Every number of this row"), 10),
-            Scene("residual", _("Residual stream"), residual(found, config), _("Every matrix of this layer"), 10),
+            Scene("residual", _("Residual stream"), residual(found, config), _("Add & norm, feed-forward"), 10),
             Scene("layers", _("Layer by layer"), layers(found), _("The map"), 9),
             *end(subject, found),
         ],
@@ -194,9 +194,7 @@ def end(subject: Subject, found: "Walkthrough") -> list[Scene]:
     scenes = []
     architecture = subject.config.architecture
     if found.cross is not None:
-        scenes.append(
-            Scene("cross", _("The decoder looks"), cross(found, found.cross), _("Every number of this row"), 10)
-        )
+        scenes.append(Scene("cross", _("The decoder looks"), cross(found, found.cross), _("Encoder meets decoder"), 10))
     if found.candidates:
         best, tokens = found.candidates[0], found.target or found.tokens
         values = {
@@ -218,10 +216,10 @@ def end(subject: Subject, found: "Walkthrough") -> list[Scene]:
                 "“{best}” has {percent}.",
                 **values,
             )
-            scenes.append(Scene("next", _("The next token"), said, _("Generation"), 8))
+            scenes.append(Scene("next", _("The next token"), said, _("Ways of choosing"), 8))
     if found.target and found.writing:
         words = shortened(subject.translation or "")
-        scenes.append(Scene("written", _("Token by token"), written(words, found), _("Generation"), 7))
+        scenes.append(Scene("written", _("Token by token"), written(words, found), _("Shifted by one"), 7))
     return scenes
 
 
