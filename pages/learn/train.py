@@ -18,14 +18,20 @@ def page() -> None:
     guarded()(choose)()
     name = state.view().run
     if not name:
-        return
+        st.info(
+            _(
+                "Below is a training that is over: a small model has learned to repeat what came before. Drag through it; "
+                "then have a model of your own trained, with the choices above."
+            )
+        )
+        name = trainings.example().name
     now = trainings.look_at(name)
     if now is None:
         st.info(_("This training is no longer on the server. Train again: the same choices give the same weights."))
         return
     over = now.phase == "over"
     st.fragment(guarded()(watch), run_every=None if over else POLL)(name, was_over=over)
-    if over and trainings.folder(name) is not None:
+    if over and state.view().run and trainings.folder(name) is not None:
         guarded()(keep)(name)
 
 

@@ -10,12 +10,14 @@ import os
 import re
 import threading
 import zipfile
+from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import streamlit as st
 from streamlit.runtime.scriptrunner import get_script_run_ctx
 
+from vizformer.assets import asset
 from vizformer.messages import N_, Message
 from vizformer.serving import one_of
 from vizformer.web.catalogue import session_folders
@@ -107,8 +109,14 @@ def folder(name: str) -> Path | None:
     """The folder of a trained model in our own format; None where there is none (yet, or any more)."""
     if not re.fullmatch(TRAINING, name):
         return None
-    found = root() / name
+    found = example() if name == example().name else root() / name
     return found if all((found / file).is_file() for file in _FILES) else None
+
+
+def example() -> Path:
+    """The bundled training, which is over: to be looked at before one's own (`vizformer.training.example_run`)."""
+    (found,) = asset("trainings").glob("train-*")
+    return found
 
 
 def title(name: str) -> str:
@@ -122,10 +130,11 @@ def title(name: str) -> str:
 
 def archive(name: str) -> bytes:
     """The model's folder as a zip file: unpacked, `vizformer.load` opens it."""
-    packed, found = io.BytesIO(), folder(name)
+    packed = io.BytesIO()
     with zipfile.ZipFile(packed, "w", zipfile.ZIP_DEFLATED) as file:
-        for part in (*_FILES, "plan.json") if found is not None else ():
-            file.write(root() / name / part, f"{name}/{part}")
+        if (found := folder(name)) is not None:
+            for part in (*_FILES, "plan.json"):
+                file.write(found / part, f"{name}/{part}")
     return packed.getvalue()
 
 
@@ -134,7 +143,12 @@ def archive(name: str) -> bytes:
 
 def look_at(name: str) -> "State | None":
     """How a training stands.  Asking is what keeps it going."""
-    return queue().look(name, who())
+    found = queue().look(name, who())
+    if found is None and name == example().name:
+        from vizformer.training.job_queue import State
+
+        return State("over", 0, _example().progress())
+    return found
 
 
 def title_of(plan: "Plan") -> str:
@@ -168,9 +182,18 @@ def run(name: str) -> "Run":
     from vizformer.errors import VizformerError
 
     found = queue().run(name)
+    if found is None and name == example().name:
+        return _example()
     if found is None:
         raise VizformerError(N_("This training is no longer on the server. Train again, it will come out the same."))
     return found
+
+
+@lru_cache(maxsize=1)
+def _example() -> "Run":
+    from vizformer.training.runs import Run
+
+    return Run(example())
 
 
 @cached

@@ -13,8 +13,7 @@ import streamlit as st
 
 from vizformer.components import cells
 from vizformer.components.cells import Cell
-from vizformer.web.frame import progress
-from vizformer.web.words.errors import plain
+from vizformer.web.widgets import questions
 from vizformer.web.words.figure_words import words
 from vizformer.web.words.i18n import _
 
@@ -50,11 +49,10 @@ def ask_cell(lesson: str, name: str, question: str, grid: Grid, answer: Cell, wh
         answer: the right cell, (row, column).
         about: what the question is about (the text, a setting): when it changes, the question is open again.
     """
-    key = f"ask.{lesson}.{name}"
-    shown, row, column = (f"{key}.{part}.{about}" for part in ("shown", "row", "column"))
+    key, shown = questions.keys(lesson, name, about)
+    row, column = f"{key}.row.{about}", f"{key}.column.{about}"
     with st.container(border=True, key=key):
-        predict, right = _("Predict first."), _("Right.")
-        st.markdown(f"**{predict}** {plain(question)}")
+        questions.predict(question)
         over = bool(st.session_state.get(shown))
         picked = _picked(row, column)
         clicked = cells.mount(
@@ -74,21 +72,14 @@ def ask_cell(lesson: str, name: str, question: str, grid: Grid, answer: Cell, wh
             st.button(
                 _("Show the answer"),
                 disabled=picked is None,
-                on_click=_reveal,
+                on_click=questions.reveal,
                 args=(lesson, name, shown),
                 key=f"{key}.button.{about}",
             )
             return
-        if picked == answer:
-            st.success(f"**{right}** {plain(why)}")
-        else:
-            said = _(
-                "row “{row}”, column “{column}”", row=plain(grid.rows[answer[0]]), column=plain(grid.columns[answer[1]])
-            )
-            correction = _("Not quite: {answer}.", answer=said)
-            st.error(f"**{correction}** {plain(why)}")
-    if st.session_state.pop(f"{key}.new", False):
-        st.rerun()  # the whole page: its first line counts the answers, and the browser is told
+        said = _("row “{row}”, column “{column}”", row=grid.rows[answer[0]], column=grid.columns[answer[1]])
+        questions.verdict(picked == answer, said, why)
+    questions.count(key)
 
 
 def _boxes(grid: Grid, row: str, column: str, *, disabled: bool) -> None:
@@ -110,9 +101,3 @@ def _boxes(grid: Grid, row: str, column: str, *, disabled: bool) -> None:
 def _picked(row: str, column: str) -> Cell | None:
     at, of = st.session_state.get(row), st.session_state.get(column)
     return (at, of) if isinstance(at, int) and isinstance(of, int) else None
-
-
-def _reveal(lesson: str, name: str, shown: str) -> None:
-    st.session_state[shown] = True
-    st.session_state[f"ask.{lesson}.{name}.new"] = True
-    progress.note(lesson, name)

@@ -23,9 +23,9 @@ def ask(lesson: str, name: str, question: str, choices: Sequence[str], answer: i
         answer: index of the right choice.
         about: what the question is about (the text, a setting): when it changes, the question is open again.
     """
-    key, shown = _keys(lesson, name, about)
+    key, shown = keys(lesson, name, about)
     with st.container(border=True, key=key):
-        _question(question)
+        predict(question)
         picked = st.radio(
             _("Your answer"),
             range(len(choices)),
@@ -38,13 +38,13 @@ def ask(lesson: str, name: str, question: str, choices: Sequence[str], answer: i
             st.button(
                 _("Show the answer"),
                 disabled=picked is None,
-                on_click=_reveal,
+                on_click=reveal,
                 args=(lesson, name, shown),
                 key=f"{key}.button.{about}",
             )
             return
-        _verdict(picked == answer, choices[answer], why)
-    _count(key)
+        verdict(picked == answer, choices[answer], why)
+    count(key)
 
 
 def ask_number(
@@ -66,10 +66,10 @@ def ask_number(
         tolerance: how far from it an answer still counts as right; 0: only the number itself, which is whole then.
         written: the answer as a text.
     """
-    key, shown = _keys(lesson, name, about)
+    key, shown = keys(lesson, name, about)
     typed, done = f"{key}.number.{about}", bool(st.session_state.get(shown))
     with st.container(border=True, key=key):
-        _question(question)
+        predict(question)
         with st.form(f"{key}.form.{about}", border=False):  # one click both takes the number and shows the answer
             given = st.number_input(
                 _("Your number (right within ± {tolerance})", tolerance=f"{tolerance:g}")
@@ -91,22 +91,24 @@ def ask_number(
         if given is None:
             st.caption(_("Enter a number first."))
             return
-        _verdict(abs(given - answer) <= tolerance, written(answer), why)
-    _count(key)
+        verdict(abs(given - answer) <= tolerance, written(answer), why)
+    count(key)
 
 
-def _keys(lesson: str, name: str, about: str) -> tuple[str, str]:
+def keys(lesson: str, name: str, about: str) -> tuple[str, str]:
     """The question's own key, and that of whether its answer is shown."""
     key = f"ask.{lesson}.{name}"
     return key, f"{key}.shown.{about}"
 
 
-def _question(text: str) -> None:
+def predict(text: str) -> None:
+    """The question, to be answered before the answer is shown."""
     predict = _("Predict first.")  # the extractor does not look into f-strings
     st.markdown(f"**{predict}** {plain(text)}")
 
 
-def _verdict(right: bool, answer: str, why: str) -> None:
+def verdict(right: bool, answer: str, why: str) -> None:
+    """Whether it was right, and why."""
     if right:
         praise = _("Right.")
         st.success(f"**{praise}** {plain(why)}")
@@ -115,12 +117,14 @@ def _verdict(right: bool, answer: str, why: str) -> None:
         st.error(f"**{correction}** {plain(why)}")
 
 
-def _count(key: str) -> None:
+def count(key: str) -> None:
+    """Has the page count a question that was answered just now."""
     if st.session_state.pop(f"{key}.new", False):
         st.rerun()  # the whole page: its first line counts the answers, and the browser is told
 
 
-def _reveal(lesson: str, name: str, shown: str) -> None:
+def reveal(lesson: str, name: str, shown: str) -> None:
+    """Shows the answer from now on; for callbacks."""
     st.session_state[shown] = True
     st.session_state[f"ask.{lesson}.{name}.new"] = True
     progress.note(lesson, name)
@@ -130,4 +134,4 @@ def _reveal_number(lesson: str, name: str, shown: str, typed: str) -> None:
     if st.session_state.get(typed) is None:  # the page says that one is missing; nothing has been answered
         st.session_state[shown] = True
         return
-    _reveal(lesson, name, shown)
+    reveal(lesson, name, shown)

@@ -83,7 +83,7 @@ def memory(subject: Subject) -> None:
     )
     _mask_and_cache(subject)
     _formula(subject)
-    links.to(sitemap.LAYER)
+    links.to(sitemap.BLOCK, sitemap.LAYER)
 
 
 def _apart(difference: float) -> tuple[Number]:
