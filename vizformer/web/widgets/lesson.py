@@ -4,8 +4,7 @@ A page lists its parts and draws the laboratory of each; everything around them 
 
     lesson.show(sitemap.MASKS, [lesson.Part("causal", N_("Causal"), causal), ...], terms=("mask", "softmax"))
 
-    @st.fragment
-    @guarded()
+    @laboratory
     def causal(subject: Subject) -> None:
         st.slider(_("Window"), 1, 8, **lesson.setting("masks.window", 3, range(1, 9)))
         lesson.formula(r"...", live=r"...", code="...")
