@@ -31,6 +31,7 @@ class Reader:
         self.socket = self.connection.__enter__()
         self.session = ""
         self.query = ""
+        self.opened = ""  # the hash of the page
 
     def open(self, page: str, **link: object) -> list[ForwardMsg]:
         """Opens an address, as a click on a link does; what the server sends for it."""
@@ -43,9 +44,11 @@ class Reader:
         Returns what the server sends for it.
         """
         message = BackMsg()
-        message.rerun_script.page_name = page
         message.rerun_script.query_string = self.query
-        message.rerun_script.fragment_id = fragment
+        if fragment:  # as browsers do: the page that is open, by its hash
+            message.rerun_script.page_script_hash, message.rerun_script.fragment_id = self.opened, fragment
+        else:
+            message.rerun_script.page_name = page
         if widgets is not None:
             message.rerun_script.widget_states.CopyFrom(widgets)
         self.send(message)
@@ -62,6 +65,8 @@ class Reader:
             found.append(message)
             if message.HasField("new_session"):
                 self.session = message.new_session.initialize.session_id or self.session
+            if message.HasField("navigation"):
+                self.opened = message.navigation.page_script_hash
             if message.HasField("page_info_changed"):  # the address bar
                 self.query = message.page_info_changed.query_string
             if message.HasField("script_finished") and message.script_finished in (

@@ -120,6 +120,7 @@ class Pupil:
     rng: random.Random
     page: str = ""
     query: str = ""
+    opened: str = ""  # the hash of that page
     settings: dict[str, Setting] = field(default_factory=dict)
     states: dict[str, WidgetState] = field(default_factory=dict)
     labels: dict[str, str] = field(default_factory=dict)  # of what is typed and pressed -> its name
@@ -159,8 +160,11 @@ class Pupil:
     async def ask(self, fragment: str) -> Answer:
         """Has the page (or one fragment of it) run with the widgets as they are."""
         ask = BackMsg()
-        ask.rerun_script.page_name, ask.rerun_script.query_string = self.page, self.query
-        ask.rerun_script.fragment_id = fragment
+        ask.rerun_script.query_string = self.query
+        if fragment:  # as browsers do: the page that is open, by its hash
+            ask.rerun_script.page_script_hash, ask.rerun_script.fragment_id = self.opened, fragment
+        else:
+            ask.rerun_script.page_name = self.page
         ask.rerun_script.widget_states.widgets.extend(self.states.values())
         start = time.perf_counter()
         await self.socket.send(ask.SerializeToString())
@@ -172,6 +176,8 @@ class Pupil:
             kind = message.WhichOneof("type")
             if kind == "delta":
                 self._note(message, found)
+            elif kind == "navigation":
+                self.opened = message.navigation.page_script_hash
             elif kind == "page_info_changed":
                 self.query = message.page_info_changed.query_string
             elif kind == "script_finished" and message.script_finished != message.FINISHED_EARLY_FOR_RERUN:

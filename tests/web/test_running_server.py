@@ -126,6 +126,7 @@ def test_a_control_of_a_part_that_changes_the_subject_has_the_whole_page_run(
     assert changed in reader.query
     drawn = [text for text in elements(messages, "text_input") if text.label == "Sentence"]
     assert drawn, "the boxes above the part were drawn anew"
+    assert widget(messages, "button_group", f"lesson.part.{page}"), "on the same page"
 
 
 def alive(process):
