@@ -42,7 +42,7 @@ def test_a_model_without_a_decoder_has_no_rows() -> None:
 def test_the_right_text_is_what_the_model_writes(name: str, text: str) -> None:
     checkpoint = load(name)
     rows = right_rows(checkpoint, text)
-    written = checkpoint.generate(text, max_new=24).ids
+    written = checkpoint.generate(text, max_new=12).ids
     assert tuple(row.wanted.id for row in rows)[: len(written)] == written
     assert all(row.is_right for row in rows)
 
@@ -50,12 +50,12 @@ def test_the_right_text_is_what_the_model_writes(name: str, text: str) -> None:
 @pytest.mark.parametrize(("name", "text"), [("zh-en", SENTENCE), ("stories", "Once upon a time")])
 def test_after_an_error_the_model_goes_on_from_what_it_wrote(name: str, text: str) -> None:
     checkpoint = load(name)
-    found = one_error(checkpoint, text, "", 1, 0)
+    found = one_error(checkpoint, text, right_rows(checkpoint, text, ""), 1, 0)
     right = [row.wanted.id for row in found.rows]
     free = [token.id for token in found.free]
     assert free[0] == right[0]
     assert free[1] == found.wrong.id != right[1]
-    ids = [step.id for step in checkpoint.stream(text, max_new=24, instead={0: free[0], 1: free[1]})]
+    ids = [step.id for step in checkpoint.stream(text, max_new=12, instead={0: free[0], 1: free[1]})]
     assert free == ids
     rest, mine = right[2:], free[2:]
     differ = sum(a != b for a, b in zip(rest, mine, strict=False)) + abs(len(rest) - len(mine))
@@ -64,7 +64,7 @@ def test_after_an_error_the_model_goes_on_from_what_it_wrote(name: str, text: st
 
 def test_an_error_begins_with_the_given_target() -> None:
     checkpoint = load("zh-en")
-    found = one_error(checkpoint, SENTENCE, "I have a dog.", 2, 1)
+    found = one_error(checkpoint, SENTENCE, right_rows(checkpoint, SENTENCE, "I have a dog."), 2, 1)
     assert [row.wanted.text for row in found.rows[:4]] == ["I", "have", "a", "dog"]
     assert [token.text for token in found.free[:2]] == ["I", "have"]
     best = [p.token.id for p in found.rows[2].best if p.token.id != found.rows[2].wanted.id]
@@ -73,7 +73,7 @@ def test_an_error_begins_with_the_given_target() -> None:
 
 def test_a_step_that_is_not_there_is_said_to_be() -> None:
     with pytest.raises(TraceError, match="no step 99"):
-        one_error(load("zh-en"), SENTENCE, "", 99, 0)
+        one_error(load("zh-en"), SENTENCE, right_rows(load("zh-en"), SENTENCE), 99, 0)
 
 
 def test_a_token_without_probability_costs_infinitely_much() -> None:

@@ -8,7 +8,7 @@ from tests.pages.conftest import Open
 from tests.pages.reading import run, tables
 from vizformer import load
 from vizformer.analysis.decoding import beams, written
-from vizformer.analysis.teacher_forcing import forced_rows, one_error
+from vizformer.analysis.teacher_forcing import forced_rows, one_error, right_rows
 
 PAGE = "pages/learn/decoding.py"
 TEXTS = {"zh-en": "今天天气", "stories": "Once upon a time"}
@@ -30,7 +30,7 @@ def test_the_rows_and_their_loss_are_the_models(open_app: Open) -> None:
 def test_the_text_after_an_error_is_the_models(open_app: Open) -> None:
     app = open_app(PAGE, part="free", model="zh-en", text=TEXTS["zh-en"], dials="decoding.step:2")
     assert not app.exception
-    found = one_error(load("zh-en"), TEXTS["zh-en"], "", 2, 0)
+    found = one_error(load("zh-en"), TEXTS["zh-en"], right_rows(load("zh-en"), TEXTS["zh-en"]), 2, 0)
     assert any(found.whole in text.value for text in app.text)
     (shown,) = tables(app)
     assert [cells[-1] for cells in shown][: len(found.free)] == [token.text for token in found.free]
@@ -43,7 +43,7 @@ def test_the_ways_of_choosing_write_what_the_library_writes(open_app: Open) -> N
     assert not app.exception
     checkpoint = load("zh-en")
     (shown,) = tables(app)
-    greedy, best = written(checkpoint, TEXTS["zh-en"], 24), beams(checkpoint, TEXTS["zh-en"], 24, 4, 0.6)[0]
+    greedy, best = written(checkpoint, TEXTS["zh-en"], 12), beams(checkpoint, TEXTS["zh-en"], 12, 4, 0.6)[0]
     assert shown[0][1] == greedy.text
     assert shown[1][1] == best.text
     run(app.code[0].value)
@@ -55,7 +55,7 @@ def test_the_examples_are_written_token_by_token(open_app: Open) -> None:
     app = button.click().run()
     assert not app.exception
     checkpoint = load("zh-en")
-    ids = checkpoint.generate("今天天气", max_new=24).ids
+    ids = checkpoint.generate("今天天气", max_new=12).ids
     (shown,) = tables(app)
     assert [cells[-1] for cells in shown] == [token.text for token in checkpoint.tokenizer.tokens(list(ids))]
     run(app.code[0].value)

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from vizformer.generation import GenerationStep
 
-LONGEST = 24  # tokens of a text that the model writes for a comparison
+LONGEST = 12  # tokens of a text that the model writes for a comparison
 
 
 @dataclass(frozen=True)
@@ -130,13 +130,12 @@ def right_rows(checkpoint: Checkpoint, text: str, target: str = "") -> tuple[For
     return forced_rows(checkpoint, trace)[len(start) - 1 :]
 
 
-def one_error(checkpoint: Checkpoint, text: str, target: str, step: int, rank: int) -> OneError:
-    """The model takes its `rank`-th best other token at `step` of a right text, and goes on by itself.
+def one_error(checkpoint: Checkpoint, text: str, rows: tuple[ForcedRow, ...], step: int, rank: int) -> OneError:
+    """The model takes its `rank`-th best other token at `step` of a right text (`right_rows`), and goes on by itself.
 
     Raises:
         TraceError: no such step.
     """
-    rows = right_rows(checkpoint, text, target)
     if not 0 <= step < len(rows):
         raise TraceError(N_("There is no step {step}: choose 0 to {last}.", step=step, last=len(rows) - 1))
     others = [p.token for p in rows[step].best if p.token.id != rows[step].wanted.id]

@@ -11,7 +11,8 @@ if TYPE_CHECKING:
     from vizformer.text import Token
     from vizformer.web.catalogue.subject import Subject
 
-MOST_NEW = 24  # tokens that the model writes here
+MOST_NEW = 12  # tokens that the model writes here: many texts at once, and a class of readers
+CHECKED = 4  # steps that are computed with the cache and without it
 
 
 @cached
@@ -32,7 +33,7 @@ def right_rows(subject: "Subject") -> "tuple[ForcedRow, ...]":
 def one_error(subject: "Subject", step: int, rank: int) -> "OneError":
     from vizformer.analysis.teacher_forcing import one_error
 
-    return one_error(subject.checkpoint, subject.text, subject.target, step, rank)
+    return one_error(subject.checkpoint, subject.text, right_rows(subject), step, rank)
 
 
 @cached
@@ -80,4 +81,4 @@ def steps(subject: "Subject") -> "tuple[Candidates, tuple[Token, ...], dict[int,
 def cache_difference(subject: "Subject") -> tuple[float, int]:
     from vizformer.analysis.decoding import cache_difference
 
-    return cache_difference(subject.checkpoint, subject.text, MOST_NEW // 2)
+    return cache_difference(subject.checkpoint, subject.text, CHECKED)
