@@ -87,7 +87,7 @@ def test_every_control_of_a_laboratory_runs_without_the_frame_of_its_page(server
         kind = message.delta.new_element.WhichOneof("type") if message.HasField("delta") else None
         if kind in WIDGETS and not message.delta.fragment_id:
             outside.add(getattr(message.delta.new_element, kind).id.split("-", 2)[-1])
-        inside += kind in WIDGETS and bool(message.delta.fragment_id)
+        inside += kind in (*WIDGETS, "bidi_component") and bool(message.delta.fragment_id)
     assert outside <= OF_ALL_PAGES | OF_A_PAGE.get(page, set())
     assert inside
 
