@@ -10,7 +10,10 @@ PAGES = [
     "pages/learn/qkv.py",
     "pages/learn/layer.py",
     "pages/learn/paper.py",
-    *(f"pages/learn/{lesson}.py" for lesson in ("map", "tokens", "positions", "heads", "masks", "cross")),
+    *(
+        f"pages/learn/{lesson}.py"
+        for lesson in ("map", "tokens", "positions", "heads", "masks", "block", "cross", "decoding", "start")
+    ),
 ]
 GOOD = "我有一只猫。"
 TOO_LONG = "猫狗" * 1000  # 2001 tokens for a model of 512 positions

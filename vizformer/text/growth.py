@@ -11,7 +11,7 @@ import base64
 import binascii
 import math
 import unicodedata
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -60,18 +60,7 @@ def growth(normalizer: object, pre_tokenizer: object) -> Growth:
     Raises:
         BoundsError: too much, or nobody knows.
     """
-    found = Growth()
-    for part in (*parts(normalizer), *parts(pre_tokenizer)):
-        found *= _grown(part)
-        if found.factor > _MOST_GROWTH:
-            raise BoundsError(
-                N_(
-                    "a text could become {factor} times as long in {part}",
-                    factor=f"{found.factor:,}",
-                    part=called(part),
-                )
-            )
-    return found
+    return _product((*parts(normalizer), *parts(pre_tokenizer)), _grown)
 
 
 def decoded(decoder: object) -> Growth:
@@ -80,9 +69,13 @@ def decoded(decoder: object) -> Growth:
     Raises:
         BoundsError: too much, or nobody knows.
     """
+    return _product(parts(decoder), _decoded)
+
+
+def _product(row: Iterable[Mapping[str, Any]], of_one: Callable[[Mapping[str, Any]], Growth]) -> Growth:
     found = Growth()
-    for part in parts(decoder):
-        found *= _decoded(part)
+    for part in row:
+        found *= of_one(part)
         if found.factor > _MOST_GROWTH:
             raise BoundsError(
                 N_(
