@@ -51,7 +51,7 @@ def test_a_click_is_shown_in_the_boxes_and_a_choice_there_in_the_picture(app: Ap
     app = app.selectbox(ROW).set_value(0).run()
     assert sent(app)["selected"] == {"row": 0, "column": 2}
     app = show(app)
-    assert [box.value for box in app.error] == [r"**Not quite: row “a → \*b\*”, column “y”.** It is y\."]
+    assert [box.value for box in app.error] == [r"**Not quite: row “a → \*b\*”\, column “y”.** It is y\."]
 
 
 def test_the_boxes_alone_are_enough(app: AppTest) -> None:
