@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from vizformer import load
-from vizformer.analysis.teacher_forcing import forced_rows, one_error, right_rows
+from vizformer.analysis.teacher_forcing import LONGEST, forced_rows, one_error, right_rows
 from vizformer.errors import TraceError
 
 SENTENCE = "我有一只猫。"
@@ -41,7 +41,7 @@ def test_a_model_without_a_decoder_has_no_rows() -> None:
 @pytest.mark.parametrize(("name", "text"), [("zh-en", SENTENCE), ("stories", "Once upon a time")])
 def test_the_right_text_is_what_the_model_writes(name: str, text: str) -> None:
     checkpoint = load(name)
-    rows = right_rows(checkpoint, text)
+    rows = right_rows(checkpoint, text, checkpoint.trace(text))
     written = checkpoint.generate(text, max_new=12).ids
     assert tuple(row.wanted.id for row in rows)[: len(written)] == written
     assert all(row.is_right for row in rows)
@@ -50,7 +50,7 @@ def test_the_right_text_is_what_the_model_writes(name: str, text: str) -> None:
 @pytest.mark.parametrize(("name", "text"), [("zh-en", SENTENCE), ("stories", "Once upon a time")])
 def test_after_an_error_the_model_goes_on_from_what_it_wrote(name: str, text: str) -> None:
     checkpoint = load(name)
-    found = one_error(checkpoint, text, right_rows(checkpoint, text, ""), 1, 0)
+    found = one_error(checkpoint, text, right_rows(checkpoint, text, checkpoint.trace(text)), 1, 0)
     right = [row.wanted.id for row in found.rows]
     free = [token.id for token in found.free]
     assert free[0] == right[0]
@@ -64,7 +64,8 @@ def test_after_an_error_the_model_goes_on_from_what_it_wrote(name: str, text: st
 
 def test_an_error_begins_with_the_given_target() -> None:
     checkpoint = load("zh-en")
-    found = one_error(checkpoint, SENTENCE, right_rows(checkpoint, SENTENCE, "I have a dog."), 2, 1)
+    trace = checkpoint.trace(SENTENCE, target="I have a dog.")
+    found = one_error(checkpoint, SENTENCE, right_rows(checkpoint, SENTENCE, trace), 2, 1)
     assert [row.wanted.text for row in found.rows[:4]] == ["I", "have", "a", "dog"]
     assert [token.text for token in found.free[:2]] == ["I", "have"]
     best = [p.token.id for p in found.rows[2].best if p.token.id != found.rows[2].wanted.id]
@@ -72,8 +73,20 @@ def test_an_error_begins_with_the_given_target() -> None:
 
 
 def test_a_step_that_is_not_there_is_said_to_be() -> None:
+    checkpoint = load("zh-en")
+    rows = right_rows(checkpoint, SENTENCE, checkpoint.trace(SENTENCE))
     with pytest.raises(TraceError, match="no step 99"):
-        one_error(load("zh-en"), SENTENCE, right_rows(load("zh-en"), SENTENCE), 99, 0)
+        one_error(checkpoint, SENTENCE, rows, 99, 0)
+
+
+def test_a_long_target_is_compared_over_its_first_tokens() -> None:
+    checkpoint = load("zh-en")
+    trace = checkpoint.trace(SENTENCE, target="I have a dog and a cat and a bird and a fish and a horse.")
+    rows = right_rows(checkpoint, SENTENCE, trace)
+    assert len(rows) == LONGEST < len(trace.tokens["decoder"])
+    found = one_error(checkpoint, SENTENCE, rows, 3, 0)
+    assert len(found.free) <= LONGEST
+    assert found.changed <= LONGEST - 4
 
 
 def test_a_token_without_probability_costs_infinitely_much() -> None:

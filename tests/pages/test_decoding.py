@@ -9,6 +9,7 @@ from tests.pages.reading import run, tables
 from vizformer import load
 from vizformer.analysis.decoding import beams, written
 from vizformer.analysis.teacher_forcing import forced_rows, one_error, right_rows
+from vizformer.generation import Sampling
 
 PAGE = "pages/learn/decoding.py"
 TEXTS = {"zh-en": "今天天气", "stories": "Once upon a time"}
@@ -30,7 +31,9 @@ def test_the_rows_and_their_loss_are_the_models(open_app: Open) -> None:
 def test_the_text_after_an_error_is_the_models(open_app: Open) -> None:
     app = open_app(PAGE, part="free", model="zh-en", text=TEXTS["zh-en"], dials="decoding.step:2")
     assert not app.exception
-    found = one_error(load("zh-en"), TEXTS["zh-en"], right_rows(load("zh-en"), TEXTS["zh-en"]), 2, 0)
+    checkpoint = load("zh-en")
+    rows = right_rows(checkpoint, TEXTS["zh-en"], checkpoint.trace(TEXTS["zh-en"]))
+    found = one_error(checkpoint, TEXTS["zh-en"], rows, 2, 0)
     assert any(found.whole in text.value for text in app.text)
     (shown,) = tables(app)
     assert [cells[-1] for cells in shown][: len(found.free)] == [token.text for token in found.free]
@@ -39,13 +42,17 @@ def test_the_text_after_an_error_is_the_models(open_app: Open) -> None:
 
 
 def test_the_ways_of_choosing_write_what_the_library_writes(open_app: Open) -> None:
-    app = open_app(PAGE, part="ways", model="zh-en", text=TEXTS["zh-en"])
+    app = open_app(
+        PAGE, part="ways", model="zh-en", text=TEXTS["zh-en"], dials="decoding.temperature:1.5~decoding.seed:7"
+    )
     assert not app.exception
     checkpoint = load("zh-en")
     (shown,) = tables(app)
-    greedy, best = written(checkpoint, TEXTS["zh-en"], 12), beams(checkpoint, TEXTS["zh-en"], 12, 4, 0.6)[0]
+    greedy, best = written(checkpoint, TEXTS["zh-en"], 12), beams(checkpoint, TEXTS["zh-en"], 12, 2, 0.6)[0]
+    drawn = written(checkpoint, TEXTS["zh-en"], 12, Sampling(temperature=1.5, seed=7))
     assert shown[0][1] == greedy.text
     assert shown[1][1] == best.text
+    assert shown[-1][1].removesuffix(" …") == drawn.text
     run(app.code[0].value)
 
 

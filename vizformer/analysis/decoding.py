@@ -72,22 +72,17 @@ def first_token(
 def cache_difference(checkpoint: Checkpoint, text: str, max_new: int) -> tuple[float, int]:
     """(the largest difference between P with the KV cache and without, steps compared).
 
-    With the cache each step computes one row; without, all rows again, of which only the last is used.
+    With the cache each step computes one row.  Without it, one forward over the whole text computes all rows: row i sees
+    no later token, so that it is the one that step i would have computed.
     """
     source, beginning = checkpoint.opening(text)
-    ids, largest, steps = [token.id for token in beginning], 0.0, 0
-    memory = [token.id for token in source]
-    for step in checkpoint.stream(text, max_new=max_new):
-        if memory:
-            trace = checkpoint.trace(ids=memory, target_ids=ids)
-        else:
-            trace = checkpoint.trace(ids=ids)
-        again = torch.softmax(trace.logits[-1].double(), dim=-1)
-        there = step.probabilities.double().cpu() > 0  # (a model that never says <pad> gives it 0)
-        largest = max(largest, float((again.cpu() - step.probabilities.double().cpu())[there].abs().max()))
-        ids.append(step.id)
-        steps += 1
-    return largest, steps
+    start, memory = [token.id for token in beginning], [token.id for token in source]
+    steps = list(checkpoint.stream(text, max_new=max_new))
+    ids = [*start, *(step.id for step in steps[:-1])]
+    trace = checkpoint.trace(ids=memory, target_ids=ids) if memory else checkpoint.trace(ids=ids)
+    again = torch.softmax(trace.logits[len(start) - 1 :].double().cpu(), dim=-1)  # [steps, vocab_size]
+    kept = torch.stack([step.probabilities for step in steps]).double().cpu()
+    return float((again - kept)[kept > 0].abs().max()), len(steps)  # (a model that never says <pad> gives it 0)
 
 
 def growth(config: ModelConfig, n: int, memory: int = 0) -> "tuple[Int[ndarray, '2 4'], Int[ndarray, '2 4']]":

@@ -113,21 +113,19 @@ class OneError:
         return max(len(right), len(mine)) - same
 
 
-def right_rows(checkpoint: Checkpoint, text: str, target: str = "") -> tuple[ForcedRow, ...]:
-    """The rows of a right text: the given target, or what the model itself writes, at most `LONGEST` tokens."""
-    source, beginning = checkpoint.opening(text)
+def right_rows(checkpoint: Checkpoint, text: str, trace: Trace) -> tuple[ForcedRow, ...]:
+    """The first rows of a right text, at most `LONGEST`: the target of the trace, or how a decoder itself goes on.
+
+    Args:
+        text: what was typed.
+        trace: of the text (of an encoder-decoder with its target, typed or written by the model).
+    """
+    if checkpoint.model.encoder is not None:
+        return forced_rows(checkpoint, trace)[:LONGEST]
+    __, beginning = checkpoint.opening(text)
     start = [token.id for token in beginning]
-    if checkpoint.model.encoder is not None and target.strip():
-        trace = checkpoint.trace(text, target=target)
-        return forced_rows(checkpoint, trace)
     written = [step.id for step in _steps(checkpoint, text, {})]
-    if checkpoint.model.encoder is None:
-        trace = checkpoint.trace(ids=[*start, *written])
-    else:
-        end = checkpoint.model.config.eos_id
-        written = written[:-1] if written[-1:] == [end] else written
-        trace = checkpoint.trace(ids=[token.id for token in source], target_ids=[*start, *written])
-    return forced_rows(checkpoint, trace)[len(start) - 1 :]
+    return forced_rows(checkpoint, checkpoint.trace(ids=[*start, *written]))[len(start) - 1 :]
 
 
 def one_error(checkpoint: Checkpoint, text: str, rows: tuple[ForcedRow, ...], step: int, rank: int) -> OneError:

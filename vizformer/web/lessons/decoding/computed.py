@@ -12,7 +12,6 @@ if TYPE_CHECKING:
     from vizformer.web.catalogue.subject import Subject
 
 MOST_NEW = 12  # tokens that the model writes here: many texts at once, and a class of readers
-CHECKED = 4  # steps that are computed with the cache and without it
 
 
 @cached
@@ -26,7 +25,7 @@ def forced_rows(subject: "Subject") -> "tuple[ForcedRow, ...]":
 def right_rows(subject: "Subject") -> "tuple[ForcedRow, ...]":
     from vizformer.analysis.teacher_forcing import right_rows
 
-    return right_rows(subject.checkpoint, subject.text, subject.target)
+    return right_rows(subject.checkpoint, subject.text, subject.trace)
 
 
 @cached
@@ -81,4 +80,4 @@ def steps(subject: "Subject") -> "tuple[Candidates, tuple[Token, ...], dict[int,
 def cache_difference(subject: "Subject") -> tuple[float, int]:
     from vizformer.analysis.decoding import cache_difference
 
-    return cache_difference(subject.checkpoint, subject.text, CHECKED)
+    return cache_difference(subject.checkpoint, subject.text, MOST_NEW)

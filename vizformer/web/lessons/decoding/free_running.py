@@ -4,6 +4,7 @@ from itertools import zip_longest
 
 import streamlit as st
 
+from vizformer.analysis.teacher_forcing import LONGEST
 from vizformer.components import table
 from vizformer.components.table import Number, Row
 from vizformer.web.catalogue.subject import Subject
@@ -77,6 +78,8 @@ def free_running(subject: Subject) -> None:
             changed=found.changed,
         )
     )
+    if len(rows) == LONGEST:
+        st.caption(_("Only the first {n} tokens are compared.", n=LONGEST))
     lesson.ask(
         "decoding",
         "forcing",

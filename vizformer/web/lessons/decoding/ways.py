@@ -16,7 +16,7 @@ from vizformer.web.words.figure_words import words
 from vizformer.web.words.i18n import _
 
 WIDTHS = (1, 2, 4)
-SEEDS = (0, 1)
+LAST_SEED = 999
 
 
 @laboratory
@@ -25,16 +25,17 @@ def ways(subject: Subject) -> None:
     if not writes(subject):
         return
     st.html(table.style())
-    warm, wide, long = st.columns(3)
+    warm, drawn, wide, long = st.columns(4, vertical_alignment="bottom")
     temperature = warm.slider(_("Temperature T"), 0.1, 2.0, step=0.1, **lesson.setting("decoding.temperature", 1.0))
-    width = wide.select_slider(_("Beam width"), WIDTHS, **lesson.setting("decoding.width", 4, WIDTHS))
+    seed = drawn.number_input(_("Seed"), 0, LAST_SEED, **lesson.setting("decoding.seed", 0, range(LAST_SEED + 1)))
+    width = wide.select_slider(_("Beam width"), WIDTHS, **lesson.setting("decoding.width", 2, WIDTHS))
     alpha = long.slider(_("Length penalty α"), 0.0, 2.0, step=0.1, **lesson.setting("decoding.alpha", 0.6))
     found = [(_("greedy"), computed.greedy(subject))]
     found += [
         (_("beam {width}, place {place}", width=width, place=place + 1), one)
         for place, one in enumerate(computed.beams(subject, width, alpha)[:width])
     ]
-    found += [(_("drawn, seed {seed}", seed=seed), computed.sampled(subject, temperature, seed)) for seed in SEEDS]
+    found.append((_("drawn, seed {seed}", seed=seed), computed.sampled(subject, temperature, seed)))
     best = max(one.log_probability for __, one in found)
     rows = [
         Row(
