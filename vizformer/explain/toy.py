@@ -15,7 +15,6 @@ from torch import Tensor
 from vizformer.assets import asset
 from vizformer.checkpoints import Checkpoint
 from vizformer.checkpoints.bare.torch_nn import load_layer
-from vizformer.checkpoints.tokenizers.token_ids import IdTokenizer
 from vizformer.config import ModelConfig
 from vizformer.model.block import Block
 from vizformer.model.edit import Edit, require_room
@@ -23,6 +22,7 @@ from vizformer.model.forward_pass import ForwardPass
 from vizformer.model.masks import causal_mask
 from vizformer.model.trace import Trace
 from vizformer.model.transformer import Transformer
+from vizformer.text import IdTokenizer
 
 CONFIG = ModelConfig(
     vocab_size=1, d_model=4, n_heads=2, d_ff=8, n_encoder_layers=1, n_decoder_layers=1, dropout=0.0, max_positions=8

@@ -1,5 +1,6 @@
 """Text to tokens and back."""
 
+from vizformer.text.id_tokenizer import IdTokenizer
 from vizformer.text.tokenizer import Token, Tokenizer
 
-__all__ = ["Token", "Tokenizer"]
+__all__ = ["IdTokenizer", "Token", "Tokenizer"]

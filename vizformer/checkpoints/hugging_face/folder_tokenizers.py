@@ -11,12 +11,12 @@ from vizformer.checkpoints.hugging_face.fields import Fields
 from vizformer.checkpoints.tokenizers.classes import by_class
 from vizformer.checkpoints.tokenizers.refusals import guarded
 from vizformer.checkpoints.tokenizers.special_tokens import SETTINGS, settings
-from vizformer.checkpoints.tokenizers.token_ids import IdTokenizer, as_numbers, without_tokenizer
+from vizformer.checkpoints.tokenizers.token_ids import as_numbers, without_tokenizer
 from vizformer.checkpoints.tokenizers.vocabularies import TOKENIZER, TRIAL, Vocabularies, read_tokenizer, tried
 from vizformer.config import ModelConfig
 from vizformer.errors import CheckpointError
 from vizformer.messages import N_, Message
-from vizformer.text import Tokenizer
+from vizformer.text import IdTokenizer, Tokenizer
 
 # Files that say how texts are split, also those that are not read here: a folder with one of them has a tokenizer.
 _OF_A_TOKENIZER = re.compile(

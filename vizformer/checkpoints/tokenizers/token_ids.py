@@ -1,45 +1,11 @@
-"""A tokenizer for models that came without one: a text is the token ids themselves."""
+"""Models that came without a tokenizer: what reads their token ids."""
 
-import re
-
-from tokenizers import Regex, models, pre_tokenizers
-from tokenizers import Tokenizer as Backend
-
-from vizformer.checkpoints.files.untrusted_folder import shown
 from vizformer.config import ModelConfig
-from vizformer.errors import CheckpointError, TokenizerError
+from vizformer.errors import CheckpointError
 from vizformer.messages import N_, Message
-from vizformer.text import Token, Tokenizer
+from vizformer.text import IdTokenizer, Tokenizer
 
 MOST_NUMBERS = 2**20  # rows; no vocabulary in use has more
-
-
-class IdTokenizer(Tokenizer):
-    """Reads "17 4 256" as the tokens 17, 4 and 256; no vocabulary is made up."""
-
-    def __init__(self, vocab_size: int) -> None:
-        backend = Backend(models.WordLevel({str(id): id for id in range(vocab_size)}, unk_token=""))
-        backend.pre_tokenizer = pre_tokenizers.Split(Regex(r"[\s,]+"), "removed")
-        super().__init__(backend)
-
-    def encode(self, text: str, *, special: bool = True) -> tuple[Token, ...]:
-        """The tokens of numbers separated by spaces or commas.
-
-        Raises:
-            TokenizerError: something that is no token id.
-        """
-        words = re.split(r"[\s,]+", text.strip())
-        stray = next((_printable(word) for word in words if word and self.id_of(word) is None), None)
-        if stray is None:
-            return super().encode(text, special=special)
-        raise TokenizerError(
-            N_(
-                "This model came without a tokenizer: type token ids from 0 to {last}, separated by spaces. "
-                "{value} is none.",
-                last=self.vocab_size - 1,
-                value=stray,
-            )
-        )
 
 
 def without_tokenizer(config: ModelConfig) -> tuple[IdTokenizer, IdTokenizer | None, Message]:
@@ -78,11 +44,6 @@ def _numbers(rows: int) -> IdTokenizer:
             )
         )
     return IdTokenizer(rows)
-
-
-def _printable(word: str) -> str:
-    """A word as it was typed, if it can be printed: somebody's own, unlike what a file says."""
-    return f'"{word[:40]}"' if word[:40].isprintable() else shown(word[:40])
 
 
 def as_numbers(tokenizer: Tokenizer) -> Tokenizer:

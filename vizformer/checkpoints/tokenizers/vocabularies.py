@@ -9,9 +9,8 @@ from vizformer.assets import asset
 from vizformer.checkpoints.files.untrusted_folder import Folder, shown
 from vizformer.checkpoints.tokenizers.refusals import guarded, no_tokenizer, refusal, refuse
 from vizformer.checkpoints.tokenizers.special_tokens import bounded, settings, token_text, with_special
-from vizformer.checkpoints.tokenizers.token_ids import IdTokenizer
 from vizformer.messages import Message
-from vizformer.text import Tokenizer, trial
+from vizformer.text import IdTokenizer, Tokenizer, trial
 from vizformer.text.bounds import MOST_ENTRIES, MOST_IDS
 
 TOKENIZER = "tokenizer.json"

@@ -54,7 +54,7 @@ class Cuts:
 
 @cached
 def cuts(subject: Subject) -> Cuts:
-    from vizformer.checkpoints.tokenizers.token_ids import IdTokenizer
+    from vizformer.text import IdTokenizer
     from vizformer.text.schemes import cut, pieces, scheme_tokenizer
 
     loaded = subject.checkpoint
