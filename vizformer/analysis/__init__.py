@@ -14,6 +14,7 @@ from vizformer.analysis.alignment import (
     word_order,
 )
 from vizformer.analysis.blanks import Guess, guess, guesses, hide, looks_at, mean_guess
+from vizformer.analysis.head_overview import OneHead, largest_weights, layer_weights, mask_reasons, one_head
 from vizformer.analysis.heads import HeadMaps, Kind, head_maps, kinds, n_layers, site_name
 from vizformer.analysis.induction import (
     HeadScores,
@@ -42,6 +43,7 @@ __all__ = [
     "Kind",
     "Link",
     "LookUp",
+    "OneHead",
     "Prediction",
     "ScaleQuestion",
     "ScoreForms",
@@ -61,12 +63,16 @@ __all__ = [
     "hide",
     "induction_score",
     "kinds",
+    "largest_weights",
+    "layer_weights",
     "linked",
     "look_up",
     "looks_at",
+    "mask_reasons",
     "mean_guess",
     "n_layers",
     "next_tokens",
+    "one_head",
     "previous_token_score",
     "read_alignments",
     "repeated_tokens",

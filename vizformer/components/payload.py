@@ -112,7 +112,7 @@ def pack_chosen(
     """Packs one head beside thumbnails of all, for callers that never hold all maps at once.
 
     Args:
-        thumbs: what `thumbnails` made of every head [layers, heads, rows, columns].
+        thumbs: what `thumbnails` or `shades` made of every head [layers, heads, rows, columns].
         weights, scores: of the chosen head [queries, keys].
         reasons: of all layers, as for `pack_heads`.
         chosen: (layer, head).
@@ -198,10 +198,20 @@ def nearest(value: int, length: int) -> int:
     return max(0, min(length - 1, value))
 
 
+def pools(length: int) -> NDArray[np.int64]:
+    """Where the pools of a small map begin, along an axis of `length`: at most THUMBNAIL, of sizes that differ by one."""
+    n = min(length, THUMBNAIL)
+    return np.arange(n) * length // n
+
+
 def thumbnails(weights: NDArray[np.floating]) -> NDArray[np.uint8]:
     """Small maps: max-pooled to at most 32 x 32 and square-root scaled [..., queries, keys] -> [..., rows, columns]."""
-    pooled = np.clip(_pool(np.asarray(weights), np.maximum), 0.0, 1.0)
-    return np.asarray(np.rint(255.0 * np.sqrt(pooled)), dtype=np.uint8)
+    return shades(_pool(np.asarray(weights), np.maximum))
+
+
+def shades(pooled: NDArray[np.floating]) -> NDArray[np.uint8]:
+    """The small maps of weights that are pooled already, 255 * sqrt(weight) [..., rows, columns]."""
+    return np.asarray(np.rint(255.0 * np.sqrt(np.clip(pooled, 0.0, 1.0))), dtype=np.uint8)
 
 
 def quantise(weights: NDArray[np.floating]) -> NDArray[np.uint16]:
@@ -255,8 +265,7 @@ def _pool(maps: NDArray[Any], reduce: np.ufunc) -> NDArray[Any]:
     for axis in (-2, -1):
         length = maps.shape[axis]
         if length > THUMBNAIL:
-            starts = np.arange(THUMBNAIL) * length // THUMBNAIL
-            maps = reduce.reduceat(maps, starts, axis=axis)
+            maps = reduce.reduceat(maps, pools(length), axis=axis)
     return maps
 
 

@@ -10,6 +10,8 @@ from vizformer.web.catalogue.model_cache import predicts
 from vizformer.web.catalogue.subject import Subject
 
 if TYPE_CHECKING:
+    from numpy import ndarray
+
     from vizformer.analysis import HeadMaps, Kind, Prediction
     from vizformer.components.payload import HeadsPayload
     from vizformer.explain import Step
@@ -17,24 +19,41 @@ if TYPE_CHECKING:
 
 @cached
 def heads(subject: Subject, kind: "Kind", chosen: tuple[int, int] | None) -> "HeadsPayload":
-    """All heads of one kind, packed for the browser; `chosen` matters only where they do not all fit (else None)."""
-    from vizformer.analysis import head_maps
-    from vizformer.components.attention import pack_heads
+    """All heads of one kind, packed for the browser; where they do not all fit, small maps of all and the `chosen` one."""
+    from vizformer.analysis import head_maps, one_head
+    from vizformer.components.attention import pack_chosen, pack_heads
 
-    maps: HeadMaps = head_maps(subject.trace, kind)
-    return pack_heads(maps.weights, maps.scores, maps.reasons, chosen=chosen or (0, 0))
+    if chosen is None:
+        maps: HeadMaps = head_maps(subject.trace, kind)
+        return pack_heads(maps.weights, maps.scores, maps.reasons)
+    small, reasons = overview(subject, kind)
+    one = one_head(subject.trace, kind, *chosen)
+    return pack_chosen(small, one.weights, one.scores, reasons, chosen=chosen)
+
+
+@cached
+def overview(subject: Subject, kind: "Kind") -> "tuple[ndarray, ndarray]":
+    """The small maps of all heads of one kind, and why cells are blocked."""
+    from vizformer.analysis import largest_weights, mask_reasons, site_name
+    from vizformer.components.payload import pools, shades
+
+    first = subject.trace[site_name(kind, 0)]
+    rows, columns = pools(first.q.shape[1]), pools(first.k.shape[1])
+    return shades(largest_weights(subject.trace, kind, rows, columns)), mask_reasons(subject.trace, kind)
 
 
 @cached
 def lines(subject: Subject, kind: "Kind", layer: int | None) -> "HeadsPayload":
     """The weights of all heads of one kind; those of one layer's heads where they do not all fit (else None)."""
-    from vizformer.analysis import head_maps
+    from vizformer.analysis import head_maps, layer_weights, n_layers, site_name
     from vizformer.components.lines import pack_heads, pack_layer
 
-    maps: HeadMaps = head_maps(subject.trace, kind)
     if layer is None:
+        maps: HeadMaps = head_maps(subject.trace, kind)
         return pack_heads(maps.weights, None, maps.reasons)
-    return pack_layer(maps.weights[layer], maps.reasons[layer], layer=layer, layers=len(maps.weights))
+    blocked = subject.trace[site_name(kind, layer)].reason(0).cpu().numpy()
+    weights = layer_weights(subject.trace, kind, layer)
+    return pack_layer(weights, blocked, layer=layer, layers=n_layers(subject.trace, kind))
 
 
 @cached

@@ -1,0 +1,82 @@
+"""The heads of long texts: the small maps and the one head are those of the whole maps."""
+
+import math
+
+import numpy as np
+import pytest
+import torch
+
+from tests import tiny
+from vizformer.analysis import (
+    head_maps,
+    kinds,
+    largest_weights,
+    layer_weights,
+    mask_reasons,
+    n_layers,
+    one_head,
+)
+from vizformer.components.payload import THUMBNAIL, pools, shades, thumbnails
+from vizformer.model import Cell, Edit, Trace, Transformer
+
+N = 300  # tokens: pools of 9 and of 10 cells
+WINDOW = {"sliding_window": 40, "sliding_layers": (1,)}
+KINDS_OF_MODEL = {
+    "encoder and decoder": ("encoder-decoder", {}),
+    "causal, learned": ("decoder-only", {"positions": "learned"}),
+    "rope, shared keys": ("decoder-only", tiny.LLAMA),
+    "window in one layer": ("decoder-only", {**tiny.LLAMA, **WINDOW}),
+    "alibi": ("decoder-only", tiny.ALIBI),
+    "buckets": ("encoder-decoder", tiny.T5_1),
+    "both directions": ("encoder-only", tiny.BERT),
+}
+
+
+def traced(architecture: str, options: dict[str, object], edit: Edit | None = None) -> Trace:
+    torch.manual_seed(5)
+    model = Transformer(tiny.config(architecture, max_positions=N, **options)).eval()
+    trace = Trace()
+    ids = torch.randint(4, 29, (1, N))
+    rows = (ids, ids[:, : N // 2]) if architecture == "encoder-decoder" else (ids,)
+    with torch.inference_mode():
+        model(*rows, trace=trace, edit=edit)
+    return trace
+
+
+def assert_like_the_whole_maps(trace: Trace) -> None:
+    for kind in kinds(trace):
+        maps = head_maps(trace, kind)
+        queries, keys = maps.weights.shape[2:]
+        small = shades(largest_weights(trace, kind, pools(queries), pools(keys)))
+        assert small.shape == (*maps.weights.shape[:2], THUMBNAIL, THUMBNAIL)
+        # another order of the sums in float32 may round to the neighbouring one of 256 shades
+        assert np.abs(small.astype(int) - thumbnails(maps.weights)).max() <= 1
+        assert (small == thumbnails(maps.weights)).mean() > 0.999
+        reasons = mask_reasons(trace, kind)
+        np.testing.assert_array_equal(np.broadcast_to(reasons, maps.reasons.shape), maps.reasons)
+        for layer in range(n_layers(trace, kind)):
+            np.testing.assert_array_equal(layer_weights(trace, kind, layer), maps.weights[layer])
+            one = one_head(trace, kind, layer, 3)
+            np.testing.assert_array_equal(one.weights, maps.weights[layer, 3])
+            np.testing.assert_array_equal(one.scores, maps.scores[layer, 3])
+
+
+@pytest.mark.parametrize("name", KINDS_OF_MODEL)
+def test_small_maps_and_one_head_are_those_of_the_whole_maps(name: str) -> None:
+    assert_like_the_whole_maps(traced(*KINDS_OF_MODEL[name]))
+
+
+def test_rows_that_see_nothing_are_empty_in_the_small_maps() -> None:
+    blocked = Edit(
+        cells=tuple(Cell("decoder.0.self.mask", (row, key), -math.inf) for row in range(10) for key in range(N))
+    )
+    trace = traced("decoder-only", {}, blocked)
+    assert_like_the_whole_maps(trace)
+    small = largest_weights(trace, "decoder", pools(N), pools(N))
+    assert (small[0, :, 0] == 0).all()
+    assert (small[1, :, 0, 0] > 0).all()
+
+
+def test_masks_are_sent_once_where_all_layers_have_the_same() -> None:
+    assert mask_reasons(traced("decoder-only", {}), "decoder").shape == (N, N)
+    assert mask_reasons(traced("decoder-only", {**tiny.LLAMA, **WINDOW}), "decoder").shape == (2, N, N)

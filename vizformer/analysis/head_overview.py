@@ -1,0 +1,102 @@
+"""The heads of a long text: a small map of each, and the whole map of one, without ever holding all of them."""
+
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from jaxtyping import Float, UInt8
+from numpy import ndarray
+from torch import Tensor
+
+from vizformer.analysis.heads import Kind, n_layers, site_name
+from vizformer.model import Trace
+from vizformer.model.masks import total_bias
+from vizformer.model.trace import AttentionRecord
+
+
+@dataclass(frozen=True)
+class OneHead:
+    """The map of one head.
+
+    Attributes:
+        weights: attention weights; each row sums to 1 (0 where everything is blocked).
+        scores: q k^T / sqrt(d_head), before the mask.
+    """
+
+    weights: Float[ndarray, "n_q n_k"]
+    scores: Float[ndarray, "n_q n_k"]
+
+
+@torch.inference_mode()
+def one_head(trace: Trace, kind: Kind, layer: int, head: int) -> OneHead:
+    """What `head_maps` says of one head."""
+    record = trace[site_name(kind, layer)]
+    return OneHead(
+        record.pattern(head).float().cpu().numpy(),
+        record.scores(head).float().cpu().numpy(),
+    )
+
+
+@torch.inference_mode()
+def layer_weights(trace: Trace, kind: Kind, layer: int) -> Float[ndarray, "n_heads n_q n_k"]:
+    """The attention weights of one layer's heads."""
+    record = trace[site_name(kind, layer)]
+    return torch.stack([record.pattern(head) for head in range(record.n_heads)]).float().cpu().numpy()
+
+
+def mask_reasons(trace: Trace, kind: Kind) -> UInt8[ndarray, "*n_layers n_q n_k"]:
+    """Why cells are blocked (`vizformer.model.Reason`), 0 where they are not: one map, or one a layer where they differ."""
+    maps = [trace[site_name(kind, layer)].reason(0) for layer in range(n_layers(trace, kind))]
+    if all(one.data_ptr() == maps[0].data_ptr() or torch.equal(one, maps[0]) for one in maps):
+        return maps[0].cpu().numpy()
+    return np.stack([one.cpu().numpy() for one in maps])
+
+
+@torch.inference_mode()
+def largest_weights(
+    trace: Trace, kind: Kind, rows: ndarray, columns: ndarray
+) -> Float[ndarray, "n_layers n_heads rows columns"]:
+    """The largest weight in every pool of cells, for all heads of one kind of attention.
+
+    out[l, h, i, j] = max of softmax(scores of head h in layer l) over queries rows[i] <= q < rows[i + 1] and keys
+    columns[j] <= k < columns[j + 1].  One pool of queries is computed at a time, over the keys that one of them sees, so
+    that no more than heads x queries of a pool x keys numbers are held.
+
+    Args:
+        trace: of a text of any length.
+        kind: which attention.
+        rows, columns: where the pools begin, rising from 0; the last one ends with the text.
+    """
+    records = [trace[site_name(kind, layer)] for layer in range(n_layers(trace, kind))]
+    return np.stack([_of_layer(record, rows.tolist(), columns) for record in records])
+
+
+def _of_layer(record: AttentionRecord, rows: list[int], columns: ndarray) -> ndarray:
+    n_q, n_k = record.q.shape[1], record.k.shape[1]
+    keys = record.k.float().repeat_interleave(record.n_heads // record.k.shape[0], dim=0).transpose(1, 2)
+    out = np.zeros((record.n_heads, len(rows), len(columns)), dtype=np.float32)
+    for index, (start, end) in enumerate(zip(rows, [*rows[1:], n_q], strict=True)):
+        bias = total_bias(_rows(record.position_bias, start, end), _rows(record.bias, start, end))
+        first, last = _seen(_rows(record.bias, start, end), n_k)
+        if first == last:
+            continue
+        scores = torch.bmm(record.q[:, start:end].float(), keys[:, :, first:last]).mul_(record.scale)
+        if bias is not None:
+            scores += bias[:, :, first:last]
+        weights = torch.softmax(scores, dim=-1).nan_to_num_(0.0)  # [heads, queries of the pool, keys]
+        strongest = np.zeros((record.n_heads, n_k), dtype=np.float32)
+        strongest[:, first:last] = weights.amax(dim=1).cpu().numpy()
+        out[:, index] = np.maximum.reduceat(strongest, columns, axis=1)
+    return out
+
+
+def _rows(bias: Tensor | None, start: int, end: int) -> Tensor | None:
+    return bias if bias is None or bias.shape[1] == 1 else bias[:, start:end]
+
+
+def _seen(mask: Tensor | None, n_k: int) -> tuple[int, int]:
+    """The first key that one of the queries sees, and the one after the last."""
+    if mask is None:
+        return 0, n_k
+    seen = (mask > -torch.inf).any(dim=0).any(dim=0).nonzero()
+    return (0, 0) if not len(seen) else (int(seen[0]), int(seen[-1]) + 1)
