@@ -8,7 +8,9 @@ import torch
 
 from tests import tiny
 from vizformer.analysis import (
+    Kind,
     head_maps,
+    head_operands,
     kinds,
     largest_weights,
     layer_weights,
@@ -16,7 +18,7 @@ from vizformer.analysis import (
     n_layers,
     one_head,
 )
-from vizformer.components.payload import THUMBNAIL, pools, shades, thumbnails
+from vizformer.components.thumbnails import THUMBNAIL, pools, shades, thumbnails
 from vizformer.model import Cell, Edit, Trace, Transformer
 
 N = 300  # tokens: pools of 9 and of 10 cells
@@ -80,3 +82,35 @@ def test_rows_that_see_nothing_are_empty_in_the_small_maps() -> None:
 def test_masks_are_sent_once_where_all_layers_have_the_same() -> None:
     assert mask_reasons(traced("decoder-only", {}), "decoder").shape == (N, N)
     assert mask_reasons(traced("decoder-only", {**tiny.LLAMA, **WINDOW}), "decoder").shape == (2, N, N)
+
+
+def by_numpy(trace: Trace, kind: Kind, layer: int, head: int) -> np.ndarray:
+    """The weights that follow from the operands, in float64."""
+    found = head_operands(trace, kind, layer, head)
+    assert found is not None
+    scores = found.q.astype(float) @ found.k.astype(float).T
+    if found.by_distance is not None:
+        query, key = np.indices(scores.shape)
+        scores += found.by_distance[key - query + len(scores) - 1]
+    reasons = mask_reasons(trace, kind)
+    scores[(reasons if reasons.ndim == 2 else reasons[layer]) > 0] = -np.inf
+    powers = np.exp(scores - scores.max(-1, keepdims=True))
+    return powers / powers.sum(-1, keepdims=True)
+
+
+@pytest.mark.parametrize("name", KINDS_OF_MODEL)
+def test_the_map_follows_from_the_operands(name: str) -> None:
+    trace = traced(*KINDS_OF_MODEL[name])
+    for kind in kinds(trace):
+        for layer in range(n_layers(trace, kind)):
+            whole = one_head(trace, kind, layer, 3).weights
+            np.testing.assert_allclose(by_numpy(trace, kind, layer, 3), whole, atol=2e-6)
+
+
+def test_a_number_set_in_the_mask_has_no_operands() -> None:
+    half = Edit(cells=(Cell("decoder.0.self.mask", (20, 3), -1.5),))
+    trace = traced("decoder-only", {}, half)
+    assert head_operands(trace, "decoder", 0, 1) is None
+    assert head_operands(trace, "decoder", 1, 1) is not None
+    blocked = Edit(cells=(Cell("decoder.0.self.mask", (20, 3), -math.inf),))
+    assert head_operands(traced("decoder-only", {}, blocked), "decoder", 0, 1) is not None

@@ -3,7 +3,8 @@
 import numpy as np
 import pytest
 
-from vizformer.components.payload import HeadsPayload, fits, pack_chosen, pack_heads, quantise, thumbnails
+from vizformer.components.payload import HeadsPayload, fits, pack_chosen, pack_heads, pack_operands, quantise
+from vizformer.components.thumbnails import thumbnails
 
 
 def softmax(scores: np.ndarray) -> np.ndarray:
@@ -127,6 +128,40 @@ def test_one_head_at_a_time_is_the_same_as_all_at_once() -> None:
     assert at_once.columns.keys() == by_itself.columns.keys()
     for name, column in at_once.columns.items():
         assert np.array_equal(column, by_itself.columns[name]), name
+
+
+def test_operands_travel_with_their_mask_as_runs() -> None:
+    weights, _ = heads(2, 3, 40, 40)
+    q, k = np.random.default_rng(1).normal(size=(2, 40, 8)).astype(np.float32)
+    future = np.triu(np.full((40, 40), 2, np.uint8), 1)
+    window = np.where(np.tril(np.ones((40, 40)), -8) > 0, np.uint8(3), future)
+    payload = pack_operands(thumbnails(weights), q, k, np.arange(79.0), np.stack([future, window]), chosen=(1, 2))
+    assert (payload.held, payload.shape, payload.thumb_shape) == ("head", (2, 3, 40, 40), (32, 32))
+    columns = payload.columns
+    lengths = np.diff(columns["run_starts"], append=1600)
+    assert np.array_equal(np.repeat(columns["run_reasons"], lengths), window.ravel())
+    assert len(columns["run_starts"]) < 3 * 40
+    assert np.array_equal(columns["q"], q.ravel())
+    assert np.array_equal(columns["by_distance"], np.arange(79, dtype=np.float32))
+    one = pack_heads(weights, None, np.stack([future, window]), chosen=(1, 2), limit=1)
+    assert np.array_equal(columns["thumb_reasons"], one.columns["thumb_reasons"])
+    assert "weights" not in columns
+    assert "run_starts" not in pack_operands(thumbnails(weights), q, k, chosen=(0, 0)).columns
+
+
+def test_operands_that_do_not_fit_each_other_are_refused() -> None:
+    weights, _ = heads(2, 3, 40, 40)
+    small, q = thumbnails(weights), np.zeros((40, 8), np.float32)
+    for operands, says in (
+        ((small, q, np.zeros((40, 7), np.float32)), "one d_head"),
+        ((small, q, q[:30]), "do not belong"),
+        ((small, q, q, np.zeros(80)), "79 numbers"),
+        ((small, q, q, None, np.zeros((3, 40, 40), np.uint8)), "reasons of shape"),
+    ):
+        with pytest.raises(ValueError, match=says):
+            pack_operands(*operands, chosen=(0, 0))
+    with pytest.raises(ValueError, match=r"\(2, 0\)"):
+        pack_operands(small, q, q, chosen=(2, 0))
 
 
 @pytest.mark.parametrize(("queries", "keys"), [(1, 1), (1, 512), (512, 1), (512, 512)])

@@ -14,7 +14,15 @@ from vizformer.analysis.alignment import (
     word_order,
 )
 from vizformer.analysis.blanks import Guess, guess, guesses, hide, looks_at, mean_guess
-from vizformer.analysis.head_overview import OneHead, largest_weights, layer_weights, mask_reasons, one_head
+from vizformer.analysis.head_overview import (
+    HeadOperands,
+    OneHead,
+    head_operands,
+    largest_weights,
+    layer_weights,
+    mask_reasons,
+    one_head,
+)
 from vizformer.analysis.heads import HeadMaps, Kind, head_maps, kinds, n_layers, site_name
 from vizformer.analysis.induction import (
     HeadScores,
@@ -39,6 +47,7 @@ __all__ = [
     "Guess",
     "HeadLookUp",
     "HeadMaps",
+    "HeadOperands",
     "HeadScores",
     "Kind",
     "Link",
@@ -59,6 +68,7 @@ __all__ = [
     "guesses",
     "head_look_up",
     "head_maps",
+    "head_operands",
     "head_scores",
     "hide",
     "induction_score",

@@ -27,6 +27,47 @@ class OneHead:
     scores: Float[ndarray, "n_q n_k"]
 
 
+@dataclass(frozen=True)
+class HeadOperands:
+    """What the map of one head is computed from, n x d_head numbers where the map has n x n.
+
+        score(i, j) = q_i . k_j + by_distance[j - i + n_q - 1],   weights = softmax over the keys that i sees
+
+    Attributes:
+        q: the queries, multiplied by the scale already.
+        k: the keys, those of the head's group where several heads share them.
+        by_distance: what ALiBi or T5 add for the distance from query to key; None where nothing is added.
+    """
+
+    q: Float[ndarray, "n_q d_head"]
+    k: Float[ndarray, "n_k d_head"]
+    by_distance: Float[ndarray, " distances"] | None
+
+
+@torch.inference_mode()
+def head_operands(trace: Trace, kind: Kind, layer: int, head: int) -> HeadOperands | None:
+    """The operands of one head, in float32; None where they are not all.
+
+    They are not where a number was set by hand in the mask (it is added to a score), or where what is added for the
+    positions does not hang on their distance alone.
+    """
+    record = trace[site_name(kind, layer)]
+    if record.bias is not None and record.reason_map is not None:
+        mask, reason = (one[head % len(one)] for one in (record.bias, record.reason_map))
+        if not torch.equal(mask, torch.zeros_like(mask).masked_fill_(reason > 0, -torch.inf)):
+            return None
+    by_distance = None
+    if record.position_bias is not None:
+        added = record.position_bias[head].float().cpu()
+        by_distance = torch.cat([added[:, 0].flip(0), added[0, 1:]]).numpy()
+        (step,) = by_distance.strides
+        again = np.lib.stride_tricks.as_strided(by_distance[len(added) - 1 :], added.shape, (-step, step))
+        if not np.array_equal(again, added.numpy()):
+            return None
+    q, k = record.q[head].float() * record.scale, record.k[record.kv_head(head)].float()
+    return HeadOperands(q.cpu().numpy(), k.cpu().numpy(), by_distance)
+
+
 @torch.inference_mode()
 def one_head(trace: Trace, kind: Kind, layer: int, head: int) -> OneHead:
     """What `head_maps` says of one head."""

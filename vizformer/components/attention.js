@@ -29,6 +29,7 @@ class AttentionView {
   /** @type {string[]} */ queryTokens;
   /** @type {string[]} */ keyTokens;
   /** @type {number} */ width;
+  /** @type {number | undefined} */ timer;
 
   /** @param {HTMLElement} parent */
   constructor(parent) {
@@ -92,6 +93,16 @@ class AttentionView {
     this.buildZoom();
     this.width = 0;
     this.fit();
+    this.compute(this.model);
+  }
+
+  // A head that came as its queries and keys: some rows in each turn, so that the page goes on answering.
+  /** @param {HeadModel} model */
+  compute(model) {
+    const { computed } = model;
+    if (!computed || computed.complete || this.model !== model) return;
+    if (computed.work()) this.showHead();
+    else this.timer = setTimeout(() => this.compute(model), 0);
   }
 
   // A selection that exists: what comes from a link or from an older text may not.
@@ -205,7 +216,10 @@ class AttentionView {
   sentence(query, key) {
     const { words, model, selected: { layer, head, view } } = this;
     const row = { query, query_token: this.queryTokens[query] };
-    if (offsetOf(model, layer, head) < 0) return { text: this.data.static ? words.not_in_file : words.loading };
+    if (offsetOf(model, layer, head) < 0) {
+      const here = model.computed && model.chosen[0] === layer && model.chosen[1] === head;
+      return { text: here ? words.computing : this.data.static ? words.not_in_file : words.loading };
+    }
     if (key === null) {
       const best = strongestKey(model, layer, head, query);
       if (best < 0) return { text: fill(words.row_masked, row) };
@@ -247,6 +261,7 @@ class AttentionView {
   }
 
   close() {
+    clearTimeout(this.timer);
     this.watcher.disconnect();
     this.root.remove();
   }

@@ -22,8 +22,9 @@ from vizformer.components.payload import (
     nearest,
     pack_chosen,
     pack_heads,
-    thumbnails,
+    pack_operands,
 )
+from vizformer.components.thumbnails import thumbnails
 
 __all__ = [
     "ENGLISH",
@@ -33,6 +34,7 @@ __all__ = [
     "mount",
     "pack_chosen",
     "pack_heads",
+    "pack_operands",
     "peek",
     "thumbnails",
     "to_html",
@@ -74,6 +76,7 @@ ENGLISH: Mapping[str, str] = {
     "colour_weight": N_("weight"),
     "colour_score": N_("score, −{range} to {range}"),
     "loading": N_("Fetching this head …"),
+    "computing": N_("Computing this head from its queries and keys …"),
     "not_in_file": N_("Only the small map of this head is in this file."),
 }
 """Every text of the component; a page passes the same names in the reader's language."""

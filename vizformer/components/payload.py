@@ -4,8 +4,8 @@ Weights travel as float32 while they are few, so that the last digit on screen a
 as uint16 above `EXACT_BYTES`, off by at most 8e-6.
 
 All heads of one kind go at once and are switched in the browser while they fit into `LIMIT_BYTES`.  Above that a payload
-carries a thumbnail of each head and the numbers of the chosen head only (`pack_chosen`), or the heads of one layer
-(`pack_layer`).
+carries a thumbnail of each head and the queries and keys of the chosen one, from which the browser computes its map
+(`pack_operands`), or that map itself (`pack_chosen`), or the heads of one layer (`pack_layer`).
 """
 
 from collections.abc import Mapping, Sequence
@@ -16,11 +16,10 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from vizformer.components.thumbnails import THUMBNAIL, pool, thumbnails
+
 LIMIT_BYTES = 6_000_000
 EXACT_BYTES = 1 << 20
-THUMBNAIL = 32
-"""Cells per side of a small map; longer sequences are max-pooled, because a mean hides single strong cells."""
-
 REASONS = {0: "visible", 1: "padding", 2: "future", 3: "window", 4: "painted"}
 """Why a query may not see a key: the codes of the uint8 map of reasons."""
 
@@ -39,6 +38,11 @@ class HeadsPayload:
             scores: float32, the same shape; absent where there are none.
             reasons: uint8 [queries, keys], see REASONS; [layers, queries, keys] where layers differ; absent where
                 everything is visible.
+            q, k: float32 [queries, d_head] (multiplied by the scale) and [keys, d_head], in the place of weights and
+                scores: softmax(q k^T + by_distance[key - query + queries - 1]) over what is visible.
+            by_distance: float32 [queries + keys - 1]; absent where nothing is added.
+            run_starts, run_reasons: uint32 and uint8, in the place of reasons: where in the map, row after row, each run
+                of equal reasons begins.
             thumbs: uint8, 255 * sqrt(weight), max-pooled [layers, heads, rows, columns]; absent up to THUMBNAIL tokens,
                 and where one layer is held.
             thumb_reasons: uint8 [rows, columns] or [layers, rows, columns]; 0 where any cell of the pool is visible.
@@ -133,6 +137,62 @@ def pack_chosen(
     return _payload(shape, chosen, "head", one, scores, reasons, thumbs)
 
 
+def pack_operands(
+    thumbs: NDArray[np.uint8],
+    q: NDArray[np.floating],
+    k: NDArray[np.floating],
+    by_distance: NDArray[np.floating] | None = None,
+    reasons: NDArray[np.integer] | None = None,
+    *,
+    chosen: tuple[int, int],
+) -> HeadsPayload:
+    """Packs what one head is computed from, beside thumbnails of all; see `HeadsPayload.columns`.
+
+    Args:
+        thumbs: as for `pack_chosen`.
+        q, k: of the chosen head [queries, d_head], times the scale, and [keys, d_head].
+        by_distance: what is added for the distance from query to key [queries + keys - 1].
+        reasons: of all layers, as for `pack_heads`.
+        chosen: (layer, head).
+
+    Raises:
+        ValueError: shapes that do not fit each other, a chosen head that does not exist.
+    """
+    if q.ndim != 2 or k.ndim != 2 or q.shape[1] != k.shape[1]:
+        raise ValueError(f"q and k must be [tokens, d_head] with one d_head, not {q.shape} and {k.shape}")
+    queries, keys = len(q), len(k)
+    if by_distance is not None and by_distance.shape != (queries + keys - 1,):
+        raise ValueError(f"by_distance must have {queries + keys - 1} numbers, not {by_distance.shape}")
+    shape = (*thumbs.shape[:2], queries, keys)
+    if thumbs.shape[2:] != (min(queries, THUMBNAIL), min(keys, THUMBNAIL)):
+        raise ValueError(f"thumbs of shape {thumbs.shape[2:]} do not belong to a map of {shape[2:]}")
+    if reasons is not None and reasons.shape not in (shape[2:], (shape[0], *shape[2:])):
+        raise ValueError(f"reasons of shape {reasons.shape} do not fit maps of {shape[2:]} (queries, keys)")
+    layers, heads = thumbs.shape[:2]
+    if not (0 <= chosen[0] < layers and 0 <= chosen[1] < heads):
+        raise ValueError(f"the chosen head {chosen} is not among {layers} layers x {heads} heads")
+    columns: dict[str, NDArray[np.generic]] = {
+        "q": np.ascontiguousarray(q, dtype=np.float32).ravel(),
+        "k": np.ascontiguousarray(k, dtype=np.float32).ravel(),
+        "thumbs": thumbs.ravel(),
+    }
+    if by_distance is not None:
+        columns["by_distance"] = np.ascontiguousarray(by_distance, dtype=np.float32)
+    why = _once(reasons)
+    if why is not None:
+        flat = (why[chosen[0]] if why.ndim == 3 else why).ravel()
+        starts = np.concatenate([[0], np.flatnonzero(flat[1:] != flat[:-1]) + 1])
+        columns |= {"run_starts": starts.astype(np.uint32), "run_reasons": flat[starts]}
+        columns["thumb_reasons"] = pool(why, np.minimum).ravel()
+    return HeadsPayload(
+        shape=(layers, heads, queries, keys),
+        chosen=(int(chosen[0]), int(chosen[1])),
+        held="head",
+        thumb_shape=(thumbs.shape[2], thumbs.shape[3]),
+        columns=columns,
+    )
+
+
 def pack_layer(
     weights: NDArray[np.floating],
     reasons: NDArray[np.integer] | None = None,
@@ -181,6 +241,7 @@ def describe(
         "shape": list(payload.shape),
         "thumb_shape": list(payload.thumb_shape),
         "held": payload.held,
+        "d_head": len(payload.columns["q"]) // payload.shape[2] if "q" in payload.columns else None,
         "chosen": None if payload.complete else list(payload.chosen),  # equal data is not sent again
         "layer_labels": labels,
         "query_tokens": list(query_tokens),
@@ -196,22 +257,6 @@ def count(value: object) -> int | None:
 def nearest(value: int, length: int) -> int:
     """The place nearest to `value` on an axis of `length`."""
     return max(0, min(length - 1, value))
-
-
-def pools(length: int) -> NDArray[np.int64]:
-    """Where the pools of a small map begin, along an axis of `length`: at most THUMBNAIL, of sizes that differ by one."""
-    n = min(length, THUMBNAIL)
-    return np.arange(n) * length // n
-
-
-def thumbnails(weights: NDArray[np.floating]) -> NDArray[np.uint8]:
-    """Small maps: max-pooled to at most 32 x 32 and square-root scaled [..., queries, keys] -> [..., rows, columns]."""
-    return shades(_pool(np.asarray(weights), np.maximum))
-
-
-def shades(pooled: NDArray[np.floating]) -> NDArray[np.uint8]:
-    """The small maps of weights that are pooled already, 255 * sqrt(weight) [..., rows, columns]."""
-    return np.asarray(np.rint(255.0 * np.sqrt(np.clip(pooled, 0.0, 1.0))), dtype=np.uint8)
 
 
 def quantise(weights: NDArray[np.floating]) -> NDArray[np.uint16]:
@@ -241,7 +286,7 @@ def _payload(
         thumb_shape = (thumbs.shape[2], thumbs.shape[3])
         columns["thumbs"] = thumbs.ravel()
         if why is not None:  # the minimum over a pool is 0, visible, as soon as one of its cells is
-            columns["thumb_reasons"] = _pool(why, np.minimum).ravel()
+            columns["thumb_reasons"] = pool(why, np.minimum).ravel()
     layers, heads, queries, keys = shape
     return HeadsPayload(
         shape=(layers, heads, queries, keys),
@@ -258,15 +303,6 @@ def _once(reasons: NDArray[np.integer] | None) -> NDArray[np.uint8] | None:
         return None
     maps = np.ascontiguousarray(reasons, dtype=np.uint8)
     return maps[0] if maps.ndim == 3 and bool((maps == maps[0]).all()) else maps
-
-
-def _pool(maps: NDArray[Any], reduce: np.ufunc) -> NDArray[Any]:
-    """Reduces the last two axes to at most THUMBNAIL pools each, of sizes that differ by at most one."""
-    for axis in (-2, -1):
-        length = maps.shape[axis]
-        if length > THUMBNAIL:
-            maps = reduce.reduceat(maps, pools(length), axis=axis)
-    return maps
 
 
 def _check_shapes(

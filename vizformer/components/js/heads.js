@@ -1,6 +1,7 @@
 // @ts-check
 // The heads as they came: where each number lies, and how a head becomes a picture.
 
+import { readOperands } from "./computed_head.js";
 import { context2d } from "./dom.js";
 import { readColumn } from "./numbers.js";
 import { fill } from "./text.js";
@@ -12,13 +13,14 @@ export function readHeads(data) {
   const [layers, heads, queries, keys] = data.shape;
   const [thumbRows, thumbColumns] = data.thumb_shape;
   const types = data.types ?? {};
-  const weights = /** @type {Float32Array | Uint16Array} */ (readColumn(data.weights, types.weights));
+  const computed = readOperands(data);
+  /** @type {Float32Array | Uint16Array} */ const weights = readColumn(data.weights, types.weights) ?? new Float32Array(0);
   return {
-    layers, heads, queries, keys, thumbRows, thumbColumns, weights,
+    layers, heads, queries, keys, thumbRows, thumbColumns, weights, computed,
     held: data.held,
     chosen: data.chosen ?? [0, 0],
-    scores: readColumn(data.scores, types.scores),
-    reasons: readColumn(data.reasons, types.reasons),
+    scores: computed ? computed.scores : readColumn(data.scores, types.scores),
+    reasons: computed ? computed.reasons : readColumn(data.reasons, types.reasons),
     thumbs: readColumn(data.thumbs, types.thumbs),
     thumbReasons: readColumn(data.thumb_reasons, types.thumb_reasons),
     one: weightOfOne(weights),
@@ -38,7 +40,13 @@ export function offsetOf(model, layer, head) {
   if (model.held === "all") return (layer * model.heads + head) * size;
   if (layer !== model.chosen[0]) return -1;
   if (model.held === "layer") return head * size;
-  return head === model.chosen[1] ? 0 : -1;
+  return head === model.chosen[1] && (!model.computed || model.computed.complete) ? 0 : -1;
+}
+
+// A weight of a head that is here (see offsetOf).
+/** @param {HeadModel} model @param {number} start @param {number} query @param {number} key */
+function weightAt(model, start, query, key) {
+  return model.computed ? model.computed.weight(query, key) : model.weights[start + query * model.keys + key] / model.one;
 }
 
 // A layer is called by its number or by the name that the page gave it.
@@ -77,7 +85,7 @@ export function cellAt(model, layer, head, query, key) {
   const at = start + query * model.keys + key;
   return {
     reason: reasonAt(model, layer, query, key),
-    weight: start < 0 ? NaN : model.weights[at] / model.one,
+    weight: start < 0 ? NaN : weightAt(model, start, query, key),
     score: start < 0 || !model.scores ? NaN : model.scores[at],
   };
 }
@@ -86,12 +94,12 @@ export function cellAt(model, layer, head, query, key) {
 /** @param {HeadModel} model @param {number} layer @param {number} head @param {number} query */
 export function strongestKey(model, layer, head, query) {
   const start = offsetOf(model, layer, head);
-  let best = -1;
+  let [best, most] = [-1, -1];
   if (start < 0) return best;
   for (let key = 0; key < model.keys; key++) {
     if (reasonAt(model, layer, query, key)) continue;
-    const at = start + query * model.keys;
-    if (best < 0 || model.weights[at + key] > model.weights[at + best]) best = key;
+    const weight = weightAt(model, start, query, key);
+    if (weight > most) [best, most] = [key, weight];
   }
   return best;
 }
@@ -138,7 +146,7 @@ export function paintHead(model, layer, head, view, theme, range) {
   const reasons = reasonsOf(model, layer);
   return paint(queries, keys, (i) => {
     if (reasons && reasons[i]) return 0;
-    if (view === "weights" || !scores) return theme.weights[weightStep(model.weights[start + i] / model.one)];
+    if (view === "weights" || !scores) return theme.weights[weightStep(weightAt(model, start, Math.floor(i / keys), i % keys))];
     const score = scores[start + i];
     return Number.isNaN(score) ? 0 : theme.scores[scoreStep(score, range)];
   });

@@ -17,7 +17,7 @@ export function signed(value, digits) {
 }
 
 /** @type {Record<string, new (buffer: ArrayBuffer) => NumberColumn>} */
-const TYPES = { uint8: Uint8Array, uint16: Uint16Array, float32: Float32Array };
+const TYPES = { uint8: Uint8Array, uint16: Uint16Array, uint32: Uint32Array, float32: Float32Array };
 
 // A column of numbers: an Arrow table from Streamlit, or base64 text and the name of its type from a file.
 /** @template {NumberColumn} T @param {SentColumn} value @param {string} [type] @returns {T | null} */

@@ -3,7 +3,7 @@
 /** The texts of a component, in the reader's language. */
 export type Words = Record<string, string>;
 
-export type NumberColumn = Uint8Array | Uint16Array | Float32Array;
+export type NumberColumn = Uint8Array | Uint16Array | Uint32Array | Float32Array;
 
 /** A column of numbers as it arrives: an Arrow table from Streamlit, or base64 text in a file. */
 export type SentColumn = string | { getChildAt(index: number): { toArray(): NumberColumn } } | null | undefined;
@@ -43,9 +43,16 @@ export interface SentHeads<Choice> extends Sent<Choice> {
   query_tokens: string[];
   key_tokens: string[];
   height: number | null;
-  weights: SentColumn;
+  weights?: SentColumn;
   scores?: SentColumn;
   reasons?: SentColumn;
+  /** In their place: what the chosen head is computed from. */
+  d_head?: number | null;
+  q?: SentColumn;
+  k?: SentColumn;
+  by_distance?: SentColumn;
+  run_starts?: SentColumn;
+  run_reasons?: SentColumn;
   thumbs?: SentColumn;
   thumb_reasons?: SentColumn;
 }
@@ -66,6 +73,8 @@ export interface HeadModel {
   thumbs: Uint8Array | null;
   thumbReasons: Uint8Array | null;
   one: number;
+  /** The head that is computed here from its queries and keys. */
+  computed: ReturnType<typeof import("./computed_head.js").readOperands>;
 }
 
 export type Theme = ReturnType<typeof import("./colours.js").readTheme>;

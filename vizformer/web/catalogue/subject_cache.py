@@ -20,13 +20,15 @@ if TYPE_CHECKING:
 @cached
 def heads(subject: Subject, kind: "Kind", chosen: tuple[int, int] | None) -> "HeadsPayload":
     """All heads of one kind, packed for the browser; where they do not all fit, small maps of all and the `chosen` one."""
-    from vizformer.analysis import head_maps, one_head
-    from vizformer.components.attention import pack_chosen, pack_heads
+    from vizformer.analysis import head_maps, head_operands, one_head
+    from vizformer.components.attention import pack_chosen, pack_heads, pack_operands
 
     if chosen is None:
         maps: HeadMaps = head_maps(subject.trace, kind)
         return pack_heads(maps.weights, maps.scores, maps.reasons)
     small, reasons = overview(subject, kind)
+    if (found := head_operands(subject.trace, kind, *chosen)) is not None:
+        return pack_operands(small, found.q, found.k, found.by_distance, reasons, chosen=chosen)
     one = one_head(subject.trace, kind, *chosen)
     return pack_chosen(small, one.weights, one.scores, reasons, chosen=chosen)
 
@@ -35,7 +37,7 @@ def heads(subject: Subject, kind: "Kind", chosen: tuple[int, int] | None) -> "He
 def overview(subject: Subject, kind: "Kind") -> "tuple[ndarray, ndarray]":
     """The small maps of all heads of one kind, and why cells are blocked."""
     from vizformer.analysis import largest_weights, mask_reasons, site_name
-    from vizformer.components.payload import pools, shades
+    from vizformer.components.thumbnails import pools, shades
 
     first = subject.trace[site_name(kind, 0)]
     rows, columns = pools(first.q.shape[1]), pools(first.k.shape[1])

@@ -1,0 +1,74 @@
+"""A head computed in Chromium from its queries and keys: the numbers are the library's."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from playwright.sync_api import expect
+
+from tests.analysis.test_head_overview import KINDS_OF_MODEL, N, traced
+from tests.components.conftest import OpenFile
+from tests.components.test_attention_in_browser import readout
+from vizformer.analysis import head_operands, kinds, largest_weights, mask_reasons, one_head
+from vizformer.components import attention
+from vizformer.components._bundle import read_module
+from vizformer.components.attention import HeadsPayload, Selection, pack_operands, to_html
+from vizformer.components.thumbnails import pools, shades
+from vizformer.model import Trace
+
+pytestmark = pytest.mark.browser
+
+HEAD, QUERY, KEY = 3, 123, 45
+ALL_NUMBERS = """([q, k, distances, reasons, queries, keys]) => {
+  %s
+  const typed = (list, kind) => list && new kind(list);
+  const head = new ComputedHead(
+    typed(q, Float32Array), typed(k, Float32Array), typed(distances, Float32Array), typed(reasons, Uint8Array),
+    queries, keys,
+  );
+  while (!head.work(1000));
+  const weights = [];
+  for (let query = 0; query < queries; query++) for (let key = 0; key < keys; key++) weights.push(head.weight(query, key));
+  return [weights, Array.from(head.scores)];
+}"""
+
+
+def packed(trace: Trace, kind: str, layer: int) -> HeadsPayload:
+    found = head_operands(trace, kind, layer, HEAD)
+    small = shades(largest_weights(trace, kind, pools(len(found.q)), pools(len(found.k))))
+    return pack_operands(small, found.q, found.k, found.by_distance, mask_reasons(trace, kind), chosen=(layer, HEAD))
+
+
+@pytest.mark.parametrize("name", KINDS_OF_MODEL)
+def test_every_number_is_that_of_the_library(open_file: OpenFile, name: str) -> None:
+    source = read_module(Path(attention.__file__).parent / "js" / "computed_head.js").body
+    script = ALL_NUMBERS % source.split("// What was sent")[0]
+    trace, page = traced(*KINDS_OF_MODEL[name]), open_file("<p></p>")
+    for kind in kinds(trace):
+        found, whole = head_operands(trace, kind, 1, HEAD), one_head(trace, kind, 1, HEAD)
+        reasons = np.broadcast_to(mask_reasons(trace, kind), (2, *whole.weights.shape))[1]
+        lists = [
+            None if one is None else one.ravel().tolist() for one in (found.q, found.k, found.by_distance, reasons)
+        ]
+        weights, scores = page.evaluate(script, [*lists, *whole.weights.shape])
+        np.testing.assert_allclose(weights, whole.weights.ravel(), atol=2e-6)  # float32 sums in another order
+        np.testing.assert_allclose(scores, whole.scores.ravel(), atol=1e-5)
+
+
+@pytest.mark.parametrize("name", ["encoder and decoder", "window in one layer", "buckets"])
+def test_the_cell_under_the_pointer_is_the_library_s(open_file: OpenFile, name: str) -> None:
+    trace = traced(*KINDS_OF_MODEL[name])
+    kind = kinds(trace)[0]
+    tokens = [f"t{index}" for index in range(N)][: trace[f"{kind}.1.self"].q.shape[1]]
+    payload = packed(trace, kind, 1)
+    page = open_file(to_html(payload, query_tokens=tokens, key_tokens=tokens, selected=Selection(1, HEAD, QUERY, KEY)))
+    whole = one_head(trace, kind, 1, HEAD)
+    spot = page.locator(".vf-readout")
+    if name == "window in one layer":
+        expect(spot).to_have_text(f"query {QUERY} “t{QUERY}” → key {KEY} “t{KEY}” is masked: outside the window")
+        return
+    expect(spot).to_have_text(
+        f"query {QUERY} “t{QUERY}” attends to key {KEY} “t{KEY}” with weight {whole.weights[QUERY, KEY]:.4f}"
+    )
+    page.locator("[data-view=scores]").last.click()
+    assert f"{abs(whole.scores[QUERY, KEY]):.4f}" in readout(page)

@@ -1,0 +1,34 @@
+"""Small maps: what a head looks like in a few cells, however long the text is."""
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+THUMBNAIL = 32
+"""Cells per side of a small map; longer sequences are max-pooled, because a mean hides single strong cells."""
+
+
+def pools(length: int) -> NDArray[np.int64]:
+    """Where the pools of a small map begin, along an axis of `length`: at most THUMBNAIL, of sizes that differ by one."""
+    n = min(length, THUMBNAIL)
+    return np.arange(n) * length // n
+
+
+def thumbnails(weights: NDArray[np.floating]) -> NDArray[np.uint8]:
+    """Small maps: max-pooled to at most 32 x 32 and square-root scaled [..., queries, keys] -> [..., rows, columns]."""
+    return shades(pool(np.asarray(weights), np.maximum))
+
+
+def shades(pooled: NDArray[np.floating]) -> NDArray[np.uint8]:
+    """The small maps of weights that are pooled already, 255 * sqrt(weight) [..., rows, columns]."""
+    return np.asarray(np.rint(255.0 * np.sqrt(np.clip(pooled, 0.0, 1.0))), dtype=np.uint8)
+
+
+def pool(maps: NDArray[Any], reduce: np.ufunc) -> NDArray[Any]:
+    """Reduces the last two axes to at most THUMBNAIL pools each, of sizes that differ by at most one."""
+    for axis in (-2, -1):
+        length = maps.shape[axis]
+        if length > THUMBNAIL:
+            maps = reduce.reduceat(maps, pools(length), axis=axis)
+    return maps
