@@ -8,9 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st_
 from streamlit.testing.v1 import AppTest
 
-from vizformer.web.link import state
+from vizformer.web.link import packed_text, state
 from vizformer.web.link.model_ref import ModelRef
-from vizformer.web.link.view import KINDS, TEXT_IN_LINK, View, usual_query, written_query
+from vizformer.web.link.view import KINDS, View, usual_query, written_query
 
 
 def script():
@@ -52,7 +52,7 @@ def link(test: AppTest) -> dict[str, str]:
 VIEWS = st_.builds(
     View,
     model=st_.sampled_from(["zh-en", "gpt2", "a b&c=d", "hub/a/b@c;n=1;dtype=float16"]).map(ModelRef.parse),
-    text=st_.text(max_size=TEXT_IN_LINK),
+    text=st_.text(max_size=packed_text.AS_IT_IS),
     target=st_.text(max_size=20),
     kind=st_.sampled_from(KINDS),
     layer=st_.integers(0, 99),
@@ -155,13 +155,24 @@ def test_a_choice_that_is_switched_off_stays():
     assert test.button_group[0].value == "cross"
 
 
-def test_a_long_text_is_whole_in_the_session_and_clipped_in_the_link():
-    text = "字" * 1000
+def test_a_long_text_is_whole_in_the_link_too():
+    text = "我有一只猫。" * 300
     test = app()
     test.text_input[0].set_value(text).run()
     test.run()
     assert view(test).text == text
-    assert link(test) == {"text": text[:TEXT_IN_LINK]}
+    assert packed_text.read(link(test)["text"]) == text
+    again = app(text=link(test)["text"])
+    assert view(again).text == text
+
+
+def test_a_text_too_long_for_a_link_is_whole_in_the_session_and_clipped_in_the_link():
+    text = "".join(map(chr, range(0x4E00, 0x8E00)))
+    test = app()
+    test.text_input[0].set_value(text).run()
+    test.run()
+    assert view(test).text == text
+    assert link(test) == {"text": text[: packed_text.AS_IT_IS]}
 
 
 def test_the_view_goes_along_when_navigation_drops_the_link():

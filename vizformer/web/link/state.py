@@ -17,8 +17,9 @@ import streamlit as st
 from streamlit.runtime.scriptrunner import get_script_run_ctx
 
 from vizformer.messages import N_, Message
+from vizformer.web.link import packed_text
 from vizformer.web.link.codec import UnusableError
-from vizformer.web.link.view import TEXT_IN_LINK, View, link_name
+from vizformer.web.link.view import View, link_name
 
 REMEMBERED = 64  # addresses per session that Back can return to exactly
 
@@ -169,7 +170,7 @@ def _take(name: str, key: str) -> None:
 
 def clipped(name: str) -> bool:
     """Whether the address holds only the beginning of this text."""
-    return bool(len(getattr(view(), name)) > TEXT_IN_LINK)
+    return not packed_text.holds(getattr(view(), name))
 
 
 # --- the link ---------------------------------------------------------------------------------------------------------

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal, get_args
 from vizformer.messages import N_, Message
 from vizformer.web.link import branch as taken_by_hand
 from vizformer.web.link import edits as set_by_hand
-from vizformer.web.link import generation_settings, languages, link_settings
+from vizformer.web.link import generation_settings, languages, link_settings, packed_text
 from vizformer.web.link.codec import Codec, UnusableError
 from vizformer.web.link.model_ref import TRAINING, ModelRef
 from vizformer.web.link.whole_number import whole
@@ -27,7 +27,6 @@ PICTURES: tuple[str, ...] = get_args(Picture)
 Material = Literal["sentence", "toy"]  # what a layer is worked out for: the typed sentence, or the lectures' toy
 MATERIALS: tuple[str, ...] = get_args(Material)
 
-TEXT_IN_LINK = 400  # characters; Chinese takes nine in an address, and proxies stop at 8 KB
 LARGEST = 99_999  # no model has more layers, heads or positions
 
 
@@ -56,7 +55,7 @@ def _index(label: Message, default: int | None = 0) -> Any:
 
 
 def _text(default: str, label: Message) -> Any:
-    return field(default=default, metadata={"read": str, "write": lambda text: text[:TEXT_IN_LINK], "label": label})
+    return field(default=default, metadata={"read": packed_text.read, "write": packed_text.write, "label": label})
 
 
 def _model(default: ModelRef, label: Message) -> Any:

@@ -8,9 +8,8 @@ from vizformer.errors import VizformerError
 from vizformer.web.catalogue import model_cache, shelf, sources
 from vizformer.web.catalogue.subject import Subject
 from vizformer.web.frame import sitemap
-from vizformer.web.link import state
+from vizformer.web.link import packed_text, state
 from vizformer.web.link.model_ref import ModelRef
-from vizformer.web.link.view import TEXT_IN_LINK
 from vizformer.web.widgets import model_suggestions, source_language
 from vizformer.web.widgets.number_editor import set_by_hand
 from vizformer.web.words import errors
@@ -36,7 +35,7 @@ def subject_box(usable: Callable[[ModelRef], bool] | None = None) -> Subject | N
     itself = reads_target and not model_suggestions.writes(view.model)
     _bar(models, reads_target=reads_target, itself=itself)
     if state.clipped("text") or state.clipped("target"):
-        st.caption(_("The text is long: the link holds only its first {n} characters.", n=TEXT_IN_LINK))
+        st.caption(_("The text is long: the link holds only its first {n} characters.", n=packed_text.AS_IT_IS))
     # From here on with the stamp of the files: caches must not confuse two versions of a folder.
     given = view.text if itself and not view.target.strip() else view.target
     wanted = Subject(sources.stamped(view.model), view.text, given if reads_target else "", view.edits)
