@@ -10,7 +10,7 @@ from vizformer.web.catalogue.subject import Subject
 from vizformer.web.frame import sitemap
 from vizformer.web.link import packed_text, state
 from vizformer.web.link.model_ref import ModelRef
-from vizformer.web.widgets import model_suggestions, source_language
+from vizformer.web.widgets import long_text, model_suggestions, source_language
 from vizformer.web.widgets.number_editor import set_by_hand
 from vizformer.web.words import errors
 from vizformer.web.words.i18n import _
@@ -66,8 +66,10 @@ def _bar(models: Sequence[ModelRef], *, reads_target: bool, itself: bool) -> Non
             key="bar.open",
         )
     with st.container(key="bar"):
-        sentence, target, which, own = st.columns([7, 7, 5, 3], vertical_alignment="bottom")
+        sentence, longer, target, which, own = st.columns([7, 1, 6, 5, 3], vertical_alignment="bottom", gap="small")
     sentence.text_input(_("Sentence"), placeholder=_("Type a sentence and press Enter"), **state.bind("text"))
+    with longer:
+        long_text.button()
     written = (
         _("Empty: what the model writes") if view.model.is_from_elsewhere else _("Empty: the model's own translation")
     )

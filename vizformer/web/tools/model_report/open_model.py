@@ -1,6 +1,5 @@
 """The box on the page Model report that opens models by path, by their name on a hub, or from files of the reader's."""
 
-import json
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -11,6 +10,7 @@ from vizformer.web.catalogue import hub, local_paths, recents, safe_zip, sources
 from vizformer.web.link import state
 from vizformer.web.link.model_ref import ModelRef
 from vizformer.web.tools.model_report import report_words
+from vizformer.web.widgets import dropzone
 from vizformer.web.words import errors
 from vizformer.web.words.errors import guarded, plain
 from vizformer.web.words.i18n import _, translate
@@ -200,20 +200,10 @@ def _fetch(name: str) -> None:
         st.session_state[_WANTED] = name
 
 
-def _dropzone() -> str:
-    """Streamlit writes its own words into the widget, in English, and rounds half a gigabyte up to one."""
-    place, words = '[data-testid="stFileUploaderDropzone"]', json.dumps(_("Choose files"), ensure_ascii=False)
-    return (
-        f'<style>{place} [data-testid="stFileUploaderDropzoneInstructions"] {{ display: none }}'
-        f"{place} > span button p {{ font-size: 0 }}"
-        f"{place} > span button p::after {{ content: {words}; font-size: 0.875rem }}</style>"
-    )
-
-
 def _from_files() -> None:
     limit = uploads.limit()
     number = st.session_state.setdefault(_ROUND, 0)
-    st.html(_dropzone())
+    st.html(dropzone.style(_("Choose files")))
     with st.form("opening.files.form", border=False):
         chosen = st.file_uploader(
             _("Files of a model, or one zip: drop them here"),

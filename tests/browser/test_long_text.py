@@ -1,0 +1,41 @@
+"""A longer text: taken from a file into the box, read, carried by the link, in both languages."""
+
+import pytest
+from playwright.sync_api import expect
+
+pytestmark = pytest.mark.browser
+
+STORY = "Lily saw a cat in the park. The cat was small and red, and it sat under a big tree. " * 14
+
+
+@pytest.mark.parametrize(
+    ("lang", "title", "read", "refused"),
+    [
+        ("en", "A longer text", "Read this text", "is no text in UTF-8"),
+        ("zh_CN", "较长的文本", "读入这段文本", "不是 UTF-8"),
+    ],
+)
+def test_a_text_file_is_read_and_the_link_holds_all_of_it(
+    open_tab, lang: str, title: str, read: str, refused: str
+) -> None:
+    tab = open_tab(f"/attention?model=stories&text=A+cat.&lang={lang}")
+    page = tab.page
+    page.get_by_role("button", name="⤢").first.click()
+    box = page.get_by_role("dialog", name=title)
+    files = box.locator("input[type=file]")
+    files.set_input_files({"name": "picture.txt", "mimeType": "text/plain", "buffer": b"\x89PNG\x00\xff\xff" * 9})
+    expect(box.get_by_text(refused)).to_be_visible()
+    files.set_input_files({"name": "story.txt", "mimeType": "text/plain", "buffer": STORY.encode("utf-8-sig")})
+    expect(box.locator("textarea")).to_have_value(STORY)
+    expect(box.get_by_text(refused)).to_have_count(0)
+    box.get_by_role("button", name=read).click()
+    expect(box).to_have_count(0)
+    tab.settled()
+    readout = page.locator(".vf-readout").first
+    expect(readout).to_contain_text("tree")
+    assert STORY[:20] not in page.url  # compressed
+    sentence = readout.inner_text()
+    tab.goto(tab.address)
+    tab.settled()
+    expect(page.locator(".st-key-bar input").first).to_have_value(STORY)
+    expect(readout).to_have_text(sentence)

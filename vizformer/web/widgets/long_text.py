@@ -1,0 +1,81 @@
+"""A box for a text that is longer than a line: typed, pasted, or taken from a text file."""
+
+import streamlit as st
+
+from vizformer.errors import VizformerError
+from vizformer.messages import N_
+from vizformer.web.catalogue import model_cache
+from vizformer.web.link import state
+from vizformer.web.widgets import dropzone
+from vizformer.web.words import errors
+from vizformer.web.words.i18n import _
+
+MOST_FILE_MB = 1
+ENCODINGS = ("utf-8-sig", "gb18030")  # what editors write, also older ones in China
+_BOX, _FILE = "long_text.box", "long_text.file"
+
+
+def button() -> None:
+    """The button that opens the box."""
+    if st.button("⤢", help=_("A longer text, or a text file"), key="long_text.open"):
+        st.session_state[_BOX] = state.view().text
+        _dialog(_("A longer text"))
+
+
+def _dialog(title: str) -> None:
+    """The box over the page, which it is made for only while it is open."""
+    st.dialog(title, width="large")(_content)()
+
+
+def _content() -> None:
+    from vizformer.checkpoints.own.checkpoint import MAX_CHARACTERS
+
+    st.html(dropzone.style(_("Choose a file")))
+    st.file_uploader(
+        _("A text file of at most {n} MB: drop it here", n=MOST_FILE_MB),
+        type=["txt", "md"],
+        key=_FILE,
+        on_change=_take_file,
+        max_upload_size=MOST_FILE_MB,
+    )
+    if st.session_state.get(f"{_FILE}.refused"):
+        errors.show(N_("This file is no text in UTF-8 or GB18030. Save it as plain text in UTF-8."))
+    text = st.text_area(_("Text"), height=320, max_chars=MAX_CHARACTERS, key=_BOX) or ""
+    left, right = st.columns([3, 1], vertical_alignment="center")
+    with left:
+        fits = _count(text)
+    if right.button(_("Read this text"), type="primary", disabled=not fits, key="long_text.read"):
+        state.update(text=text)
+        st.rerun()
+
+
+def _take_file() -> None:
+    """Puts the text of the chosen file into the box."""
+    from vizformer.checkpoints.own.checkpoint import MAX_CHARACTERS
+
+    file = st.session_state.get(_FILE)
+    st.session_state[f"{_FILE}.refused"] = False
+    if file is None:
+        return
+    for encoding in ENCODINGS:
+        try:
+            found = file.getvalue().decode(encoding)
+        except UnicodeDecodeError:
+            continue
+        if "\0" not in found:
+            st.session_state[_BOX] = found[:MAX_CHARACTERS]
+            return
+    st.session_state[f"{_FILE}.refused"] = True
+
+
+def _count(text: str) -> bool:
+    """Says how many tokens the text has and how many the model reads; whether it reads all of them."""
+    view = state.view()
+    try:
+        n = len(model_cache.checkpoint(view.model).encode(text))
+    except VizformerError as error:
+        errors.show(error.message)
+        return False
+    most = model_cache.options(view.model).max_positions
+    st.caption(_("{n} tokens; this model reads at most {most}.", n=f"{n:,}", most=f"{most:,}"))
+    return True
