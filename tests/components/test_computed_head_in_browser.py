@@ -72,3 +72,29 @@ def test_the_cell_under_the_pointer_is_the_library_s(open_file: OpenFile, name: 
     )
     page.locator("[data-view=scores]").last.click()
     assert f"{abs(whole.scores[QUERY, KEY]):.4f}" in readout(page)
+
+
+def test_one_strong_cell_is_seen_where_cells_are_smaller_than_pixels(open_file: OpenFile) -> None:
+    n = 2000
+    q, k = np.zeros((n, 2), np.float32), np.zeros((n, 2), np.float32)
+    q[1501, 0] = k[333, 0] = 6.0  # this query looks at this key, every other one at all alike
+    small = np.zeros((1, 1, 32, 32), np.uint8)
+    tokens = [str(index) for index in range(n)]
+    page = open_file(
+        to_html(pack_operands(small, q, k, chosen=(0, 0)), query_tokens=tokens, key_tokens=tokens, selected=Selection())
+    )
+    expect(page.locator(".vf-readout")).to_contain_text("attends most")
+    expect(page.locator(".vf-pooled")).to_contain_text("the strongest of 4 × 4 cells")
+    left, top, width, height = map(float, page.locator(".vf-stage").get_attribute("data-plot").split())
+    strong, weak = (
+        page.evaluate(
+            "([x, y]) => [...document.querySelector('.vf-base').getContext('2d').getImageData(x, y, 3, 3).data]",
+            [int(left + 333.5 * width) - 1, int(top + row * height) - 1],
+        )
+        for row in (1501.5, 900.5)
+    )
+    assert np.abs(np.subtract(strong, weak)).max() > 100
+    page.locator(".vf-zoom button").nth(1).click()
+    page.locator(".vf-zoom button").nth(1).click()
+    page.locator(".vf-zoom button").nth(1).click()
+    expect(page.locator(".vf-pooled")).to_be_empty()

@@ -7,7 +7,7 @@ import { Conversation, present } from "./js/conversation.js";
 import { element, focusedIn, signButton } from "./js/dom.js";
 import { HeadGrid } from "./js/grid.js";
 import {
-  cellAt, layerName, offsetOf, paintHead, paintThumb, readHeads, reasonName, reasonsOf, scoreRange, strongestKey,
+  cellAt, layerName, offsetOf, paintHead, paintPooled, paintThumb, readHeads, reasonName, reasonsOf, scoreRange, strongestKey,
 } from "./js/heads.js";
 import { showLegend } from "./js/legend.js";
 import { HeatMap } from "./js/map.js";
@@ -56,7 +56,8 @@ class AttentionView {
     this.readout.setAttribute("aria-live", "polite");
     this.legend = element("div", "vf-legend");
     this.detail = element("div", "vf-detail");
-    this.detail.append(bar, this.axes, this.stage, this.readout, this.legend);
+    this.pooled = element("div", "vf-caption vf-pooled");  // at the end, so that nothing moves when it goes
+    this.detail.append(bar, this.axes, this.stage, this.readout, this.legend, this.pooled);
     this.root.append(this.overview, this.detail);
     parent.append(this.root);
 
@@ -175,6 +176,8 @@ class AttentionView {
   showZoom() {
     this.zoomButtons.hidden = !this.map.zoomable;
     const [out, into, all] = this.zoomButtons.querySelectorAll("button");
+    const { pool } = this.map;
+    this.pooled.textContent = pool > 1 ? fill(this.words.pooled, { n: pool }) : "";
     out.disabled = all.disabled = this.map.zoom <= 1;
     into.disabled = this.map.zoom >= this.map.layout.zoomMost;
   }
@@ -184,10 +187,20 @@ class AttentionView {
     const { model, theme, selected } = this;
     const { layer, head, view } = selected;
     const range = view === "scores" ? scoreRange(model, layer, head) : 1;
-    const image = paintHead(model, layer, head, view, theme, range);
-    const blurred = image ? null : paintThumb(model, layer, head, theme);
+    const here = offsetOf(model, layer, head) >= 0;
+    /** @type {Map<number, HTMLCanvasElement>} */ const painted = new Map();
+    /** @param {number} pool */
+    const image = (pool) => {
+      if (!painted.has(pool)) {
+        painted.set(pool, pool > 1
+          ? paintPooled(model, layer, head, view, theme, range, pool)
+          : /** @type {HTMLCanvasElement} */ (paintHead(model, layer, head, view, theme, range)));
+      }
+      return /** @type {HTMLCanvasElement} */ (painted.get(pool));
+    };
+    const blurred = here ? null : paintThumb(model, layer, head, theme);
     this.map.show({
-      model, theme, image, blurred, view, range, layer, head, selected,
+      model, theme, image: here ? image : null, mostPooled: 64, blurred, view, range, layer, head, selected,
       queryTokens: this.queryTokens, keyTokens: this.keyTokens,
     });
     this.grid.select(layer, head);

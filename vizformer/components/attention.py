@@ -49,6 +49,7 @@ ENGLISH: Mapping[str, str] = {
     "layer_short": N_("L{layer}"),
     "head_short": N_("H{head}"),
     "axes": N_("Rows are queries (the position that looks), columns are keys (the positions it looks at)."),
+    "pooled": N_("Each point is the strongest of {n} × {n} cells: enlarge to see them."),
     "map_label": N_("{name}. The arrow keys move from cell to cell, Enter chooses, plus and minus enlarge, 0 resets."),
     "view": N_("What the map shows"),
     "weights": N_("weights"),

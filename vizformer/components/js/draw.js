@@ -24,9 +24,11 @@ export function drawMap(map) {
   context.clip();
   context.fillStyle = hatching(context, theme, density);
   context.fillRect(layout.left, layout.top, layout.plotWidth, layout.plotHeight);
-  const picture = scene.image || scene.blurred;
-  const [scaleX, scaleY] = picture ? [picture.width / model.keys, picture.height / model.queries] : [1, 1];
-  context.imageSmoothingEnabled = !scene.image || Math.min(map.pitchX, map.pitchY) * density < 1;
+  const picture = scene.image ? scene.image(map.pool) : scene.blurred;
+  const [scaleX, scaleY] = scene.image
+    ? [1 / map.pool, 1 / map.pool]
+    : picture ? [picture.width / model.keys, picture.height / model.queries] : [1, 1];
+  context.imageSmoothingEnabled = !scene.image || Math.min(map.pitchX, map.pitchY) * density * map.pool < 1;
   context.globalAlpha = scene.image ? 1 : 0.45;
   if (picture) context.drawImage(
     picture,

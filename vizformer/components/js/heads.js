@@ -152,6 +152,40 @@ export function paintHead(model, layer, head, view, theme, range) {
   });
 }
 
+// The same for maps with more cells than the screen has pixels: one pixel for each pool of cells, the strongest of them.
+// A mean would hide single strong cells.
+/**
+ * @param {HeadModel} model
+ * @param {number} layer
+ * @param {number} head
+ * @param {WeightsOrScores} view
+ * @param {Theme} theme
+ * @param {number} range
+ * @param {number} pool cells per side
+ */
+export function paintPooled(model, layer, head, view, theme, range, pool) {
+  const start = offsetOf(model, layer, head);
+  const { queries, keys, scores } = model;
+  const reasons = reasonsOf(model, layer);
+  const columns = Math.ceil(keys / pool);
+  const rows = Math.ceil(queries / pool);
+  const strongest = new Float32Array(rows * columns).fill(NaN);
+  for (let query = 0; query < queries; query++) {
+    const row = Math.floor(query / pool) * columns;
+    for (let key = 0; key < keys; key++) {
+      const cell = query * keys + key;
+      if (reasons && reasons[cell]) continue;
+      const value = view === "weights" || !scores ? weightAt(model, start, query, key) : scores[start + cell];
+      const at = row + Math.floor(key / pool);
+      if (!(Math.abs(value) <= Math.abs(strongest[at]))) strongest[at] = value;
+    }
+  }
+  return paint(rows, columns, (i) => {
+    if (Number.isNaN(strongest[i])) return 0;
+    return view === "weights" ? theme.weights[weightStep(strongest[i])] : theme.scores[scoreStep(strongest[i], range)];
+  });
+}
+
 // The small map of a head: its thumbnail, or the head itself where that is small enough.
 /** @param {HeadModel} model @param {number} layer @param {number} head @param {Theme} theme */
 export function paintThumb(model, layer, head, theme) {

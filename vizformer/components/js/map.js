@@ -87,6 +87,12 @@ export class HeatMap {
     return this.layout.cellHeight * this.zoom;
   }
 
+  // Cells per side that share a pixel of the screen, a power of two; 1 where each has one of its own.
+  get pool() {
+    const side = Math.min(this.pitchX, this.pitchY) * this.density;
+    return Math.min(this.scene.mostPooled, side >= 1 ? 1 : 2 ** Math.ceil(Math.log2(1 / side)));
+  }
+
   keepInside() {
     const { queries, keys } = this.scene.model;
     this.x = Math.max(0, Math.min(keys - keys / this.zoom, this.x));

@@ -91,7 +91,10 @@ export interface Cell {
 export interface MapScene {
   model: HeadModel;
   theme: Theme;
-  image: HTMLCanvasElement | null;
+  /** A pixel for each pool of cells, the strongest of them (for 1: each cell); null while the numbers are not here. */
+  image: ((pool: number) => HTMLCanvasElement) | null;
+  /** Cells per side of the largest pool that can be painted. */
+  mostPooled: number;
   blurred: HTMLCanvasElement | null;
   view: WeightsOrScores;
   range: number;
