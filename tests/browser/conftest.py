@@ -1,11 +1,11 @@
-"""One server for all browser tests; a fresh tab, with its own session, for each (the browser: tests/conftest.py)."""
+"""One server for all browser tests; an empty tab, with its own session, for each (the browser: tests/conftest.py)."""
 
 from collections.abc import Callable, Iterator
 
 import pytest
 from playwright.sync_api import Browser
 
-from tests.browser.driver import Server, Tab, new_tab
+from tests.browser.driver import Server, Tab, Tabs, new_tab
 
 OpenTab = Callable[..., Tab]
 
@@ -18,6 +18,11 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
     server.stop()
 
 
+@pytest.fixture(scope="session")
+def tabs(browser: Browser, server: Server) -> Tabs:
+    return Tabs(browser, server.url)
+
+
 @pytest.fixture
 def open_tab(browser: Browser, request: pytest.FixtureRequest) -> Iterator[OpenTab]:
     """`open_tab("/qkv?head=2", locale="zh-CN", theme="dark", width=400)`: a tab with that page on it.
@@ -25,16 +30,19 @@ def open_tab(browser: Browser, request: pytest.FixtureRequest) -> Iterator[OpenT
     `at=` is another server than the shared one; `path=None` opens nothing yet. When the test is over, every tab must
     have been free of complaints, and must have asked nobody but the server for anything.
     """
-    tabs: list[Tab] = []
+    leave: list[Callable[[], None]] = []
 
     def opened(path: str | None = "/", *, at: Server | None = None, **options: object) -> Tab:
-        home = (at or request.getfixturevalue("server")).url
-        tabs.append(new_tab(browser, home, **options))  # type: ignore[arg-type]
+        if at is None:
+            tab, hand_back = request.getfixturevalue("tabs").take(**options)
+            leave.append(hand_back)
+        else:
+            tab = new_tab(browser, at.url, **options)  # type: ignore[arg-type]
+            leave.append(lambda: None if tab.page.is_closed() else tab.close())
         if path is not None:
-            tabs[-1].goto(path)
-        return tabs[-1]
+            tab.goto(path)
+        return tab
 
     yield opened
-    for tab in tabs:
-        if not tab.page.is_closed():
-            tab.close()
+    for each in leave:
+        each()
