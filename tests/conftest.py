@@ -12,21 +12,11 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")
 os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
 
 import pytest
-from jaxtyping import install_import_hook
 
+from tests import shapes
 from tests.browser import chromium
 
-# The shapes in the signatures of these stations are checked whenever a test calls them.  Only files that have any are
-# wrapped: checking costs more than what a short function does, and half of the calls are of formulas' text.
-VIZFORMER = Path(__file__).resolve().parent.parent / "vizformer"
-WITH_SHAPES = [
-    ".".join(("vizformer", *path.relative_to(VIZFORMER).with_suffix("").parts))
-    for station in ("model", "explain", "analysis")
-    for path in (VIZFORMER / station).rglob("*.py")
-    if "from jaxtyping import" in path.read_text(encoding="utf-8")
-]
-assert "vizformer.model.attention" in WITH_SHAPES
-install_import_hook(WITH_SHAPES, "beartype.beartype")
+shapes.check_when_imported(Path(__file__).resolve().parent.parent / "vizformer", "model", "explain", "analysis")
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser
