@@ -51,6 +51,7 @@ def queue(tmp_path, monkeypatch):
     monkeypatch.setattr(trainings, "root", lambda: tmp_path / "runs")
     monkeypatch.setattr(trainings, "queue", lambda: made)
     monkeypatch.setattr(form, "STEPS", (STEPS, *form.STEPS))
+    monkeypatch.setattr(live, "SNAPSHOTS", 5)  # every picture along a training looks at each of them
     yield made
     for cached in (trainings.checkpoint, trainings.look, trainings.positions, trainings.scores):
         cached.clear()
