@@ -7,6 +7,7 @@ import torch
 
 from tests import tiny
 from vizformer.model import Transformer
+from vizformer.model.initialise import without_memory
 
 
 @pytest.mark.parametrize("scaled", [True, False])
@@ -47,3 +48,14 @@ def test_queries_keys_and_values_begin_as_if_they_were_one_matrix() -> None:
         assert (projection.bias == 0).all()
     for alone, sizes in ((attention.W_O, 64 + 64), (feedforward.W_in, 64 + 24)):
         assert alone.weight.abs().max().item() == pytest.approx(math.sqrt(6 / sizes), rel=0.01)
+
+
+def test_without_memory_a_model_has_the_same_shapes_and_no_numbers() -> None:
+    usual = tiny.model("encoder-decoder")
+    with without_memory():
+        empty = Transformer(usual.config)
+    assert all(parameter.is_meta for parameter in empty.parameters())
+    assert {name: tensor.shape for name, tensor in empty.state_dict().items()} == {
+        name: tensor.shape for name, tensor in usual.state_dict().items()
+    }
+    assert not any(parameter.is_meta for parameter in Transformer(usual.config).parameters())  # it is over

@@ -14,6 +14,7 @@ from numpy import ndarray
 
 from vizformer.checkpoints import Checkpoint
 from vizformer.model import Transformer
+from vizformer.model.initialise import without_memory
 from vizformer.model.trace import Trace
 
 RUNS = 8  # answers with dropout on
@@ -92,7 +93,7 @@ def training_answers(checkpoint: Checkpoint, trace: Trace, p: float, seed: int, 
 
 def _twin(model: Transformer, p: float) -> Transformer:
     """The same weights, not copied, in training mode and with another dropout."""
-    with torch.device("meta"):
+    with without_memory():
         twin = Transformer(replace(model.config, dropout=p))
     twin.load_state_dict(model.state_dict(), assign=True)
     twin.materialise_buffers()

@@ -18,6 +18,7 @@ from vizformer.errors import TraceError
 from vizformer.explain.arrays import float64
 from vizformer.messages import N_
 from vizformer.model import Transformer
+from vizformer.model.initialise import without_memory
 
 
 @dataclass(frozen=True)
@@ -228,7 +229,7 @@ def with_scale(checkpoint: Checkpoint, scaled: bool) -> Checkpoint:
     model = checkpoint.model
     if model.config.scaled_embedding == scaled:
         return checkpoint
-    with torch.device("meta"):
+    with without_memory():
         twin = Transformer(replace(model.config, scaled_embedding=scaled))
     twin.load_state_dict(model.state_dict(), assign=True)  # shares the weights' memory
     twin.materialise_buffers()

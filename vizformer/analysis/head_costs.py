@@ -3,12 +3,11 @@
 from dataclasses import dataclass, replace
 from functools import lru_cache
 
-import torch
-
 from vizformer.analysis.cost import FLOAT_BYTES, cache_bytes, rolling_cache_bytes
 from vizformer.config import ModelConfig
 from vizformer.errors import ConfigError
 from vizformer.model.attention import Attention
+from vizformer.model.initialise import without_memory
 from vizformer.model.transformer import count_parameters
 
 
@@ -135,5 +134,5 @@ def _model_parameters(config: ModelConfig) -> int:
 
 @lru_cache(maxsize=256)
 def _layer_parameters(config: ModelConfig) -> int:
-    with torch.device("meta"):
+    with without_memory():
         return sum(parameter.numel() for parameter in Attention(config).parameters())

@@ -12,11 +12,10 @@ Source: Vaswani et al. 2017, sections 3.1 to 3.4 and Table 3.
 
 from dataclasses import dataclass
 
-import torch
-
 from vizformer.analysis.architecture import architecture
 from vizformer.config import ModelConfig
 from vizformer.model import Transformer
+from vizformer.model.initialise import without_memory
 from vizformer.model.transformer import count_parameters
 
 RATIOS = tuple(range(1, 9))
@@ -117,7 +116,7 @@ def width_ratios(config: ModelConfig) -> tuple[WidthRatio, ...]:
     """A model of these options with d_ff = 1 to 8 times d_model, all else the same."""
     layers = config.n_encoder_layers + config.n_decoder_layers
     own, all_own = feedforward_parameters(config), count_parameters(config)
-    with torch.device("meta"):
+    with without_memory():
         model = Transformer(config)
     stacks = [stack for stack in (model.encoder, model.decoder) if stack is not None]
     inside = sum(parameter.numel() for stack in stacks for parameter in stack.layers.parameters())

@@ -12,6 +12,7 @@ from torch import Tensor
 
 from vizformer.config import ModelConfig, Positions
 from vizformer.model import Trace, Transformer
+from vizformer.model.initialise import without_memory
 from vizformer.model.positions import relative_buckets, relative_positions
 
 # --- a small model, and the same tokens in another order --------------------------------------------------------------
@@ -258,7 +259,7 @@ def unturned(
 
 def _without_positions(model: Transformer) -> Transformer:
     """The same weights (in the same memory), told no positions."""
-    with torch.device("meta"):
+    with without_memory():
         without = Transformer(replace(model.config, positions="none")).eval()
     without.load_state_dict(model.state_dict(), strict=False, assign=True)
     return without

@@ -1,9 +1,13 @@
-"""The numbers that a model begins its training with."""
+"""The numbers that a model begins its training with, or none at all."""
 
 import math
-from collections.abc import Collection
+from collections.abc import Callable, Collection, Iterator
+from contextlib import contextmanager
+from typing import Any
 
+import torch
 from torch import nn
+from torch.overrides import TorchFunctionMode
 
 from vizformer.config import ModelConfig
 from vizformer.model.attention import Attention
@@ -33,3 +37,22 @@ def initialise(model: nn.Module, config: ModelConfig, token_tables: Collection[n
         if isinstance(module, nn.Embedding):
             scaled = config.scaled_embedding and module in token_tables
             nn.init.normal_(module.weight, std=config.d_model**-0.5 if scaled else 0.02)
+
+
+class _Unfilled(TorchFunctionMode):
+    """Leaves out what fills tensors with numbers."""
+
+    def __torch_function__(
+        self, func: Callable[..., Any], types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
+    ) -> Any:
+        kwargs = kwargs or {}
+        if getattr(func, "__module__", "") == nn.init.__name__:
+            return args[0] if args else kwargs["tensor"]
+        return func(*args, **kwargs)
+
+
+@contextmanager
+def without_memory() -> Iterator[None]:
+    """Modules that are made inside have shapes but no numbers (PyTorch's device "meta"), nor is time spent on any."""
+    with torch.device("meta"), _Unfilled():
+        yield

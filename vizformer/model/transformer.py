@@ -17,7 +17,7 @@ from vizformer.model.decoder_masks import decoder_masks
 from vizformer.model.edit import Edit
 from vizformer.model.embedding import embedding_table
 from vizformer.model.forward_pass import ForwardPass
-from vizformer.model.initialise import initialise
+from vizformer.model.initialise import initialise, without_memory
 from vizformer.model.input_check import check_ids
 from vizformer.model.masks import padding_mask
 from vizformer.model.mlm_head import PredictionTransform
@@ -284,5 +284,5 @@ class Transformer(nn.Module):
 
 def count_parameters(config: ModelConfig) -> int:
     """Trainable numbers of a model with these options, counted on a model without memory."""
-    with torch.device("meta"):
+    with without_memory():
         return sum(parameter.numel() for parameter in Transformer(config).parameters())

@@ -25,6 +25,7 @@ from safetensors.torch import load_file, save_file
 
 from vizformer.checkpoints import Checkpoint, save
 from vizformer.model import Transformer
+from vizformer.model.initialise import without_memory
 from vizformer.training.examples import Marks
 from vizformer.training.live import Plan, Snapshot
 
@@ -120,7 +121,7 @@ class Run:
     def checkpoint(self, index: int) -> Checkpoint:
         """The model of snapshot `index` with the task's tokenizer."""
         step = self.progress().snapshots[index].step
-        with torch.device("meta"):
+        with without_memory():
             model = Transformer(self.plan.config)
         weights = {name: tensor.float() for name, tensor in load_file(self._weights(step)).items()}
         model.load_state_dict(weights, assign=True)

@@ -34,6 +34,7 @@ from vizformer.config import ModelConfig
 from vizformer.errors import CheckpointError, ConfigError
 from vizformer.messages import N_, Message
 from vizformer.model import Transformer
+from vizformer.model.initialise import without_memory
 from vizformer.text import Tokenizer
 
 CONFIG, GENERATION = "config.json", "generation_config.json"
@@ -155,7 +156,7 @@ def misfit(file: str, problems: list[Message]) -> CheckpointError:
 def empty_model(config: ModelConfig) -> Transformer:
     """The model without memory for its weights."""
     try:
-        with torch.device("meta"):
+        with without_memory():
             return Transformer(config)
     except (RuntimeError, TypeError, ValueError) as error:  # sizes that no tensor can have
         raise CheckpointError(

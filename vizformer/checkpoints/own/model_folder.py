@@ -24,6 +24,7 @@ from vizformer.config import ModelConfig
 from vizformer.errors import CheckpointError
 from vizformer.messages import N_, Message
 from vizformer.model import Transformer
+from vizformer.model.initialise import without_memory
 from vizformer.text import Tokenizer
 
 FORMAT = "vizformer-1"
@@ -160,7 +161,7 @@ def _empty_model(config: ModelConfig, n_tensors: int) -> Transformer:
     if n_layers > n_tensors:
         raise damaged(CONFIG, f"{n_layers} layers, but {WEIGHTS} has {n_tensors} tensors")
     try:
-        with torch.device("meta"):
+        with without_memory():
             return Transformer(config)
     except (RuntimeError, TypeError) as error:  # sizes that no tensor can have
         raise damaged(CONFIG, error) from error
