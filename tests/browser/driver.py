@@ -18,10 +18,12 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 from playwright.sync_api import Browser, ConsoleMessage, Page, Request, ViewportSize, WebSocket
+from streamlit.proto.BackMsg_pb2 import BackMsg
 from streamlit.proto.ForwardMsg_pb2 import ForwardMsg
 
 ROOT = Path(__file__).resolve().parents[2]
 TIMEOUT = 60.0  # seconds; generous, the machine may be busy
+QUIET = 0.2  # seconds that components have for asking for a run once they are painted
 
 # Streamlit looks for these beside a deep link before it tries the root: harmless.
 _EXPECTED_404 = re.compile(r"/_stcore/(health|host-config)$")
@@ -91,6 +93,7 @@ class Tab:
     page: Page
     home: str
     finished: int = 0
+    busy: bool = False  # a run has been asked for, or goes on
     problems: list[str] = field(default_factory=list)
     foreign: list[str] = field(default_factory=list)
 
@@ -120,12 +123,20 @@ class Tab:
             self.page.wait_for_timeout(10)
         self.painted()
 
-    def settled(self, quiet: float = 0.5) -> None:
-        """Waits until no run has finished for `quiet` seconds: for places where the number of runs is not the point."""
-        seen, since = self.finished, time.monotonic()
-        while time.monotonic() - since < quiet:
+    def settled(self, quiet: float = QUIET) -> None:
+        """Waits until no run goes on and none is asked for, for `quiet` seconds after what has come is painted.
+
+        For places where the number of runs is not the point.
+        """
+        self.painted()
+        end = since = time.monotonic()
+        end += TIMEOUT
+        seen = self.finished
+        while self.busy or time.monotonic() - since < quiet:
+            if time.monotonic() > end:
+                raise TimeoutError("the app does not come to rest")
             self.page.wait_for_timeout(20)
-            if self.finished != seen:
+            if self.busy or self.finished != seen:
                 seen, since = self.finished, time.monotonic()
         self.painted()
 
@@ -153,7 +164,7 @@ class Tab:
         browser.send("Storage.clearDataForOrigin", {"origin": self.home, "storageTypes": stored})
         browser.detach()
         self.page.mouse.move(0, 0)
-        self.finished, self.problems, self.foreign = 0, [], []
+        self.finished, self.busy, self.problems, self.foreign = 0, False, [], []
 
     def check(self) -> None:
         """Fails if the browser complained or anything was asked of another host than our server."""
@@ -163,12 +174,21 @@ class Tab:
     def _on_websocket(self, socket: WebSocket) -> None:
         if urlsplit(socket.url).netloc != urlsplit(self.home).netloc:
             self.foreign.append(socket.url)
+        self.busy = False  # whatever went on in another page of this tab
         socket.on("framereceived", self._on_frame)
+        socket.on("framesent", self._on_frame_sent)
+
+    def _on_frame_sent(self, frame: str | bytes) -> None:
+        if isinstance(frame, bytes) and BackMsg.FromString(frame).WhichOneof("type") == "rerun_script":
+            self.busy = True
 
     def _on_frame(self, frame: str | bytes) -> None:
         if isinstance(frame, bytes):
             message = ForwardMsg.FromString(frame)
+            if message.WhichOneof("type") == "new_session":
+                self.busy = True
             if message.WhichOneof("type") == "script_finished":
+                self.busy = message.script_finished == ForwardMsg.FINISHED_EARLY_FOR_RERUN
                 # A run cut short by the next one is not an answer. One that failed is: waiting on would hang.
                 self.finished += message.script_finished != ForwardMsg.FINISHED_EARLY_FOR_RERUN
 
