@@ -32,6 +32,8 @@ def test_the_parts_sum_to_what_the_sublayer_adds(architecture: str, options: dic
         np.testing.assert_allclose(total, found.slices.out, atol=1e-12)
         assert found.shares.sum() + found.bias_share == pytest.approx(1.0)
         np.testing.assert_allclose(found.norms, np.linalg.norm(found.parts, axis=1))
+        others = found.parts[1:].sum(0) + (0.0 if found.bias is None else found.bias)
+        np.testing.assert_allclose(found.without(0), others, atol=1e-12)
         assert found.bias_norm == pytest.approx(0.0 if found.bias is None else float(np.sqrt(found.bias @ found.bias)))
 
 

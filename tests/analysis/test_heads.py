@@ -110,3 +110,18 @@ def test_an_unreadable_alignment(tmp_path, line):
     path.write_text(f"# comment\n{line}\n", encoding="utf-8")
     with pytest.raises(VizformerError, match="line 2"):
         read_alignments(path)
+
+
+@pytest.mark.parametrize("options", [{}, tiny.ALIBI, tiny.LLAMA])
+def test_the_first_rows_alone_are_those_of_the_whole_map(options):
+    trace = tiny.checkpoint("decoder-only", **options).trace("我有一只猫和两只狗。")
+    whole, first = head_maps(trace, "decoder"), head_maps(trace, "decoder", queries=3)
+    assert first.weights.shape == (*whole.weights.shape[:2], 3, whole.weights.shape[3])
+    np.testing.assert_allclose(first.weights, whole.weights[:, :, :3], atol=1e-6)
+    np.testing.assert_allclose(first.scores, whole.scores[:, :, :3], atol=1e-5)
+    np.testing.assert_array_equal(first.reasons, whole.reasons[:, :3])
+    for kind in ("encoder", "cross"):
+        both = traced()[1]
+        np.testing.assert_allclose(
+            head_maps(both, kind, queries=2).weights, head_maps(both, kind).weights[:, :, :2], atol=1e-6
+        )

@@ -181,3 +181,14 @@ def test_the_rows_of_the_input_add_up_to_it(scheme: Positions) -> None:
     assert np.allclose(8 * embedded + added, model.embed(torch.tensor([[5, 3, 8]]))[0], atol=1e-6)
     with pytest.raises(ValueError, match="nothing"):
         positions.input_rows(positions.small_model("rope", 50, causal=True), [5])
+
+
+@pytest.mark.parametrize("n", [1, 2, 9])
+def test_the_penalties_of_alibi_are_what_its_model_takes_off(n: int) -> None:
+    shares, slope = positions.alibi_penalties(n, 4)
+    taken = -positions.bias_by_distance(positions.small_model("alibi", 20, causal=True), max(n - 1, 1))[0]
+    assert slope == pytest.approx(taken[1])
+    for query in range(n):
+        for key in range(n):
+            expected = taken[query - key] / taken[n - 1] if key < query else 0.0
+            assert shares[query, key] == pytest.approx(expected)

@@ -11,6 +11,7 @@ from vizformer.analysis import (
     head_maps,
     kinds,
     questions,
+    ratio_question,
     scale_question,
     score_scale,
     site_name,
@@ -100,3 +101,26 @@ def test_nothing_is_asked_where_no_query_has_a_choice():
     trace = tiny.checkpoint("decoder-only").trace(ids=[5])
     assert where_question(trace, "decoder") is None
     assert scale_question(trace, "decoder") is None
+    assert ratio_question(trace, "decoder") is None
+
+
+@pytest.mark.parametrize(("architecture", "options"), KINDS)
+def test_the_ratio_of_two_weights_follows_from_their_scores(architecture, options):
+    trace = traced(architecture, options)
+    for kind in kinds(trace):
+        asked, maps = ratio_question(trace, kind), head_maps(trace, kind)
+        assert asked is not None
+        weights = maps.weights[asked.layer, asked.head, asked.query]
+        assert weights[asked.first] / weights[asked.second] == pytest.approx(asked.ratio, rel=1e-4)
+        assert {asked.first, asked.second} == set(np.argsort(-weights)[:2].tolist())
+        assert asked.ratio == pytest.approx(np.exp(asked.scores[0] - asked.scores[1]))
+        words = [not token.special for token in trace.tokens["encoder" if kind == "encoder" else "decoder"]]
+        sees = (maps.reasons == 0).sum(-1)
+        assert words[asked.query]
+        nearest = min(
+            abs(np.log(two[1] / two[0]) - np.log(3))
+            for layer, head, query in np.ndindex(maps.weights.shape[:3])
+            if words[query] and sees[layer, query] >= min(3, maps.weights.shape[-1])
+            for two in [np.sort(maps.weights[layer, head, query])[-2:]]
+        )
+        assert abs(np.log(asked.ratio) - np.log(3)) == pytest.approx(nearest, abs=1e-4)

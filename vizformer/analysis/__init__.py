@@ -14,6 +14,14 @@ from vizformer.analysis.alignment import (
     word_order,
 )
 from vizformer.analysis.blanks import Guess, guess, guesses, hide, looks_at, mean_guess
+from vizformer.analysis.cell_questions import (
+    AnswerCell,
+    CellQuestion,
+    HabitQuestion,
+    answer_cell,
+    cell_question,
+    habit_question,
+)
 from vizformer.analysis.head_overview import (
     HeadOperands,
     OneHead,
@@ -33,7 +41,14 @@ from vizformer.analysis.induction import (
 )
 from vizformer.analysis.predictions import Choice, Prediction, choices, next_tokens
 from vizformer.analysis.qk_circuit import Asymmetry, Bilinear, ScoreForms, asymmetry, bilinear, score_forms
-from vizformer.analysis.questions import ScaleQuestion, WhereQuestion, scale_question, where_question
+from vizformer.analysis.questions import (
+    RatioQuestion,
+    ScaleQuestion,
+    WhereQuestion,
+    ratio_question,
+    scale_question,
+    where_question,
+)
 from vizformer.analysis.scaling import ScoreScale, score_scale
 from vizformer.analysis.soft_lookup import HeadLookUp, LookUp, head_look_up, look_up
 
@@ -41,10 +56,13 @@ __all__ = [
     "AlignedPair",
     "Alignment",
     "AlignmentScore",
+    "AnswerCell",
     "Asymmetry",
     "Bilinear",
+    "CellQuestion",
     "Choice",
     "Guess",
+    "HabitQuestion",
     "HeadLookUp",
     "HeadMaps",
     "HeadOperands",
@@ -54,6 +72,7 @@ __all__ = [
     "LookUp",
     "OneHead",
     "Prediction",
+    "RatioQuestion",
     "ScaleQuestion",
     "ScoreForms",
     "ScoreScale",
@@ -61,11 +80,14 @@ __all__ = [
     "WordOrder",
     "alignment",
     "alignment_score",
+    "answer_cell",
     "asymmetry",
     "bilinear",
+    "cell_question",
     "choices",
     "guess",
     "guesses",
+    "habit_question",
     "head_look_up",
     "head_maps",
     "head_operands",
@@ -84,6 +106,7 @@ __all__ = [
     "next_tokens",
     "one_head",
     "previous_token_score",
+    "ratio_question",
     "read_alignments",
     "repeated_tokens",
     "scale_question",

@@ -65,6 +65,11 @@ class Contributions:
     bias_share: float
     proof: Proof
 
+    def without(self, head: int) -> Float[ndarray, " d_model"]:
+        """What the sublayer would add if z of this head were 0: out - z_h W_O^h."""
+        left: Float[ndarray, " d_model"] = self.slices.out - self.parts[head]
+        return left
+
 
 def contributions(checkpoint: Checkpoint, trace: Trace, site: str, query: int) -> Contributions:
     """The parts of one sublayer's output at position `query`, in float64, from the model's own z.

@@ -1,6 +1,6 @@
 """The maps of all heads of one kind of attention."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 import numpy as np
@@ -10,7 +10,7 @@ from numpy import ndarray
 
 from vizformer.errors import TraceError
 from vizformer.messages import N_
-from vizformer.model.trace import Trace
+from vizformer.model.trace import AttentionRecord, Trace
 
 Kind = Literal["encoder", "decoder", "cross"]
 _SUFFIX: dict[Kind, tuple[str, str]] = {
@@ -52,8 +52,11 @@ def n_layers(trace: Trace, kind: Kind) -> int:
     return sum(site.startswith(f"{stack}.") and site.endswith(f".{suffix}") for site in trace.sites)
 
 
-def head_maps(trace: Trace, kind: Kind) -> HeadMaps:
+def head_maps(trace: Trace, kind: Kind, *, queries: int | None = None) -> HeadMaps:
     """Recomputes the maps of every head of one kind from the recorded q and k.
+
+    Args:
+        queries: only the first so many rows are computed; None for all.
 
     Raises:
         TraceError: the traced model has no such attention.
@@ -63,6 +66,8 @@ def head_maps(trace: Trace, kind: Kind) -> HeadMaps:
             N_("This model has no {kind} attention; it has: {known}.", kind=kind, known=", ".join(kinds(trace)))
         )
     records = [trace[site_name(kind, layer)] for layer in range(n_layers(trace, kind))]
+    if queries is not None:
+        records = [_first_rows(record, queries) for record in records]
     with torch.inference_mode():
         scores = [torch.stack([r.scores(h) for h in range(r.n_heads)]) for r in records]
         weights = [torch.stack([r.pattern(h) for h in range(r.n_heads)]) for r in records]
@@ -70,4 +75,15 @@ def head_maps(trace: Trace, kind: Kind) -> HeadMaps:
         np.stack([w.float().cpu().numpy() for w in weights]),
         np.stack([s.float().cpu().numpy() for s in scores]),
         np.stack([r.reason(0).cpu().numpy() for r in records]),
+    )
+
+
+def _first_rows(record: AttentionRecord, queries: int) -> AttentionRecord:
+    """The same attention for the first queries alone; masks may hold one row for all of them."""
+    return replace(
+        record,
+        q=record.q[:, :queries],
+        bias=None if record.bias is None else record.bias[:, :queries],
+        reason_map=None if record.reason_map is None else record.reason_map[:, :queries],
+        position_bias=None if record.position_bias is None else record.position_bias[:, :queries],
     )

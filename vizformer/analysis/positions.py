@@ -13,7 +13,7 @@ from torch import Tensor
 from vizformer.config import ModelConfig, Positions
 from vizformer.model import Trace, Transformer
 from vizformer.model.initialise import without_memory
-from vizformer.model.positions import relative_buckets, relative_positions
+from vizformer.model.positions import alibi_bias, alibi_slopes, relative_buckets, relative_positions
 
 # --- a small model, and the same tokens in another order --------------------------------------------------------------
 
@@ -156,6 +156,17 @@ def score_effect(model: Transformer, ids: Sequence[int]) -> Float[np.ndarray, "n
     without = _first_scores(_without_positions(model), ids)
     found: Float[np.ndarray, "n_heads n n"] = _first_scores(model, ids) - without
     return found
+
+
+def alibi_penalties(n: int, n_heads: int) -> tuple[Float[np.ndarray, "n n"], float]:
+    """(what ALiBi takes off each score of head 0 in a causal model, as a share of the most; the slope of that head).
+
+    share_ij = m_0 (i - j) / (m_0 (n - 1)) for j <= i, and 0 in the masked cells of the future.
+    """
+    slopes = alibi_slopes(n_heads)
+    taken = -alibi_bias(slopes, n, n)[0, 0].double().tril()
+    found: Float[np.ndarray, "n n"] = (taken / taken.max().clamp(min=1e-9)).numpy()
+    return found, float(slopes[0])
 
 
 def _first_scores(model: Transformer, ids: Sequence[int]) -> Float[np.ndarray, "n_heads n n"]:

@@ -114,6 +114,53 @@ def scale_question(trace: Trace, kind: Kind) -> ScaleQuestion | None:
     return max(found, key=lambda pair: pair[0])[1]
 
 
+@dataclass(frozen=True)
+class RatioQuestion:
+    """How many times as large is the weight of one key as that of another, by their scores?
+
+    Attributes:
+        layer, head, query: where the question is asked.
+        first, second: the keys, the one with the larger score first.
+        scores: those of the two, as softmax sees them.
+        ratio: of their weights, exp(scores[0] - scores[1]).
+    """
+
+    layer: int
+    head: int
+    query: int
+    first: int
+    second: int
+    scores: tuple[float, float]
+    ratio: float
+
+
+TELLING_RATIO = 3.0
+ASKED_QUERIES = 24  # the first of a text: its maps may have millions of cells
+
+
+def ratio_question(trace: Trace, kind: Kind) -> RatioQuestion | None:
+    """The two leading keys of a query: of the query at which their weights are nearest to 3 : 1.
+
+    Of the first queries of the text (`ASKED_QUERIES`).  None where no query has two keys to choose from.
+
+    Raises:
+        TraceError: the traced model has no such attention.
+    """
+    maps = head_maps(trace, kind, queries=ASKED_QUERIES)
+    sees = maps.reasons == 0  # [n_layers, n_q, n_k]
+    if maps.weights.shape[-1] < 2 or (sees.sum(-1) < 2).all():
+        return None
+    scores = np.where(sees[:, None], maps.scores, -np.inf)
+    order = np.argsort(-scores, axis=-1, kind="stable")[..., :2]  # [n_layers, n_heads, n_q, 2]
+    two = np.take_along_axis(scores, order, -1)
+    gap = two[..., 0] - two[..., 1]  # infinite where only one key is seen
+    far = np.abs(gap - np.log(TELLING_RATIO)) + 100.0 * _dull(_queries(trace, kind)[:ASKED_QUERIES], sees)[:, None]
+    layer, head, query = (int(i) for i in np.unravel_index(int(far.argmin()), far.shape))
+    first, second = (int(key) for key in order[layer, head, query])
+    found = float(two[layer, head, query, 0]), float(two[layer, head, query, 1])
+    return RatioQuestion(layer, head, query, first, second, found, float(np.exp(found[0] - found[1])))
+
+
 def _queries(trace: Trace, kind: Kind) -> Sequence[Token]:
     return trace.tokens["encoder" if kind == "encoder" else "decoder"]
 
