@@ -289,4 +289,4 @@ def test_the_questions_know_the_answer(open_app: Open, part: str, name: str, rig
         app = next(button for button in app.button if button.label == "Show the answer").click().run()
         assert not app.exception
         assert bool(app.success) == (choice == right)
-        assert "1 of 2 questions answered" in " ".join(caption.value for caption in app.caption)
+        assert "1 of 4 questions answered" in " ".join(caption.value for caption in app.caption)

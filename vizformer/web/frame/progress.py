@@ -9,7 +9,7 @@ from vizformer.components import memory
 
 # lesson (its address) -> its questions; what is counted
 QUESTIONS: Mapping[str, tuple[str, ...]] = {
-    "map": ("path", "cost"),
+    "map": ("share", "path", "cost", "felt"),
     "tokens": ("pieces", "context"),
     "positions": ("shuffle", "longer"),
     "qkv": ("self", "scale"),

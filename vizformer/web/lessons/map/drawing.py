@@ -99,6 +99,33 @@ def boxes(subject: Subject) -> None:
         now = chosen
     with right:
         detail(subject, found[now], total)
+    ask_share(subject, list(found.values()), total)
+
+
+def ask_share(subject: Subject, found: "list[Box]", total: int) -> None:
+    """Where are most of the parameters?"""
+    kinds = {
+        _("the tables of tokens and positions"): ("tokens", "embedding", "positions", "segments", "unembedding"),
+        _("the attentions of all layers"): ("attention", "cross"),
+        _("the feed-forward networks of all layers"): ("feedforward",),
+        _("the norms"): ("norm", "add_norm"),
+    }
+    counts = {name: sum(box.parameters for box in found if box.kind in of) for name, of in kinds.items()}
+    choices = list(counts)
+    listed = _("; ").join(f"{name}: {count:,}" for name, count in counts.items())
+    lesson.ask(
+        "map",
+        "share",
+        _("This model has {total:,} parameters. Which of these holds most of them?", total=total),
+        choices,
+        choices.index(max(choices, key=counts.__getitem__)),
+        _(
+            "Counted over all layers: {counts}. Click the boxes to see where they come from. In large models the layers "
+            "hold nearly everything; a small model with a table for thousands of tokens is another matter.",
+            counts=listed,
+        ),
+        about=f"{subject.model}",
+    )
 
 
 def detail(subject: Subject, box: "Box", total: int) -> None:

@@ -40,6 +40,7 @@ def gru(subject: Subject) -> None:
         st.rerun()
     curves = gradients(subject)
     recurrent = curves[_("GRU")][1]
+    ask_felt(subject, curves[_("GRU")][0], recurrent)
     furthest = min(len(sizes) for texts, sizes in curves.values()) - 1
     scales = {"log": _("logarithmic"), "linear": _("linear")}
     left, right = st.columns([3, 2], vertical_alignment="bottom")
@@ -120,6 +121,38 @@ def gradients(subject: Subject) -> "dict[str, tuple[list[str], np.ndarray]]":
                 )
             )
     return found
+
+
+def ask_felt(subject: Subject, texts: list[str], sizes: "np.ndarray") -> None:
+    """How much of the first word arrives at the last position of the GRU?"""
+    from vizformer.analysis.recurrent import felt
+
+    last = len(texts) - 1
+    first = next((i for i, token in enumerate(computed.gru_tokens(subject.text)) if not token.special), last)
+    if first == last:  # the first word is the last token
+        return
+    share = felt(sizes, last - first).share
+    lesson.ask_number(
+        "map",
+        "felt",
+        _(
+            "The GRU reads your sentence token by token. How strongly is token {first}, “{token}”, felt at the last "
+            "position, in percent of the last token itself?",
+            first=first,
+            token=texts[first],
+        ),
+        100 * share,
+        _(
+            "Measured: {share}. What the GRU knows of “{token}” has passed through {steps} more cells, and each of them "
+            "writes over a part of it. The curve shows every token.",
+            share=labels.percent(share),
+            token=texts[first],
+            steps=last - first,
+        ),
+        tolerance=10,
+        written="{:.1f}".format,
+        about=subject.text,
+    )
 
 
 def own_tokens(read: "dict[str, list[str]]") -> None:
