@@ -80,7 +80,7 @@ def test_the_question_of_the_pieces_is_about_this_sentence(open_app: Open) -> No
         choice.set_value(right).run()
         app = next(button for button in app.button if button.key.startswith("ask.tokens.pieces")).click().run()
         assert app.success
-        assert "1 of 2" in next(c.value for c in app.caption if "questions answered" in c.value)
+        assert "1 of 6" in next(c.value for c in app.caption if "questions answered" in c.value)
 
 
 def test_a_long_text_is_shown_in_part_and_counted_whole(open_app: Open) -> None:

@@ -10,7 +10,7 @@ from vizformer.components import memory
 # lesson (its address) -> its questions; what is counted
 QUESTIONS: Mapping[str, tuple[str, ...]] = {
     "map": ("share", "path", "cost", "felt"),
-    "tokens": ("pieces", "context"),
+    "tokens": ("pieces", "merge", "products", "nearest", "context", "lengths"),
     "positions": ("shuffle", "longer"),
     "qkv": ("self", "scale"),
     "heads": ("cost", "cache"),

@@ -18,6 +18,7 @@ from vizformer.web.words.figure_words import words
 from vizformer.web.words.i18n import _
 
 if TYPE_CHECKING:
+    from vizformer.analysis.embeddings import Norms
     from vizformer.explain.snippet import Given
 
 SOME = 64  # tokens whose ids are written into the code
@@ -31,6 +32,10 @@ def norms(subject: Subject) -> None:
     config = subject.config
     tokens = subject.tokens
     found = computed.norms(subject.model, tuple(token.id for token in tokens))
+    if found.positions is None:
+        ask_longest(subject, found)
+    else:
+        ask_forgotten(subject, found)
     st.toggle(
         _("Multiply the token vectors by {factor}", factor=r"$\sqrt{d_\text{model}}$"),
         **lesson.setting("tokens.scale", found.scaled),
@@ -106,3 +111,58 @@ def input_code(positions: str, scaled: bool) -> str:
     """The line that computes what is added up before the first layer."""
     added = " + P" if positions in ("sinusoidal", "learned") else ""
     return f"x_0 = E[ids]{' * d_model**0.5' if scaled else ''}{added}"
+
+
+def ask_forgotten(subject: Subject, found: "Norms") -> None:
+    """How much of what is added up would be positions with the factor the other way round?"""
+    token, position, share = found.compared(not found.scaled)
+    shares = [_("less than a tenth"), _("between a tenth and a half"), _("between a half and nine tenths")]
+    choices = [*shares, _("more than nine tenths")]
+    lesson.ask(
+        "tokens",
+        "lengths",
+        _(
+            "This model multiplies the rows of its tokens by √d_model = {factor} before it adds the positions. If that is "
+            "forgotten, how much of the squared length of what enters do the positions make up?",
+            factor=f"{found.factor:g}",
+        )
+        if found.scaled
+        else _(
+            "This model adds the positions to the rows of its tokens as they are. If the rows were multiplied by √d_model = "
+            "{factor} before that, how much of the squared length of what enters would the positions make up?",
+            factor=f"{found.factor:g}",
+        ),
+        choices,
+        sum(share >= border for border in (0.1, 0.5, 0.9)),
+        _(
+            "{share}: the tokens would have a length of {token} on average, the positions of {position}. Switch the factor "
+            "below and see.",
+            share=labels.percent(share),
+            token=f"{token:.2f}",
+            position=f"{position:.2f}",
+        ),
+        about=f"{subject.model} {subject.text}",
+    )
+
+
+def ask_longest(subject: Subject, found: "Norms") -> None:
+    """Where no positions are added: which token has the longest row?"""
+    tokens, lengths = subject.tokens, found.tokens.tolist()
+    order = sorted(range(len(tokens)), key=lambda i: -lengths[i])
+    once = list({tokens[place].id: place for place in reversed(order)}.values())[::-1]  # longest first, each token once
+    places = sorted({*once[:2], *once[-2:]})
+    if len(places) < 2:
+        return
+    names = labels.numbered(tokens)
+    lesson.ask(
+        "tokens",
+        "lengths",
+        _("Which of these tokens has the longest row in the table?"),
+        [names[place] for place in places],
+        places.index(once[0]),
+        _(
+            "The lengths: {lengths}. They are learned, like every other number of the table.",
+            lengths=", ".join(f"{names[place]}: {lengths[place]:.2f}" for place in places),
+        ),
+        about=f"{subject.model} {subject.text}",
+    )

@@ -15,8 +15,10 @@ from vizformer.web.words.i18n import _
 
 if TYPE_CHECKING:
     from vizformer.explain.snippet import Given
+    from vizformer.text.merging import Learned
 
 W = TypeVar("W")
+CHOICES = 4  # pairs that a question offers
 AROUND = 4  # merges above and below the current one in the table
 WORDS = 80  # that are shown symbol by symbol
 LEARN = """counts = Counter(pair for word, times in words.items() for pair in pairwise(word) for _ in range(times))
@@ -59,6 +61,8 @@ def choose_step(count: int) -> int:
 
 def cut_step_by_step(subject: Subject) -> None:
     from_characters, steps = computed.applied(subject.text)
+    if steps:
+        ask_first(subject.text, from_characters, [s.pair for s in steps], steps[0].rank)
     step = choose_step(len(steps))
     now = steps[step - 1].words if step else from_characters
     new = "".join(steps[step - 1].pair) if step else ""
@@ -85,6 +89,8 @@ def cut_step_by_step(subject: Subject) -> None:
 def learn_step_by_step(subject: Subject | None) -> None:
     text = subject.text if subject is not None else ""
     from_characters, steps = computed.learned(text)
+    if steps:
+        ask_learned(text, [word for word, __ in from_characters], steps[0])
     step = choose_step(len(steps))
     now = steps[step - 1].words if step else from_characters
     new = "".join(steps[step - 1].pair) if step else ""
@@ -131,6 +137,73 @@ def learn_step_by_step(subject: Subject | None) -> None:
                     caption=_("The table so far"),
                 )
             )
+
+
+def ask_first(text: str, words: "Sequence[tuple[str, ...]]", merged: "Sequence[tuple[str, str]]", rank: int) -> None:
+    """Which pair of the sentence is joined first?"""
+    (left, right), *later = merged
+    standing = neighbouring(words)
+    asked_pair(
+        standing,
+        (left, right),
+        [pair for pair in later if pair in standing] + [pair for pair in standing if pair not in merged],
+        _("The table of merges is applied to your sentence. Which of these pairs becomes one symbol first?"),
+        _(
+            "“{left}” and “{right}”: of all pairs in the sentence this one was learned first, as merge {rank}, since it was "
+            "frequent in the text that the table was learned from. Where it stands in the sentence plays no part.",
+            left=spaced(left),
+            right=spaced(right),
+            rank=f"{rank + 1:,}",
+        ),
+        f"apply {text}",
+    )
+
+
+def ask_learned(text: str, words: "Sequence[tuple[str, ...]]", first: "Learned") -> None:
+    """Which pair is learned first?"""
+    (left, right), most = first.counts[0]
+    asked_pair(
+        neighbouring(words),
+        (left, right),
+        [pair for pair, count in first.counts if count < most],
+        _("BPE learns from these words alone. Which of these pairs does it join first?"),
+        _(
+            "“{left}” and “{right}” stand side by side {count} times; no other pair does so more often.",
+            left=spaced(left),
+            right=spaced(right),
+            count=most,
+        ),
+        f"learn {text}",
+    )
+
+
+def neighbouring(words: "Sequence[tuple[str, ...]]") -> list[tuple[str, str]]:
+    """The pairs of neighbours, each once, in the order of the text."""
+    return list(dict.fromkeys(pair for word in words for pair in pairwise(word)))
+
+
+def asked_pair(
+    standing: list[tuple[str, str]],
+    first: tuple[str, str],
+    others: "Sequence[tuple[str, str]]",
+    question: str,
+    why: str,
+    about: str,
+) -> None:
+    """Asks for the first pair among others, which are offered in the order of the text."""
+    wrong = [pair for pair in dict.fromkeys(others) if pair != first][: CHOICES - 1]
+    if not wrong:
+        return
+    choices = sorted([first, *wrong], key=standing.index)
+    lesson.ask(
+        "tokens",
+        "merge",
+        question,
+        [f"{spaced(left)} + {spaced(right)}" for left, right in choices],
+        choices.index(first),
+        why,
+        about=about,
+    )
 
 
 def few(words: "Sequence[W]", found: Sequence[bool]) -> "list[W]":

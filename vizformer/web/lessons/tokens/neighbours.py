@@ -5,7 +5,7 @@ import streamlit as st
 from vizformer import figures
 from vizformer.web.catalogue.subject import Subject
 from vizformer.web.lessons.tokens import computed
-from vizformer.web.lessons.tokens.token_choice import choose_token
+from vizformer.web.lessons.tokens.token_choice import choose_token, rarest
 from vizformer.web.widgets import chart, lesson
 from vizformer.web.widgets.laboratory import laboratory
 from vizformer.web.words import labels
@@ -68,9 +68,38 @@ def neighbours(subject: Subject) -> None:
             shown=len(shown),
         )
     )
+    ask_nearest(subject, centred)
     lesson.formula(
         r"\cos(E_a, E_b) = \frac{E_a \cdot E_b}{\lVert E_a \rVert\, \lVert E_b \rVert}",
         live=rf"\cos(E_{{{chosen.id}}}, E_{{{nearest.ids[0]}}}) = {nearest.cosines[0]:.4f}",
         code=CODE,
         given={"id": chosen.id, "E": computed.embedding_table(subject.model)},
+    )
+
+
+def ask_nearest(subject: Subject, centred: bool) -> None:
+    """Which row of the table is nearest to that of a token that the pictures do not begin with?"""
+    first, *others = rarest(subject.tokens)
+    chosen = next((token for token in others if token.id != first.id), first)
+    nearest = computed.neighbours(subject.model, chosen.id, centred)
+    near = nearest.ids[:: max(len(nearest.ids) - 1, 1)]  # the first of the list and the last one
+    own = [token.id for token in subject.tokens if token.id not in (chosen.id, *nearest.ids) and not token.special]
+    ids = sorted({*near, *own[:2]})
+    if len(ids) < 2:
+        return
+    name, *names = computed.names(subject.model, (chosen.id, *ids))
+    lesson.ask(
+        "tokens",
+        "nearest",
+        _("Which of these rows of the table points most nearly in the direction of the row of “{token}”?", token=name),
+        names,
+        ids.index(nearest.ids[0]),
+        _(
+            "“{nearest}”, with a cosine of {cosine}: choose “{token}” above and see. Rows come near each other where "
+            "training has used their tokens alike, whether these look alike or not.",
+            nearest=names[ids.index(nearest.ids[0])],
+            cosine=f"{nearest.cosines[0]:.2f}",
+            token=name,
+        ),
+        about=f"{subject.model} {chosen.id} {centred}",
     )

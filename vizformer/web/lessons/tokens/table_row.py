@@ -25,6 +25,7 @@ def look_up(subject: Subject) -> None:
     config = subject.config
     vocab_size = config.input_vocab_size
     found = computed.lookup(subject.model, token.id)
+    ask_products(subject, vocab_size, config.d_model, found.products)
     st.html(matrix.style())
     rows, columns = lookup.around(token.id, vocab_size), lookup.head(config.d_model)
     shown_rows, shown_columns = [r for r in rows if r is not None], [c for c in columns if c is not None]
@@ -78,4 +79,28 @@ def look_up(subject: Subject) -> None:
             products=found.products,
             copies=found.copies,
         )
+    )
+
+
+def ask_products(subject: Subject, vocab_size: int, d_model: int, products: int) -> None:
+    """What would the product with a one-hot row cost?"""
+    lesson.ask_number(
+        "tokens",
+        "products",
+        _(
+            "The table E has {vocab_size:,} rows of {d_model} numbers. How many multiplications does the product of one "
+            "one-hot row with E take, if every one is carried out?",
+            vocab_size=vocab_size,
+            d_model=d_model,
+        ),
+        products,
+        _(
+            "{vocab_size:,} · {d_model}: each of the {d_model} results is a sum of {vocab_size:,} products, and all but one "
+            "of these are 0. The result is a row of the table, so programs take that row out: {d_model} numbers copied, "
+            "nothing multiplied.",
+            vocab_size=vocab_size,
+            d_model=d_model,
+        ),
+        written="{:,.0f}".format,
+        about=f"{subject.model}",
     )

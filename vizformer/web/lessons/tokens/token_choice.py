@@ -1,10 +1,16 @@
 """Which token of the sentence the laboratories of the lesson Tokens and embeddings look at."""
 
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
 import streamlit as st
 
 from vizformer.web.catalogue.subject import Subject
 from vizformer.web.widgets import lesson
 from vizformer.web.words import labels
+
+if TYPE_CHECKING:
+    from vizformer.text import Token
 
 
 def choose_token(subject: Subject, label: str) -> int:
@@ -12,7 +18,11 @@ def choose_token(subject: Subject, label: str) -> int:
     tokens = subject.tokens
     named = labels.numbered(tokens)
     places = range(len(tokens))
-    # To begin with: the rarest word, which was learned last and so has the largest id.
-    first = max(places, key=lambda i: (not tokens[i].special, tokens[i].text[:1].isalnum(), tokens[i].id))
+    first = tokens.index(rarest(tokens)[0])  # to begin with
     st.selectbox(label, places, format_func=named.__getitem__, **lesson.setting("tokens.at", first, places))
     return lesson.value("tokens.at", first, places)
+
+
+def rarest(tokens: "Sequence[Token]") -> "list[Token]":
+    """Words first, those that were learned last before the others: they have the largest ids."""
+    return sorted(tokens, key=lambda token: (not token.special, token.text[:1].isalnum(), token.id), reverse=True)
