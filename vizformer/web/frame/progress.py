@@ -11,7 +11,7 @@ from vizformer.components import memory
 QUESTIONS: Mapping[str, tuple[str, ...]] = {
     "map": ("share", "path", "cost", "felt"),
     "tokens": ("pieces", "merge", "products", "nearest", "context", "lengths"),
-    "positions": ("shuffle", "longer"),
+    "positions": ("turn", "rotation", "product", "shuffle", "penalty", "longer"),
     "qkv": ("self", "scale"),
     "heads": ("cost", "cache"),
     "masks": ("leak", "count"),

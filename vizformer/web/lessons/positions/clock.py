@@ -21,6 +21,7 @@ CLOCKS = 8
 def clock(subject: Subject) -> None:
     """Pairs as clock hands, and the rotation that leads k positions on."""
     st.html(matrix.style())
+    question = st.container()
     d = width(subject)
     pair = st.slider(_("Pair i"), 0, d // 2 - 1, **lesson.setting("positions.pair", 1, range(d // 2)))
     left, right = st.columns(2)
@@ -28,6 +29,8 @@ def clock(subject: Subject) -> None:
         pos = position()
     with right:
         k = st.slider(_("Steps on, k"), 0, 32, **lesson.setting("positions.k", 3, range(33)))
+    with question:
+        ask_matrix(d, max(k, 1))
     tokens = subject.tokens
     if pos < len(tokens):
         st.text(_("At position {position} of your sentence stands “{token}”.", position=pos, token=tokens[pos].text))
@@ -90,4 +93,37 @@ def rotation(d: int, pair: int, pos: int, k: int, rows: np.ndarray) -> None:
             k=k,
             error=f"{error:.1e}",
         )
+    )
+
+
+def ask_matrix(d: int, steps: int) -> None:
+    """Does the rotation hang on where it begins?"""
+    before, on = 3, 40
+    error = computed.facts(d, steps).shift_error
+    lesson.ask(
+        "positions",
+        "rotation",
+        _(
+            "A matrix R turns the code of position {first} into that of position {second}. Which matrix turns the code of "
+            "position {third} into that of position {fourth}?",
+            first=before,
+            second=before + steps,
+            third=on,
+            fourth=on + steps,
+        ),
+        [
+            _("the same R"),
+            _("another one: every position has its own"),
+            _("R, {times} times one after the other", times=on - before),
+            _("none: only neighbours can be led on so"),
+        ],
+        0,
+        _(
+            "Each hand turns by the same angle on every step, so R hangs on the {steps} steps alone. For a code of width "
+            "{d}, R times the code differs from the true one by {error} at most, over all positions up to {last}.",
+            steps=steps,
+            d=d,
+            error=f"{error:.1e}",
+            last=computed.ROWS - 1 - steps,
+        ),
     )

@@ -177,6 +177,14 @@ def biases(scheme: Positions, furthest: int) -> "Float[np.ndarray, 'n_heads dist
 
 
 @cached
+def penalties(n: int, n_heads: int) -> "tuple[Float[np.ndarray, 'n n'], float]":
+    """What ALiBi takes off each score of head 0, as a share of the most; the slope of that head."""
+    from vizformer.analysis.positions import alibi_penalties
+
+    return alibi_penalties(n, n_heads)
+
+
+@cached
 def buckets(n: int) -> "Int[np.ndarray, 'n n']":
     from vizformer.analysis.positions import bucket_map
 

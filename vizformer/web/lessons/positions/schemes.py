@@ -12,6 +12,7 @@ from vizformer.figures import clocks
 from vizformer.web.catalogue.subject import Subject
 from vizformer.web.lessons.positions import computed
 from vizformer.web.widgets import chart, lesson
+from vizformer.web.widgets.cell_question import LARGEST, Grid, ask_cell
 from vizformer.web.widgets.laboratory import laboratory
 from vizformer.web.words import labels
 from vizformer.web.words.figure_words import words
@@ -92,6 +93,7 @@ def options(subject: Subject) -> None:
     else:
         picture(scheme)
         worked_out(scheme, vocab_size, ids, head, i, j)
+    ask_penalty(subject)
     if scheme == "none":
         return
     effect = computed.effect(scheme, vocab_size, ids)[head]
@@ -114,6 +116,33 @@ def options(subject: Subject) -> None:
         st.html(
             matrix.to_html(found, rows=texts, columns=texts, caption=_("Buckets of your sentence"), digits=0, shown=10)
         )
+
+
+def ask_penalty(subject: Subject) -> None:
+    """From which score does ALiBi take most?"""
+    tokens = computed.words_only(subject)[:LARGEST]
+    if len(tokens) < 2:
+        return
+    texts, last = labels.texts(tokens), len(tokens) - 1
+    shares, slope = computed.penalties(len(tokens), HEADS)
+    ask_cell(
+        "positions",
+        "penalty",
+        _(
+            "ALiBi takes something off the scores: the more, the farther the key stands from the query. Rows are queries, "
+            "columns are keys; the model is causal. From which score is most taken off?"
+        ),
+        Grid(texts, texts, shares),
+        (last, 0),
+        _(
+            "The last query and the first key are {distance} positions apart, the most that there is: head 0 takes {slope} "
+            "· {distance} = {most} off. The cells show each penalty as a share of that; those of the future are masked.",
+            distance=last,
+            slope=f"{slope:g}",
+            most=f"{slope * last:g}",
+        ),
+        about=f"{subject.model} {subject.text}",
+    )
 
 
 def worked_out(scheme: Positions, vocab_size: int, ids: tuple[int, ...], head: int, i: int, j: int) -> None:

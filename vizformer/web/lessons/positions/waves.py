@@ -7,7 +7,7 @@ from vizformer import figures
 from vizformer.components import matrix
 from vizformer.web.catalogue.subject import Subject
 from vizformer.web.lessons.positions import computed
-from vizformer.web.lessons.positions.code_choice import position, rounded, width
+from vizformer.web.lessons.positions.code_choice import WIDTHS, position, rounded, width
 from vizformer.web.link.whole_number import whole
 from vizformer.web.widgets import chart, lesson
 from vizformer.web.widgets.laboratory import laboratory
@@ -48,6 +48,7 @@ def _take_pairs(key: str) -> None:
 def waves(subject: Subject) -> None:
     """A curve per dimension, one number of the code worked out, and the code of the sentence as a map."""
     st.html(matrix.style())
+    ask_turn()
     d = width(subject)
     pairs = chosen_pairs(d)
     left, right = st.columns(2)
@@ -122,3 +123,24 @@ def one_number(d: int, rows: np.ndarray) -> None:
     )
     for row in sorted({0, pos}):
         st.html(matrix.to_html(rows[row], caption=_("Position {position}", position=row)))
+
+
+def ask_turn() -> None:
+    """How long is the shortest wave?"""
+    fastest = computed.wavelength(WIDTHS[0], 0)  # the same at every width
+    lesson.ask_number(
+        "positions",
+        "turn",
+        _(
+            "The first pair of dimensions holds sin(pos) and cos(pos). How many positions does it take until its wave has "
+            "come round once?"
+        ),
+        fastest,
+        _(
+            "sin and cos come round after 2π = {length}. Every later pair is slower; in a wide code the slowest takes "
+            "nearly 10000 times as long.",
+            length=f"{fastest:.2f}",
+        ),
+        tolerance=0.1,
+        written="{:.2f}".format,
+    )
