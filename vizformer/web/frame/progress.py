@@ -12,7 +12,7 @@ QUESTIONS: Mapping[str, tuple[str, ...]] = {
     "map": ("share", "path", "cost", "felt"),
     "tokens": ("pieces", "merge", "products", "nearest", "context", "lengths"),
     "positions": ("turn", "rotation", "product", "shuffle", "penalty", "longer"),
-    "qkv": ("self", "scale"),
+    "qkv": ("self", "ratio", "side", "scale"),
     "heads": ("cost", "cache"),
     "masks": ("leak", "count"),
     "block": ("growth", "length", "neighbour", "depth", "warmup", "alone", "silent", "scale", "count", "order"),

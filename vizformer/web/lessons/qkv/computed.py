@@ -11,8 +11,10 @@ if TYPE_CHECKING:
     from vizformer.analysis import (
         Asymmetry,
         Bilinear,
+        CellQuestion,
         HeadLookUp,
         Kind,
+        RatioQuestion,
         ScaleQuestion,
         ScoreForms,
         ScoreScale,
@@ -86,3 +88,17 @@ def scale_question(subject: "Subject", kind: "Kind") -> "ScaleQuestion | None":
     from vizformer.analysis import scale_question
 
     return scale_question(subject.trace, kind)
+
+
+@cached
+def ratio_question(subject: "Subject", kind: "Kind") -> "RatioQuestion | None":
+    from vizformer.analysis import ratio_question
+
+    return ratio_question(subject.trace, kind)
+
+
+@cached
+def cell_question(subject: "Subject", kind: "Kind", most: int) -> "CellQuestion | None":
+    from vizformer.analysis import cell_question
+
+    return cell_question(subject.trace, kind, most)

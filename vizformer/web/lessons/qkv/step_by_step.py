@@ -2,14 +2,16 @@
 
 from vizformer.web.catalogue import subject_cache
 from vizformer.web.catalogue.subject import Subject
+from vizformer.web.lessons.qkv import computed
 from vizformer.web.link import state
 from vizformer.web.link.view import View
-from vizformer.web.widgets import attention_selector, lesson
+from vizformer.web.widgets import attention_selector, lesson, row_names
 from vizformer.web.widgets.laboratory import laboratory
 from vizformer.web.widgets.number_editor import head_editor, what_changed
 from vizformer.web.widgets.step_view import walk
 from vizformer.web.words import labels
 from vizformer.web.words.errors import guarded
+from vizformer.web.words.i18n import _
 
 PLACE = ("kind", "layer", "head", "query", "step")
 
@@ -25,6 +27,7 @@ def arithmetic(subject: Subject) -> None:
     attention_selector.choose(subject)
     editing(subject)
     steps(subject)
+    ask_ratio(subject)
 
 
 @guarded()
@@ -45,3 +48,39 @@ def steps(subject: Subject) -> None:
     key_tokens = labels.texts(subject.trace.tokens[labels.stacks(view.kind)[1]])
     before = subject_cache.steps(subject.unedited, *chosen) if subject.edited else None
     walk(found, lambda step: {"keys": key_tokens}, before)
+
+
+def ask_ratio(subject: Subject) -> None:
+    """What does softmax make of the gap between two scores?"""
+    kind = state.view().kind
+    asked = computed.ratio_question(subject, kind)
+    if asked is None:  # no query has two keys to choose from
+        return
+    keys = labels.numbered(subject.trace.tokens[labels.stacks(kind)[1]])
+    high, low = (f"{score:.2f}".replace("-", "−") for score in asked.scores)
+    lesson.ask_number(
+        "qkv",
+        "ratio",
+        _(
+            "Layer {layer}, head {head}, query “{query}”: before the softmax the key “{first}” has the score {high} and the "
+            "key “{second}” {low}. How many times as large is the weight of the first?",
+            layer=asked.layer,
+            head=asked.head,
+            query=row_names.numbered(subject, kind)[asked.query],
+            first=keys[asked.first],
+            second=keys[asked.second],
+            high=high,
+            low=low,
+        ),
+        asked.ratio,
+        _(
+            "Softmax makes a ratio of a gap: e^({high} − ({low})) = {ratio}. What the other keys score plays no part: the "
+            "denominator is the same for both.",
+            high=high,
+            low=low,
+            ratio=f"{asked.ratio:.2f}",
+        ),
+        tolerance=max(0.1, round(0.1 * asked.ratio, 1)),
+        written="{:.2f}".format,
+        about=f"{subject} {kind}",
+    )

@@ -11,6 +11,7 @@ from vizformer.web.catalogue.subject import Subject
 from vizformer.web.lessons.qkv import computed
 from vizformer.web.link import state
 from vizformer.web.widgets import attention_selector, chart, lesson, proof_badge, row_names
+from vizformer.web.widgets.cell_question import LARGEST, Grid, ask_cell
 from vizformer.web.widgets.laboratory import laboratory
 from vizformer.web.words import labels
 from vizformer.web.words.figure_words import words
@@ -70,6 +71,7 @@ def three(subject: Subject) -> None:
                         back=matrix.number(scores[j, i], 2),
                     )
                 )
+    ask_side(subject)
     i, j = of_head["learned"].pair
     S, record = forms.learned, subject.trace[attention_selector.site()]
     lesson.formula(
@@ -101,6 +103,39 @@ def three(subject: Subject) -> None:
     ]
     st.html(table.to_html(columns, rows, bar=2, caption=_("Every head of this layer")))
     product(subject)
+
+
+def ask_side(subject: Subject) -> None:
+    """Which of two mirrored cells holds a weight?"""
+    kind = state.view().kind
+    asked = computed.cell_question(subject, kind, LARGEST)
+    if asked is None:  # a single token
+        return
+    tokens = subject.trace.tokens[labels.stacks(kind)[0]][:LARGEST]
+    numbered, weights = labels.numbered(tokens), asked.weights
+    ask_cell(
+        "qkv",
+        "side",
+        _(
+            "Layer {layer}, head {head}: “{query}” asks, and “{key}” answers. Which cell holds the weight that the first "
+            "gives to the second?",
+            layer=asked.layer,
+            head=asked.head,
+            query=numbered[asked.query],
+            key=numbered[asked.key],
+        ),
+        Grid(labels.texts(tokens), labels.texts(tokens), weights),
+        (asked.query, asked.key),
+        _(
+            "Who asks is the row, who answers is the column: {weight}. The mirrored cell, in which “{key}” asks “{query}”, "
+            "holds {mirrored}. With one matrix for both sides the two would have the same score before the mask.",
+            weight=f"{weights[asked.query, asked.key]:.3f}",
+            mirrored=f"{weights[asked.key, asked.query]:.3f}",
+            query=numbered[asked.query],
+            key=numbered[asked.key],
+        ),
+        about=f"{subject} {kind}",
+    )
 
 
 def product(subject: Subject) -> None:
