@@ -13,7 +13,7 @@ QUESTIONS: Mapping[str, tuple[str, ...]] = {
     "tokens": ("pieces", "merge", "products", "nearest", "context", "lengths"),
     "positions": ("turn", "rotation", "product", "shuffle", "penalty", "longer"),
     "qkv": ("self", "ratio", "side", "scale"),
-    "heads": ("cost", "cache"),
+    "heads": ("without", "habit", "cost", "cache"),
     "masks": ("leak", "count"),
     "block": ("growth", "length", "neighbour", "depth", "warmup", "alone", "silent", "scale", "count", "order"),
     "cross": ("shape", "memory", "cell", "empty", "length"),

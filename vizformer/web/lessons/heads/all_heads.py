@@ -1,6 +1,7 @@
 """The laboratory All heads: the maps side by side, what each head of a layer does, and which keys matter."""
 
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 import streamlit as st
 
@@ -12,10 +13,14 @@ from vizformer.web.lessons.heads import computed, wording
 from vizformer.web.link import state
 from vizformer.web.link.view import written_query
 from vizformer.web.widgets import attention_selector, row_names
+from vizformer.web.widgets.cell_question import LARGEST, Grid, ask_cell
 from vizformer.web.widgets.laboratory import laboratory
 from vizformer.web.words import labels
 from vizformer.web.words.figure_words import words
 from vizformer.web.words.i18n import _
+
+if TYPE_CHECKING:
+    from vizformer.analysis import Kind
 
 
 @laboratory
@@ -50,6 +55,7 @@ def every(subject: Subject) -> None:
     st.session_state["heads.selection"] = selection
     state.update(layer=selection.layer, head=selection.head, query=written_query(selection.query, queries))
     row_names.caption(subject, kind, selection.query)
+    ask_habit(subject, kind)
     doings(subject, selection.layer, selection.head)
     importance(subject)
 
@@ -100,3 +106,27 @@ def importance(subject: Subject) -> None:
         query=query,
     )
     st.html(table.to_html(columns, rows, bar=1, caption=caption))
+
+
+def ask_habit(subject: Subject, kind: "Kind") -> None:
+    """In which cell does a head do what it mostly does?"""
+    asked = computed.habit_question(subject, kind, LARGEST)
+    if asked is None:  # a single token
+        return
+    queries, keys = (subject.trace.tokens[stack][:LARGEST] for stack in labels.stacks(kind))
+    query, key = labels.numbered(queries)[asked.query], labels.numbered(keys)[asked.key]
+    ask_cell(
+        "heads",
+        "habit",
+        wording.habit(asked, query, key),
+        Grid(labels.texts(queries), labels.texts(keys), asked.weights),
+        (asked.query, asked.key),
+        _(
+            "The row is the one that asks, “{query}”; the column is the one that is looked at, “{key}”: a weight of "
+            "{weight}. Choose this head above: in its picture it is the same cell.",
+            query=query,
+            key=key,
+            weight=f"{asked.weights[asked.query, asked.key]:.3f}",
+        ),
+        about=f"{subject} {kind}",
+    )

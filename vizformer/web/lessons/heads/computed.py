@@ -7,7 +7,7 @@ from vizformer.web.catalogue.bounded_cache import cached
 from vizformer.web.link.model_ref import ModelRef
 
 if TYPE_CHECKING:
-    from vizformer.analysis import Kind
+    from vizformer.analysis import HabitQuestion, Kind
     from vizformer.analysis.contributions import Contributions, KeyContributions
     from vizformer.analysis.head_costs import LayerCost, SharingCost
     from vizformer.analysis.head_statistics import HeadStatistics
@@ -34,6 +34,13 @@ def head_statistics(subject: "Subject", kind: "Kind") -> "HeadStatistics":
     from vizformer.analysis.head_statistics import head_statistics
 
     return head_statistics(head_maps(subject.trace, kind), cross=kind == "cross")
+
+
+@cached
+def habit_question(subject: "Subject", kind: "Kind", most: int) -> "HabitQuestion | None":
+    from vizformer.analysis import habit_question
+
+    return habit_question(subject.trace, kind, most, head_statistics(subject, kind))
 
 
 @cached

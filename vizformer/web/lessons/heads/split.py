@@ -1,5 +1,7 @@
 """The laboratory Split, attend, mix: where each head's slice of the vectors goes, and what each head adds."""
 
+from typing import TYPE_CHECKING
+
 import numpy as np
 import streamlit as st
 
@@ -15,6 +17,9 @@ from vizformer.web.widgets.laboratory import laboratory
 from vizformer.web.words import labels
 from vizformer.web.words.figure_words import words
 from vizformer.web.words.i18n import _
+
+if TYPE_CHECKING:
+    from vizformer.analysis.contributions import Contributions
 
 
 @laboratory
@@ -49,6 +54,7 @@ def split(subject: Subject) -> None:
         ),
         key="heads.slices",
     )
+    _ask_without(subject, found, query)
     names = [_("head {head}: length {norm}", head=head, norm=f"{norm:.2f}") for head, norm in enumerate(found.norms)]
     parts = [*found.parts]
     if found.bias is not None:
@@ -94,3 +100,36 @@ def split(subject: Subject) -> None:
             **output_matrix(subject.checkpoint, subject.trace, attention_selector.site()),
         },
     )
+
+
+def _ask_without(subject: Subject, found: "Contributions", query: int) -> None:
+    """What is left of a number of the output when a head is switched off?"""
+    view = state.view()
+    out, part, left = (float(row[0]) for row in (found.slices.out, found.parts[view.head], found.without(view.head)))
+    lesson.ask_number(
+        "heads",
+        "without",
+        _(
+            "The first number of what this attention adds for token {query} is {out}. Head {head} brings {part} of it. What "
+            "would it be if z of this head were 0?",
+            query=query,
+            out=_signed(out),
+            head=view.head,
+            part=_signed(part),
+        ),
+        left,
+        _(
+            "{out} − ({part}) = {left}. W_O multiplies each head's z by rows of its own, and the results are added up: the "
+            "parts of the other heads stay as they are.",
+            out=_signed(out),
+            part=_signed(part),
+            left=_signed(left),
+        ),
+        tolerance=0.01,
+        written=_signed,
+        about=f"{subject} {attention_selector.site()} {view.head} {query}",
+    )
+
+
+def _signed(value: float) -> str:
+    return f"{value:.3f}".replace("-", "−")

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 from vizformer.web.words.i18n import _
 
 if TYPE_CHECKING:
+    from vizformer.analysis import HabitQuestion
     from vizformer.analysis.head_statistics import HeadStatistics
 
 SPREAD = 0.75  # of the visible keys: from so many on, a head reads from almost all of them
@@ -27,6 +28,39 @@ def tendency(found: "HeadStatistics", layer: int, head: int) -> str:
     if keys >= SPREAD * visible:
         return _("spreads out: reads from {keys} of {visible} keys", **numbers)
     return _("no fixed place: reads from {keys} of {visible} keys", **numbers)
+
+
+def habit(asked: "HabitQuestion", query: str, key: str) -> str:
+    """The question in which cell a head does what it mostly does."""
+    values = {"layer": asked.layer, "head": asked.head, "query": query}
+    return {
+        "previous": _(
+            "Head {head} of layer {layer} mostly looks at the token before the one that asks. In which cell does “{query}” "
+            "do so?",
+            **values,
+        ),
+        "own": _(
+            "Head {head} of layer {layer} mostly looks at the very token that asks. In which cell does “{query}” do so?",
+            **values,
+        ),
+        "next": _(
+            "Head {head} of layer {layer} mostly looks at the token after the one that asks. In which cell does “{query}” "
+            "do so?",
+            **values,
+        ),
+        "first": _(
+            "Head {head} of layer {layer} mostly looks at the first token. In which cell does “{query}” do so?",
+            **values,
+        ),
+        "last": _(
+            "Head {head} of layer {layer} mostly looks at the last token. In which cell does “{query}” do so?", **values
+        ),
+        None: _(
+            "In head {head} of layer {layer} “{query}” looks most at “{key}”. Which cell of the map is that?",
+            **values,
+            key=key,
+        ),
+    }[asked.habit]
 
 
 def sharing_name(n_heads: int, groups: int) -> str:
