@@ -14,7 +14,7 @@ QUESTIONS: Mapping[str, tuple[str, ...]] = {
     "positions": ("turn", "rotation", "product", "shuffle", "penalty", "longer"),
     "qkv": ("self", "ratio", "side", "scale"),
     "heads": ("without", "habit", "cost", "cache"),
-    "masks": ("leak", "count"),
+    "masks": ("count", "block", "notation", "sum", "leak"),
     "block": ("growth", "length", "neighbour", "depth", "warmup", "alone", "silent", "scale", "count", "order"),
     "cross": ("shape", "memory", "cell", "empty", "length"),
     "decoding": ("shift", "forcing", "temperature", "end", "cube"),

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     import numpy as np
     from jaxtyping import UInt8
 
-    from vizformer.analysis import Kind
+    from vizformer.analysis import CellQuestion, Kind
     from vizformer.analysis.leakage import Leak, RunMask, Stack
     from vizformer.analysis.mask_mistakes import Outcome
     from vizformer.analysis.masked_runs import Expected, PaddedRun
@@ -110,6 +110,13 @@ def expectations(
 
     after = painted(subject, attention, flips, layers)
     return expectations(subject.checkpoint, subject.trace, after)
+
+
+@cached
+def cell_question(subject: Subject, attention: "Kind", most: int) -> "CellQuestion | None":
+    from vizformer.analysis import cell_question
+
+    return cell_question(subject.trace, attention, most)
 
 
 # --- notations and mistakes -------------------------------------------------------------------------------------------

@@ -45,6 +45,8 @@ def four_mistakes(subject: Subject) -> None:
     (query,) = boxes.place(subject, attention, 2)
     view = state.view()
     masked = computed.causal_head(subject, view.layer, view.head)
+    if mistake == "after":
+        _ask_sum(subject, masked)
     rows = row_names.numbered(subject, attention)
     row = query.selectbox(
         _("Query"),
@@ -69,6 +71,37 @@ def four_mistakes(subject: Subject) -> None:
                 value=f"{computed.blind_output(subject, view.layer, view.head, row):g}",
             )
         )
+
+
+def _ask_sum(subject: Subject, masked: "Masked") -> None:
+    """What does a row add up to that was masked after its softmax?"""
+    from vizformer.analysis.mask_mistakes import given_away, left_over
+
+    view, row = state.view(), _worst(masked, "after")
+    given, left = (
+        float(given_away(masked.scores, masked.blocked)[row]),
+        float(left_over(masked.scores, masked.blocked)[row]),
+    )
+    lesson.ask_number(
+        "masks",
+        "sum",
+        _(
+            "Softmax over all keys: query “{query}” gives the keys of the future {given} together. Only then are their "
+            "weights set to 0. What do the weights of this row add up to?",
+            query=row_names.numbered(subject, causal_on(subject))[row],
+            given=f"{given:.3f}",
+        ),
+        left,
+        _(
+            "1 − {given} = {left}: what went to the blocked keys is lost. With −∞ before the softmax these keys are missing "
+            "from the denominator too, and the row adds up to 1.",
+            given=f"{given:.3f}",
+            left=f"{left:.3f}",
+        ),
+        tolerance=0.01,
+        written="{:.3f}".format,
+        about=f"{subject} {view.layer} {view.head}",
+    )
 
 
 def _worst(masked: "Masked", mistake: str) -> int:

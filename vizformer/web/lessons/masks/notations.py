@@ -1,7 +1,9 @@
 """A laboratory of the lesson Masks: one mask in four notations, and two of them mixed up."""
 
 import math
+from typing import TYPE_CHECKING
 
+import numpy as np
 import streamlit as st
 
 from vizformer.components import matrix
@@ -13,6 +15,9 @@ from vizformer.web.widgets import lesson, row_names
 from vizformer.web.widgets.laboratory import laboratory
 from vizformer.web.words import labels
 from vizformer.web.words.i18n import _
+
+if TYPE_CHECKING:
+    from vizformer.explain import Masked
 
 
 @laboratory
@@ -45,6 +50,7 @@ def four_notations(subject: Subject) -> None:
     st.caption(_("The same in PyTorch"))
     calls = snippets.notation_calls({name: wording.notation_name(name) for name in snippets.NOTATIONS})
     st.code(lesson.pasteable(calls, {"scores": masked.scores, "n": n}), language="python", wrap_lines=True)
+    _ask_mixed(subject, masked)
     if st.toggle(
         _("Hand a True = visible mask to a call that reads True = blocked"), **lesson.setting("masks.mixed", False)
     ):
@@ -65,3 +71,35 @@ def _written(value: object) -> str:
     if isinstance(value, float):
         return "−∞" if math.isinf(value) else "0"
     return str(value)
+
+
+def _ask_mixed(subject: Subject, masked: "Masked") -> None:
+    """What does the last query see through a mask that is read the other way round?"""
+    from vizformer.analysis.mask_mistakes import mixed_up
+
+    last = len(masked.scores) - 1
+    weights = mixed_up(masked.scores, masked.blocked)[last]
+    choices = [
+        _("all keys, as it should"),
+        _("itself alone"),
+        _("all keys but itself"),
+        _("no key at all: its weights are not numbers (NaN)"),
+    ]
+    answer = 3 if np.isnan(weights).all() else 1 if np.flatnonzero(weights).tolist() == [last] else 2
+    lesson.ask(
+        "masks",
+        "notation",
+        _(
+            "The causal mask with True = visible is handed to nn.MultiheadAttention, which reads True = blocked. What does "
+            "the last query, “{query}”, see?",
+            query=row_names.numbered(subject, causal_on(subject))[last],
+        ),
+        choices,
+        answer,
+        _(
+            "Its row was True everywhere, for all {n} keys, so everything in it is now blocked: softmax divides 0 by 0. "
+            "Every other query sees what comes after it, and nothing else.",
+            n=last + 1,
+        ),
+        about=f"{subject}",
+    )

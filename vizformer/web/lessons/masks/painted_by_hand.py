@@ -13,6 +13,7 @@ from vizformer.web.lessons.masks import boxes, computed, wording
 from vizformer.web.lessons.masks.which_attention import tokens
 from vizformer.web.link import mask_bitmap, state
 from vizformer.web.widgets import lesson, row_names
+from vizformer.web.widgets.cell_question import LARGEST, Grid, ask_cell
 from vizformer.web.widgets.laboratory import laboratory
 from vizformer.web.words import labels
 from vizformer.web.words.figure_words import words
@@ -91,6 +92,36 @@ def painted_by_hand(subject: Subject) -> None:
         boxes.proof(masked.proof, own=True)
     with right:
         _expected(subject, attention, flips, layers)
+    _ask_block(subject, attention)
+
+
+def _ask_block(subject: Subject, attention: "Kind") -> None:
+    """Which cell must be blocked so that one token no longer sees another?"""
+    asked = computed.cell_question(subject, attention, LARGEST)
+    if asked is None:  # a single token
+        return
+    queries, keys = (row[:LARGEST] for row in tokens(subject, attention))
+    query, key = labels.numbered(queries)[asked.query], labels.numbered(keys)[asked.key]
+    ask_cell(
+        "masks",
+        "block",
+        _(
+            "“{query}” shall no longer see “{key}” in this attention. Which cell of the mask must be blocked?",
+            query=query,
+            key=key,
+        ),
+        Grid(labels.texts(queries), labels.texts(keys), asked.weights),
+        (asked.query, asked.key),
+        _(
+            "The row of the one that asks, the column of the one that is seen. In layer {layer}, head {head} it holds a "
+            "weight of {weight}. Block it above and see: the other cells of the row grow until they add up to 1 again. In "
+            "the first layer no other row changes.",
+            layer=asked.layer,
+            head=asked.head,
+            weight=f"{asked.weights[asked.query, asked.key]:.3f}",
+        ),
+        about=f"{subject} {attention}",
+    )
 
 
 def _blind(masked: "Masked", names: list[str]) -> None:
