@@ -11,8 +11,8 @@ def sentence(tab):
 @pytest.mark.parametrize(
     ("locale", "show", "right", "answered"),
     [
-        ("en-US", "Show the answer", "Right.", "1 of 5 questions answered"),
-        ("zh-CN", "看答案", "答对了。", "已答 1 题，共 5 题"),
+        ("en-US", "Show the answer", "Right.", "1 of 6 questions answered"),
+        ("zh-CN", "看答案", "答对了。", "已答 1 题，共 6 题"),
     ],
 )
 def test_a_cell_is_clicked_and_its_numbers_come_with_the_answer(open_tab, locale, show, right, answered):

@@ -16,7 +16,7 @@ QUESTIONS: Mapping[str, tuple[str, ...]] = {
     "heads": ("without", "habit", "cost", "cache"),
     "masks": ("count", "block", "notation", "sum", "leak"),
     "block": ("growth", "length", "neighbour", "depth", "warmup", "alone", "silent", "scale", "count", "order"),
-    "cross": ("shape", "memory", "cell", "empty", "length"),
+    "cross": ("shape", "memory", "keys", "cell", "empty", "length"),
     "decoding": ("shift", "forcing", "temperature", "end", "cube"),
 }
 _DONE, _FORGOTTEN, _KEY = "vizformer.done", "vizformer.forgotten", "vizformer.memory"

@@ -81,6 +81,7 @@ def memory(subject: Subject) -> None:
         ),
         key="cross.scores",
     )
+    _ask_keys(subject)
     _mask_and_cache(subject)
     _formula(subject)
     links.to(sitemap.BLOCK, sitemap.LAYER)
@@ -166,4 +167,27 @@ def _ask_layer(subject: Subject) -> None:
             n=len(subject.trace.tokens["encoder"]),
         ),
         about=f"{subject.model} {subject.text}",
+    )
+
+
+def _ask_keys(subject: Subject) -> None:
+    n_source, n_target = (len(subject.trace.tokens[stack]) for stack in ("encoder", "decoder"))
+    lesson.ask_number(
+        "cross",
+        "keys",
+        _(
+            "The source has {n_source} tokens, and the decoder goes through {n_target} steps to write the target. How many "
+            "keys does a head of cross-attention compute in all these steps together?",
+            n_source=n_source,
+            n_target=n_target,
+        ),
+        n_source,
+        _(
+            "One for each token of the source, before the first step: {n_source}. The memory does not change while the "
+            "decoder writes, so nothing would come out differently if they were computed again. Only a new query comes "
+            "with every step.",
+            n_source=n_source,
+        ),
+        written="{:,.0f}".format,
+        about=f"{subject.model} {subject.text} {subject.target}",
     )
