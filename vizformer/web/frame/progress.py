@@ -17,7 +17,7 @@ QUESTIONS: Mapping[str, tuple[str, ...]] = {
     "masks": ("count", "block", "notation", "sum", "leak"),
     "block": ("growth", "length", "neighbour", "depth", "warmup", "alone", "silent", "scale", "count", "order"),
     "cross": ("shape", "memory", "keys", "cell", "empty", "length"),
-    "decoding": ("shift", "forcing", "temperature", "end", "cube"),
+    "decoding": ("shift", "answer", "forcing", "ratio", "temperature", "end", "cube"),
 }
 _DONE, _FORGOTTEN, _KEY = "vizformer.done", "vizformer.forgotten", "vizformer.memory"
 

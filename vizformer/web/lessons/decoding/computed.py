@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 from vizformer.web.catalogue.bounded_cache import cached
 
 if TYPE_CHECKING:
+    from vizformer.analysis import AnswerCell
     from vizformer.analysis.decoding import Written
     from vizformer.analysis.teacher_forcing import ForcedRow, OneError
     from vizformer.generation import Candidates
@@ -19,6 +20,13 @@ def forced_rows(subject: "Subject") -> "tuple[ForcedRow, ...]":
     from vizformer.analysis.teacher_forcing import forced_rows
 
     return forced_rows(subject.checkpoint, subject.trace)
+
+
+@cached
+def answer_cell(subject: "Subject", most: int) -> "AnswerCell | None":
+    from vizformer.analysis import answer_cell
+
+    return answer_cell(subject.trace, most)
 
 
 @cached

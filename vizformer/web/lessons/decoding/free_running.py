@@ -41,6 +41,18 @@ def free_running(subject: Subject) -> None:
             **lesson.setting("decoding.rank", 1, range(1, MOST_WRONG + 1)),
         )
     found = computed.one_error(subject, min(step, last), rank - 1)
+    lesson.ask(
+        "decoding",
+        "forcing",
+        _("In training the model says a wrong token in row {step}. How many inputs of later rows change?", step=step),
+        ["0", "1", _("all {n}", n=max(last - found.step, 2))],
+        0,
+        _(
+            "None: the inputs are the right text, whatever was said. That is why all rows can be computed at once, and why "
+            "the model never meets its own errors while it learns (exposure bias)."
+        ),
+        about=f"{subject}{step}",
+    )
     columns = (
         _("token"),
         _("right text"),
@@ -80,18 +92,6 @@ def free_running(subject: Subject) -> None:
     )
     if len(rows) == LONGEST:
         st.caption(_("Only the first {n} tokens are compared.", n=LONGEST))
-    lesson.ask(
-        "decoding",
-        "forcing",
-        _("In training the model says a wrong token in row {step}. How many inputs of later rows change?", step=step),
-        ["0", "1", _("all {n}", n=max(last - found.step, 2))],
-        0,
-        _(
-            "None: the inputs are the right text, whatever was said. That is why all rows can be computed at once, and why "
-            "the model never meets its own errors while it learns (exposure bias)."
-        ),
-        about=f"{subject}{step}",
-    )
     lesson.formula(
         r"\text{forced: } P(y_t \mid y_1, \dots, y_{t-1}, x) \qquad "
         r"\text{free: } P(\hat y_t \mid \hat y_1, \dots, \hat y_{t-1}, x)",

@@ -11,6 +11,7 @@ from vizformer.web.catalogue.subject import Subject
 from vizformer.web.lessons.decoding import computed
 from vizformer.web.lessons.decoding.other_model import writes
 from vizformer.web.widgets import lesson
+from vizformer.web.widgets.cell_question import LARGEST, Grid, ask_cell
 from vizformer.web.widgets.laboratory import laboratory
 from vizformer.web.words import labels
 from vizformer.web.words.i18n import _
@@ -54,6 +55,7 @@ def shift(subject: Subject) -> None:
             wrong=sum(not row.is_right for row in rows),
         )
     )
+    _ask_answer(subject)
     total = math.fsum(row.loss for row in rows)
     lesson.formula(
         r"L = -\sum_{t=1}^{n} \log P(y_t \mid y_{<t}, x) \qquad \text{perplexity} = e^{L/n}",
@@ -75,5 +77,35 @@ def _ask(subject: Subject) -> None:
         choices,
         choices.index(row.wanted.text),
         _("The next one of the same text: input and target are one text, shifted by one place."),
+        about=f"{subject}",
+    )
+
+
+def _ask_answer(subject: Subject) -> None:
+    """In which cell would a row read its own answer?"""
+    asked = computed.answer_cell(subject, LARGEST)
+    if asked is None:  # one token: its answer is no input
+        return
+    tokens = labels.texts(subject.trace.tokens["decoder"][:LARGEST])
+    ask_cell(
+        "decoding",
+        "answer",
+        _(
+            "All rows are computed at once, so the whole text goes in. Row {row}, “{token}”, shall say “{wanted}”. Which "
+            "cell of the self-attention must be blocked, so that the row cannot simply read its answer?",
+            row=asked.query,
+            token=tokens[asked.query],
+            wanted=tokens[asked.key],
+        ),
+        Grid(tokens, tokens, asked.weights),
+        (asked.query, asked.key),
+        _(
+            "The row of “{token}”, the column of “{wanted}”, which stands one place further on. The causal mask blocks it "
+            "with all the rest of the future: its weight is {weight}. (The numbers are those of layer 0, averaged over "
+            "the heads.)",
+            token=tokens[asked.query],
+            wanted=tokens[asked.key],
+            weight=f"{asked.weights[asked.query, asked.key]:g}",
+        ),
         about=f"{subject}",
     )

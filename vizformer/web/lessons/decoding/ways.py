@@ -1,5 +1,7 @@
 """The laboratory Ways of choosing: greedy, beam search and sampling on one prompt, and the temperature."""
 
+from typing import TYPE_CHECKING
+
 import numpy as np
 import streamlit as st
 
@@ -15,8 +17,12 @@ from vizformer.web.words import labels
 from vizformer.web.words.figure_words import words
 from vizformer.web.words.i18n import _
 
+if TYPE_CHECKING:
+    from vizformer.text import Token
+
 WIDTHS = (1, 2, 4)
 LAST_SEED = 999
+FAR = 5.0  # times as probable as the next token: from there on a higher temperature is asked about, else a lower one
 
 
 @laboratory
@@ -30,6 +36,8 @@ def ways(subject: Subject) -> None:
     seed = drawn.number_input(_("Seed"), 0, LAST_SEED, **lesson.setting("decoding.seed", 0, range(LAST_SEED + 1)))
     width = wide.select_slider(_("Beam width"), WIDTHS, **lesson.setting("decoding.width", 2, WIDTHS))
     alpha = long.slider(_("Length penalty α"), 0.0, 2.0, step=0.1, **lesson.setting("decoding.alpha", 0.6))
+    tokens = computed.first_token(subject, temperature)
+    _ask_ratio(subject, tokens)
     found = [(_("greedy"), computed.greedy(subject))]
     found += [
         (_("beam {width}, place {place}", width=width, place=place + 1), one)
@@ -57,7 +65,6 @@ def ways(subject: Subject) -> None:
             n=computed.MOST_NEW,
         )
     )
-    tokens = computed.first_token(subject, temperature)
     before, after = st.columns(2)
     for column, title, place in (
         (before, _("First new token: the model's own P"), 1),
@@ -93,3 +100,39 @@ def ways(subject: Subject) -> None:
             percent=labels.percent(warmed),
         ),
     )
+
+
+def _ask_ratio(subject: Subject, tokens: "list[tuple[Token, float, float]]") -> None:
+    """What does the temperature make of the ratio of two probabilities?"""
+    (first, p, __), (second, q, ___) = tokens[:2]
+    ratio = p / q
+    temperature = 2.0 if ratio > FAR else 0.5
+    warmed = ratio ** (1 / temperature)
+    lesson.ask_number(
+        "decoding",
+        "ratio",
+        _(
+            "For the first new token the model finds “{first}” {ratio} times as probable as “{second}”. How many times as "
+            "probable is it at the temperature T = {temperature}?",
+            first=first.text,
+            second=second.text,
+            ratio=_written(ratio),
+            temperature=f"{temperature:g}",
+        ),
+        warmed,
+        _(
+            "{ratio}^(1 ÷ {temperature}) = {warmed}: the logits are divided by T, and with them the gap between the two. T "
+            "above 1 brings the probabilities nearer to each other, T below 1 drives them apart. Set the slider to "
+            "{temperature} and divide the two numbers on the right.",
+            ratio=_written(ratio),
+            temperature=f"{temperature:g}",
+            warmed=_written(warmed),
+        ),
+        tolerance=max(0.1, round(0.1 * warmed, 1)),
+        written=_written,
+        about=f"{subject}",
+    )
+
+
+def _written(ratio: float) -> str:
+    return f"{ratio:,.0f}" if ratio >= 100 else f"{ratio:.3g}"

@@ -1,0 +1,96 @@
+"""The lesson Writing a text in a browser: its five laboratories are used, in both languages, and a question answered."""
+
+import pytest
+from playwright.sync_api import expect
+
+from vizformer import load
+from vizformer.analysis import answer_cell
+from vizformer.analysis.decoding import beams
+from vizformer.analysis.teacher_forcing import one_error, right_rows
+
+TEXT = "我有一只猫。"
+EXAMPLE = "今天天气"
+MOST_NEW = 12  # tokens that the lesson writes
+ENGLISH = {
+    "answered": "1 of 7 questions answered",
+    "beam": "beam 4, place 4",
+    "header": "without, n = 128",
+    "right": "Right.",
+    "show": "Show the answer",
+    "wrong": "Token that goes wrong",
+    "width": "Beam width",
+    "new": "New tokens, n",
+}
+CHINESE = {
+    "answered": "已答 1 题，共 7 题",
+    "beam": "束宽 4，第 4 名",
+    "header": "无缓存，n = 128",
+    "right": "答对了。",
+    "show": "看答案",
+    "wrong": "出错的词元",
+    "width": "束宽",
+    "new": "新词元数 n",
+}
+
+
+def move(tab, name: str, key: str) -> None:
+    """Moves a slider by one step, from the keyboard."""
+    slider = tab.page.get_by_role("slider", name=name)
+    slider.focus()
+    with tab.runs():
+        tab.page.keyboard.press(key)
+    tab.settled()
+
+
+def open_part(tab, number: int) -> None:
+    with tab.runs():
+        tab.page.get_by_test_id("stButtonGroup").filter(has_text="1 · ").first.get_by_role("radio").nth(number).click()
+    tab.settled()
+
+
+@pytest.mark.parametrize(("locale", "said"), [("en-US", ENGLISH), ("zh-CN", CHINESE)])
+def test_every_part_of_the_lesson_answers(open_tab, locale, said):
+    checkpoint = load("zh-en")
+    tab = open_tab(f"/decoding?model=zh-en&text={TEXT}", locale=locale)
+    main = tab.page.get_by_test_id("stMain")
+
+    asked = answer_cell(checkpoint.trace(TEXT), 24)  # part 1: the cell of an answer, with a click
+    cells = main.locator(".vf-cells").get_by_role("gridcell")
+    columns = asked.weights.shape[1]
+    expect(cells).to_have_count(columns**2)
+    with tab.runs():
+        cells.nth(asked.query * columns + asked.key).click()
+    tab.settled()
+    with tab.runs():
+        main.locator(".st-key-ask-decoding-answer").get_by_role("button", name=said["show"]).click()
+    tab.settled()
+    expect(cells.nth(asked.query * columns + asked.key)).to_have_text("0.00")
+    expect(main.get_by_test_id("stAlert").filter(has_text=said["right"]).first).to_be_visible()
+    expect(main.get_by_text(said["answered"]).first).to_be_visible()
+
+    open_part(tab, 1)  # one wrong token: another one goes wrong
+    rows = right_rows(checkpoint, TEXT)
+    expect(main.get_by_text(one_error(checkpoint, TEXT, rows, 1, 0).whole, exact=False).first).to_be_visible()
+    move(tab, said["wrong"], "ArrowRight")
+    expect(main.get_by_text(one_error(checkpoint, TEXT, rows, 2, 0).whole, exact=False).first).to_be_visible()
+
+    open_part(tab, 2)  # ways of choosing: a wider beam
+    move(tab, said["width"], "ArrowRight")
+    found = beams(checkpoint, TEXT, MOST_NEW, 4, 0.6)
+    row = main.locator(".vf-table tr").filter(has_text=said["beam"])
+    expect(row).to_contain_text(found[3].text)
+    expect(main.locator(".vf-table tbody tr")).to_have_count(1 + 4 + 1)  # greedy, four beams, one that is drawn
+
+    open_part(tab, 3)  # token by token: an example becomes the sentence of the page
+    with tab.runs():
+        main.get_by_role("button", name=EXAMPLE).click()
+    tab.settled()
+    expect(tab.page.get_by_test_id("stTextInput").locator("input").first).to_have_value(EXAMPLE)
+    ids = list(checkpoint.generate(EXAMPLE, max_new=MOST_NEW).ids)
+    taken = main.locator(".vf-table tbody tr td:last-child")
+    expect(taken).to_have_text([token.text for token in checkpoint.tokenizer.tokens(ids)])
+
+    open_part(tab, 4)  # the KV cache: a text twice as long
+    move(tab, said["new"], "ArrowRight")
+    expect(main.locator(".vf-table th").filter(has_text=said["header"])).to_be_visible()
+    assert "decoding.n" in tab.address
