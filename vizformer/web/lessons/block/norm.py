@@ -163,6 +163,18 @@ def _neighbours(subject: Subject, place: Place, kind: "SublayerKind") -> None:
         return
     names = {"layer": "LayerNorm", "rms": "RMSNorm", "batch": "BatchNorm"}
     found = computed.neighbour_effect(subject, place.stack, place.layer, kind, one, other)
+    lesson.ask(
+        "block",
+        "neighbour",
+        _("Only the other sentence in the batch is replaced. Under which norm do the numbers of your sentence change?"),
+        [*names.values(), _("under all three")],
+        2,
+        _(
+            "BatchNorm takes mean and variance of a column over all rows of the batch, so the neighbour is in them. The "
+            "other two look at one row alone: a change of {change} was measured.",
+            change=matrix.number(max(found.moved["layer"], found.moved["rms"])),
+        ),
+    )
     tokens = labels.texts(subject.trace.tokens[place.stack])
     chosen = st.segmented_control(
         _("Norm"),
@@ -204,16 +216,4 @@ def _neighbours(subject: Subject, place: Place, kind: "SublayerKind") -> None:
             one=one,
             other=other,
         )
-    )
-    lesson.ask(
-        "block",
-        "neighbour",
-        _("Only the other sentence in the batch is replaced. Under which norm do the numbers of your sentence change?"),
-        [*names.values(), _("under all three")],
-        2,
-        _(
-            "BatchNorm takes mean and variance of a column over all rows of the batch, so the neighbour is in them. The "
-            "other two look at one row alone: a change of {change} was measured.",
-            change=matrix.number(max(found.moved["layer"], found.moved["rms"])),
-        ),
     )
