@@ -86,9 +86,9 @@ def test_words_are_split_into_text_tries_and_wrongs(tmp_path, monkeypatch):
     }
 
 
-def test_every_lesson_has_two_questions_or_more():
+def test_every_lesson_has_four_questions_or_more():
     assert list(progress.QUESTIONS) == LESSONS
-    assert all(len(set(questions)) == len(questions) >= 2 for questions in progress.QUESTIONS.values())
+    assert all(len(set(questions)) == len(questions) >= 4 for questions in progress.QUESTIONS.values())
 
 
 def test_the_glossary_is_whole():

@@ -7,7 +7,7 @@ import streamlit as st
 
 from vizformer.components import memory
 
-# lesson (its address) -> its questions; what is counted
+# lesson (its address) -> its questions, one or more in each part; what is counted
 QUESTIONS: Mapping[str, tuple[str, ...]] = {
     "map": ("share", "path", "cost", "felt"),
     "tokens": ("pieces", "merge", "products", "nearest", "context", "lengths"),
