@@ -54,7 +54,8 @@ def test_every_part_of_the_lesson_answers(open_tab, locale, said):
     tab = open_tab(f"/decoding?model=zh-en&text={TEXT}", locale=locale)
     main = tab.page.get_by_test_id("stMain")
 
-    asked = answer_cell(checkpoint.trace(TEXT), 24)  # part 1: the cell of an answer, with a click
+    trace = checkpoint.trace(TEXT)
+    asked = answer_cell(trace, 24)  # part 1: the cell of an answer, with a click
     cells = main.locator(".vf-cells").get_by_role("gridcell")
     columns = asked.weights.shape[1]
     expect(cells).to_have_count(columns**2)
@@ -69,7 +70,7 @@ def test_every_part_of_the_lesson_answers(open_tab, locale, said):
     expect(main.get_by_text(said["answered"]).first).to_be_visible()
 
     open_part(tab, 1)  # one wrong token: another one goes wrong
-    rows = right_rows(checkpoint, TEXT)
+    rows = right_rows(checkpoint, TEXT, trace)
     expect(main.get_by_text(one_error(checkpoint, TEXT, rows, 1, 0).whole, exact=False).first).to_be_visible()
     move(tab, said["wrong"], "ArrowRight")
     expect(main.get_by_text(one_error(checkpoint, TEXT, rows, 2, 0).whole, exact=False).first).to_be_visible()
