@@ -1,7 +1,6 @@
 """One prompt, several ways of choosing: what each writes, and how probable the model finds it."""
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 import torch
@@ -12,9 +11,7 @@ from vizformer.analysis.cost import text_costs
 from vizformer.checkpoints import Checkpoint
 from vizformer.config import ModelConfig
 from vizformer.generation import GREEDY, Sampling, length_penalty
-
-if TYPE_CHECKING:
-    from vizformer.text import Token
+from vizformer.text import Token
 
 
 @dataclass(frozen=True)
@@ -60,7 +57,7 @@ def beams(checkpoint: Checkpoint, text: str, max_new: int, width: int, alpha: fl
 
 def first_token(
     checkpoint: Checkpoint, text: str, temperature: float, count: int = 10
-) -> "list[tuple[Token, float, float]]":
+) -> list[tuple[Token, float, float]]:
     """The most probable first new tokens: (token, P, P at this temperature), P_T proportional to P^(1/T)."""
     sampling = Sampling(temperature=temperature)
     step = next(iter(checkpoint.stream(text, sampling=sampling, max_new=1)))
