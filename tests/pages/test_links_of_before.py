@@ -85,7 +85,7 @@ PARTS = {
     "/cross?part=without": ["Part: without"],
     "/cross?part=bottleneck": ["Part: bottleneck"],
     "/decoding?part=free&dials=decoding.step%3A2": ["Part: free", "Token that goes wrong: 2"],
-    "/decoding?part=ways": ["Part: ways", "Beam width: 4"],
+    "/decoding?part=ways": ["Part: ways", "Beam width: 2"],
     "/decoding?part=steps": ["Part: steps"],
     "/decoding?part=cache": ["Part: cache", "New tokens, n: 64"],
 }
