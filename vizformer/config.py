@@ -15,7 +15,7 @@ from vizformer.presets import PRESETS
 
 Positions = Literal["sinusoidal", "learned", "rope", "alibi", "relative", "none"]
 NormOrder = Literal["post", "pre"]
-Norm = Literal["layer_norm", "rms_norm"]
+Norm = Literal["layer_norm", "rms_norm", "deviation_norm"]
 Activation = Literal["relu", "gelu", "gelu_tanh", "silu"]
 FeedForwardKind = Literal["plain", "gated"]
 Head = Literal["linear", "transform"]
@@ -71,7 +71,9 @@ class ModelConfig:
         stack_inputs: whether encoder and decoder have a "shared" table of learned positions and embedding norm, or each
             its "own" (BART); that of the token embeddings is shared always.
         norm_order: "post" is norm(x + f(x)) (2017); "pre" is x + f(norm(x)) (GPT-2; Xiong et al. 2020).
-        norm: "layer_norm" (Ba, Kiros & Hinton 2016) or "rms_norm" (Zhang & Sennrich 2019).
+        norm: "layer_norm" (Ba, Kiros & Hinton 2016), "rms_norm" (Zhang & Sennrich 2019), or "deviation_norm", LayerNorm as
+            many write it by hand: over the standard deviation, divided by d_model - 1, plus norm_eps outside of the root
+            (Rush 2018, "The Annotated Transformer").
         norm_offset: the scale of every RMSNorm is 1 + weight (Gemma): weights near 0 then change little.
         qk_norm: every query and key goes through a norm over its d_head numbers, one for the queries and one for the
             keys of a layer, before "rope" turns it (Henry et al. 2020; Qwen3).

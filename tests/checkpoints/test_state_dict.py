@@ -313,7 +313,7 @@ def test_on_the_command_line(tmp_path: Path) -> None:
         (lambda w: w.update({"transformer.h.0.attn.q_norm.weight": torch.ones(4)}), "belongs to nothing that"),
         (lambda w: w.update({"transformer.ln_f.weight": torch.ones(3)}), r"has shape \[3\], the layout of nanoGPT"),
         (lambda w: w["transformer.wte.weight"].fill_(torch.nan), "holds NaN or infinite numbers"),
-        (lambda w: w.pop("transformer.wpe.weight"), r'lacks "transformer.wpe.weight"'),
+        (lambda w: w.pop("transformer.wpe.weight"), r"do not say: .*positions \(What tells the model where a token"),
         (lambda w: w.update({"transformer.wte.weight": torch.zeros(3)}), r"has shape \[3\]: a matrix belongs there"),
         (lambda w: w.update({"transformer.h.0.attn.bias": torch.ones(12, 12).triu()}), 'attn.bias" belongs to'),
         (lambda w: w.update({n: t.to(torch.int8) for n, t in w.items()}), "quantised weights are not opened"),
@@ -353,7 +353,6 @@ def test_a_head_of_another_task_is_left_out(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("module", "said"),
     [
-        (lambda: encoder(embedding=nn.Embedding(V, D), norm=nn.LayerNorm(D)), '"norm.weight" belongs to nothing'),
         (lambda: encoder(project=nn.Linear(5, D)), r'"project.weight" \[16, 5\] is a linear layer .* continuous'),
         (lambda: encoder(e=nn.Embedding(V, D), project=nn.Linear(D, D)), '"project.weight" belongs to nothing'),
         (
@@ -370,6 +369,16 @@ def test_arrangements_that_do_not_open(module: Callable[[], nn.Module], said: st
     with pytest.raises(CheckpointError, match=said) as caught:
         load(path)
     assert not isinstance(caught.value, UnansweredError)
+
+
+def test_a_norm_beside_the_layers_is_asked_about(tmp_path: Path) -> None:
+    """Some have it after the last layer, others after the embeddings: no tensor says which."""
+    path = saved(encoder(embedding=nn.Embedding(V, D), norm=nn.LayerNorm(D)).state_dict(), tmp_path / "model.pt")
+    with pytest.raises(UnansweredError, match=r"norm_place \(Where does the norm beside the layers stand"):
+        load(path, **ENCODER)
+    last, first = (load(path, **ENCODER, norm_place=place).model for place in ("last", "first"))
+    assert (last.config.final_norm, last.config.embedding_norm) == (True, False)
+    assert (first.config.final_norm, first.config.embedding_norm) == (False, True)
 
 
 @pytest.mark.parametrize("layout", ["vizformer", "hugging-face"])

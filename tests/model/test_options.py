@@ -17,6 +17,7 @@ OPTIONS: dict[str, dict[str, Any]] = {
     "neox": tiny.NEOX,
     "llama3": tiny.LLAMA3,
     "linear": {**tiny.LLAMA, "rope_scaling": "linear", "rope_factor": 2.0},
+    "by hand": {"norm": "deviation_norm", "norm_eps": 1e-3, "norm_order": "pre", "final_norm": True},
     "mixed": {**tiny.QWEN3, "norm": "layer_norm", "rope_dims": 2, "residual": "parallel", "attention_bias": "all"},
 }
 everywhere = pytest.mark.parametrize("name", OPTIONS)

@@ -129,11 +129,8 @@ def test_names_with_assumptions():
 @pytest.mark.parametrize(
     ("locale", "kind", "words"),
     [
-        ("en-US", "lecture gpt", ["This model does not open", "attention with a module of its own for every head"]),
-        ("zh-CN", "lecture gpt", ["这个模型打不开", "每个头各有一个模块的注意力"]),
         ("en-US", "continuous", ["This model does not open", "the model reads continuous features"]),
         ("zh-CN", "continuous", ["这个模型打不开", "模型读取的是连续特征"]),
-        ("en-US", "nanogpt, other norms", ["This model does not open", "is not there by this name, but"]),
     ],
 )
 def test_what_no_answer_opens_has_no_form(open_app, shelf, locale, kind, words):

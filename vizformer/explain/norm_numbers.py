@@ -10,7 +10,7 @@ from numpy import ndarray
 from vizformer.checkpoints import Checkpoint
 from vizformer.explain.arrays import float64, stored
 from vizformer.explain.block_stream import SublayerKind, added, find_block, sublayers
-from vizformer.explain.norms import is_offset, is_rms, normalise
+from vizformer.explain.norms import divisor, is_deviation, is_offset, is_rms, normalise
 from vizformer.explain.step import Proof
 from vizformer.messages import N_
 from vizformer.model.norm import Norm
@@ -24,8 +24,9 @@ class NormNumbers:
     Attributes:
         row: what goes in.
         mean: over the row; 0 in RMSNorm, which takes none off.
-        variance: mean of (x - mean)^2, divided by d and not d - 1; in RMSNorm the mean of x^2.
-        eps: added to it inside the root.
+        variance: mean of (x - mean)^2, divided by d and not d - 1; in RMSNorm the mean of x^2; in the norm written by
+            hand divided by d - 1.
+        eps: added to it inside the root; by hand, outside of it.
         scaled: (x - mean) / sqrt(variance + eps).
         gamma, beta: what the scaled numbers are multiplied by, and what is added.
         result: gamma * scaled + beta.
@@ -95,8 +96,8 @@ def norm_numbers(
     assert norm.eps is not None
     x = rows[row]
     mean = 0.0 if is_rms(norm) else float(x.mean())
-    variance = float(((x - mean) ** 2).mean())
-    scaled = (x - mean) / np.sqrt(variance + norm.eps)
+    variance = float(((x - mean) ** 2).sum() / (len(x) - (1 if is_deviation(norm) else 0)))
+    scaled = (x - mean) / divisor(np.array([variance]), norm)
     learned_gamma = float64(norm.weight) + (1.0 if is_offset(norm) else 0.0)
     learned_beta = np.zeros(len(x)) if isinstance(norm, torch.nn.RMSNorm) else float64(norm.bias)
     used_gamma = learned_gamma if gamma is None else np.full(len(x), gamma)

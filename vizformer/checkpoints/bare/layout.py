@@ -8,6 +8,7 @@ import torch
 from torch import Tensor
 
 from vizformer.checkpoints.bare.likeness import summary
+from vizformer.checkpoints.bare.structure.made import Made
 from vizformer.checkpoints.files.untrusted_folder import shown
 from vizformer.checkpoints.files.weights import FLOATS, Stored, Weights
 from vizformer.checkpoints.hugging_face.family import Options
@@ -32,6 +33,7 @@ class Plan:
         unplaced: names of tensors that have no place -> what they are taken for, where that can be told.
         fills: parameters of ours for which there is no tensor -> what they are for this shape.
         assumptions: what was taken for granted beside the answers.
+        made: tensors that stand in the place of others of the file, by name.
     """
 
     options: Options
@@ -42,6 +44,7 @@ class Plan:
     unplaced: Mapping[str, Message] = field(default_factory=dict)
     fills: Mapping[str, Callable[[Shape], Tensor]] = field(default_factory=dict)
     assumptions: tuple[Message, ...] = ()
+    made: Mapping[str, Made] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)

@@ -86,6 +86,12 @@ def like(tensors: Mapping[str, Stored]) -> Like | None:
     return Like(pictures, N_("convolutions, as networks for pictures have them"), attends=False)
 
 
+def family(weights: Weights) -> str:
+    """The family of `transformers` that has such names; empty where none has."""
+    found = like(weights.tensors)
+    return "" if found is None else found.family
+
+
 def _first(pattern: str, tensors: Mapping[str, Stored]) -> str:
     matrices = (name for name, stored in tensors.items() if len(stored.shape) > 1)
     return next((name for name in matrices if re.search(pattern, name, re.IGNORECASE)), "")

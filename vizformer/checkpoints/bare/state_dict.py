@@ -14,8 +14,10 @@ from torch import Tensor
 
 from vizformer.checkpoints.bare.layout import Layout, Plan
 from vizformer.checkpoints.bare.layouts import LAYOUTS, NAMES
-from vizformer.checkpoints.bare.likeness import unrecognised
+from vizformer.checkpoints.bare.likeness import family, unrecognised
 from vizformer.checkpoints.bare.misfits import in_kinds
+from vizformer.checkpoints.bare.structure import reader
+from vizformer.checkpoints.bare.structure.made import by_source, with_made
 from vizformer.checkpoints.bare.tokenizers_beside import END, backend_beside, tokenizers_for
 from vizformer.checkpoints.files.containers import open_file
 from vizformer.checkpoints.files.untrusted_folder import Folder, listed, shown
@@ -35,6 +37,7 @@ from vizformer.model import Transformer
 from vizformer.text import Tokenizer
 
 CONFIG = "config.json"
+BY_ROLE = N_("the reading by role")
 
 
 @dataclass(frozen=True)
@@ -62,11 +65,9 @@ def examine(folder: Folder, file: str, name: str, given: Mapping[str, object], *
             not supported.
     """
     weights, said = open_file(folder, file)
-    layout = _recognised(weights)
-    if layout is None:
-        raise CheckpointError(unrecognised(file, weights, ", ".join(NAMES)))
     beside = _beside(folder)
     said = {**said, **({CONFIG: beside} if beside else {})}
+    layout = _recognised(folder, file, name, weights, given, said)
     try:
         answers, assumptions = resolve(layout.questions, given, said, file)
     except CheckpointError:
@@ -183,6 +184,15 @@ def without_numbers(report: Report, wrong: list[Message]) -> CheckpointError:
 
 
 def misfit(report: Report) -> CheckpointError:
+    if report.family == reader.NAME:
+        return CheckpointError(
+            N_(
+                "{file} was read by role, but not everything in it has one: {problems}. What such tensors do is not known, "
+                "and without them the numbers would be others: the model does not open.",
+                file=next(iter(report.files)),
+                problems=listed(list(report.problems)),
+            )
+        )
     return CheckpointError(
         N_(
             "The tensors of {file} have names of {layout}, but not everything fits: {problems}. Only what is exactly "
@@ -194,11 +204,27 @@ def misfit(report: Report) -> CheckpointError:
     )
 
 
-def _recognised(weights: Weights) -> Layout | None:
+def _recognised(
+    folder: Folder, file: str, name: str, weights: Weights, given: Mapping[str, object], said: Said
+) -> Layout:
+    """The first layout under which the model opens.
+
+    Raises:
+        CheckpointError: there is none; says why the first that has the names does not open.
+    """
+    refused: CheckpointError | None = None
     for recognise in LAYOUTS:
-        if (layout := recognise(weights)) is not None:
-            return layout
-    return None
+        try:
+            layout = recognise(weights)
+            if layout is None:
+                continue
+            _require_an_answer(folder, name, weights, layout, given, said, numbers=False)
+        except CheckpointError as error:
+            if refused is None and not (recognise is reader.recognise and family(weights)):
+                refused = error
+            continue
+        return layout
+    raise refused or CheckpointError(unrecognised(file, weights, ", ".join(NAMES)))
 
 
 def _beside(folder: Folder) -> dict[str, object]:
@@ -222,7 +248,7 @@ def _of_config(beside: Mapping[str, object]) -> list[Message]:
 
 def _matched(layout: Layout, plan: Plan, weights: Weights, shapes: Mapping[str, Shape]) -> Match:
     """The tensors held against the plan; those that are read in another shape are listed in their own."""
-    tensors = dict(weights.tensors)
+    tensors = dict(with_made(weights, plan.made).tensors)
     for name, shape in layout.reshaped.items():
         stored = tensors[name]
         tensors[name] = Stored(stored.file, shape, stored.dtype, partial(_reshaped, stored, shape))
@@ -237,14 +263,15 @@ def _matched(layout: Layout, plan: Plan, weights: Weights, shapes: Mapping[str, 
         {name: name for name in tensors},
         Weights(tensors, weights.files),
         shapes,
-        said_by=N_("the layout of {layout}", layout=layout.name),
+        said_by=BY_ROLE if layout.name == reader.NAME else N_("the layout of {layout}", layout=layout.name),
         unplaced=plan.unplaced,
     )
     fates = [
         replace(fate, shape=weights.tensors[fate.name].shape) if fate.name in layout.reshaped else fate
         for fate in matched.fates
     ]
-    return replace(matched, fates=tuple(fates), problems=tuple(in_kinds(matched)))
+    problems = tuple(in_kinds(matched))
+    return replace(matched, fates=by_source(fates, plan.made, weights), problems=problems)
 
 
 def _reshaped(stored: Stored, shape: Shape) -> Tensor:

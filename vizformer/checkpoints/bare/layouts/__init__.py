@@ -1,10 +1,11 @@
-"""Layouts of bare weights that open: one short file each, none of which knows another."""
+"""Layouts of bare weights that open: one short file each, none of which knows another; the reader by role comes last."""
 
 from collections.abc import Callable
 
 from vizformer.checkpoints.bare.layout import Layout
 from vizformer.checkpoints.bare.layouts import gpt, torch_layers
+from vizformer.checkpoints.bare.structure import reader
 from vizformer.checkpoints.files.weights import Weights
 
-LAYOUTS: tuple[Callable[[Weights], Layout | None], ...] = (gpt.recognise, torch_layers.recognise)
+LAYOUTS: tuple[Callable[[Weights], Layout | None], ...] = (gpt.recognise, torch_layers.recognise, reader.recognise)
 NAMES = (*gpt.NAMES, *torch_layers.NAMES)

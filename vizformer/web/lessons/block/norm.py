@@ -39,8 +39,8 @@ def norm(subject: Subject) -> None:
         gamma = left.select_slider("γ", GAMMAS, **lesson.setting("block.gamma", 1.0, GAMMAS))
         beta = right.select_slider("β", BETAS, **lesson.setting("block.beta", 0.0, BETAS))
     found = computed.norm_numbers(subject, place.stack, place.layer, kind, place.row, gamma, beta)
-    rms = subject.config.norm == "rms_norm"
-    _numbers(subject, place, found, rms)
+    rms, by_hand_root = subject.config.norm == "rms_norm", subject.config.norm == "deviation_norm"
+    _numbers(subject, place, found, rms, by_hand_root)
     if by_hand:
         st.text(
             _(
@@ -55,7 +55,7 @@ def norm(subject: Subject) -> None:
         )
     else:
         proof_badge.show(found.proof, edited=bool(subject.edited))
-    _formula(found, rms)
+    _formula(found, rms, by_hand_root)
     _ask_length(subject)
     _neighbours(subject, place, kind)
 
@@ -75,12 +75,12 @@ def _sublayer(subject: Subject, place: Place) -> "SublayerKind":
     return chosen or "self"
 
 
-def _numbers(subject: Subject, place: Place, found: "NormNumbers", rms: bool) -> None:
+def _numbers(subject: Subject, place: Place, found: "NormNumbers", rms: bool, deviation: bool) -> None:
     name = subject.trace.tokens[place.stack][place.row].text
     rows = {"x": found.row}
     if not rms:
         rows["x − μ"] = found.centred
-    rows["÷ √(ρ + ε)" if rms else "÷ √(σ² + ε)"] = found.scaled
+    rows["÷ √(ρ + ε)" if rms else "÷ (σ + ε)" if deviation else "÷ √(σ² + ε)"] = found.scaled
     rows["γ"] = found.gamma
     if not rms:
         rows["β"] = found.beta
@@ -95,7 +95,7 @@ def _numbers(subject: Subject, place: Place, found: "NormNumbers", rms: bool) ->
     )
 
 
-def _formula(found: "NormNumbers", rms: bool) -> None:
+def _formula(found: "NormNumbers", rms: bool, deviation: bool) -> None:
     from vizformer.explain import latex
 
     d, eps, x0 = len(found.row), latex.number(found.eps), latex.number(found.row[0])
@@ -108,6 +108,22 @@ def _formula(found: "NormNumbers", rms: bool) -> None:
             rf" = {latex.number(found.result[0])}",
         ]
         code = "rho = (x ** 2).mean()\nresult = gamma * x / torch.sqrt(rho + eps)"
+    elif deviation:
+        symbols = (
+            r"\begin{aligned} x'_m &= \gamma_m \frac{x_m - \mu}{\sigma + \epsilon} + \beta_m \\ "
+            r"\mu &= \tfrac{1}{d} \textstyle\sum_m x_m, \quad "
+            r"\sigma^2 = \tfrac{1}{d - 1} \textstyle\sum_m (x_m - \mu)^2 \end{aligned}"
+        )
+        live = [
+            rf"\mu &= \tfrac{{1}}{{{d}}} ({latex.sum_of(found.row)}) \\ &= {latex.number(found.mean)}",
+            rf"\sigma &= {latex.number(found.variance**0.5)}",
+            rf"x'_0 &= {gamma} \cdot \frac{{{x0} - {latex.factor(found.mean)}}}"
+            rf"{{{latex.number(found.variance**0.5)} + {eps}}} + {beta} \\ &= {latex.number(found.result[0])}",
+        ]
+        code = (
+            "mean = x.mean()\nstd = x.std()  # divided by d - 1, as this norm was written by hand\n"
+            "result = gamma * (x - mean) / (std + eps) + beta"
+        )
     else:
         symbols = (
             r"\begin{aligned} x'_m &= \gamma_m \frac{x_m - \mu}{\sqrt{\sigma^2 + \epsilon}} + \beta_m \\ "

@@ -42,9 +42,25 @@ _WRITTEN: dict[str, Message] = {
     "hugging-face": N_("Hugging Face layout"),
     "state-dict": N_("bare weights"),
 }
+BY_HAND = "hand-written"  # the family of models that no layout of names describes
 _ORDERS: dict[str, Message] = {"pre": N_("before the sublayer"), "post": N_("after the sublayer")}
 EPSILONS = (1e-3, 1e-5, 1e-6, 1e-8, 1e-12)  # of norms, in the models in use
-_NORMS = {"layer_norm": "LayerNorm", "rms_norm": "RMSNorm"}
+_NORMS = {"layer_norm": "LayerNorm", "rms_norm": "RMSNorm", "deviation_norm": "LayerNorm ÷ (σ + ε)"}
+_CHOICES: dict[str, dict[str, Message]] = {
+    "norm_order": _ORDERS,
+    "positions": {**labels.POSITIONS, "rope_pairs": N_("rotary, neighbours turn together")},
+    "qkv_rows": {
+        "q_k_v": N_("all of query, then all of key, then all of value"),
+        "by_head": N_("head by head: query, key and value of each"),
+    },
+    "matrices": {"x_W": N_("x W, as [in, out]"), "W_x": N_("W x, as [out, in] (like nn.Linear)")},
+    "score_scale": {
+        "root_of_d_head": N_("√ of a head's width"),
+        "root_of_d_model": N_("√ of the width of the rows"),
+        "nothing": N_("nothing"),
+    },
+    "norm_place": {"last": N_("after the last layer"), "first": N_("after the embeddings")},
+}
 _ACTIVATIONS = {"relu": "ReLU", "gelu": "GELU", "gelu_tanh": "GELU (tanh)", "silu": "SiLU"}
 
 
@@ -53,7 +69,7 @@ def facts(report: "Report") -> list[tuple[str, str]]:
     config = report.config
     written = translate(_WRITTEN[report.format])
     found = [
-        (_("Family"), report.family),
+        (_("Family"), _("written by hand, read by role") if report.family == BY_HAND else report.family),
         (_("Architecture"), translate(ARCHITECTURES[config.architecture])),
         (_("Files"), f"{written} · " + ", ".join(f"{name} ({size(n)})" for name, n in report.files.items())),
         (_("Stored as"), ", ".join(f"{dtype} (× {n:,})" for dtype, n in report.dtypes.items())),
@@ -187,12 +203,12 @@ def agreement(found: "Agreement") -> str:
 
 def answer(name: str, value: object) -> str:
     """A possible answer, in words."""
-    words = {"norm_order": _ORDERS, "positions": labels.POSITIONS}.get(name, {}).get(str(value))
+    words = _CHOICES.get(name, {}).get(str(value))
     if words is not None:
         return translate(words)
     if isinstance(value, bool):
         return _("Yes") if value else _("No")
-    return f"{value:g}" if isinstance(value, float) else _ACTIVATIONS.get(str(value), str(value))
+    return f"{value:g}" if isinstance(value, float) else {**_ACTIVATIONS, **_NORMS}.get(str(value), str(value))
 
 
 def facts_table(rows: list[tuple[str, str]]) -> str:

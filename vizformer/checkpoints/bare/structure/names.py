@@ -1,0 +1,134 @@
+"""Names of tensors as a tree of modules, and the words in them that say a role.
+
+`blocks.0.sa.heads.3.key.weight` is the weight of the module `blocks.0.sa.heads.3.key`.  A parameter without a module of
+its own (`blocks.0.attn.W_q`) counts as the weight of a module with its name.
+"""
+
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from vizformer.checkpoints.files.weights import Stored
+from vizformer.checkpoints.tensors.tensor_map import Shape
+
+_WEIGHTS = ("weight", "w", "kernel", "gamma", "a_2", "a2", "a", "alpha", "scale", "g")
+_BIASES = ("bias", "b", "beta", "b_2", "b2", "shift")
+_OWN_NORM = ("gamma", "beta", "a_2", "b_2", "a2", "b2", "alpha", "scale", "shift", "g", "a")
+_SUFFIX = re.compile(r"(.+)_(weight|bias)")
+_RAW_BIAS = re.compile(r"[bB]_?(\w+)")
+# A number that is part of a module's name counts as one of its own: block_0 is block.0.
+_COUNTED = re.compile(r"(\w*(?:layer|block|encoder|decoder|head))_?(\d{1,3})", re.IGNORECASE)
+
+
+@dataclass(frozen=True)
+class Module:
+    """A weight and a bias, or one of them.
+
+    Attributes:
+        path: its name.
+        weight, bias: names of the tensors.
+        shape: of the weight, else of the bias.
+        raw: whether the weight is a parameter without a module around it, so that x W may be meant as well as W x.
+        own: whether the names are those of a norm that its author wrote (gamma, a_2, ...).
+    """
+
+    path: str
+    weight: str | None
+    bias: str | None
+    shape: Shape
+    raw: bool = False
+    own: bool = False
+
+    @property
+    def is_matrix(self) -> bool:
+        return self.weight is not None and len(self.shape) == 2
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return tuple(name for name in (self.weight, self.bias) if name is not None)
+
+    @property
+    def parent(self) -> str:
+        return self.path.rpartition(".")[0]
+
+    @property
+    def last(self) -> str:
+        return self.path.rpartition(".")[2]
+
+
+def modules(tensors: Mapping[str, Stored]) -> dict[str, Module]:
+    """The modules of a state dict, in its order."""
+    found: dict[str, dict[str, str]] = {}
+    raw: set[str] = set()
+    for name, stored in tensors.items():
+        path, kind = _place(name, stored, tensors)
+        entry = found.setdefault(path, {})
+        if kind in entry:  # `w` beside `weight`
+            path, kind = name, "weight"
+            entry = found.setdefault(path, {})
+        entry[kind] = name
+        if path == name:
+            raw.add(path)
+    return {
+        path: Module(
+            path,
+            entry.get("weight"),
+            entry.get("bias"),
+            tensors[entry["weight" if "weight" in entry else "bias"]].shape,
+            path in raw,
+            any(name.rpartition(".")[2] in _OWN_NORM for name in entry.values()),
+        )
+        for path, entry in found.items()
+    }
+
+
+def _place(name: str, stored: Stored, tensors: Mapping[str, Stored]) -> tuple[str, str]:
+    """The path of a tensor's module, and whether it is the weight or the bias of it."""
+    parent, dot, leaf = name.rpartition(".")
+    if dot and leaf in _WEIGHTS:
+        return parent, "weight"
+    if dot and leaf in _BIASES:
+        return parent, "bias"
+    if suffix := _SUFFIX.fullmatch(leaf):  # nn.MultiheadAttention's in_proj_weight
+        return f"{parent}{dot}{suffix[1]}", suffix[2]
+    if len(stored.shape) == 1 and (bias := _RAW_BIAS.fullmatch(leaf)):
+        for start in ("W_", "w_", "W", "w"):
+            if f"{parent}{dot}{start}{bias[1]}" in tensors:
+                return f"{parent}{dot}{start}{bias[1]}", "bias"
+    return name, "weight"
+
+
+def steps(path: str) -> list[str]:
+    """The names on the way to a module; numbers stand alone."""
+    found: list[str] = []
+    for part in path.split("."):
+        counted = _COUNTED.fullmatch(part)
+        found += [counted[1], counted[2]] if counted else [part]
+    return found
+
+
+def is_number(step: str) -> bool:
+    return step.isdecimal() and step.isascii() and len(step) < 5
+
+
+def natural(path: str) -> list[tuple[int, int, str]]:
+    """By which net.10 comes after net.9, and norm before norm2."""
+    return [
+        (0, int(part), "") if part.isdecimal() and len(part) < 9 else (1, 0, part)
+        for part in re.split(r"(\d+)|[._]", path)
+        if part
+    ]
+
+
+def words(path: str) -> set[str]:
+    """The words of a name, in small letters: pos_ffn.layerNorm2 has pos, ffn, layer and norm."""
+    return {word.lower() for word in re.findall(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])", path)}
+
+
+def numbers(path: str) -> tuple[int, ...]:
+    return tuple(int(part) for part in re.findall(r"\d{1,4}", path))
+
+
+def under(names: Iterable[str], place: str) -> list[str]:
+    """Which of the names lie in a module; all, for the module that holds everything."""
+    return [name for name in names if not place or name == place or name.startswith(f"{place}.")]

@@ -1,0 +1,184 @@
+"""The tensors of a stack's layers in our block: heads joined, matrices turned, what is missing filled exactly."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+import torch
+from torch import Tensor
+
+from vizformer.checkpoints.bare.layout import zeros
+from vizformer.checkpoints.bare.structure.arithmetic import Sizes
+from vizformer.checkpoints.bare.structure.block import AttentionParts, Block
+from vizformer.checkpoints.bare.structure.made import Made, expanded, joined
+from vizformer.checkpoints.bare.structure.names import Module
+from vizformer.checkpoints.bare.structure.stacks import Stack
+from vizformer.checkpoints.tensors.tensor_map import Part, Shape
+
+Fill = Callable[[Shape], Tensor]
+
+
+@dataclass(frozen=True)
+class Reading:
+    """How the numbers are laid out.
+
+    Attributes:
+        sizes: of all layers.
+        n_heads: of a layer.
+        turned: of modules (False) and raw parameters (True), whether they are [in, out].
+        by_head: whether fused rows are those of head 0, then of head 1, ...
+        pairs: whether rotary positions turn neighbours together, where ours turn halves.
+        qkv_bias, out_bias, inner_bias: which linear layers of our block have biases.
+        shifted: whether norms have biases.
+    """
+
+    sizes: Sizes
+    n_heads: int
+    turned: Mapping[bool, bool]
+    by_head: bool
+    pairs: bool
+    qkv_bias: bool
+    out_bias: bool
+    inner_bias: bool
+    shifted: bool
+
+    @property
+    def d_head(self) -> int:
+        return self.sizes.queries // self.n_heads
+
+
+@dataclass
+class Layers:
+    """What becomes of the tensors: as in `Plan`."""
+
+    parts: list[Part] = field(default_factory=list)
+    made: dict[str, Made] = field(default_factory=dict)
+    fills: dict[str, Fill] = field(default_factory=dict)
+
+    def norm(self, module: Module | None, target: str, width: int, *, shifted: bool) -> None:
+        """A norm; without weights its scale is 1 and its shift 0."""
+        for kind in ("weight", "bias") if shifted else ("weight",):
+            name = None if module is None else module.weight if kind == "weight" else module.bias
+            if module is None or name is None:
+                self.fills[f"{target}.{kind}"] = zeros if kind == "bias" else torch.ones
+                continue
+            if module.shape == (1,) != (width,):
+                self.made[name] = expanded(name, width)
+            self.parts.append(Part(name, (f"{target}.{kind}",)))
+
+
+def add(layers: Layers, stack: Stack, block: Block, norms: Mapping[str, str], name: str, how: Reading) -> None:
+    """Adds the layers of a stack, which is called `name` in our model; `norms` are those of its sublayers."""
+    for number, modules in enumerate(stack.layers):
+        target = f"{name}.layers.{number}"
+        for own, parts in block.attentions.items():
+            _attention(layers, modules, parts, f"{target}.{own}", how)
+        _network(layers, modules, block, f"{target}.feedforward", how)
+        for own in (*(a.replace("_attention", "_norm") for a in block.attentions), "feedforward_norm"):
+            module = modules[norms[own]] if own in norms else None
+            layers.norm(module, f"{target}.{own}", how.sizes.width, shifted=how.shifted)
+
+
+def _attention(layers: Layers, modules: Mapping[str, Module], parts: AttentionParts, target: str, how: Reading) -> None:
+    for projection in parts.attention.projections:
+        found = [modules[name] for name in projection.modules]
+        letters = projection.letters
+        targets = [f"{target}.W_{letter.upper()}" for letter in letters]
+        weight = _whole(layers, [m.weight or "" for m in found], [m.shape for m in found], found[0].raw, how)
+        _rows(layers, weight, targets, "weight", letters, how)
+        if not how.qkv_bias:
+            continue
+        biases = [m.bias for m in found if m.bias is not None]
+        if len(biases) == len(found):
+            bias = _whole(layers, biases, [(how.d_head,)] * len(biases), False, how)
+            _rows(layers, bias, targets, "bias", letters, how)
+        else:
+            layers.fills |= dict.fromkeys((f"{own}.bias" for own in targets), zeros)
+    _result(layers, modules, parts, f"{target}.W_O", how)
+    for norm, own in ((parts.q_norm, "q_norm"), (parts.k_norm, "k_norm")):
+        if norm:
+            layers.norm(modules[norm], f"{target}.{own}", how.d_head, shifted=how.shifted)
+
+
+def _whole(
+    layers: Layers, names: Sequence[str], shapes: Sequence[Shape], raw: bool, how: Reading, *, columns: bool = False
+) -> str:
+    """The name of one tensor: the only one, turned if need be, or those of all heads together."""
+    turn = how.turned[raw] and len(shapes[0]) == 2
+    if len(names) == 1 and not turn:
+        return names[0]
+    first = tuple(reversed(shapes[0])) if turn else tuple(shapes[0])
+    side = 1 if columns else 0
+    shape = tuple(n * len(names) if place == side else n for place, n in enumerate(first))
+    name = names[0] if len(names) == 1 else _in_common(names)
+    layers.made[name] = joined(names, shape, turn=turn, columns=columns)
+    return name
+
+
+def _in_common(names: Sequence[str]) -> str:
+    """A name for all heads: blocks.0.sa.heads.#.key.weight."""
+    one, other = names[0].split("."), names[1].split(".")
+    return ".".join(a if a == b else "#" for a, b in zip(one, other, strict=False))
+
+
+def _rows(layers: Layers, source: str, targets: Sequence[str], kind: str, letters: str, how: Reading) -> None:
+    """The rows of a matrix or a bias, in the order that ours have."""
+    full = tuple(f"{own}.{kind}" for own in targets)
+    sizes = [how.sizes.queries if letter == "q" else how.sizes.keys for letter in letters]
+    alternate = how.by_head and len(letters) > 1
+    turns = how.pairs and any(letter in "qk" for letter in letters)
+    if not alternate and not turns:
+        layers.parts.append(Part(source, full))
+        return
+    index: list[int] = []
+    for place, (letter, rows) in enumerate(zip(letters, sizes, strict=True)):
+        for head in range(rows // how.d_head):
+            start = (head * len(letters) + place) * how.d_head if alternate else sum(sizes[:place]) + head * how.d_head
+            own = list(range(start, start + how.d_head))
+            index += own[0::2] + own[1::2] if turns and letter in "qk" else own
+    before = layers.made.get(source)
+    order = torch.tensor(index)
+
+    def build(tensors: Sequence[Tensor]) -> Tensor:
+        whole = before.build(tensors) if before is not None else tensors[0]
+        return whole[order]
+
+    rest = (how.sizes.width,) if kind == "weight" else ()
+    layers.made[source] = Made(before.sources if before is not None else (source,), (len(index), *rest), build)
+    layers.parts.append(Part(source, full))
+
+
+def _result(layers: Layers, modules: Mapping[str, Module], parts: AttentionParts, target: str, how: Reading) -> None:
+    """The projection after the heads; without one, the heads' results are the attention's."""
+    if not parts.out:
+        layers.fills[f"{target}.weight"] = lambda shape: torch.eye(*shape)
+        if how.out_bias:
+            layers.fills[f"{target}.bias"] = zeros
+        return
+    found = [modules[name] for name in parts.out]
+    names = [m.weight or "" for m in found]
+    weight = _whole(layers, names, [m.shape for m in found], found[0].raw, how, columns=True)
+    layers.parts.append(Part(weight, (f"{target}.weight",)))
+    biases = [m.bias for m in found if m.bias is not None]
+    if len(biases) > 1:  # of a projection for every head: their results are added
+        name = _in_common(biases)
+        layers.made[name] = Made(tuple(biases), (how.sizes.width,), lambda tensors: torch.stack(list(tensors)).sum(0))
+        layers.parts.append(Part(name, (f"{target}.bias",)))
+    elif biases:
+        layers.parts.append(Part(biases[0], (f"{target}.bias",)))
+    elif how.out_bias:
+        layers.fills[f"{target}.bias"] = zeros
+
+
+def _network(layers: Layers, modules: Mapping[str, Module], block: Block, target: str, how: Reading) -> None:
+    if not block.feedforward:  # one hidden number that nothing reads and that adds nothing
+        kinds = ("weight", "bias") if how.inner_bias else ("weight",)
+        layers.fills |= {f"{target}.{own}.{kind}": zeros for own in ("W_in", "W_out") for kind in kinds}
+        return
+    for own, name in block.feedforward.items():
+        module = modules[name]
+        weight = _whole(layers, [module.weight or ""], [module.shape], module.raw, how)
+        layers.parts.append(Part(weight, (f"{target}.{own}.weight",)))
+        if module.bias is not None:
+            layers.parts.append(Part(module.bias, (f"{target}.{own}.bias",)))
+        elif how.inner_bias:
+            layers.fills[f"{target}.{own}.bias"] = zeros
