@@ -3,7 +3,8 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from vizformer.checkpoints.bare.structure.block import AttentionParts, Block
+from vizformer.checkpoints.bare.structure.block import Block
+from vizformer.checkpoints.bare.structure.block_norms import AttentionParts
 from vizformer.checkpoints.bare.structure.names import Module
 from vizformer.checkpoints.bare.structure.stacks import Stack
 from vizformer.checkpoints.files.untrusted_folder import shown

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from vizformer.checkpoints.bare.layouts.tables import TOKEN
-from vizformer.checkpoints.bare.structure.block import is_norm
+from vizformer.checkpoints.bare.structure.block_norms import is_norm
 from vizformer.checkpoints.bare.structure.made import Made
 from vizformer.checkpoints.bare.structure.names import Module, is_number, natural, words
 from vizformer.checkpoints.bare.structure.stacks import Stack
@@ -37,14 +37,14 @@ class Buffers:
         unused: their names, and what they are.
         causal: the name of a mask that blocks what comes after a position.
         theta: the base of rotary positions, where their frequencies lie in the file.
-        pairs: whether neighbours are turned together, as complex numbers are.
+        pairs: the name of frequencies as complex numbers, which turn neighbours together.
         turned: how many numbers of a head are turned.
     """
 
     unused: dict[str, Message] = field(default_factory=dict)
     causal: str = ""
     theta: float | None = None
-    pairs: bool | None = None
+    pairs: str = ""
     turned: int = 0
 
 
@@ -66,7 +66,7 @@ def buffers(weights: Weights) -> Buffers:
             found.unused[name] = N_(
                 "the frequencies of rotary positions, with the base {theta}: they follow from it", theta=f"{theta:g}"
             )
-            found.theta, found.pairs, found.turned = theta, pairs or found.pairs, n
+            found.theta, found.pairs, found.turned = theta, name if pairs else found.pairs, n
     return found
 
 

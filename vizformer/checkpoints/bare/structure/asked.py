@@ -1,9 +1,14 @@
 """What the tensors of a hand-written model leave open: only what has answers under which the model opens."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 
+from vizformer.checkpoints.bare.layouts.tables import ANSWER, Tables
+from vizformer.checkpoints.bare.structure.found import Found
+from vizformer.checkpoints.files.untrusted_folder import shown
 from vizformer.checkpoints.tensors import questions
 from vizformer.checkpoints.tensors.questions import Question
+from vizformer.errors import CheckpointError
 from vizformer.messages import N_
 
 NORM = Question("norm", N_("Which norm do the layers have?"), ("layer_norm", "rms_norm"))
@@ -36,17 +41,100 @@ def heads(queries: int, keys: int) -> Question:
     return Question("n_heads", N_("How many attention heads has a layer?"), tuple(possible))
 
 
-def positions(width: int, *, both: bool, heads: Sequence[int], found: bool | None, theta: bool) -> Question:
-    """How positions may be told where there is no table of them.
-
-    `found`: whether rotary positions turn pairs, where their frequencies lie in the file (`theta`) and say so.
-    """
-    if theta:
-        choices: tuple[str, ...] = ("rope_pairs",) if found else ("rope", "rope_pairs")
-        return Question("positions", N_("What tells the model where a token stands?"), choices)
+def positions(width: int, *, both: bool, heads: Sequence[int], rotary: bool) -> Question:
+    """How positions may be told where there is no table of them; `rotary` where the file has frequencies to turn by."""
+    choices: tuple[str, ...]
+    if rotary:
+        return Question("positions", N_("What tells the model where a token stands?"), ("rope", "rope_pairs"))
     choices = ("sinusoidal",) if width % 2 == 0 else ()
     if not both and any(width // h % 2 == 0 for h in heads):
         choices += ("rope", "rope_pairs")
     if not both:
         choices += ("alibi",)
     return Question("positions", N_("What tells the model where a token stands?"), (*choices, "none"))
+
+
+def norm_kind(found: Found) -> str | Question:
+    """The norm of the layers, where names or biases say it, else the question which it is.
+
+    A norm that its author wrote may divide by another deviation than nn.LayerNorm; names a_2 and b_2 are those of code
+    that does.
+    """
+    layer, block = found.stacks[0].layers[0], found.blocks[0]
+    norms = [layer[name] for name in (*block.norms.values(), *(block.pair or ()))] + found.norms.modules()
+    if any(module.bias is not None for module in norms):
+        if not any(module.own for module in norms):
+            return "layer_norm"
+        leaves = {name.rpartition(".")[2] for module in norms for name in module.names}
+        return replace(OWN_NORM, usual="deviation_norm") if leaves == {"a_2", "b_2"} else OWN_NORM
+    return "rms_norm" if any("rms" in module.path.lower() for module in norms) else NORM
+
+
+def open_questions(found: Found, tables: Tables, kind: str | Question) -> list[Question]:
+    """What is left, in the order of a form.
+
+    Raises:
+        CheckpointError: names that would be an answer and can be written into no link.
+    """
+    sizes = found.sizes
+    n_heads = heads(sizes.queries, sizes.keys)
+    normed = any(block.attentions["self_attention"].q_norm for block in found.blocks)
+    left: list[Question] = []
+    if sizes.heads is None and not normed:
+        left.append(n_heads)
+    order = questions.NORM_ORDER
+    left.append(order if sizes.inner else replace(order, choices=("pre",), usual="pre"))
+    if isinstance(kind, Question):
+        left.append(kind)
+    if sizes.inner:
+        left.append(questions.ACTIVATION)
+    if not found.both and not found.buffers.causal:
+        left.append(questions.CAUSAL)
+    fused = [p.letters for block in found.blocks for a in block.attentions.values() for p in a.attention.projections]
+    if any(len(letters) > 1 for letters in fused) and sizes.keys == sizes.queries:
+        left.append(_rows(found))
+    if found.turned[True] is None:
+        left.append(MATRICES)
+    if pair := found.blocks[0].pair:
+        if not all(map(ANSWER.fullmatch, pair)):  # they could be written into no link
+            raise CheckpointError(
+                N_(
+                    "{file} has two norms in a layer, {names}, and nothing says which belongs to which sublayer. Rename "
+                    "them (norm1, norm2).",
+                    file=found.weights.where,
+                    names=", ".join(map(shown, pair)),
+                )
+            )
+        left.append(first_norm(pair))
+    if found.norms.open:
+        left.append(NORM_PLACE)
+    if tables.open_pair is not None:
+        left.append(questions.source_embedding(tables.open_pair))
+    if tables.embedding is not None and not found.made:
+        left.append(questions.SCALED)
+    if "positions" not in tables.options and not found.buffers.pairs:
+        left.append(
+            positions(
+                sizes.width,
+                both=found.both,
+                heads=[int(str(h)) for h in n_heads.choices] if sizes.heads is None else [sizes.heads],
+                rotary=found.buffers.theta is not None,
+            )
+        )
+        if found.buffers.theta is None and "rope" in left[-1].choices:
+            left.append(ROPE_THETA)
+    left += [questions.NORM_EPS, SCALE]
+    if "max_positions" not in tables.options:
+        left.append(questions.MAX_POSITIONS)
+    if found.both and tables.embedding is not None:
+        rows = [int(tables.options["vocab_size"]), int(tables.options.get("source_vocab_size") or 0)]
+        left += questions.marks(max(rows))
+    return left
+
+
+def _rows(found: Found) -> Question:
+    """Usual where the name is that of code that is known to lay out its rows in that way."""
+    names = [a.attention.inside[0] for block in found.blocks for a in block.attentions.values()]
+    known = {name.rpartition(".")[2] for name in names}
+    usual = "q_k_v" if known <= {"c_attn", "in_proj", "to_qkv", "qkv", "Wqkv"} else None
+    return replace(ROWS, usual=usual)

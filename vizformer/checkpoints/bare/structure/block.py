@@ -4,61 +4,35 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
+from vizformer.checkpoints.bare.layouts.tables import OUTPUT, POSITION, TOKEN
+from vizformer.checkpoints.bare.structure import block_norms
 from vizformer.checkpoints.bare.structure.attentions import Attention, Projection
+from vizformer.checkpoints.bare.structure.block_norms import (
+    ATTENTION,
+    CROSS,
+    FEEDFORWARD,
+    SELF,
+    AttentionParts,
+    norms_of,
+)
 from vizformer.checkpoints.bare.structure.names import Module, natural, numbers, steps, under, words
 from vizformer.checkpoints.bare.structure.stacks import Stack
 from vizformer.checkpoints.files.untrusted_folder import shown
 from vizformer.errors import CheckpointError
 from vizformer.messages import N_, Message
 
-_CROSS = {"cross", "src", "enc", "encoder", "memory", "context", "mem", "encdec", "source", "crossattn", "inter"}
-_SELF = {"self", "masked", "mask", "slf", "dec", "decoder", "sa", "selfattn", "tgt", "trg", "causal"}
 _OUT = re.compile(
     r"(?:w|fc|to|linear|lin|proj|attn|att|c|final|weight|dense)?_?(?:o|out|output|outs|unify\w*|concat|merge|combine|proj|projection|c_proj)"
     r"_?(?:w|proj|projection|lin|linear|layer|weight|fc|net|dense)?\d?",
     re.IGNORECASE,
 )
 _OUT_TOO = re.compile(r"fc|linear|dense|lin|ff|w|linear_layer|final_linear|fc_layer", re.IGNORECASE)
-_FEEDFORWARD = {
-    "ff",
-    "ffn",
-    "mlp",
-    "feed",
-    "feedforward",
-    "forward",
-    "ffw",
-    "fwd",
-    "ffwd",
-    "fc",
-    "position",
-    "positionwise",
-    "pos",
-    "net",
-    "pff",
-}
-_ATTENTION = {"attn", "att", "attention", "mha", "sa", "self", "heads", "attns", "attentions", "multihead", "mh"}
 _FIRST = re.compile(
     r"(?:w|fc|linear|lin|proj|dense|layer)?_?(?:in|up|expand|hidden|intermediate|inner|c_fc|fc_in|gate)_?(?:proj|linear|layer|\w*)?"
 )
 _LAST = re.compile(
     r"(?:w|fc|linear|lin|c|dense|layer)?_?(?:out|output|down|contract|proj|squeeze)_?(?:proj|linear|layer|\w*)?"
 )
-
-
-@dataclass(frozen=True)
-class AttentionParts:
-    """An attention: names of modules inside the layer.
-
-    Attributes:
-        attention: the projections.
-        out: what makes the result; a module for every head, or none.
-        q_norm, k_norm: norms of single queries and keys.
-    """
-
-    attention: Attention
-    out: tuple[str, ...] = ()
-    q_norm: str = ""
-    k_norm: str = ""
 
 
 @dataclass(frozen=True)
@@ -84,12 +58,6 @@ class Block:
         return norms_of(self.attentions, bool(self.feedforward))
 
 
-def norms_of(attentions: Mapping[str, object], feeds: bool) -> list[str]:
-    """The norms that belong to the sublayers, in order."""
-    found = [name.replace("_attention", "_norm") for name in attentions]
-    return [*found, "feedforward_norm"] if feeds else found
-
-
 def read(stack: Stack, width: int, file: str) -> Block:
     """The roles in the first layer; what has none is left for the matching to name.
 
@@ -98,6 +66,8 @@ def read(stack: Stack, width: int, file: str) -> Block:
     """
     inner = {module.path: name for name, module in stack.layers[0].items()}
     modules = dict(stack.layers[0])
+    if not stack.counted:  # what lies beside the only layer is named for it
+        modules = {name: module for name, module in modules.items() if not _is_beside(module.path, stack.attentions)}
     assumed: list[Message] = []
     attentions: dict[str, AttentionParts] = {}
     ordered = _self_and_cross(stack.attentions, file, assumed)
@@ -124,8 +94,16 @@ def read(stack: Stack, width: int, file: str) -> Block:
         if not feedforward:
             taken |= {name for parts in attentions.values() for name in parts.out}
             feedforward = _feedforward(modules, taken, width, file)
-    norms, pair = _norms(modules, taken, attentions, feedforward, width, file, stack.counted)
+    norms, pair = block_norms.find(modules, taken, attentions, feedforward, width, file, stack.counted)
     return Block(attentions, norms, pair, feedforward, tuple(assumed))
+
+
+def _is_beside(path: str, attentions: Sequence[Attention]) -> bool:
+    """Whether a module is a table or a head, by its name, and has nothing to do with attention."""
+    homes = [a.path.rpartition(".")[0] if a.by_head else a.path for a in attentions]
+    if any(path.startswith(f"{home}.") for home in homes if home) or any(path in a.inside for a in attentions):
+        return False
+    return any(pattern.search(path) for pattern in (TOKEN, POSITION, OUTPUT))
 
 
 def _self_and_cross(attentions: Sequence[Attention], file: str, assumed: list[Message]) -> dict[str, Attention]:
@@ -143,8 +121,8 @@ def _self_and_cross(attentions: Sequence[Attention], file: str, assumed: list[Me
         )
     one, other = attentions
     first, second = _differing(one.path, other.path)
-    sides = [bool(words(name) & _CROSS) - bool(words(name) & _SELF) for name in (first, second)]
-    both = [bool(words(name) & _CROSS) and bool(words(name) & _SELF) for name in (first, second)]
+    sides = [bool(words(name) & CROSS) - bool(words(name) & SELF) for name in (first, second)]
+    both = [bool(words(name) & CROSS) and bool(words(name) & SELF) for name in (first, second)]
     sides = [1 if mixed else side for side, mixed in zip(sides, both, strict=True)]  # dec_enc_attn
     if sides[0] == sides[1]:
         counted = [numbers(name) for name in (first, second)]
@@ -219,8 +197,8 @@ def _out_of_the_layer(
         if parts.out:
             continue
         square = [n for n in _matrices(modules, list(modules), taken) if width in modules[n].shape]
-        named = [n for n in square if _is_out(n) and not (words(n) & _FEEDFORWARD)]
-        named = named or [n for n in square if words(n) & _ATTENTION]
+        named = [n for n in square if _is_out(n) and not (words(n) & FEEDFORWARD)]
+        named = named or [n for n in square if words(n) & ATTENTION]
         if len(named) == 1 and len(attentions) == 1:
             found[name] = AttentionParts(parts.attention, (named[0],), parts.q_norm, parts.k_norm)
     return found
@@ -294,124 +272,3 @@ def _gated(names: Sequence[str]) -> dict[str, str]:
         if {gate, up, down} == set(last):
             return {"W_gate": last[gate], "W_in": last[up], "W_out": last[down]}
     return {}
-
-
-def _norms(
-    modules: Mapping[str, Module],
-    taken: set[str],
-    attentions: Mapping[str, AttentionParts],
-    feedforward: Mapping[str, str],
-    width: int,
-    file: str,
-    counted: bool,
-) -> tuple[dict[str, str], tuple[str, str] | None]:
-    found = [name for name, module in modules.items() if name not in taken and is_norm(module, width)]
-    found = [name for name in found if name not in feedforward.values()]
-    wanted = norms_of(attentions, bool(feedforward))
-    if not counted and len(found) > len(wanted):  # norms of the whole model lie beside those of its only layer
-        found = [name for name in found if not beside_by_name(name)]
-    if not found:
-        return {}, None
-    if len(found) != len(wanted):
-        raise CheckpointError(
-            N_(
-                "{file} has {n} norms in a layer of {wanted} sublayers: {names}. Supported is one for each sublayer, "
-                "before or after it, or none.",
-                file=file,
-                n=len(found),
-                wanted=len(wanted),
-                names=", ".join(shown(modules[name].path) for name in found[:6]),
-            )
-        )
-    if len(found) == 1:
-        return {wanted[0]: found[0]}, None
-    chosen = _by_place(found, attentions, feedforward) or _by_number(found) or _by_words(found, wanted)
-    if chosen is not None:
-        return dict(zip(wanted, chosen, strict=True)), None
-    if len(found) == 2:
-        return {}, (found[0], found[1])
-    raise CheckpointError(
-        N_(
-            "{file} has three norms in a layer, {names}, and nothing says which belongs to which sublayer. Rename them "
-            "(norm1, norm2, norm3).",
-            file=file,
-            names=", ".join(shown(modules[name].path) for name in found),
-        )
-    )
-
-
-def is_norm(module: Module, width: int) -> bool:
-    """Whether a module is a norm by its shape; its author's own may have one number for the whole row."""
-    return module.weight is not None and (module.shape == (width,) or (module.own and module.shape == (1,)))
-
-
-def beside_by_name(name: str) -> bool:
-    """Whether a norm is said to stand before or after all layers."""
-    return bool(
-        words(name) & {"final", "last", "f", "emb", "embed", "embedding", "embeddings", "out", "output", "head", "top"}
-    )
-
-
-def _by_place(
-    found: Sequence[str], attentions: Mapping[str, AttentionParts], feedforward: Mapping[str, str]
-) -> list[str] | None:
-    """Norms that lie in the modules of their sublayers."""
-    places = [_home(parts.attention.path, attentions) for parts in attentions.values()]
-    if feedforward:
-        places.append(_common(list(feedforward.values())))
-    chosen: list[str] = []
-    for place in places:
-        here = [name for name in found if place and name.startswith(f"{place}.")]
-        if len(here) != 1:
-            return None
-        chosen += here
-    return chosen if len(set(chosen)) == len(found) else None
-
-
-def _home(path: str, attentions: Mapping[str, AttentionParts]) -> str:
-    """The module around an attention that holds no other."""
-    others = [parts.attention.path for parts in attentions.values() if parts.attention.path != path]
-    way = path.split(".")
-    if len(way) > 1 and way[0].isdecimal() and not any(other.startswith(f"{way[0]}.") for other in others):
-        return way[0]  # layers.0.0.fn beside layers.0.0.norm
-    return path
-
-
-def _common(names: Sequence[str]) -> str:
-    ways = [name.split(".")[:-1] for name in names]
-    n = 0
-    while all(len(way) > n for way in ways) and len({way[n] for way in ways}) == 1:
-        n += 1
-    way = ways[0][:n]
-    return way[0] if len(way) > 1 and way[0].isdecimal() else ".".join(way)
-
-
-def _by_number(found: Sequence[str]) -> list[str] | None:
-    """norm1, norm2; sublayer.0.norm, sublayer.1.norm; norm, norm2."""
-    stems = {re.sub(r"_?\d+", "", name) for name in found}
-    counted = [numbers(name) for name in found]
-    if len(stems) != 1 or len(set(counted)) != len(found) or len({len(n) for n in counted if n}) != 1:
-        return None
-    return sorted(found, key=numbers)
-
-
-def _by_words(found: Sequence[str], wanted: Sequence[str]) -> list[str] | None:
-    by_last = {name.rpartition(".")[2].lower(): name for name in found}
-    for first, second in (("input_layernorm", "post_attention_layernorm"), ("input_norm", "post_attention_norm")):
-        if set(by_last) == {first, second}:
-            return [by_last[first], by_last[second]]
-    chosen: dict[str, str] = {}
-    for name in found:
-        said = words(name)
-        if said & _FEEDFORWARD and not said & _ATTENTION:
-            role = "feedforward_norm"
-        elif "cross_norm" in wanted and said & _CROSS:
-            role = "cross_norm"
-        elif said & (_SELF | _ATTENTION):
-            role = "self_norm"
-        else:
-            return None
-        if role in chosen:
-            return None
-        chosen[role] = name
-    return [chosen[role] for role in wanted] if set(chosen) == set(wanted) else None

@@ -85,16 +85,16 @@ def modules(tensors: Mapping[str, Stored]) -> dict[str, Module]:
 def _place(name: str, stored: Stored, tensors: Mapping[str, Stored]) -> tuple[str, str]:
     """The path of a tensor's module, and whether it is the weight or the bias of it."""
     parent, dot, leaf = name.rpartition(".")
+    if len(stored.shape) == 1 and (bias := _RAW_BIAS.fullmatch(leaf)):
+        for start in ("W_", "w_", "W", "w"):
+            if (matrix := f"{parent}{dot}{start}{bias[1]}") in tensors and len(tensors[matrix].shape) == 2:
+                return matrix, "bias"
     if dot and leaf in _WEIGHTS:
         return parent, "weight"
     if dot and leaf in _BIASES:
         return parent, "bias"
     if suffix := _SUFFIX.fullmatch(leaf):  # nn.MultiheadAttention's in_proj_weight
         return f"{parent}{dot}{suffix[1]}", suffix[2]
-    if len(stored.shape) == 1 and (bias := _RAW_BIAS.fullmatch(leaf)):
-        for start in ("W_", "w_", "W", "w"):
-            if f"{parent}{dot}{start}{bias[1]}" in tensors:
-                return f"{parent}{dot}{start}{bias[1]}", "bias"
     return name, "weight"
 
 

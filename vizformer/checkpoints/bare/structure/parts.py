@@ -8,7 +8,8 @@ from torch import Tensor
 
 from vizformer.checkpoints.bare.layout import zeros
 from vizformer.checkpoints.bare.structure.arithmetic import Sizes
-from vizformer.checkpoints.bare.structure.block import AttentionParts, Block
+from vizformer.checkpoints.bare.structure.block import Block
+from vizformer.checkpoints.bare.structure.block_norms import AttentionParts
 from vizformer.checkpoints.bare.structure.made import Made, expanded, joined
 from vizformer.checkpoints.bare.structure.names import Module
 from vizformer.checkpoints.bare.structure.stacks import Stack

@@ -1,0 +1,61 @@
+"""Hand-written models, read by role: the numbers of their authors' own forward, under the answers that are true of them."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from safetensors.torch import save_file
+from torch import nn
+
+from tests import handmade, tiny
+from tests.handmade import MODELS
+from vizformer.checkpoints import Opened, UnansweredError, load
+
+IDS, TARGET = [3, 7, 7, 1, 22, 0, 9], [1, 5, 4]
+
+
+def made(name: str) -> nn.Module:
+    return tiny.randomise(MODELS[name].make()).eval()
+
+
+@torch.no_grad()
+def same(ours: Opened, model: nn.Module, output: str) -> None:
+    ids = torch.tensor([IDS])
+    if output == "translation":
+        tiny.assert_close(ours.trace(ids=IDS, target_ids=TARGET).logits, model(ids, torch.tensor([TARGET]))[0])
+    elif output == "body":
+        tiny.assert_close(ours.trace(ids=IDS).residual("encoder.final"), model.body(ids)[0])
+    else:
+        tiny.assert_close(ours.trace(ids=IDS).logits, model(ids)[0])
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_the_numbers_are_those_of_the_author(name: str, tmp_path: Path) -> None:
+    model, answers = made(name), MODELS[name].answers
+    weights = model.state_dict()
+    torch.save({"model_state_dict": weights, "epoch": 3, "optimizer_state_dict": {"state": {}}}, tmp_path / "a.pt")
+    torch.save({f"module.{key}": value for key, value in weights.items()}, tmp_path / "b.pth")
+    plain = {key: value.clone().contiguous() for key, value in weights.items() if not value.is_complex()}
+    save_file(plain, tmp_path / "c.safetensors")  # which sorts the names
+    for path in sorted(tmp_path.iterdir()):
+        said: dict[str, Any] = dict(answers)
+        if len(plain) < len(weights) and path.suffix == ".safetensors":  # without the complex buffer more is open
+            said |= dict(positions="rope_pairs", rope_theta=500, max_positions=12)
+        with pytest.raises(UnansweredError) as caught:
+            load(path)
+        asked = {question.name for question in caught.value.questions}
+        assert said.keys() <= asked, path.name
+        open_still = {q.name for q in caught.value.questions if q.usual is None and not q.optional}
+        assert open_still <= said.keys(), path.name
+        same(load(path, **said), model, MODELS[name].output)
+
+
+def test_every_tensor_has_a_fate_by_its_own_name(tmp_path: Path) -> None:
+    weights = made("raw heads").state_dict()
+    torch.save(weights, tmp_path / "model.pt")
+    report = load(tmp_path / "model.pt", **MODELS["raw heads"].answers).report
+    assert {fate.name: fate.shape for fate in report.tensors} == {k: tuple(v.shape) for k, v in weights.items()}
+    by_name = {fate.name: fate for fate in report.tensors}
+    assert by_name["blocks.1.mha.heads.2.WK"].becomes == ("decoder.layers.1.self_attention.W_K.weight",)
+    assert report.config.n_heads == handmade.H

@@ -1,0 +1,52 @@
+"""All that was found in a file by role, before anything is asked."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from vizformer.checkpoints.bare.layouts.tables import Tables, find_tables
+from vizformer.checkpoints.bare.structure import around
+from vizformer.checkpoints.bare.structure.arithmetic import Sizes
+from vizformer.checkpoints.bare.structure.block import Block
+from vizformer.checkpoints.bare.structure.made import Made, with_made
+from vizformer.checkpoints.bare.structure.names import Module
+from vizformer.checkpoints.bare.structure.stacks import Stack
+from vizformer.checkpoints.files.weights import Weights
+
+
+@dataclass(frozen=True)
+class Found:
+    """All that was found in a file, before anything is asked."""
+
+    weights: Weights
+    modules: Mapping[str, Module]
+    stacks: tuple[Stack, ...]
+    blocks: tuple[Block, ...]
+    sizes: Sizes
+    turned: Mapping[bool, bool | None]
+    norms: around.Norms
+    buffers: around.Buffers
+    made: Mapping[str, Made]
+    inside: frozenset[str]
+    segments: str
+
+    @property
+    def both(self) -> bool:
+        return len(self.stacks) == 2
+
+    @property
+    def biases(self) -> tuple[bool, bool, bool]:
+        """Whether projections to queries, keys and values, those after the heads, and the networks have biases."""
+        qkv = out = inner = False
+        for stack, block in zip(self.stacks, self.blocks, strict=True):
+            layer = stack.layers[0]
+            for parts in block.attentions.values():
+                qkv |= any(layer[name].bias is not None for name in parts.attention.inside)
+                out |= any(layer[name].bias is not None for name in parts.out)
+            inner |= any(layer[name].bias is not None for name in block.feedforward.values())
+        return qkv, out, inner
+
+
+def tables(found: Found, source: str | None = None) -> Tables:
+    view = with_made(found.weights, found.made)
+    inside = found.inside - {name for recipe in found.made.values() for name in recipe.sources}
+    return find_tables(view, found.sizes.width, inside, both=found.both, source=source)

@@ -1,0 +1,150 @@
+"""The model that the tensors are under given answers: its options, and what becomes of every tensor."""
+
+import torch
+
+from vizformer.checkpoints.bare.layout import Plan, of_losses
+from vizformer.checkpoints.bare.structure.arithmetic import Sizes
+from vizformer.checkpoints.bare.structure.block_norms import norms_of
+from vizformer.checkpoints.bare.structure.found import Found, tables
+from vizformer.checkpoints.bare.structure.parts import Layers, Reading, add
+from vizformer.checkpoints.bare.structure.said import assumed
+from vizformer.checkpoints.hugging_face.family import Options
+from vizformer.checkpoints.tensors.questions import Question, Value
+from vizformer.checkpoints.tensors.tensor_map import Part
+
+
+def plan(found: Found, kind: str | Question, answers: dict[str, Value]) -> Plan:
+    """What the tensors become; `kind` is the norm, where it was not asked for."""
+    sizes, norms = found.sizes, found.norms
+    source = answers.pop("source_embedding", None)
+    found_tables = tables(found, None if source is None else str(source))
+    causal = bool(answers.pop("causal", bool(found.buffers.causal)))
+    names = ["encoder", "decoder"] if found.both else ["decoder" if causal else "encoder"]
+    norm = str(answers.pop("norm", kind))
+    first_norm, place = answers.pop("first_norm", None), answers.pop("norm_place", None)
+    before = norms.first or (norms.open if place == "first" else {})
+    after = norms.last or (norms.open if place == "last" else {})
+    options: Options = {
+        "d_model": sizes.width,
+        "vocab_size": sizes.width,
+        "d_ff": sizes.inner or 1,
+        "feedforward": "gated" if "W_gate" in found.blocks[0].feedforward else "plain",
+        "norm": norm,
+        "final_norm": bool(after),
+        "embedding_norm": bool(before),
+        "n_segments": found.weights.tensors[found.segments].shape[0] if found.segments else 0,
+        **_biases(found.biases),
+        **found_tables.options,
+    }
+    n_heads = _n_heads(found, answers)
+    options |= {"n_heads": n_heads, **_head_options(sizes, n_heads), **_score_scale(sizes, n_heads, answers)}
+    options |= _positions(found, n_heads, answers)
+    how = Reading(
+        sizes,
+        n_heads,
+        {False: bool(found.turned[False]), True: found.turned[True] or answers.pop("matrices", None) == "x_W"},
+        answers.pop("qkv_rows", None) == "by_head",
+        options.pop("pairs", False),
+        *_our_biases(found.biases),
+        norm != "rms_norm",
+    )
+    layers = Layers(made=dict(found.made))
+    for stack, block, name in zip(found.stacks, found.blocks, names, strict=True):
+        chosen = block.norms
+        if block.pair is not None and first_norm is not None:
+            one, other = block.pair
+            order = (one, other) if first_norm == one else (other, one)
+            chosen = dict(zip(norms_of(block.attentions, bool(block.feedforward)), order, strict=True))
+        add(layers, stack, block, chosen, name, how)
+    for number, name in enumerate(names):
+        if number in after:
+            layers.norm(after[number], f"{name}.final_norm", sizes.width, shifted=how.shifted)
+        if number in before:
+            own = "decoder_embedding_norm" if number else "embedding_norm"
+            layers.norm(before[number], own, sizes.width, shifted=how.shifted)
+    if found.both and before:
+        options["stack_inputs"] = "own"
+        if not found_tables.options.get("stack_inputs"):
+            found_tables.parts = [_for_both(part) for part in found_tables.parts]
+    if found.segments:
+        layers.parts.append(Part(found.segments, ("segment_embedding.weight",)))
+    fills = layers.fills
+    if found_tables.embedding is None:
+        fills["embedding.weight"] = lambda shape: torch.eye(*shape)
+    depths = {f"n_{name}_layers": len(stack.layers) for stack, name in zip(found.stacks, names, strict=True)}
+    return Plan(
+        {**options, **depths, **answers},
+        layers.parts + found_tables.parts,
+        found_tables.predicts,
+        found_tables.ties,
+        {**found.buffers.unused, **found_tables.unused, **of_losses(found.weights)},
+        found_tables.unplaced,
+        fills,
+        tuple(assumed(found, found_tables, norm, before, after)),
+        layers.made,
+    )
+
+
+def _for_both(part: Part) -> Part:
+    """One table of positions, where each stack has a place for its own."""
+    if part.targets != ("position_embedding.weight",):
+        return part
+    return Part(part.source, (*part.targets, "decoder_position_embedding.weight"), shared=True)
+
+
+def _n_heads(found: Found, answers: dict[str, Value]) -> int:
+    said = answers.pop("n_heads", None)
+    if said is not None:
+        return int(said)
+    if found.sizes.heads is not None:
+        return found.sizes.heads
+    norm = found.blocks[0].attentions["self_attention"].q_norm
+    return max(1, found.sizes.queries // found.stacks[0].layers[0][norm].shape[0])
+
+
+def _head_options(sizes: Sizes, n_heads: int) -> Options:
+    d_head = max(1, sizes.queries // n_heads)
+    options: Options = {}
+    if sizes.queries != sizes.width:
+        options["head_dim"] = d_head
+    if sizes.keys != sizes.queries:
+        options["n_kv_heads"] = sizes.keys // d_head
+    return options
+
+
+def _score_scale(sizes: Sizes, n_heads: int, answers: dict[str, Value]) -> Options:
+    said = answers.pop("score_scale", None)
+    if said == "root_of_d_model" and n_heads > 1:
+        return {"attention_scale": sizes.width**-0.5}
+    return {"attention_scale": 1.0} if said == "nothing" else {}
+
+
+def _positions(found: Found, n_heads: int, answers: dict[str, Value]) -> Options:
+    options: Options = {}
+    if found.buffers.pairs:
+        answers["positions"] = "rope_pairs"
+    said, theta = answers.get("positions"), answers.pop("rope_theta", None)
+    if said in ("rope", "rope_pairs") and theta is not None:
+        options["rope_theta"] = float(theta)
+    if said == "rope_pairs":
+        answers["positions"] = "rope"
+        options["pairs"] = True
+    if said in ("rope", "rope_pairs") and found.buffers.theta is not None:
+        options["rope_theta"] = found.buffers.theta
+        if found.buffers.turned != found.sizes.queries // n_heads:
+            options["rope_dims"] = found.buffers.turned
+    options["qk_norm"] = bool(found.blocks[0].attentions["self_attention"].q_norm)
+    return options
+
+
+def _our_biases(found: tuple[bool, bool, bool]) -> tuple[bool, bool, bool]:
+    """Those that our block has: where the result has a bias, queries, keys and values have one, which may be 0."""
+    qkv, out, inner = found
+    return qkv or out, out, inner
+
+
+def _biases(found: tuple[bool, bool, bool]) -> Options:
+    qkv, out, inner = _our_biases(found)
+    if qkv == out:
+        return {"bias": inner, "attention_bias": "same" if inner == qkv else ("all" if qkv else "none")}
+    return {"bias": inner, "attention_bias": "qkv"}

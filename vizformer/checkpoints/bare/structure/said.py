@@ -1,0 +1,108 @@
+"""What a reading by role takes for granted, in words for the report."""
+
+from collections.abc import Mapping, Sequence
+
+from vizformer.checkpoints.bare.layouts.tables import Tables
+from vizformer.checkpoints.bare.structure import around
+from vizformer.checkpoints.bare.structure.block import Block
+from vizformer.checkpoints.bare.structure.found import Found
+from vizformer.checkpoints.bare.structure.names import Module
+from vizformer.checkpoints.files.untrusted_folder import shown
+from vizformer.messages import N_, Message
+
+
+def assumed(
+    found: Found, tables: Tables, norm: str, before: Mapping[int, Module], after: Mapping[int, Module]
+) -> list[Message]:
+    """How the tensors were taken, as far as that does not follow from their shapes alone."""
+    lines: list[Message] = [message for block in found.blocks for message in block.assumed]
+    stack, block = found.stacks[-1], found.blocks[-1]
+    parts, layer = block.attentions["self_attention"], stack.layers[0]
+    lines.insert(0, _roles_said(layer, block))
+    if parts.attention.numbered:
+        lines.append(N_("the matrices that only numbers tell apart are query, key, value and output, in this order"))
+    if found.buffers.causal:
+        lines.append(
+            N_(
+                "every position sees only those before it: {name} holds such a mask",
+                name=shown(found.buffers.causal),
+            )
+        )
+    if found.buffers.pairs:
+        lines.append(
+            N_(
+                "{name} turns neighbours of queries and keys together: rotary positions",
+                name=shown(found.buffers.pairs),
+            )
+        )
+    if found.both:
+        lines.append(N_("a position of the decoder sees those before it and all of the encoder's output"))
+    if not block.feedforward:
+        lines.append(N_("the layers have no feed-forward network: the one shown is made of zeros and adds nothing"))
+    if not all(parts.out for block in found.blocks for parts in block.attentions.values()):
+        lines.append(N_("attention has no projection after its heads: the one shown passes on what the heads made"))
+    if not any(block.norms or block.pair for block in found.blocks):
+        lines.append(
+            N_(
+                "the layers have no weights of norms: norms without weights are lines. A model without any norm "
+                "computes something else"
+            )
+        )
+    for module in after.values():
+        lines.append(N_("{name} is the norm after the last layer", name=shown(module.path)))
+    for module in before.values():
+        lines.append(N_("{name} is a norm after the embeddings", name=shown(module.path)))
+    if found.segments:
+        lines.append(
+            N_(
+                "{name} is the table of segments, of which row 0 is added to the embeddings of a text without parts",
+                name=shown(found.segments),
+            )
+        )
+    for name, recipe in found.made.items():
+        if name.endswith(around.ONE_HOT):
+            lines.append(
+                N_(
+                    "{name} reads every token as a vector with one 1: its columns are taken for the embeddings of tokens. "
+                    "Where the model reads other numbers, what is shown is not its input",
+                    name=shown(recipe.sources[0]),
+                )
+            )
+    qkv, out, __ = found.biases
+    if out and not qkv:
+        lines.append(N_("queries, keys and values have no biases in the file: those shown are 0"))
+    lines += tables.assumptions
+    if tables.embedding is None:
+        lines.append(
+            N_(
+                "the file has no table of embeddings: token id i is read as the vector with 1 at place i and "
+                "0 elsewhere, and logits mean nothing"
+            )
+        )
+    elif not tables.predicts:
+        lines.append(
+            N_(
+                "the file has no head that predicts tokens: logits are computed with the embedding table and mean nothing"
+            )
+        )
+    return lines
+
+
+def _roles_said(layer: Mapping[str, Module], block: Block) -> Message:
+    """The roles as they were read, in the first layer of the last stack."""
+    own = block.attentions["self_attention"]
+
+    def named(names: Sequence[str]) -> str:
+        return shown(layer[names[0]].path) if names else "-"
+
+    said = {letter: p.modules for p in own.attention.projections for letter in p.letters}
+    return N_(
+        "read by role: query {q}, key {k}, value {v}, output {o}; network {up}, {down}; norms {norms}",
+        q=named(said["q"]),
+        k=named(said["k"]),
+        v=named(said["v"]),
+        o=named(own.out),
+        up=named([block.feedforward["W_in"]]) if block.feedforward else "-",
+        down=named([block.feedforward["W_out"]]) if block.feedforward else "-",
+        norms=", ".join(shown(layer[name].path) for name in (*block.norms.values(), *(block.pair or ()))) or "-",
+    )
