@@ -6,7 +6,7 @@ target, the others ids [b, n].
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import torch
@@ -255,6 +255,64 @@ class ModernGPT(nn.Module):
         return self.output(self.norm(x))
 
 
+# --- TransformerLens ---------------------------------------------------------------------------------------------
+
+
+class Hooked(nn.Module):
+    """Its names and shapes: W_Q [head, d_model, d_head]; norms with weights, or folded; with or without a network."""
+
+    def __init__(self, *, folded: bool = False, network: bool = True) -> None:
+        super().__init__()
+        self.embed, self.pos_embed, self.unembed = nn.Module(), nn.Module(), nn.Module()
+        self.embed.W_E, self.pos_embed.W_pos = numbers(V, D), numbers(LONGEST, D)
+        self.unembed.W_U, self.unembed.b_U = numbers(D, V), numbers(V)
+        self.blocks = nn.ModuleList(nn.Module() for _ in range(LAYERS))
+        for block in self.blocks:
+            block.attn = nn.Module()
+            for letter in "QKV":
+                block.attn.register_parameter(f"W_{letter}", numbers(H, D, W))
+                block.attn.register_parameter(f"b_{letter}", numbers(H, W))
+            block.attn.W_O, block.attn.b_O = numbers(H, W, D), numbers(D)
+            block.attn.register_buffer("mask", ~future(LONGEST))
+            block.attn.register_buffer("IGNORE", torch.tensor(-1e5))
+            block.ln1 = normed(folded)
+            if network:
+                block.ln2, block.mlp = normed(folded), nn.Module()
+                block.mlp.W_in, block.mlp.b_in = numbers(D, FF), numbers(FF)
+                block.mlp.W_out, block.mlp.b_out = numbers(FF, D), numbers(D)
+        self.ln_final = normed(folded)
+
+    def forward(self, ids: Tensor) -> Tensor:
+        x = self.embed.W_E[ids] + self.pos_embed.W_pos[places(ids)]
+        for block in self.blocks:
+            a, y = block.attn, norm_of(block.ln1, x)
+            q, k, v = (
+                torch.einsum("bnd,hdw->bhnw", y, getattr(a, f"W_{letter}")) + getattr(a, f"b_{letter}")[:, None]
+                for letter in "QKV"
+            )
+            z = attend(q, k, v, future(x.shape[1]))
+            x = x + torch.einsum("bhnw,hwd->bnd", z, a.W_O) + a.b_O
+            if hasattr(block, "mlp"):
+                hidden = F.gelu(norm_of(block.ln2, x) @ block.mlp.W_in + block.mlp.b_in, approximate="tanh")
+                x = x + hidden @ block.mlp.W_out + block.mlp.b_out
+        return norm_of(self.ln_final, x) @ self.unembed.W_U + self.unembed.b_U
+
+
+def numbers(*shape: int) -> nn.Parameter:
+    return nn.Parameter(torch.zeros(shape))
+
+
+def normed(folded: bool) -> nn.Module:
+    norm = nn.Module()
+    if not folded:
+        norm.w, norm.b = numbers(D), numbers(D)
+    return norm
+
+
+def norm_of(norm: nn.Module, x: Tensor) -> Tensor:
+    return F.layer_norm(x, (D,), getattr(norm, "w", None), getattr(norm, "b", None))
+
+
 # --- translators -------------------------------------------------------------------------------------------------
 
 
@@ -447,7 +505,6 @@ class Model:
     make: Callable[[], nn.Module]
     answers: dict[str, Any]
     output: str = "logits"
-    open: set[str] = field(default_factory=set)
 
 
 PRE: dict[str, Any] = dict(norm_order="pre", scaled_embedding=False)
@@ -472,6 +529,9 @@ MODELS: dict[str, Model] = {
         ModernGPT,
         {**PRE, "n_heads": H, "norm": "rms_norm", "activation": "silu", "causal": True, "norm_place": "last"},
     ),
+    "TransformerLens": Model(Hooked, dict(activation="gelu_tanh")),
+    "TransformerLens, folded": Model(lambda: Hooked(folded=True), dict(activation="gelu_tanh", norm="layer_norm")),
+    "TransformerLens, attention only": Model(lambda: Hooked(network=False), dict(score_scale="root_of_d_head")),
     "course": Model(
         Course,
         {**SAID, "n_heads": H, "norm_order": "pre", "activation": "relu", "norm": "deviation_norm", "norm_eps": 1e-6}

@@ -13,7 +13,7 @@ from click.testing import CliRunner
 from safetensors.torch import save_file
 from torch import Tensor, nn
 
-from tests import tiny
+from tests import strangers, tiny
 from vizformer import cli
 from vizformer.checkpoints import UnansweredError, describe, inspect, load, save
 from vizformer.errors import CheckpointError, TokenizerError, VizformerError
@@ -72,6 +72,25 @@ def test_however_they_are_wrapped_it_is_the_same_model(tmp_path: Path) -> None:
         opened = load(saved(content, tmp_path / "wrapped.pt"), **ANSWERS)
         assert torch.equal(opened.trace(ids=[3, 1, 4]).logits, expected)
         assert opened.model.config == reference.model.config
+
+
+def test_under_a_name_of_its_authors_own(tmp_path: Path) -> None:
+    """One state dict in a file is the model's, whatever it is called; those of its modules are put together."""
+    weights = nano_gpt()
+    expected = load(saved(weights, tmp_path / "plain.pt"), **ANSWERS).trace(ids=[3, 1, 4]).logits
+    optimizer = {"state": {}, "param_groups": [{"lr": 0.1}]}
+    for name in ("transformer", "my_gpt", "params"):
+        path = saved(
+            {name: weights, "opt": optimizer, "ema_state": {"a": torch.zeros(2)}, "epoch": 1}, tmp_path / "x.pt"
+        )
+        assert torch.equal(load(path, **ANSWERS).trace(ids=[3, 1, 4]).logits, expected)
+    with pytest.raises(CheckpointError, match="something else beside tensors"):
+        load(saved({"first": weights, "second": weights}, tmp_path / "x.pt"), **ANSWERS)
+    model = tiny.randomise(strangers.StudentTranslator())
+    halves = {"encoder": model.encoder.state_dict(), "decoder": model.decoder.state_dict(), "optimizer": optimizer}
+    with pytest.raises(UnansweredError) as caught:
+        load(saved(halves, tmp_path / "x.pt"))
+    assert {"bos_id", "norm_order"} <= {question.name for question in caught.value.questions}
 
 
 @pytest.mark.parametrize(

@@ -11,6 +11,7 @@ from torch import nn
 from tests import handmade, tiny
 from tests.handmade import MODELS
 from vizformer.checkpoints import Opened, UnansweredError, load
+from vizformer.errors import CheckpointError
 
 IDS, TARGET = [3, 7, 7, 1, 22, 0, 9], [1, 5, 4]
 
@@ -42,11 +43,12 @@ def test_the_numbers_are_those_of_the_author(name: str, tmp_path: Path) -> None:
         said: dict[str, Any] = dict(answers)
         if len(plain) < len(weights) and path.suffix == ".safetensors":  # without the complex buffer more is open
             said |= dict(positions="rope_pairs", rope_theta=500, max_positions=12)
-        with pytest.raises(UnansweredError) as caught:
-            load(path)
-        asked = {question.name for question in caught.value.questions}
-        assert said.keys() <= asked, path.name
-        open_still = {q.name for q in caught.value.questions if q.usual is None and not q.optional}
+        try:
+            questions = load(path).report.questions
+        except UnansweredError as error:
+            questions = error.questions
+        assert said.keys() <= {question.name for question in questions}, path.name
+        open_still = {q.name for q in questions if q.usual is None and not q.optional}
         assert open_still <= said.keys(), path.name
         same(load(path, **said), model, MODELS[name].output)
 
@@ -59,3 +61,18 @@ def test_every_tensor_has_a_fate_by_its_own_name(tmp_path: Path) -> None:
     by_name = {fate.name: fate for fate in report.tensors}
     assert by_name["blocks.1.mha.heads.2.WK"].becomes == ("decoder.layers.1.self_attention.W_K.weight",)
     assert report.config.n_heads == handmade.H
+
+
+def test_what_transformer_lens_says_beside_its_weights(tmp_path: Path) -> None:
+    said = dict(n_ctx=12, act_fn="gelu_new", normalization_type="LNPre", attention_dir="causal", eps=1e-5)
+    model = made("TransformerLens, folded")
+    torch.save({"state_dict": model.state_dict(), "cfg": said}, tmp_path / "model.pt")
+    same(load(tmp_path / "model.pt"), model, "logits")
+    for field, value in (
+        ("normalization_type", None),
+        ("positional_embedding_type", "shortformer"),
+        ("act_fn", "solu"),
+    ):
+        torch.save({"state_dict": model.state_dict(), "cfg": {**said, field: value}}, tmp_path / "model.pt")
+        with pytest.raises(CheckpointError, match=f'computes what VizFormer\'s models do not: "cfg" says {field}='):
+            load(tmp_path / "model.pt")

@@ -9,7 +9,7 @@ from typing import Any
 import torch
 
 from vizformer.assets import asset, bundled_models
-from vizformer.checkpoints.bare import state_dict
+from vizformer.checkpoints.bare import state_dict, understanding
 from vizformer.checkpoints.files import containers, finding, formats, hub
 from vizformer.checkpoints.files.untrusted_folder import Folder
 from vizformer.checkpoints.hugging_face import model_folder
@@ -105,7 +105,7 @@ class _Found:
 
 def _examined(
     found: _Found, answers: Mapping[str, object], *, numbers: bool = True
-) -> model_folder.Examined | own.Examined | state_dict.Examined:
+) -> model_folder.Examined | own.Examined | understanding.Examined:
     if found.file is not None:
         return _bare(found, found.file, answers, numbers)
     _no_answers(found, answers)
@@ -181,7 +181,7 @@ def _no_model(name: str) -> CheckpointError:
     )
 
 
-def _bare(found: _Found, file: str, answers: Mapping[str, object], numbers: bool) -> state_dict.Examined:
+def _bare(found: _Found, file: str, answers: Mapping[str, object], numbers: bool) -> understanding.Examined:
     """The weights by their names alone; where they do not open either, what config.json says comes first."""
     refused = _refused(found.folder)
     kind = None if refused is None else found.folder.object(CONFIG)["model_type"]

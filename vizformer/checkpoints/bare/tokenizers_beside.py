@@ -2,6 +2,7 @@
 
 from tokenizers import Tokenizer as Backend
 
+from vizformer.checkpoints.bare.vocabulary_tokenizer import Inside
 from vizformer.checkpoints.files.untrusted_folder import Folder
 from vizformer.checkpoints.tokenizers import sentencepiece
 from vizformer.checkpoints.tokenizers.refusals import guarded
@@ -26,11 +27,16 @@ def backend_beside(folder: Folder, rows: int) -> Backend | None:
 
 
 def tokenizers_for(
-    folder: Folder, backend: Backend | None, config: ModelConfig
+    folder: Folder, backend: Backend | None, config: ModelConfig, words: Inside | None
 ) -> tuple[Tokenizer, Tokenizer | None, Message]:
-    """The tokenizer beside the weights, or the reader of numbers; the source's, if it is another; what is assumed."""
+    """The tokenizer beside the weights, that of a vocabulary among them, or the reader of numbers.
+
+    Also the source's, if it is another, and what is assumed.
+    """
     rows, has_source = config.source_vocab_size, folder.has(SOURCES)
     if backend is None and (rows is None or not has_source):
+        if words is not None:
+            return *words.tokenizers(), words.note
         return without_tokenizer(config)
     if backend is not None and rows is None:
         return _fitting(backend, config.vocab_size), None, N_("the tokenizer beside the weights is the model's")

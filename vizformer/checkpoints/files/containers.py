@@ -1,13 +1,16 @@
 """A single file of weights as people save them: a state dict, alone or inside what else a training keeps.
 
 `torch.save(model.state_dict())`, nanoGPT's {"model": ..., "model_args": ...}, Lightning's {"state_dict": ...,
-"hyper_parameters": ...}; names that a wrapper has put "module." (DataParallel) or "_orig_mod." (torch.compile) before.
+"hyper_parameters": ...}, {"model_state_dict": ..., "stoi": ...}; names that a wrapper has put "module." (DataParallel) or
+"_orig_mod." (torch.compile) before.
 """
 
+import re
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 from vizformer.checkpoints.files.untrusted_folder import Folder, listed, shown
+from vizformer.checkpoints.files.vocabularies_inside import Vocabulary, vocabularies
 from vizformer.checkpoints.files.weights import (
     Stored,
     Weights,
@@ -25,9 +28,25 @@ SUFFIXES = (".safetensors", ".pt", ".pth", ".bin", ".ckpt")
 STANDARD = ("model.safetensors", "pytorch_model.bin")  # what `open_weights` finds, in shards too
 _NOT_WEIGHTS = ("training_args", "optimizer", "scheduler", "rng_state", "scaler", "trainer_state")
 _INSIDE = ("state_dict", "model_state_dict", "model_state", "model", "module", "net", "weights")
-_SAYING = ("model_args", "model_config", "hyper_parameters", "hparams", "config", "args")
+_SAYING = ("model_args", "model_config", "hyper_parameters", "hparams", "config", "cfg", "args")
+_NOT_A_MODEL = re.compile(r"optim|sched|scaler|rng|ema|loss|metric|history|callbacks|loops|hyper", re.IGNORECASE)
+_OF_ONE_MODEL = re.compile(r"encoder|decoder|generator|embed\w*|src_\w+|tgt_\w+|trg_\w+|head|classifier", re.IGNORECASE)
 _WRAPPERS = ("module.", "_orig_mod.")
 _DEEPEST = 3
+
+
+class Content(NamedTuple):
+    """What one file holds.
+
+    Attributes:
+        weights: the tensors, by their names without wrappers.
+        said: what describes the model beside them: place -> field -> value.
+        vocabularies: tokens with their ids.
+    """
+
+    weights: Weights
+    said: dict[str, Mapping[str, Any]]
+    vocabularies: list[Vocabulary]
 
 
 def candidates(names: list[str]) -> list[str]:
@@ -56,13 +75,14 @@ def choose(folder: Folder) -> str | None:
     return found[0] if found else None
 
 
-def open_file(folder: Folder, name: str) -> tuple[Weights, dict[str, Mapping[str, Any]]]:
-    """The tensors of one file, by their names without wrappers, and what the file says of the model beside them.
+def open_file(folder: Folder, name: str) -> Content:
+    """The tensors of one file, and what it says of the model beside them.
 
     Raises:
         CheckpointError: a file that is damaged, holds no state dict, or could hold a program.
     """
     said: dict[str, Mapping[str, Any]] = {}
+    words: list[Vocabulary] = []
     if name in STANDARD and not folder.has(name):
         weights = open_weights(folder)
     else:
@@ -70,10 +90,12 @@ def open_file(folder: Folder, name: str) -> tuple[Weights, dict[str, Mapping[str
         if name.lower().endswith(".safetensors"):
             tensors = open_safetensors(path, name)
         else:
-            content, said = _unpacked(load_torch(path, name), name)
+            whole = load_torch(path, name)
+            content, said = _unpacked(whole, name)
+            words = [] if content is whole else vocabularies(whole)
             tensors = stored_tensors(content, path, name)
         weights = Weights(tensors, {name: path.stat().st_size})
-    return Weights(_unwrapped(weights.tensors), weights.files), said
+    return Content(Weights(_unwrapped(weights.tensors), weights.files), said, words)
 
 
 def _unpacked(content: object, name: str, depth: int = 0) -> tuple[dict[str, Any], dict[str, Mapping[str, Any]]]:
@@ -88,7 +110,20 @@ def _unpacked(content: object, name: str, depth: int = 0) -> tuple[dict[str, Any
         if isinstance(inner, dict) and inner:
             found, more = _unpacked(inner, name, depth + 1)
             return found, {**said, **more}
+    states = {key: value for key, value in content.items() if _is_state_dict(key, value)}
+    if len(states) == 1:
+        return next(iter(states.values())), said
+    parts = {key: value for key, value in states.items() if _OF_ONE_MODEL.fullmatch(key)}
+    if {"encoder", "decoder"} <= parts.keys() == states.keys():  # saved module by module
+        return {f"{key}.{inner}": tensor for key, part in parts.items() for inner, tensor in part.items()}, said
     raise not_only_tensors(content, name)
+
+
+def _is_state_dict(key: object, value: object) -> bool:
+    """Whether something under a name of its author's own is a state dict."""
+    if not isinstance(key, str) or _NOT_A_MODEL.search(key) or not isinstance(value, dict) or not value:
+        return False
+    return all(is_plain_tensor(name, tensor) for name, tensor in value.items())
 
 
 def _unwrapped(tensors: Mapping[str, Stored]) -> dict[str, Stored]:

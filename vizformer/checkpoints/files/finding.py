@@ -40,7 +40,7 @@ def find_weights(folder: Folder) -> Weights:
         file=shown(name),
         usual=STANDARD[0],
     )
-    found = open_index(folder, name) if name.endswith(".json") else open_file(folder, name)[0]
+    found = open_index(folder, name) if name.endswith(".json") else open_file(folder, name).weights
     return replace(found, notes=(note,))
 
 

@@ -121,7 +121,9 @@ def marks(vocab_size: int) -> tuple[Question, ...]:
 _FUNCTIONS = {**ACTIVATIONS, "gelu_tanh": "gelu_tanh"}
 _NORM_FIRST = {True: "pre", False: "post"}
 _FIELDS: Mapping[str, Mapping[str, Mapping[Any, Value] | None]] = {
-    "n_heads": dict.fromkeys(("n_heads", "n_head", "num_heads", "nhead", "nheads", "num_attention_heads", "heads")),
+    "n_heads": dict.fromkeys(
+        ("n_heads", "n_head", "num_heads", "nhead", "nheads", "num_attention_heads", "heads", "h", "num_head", "head")
+    ),
     "norm_order": {
         "norm_order": None,
         "norm_first": _NORM_FIRST,
@@ -134,13 +136,27 @@ _FIELDS: Mapping[str, Mapping[str, Mapping[Any, Value] | None]] = {
         "activation_function": _FUNCTIONS,
         "hidden_act": _FUNCTIONS,
         "act": _FUNCTIONS,
+        "act_fn": _FUNCTIONS,
     },
-    "causal": dict.fromkeys(("causal", "is_causal")),
+    "causal": {
+        **dict.fromkeys(("causal", "is_causal")),
+        "attention_dir": {"causal": True, "bidirectional": False},
+    },
+    "norm": {
+        "norm": None,
+        "normalization_type": {
+            "LN": "layer_norm",
+            "LNPre": "layer_norm",
+            "RMS": "rms_norm",
+            "RMSPre": "rms_norm",
+        },
+    },
+    "residual": {"residual": None, "parallel_attn_mlp": {True: "parallel", False: "sequential"}},
     "scaled_embedding": dict.fromkeys(("scaled_embedding", "scale_embedding")),
     "positions": dict.fromkeys(("positions",)),
     "norm_eps": dict.fromkeys(("norm_eps", "layer_norm_eps", "layer_norm_epsilon", "eps")),
     "max_positions": dict.fromkeys(
-        ("max_positions", "max_len", "block_size", "max_seq_len", "context_length", "n_positions")
+        ("max_positions", "max_len", "block_size", "max_seq_len", "context_length", "n_positions", "n_ctx")
     ),
     "bos_id": dict.fromkeys(("bos_id", "bos_token_id", "bos_idx")),
     "eos_id": dict.fromkeys(("eos_id", "eos_token_id", "eos_idx")),

@@ -7,6 +7,7 @@ from tokenizers import Tokenizer as Backend
 
 from vizformer.assets import asset
 from vizformer.checkpoints.files.untrusted_folder import Folder, shown
+from vizformer.checkpoints.tokenizers.known_tokens import KnownTokens, known_only
 from vizformer.checkpoints.tokenizers.refusals import guarded, no_tokenizer, refusal, refuse
 from vizformer.checkpoints.tokenizers.special_tokens import bounded, settings, token_text, with_special
 from vizformer.messages import Message
@@ -177,7 +178,9 @@ def qwen(folder: Folder) -> Backend:
 
 def tried(tokenizer: Tokenizer) -> Tokenizer:
     """The tokenizer, after one text has gone there and back: some damage shows only then, as a panic."""
-    if not isinstance(tokenizer, IdTokenizer):
+    if isinstance(tokenizer, IdTokenizer):
+        return tokenizer
+    if not isinstance(tokenizer := known_only(tokenizer), KnownTokens):
         guarded(TOKENIZER, lambda: tokenizer.decode([token.id for token in tokenizer.encode(TRIAL)]))
         guarded(TOKENIZER, lambda: tokenizer.encode_target(TRIAL))
     return tokenizer

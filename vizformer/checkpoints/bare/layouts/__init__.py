@@ -3,9 +3,14 @@
 from collections.abc import Callable
 
 from vizformer.checkpoints.bare.layout import Layout
-from vizformer.checkpoints.bare.layouts import gpt, torch_layers
+from vizformer.checkpoints.bare.layouts import gpt, torch_layers, transformer_lens
 from vizformer.checkpoints.bare.structure import reader
 from vizformer.checkpoints.files.weights import Weights
 
-LAYOUTS: tuple[Callable[[Weights], Layout | None], ...] = (gpt.recognise, torch_layers.recognise, reader.recognise)
-NAMES = (*gpt.NAMES, *torch_layers.NAMES)
+LAYOUTS: tuple[Callable[[Weights], Layout | None], ...] = (
+    gpt.recognise,
+    torch_layers.recognise,
+    transformer_lens.recognise,
+    reader.recognise,
+)
+NAMES = (*gpt.NAMES, *torch_layers.NAMES, *transformer_lens.NAMES)

@@ -44,7 +44,7 @@ def assumed(
     if not any(block.norms or block.pair for block in found.blocks):
         lines.append(
             N_(
-                "the layers have no weights of norms: norms without weights are lines. A model without any norm "
+                "the layers have no weights of norms: norms without weights are assumed. A model without any norm "
                 "computes something else"
             )
         )

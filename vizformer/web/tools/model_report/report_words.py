@@ -59,6 +59,7 @@ _CHOICES: dict[str, dict[str, Message]] = {
         "root_of_d_model": N_("√ of the width of the rows"),
         "nothing": N_("nothing"),
     },
+    "residual": {"sequential": N_("no: one after the other"), "parallel": N_("yes: side by side")},
     "norm_place": {"last": N_("after the last layer"), "first": N_("after the embeddings")},
 }
 _ACTIVATIONS = {"relu": "ReLU", "gelu": "GELU", "gelu_tanh": "GELU (tanh)", "silu": "SiLU"}

@@ -1,0 +1,258 @@
+"""State dicts of TransformerLens: every head has matrices of its own, in one tensor, and rows are multiplied from the left.
+
+blocks.0.attn.W_Q [head, d_model, d_head], W_O [head, d_head, d_model], b_Q [head, d_head]; embed.W_E, pos_embed.W_pos,
+unembed.W_U [d_model, d_vocab]; ln1.w, ln1.b, which are missing where they were folded into what follows.
+
+Source: github.com/TransformerLensOrg/TransformerLens, HookedTransformer and its components.
+"""
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+import torch
+from torch import Tensor
+
+from vizformer.checkpoints.bare.layout import Layout, Plan, zeros
+from vizformer.checkpoints.bare.structure.around import buffers
+from vizformer.checkpoints.bare.structure.asked import NORM, SCALE
+from vizformer.checkpoints.bare.structure.made import Made, reshaped, turned
+from vizformer.checkpoints.bare.structure.parts import Fill
+from vizformer.checkpoints.files.untrusted_folder import shown
+from vizformer.checkpoints.files.weights import Weights
+from vizformer.checkpoints.hugging_face.family import Options
+from vizformer.checkpoints.tensors import questions
+from vizformer.checkpoints.tensors.questions import Question, Value
+from vizformer.checkpoints.tensors.tensor_map import Part, Shape
+from vizformer.errors import CheckpointError
+from vizformer.messages import N_, Message
+
+NAMES = ("TransformerLens",)
+RESIDUAL = Question(
+    "residual",
+    N_("Do attention and feed-forward network read the same rows, side by side?"),
+    ("sequential", "parallel"),
+)
+# What its config says and no model here computes.
+REFUSES: Mapping[str, tuple[object, ...]] = {
+    "normalization_type": (None, "SoLU"),
+    "positional_embedding_type": ("shortformer", "alibi"),
+    "act_fn": ("solu", "solu_ln"),
+    "use_local_attn": (True,),
+    "scale_attn_by_inverse_layer_idx": (True,),
+}
+_LAYER = re.compile(r"blocks\.(\d{1,3})\.attn\.W_Q")
+
+
+def recognise(weights: Weights) -> Layout | None:
+    """The layout, if the tensors have its names.
+
+    Raises:
+        CheckpointError: tables or matrices that are missing, or of other shapes.
+    """
+    layers = {int(found[1]) for name in weights.tensors if (found := _LAYER.fullmatch(name))}
+    if not layers or "embed.W_E" not in weights.tensors:
+        return None
+    for name in ("blocks.0.attn.W_Q", "unembed.W_U"):
+        if name not in weights.tensors or len(weights.tensors[name].shape) != (3 if "attn" in name else 2):
+            raise CheckpointError(
+                N_(
+                    "{file} has names of TransformerLens, but {name} is missing or of another shape than it has there.",
+                    file=weights.where,
+                    name=shown(name),
+                )
+            )
+    return _Reader(weights, len(layers)).layout()
+
+
+class _Reader:
+    """What one file holds."""
+
+    def __init__(self, weights: Weights, n_layers: int) -> None:
+        self.weights, self.n_layers = weights, n_layers
+        self.shapes = {name: stored.shape for name, stored in weights.tensors.items()}
+        self.heads, self.width, self.d_head = self.shapes["blocks.0.attn.W_Q"]
+        self.grouped = "_" if "blocks.0.attn._W_K" in self.shapes else ""
+        self.inner = self.shapes.get("blocks.0.mlp.W_in", (0, 0))[-1]
+        self.normed = "blocks.0.ln1.w" in self.shapes
+        self.biased = "blocks.0.attn.b_Q" in self.shapes or "blocks.0.attn.b_O" in self.shapes
+        self.inner_biased = "blocks.0.mlp.b_in" in self.shapes
+        self.unused = dict(buffers(weights).unused)
+        self.rotary: Options = {}
+        for name in self.shapes:
+            if name.endswith((".rotary_sin", ".rotary_cos")):
+                self._rotary(name.rpartition(".")[0])
+                self.unused[name] = N_("waves of rotary positions: they follow from their base")
+
+    def layout(self) -> Layout:
+        asked: list[Question] = []
+        kind = "layer_norm" if "blocks.0.ln1.b" in self.shapes else None
+        if kind is None:
+            asked.append(NORM if self.normed else replace(NORM, usual="layer_norm"))
+        if self.inner:
+            asked.append(questions.ACTIVATION)
+            asked.append(replace(RESIDUAL, usual="sequential"))
+        if not any(name.endswith(".attn.mask") for name in self.unused):
+            asked.append(replace(questions.CAUSAL, usual=True))
+        if "pos_embed.W_pos" not in self.shapes and not self.rotary:
+            asked.append(replace(questions.POSITIONS, choices=("none", "alibi")))
+        asked += [questions.NORM_EPS, SCALE]
+        if "pos_embed.W_pos" not in self.shapes:
+            asked.append(questions.MAX_POSITIONS)
+        return Layout(NAMES[0], tuple(asked), lambda answers: self.plan(dict(answers), kind), refuses=REFUSES)
+
+    def plan(self, answers: dict[str, Value], kind: str | None) -> Plan:
+        stack = "decoder" if bool(answers.pop("causal", True)) else "encoder"
+        norm = str(answers.pop("norm", kind))
+        self.parts: list[Part] = [Part("embed.W_E", ("embedding.weight",))]
+        self.made: dict[str, Made] = {}
+        self.fills: dict[str, Fill] = {}
+        options: Options = {
+            "vocab_size": self.shapes["embed.W_E"][0],
+            "d_model": self.width,
+            "n_heads": self.heads,
+            "d_ff": self.inner or 1,
+            f"n_{stack}_layers": self.n_layers,
+            "norm": norm,
+            "norm_order": "pre",
+            "final_norm": True,
+            "bias": self.inner_biased,
+            "attention_bias": "all" if self.biased else "none",
+            "feedforward": "gated" if "blocks.0.mlp.W_gate" in self.shapes else "plain",
+            "tied_unembedding": False,
+            "logit_bias": "unembed.b_U" in self.shapes,
+            **self.rotary,
+        }
+        if self.heads * self.d_head != self.width:
+            options["head_dim"] = self.d_head
+        if self.grouped and len(keys := self.shapes["blocks.0.attn._W_K"]) == 3:
+            options["n_kv_heads"] = keys[0]
+        if answers.get("score_scale") == "root_of_d_model":
+            options["attention_scale"] = self.width**-0.5
+        elif answers.get("score_scale") == "nothing":
+            options["attention_scale"] = 1.0
+        answers.pop("score_scale", None)
+        if "pos_embed.W_pos" in self.shapes:
+            options |= {"positions": "learned", "max_positions": self.shapes["pos_embed.W_pos"][0]}
+            self.parts.append(Part("pos_embed.W_pos", ("position_embedding.weight",)))
+        for number in range(self.n_layers):
+            self._layer(f"blocks.{number}", f"{stack}.layers.{number}", norm)
+        self._norm("ln_final", f"{stack}.final_norm", norm)
+        self._turned("unembed.W_U", "unembedding.weight")
+        if options["logit_bias"]:
+            self.parts.append(Part("unembed.b_U", ("logit_bias",)))
+        return Plan(
+            {**options, **answers}, self.parts, True, {}, self.unused, {}, self.fills, tuple(self._assumed()), self.made
+        )
+
+    def _layer(self, theirs: str, ours: str, norm: str) -> None:
+        for letter in "QKV":
+            grouped = self.grouped if letter in "KV" else ""
+            name = f"{theirs}.attn.{grouped}W_{letter}"
+            self._heads(name, f"{ours}.self_attention.W_{letter}.weight", columns=False)
+            if self.biased:
+                self._flat(f"{theirs}.attn.{grouped}b_{letter}", f"{ours}.self_attention.W_{letter}.bias")
+        self._heads(f"{theirs}.attn.W_O", f"{ours}.self_attention.W_O.weight", columns=True)
+        if self.biased:
+            self._bias(f"{theirs}.attn.b_O", f"{ours}.self_attention.W_O.bias")
+        self._norm(f"{theirs}.ln1", f"{ours}.self_norm", norm)
+        if not self.inner:
+            kinds = ("weight", "bias") if self.inner_biased else ("weight",)
+            self.fills |= {f"{ours}.feedforward.{own}.{kind}": zeros for own in ("W_in", "W_out") for kind in kinds}
+            self._norm(f"{theirs}.ln2", f"{ours}.feedforward_norm", norm, there=False)
+            return
+        for own in ("in", "out", "gate"):
+            if f"{theirs}.mlp.W_{own}" in self.shapes or own != "gate":
+                self._turned(f"{theirs}.mlp.W_{own}", f"{ours}.feedforward.W_{own}.weight")
+                if self.inner_biased:
+                    self._bias(f"{theirs}.mlp.b_{own}", f"{ours}.feedforward.W_{own}.bias")
+        self._norm(f"{theirs}.ln2", f"{ours}.feedforward_norm", norm)
+
+    def _heads(self, name: str, target: str, *, columns: bool) -> None:
+        """[head, d_model, d_head] -> [head * d_head, d_model]; of the output, [head, d_head, d_model] -> its transpose."""
+        shape = self.shapes.get(name, ())
+        if len(shape) == 3:
+            heads, first, last = shape
+
+            def build(tensors: Sequence[Tensor]) -> Tensor:
+                rows = tensors[0] if columns else tensors[0].transpose(1, 2)
+                return rows.flatten(0, 1).T if columns else rows.flatten(0, 1)
+
+            whole: Shape = (last, heads * first) if columns else (heads * last, first)
+            self.made[name] = Made((name,), whole, build)
+        self.parts.append(Part(name, (target,)))
+
+    def _turned(self, name: str, target: str) -> None:
+        if len(self.shapes.get(name, ())) == 2:
+            self.made[name] = turned(name, self.shapes[name])
+        self.parts.append(Part(name, (target,)))
+
+    def _flat(self, name: str, target: str) -> None:
+        if len(shape := self.shapes.get(name, ())) == 2:
+            self.made[name] = reshaped(name, (shape[0] * shape[1],))
+            self.parts.append(Part(name, (target,)))
+        else:
+            self._bias(name, target)
+
+    def _bias(self, name: str, target: str) -> None:
+        if name in self.shapes:
+            self.parts.append(Part(name, (target,)))
+        else:
+            self.fills[target] = zeros
+
+    def _norm(self, theirs: str, ours: str, norm: str, *, there: bool = True) -> None:
+        kinds = (("weight", "w"), ("bias", "b")) if norm == "layer_norm" else (("weight", "w"),)
+        for own, leaf in kinds:
+            if self.normed and there and (leaf == "w" or "blocks.0.ln1.b" in self.shapes):
+                self.parts.append(Part(f"{theirs}.{leaf}", (f"{ours}.{own}",)))
+            else:
+                self.fills[f"{ours}.{own}"] = zeros if own == "bias" else torch.ones
+
+    def _rotary(self, attention: str) -> None:
+        """Base and part of rotary positions, from the waves at position 1.
+
+        Raises:
+            CheckpointError: waves that are none, or that turn neighbours, whose matrices another order of rows would need.
+        """
+        names = [f"{attention}.rotary_{wave}" for wave in ("sin", "cos")]
+        stored = [self.weights.tensors.get(name) for name in names]
+        if all(one is not None and len(one.shape) == 2 and one.shape[0] > 1 and one.shape[1] >= 4 for one in stored):
+            sin, cos = (one.read()[1].double() for one in stored if one is not None)
+            angles, n = torch.atan2(sin, cos), len(sin) // 2
+            rates = angles[:n]
+            if torch.allclose(rates, angles[n:]) and bool((rates > 0).all()):
+                theta = float(rates[-1]) ** (-n / (n - 1))
+                expected = theta ** (-torch.arange(n).double() / n)
+                if torch.allclose(rates, expected, rtol=1e-3):
+                    rounded = float(round(theta, -1))
+                    self.rotary = {
+                        "positions": "rope",
+                        "rope_theta": rounded if abs(theta - rounded) < 1e-3 * theta else theta,
+                        "rope_dims": None if 2 * n == self.d_head else 2 * n,
+                    }
+                    return
+        raise CheckpointError(
+            N_(
+                "{file} has rotary positions ({names}) that do not turn the two halves of a head by a base: they do not "
+                "open.",
+                file=self.weights.where,
+                names=", ".join(map(shown, names)),
+            )
+        )
+
+    def _assumed(self) -> list[Message]:
+        assumed = [N_("the names are those of TransformerLens: norms before the sublayers and after the last layer")]
+        if not self.normed:
+            assumed.append(
+                N_(
+                    "there are no weights of norms, as TransformerLens folds them into what follows: the norms scale by "
+                    "1. A model without any norm computes something else"
+                )
+            )
+        if not self.inner:
+            assumed.append(
+                N_("the layers have no feed-forward network: the one shown is made of zeros and adds nothing")
+            )
+        if "pos_embed.W_pos" in self.shapes:
+            assumed.append(N_("{name} is added to the embeddings: row i at position i", name=shown("pos_embed.W_pos")))
+        return assumed

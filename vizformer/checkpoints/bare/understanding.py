@@ -1,0 +1,166 @@
+"""The model that bare weights are under given answers: options, tensors, tokenizer, and the report of it."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import NamedTuple
+
+from torch import Tensor
+
+from vizformer.checkpoints.bare.layout import Layout, Plan
+from vizformer.checkpoints.bare.misfits import in_kinds
+from vizformer.checkpoints.bare.structure import reader
+from vizformer.checkpoints.bare.structure.made import by_source, with_made
+from vizformer.checkpoints.bare.tokenizers_beside import END, backend_beside, tokenizers_for
+from vizformer.checkpoints.bare.vocabulary_tokenizer import inside, unused
+from vizformer.checkpoints.files.containers import Content
+from vizformer.checkpoints.files.untrusted_folder import Folder, shown
+from vizformer.checkpoints.files.weights import Stored, Weights
+from vizformer.checkpoints.hugging_face.folder_tokenizers import complete_ids
+from vizformer.checkpoints.hugging_face.model_folder import empty_model
+from vizformer.checkpoints.tensors.matching import Found, Match, match_parts
+from vizformer.checkpoints.tensors.questions import Value
+from vizformer.checkpoints.tensors.report import Report, parameters_by_component
+from vizformer.checkpoints.tensors.tensor_map import Shape
+from vizformer.checkpoints.tokenizers.special_tokens import token_ids
+from vizformer.config import ModelConfig
+from vizformer.errors import CheckpointError, ConfigError
+from vizformer.messages import N_, Message
+from vizformer.model import Transformer
+from vizformer.text import Tokenizer
+
+BY_ROLE = N_("the reading by role")
+
+
+class Source(NamedTuple):
+    """What is opened: the folder that it lies in, what the model is called, and what the file holds."""
+
+    folder: Folder
+    name: str
+    content: Content
+
+
+@dataclass(frozen=True)
+class Examined:
+    """Weights that were understood: everything but the numbers has been read; `empty` waits for them (once)."""
+
+    report: Report
+    tokenizer: Tokenizer
+    match: Match
+    plan: Plan
+    shapes: Mapping[str, Shape]
+    empty: Transformer
+    source_tokenizer: Tokenizer | None = None
+
+
+def understood(source: Source, layout: Layout, answers: dict[str, Value], assumptions: list[Message]) -> Examined:
+    """The model that the weights are under these answers.
+
+    Raises:
+        CheckpointError: there is none.
+    """
+    folder, name, (weights, said, vocabularies) = source
+    plan = layout.plan(answers)
+    backend = backend_beside(folder, weights.longest_side)
+    options = dict(plan.options)
+    if backend is not None and not layout.reads_only_ids:
+        complete_ids(options, token_ids(folder, backend, {"bos_token": END, "eos_token": END}))
+    else:
+        backend = None
+    tables = options["vocab_size"], options.get("source_vocab_size")
+    words = None if backend is not None or layout.reads_only_ids else inside(vocabularies, *tables)
+    if words is not None:
+        complete_ids(options, words.roles)
+    try:
+        config = ModelConfig(**options)
+    except ConfigError as error:
+        raise CheckpointError(
+            N_(
+                "{file} cannot be opened like this: {problems}. What can be said about it: {names}.",
+                file=weights.where,
+                problems=error.message,
+                names=", ".join(question.name for question in layout.questions),
+            )
+        ) from error
+    empty = empty_model(config)
+    shapes = {name: tuple(tensor.shape) for name, tensor in empty.state_dict().items()}
+    matched = _matched(layout, plan, weights, shapes)
+    tokenizer, source_tokenizer, about = tokenizers_for(folder, backend, config, words)
+    notes = [about]
+    if words is None and backend is None and (left := unused(vocabularies, *tables)) is not None:
+        notes.append(left)
+    contradictions = _contradictions(config, said)
+    report = Report(
+        name=name,
+        format="state-dict",
+        family=layout.name,
+        declared="",
+        config=config,
+        has_head=plan.has_head,
+        files=weights.files,
+        tensors=matched.fates,
+        parameters=parameters_by_component(shapes.items()),
+        assumptions=(*assumptions, *plan.assumptions, *contradictions, *notes),
+        problems=matched.problems,
+        questions=layout.questions,
+        answers=answers,
+    )
+    return Examined(report, tokenizer, matched, plan, shapes, empty, source_tokenizer)
+
+
+def _matched(layout: Layout, plan: Plan, weights: Weights, shapes: Mapping[str, Shape]) -> Match:
+    """The tensors held against the plan; those that are read in another shape are listed in their own."""
+    tensors = dict(with_made(weights, plan.made).tensors)
+    for name, shape in layout.reshaped.items():
+        stored = tensors[name]
+        tensors[name] = Stored(stored.file, shape, stored.dtype, partial(_reshaped, stored, shape))
+
+    def reason(name: str, tensor: Found) -> Message | None:
+        return plan.unused.get(name)
+
+    matched = match_parts(
+        plan.parts,
+        plan.ties,
+        reason,
+        {name: name for name in tensors},
+        Weights(tensors, weights.files),
+        shapes,
+        said_by=BY_ROLE if layout.name == reader.NAME else N_("the layout of {layout}", layout=layout.name),
+        unplaced=plan.unplaced,
+    )
+    fates = [
+        replace(fate, shape=weights.tensors[fate.name].shape) if fate.name in layout.reshaped else fate
+        for fate in matched.fates
+    ]
+    problems = tuple(in_kinds(matched))
+    return replace(matched, fates=by_source(fates, plan.made, weights), problems=problems)
+
+
+def _reshaped(stored: Stored, shape: Shape) -> Tensor:
+    return stored.read().reshape(shape)
+
+
+# What fields beside the weights say that the tensors say too.
+_SIZES = {
+    "vocab_size": ("vocab_size", "ntoken", "n_vocab", "tgt_vocab_size", "trg_vocab_size", "target_vocab_size"),
+    "input_vocab_size": ("src_vocab_size", "source_vocab_size"),
+    "d_model": ("d_model", "n_embd", "hidden_size", "d_embed"),
+    "d_ff": ("d_ff", "n_inner", "dim_feedforward", "d_hid"),
+}
+
+
+def _contradictions(config: ModelConfig, said: Mapping[str, Mapping[str, object]]) -> list[Message]:
+    """Sizes said beside the weights that are not those of the tensors: the tensors are followed."""
+    return [
+        N_(
+            "{where} says {field}={value}, the tensors say {found}: the tensors are followed",
+            where=shown(where),
+            field=field,
+            value=shown(fields[field]),
+            found=getattr(config, size),
+        )
+        for where, fields in said.items()
+        for size, names in _SIZES.items()
+        for field in names
+        if type(fields.get(field)) is int and fields[field] != getattr(config, size)
+    ]
