@@ -202,6 +202,69 @@ class Classifier(nn.Module):
         return self.toprobs(self.body(ids).mean(1))
 
 
+class Shared(nn.Module):
+    """values, keys, queries of one head's width, which every head of a layer uses: x is cut before them."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.values, self.keys, self.queries = (nn.Linear(W, W, bias=False) for _ in range(3))
+        self.fc_out = nn.Linear(D, D)
+
+    def forward(self, values: Tensor, keys: Tensor, x: Tensor, blocked: Tensor | None = None) -> Tensor:
+        q, k, v = self.queries(heads(x)), self.keys(heads(keys)), self.values(heads(values))
+        return self.fc_out(together(attend(q, k, v, blocked, D**-0.5)))
+
+
+class SharedBlock(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.attention, self.norm1, self.norm2 = Shared(), nn.LayerNorm(D), nn.LayerNorm(D)
+        self.feed_forward = nn.Sequential(nn.Linear(D, FF), nn.ReLU(), nn.Linear(FF, D))
+
+    def forward(self, values: Tensor, keys: Tensor, x: Tensor) -> Tensor:
+        x = self.norm1(self.attention(values, keys, x) + x)
+        return self.norm2(self.feed_forward(x) + x)
+
+
+class SharedDecoderBlock(nn.Module):
+    """Its own attention and norm, then a block of the encoder as it is, which reads the encoder."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.norm, self.attention, self.transformer_block = nn.LayerNorm(D), Shared(), SharedBlock()
+
+    def forward(self, x: Tensor, memory: Tensor) -> Tensor:
+        x = self.norm(self.attention(x, x, x, future(x.shape[1])) + x)
+        return self.transformer_block(memory, memory, x)
+
+
+class SharedStack(nn.Module):
+    def __init__(self, rows: int, block: Callable[[], nn.Module]) -> None:
+        super().__init__()
+        self.word_embedding, self.position_embedding = nn.Embedding(rows, D), nn.Embedding(LONGEST, D)
+        self.layers = nn.ModuleList(block() for _ in range(LAYERS))
+
+    def embed(self, ids: Tensor) -> Tensor:
+        return self.word_embedding(ids) + self.position_embedding(places(ids))
+
+
+class SharedTranslator(nn.Module):
+    """A video's translator from scratch."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.encoder, self.decoder = SharedStack(SOURCES, SharedBlock), SharedStack(V, SharedDecoderBlock)
+        self.decoder.fc_out = nn.Linear(D, V)
+
+    def forward(self, ids: Tensor, target: Tensor) -> Tensor:
+        x, y = self.encoder.embed(ids), self.decoder.embed(target)
+        for layer in self.encoder.layers:
+            x = layer(x, x, x)
+        for layer in self.decoder.layers:
+            y = layer(y, x)
+        return self.decoder.fc_out(y)
+
+
 class RMS(nn.Module):
     def __init__(self) -> None:
         super().__init__()
@@ -542,6 +605,17 @@ MODELS: dict[str, Model] = {
         lambda: Course(1),
         {**SAID, "n_heads": H, "norm_order": "pre", "activation": "relu", "norm": "deviation_norm", "norm_eps": 1e-6}
         | {"norm_place": "last", "scaled_embedding": True},
+        "translation",
+    ),
+    "one matrix for all heads": Model(
+        SharedTranslator,
+        {
+            **SAID,
+            "norm_order": "post",
+            "activation": "relu",
+            "scaled_embedding": False,
+            "score_scale": "root_of_d_model",
+        },
         "translation",
     ),
     "norms without weights": Model(

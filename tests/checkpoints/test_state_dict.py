@@ -393,7 +393,7 @@ def test_arrangements_that_do_not_open(module: Callable[[], nn.Module], said: st
 def test_a_norm_beside_the_layers_is_asked_about(tmp_path: Path) -> None:
     """Some have it after the last layer, others after the embeddings: no tensor says which."""
     path = saved(encoder(embedding=nn.Embedding(V, D), norm=nn.LayerNorm(D)).state_dict(), tmp_path / "model.pt")
-    with pytest.raises(UnansweredError, match=r"norm_place \(Where does the norm beside the layers stand"):
+    with pytest.raises(UnansweredError, match=r'norm_place \(Where does the norm "norm" stand'):
         load(path, **ENCODER)
     last, first = (load(path, **ENCODER, norm_place=place).model for place in ("last", "first"))
     assert (last.config.final_norm, last.config.embedding_norm) == (True, False)

@@ -182,3 +182,30 @@ def test_the_suffixes_are_those_that_the_loader_reads():
     from vizformer.checkpoints.files import containers
 
     assert server_folder.WEIGHTS == containers.SUFFIXES
+
+
+@pytest.mark.parametrize(
+    ("locale", "words"),
+    [
+        ("en-US", ['query "blocks.0.sa.heads.0.query"', "√ of a head's width", "written by hand, read by role"]),
+        ("zh-CN", ['查询 "blocks.0.sa.heads.0.query"', "每个头宽度的平方根", "自己写的模型，按作用读出"]),
+    ],
+)
+def test_a_hand_written_model_shows_how_it_was_read_and_opens(open_app, shelf, locale, words):
+    characters = "\n !,.abcdefghijklmnopq"
+    content = {"model": tiny.randomise(strangers.LectureGPT()).state_dict(), "chars": characters}
+    saved(content, shelf / "lecture.pt")
+    name = "models/lecture.pt"
+    app = open_app(REPORT, locale=locale, model=name)
+    assert not app.exception
+    assert not app.error
+    assert words[0] in said(app)
+    assert words[1] in app.selectbox(key=f"assume.{name}.score_scale").options
+    answered = f"{name};norm_order=pre;activation=relu;scaled_embedding=False"
+    app = open_app(REPORT, locale=locale, model=answered)
+    assert not app.exception
+    assert not app.error
+    assert words[2] in said(app)
+    app = open_app(ATTENTION, locale=locale, model=answered, text="a cab")
+    assert not app.exception
+    assert not app.error

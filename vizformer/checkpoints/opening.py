@@ -42,10 +42,10 @@ def load(
 ) -> Opened:
     """Opens a bundled model by name, a folder in our format or in Hugging Face layout, bare weights, or a hub's model.
 
-    Bare weights are a state dict of GPT-2, nanoGPT, minGPT, `nn.TransformerEncoder` or `nn.Transformer`: a file, or a
-    folder without a config.json that says more.  What they do not say is answered by `answers`, such as `n_heads=4`;
-    without answers the error lists the questions.  A hub's model is owner/name or owner/name@revision; it is fetched
-    where it is not in huggingface_hub's cache.
+    Bare weights are a state dict of GPT-2, nanoGPT, minGPT, `nn.TransformerEncoder`, `nn.Transformer`, TransformerLens or
+    of a model written by hand, whose tensors are read by role: a file, or a folder without a config.json that says more.
+    What they do not say is answered by `answers`, such as `n_heads=4`; without answers the error lists the questions.  A
+    hub's model is owner/name or owner/name@revision; it is fetched where it is not in huggingface_hub's cache.
 
     Weights are kept in `dtype`, frozen, and everything is computed in it: float32, bfloat16, float16, by name or as
     torch's; "auto" is the dtype of the file (of mixed ones, the smallest that holds all).  Tensors that the file has in

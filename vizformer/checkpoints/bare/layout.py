@@ -57,6 +57,7 @@ class Layout:
         plan: the answers -> the model.
         reshaped: tensors that are to be read in another shape (a table of positions with a batch dimension).
         reads_only_ids: whether a tokenizer would mean nothing, as there is no table of embeddings.
+        read: how the tensors were understood, whatever the answers are.
         refuses: fields beside the weights -> values under which the model computes what none does here.
     """
 
@@ -66,6 +67,7 @@ class Layout:
     reshaped: Mapping[str, Shape] = field(default_factory=dict)
     reads_only_ids: bool = False
     refuses: Mapping[str, tuple[object, ...]] = field(default_factory=dict)
+    read: tuple[Message, ...] = ()
 
 
 def layers_of(names: Mapping[str, object], pattern: str) -> dict[str, int]:

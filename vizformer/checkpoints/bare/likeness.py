@@ -138,8 +138,8 @@ def unrecognised(file: str, weights: Weights, layouts: str) -> Message:
             layouts=layouts,
         )
     return N_(
-        "{holds} Without a config.json these layouts open: {layouts}. A model written by hand opens where it computes "
-        "the same as one of them and its tensors are saved under the names and in the shapes of that one.",
+        "{holds} Without a config.json these layouts open: {layouts}; and models written by hand, where names say which "
+        "matrices make query, key and value (query, W_q, q_proj, qkv, ...) in every layer.",
         holds=holds,
         layouts=layouts,
     )

@@ -19,7 +19,7 @@ from vizformer.checkpoints.files.containers import open_file
 from vizformer.checkpoints.files.untrusted_folder import Folder, listed, shown
 from vizformer.checkpoints.hugging_face.model_folder import wrong_numbers
 from vizformer.checkpoints.tensors.placement import place
-from vizformer.checkpoints.tensors.questions import Said, resolve, trials
+from vizformer.checkpoints.tensors.questions import Said, UnansweredError, resolve, trials
 from vizformer.checkpoints.tensors.report import Report
 from vizformer.errors import CheckpointError
 from vizformer.messages import N_, Message
@@ -46,14 +46,21 @@ def examine(folder: Folder, file: str, name: str, given: Mapping[str, object], *
     layout = _recognised(source, file, given)
     try:
         answers, assumptions = resolve(layout.questions, given, content.said, file)
+    except UnansweredError as error:
+        config = _require_an_answer(source, layout, given, numbers).report.config
+        marks = {q.name: getattr(config, q.name) for q in layout.questions if q.optional}  # of a vocabulary in the file
+        known = {name: id for name, id in marks.items() if id is not None}
+        raise UnansweredError(error.message, error.questions, {**known, **error.answers}, layout.read) from error
     except CheckpointError:
         _require_an_answer(source, layout, given, numbers)
         raise
+    if answers.get("positions") not in ("rope", "rope_pairs"):  # then nothing hangs on their base
+        assumptions = [message for message in assumptions if message.values.get("name") != "rope_theta"]
     return understood(source, layout, answers, [*assumptions, *_of_config(beside)])
 
 
-def _require_an_answer(source: Source, layout: Layout, given: Mapping[str, object], numbers: bool) -> None:
-    """Looks for answers under which the model opens, before anything is asked.
+def _require_an_answer(source: Source, layout: Layout, given: Mapping[str, object], numbers: bool) -> Examined:
+    """The model under the first answers with which it opens; looked for before anything is asked.
 
     Raises:
         CheckpointError: there are none; says why.
@@ -67,10 +74,10 @@ def _require_an_answer(source: Source, layout: Layout, given: Mapping[str, objec
             continue
         wrong = wrong_numbers(tried.match) if numbers and not tried.report.problems else []
         if not tried.report.problems and not wrong:
-            return
+            return tried
         refused = refused or (without_numbers(tried.report, wrong) if wrong else misfit(tried.report))
-    if refused is not None:
-        raise refused
+    assert refused is not None  # there is one trial at least
+    raise refused
 
 
 def build(examined: Examined, dtype: torch.dtype, device: torch.device) -> Transformer:

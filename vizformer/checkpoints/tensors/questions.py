@@ -75,11 +75,18 @@ class UnansweredError(CheckpointError):
     Attributes:
         questions: what decides which one, those that are answered among them.
         answers: those that are known, by name.
+        read: how the tensors were understood, whatever the answers are.
     """
 
-    def __init__(self, message: Message, questions: tuple[Question, ...], answers: Mapping[str, Value]) -> None:
+    def __init__(
+        self,
+        message: Message,
+        questions: tuple[Question, ...],
+        answers: Mapping[str, Value],
+        read: tuple[Message, ...] = (),
+    ) -> None:
         super().__init__(message)
-        self.questions, self.answers = questions, answers
+        self.questions, self.answers, self.read = questions, answers, read
 
 
 def divisors(n: int) -> tuple[int, ...]:

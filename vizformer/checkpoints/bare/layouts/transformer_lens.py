@@ -74,9 +74,10 @@ class _Reader:
         self.heads, self.width, self.d_head = self.shapes["blocks.0.attn.W_Q"]
         self.grouped = "_" if "blocks.0.attn._W_K" in self.shapes else ""
         self.inner = self.shapes.get("blocks.0.mlp.W_in", (0, 0))[-1]
-        self.normed = "blocks.0.ln1.w" in self.shapes
-        self.biased = "blocks.0.attn.b_Q" in self.shapes or "blocks.0.attn.b_O" in self.shapes
-        self.inner_biased = "blocks.0.mlp.b_in" in self.shapes
+        self.normed = any(re.search(r"\.ln[12]\.w$|^ln_final\.w$", name) for name in self.shapes)
+        self.shifted = any(re.search(r"\.ln[12]\.b$|^ln_final\.b$", name) for name in self.shapes)
+        self.biased = any(".attn.b_" in name or ".attn._b_" in name for name in self.shapes)
+        self.inner_biased = any(".mlp.b_" in name for name in self.shapes)
         self.unused = dict(buffers(weights).unused)
         self.rotary: Options = {}
         for name in self.shapes:
@@ -86,7 +87,7 @@ class _Reader:
 
     def layout(self) -> Layout:
         asked: list[Question] = []
-        kind = "layer_norm" if "blocks.0.ln1.b" in self.shapes else None
+        kind = "layer_norm" if self.shifted else None
         if kind is None:
             asked.append(NORM if self.normed else replace(NORM, usual="layer_norm"))
         if self.inner:
@@ -154,7 +155,7 @@ class _Reader:
                 self._flat(f"{theirs}.attn.{grouped}b_{letter}", f"{ours}.self_attention.W_{letter}.bias")
         self._heads(f"{theirs}.attn.W_O", f"{ours}.self_attention.W_O.weight", columns=True)
         if self.biased:
-            self._bias(f"{theirs}.attn.b_O", f"{ours}.self_attention.W_O.bias")
+            self.parts.append(Part(f"{theirs}.attn.b_O", (f"{ours}.self_attention.W_O.bias",)))
         self._norm(f"{theirs}.ln1", f"{ours}.self_norm", norm)
         if not self.inner:
             kinds = ("weight", "bias") if self.inner_biased else ("weight",)
@@ -165,7 +166,7 @@ class _Reader:
             if f"{theirs}.mlp.W_{own}" in self.shapes or own != "gate":
                 self._turned(f"{theirs}.mlp.W_{own}", f"{ours}.feedforward.W_{own}.weight")
                 if self.inner_biased:
-                    self._bias(f"{theirs}.mlp.b_{own}", f"{ours}.feedforward.W_{own}.bias")
+                    self.parts.append(Part(f"{theirs}.mlp.b_{own}", (f"{ours}.feedforward.W_{own}.bias",)))
         self._norm(f"{theirs}.ln2", f"{ours}.feedforward_norm", norm)
 
     def _heads(self, name: str, target: str, *, columns: bool) -> None:
@@ -190,20 +191,12 @@ class _Reader:
     def _flat(self, name: str, target: str) -> None:
         if len(shape := self.shapes.get(name, ())) == 2:
             self.made[name] = reshaped(name, (shape[0] * shape[1],))
-            self.parts.append(Part(name, (target,)))
-        else:
-            self._bias(name, target)
-
-    def _bias(self, name: str, target: str) -> None:
-        if name in self.shapes:
-            self.parts.append(Part(name, (target,)))
-        else:
-            self.fills[target] = zeros
+        self.parts.append(Part(name, (target,)))
 
     def _norm(self, theirs: str, ours: str, norm: str, *, there: bool = True) -> None:
         kinds = (("weight", "w"), ("bias", "b")) if norm == "layer_norm" else (("weight", "w"),)
         for own, leaf in kinds:
-            if self.normed and there and (leaf == "w" or "blocks.0.ln1.b" in self.shapes):
+            if self.normed and there and (leaf == "w" or self.shifted):
                 self.parts.append(Part(f"{theirs}.{leaf}", (f"{ours}.{own}",)))
             else:
                 self.fills[f"{ours}.{own}"] = zeros if own == "bias" else torch.ones

@@ -1,6 +1,6 @@
 """What the layers compute with: the width of the rows, the sizes of heads and networks, which way matrices are written."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from vizformer.checkpoints.bare.structure.block import Block
@@ -19,7 +19,8 @@ class Sizes:
     Attributes:
         width: of the rows.
         queries, keys: rows of the matrices of queries, and of keys and values, all heads together.
-        heads: how many there are, where every one has modules of its own.
+        heads: how many there are, where every one has modules of its own, or all have the same.
+        repeated: how often a matrix of one head stands for all of them: 1 where every head has its own numbers.
         inner: hidden numbers of the feed-forward network; 0 where there is none.
     """
 
@@ -28,6 +29,7 @@ class Sizes:
     keys: int
     heads: int | None
     inner: int
+    repeated: int = 1
 
 
 def width(found: Mapping[str, Module], stacks: Sequence[Stack], used: Sequence[str]) -> int:
@@ -36,13 +38,17 @@ def width(found: Mapping[str, Module], stacks: Sequence[Stack], used: Sequence[s
     projection = attention.projections[0]
     rows, columns = found[projection.modules[0]].shape
     n = len(projection.letters)
-    if not found[projection.modules[0]].raw:
-        return rows if n > 1 and columns == n * rows else columns  # Conv1D keeps [in, out]
-    if n > 1 and rows != columns:
-        return min(rows, columns)
     inside = set(used)
     beside = [module.shape for path, module in found.items() if path not in inside and module.is_matrix]
     ends = [shape[-1] for shape in beside]
+    if not found[projection.modules[0]].raw:
+        if n == 1 and rows == columns and rows not in ends:  # one matrix for all heads
+            norms = [m.shape[0] for path, m in found.items() if path in inside and len(m.shape) == 1]
+            wider = [side for side in set(norms) & set(ends) if side % rows == 0]
+            return wider[0] if len(wider) == 1 else columns
+        return rows if n > 1 and columns == n * rows else columns  # Conv1D keeps [in, out]
+    if n > 1 and rows != columns:
+        return min(rows, columns)
     return max((rows, columns), key=lambda side: (ends.count(side), side))
 
 
@@ -112,8 +118,8 @@ def sizes(
 
         inner = shape(block.feedforward["W_in"])[0] if block.feedforward else 0
         for parts in block.attentions.values():
-            queries, keys, heads = _heads(parts, shape, file)
-            found.add(Sizes(width, queries, keys, heads, inner))
+            queries, keys, heads, repeated = _heads(parts, shape, width, file)
+            found.add(Sizes(width, queries, keys, heads, inner, repeated))
             where.append((stack.prefix and ".".join(stack.prefix)) or parts.attention.path)
     if len(found) > 1:
         raise CheckpointError(
@@ -127,9 +133,10 @@ def sizes(
     return found.pop()
 
 
-def _heads(parts: AttentionParts, shape: object, file: str) -> tuple[int, int, int | None]:
-    """Rows of queries, rows of keys (and of values), and the number of heads where it shows."""
-    assert callable(shape)
+def _heads(
+    parts: AttentionParts, shape: Callable[[str], tuple[int, int]], width: int, file: str
+) -> tuple[int, int, int | None, int]:
+    """Rows of queries, rows of keys (and of values), the number of heads where it shows, and as how many one counts."""
     attention = parts.attention
     rows: dict[str, int] = {}
     out = sum(shape(name)[1] for name in parts.out)
@@ -140,6 +147,10 @@ def _heads(parts: AttentionParts, shape: object, file: str) -> tuple[int, int, i
             rows |= {"q": out, "k": (whole - out) // 2, "v": (whole - out) // 2}
         else:
             rows |= dict.fromkeys(projection.letters, whole // n)
+    side = rows["q"]
+    alike = not attention.by_head and set(rows.values()) == {side, shape(attention.inside[0])[1]}
+    if alike and side < width and width % side == 0 and out in (0, width):
+        return width, width, width // side, width // side
     if rows["k"] != rows["v"] or (out and out != rows["q"]):
         raise CheckpointError(
             N_(
@@ -153,4 +164,4 @@ def _heads(parts: AttentionParts, shape: object, file: str) -> tuple[int, int, i
                 out=out or rows["q"],
             )
         )
-    return rows["q"], rows["k"], len(attention.projections[0].modules) if attention.by_head else None
+    return rows["q"], rows["k"], len(attention.projections[0].modules) if attention.by_head else None, 1

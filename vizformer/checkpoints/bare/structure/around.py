@@ -237,7 +237,11 @@ def one_hot(found: Mapping[str, Module], used: set[str], width: int) -> tuple[Mo
         return None
     (front,) = fronts
     n = front.shape[1]
-    if n < 2 or not any(module.shape == (n, width) for module in beside if module is not front):
+    if (
+        n < 2
+        or front.bias_shape not in ((), (width,))
+        or not any(module.shape == (n, width) for module in beside if module is not front)
+    ):
         return None
 
     def build(tensors: Sequence[Tensor]) -> Tensor:

@@ -25,10 +25,15 @@ SCALE = Question(
     ("root_of_d_head", "root_of_d_model", "nothing"),
     usual="root_of_d_head",
 )
-NORM_PLACE = Question("norm_place", N_("Where does the norm beside the layers stand?"), ("last", "first"))
 ROPE_THETA = Question(
     "rope_theta", N_("What is the base of rotary positions?"), usual=10_000, whole=True, lowest=2, highest=10**9
 )
+
+
+def norm_place(names: Sequence[str]) -> Question:
+    """Where norms stand that lie beside the layers."""
+    text = N_("Where does the norm {name} stand?", name=shown(names[0]))
+    return Question("norm_place", text, ("last", "first"))
 
 
 def first_norm(names: tuple[str, str]) -> Question:
@@ -60,8 +65,7 @@ def norm_kind(found: Found) -> str | Question:
     A norm that its author wrote may divide by another deviation than nn.LayerNorm; names a_2 and b_2 are those of code
     that does.
     """
-    layer, block = found.stacks[0].layers[0], found.blocks[0]
-    norms = [layer[name] for name in (*block.norms.values(), *(block.pair or ()))] + found.norms.modules()
+    norms = found.every_norm()
     if any(module.bias is not None for module in norms):
         if not any(module.own for module in norms):
             return "layer_norm"
@@ -107,7 +111,7 @@ def open_questions(found: Found, tables: Tables, kind: str | Question) -> list[Q
             )
         left.append(first_norm(pair))
     if found.norms.open:
-        left.append(NORM_PLACE)
+        left.append(norm_place([module.path for module in found.norms.open.values()]))
     if tables.open_pair is not None:
         left.append(questions.source_embedding(tables.open_pair))
     if tables.embedding is not None and not found.made:
@@ -123,7 +127,9 @@ def open_questions(found: Found, tables: Tables, kind: str | Question) -> list[Q
         )
         if found.buffers.theta is None and "rope" in left[-1].choices:
             left.append(ROPE_THETA)
-    left += [questions.NORM_EPS, SCALE]
+    usual_eps = 1e-6 if isinstance(kind, Question) and kind.usual == "deviation_norm" else questions.NORM_EPS.usual
+    left.append(replace(questions.NORM_EPS, usual=usual_eps))
+    left.append(SCALE if found.sizes.repeated == 1 else replace(SCALE, usual=None))
     if "max_positions" not in tables.options:
         left.append(questions.MAX_POSITIONS)
     if found.both and tables.embedding is not None:

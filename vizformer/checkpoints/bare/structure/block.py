@@ -26,7 +26,6 @@ _OUT = re.compile(
     r"_?(?:w|proj|projection|lin|linear|layer|weight|fc|net|dense)?\d?",
     re.IGNORECASE,
 )
-_OUT_TOO = re.compile(r"fc|linear|dense|lin|ff|w|linear_layer|final_linear|fc_layer", re.IGNORECASE)
 _FIRST = re.compile(
     r"(?:w|fc|linear|lin|proj|dense|layer)?_?(?:in|up|expand|hidden|intermediate|inner|c_fc|fc_in|gate)_?(?:proj|linear|layer|\w*)?"
 )
@@ -124,7 +123,9 @@ def _self_and_cross(attentions: Sequence[Attention], file: str, assumed: list[Me
     sides = [bool(words(name) & CROSS) - bool(words(name) & SELF) for name in (first, second)]
     both = [bool(words(name) & CROSS) and bool(words(name) & SELF) for name in (first, second)]
     sides = [1 if mixed else side for side, mixed in zip(sides, both, strict=True)]  # dec_enc_attn
-    if sides[0] == sides[1]:
+    if sides[0] == sides[1] and _is_nested(one.path, other.path):  # an encoder's layer within one that goes before it
+        sides = [0, 1] if len(one.path) < len(other.path) else [1, 0]
+    elif sides[0] == sides[1]:
         counted = [numbers(name) for name in (first, second)]
         if counted[0] == counted[1]:
             raise CheckpointError(
@@ -146,6 +147,11 @@ def _self_and_cross(attentions: Sequence[Attention], file: str, assumed: list[Me
         )
     )
     return {"self_attention": own, "cross_attention": cross}
+
+
+def _is_nested(one: str, other: str) -> bool:
+    """Whether one of two attentions lies as deep as the layer's own modules do, and the other in a module more."""
+    return one.rpartition(".")[2] == other.rpartition(".")[2] and abs(one.count(".") - other.count(".")) == 1
 
 
 def _differing(first: str, second: str) -> tuple[str, str]:

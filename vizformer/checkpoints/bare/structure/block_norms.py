@@ -83,7 +83,12 @@ def find(
         )
     if len(found) == 1:
         return {wanted[0]: found[0]}, None
-    chosen = _by_place(found, attentions, feedforward) or _by_number(found) or _by_words(found, wanted)
+    chosen = (
+        _by_place(found, attentions, feedforward)
+        or _by_number(found)
+        or _by_words(found, wanted)
+        or _nested(found, wanted, attentions)
+    )
     if chosen is not None:
         return dict(zip(wanted, chosen, strict=True)), None
     if len(found) == 2:
@@ -100,6 +105,8 @@ def find(
 
 def is_norm(module: Module, width: int) -> bool:
     """Whether a module is a norm by its shape; its author's own may have one number for the whole row."""
+    if module.raw and not module.own and re.search("norm|ln", module.last, re.IGNORECASE) is None:
+        return False  # a parameter of its author's own
     return module.weight is not None and (module.shape == (width,) or (module.own and module.shape == (1,)))
 
 
@@ -158,6 +165,12 @@ def _by_words(found: Sequence[str], wanted: Sequence[str]) -> list[str] | None:
     for first, second in (("input_layernorm", "post_attention_layernorm"), ("input_norm", "post_attention_norm")):
         if set(by_last) == {first, second}:
             return [by_last[first], by_last[second]]
+    if (
+        len(found) == 2 and ["input" in words(name) for name in found].count(True) == 1
+    ):  # input_sublayer, output_sublayer
+        first, second = found if "input" in words(found[0]) else (found[1], found[0])
+        if "output" in words(second):
+            return [first, second]
     chosen: dict[str, str] = {}
     for name in found:
         said = words(name)
@@ -168,8 +181,24 @@ def _by_words(found: Sequence[str], wanted: Sequence[str]) -> list[str] | None:
         elif said & (SELF | ATTENTION):
             role = "self_norm"
         else:
-            return None
+            continue
         if role in chosen:
             return None
         chosen[role] = name
-    return [chosen[role] for role in wanted] if set(chosen) == set(wanted) else None
+    left = [role for role in wanted if role not in chosen]
+    rest = [name for name in found if name not in chosen.values()]
+    if len(left) == len(rest) == 1 and chosen:  # self_attn_layer_norm, final_layer_norm
+        chosen[left[0]] = rest[0]
+        left = []
+    return [chosen[role] for role in wanted] if not left else None
+
+
+def _nested(found: Sequence[str], wanted: Sequence[str], attentions: Mapping[str, AttentionParts]) -> list[str] | None:
+    """One norm of the layer, and two in the module of an encoder's layer within it, which reads the encoder."""
+    if len(wanted) != 3 or "cross_attention" not in attentions:
+        return None
+    home = attentions["cross_attention"].attention.path.rpartition(".")[0]
+    inner = [name for name in found if home and name.startswith(f"{home}.")]
+    outer = [name for name in found if name not in inner]
+    ordered = _by_number(inner) if len(inner) == 2 else None
+    return None if ordered is None or len(outer) != 1 else [outer[0], *ordered]

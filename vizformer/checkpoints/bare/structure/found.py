@@ -33,6 +33,25 @@ class Found:
     def both(self) -> bool:
         return len(self.stacks) == 2
 
+    def every_norm(self) -> list[Module]:
+        """Those of the first layer of every stack, and those beside the layers."""
+        norms = self.norms.modules()
+        for stack, block in zip(self.stacks, self.blocks, strict=True):
+            norms += [stack.layers[0][name] for name in (*block.norms.values(), *(block.pair or ()))]
+        return norms
+
+    def without_bias(self) -> list[Module]:
+        """Linear layers of the first layers that have no bias, where others of their kind have one."""
+        groups: list[list[Module]] = [[], [], []]
+        for stack, block in zip(self.stacks, self.blocks, strict=True):
+            layer = stack.layers[0]
+            for parts in block.attentions.values():
+                groups[0] += [layer[name] for name in parts.attention.inside]
+                groups[1] += [layer[name] for name in parts.out]
+            groups[2] += [layer[name] for name in block.feedforward.values()]
+        mixed = [group for group in groups if any(module.bias is not None for module in group)]
+        return [module for group in mixed for module in group if module.bias is None]
+
     @property
     def biases(self) -> tuple[bool, bool, bool]:
         """Whether projections to queries, keys and values, those after the heads, and the networks have biases."""

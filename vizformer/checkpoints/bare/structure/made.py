@@ -87,6 +87,23 @@ def joined(sources: Sequence[str], shape: Shape, *, turn: bool = False, columns:
     return Made(tuple(sources), shape, build)
 
 
+def repeated(source: str, shape: Shape, n: int) -> Made:
+    """What every head has alike, for all heads: a matrix along the diagonal, 0 elsewhere; a bias again and again."""
+
+    def build(tensors: Sequence[Tensor]) -> Tensor:
+        if len(shape) == 1:
+            return tensors[0].repeat(n)
+        diagonal = torch.eye(n, dtype=tensors[0].dtype)  # [n, n]
+        return torch.kron(diagonal, tensors[0].contiguous())
+
+    return Made((source,), tuple(n * side for side in shape), build)
+
+
+def flattened(source: str, shape: Shape) -> Made:
+    """A convolution over one position, [out, in, 1], which is a matrix."""
+    return reshaped(source, shape[:2])
+
+
 def expanded(source: str, width: int) -> Made:
     """One number for a whole row."""
     return Made((source,), (width,), lambda tensors: tensors[0].reshape(1).expand(width).contiguous())

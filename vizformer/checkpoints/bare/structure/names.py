@@ -30,6 +30,8 @@ class Module:
         shape: of the weight, else of the bias.
         raw: whether the weight is a parameter without a module around it, so that x W may be meant as well as W x.
         own: whether the names are those of a norm that its author wrote (gamma, a_2, ...).
+        bias_shape: of the bias, if there is one.
+        flat: whether the tensor is a convolution over one position, [out, in, 1], which is a matrix.
     """
 
     path: str
@@ -38,6 +40,14 @@ class Module:
     shape: Shape
     raw: bool = False
     own: bool = False
+    flat: bool = False
+    bias_shape: Shape = ()
+
+    def is_like(self, other: "Module") -> bool:
+        """Whether it has the same tensors, of the same shapes."""
+        return (self.shape, self.bias_shape) == (other.shape, other.bias_shape) and (self.weight is None) == (
+            other.weight is None
+        )
 
     @property
     def is_matrix(self) -> bool:
@@ -74,12 +84,19 @@ def modules(tensors: Mapping[str, Stored]) -> dict[str, Module]:
             path,
             entry.get("weight"),
             entry.get("bias"),
-            tensors[entry["weight" if "weight" in entry else "bias"]].shape,
+            _flat(tensors[entry["weight" if "weight" in entry else "bias"]].shape),
             path in raw,
             any(name.rpartition(".")[2] in _OWN_NORM for name in entry.values()),
+            "weight" in entry and len(_flat(shape := tensors[entry["weight"]].shape)) < len(shape),
+            tensors[entry["bias"]].shape if "bias" in entry else (),
         )
         for path, entry in found.items()
     }
+
+
+def _flat(shape: Shape) -> Shape:
+    """A convolution over one position is a matrix."""
+    return shape[:2] if len(shape) == 3 and shape[2] == 1 and 1 not in shape[:2] else shape
 
 
 def _place(name: str, stored: Stored, tensors: Mapping[str, Stored]) -> tuple[str, str]:
@@ -91,9 +108,10 @@ def _place(name: str, stored: Stored, tensors: Mapping[str, Stored]) -> tuple[st
                 return matrix, "bias"
     if dot and leaf in _WEIGHTS:
         return parent, "weight"
-    if dot and leaf in _BIASES:
+    if dot and leaf in _BIASES and len(stored.shape) == 1:
         return parent, "bias"
-    if suffix := _SUFFIX.fullmatch(leaf):  # nn.MultiheadAttention's in_proj_weight
+    # nn.MultiheadAttention has in_proj_weight
+    if (suffix := _SUFFIX.fullmatch(leaf)) and (suffix[2] == "weight" or len(stored.shape) == 1):
         return f"{parent}{dot}{suffix[1]}", suffix[2]
     return name, "weight"
 

@@ -10,7 +10,7 @@ from vizformer.checkpoints.bare.layout import zeros
 from vizformer.checkpoints.bare.structure.arithmetic import Sizes
 from vizformer.checkpoints.bare.structure.block import Block
 from vizformer.checkpoints.bare.structure.block_norms import AttentionParts
-from vizformer.checkpoints.bare.structure.made import Made, expanded, joined
+from vizformer.checkpoints.bare.structure.made import Made, expanded, flattened, joined, repeated
 from vizformer.checkpoints.bare.structure.names import Module
 from vizformer.checkpoints.bare.structure.stacks import Stack
 from vizformer.checkpoints.tensors.tensor_map import Part, Shape
@@ -29,7 +29,8 @@ class Reading:
         by_head: whether fused rows are those of head 0, then of head 1, ...
         pairs: whether rotary positions turn neighbours together, where ours turn halves.
         qkv_bias, out_bias, inner_bias: which linear layers of our block have biases.
-        shifted: whether norms have biases.
+        shifted: whether our norms have biases.
+        shifts: whether theirs have; then one without is a tensor too few.
     """
 
     sizes: Sizes
@@ -41,6 +42,7 @@ class Reading:
     out_bias: bool
     inner_bias: bool
     shifted: bool
+    shifts: bool
 
     @property
     def d_head(self) -> int:
@@ -55,14 +57,17 @@ class Layers:
     made: dict[str, Made] = field(default_factory=dict)
     fills: dict[str, Fill] = field(default_factory=dict)
 
-    def norm(self, module: Module | None, target: str, width: int, *, shifted: bool) -> None:
+    def norm(self, module: Module | None, target: str, width: int, how: Reading) -> None:
         """A norm; without weights its scale is 1 and its shift 0."""
-        for kind in ("weight", "bias") if shifted else ("weight",):
+        for kind in ("weight", "bias") if how.shifted else ("weight",):
             name = None if module is None else module.weight if kind == "weight" else module.bias
+            if module is not None and kind == "bias" and how.shifts:
+                name = name or f"{module.path}.bias"  # which is missing
             if module is None or name is None:
                 self.fills[f"{target}.{kind}"] = zeros if kind == "bias" else torch.ones
                 continue
-            if module.shape == (1,) != (width,):
+            stored = module.shape if kind == "weight" else module.bias_shape
+            if stored == (1,) != (width,) and name in module.names:
                 self.made[name] = expanded(name, width)
             self.parts.append(Part(name, (f"{target}.{kind}",)))
 
@@ -76,7 +81,7 @@ def add(layers: Layers, stack: Stack, block: Block, norms: Mapping[str, str], na
         _network(layers, modules, block, f"{target}.feedforward", how)
         for own in (*(a.replace("_attention", "_norm") for a in block.attentions), "feedforward_norm"):
             module = modules[norms[own]] if own in norms else None
-            layers.norm(module, f"{target}.{own}", how.sizes.width, shifted=how.shifted)
+            layers.norm(module, f"{target}.{own}", how.sizes.width, how)
 
 
 def _attention(layers: Layers, modules: Mapping[str, Module], parts: AttentionParts, target: str, how: Reading) -> None:
@@ -85,19 +90,23 @@ def _attention(layers: Layers, modules: Mapping[str, Module], parts: AttentionPa
         letters = projection.letters
         targets = [f"{target}.W_{letter.upper()}" for letter in letters]
         weight = _whole(layers, [m.weight or "" for m in found], [m.shape for m in found], found[0].raw, how)
-        _rows(layers, weight, targets, "weight", letters, how)
+        if how.sizes.repeated > 1:
+            layers.made[weight] = repeated(weight, found[0].shape, how.sizes.repeated)
+        _rows(layers, weight, found[0].shape[0], targets, "weight", letters, how)
         if not how.qkv_bias:
             continue
         biases = [m.bias for m in found if m.bias is not None]
         if len(biases) == len(found):
-            bias = _whole(layers, biases, [(how.d_head,)] * len(biases), False, how)
-            _rows(layers, bias, targets, "bias", letters, how)
+            bias = _whole(layers, biases, [m.bias_shape for m in found], False, how)
+            if how.sizes.repeated > 1:
+                layers.made[bias] = repeated(bias, found[0].bias_shape, how.sizes.repeated)
+            _rows(layers, bias, found[0].bias_shape[0], targets, "bias", letters, how)
         else:
             layers.fills |= dict.fromkeys((f"{own}.bias" for own in targets), zeros)
     _result(layers, modules, parts, f"{target}.W_O", how)
     for norm, own in ((parts.q_norm, "q_norm"), (parts.k_norm, "k_norm")):
         if norm:
-            layers.norm(modules[norm], f"{target}.{own}", how.d_head, shifted=how.shifted)
+            layers.norm(modules[norm], f"{target}.{own}", how.d_head, how)
 
 
 def _whole(
@@ -109,6 +118,8 @@ def _whole(
         return names[0]
     first = tuple(reversed(shapes[0])) if turn else tuple(shapes[0])
     side = 1 if columns else 0
+    if len(set(shapes)) > 1 or len(first) <= side:  # the matching says that these are too many or few
+        return names[0]
     shape = tuple(n * len(names) if place == side else n for place, n in enumerate(first))
     name = names[0] if len(names) == 1 else _in_common(names)
     layers.made[name] = joined(names, shape, turn=turn, columns=columns)
@@ -121,18 +132,21 @@ def _in_common(names: Sequence[str]) -> str:
     return ".".join(a if a == b else "#" for a, b in zip(one, other, strict=False))
 
 
-def _rows(layers: Layers, source: str, targets: Sequence[str], kind: str, letters: str, how: Reading) -> None:
-    """The rows of a matrix or a bias, in the order that ours have."""
+def _rows(
+    layers: Layers, source: str, rows: int, targets: Sequence[str], kind: str, letters: str, how: Reading
+) -> None:
+    """The rows of a matrix or a bias, of which the file has so many, in the order that ours have."""
     full = tuple(f"{own}.{kind}" for own in targets)
     sizes = [how.sizes.queries if letter == "q" else how.sizes.keys for letter in letters]
     alternate = how.by_head and len(letters) > 1
     turns = how.pairs and any(letter in "qk" for letter in letters)
-    if not alternate and not turns:
+    known = layers.made[source].shape[0] if source in layers.made else rows
+    if known != sum(sizes) or (not alternate and not turns):
         layers.parts.append(Part(source, full))
         return
     index: list[int] = []
-    for place, (letter, rows) in enumerate(zip(letters, sizes, strict=True)):
-        for head in range(rows // how.d_head):
+    for place, (letter, size) in enumerate(zip(letters, sizes, strict=True)):
+        for head in range(size // how.d_head):
             start = (head * len(letters) + place) * how.d_head if alternate else sum(sizes[:place]) + head * how.d_head
             own = list(range(start, start + how.d_head))
             index += own[0::2] + own[1::2] if turns and letter in "qk" else own
@@ -160,7 +174,9 @@ def _result(layers: Layers, modules: Mapping[str, Module], parts: AttentionParts
     weight = _whole(layers, names, [m.shape for m in found], found[0].raw, how, columns=True)
     layers.parts.append(Part(weight, (f"{target}.weight",)))
     biases = [m.bias for m in found if m.bias is not None]
-    if len(biases) > 1:  # of a projection for every head: their results are added
+    if len(biases) > 1 and {m.bias_shape for m in found} == {
+        (how.sizes.width,)
+    }:  # of a projection for every head: a sum
         name = _in_common(biases)
         layers.made[name] = Made(tuple(biases), (how.sizes.width,), lambda tensors: torch.stack(list(tensors)).sum(0))
         layers.parts.append(Part(name, (f"{target}.bias",)))
@@ -178,6 +194,8 @@ def _network(layers: Layers, modules: Mapping[str, Module], block: Block, target
     for own, name in block.feedforward.items():
         module = modules[name]
         weight = _whole(layers, [module.weight or ""], [module.shape], module.raw, how)
+        if module.flat:
+            layers.made[weight] = flattened(weight, module.shape)
         layers.parts.append(Part(weight, (f"{target}.{own}.weight",)))
         if module.bias is not None:
             layers.parts.append(Part(module.bias, (f"{target}.{own}.bias",)))

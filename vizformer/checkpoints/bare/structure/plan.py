@@ -7,7 +7,7 @@ from vizformer.checkpoints.bare.structure.arithmetic import Sizes
 from vizformer.checkpoints.bare.structure.block_norms import norms_of
 from vizformer.checkpoints.bare.structure.found import Found, tables
 from vizformer.checkpoints.bare.structure.parts import Layers, Reading, add
-from vizformer.checkpoints.bare.structure.said import assumed
+from vizformer.checkpoints.bare.structure.said import norms_beside, read_by_role
 from vizformer.checkpoints.hugging_face.family import Options
 from vizformer.checkpoints.tensors.questions import Question, Value
 from vizformer.checkpoints.tensors.tensor_map import Part
@@ -47,6 +47,7 @@ def plan(found: Found, kind: str | Question, answers: dict[str, Value]) -> Plan:
         options.pop("pairs", False),
         *_our_biases(found.biases),
         norm != "rms_norm",
+        any(module.bias is not None for module in found.every_norm()),
     )
     layers = Layers(made=dict(found.made))
     for stack, block, name in zip(found.stacks, found.blocks, names, strict=True):
@@ -58,10 +59,10 @@ def plan(found: Found, kind: str | Question, answers: dict[str, Value]) -> Plan:
         add(layers, stack, block, chosen, name, how)
     for number, name in enumerate(names):
         if number in after:
-            layers.norm(after[number], f"{name}.final_norm", sizes.width, shifted=how.shifted)
+            layers.norm(after[number], f"{name}.final_norm", sizes.width, how)
         if number in before:
             own = "decoder_embedding_norm" if number else "embedding_norm"
-            layers.norm(before[number], own, sizes.width, shifted=how.shifted)
+            layers.norm(before[number], own, sizes.width, how)
     if found.both and before:
         options["stack_inputs"] = "own"
         if not found_tables.options.get("stack_inputs"):
@@ -80,7 +81,7 @@ def plan(found: Found, kind: str | Question, answers: dict[str, Value]) -> Plan:
         {**found.buffers.unused, **found_tables.unused, **of_losses(found.weights)},
         found_tables.unplaced,
         fills,
-        tuple(assumed(found, found_tables, norm, before, after)),
+        (*read_by_role(found, found_tables), *norms_beside(before, after)),
         layers.made,
     )
 

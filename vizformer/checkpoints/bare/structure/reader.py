@@ -14,6 +14,7 @@ from vizformer.checkpoints.bare.structure.found import Found, tables
 from vizformer.checkpoints.bare.structure.made import Made
 from vizformer.checkpoints.bare.structure.names import Module, modules
 from vizformer.checkpoints.bare.structure.plan import plan
+from vizformer.checkpoints.bare.structure.said import read_by_role
 from vizformer.checkpoints.bare.structure.stacks import Stack
 from vizformer.checkpoints.files.untrusted_folder import shown
 from vizformer.checkpoints.files.weights import Weights
@@ -99,4 +100,7 @@ def _layout(found: Found) -> Layout:
     def model(answers: Mapping[str, Value]) -> Plan:
         return plan(found, kind, dict(answers))
 
-    return Layout(NAME, tuple(left), model, found_tables.reshaped, found_tables.embedding is None)
+    ids_only = found_tables.embedding is None
+    return Layout(
+        NAME, tuple(left), model, found_tables.reshaped, ids_only, read=tuple(read_by_role(found, found_tables))
+    )

@@ -11,15 +11,19 @@ from vizformer.checkpoints.files.untrusted_folder import shown
 from vizformer.messages import N_, Message
 
 
-def assumed(
-    found: Found, tables: Tables, norm: str, before: Mapping[int, Module], after: Mapping[int, Module]
-) -> list[Message]:
-    """How the tensors were taken, as far as that does not follow from their shapes alone."""
-    lines: list[Message] = [message for block in found.blocks for message in block.assumed]
-    stack, block = found.stacks[-1], found.blocks[-1]
-    parts, layer = block.attentions["self_attention"], stack.layers[0]
-    lines.insert(0, _roles_said(layer, block))
-    if parts.attention.numbered:
+def norms_beside(before: Mapping[int, Module], after: Mapping[int, Module]) -> list[Message]:
+    """Where the norms beside the layers were taken to stand."""
+    lines = [N_("{name} is the norm after the last layer", name=shown(module.path)) for module in after.values()]
+    return lines + [N_("{name} is a norm after the embeddings", name=shown(module.path)) for module in before.values()]
+
+
+def read_by_role(found: Found, tables: Tables) -> list[Message]:
+    """How the tensors were taken, whatever the answers are."""
+    stacks = zip(found.stacks, found.blocks, strict=True)
+    lines = [_roles_said(stack.layers[0], block) for stack, block in stacks]
+    lines += [message for block in found.blocks for message in block.assumed]
+    block = found.blocks[-1]
+    if block.attentions["self_attention"].attention.numbered:
         lines.append(N_("the matrices that only numbers tell apart are query, key, value and output, in this order"))
     if found.buffers.causal:
         lines.append(
@@ -35,6 +39,10 @@ def assumed(
                 name=shown(found.buffers.pairs),
             )
         )
+    if found.sizes.repeated > 1:
+        lines.append(N_("all heads of a layer have the same matrices: those in the file are as wide as one head"))
+    if not found.stacks[-1].counted:
+        lines.append(N_("the model has one layer, which is applied once"))
     if found.both:
         lines.append(N_("a position of the decoder sees those before it and all of the encoder's output"))
     if not block.feedforward:
@@ -48,10 +56,6 @@ def assumed(
                 "computes something else"
             )
         )
-    for module in after.values():
-        lines.append(N_("{name} is the norm after the last layer", name=shown(module.path)))
-    for module in before.values():
-        lines.append(N_("{name} is a norm after the embeddings", name=shown(module.path)))
     if found.segments:
         lines.append(
             N_(
@@ -68,6 +72,13 @@ def assumed(
                     name=shown(recipe.sources[0]),
                 )
             )
+    if lacking := found.without_bias():
+        lines.append(
+            N_(
+                "{names} have no bias in the file, although others like them do: it is 0",
+                names=", ".join(shown(module.path) for module in lacking[:6]),
+            )
+        )
     qkv, out, __ = found.biases
     if out and not qkv:
         lines.append(N_("queries, keys and values have no biases in the file: those shown are 0"))

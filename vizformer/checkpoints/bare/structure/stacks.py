@@ -117,7 +117,7 @@ def _alike(layers: Sequence[Mapping[str, Module]], file: str) -> None:
                         other=shown(known[0].path),
                     )
                 )
-            elif module.shape != known[0].shape or (module.bias is None) != (known[0].bias is None):
+            elif not module.is_like(known[0]):
                 wrong.append(
                     N_(
                         "{name} {shape} is not like {other} {expected}",

@@ -31,7 +31,8 @@ def own_models() -> None:
         st.text(_("These families open: {families}.", families=", ".join(report_words.families())))
         st.text(
             _(
-                "State dicts without a config.json open too, under assumptions that you choose: {layouts}.",
+                "State dicts without a config.json open too, under assumptions that you choose: {layouts}; and models "
+                "written by hand, whose tensors are read by role.",
                 layouts=", ".join(report_words.layouts()),
             )
         )

@@ -32,6 +32,9 @@ def read(model: ModelRef) -> "Report | None":
                     "part of the link."
                 )
             )
+            if read := report_words.read_by_role(error):
+                with st.expander(_("How the tensors were read"), expanded=True):
+                    st.text("\n".join(read))
             ask(model, questions, known)
         else:
             st.subheader(_("This model does not open"), anchor=False)

@@ -151,6 +151,14 @@ def open_questions(error: Exception) -> "tuple[tuple[Question, ...], dict[str, o
     return (error.questions, dict(error.answers)) if isinstance(error, UnansweredError) else ((), {})
 
 
+def read_by_role(error: Exception) -> list[str]:
+    """How the tensors of bare weights were understood, in sentences that begin like sentences."""
+    from vizformer.checkpoints import UnansweredError
+
+    said = [translate(message) for message in error.read] if isinstance(error, UnansweredError) else []
+    return [f"• {text[:1].upper()}{text[1:]}" for text in said]
+
+
 def under_assumptions(report: "Report") -> str:
     """What is claimed of bare weights; empty for models that say themselves what they are."""
     from vizformer.checkpoints.tensors.report import UNDER_ASSUMPTIONS
