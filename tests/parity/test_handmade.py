@@ -8,7 +8,7 @@ import torch
 from safetensors.torch import save_file
 from torch import nn
 
-from tests import handmade, tiny
+from tests import handmade, strangers, tiny
 from tests.handmade import MODELS
 from vizformer.checkpoints import Opened, UnansweredError, load
 from vizformer.errors import CheckpointError
@@ -76,3 +76,12 @@ def test_what_transformer_lens_says_beside_its_weights(tmp_path: Path) -> None:
         torch.save({"state_dict": model.state_dict(), "cfg": {**said, field: value}}, tmp_path / "model.pt")
         with pytest.raises(CheckpointError, match=f'computes what VizFormer\'s models do not: "cfg" says {field}='):
             load(tmp_path / "model.pt")
+
+
+def test_an_answer_that_the_tensors_give_is_taken_where_it_is_theirs(tmp_path: Path) -> None:
+    model = tiny.randomise(strangers.LectureGPT()).eval()
+    torch.save(model.state_dict(), tmp_path / "model.pt")
+    said: dict[str, Any] = dict(norm_order="pre", activation="relu", scaled_embedding=False)
+    same(load(tmp_path / "model.pt", **said, n_heads="4", causal=True), model, "logits")
+    with pytest.raises(CheckpointError, match="n_heads=2: the tensors say 4; causal=false: the tensors say True"):
+        load(tmp_path / "model.pt", **said, n_heads=2, causal=False)

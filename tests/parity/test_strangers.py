@@ -14,7 +14,7 @@ from safetensors.torch import save_file
 from torch import Tensor, nn
 
 from tests import strangers, tiny
-from tests.strangers import CLASSES, D, H, V
+from tests.strangers import CLASSES, FF, D, H, V
 from vizformer.checkpoints import Opened, UnansweredError, load
 from vizformer.errors import CheckpointError, TokenizerError
 
@@ -216,6 +216,14 @@ def test_what_has_a_role_beside_the_stack_is_named_in_the_report(tmp_path: Path)
     assert any('"out_norm" is the norm after the last layer' in said for said in assumed)
     assert ours.model.config.n_segments == 2
     assert ours.model.config.final_norm
+
+
+def test_the_layer_that_the_others_were_copied_from_is_left_aside(tmp_path: Path) -> None:
+    ours = opened(tmp_path, embedding=nn.Embedding(V, D), encoder_layer=strangers.layer())
+    assert {tensor.name.split(".")[0] for tensor in ours.report.with_fate("unused")} == {"encoder_layer"}
+    assert any('"encoder_layer" is taken for the layer' in str(message) for message in ours.report.assumptions)
+    with pytest.raises(CheckpointError):
+        opened(tmp_path, embedding=nn.Embedding(V, D), encoder_layer=nn.TransformerEncoderLayer(D, H, FF + 1))
 
 
 def test_a_head_that_predicts_tokens_is_kept_beside_another(tmp_path: Path) -> None:

@@ -58,6 +58,7 @@ class Layout:
         reshaped: tensors that are to be read in another shape (a table of positions with a batch dimension).
         reads_only_ids: whether a tokenizer would mean nothing, as there is no table of embeddings.
         read: how the tensors were understood, whatever the answers are.
+        known: what the tensors do say, by the name of the question that others have to answer.
         refuses: fields beside the weights -> values under which the model computes what none does here.
     """
 
@@ -68,6 +69,7 @@ class Layout:
     reads_only_ids: bool = False
     refuses: Mapping[str, tuple[object, ...]] = field(default_factory=dict)
     read: tuple[Message, ...] = ()
+    known: Mapping[str, Value] = field(default_factory=dict)
 
 
 def layers_of(names: Mapping[str, object], pattern: str) -> dict[str, int]:

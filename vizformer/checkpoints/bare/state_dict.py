@@ -44,6 +44,7 @@ def examine(folder: Folder, file: str, name: str, given: Mapping[str, object], *
     content = content._replace(said={**content.said, **({CONFIG: beside} if beside else {})})
     source = Source(folder, name, content)
     layout = _recognised(source, file, given)
+    given = _left_open(layout, given, file)
     try:
         answers, assumptions = resolve(layout.questions, given, content.said, file)
     except UnansweredError as error:
@@ -57,6 +58,29 @@ def examine(folder: Folder, file: str, name: str, given: Mapping[str, object], *
     if answers.get("positions") not in ("rope", "rope_pairs"):  # then nothing hangs on their base
         assumptions = [message for message in assumptions if message.values.get("name") != "rope_theta"]
     return understood(source, layout, answers, [*assumptions, *_of_config(beside)])
+
+
+def _left_open(layout: Layout, given: Mapping[str, object], file: str) -> dict[str, object]:
+    """The answers without those that the tensors give themselves.
+
+    Raises:
+        CheckpointError: an answer is not theirs.
+    """
+    wrong = [
+        N_("{name}={value}: the tensors say {found}", name=name, value=shown(value), found=str(layout.known[name]))
+        for name, value in given.items()
+        if value is not None and name in layout.known and str(value).lower() != str(layout.known[name]).lower()
+    ]
+    if wrong:
+        raise CheckpointError(
+            N_(
+                "{file} cannot be opened like this: {problems}. What can be said about it: {names}.",
+                file=file,
+                problems=listed(wrong),
+                names=", ".join(question.name for question in layout.questions) or "-",
+            )
+        )
+    return {name: value for name, value in given.items() if name not in layout.known}
 
 
 def _require_an_answer(source: Source, layout: Layout, given: Mapping[str, object], numbers: bool) -> Examined:

@@ -49,7 +49,8 @@ def recognise(weights: Weights) -> Layout | None:
     first = stacks[0]
     d_model = matrix(weights, f"{first.theirs.format(0)}.self_attn.in_proj_weight")[1]
     both = len(stacks) == 2
-    inside = {name for name in weights.tensors if _inside(name, stacks)}
+    template = _template(weights, stacks)
+    inside = {name for name in weights.tensors if _inside(name, stacks)} | template.keys()
     tables = find_tables(weights, d_model, inside, both=both)
     if both or first.norm:
         tables.final_norm = None  # it would be a second one
@@ -87,10 +88,10 @@ def recognise(weights: Weights) -> Layout | None:
             parts,
             found.predicts,
             found.ties,
-            found.unused,
+            {**found.unused, **template},
             found.unplaced,
             fills,
-            tuple(_assumed(found, both)),
+            (*_assumed(found, both), *{str(note): note for note in template.values()}.values()),
         )
 
     return Layout(NAMES[1] if both else NAMES[0], tuple(asked), plan, tables.reshaped, tables.embedding is None)
@@ -121,6 +122,29 @@ def _stacks(weights: Weights) -> list[Stack]:
             )
         )
     return stacks
+
+
+def _template(weights: Weights, stacks: list[Stack]) -> dict[str, Message]:
+    """The layer that nn.TransformerEncoder was given and copied: a module that its author kept, and that nothing reads."""
+    found: dict[str, Message] = {}
+    for name in weights.tensors:
+        kept = re.fullmatch(r"(?P<path>[\w.]+)\.self_attn\.in_proj_weight", name)
+        if kept is None or _inside(name, stacks):
+            continue
+        prefix = f"{kept['path']}."
+        own = {n.removeprefix(prefix): s.shape for n, s in weights.tensors.items() if n.startswith(prefix)}
+        for stack in stacks:
+            first = f"{stack.theirs.format(0)}."
+            layer = {n.removeprefix(first): s.shape for n, s in weights.tensors.items() if n.startswith(first)}
+            if own == layer:
+                note = N_(
+                    "{name} is taken for the layer that the others were copied from (nn.TransformerEncoder copies the layer "
+                    "that it is given): it is not used",
+                    name=shown(kept["path"]),
+                )
+                found |= {f"{prefix}{inner}": note for inner in own}
+                break
+    return found
 
 
 def _inside(name: str, stacks: list[Stack]) -> bool:

@@ -97,10 +97,15 @@ class _Reader:
             asked.append(replace(questions.CAUSAL, usual=True))
         if "pos_embed.W_pos" not in self.shapes and not self.rotary:
             asked.append(replace(questions.POSITIONS, choices=("none", "alibi")))
+        known: dict[str, Value] = {"n_heads": self.heads, "norm_order": "pre"}
+        if not any(question.name == "causal" for question in asked):
+            known["causal"] = True
         asked += [questions.NORM_EPS, SCALE]
         if "pos_embed.W_pos" not in self.shapes:
             asked.append(questions.MAX_POSITIONS)
-        return Layout(NAMES[0], tuple(asked), lambda answers: self.plan(dict(answers), kind), refuses=REFUSES)
+        return Layout(
+            NAMES[0], tuple(asked), lambda answers: self.plan(dict(answers), kind), refuses=REFUSES, known=known
+        )
 
     def plan(self, answers: dict[str, Value], kind: str | None) -> Plan:
         stack = "decoder" if bool(answers.pop("causal", True)) else "encoder"

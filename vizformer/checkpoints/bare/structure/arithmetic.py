@@ -11,6 +11,8 @@ from vizformer.checkpoints.files.untrusted_folder import shown
 from vizformer.errors import CheckpointError
 from vizformer.messages import N_
 
+_MOST_HEADS = 256
+
 
 @dataclass(frozen=True)
 class Sizes:
@@ -149,9 +151,9 @@ def _heads(
             rows |= dict.fromkeys(projection.letters, whole // n)
     side = rows["q"]
     alike = not attention.by_head and set(rows.values()) == {side, shape(attention.inside[0])[1]}
-    if alike and side < width and width % side == 0 and out in (0, width):
+    if alike and side < width == out and width % side == 0 and width // side <= _MOST_HEADS:
         return width, width, width // side, width // side
-    if rows["k"] != rows["v"] or (out and out != rows["q"]):
+    if rows["k"] != rows["v"] or (out or width) != rows["q"]:
         raise CheckpointError(
             N_(
                 "{file} has an attention ({name}) with {q} rows of queries, {k} of keys and {v} of values, and an output "
@@ -161,7 +163,7 @@ def _heads(
                 q=rows["q"],
                 k=rows["k"],
                 v=rows["v"],
-                out=out or rows["q"],
+                out=out or width,
             )
         )
     return rows["q"], rows["k"], len(attention.projections[0].modules) if attention.by_head else None, 1

@@ -11,6 +11,7 @@ from vizformer.checkpoints.bare.structure.made import Made, with_made
 from vizformer.checkpoints.bare.structure.names import Module
 from vizformer.checkpoints.bare.structure.stacks import Stack
 from vizformer.checkpoints.files.weights import Weights
+from vizformer.checkpoints.tensors.questions import Value
 
 
 @dataclass(frozen=True)
@@ -32,6 +33,15 @@ class Found:
     @property
     def both(self) -> bool:
         return len(self.stacks) == 2
+
+    def known(self) -> dict[str, Value]:
+        """What the tensors say of what others have to be asked."""
+        found: dict[str, Value] = {}
+        if self.sizes.heads is not None:
+            found["n_heads"] = self.sizes.heads
+        if self.buffers.causal and not self.both:
+            found["causal"] = True
+        return found
 
     def every_norm(self) -> list[Module]:
         """Those of the first layer of every stack, and those beside the layers."""

@@ -7,6 +7,7 @@ its own (`blocks.0.attn.W_q`) counts as the weight of a module with its name.
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 
 from vizformer.checkpoints.files.weights import Stored
 from vizformer.checkpoints.tensors.tensor_map import Shape
@@ -118,11 +119,16 @@ def _place(name: str, stored: Stored, tensors: Mapping[str, Stored]) -> tuple[st
 
 def steps(path: str) -> list[str]:
     """The names on the way to a module; numbers stand alone."""
+    return list(_steps(path))
+
+
+@lru_cache(maxsize=2**15)
+def _steps(path: str) -> tuple[str, ...]:
     found: list[str] = []
     for part in path.split("."):
         counted = _COUNTED.fullmatch(part)
         found += [counted[1], counted[2]] if counted else [part]
-    return found
+    return tuple(found)
 
 
 def is_number(step: str) -> bool:

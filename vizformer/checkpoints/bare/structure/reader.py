@@ -100,7 +100,6 @@ def _layout(found: Found) -> Layout:
     def model(answers: Mapping[str, Value]) -> Plan:
         return plan(found, kind, dict(answers))
 
+    read = tuple(read_by_role(found, found_tables))
     ids_only = found_tables.embedding is None
-    return Layout(
-        NAME, tuple(left), model, found_tables.reshaped, ids_only, read=tuple(read_by_role(found, found_tables))
-    )
+    return Layout(NAME, tuple(left), model, found_tables.reshaped, ids_only, read=read, known=found.known())

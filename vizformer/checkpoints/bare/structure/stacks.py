@@ -9,7 +9,7 @@ from vizformer.checkpoints.files.untrusted_folder import listed, shown
 from vizformer.errors import CheckpointError
 from vizformer.messages import N_, Message
 
-MOST_LAYERS = 512
+MOST_LAYERS, MOST_STACKS = 512, 8
 
 
 @dataclass(frozen=True)
@@ -38,14 +38,14 @@ class Stack:
 
 
 def find(found: Mapping[str, Module], attentions: Sequence[Attention], file: str) -> list[Stack]:
-    """The stacks, in the order of the file.
+    """The first stacks, in the order of the file.
 
     Raises:
         CheckpointError: layers that are not alike.
     """
     left = list(attentions)
     stacks: list[Stack] = []
-    while left:
+    while left and len(stacks) < MOST_STACKS:  # a translator has two
         prefix, counted = _prefix(left[0], left)
         layers = _layers(found, prefix, counted)
         first = {module.path: inner for inner, module in layers[0].items()}
