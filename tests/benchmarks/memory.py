@@ -51,6 +51,17 @@ PARTS = {
     "block": ("stream", "norm", "residual", "order", "ffn", "neurons", "dropout", "count", "build"),
     "cross": ("three", "memory", "alignment", "without", "bottleneck"),
     "decoding": ("shift", "free", "ways", "steps", "cache"),
+    "training": (
+        "loss",
+        "smoothing",
+        "rate",
+        "adam",
+        "gradient",
+        "without",
+        "dropout",
+        "sharing",
+        "batches",
+    ),
 }
 MODELS = (("zh-en", 380), ("stories", 380), ("cloze", 240))  # and characters, a token each; a link holds 400
 CHARACTERS = "我有一只猫今天天气很好们起去公园看书吃饭喝水他不知道是谁她昨买了本的在学校里中文苹果花打电话给"

@@ -12,7 +12,18 @@ PAGES = [
     "pages/learn/paper.py",
     *(
         f"pages/learn/{lesson}.py"
-        for lesson in ("map", "tokens", "positions", "heads", "masks", "block", "cross", "decoding", "start")
+        for lesson in (
+            "map",
+            "tokens",
+            "positions",
+            "heads",
+            "masks",
+            "block",
+            "cross",
+            "decoding",
+            "training",
+            "start",
+        )
     ),
 ]
 GOOD = "我有一只猫。"

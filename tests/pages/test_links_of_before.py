@@ -36,6 +36,7 @@ PAGES = {
     "/block": "Add & norm, feed-forward",
     "/cross": "Encoder meets decoder",
     "/decoding": "Writing a text",
+    "/training": "Training",
     "/paper": "Attention on paper",
     "/layer": "A layer by hand",
     "/train": "Train",
@@ -88,6 +89,14 @@ PARTS = {
     "/decoding?part=ways": ["Part: ways", "Beam width: 2"],
     "/decoding?part=steps": ["Part: steps"],
     "/decoding?part=cache": ["Part: cache", "New tokens, n: 64"],
+    "/training?part=smoothing&dials=training.eps%3A0.2": ["Part: smoothing", "ε: 0.2"],
+    "/training?part=rate": ["Part: rate", "Warm-up steps: 4000"],
+    "/training?part=adam&dials=training.update%3A3": ["Part: adam", "Step: 3"],
+    "/training?part=gradient": ["Part: gradient"],
+    "/training?part=without": ["Part: without"],
+    "/training?part=dropout": ["Part: dropout", "p: 0.1"],
+    "/training?part=sharing": ["Part: sharing"],
+    "/training?part=batches&lang=zh_CN": ["节: batches", "每批句数: 5"],
 }
 
 # Every field of the view, and every kind of model.

@@ -8,7 +8,7 @@ import torch
 from tests import tiny
 from vizformer.model import Transformer
 from vizformer.training.batches import PairBatch
-from vizformer.training.loss import translation_loss
+from vizformer.training.loss import smoothing_floor, translation_loss
 
 SOURCES = [[5, 6, 7, 2], [9, 2], [11, 12, 13, 14, 15, 2]]
 TARGETS = [[1, 20, 21, 2], [1, 22, 2], [1, 23, 24, 25, 26, 2]]
@@ -77,3 +77,11 @@ def test_a_model_without_padding_is_refused() -> None:
         translation_loss(
             tiny.model(pad_id=None), PairBatch(padded(SOURCES), padded(TARGETS)), label_smoothing=0.1, autocast=False
         )
+
+
+@pytest.mark.parametrize("eps", [0.0, 0.1, 0.3])
+def test_the_floor_is_what_a_model_gets_that_says_the_target(eps: float) -> None:
+    target = torch.full((50,), eps / 50, dtype=torch.float64)
+    target[7] += 1 - eps
+    own = torch.nn.functional.cross_entropy(target.log()[None].clamp(min=-1e9), torch.tensor([7]), label_smoothing=eps)
+    assert smoothing_floor(50, eps) == pytest.approx(float(own), abs=1e-9)

@@ -5,6 +5,7 @@
 Source: Srivastava et al. 2014, "Dropout: A Simple Way to Prevent Neural Networks from Overfitting".
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -89,6 +90,21 @@ def training_answers(checkpoint: Checkpoint, trace: Trace, p: float, seed: int, 
     training = torch.softmax(logits, -1)[:, token].cpu().numpy()
     agree = int((logits.argmax(-1) == token).sum())
     return Answers(position, token, float(torch.softmax(own, -1)[token]), training, agree)
+
+
+def training_losses(
+    model: Transformer, trace: Trace, rows: Sequence[int], right: Sequence[int], p: float, seed: int, runs: int = RUNS
+) -> Float[ndarray, " runs"]:
+    """The mean cross-entropy of these rows (nats) in several passes with dropout p; the model itself stays as it is."""
+    with torch.random.fork_rng(devices=[]), torch.inference_mode():
+        twin = _twin(model, p)
+        torch.manual_seed(seed)
+        device = model.embedding.weight.device
+        ids = [torch.tensor([[token.id for token in tokens]] * runs, device=device) for tokens in trace.tokens.values()]
+        log_p = twin(*ids)[:, list(rows)].double().log_softmax(-1)  # [runs, rows, vocab_size]
+        wanted = torch.tensor(list(right), device=device).expand(runs, -1)[..., None]
+        found: ndarray = -log_p.gather(-1, wanted).mean((1, 2)).cpu().numpy()
+    return found
 
 
 def _twin(model: Transformer, p: float) -> Transformer:

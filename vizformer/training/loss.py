@@ -1,5 +1,7 @@
 """The training objectives: the next token of a translation, the next token of a text, the masked tokens of a text."""
 
+import math
+
 import torch
 import torch.nn.functional as F
 from torch import Tensor
@@ -47,3 +49,14 @@ def token_loss(model: Transformer, batch: RowBatch, *, autocast: bool, reduction
         logits = model.logits(x[real])  # [n_real, vocab_size]
     loss = F.cross_entropy(logits.float(), batch.labels[real], reduction=reduction)
     return loss, int(real.sum())
+
+
+def smoothing_floor(vocab_size: int, smoothing: float) -> float:
+    """The least loss that there can be with label smoothing: the entropy of the target, in nats.
+
+    H(q) = -sum_j q_j ln q_j,  q_j = (1 - eps) [j is right] + eps / vocab_size;  a model that gives exactly q has it.
+    Source: Szegedy et al. 2016, section 7.
+    """
+    rest = smoothing / vocab_size
+    right = 1 - smoothing + rest
+    return -sum(count * q * math.log(q) for q, count in ((right, 1), (rest, vocab_size - 1)) if q > 0)

@@ -18,6 +18,24 @@ QUESTIONS: Mapping[str, tuple[str, ...]] = {
     "block": ("growth", "length", "neighbour", "depth", "warmup", "alone", "silent", "scale", "count", "order"),
     "cross": ("shape", "memory", "keys", "cell", "empty", "length"),
     "decoding": ("shift", "answer", "forcing", "ratio", "temperature", "end", "cube"),
+    "training": (
+        "guess",
+        "padding",
+        "floor",
+        "peak",
+        "wide",
+        "first",
+        "scale",
+        "largest",
+        "rows",
+        "without",
+        "times",
+        "reported",
+        "saved",
+        "tied",
+        "cells",
+        "order",
+    ),
 }
 _DONE, _FORGOTTEN, _KEY = "vizformer.done", "vizformer.forgotten", "vizformer.memory"
 

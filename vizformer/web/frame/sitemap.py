@@ -83,7 +83,13 @@ DECODING = Entry(
     N_("Writing a text"),
     N_("From probabilities to a text: shifted by one, one wrong token, ways of choosing, the KV cache."),
 )
-COURSE = (MAP, TOKENS, POSITIONS, QKV, HEADS, MASKS, BLOCK, CROSS, DECODING)
+TRAINING = Entry(
+    "pages/learn/training.py",
+    "training",
+    N_("Training"),
+    N_("What a model learns from: the loss of your sentence, the learning rate, Adam, and what happens without."),
+)
+COURSE = (MAP, TOKENS, POSITIONS, QKV, HEADS, MASKS, BLOCK, CROSS, DECODING, TRAINING)
 """The lessons, in the order in which a sentence flows."""
 
 LAYER = Entry(

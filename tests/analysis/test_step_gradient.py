@@ -1,0 +1,58 @@
+"""The gradient of one step: it is that of the model itself, which stays as it was."""
+
+import math
+
+import numpy as np
+import pytest
+import torch
+import torch.nn.functional as F
+
+from tests.explain.test_loss_numbers import asked_of
+from tests.tiny import STACKS
+from vizformer.analysis import step_gradient as gradients
+from vizformer.analysis.step_gradient import step_gradient
+from vizformer.explain.loss_numbers import losses
+
+
+@pytest.mark.parametrize("architecture", STACKS)
+def test_the_lengths_are_those_of_a_backward_pass(architecture: str) -> None:
+    checkpoint, trace, asked, _ = asked_of(architecture)
+    model = checkpoint.model
+    before = {name: tensor.clone() for name, tensor in model.state_dict().items()}
+    found = step_gradient(model, trace, asked)
+    assert found.loss == pytest.approx(losses(trace, asked).mean, abs=1e-4)
+    for name, tensor in model.state_dict().items():
+        assert torch.equal(tensor, before[name])
+    assert all(parameter.grad is None for parameter in model.parameters())
+    model.requires_grad_(True)
+    try:
+        ids = [torch.tensor([[token.id for token in tokens]]) for tokens in trace.tokens.values()]
+        logits = model(*ids)[0, [one.row for one in asked]]
+        F.cross_entropy(logits, torch.tensor([one.right.id for one in asked])).backward()  # type: ignore[no-untyped-call]
+        layers = [*(model.encoder.layers if model.encoder else ()), *(model.decoder.layers if model.decoder else ())]
+        for row, block in enumerate(layers):
+            kinds = dict(zip(found.kinds, found.norms[row], strict=True))
+            assert kinds["W_Q"] == pytest.approx(float(block.self_attention.W_Q.weight.grad.norm()), rel=1e-4)
+            assert kinds["W_2"] == pytest.approx(float(block.feedforward.W_out.weight.grad.norm()), rel=1e-4)
+            if block.cross_attention is None:
+                assert math.isnan(kinds.get("W_V'", math.nan))
+            else:
+                assert kinds["W_V'"] == pytest.approx(float(block.cross_attention.W_V.weight.grad.norm()), rel=1e-4)
+        every = [p.grad for p in model.parameters() if p.grad is not None]
+        assert found.total == pytest.approx(float(torch.stack([g.norm() for g in every]).norm()), rel=1e-4)
+        table = model.embedding.weight.grad
+        assert found.table == pytest.approx(float(table.norm()), rel=1e-4)
+        assert found.table_rows == int((table != 0).any(1).sum())
+    finally:
+        for parameter in model.parameters():
+            parameter.grad = None
+        model.requires_grad_(False)
+    assert found.norms[found.largest] == np.nanmax(found.norms)
+    assert found.shares.sum() == pytest.approx(1)
+
+
+def test_too_long_a_text_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    checkpoint, trace, asked, _ = asked_of("decoder-only")
+    monkeypatch.setattr(gradients, "MOST_TOKENS", 2)
+    with pytest.raises(ValueError, match="tokens"):
+        step_gradient(checkpoint.model, trace, asked)

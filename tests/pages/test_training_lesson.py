@@ -1,0 +1,218 @@
+"""Lesson 10, Training: what is on the screen is what the library computes, and the code on it runs."""
+
+import math
+
+import numpy as np
+import pytest
+
+from tests.pages.conftest import Open
+from tests.pages.reading import array, chart, number, run, tables
+from vizformer import load
+from vizformer.analysis import dropout, hide
+from vizformer.analysis.padding import batches_of
+from vizformer.analysis.small_trainings import left_out_curves
+from vizformer.analysis.step_gradient import step_gradient
+from vizformer.analysis.weight_sharing import paper_sharing, sharing
+from vizformer.checkpoints import Checkpoint
+from vizformer.explain.adam_numbers import adam
+from vizformer.explain.loss_numbers import Asked, asked_rows, loss_numbers, losses
+from vizformer.model import Trace
+from vizformer.training.schedule import inverse_square_root, peak
+from vizformer.web.lessons.training import computed
+from vizformer.web.lessons.training.adam import GRADIENTS
+from vizformer.web.link.model_ref import ModelRef
+
+PAGE = "pages/learn/training.py"
+TEXTS = {"zh-en": "他喜欢喝水。", "stories": "The cat sat on the chair.", "cloze": "She opened the door."}
+HIDDEN = 3  # a position of the sentence that cloze reads
+
+
+def asked_of(model: str) -> tuple[Checkpoint, Trace, tuple[Asked, ...]]:
+    """What the page asks of a bundled model."""
+    checkpoint = load(model)
+    trace = checkpoint.trace(TEXTS[model])
+    tokens = trace.tokens["encoder"] if model == "cloze" else ()
+    if tokens:
+        trace = hide(checkpoint, tokens, [HIDDEN])  # the sentence is shorter than seven tokens
+    return checkpoint, trace, asked_rows(checkpoint, trace, tokens)
+
+
+def link(model: str, part: str, *dials: str) -> dict[str, str]:
+    chosen = [*dials, f"training.hidden:{HIDDEN}"] if model == "cloze" else list(dials)
+    return dict(part=part, model=model, text=TEXTS[model], dials="~".join(chosen))
+
+
+@pytest.mark.parametrize("model", TEXTS)
+def test_the_loss_of_a_row_and_of_the_text(open_app: Open, model: str) -> None:
+    row = 0 if model == "cloze" else 2
+    app = open_app(PAGE, **link(model, "loss", f"training.row:{row}"))
+    assert not app.exception
+    assert not app.error
+    checkpoint, trace, asked = asked_of(model)
+    found, all_rows = loss_numbers(checkpoint, trace, asked[row]), losses(trace, asked)
+    one, every = tables(app)
+    assert [cells[0] for cells in one[:-1]] == [token.text for token in found.tokens]
+    assert [number(cells[1]) for cells in one[:-1]] == pytest.approx(found.logits, abs=1e-4)
+    assert f"= {found.loss:.4f}" in app.latex[1].value
+    assert any(f"{found.proof.difference:.1g}" in box.value for box in app.success)
+    assert [number(cells[-1]) for cells in every] == pytest.approx([*all_rows.losses, all_rows.total], abs=1e-4)
+    assert f"= {all_rows.perplexity:.4f}" in app.latex[3].value
+    assert f"= {all_rows.padded_mean(4):.4f}" in app.latex[3].value
+    assert float(run(app.code[0].value)["loss"]) == pytest.approx(found.loss, abs=1e-4)
+    done = run(app.code[1].value)
+    assert float(done["perplexity"]) == pytest.approx(all_rows.perplexity, rel=1e-3)
+    assert float(done["wrong"]) == pytest.approx(all_rows.padded_mean(4), rel=1e-3)
+
+
+def test_what_guessing_costs_is_asked_as_a_number(open_app: Open) -> None:
+    app = open_app(PAGE, **link("zh-en", "loss"))
+    app.number_input[0].set_value(8.85)
+    app = next(b for b in app.button if b.key.startswith("ask.training.guess.button")).click().run()
+    assert any("Right" in box.value for box in app.success)
+    assert math.log(7000) == pytest.approx(8.85, abs=0.01)
+
+
+@pytest.mark.parametrize("model", TEXTS)
+def test_the_smoothed_target_and_the_gradient(open_app: Open, model: str) -> None:
+    app = open_app(PAGE, **link(model, "smoothing", "training.eps:0.2", "training.row:0"))
+    assert not app.exception
+    assert not app.error
+    checkpoint, trace, asked = asked_of(model)
+    found = loss_numbers(checkpoint, trace, asked[0], 0.2)
+    bars = array(chart(app, 0)["data"][0]["x"])
+    np.testing.assert_allclose(bars, [*found.target, found.rest_target], rtol=1e-5)
+    gradients = [number(cells[3]) for cells in tables(app)[0]]
+    assert gradients == pytest.approx([*found.gradient, found.rest_gradient], abs=1e-4)
+    assert sum(gradients) == pytest.approx(0, abs=1e-3)
+    assert f"= {found.smoothed:.4f}" in app.latex[1].value
+    done = run(app.code[0].value)
+    assert done["same"]
+    assert float(done["floor"]) == pytest.approx(found.floor, rel=1e-3)
+
+
+def test_the_learning_rate_and_its_peak(open_app: Open) -> None:
+    app = open_app(PAGE, part="rate", text=TEXTS["zh-en"], dials="training.step:1000")
+    assert not app.exception
+    rate = inverse_square_root(1000, d_model=512, warmup=4000)
+    assert float(run(app.code[0].value)["rate"]) == pytest.approx(rate)
+    drawn = chart(app, 0)["data"][0]
+    assert array(drawn["y"]).max() == pytest.approx(1e4 * peak(512, 4000), rel=0.02)
+    app.number_input[0].set_value(4.94)
+    app = next(b for b in app.button if b.key.startswith("ask.training.peak.button")).click().run()
+    assert any("Right" in box.value for box in app.success)
+
+
+@pytest.mark.parametrize("gradients", ["same", "small", "turning", "spike"])
+def test_adam_is_worked_out(open_app: Open, gradients: str) -> None:
+    app = open_app(PAGE, part="adam", text=TEXTS["zh-en"], dials=f"training.gradients:{gradients}~training.update:3")
+    assert not app.exception
+    found = adam(0.5, GRADIENTS[gradients], [0.01] * 6)
+    assert [number(row[-1]) for row in tables(app)[0]] == pytest.approx([one.weight for one in found], rel=1e-3)
+    assert run(app.code[0].value)["weights"] == pytest.approx([one.weight for one in found], rel=1e-5)
+    assert any("torch.optim.Adam" in box.value for box in app.success)
+
+
+def test_without_the_correction_the_first_change_is_smaller(open_app: Open) -> None:
+    app = open_app(PAGE, part="adam", text=TEXTS["zh-en"], dials="training.corrected:0")
+    assert number(tables(app)[0][0][-2]) == pytest.approx(-0.01 * 0.1 / 0.02**0.5, rel=1e-3)
+
+
+@pytest.mark.parametrize("model", TEXTS)
+def test_the_gradient_of_the_readers_sentence(open_app: Open, model: str) -> None:
+    app = open_app(PAGE, **link(model, "gradient", "training.lengths:1"))
+    assert not app.exception
+    assert not app.error
+    checkpoint, trace, asked = asked_of(model)
+    found = step_gradient(checkpoint.model, trace, asked)
+    shown = tables(app)[0]
+    assert [row[0] for row in shown] == list(found.layers)
+    numbers = [[number(cell) if cell else math.nan for cell in row[1:]] for row in shown]
+    np.testing.assert_allclose(numbers, found.norms, atol=2e-3)
+    assert any(f"length {found.total:.4f}" in text.value for text in app.text)
+    done = run(app.code[0].value)
+    assert float(done["total"]) > max(done["lengths"].values())
+    boxes = [box for box in app.selectbox if box.key.startswith("ask.training.largest")]
+    for box, index in zip(boxes, found.largest, strict=True):
+        box.set_value(index)
+    app.run()
+    app = next(b for b in app.button if b.key.startswith("ask.training.largest.button")).click().run()
+    assert any("Right" in box.value for box in app.success)
+
+
+def test_what_was_left_out_is_the_bundled_measurement(open_app: Open) -> None:
+    app = open_app(PAGE, part="without", text=TEXTS["zh-en"], dials="training.of:1")
+    assert not app.exception
+    found = left_out_curves(computed.notes("left_out"))
+    for curve, one in zip(chart(app, 0)["data"], found.values(), strict=True):
+        np.testing.assert_allclose(array(curve["y"]), one.curves[1], rtol=1e-5)
+    for row, one in zip(tables(app)[0], found.values(), strict=True):
+        assert [number(cell) for cell in row[1:-1]] == pytest.approx(one.last, abs=1e-3)
+        assert row[-1] == f"{one.learned} of {len(one.last)}"
+    assert run(app.code[0].value)["times"] == pytest.approx(computed.notes("left_out")["recipe"]["warmup"])
+    radio = next(r for r in app.radio if r.key.startswith("ask.training.without"))
+    app = radio.set_value(1).run()
+    app = next(b for b in app.button if b.key.startswith("ask.training.without.button")).click().run()
+    assert any("Right" in box.value for box in app.success)
+
+
+@pytest.mark.parametrize("model", TEXTS)
+def test_the_loss_of_several_passes_with_dropout(open_app: Open, model: str) -> None:
+    app = open_app(PAGE, **link(model, "dropout", "training.p:0.3"))
+    assert not app.exception
+    assert not app.error
+    checkpoint, trace, asked = asked_of(model)
+    rows, right = [one.row for one in asked], [one.right.id for one in asked]
+    found = dropout.training_losses(checkpoint.model, trace, rows, right, 0.3, 0, computed.DROPOUT_RUNS)
+    shown = [number(row[1]) for row in tables(app)[0]]
+    assert shown == pytest.approx([losses(trace, asked).mean, *found, found.mean()], abs=1e-3)
+    done = run(app.code[0].value)
+    assert not (done["one"] == done["other"]).all()
+
+
+@pytest.mark.parametrize("model", TEXTS)
+def test_shared_tables_are_counted(open_app: Open, model: str) -> None:
+    app = open_app(PAGE, **link(model, "sharing"))
+    assert not app.exception
+    for shown, found in zip(tables(app), (sharing(load(model).model), paper_sharing()), strict=True):
+        assert shown[-1][2:] == [f"{found.stored + found.others:,}", f"{found.apart + found.others:,}"]
+    own = sharing(load(model).model)
+    assert run(app.code[0].value)["parameters"] == own.stored
+
+
+@pytest.mark.parametrize("model", TEXTS)
+def test_padding_is_measured_on_the_bundled_sentences(open_app: Open, model: str) -> None:
+    app = open_app(PAGE, **link(model, "batches", "training.size:4"))
+    assert not app.exception
+    lengths = computed.sentence_lengths(ModelRef.parse(model))
+    assert len(lengths) >= 30
+    for row, order in zip(tables(app)[0], ("mixed", "length"), strict=True):
+        found = batches_of(lengths, 4, order)  # type: ignore[arg-type]
+        assert [number(cell) for cell in row[1:3]] == [found.cells, found.tokens]
+        assert number(row[3]) == pytest.approx(100 * found.waste, abs=0.06)
+    notes = computed.notes("padding")
+    assert number(tables(app)[1][0][3]) == pytest.approx(
+        100 * (1 - notes["mixed"]["tokens"] / notes["mixed"]["cells"]), abs=0.06
+    )
+    done = run(next(one.value for one in app.code if "torch" in one.value))
+    assert 0 < float(done["padding"]) < 1
+
+
+def test_the_lesson_speaks_chinese(open_app: Open) -> None:
+    for part, word in (
+        ("loss", "困惑度"),
+        ("smoothing", "标签平滑"),
+        ("rate", "预热"),
+        ("adam", "滑动平均"),
+        ("gradient", "梯度"),
+        ("without", "去掉"),
+        ("batches", "填充"),
+    ):
+        app = open_app(PAGE, locale="zh-CN", part=part)
+        assert not app.exception
+        assert any(word in element.value for element in (*app.text, *app.markdown, *app.caption)), part
+
+
+def test_one_token_has_nothing_to_predict(open_app: Open) -> None:
+    for part in ("loss", "smoothing", "gradient", "dropout"):
+        app = open_app(PAGE, part=part, model="stories", text=" ")
+        assert not app.exception, part

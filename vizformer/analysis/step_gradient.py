@@ -1,0 +1,130 @@
+"""The gradient of one training step: how large it is for every matrix of every layer.
+
+    g_W = dL/dW,  L the mean cross-entropy of the rows that are asked;   |g_W| is its Frobenius norm
+
+Only the weights' gradient is computed; nothing is changed.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+import torch
+import torch.nn.functional as F
+from jaxtyping import Float
+from numpy import ndarray
+
+from vizformer.explain.loss_numbers import Asked
+from vizformer.model import Trace, Transformer
+from vizformer.model.block import Block, Stack
+
+MOST_TOKENS = 96  # of all stacks together: a forward and a backward while somebody waits
+KINDS = ("W_Q", "W_K", "W_V", "W_O", "W_Q'", "W_K'", "W_V'", "W_O'", "W_1", "W_2")
+"""The matrices of a layer; those with a prime are cross-attention's.  A gate is counted with W_1."""
+
+
+@dataclass(frozen=True)
+class StepGradient:
+    """The gradients of one step.
+
+    Attributes:
+        loss: the mean cross-entropy, in nats.
+        layers: "encoder.0", ..., the rows of `norms`.
+        kinds: the matrices that the model has, of `KINDS`; the columns of `norms`.
+        norms: |g_W|; NaN where a layer has no such matrix.
+        sizes: |W|, likewise.
+        table: |g| of the table of embeddings.
+        table_rows: how many of its rows have a gradient that is not 0.
+        total: the norm of all gradients together, which is what is clipped.
+    """
+
+    loss: float
+    layers: tuple[str, ...]
+    kinds: tuple[str, ...]
+    norms: Float[ndarray, "layers kinds"]
+    sizes: Float[ndarray, "layers kinds"]
+    table: float
+    table_rows: int
+    total: float
+
+    @property
+    def largest(self) -> tuple[int, int]:
+        """Row and column of the matrix with the largest gradient."""
+        found = np.unravel_index(int(np.nanargmax(self.norms)), self.norms.shape)
+        return int(found[0]), int(found[1])
+
+    @property
+    def shares(self) -> Float[ndarray, "layers kinds"]:
+        """Of the sum of squares over the layers' matrices; 0 where there is no matrix."""
+        squares = np.nan_to_num(self.norms**2)
+        found: ndarray = squares / squares.sum()
+        return found
+
+
+def step_gradient(model: Transformer, trace: Trace, asked: Sequence[Asked]) -> StepGradient:
+    """The gradient of the mean loss of these rows, for the text of the trace; dropout is off.
+
+    Raises:
+        ValueError: no rows, or more tokens than `MOST_TOKENS`.
+    """
+    ids = [torch.tensor([[token.id for token in tokens]]) for tokens in trace.tokens.values()]
+    if not asked or sum(one.shape[1] for one in ids) > MOST_TOKENS:
+        raise ValueError(f"{len(asked)} rows and {sum(one.shape[1] for one in ids)} tokens")
+    device = model.embedding.weight.device
+    right = torch.tensor([one.right.id for one in asked], device=device)
+    with torch.enable_grad():
+        twin = _trainable_twin(model)
+        names, weights = zip(*twin.named_parameters(), strict=True)
+        logits = twin(*(one.to(device) for one in ids))[0, [one.row for one in asked]]
+        loss = F.cross_entropy(logits.float(), right)
+        gradients = torch.autograd.grad(loss, weights, allow_unused=True)
+    by_name = {name: gradient for name, gradient in zip(names, gradients, strict=True) if gradient is not None}
+    layers, norms, sizes = [], [], []
+    for stack in (twin.encoder, twin.decoder):
+        if isinstance(stack, Stack):
+            for index, block in enumerate(stack.layers):
+                assert isinstance(block, Block)
+                prefix = f"{stack.name}.layers.{index}."
+                layers.append(f"{stack.name}.{index}")
+                norms.append([_norm([by_name.get(prefix + name) for name in of]) for of in _matrices(block)])
+                own = dict(block.named_parameters())
+                sizes.append([_norm([own[name] for name in of]) for of in _matrices(block)])
+    there = [column for column in range(len(KINDS)) if not all(np.isnan(row[column]) for row in norms)]
+    table = by_name.get("embedding.weight")
+    return StepGradient(
+        loss.item(),
+        tuple(layers),
+        tuple(KINDS[column] for column in there),
+        np.array(norms)[:, there],
+        np.array(sizes)[:, there],
+        0.0 if table is None else float(table.float().norm()),
+        0 if table is None else int((table != 0).any(dim=1).sum()),
+        float(torch.stack([gradient.float().norm() for gradient in by_name.values()]).norm()),
+    )
+
+
+def _matrices(block: Block) -> list[list[str]]:
+    """The names of a layer's parameters that make up each of `KINDS`."""
+    crossing = [] if block.cross_attention is None else ["W_Q", "W_K", "W_V", "W_O"]
+    gate = [] if block.feedforward.W_gate is None else ["feedforward.W_gate.weight"]
+    return [
+        *([f"self_attention.{name}.weight"] for name in ("W_Q", "W_K", "W_V", "W_O")),
+        *([f"cross_attention.{name}.weight"] if crossing else [] for name in ("W_Q", "W_K", "W_V", "W_O")),
+        ["feedforward.W_in.weight", *gate],
+        ["feedforward.W_out.weight"],
+    ]
+
+
+def _norm(tensors: Sequence[torch.Tensor | None]) -> float:
+    """The norm of all numbers of these tensors together; NaN of none."""
+    known = [tensor.detach().float().norm() for tensor in tensors if tensor is not None]
+    return float(torch.stack(known).norm()) if known else float("nan")
+
+
+def _trainable_twin(model: Transformer) -> Transformer:
+    """The same weights, not copied, as parameters whose gradient can be asked for."""
+    with torch.device("meta"):
+        twin = Transformer(replace(model.config, dropout=0.0))
+    twin.load_state_dict(model.state_dict(), assign=True)
+    twin.materialise_buffers()
+    return twin.requires_grad_(True)

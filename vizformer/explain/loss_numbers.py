@@ -1,0 +1,215 @@
+"""The loss of a prediction, number by number: cross-entropy, label smoothing, and what both say to the logits.
+
+    p = softmax(z),  L = -ln p_y = ln sum_j e^(z_j) - z_y
+    q_j = (1 - eps) [j = y] + eps / V,  L_eps = -sum_j q_j ln p_j,  dL_eps / dz_j = p_j - q_j
+
+z are the logits of one row, y the right token, V the entries of the vocabulary; losses are in nats.
+"""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+import torch.nn.functional as F
+from jaxtyping import Float
+from numpy import ndarray
+
+from vizformer.checkpoints import Checkpoint
+from vizformer.errors import TraceError
+from vizformer.explain.arrays import float64
+from vizformer.explain.step import Proof
+from vizformer.messages import N_
+from vizformer.model.trace import Trace
+from vizformer.text import Token
+from vizformer.training.loss import smoothing_floor
+
+SHOWN = 5  # tokens whose numbers are written out, the most probable ones
+
+
+@dataclass(frozen=True)
+class Asked:
+    """A row of the logits that shall say something.
+
+    Attributes:
+        row: of the logits.
+        read: the token that stands there; [MASK], where the right one is hidden.
+        right: what it shall say.
+    """
+
+    row: int
+    read: Token
+    right: Token
+
+
+def asked_rows(checkpoint: Checkpoint, trace: Trace, hidden: Sequence[Token] = ()) -> tuple[Asked, ...]:
+    """What every row of a text is trained to say.
+
+    A decoder's row says the next token (that of an encoder-decoder ends with the end mark; how a decoder-only model's
+    text goes on is not known, so its last row is not asked).  An encoder's row says the token that [MASK] hides.
+
+    Args:
+        hidden: the tokens of the text, where the model is an encoder and `trace` was made with some of them hidden.
+    """
+    config = checkpoint.model.config
+    if config.architecture == "encoder-only":
+        read = trace.tokens["encoder"]
+        return tuple(
+            Asked(row, here, right)
+            for row, (here, right) in enumerate(zip(read, hidden, strict=True))
+            if here.id == config.mask_id
+        )
+    read = trace.tokens["decoder"]
+    right = [token.id for token in read[1:]]
+    if config.architecture == "encoder-decoder" and config.eos_id is not None:
+        right.append(config.eos_id)
+    named = checkpoint.tokenizer.tokens(right)
+    return tuple(Asked(row, read[row], token) for row, token in enumerate(named))
+
+
+@dataclass(frozen=True)
+class Losses:
+    """The loss of every row that is asked.
+
+    Attributes:
+        asked: the rows.
+        right: the logit of the right token, z_y.
+        log_sums: ln sum_j e^(z_j).
+        losses: log_sums - right.
+        proof: against PyTorch's cross_entropy of the model's own logits.
+    """
+
+    asked: tuple[Asked, ...]
+    right: Float[ndarray, " rows"]
+    log_sums: Float[ndarray, " rows"]
+    losses: Float[ndarray, " rows"]
+    proof: Proof
+
+    @property
+    def total(self) -> float:
+        return float(self.losses.sum())
+
+    @property
+    def mean(self) -> float:
+        return float(self.losses.mean())
+
+    @property
+    def perplexity(self) -> float:
+        """e^mean: among so many equally probable tokens the model would be as unsure."""
+        return math.exp(self.mean)
+
+    @property
+    def probabilities(self) -> Float[ndarray, " rows"]:
+        """Of the right token in every row."""
+        found: ndarray = np.exp(-self.losses)
+        return found
+
+    def padded_mean(self, padding: int) -> float:
+        """The mean where so many positions of padding are counted too, with a loss of 0: too small."""
+        return self.total / (len(self.losses) + padding)
+
+
+def losses(trace: Trace, asked: tuple[Asked, ...]) -> Losses:
+    """The losses of these rows.
+
+    Raises:
+        TraceError: no row is asked.
+    """
+    if not asked:
+        raise TraceError(N_("This text has one token only, so nothing follows it. Type one more word."))
+    rows, right = [one.row for one in asked], [one.right.id for one in asked]
+    recorded = trace.logits[rows]
+    z = float64(recorded)  # [rows, vocab_size]
+    top = z.max(-1)
+    log_sums = top + np.log(np.exp(z - top[:, None]).sum(-1))
+    found = log_sums - z[np.arange(len(rows)), right]
+    own = F.cross_entropy(recorded.float(), torch.tensor(right, device=recorded.device), reduction="none")
+    proof = Proof.compare(N_("PyTorch's cross_entropy of the model's logits"), found, own, dtype=torch.float32)
+    return Losses(asked, log_sums - found, log_sums, found, proof)
+
+
+@dataclass(frozen=True)
+class LossNumbers:
+    """One row's loss, with label smoothing eps.
+
+    Attributes:
+        tokens: the most probable tokens and, if it is not among them, the right one at the end.
+        right: the index of the right one among `tokens`.
+        logits, probabilities, target, gradient: z, p, q and p - q of these tokens.
+        rest: how many other tokens there are.
+        rest_probability, rest_target, rest_gradient: of all of those together.
+        log_sum: ln sum_j e^(z_j) over the whole vocabulary.
+        loss, smoothed, floor: L, L_eps, and the least that L_eps can be.
+        mean_surprise: the mean of -ln p_j over the whole vocabulary.
+        eps: the smoothing.
+        proof: of L_eps, against PyTorch.
+    """
+
+    tokens: tuple[Token, ...]
+    right: int
+    logits: Float[ndarray, " shown"]
+    probabilities: Float[ndarray, " shown"]
+    target: Float[ndarray, " shown"]
+    gradient: Float[ndarray, " shown"]
+    rest: int
+    rest_probability: float
+    rest_target: float
+    rest_gradient: float
+    log_sum: float
+    loss: float
+    smoothed: float
+    floor: float
+    mean_surprise: float
+    eps: float
+    proof: Proof
+
+    @property
+    def vocabulary(self) -> int:
+        return self.rest + len(self.tokens)
+
+
+def loss_numbers(checkpoint: Checkpoint, trace: Trace, asked: Asked, eps: float = 0.0) -> LossNumbers:
+    """The loss of one row of the logits.
+
+    Raises:
+        ValueError: eps is not in [0, 1).
+    """
+    if not 0 <= eps < 1:
+        raise ValueError(f"eps = {eps}: choose 0 up to, but not, 1")
+    recorded, y = trace.logits[asked.row], asked.right.id
+    z = float64(recorded)
+    v = len(z)
+    log_sum = float(z.max() + np.log(np.exp(z - z.max()).sum()))
+    log_p = z - log_sum
+    p, q = np.exp(log_p), np.full(v, eps / v)
+    q[y] += 1 - eps
+    smoothed = -float(q @ log_p)
+    top = np.argpartition(-z, min(SHOWN, v - 1))[:SHOWN]
+    shown = [int(id) for id in top[np.argsort(-z[top])]]
+    if y not in shown:
+        shown = [*shown, y]
+    own = F.cross_entropy(
+        recorded.float()[None], torch.tensor([y], device=recorded.device), label_smoothing=eps, reduction="none"
+    )
+    return LossNumbers(
+        checkpoint.tokenizer.tokens(shown),
+        shown.index(y),
+        z[shown],
+        p[shown],
+        q[shown],
+        (p - q)[shown],
+        v - len(shown),
+        float(p.sum() - p[shown].sum()),
+        float(q.sum() - q[shown].sum()),
+        float((p - q).sum() - (p - q)[shown].sum()),
+        log_sum,
+        -float(log_p[y]),
+        smoothed,
+        smoothing_floor(v, eps),
+        -float(log_p.mean()),
+        eps,
+        Proof.compare(
+            N_("PyTorch's cross_entropy of the model's logits"), np.array([smoothed]), own, dtype=torch.float32
+        ),
+    )

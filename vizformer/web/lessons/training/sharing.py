@@ -1,0 +1,101 @@
+"""The laboratory Shared weights: one table in up to three places, counted for the open model and for the paper's."""
+
+from typing import TYPE_CHECKING
+
+import streamlit as st
+
+from vizformer.components import table
+from vizformer.components.table import Number, Row
+from vizformer.web.catalogue.subject import Subject
+from vizformer.web.lessons.training import computed
+from vizformer.web.widgets import lesson
+from vizformer.web.widgets.laboratory import laboratory
+from vizformer.web.words.i18n import _
+
+if TYPE_CHECKING:
+    from vizformer.analysis.weight_sharing import Sharing
+
+
+@laboratory
+def sharing(subject: Subject) -> None:
+    """Both models, with the table shared and with one for every place."""
+    st.html(table.style())
+    own, paper = computed.sharing(subject.model), computed.paper_sharing()
+    _ask_paper(paper)
+    for name, found in ((subject.title, own), (_("the paper, base model"), paper)):
+        _table(name, found)
+    uses, rows = max(map(len, own.tables)), max(own.rows)
+    lesson.formula(
+        r"x_0 = \sqrt{d}\, E[\mathrm{id}], \qquad z = x_N E^\top, \qquad \text{saved: } (k - 1)\, V d",
+        live=rf"({uses} - 1) \cdot {rows} \cdot {own.width} = {own.apart - own.stored:,}".replace(",", "{,}"),
+        code=f"vocabulary, d = {rows}, {own.width}\n"
+        "table = torch.nn.Embedding(vocabulary, d)\n"
+        "unembedding = torch.nn.Linear(d, vocabulary, bias=False)\n"
+        "unembedding.weight = table.weight  # the same parameter: one gradient, the sum of both uses\n"
+        "parameters = sum(p.numel() for p in torch.nn.ModuleList([table, unembedding]).parameters())",
+    )
+    lesson.ask(
+        "training",
+        "tied",
+        _("A table is used for the input and for the logits. What becomes of its gradient in one step?"),
+        [
+            _("the gradients of both uses are added"),
+            _("the last use overwrites the first"),
+            _("only the logits' use is trained"),
+        ],
+        0,
+        _(
+            "It is one parameter, and the loss depends on it in two ways: the derivatives add. So a row learns from being "
+            "read and from being predicted."
+        ),
+    )
+
+
+def _table(name: str, found: "Sharing") -> None:
+    uses = {"encoder": _("encoder's input"), "decoder": _("decoder's input"), "logits": _("logits")}
+    rows = [
+        Row(
+            (
+                " + ".join(uses[use] for use in group),
+                Number(size, f"{size:,} × {found.width}"),
+                Number(size * found.width, f"{size * found.width:,}"),
+                Number(size * found.width * len(group), f"{size * found.width * len(group):,}"),
+            )
+        )
+        for group, size in zip(found.tables, found.rows, strict=True)
+    ]
+    rows.append(
+        Row(
+            (
+                _("all other weights"),
+                "",
+                Number(found.others, f"{found.others:,}"),
+                Number(found.others, f"{found.others:,}"),
+            )
+        )
+    )
+    shared, apart = found.stored + found.others, found.apart + found.others
+    rows.append(Row((_("together"), "", Number(shared, f"{shared:,}"), Number(apart, f"{apart:,}")), "sum"))
+    columns = (_("used by"), _("size"), _("stored"), _("with one for every place"))
+    st.html(table.to_html(columns, rows, caption=name))
+    st.caption(_("Sharing saves {share} of the parameters that there would be.", share=f"{found.saved:.0%}"))
+
+
+def _ask_paper(paper: "Sharing") -> None:
+    lesson.ask_number(
+        "training",
+        "saved",
+        _(
+            "The paper's base model: 37,000 tokens, d = 512, one table in three places. How many parameters would two "
+            "further tables add? In millions."
+        ),
+        (paper.apart - paper.stored) / 1e6,
+        _(
+            "2 · 37,000 · 512 = {n}: {stored} M would become {apart} M.",
+            n=f"{paper.apart - paper.stored:,}",
+            stored=f"{(paper.stored + paper.others) / 1e6:.1f}",
+            apart=f"{(paper.apart + paper.others) / 1e6:.1f}",
+        ),
+        tolerance=0.5,
+        written="{:.1f}".format,
+    )
