@@ -5,14 +5,16 @@
 Only the weights' gradient is computed; nothing is changed.
 """
 
+import copy
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 import torch
 import torch.nn.functional as F
 from jaxtyping import Float
 from numpy import ndarray
+from torch import nn
 
 from vizformer.explain.loss_numbers import Asked
 from vizformer.model import Trace, Transformer
@@ -123,8 +125,6 @@ def _norm(tensors: Sequence[torch.Tensor | None]) -> float:
 
 def _trainable_twin(model: Transformer) -> Transformer:
     """The same weights, not copied, as parameters whose gradient can be asked for."""
-    with torch.device("meta"):
-        twin = Transformer(replace(model.config, dropout=0.0))
-    twin.load_state_dict(model.state_dict(), assign=True)
-    twin.materialise_buffers()
-    return twin.requires_grad_(True)
+    shared: dict[int, object] = {id(buffer): buffer for buffer in model.buffers()}
+    shared |= {id(weight): nn.Parameter(weight.detach()) for weight in model.parameters()}
+    return copy.deepcopy(model, shared).eval()

@@ -150,6 +150,6 @@ def _ask_first() -> None:
             "1, whatever the gradient was. That is also why the first steps need a small learning rate: nothing is known "
             "yet of how sure their direction is."
         ),
-        tolerance=0.00005,
+        tolerance=0.0001,
         written="{:.4f}".format,
     )

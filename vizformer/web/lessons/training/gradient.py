@@ -51,10 +51,10 @@ def gradient(subject: Subject) -> None:
         )
     )
     lesson.formula(
-        r"g_W = \frac{\partial L}{\partial W}, \qquad |g_W| = \sqrt{\textstyle\sum_{ij} g_{ij}^2}, \qquad "
-        r"|g| = \sqrt{\textstyle\sum_W |g_W|^2}",
-        live=rf"W = {_tex(found.kinds[at[1]])}\text{{ ({found.layers[at[0]]})}}\!: \quad "
-        rf"|g_W| = {float(found.norms[at]):.4f}, \qquad |g| = {found.total:.4f}",
+        r"\begin{aligned} g_W &= \partial L / \partial W \\ |g_W| &= \sqrt{\textstyle\sum_{ij} g_{ij}^2}, \qquad "
+        r"|g| = \sqrt{\textstyle\sum_W |g_W|^2} \end{aligned}",
+        live=rf"\begin{{aligned}} {_tex(found.kinds[at[1]])} \text{{ ({found.layers[at[0]]})}}\!: \; |g_W| &= "
+        rf"{float(found.norms[at]):.4f} \\ |g| &= {found.total:.4f} \end{{aligned}}",
         code=CODE,
     )
     lesson.ask(

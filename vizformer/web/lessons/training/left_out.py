@@ -58,7 +58,7 @@ def left_out(subject: Subject) -> None:
         )
         for name, curve in curves.items()
     ]
-    columns = (_("left out"), *(_("loss, seed {seed}", seed=one) for one in seeds), _("learned"))
+    columns = (_("left out"), *(_("loss, seed {seed}", seed=one) for one in seeds), _("learned it"))
     caption = _("After {n} updates; guessing has {loss}", n=recipe["updates"], loss=f"{guessing:.2f}")
     st.html(table.to_html(columns, rows, caption=caption))
     st.caption(
@@ -80,7 +80,8 @@ def left_out(subject: Subject) -> None:
     )
     peak = recipe["factor"] * (recipe["d_model"] * recipe["warmup"]) ** -0.5
     lesson.formula(
-        r"\eta_t = c\, d^{-0.5} \min(t^{-0.5},\, t\, w^{-1.5}) \qquad \text{no warm-up: } t \leftarrow \max(t, w)",
+        r"\begin{aligned} \eta_t &= c\, d^{-0.5} \min(t^{-0.5},\, t\, w^{-1.5}) \\ "
+        r"\text{no warm-up: } t &\leftarrow \max(t, w) \end{aligned}",
         live=rf"{recipe['factor']} \cdot ({recipe['d_model']} \cdot {recipe['warmup']})^{{-0.5}} = {peak:.4f}",
         code=f"d, warmup = {recipe['d_model']}, {recipe['warmup']}\n"
         f"usual = lambda t: {recipe['factor']} * d**-0.5 * min(t**-0.5, t * warmup**-1.5)\n"

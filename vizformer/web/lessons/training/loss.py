@@ -131,9 +131,8 @@ def _padding(found: "Losses", about: str) -> None:
         "training",
         "padding",
         _(
-            "Your text stands in a batch beside one with twice as many rows, so {n} positions of padding are added to it. "
-            "They have a loss of 0. What does its mean loss become if they are counted?",
-            n=n,
+            "Your text stands in a batch beside one with twice as many rows, so half of its places are padding, with a "
+            "loss of 0. What does its mean loss become if they are counted?"
         ),
         [_("it stays the same"), _("half as much"), _("twice as much")],
         1,
