@@ -25,6 +25,7 @@ from vizformer.model.trace import Trace
 from vizformer.text import Token
 from vizformer.training.loss import smoothing_floor
 
+AT_ONCE = 64  # rows of the logits that are held in float64
 SHOWN = 5  # tokens whose numbers are written out, the most probable ones
 
 
@@ -120,13 +121,19 @@ def losses(trace: Trace, asked: tuple[Asked, ...]) -> Losses:
         raise TraceError(N_("This text has one token only, so nothing follows it. Type one more word."))
     rows, right = [one.row for one in asked], [one.right.id for one in asked]
     recorded = trace.logits[rows]
-    z = float64(recorded)  # [rows, vocab_size]
-    top = z.max(-1)
-    log_sums = top + np.log(np.exp(z - top[:, None]).sum(-1))
-    found = log_sums - z[np.arange(len(rows)), right]
+    starts = range(0, len(rows), AT_ONCE)
+    log_sums = np.concatenate([_log_sums(float64(recorded[start : start + AT_ONCE])) for start in starts])
+    found = log_sums - float64(recorded[range(len(rows)), right])
     own = F.cross_entropy(recorded.float(), torch.tensor(right, device=recorded.device), reduction="none")
     proof = Proof.compare(N_("PyTorch's cross_entropy of the model's logits"), found, own, dtype=torch.float32)
     return Losses(asked, log_sums - found, log_sums, found, proof)
+
+
+def _log_sums(z: Float[ndarray, "rows vocab_size"]) -> Float[ndarray, " rows"]:
+    """ln sum_j e^(z_j), the largest one taken out of the sum."""
+    top = z.max(-1)
+    found: ndarray = top + np.log(np.exp(z - top[:, None]).sum(-1))
+    return found
 
 
 @dataclass(frozen=True)
