@@ -3,6 +3,7 @@
 from vizformer.messages import N_
 from vizformer.web.frame import sitemap
 from vizformer.web.lessons.training.adam import adam
+from vizformer.web.lessons.training.averaging import averaging
 from vizformer.web.lessons.training.batches import batches
 from vizformer.web.lessons.training.dropout import dropout
 from vizformer.web.lessons.training.gradient import gradient
@@ -25,6 +26,7 @@ def page() -> None:
         lesson.Part("dropout", N_("Dropout"), dropout),
         lesson.Part("sharing", N_("Shared weights"), sharing),
         lesson.Part("batches", N_("Batches"), batches),
+        lesson.Part("average", N_("Averaging"), averaging),
     ]
     terms = (
         "cross-entropy",
@@ -37,6 +39,7 @@ def page() -> None:
         "dropout",
         "weight-tying",
         "padding",
+        "checkpoint-averaging",
     )
     lesson.show(sitemap.TRAINING, parts, terms=terms)
 

@@ -61,6 +61,7 @@ PARTS = {
         "dropout",
         "sharing",
         "batches",
+        "average",
     ),
 }
 MODELS = (("zh-en", 380), ("stories", 380), ("cloze", 240))  # and characters, a token each; a link holds 400

@@ -10,7 +10,7 @@ from tests.pages.reading import array, chart, number, run, tables
 from vizformer import load
 from vizformer.analysis import dropout, hide
 from vizformer.analysis.padding import batches_of
-from vizformer.analysis.small_trainings import left_out_curves
+from vizformer.analysis.small_trainings import averaging, by_smoothing, left_out_curves
 from vizformer.analysis.step_gradient import step_gradient
 from vizformer.analysis.weight_sharing import paper_sharing, sharing
 from vizformer.checkpoints import Checkpoint
@@ -88,6 +88,16 @@ def test_the_smoothed_target_and_the_gradient(open_app: Open, model: str) -> Non
     done = run(app.code[0].value)
     assert done["same"]
     assert float(done["floor"]) == pytest.approx(found.floor, rel=1e-3)
+
+
+def test_the_two_trainings_are_the_bundled_ones(open_app: Open) -> None:
+    app = open_app(PAGE, **link("zh-en", "smoothing"))
+    found = by_smoothing(computed.notes("smoothing"))
+    ours, paper = tables(app)[1:]
+    assert [number(row[1]) for row in ours] == pytest.approx([one.perplexity for one in found.values()], abs=0.01)
+    assert [row[1:] for row in paper] == [["4.67", "25.3"], ["4.92", "25.8"], ["5.47", "25.7"]]
+    for curve, one in zip(chart(app, 1)["data"], found.values(), strict=True):
+        np.testing.assert_allclose(array(curve["y"]), one.perplexities, rtol=1e-5)
 
 
 def test_the_learning_rate_and_its_peak(open_app: Open) -> None:
@@ -197,6 +207,17 @@ def test_padding_is_measured_on_the_bundled_sentences(open_app: Open, model: str
     assert 0 < float(done["padding"]) < 1
 
 
+def test_the_mean_of_checkpoints_is_the_bundled_measurement(open_app: Open) -> None:
+    app = open_app(PAGE, part="average", text=TEXTS["zh-en"], dials="training.run:1")
+    assert not app.exception
+    found = averaging(computed.notes("smoothing"))
+    single, mean = chart(app, 0)["data"]
+    np.testing.assert_allclose(array(single["y"]), found[1].losses, rtol=1e-5)
+    np.testing.assert_allclose(array(mean["y"]), found[1].mean_loss, rtol=1e-5)
+    assert [number(row[2]) for row in tables(app)[0]] == pytest.approx([one.mean_loss for one in found], abs=1e-3)
+    run(app.code[0].value)
+
+
 def test_the_lesson_speaks_chinese(open_app: Open) -> None:
     for part, word in (
         ("loss", "困惑度"),
@@ -206,6 +227,7 @@ def test_the_lesson_speaks_chinese(open_app: Open) -> None:
         ("gradient", "梯度"),
         ("without", "去掉"),
         ("batches", "填充"),
+        ("average", "检查点"),
     ):
         app = open_app(PAGE, locale="zh-CN", part=part)
         assert not app.exception

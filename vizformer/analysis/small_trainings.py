@@ -1,4 +1,4 @@
-"""What the bundled small trainings of the lesson Training come to: seed by seed."""
+"""What the bundled small trainings of the lesson Training come to: means over seeds, and the mean of checkpoints."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -7,6 +7,83 @@ from typing import Any
 import numpy as np
 from jaxtyping import Float
 from numpy import ndarray
+
+
+@dataclass(frozen=True)
+class SmoothingMarks:
+    """Trainings with one label smoothing; all measured on held-out sentences, without smoothing.
+
+    Attributes:
+        steps: after which the held-out sentences were looked at.
+        perplexities: e^loss there, the loss being the mean over the seeds.
+        sure: the mean probability of the most probable token, in the end.
+        right: how often that token is the right one.
+        bleus: in the end, seed by seed.
+    """
+
+    steps: tuple[int, ...]
+    perplexities: Float[ndarray, " steps"]
+    sure: float
+    right: float
+    bleus: tuple[float, ...]
+
+    @property
+    def perplexity(self) -> float:
+        return float(self.perplexities[-1])
+
+    @property
+    def bleu(self) -> float:
+        return float(np.mean(self.bleus))
+
+
+def by_smoothing(notes: Mapping[str, Any]) -> dict[float, SmoothingMarks]:
+    """Of the notes that `vizformer.training.smoothing.measure` makes: label smoothing -> its trainings."""
+    found = {}
+    for smoothing in sorted({run["smoothing"] for run in notes["runs"]}):
+        runs = [run for run in notes["runs"] if run["smoothing"] == smoothing]
+        losses = np.array([[one["loss"] for one in run["curve"]] for run in runs])  # [seeds, steps]
+        last = [run["last"][-1] for run in runs]
+        found[smoothing] = SmoothingMarks(
+            tuple(one["step"] for one in runs[0]["curve"]),
+            np.exp(losses.mean(0)),
+            float(np.mean([one["sure"] for one in last])),
+            float(np.mean([one["right"] for one in last])),
+            tuple(one["bleu"] for one in last),
+        )
+    return found
+
+
+@dataclass(frozen=True)
+class Averaging:
+    """The last checkpoints of one training, and the mean of their weights.
+
+    Attributes:
+        losses: of the checkpoints, the last one at the end.
+        bleu: of the last one.
+        mean_loss, mean_bleu: of the model whose every weight is the mean of theirs.
+    """
+
+    smoothing: float
+    seed: int
+    losses: tuple[float, ...]
+    bleu: float
+    mean_loss: float
+    mean_bleu: float
+
+
+def averaging(notes: Mapping[str, Any]) -> tuple[Averaging, ...]:
+    """Of the notes that `vizformer.training.smoothing.measure` makes: a training each."""
+    return tuple(
+        Averaging(
+            run["smoothing"],
+            run["seed"],
+            tuple(one["loss"] for one in run["last"]),
+            run["last"][-1]["bleu"],
+            run["mean"]["loss"],
+            run["mean"]["bleu"],
+        )
+        for run in notes["runs"]
+    )
 
 
 @dataclass(frozen=True)

@@ -22,6 +22,7 @@ QUESTIONS: Mapping[str, tuple[str, ...]] = {
         "guess",
         "padding",
         "floor",
+        "worse",
         "peak",
         "wide",
         "first",
@@ -35,6 +36,7 @@ QUESTIONS: Mapping[str, tuple[str, ...]] = {
         "tied",
         "cells",
         "order",
+        "mean",
     ),
 }
 _DONE, _FORGOTTEN, _KEY = "vizformer.done", "vizformer.forgotten", "vizformer.memory"

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     import numpy as np
 
     from vizformer.analysis.padding import Batches, Order
-    from vizformer.analysis.small_trainings import LeftOutCurves
+    from vizformer.analysis.small_trainings import Averaging, LeftOutCurves, SmoothingMarks
     from vizformer.analysis.step_gradient import StepGradient
     from vizformer.analysis.weight_sharing import Sharing
     from vizformer.explain.adam_numbers import AdamStep
@@ -96,13 +96,34 @@ def adam_proof(gradients: tuple[float, ...], rate: float) -> "Proof":
     return adam_proof(0.5, gradients, [rate] * len(gradients))
 
 
-# --- label smoothing, and what is left out ----------------------------------------------------------------------------
+# --- label smoothing and the mean of checkpoints ----------------------------------------------------------------------
 
 
 def smoothing_floor(vocabulary: int, eps: float) -> float:
     from vizformer.training.loss import smoothing_floor
 
     return smoothing_floor(vocabulary, eps)
+
+
+@cached
+def by_smoothing() -> "dict[float, SmoothingMarks]":
+    from vizformer.analysis.small_trainings import by_smoothing
+
+    return by_smoothing(notes("smoothing"))
+
+
+@cached
+def averaging() -> "tuple[Averaging, ...]":
+    from vizformer.analysis.small_trainings import averaging
+
+    return averaging(notes("smoothing"))
+
+
+def checkpoints_apart() -> int:
+    """Updates between two of the checkpoints."""
+    from vizformer.training.smoothing import APART
+
+    return APART
 
 
 @cached

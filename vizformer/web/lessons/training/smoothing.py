@@ -1,4 +1,4 @@
-"""The laboratory Smoothing: the target as bars, the floor of the loss, and the gradient."""
+"""The laboratory Smoothing: the target as bars, the floor of the loss, the gradient, and two small trainings."""
 
 from typing import TYPE_CHECKING
 
@@ -11,6 +11,7 @@ from vizformer.components.table import Number, Row
 from vizformer.web.catalogue.subject import Subject
 from vizformer.web.lessons.training import computed
 from vizformer.web.lessons.training.place import choose
+from vizformer.web.lessons.training.two_trainings import two_trainings
 from vizformer.web.widgets import chart, lesson, proof_badge
 from vizformer.web.widgets.laboratory import laboratory
 from vizformer.web.words import labels
@@ -30,7 +31,7 @@ PAPER = (
 
 @laboratory
 def smoothing(subject: Subject) -> None:
-    """One row with a smoothed target."""
+    """One row with a smoothed target, then what smoothing does to a whole training."""
     st.html(table.style())
     place = choose(subject)
     if place is not None:
@@ -47,6 +48,7 @@ def smoothing(subject: Subject) -> None:
         )
         _formula(found)
         _ask_floor(subject)
+    two_trainings()
 
 
 def _target(found: "LossNumbers") -> None:

@@ -1,0 +1,97 @@
+"""The small translators of the lesson Training: the bundled measurement is of this recipe, and a short one runs."""
+
+import json
+import math
+import random
+from dataclasses import asdict, replace
+from pathlib import Path
+
+import pytest
+import torch
+
+from vizformer.assets import asset
+from vizformer.model import Transformer
+from vizformer.training import smoothing
+from vizformer.training.loss import smoothing_floor
+from vizformer.training.smoothing import LAST, RECIPE, SMOOTHINGS, SmoothingRecipe, mean_of
+from vizformer.training.translation import prepare
+
+BUNDLED = json.loads(asset("lessons", "training", "smoothing.json").read_text(encoding="utf-8"))
+
+
+def test_the_bundled_measurement_is_of_this_recipe() -> None:
+    assert BUNDLED["recipe"] == json.loads(json.dumps(asdict(RECIPE)))
+    runs = [(run["seed"], run["smoothing"]) for run in BUNDLED["runs"]]
+    assert runs == [(seed, eps) for seed in RECIPE.seeds for eps in SMOOTHINGS]
+    assert BUNDLED["floor"] == pytest.approx(smoothing_floor(RECIPE.vocab_size, 0.1), abs=1e-4)
+    for run in BUNDLED["runs"]:
+        assert [one["step"] for one in run["curve"]] == list(range(300, RECIPE.updates + 1, RECIPE.measured_every))
+        assert len(run["last"]) == LAST
+        assert run["last"][-1]["loss"] == run["curve"][-1]["loss"]
+
+
+def test_what_the_lesson_says_of_the_trainings_holds() -> None:
+    last = {(run["seed"], run["smoothing"]): run["last"][-1] for run in BUNDLED["runs"]}
+    for seed in RECIPE.seeds:
+        assert last[seed, 0.1]["loss"] > last[seed, 0.0]["loss"]  # perplexity is worse,
+        assert last[seed, 0.1]["sure"] < last[seed, 0.0]["sure"]  # since the model is less sure
+    for run in BUNDLED["runs"]:
+        assert run["mean"]["loss"] < min(one["loss"] for one in run["last"])
+
+
+def test_the_mean_of_checkpoints_is_weight_by_weight() -> None:
+    states = [torch.nn.Linear(3, 2).state_dict() for _ in range(4)]
+    found = mean_of(states)
+    for name in ("weight", "bias"):
+        torch.testing.assert_close(found[name], sum(state[name] for state in states) / 4)
+
+
+TINY = SmoothingRecipe(
+    vocab_size=300,
+    model=dict(RECIPE.model, d_model=8, n_heads=2, d_ff=16, n_encoder_layers=1, n_decoder_layers=1),
+    updates=LAST,
+    measured_every=2,
+    seeds=(3,),
+)
+
+
+@pytest.fixture
+def data(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Animals in a row; few of the sentences are held out."""
+    names, rng = {"猫": "cat", "狗": "dog", "鱼": "fish", "鸟": "bird"}, random.Random(0)
+    rows = {tuple(rng.choice(list(names)) for _ in range(rng.randint(2, 5))) for _ in range(120)}
+    path = tmp_path / "animals.tsv"
+    lines = sorted(f"{' '.join(names[word] for word in row)}.\t{''.join(row)}。\tmade up" for row in rows)
+    path.write_text("\n".join(lines) + "\n", encoding="utf-8")
+    monkeypatch.setattr(
+        smoothing, "prepare", lambda recipe, file: prepare(replace(recipe, n_valid=12, n_test=16), file)
+    )
+    return path
+
+
+@torch.no_grad()
+def test_marks_are_of_the_right_tokens_alone(data: Path) -> None:
+    prepared = smoothing.prepare(TINY.data, data)
+    torch.manual_seed(0)
+    model = Transformer(smoothing.config_of(TINY, prepared)).eval()
+    pairs = prepared.encode(prepared.split.valid)
+    found = smoothing.held_out_marks(model, pairs)
+    losses, right = [], []
+    for source, target in pairs:
+        logits = model(torch.tensor([source]), torch.tensor([target[:-1]]))[0].log_softmax(-1)
+        losses += [-float(row[id]) for row, id in zip(logits, target[1:], strict=True)]
+        right += [int(row.argmax()) == id for row, id in zip(logits, target[1:], strict=True)]
+    assert found["loss"] == pytest.approx(sum(losses) / len(losses), abs=1e-4)
+    assert found["right"] == pytest.approx(sum(right) / len(right), abs=1e-4)
+    assert 1 / 300 < found["sure"] < 1
+
+
+def test_a_short_training_gives_both(data: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("sacrebleu")
+    monkeypatch.setattr(smoothing, "APART", 1)
+    found = smoothing.measure(data, TINY, say=lambda line: None)
+    assert [(run["smoothing"], run["seed"]) for run in found["runs"]] == [(0.0, 3), (0.1, 3)]
+    for run in found["runs"]:
+        assert [one["step"] for one in run["curve"]] == [2, 4]
+        assert len(run["last"]) == LAST
+        assert math.isfinite(run["mean"]["loss"])
