@@ -97,7 +97,7 @@ PARTS = {
     "/training?part=dropout": ["Part: dropout", "p: 0.1"],
     "/training?part=sharing": ["Part: sharing"],
     "/training?part=batches&lang=zh_CN": ["节: batches", "每批句数: 5"],
-    "/training?part=average&dials=training.run%3A1": ["Part: average", "Training: 1"],
+    "/training?part=average&dials=training.run%3A1": ["Part: average", "Which training: 1"],
 }
 
 # Every field of the view, and every kind of model.

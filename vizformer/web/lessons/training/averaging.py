@@ -56,7 +56,7 @@ def averaging(subject: Subject) -> None:
     )
     names = [_run(run) for run in runs]
     chosen = st.selectbox(
-        _("Training"),
+        _("Which training"),
         range(len(runs)),
         format_func=names.__getitem__,
         **lesson.setting("training.run", 0, range(len(runs))),
@@ -70,7 +70,7 @@ def averaging(subject: Subject) -> None:
             place_title=_("checkpoint"),
             value_title=_("loss (nats per token)"),
             hover=_("{name}, checkpoint {place}: {value}"),
-            height=280,
+            height=340,
             title=_("Held-out loss: {name}", name=names[chosen]),
         ).update_traces(mode="lines+markers"),
         key="training.averaging",
@@ -104,7 +104,7 @@ def averaging(subject: Subject) -> None:
         )
     )
     lesson.formula(
-        r"\bar w = \tfrac{1}{k} \sum_{i=1}^{k} w_i \qquad \text{(every weight by itself)}",
+        r"\bar w = \tfrac{1}{k} \sum_{i=1}^{k} w_i",
         live=rf"k = {count}: \quad L(\bar w) = {run.mean_loss:.4f}, \qquad \tfrac1k \textstyle\sum_i L(w_i) = "
         rf"{float(np.mean(run.losses)):.4f}",
         code=CODE,

@@ -48,7 +48,7 @@ def two_trainings() -> None:
             value_title=_("perplexity"),
             hover=_("{name}, update {place}: {value}"),
             digits=2,
-            height=300,
+            height=340,
             title=_("Perplexity on held-out sentences, mean of {n} seeds", n=len(notes["recipe"]["seeds"])),
         ).update_traces(mode="lines+markers"),
         key="training.perplexity",
