@@ -10,7 +10,7 @@ import torch.nn.functional as F
 from tests.explain.test_loss_numbers import asked_of
 from tests.tiny import STACKS
 from vizformer.analysis import step_gradient as gradients
-from vizformer.analysis.step_gradient import step_gradient
+from vizformer.analysis.step_gradient import matrix_lengths, step_gradient
 from vizformer.explain.loss_numbers import losses
 
 
@@ -28,7 +28,7 @@ def test_the_lengths_are_those_of_a_backward_pass(architecture: str) -> None:
     try:
         ids = [torch.tensor([[token.id for token in tokens]]) for tokens in trace.tokens.values()]
         logits = model(*ids)[0, [one.row for one in asked]]
-        F.cross_entropy(logits, torch.tensor([one.right.id for one in asked])).backward()  # type: ignore[no-untyped-call]
+        F.cross_entropy(logits, torch.tensor([one.right.id for one in asked])).backward()
         layers = [*(model.encoder.layers if model.encoder else ()), *(model.decoder.layers if model.decoder else ())]
         for row, block in enumerate(layers):
             kinds = dict(zip(found.kinds, found.norms[row], strict=True))
@@ -47,6 +47,8 @@ def test_the_lengths_are_those_of_a_backward_pass(architecture: str) -> None:
         for parameter in model.parameters():
             parameter.grad = None
         model.requires_grad_(False)
+    sizes = dict(zip(found.kinds, matrix_lengths(model)[0], strict=True))
+    assert sizes["W_O"] == pytest.approx(float(layers[0].self_attention.W_O.weight.norm()), rel=1e-5)
     assert found.norms[found.largest] == np.nanmax(found.norms)
     assert found.shares.sum() == pytest.approx(1)
 

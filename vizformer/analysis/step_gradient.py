@@ -6,6 +6,7 @@ Only the weights' gradient is computed; nothing is changed.
 """
 
 import copy
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -34,7 +35,6 @@ class StepGradient:
         layers: "encoder.0", ..., the rows of `norms`.
         kinds: the matrices that the model has, of `KINDS`; the columns of `norms`.
         norms: |g_W|; NaN where a layer has no such matrix.
-        sizes: |W|, likewise.
         table: |g| of the table of embeddings.
         table_rows: how many of its rows have a gradient that is not 0.
         total: the norm of all gradients together, which is what is clipped.
@@ -44,7 +44,6 @@ class StepGradient:
     layers: tuple[str, ...]
     kinds: tuple[str, ...]
     norms: Float[ndarray, "layers kinds"]
-    sizes: Float[ndarray, "layers kinds"]
     table: float
     table_rows: int
     total: float
@@ -79,30 +78,51 @@ def step_gradient(model: Transformer, trace: Trace, asked: Sequence[Asked]) -> S
         names, weights = zip(*twin.named_parameters(), strict=True)
         logits = twin(*(one.to(device) for one in ids))[0, [one.row for one in asked]]
         loss = F.cross_entropy(logits.float(), right)
-        gradients = torch.autograd.grad(loss, weights, allow_unused=True)
-    by_name = {name: gradient for name, gradient in zip(names, gradients, strict=True) if gradient is not None}
-    layers, norms, sizes = [], [], []
-    for stack in (twin.encoder, twin.decoder):
-        if isinstance(stack, Stack):
-            for index, block in enumerate(stack.layers):
-                assert isinstance(block, Block)
-                prefix = f"{stack.name}.layers.{index}."
-                layers.append(f"{stack.name}.{index}")
-                norms.append([_norm([by_name.get(prefix + name) for name in of]) for of in _matrices(block)])
-                own = dict(block.named_parameters())
-                sizes.append([_norm([own[name] for name in of]) for of in _matrices(block)])
-    there = [column for column in range(len(KINDS)) if not all(np.isnan(row[column]) for row in norms)]
-    table = by_name.get("embedding.weight")
+        found = torch.autograd.grad(loss, weights, allow_unused=True)
+    gradients = {name: gradient for name, gradient in zip(names, found, strict=True) if gradient is not None}
+    norms_of = torch.stack([gradient.float().norm() for gradient in gradients.values()]).tolist()
+    lengths = dict(zip(gradients, norms_of, strict=True))
+    table = gradients.get("embedding.weight")
+    layers, norms = [], []
+    for prefix, block in _blocks(model):
+        layers.append(prefix.replace(".layers", ""))
+        norms.append([_together([lengths.get(f"{prefix}.{name}") for name in of]) for of in _matrices(block)])
+    there = _there(norms)
     return StepGradient(
         loss.item(),
         tuple(layers),
         tuple(KINDS[column] for column in there),
         np.array(norms)[:, there],
-        np.array(sizes)[:, there],
-        0.0 if table is None else float(table.float().norm()),
-        0 if table is None else int((table != 0).any(dim=1).sum()),
-        float(torch.stack([gradient.float().norm() for gradient in by_name.values()]).norm()),
+        lengths.get("embedding.weight", 0.0),
+        0 if table is None else int(table.any(dim=1).sum()),
+        _together(list(lengths.values())),
     )
+
+
+def matrix_lengths(model: Transformer) -> Float[ndarray, "layers kinds"]:
+    """|W| of every matrix of `StepGradient.norms`."""
+    found = []
+    for __, block in _blocks(model):
+        own = dict(block.named_parameters())
+        found.append([_together([float(own[name].detach().float().norm()) for name in of]) for of in _matrices(block)])
+    lengths: ndarray = np.array(found)[:, _there(found)]
+    return lengths
+
+
+def _blocks(model: Transformer) -> list[tuple[str, Block]]:
+    """The layers with the beginning of their parameters' names: "encoder.layers.0"."""
+    return [
+        (f"{stack.name}.layers.{index}", block)
+        for stack in (model.encoder, model.decoder)
+        if isinstance(stack, Stack)
+        for index, block in enumerate(stack.layers)
+        if isinstance(block, Block)
+    ]
+
+
+def _there(rows: Sequence[Sequence[float]]) -> list[int]:
+    """The columns of `KINDS` that some layer has."""
+    return [column for column in range(len(KINDS)) if not all(math.isnan(row[column]) for row in rows)]
 
 
 def _matrices(block: Block) -> list[list[str]]:
@@ -117,10 +137,10 @@ def _matrices(block: Block) -> list[list[str]]:
     ]
 
 
-def _norm(tensors: Sequence[torch.Tensor | None]) -> float:
-    """The norm of all numbers of these tensors together; NaN of none."""
-    known = [tensor.detach().float().norm() for tensor in tensors if tensor is not None]
-    return float(torch.stack(known).norm()) if known else float("nan")
+def _together(lengths: Sequence[float | None]) -> float:
+    """The length of several vectors put end to end; NaN of none."""
+    known = [length for length in lengths if length is not None]
+    return math.hypot(*known) if known else math.nan
 
 
 def _trainable_twin(model: Transformer) -> Transformer:

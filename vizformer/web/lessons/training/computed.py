@@ -156,6 +156,13 @@ def step_gradient(subject: "Subject", hidden: int | None) -> "StepGradient":
 
 
 @cached
+def matrix_lengths(model: ModelRef) -> "np.ndarray":
+    from vizformer.analysis.step_gradient import matrix_lengths
+
+    return matrix_lengths(model_cache.checkpoint(model).model)
+
+
+@cached
 def training_losses(subject: "Subject", hidden: int | None, p: float, seed: int) -> "np.ndarray":
     """The mean loss of the text in several passes with dropout."""
     from vizformer.analysis.dropout import training_losses

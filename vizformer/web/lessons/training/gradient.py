@@ -37,7 +37,7 @@ def gradient(subject: Subject) -> None:
         return
     found = computed.step_gradient(subject, place.usual(subject))
     _ask(found, f"{subject}")
-    _table(found)
+    _table(subject, found)
     at = found.largest
     st.text(
         _(
@@ -107,7 +107,7 @@ def _ask(found: "StepGradient", about: str) -> None:
     )
 
 
-def _table(found: "StepGradient") -> None:
+def _table(subject: Subject, found: "StepGradient") -> None:
     shown = [
         Row(
             (
@@ -122,7 +122,7 @@ def _table(found: "StepGradient") -> None:
     ]
     if st.toggle(_("Show all lengths"), **lesson.setting("training.lengths", False)):
         st.html(table.to_html(("", *found.kinds), shown, caption=_("Length of the gradient, |g_W|")))
-        relative = found.norms / found.sizes
+        relative = found.norms / computed.matrix_lengths(subject.model)
         shown = [
             Row(
                 (
