@@ -482,3 +482,16 @@ def test_damaged_files(tmp_path: Path) -> None:
             continue
         outcome["refused"] += 1
     assert min(outcome.values()) > 20, outcome
+
+
+def test_a_type_that_config_says_is_not_read_by_role(tmp_path: Path) -> None:
+    """Its layers may look like others and compute something else."""
+    weights = tiny.randomise(strangers.StudentTranslator()).state_dict()
+    save_file({name: tensor.contiguous() for name, tensor in weights.items()}, tmp_path / "model.safetensors")
+    with pytest.raises(UnansweredError):
+        load(tmp_path)
+    (tmp_path / "config.json").write_text('{"model_type": "granite"}')
+    for source in (tmp_path, tmp_path / "model.safetensors"):
+        with pytest.raises(CheckpointError, match="granite") as caught:
+            load(source)
+        assert not isinstance(caught.value, UnansweredError)

@@ -166,7 +166,10 @@ def _recognised(source: Source, file: str, given: Mapping[str, object]) -> Layou
     """
     weights, said = source.content.weights, source.content.said
     refused: CheckpointError | None = None
+    by_type = "model_type" in said.get(CONFIG, {})  # of a library, whose arithmetic may differ where roles do not
     for recognise in LAYOUTS:
+        if recognise is reader.recognise and by_type:
+            continue
         try:
             layout = recognise(weights)
             if layout is None:

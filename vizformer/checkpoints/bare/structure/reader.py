@@ -23,6 +23,7 @@ from vizformer.errors import CheckpointError
 from vizformer.messages import N_
 
 NAME = "hand-written"
+_OURS = ".layers.0.feedforward.W_in.weight"  # of VizFormer's own format, whose config.json says everything
 
 
 def recognise(weights: Weights) -> Layout | None:
@@ -31,6 +32,8 @@ def recognise(weights: Weights) -> Layout | None:
     Raises:
         CheckpointError: an arrangement that VizFormer's models do not have; says which tensors.
     """
+    if any(name.endswith(_OURS) for name in weights.tensors):
+        return None
     buffers = around.buffers(weights)
     named = {name: stored for name, stored in weights.tensors.items() if name not in buffers.unused}
     found = modules(named)
