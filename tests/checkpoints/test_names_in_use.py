@@ -331,4 +331,6 @@ def test_they_are_read_and_ask_what_no_tensor_tells(names: Callable[[], Shapes],
     both = opened.model.config.architecture == "encoder-decoder"
     logits = opened.trace(ids=[1, 2, 3], **({"target_ids": [1, 2]} if both else {})).logits
     assert logits.isfinite().all()
+    said = " ".join(map(str, opened.report.assumptions))
+    assert ("`transformers` gives such names to LLaMA" in said) is (names is final_layer_norm_of_a_layer)
     assert not {fate.fate for fate in opened.report.tensors} & {"missing", "wrong shape"}

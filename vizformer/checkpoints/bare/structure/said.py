@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 
 from vizformer.checkpoints.bare.layouts.tables import Tables
+from vizformer.checkpoints.bare.likeness import family
 from vizformer.checkpoints.bare.structure import around
 from vizformer.checkpoints.bare.structure.block import Block
 from vizformer.checkpoints.bare.structure.found import Found
@@ -22,6 +23,14 @@ def read_by_role(found: Found, tables: Tables) -> list[Message]:
     stacks = zip(found.stacks, found.blocks, strict=True)
     lines = [_roles_said(stack.layers[0], block) for stack, block in stacks]
     lines += [message for block in found.blocks for message in block.assumed]
+    if name := family(found.weights):
+        lines.append(
+            N_(
+                "`transformers` gives such names to {family} and to relatives of it that compute something else: if this is "
+                "one of them, open its folder with config.json",
+                family=name,
+            )
+        )
     block = found.blocks[-1]
     if block.attentions["self_attention"].attention.numbered:
         lines.append(N_("the matrices that only numbers tell apart are query, key, value and output, in this order"))
