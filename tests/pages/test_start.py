@@ -174,12 +174,12 @@ def test_three_doors(open_app):
 
 def test_the_door_to_the_course_knows_what_was_done(open_app):
     app = open_app(PAGE)
-    app.session_state[progress._DONE] = frozenset({"map/path", "map/cost", "tokens/pieces"})
+    app.session_state[progress._DONE] = frozenset({"map/share", "map/path", "map/cost", "map/felt", "tokens/pieces"})
     app.run()
     labels = [element.proto.label for element in app.get("page_link")][1:]
-    assert labels[0] == "●●○○ 1 · The map"
+    assert labels[0] == "●●●● 1 · The map"
     assert labels[1] == "●○○○○○ 2 · Tokens and embeddings"
-    assert any(one.value.startswith("3 of ") for one in app.caption)
+    assert any(one.value.startswith("5 of ") for one in app.caption)
     button = app.button(key="start.learn")
     assert button.label == "Go on with: Tokens and embeddings →"
     assert button.click().run().title[0].value == "Tokens and embeddings"

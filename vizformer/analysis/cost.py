@@ -4,7 +4,7 @@ Counted are the multiplications of matrix products, which is where the time goes
 turning of RoPE are not.  Cells that a mask blocks count too: they are computed before they are blocked.
 """
 
-from dataclasses import astuple, dataclass
+from dataclasses import dataclass
 
 import numpy as np
 from jaxtyping import Int
@@ -32,11 +32,16 @@ class Multiplications:
     unembedding: int = 0
 
     @property
+    def parts(self) -> tuple[int, int, int, int]:
+        """The fields in their order (`dataclasses.astuple` copies each of them, and a text has thousands of steps)."""
+        return self.attention, self.projections, self.feedforward, self.unembedding
+
+    @property
     def total(self) -> int:
-        return sum(astuple(self))
+        return sum(self.parts)
 
     def __add__(self, other: "Multiplications") -> "Multiplications":
-        return Multiplications(*(a + b for a, b in zip(astuple(self), astuple(other), strict=True)))
+        return Multiplications(*(a + b for a, b in zip(self.parts, other.parts, strict=True)))
 
 
 def encoder_pass(config: ModelConfig, n: int) -> Multiplications:
@@ -133,7 +138,7 @@ def text_costs(config: ModelConfig, start: int, steps: int, memory: int = 0) -> 
     """The costs of `steps` new tokens after `start` positions; see `generation_costs`."""
     lengths = range(start, start + steps)
     cached, uncached = (
-        np.array([astuple(cost) for cost in generation_costs(config, start, steps, memory, cached=kept)], np.int64)
+        np.array([cost.parts for cost in generation_costs(config, start, steps, memory, cached=kept)], np.int64)
         for kept in (True, False)
     )
     return TextCosts(
@@ -167,4 +172,4 @@ def _unembedding(config: ModelConfig, rows: int) -> Multiplications:
 
 
 def _times(cost: Multiplications, count: int) -> Multiplications:
-    return Multiplications(*(count * part for part in astuple(cost)))
+    return Multiplications(*(count * part for part in cost.parts))

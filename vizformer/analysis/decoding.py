@@ -88,5 +88,6 @@ def growth(config: ModelConfig, n: int, memory: int = 0) -> "tuple[Int[ndarray, 
     Columns: attention, projections, feed-forward, unembedding (`vizformer.analysis.cost.Multiplications`).
     """
 
-    costs = [text_costs(config, 1, steps, memory) for steps in (n, 2 * n)]
-    return np.stack([one.uncached.sum(0) for one in costs]), np.stack([one.cached.sum(0) for one in costs])
+    costs = text_costs(config, 1, 2 * n, memory)
+    without, kept = (np.stack([side[:n].sum(0), side.sum(0)]) for side in (costs.uncached, costs.cached))
+    return without, kept
