@@ -80,6 +80,7 @@ def test_answers_are_remembered_by_the_browser_and_can_be_forgotten(open_tab):
         tab.page.get_by_role("button", name="Forget my progress").click()
     tab.settled()
     expect(tab.page.get_by_text("0 of 5 questions answered")).to_be_visible()
+    tab.page.wait_for_function("() => JSON.parse(localStorage['vizformer.progress']).done.length === 0")
     with tab.runs():
         tab.page.reload()
     tab.settled()

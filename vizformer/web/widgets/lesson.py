@@ -219,7 +219,8 @@ def _course() -> None:
                 ),
             )
         st.caption(_("Kept in this browser, nowhere else."))
-        st.button(_("Forget my progress"), on_click=progress.forget, key="lesson.forget")
+        if st.button(_("Forget my progress"), on_click=progress.forget, key="lesson.forget"):
+            st.rerun()  # the whole page: it is there that the browser is told
 
 
 # --- what the laboratories are made of --------------------------------------------------------------------------------
