@@ -82,7 +82,8 @@ def change(tab: Tab, buttons: bool) -> tuple[str, "list[Locator]"]:
         options = groups.nth(index).get_by_role("radio")
         if "1 · " not in options.first.inner_text() and options.count() > 1:
             return "buttons", [options.nth(i) for i in range(options.count())]
-    boxes = main.get_by_test_id("stSelectbox").locator("input")
+    # (the boxes of a question that is answered by a cell change nothing else)
+    boxes = main.locator("[data-testid=stSelectbox]:not([class*=st-key-ask-] *) input")
     if boxes.count() > 1:  # the first one is the model
         return "list", [boxes.nth(1)]
     return "sentence", [main.get_by_role("textbox", name="Sentence", exact=True)]
