@@ -10,7 +10,6 @@ Source: Vaswani et al. 2017, sections 3.1 (residual connections), 3.4 (embedding
 
 import json
 import math
-import random
 import sys
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, replace
@@ -24,12 +23,10 @@ from vizformer.config import ModelConfig
 from vizformer.model import Transformer
 from vizformer.model.block import Block, Stack
 from vizformer.model.norm import Norm
-from vizformer.training.examples import batch_of, loss_of
 from vizformer.training.live import Plan
-from vizformer.training.norm_order import averaged
 from vizformer.training.schedule import inverse_square_root
-from vizformer.training.speed import fast_short_attention, keep_freed_memory
-from vizformer.training.tasks import TASKS, Task, examples
+from vizformer.training.task_losses import averaged, task_losses
+from vizformer.training.tasks import TASKS, Task
 
 LeftOut = Literal["nothing", "warm-up", "scaling", "residual"]
 """What a training does without: nothing of the recipe; the warm-up; sqrt(d_model); the sums around the sublayers."""
@@ -107,22 +104,17 @@ def learning_rate(step: int, left_out: LeftOut, recipe: LeftOutRecipe = RECIPE) 
 
 def train_losses(left_out: LeftOut, seed: int, recipe: LeftOutRecipe = RECIPE) -> list[float]:
     """The loss of every update, in nats per symbol of the answer."""
-    keep_freed_memory()
     torch.manual_seed(seed)
-    model, rng, task = build(left_out, recipe.config).train(), random.Random(seed), TASKS[recipe.task]
-    optimizer = torch.optim.Adam(model.parameters(), betas=(0.9, 0.98), eps=1e-9)
-    losses: list[float] = []
-    for step in range(1, recipe.updates + 1):
-        for group in optimizer.param_groups:
-            group["lr"] = learning_rate(step, left_out, recipe)
-        batch = batch_of(task, "encoder-decoder", examples(task, rng, recipe.batch, held_out=False))
-        with fast_short_attention(torch.device("cpu")):
-            loss = loss_of(model, batch)
-            optimizer.zero_grad(set_to_none=True)
-            loss.backward()  # type: ignore[no-untyped-call]
-        optimizer.step()
-        losses.append(loss.item())
-    return losses
+    model = build(left_out, recipe.config).train()
+    return task_losses(
+        model,
+        torch.optim.Adam(model.parameters(), betas=(0.9, 0.98), eps=1e-9),
+        TASKS[recipe.task],
+        lambda step: learning_rate(step, left_out, recipe),
+        updates=recipe.updates,
+        batch=recipe.batch,
+        seed=seed,
+    )
 
 
 def blind(task: Task) -> float:

@@ -9,7 +9,6 @@ Source: Xiong et al. 2020, "On Layer Normalization in the Transformer Architectu
 
 import json
 import math
-import random
 import sys
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, replace
@@ -20,10 +19,9 @@ import torch
 
 from vizformer.config import ModelConfig, NormOrder
 from vizformer.model import Transformer
-from vizformer.training.examples import batch_of, loss_of
 from vizformer.training.live import Plan
-from vizformer.training.speed import fast_short_attention, keep_freed_memory
-from vizformer.training.tasks import TASKS, examples
+from vizformer.training.task_losses import averaged, task_losses
+from vizformer.training.tasks import TASKS
 
 AVERAGED = 5  # updates whose mean loss is one point of a curve
 
@@ -72,31 +70,18 @@ def train_losses(
     report: Callable[[int, float], None] | None = None,
 ) -> list[float]:
     """The loss of every update (nats per symbol of the answer), with Adam and a learning rate that stays."""
-    keep_freed_memory()
     torch.manual_seed(recipe.seed)
-    model, rng = Transformer(recipe.config(norm_order)).train(), random.Random(recipe.seed)
-    task = TASKS[recipe.task]
-    optimizer = torch.optim.Adam(model.parameters(), betas=(0.9, 0.98))
-    losses: list[float] = []
-    for update in range(1, recipe.updates + 1):
-        for group in optimizer.param_groups:
-            group["lr"] = recipe.learning_rate * min(1.0, update / warmup if warmup else 1.0)
-        batch = batch_of(task, "decoder-only", examples(task, rng, recipe.batch, held_out=False))
-        with fast_short_attention(torch.device("cpu")):
-            loss = loss_of(model, batch)
-            optimizer.zero_grad(set_to_none=True)
-            loss.backward()  # type: ignore[no-untyped-call]
-        optimizer.step()
-        losses.append(loss.item())
-        if report is not None:
-            report(update, losses[-1])
-    return losses
-
-
-def averaged(losses: list[float], width: int = AVERAGED) -> list[float]:
-    """The mean of each `width` losses in a row, with four digits."""
-    starts = range(0, len(losses) - width + 1, width)
-    return [round(sum(losses[start : start + width]) / width, 4) for start in starts]
+    model = Transformer(recipe.config(norm_order)).train()
+    return task_losses(
+        model,
+        torch.optim.Adam(model.parameters(), betas=(0.9, 0.98)),
+        TASKS[recipe.task],
+        lambda update: recipe.learning_rate * min(1.0, update / warmup if warmup else 1.0),
+        updates=recipe.updates,
+        batch=recipe.batch,
+        seed=recipe.seed,
+        report=report,
+    )
 
 
 def measure(recipe: NormOrderRecipe = RECIPE, say: Callable[[str], None] = print) -> dict[str, Any]:
@@ -109,7 +94,7 @@ def measure(recipe: NormOrderRecipe = RECIPE, say: Callable[[str], None] = print
             if update % 50 == 0:
                 say(f"{name}: update {update}, loss {loss:.3f}")
 
-        curves[name] = averaged(train_losses(norm_order, warmup, recipe, report))
+        curves[name] = averaged(train_losses(norm_order, warmup, recipe, report), AVERAGED)
     points, task = len(curves["post"]), TASKS[recipe.task]
     return {
         "recipe": asdict(recipe),
