@@ -8,6 +8,7 @@ import pytest
 
 from vizformer.assets import asset
 from vizformer.training import norm_order
+from vizformer.training.task_losses import averaged
 
 BUNDLED = json.loads(asset("lessons", "block", "norm_order.json").read_text(encoding="utf-8"))
 
@@ -24,7 +25,7 @@ def test_the_bundled_curves_begin_as_the_training_does(name: str, order: str, wa
     short = replace(norm_order.RECIPE, updates=norm_order.AVERAGED)
     losses = norm_order.train_losses(order, warmup, short)  # type: ignore[arg-type]
     # Sums in another order on another processor: a few updates carry that far.
-    assert norm_order.averaged(losses) == pytest.approx(BUNDLED["loss"][name][:1], rel=0.02)
+    assert averaged(losses, norm_order.AVERAGED) == pytest.approx(BUNDLED["loss"][name][:1], rel=0.02)
 
 
 def test_what_the_lesson_says_of_the_curves_holds() -> None:
