@@ -43,8 +43,8 @@ PAGES = (
 )
 PARTS = {
     "map": ("drawing", "rnn", "cost"),  # (the gradients of "gru" take seconds and few bytes)
-    "tokens": ("pieces", "merges", "lookup", "neighbours", "context", "norms"),
-    "positions": ("waves", "clock", "distance", "shuffle", "options", "longer"),
+    "tokens": ("pieces", "merges", "lookup", "neighbours", "vectors", "context", "norms", "signals"),
+    "positions": ("waves", "clock", "distance", "shuffle", "function", "options", "longer"),
     "qkv": ("lookup", "arithmetic", "three", "scale"),
     "heads": ("split", "all", "cost", "groups"),
     "masks": ("kinds", "paint", "conventions", "mistakes", "leak"),

@@ -14,6 +14,13 @@ from vizformer.analysis.head_statistics import head_statistics
 from vizformer.model import Transformer
 
 PAGE = "pages/learn/heads.py"
+DEEDS = (
+    "looks at the token before",
+    "looks at the query's own token",
+    "looks at the token after",
+    "looks at the first token",
+    "looks at the last token",
+)
 TEXTS = {"zh-en": "他喜欢喝水。", "stories": "The cat sat on the chair.", "cloze": "She opened the door."}
 SITES = {
     "zh-en": ("cross", "decoder.1.cross"),
@@ -48,6 +55,11 @@ def test_slices_and_parts_are_the_models(open_app: Open, model: str) -> None:
     assert [number(row[1]) for row in rows[:heads]] == pytest.approx(found.norms, abs=1e-4)
     assert sum(number(row[2]) for row in rows) == pytest.approx(100.0, abs=0.06 * len(rows))
     assert marked(app, 0) == [1]
+    config = checkpoint.model.config
+    shapes = {row[0]: row[1:] for row in tables(app)[1]}
+    assert shapes["W_Q, W_K, W_V of one head"] == ["512 × 64", f"{config.d_model} × {config.d_head}"]
+    assert shapes["W_O"] == ["512 × 512", f"{heads * config.d_head} × {config.d_model}"]
+    assert shapes["query heads, key and value heads"] == ["8, 8", f"{heads}, {groups}"]
     stack, layer, sort = site.split(".")
     block = getattr(checkpoint.model, stack).layers[int(layer)]
     attention = block.cross_attention if sort == "cross" else block.self_attention
@@ -66,7 +78,8 @@ def test_every_head_of_the_layer_is_described_by_its_measures(open_app: Open, mo
     checkpoint = load(model)
     trace = checkpoint.trace(TEXTS[model])
     found = head_statistics(head_maps(trace, kind), cross=kind == "cross")
-    rows = tables(app)[0]
+    experts = [table for table in tables(app) if table[0][0] in DEEDS]
+    rows = tables(app)[len(experts)]
     assert len(rows) == checkpoint.model.config.n_heads
     starts = {
         "previous": "looks at the token before",
@@ -83,11 +96,16 @@ def test_every_head_of_the_layer_is_described_by_its_measures(open_app: Open, mo
             assert row[1].startswith(starts[tendency])
             assert f"{found.shares[tendency][1, head]:.0%}" in row[1]
         assert number(row[2]) == pytest.approx(found.effective[1, head], abs=0.05)
-    assert marked(app, 0) == [2]
+    assert marked(app, len(experts)) == [2]
+    named = {row[0]: row[1] for table in experts for row in table}
+    assert named == {
+        next(deed for deed in DEEDS if deed.startswith(starts[tendency])): f"layer {layer}, head {head}"
+        for tendency, (layer, head) in found.experts().items()
+    }
     brought = key_contributions(checkpoint, trace, site, 2, 1)
     order = np.argsort(-brought.weights, kind="stable")[:4]
-    assert [number(row[1]) for row in tables(app)[1]] == pytest.approx(brought.weights[order], abs=1e-4)
-    assert [number(row[2]) for row in tables(app)[1]] == pytest.approx(brought.norms[order], abs=1e-4)
+    assert [number(row[1]) for row in tables(app)[-1]] == pytest.approx(brought.weights[order], abs=1e-4)
+    assert [number(row[2]) for row in tables(app)[-1]] == pytest.approx(brought.norms[order], abs=1e-4)
 
 
 @pytest.mark.parametrize("model", TEXTS)

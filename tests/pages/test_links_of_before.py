@@ -190,6 +190,12 @@ SETTINGS = {
         "Take the mean of all rows off first: True",
     ],
     "/tokens?part=norms&dials=tokens.scale%3A0": ["and with the factor switched"],
+    "/tokens?part=vectors&dials=tokens.sum%3A1": ["A sum of three rows: 1"],
+    "/tokens?part=signals&dials=tokens.patch%3A8~tokens.chosen%3A3": ["Side of a patch, in pixels: 8", "Patch: 3"],
+    "/positions?part=function&dials=positions.query%3A2~positions.key%3A1": [
+        "The token that asks, at place m: 2",
+        "The token that answers, at place n: 1",
+    ],
     "/positions?dials=positions.d%3A64~positions.pos%3A5~positions.dim%3A7~positions.cosines%3A1"
     "~positions.pairs%3A0%2C9~positions.span%3A64": [
         "Width of the code, d_model: 64",

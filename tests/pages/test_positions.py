@@ -61,7 +61,7 @@ def words(app: AppTest) -> str:
     return " ".join([*(element.value for kind in kinds for element in getattr(app, kind)), *html])
 
 
-@pytest.mark.parametrize("part", ["waves", "clock", "distance", "shuffle", "options", "longer"])
+@pytest.mark.parametrize("part", ["waves", "clock", "distance", "shuffle", "function", "options", "longer"])
 @pytest.mark.parametrize("locale", ["en-US", "zh-CN"])
 def test_every_part_in_both_languages_with_another_model(open_app: Open, part: str, locale: str) -> None:
     app = opened(open_app, part, locale=locale, model="stories", text="a <b> $x$ cat")
@@ -265,3 +265,14 @@ def test_a_slider_that_was_moved_keeps_its_place_when_the_sentence_gets_shorter(
     assert not app.exception
     assert not app.error
     assert app.slider(key="setting.positions.j").value == 0
+
+
+def test_a_pair_moved_on_keeps_its_score_where_the_library_says_so(open_app: Open) -> None:
+    app = opened(open_app, "function")
+    curves = {trace["name"]: numbers(trace["y"]) for trace in plotted(app, 0) if trace.get("mode") == "lines"}
+    tokens = [token.id for token in load("zh-en").tokenizer_of("encoder").encode(TEXT, special=False)]
+    for name, scheme in (("RoPE", "rope"), ("sinusoidal", "sinusoidal"), ("ALiBi", "alibi")):
+        expected = web.moved_scores(scheme, 8000, tokens[-1], tokens[0], len(tokens) - 1, 48)[0]
+        np.testing.assert_allclose(curves[name], expected, rtol=1e-4, atol=1e-5)
+    assert np.ptp(curves["RoPE"]) < 1e-5 < np.ptp(curves["sinusoidal"])
+    assert bool(run(app)["same"])

@@ -13,13 +13,16 @@ from tests.pages.reading import run
 from vizformer import load
 from vizformer.analysis.contexts import contexts
 from vizformer.analysis.embeddings import directions, neighbours, norms
+from vizformer.analysis.signal_tokens import drawn_cat, patch_tokens, patches
+from vizformer.analysis.word_vectors import read_word_vectors
+from vizformer.assets import asset
 from vizformer.text.merging import PAPER, apply, bundled_table, learn, words_of
 from vizformer.text.schemes import SCHEMES, cut
 from vizformer.web.widgets.lesson_text import lesson_prose
 
 PAGE = "pages/learn/tokens.py"
 CAT = "我有一只猫。"
-PARTS = ("pieces", "merges", "lookup", "neighbours", "context", "norms")
+PARTS = ("pieces", "merges", "lookup", "neighbours", "vectors", "context", "norms", "signals")
 
 
 def html(app: Any) -> str:
@@ -80,7 +83,7 @@ def test_the_question_of_the_pieces_is_about_this_sentence(open_app: Open) -> No
         choice.set_value(right).run()
         app = next(button for button in app.button if button.key.startswith("ask.tokens.pieces")).click().run()
         assert app.success
-        assert "1 of 6" in next(c.value for c in app.caption if "questions answered" in c.value)
+        assert "1 of 8" in next(c.value for c in app.caption if "questions answered" in c.value)
 
 
 def test_a_long_text_is_shown_in_part_and_counted_whole(open_app: Open) -> None:
@@ -287,3 +290,34 @@ def test_the_pasted_code_of_the_input_gives_the_residual_stream(open_app: Open, 
     if model != "cloze":  # which adds a segment vector and a norm, as the page says
         assert torch.allclose(left["x_0"], trace.residual(f"{stack}.0.pre"), atol=1e-5)
     assert left["x_0"].shape == (n, loaded.model.config.d_model)
+
+
+def test_the_static_table_is_searched_for_the_words_of_the_sentence(open_app: Open) -> None:
+    table = read_word_vectors(asset("lessons", "tokens", "word_vectors.safetensors"))
+    app = open_app(PAGE, part="vectors", model="cloze", text="A dog saw three cats.")
+    (bars,) = [trace for trace in chart(app)["data"] if trace["type"] == "bar"]
+    box = app.selectbox(key="setting.tokens.word")
+    nearest = table.nearest(box.value, 8)
+    assert box.options == ["a", "dog", "saw", "three", "cats"]
+    assert sorted(numbers(bars["x"])) == pytest.approx(sorted(cosine for __, cosine in nearest), abs=1e-6)
+    done = run(app.code[0].value)
+    assert float(done["cosine"]) == pytest.approx(table.analogy("brother", "he", "she", 1)[0][1], abs=1e-4)
+    assert "0.9" in html(app) or "0.8" in html(app)  # the senses of the examples
+
+
+def test_a_sentence_without_a_word_of_the_table_is_shown_others(open_app: Open) -> None:
+    app = open_app(PAGE, part="vectors", text="👩‍👩‍👧‍👦 Xyzzyx 123")
+    assert not app.exception
+    assert not app.error
+    assert any("No word of the sentence" in caption.value for caption in app.caption)
+
+
+def test_a_patch_is_a_row_and_its_token_the_row_times_the_matrix(open_app: Open) -> None:
+    app = open_app(PAGE, part="signals", text=CAT, dials="tokens.patch:4~tokens.chosen:14")
+    assert not app.error
+    cut = patches(drawn_cat(24), 4)
+    __, rows = patch_tokens(cut, 256, 0)
+    done = run(app.code[0].value)
+    np.testing.assert_allclose(done["p"], cut[14], atol=1e-5)
+    assert float(done["x_0"]) == pytest.approx(rows[14, 0], abs=1e-3)
+    assert "36" in html(app)  # tokens of this picture

@@ -38,12 +38,27 @@ class HeadStatistics:
 
     def leading(self, layer: int, head: int) -> Tendency | None:
         """What the head mostly does, if there is such a thing; the largest excess over chance decides."""
-        clear: dict[Tendency, float] = {}
+        clear = {tendency: excess[layer, head] for tendency, excess in self._excess().items()}
+        best = max(clear, key=lambda tendency: clear[tendency])
+        return best if clear[best] > -np.inf else None
+
+    def experts(self) -> dict[Tendency, tuple[int, int]]:
+        """The layer and head with the largest excess over chance, for everything that some head clearly does."""
+        found = {}
+        for tendency, excess in self._excess().items():
+            layer, head = np.unravel_index(excess.argmax(), excess.shape)
+            if excess[layer, head] > -np.inf:
+                found[tendency] = (int(layer), int(head))
+        return found
+
+    def _excess(self) -> dict[Tendency, Float[ndarray, "n_layers n_heads"]]:
+        """By how much each share is above chance; -inf where the head does not clearly do it, or cannot."""
+        excess = {}
         for tendency, shares in self.shares.items():
-            share, chance = float(shares[layer, head]), float(self.chance[tendency][layer])
-            if share >= max(CLEAR, min(ABOVE_CHANCE * chance, 0.99)):  # not where either is NaN
-                clear[tendency] = share - chance
-        return max(clear, key=lambda tendency: clear[tendency], default=None)
+            chance = np.broadcast_to(self.chance[tendency][:, None], shares.shape)
+            clear = shares >= np.maximum(CLEAR, np.minimum(ABOVE_CHANCE * chance, 0.99))  # not where either is NaN
+            excess[tendency] = np.where(clear, shares - chance, -np.inf)
+        return excess
 
 
 def head_statistics(maps: HeadMaps, *, cross: bool = False) -> HeadStatistics:

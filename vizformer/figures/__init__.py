@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from vizformer.figures.neighbours import embedding_map, neighbour_bars
     from vizformer.figures.next_token import next_token_bars
     from vizformer.figures.pairs import token_pairs
+    from vizformer.figures.patches import patch_picture
     from vizformer.figures.positions import positional_heatmap, positional_waves
     from vizformer.figures.reach import cost_curves, gradient_reach, path_picture
     from vizformer.figures.scaling import saturation_curves, variance_growth
@@ -52,6 +53,7 @@ _WHERE = {
     "neighbour_bars": "neighbours",
     "next_token_bars": "next_token",
     "norm_bars": "embeddings",
+    "patch_picture": "patches",
     "path_picture": "reach",
     "position_clocks": "clocks",
     "positional_heatmap": "positions",
@@ -88,6 +90,7 @@ __all__ = [
     "neighbour_bars",
     "next_token_bars",
     "norm_bars",
+    "patch_picture",
     "path_picture",
     "position_clocks",
     "positional_heatmap",

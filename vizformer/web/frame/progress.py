@@ -10,8 +10,8 @@ from vizformer.components import memory
 # lesson (its address) -> its questions, one or more in each part; what is counted
 QUESTIONS: Mapping[str, tuple[str, ...]] = {
     "map": ("share", "path", "cost", "felt"),
-    "tokens": ("pieces", "merge", "products", "nearest", "context", "lengths"),
-    "positions": ("turn", "rotation", "product", "shuffle", "penalty", "longer"),
+    "tokens": ("pieces", "merge", "products", "nearest", "static", "context", "lengths", "patches"),
+    "positions": ("turn", "rotation", "product", "shuffle", "moved", "penalty", "longer"),
     "qkv": ("self", "ratio", "side", "scale"),
     "heads": ("without", "habit", "cost", "cache"),
     "masks": ("count", "block", "notation", "sum", "leak"),

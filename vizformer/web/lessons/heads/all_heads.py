@@ -56,8 +56,26 @@ def every(subject: Subject) -> None:
     state.update(layer=selection.layer, head=selection.head, query=written_query(selection.query, queries))
     row_names.caption(subject, kind, selection.query)
     ask_habit(subject, kind)
+    experts(subject, kind)
     doings(subject, selection.layer, selection.head)
     importance(subject)
+
+
+def experts(subject: Subject, kind: "Kind") -> None:
+    """Which head of all layers is the expert of this sentence, for everything that some head clearly does."""
+    found = computed.head_statistics(subject, kind)
+    named = [
+        Row(
+            (wording.deed(deed), _("layer {layer}, head {head}", layer=layer, head=head), Number(share, f"{share:.0%}"))
+        )
+        for deed, (layer, head) in found.experts().items()
+        for share in [float(found.shares[deed][layer, head])]
+    ]
+    if not named:
+        st.caption(_("No head of this model clearly does one thing in this sentence."))
+        return
+    columns = (_("what it does"), _("the expert"), _("share of its attention"))
+    st.html(table.to_html(columns, named, bar=2, caption=_("The experts of this sentence")))
 
 
 def doings(subject: Subject, layer: int, chosen: int) -> None:

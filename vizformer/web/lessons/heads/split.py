@@ -11,6 +11,7 @@ from vizformer.components.table import Number, Row
 from vizformer.figures import head_split
 from vizformer.web.catalogue.subject import Subject
 from vizformer.web.lessons.heads import computed
+from vizformer.web.lessons.heads.shapes import shapes
 from vizformer.web.link import state
 from vizformer.web.widgets import attention_selector, chart, lesson, proof_badge
 from vizformer.web.widgets.laboratory import laboratory
@@ -88,6 +89,7 @@ def split(subject: Subject) -> None:
             caption=_("How far each part goes in the direction of the sum"),
         )
     )
+    shapes(config)
     lesson.formula(
         r"\mathrm{out} = [z_0; \dots; z_{h-1}]\, W_O + b_O = \sum_{h} z_h W_O^{(h)} + b_O"
         if biased

@@ -6,7 +6,7 @@ from vizformer.web.words.i18n import _
 
 if TYPE_CHECKING:
     from vizformer.analysis import HabitQuestion
-    from vizformer.analysis.head_statistics import HeadStatistics
+    from vizformer.analysis.head_statistics import HeadStatistics, Tendency
 
 SPREAD = 0.75  # of the visible keys: from so many on, a head reads from almost all of them
 
@@ -28,6 +28,17 @@ def tendency(found: "HeadStatistics", layer: int, head: int) -> str:
     if keys >= SPREAD * visible:
         return _("spreads out: reads from {keys} of {visible} keys", **numbers)
     return _("no fixed place: reads from {keys} of {visible} keys", **numbers)
+
+
+def deed(tendency: "Tendency") -> str:
+    """What a head may do, in words."""
+    return {
+        "previous": _("looks at the token before"),
+        "own": _("looks at the query's own token"),
+        "next": _("looks at the token after"),
+        "first": _("looks at the first token"),
+        "last": _("looks at the last token"),
+    }[tendency]
 
 
 def habit(asked: "HabitQuestion", query: str, key: str) -> str:

@@ -32,7 +32,7 @@ def width(subject: Subject) -> int:
     else:
         st.caption(
             _(
-                "{model} tells its positions in another way (part 5); the code of 2017 is worked out here anyway.",
+                "{model} tells its positions in another way (part 6); the code of 2017 is worked out here anyway.",
                 model=plain(subject.title),
             )
         )

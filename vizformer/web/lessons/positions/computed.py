@@ -123,6 +123,16 @@ def shuffled(
 
 
 @cached
+def moved_scores(
+    scheme: Positions, vocab_size: int, query_id: int, key_id: int, distance: int, furthest: int
+) -> "Float[np.ndarray, 'n_heads moves']":
+    """The score of a pair of tokens that is moved on by 0..furthest positions, in the untrained causal model."""
+    from vizformer.analysis.moved_pair import moved_scores
+
+    return moved_scores(small(scheme, vocab_size, True, trained=True), query_id, key_id, distance, furthest)
+
+
+@cached
 def effect(scheme: Positions, vocab_size: int, ids: tuple[int, ...]) -> "Float[np.ndarray, 'n_heads n n']":
     """What the scheme adds to each score of the untrained causal model's first layer."""
     from vizformer.analysis.positions import score_effect

@@ -108,7 +108,7 @@ def options(subject: Subject) -> None:
         _(
             "Scores of the first layer of a small causal model with these positions, less the scores of the same weights "
             "without. Empty cells are the future, masked. The weights are drawn from a fixed seed; the learned rows and "
-            "T5's biases are those of the trained models of part 6."
+            "T5's biases are those of the trained models of part 7."
         )
     )
     if scheme == "relative":

@@ -4,6 +4,7 @@ from collections import Counter
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from vizformer.assets import asset
 from vizformer.web.catalogue import model_cache
 from vizformer.web.catalogue.bounded_cache import cached
 from vizformer.web.catalogue.subject import Subject
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
 
     from vizformer.analysis.contexts import Contexts
     from vizformer.analysis.embeddings import Lookup, Neighbours, Norms, Projection
+    from vizformer.analysis.word_vectors import WordVectors
     from vizformer.explain.snippet import Given
     from vizformer.model import Trace
     from vizformer.text.merging import Applied, Learned
@@ -198,6 +200,27 @@ def contexts(model: ModelRef, first: str, second: str, i: int, j: int) -> "Conte
     from vizformer.analysis.contexts import contexts
 
     return contexts(model_cache.checkpoint(model), _reading(model, first), _reading(model, second), i, j)
+
+
+@cached
+def word_vectors() -> "WordVectors":
+    """The bundled table of static word vectors."""
+    from vizformer.analysis.word_vectors import read_word_vectors
+
+    return read_word_vectors(asset("lessons", "tokens", "word_vectors.safetensors"))
+
+
+@cached
+def senses(model: ModelRef) -> tuple[tuple[Occasion, float], ...]:
+    """Of each example that the model can read: the cosine of the token's two vectors after the last layer."""
+    found = []
+    for occasion in occasions(model):
+        tokens = model_cache.checkpoint(model).tokenizer_of("encoder").encode(occasion.first)
+        for i, j in shared(model, occasion.first, occasion.second):
+            if tokens[i].text.strip() == occasion.token:
+                found.append((occasion, float(contexts(model, occasion.first, occasion.second, i, j).same[-1])))
+                break
+    return tuple(found)
 
 
 @cached

@@ -5,6 +5,7 @@ import streamlit as st
 from vizformer.errors import VizformerError
 from vizformer.web.catalogue import toy_cache
 from vizformer.web.link import state
+from vizformer.web.tools.layer.interface import interface
 from vizformer.web.tools.layer.stack import choose_stack
 from vizformer.web.widgets.laboratory import laboratory
 from vizformer.web.widgets.number_editor import set_by_hand, toy_editor
@@ -35,3 +36,5 @@ def toy() -> None:
     toy_editor(stack)
     overview(steps, lambda step: {})
     walk(steps, lambda step: {}, toy_cache.toy_layer(stack) if edited else None)
+    if stack == "encoder":
+        interface()
