@@ -3,6 +3,7 @@
 PORT ?= 8501
 PYTHON ?= python3
 JOBS ?= 2
+BROWSERS ?= 3
 VENV := .venv
 BIN := $(VENV)/bin
 PARALLEL = -n $(JOBS) --dist worksteal
@@ -33,11 +34,12 @@ dev: export STREAMLIT_SERVER_RUN_ON_SAVE = true
 dev: run ## like make run, and every open page runs again whenever a file of the code is saved
 
 # A process takes the next test from the other's heap when it has none left. The browser's tests come after the others,
-# in processes of their own: each has one server and one Chromium, and both need the processor to themselves.
-test: lint ## lint, types, import contracts and every test (JOBS=2 processes, then as many browsers)
+# in processes of their own: each has one server and one Chromium. A browser waits more than it works, so that three of
+# them keep two cores busy.
+test: lint ## lint, types, import contracts and every test (JOBS=2 processes, then BROWSERS=3 with a browser each)
 	@$(BIN)/python tests/browser/chromium.py --install
 	$(BIN)/python -m pytest -m "not browser" $(PARALLEL)
-	$(BIN)/python -m pytest -m browser $(PARALLEL) $(IN_BROWSER)
+	$(BIN)/python -m pytest -m browser -n $(BROWSERS) --dist worksteal $(IN_BROWSER)
 	@$(BIN)/python tests/browser/chromium.py --report
 
 # Every page and every part of a lesson is opened once, and the layers are held against torch.nn's.
