@@ -4,7 +4,7 @@ Counted are the multiplications of matrix products, which is where the time goes
 turning of RoPE are not.  Cells that a mask blocks count too: they are computed before they are blocked.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from jaxtyping import Int
@@ -66,6 +66,16 @@ def decoder_pass(config: ModelConfig, new: int, length: int, memory: int = 0, pr
     if config.n_encoder_layers:
         layer += _attention(config, new, memory, projected=projected)
     return _times(layer, config.n_decoder_layers) + _unembedding(config, 1)
+
+
+def forward_pass(config: ModelConfig, n: int) -> Multiplications:
+    """One forward over n tokens, as in training: the logits of every row; an encoder-decoder reads n and writes n."""
+    memory = n if config.architecture == "encoder-decoder" else 0
+    stacks = encoder_pass(config, n)  # nothing, where there is no encoder
+    if config.n_decoder_layers:
+        decoder = decoder_pass(config, n, n, memory, projected=memory)
+        return stacks + replace(decoder, unembedding=0) + _unembedding(config, n)
+    return stacks + _unembedding(config, n)
 
 
 def generation_costs(

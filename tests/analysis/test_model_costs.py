@@ -1,0 +1,107 @@
+"""The calculator: published sizes, PyTorch's own count of FLOPs, and formulas of the literature."""
+
+import pytest
+import torch
+from torch.utils.flop_counter import FlopCounterMode
+
+from tests import tiny
+from vizformer.analysis.cost import forward_pass
+from vizformer.analysis.model_costs import activations, model_cost, overtakes, parameters
+from vizformer.analysis.published import PUBLISHED, Published
+from vizformer.config import ModelConfig
+from vizformer.model import Transformer, count_parameters
+
+BY_PRESET = {one.preset: one for one in PUBLISHED}
+
+
+@pytest.mark.parametrize("published", PUBLISHED, ids=lambda one: one.preset)
+def test_the_presets_are_as_large_as_their_authors_say(published: Published) -> None:
+    """Within 3 %: authors round, and what they count in differs (37,000 tokens are "about", BERT's pooler)."""
+    assert count_parameters(published.config) == pytest.approx(published.parameters, rel=0.03)
+
+
+@pytest.mark.parametrize(
+    ("preset", "exact"),
+    [
+        ("bert-base", 109_514_298),  # BertForMaskedLM of transformers
+        ("gpt2-small", 124_439_808),  # the others are counted on the published files
+        ("gpt2-medium", 354_823_168),
+        ("gpt2-large", 774_030_080),
+        ("gpt2-xl", 1_557_611_200),
+        ("t5-base", 222_903_552),
+        ("llama-7b", 6_738_415_616),
+        ("llama2-70b", 68_976_648_192),
+        ("mistral-7b", 7_241_732_096),
+    ],
+)
+def test_the_presets_have_as_many_parameters_as_the_published_files(preset: str, exact: int) -> None:
+    assert count_parameters(ModelConfig.preset(preset)) == exact
+
+
+@pytest.mark.parametrize("preset", BY_PRESET)
+def test_two_layers_tell_the_parameters_of_all(preset: str) -> None:
+    config = ModelConfig.preset(preset)
+    assert sum(parameters(config).values()) == count_parameters(config)
+
+
+def test_stacks_of_different_depth_are_counted() -> None:
+    config = tiny.config(n_encoder_layers=3, n_decoder_layers=1)
+    assert sum(parameters(config).values()) == count_parameters(config)
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        dict(n_encoder_layers=2, n_decoder_layers=3),
+        dict(n_encoder_layers=0, n_decoder_layers=2, n_kv_heads=2, feedforward="gated", activation="silu"),
+        dict(n_encoder_layers=2, n_decoder_layers=0),
+    ],
+)
+def test_a_forward_multiplies_as_often_as_pytorch_counts(options: dict[str, object]) -> None:
+    config = tiny.config(**options)
+    model, n = Transformer(config).eval(), 9
+    ids = torch.arange(n)[None] % 5 + 4
+    both = config.architecture == "encoder-decoder"
+    with (
+        FlopCounterMode(display=False) as counter,
+        torch.no_grad(),
+        torch.nn.attention.sdpa_kernel(torch.nn.attention.SDPBackend.MATH),
+    ):
+        model(ids, ids) if both else model(ids)
+    assert counter.get_total_flops() // 2 == forward_pass(config, n).total
+
+
+def test_the_training_of_gpt3_costs_what_its_authors_print() -> None:
+    gpt3 = BY_PRESET["gpt3-175b"]
+    found = model_cost(gpt3.config, 2048)
+    assert gpt3.tokens is not None
+    assert found.rule_of_thumb(gpt3.tokens) == pytest.approx(3.14e23, rel=0.01)  # Brown et al. 2020, Table D.1
+    assert found.training_flops(gpt3.tokens) == pytest.approx(3.14e23, rel=0.05)
+
+
+def test_activations_of_gpt_are_those_of_korthikanti() -> None:
+    config = ModelConfig.preset("gpt3-175b")
+    s, h, a, layers = 2048, config.d_model, config.n_heads, config.n_decoder_layers
+    found = activations(config, s)
+    # equation 1: s h (34 + 5 a s / h) bytes a layer; less 2 s h and 3 a s^2 for the masks and the output of dropout
+    assert 2 * found.rows == layers * s * h * 32
+    assert 2 * found.maps == layers * 2 * a * s * s
+
+
+def test_attention_overtakes_where_both_cost_the_same() -> None:
+    base = ModelConfig.preset("transformer-base")
+    assert overtakes(base).products == 4 * 512  # d_ff = 4 d
+    assert overtakes(base).whole == 2 * 512
+    for config in (base, ModelConfig.preset("llama2-70b"), ModelConfig.preset("bert-base")):
+        n = round(overtakes(config).whole)
+        cost = forward_pass(config, n)
+        if config.architecture != "encoder-decoder":  # (which has two attentions in half of its layers)
+            assert cost.attention + cost.projections == pytest.approx(cost.feedforward, rel=1e-3)
+
+
+def test_the_cache_of_llama2_is_an_eighth_of_what_it_would_be() -> None:
+    config = ModelConfig.preset("llama2-70b")
+    own = ModelConfig.preset("llama2-70b", n_kv_heads=None)
+    assert model_cost(own, 4096).kv_numbers == 8 * model_cost(config, 4096).kv_numbers
+    assert model_cost(config, 4096).kv_numbers_per_token == 2 * 80 * 8 * 128
+    assert model_cost(ModelConfig.preset("bert-base"), 512).kv_numbers == 0
