@@ -22,6 +22,7 @@ PAGES = [
             "cross",
             "decoding",
             "training",
+            "costs",
             "start",
         )
     ),

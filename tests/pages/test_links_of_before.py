@@ -37,6 +37,7 @@ PAGES = {
     "/cross": "Encoder meets decoder",
     "/decoding": "Writing a text",
     "/training": "Training",
+    "/costs": "Costs, variants, results",
     "/paper": "Attention on paper",
     "/layer": "A layer by hand",
     "/train": "Train",
@@ -98,6 +99,11 @@ PARTS = {
     "/training?part=sharing": ["Part: sharing"],
     "/training?part=batches&lang=zh_CN": ["节: batches", "每批句数: 5"],
     "/training?part=average&dials=training.run%3A1": ["Part: average", "Which training: 1"],
+    "/costs?part=complexity&dials=costs.k%3A4": ["Part: complexity", "Kernel width k: 4", "Window r: 8"],
+    "/costs?part=calculator&dials=costs.model%3Agpt3-175b": ["Part: calculator", "Configuration: gpt3-175b"],
+    "/costs?part=flash&dials=costs.tile%3A2": ["Part: flash", "Keys in a tile: 2"],
+    "/costs?part=linear": ["Part: linear"],
+    "/costs?part=sparse&dials=costs.reach%3A2": ["Part: sparse", "Window: keys on each side: 2"],
 }
 
 # Every field of the view, and every kind of model.

@@ -38,6 +38,16 @@ QUESTIONS: Mapping[str, tuple[str, ...]] = {
         "order",
         "mean",
     ),
+    "costs": (
+        "times",
+        "path",
+        "overtakes",
+        "six",
+        "factor",
+        "bracket",
+        "why_not",
+        "layers",
+    ),
 }
 _DONE, _FORGOTTEN, _KEY = "vizformer.done", "vizformer.forgotten", "vizformer.memory"
 

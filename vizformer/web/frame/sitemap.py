@@ -89,7 +89,25 @@ TRAINING = Entry(
     N_("Training"),
     N_("What a model learns from: the loss of your sentence, the learning rate, Adam, and what happens without."),
 )
-COURSE = (MAP, TOKENS, POSITIONS, QKV, HEADS, MASKS, BLOCK, CROSS, DECODING, TRAINING)
+COSTS = Entry(
+    "pages/learn/costs.py",
+    "costs",
+    N_("Costs, variants, results"),
+    N_("What attention costs, how it was made cheaper, what became of the model, and what it reached."),
+)
+COURSE = (
+    MAP,
+    TOKENS,
+    POSITIONS,
+    QKV,
+    HEADS,
+    MASKS,
+    BLOCK,
+    CROSS,
+    DECODING,
+    TRAINING,
+    COSTS,
+)
 """The lessons, in the order in which a sentence flows."""
 
 LAYER = Entry(

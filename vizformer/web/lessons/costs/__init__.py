@@ -1,0 +1,1 @@
+"""The laboratories of lesson 11, Costs, variants, results."""

@@ -1,0 +1,92 @@
+"""Cached computations of the lesson Costs, variants, results."""
+
+from typing import TYPE_CHECKING
+
+from vizformer.config import ModelConfig
+from vizformer.web.catalogue.bounded_cache import cached
+
+if TYPE_CHECKING:
+    import numpy as np
+
+    from vizformer.analysis.complexity import Complexity
+    from vizformer.analysis.model_costs import ModelCost
+    from vizformer.analysis.sparse_reach import SparseCost, SparseKind, SparseSettings
+    from vizformer.explain import Step
+    from vizformer.explain.linear_attention import LinearAttention
+    from vizformer.explain.online_softmax import OnlineSoftmax
+    from vizformer.web.catalogue.subject import Subject
+
+
+def table_one(n: int, d: int, k: int, r: int) -> "tuple[Complexity, ...]":
+    from vizformer.analysis.complexity import table_one
+
+    return table_one(n, d, k, r)
+
+
+@cached
+def model_cost(config: ModelConfig, n: int) -> "ModelCost":
+    from vizformer.analysis.model_costs import model_cost
+
+    return model_cost(config, n)
+
+
+@cached
+def online_softmax(subject: "Subject", site: str, head: int, query: int, tile: int) -> "OnlineSoftmax":
+    from vizformer.explain.online_softmax import online_softmax
+
+    return online_softmax(subject.trace[site], head, query, tile)
+
+
+@cached
+def online_softmax_steps(subject: "Subject", site: str, head: int, query: int, tile: int) -> "list[Step]":
+    from vizformer.explain.online_softmax import online_softmax_steps
+
+    return online_softmax_steps(online_softmax(subject, site, head, query, tile))
+
+
+@cached
+def linear_attention(subject: "Subject", site: str, head: int) -> "LinearAttention":
+    from vizformer.explain.linear_attention import linear_attention
+
+    return linear_attention(subject.trace[site], head)
+
+
+@cached
+def linear_state(subject: "Subject", site: str, head: int, query: int) -> "np.ndarray":
+    from vizformer.explain.linear_attention import state
+
+    return state(subject.trace[site], head, query)
+
+
+# --- sparse masks -----------------------------------------------------------------------------------------------------
+
+
+@cached
+def sparse_mask(kind: "SparseKind", n: int, settings: "SparseSettings") -> "tuple[np.ndarray, np.ndarray]":
+    """Why cells are blocked, and why open ones are open."""
+    import numpy as np
+
+    from vizformer.analysis.sparse_reach import recipe
+
+    made = recipe(kind, settings)
+    mask = None if made is None else made.mask(n)
+    if made is None or mask is None:
+        return np.zeros((n, n), np.uint8), np.zeros((n, n), np.uint8)
+    kept = made.kept(n)
+    reasons = mask.reason[0, 0].expand(n, n).numpy()
+    return reasons, np.zeros((n, n), np.uint8) if kept is None else kept.numpy()
+
+
+@cached
+def sparse_costs(n: int, settings: "SparseSettings") -> "tuple[SparseCost, ...]":
+    from vizformer.analysis.sparse_reach import SPARSE_KINDS, sparse_cost
+
+    return tuple(sparse_cost(kind, n, settings) for kind in SPARSE_KINDS)
+
+
+@cached
+def sparse_products(kind: "SparseKind", n: int, settings: "SparseSettings", config: ModelConfig) -> int:
+    """Multiplications of all heads of a layer, of the cells that a mask leaves."""
+    from vizformer.analysis.sparse_reach import cell_count, multiplications
+
+    return multiplications(cell_count(kind, n, settings), config.d_head, config.n_heads)

@@ -1,0 +1,137 @@
+"""The laboratory Sparse attention: window, Longformer and BigBird over the typed sentence, with reach and cost."""
+
+from typing import TYPE_CHECKING
+
+import streamlit as st
+
+from vizformer.components import mask, table
+from vizformer.components.table import Number, Row
+from vizformer.web.catalogue.subject import Subject
+from vizformer.web.lessons.costs import computed, wording
+from vizformer.web.widgets import lesson
+from vizformer.web.widgets.laboratory import laboratory
+from vizformer.web.words import labels
+from vizformer.web.words.figure_words import words
+from vizformer.web.words.i18n import _
+
+if TYPE_CHECKING:
+    from vizformer.analysis.sparse_reach import SparseSettings
+
+REACHES, GLOBALS, RANDOMS, SEEDS = range(9), range(5), range(5), range(10)
+KINDS = ("window", "longformer", "bigbird")
+ASKED = 2  # keys on each side, in the question
+
+
+@laboratory
+def sparse(subject: Subject) -> None:
+    """A mask over the sentence, and the four ways side by side."""
+    st.html(table.style())
+    tokens = labels.texts(subject.tokens)
+    n = len(tokens)
+    _ask_layers(subject, n)
+    names = {
+        "full": _("full attention"),
+        "window": _("window"),
+        "longformer": "Longformer",
+        "bigbird": "BigBird",
+    }
+    kind = st.segmented_control(
+        _("Mask"),
+        KINDS,
+        format_func=names.__getitem__,
+        required=True,
+        **lesson.setting("costs.sparse", "longformer", KINDS),
+    )
+    settings = _settings(subject)
+    reasons, kept = computed.sparse_mask(kind, n, settings)
+    mask.mount(
+        mask.MaskView(tokens, tokens, reasons, kept=kept if kept.any() else None),
+        words=words(mask.ENGLISH),
+        key="costs.mask",
+    )
+    if n > mask.LARGEST:
+        st.caption(_("Drawn are the first {shown} of {n} positions; counted are all.", shown=mask.LARGEST, n=n))
+    long = wording.length("costs.far", n, 4096)
+    found = computed.sparse_costs(n, settings)
+    rows = [
+        Row(
+            (
+                names[one.kind],
+                f"{one.cells:,} ({one.cells / n**2:.0%})",
+                _("never") if one.layers is None else Number(one.layers, str(one.layers)),
+                f"{one.heard[0]} → {one.heard[-1]}",
+                wording.large(computed.sparse_products(one.kind, long, settings, subject.config)),
+            ),
+            "marked" if one.kind == kind else "",
+        )
+        for one in found
+    ]
+    columns = (
+        _("mask"),
+        _("cells of your {n} × {n}", n=n),
+        _("layers until the last token hears the first"),
+        _("tokens that the last one hears: 1 layer → many"),
+        _("multiplications of a layer's heads at {n} tokens", n=f"{long:,}"),
+    )
+    st.html(table.to_html(columns, rows))
+    layers = subject.config.n_decoder_layers or subject.config.n_encoder_layers
+    st.caption(
+        _(
+            "Your model's stacks have {layers} layers, so that a window of r keys on each side would reach {reach} "
+            "tokens far. The model was trained with all keys: the masks are drawn over its sentence, nothing is "
+            "computed with them here.",
+            layers=layers,
+            reach=layers * settings.reach,
+        )
+    )
+    lesson.formula(
+        r"\text{cells} \approx (2r + 1 + 2g + b)\, n, \qquad \text{layers of a window} = \lceil (n - 1) / r \rceil",
+        live=rf"(2 \cdot {settings.reach} + 1 + 2 \cdot {settings.n_global} + {settings.n_random}) \cdot {n} = "
+        rf"{(2 * settings.reach + 1 + 2 * settings.n_global + settings.n_random) * n}",
+        code=f"n, r, g = {n}, {settings.reach}, {settings.n_global}\n"
+        "i, j = torch.arange(n)[:, None], torch.arange(n)[None]\n"
+        "seen = ((i - j).abs() <= r) | (i < g) | (j < g)  # window, global rows, global columns\n"
+        + ("seen &= j <= i  # and causal\n" if settings.causal else "")
+        + "cells = int(seen.sum())\n"
+        "hears = seen[-1]  # after one layer\n"
+        "hears = seen[hears].any(0) | hears  # after two",
+    )
+
+
+def _settings(subject: Subject) -> "SparseSettings":
+    from vizformer.analysis.sparse_reach import SparseSettings
+
+    first, second, third, fourth = st.columns(4, vertical_alignment="bottom")
+    reach = first.slider(_("Window: keys on each side"), 0, 8, **lesson.setting("costs.reach", 1, REACHES))
+    n_global = second.slider(_("Global tokens"), 0, 4, **lesson.setting("costs.global", 1, GLOBALS))
+    n_random = third.slider(_("Random keys"), 0, 4, **lesson.setting("costs.random", 1, RANDOMS))
+    seed = fourth.slider(_("Seed"), 0, 9, **lesson.setting("costs.seed", 0, SEEDS))
+    one_stack = subject.config.architecture == "decoder-only"
+    causal = st.toggle(_("And causal"), **lesson.setting("costs.causal", one_stack))
+    return SparseSettings(reach, n_global, n_random, seed, causal)
+
+
+def _ask_layers(subject: Subject, n: int) -> None:
+    if n < 2:
+        st.info(_("This text has one token only: there is nothing that could be far away. Type one more word."))
+        return
+    layers = -(-(n - 1) // ASKED)
+    lesson.ask_number(
+        "costs",
+        "layers",
+        _(
+            "A window in which each of your {n} tokens sees {r} keys on each side, no global tokens. After how many "
+            "layers has what is known of the first token reached the last one?",
+            n=n,
+            r=ASKED,
+        ),
+        layers,
+        _(
+            "Each layer carries it {r} positions further: ⌈({n} − 1) / {r}⌉ = {layers}. One global token would do it "
+            "in two layers at most, whatever n is: once to the global token, once from there.",
+            n=n,
+            r=ASKED,
+            layers=layers,
+        ),
+        about=f"{subject.model} {subject.text}",
+    )
