@@ -4,8 +4,11 @@ from vizformer.messages import N_
 from vizformer.web.frame import sitemap
 from vizformer.web.lessons.costs.calculator import calculator
 from vizformer.web.lessons.costs.complexity import complexity
+from vizformer.web.lessons.costs.family import family
 from vizformer.web.lessons.costs.flash import flash
 from vizformer.web.lessons.costs.linear import linear
+from vizformer.web.lessons.costs.measured import measured
+from vizformer.web.lessons.costs.results import results
 from vizformer.web.lessons.costs.sparse import sparse
 from vizformer.web.widgets import lesson
 
@@ -14,9 +17,12 @@ def page() -> None:
     parts = [
         lesson.Part("complexity", N_("Complexity"), complexity),
         lesson.Part("calculator", N_("Calculator"), calculator),
-        lesson.Part("flash", N_("FlashAttention"), flash, wide=True),
-        lesson.Part("linear", N_("Linear attention"), linear, wide=True),
-        lesson.Part("sparse", N_("Sparse attention"), sparse, wide=True),
+        lesson.Part("flash", N_("Flash"), flash, wide=True),
+        lesson.Part("linear", N_("Linear"), linear, wide=True),
+        lesson.Part("sparse", N_("Sparse"), sparse, wide=True),
+        lesson.Part("measured", N_("Measured"), measured),
+        lesson.Part("family", N_("Family"), family, wide=True),
+        lesson.Part("results", N_("Results"), results, wide=True),
     ]
     terms = (
         "complexity",
@@ -27,6 +33,13 @@ def page() -> None:
         "linear-attention",
         "sparse-attention",
         "sliding-window",
+        "multi-query-attention",
+        "grouped-query-attention",
+        "mixture-of-experts",
+        "rope",
+        "rms-norm",
+        "swiglu",
+        "bleu",
     )
     lesson.show(sitemap.COSTS, parts, terms=terms)
 

@@ -69,6 +69,9 @@ PARTS = {
         "flash",
         "linear",
         "sparse",
+        "measured",
+        "family",
+        "results",
     ),
 }
 MODELS = (("zh-en", 380), ("stories", 380), ("cloze", 240))  # and characters, a token each; a link holds 400

@@ -4,15 +4,19 @@ import numpy as np
 import pytest
 
 from tests.pages.conftest import Open
-from tests.pages.reading import number, opens_well, run, tables
+from tests.pages.reading import array, chart, number, opens_well, run, said, tables
 from tests.pages.test_questions import enter, right
 from vizformer import load
+from vizformer.analysis.attention_speed import WAYS, Measured
 from vizformer.analysis.complexity import table_one
+from vizformer.analysis.experts import mixture
 from vizformer.analysis.model_costs import model_cost, overtakes
+from vizformer.analysis.paper_results import TABLE_2, TABLE_3, counted
 from vizformer.analysis.sparse_reach import SPARSE_KINDS, SparseSettings, cell_count, sparse_cost
 from vizformer.config import ModelConfig
 from vizformer.explain.linear_attention import linear_attention
 from vizformer.explain.online_softmax import online_softmax
+from vizformer.web.catalogue import speed_run
 
 PAGE = "pages/learn/costs.py"
 TEXTS = {"zh-en": "他喜欢喝水。", "stories": "The cat sat on the chair.", "cloze": "She opened the door."}
@@ -153,3 +157,112 @@ def test_sparse_masks_are_counted(open_app: Open, model: str) -> None:
         == sparse_cost("longformer", n, s).heard[min(1, len(sparse_cost("longformer", n, s).heard) - 1)]
     )
     assert right(enter(app, "costs", "layers", int(np.ceil((n - 1) / 2))))
+
+
+def test_what_was_measured_is_drawn_and_can_be_begun_and_stopped(
+    open_app: Open, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Run:
+        """A measurement of which two lengths are there."""
+
+        def __init__(self) -> None:
+            self.running, self.found = False, tuple[Measured, ...]()
+
+        def look(self) -> speed_run.SpeedState:
+            return speed_run.SpeedState(self.found, self.running, "" if self.running or not self.found else "stopped")
+
+        def start(self) -> None:
+            self.running = True
+            self.found = tuple(Measured(way, n, n / 1e5, 4 * n) for n in (128, 256) for way in WAYS)
+
+        def stop(self) -> None:
+            self.running = False
+
+    fake = Run()
+    monkeypatch.setattr(speed_run, "speed_run", lambda: fake)
+    app = open_app(PAGE, **link("zh-en", "measured"))
+    assert not app.exception
+    assert not app.get("plotly_chart")
+    assert run(app.code[0].value)["same"]
+    app = app.button(key="costs.speed.start").click().run()
+    assert not app.exception
+    assert fake.running
+    times, memory = chart(app, 0)["data"], chart(app, 1)["data"]
+    np.testing.assert_allclose(array(times[0]["y"]), [1.28, 2.56], rtol=1e-5)
+    np.testing.assert_allclose(array(memory[0]["y"]), [512 / 2**20, 1024 / 2**20], rtol=1e-5)
+    assert tables(app)[0][0][1] == "1.28 ms, 512 B"
+    app = app.button(key="costs.speed.stop").click().run()
+    app.run()
+    assert any("Stopped" in info.value for info in app.info)
+    assert app.button(key="costs.speed.start").label == "Measure again"
+    n = own_tokens("zh-en")
+    assert right(enter(app, "costs", "bytes", 4 * n * n))
+
+
+@pytest.mark.parametrize("model", TEXTS)
+def test_the_family_is_read_off_the_options(open_app: Open, model: str) -> None:
+    app = open_app(PAGE, **link(model, "family", "costs.experts:16", "costs.used:2", "costs.cached:2048"))
+    assert not app.exception
+    family, caches, experts = tables(app)
+    config = load(model).model.config
+    assert family[0][4] == {"zh-en": "ReLU", "stories": "SwiGLU", "cloze": "GELU"}[model]
+    assert family[0][5] == ("4 for 8 heads" if model == "stories" else "each head its own")
+    assert [row[1] for row in family[1:]].count("decoder") == 2
+    assert [row[0] for row in caches] == ["1", "2", "4", "8", "16", "32"]
+    assert caches[-1][2] == f"{2 * 2 * 32 * 32 * 128 * 2048 / 2**30:.1f} GiB"
+    found = mixture(config, 16, 2)
+    for cell, count in zip(experts[0][1:3], (found.total, found.active), strict=True):
+        assert number(cell.split(" ·")[0]) * 1e6 == pytest.approx(count, rel=1e-3)
+    done = run(app.code[0].value)
+    assert done["same"]
+    one, eight = mixture(config, 1, 1), mixture(config, 8, 1)
+    assert right(enter(app, "costs", "experts", round(eight.total / one.total, 2)))
+
+
+def test_a_model_of_the_family_is_opened(open_app: Open) -> None:
+    app = open_app(PAGE, **link("zh-en", "family"))
+    app = app.button(key="costs.open.stories").click().run()
+    assert not app.exception
+    assert tables(app)[0][0][4] == "SwiGLU"
+
+
+@pytest.mark.parametrize("pair", ["de", "fr"])
+def test_the_results_are_those_of_the_paper(open_app: Open, pair: str) -> None:
+    app = open_app(PAGE, **link("cloze", "results", f"costs.to:{pair}"))
+    assert not app.exception
+    at = ("de", "fr").index(pair)
+    both = [row for row in TABLE_2 if row.bleu[at] is not None and row.flops[at] is not None]
+    drawn = chart(app, 0)["data"]
+    points = [(cost, score) for one in drawn for cost, score in zip(array(one["x"]), array(one["y"]), strict=True)]
+    np.testing.assert_allclose(sorted(points), sorted((row.flops[at], row.bleu[at]) for row in both), rtol=1e-6)
+    recipes, table_2, table_3 = tables(app)
+    assert recipes[4][1:3] == ["63,082,496", "214,245,376"]
+    assert table_2[-1][1:3] == ["28.4", "41.8"]
+    for shown, row in zip(table_3, TABLE_3, strict=True):
+        assert shown[2:4] == [f"{row.perplexity:.2f}", f"{row.bleu:.1f}"]
+        assert shown[5] == ("" if row.millions is None else str(row.millions))
+        assert number(shown[6]) == pytest.approx(counted(row) / 1e6, abs=0.06)
+    done = run(app.code[0].value)
+    assert done["base"] == pytest.approx(3.3e18, rel=0.01)
+    assert right(enter(app, "costs", "hours", 2.3))
+
+
+def test_the_lesson_speaks_chinese(open_app: Open) -> None:
+    for part, word in (
+        ("complexity", "自注意力"),
+        ("calculator", "词嵌入"),
+        ("flash", "当前最大值"),
+        ("linear", "softmax 是不同的函数"),
+        ("sparse", "堆叠"),
+        ("measured", "机器"),
+        ("family", "专家"),
+        ("results", "逐个乘积"),
+    ):
+        app = open_app(PAGE, locale="zh-CN", part=part)
+        assert not app.exception
+        assert word in said(app), part
+
+
+def test_a_mark_and_one_token_are_enough(open_app: Open) -> None:
+    for part in ("complexity", "calculator", "flash", "linear", "sparse", "measured", "family", "results"):
+        opens_well(open_app(), PAGE, part=part, model="stories", text=".")

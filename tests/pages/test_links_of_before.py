@@ -104,6 +104,9 @@ PARTS = {
     "/costs?part=flash&dials=costs.tile%3A2": ["Part: flash", "Keys in a tile: 2"],
     "/costs?part=linear": ["Part: linear"],
     "/costs?part=sparse&dials=costs.reach%3A2": ["Part: sparse", "Window: keys on each side: 2"],
+    "/costs?part=measured": ["Part: measured"],
+    "/costs?part=family&dials=costs.experts%3A16": ["Part: family", "Experts: 16", "Query heads: 32"],
+    "/costs?part=results&dials=costs.to%3Afr": ["Part: results", "Translation: fr"],
 }
 
 # Every field of the view, and every kind of model.

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from vizformer.figures.patches import patch_picture
     from vizformer.figures.positions import positional_heatmap, positional_waves
     from vizformer.figures.reach import cost_curves, gradient_reach, path_picture
+    from vizformer.figures.results import score_against_cost
     from vizformer.figures.scaling import saturation_curves, variance_growth
     from vizformer.figures.stream import stream_points
     from vizformer.figures.style import ENGLISH
@@ -59,6 +60,7 @@ _WHERE = {
     "positional_heatmap": "positions",
     "positional_waves": "positions",
     "saturation_curves": "scaling",
+    "score_against_cost": "results",
     "score_curves": "training",
     "shared_heads": "head_sharing",
     "similarity_curves": "embeddings",
@@ -96,6 +98,7 @@ __all__ = [
     "positional_heatmap",
     "positional_waves",
     "saturation_curves",
+    "score_against_cost",
     "score_curves",
     "shared_heads",
     "similarity_curves",

@@ -47,6 +47,12 @@ QUESTIONS: Mapping[str, tuple[str, ...]] = {
         "bracket",
         "why_not",
         "layers",
+        "bytes",
+        "doubled",
+        "smaller",
+        "experts",
+        "hours",
+        "beaten",
     ),
 }
 _DONE, _FORGOTTEN, _KEY = "vizformer.done", "vizformer.forgotten", "vizformer.memory"

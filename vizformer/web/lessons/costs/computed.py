@@ -9,7 +9,9 @@ if TYPE_CHECKING:
     import numpy as np
 
     from vizformer.analysis.complexity import Complexity
+    from vizformer.analysis.experts import Mixture
     from vizformer.analysis.model_costs import ModelCost
+    from vizformer.analysis.paper_results import Variant
     from vizformer.analysis.sparse_reach import SparseCost, SparseKind, SparseSettings
     from vizformer.explain import Step
     from vizformer.explain.linear_attention import LinearAttention
@@ -90,3 +92,32 @@ def sparse_products(kind: "SparseKind", n: int, settings: "SparseSettings", conf
     from vizformer.analysis.sparse_reach import cell_count, multiplications
 
     return multiplications(cell_count(kind, n, settings), config.d_head, config.n_heads)
+
+
+# --- family and results -----------------------------------------------------------------------------------------------
+
+
+@cached
+def mixture(config: ModelConfig, experts: int, top_k: int) -> "Mixture":
+    from vizformer.analysis.experts import mixture
+
+    return mixture(config, experts, top_k)
+
+
+def parameters(preset: str) -> int:
+    """Of a model of the literature."""
+    return model_cost(ModelConfig.preset(preset), 1).total
+
+
+def base_training() -> float:
+    """FLOPs of the base model's training, counted: 100,000 steps of 25,000 target tokens in sentences of 25."""
+    from vizformer.analysis.paper_results import RECIPES
+
+    return model_cost(ModelConfig.preset("transformer-base"), 25).training_flops(25_000 * RECIPES[0].steps)
+
+
+@cached
+def counted(row: "Variant") -> int:
+    from vizformer.analysis.paper_results import counted
+
+    return counted(row)

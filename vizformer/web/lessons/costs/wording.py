@@ -52,9 +52,9 @@ def large(value: float) -> str:
     return f"{value:,.4g}" if value != int(value) else f"{int(value):,}"
 
 
-def scientific(value: float) -> str:
+def scientific(value: float, digits: int = 3) -> str:
     """A number as 3.143 · 10²³."""
-    mantissa, __, exponent = f"{value:.3e}".partition("e")
+    mantissa, __, exponent = f"{value:.{digits}e}".partition("e")
     return f"{mantissa} · 10{str(int(exponent)).translate(str.maketrans('0123456789', '⁰¹²³⁴⁵⁶⁷⁸⁹'))}"
 
 

@@ -1,0 +1,61 @@
+"""The measurement of attention: one process for all, which can be joined and stopped, and whose results stay."""
+
+import time
+
+import pytest
+
+from vizformer.web.catalogue.speed_run import SpeedRun, SpeedState
+
+
+def over(run: SpeedRun) -> SpeedState:
+    end = time.monotonic() + 60
+    while (now := run.look()).running:
+        assert time.monotonic() < end
+        time.sleep(0.05)  # a process is waited for, not a number of seconds
+    return now
+
+
+@pytest.fixture
+def run():
+    made = SpeedRun(lengths=(64, 128))
+    yield made
+    made.close()
+
+
+def test_it_is_measured_once_for_all_who_ask_and_the_results_stay(run: SpeedRun) -> None:
+    assert run.look() == SpeedState((), False, "")
+    run.start()
+    process = run._process
+    run.start()  # another reader presses the button: the same process
+    assert run._process is process
+    now = over(run)
+    assert now.ending == "done"
+    assert len(now.found) == 8
+    assert run.look() == now
+
+
+def test_it_can_be_stopped_and_begun_again() -> None:
+    run = SpeedRun(lengths=[64] * 5000)
+    try:
+        run.start()
+        end = time.monotonic() + 60
+        while not run.look().found:
+            assert time.monotonic() < end
+            time.sleep(0.05)
+        run.stop()
+        now = over(run)
+        assert now.ending == "stopped"
+        assert now.found
+        run.start()
+        assert run.look().running
+    finally:
+        run.close()
+    assert not run.look().running
+
+
+def test_one_that_breaks_off_is_said_to_have(run: SpeedRun) -> None:
+    run.start()
+    assert run._process is not None
+    run._process.kill()
+    run._process.wait()
+    assert run.look().ending == "failed"
