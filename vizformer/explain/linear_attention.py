@@ -54,8 +54,9 @@ class LinearAttention:
 
     @property
     def apart(self) -> Float[ndarray, " n_q"]:
-        """|z - own| / |own| of every query."""
-        found: ndarray = np.linalg.norm(self.z - self.own, axis=1) / np.linalg.norm(self.own, axis=1)
+        """|z - own| / |own| of every query; 0 where the head itself gives nothing."""
+        length = np.linalg.norm(self.own, axis=1)
+        found: ndarray = np.linalg.norm(self.z - self.own, axis=1) / np.where(length > 0, length, np.inf)
         return found
 
 

@@ -1,4 +1,4 @@
-"""The measurement of attention on this machine: one process at a time, for all readers; its last results are kept.
+"""The measurement of attention on this machine: one process at a time for all readers of a worker; its results are kept.
 
 Nothing happens in the background of the server: whoever looks at it also notices that it is over.
 """

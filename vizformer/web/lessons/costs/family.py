@@ -58,7 +58,7 @@ def family(subject: Subject) -> None:
     _table(subject)
     _open(subject)
     lesson.formula(
-        r"\begin{aligned} \text{RoPE:}\quad & f(q, m) \cdot f(k, n) = g(q, k, m - n), \qquad f(x, m) = R_m x \\"
+        r"\begin{aligned} \text{RoPE:}\quad & f(x, m) = R_m x \\ & f(q, m) \cdot f(k, n) = g(q, k, m - n) \\"
         r"\text{RMSNorm:}\quad & x \cdot \gamma \,/\, \sqrt{\mathrm{mean}(x^2) + \epsilon} \\"
         r"\text{SwiGLU:}\quad & (\mathrm{SiLU}(x W_\mathrm{gate}) \odot x W_\mathrm{in})\, W_\mathrm{out} \end{aligned}",
         code=CODE.format(d=8),

@@ -77,7 +77,7 @@ def _control(now: "SpeedState") -> None:
         return
     said = {
         "": _(
-            "Nothing has been measured on this machine yet. It takes half a minute at most, and the page stays usable."
+            "Nothing has been measured on this machine yet. It takes about half a minute, and the page stays usable."
         ),
         "time": _("Half a minute is over; what is missing took too long here."),
         "stopped": _("Stopped. What was measured until then is below."),
@@ -98,7 +98,7 @@ def names() -> "dict[Way, str]":
 
     return {
         "full": _("full, step by step"),
-        "fused": _("fused (scaled_dot_product_attention)"),
+        "fused": _("fused into one call"),
         "windowed": _("window of {r} on each side", r=REACH),
         "linear": _("linear"),
     }

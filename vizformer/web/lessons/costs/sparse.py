@@ -85,7 +85,8 @@ def sparse(subject: Subject) -> None:
         )
     )
     lesson.formula(
-        r"\text{cells} \approx (2r + 1 + 2g + b)\, n, \qquad \text{layers of a window} = \lceil (n - 1) / r \rceil",
+        r"\begin{gathered} \text{cells} \approx (2r + 1 + 2g + b)\, n \\ "
+        r"\text{layers of a window} = \lceil (n - 1) / r \rceil \end{gathered}",
         live=rf"(2 \cdot {settings.reach} + 1 + 2 \cdot {settings.n_global} + {settings.n_random}) \cdot {n} = "
         rf"{(2 * settings.reach + 1 + 2 * settings.n_global + settings.n_random) * n}",
         code=f"n, r, g = {n}, {settings.reach}, {settings.n_global}\n"
