@@ -12,7 +12,7 @@ from vizformer.analysis.complexity import table_one
 from vizformer.analysis.experts import mixture
 from vizformer.analysis.model_costs import model_cost, overtakes
 from vizformer.analysis.paper_results import TABLE_2, TABLE_3, counted
-from vizformer.analysis.sparse_reach import SPARSE_KINDS, SparseSettings, cell_count, sparse_cost
+from vizformer.analysis.sparse_reach import SPARSE_KINDS, SparseSettings, cell_count, sparse_cells, sparse_cost
 from vizformer.config import ModelConfig
 from vizformer.explain.linear_attention import linear_attention
 from vizformer.explain.online_softmax import online_softmax
@@ -144,18 +144,15 @@ def test_sparse_masks_are_counted(open_app: Open, model: str) -> None:
     n, config = own_tokens(model), load(model).model.config
     s = SparseSettings(2, 1, 1, 0, causal=model == "stories")
     for row, kind in zip(tables(app)[0], SPARSE_KINDS, strict=True):
-        found = sparse_cost(kind, n, s)
+        found = sparse_cost(kind, sparse_cells(kind, n, s).open)
         assert row[1].startswith(f"{found.cells:,} (")
         assert row[2] == ("never" if found.layers is None else str(found.layers))
         products = 2 * cell_count(kind, 4096, s) * config.d_head * config.n_heads
         value, power = row[4].split(" · ") if " · " in row[4] else (row[4], "")
         assert number(value) * {"": 1, "10⁶": 1e6, "10⁹": 1e9}[power] == pytest.approx(products, rel=1e-3)
-    done = run(app.code[0].value)
-    assert done["cells"] == sparse_cost("longformer", n, s).cells
-    assert (
-        int(done["hears"].sum())
-        == sparse_cost("longformer", n, s).heard[min(1, len(sparse_cost("longformer", n, s).heard) - 1)]
-    )
+    done, own = run(app.code[0].value), sparse_cost("longformer", sparse_cells("longformer", n, s).open)
+    assert done["cells"] == own.cells
+    assert int(done["hears"].sum()) == own.heard[min(1, len(own.heard) - 1)]
     assert right(enter(app, "costs", "layers", int(np.ceil((n - 1) / 2))))
 
 

@@ -12,10 +12,12 @@ from dataclasses import dataclass
 from typing import Literal, get_args
 
 import numpy as np
-from jaxtyping import Bool
+from jaxtyping import Bool, UInt8
 from numpy import ndarray
 
 from vizformer.model.mask_recipe import MaskRecipe
+from vizformer.model.masks import Reason
+from vizformer.model.sparse_masks import Kept
 
 SparseKind = Literal["full", "window", "longformer", "bigbird"]
 SPARSE_KINDS: tuple[SparseKind, ...] = get_args(SparseKind)
@@ -58,19 +60,42 @@ def recipe(kind: SparseKind, s: SparseSettings) -> MaskRecipe | None:
     return MaskRecipe("bigbird", reach=s.reach, n_global=s.n_global, n_random=n_random, seed=s.seed, causal=s.causal)
 
 
-def open_cells(kind: SparseKind, n: int, s: SparseSettings) -> Bool[ndarray, "n n"]:
-    """Which keys each query sees."""
-    made = recipe(kind, s)
-    mask = None if made is None else made.mask(n)
-    if mask is None:
-        return np.ones((n, n), dtype=bool)
-    found: ndarray = mask.reason[0, 0].expand(n, n).cpu().numpy() == 0
-    return found
+@dataclass(frozen=True)
+class Cells:
+    """A mask for n tokens, cell by cell.
+
+    Attributes:
+        reasons: why a cell is blocked (`vizformer.model.Reason`), 0 where it is open.
+        kept: why a cell of a mask with global tokens is open (`Kept`); 0 everywhere for the others.
+    """
+
+    reasons: UInt8[ndarray, "n n"]
+    kept: UInt8[ndarray, "n n"]
+
+    @property
+    def open(self) -> Bool[ndarray, "n n"]:
+        found: ndarray = self.reasons == 0
+        return found
 
 
-def sparse_cost(kind: SparseKind, n: int, s: SparseSettings) -> SparseCost:
-    """The cells of one mask, and what the last token hears of, layer by layer."""
-    seen = open_cells(kind, n, s)
+def sparse_cells(kind: SparseKind, n: int, s: SparseSettings) -> Cells:
+    """Which keys each query sees, and why; the random keys are drawn once."""
+    made, none = recipe(kind, s), np.zeros((n, n), np.uint8)
+    if made is None:
+        return Cells(none, none)
+    if (parts := made.kept(n)) is not None:
+        kept = parts.numpy()
+        future = np.triu(np.ones((n, n), dtype=bool), 1) if s.causal else np.zeros((n, n), dtype=bool)
+        closed = np.where(kept == Kept.NO, int(Reason.NOT_CHOSEN), 0)
+        return Cells(np.where(future, int(Reason.FUTURE), closed).astype(np.uint8), kept)
+    mask = made.mask(n)
+    assert mask is not None  # neither padding nor cross-attention
+    return Cells(mask.reason[0, 0].expand(n, n).cpu().numpy(), none)
+
+
+def sparse_cost(kind: SparseKind, seen: Bool[ndarray, "n n"]) -> SparseCost:
+    """The open cells of a mask counted, and what the last token hears of, layer by layer."""
+    n = len(seen)
     hears, layers = np.zeros(n, dtype=bool), None
     heard: list[int] = []
     hears[-1] = True

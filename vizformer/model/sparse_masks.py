@@ -49,6 +49,8 @@ def bigbird_parts(
     kept[:n_global], kept[:, :n_global] = int(Kept.GLOBAL), int(Kept.GLOBAL)
     allowed = key <= query if causal else torch.ones(n, n, dtype=torch.bool)
     kept[~allowed] = int(Kept.NO)
+    if n_random == 0:
+        return kept
     generator = torch.Generator().manual_seed(seed)
     for i in range(n_global, n):
         left = torch.nonzero((kept[i] == Kept.NO) & allowed[i])[:, 0]

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from vizformer.analysis.experts import Mixture
     from vizformer.analysis.model_costs import ModelCost
     from vizformer.analysis.paper_results import Variant
-    from vizformer.analysis.sparse_reach import SparseCost, SparseKind, SparseSettings
+    from vizformer.analysis.sparse_reach import Cells, SparseCost, SparseKind, SparseSettings
     from vizformer.explain import Step
     from vizformer.explain.linear_attention import LinearAttention
     from vizformer.explain.online_softmax import OnlineSoftmax
@@ -64,26 +64,17 @@ def linear_state(subject: "Subject", site: str, head: int, query: int) -> "np.nd
 
 
 @cached
-def sparse_mask(kind: "SparseKind", n: int, settings: "SparseSettings") -> "tuple[np.ndarray, np.ndarray]":
-    """Why cells are blocked, and why open ones are open."""
-    import numpy as np
+def sparse_cells(kind: "SparseKind", n: int, settings: "SparseSettings") -> "Cells":
+    from vizformer.analysis.sparse_reach import sparse_cells
 
-    from vizformer.analysis.sparse_reach import recipe
-
-    made = recipe(kind, settings)
-    mask = None if made is None else made.mask(n)
-    if made is None or mask is None:
-        return np.zeros((n, n), np.uint8), np.zeros((n, n), np.uint8)
-    kept = made.kept(n)
-    reasons = mask.reason[0, 0].expand(n, n).numpy()
-    return reasons, np.zeros((n, n), np.uint8) if kept is None else kept.numpy()
+    return sparse_cells(kind, n, settings)
 
 
 @cached
 def sparse_costs(n: int, settings: "SparseSettings") -> "tuple[SparseCost, ...]":
     from vizformer.analysis.sparse_reach import SPARSE_KINDS, sparse_cost
 
-    return tuple(sparse_cost(kind, n, settings) for kind in SPARSE_KINDS)
+    return tuple(sparse_cost(kind, sparse_cells(kind, n, settings).open) for kind in SPARSE_KINDS)
 
 
 @cached

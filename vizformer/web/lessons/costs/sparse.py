@@ -43,9 +43,9 @@ def sparse(subject: Subject) -> None:
         **lesson.setting("costs.sparse", "longformer", KINDS),
     )
     settings = _settings(subject)
-    reasons, kept = computed.sparse_mask(kind, n, settings)
+    cells = computed.sparse_cells(kind, n, settings)
     mask.mount(
-        mask.MaskView(tokens, tokens, reasons, kept=kept if kept.any() else None),
+        mask.MaskView(tokens, tokens, cells.reasons, kept=cells.kept if cells.kept.any() else None),
         words=words(mask.ENGLISH),
         key="costs.mask",
     )
