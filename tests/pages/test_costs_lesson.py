@@ -210,6 +210,8 @@ def test_the_family_is_read_off_the_options(open_app: Open, model: str) -> None:
     found = mixture(config, 16, 2)
     for cell, count in zip(experts[0][1:3], (found.total, found.active), strict=True):
         assert number(cell.split(" ·")[0]) * 1e6 == pytest.approx(count, rel=1e-3)
+    (lengths,) = (one for one in app.select_slider if one.key == "setting.costs.cached")
+    assert [option for option in lengths.options if "your text" in option] == [f"{own_tokens(model)} (your text)"]
     done = run(app.code[0].value)
     assert done["same"]
     one, eight = mixture(config, 1, 1), mixture(config, 8, 1)

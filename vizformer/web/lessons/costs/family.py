@@ -84,7 +84,7 @@ def family(subject: Subject) -> None:
     )
     left, right = st.columns(2, gap="large")
     with left:
-        _shared_heads()
+        _shared_heads(subject)
     with right:
         _experts(subject)
 
@@ -157,12 +157,12 @@ def _open(subject: Subject) -> None:
     )
 
 
-def _shared_heads() -> None:
+def _shared_heads(subject: Subject) -> None:
     st.subheader(_("Fewer keys and values (MQA, GQA)"), anchor=False)
     first, second = st.columns(2)
     heads = first.select_slider(_("Query heads"), HEADS, **lesson.setting("costs.query_heads", 32, HEADS))
     layers = second.slider(_("Layers"), 1, 96, **lesson.setting("costs.layers", 32, wording.Between(1, 96)))
-    n = wording.length("costs.cached", 4096)
+    n = wording.length("costs.cached", len(subject.tokens), 4096)
     base = replace(ModelConfig.preset("llama-7b"), n_heads=heads, d_model=128 * heads, n_decoder_layers=layers)
     rows = []
     for g in [2**e for e in range(heads.bit_length())]:
