@@ -60,6 +60,9 @@ class Family:
         spare: (config) -> names of tensors that are read only where another one is not there: that one, and why not
             otherwise.
         computed: (config) -> tensors of some files that follow from the options, and how: they must be just that.
+        by_names: (parts, names of the tensors) -> the parts, for variants that only the names tell apart.
+        made: (config) -> parameters of ours that no file has, and how they are made: biases of 0 where the family has
+            none, positions that follow from the options.  `config` says so in an assumption.
         unused: pattern of names -> why such a tensor is not needed.
         renamed: pattern -> replacement, of names in old files.
         tokenizer: reads the family's vocabulary files, where there is no tokenizer.json; two of them where translations
@@ -79,6 +82,8 @@ class Family:
     ties: Callable[[ModelConfig], dict[str, str]]
     spare: Callable[[ModelConfig], Mapping[str, tuple[str, Message]]] | None = None
     computed: Callable[[ModelConfig], Mapping[str, Callable[[], Tensor]]] | None = None
+    by_names: Callable[[list[Part], Collection[str]], list[Part]] | None = None
+    made: Callable[[ModelConfig], Mapping[str, Callable[[], Tensor]]] | None = None
     unused: Mapping[str, Message] = field(default_factory=dict)
     renamed: Mapping[str, str] = field(default_factory=dict)
     usual: Mapping[str, str] = field(default_factory=dict)

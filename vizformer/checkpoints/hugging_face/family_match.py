@@ -31,12 +31,16 @@ def match(
     for name, (first, __) in spare.items():
         if name in others and first not in others:
             others[first] = others.pop(name)
-    found = match_parts(family.weights(config), family.ties(config), reason, others, weights, shapes)
+    parts = family.weights(config)
+    if family.by_names is not None:
+        parts = family.by_names(parts, others.keys())
+    found = match_parts(parts, family.ties(config), reason, others, weights, shapes)
     computed = [
         (Found(names[name], weights.tensors[names[name]]), make) for name, make in follow.items() if name in names
     ]
     fates = [fate(tensor, "unused", note=N_("it follows from config.json")) for tensor, __ in computed]
-    return replace(found, fates=(*found.fates, *fates), computed=tuple(computed))
+    made = {} if family.made is None else family.made(config)
+    return replace(found, fates=(*found.fates, *fates), computed=tuple(computed), made=made)
 
 
 def _reason(family: Family, name: str, outside: bool) -> Message | None:

@@ -1,10 +1,10 @@
 """What LLaMA and its relatives have in common: the names of fields and tensors."""
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 from vizformer.checkpoints.hugging_face.family import Options, says_head
 from vizformer.checkpoints.hugging_face.fields import Fields
-from vizformer.checkpoints.hugging_face.rope import all_are_turned, rope
+from vizformer.checkpoints.hugging_face.rope import PART, all_are_turned, rope, turned, turning_neighbours
 from vizformer.checkpoints.hugging_face.sliding_window import window
 from vizformer.checkpoints.tensors.activations import ACTIVATIONS
 from vizformer.checkpoints.tensors.tensor_map import Part, layers, linear
@@ -32,10 +32,21 @@ UNUSED = {
 }
 
 
-def decoder(fields: Fields, names: Collection[str]) -> tuple[Options, bool]:
-    """The options that all of them have, and whether there is a head for tokens; a family adds what is its own."""
+def decoder(
+    fields: Fields, names: Collection[str], *, eps: str | None = "rms_norm_eps", part: bool = False
+) -> tuple[Options, bool]:
+    """The options that all of them have, and whether there is a head for tokens; a family adds what is its own.
+
+    `eps` is the field of the norms' epsilon (None: the family says it), `part` whether fewer numbers of a head than
+    all may be turned.
+    """
     vocab_size, width, heads = (fields.size(n) for n in ("vocab_size", "hidden_size", "num_attention_heads"))
-    all_are_turned(fields)
+    head_dim = _head_dim(fields, width, heads)
+    rope_dims: Options = {}
+    if part:
+        rope_dims = {"rope_dims": turned(fields, head_dim or width // heads, PART)}
+    else:
+        all_are_turned(fields)
     tied = fields.flag("tie_word_embeddings")
     n_layers, longest = fields.size("num_hidden_layers"), fields.size("max_position_embeddings")
     has_head = tied or "lm_head.weight" in names or says_head(fields.architecture)
@@ -43,18 +54,19 @@ def decoder(fields: Fields, names: Collection[str]) -> tuple[Options, bool]:
         vocab_size=vocab_size,
         d_model=width,
         n_heads=heads,
-        head_dim=_head_dim(fields, width, heads),
+        head_dim=head_dim,
         n_kv_heads=_kv_heads(fields, heads),
         d_ff=fields.size("intermediate_size"),
         n_decoder_layers=n_layers,
         max_positions=longest,
         positions="rope",
         **rope(fields),
+        **rope_dims,
         **window(fields, n_layers, longest),
         norm_order="pre",
         norm="rms_norm",
         final_norm=True,
-        norm_eps=fields.number("rms_norm_eps"),
+        **({} if eps is None else {"norm_eps": fields.number(eps)}),
         feedforward="gated",
         activation=fields.choice("hidden_act", ACTIVATIONS),
         tied_unembedding=tied or not has_head,
@@ -77,22 +89,43 @@ def _kv_heads(fields: Fields, heads: int) -> int | None:
     return None if number == heads else number
 
 
-def tensors(config: ModelConfig) -> list[Part]:
-    """What becomes of every tensor; which biases and norms there are, the options say."""
-    template = {**NORMS, **ATTENTION, **OUT, **FEEDFORWARD, **(QK_NORMS if config.qk_norm else {})}
-    without: Sequence[str] = [
-        *NORMS,
-        *QK_NORMS,
-        *([] if config.qkv_bias else ATTENTION),
-        *([] if config.out_bias else OUT),
-        *([] if config.bias else FEEDFORWARD),
-    ]
+def tensors(config: ModelConfig, template: Mapping[str, Sequence[str]] | None = None) -> list[Part]:
+    """What becomes of every tensor; which biases and norms there are, the options say.
+
+    `template` stands for the modules of a layer where they are others: their names -> ours.
+    """
+    if template is None:
+        template = {**NORMS, **ATTENTION, **OUT, **FEEDFORWARD, **(QK_NORMS if config.qk_norm else {})}
     parts = [
         Part("embed_tokens.weight", ("embedding.weight",)),
-        *layers(template, "layers.{}", "decoder.layers.{}", config.n_decoder_layers, no_bias=without),
-        Part("norm.weight", ("decoder.final_norm.weight",)),
+        *layers(
+            template,
+            "layers.{}",
+            "decoder.layers.{}",
+            config.n_decoder_layers,
+            no_bias=[theirs for theirs, ours in template.items() if not _has_bias(config, ours[0])],
+        ),
+        *linear("norm", "decoder.final_norm", bias=config.norm == "layer_norm"),
     ]
-    return parts if config.tied_unembedding else [*parts, *linear("lm_head", "unembedding", bias=False)]
+    return [*parts, *head(config)]
+
+
+def head(config: ModelConfig) -> list[Part]:
+    """The output layer, where it is not tied."""
+    return [] if config.tied_unembedding else linear("lm_head", "unembedding", bias=False)
+
+
+def _has_bias(config: ModelConfig, ours: str) -> bool:
+    if ours.endswith("norm"):
+        return config.norm == "layer_norm"
+    if ours.startswith("feedforward."):
+        return config.bias
+    return config.out_bias if ours.endswith("W_O") else config.qkv_bias
+
+
+def neighbours(config: ModelConfig, parts: Sequence[Part]) -> list[Part]:
+    """`parts` of a family whose rotary positions turn neighbouring numbers."""
+    return turning_neighbours(parts, config, {"q_proj": config.n_heads, "k_proj": config.kv_heads})
 
 
 def ties(config: ModelConfig) -> dict[str, str]:

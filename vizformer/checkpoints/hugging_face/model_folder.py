@@ -111,6 +111,7 @@ def build(examined: Examined, dtype: torch.dtype, device: torch.device) -> Trans
     state: dict[str, Tensor] = {}
     for part, stored in examined.match.used:
         state |= part.split(place(stored.read(), dtype, device, stored.name), examined.shapes)
+    state |= {name: place(make(), dtype, device) for name, make in examined.match.made.items()}
     model = examined.empty
     model.load_state_dict(state, assign=True)
     model.materialise_buffers()

@@ -1,10 +1,15 @@
 """The fields that say how rotary positions turn: their base, how many numbers, and what slows them for longer texts."""
 
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from functools import partial
 from typing import Any
 
 from vizformer.checkpoints.files.untrusted_folder import shown
 from vizformer.checkpoints.hugging_face.family import Options
 from vizformer.checkpoints.hugging_face.fields import Fields
+from vizformer.checkpoints.tensors.tensor_map import Part, neighbours_apart
+from vizformer.config import ModelConfig
 from vizformer.messages import N_
 
 KINDS = {
@@ -50,7 +55,7 @@ def all_are_turned(fields: Fields) -> None:
     name, said = _said(fields)
     fields.only(PART, None, 1, 1.0)
     if said.get(PART, 1) not in (None, 1, 1.0):
-        fields.refuse(name, N_("partial_rotary_factor is supported in GPT-NeoX, Phi and StableLM only"))
+        fields.refuse(name, N_("this family turns all numbers of a head: partial_rotary_factor must be 1"))
 
 
 def turned(fields: Fields, d_head: int, old_part: str) -> int | None:
@@ -63,6 +68,23 @@ def turned(fields: Fields, d_head: int, old_part: str) -> int | None:
         fields.refuse(name if PART in said else old_part, N_("it must be a number above 0, at most 1"))
     dims = int(d_head * part)
     return None if dims >= d_head else dims
+
+
+def not_scaled(fields: Fields, options: Options) -> Options:
+    """Refuses slowed rotations, of `options`, where `transformers` has none of those that open here."""
+    if options.get("rope_scaling", "none") != "none":
+        fields.refuse(_said(fields)[0], N_("supported here are rotary positions that are not scaled (default)"))
+    return options
+
+
+def turning_neighbours(parts: Sequence[Part], config: ModelConfig, names: Mapping[str, int]) -> list[Part]:
+    """`parts` of a family whose queries and keys turn neighbouring numbers; `names`: of their modules -> heads."""
+    return [
+        replace(part, order=partial(neighbours_apart, heads, config.d_head, config.turned_dims))
+        if (heads := names.get(part.source.split(".")[-2] if "." in part.source else "", 0))
+        else part
+        for part in parts
+    ]
 
 
 def _number(fields: Fields, inner: Fields, name: str, outside: str) -> float:

@@ -6,7 +6,6 @@ from vizformer.messages import N_, Message
 
 _GEMMA_3 = N_("rope_local_base_freq (another rope_theta in the layers with a sliding window) and four norms per layer")
 _EXPERTS = N_("num_experts: several feed-forward networks per layer, of which each token goes through a few")
-_PAIRS = N_("rotary_dim with pairs of neighbouring numbers, and one norm for attention and feed-forward")
 _SCORES = N_("scores that also have terms of contents with distances")
 BECAUSE: Mapping[str, Message] = {
     "gemma2": N_(
@@ -18,27 +17,10 @@ BECAUSE: Mapping[str, Message] = {
     "mixtral": N_("num_local_experts: several feed-forward networks per layer, of which each token goes through a few"),
     "qwen2_moe": _EXPERTS,
     "qwen3_moe": _EXPERTS,
-    "gptj": _PAIRS,
-    "codegen": _PAIRS,
-    "gpt_neo": N_(
-        "attention_types: every second layer looks at the last window_size tokens only, and of attention's "
-        "linear layers only the last one has biases"
-    ),
-    "gpt_bigcode": N_("multi_query, with queries, keys and values in one tensor"),
-    "bloom": N_("alibi together with a norm after the embeddings and queries, keys and values in one tensor"),
-    "falcon": N_("queries, keys and values in one tensor, and one norm for attention and feed-forward"),
-    "mpt": N_("queries, keys and values in one tensor, and norms without biases"),
-    "phi3": N_("queries, keys and values in one tensor, and the gate in one with what it lets through"),
-    "glm": N_(
-        "rotary positions of neighbouring numbers for a half of each head, and the gate in one tensor with what "
-        "it lets through"
-    ),
-    "cohere": N_("rotary positions of neighbouring numbers, and norms without biases"),
     "granite": N_(
         "embedding_multiplier, attention_multiplier, residual_multiplier and logits_scaling: numbers that "
         "everything is multiplied by"
     ),
-    "olmo": N_("norms without weights, and clip_qkv"),
     "olmo2": N_("norms after the sublayers and none before, and norms of queries and keys over all heads together"),
     "olmo3": N_("norms after the sublayers and none before, and norms of queries and keys over all heads together"),
     "smollm3": N_("no_rope_layers: every fourth layer has no positions"),

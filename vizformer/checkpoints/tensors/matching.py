@@ -1,7 +1,7 @@
 """The tensors of a file held against those that a config needs: the fate of each."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from torch import Tensor
 
@@ -33,6 +33,7 @@ class Match:
         computed: what is not needed, as it follows from the options, and how.
         fates: what becomes of every tensor.
         problems: what is missing, of another shape, not floats, or unknown.
+        made: parameters of ours that no file has, and how they are made.
     """
 
     used: tuple[tuple[Part, Found], ...]
@@ -40,6 +41,7 @@ class Match:
     fates: tuple[TensorFate, ...]
     problems: tuple[Message, ...]
     computed: tuple[tuple[Found, Callable[[], Tensor]], ...] = ()
+    made: Mapping[str, Callable[[], Tensor]] = field(default_factory=dict)
 
 
 def match_parts(

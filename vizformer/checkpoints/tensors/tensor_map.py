@@ -1,6 +1,6 @@
 """Which tensor of a file becomes which of ours: one list per family, read in both directions."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 import torch
@@ -22,6 +22,8 @@ class Part:
         row: the file has [1, n] where we have [n] (the bias of BART's logits).
         skip: rows at the start that no position uses (RoBERTa's table begins after the padding's row).
         shared: each of the targets is the whole tensor (Phi's one norm in front of attention and feed-forward).
+        order: gives the rows of the file in the order in which the targets, one under the other, have them (GPT-J's
+            rotary positions of neighbouring numbers); None: they are in it.
     """
 
     source: str
@@ -31,6 +33,7 @@ class Part:
     row: bool = False
     skip: int = 0
     shared: bool = False
+    order: Callable[[], Tensor] | None = None
 
     def shape(self, ours: Mapping[str, Shape]) -> Shape:
         """The shape the file's tensor must have."""
@@ -43,7 +46,7 @@ class Part:
         return tuple(reversed((rows, *rest))) if self.transposed else (rows, *rest)
 
     def split(self, stored: Tensor, ours: Mapping[str, Shape]) -> dict[str, Tensor]:
-        """The parameters in `stored`: views, nothing is copied (but where heads alternate)."""
+        """The parameters in `stored`: views, nothing is copied (but where rows are reordered)."""
         if self.shared:
             return dict.fromkeys(self.targets, stored)
         if self.row:
@@ -54,6 +57,8 @@ class Part:
             by_head = whole.reshape(self.heads, -1, *whole.shape[1:])  # [heads, rows of one head, ...]
             pieces = torch.split(by_head, [n // self.heads for n in rows], dim=1)
             return {name: piece.flatten(0, 1) for name, piece in zip(self.targets, pieces, strict=True)}
+        if self.order is not None:
+            whole = whole[self.order()]
         return dict(zip(self.targets, torch.split(whole[self.skip :], rows), strict=True))
 
     def join(self, weights: Mapping[str, Tensor]) -> Tensor:
@@ -68,6 +73,8 @@ class Part:
         if self.heads:
             return torch.cat([piece.reshape(self.heads, -1, *piece.shape[1:]) for piece in pieces], dim=1).flatten(0, 1)
         whole = torch.cat(pieces)
+        if self.order is not None:
+            whole = whole[self.order().argsort()]
         return (whole.T if self.transposed and whole.dim() == 2 else whole).contiguous()
 
 
@@ -102,3 +109,15 @@ def layers(
             transposed=theirs in transposed,
         )
     ]
+
+
+def neighbours_apart(heads: int, d_head: int, turned: int) -> Tensor:
+    """The rows of W_Q or W_K where the file turns neighbouring numbers of a head, (2m, 2m + 1), and we (m, m + d/2).
+
+    d = `turned`, the first numbers of each head.  Queries and keys are reordered alike, so that their dot products, and
+    with them all that follows, stay what they are.
+
+    Source: Su et al. 2021, "RoFormer", equation 34; see `vizformer.model.positions.Rotation`.
+    """
+    one = torch.cat([torch.arange(0, turned, 2), torch.arange(1, turned, 2), torch.arange(turned, d_head)])  # [d_head]
+    return (torch.arange(heads)[:, None] * d_head + one).flatten()  # [heads * d_head]

@@ -1,0 +1,194 @@
+"""Decoders of many families against `transformers`: the same layers, stored and named in as many ways."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+pytest.importorskip("transformers")
+
+from tests.checkpoints import folders
+from tests.parity.against_transformers import opened_and_same
+from vizformer.checkpoints import Opened, load
+from vizformer.checkpoints.hugging_face.absent import fairseq_waves
+from vizformer.checkpoints.tensors.report import describe
+from vizformer.checkpoints.tensors.tensor_map import Part, neighbours_apart
+from vizformer.errors import CheckpointError
+
+LLAMA = dict(
+    hidden_size=32,
+    intermediate_size=24,
+    num_hidden_layers=3,
+    num_attention_heads=4,
+    num_key_value_heads=2,
+    max_position_embeddings=64,
+)
+GPT = dict(n_embd=32, n_head=4, n_layer=3, n_positions=64)
+# model_type -> the name of its classes, that of its model with a head, the sizes of a small one.
+KINDS: dict[str, tuple[str, str, dict[str, Any]]] = {
+    "phi3": ("Phi3", "ForCausalLM", LLAMA),
+    "starcoder2": ("Starcoder2", "ForCausalLM", LLAMA),
+    "gpt_bigcode": ("GPTBigCode", "ForCausalLM", dict(GPT, n_inner=24)),
+    "gpt_neo": (
+        "GPTNeo",
+        "ForCausalLM",
+        dict(
+            hidden_size=32,
+            num_heads=4,
+            num_layers=3,
+            max_position_embeddings=64,
+            attention_types=[[["global", "local"], 1], [["global"], 1]],
+            window_size=5,
+        ),
+    ),
+    "openai-gpt": ("OpenAIGPT", "LMHeadModel", GPT),
+    "bloom": ("Bloom", "ForCausalLM", dict(hidden_size=32, n_head=4, n_layer=3)),
+    "falcon": (
+        "Falcon",
+        "ForCausalLM",
+        dict(hidden_size=32, num_hidden_layers=3, num_attention_heads=4, max_position_embeddings=64),
+    ),
+    "mpt": ("Mpt", "ForCausalLM", dict(d_model=32, n_heads=4, n_layers=3, max_seq_len=64)),
+    "cohere": ("Cohere", "ForCausalLM", LLAMA),
+    "gptj": ("GPTJ", "ForCausalLM", dict(GPT, rotary_dim=4)),
+    "codegen": ("CodeGen", "ForCausalLM", dict(GPT, n_embd=64, n_head=8, rotary_dim=4)),
+    "glm": ("Glm", "ForCausalLM", dict(LLAMA, head_dim=8)),
+    "olmo": ("Olmo", "ForCausalLM", LLAMA),
+    "seed_oss": ("SeedOss", "ForCausalLM", dict(LLAMA, head_dim=6)),
+    "ernie4_5": ("Ernie4_5", "ForCausalLM", dict(LLAMA, head_dim=6)),
+    "helium": ("Helium", "ForCausalLM", dict(LLAMA, head_dim=8)),
+    "ctrl": ("CTRL", "LMHeadModel", dict(GPT, dff=24)),
+    "xglm": (
+        "XGLM",
+        "ForCausalLM",
+        dict(d_model=32, ffn_dim=24, num_layers=3, attention_heads=4, max_position_embeddings=64),
+    ),
+    "biogpt": ("BioGpt", "ForCausalLM", {k: v for k, v in LLAMA.items() if k != "num_key_value_heads"}),
+    "gpt_neox_japanese": (
+        "GPTNeoXJapanese",
+        "ForCausalLM",
+        dict(hidden_size=32, num_hidden_layers=3, num_attention_heads=4, max_position_embeddings=64),
+    ),
+}
+MARKS = dict(bos_token_id=1, eos_token_id=2, pad_token_id=0)
+
+
+def written(kind: str, folder: Path, **changes: Any) -> Path:
+    """A tiny folder of a family."""
+    name, model, options = KINDS[kind]
+    folders.write_metaspace(folder)
+    options = {**options, **MARKS, "vocab_size": folders.vocabulary(folder)}
+    return folders.written(folder, f"{name}Config", f"{name}{model}", options, changes)
+
+
+def same(kind: str, folder: Path, **changes: Any) -> Opened:
+    """Tokens, stream, maps, logits and 20 greedy tokens with cache; every tensor has its place."""
+    opened = opened_and_same(written(kind, folder, **changes), "".join(KINDS[kind][:2]))
+    assert isinstance(opened, Opened)
+    assert {tensor.fate for tensor in opened.report.tensors} == {"used"}
+    return opened
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_decoders(kind: str, tmp_path: Path) -> None:
+    opened = same(kind, tmp_path)
+    assert opened.model.config.architecture == "decoder-only"
+    assert describe(opened.report)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_decoders_whose_head_is_tied_otherwise(kind: str, tmp_path: Path) -> None:
+    tied = load(written(kind, tmp_path / "usual")).model.config.tied_unembedding
+    assert same(kind, tmp_path / "other", tie_word_embeddings=not tied).model.config.tied_unembedding is not tied
+
+
+ROPE = {"rope_type": "default", "rope_theta": 77.0, "partial_rotary_factor": 0.5}
+LINEAR = {"rope_type": "linear", "factor": 2.0, "rope_theta": 77.0}
+VARIANTS: list[tuple[str, dict[str, Any]]] = [
+    ("phi3", dict(rope_parameters=ROPE, sliding_window=4, num_key_value_heads=4, rms_norm_eps=1e-2)),
+    ("starcoder2", dict(use_bias=False, sliding_window=4, hidden_act="gelu", norm_epsilon=1e-2)),
+    ("gpt_bigcode", dict(multi_query=False, activation_function="relu")),
+    ("gpt_bigcode", dict(n_head=1, scale_attn_weights=False)),
+    ("gpt_neo", dict(attention_types=[[["local"], 3]], intermediate_size=24, layer_norm_epsilon=1e-2)),
+    ("gpt_neo", dict(window_size=64, activation_function="relu")),
+    ("openai-gpt", dict(afn="relu", layer_norm_epsilon=1e-2)),
+    ("openai-gpt", dict(afn="silu")),
+    ("bloom", dict(hidden_size=30, n_head=6, layer_norm_epsilon=1e-2)),
+    ("falcon", dict(multi_query=False, bias=True, rope_parameters=LINEAR)),
+    ("falcon", dict(parallel_attn=False, ffn_hidden_size=24, activation="relu")),
+    ("falcon", dict(new_decoder_architecture=True, num_kv_heads=2)),
+    ("falcon", dict(new_decoder_architecture=True, num_kv_heads=2, num_ln_in_parallel_attn=1, bias=True)),
+    ("falcon", dict(new_decoder_architecture=True, num_kv_heads=1, layer_norm_epsilon=1e-2)),
+    ("mpt", dict(d_model=30, n_heads=6, layer_norm_epsilon=1e-2)),
+    ("mpt", dict(attn_config={"softmax_scale": 0.3})),
+    ("cohere", dict(attention_bias=True, logit_scale=0.5, rope_parameters=LINEAR, layer_norm_eps=1e-2)),
+    ("gptj", dict(rotary_dim=8, n_inner=24, activation_function="relu", layer_norm_epsilon=1e-2)),
+    ("codegen", dict(rotary_dim=8, n_inner=24, n_head=4, n_embd=32, activation_function="relu")),
+    ("glm", dict(attention_bias=False, rope_parameters={**ROPE, "partial_rotary_factor": 1.0}, head_dim=6)),
+    ("olmo", dict(attention_bias=True, num_key_value_heads=4, rope_parameters=LINEAR)),
+    ("seed_oss", dict(attention_out_bias=True, mlp_bias=True, head_dim=8)),
+    ("seed_oss", dict(attention_bias=False)),
+    ("ernie4_5", dict(use_bias=True, rope_parameters=LINEAR, head_dim=8)),
+    ("helium", dict(attention_bias=True, mlp_bias=True)),
+    ("xglm", dict(scale_embedding=False, activation_function="relu", pad_token_id=5)),
+    ("biogpt", dict(scale_embedding=False, hidden_act="relu")),
+    ("gpt_neox_japanese", dict(rope_parameters=ROPE, intermediate_multiple_size=2, hidden_act="relu")),
+]
+
+
+@pytest.mark.parametrize(("kind", "changes"), VARIANTS, ids=str)
+def test_variants(kind: str, changes: dict[str, Any], tmp_path: Path) -> None:
+    same(kind, tmp_path, **changes)
+
+
+LONGROPE = {"rope_type": "longrope", "short_factor": [1.0] * 4, "long_factor": [2.0] * 4}
+REFUSED: list[tuple[str, dict[str, Any], str]] = [
+    ("falcon", dict(alibi=True), "alibi=true: what it takes off the scores is rounded to bfloat16"),
+    ("falcon", dict(num_ln_in_parallel_attn=2), "num_ln_in_parallel_attn=2: supported is null / 1"),
+    ("phi3", dict(rope_scaling=LONGROPE), "rope_scaling=.*: rotary positions are supported as they are, or with"),
+    ("phi3", dict(rope_scaling=LINEAR), "rope_scaling=.*: supported here are rotary positions that are not scaled"),
+    ("cohere", dict(use_qk_norm=True), "use_qk_norm=true: supported is false"),
+    ("olmo", dict(clip_qkv=8.0), "clip_qkv=8.0: supported is null"),
+    ("mpt", dict(attn_config={"alibi": False}), "attn_config: alibi=false: supported is true"),
+    ("mpt", dict(attn_config=[1]), "attn_config=.*: it must be a table of fields"),
+    ("codegen", dict(n_head=2), "n_head=2: it must be a multiple of 4"),
+    ("gptj", dict(rotary_dim=None), "rotary_dim=null: it must be a whole number"),
+    ("seed_oss", dict(attention_bias=False, attention_out_bias=True), "attention_bias=false: supported is true"),
+    ("helium", dict(head_dim=6), "head_dim=6: supported are heads as wide as their share"),
+    ("gpt_neo", dict(attention_layers=["local", "far", "global"]), "attention_layers=.*: it must list global or local"),
+    (
+        "gpt_neo",
+        dict(attention_layers=..., attention_types=[["local", 3]]),
+        "attention_types=.*: it must list global or",
+    ),
+    ("gpt_neo", dict(attention_layers=..., attention_types=[[["local"], 10**9]]), "attention_types=.*: it must list"),
+    ("gpt_neox_japanese", dict(rope_scaling={"rope_type": "yarn"}), "rope_scaling=.*: rotary positions are supported"),
+]
+
+
+@pytest.mark.parametrize(("kind", "changes", "said"), REFUSED, ids=str)
+def test_what_is_not_followed_is_refused_by_name(kind: str, changes: dict[str, Any], said: str, tmp_path: Path) -> None:
+    folder = folders.change(written(kind, tmp_path), **changes)
+    with pytest.raises(CheckpointError, match=said):
+        load(folder)
+
+
+def test_waves_that_an_old_xglm_file_holds_are_compared(tmp_path: Path) -> None:
+    folder = written("xglm", tmp_path)
+    waves = fairseq_waves(66, 32, 0, 0)
+    weights = folders.tensors(folder)
+    folders.save_tensors(folder, {**weights, "model.embed_positions.weights": waves})
+    assert load(folder).report.problems == ()
+    folders.save_tensors(folder, {**weights, "model.embed_positions.weights": waves + 0.1})
+    with pytest.raises(CheckpointError, match="should hold what follows"):
+        load(folder)
+
+
+def test_neighbouring_numbers_go_apart_and_back() -> None:
+    """Two heads of five numbers, of which the first four are turned in pairs (0, 1) and (2, 3)."""
+    part = Part("q", ("q",), order=lambda: neighbours_apart(2, 5, 4))
+    stored = torch.arange(10.0)[:, None]
+    found = part.split(stored, {"q": (10, 1)})
+    assert found["q"][:, 0].tolist() == [0, 2, 1, 3, 4, 5, 7, 6, 8, 9]
+    assert torch.equal(part.join(found), stored)

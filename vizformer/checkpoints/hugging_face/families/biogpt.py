@@ -1,0 +1,88 @@
+"""BioGPT: OPT's layers with scaled embeddings; its position table begins two rows down.
+
+Source: Luo et al. 2022, "BioGPT: Generative Pre-trained Transformer for Biomedical Text Generation and Mining", and the
+weights published with it.
+"""
+
+from collections.abc import Collection
+
+from tokenizers import Tokenizer as Backend
+
+from vizformer.checkpoints.files.untrusted_folder import Folder
+from vizformer.checkpoints.hugging_face.family import Family, Options
+from vizformer.checkpoints.hugging_face.fields import Fields
+from vizformer.checkpoints.hugging_face.gpt_like import UNUSED, decoder, head
+from vizformer.checkpoints.tensors.activations import ACTIVATIONS
+from vizformer.checkpoints.tensors.tensor_map import Part, layers, linear
+from vizformer.checkpoints.tokenizers.refusals import no_tokenizer
+from vizformer.config import ModelConfig
+
+DEFAULTS = {
+    "vocab_size": 42_384,
+    "hidden_size": 1024,
+    "num_hidden_layers": 24,
+    "num_attention_heads": 16,
+    "intermediate_size": 4096,
+    "hidden_act": "gelu",
+    "max_position_embeddings": 1024,
+    "scale_embedding": True,
+    "pad_token_id": 1,
+    "bos_token_id": 0,
+    "eos_token_id": 2,
+    "tie_word_embeddings": True,
+}
+OFFSET = 2  # rows of the position table before that of position 0
+LAYER = {
+    "self_attn_layer_norm": ["self_norm"],
+    "self_attn.q_proj": ["self_attention.W_Q"],
+    "self_attn.k_proj": ["self_attention.W_K"],
+    "self_attn.v_proj": ["self_attention.W_V"],
+    "self_attn.out_proj": ["self_attention.W_O"],
+    "final_layer_norm": ["feedforward_norm"],
+    "fc1": ["feedforward.W_in"],
+    "fc2": ["feedforward.W_out"],
+}
+HEAD = "output_projection"
+
+
+def config(fields: Fields, names: Collection[str]) -> tuple[Options, bool]:
+    """The options of our model."""
+    options, has_head = decoder(fields, names, head=HEAD)
+    fields.value("layer_norm_eps")  # no norm reads it
+    return {
+        **options,
+        "d_ff": fields.size("intermediate_size"),
+        "positions": "learned",
+        "scaled_embedding": fields.flag("scale_embedding"),
+        "norm_eps": 1e-5,
+        "activation": fields.choice("hidden_act", ACTIVATIONS),
+    }, has_head
+
+
+def weights(config: ModelConfig) -> list[Part]:
+    """What becomes of every tensor; the first rows of the position table belong to no position."""
+    return [
+        Part("embed_tokens.weight", ("embedding.weight",)),
+        Part("embed_positions.weight", ("position_embedding.weight",), skip=OFFSET),
+        *layers(LAYER, "layers.{}", "decoder.layers.{}", config.n_decoder_layers),
+        *linear("layer_norm", "decoder.final_norm"),
+        *head(config, HEAD),
+    ]
+
+
+def tokenizer(folder: Folder) -> Backend:
+    """Only tokenizer.json is read: words are first split by another program (Moses)."""
+    no_tokenizer(folder, "tokenizer.json")
+
+
+FAMILY = Family(
+    name="BioGPT",
+    defaults={"biogpt": DEFAULTS},
+    prefix="biogpt.",
+    head=f"{HEAD}.",
+    config=config,
+    weights=weights,
+    tokenizer=tokenizer,
+    ties=lambda config: {f"{HEAD}.weight": "embed_tokens.weight"} if config.tied_unembedding else {},
+    unused=UNUSED,
+)

@@ -1,0 +1,103 @@
+"""CodeGen: GPT-J with queries, keys and values in one tensor, as four machines once shared them.
+
+Source: Nijkamp et al. 2022, "CodeGen: An Open Large Language Model for Code", and the weights published with it.
+"""
+
+from collections.abc import Collection
+from dataclasses import replace
+from functools import partial
+
+import torch
+from tokenizers import Tokenizer as Backend
+from torch import Tensor
+
+from vizformer.checkpoints.files.untrusted_folder import Folder
+from vizformer.checkpoints.hugging_face.family import Family, Options
+from vizformer.checkpoints.hugging_face.fields import Fields
+from vizformer.checkpoints.hugging_face.gpt_like import ALIASES, UNUSED, head, side_by_side
+from vizformer.checkpoints.tensors.tensor_map import Part, layers, linear, neighbours_apart
+from vizformer.checkpoints.tokenizers.vocabularies import byte_level
+from vizformer.config import ModelConfig
+from vizformer.messages import N_
+
+DEFAULTS = {
+    "vocab_size": 50_400,
+    "n_positions": 2048,
+    "n_ctx": 2048,
+    "n_embd": 4096,
+    "n_layer": 28,
+    "n_head": 16,
+    "rotary_dim": 64,
+    "n_inner": None,
+    "activation_function": "gelu_new",
+    "layer_norm_epsilon": 1e-5,
+    "tie_word_embeddings": False,
+    "bos_token_id": 50_256,
+    "eos_token_id": 50_256,
+}
+MACHINES = 4
+NORM, FUSED = "ln_1", "attn.qkv_proj"
+LAYER = {
+    NORM: ["self_norm", "feedforward_norm"],
+    FUSED: [f"self_attention.W_{letter}" for letter in "QKV"],
+    "attn.out_proj": ["self_attention.W_O"],
+    "mlp.fc_in": ["feedforward.W_in"],
+    "mlp.fc_out": ["feedforward.W_out"],
+}
+
+
+def config(fields: Fields, names: Collection[str]) -> tuple[Options, bool]:
+    """The options of our model."""
+    fields.value("n_ctx")  # an old second name of n_positions, which no forward reads
+    options, has_head = side_by_side(fields, names)
+    if options["n_heads"] % MACHINES:
+        fields.refuse("n_head", N_("it must be a multiple of {n}", n=MACHINES))
+    return options, has_head
+
+
+def rows(heads: int, d_head: int, turned: int) -> Tensor:
+    """The rows of the file as W_Q, W_K and W_V have them.
+
+    Each machine's share is [queries, values, keys] of a quarter of the heads.
+    """
+    share = heads * d_head // MACHINES
+    where = torch.arange(3 * heads * d_head).reshape(MACHINES, 3, share)  # [machine, q v k, row]
+    queries, values, keys = (where[:, kind].flatten() for kind in range(3))  # [heads * d_head] each
+    order = neighbours_apart(heads, d_head, turned)
+    return torch.cat([queries[order], keys[order], values])
+
+
+def weights(config: ModelConfig) -> list[Part]:
+    """What becomes of every tensor."""
+    no_bias = [FUSED, "attn.out_proj"]
+    order = partial(rows, config.n_heads, config.d_head, config.turned_dims)
+    of_layers = layers(LAYER, "h.{}", "decoder.layers.{}", config.n_decoder_layers, no_bias=no_bias)
+    return [
+        Part("wte.weight", ("embedding.weight",)),
+        *(
+            replace(part, shared=NORM in part.source, order=order if FUSED in part.source else None)
+            for part in of_layers
+        ),
+        *linear("ln_f", "decoder.final_norm"),
+        *head(config),
+    ]
+
+
+def tokenizer(folder: Folder) -> Backend:
+    """vocab.json and merges.txt."""
+    end = "<|endoftext|>"
+    return byte_level(folder, {"bos_token": end, "eos_token": end, "unk_token": end})
+
+
+FAMILY = Family(
+    name="CodeGen",
+    defaults={"codegen": DEFAULTS},
+    prefix="transformer.",
+    head="lm_head.",
+    config=config,
+    weights=weights,
+    tokenizer=tokenizer,
+    ties=lambda config: {"lm_head.weight": "wte.weight"} if config.tied_unembedding else {},
+    aliases=ALIASES,
+    unused={**UNUSED, r"h\.\d+\.attn\.causal_mask": N_("the causal mask: it follows from the positions")},
+)

@@ -1,0 +1,84 @@
+"""CTRL: the waves of the first paper in a decoder with norms in front, and a bias for every token's logit.
+
+Source: Keskar et al. 2019, "CTRL: A Conditional Transformer Language Model for Controllable Generation", and the
+weights published with it.
+"""
+
+from collections.abc import Collection
+
+from tokenizers import Tokenizer as Backend
+
+from vizformer.checkpoints.files.untrusted_folder import Folder
+from vizformer.checkpoints.hugging_face.family import Family, Options
+from vizformer.checkpoints.hugging_face.fields import Fields
+from vizformer.checkpoints.hugging_face.gpt_like import ALIASES, UNUSED, decoder, head
+from vizformer.checkpoints.tensors.tensor_map import Part, layers, linear
+from vizformer.checkpoints.tokenizers.refusals import no_tokenizer
+from vizformer.config import ModelConfig
+
+DEFAULTS = {
+    "vocab_size": 246_534,
+    "n_positions": 256,
+    "n_embd": 1280,
+    "dff": 8192,
+    "n_layer": 48,
+    "n_head": 16,
+    "layer_norm_epsilon": 1e-6,
+    "tie_word_embeddings": True,
+}
+LAYER = {
+    "layernorm1": ["self_norm"],
+    "multi_head_attention.Wq": ["self_attention.W_Q"],
+    "multi_head_attention.Wk": ["self_attention.W_K"],
+    "multi_head_attention.Wv": ["self_attention.W_V"],
+    "multi_head_attention.dense": ["self_attention.W_O"],
+    "layernorm2": ["feedforward_norm"],
+    "ffn.0": ["feedforward.W_in"],
+    "ffn.2": ["feedforward.W_out"],
+}
+
+
+def config(fields: Fields, names: Collection[str]) -> tuple[Options, bool]:
+    """The options of our model."""
+    options, has_head = decoder(fields, names, "n_embd", "n_head", "n_layer", "n_positions")
+    fields.only("layer_norm_epsilon", 1e-6)  # that of the norms inside the layers, whatever is said
+    fields.value("n_ctx")  # an old second name of n_positions, which no forward reads
+    fields.value("from_tf")
+    return {
+        **options,
+        "d_ff": fields.size("dff"),
+        "positions": "sinusoidal",
+        "sinusoids": "halves",
+        "scaled_embedding": True,
+        "norm_eps": 1e-6,
+        "activation": "relu",
+    }, has_head
+
+
+def weights(config: ModelConfig) -> list[Part]:
+    """What becomes of every tensor."""
+    return [
+        Part("w.weight", ("embedding.weight",)),
+        *layers(LAYER, "h.{}", "decoder.layers.{}", config.n_decoder_layers),
+        *linear("layernorm", "decoder.final_norm"),
+        *head(config),
+    ]
+
+
+def tokenizer(folder: Folder) -> Backend:
+    """Only tokenizer.json is read."""
+    no_tokenizer(folder, "tokenizer.json")
+
+
+FAMILY = Family(
+    name="CTRL",
+    defaults={"ctrl": DEFAULTS},
+    prefix="transformer.",
+    head="lm_head.",
+    config=config,
+    weights=weights,
+    tokenizer=tokenizer,
+    ties=lambda config: {"lm_head.weight": "w.weight"} if config.tied_unembedding else {},
+    aliases=ALIASES,
+    unused=UNUSED,
+)

@@ -1,0 +1,86 @@
+"""GLM-4: LLaMA's layers, neighbouring numbers of a half of each head turned, the gate in one tensor with its input.
+
+Source: Team GLM 2024, "ChatGLM: A Family of Large Language Models from GLM-130B to GLM-4 All Tools", and the weights
+published with it.
+"""
+
+from collections.abc import Collection
+
+from tokenizers import Tokenizer as Backend
+
+from vizformer.checkpoints.files.untrusted_folder import Folder
+from vizformer.checkpoints.hugging_face.family import Family, Options
+from vizformer.checkpoints.hugging_face.fields import Fields
+from vizformer.checkpoints.hugging_face.llama_like import (
+    ATTENTION,
+    NORMS,
+    OUT,
+    UNUSED,
+    decoder,
+    neighbours,
+    tensors,
+    ties,
+)
+from vizformer.checkpoints.hugging_face.rope import PART
+from vizformer.checkpoints.tensors.tensor_map import Part
+from vizformer.checkpoints.tokenizers.refusals import no_tokenizer
+from vizformer.config import ModelConfig
+
+DEFAULTS = {
+    "vocab_size": 151_552,
+    "hidden_size": 4096,
+    "intermediate_size": 13_696,
+    "num_hidden_layers": 40,
+    "num_attention_heads": 32,
+    "num_key_value_heads": 2,
+    "head_dim": 128,
+    "hidden_act": "silu",
+    "max_position_embeddings": 131_072,
+    "rms_norm_eps": 1.5625e-07,
+    "tie_word_embeddings": False,
+    "pad_token_id": 151_329,
+    "eos_token_id": [151_329, 151_336, 151_338],
+    "rope_theta": 10_000.0,
+    PART: 0.5,
+    "attention_bias": True,
+}
+LAYER = {
+    **NORMS,
+    **ATTENTION,
+    **OUT,
+    "mlp.gate_up_proj": ["feedforward.W_gate", "feedforward.W_in"],
+    "mlp.down_proj": ["feedforward.W_out"],
+}
+
+
+def config(fields: Fields, names: Collection[str]) -> tuple[Options, bool]:
+    """The options of our model."""
+    options, has_head = decoder(fields, names, part=True)
+    return {
+        **options,
+        "bias": False,
+        "attention_bias": "qkv" if fields.flag("attention_bias") else "none",
+    }, has_head
+
+
+def weights(config: ModelConfig) -> list[Part]:
+    """What becomes of every tensor."""
+    return neighbours(config, tensors(config, LAYER))
+
+
+def tokenizer(folder: Folder) -> Backend:
+    """Only tokenizer.json is read."""
+    no_tokenizer(folder, "tokenizer.json")
+
+
+FAMILY = Family(
+    name="GLM",
+    defaults={"glm": DEFAULTS},
+    prefix="model.",
+    head="lm_head.",
+    config=config,
+    weights=weights,
+    tokenizer=tokenizer,
+    ties=ties,
+    unused=UNUSED,
+)

@@ -1,0 +1,93 @@
+"""GPT-BigCode (SantaCoder, StarCoder): GPT-2 whose heads share one key and one value, not stored transposed.
+
+Source: Ben Allal et al. 2023, "SantaCoder: don't reach for the stars!"; Li et al. 2023, "StarCoder: may the source be
+with you!"; and the weights published with them.
+"""
+
+from collections.abc import Collection
+from dataclasses import replace
+
+from tokenizers import Tokenizer as Backend
+
+from vizformer.checkpoints.files.untrusted_folder import Folder
+from vizformer.checkpoints.hugging_face.family import Family, Options
+from vizformer.checkpoints.hugging_face.fields import Fields
+from vizformer.checkpoints.hugging_face.gpt_like import ALIASES, UNUSED, decoder, head
+from vizformer.checkpoints.tensors.activations import ACTIVATIONS
+from vizformer.checkpoints.tensors.tensor_map import Part, layers, linear
+from vizformer.checkpoints.tokenizers.refusals import no_tokenizer
+from vizformer.config import ModelConfig
+
+DEFAULTS = {
+    "vocab_size": 50_257,
+    "n_positions": 1024,
+    "n_embd": 768,
+    "n_layer": 12,
+    "n_head": 12,
+    "n_inner": None,
+    "activation_function": "gelu_pytorch_tanh",
+    "layer_norm_epsilon": 1e-5,
+    "scale_attn_weights": True,
+    "multi_query": True,
+    "tie_word_embeddings": True,
+    "bos_token_id": 50_256,
+    "eos_token_id": 50_256,
+}
+FUSED = "attn.c_attn"
+LAYER = {
+    "ln_1": ["self_norm"],
+    FUSED: [f"self_attention.W_{letter}" for letter in "QKV"],
+    "attn.c_proj": ["self_attention.W_O"],
+    "ln_2": ["feedforward_norm"],
+    "mlp.c_fc": ["feedforward.W_in"],
+    "mlp.c_proj": ["feedforward.W_out"],
+}
+
+
+def config(fields: Fields, names: Collection[str]) -> tuple[Options, bool]:
+    """The options of our model."""
+    options, has_head = decoder(fields, names, "n_embd", "n_head", "n_layer", "n_positions")
+    for name in ("attention_softmax_in_fp32", "scale_attention_softmax_in_fp32"):
+        fields.value(name)  # how half precision is rounded
+    fields.value("num_key_value_heads")  # follows from multi_query, whatever is said
+    return {
+        **options,
+        "n_kv_heads": 1 if fields.flag("multi_query") and options["n_heads"] > 1 else None,
+        "d_ff": fields.size("n_inner", 4 * options["d_model"]),
+        "positions": "learned",
+        "attention_scale": None if fields.flag("scale_attn_weights") else 1.0,
+        "norm_eps": fields.number("layer_norm_epsilon"),
+        "activation": fields.choice("activation_function", ACTIVATIONS),
+    }, has_head
+
+
+def weights(config: ModelConfig) -> list[Part]:
+    """What becomes of every tensor; without multi_query, queries, keys and values alternate head by head."""
+    heads = 0 if config.n_kv_heads == 1 else config.n_heads
+    of_layers = layers(LAYER, "h.{}", "decoder.layers.{}", config.n_decoder_layers)
+    return [
+        Part("wte.weight", ("embedding.weight",)),
+        Part("wpe.weight", ("position_embedding.weight",)),
+        *(replace(part, heads=heads) if FUSED in part.source else part for part in of_layers),
+        *linear("ln_f", "decoder.final_norm"),
+        *head(config),
+    ]
+
+
+def tokenizer(folder: Folder) -> Backend:
+    """Only tokenizer.json is read: digits are cut in a way of its own."""
+    no_tokenizer(folder, "tokenizer.json")
+
+
+FAMILY = Family(
+    name="GPT-BigCode",
+    defaults={"gpt_bigcode": DEFAULTS},
+    prefix="transformer.",
+    head="lm_head.",
+    config=config,
+    weights=weights,
+    tokenizer=tokenizer,
+    ties=lambda config: {"lm_head.weight": "wte.weight"} if config.tied_unembedding else {},
+    aliases=ALIASES,
+    unused=UNUSED,
+)

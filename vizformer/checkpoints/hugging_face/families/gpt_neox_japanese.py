@@ -1,0 +1,114 @@
+"""GPT-NeoX Japanese: GPT-NeoX's attention in layers one after the other, with a bias in one place only.
+
+Source: ABEJA 2022, "GPT-NeoX Japanese", and the weights published with it.
+"""
+
+from collections.abc import Collection
+from dataclasses import replace
+from functools import partial
+
+import torch
+from tokenizers import Tokenizer as Backend
+
+from vizformer.checkpoints.files.untrusted_folder import Folder
+from vizformer.checkpoints.hugging_face.absent import Made
+from vizformer.checkpoints.hugging_face.family import Family, Options
+from vizformer.checkpoints.hugging_face.fields import Fields
+from vizformer.checkpoints.hugging_face.gpt_like import UNUSED, decoder, head
+from vizformer.checkpoints.hugging_face.rope import rope, turned
+from vizformer.checkpoints.tensors.activations import ACTIVATIONS
+from vizformer.checkpoints.tensors.tensor_map import Part, layers, linear
+from vizformer.checkpoints.tokenizers.refusals import no_tokenizer
+from vizformer.config import ModelConfig
+from vizformer.messages import N_
+
+DEFAULTS = {
+    "vocab_size": 32_000,
+    "hidden_size": 2560,
+    "num_hidden_layers": 32,
+    "num_attention_heads": 32,
+    "intermediate_multiple_size": 4,
+    "hidden_act": "gelu",
+    "max_position_embeddings": 2048,
+    "layer_norm_eps": 1e-5,
+    "bos_token_id": 31_996,
+    "eos_token_id": 31_999,
+    "tie_word_embeddings": True,
+    "rotary_emb_base": 10_000.0,
+    "rotary_pct": 1.0,
+}
+FUSED = "attention.query_key_value"
+LAYER = {
+    "input_layernorm": ["self_norm"],
+    FUSED: [f"self_attention.W_{letter}" for letter in "QKV"],
+    "attention.dense": ["self_attention.W_O"],
+    "post_attention_layernorm": ["feedforward_norm"],
+    "mlp.dense_h_to_4h": ["feedforward.W_in"],
+    "mlp.dense_4h_to_h": ["feedforward.W_out"],
+}
+HEAD = "embed_out"
+
+
+def config(fields: Fields, names: Collection[str]) -> tuple[Options, bool]:
+    """The options of our model."""
+    options, has_head = decoder(fields, names, head=HEAD)
+    d_head = max(1, options["d_model"] // options["n_heads"])
+    fields.value("is_decoder")  # no forward reads it
+    fields.assume(
+        N_("of all linear layers only the last one of attention in the last layer has a bias: those of attention are 0")
+    )
+    return {
+        **options,
+        "d_ff": fields.size("intermediate_multiple_size") * options["d_model"],
+        "positions": "rope",
+        **rope(fields, "rotary_emb_base"),
+        "rope_dims": turned(fields, d_head, "rotary_pct"),
+        "norm_eps": fields.number("layer_norm_eps"),
+        "activation": fields.choice("hidden_act", ACTIVATIONS),
+        "bias": False,
+        "attention_bias": "all",
+    }, has_head
+
+
+def made(config: ModelConfig) -> Made:
+    """Biases of 0: all of attention's but one."""
+    last = f"decoder.layers.{config.n_decoder_layers - 1}.self_attention.W_O.bias"
+    names = (
+        f"decoder.layers.{layer}.self_attention.W_{letter}.bias"
+        for layer in range(config.n_decoder_layers)
+        for letter in "QKVO"
+    )
+    return {name: partial(torch.zeros, config.d_model) for name in names if name != last}
+
+
+def weights(config: ModelConfig) -> list[Part]:
+    """What becomes of every tensor."""
+    linears = [name for name in LAYER if not name.endswith("layernorm")]
+    of_layers = layers(LAYER, "layers.{}", "decoder.layers.{}", config.n_decoder_layers, no_bias=linears)
+    last = config.n_decoder_layers - 1
+    return [
+        Part("embed_in.weight", ("embedding.weight",)),
+        *(replace(part, heads=config.n_heads) if FUSED in part.source else part for part in of_layers),
+        Part(f"layers.{last}.attention.dense_bias", (f"decoder.layers.{last}.self_attention.W_O.bias",)),
+        *linear("final_layer_norm", "decoder.final_norm"),
+        *head(config, HEAD),
+    ]
+
+
+def tokenizer(folder: Folder) -> Backend:
+    """Only tokenizer.json is read: texts are cut in a way of its own."""
+    no_tokenizer(folder, "tokenizer.json")
+
+
+FAMILY = Family(
+    name="GPT-NeoX Japanese",
+    defaults={"gpt_neox_japanese": DEFAULTS},
+    prefix="gpt_neox_japanese.",
+    head=f"{HEAD}.",
+    config=config,
+    weights=weights,
+    tokenizer=tokenizer,
+    ties=lambda config: {f"{HEAD}.weight": "embed_in.weight"} if config.tied_unembedding else {},
+    made=made,
+    unused=UNUSED,
+)

@@ -1,0 +1,108 @@
+"""MPT: the distance taken off every score (ALiBi), no biases at all, q, k and v in one.
+
+Source: MosaicML 2023, "Introducing MPT-7B", and the weights published with it.
+"""
+
+from collections.abc import Collection
+
+from tokenizers import Tokenizer as Backend
+
+from vizformer.checkpoints.files.untrusted_folder import Folder
+from vizformer.checkpoints.hugging_face.absent import NO_NORM_BIASES, no_norm_biases, stored
+from vizformer.checkpoints.hugging_face.family import Family, Options
+from vizformer.checkpoints.hugging_face.fields import Fields
+from vizformer.checkpoints.hugging_face.gpt_like import UNUSED, decoder, head
+from vizformer.checkpoints.tensors.tensor_map import Part, layers, linear
+from vizformer.checkpoints.tokenizers.vocabularies import byte_level
+from vizformer.config import ModelConfig
+from vizformer.messages import N_
+
+ATTENTION = {"alibi": True, "alibi_bias_max": 8, "clip_qkv": None, "prefix_lm": False, "qk_ln": False}
+DEFAULTS = {
+    "d_model": 2048,
+    "n_heads": 16,
+    "n_layers": 24,
+    "expansion_ratio": 4,
+    "max_seq_len": 2048,
+    "vocab_size": 50_368,
+    "layer_norm_epsilon": 1e-5,
+    "no_bias": True,
+    "tie_word_embeddings": True,
+}
+LAYER = {
+    "norm_1": ["self_norm"],
+    "attn.Wqkv": [f"self_attention.W_{letter}" for letter in "QKV"],
+    "attn.out_proj": ["self_attention.W_O"],
+    "norm_2": ["feedforward_norm"],
+    "ffn.up_proj": ["feedforward.W_in"],
+    "ffn.down_proj": ["feedforward.W_out"],
+}
+USUAL = {"bos_token": "<|endoftext|>", "eos_token": "<|endoftext|>", "pad_token": "<|padding|>"}
+
+
+def config(fields: Fields, names: Collection[str]) -> tuple[Options, bool]:
+    """The options of our model."""
+    options, has_head = decoder(fields, names, "d_model", "n_heads", "n_layers", "max_seq_len")
+    fields.only("no_bias", True)
+    fields.only("expansion_ratio", 4)
+    fields.only("logit_scale", None)
+    fields.only("norm_type", None, "low_precision_layernorm", "layernorm")
+    for name in ("learned_pos_emb", "init_device", "embedding_fraction", "init_config", "verbose"):
+        fields.value(name)  # of its training
+    fields.assume(NO_NORM_BIASES)
+    return {
+        **options,
+        "d_ff": 4 * options["d_model"],
+        "positions": "alibi",
+        "attention_scale": _attention(fields),
+        "norm_eps": fields.number("layer_norm_epsilon"),
+        "activation": "gelu",
+        "bias": False,
+    }, has_head
+
+
+def _attention(fields: Fields) -> float | None:
+    """The table of attention's own fields; what the scores are multiplied by."""
+    said = fields.value("attn_config")
+    if said is not None and not isinstance(said, dict):
+        fields.refuse("attn_config", N_("it must be a table of fields"))
+        return None
+    inner = Fields(said or {}, ATTENTION)
+    for name, only in ATTENTION.items():
+        inner.only(name, only)
+    inner.only("attn_type", None, "multihead_attention")
+    scale = None if inner.value("softmax_scale") is None else inner.number("softmax_scale")
+    fields.problems += [N_("{field}: {problem}", field="attn_config", problem=problem) for problem in inner.problems]
+    return scale
+
+
+def weights(config: ModelConfig) -> list[Part]:
+    """What becomes of every tensor."""
+    no_bias = [name for name in LAYER if not name.startswith("norm")]
+    parts = [
+        Part("wte.weight", ("embedding.weight",)),
+        *layers(LAYER, "blocks.{}", "decoder.layers.{}", config.n_decoder_layers, no_bias=no_bias),
+        *linear("norm_f", "decoder.final_norm"),
+        *head(config),
+    ]
+    return stored(parts, no_norm_biases(config))
+
+
+def tokenizer(folder: Folder) -> Backend:
+    """vocab.json and merges.txt."""
+    return byte_level(folder, USUAL, composed=True)
+
+
+FAMILY = Family(
+    name="MPT",
+    defaults={"mpt": DEFAULTS},
+    prefix="transformer.",
+    head="lm_head.",
+    config=config,
+    weights=weights,
+    tokenizer=tokenizer,
+    ties=lambda config: {"lm_head.weight": "wte.weight"} if config.tied_unembedding else {},
+    made=no_norm_biases,
+    aliases={"num_attention_heads": "n_heads", "hidden_size": "d_model", "num_hidden_layers": "n_layers"},
+    unused=UNUSED,
+)

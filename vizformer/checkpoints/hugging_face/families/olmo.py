@@ -1,0 +1,81 @@
+"""OLMo (the first): LLaMA's layers, with norms that learn nothing.
+
+Source: Groeneveld et al. 2024, "OLMo: Accelerating the Science of Language Models", section 2.1, and the weights
+published with it.
+"""
+
+from collections.abc import Collection
+from functools import partial
+
+import torch
+from tokenizers import Tokenizer as Backend
+
+from vizformer.checkpoints.files.untrusted_folder import Folder
+from vizformer.checkpoints.hugging_face.absent import Made, norms_of, stored
+from vizformer.checkpoints.hugging_face.family import Family, Options
+from vizformer.checkpoints.hugging_face.fields import Fields
+from vizformer.checkpoints.hugging_face.llama_like import UNUSED, decoder, tensors, ties
+from vizformer.checkpoints.tensors.tensor_map import Part
+from vizformer.checkpoints.tokenizers.refusals import no_tokenizer
+from vizformer.config import ModelConfig
+from vizformer.messages import N_
+
+DEFAULTS = {
+    "vocab_size": 50_304,
+    "hidden_size": 4096,
+    "intermediate_size": 11_008,
+    "num_hidden_layers": 32,
+    "num_attention_heads": 32,
+    "hidden_act": "silu",
+    "max_position_embeddings": 2048,
+    "tie_word_embeddings": False,
+    "pad_token_id": 1,
+    "eos_token_id": 50_279,
+    "rope_theta": 10_000.0,
+    "attention_bias": False,
+    "clip_qkv": None,
+}
+
+
+def config(fields: Fields, names: Collection[str]) -> tuple[Options, bool]:
+    """The options of our model."""
+    options, has_head = decoder(fields, names, eps=None)
+    fields.only("clip_qkv", None)
+    fields.assume(N_("the norms of this family learn nothing: those of the model here multiply by 1 and add 0"))
+    return {
+        **options,
+        "norm": "layer_norm",
+        "norm_eps": 1e-5,
+        "bias": False,
+        "attention_bias": "all" if fields.flag("attention_bias") else "none",
+    }, has_head
+
+
+def made(config: ModelConfig) -> Made:
+    """LayerNorm(x) = (x - mean) / sqrt(var + eps)."""
+    one, zero = partial(torch.ones, config.d_model), partial(torch.zeros, config.d_model)
+    return {f"{norm}.{kind}": make for norm in norms_of(config) for kind, make in (("weight", one), ("bias", zero))}
+
+
+def weights(config: ModelConfig) -> list[Part]:
+    """What becomes of every tensor."""
+    return stored(tensors(config), made(config))
+
+
+def tokenizer(folder: Folder) -> Backend:
+    """Only tokenizer.json is read."""
+    no_tokenizer(folder, "tokenizer.json")
+
+
+FAMILY = Family(
+    name="OLMo",
+    defaults={"olmo": DEFAULTS},
+    prefix="model.",
+    head="lm_head.",
+    config=config,
+    weights=weights,
+    tokenizer=tokenizer,
+    ties=ties,
+    made=made,
+    unused=UNUSED,
+)

@@ -1,0 +1,81 @@
+"""GPT (the first): a decoder with norms after the sublayers and none at the end; stored like GPT-2.
+
+Source: Radford et al. 2018, "Improving Language Understanding by Generative Pre-Training", and the weights published
+with it.
+"""
+
+from collections.abc import Collection
+
+from tokenizers import Tokenizer as Backend
+
+from vizformer.checkpoints.files.untrusted_folder import Folder
+from vizformer.checkpoints.hugging_face.family import Family, Options
+from vizformer.checkpoints.hugging_face.fields import Fields
+from vizformer.checkpoints.hugging_face.gpt_like import ALIASES, UNUSED, decoder, head
+from vizformer.checkpoints.tensors.tensor_map import Part, layers
+from vizformer.checkpoints.tokenizers.refusals import no_tokenizer
+from vizformer.config import ModelConfig
+
+DEFAULTS = {
+    "vocab_size": 40_478,
+    "n_positions": 512,
+    "n_embd": 768,
+    "n_layer": 12,
+    "n_head": 12,
+    "afn": "gelu",
+    "layer_norm_epsilon": 1e-5,
+    "tie_word_embeddings": True,
+}
+ACTIVATIONS = {"gelu": "gelu_tanh", "relu": "relu", "silu": "silu", "swish": "silu"}  # a list of its own
+LAYER = {
+    "attn.c_attn": [f"self_attention.W_{letter}" for letter in "QKV"],
+    "attn.c_proj": ["self_attention.W_O"],
+    "ln_1": ["self_norm"],
+    "mlp.c_fc": ["feedforward.W_in"],
+    "mlp.c_proj": ["feedforward.W_out"],
+    "ln_2": ["feedforward_norm"],
+}
+
+
+def config(fields: Fields, names: Collection[str]) -> tuple[Options, bool]:
+    """The options of our model."""
+    options, has_head = decoder(fields, names, "n_embd", "n_head", "n_layer", "n_positions")
+    return {
+        **options,
+        "d_ff": 4 * options["d_model"],
+        "positions": "learned",
+        "norm_order": "post",
+        "final_norm": False,
+        "norm_eps": fields.number("layer_norm_epsilon"),
+        "activation": fields.choice("afn", ACTIVATIONS),
+    }, has_head
+
+
+def weights(config: ModelConfig) -> list[Part]:
+    """What becomes of every tensor."""
+    transposed = [name for name in LAYER if not name.startswith("ln")]
+    return [
+        Part("tokens_embed.weight", ("embedding.weight",)),
+        Part("positions_embed.weight", ("position_embedding.weight",)),
+        *layers(LAYER, "h.{}", "decoder.layers.{}", config.n_decoder_layers, transposed=transposed),
+        *head(config),
+    ]
+
+
+def tokenizer(folder: Folder) -> Backend:
+    """Only tokenizer.json is read: words are split in a way of its own, and its pieces end in </w>."""
+    no_tokenizer(folder, "tokenizer.json")
+
+
+FAMILY = Family(
+    name="GPT",
+    defaults={"openai-gpt": DEFAULTS},
+    prefix="transformer.",
+    head="lm_head.",
+    config=config,
+    weights=weights,
+    tokenizer=tokenizer,
+    ties=lambda config: {"lm_head.weight": "tokens_embed.weight"} if config.tied_unembedding else {},
+    aliases=ALIASES,
+    unused=UNUSED,
+)

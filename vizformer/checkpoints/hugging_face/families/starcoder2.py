@@ -1,0 +1,64 @@
+"""StarCoder2: LLaMA's attention with LayerNorm, biases and a feed-forward layer without gate.
+
+Source: Lozhkov et al. 2024, "StarCoder 2 and The Stack v2", section 6, and the weights published with it.
+"""
+
+from collections.abc import Collection
+
+from tokenizers import Tokenizer as Backend
+
+from vizformer.checkpoints.files.untrusted_folder import Folder
+from vizformer.checkpoints.hugging_face.family import Family, Options
+from vizformer.checkpoints.hugging_face.fields import Fields
+from vizformer.checkpoints.hugging_face.llama_like import ATTENTION, NORMS, OUT, UNUSED, decoder, tensors, ties
+from vizformer.checkpoints.tensors.tensor_map import Part
+from vizformer.checkpoints.tokenizers.refusals import no_tokenizer
+from vizformer.config import ModelConfig
+
+DEFAULTS = {
+    "vocab_size": 49_152,
+    "hidden_size": 3072,
+    "intermediate_size": 12_288,
+    "num_hidden_layers": 30,
+    "num_attention_heads": 24,
+    "num_key_value_heads": 2,
+    "hidden_act": "gelu_pytorch_tanh",
+    "max_position_embeddings": 4096,
+    "norm_epsilon": 1e-5,
+    "use_bias": True,
+    "tie_word_embeddings": True,
+    "bos_token_id": 50_256,
+    "eos_token_id": 50_256,
+    "rope_theta": 10_000.0,
+    "sliding_window": None,
+}
+LAYER = {**NORMS, **ATTENTION, **OUT, "mlp.c_fc": ["feedforward.W_in"], "mlp.c_proj": ["feedforward.W_out"]}
+
+
+def config(fields: Fields, names: Collection[str]) -> tuple[Options, bool]:
+    """The options of our model."""
+    options, has_head = decoder(fields, names, eps="norm_epsilon")
+    return {**options, "norm": "layer_norm", "feedforward": "plain", "bias": fields.flag("use_bias")}, has_head
+
+
+def weights(config: ModelConfig) -> list[Part]:
+    """What becomes of every tensor."""
+    return tensors(config, LAYER)
+
+
+def tokenizer(folder: Folder) -> Backend:
+    """Only tokenizer.json is read: digits are cut in a way of its own."""
+    no_tokenizer(folder, "tokenizer.json")
+
+
+FAMILY = Family(
+    name="StarCoder2",
+    defaults={"starcoder2": DEFAULTS},
+    prefix="model.",
+    head="lm_head.",
+    config=config,
+    weights=weights,
+    tokenizer=tokenizer,
+    ties=ties,
+    unused=UNUSED,
+)

@@ -1,0 +1,105 @@
+"""XGLM: OPT's layers with fixed waves as positions, which begin two rows down, and scaled embeddings.
+
+Source: Lin et al. 2021, "Few-shot Learning with Multilingual Language Models", and the weights published with it.
+"""
+
+from collections.abc import Collection
+from functools import partial
+
+from tokenizers import Tokenizer as Backend
+
+from vizformer.checkpoints.files.untrusted_folder import Folder
+from vizformer.checkpoints.hugging_face.absent import WAVES, Made, fairseq_waves
+from vizformer.checkpoints.hugging_face.family import Family, Options
+from vizformer.checkpoints.hugging_face.fields import Fields
+from vizformer.checkpoints.hugging_face.gpt_like import UNUSED, decoder, head
+from vizformer.checkpoints.tensors.activations import ACTIVATIONS
+from vizformer.checkpoints.tensors.tensor_map import Part, layers, linear
+from vizformer.checkpoints.tokenizers.refusals import no_tokenizer
+from vizformer.config import ModelConfig
+
+DEFAULTS = {
+    "vocab_size": 256_008,
+    "max_position_embeddings": 2048,
+    "d_model": 1024,
+    "ffn_dim": 4096,
+    "num_layers": 24,
+    "attention_heads": 16,
+    "activation_function": "gelu",
+    "scale_embedding": True,
+    "pad_token_id": 1,
+    "bos_token_id": 0,
+    "eos_token_id": 2,
+    "tie_word_embeddings": True,
+}
+LONGEST = 32_768  # rows of the table of waves
+OFFSET = 2  # rows of it before that of position 0
+LAYER = {
+    "self_attn_layer_norm": ["self_norm"],
+    "self_attn.q_proj": ["self_attention.W_Q"],
+    "self_attn.k_proj": ["self_attention.W_K"],
+    "self_attn.v_proj": ["self_attention.W_V"],
+    "self_attn.out_proj": ["self_attention.W_O"],
+    "final_layer_norm": ["feedforward_norm"],
+    "fc1": ["feedforward.W_in"],
+    "fc2": ["feedforward.W_out"],
+}
+
+
+def config(fields: Fields, names: Collection[str]) -> tuple[Options, bool]:
+    """The options of our model."""
+    options, has_head = decoder(fields, names, "d_model", "attention_heads", "num_layers")
+    fields.assume(WAVES)
+    return {
+        **options,
+        "max_positions": min(options["max_positions"], LONGEST),
+        "d_ff": fields.size("ffn_dim"),
+        "positions": "learned",
+        "scaled_embedding": fields.flag("scale_embedding"),
+        "norm_eps": 1e-5,
+        "activation": fields.choice("activation_function", ACTIVATIONS),
+    }, has_head
+
+
+def weights(config: ModelConfig) -> list[Part]:
+    """What becomes of every tensor."""
+    return [
+        Part("embed_tokens.weight", ("embedding.weight",)),
+        *layers(LAYER, "layers.{}", "decoder.layers.{}", config.n_decoder_layers),
+        *linear("layer_norm", "decoder.final_norm"),
+        *head(config),
+    ]
+
+
+def made(config: ModelConfig) -> Made:
+    """The waves."""
+    return {
+        "position_embedding.weight": partial(fairseq_waves, config.max_positions, config.d_model, config.pad_id, OFFSET)
+    }
+
+
+def stored_waves(config: ModelConfig) -> Made:
+    """Old files hold them, from row 0 on."""
+    waves = partial(fairseq_waves, config.max_positions + OFFSET, config.d_model, config.pad_id, 0)
+    return {"embed_positions.weights": waves}
+
+
+def tokenizer(folder: Folder) -> Backend:
+    """Only tokenizer.json is read."""
+    no_tokenizer(folder, "tokenizer.json")
+
+
+FAMILY = Family(
+    name="XGLM",
+    defaults={"xglm": DEFAULTS},
+    prefix="model.",
+    head="lm_head.",
+    config=config,
+    weights=weights,
+    tokenizer=tokenizer,
+    ties=lambda config: {"lm_head.weight": "embed_tokens.weight"} if config.tied_unembedding else {},
+    computed=stored_waves,
+    made=made,
+    aliases={"num_attention_heads": "attention_heads", "hidden_size": "d_model", "num_hidden_layers": "num_layers"},
+    unused=UNUSED,
+)
