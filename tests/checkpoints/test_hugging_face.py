@@ -196,7 +196,7 @@ REFUSED: list[tuple[str, dict[str, Any], str]] = [
     ("opt", dict(word_embed_proj_dim=8), "word_embed_proj_dim=8: supported are embeddings as wide as hidden_size=16"),
     ("opt", dict(layer_norm_elementwise_affine=False), "layer_norm_elementwise_affine=false: supported is true"),
     ("bert", dict(position_embedding_type="relative_key"), 'position_embedding_type="relative_key": this is not supp'),
-    ("bert", dict(is_decoder=True), "is_decoder=true: this is not supported"),
+    ("distilbert", dict(is_decoder=True), "is_decoder=true: this is not supported"),
     ("marian", dict(decoder_vocab_size=99), "decoder_vocab_size=99: supported is null / 3"),
     ("marian", dict(decoder_attention_heads=8), "decoder_attention_heads=8: supported is 4"),
     (
@@ -248,7 +248,8 @@ def test_every_field_of_transformers_is_known(kind: str) -> None:
     fields = Fields(raw, BY_TYPE[kind].defaults[kind])
     BY_TYPE[kind].config(fields, ())
     assert unknown_fields(raw, fields._read) == []
-    assert fields.problems == []
+    usual = {"big_bird": ["attention_type"], "electra": ["embedding_size"]}  # these open with another value than the usual
+    assert [problem.values["field"] for problem in fields.problems] == usual.get(kind, [])
 
 
 @pytest.mark.parametrize("kind", sorted(BY_TYPE))
@@ -263,7 +264,8 @@ def test_our_defaults_are_theirs(kind: str) -> None:
     raw |= {name: value for name, value in unset.items() if value is not ...}  # these are set after reading them
     ours = {name: value for name, value in BY_TYPE[kind].defaults[kind].items() if name in raw}
     assert ours == {name: raw[name] for name in ours}
-    missing = {"layer_types"} if kind == "mistral" else set()  # with it, AutoConfig takes a Mistral for a Ministral
+    # With the first, AutoConfig takes a Mistral for a Ministral; the second is no field there, and yet asked for.
+    missing = {"mistral": {"layer_types"}, "nomic_bert": {"tie_word_embeddings"}}.get(kind, set())
     assert set(BY_TYPE[kind].defaults[kind]) - set(ours) == missing
 
 

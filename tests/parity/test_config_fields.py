@@ -15,6 +15,10 @@ pytest.importorskip("transformers")
 from tests.checkpoints import folders
 from tests.parity.test_decoder_families import KINDS as DECODERS
 from tests.parity.test_decoder_families import written
+from tests.parity.test_encoder_decoder_families import KINDS as ENCODER_DECODERS
+from tests.parity.test_encoder_decoder_families import written as written_both
+from tests.parity.test_encoder_families import KINDS as ENCODERS
+from tests.parity.test_encoder_families import written as written_encoder
 from tests.parity.test_relatives import mbart, mt5, phi, stablelm
 from vizformer.checkpoints import load
 from vizformer.checkpoints.hugging_face.families import BY_TYPE
@@ -52,6 +56,9 @@ KINDS: dict[str, tuple[Callable[..., Path], str]] = {
         )
         for kind, (_, _, options) in DECODERS.items()
     },
+    **{kind: (partial(written_encoder, kind, **TWO), MASKED) for kind in ENCODERS if kind != "bert-generation"},
+    "bert-generation": (partial(written_encoder, "bert-generation", model="Decoder", is_decoder=True, **TWO), CAUSAL),
+    **{kind: (partial(written_both, kind, **DEEP), BOTH) for kind in ENCODER_DECODERS},
     "gpt_neo": (partial(written, "gpt_neo", num_layers=LAYERS, attention_types=[[["global", "local"], 1]]), CAUSAL),
 }
 LINEAR = {"rope_type": "linear", "factor": 2.0}
@@ -117,6 +124,9 @@ VALUES: dict[str, tuple[Any, ...]] = {
     "clip_qkv": (0.1,),
     "softmax_scale": (0.3,),
     "norm_type": ("rmsnorm",),
+    "attention_type": ("block_sparse", "original_full"),
+    "block_size": (2,),
+    "num_random_blocks": (1,),
     "attn_config": (
         {"softmax_scale": 0.3},
         *(
@@ -192,6 +202,10 @@ VALUES: dict[str, tuple[Any, ...]] = {
             "attention_softmax_in_fp32",
             "scale_attention_softmax_in_fp32",
             "slow_but_exact",
+            "rescale_embeddings",
+            "rotary_value",
+            "use_task_id",
+            "use_prompt",
             "sinusoidal_pos_embds",
         ),
         (True, False),

@@ -89,10 +89,12 @@ def _kv_heads(fields: Fields, heads: int) -> int | None:
     return None if number == heads else number
 
 
-def tensors(config: ModelConfig, template: Mapping[str, Sequence[str]] | None = None) -> list[Part]:
+def tensors(
+    config: ModelConfig, template: Mapping[str, Sequence[str]] | None = None, stack: str = "decoder"
+) -> list[Part]:
     """What becomes of every tensor; which biases and norms there are, the options say.
 
-    `template` stands for the modules of a layer where they are others: their names -> ours.
+    `template` stands for the modules of a layer where they are others: their names -> ours; `stack` is ours.
     """
     if template is None:
         template = {**NORMS, **ATTENTION, **OUT, **FEEDFORWARD, **(QK_NORMS if config.qk_norm else {})}
@@ -101,11 +103,11 @@ def tensors(config: ModelConfig, template: Mapping[str, Sequence[str]] | None = 
         *layers(
             template,
             "layers.{}",
-            "decoder.layers.{}",
-            config.n_decoder_layers,
+            f"{stack}.layers.{{}}",
+            config.n_encoder_layers + config.n_decoder_layers,
             no_bias=[theirs for theirs, ours in template.items() if not _has_bias(config, ours[0])],
         ),
-        *linear("norm", "decoder.final_norm", bias=config.norm == "layer_norm"),
+        *linear("norm", f"{stack}.final_norm", bias=config.norm == "layer_norm"),
     ]
     return [*parts, *head(config)]
 

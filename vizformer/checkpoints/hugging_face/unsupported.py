@@ -29,9 +29,6 @@ BECAUSE: Mapping[str, Message] = {
     "deepseek_v3": N_("kv_lora_rank: keys and values are made of a short vector per token, and there are experts"),
     "mamba": N_("state_size: it has no attention"),
     "albert": N_("num_hidden_groups: layers share their weights, and embedding_size may be another than hidden_size"),
-    "electra": N_(
-        "embedding_size, which may be another than hidden_size, and a head that tells replaced tokens from others"
-    ),
     "deberta": _SCORES,
     "deberta-v2": _SCORES,
     "mpnet": N_("one table of relative positions beside the learned ones"),
@@ -42,11 +39,7 @@ BECAUSE: Mapping[str, Message] = {
     "xlnet": N_("attention over a memory of earlier texts, with scores of its own for distances"),
     "umt5": N_("a table of relative positions in every layer"),
     "longt5": N_("encoder_attention_type: queries look at a neighbourhood and at summaries of blocks"),
-    "pegasus": N_(
-        "its vocabulary, which puts 103 tokens in front of the pieces, and static positions in layers with "
-        "norms in front"
-    ),
-    "m2m_100": N_("positions that are counted from 2, and a vocabulary with a mark for each language"),
+    "blenderbot-small": N_("a norm of the decoder's embeddings before the positions are added"),
     "led": N_("attention_window: queries look at a neighbourhood only"),
     "whisper": N_("it reads sound"),
     "vit": N_("it reads images"),

@@ -1,13 +1,16 @@
 """BART: BERT's layers with GPT-2's tokens in an encoder-decoder; each stack has a position table and a norm of its own.
 
 mBART is the same with the norms in front of the sublayers, one more behind the last layer, and SentencePiece's tokens.
+PLBART and MVP are BART under other names.
 
 Source: Lewis et al. 2019, "BART: Denoising Sequence-to-Sequence Pre-training for Natural Language Generation,
 Translation, and Comprehension"; Liu et al. 2020, "Multilingual Denoising Pre-training for Neural Machine Translation";
-and the weights published with them.
+Ahmad et al. 2021, "Unified Pre-training for Program Understanding and Generation"; Tang et al. 2022, "MVP: Multi-task
+Supervised Pre-training for Natural Language Generation"; and the weights published with them.
 """
 
 from collections.abc import Collection
+from dataclasses import replace
 
 from tokenizers import Tokenizer as Backend
 
@@ -41,6 +44,19 @@ DEFAULTS = {
     "decoder_start_token_id": 2,
 }
 MBART = {**DEFAULTS, "decoder_start_token_id": None}
+PLBART = {
+    **{name: value for name, value in MBART.items() if name != "decoder_start_token_id"},
+    "vocab_size": 50_005,
+    "d_model": 768,
+    "encoder_layers": 6,
+    "decoder_layers": 6,
+    "encoder_attention_heads": 12,
+    "decoder_attention_heads": 12,
+    "encoder_ffn_dim": 3072,
+    "decoder_ffn_dim": 3072,
+    "scale_embedding": True,
+}
+MVP = {**DEFAULTS, "vocab_size": 50_267, "use_prompt": False}
 FIRST = 2  # row of the position table at which positions begin
 USUAL = {
     "bos_token": "<s>",
@@ -69,6 +85,14 @@ def config(fields: Fields, names: Collection[str]) -> tuple[Options, bool]:
     }, has_head
 
 
+def config_of_mvp(fields: Fields, names: Collection[str]) -> tuple[Options, bool]:
+    """The same; what prompts add to keys and values is not supported."""
+    fields.only("use_prompt", False)
+    for name in ("prompt_length", "prompt_mid_dim"):
+        fields.value(name)
+    return config(fields, names)
+
+
 def weights(config: ModelConfig) -> list[Part]:
     """What becomes of every tensor."""
     return [
@@ -83,8 +107,9 @@ def weights(config: ModelConfig) -> list[Part]:
 
 
 def tokenizer(folder: Folder) -> Backend:
-    """vocab.json and merges.txt; of mBART only tokenizer.json, which says the language that texts are in."""
-    if folder.has("config.json") and folder.object("config.json").get("model_type") == "mbart":
+    """vocab.json and merges.txt; of mBART and PLBART only tokenizer.json, which says the language."""
+    kind = folder.object("config.json").get("model_type") if folder.has("config.json") else None
+    if kind in ("mbart", "plbart"):
         no_tokenizer(folder, "tokenizer.json")
     return byte_level(folder, USUAL, around=("<s>", "</s>"))
 
@@ -102,3 +127,5 @@ FAMILY = Family(
     unused=UNUSED,
     usual=USUAL,
 )
+PL = replace(FAMILY, name="PLBART", defaults={"plbart": PLBART}, aliases={**ALIASES, "initializer_range": "init_std"})
+PROMPTED = replace(FAMILY, name="MVP", defaults={"mvp": MVP}, config=config_of_mvp)

@@ -1,20 +1,26 @@
 """RoBERTa: BERT's layers, byte-level tokens, a head with names of its own; positions start after the padding's.
 
-XLM-RoBERTa and CamemBERT are the same with SentencePiece's tokens.
+XLM-RoBERTa and CamemBERT are the same with SentencePiece's tokens, data2vec under another name; XLM-RoBERTa-XL and
+RoBERTa-PreLayerNorm have the norms in front of the sublayers, and one more at the end.
 
 Source: Liu et al. 2019, "RoBERTa: A Robustly Optimized BERT Pretraining Approach"; Conneau et al. 2019, "Unsupervised
-Cross-lingual Representation Learning at Scale"; Martin et al. 2019, "CamemBERT"; and the weights published with them.
+Cross-lingual Representation Learning at Scale"; Martin et al. 2019, "CamemBERT"; Baevski et al. 2022, "data2vec"; Goyal
+et al. 2021, "Larger-Scale Transformers for Multilingual Masked Language Modeling"; Ott et al. 2019, "fairseq"; and the
+weights published with them.
 """
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import replace
+from functools import partial
 
 from tokenizers import Tokenizer as Backend
 
 from vizformer.checkpoints.files.untrusted_folder import Folder
+from vizformer.checkpoints.hugging_face.bert_like import LAYER, UNUSED, body, embeddings, name, stack
 from vizformer.checkpoints.hugging_face.family import SPARE_BIAS, Family, Options, says_head
 from vizformer.checkpoints.hugging_face.fields import Fields
 from vizformer.checkpoints.tensors.activations import ACTIVATIONS
-from vizformer.checkpoints.tensors.tensor_map import Part, layers, linear
+from vizformer.checkpoints.tensors.tensor_map import Part, linear
 from vizformer.checkpoints.tokenizers.fairseq import CAMEMBERT, XLM_ROBERTA, moved
 from vizformer.checkpoints.tokenizers.refusals import no_tokenizer
 from vizformer.checkpoints.tokenizers.sentencepiece import find
@@ -38,16 +44,18 @@ DEFAULTS = {
     "tie_word_embeddings": True,
 }
 XLM = {**DEFAULTS, "vocab_size": 30_522}
-LAYER = {
-    "attention.self.query": ["self_attention.W_Q"],
-    "attention.self.key": ["self_attention.W_K"],
-    "attention.self.value": ["self_attention.W_V"],
-    "attention.output.dense": ["self_attention.W_O"],
-    "attention.output.LayerNorm": ["self_norm"],
-    "intermediate.dense": ["feedforward.W_in"],
-    "output.dense": ["feedforward.W_out"],
-    "output.LayerNorm": ["feedforward_norm"],
+XL = {
+    **DEFAULTS,
+    "vocab_size": 250_880,
+    "hidden_size": 2560,
+    "num_hidden_layers": 36,
+    "num_attention_heads": 32,
+    "intermediate_size": 10_240,
+    "max_position_embeddings": 514,
+    "type_vocab_size": 1,
+    "layer_norm_eps": 1e-5,
 }
+LINEAR = {theirs: ours for theirs, ours in LAYER.items() if not theirs.endswith("LayerNorm")}
 USUAL = {
     "bos_token": "<s>",
     "eos_token": "</s>",
@@ -79,8 +87,7 @@ def config(fields: Fields, names: Collection[str]) -> tuple[Options, bool]:
             id=pad,
         )
     )
-    fields.value("is_causal")  # an encoder looks both ways all the same
-    has_head = any(name.startswith("lm_head.") for name in names) or says_head(fields.architecture)
+    has_head = any(tensor.startswith("lm_head.") for tensor in names) or says_head(fields.architecture)
     if has_head:
         fields.only("hidden_act", "gelu")  # the head's own activation is always this one
     return dict(
@@ -88,7 +95,7 @@ def config(fields: Fields, names: Collection[str]) -> tuple[Options, bool]:
         d_model=fields.size("hidden_size"),
         n_heads=fields.size("num_attention_heads"),
         d_ff=fields.size("intermediate_size"),
-        n_encoder_layers=fields.size("num_hidden_layers"),
+        **stack(fields),
         max_positions=rows - pad - 1,
         positions="learned",
         n_segments=fields.size("type_vocab_size"),
@@ -103,14 +110,27 @@ def config(fields: Fields, names: Collection[str]) -> tuple[Options, bool]:
     ), has_head
 
 
-def weights(config: ModelConfig) -> list[Part]:
-    """What becomes of every tensor."""
+def pre_norm(fields: Fields, names: Collection[str]) -> tuple[Options, bool]:
+    """The options where the norms stand in front of the sublayers."""
+    options, has_head = config(fields, names)
+    return {**options, "norm_order": "pre", "final_norm": True}, has_head
+
+
+def pre_norm_xl(fields: Fields, names: Collection[str]) -> tuple[Options, bool]:
+    """The same, without a norm after the embeddings."""
+    options, has_head = pre_norm(fields, names)
+    return {**options, "embedding_norm": False}, has_head
+
+
+def weights(config: ModelConfig, template: Mapping[str, Sequence[str]] = LAYER, final: str = "") -> list[Part]:
+    """What becomes of every tensor; `template` and `final` are what modules of a layer and the last norm are called."""
     parts = [
-        Part("embeddings.word_embeddings.weight", ("embedding.weight",)),
-        Part("embeddings.position_embeddings.weight", ("position_embedding.weight",), skip=(config.pad_id or 0) + 1),
-        Part("embeddings.token_type_embeddings.weight", ("segment_embedding.weight",)),
-        *linear("embeddings.LayerNorm", "embedding_norm"),
-        *layers(LAYER, "encoder.layer.{}", "encoder.layers.{}", config.n_encoder_layers),
+        *(
+            replace(part, skip=(config.pad_id or 0) + 1) if "position" in part.source else part
+            for part in embeddings(config)
+        ),
+        *body(config, template),
+        *(linear(final, f"{name(config)}.final_norm") if final else []),
     ]
     if config.head == "transform":
         parts += [*linear("lm_head.dense", "prediction.dense"), *linear("lm_head.layer_norm", "prediction.norm")]
@@ -134,10 +154,10 @@ def spare(config: ModelConfig) -> dict[str, tuple[str, Message]]:
 def tokenizer(folder: Folder) -> Backend:
     """vocab.json and merges.txt, or sentencepiece.bpe.model."""
     kind = folder.object("config.json").get("model_type") if folder.has("config.json") else None
-    if kind in ("xlm-roberta", "camembert"):
-        if (name := find(folder)) is None:
+    if kind in ("xlm-roberta", "xlm-roberta-xl", "camembert"):
+        if (file := find(folder)) is None:
             no_tokenizer(folder, "tokenizer.json or sentencepiece.bpe.model")
-        return moved(folder, name, CAMEMBERT if kind == "camembert" else XLM_ROBERTA)
+        return moved(folder, file, CAMEMBERT if kind == "camembert" else XLM_ROBERTA)
     return byte_level(folder, USUAL, around=("<s>", "</s>"))
 
 
@@ -151,10 +171,30 @@ FAMILY = Family(
     tokenizer=tokenizer,
     ties=ties,
     spare=spare,
-    unused={
-        r"embeddings\.position_ids": N_("the numbers 0, 1, 2, ...: they follow from the positions"),
-        r"pooler\..*": N_("the summary of the first token, used by classifiers only"),
-        r"(classifier|qa_outputs)\..*": N_("the head of another task"),
-    },
+    unused=UNUSED,
     usual=USUAL,
+)
+DATA2VEC = replace(FAMILY, name="data2vec", defaults={"data2vec-text": XLM}, prefix="data2vec_text.")
+PRE_NORM = replace(
+    FAMILY,
+    name="RoBERTa-PreLayerNorm",
+    defaults={"roberta-prelayernorm": DEFAULTS},
+    prefix="roberta_prelayernorm.",
+    config=pre_norm,
+    weights=partial(
+        weights,
+        template={**LINEAR, "attention.LayerNorm": ["self_norm"], "intermediate.LayerNorm": ["feedforward_norm"]},
+        final="LayerNorm",
+    ),
+)
+PRE_NORM_XL = replace(
+    FAMILY,
+    name="XLM-RoBERTa-XL",
+    defaults={"xlm-roberta-xl": XL},
+    config=pre_norm_xl,
+    weights=partial(
+        weights,
+        template={**LINEAR, "attention.self_attn_layer_norm": ["self_norm"], "LayerNorm": ["feedforward_norm"]},
+        final="encoder.LayerNorm",
+    ),
 )

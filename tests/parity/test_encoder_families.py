@@ -1,0 +1,182 @@
+"""Encoders of many families, and decoders of BERT's layers, against `transformers`."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+pytest.importorskip("transformers")
+
+from tests import tiny
+from tests.checkpoints import folders
+from tests.parity.against_transformers import opened_and_same, same_numbers, theirs
+from vizformer.checkpoints import Opened, load
+from vizformer.errors import CheckpointError
+from vizformer.generation import greedy_steps
+from vizformer.model.positions import sinusoidal_encoding
+
+BERT = dict(
+    hidden_size=16, num_hidden_layers=3, num_attention_heads=4, intermediate_size=24, max_position_embeddings=64
+)
+WIDE = {**BERT, "hidden_size": 32}  # rotary positions need an even number in each head
+ROBERTA = dict(BERT, max_position_embeddings=66, type_vocab_size=1)
+# model_type -> the name of its classes, the sizes of a small one, whether its marks are RoBERTa's.
+KINDS: dict[str, tuple[str, dict[str, Any], bool]] = {
+    "ernie": ("Ernie", BERT, False),
+    "big_bird": ("BigBird", dict(BERT, attention_type="original_full"), False),
+    "megatron-bert": ("MegatronBert", BERT, False),
+    "electra": ("Electra", dict(BERT, embedding_size=16), False),
+    "roformer": ("RoFormer", WIDE, False),
+    "nomic_bert": ("NomicBert", dict(WIDE, head_dim=8), False),
+    "eurobert": ("EuroBert", dict(WIDE, num_key_value_heads=2), False),
+    "data2vec-text": ("Data2VecText", ROBERTA, True),
+    "roberta-prelayernorm": ("RobertaPreLayerNorm", ROBERTA, True),
+    "xlm-roberta-xl": ("XLMRobertaXL", ROBERTA, True),
+    "bert-generation": ("BertGeneration", BERT, False),
+}
+
+
+def written(kind: str, folder: Path, *, model: str = "ForMaskedLM", **changes: Any) -> Path:
+    """A tiny folder of a family."""
+    name, options, roberta = KINDS[kind]
+    if roberta:
+        folders.write_byte_level(folder, {"<s>": 0, "<pad>": 1, "</s>": 2, "<unk>": 3, "<mask>": 4})
+        marks = dict(bos_token_id=0, pad_token_id=1, eos_token_id=2)
+    else:
+        folders.write_wordpiece(folder)
+        words = (folder / "vocab.txt").read_text().split("\n")
+        marks = dict(bos_token_id=words.index("[CLS]"), eos_token_id=words.index("[SEP]"), pad_token_id=0)
+    tokenizer = __import__("transformers").AutoTokenizer.from_pretrained(folder)
+    tokenizer.backend_tokenizer.save(str(folder / "tokenizer.json"))
+    options = {**options, **marks, "vocab_size": folders.vocabulary(folder)}
+    folders.written(folder, f"{name}Config", f"{name}{model}", options, changes)
+    if kind == "roformer":  # its waves were randomised too
+        stored = folders.tensors(folder)
+        for tensor in [tensor for tensor in stored if "embed_positions" in tensor]:
+            stored[tensor] = sinusoidal_encoding(*stored[tensor].shape, "halves")
+        folders.save_tensors(folder, stored)
+    return folder
+
+
+MODELS = {kind: "Decoder" if kind == "bert-generation" else "ForMaskedLM" for kind in KINDS}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_encoders(kind: str, tmp_path: Path) -> None:
+    opened = opened_and_same(written(kind, tmp_path, model=MODELS[kind]), f"{KINDS[kind][0]}{MODELS[kind]}")
+    assert isinstance(opened, Opened)
+    assert opened.model.config.architecture == "encoder-only"
+    assert opened.report.has_head
+    more = {"roformer": {"unused"}, "big_bird": {"unused"}}  # its waves; its summary of the first token
+    assert {tensor.fate for tensor in opened.report.tensors} == {"used"} | more.get(kind, set())
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_bodies_without_a_head(kind: str, tmp_path: Path) -> None:
+    model = "Encoder" if kind == "bert-generation" else "Model"
+    opened = opened_and_same(written(kind, tmp_path, model=model), f"{KINDS[kind][0]}{model}")
+    assert isinstance(opened, Opened)
+    assert not opened.report.has_head
+
+
+VARIANTS: list[tuple[str, dict[str, Any]]] = [
+    *((kind, dict(tie_word_embeddings=False)) for kind in KINDS if kind not in ("eurobert", "bert-generation")),
+    ("eurobert", dict(tie_word_embeddings=True, attention_bias=True)),
+    ("eurobert", dict(mlp_bias=True, num_key_value_heads=4)),
+    ("big_bird", dict(rescale_embeddings=True, hidden_act="relu")),
+    ("nomic_bert", dict(rope_parameters={"rope_type": "linear", "factor": 2.0, "rope_theta": 77.0}, hidden_act="gelu")),
+    ("megatron-bert", dict(hidden_act="relu", layer_norm_eps=1e-2)),
+]
+
+
+@pytest.mark.parametrize(("kind", "changes"), VARIANTS, ids=str)
+def test_variants(kind: str, changes: dict[str, Any], tmp_path: Path) -> None:
+    opened_and_same(written(kind, tmp_path, **changes), f"{KINDS[kind][0]}ForMaskedLM")
+
+
+def test_short_texts_of_big_bird_are_looked_at_in_full_whatever_it_says(tmp_path: Path) -> None:
+    folder = written("big_bird", tmp_path, attention_type="block_sparse", block_size=8)
+    opened, other = load(folder), theirs(folder, "BigBirdForMaskedLM")
+    ids = [token.id for token in opened.encode(folders.TEXTS[0])]
+    with torch.no_grad():  # (its maps are not given out in this case)
+        tiny.assert_close(opened.trace(folders.TEXTS[0]).logits, other(torch.tensor([ids])).logits[0])
+
+
+DECODERS = {
+    "ernie": "ForCausalLM",
+    "big_bird": "ForCausalLM",
+    "megatron-bert": "ForCausalLM",
+    "electra": "ForCausalLM",
+    "roformer": "ForCausalLM",
+    "data2vec-text": "ForCausalLM",
+    "roberta-prelayernorm": "ForCausalLM",
+    "xlm-roberta-xl": "ForCausalLM",
+    "bert-generation": "Decoder",
+}
+
+
+def opened_as_a_decoder(folder: Path, model: str) -> None:
+    """All numbers, and 20 greedy tokens with cache.
+
+    Positions of RoBERTa's kind are counted from the padding's row by the model itself; `generate` of `transformers`
+    counts them from 0 instead, so that the model is asked token by token.
+    """
+    opened, other = load(folder), theirs(folder, model)
+    assert opened.model.config.architecture == "decoder-only"
+    for text in folders.TEXTS[:3]:
+        same_numbers(opened, other, text)
+    prompt = [token.id for token in opened.encode(folders.TEXTS[0])]
+    expected, given, past = [], prompt, None
+    for _ in range(20):
+        with torch.no_grad():
+            made = other(torch.tensor([given]), past_key_values=past, use_cache=True)
+        past, given = made.past_key_values, [int(made.logits[0, -1].argmax())]
+        expected += given
+    found = [step.id for step in greedy_steps(opened.model, prompt, max_new=20)]
+    assert found == expected[: len(found)]
+    assert len(found) == 20 or found[-1] == opened.model.config.eos_id
+
+
+@pytest.mark.parametrize("kind", DECODERS)
+def test_the_same_layers_as_a_decoder(kind: str, tmp_path: Path) -> None:
+    folder = written(kind, tmp_path, model=DECODERS[kind], is_decoder=True)
+    opened_as_a_decoder(folder, f"{KINDS[kind][0]}{DECODERS[kind]}")
+
+
+@pytest.mark.parametrize(("family", "model"), [("bert", "BertLMHeadModel"), ("roberta", "RobertaForCausalLM")])
+def test_bert_and_roberta_as_decoders(family: str, model: str, tmp_path: Path) -> None:
+    opened_as_a_decoder(folders.FAMILIES[family](tmp_path, model=model, is_decoder=True), model)
+
+
+def test_the_discriminator_of_electra_is_a_body(tmp_path: Path) -> None:
+    folder = written("electra", tmp_path, model="ForPreTraining")
+    opened = load(folder)
+    assert not opened.report.has_head
+    assert any("tells replaced tokens" in str(tensor.note) for tensor in opened.report.with_fate("unused"))
+    same_numbers(opened, theirs(folder, "ElectraModel"))
+
+
+@pytest.mark.parametrize(
+    ("kind", "changes", "said"),
+    [
+        ("electra", dict(embedding_size=8), "embedding_size=8: supported are embeddings as wide as hidden_size=16"),
+        ("roformer", dict(embedding_size=8), "embedding_size=8: supported are embeddings as wide as hidden_size=32"),
+        ("roformer", dict(rotary_value=True), "rotary_value=true: supported is false"),
+        ("ernie", dict(use_task_id=True), "use_task_id=true: supported is false"),
+        (
+            "big_bird",
+            dict(attention_type="block_sparse", block_size=2),
+            "texts of more than 22 tokens are looked at in",
+        ),
+        ("big_bird", dict(use_bias=False), "use_bias=false: supported is true"),
+        ("ernie", dict(add_cross_attention=True), "add_cross_attention=true: this is not supported"),
+        ("ernie", dict(is_decoder=True, is_causal=False), "is_causal=false: supported is null / true"),
+        ("ernie", dict(is_decoder="yes"), 'is_decoder="yes": it must be true or false'),
+    ],
+    ids=str,
+)
+def test_what_is_not_followed_is_refused_by_name(kind: str, changes: dict[str, Any], said: str, tmp_path: Path) -> None:
+    folder = folders.change(written(kind, tmp_path), **changes)
+    with pytest.raises(CheckpointError, match=said):
+        load(folder)

@@ -1,0 +1,126 @@
+"""What BERT and its relatives have in common: encoders, or decoders of the same layers, and a head with a transform."""
+
+from collections.abc import Collection, Mapping, Sequence
+
+from vizformer.checkpoints.hugging_face.family import SPARE_BIAS, Options, says_head
+from vizformer.checkpoints.hugging_face.fields import Fields
+from vizformer.checkpoints.tensors.activations import ACTIVATIONS
+from vizformer.checkpoints.tensors.tensor_map import Part, layers, linear
+from vizformer.config import ModelConfig
+from vizformer.messages import N_, Message
+
+LAYER: Mapping[str, Sequence[str]] = {
+    "attention.self.query": ["self_attention.W_Q"],
+    "attention.self.key": ["self_attention.W_K"],
+    "attention.self.value": ["self_attention.W_V"],
+    "attention.output.dense": ["self_attention.W_O"],
+    "attention.output.LayerNorm": ["self_norm"],
+    "intermediate.dense": ["feedforward.W_in"],
+    "output.dense": ["feedforward.W_out"],
+    "output.LayerNorm": ["feedforward_norm"],
+}
+HEAD = "cls.predictions"
+UNUSED: Mapping[str, Message] = {
+    r"embeddings\.position_ids": N_("the numbers 0, 1, 2, ...: they follow from the positions"),
+    r"pooler\..*": N_("the summary of the first token, used by classifiers only"),
+    r"cls\.seq_relationship\..*": N_('the head for "does sentence B follow?"'),
+    r"(classifier|qa_outputs)\..*": N_("the head of another task"),
+}
+RENAMED: Mapping[str, str] = {r"LayerNorm\.gamma$": "LayerNorm.weight", r"LayerNorm\.beta$": "LayerNorm.bias"}
+USUAL: Mapping[str, str] = {
+    "cls_token": "[CLS]",
+    "sep_token": "[SEP]",
+    "pad_token": "[PAD]",
+    "mask_token": "[MASK]",
+}
+
+
+def stack(fields: Fields) -> Options:
+    """The layers: an encoder's, or those of a decoder where is_decoder says so."""
+    said = fields.value("is_decoder")
+    if said not in (None, False, True):
+        fields.refuse("is_decoder", N_("it must be true or false"))
+    if said:
+        fields.only("is_causal", None, True)
+    else:
+        fields.value("is_causal")  # an encoder looks both ways all the same
+    return {"n_decoder_layers" if said else "n_encoder_layers": fields.size("num_hidden_layers")}
+
+
+def options(fields: Fields, names: Collection[str], head: str = HEAD, *, segments: bool = True) -> tuple[Options, bool]:
+    """The options that all of them have, and whether there is a head for tokens; a family adds what is its own.
+
+    `head` is with what the names of the head's tensors begin.
+    """
+    vocab_size = fields.size("vocab_size")
+    has_head = any(name.startswith(head) for name in names) or says_head(fields.architecture)
+    return dict(
+        vocab_size=vocab_size,
+        d_model=fields.size("hidden_size"),
+        n_heads=fields.size("num_attention_heads"),
+        d_ff=fields.size("intermediate_size"),
+        **stack(fields),
+        max_positions=fields.size("max_position_embeddings"),
+        positions="learned",
+        n_segments=fields.size("type_vocab_size") if segments else 0,
+        embedding_norm=True,
+        norm_eps=fields.number("layer_norm_eps"),
+        activation=fields.choice("hidden_act", ACTIVATIONS),
+        head="transform" if has_head else "linear",
+        tied_unembedding=fields.flag("tie_word_embeddings") or not has_head,
+        bos_id=fields.token("bos_token_id", vocab_size),
+        eos_id=fields.token("eos_token_id", vocab_size),
+        pad_id=fields.token("pad_token_id", vocab_size),
+    ), has_head
+
+
+def name(config: ModelConfig) -> str:
+    """What the one stack is called here."""
+    return "decoder" if config.n_decoder_layers else "encoder"
+
+
+def body(
+    config: ModelConfig, template: Mapping[str, Sequence[str]] = LAYER, source: str = "encoder.layer.{}"
+) -> list[Part]:
+    """What becomes of the tensors of the layers; `template` and `source` are what they are called."""
+    no_bias = () if config.qkv_bias else [theirs for theirs, ours in template.items() if ours[0][-3:] in _QKV]
+    n_layers = config.n_encoder_layers + config.n_decoder_layers
+    return layers(template, source, f"{name(config)}.layers.{{}}", n_layers, no_bias=no_bias)
+
+
+_QKV = ("W_Q", "W_K", "W_V")
+
+
+def embeddings(config: ModelConfig) -> list[Part]:
+    """What becomes of the tensors of the tables."""
+    learned = [Part("embeddings.position_embeddings.weight", ("position_embedding.weight",))]
+    segments = [Part("embeddings.token_type_embeddings.weight", ("segment_embedding.weight",))]
+    return [
+        Part("embeddings.word_embeddings.weight", ("embedding.weight",)),
+        *(learned if config.positions == "learned" else []),
+        *(segments if config.n_segments else []),
+        *(linear("embeddings.LayerNorm", "embedding_norm") if config.embedding_norm else []),
+    ]
+
+
+def head(config: ModelConfig, norm: str = "LayerNorm") -> list[Part]:
+    """What becomes of the head's tensors; `norm` is what its norm is called."""
+    parts: list[Part] = []
+    if config.head == "transform":
+        parts += linear(f"{HEAD}.transform.dense", "prediction.dense")
+        parts += linear(f"{HEAD}.transform.{norm}", "prediction.norm")
+        bias = f"{HEAD}.bias" if config.tied_unembedding else f"{HEAD}.decoder.bias"
+        parts += [Part(bias, ("prediction.logit_bias",))]
+    return parts if config.tied_unembedding else [*parts, Part(f"{HEAD}.decoder.weight", ("unembedding.weight",))]
+
+
+def ties(config: ModelConfig) -> dict[str, str]:
+    """Second names under which some files repeat a tensor."""
+    if not config.tied_unembedding:
+        return {}
+    return {f"{HEAD}.decoder.bias": f"{HEAD}.bias", f"{HEAD}.decoder.weight": "embeddings.word_embeddings.weight"}
+
+
+def spare(config: ModelConfig) -> dict[str, tuple[str, Message]]:
+    """The bias of a head that is not tied, in files that have it under one name only."""
+    return {} if config.tied_unembedding else {f"{HEAD}.bias": (f"{HEAD}.decoder.bias", SPARE_BIAS)}

@@ -1,0 +1,84 @@
+"""BertGeneration: BERT's layers without segments, as an encoder or a decoder, with a plain head.
+
+Source: Rothe, Narayan & Severyn 2019, "Leveraging Pre-trained Checkpoints for Sequence Generation Tasks", and the
+weights published with it.
+"""
+
+from collections.abc import Collection
+
+from tokenizers import Tokenizer as Backend
+
+from vizformer.checkpoints.files.untrusted_folder import Folder
+from vizformer.checkpoints.hugging_face.bert_like import UNUSED, body, embeddings, options
+from vizformer.checkpoints.hugging_face.family import SPARE_BIAS, Family, Options
+from vizformer.checkpoints.hugging_face.fields import Fields
+from vizformer.checkpoints.tensors.tensor_map import Part
+from vizformer.checkpoints.tokenizers.refusals import no_tokenizer
+from vizformer.config import ModelConfig
+from vizformer.messages import Message
+
+DEFAULTS = {
+    "vocab_size": 50_358,
+    "hidden_size": 1024,
+    "num_hidden_layers": 24,
+    "num_attention_heads": 16,
+    "intermediate_size": 4096,
+    "hidden_act": "gelu",
+    "max_position_embeddings": 512,
+    "layer_norm_eps": 1e-12,
+    "pad_token_id": 0,
+    "bos_token_id": 2,
+    "eos_token_id": 1,
+    "tie_word_embeddings": True,
+}
+HEAD = "lm_head"
+
+
+def config(fields: Fields, names: Collection[str]) -> tuple[Options, bool]:
+    """The options of our model."""
+    found, has_head = options(fields, names, HEAD, segments=False)
+    has_head = has_head or fields.architecture == "BertGenerationDecoder"
+    tied = fields.flag("tie_word_embeddings") or not has_head
+    return {**found, "head": "linear", "logit_bias": has_head, "tied_unembedding": tied}, has_head
+
+
+def weights(config: ModelConfig) -> list[Part]:
+    """What becomes of every tensor."""
+    bias = f"{HEAD}.bias" if config.tied_unembedding else f"{HEAD}.decoder.bias"
+    return [
+        *embeddings(config),
+        *body(config),
+        *([Part(bias, ("logit_bias",))] if config.logit_bias else []),
+        *([] if config.tied_unembedding else [Part(f"{HEAD}.decoder.weight", ("unembedding.weight",))]),
+    ]
+
+
+def ties(config: ModelConfig) -> dict[str, str]:
+    """Second names under which some files repeat a tensor."""
+    if not config.tied_unembedding:
+        return {}
+    return {f"{HEAD}.decoder.bias": f"{HEAD}.bias", f"{HEAD}.decoder.weight": "embeddings.word_embeddings.weight"}
+
+
+def spare(config: ModelConfig) -> dict[str, tuple[str, Message]]:
+    """The bias of a head that is not tied, in files that have it under one name only."""
+    return {} if config.tied_unembedding else {f"{HEAD}.bias": (f"{HEAD}.decoder.bias", SPARE_BIAS)}
+
+
+def tokenizer(folder: Folder) -> Backend:
+    """Only tokenizer.json is read."""
+    no_tokenizer(folder, "tokenizer.json")
+
+
+FAMILY = Family(
+    name="BertGeneration",
+    defaults={"bert-generation": DEFAULTS},
+    prefix="bert.",
+    head=f"{HEAD}.",
+    config=config,
+    weights=weights,
+    tokenizer=tokenizer,
+    ties=ties,
+    spare=spare,
+    unused=UNUSED,
+)

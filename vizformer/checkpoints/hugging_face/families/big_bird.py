@@ -1,0 +1,85 @@
+"""BigBird: BERT, whose texts are looked at in full as long as they are short; longer ones in blocks, which is not followed.
+
+Source: Zaheer et al. 2020, "Big Bird: Transformers for Longer Sequences", and the weights published with it.
+"""
+
+from collections.abc import Collection
+
+from tokenizers import Tokenizer as Backend
+
+from vizformer.checkpoints.files.untrusted_folder import Folder
+from vizformer.checkpoints.hugging_face.bert_like import UNUSED, USUAL, body, embeddings, head, options, spare, ties
+from vizformer.checkpoints.hugging_face.family import Family, Options
+from vizformer.checkpoints.hugging_face.fields import Fields
+from vizformer.checkpoints.tensors.tensor_map import Part
+from vizformer.checkpoints.tokenizers.refusals import no_tokenizer
+from vizformer.config import ModelConfig
+from vizformer.messages import N_
+
+DEFAULTS = {
+    "vocab_size": 50_358,
+    "hidden_size": 768,
+    "num_hidden_layers": 12,
+    "num_attention_heads": 12,
+    "intermediate_size": 3072,
+    "hidden_act": "gelu_new",
+    "max_position_embeddings": 4096,
+    "type_vocab_size": 2,
+    "layer_norm_eps": 1e-12,
+    "pad_token_id": 0,
+    "bos_token_id": 1,
+    "eos_token_id": 2,
+    "attention_type": "block_sparse",
+    "block_size": 64,
+    "num_random_blocks": 3,
+    "use_bias": True,
+    "rescale_embeddings": False,
+    "tie_word_embeddings": True,
+}
+
+
+def config(fields: Fields, names: Collection[str]) -> tuple[Options, bool]:
+    """The options of our model.
+
+    Source: `transformers`, BigBirdModel.forward: up to (5 + 2 num_random_blocks) block_size tokens are looked at in
+    full, whatever attention_type says.
+    """
+    found, has_head = options(fields, names)
+    fields.only("use_bias", True)
+    fields.only("attention_type", "original_full", "block_sparse")
+    block, random = fields.size("block_size"), fields.size("num_random_blocks")
+    limit = (5 + 2 * random) * block
+    if fields.value("attention_type") == "block_sparse" and limit < found["max_positions"]:
+        fields.refuse(
+            "attention_type",
+            N_(
+                "texts of more than {limit:,} tokens are looked at in blocks only; supported is original_full",
+                limit=limit,
+            ),
+        )
+    return {**found, "scaled_embedding": fields.flag("rescale_embeddings")}, has_head
+
+
+def weights(config: ModelConfig) -> list[Part]:
+    """What becomes of every tensor."""
+    return [*embeddings(config), *body(config), *head(config)]
+
+
+def tokenizer(folder: Folder) -> Backend:
+    """Only tokenizer.json is read."""
+    no_tokenizer(folder, "tokenizer.json")
+
+
+FAMILY = Family(
+    name="BigBird",
+    defaults={"big_bird": DEFAULTS},
+    prefix="bert.",
+    head="cls.",
+    config=config,
+    weights=weights,
+    tokenizer=tokenizer,
+    ties=ties,
+    spare=spare,
+    unused=UNUSED,
+    usual=USUAL,
+)

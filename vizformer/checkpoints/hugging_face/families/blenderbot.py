@@ -1,0 +1,82 @@
+"""Blenderbot: BART with the norms in front of the sublayers, one more at the end of each stack, none after the embeddings.
+
+Source: Roller et al. 2020, "Recipes for Building an Open-Domain Chatbot", and the weights published with it.
+"""
+
+from collections.abc import Collection
+
+from tokenizers import Tokenizer as Backend
+
+from vizformer.checkpoints.files.untrusted_folder import Folder
+from vizformer.checkpoints.hugging_face.bart_like import ALIASES, UNUSED, both_stacks, start, tensors, ties
+from vizformer.checkpoints.hugging_face.family import Family, Options
+from vizformer.checkpoints.hugging_face.fields import Fields
+from vizformer.checkpoints.tensors.tensor_map import Part, linear
+from vizformer.checkpoints.tokenizers.refusals import no_tokenizer
+from vizformer.config import ModelConfig
+from vizformer.messages import N_
+
+DEFAULTS = {
+    "vocab_size": 8008,
+    "d_model": 2560,
+    "encoder_layers": 2,
+    "decoder_layers": 24,
+    "encoder_attention_heads": 32,
+    "decoder_attention_heads": 32,
+    "encoder_ffn_dim": 10_240,
+    "decoder_ffn_dim": 10_240,
+    "activation_function": "gelu",
+    "max_position_embeddings": 128,
+    "scale_embedding": False,
+    "tie_word_embeddings": True,
+    "is_encoder_decoder": True,
+    "pad_token_id": 0,
+    "bos_token_id": 1,
+    "eos_token_id": 2,
+    "decoder_start_token_id": 1,
+}
+
+
+def config(fields: Fields, names: Collection[str]) -> tuple[Options, bool]:
+    """The options of our model."""
+    options, has_head = both_stacks(fields, names, pre_norm=True)
+    fields.only("normalize_embedding", None, False)
+    fields.only("static_position_embeddings", None, False)
+    fields.only("layernorm_variant", None, "prelayernorm")
+    fields.value("extra_pos_embeddings")  # written by old versions; no forward reads it
+    return {
+        **options,
+        "positions": "learned",
+        "stack_inputs": "own",
+        "decoder_start_id": start(fields, options["vocab_size"], options["bos_id"], N_("the start mark")),
+    }, has_head
+
+
+def weights(config: ModelConfig) -> list[Part]:
+    """What becomes of every tensor."""
+    return [
+        *tensors(config),
+        Part("encoder.embed_positions.weight", ("position_embedding.weight",)),
+        Part("decoder.embed_positions.weight", ("decoder_position_embedding.weight",)),
+        *linear("encoder.layer_norm", "encoder.final_norm"),
+        *linear("decoder.layer_norm", "decoder.final_norm"),
+    ]
+
+
+def tokenizer(folder: Folder) -> Backend:
+    """Only tokenizer.json is read."""
+    no_tokenizer(folder, "tokenizer.json")
+
+
+FAMILY = Family(
+    name="Blenderbot",
+    defaults={"blenderbot": DEFAULTS},
+    prefix="model.",
+    head="lm_head.",
+    config=config,
+    weights=weights,
+    tokenizer=tokenizer,
+    ties=ties,
+    aliases=ALIASES,
+    unused=UNUSED,
+)

@@ -1,0 +1,77 @@
+"""EuroBERT: LLaMA's layers as an encoder, which looks both ways.
+
+Source: Boizard et al. 2025, "EuroBERT: Scaling Multilingual Encoders for European Languages", and the weights published
+with it.
+"""
+
+from collections.abc import Collection
+
+from tokenizers import Tokenizer as Backend
+
+from vizformer.checkpoints.files.untrusted_folder import Folder
+from vizformer.checkpoints.hugging_face.family import Family, Options
+from vizformer.checkpoints.hugging_face.fields import Fields
+from vizformer.checkpoints.hugging_face.llama_like import UNUSED, decoder, tensors, ties
+from vizformer.checkpoints.tensors.tensor_map import Part
+from vizformer.checkpoints.tokenizers.refusals import no_tokenizer
+from vizformer.config import ModelConfig
+
+DEFAULTS = {
+    "vocab_size": 128_256,
+    "hidden_size": 768,
+    "intermediate_size": 3072,
+    "num_hidden_layers": 12,
+    "num_attention_heads": 12,
+    "hidden_act": "silu",
+    "max_position_embeddings": 8192,
+    "rms_norm_eps": 1e-5,
+    "tie_word_embeddings": False,
+    "pad_token_id": 128_001,
+    "bos_token_id": 128_000,
+    "eos_token_id": 128_001,
+    "mask_token_id": 128_002,
+    "rope_theta": 10_000.0,
+    "attention_bias": False,
+    "mlp_bias": False,
+}
+
+
+def config(fields: Fields, names: Collection[str]) -> tuple[Options, bool]:
+    """The options of our model."""
+    found, has_head = decoder(fields, names)
+    for name in ("is_causal", "classifier_pooling"):  # an encoder looks both ways all the same
+        fields.value(name)
+    attention, bias = fields.flag("attention_bias"), fields.flag("mlp_bias")
+    return {
+        **found,
+        "n_encoder_layers": found["n_decoder_layers"],
+        "n_decoder_layers": 0,
+        "bias": bias,
+        "attention_bias": "same" if attention is bias else "all" if attention else "none",
+        "logit_bias": "lm_head.bias" in names,
+        "mask_id": fields.token("mask_token_id", found["vocab_size"]),
+    }, has_head
+
+
+def weights(config: ModelConfig) -> list[Part]:
+    """What becomes of every tensor."""
+    parts = tensors(config, stack="encoder")
+    return [*parts, *([Part("lm_head.bias", ("logit_bias",))] if config.logit_bias else [])]
+
+
+def tokenizer(folder: Folder) -> Backend:
+    """Only tokenizer.json is read."""
+    no_tokenizer(folder, "tokenizer.json")
+
+
+FAMILY = Family(
+    name="EuroBERT",
+    defaults={"eurobert": DEFAULTS},
+    prefix="model.",
+    head="lm_head.",
+    config=config,
+    weights=weights,
+    tokenizer=tokenizer,
+    ties=ties,
+    unused=UNUSED,
+)

@@ -1,0 +1,90 @@
+"""M2M-100 and NLLB: the Transformer with the norms in front of the sublayers; fixed waves counted from the padding's row.
+
+Source: Fan et al. 2020, "Beyond English-Centric Multilingual Machine Translation"; NLLB Team 2022, "No Language Left
+Behind"; and the weights published with them.
+"""
+
+from collections.abc import Collection
+from functools import partial
+
+from tokenizers import Tokenizer as Backend
+
+from vizformer.checkpoints.files.untrusted_folder import Folder
+from vizformer.checkpoints.hugging_face.absent import WAVES, Made, fairseq_waves
+from vizformer.checkpoints.hugging_face.bart_like import ALIASES, UNUSED, both_stacks, start, tensors, ties
+from vizformer.checkpoints.hugging_face.family import Family, Options
+from vizformer.checkpoints.hugging_face.fields import Fields
+from vizformer.checkpoints.tensors.tensor_map import Part, linear
+from vizformer.checkpoints.tokenizers.refusals import no_tokenizer
+from vizformer.config import ModelConfig
+from vizformer.messages import N_
+
+DEFAULTS = {
+    "vocab_size": 128_112,
+    "d_model": 1024,
+    "encoder_layers": 12,
+    "decoder_layers": 12,
+    "encoder_attention_heads": 16,
+    "decoder_attention_heads": 16,
+    "encoder_ffn_dim": 4096,
+    "decoder_ffn_dim": 4096,
+    "activation_function": "relu",
+    "max_position_embeddings": 1024,
+    "scale_embedding": True,
+    "tie_word_embeddings": True,
+    "is_encoder_decoder": True,
+    "pad_token_id": 1,
+    "bos_token_id": 0,
+    "eos_token_id": 2,
+    "decoder_start_token_id": 2,
+}
+STACKS = ("encoder", "decoder")
+LONGEST = 32_768  # rows of the table of waves
+
+
+def config(fields: Fields, names: Collection[str]) -> tuple[Options, bool]:
+    """The options of our model."""
+    options, has_head = both_stacks(fields, names, pre_norm=True)
+    if options["pad_id"] is None:
+        fields.refuse(
+            "pad_token_id", N_("positions are counted from the row after the padding's: it must be a token id")
+        )
+    fields.assume(WAVES)
+    return {
+        **options,
+        "max_positions": min(options["max_positions"], LONGEST),
+        "positions": "learned",
+        "decoder_start_id": start(fields, options["vocab_size"], options["eos_id"], N_("the end mark")),
+    }, has_head
+
+
+def weights(config: ModelConfig) -> list[Part]:
+    """What becomes of every tensor."""
+    final = [part for stack in STACKS for part in linear(f"{stack}.layer_norm", f"{stack}.final_norm")]
+    return [*tensors(config), *final]
+
+
+def made(config: ModelConfig) -> Made:
+    """The waves."""
+    pad = config.pad_id or 0
+    return {"position_embedding.weight": partial(fairseq_waves, config.max_positions, config.d_model, pad, pad + 1)}
+
+
+def tokenizer(folder: Folder) -> Backend:
+    """Only tokenizer.json is read: a text begins with the mark of its language."""
+    no_tokenizer(folder, "tokenizer.json")
+
+
+FAMILY = Family(
+    name="M2M-100",
+    defaults={"m2m_100": DEFAULTS},
+    prefix="model.",
+    head="lm_head.",
+    config=config,
+    weights=weights,
+    tokenizer=tokenizer,
+    ties=ties,
+    made=made,
+    aliases=ALIASES,
+    unused=UNUSED,
+)

@@ -1,0 +1,94 @@
+"""Nomic BERT: BERT with rotary positions, a gated feed-forward layer, and biases in the norms and the head alone.
+
+Source: Nussbaum et al. 2024, "Nomic Embed: Training a Reproducible Long Context Text Embedder", section 3, and the
+weights published with it.
+"""
+
+from collections.abc import Collection
+
+from tokenizers import Tokenizer as Backend
+
+from vizformer.checkpoints.files.untrusted_folder import Folder
+from vizformer.checkpoints.hugging_face.bert_like import UNUSED, USUAL, embeddings, head, options, spare, ties
+from vizformer.checkpoints.hugging_face.family import Family, Options
+from vizformer.checkpoints.hugging_face.fields import Fields
+from vizformer.checkpoints.hugging_face.rope import all_are_turned, rope
+from vizformer.checkpoints.tensors.tensor_map import Part, layers, linear
+from vizformer.checkpoints.tokenizers.refusals import no_tokenizer
+from vizformer.checkpoints.tokenizers.vocabularies import wordpiece
+from vizformer.config import ModelConfig
+
+DEFAULTS = {
+    "vocab_size": 30_528,
+    "hidden_size": 768,
+    "num_hidden_layers": 12,
+    "num_attention_heads": 12,
+    "intermediate_size": 3072,
+    "head_dim": 64,
+    "hidden_act": "silu",
+    "max_position_embeddings": 2048,
+    "type_vocab_size": 2,
+    "layer_norm_eps": 1e-12,
+    "pad_token_id": 0,
+    "tie_word_embeddings": True,
+    "rope_theta": 1000.0,
+}
+MODULES = {
+    "attn.Wqkv": [f"self_attention.W_{letter}" for letter in "QKV"],
+    "attn.out_proj": ["self_attention.W_O"],
+    "norm1": ["self_norm"],
+    "mlp.fc11": ["feedforward.W_in"],
+    "mlp.fc12": ["feedforward.W_gate"],
+    "mlp.fc2": ["feedforward.W_out"],
+    "norm2": ["feedforward_norm"],
+}
+
+
+def config(fields: Fields, names: Collection[str]) -> tuple[Options, bool]:
+    """The options of our model."""
+    fields.only("is_decoder", None, False)
+    found, has_head = options(fields, names)
+    all_are_turned(fields)
+    width, heads = found["d_model"], found["n_heads"]
+    head_dim = fields.size("head_dim", max(1, width // heads))
+    return {
+        **found,
+        "n_encoder_layers": fields.size("num_hidden_layers"),
+        "n_decoder_layers": 0,
+        "head_dim": None if head_dim * heads == width else head_dim,
+        "positions": "rope",
+        **rope(fields),
+        "feedforward": "gated",
+        "bias": False,
+    }, has_head
+
+
+def weights(config: ModelConfig) -> list[Part]:
+    """What becomes of every tensor."""
+    no_bias = [theirs for theirs in MODULES if not theirs.startswith("norm")]
+    return [
+        *(part for part in embeddings(config) if "LayerNorm" not in part.source),
+        *linear("emb_ln", "embedding_norm"),
+        *layers(MODULES, "encoder.layers.{}", "encoder.layers.{}", config.n_encoder_layers, no_bias=no_bias),
+        *head(config, "layer_norm"),
+    ]
+
+
+def tokenizer(folder: Folder) -> Backend:
+    """vocab.txt."""
+    return wordpiece(folder) if folder.has("vocab.txt") else no_tokenizer(folder, "tokenizer.json, or vocab.txt")
+
+
+FAMILY = Family(
+    name="Nomic BERT",
+    defaults={"nomic_bert": DEFAULTS},
+    prefix="nomic_bert.",
+    head="cls.",
+    config=config,
+    weights=weights,
+    tokenizer=tokenizer,
+    ties=ties,
+    spare=spare,
+    unused=UNUSED,
+    usual=USUAL,
+)

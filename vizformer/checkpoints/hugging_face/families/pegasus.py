@@ -1,0 +1,88 @@
+"""Pegasus: the Transformer of 2017 with the norms in front of the sublayers, and one more at the end of each stack.
+
+Source: Zhang et al. 2019, "PEGASUS: Pre-training with Extracted Gap-sentences for Abstractive Summarization", and the
+weights published with it.
+"""
+
+from collections.abc import Collection
+from functools import partial
+
+from tokenizers import Tokenizer as Backend
+
+from vizformer.checkpoints.files.untrusted_folder import Folder
+from vizformer.checkpoints.hugging_face.absent import Made
+from vizformer.checkpoints.hugging_face.bart_like import ALIASES, UNUSED, both_stacks, start, tensors, ties
+from vizformer.checkpoints.hugging_face.family import Family, Options
+from vizformer.checkpoints.hugging_face.fields import Fields
+from vizformer.checkpoints.tensors.tensor_map import Part, linear
+from vizformer.checkpoints.tokenizers.refusals import no_tokenizer
+from vizformer.config import ModelConfig
+from vizformer.messages import N_
+from vizformer.model.positions import sinusoidal_encoding
+
+DEFAULTS = {
+    "vocab_size": 50_265,
+    "d_model": 1024,
+    "encoder_layers": 12,
+    "decoder_layers": 12,
+    "encoder_attention_heads": 16,
+    "decoder_attention_heads": 16,
+    "encoder_ffn_dim": 4096,
+    "decoder_ffn_dim": 4096,
+    "activation_function": "gelu",
+    "max_position_embeddings": 1024,
+    "scale_embedding": False,
+    "tie_word_embeddings": True,
+    "is_encoder_decoder": True,
+    "pad_token_id": 0,
+    "eos_token_id": 1,
+    "decoder_start_token_id": 0,
+}
+STACKS = ("encoder", "decoder")
+
+
+def config(fields: Fields, names: Collection[str]) -> tuple[Options, bool]:
+    """The options of our model."""
+    options, has_head = both_stacks(fields, names, pre_norm=True)
+    fields.only("normalize_embedding", None, False)
+    fields.only("static_position_embeddings", None, True)
+    fields.value("extra_pos_embeddings")  # written by old versions; no forward reads it
+    pad = options["pad_id"]
+    return {
+        **options,
+        "positions": "sinusoidal",
+        "sinusoids": "halves",
+        "decoder_start_id": start(fields, options["vocab_size"], pad, N_("the padding")),
+    }, has_head
+
+
+def weights(config: ModelConfig) -> list[Part]:
+    """What becomes of every tensor."""
+    final = [part for stack in STACKS for part in linear(f"{stack}.layer_norm", f"{stack}.final_norm")]
+    return [*tensors(config), *final]
+
+
+def waves(config: ModelConfig) -> Made:
+    """Old files hold the waves of the positions, once for each stack."""
+    make = partial(sinusoidal_encoding, config.max_positions, config.d_model, config.sinusoids)
+    return dict.fromkeys((f"{stack}.embed_positions.weight" for stack in STACKS), make)
+
+
+def tokenizer(folder: Folder) -> Backend:
+    """Only tokenizer.json is read: 103 tokens stand in front of SentencePiece's."""
+    no_tokenizer(folder, "tokenizer.json")
+
+
+FAMILY = Family(
+    name="Pegasus",
+    defaults={"pegasus": DEFAULTS},
+    prefix="model.",
+    head="lm_head.",
+    config=config,
+    weights=weights,
+    tokenizer=tokenizer,
+    ties=ties,
+    computed=waves,
+    aliases=ALIASES,
+    unused=UNUSED,
+)

@@ -1,0 +1,79 @@
+"""RoFormer: BERT with rotary positions of neighbouring numbers instead of a table.
+
+Source: Su et al. 2021, "RoFormer: Enhanced Transformer with Rotary Position Embedding", and the weights published with
+it.
+"""
+
+from collections.abc import Collection
+from functools import partial
+
+from tokenizers import Tokenizer as Backend
+
+from vizformer.checkpoints.files.untrusted_folder import Folder
+from vizformer.checkpoints.hugging_face.absent import Made
+from vizformer.checkpoints.hugging_face.bert_like import UNUSED, USUAL, body, embeddings, head, options, spare, ties
+from vizformer.checkpoints.hugging_face.family import Family, Options
+from vizformer.checkpoints.hugging_face.fields import Fields
+from vizformer.checkpoints.hugging_face.rope import turning_neighbours
+from vizformer.checkpoints.tensors.tensor_map import Part
+from vizformer.checkpoints.tokenizers.refusals import no_tokenizer
+from vizformer.config import ModelConfig
+from vizformer.messages import N_
+from vizformer.model.positions import sinusoidal_encoding
+
+DEFAULTS = {
+    "vocab_size": 50_000,
+    "hidden_size": 768,
+    "num_hidden_layers": 12,
+    "num_attention_heads": 12,
+    "intermediate_size": 3072,
+    "hidden_act": "gelu",
+    "max_position_embeddings": 1536,
+    "type_vocab_size": 2,
+    "layer_norm_eps": 1e-12,
+    "pad_token_id": 0,
+    "rotary_value": False,
+    "tie_word_embeddings": True,
+}
+
+
+def config(fields: Fields, names: Collection[str]) -> tuple[Options, bool]:
+    """The options of our model."""
+    found, has_head = options(fields, names)
+    fields.only("rotary_value", False)  # otherwise the values are turned as well
+    if fields.value("embedding_size") not in (None, found["d_model"]):
+        fields.refuse("embedding_size", N_("supported are embeddings as wide as hidden_size={n}", n=found["d_model"]))
+    return {**found, "positions": "rope", "rope_theta": 10_000.0}, has_head
+
+
+def weights(config: ModelConfig) -> list[Part]:
+    """What becomes of every tensor."""
+    of_layers = turning_neighbours(body(config), config, {"query": config.n_heads, "key": config.n_heads})
+    return [*embeddings(config), *of_layers, *head(config)]
+
+
+def waves(config: ModelConfig) -> Made:
+    """Files hold the sines and cosines of the angles."""
+    make = partial(sinusoidal_encoding, config.max_positions, config.d_head, "halves")
+    return {"encoder.embed_positions.weight": make}
+
+
+def tokenizer(folder: Folder) -> Backend:
+    """Only tokenizer.json is read: Chinese texts are first split into words by another program (Jieba)."""
+    no_tokenizer(folder, "tokenizer.json")
+
+
+FAMILY = Family(
+    name="RoFormer",
+    defaults={"roformer": DEFAULTS},
+    prefix="roformer.",
+    head="cls.",
+    config=config,
+    weights=weights,
+    tokenizer=tokenizer,
+    ties=ties,
+    spare=spare,
+    computed=waves,
+    unused=UNUSED,
+    usual=USUAL,
+)
