@@ -135,13 +135,13 @@ def test_dev_runs_the_app_anew_when_a_file_is_saved(checkout):
 
 def test_quick_leaves_out_much_and_test_leaves_out_nothing():
     quick = [line for line in make("-n", "quick").stdout.splitlines() if "pytest" in line]
-    whole = [line for line in make("-n", "test", "JOBS=3").stdout.splitlines() if "-m pytest" in line]
+    whole = [line for line in make("-n", "test", "JOBS=3", "BROWSERS=4").stdout.splitlines() if "-m pytest" in line]
     assert [re.search('-m ("[^"]+"|browser) (.*)', line).groups() for line in quick] == [
         ('"not browser and not slow"', "-n 2 --dist worksteal")
     ]
     assert [re.search('-m ("[^"]+"|browser) (.*)', line).groups() for line in whole] == [
         ('"not browser"', "-n 3 --dist worksteal"),
-        ("browser", f"-n 3 --dist worksteal {' '.join(IN_BROWSER)}"),
+        ("browser", f"-n 4 --dist worksteal {' '.join(IN_BROWSER)}"),
     ]
 
 
