@@ -185,7 +185,7 @@ REFUSED: list[tuple[str, dict[str, Any], str]] = [
     ("gemma", dict(model_type="gemma3_text"), "because of rope_local_base_freq .* sliding window.* four norms per"),
     ("llama", dict(rope_parameters={"rope_type": "linear", "factor": 0}), "rope_parameters: factor=0: it must be a n"),
     ("llama", dict(rope_parameters={"rope_type": "linear", "factor": 2, "x": 1}), "rope_parameters={.*}: rotary pos"),
-    ("llama", dict(rope_parameters={"partial_rotary_factor": 0.5}), "partial_rotary_factor is supported in GPT-NeoX"),
+    ("llama", dict(rope_parameters={"partial_rotary_factor": 0.5}), "partial_rotary_factor must be 1"),
     ("qwen3", dict(head_dim=7), "d_head=7 is odd"),
     ("gemma", dict(use_bidirectional_attention=True), "use_bidirectional_attention=true: supported is null / false"),
     ("gemma", dict(hidden_activation="silu"), 'hidden_activation="silu": supported is null / "gelu_pytorch_tanh"'),

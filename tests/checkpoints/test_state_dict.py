@@ -175,9 +175,9 @@ def test_weights_beside_a_config_of_unknown_type_open_by_their_names(kind: objec
         assert 'n_heads = 4: "config.json" says "n_head"' in assumed
 
 
-@pytest.mark.parametrize("kind", ["my-net", "gpt_bigcode", "mamba"])
+@pytest.mark.parametrize("kind", ["my-net", "imagegpt", "mamba"])
 def test_where_neither_config_nor_names_open_both_are_said(kind: str, tmp_path: Path) -> None:
-    weights = {"net.0.weight": torch.zeros(3, 3)} if kind != "gpt_bigcode" else nano_gpt()  # (whose names mean others)
+    weights = {"net.0.weight": torch.zeros(3, 3)} if kind != "imagegpt" else nano_gpt()  # (whose names mean others)
     save_file(weights, tmp_path / "model.safetensors")
     (tmp_path / "config.json").write_text(json.dumps({"model_type": kind}))
     for source in (tmp_path, tmp_path / "model.safetensors"):

@@ -241,6 +241,7 @@ FILES = {
     "Marian": {"vocab.json", "source.spm", "target.spm"},
     **{key: {"vocab.json", "merges.txt"} for key in ("GPT-Neo", "GPT-J", "CodeGen", "MPT")},
     "Phi-3": {"tokenizer.model"},
+    "InternLM3": {"tokenizer.model"},
     **{name: {"vocab.txt"} for name in ("ERNIE", "Megatron-BERT", "ELECTRA", "Nomic BERT")},
     **{
         name: {"vocab.json", "merges.txt"}

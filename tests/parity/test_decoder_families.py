@@ -58,6 +58,7 @@ KINDS: dict[str, tuple[str, str, dict[str, Any]]] = {
     "seed_oss": ("SeedOss", "ForCausalLM", dict(LLAMA, head_dim=6)),
     "ernie4_5": ("Ernie4_5", "ForCausalLM", dict(LLAMA, head_dim=6)),
     "helium": ("Helium", "ForCausalLM", dict(LLAMA, head_dim=8)),
+    "internlm3": ("Llama", "ForCausalLM", dict(LLAMA, head_dim=6)),
     "ctrl": ("CTRL", "LMHeadModel", dict(GPT, dff=24)),
     "xglm": (
         "XGLM",
@@ -71,6 +72,7 @@ KINDS: dict[str, tuple[str, str, dict[str, Any]]] = {
         dict(hidden_size=32, num_hidden_layers=3, num_attention_heads=4, max_position_embeddings=64),
     ),
 }
+CONFIGS = {"internlm3": "InternLM3"}  # where it is called otherwise than the model
 MARKS = dict(bos_token_id=1, eos_token_id=2, pad_token_id=0)
 
 
@@ -79,7 +81,7 @@ def written(kind: str, folder: Path, **changes: Any) -> Path:
     name, model, options = KINDS[kind]
     folders.write_metaspace(folder)
     options = {**options, **MARKS, "vocab_size": folders.vocabulary(folder)}
-    return folders.written(folder, f"{name}Config", f"{name}{model}", options, changes)
+    return folders.written(folder, f"{CONFIGS.get(kind, name)}Config", f"{name}{model}", options, changes)
 
 
 def same(kind: str, folder: Path, **changes: Any) -> Opened:
@@ -131,6 +133,8 @@ VARIANTS: list[tuple[str, dict[str, Any]]] = [
     ("seed_oss", dict(attention_bias=False)),
     ("ernie4_5", dict(use_bias=True, rope_parameters=LINEAR, head_dim=8)),
     ("helium", dict(attention_bias=True, mlp_bias=True)),
+    ("internlm3", dict(qkv_bias=True, bias=True, rope_parameters=LINEAR)),
+    ("internlm3", dict(attention_bias=True, mlp_bias=True, head_dim=8)),
     ("xglm", dict(scale_embedding=False, activation_function="relu", pad_token_id=5)),
     ("biogpt", dict(scale_embedding=False, hidden_act="relu")),
     ("gpt_neox_japanese", dict(rope_parameters=ROPE, intermediate_multiple_size=2, hidden_act="relu")),
@@ -155,6 +159,7 @@ REFUSED: list[tuple[str, dict[str, Any], str]] = [
     ("codegen", dict(n_head=2), "n_head=2: it must be a multiple of 4"),
     ("gptj", dict(rotary_dim=None), "rotary_dim=null: it must be a whole number"),
     ("seed_oss", dict(attention_bias=False, attention_out_bias=True), "attention_bias=false: supported is true"),
+    ("internlm3", dict(mlp_bias=True), "mlp_bias=true: supported is false"),
     ("helium", dict(head_dim=6), "head_dim=6: supported are heads as wide as their share"),
     ("gpt_neo", dict(attention_layers=["local", "far", "global"]), "attention_layers=.*: it must list global or local"),
     (

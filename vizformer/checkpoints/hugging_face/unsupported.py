@@ -49,4 +49,4 @@ BECAUSE: Mapping[str, Message] = {
 }
 
 # Those whose tensors may have the names and shapes of GPT-2's and mean something else: never opened by names alone.
-SAME_NAMES = ("gpt_bigcode", "imagegpt")
+SAME_NAMES = ("imagegpt",)
