@@ -73,6 +73,7 @@ PARTS = {
         "family",
         "results",
     ),
+    "errors": ("dropout", "scale", "waves", "total", "count", "after", "cache", "embedding", "join"),
 }
 MODELS = (("zh-en", 380), ("stories", 380), ("cloze", 240))  # and characters, a token each; a link holds 400
 CHARACTERS = "我有一只猫今天天气很好们起去公园看书吃饭喝水他不知道是谁她昨买了本的在学校里中文苹果花打电话给"

@@ -23,6 +23,7 @@ PAGES = [
             "decoding",
             "training",
             "costs",
+            "errors",
             "start",
         )
     ),

@@ -38,6 +38,7 @@ PAGES = {
     "/decoding": "Writing a text",
     "/training": "Training",
     "/costs": "Costs, variants, results",
+    "/errors": "Find the error",
     "/paper": "Attention on paper",
     "/layer": "A layer by hand",
     "/train": "Train",
@@ -107,6 +108,14 @@ PARTS = {
     "/costs?part=measured": ["Part: measured"],
     "/costs?part=family&dials=costs.experts%3A16": ["Part: family", "Experts: 16", "Query heads: 32"],
     "/costs?part=results&dials=costs.to%3Afr": ["Part: results", "Translation: fr"],
+    "/errors?part=scale": ["Part: scale", "scores = q @ k.T / math.sqrt(d_model)"],
+    "/errors?part=waves": ["Part: waves"],
+    "/errors?part=total": ["Part: total"],
+    "/errors?part=count&lang=zh_CN": ["节: count"],
+    "/errors?part=after": ["Part: after"],
+    "/errors?part=cache": ["Part: cache"],
+    "/errors?part=embedding": ["Part: embedding"],
+    "/errors?part=join": ["Part: join"],
 }
 
 # Every field of the view, and every kind of model.

@@ -24,6 +24,7 @@ _MODULES = {
     "Counter": "from collections import Counter",
     "pairwise": "from itertools import pairwise",
     "torch": "import torch",
+    "nn": "from torch import nn",
     "F": "import torch.nn.functional as F",
 }
 

@@ -95,6 +95,12 @@ COSTS = Entry(
     N_("Costs, variants, results"),
     N_("What attention costs, how it was made cheaper, what became of the model, and what it reached."),
 )
+ERRORS = Entry(
+    "pages/learn/errors.py",
+    "errors",
+    N_("Find the error"),
+    N_("Nine short programs with one wrong line each, as they are copied: find it, then see what it does."),
+)
 COURSE = (
     MAP,
     TOKENS,
@@ -107,6 +113,7 @@ COURSE = (
     DECODING,
     TRAINING,
     COSTS,
+    ERRORS,
 )
 """The lessons, in the order in which a sentence flows."""
 

@@ -28,7 +28,7 @@ from vizformer.web.widgets import glossary
 from vizformer.web.widgets.laboratory import laboratory
 from vizformer.web.widgets.lesson_text import prose
 from vizformer.web.widgets.model_input import subject_box
-from vizformer.web.widgets.questions import ask, ask_number
+from vizformer.web.widgets.questions import ask, ask_number, is_answered
 from vizformer.web.words.i18n import _, translate
 
 if TYPE_CHECKING:
@@ -42,6 +42,7 @@ __all__ = [
     "formula",
     "go_to",
     "held",
+    "is_answered",
     "pasteable",
     "setting",
     "show",

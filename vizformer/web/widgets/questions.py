@@ -14,7 +14,17 @@ from vizformer.web.words.errors import plain
 from vizformer.web.words.i18n import _
 
 
-def ask(lesson: str, name: str, question: str, choices: Sequence[str], answer: int, why: str, about: str = "") -> None:
+def ask(
+    lesson: str,
+    name: str,
+    question: str,
+    choices: Sequence[str],
+    answer: int,
+    why: str,
+    about: str = "",
+    *,
+    code: bool = False,
+) -> None:
     """A question to be answered before the answer is shown.
 
     Args:
@@ -22,6 +32,7 @@ def ask(lesson: str, name: str, question: str, choices: Sequence[str], answer: i
         question, choices, why: in the reader's language; plain text (what was typed may be in it).
         answer: index of the right choice.
         about: what the question is about (the text, a setting): when it changes, the question is open again.
+        code: whether the choices are the lines of a program, with spaces before them: set as code and counted from 1.
     """
     key, shown = keys(lesson, name, about)
     with st.container(border=True, key=key):
@@ -30,7 +41,7 @@ def ask(lesson: str, name: str, question: str, choices: Sequence[str], answer: i
             _("Your answer"),
             range(len(choices)),
             index=None,
-            format_func=lambda i: plain(choices[i]),
+            format_func=lambda i: _line(i, choices[i]) if code else plain(choices[i]),
             label_visibility="collapsed",
             key=f"{key}.choice.{about}",
         )
@@ -43,8 +54,18 @@ def ask(lesson: str, name: str, question: str, choices: Sequence[str], answer: i
                 key=f"{key}.button.{about}",
             )
             return
-        verdict(picked == answer, choices[answer], why)
+        verdict(picked == answer, _("line {n}", n=answer + 1) if code else choices[answer], why)
     count(key)
+
+
+def is_answered(lesson: str, name: str, about: str = "") -> bool:
+    """Whether the answer to a question is shown."""
+    return bool(st.session_state.get(keys(lesson, name, about)[1]))
+
+
+def _line(index: int, line: str) -> str:
+    """A line of a program (without backticks) as Markdown that keeps the spaces before it."""
+    return "`" + f"{index + 1:>2}  {line}".replace(" ", "\u00a0") + "`"
 
 
 def ask_number(

@@ -1,0 +1,84 @@
+"""Lesson 12, Find the error: a line is chosen first, then the proof is shown, and its numbers are the library's."""
+
+import pytest
+from streamlit.testing.v1 import AppTest
+
+from tests.pages.conftest import Open
+from tests.pages.reading import number, run, said, tables
+from vizformer import load
+from vizformer.analysis import copied_errors as errors
+
+PAGE = "pages/learn/errors.py"
+TEXTS = {"zh-en": "他喜欢喝水。", "stories": "The cat sat on the chair.", "cloze": "She opened the door."}
+
+
+def chosen(app: AppTest, part: str, line: int) -> AppTest:
+    """The page after a line was chosen and the answer asked for."""
+    radio = next(box for box in app.radio if box.key.startswith(f"ask.errors.{part}.choice"))
+    app = radio.set_value(line).run()
+    return next(button for button in app.button if button.key.startswith(f"ask.errors.{part}.button")).click().run()
+
+
+@pytest.mark.parametrize("model", TEXTS)
+@pytest.mark.parametrize("part", errors.EXERCISES)
+def test_the_proof_follows_the_choice(open_app: Open, part: str, model: str) -> None:
+    exercise = errors.EXERCISES[part]
+    app = open_app(PAGE, part=part, model=model, text=TEXTS[model])
+    assert not app.exception
+    radio = next(box for box in app.radio if box.key.startswith(f"ask.errors.{part}.choice"))
+    listed = [option.strip("`").replace("\u00a0", " ") for option in radio.options]
+    assert [line[4:] for line in listed] == list(exercise.lines)
+    assert not any("Compared with" in box.value for box in app.success)
+    assert exercise.right.strip() not in [block.value for block in app.code]  # nothing is given away
+    app = chosen(app, part, exercise.wrong)
+    assert not app.exception
+    assert not app.error, [box.value for box in app.error]
+    assert any("Right" in box.value for box in app.success)
+    assert exercise.right.strip() in [block.value for block in app.code]
+    if part not in ("dropout", "count"):
+        assert any("Compared with" in box.value for box in app.success)
+    run(app.code[-1].value)  # the corrected program, pasted
+
+
+def test_another_line_is_not_right(open_app: Open) -> None:
+    app = chosen(open_app(PAGE, part="scale", text=TEXTS["zh-en"]), "scale", 3)
+    assert any("line 2" in box.value for box in app.error)
+
+
+def test_the_proofs_numbers_are_the_librarys(open_app: Open) -> None:
+    checkpoint = load("zh-en")
+    trace = checkpoint.trace(TEXTS["zh-en"])
+    found = errors.scale_contrast(trace["encoder.1.self"], 2)
+    app = chosen(open_app(PAGE, part="scale", text=TEXTS["zh-en"], layer=1, head=2), "scale", 1)
+    assert f"{errors.mean_largest(found.right):.3f}" in said(app)
+    assert f"{errors.mean_largest(found.wrong):.3f}" in said(app)
+    assert any(f"by up to {found.off:.3g}" in box.value for box in app.success)
+    app = chosen(open_app(PAGE, part="embedding", text=TEXTS["zh-en"]), "embedding", 1)
+    wrong = errors.embedding_contrast(checkpoint, trace).wrong
+    assert errors.written_with(checkpoint, trace, wrong).text[:40] in said(app).replace("\\", "")
+    assert "He likes to drink water" in said(app)
+
+
+def test_the_parts_of_the_base_model(open_app: Open) -> None:
+    app = chosen(open_app(PAGE, part="count"), "count", 5)
+    rows = tables(app)[0]
+    assert [number(row[2]) for row in rows] == [18_914_304, 25_224_192, 18_944_000, 63_082_496]
+    assert number(rows[-1][1]) == 62_358_304
+
+
+def test_a_model_without_the_factor_is_shown_another_one(open_app: Open) -> None:
+    app = open_app(PAGE, part="embedding", model="stories", text=TEXTS["stories"])
+    assert any("zh-en" in caption.value.replace("\\", "") for caption in app.caption)
+
+
+def test_one_token_is_enough(open_app: Open) -> None:
+    for part in errors.EXERCISES:
+        app = open_app(PAGE, part=part, model="stories", text="a")
+        app = chosen(app, part, errors.EXERCISES[part].wrong)
+        assert not app.exception, part
+
+
+def test_the_lesson_speaks_chinese(open_app: Open) -> None:
+    app = chosen(open_app(PAGE, locale="zh-CN", part="join"), "join", 1)
+    assert any("第 2 行应当是" in block.value for block in app.markdown)
+    assert any("对的那一行" in box.value for box in app.success)

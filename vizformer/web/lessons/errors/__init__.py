@@ -1,0 +1,1 @@
+"""The laboratories of the lesson Find the error."""

@@ -1,0 +1,54 @@
+"""Which head an exercise looks at, and which sentence where the open model does not do what the exercise is about."""
+
+from typing import TYPE_CHECKING
+
+import streamlit as st
+
+from vizformer.web.catalogue import sources
+from vizformer.web.catalogue.subject import Subject
+from vizformer.web.lessons.errors import computed
+from vizformer.web.link import state
+from vizformer.web.link.view import View
+from vizformer.web.words.errors import plain
+from vizformer.web.words.i18n import _
+
+if TYPE_CHECKING:
+    from vizformer.analysis import Kind
+
+
+def reads(subject: Subject) -> "Kind":
+    """The self-attention of the stack that reads the text."""
+    return "encoder" if "encoder" in subject.trace.tokens else "decoder"
+
+
+def writes(subject: Subject) -> "Kind":
+    """The self-attention that is causal where the model has such; the causal mask is laid over the other."""
+    return "decoder" if "decoder" in subject.trace.tokens else "encoder"
+
+
+def head(subject: Subject, kind: "Kind") -> tuple[int, int]:
+    """Boxes for a layer and a head."""
+    from vizformer.analysis import n_layers
+
+    layers = n_layers(subject.trace, kind)
+    state.fit(layer=layers, head=subject.config.n_heads)
+    left, right = st.columns(2)
+    left.selectbox(_("Layer"), range(layers), **state.bind("layer"))
+    right.selectbox(_("Head"), range(subject.config.n_heads), **state.bind("head"))
+    return state.view().layer, state.view().head
+
+
+def translator(subject: Subject) -> Subject:
+    """The subject, if its model scales its embedding and adds positions; else the first model and its sentence."""
+    if computed.scales_its_embedding(subject):
+        return subject
+    usual = View()
+    st.caption(
+        _(
+            "{model} does not multiply its embedding by √d and add waves. So these are the numbers of {other} and “{text}”.",
+            model=plain(subject.title),
+            other=plain(sources.title(usual.model)),
+            text=usual.text,
+        )
+    )
+    return Subject(sources.stamped(usual.model), usual.text, "")
