@@ -50,6 +50,7 @@ PLACES = [
     ("generation", ""),
     ("blanks", ""),
     ("layer", ""),
+    ("compare", ""),
     ("paper", ""),
     *((page, part) for page, parts in PARTS.items() for part in parts),
 ]

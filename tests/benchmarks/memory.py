@@ -35,6 +35,7 @@ PAGES = (
     "block",
     "cross",
     "layer",
+    "compare",
     "paper",
     "attention",
     "generation",

@@ -10,6 +10,7 @@ PAGES = [
     "pages/learn/qkv.py",
     "pages/learn/layer.py",
     "pages/learn/paper.py",
+    "pages/learn/compare.py",
     *(
         f"pages/learn/{lesson}.py"
         for lesson in (

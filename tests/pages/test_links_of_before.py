@@ -41,6 +41,7 @@ PAGES = {
     "/errors": "Find the error",
     "/paper": "Attention on paper",
     "/layer": "A layer by hand",
+    "/compare": "Check your own",
     "/train": "Train",
     "/glossary": "Glossary",
     "/reading": "Reading list",

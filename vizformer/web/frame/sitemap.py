@@ -129,6 +129,12 @@ PAPER = Entry(
     N_("Attention on paper"),
     N_("The classic small examples, to the last digit; change any number."),
 )
+COMPARE = Entry(
+    "pages/learn/compare.py",
+    "compare",
+    N_("Check your own"),
+    N_("The numbers of a Transformer that you wrote, against the model's: the first step that departs, and why."),
+)
 TRAIN = Entry(
     "pages/learn/train.py",
     "train",
@@ -176,7 +182,7 @@ REPORT = Entry(
 SECTIONS: tuple[tuple[Message | None, tuple[Entry, ...]], ...] = (
     (None, (START,)),
     (N_("Course"), COURSE),
-    (N_("Learn"), (PAPER, LAYER, TRAIN, GLOSSARY, READING)),
+    (N_("Learn"), (PAPER, LAYER, COMPARE, TRAIN, GLOSSARY, READING)),
     (N_("Explore"), (ATTENTION, GENERATION, BLANKS)),
     (N_("Checkpoint"), (REPORT,)),
 )

@@ -1,0 +1,26 @@
+"""Check your own: numbers of the reader's own program, step by step against the model's trace for her sentence."""
+
+import streamlit as st
+
+from vizformer.web.tools.compare.hand_in import hand_in
+from vizformer.web.tools.compare.steps_wanted import steps_wanted
+from vizformer.web.widgets.model_input import subject_box
+from vizformer.web.words.i18n import _
+
+
+def page() -> None:
+    subject = subject_box()
+    if subject is None:
+        return
+    st.markdown(
+        _(
+            "Write a Transformer of your own, give it this model's weights and this sentence, and hand in the numbers that "
+            "it computes on the way. The page finds the first step that departs from the model's own, and tries known "
+            "mistakes on it."
+        )
+    )
+    steps_wanted(subject)
+    hand_in(subject)
+
+
+page()

@@ -1,0 +1,117 @@
+"""The first step at which somebody's numbers depart from a trace."""
+
+import numpy as np
+import pytest
+
+from vizformer import load
+from vizformer.analysis import first_departure as steps
+from vizformer.analysis.known_mistakes import hints
+from vizformer.errors import TraceError
+
+TEXTS = {"zh-en": "他喜欢喝水。", "stories": "The cat sat on the chair.", "cloze": "She opened the door."}
+
+
+@pytest.fixture(params=TEXTS)
+def read(request):
+    checkpoint = load(request.param)
+    return checkpoint, checkpoint.trace(TEXTS[request.param])
+
+
+def test_every_step_has_a_name_and_agrees_with_itself(read):
+    checkpoint, trace = read
+    offered = steps.named(checkpoint, trace)
+    assert len({step.name for step in offered}) == len(offered) > 40
+    right = {step.name: steps.expected(checkpoint, trace, step.name) for step in offered}
+    assert {step.name: step.shape for step in offered} == {name: value.shape for name, value in right.items()}
+    found = steps.compare(checkpoint, trace, right)
+    assert [step.name for step in found.steps] == [step.name for step in offered]  # in the order of a forward
+    assert found.first is None
+    assert not found.unknown
+    assert max(step.difference for step in found.steps) == 0
+
+
+def test_the_first_that_departs_is_found_whatever_comes_after(read):
+    checkpoint, trace = read
+    names = [step.name for step in steps.named(checkpoint, trace)]
+    given = {name: steps.expected(checkpoint, trace, name) for name in (names[3], names[9], names[-1])}
+    given[names[9]] = given[names[9]] + 0.01
+    given[names[-1]] = -given[names[-1]]
+    found = steps.compare(checkpoint, trace, given)
+    assert found.first is not None
+    assert found.first.name == names[9]
+    assert found.agreed == (names[3],)
+    assert found.first.difference == pytest.approx(0.01, rel=1e-6)
+    assert steps.compare(checkpoint, trace, given, 0.02).first.name == names[-1]
+
+
+def test_batches_blocked_cells_and_names_that_are_not_known():
+    checkpoint = load("zh-en")
+    trace = checkpoint.trace(TEXTS["zh-en"])
+    name = "decoder.0.self.mask"
+    right = steps.expected(checkpoint, trace, name)
+    assert np.isneginf(right).any()
+    given = {
+        name: np.where(np.isneginf(right), -1e9, right)[None],
+        "mine": np.zeros(2),
+        "encoder.9.self.z": np.zeros(2),
+    }
+    found = steps.compare(checkpoint, trace, given)
+    assert found.first is None
+    assert found.unknown == ("mine", "encoder.9.self.z")
+
+
+def test_another_shape_and_numbers_that_are_none():
+    checkpoint = load("zh-en")
+    trace = checkpoint.trace(TEXTS["zh-en"])
+    right = steps.expected(checkpoint, trace, "encoder.0.self.z")
+    (found,) = steps.compare(checkpoint, trace, {"encoder.0.self.z": right[:, :2]}).steps
+    assert (found.problem, found.departs) == ("shape", True)
+    broken = right.copy()
+    broken[0, 0, 0] = np.nan
+    (found,) = steps.compare(checkpoint, trace, {"encoder.0.self.z": broken}).steps
+    assert (found.problem, found.departs) == ("nan", True)
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        (lambda x: 3 * x, "Every number is 3 times"),
+        (lambda x: x.T, "the last two axes exchanged"),
+        (lambda x: x[::-1], "in another order"),
+        (lambda x: x.reshape(-1), "in another shape"),
+    ],
+)
+def test_what_can_be_said_without_knowing_how_the_numbers_were_made(change, words):
+    checkpoint = load("zh-en")
+    trace = checkpoint.trace(TEXTS["zh-en"])
+    name = "encoder.1.feedforward.hidden"
+    wrong = change(steps.expected(checkpoint, trace, name))
+    said = hints(checkpoint, trace, name, wrong, (), 1e-4)
+    assert any(words in str(hint) for hint in said), said
+
+
+def test_right_numbers_get_no_hint_that_a_mistake_gives_them(read):
+    """A mistake that changes nothing here (a mask that blocks nothing) may be named; none that changes something is."""
+    checkpoint, trace = read
+    for step in steps.named(checkpoint, trace)[:16]:
+        wrong = steps.expected(checkpoint, trace, step.name) + np.random.default_rng(0).normal(size=step.shape)
+        assert not hints(checkpoint, trace, step.name, wrong, (), 1e-4), step.name
+
+
+def test_the_picture_is_cut_around_the_worst_cell():
+    value = np.zeros((2, 5, 300))
+    given = value.copy()
+    given[1, 3, 250] = 2.0
+    found = steps.picture(given, value, columns=48)
+    assert found.head == 1
+    assert found.values.shape == (5, 48)
+    assert found.worst == (3, 250)
+    assert found.values[3, 250 - found.first_column] == 2.0
+    assert steps.picture(given[1, 3], value[1, 3]).values.shape == (1, 48)
+
+
+def test_a_long_text_is_refused():
+    checkpoint = load("stories")
+    trace = checkpoint.trace(ids=[5] * (steps.LONGEST + 1))
+    with pytest.raises(TraceError, match="Choose a shorter one"):
+        steps.compare(checkpoint, trace, {})

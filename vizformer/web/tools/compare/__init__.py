@@ -1,0 +1,1 @@
+"""What the page Check your own shows."""

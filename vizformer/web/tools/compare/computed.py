@@ -1,0 +1,106 @@
+"""Computations of the page Check your own: what can be handed in is cached, what was handed in is kept by nobody else."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from vizformer.messages import Message
+from vizformer.web.catalogue.bounded_cache import cached
+
+if TYPE_CHECKING:
+    import numpy as np
+
+    from vizformer.analysis.first_departure import Comparison, Named, Picture
+    from vizformer.web.catalogue.subject import Subject
+
+
+@dataclass(frozen=True)
+class Checked:
+    """What was found about what was handed in; of the numbers themselves no more than one picture.
+
+    Attributes:
+        subject: with whose trace they were compared.
+        tolerance: within which.
+        hints: what may have gone wrong in the first step that departs.
+        picture: its differences; None where the shapes differ, or everything agrees.
+    """
+
+    subject: "Subject"
+    tolerance: float
+    comparison: "Comparison"
+    hints: tuple[Message, ...]
+    picture: "Picture | None"
+
+
+@cached
+def named(subject: "Subject") -> "tuple[Named, ...]":
+    """What can be handed in.
+
+    Raises:
+        TraceError: a text that is too long for this page.
+    """
+    from vizformer.analysis.first_departure import named
+
+    return named(subject.checkpoint, subject.trace)
+
+
+def read(files: "list[tuple[str, bytes]]", text: str, name: str) -> "dict[str, np.ndarray]":
+    """The tensors of files and of a text.
+
+    Raises:
+        TraceError: what cannot be read.
+    """
+    from vizformer.analysis.submitted_steps import read_file, read_text
+
+    found: dict[str, np.ndarray] = {}
+    for title, content in files:
+        found |= read_file(title, content)
+    if text.strip():
+        found |= read_text(text, name)
+    return found
+
+
+def check(subject: "Subject", given: "Mapping[str, np.ndarray]", tolerance: float) -> Checked:
+    """Compares what was handed in with the trace of the subject.
+
+    Raises:
+        TraceError: a text that is too long for this page.
+    """
+    from vizformer.analysis.first_departure import compare, expected, picture
+    from vizformer.analysis.known_mistakes import hints
+
+    checkpoint, trace = subject.checkpoint, subject.trace
+    comparison = compare(checkpoint, trace, given, tolerance)
+    first = comparison.first
+    if first is None:
+        return Checked(subject, tolerance, comparison, (), None)
+    values = given[first.name]
+    right = expected(checkpoint, trace, first.name)
+    drawn = picture(values, right) if right is not None and first.problem != "shape" else None
+    said = hints(checkpoint, trace, first.name, values, comparison.agreed, tolerance)
+    return Checked(subject, tolerance, comparison, said, drawn)
+
+
+def tolerances() -> tuple[float, ...]:
+    from vizformer.analysis.first_departure import TOLERANCES
+
+    return TOLERANCES
+
+
+def usual_tolerance() -> float:
+    from vizformer.analysis.first_departure import TOLERANCE
+
+    return TOLERANCE
+
+
+def limits() -> tuple[int, int]:
+    """Bytes of a file, and of a text."""
+    from vizformer.analysis.submitted_steps import MAX_BYTES, MAX_TEXT_BYTES
+
+    return MAX_BYTES, MAX_TEXT_BYTES
+
+
+def suffixes() -> tuple[str, ...]:
+    from vizformer.analysis.submitted_steps import SUFFIXES
+
+    return SUFFIXES

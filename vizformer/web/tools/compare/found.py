@@ -1,0 +1,129 @@
+"""What was found: the table of steps, the first that departs, what may have gone wrong there, and its differences."""
+
+from typing import TYPE_CHECKING, Literal
+
+import streamlit as st
+
+from vizformer import figures
+from vizformer.components import table
+from vizformer.components.table import Number, Row
+from vizformer.web.catalogue.subject import Subject
+from vizformer.web.widgets import chart
+from vizformer.web.words import labels
+from vizformer.web.words.errors import plain
+from vizformer.web.words.figure_words import words
+from vizformer.web.words.i18n import _, translate
+
+if TYPE_CHECKING:
+    from vizformer.analysis.first_departure import Compared, Picture
+    from vizformer.web.tools.compare.computed import Checked
+
+UNKNOWN = 8  # names that are listed
+
+
+def show(checked: "Checked", current: Subject) -> None:
+    """All of it, for the sentence with which it was compared."""
+    if checked.subject != current:
+        st.info(
+            _(
+                "This was compared with “{text}” in {model}, not with what is chosen now.",
+                text=plain(checked.subject.text),
+                model=plain(checked.subject.title),
+            )
+        )
+    comparison = checked.comparison
+    if comparison.unknown:
+        names = ", ".join(plain(name) for name in comparison.unknown[:UNKNOWN])
+        dots = " …" if len(comparison.unknown) > UNKNOWN else ""
+        st.warning(_("There are no steps of these names: {names}", names=names + dots))
+    if not comparison.steps:
+        return
+    first = comparison.first
+    if first is None:
+        st.success(
+            _(
+                "Everything that was handed in agrees with the trace within {tolerance} (steps compared: {n}).",
+                tolerance=f"{checked.tolerance:g}",
+                n=len(comparison.steps),
+            )
+        )
+    else:
+        _first(first, checked)
+    _table(checked, first)
+
+
+def _first(first: "Compared", checked: "Checked") -> None:
+    st.error(
+        _(
+            "The first step that departs: **{name}** · {title}",
+            name=plain(first.name),
+            title=translate(first.title, plain),
+        )
+    )
+    if first.problem == "shape":
+        st.text(
+            _(
+                "Its shape should be {shape}; what was handed in has {given}.",
+                shape=" × ".join(map(str, first.shape)),
+                given=" × ".join(map(str, first.given)) or "1",
+            )
+        )
+    elif first.problem == "nan":
+        st.text(_("Some of its numbers are not numbers (NaN), or infinite, where the model has numbers."))
+    if checked.hints:
+        st.markdown(_("**What gives exactly these numbers**"))
+        for hint in checked.hints:
+            st.markdown("- " + translate(hint, plain))
+        st.caption(_("Each known mistake was tried at this place and just before it; these give what was handed in."))
+    else:
+        st.text(
+            _(
+                "None of the known mistakes gives these numbers. Hand in the steps before this one too, until one that "
+                "agrees stands next to one that does not."
+            )
+        )
+    if checked.picture is not None:
+        _picture(first, checked.picture, checked.subject)
+
+
+def _picture(first: "Compared", picture: "Picture", subject: Subject) -> None:
+    n_rows, n_columns = picture.values.shape
+    stack = first.name.split(".")[0]
+    tokens = labels.texts(subject.trace.tokens.get(stack, ()))
+    rows = [f"{row} {tokens[row]}" if n_rows == len(tokens) else str(row) for row in range(n_rows)]
+    columns = [str(picture.first_column + column) for column in range(n_columns)]
+    title = _("given − model")
+    if picture.head is not None:
+        title += " · " + _("head {head}", head=picture.head)
+    chart.show(
+        figures.matrix_heatmap(
+            picture.values,
+            rows,
+            columns,
+            row_title=_("row"),
+            column_title=_("column"),
+            title=title,
+            words=words(figures.ENGLISH),
+        ),
+        key="compare.picture",
+    )
+    st.caption(
+        _("The largest difference is in row {row}, column {column}.", row=picture.worst[0], column=picture.worst[1])
+    )
+
+
+def _table(checked: "Checked", first: "Compared | None") -> None:
+    past = False
+    rows = []
+    for step in checked.comparison.steps:
+        said = _("departs") if step.departs else _("agrees")
+        shown = "" if step.problem else f"{step.difference:.1e}"
+        kind: Literal["", "marked", "faint"] = "marked" if step is first else "faint" if past else ""
+        past = past or step is first
+        difference = Number(step.difference, shown) if shown else "–"
+        rows.append(
+            Row((step.name, translate(step.title), "\u00a0×\u00a0".join(map(str, step.given)), difference, said), kind)
+        )
+    st.html(table.style())
+    columns = (_("step"), _("what it is"), _("shape"), _("max |difference|"), "")
+    st.html(table.to_html(columns, rows, caption=_("In the order in which a forward computes them")))

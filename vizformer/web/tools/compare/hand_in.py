@@ -1,0 +1,84 @@
+"""The form for numbers of the reader's own program, and what was found about them."""
+
+import streamlit as st
+
+from vizformer.errors import VizformerError
+from vizformer.web.catalogue import uploads
+from vizformer.web.catalogue.subject import Subject
+from vizformer.web.tools.compare import computed, found
+from vizformer.web.widgets import dropzone
+from vizformer.web.widgets.laboratory import laboratory
+from vizformer.web.words import errors
+from vizformer.web.words.i18n import _
+
+_CHECKED = "compare.checked"
+_ROUND = "compare.round"  # of uploads: a new one begins with an empty box
+_CHARACTERS = 400_000  # of a text that is pasted
+
+
+@laboratory
+def hand_in(subject: Subject) -> None:
+    """The form, and below it what was found last in this session."""
+    _form(subject)
+    checked: computed.Checked | None = st.session_state.get(_CHECKED)
+    if checked is not None:
+        found.show(checked, current=subject)
+
+
+def _form(subject: Subject) -> None:
+    number = st.session_state.setdefault(_ROUND, 0)
+    most, text_most = computed.limits()
+    names = [step.name for step in computed.named(subject)]
+    with st.form("compare.form"):
+        files = []
+        if uploads.is_on():
+            st.html(dropzone.style(_("Choose a file")))
+            files = st.file_uploader(
+                _("A file with named steps: .safetensors, .npz or .json"),
+                type=list(computed.suffixes()),
+                accept_multiple_files=True,
+                key=f"compare.files.{number}",
+                max_upload_size=most // 2**20,
+            )
+        text = st.text_area(
+            _("Or text: a tensor as print shows it, or JSON with names"),
+            placeholder="tensor([[ 0.0342, 0.9238], [ 0.1110, 0.8890]])",
+            max_chars=_CHARACTERS,
+            key="compare.text",
+        )
+        left, right = st.columns([2, 1])
+        name = left.selectbox(_("Which step a printed tensor is"), names, key="compare.name")
+        tolerance = right.selectbox(
+            _("Tolerance"),
+            computed.tolerances(),
+            index=computed.tolerances().index(computed.usual_tolerance()),
+            format_func=lambda value: f"{value:g} · max(1, |x|)",
+            key="compare.tolerance",
+        )
+        sent = st.form_submit_button(_("Compare"), type="primary")
+    st.caption(
+        _(
+            "Only numbers are read; no program is run here. At most {file} MB of files and {text} MB of text, which are not "
+            "kept.",
+            file=most // 2**20,
+            text=text_most // 2**20,
+        )
+    )
+    if not sent:
+        return
+    st.session_state.pop(_CHECKED, None)
+    try:
+        if sum(file.size for file in files) > most:
+            files_read = [(file.name, b"\0" * (most + 1)) for file in files[:1]]  # says that it is too much
+        else:
+            files_read = [(file.name, file.getvalue()) for file in files]
+        given = computed.read(files_read, text, name or "")
+        if given:
+            st.session_state[_CHECKED] = computed.check(subject, given, tolerance)
+        else:
+            st.info(_("Choose a file or paste a tensor first."))
+    except VizformerError as error:
+        errors.show(error.message)
+    finally:
+        uploads.forget([file.file_id for file in files])
+        st.session_state[_ROUND] = number + 1
