@@ -2,6 +2,7 @@
 
 import streamlit as st
 
+from vizformer.web.tools.compare import computed
 from vizformer.web.tools.compare.hand_in import hand_in
 from vizformer.web.tools.compare.steps_wanted import steps_wanted
 from vizformer.web.widgets.model_input import subject_box
@@ -19,6 +20,15 @@ def page() -> None:
             "mistakes on it."
         )
     )
+    if (sizes := computed.too_long(subject)) is not None:
+        st.info(
+            _(
+                "The text has {n} tokens; steps are compared for at most {limit}. Choose a shorter one.",
+                n=sizes[0],
+                limit=sizes[1],
+            )
+        )
+        return
     steps_wanted(subject)
     hand_in(subject)
 

@@ -21,7 +21,7 @@ from vizformer.model import Trace
 
 TOLERANCE = 1e-4  # of max(1, |x|): PyTorch prints four digits
 TOLERANCES = (1e-5, 1e-4, 1e-3, 1e-2)
-LONGEST = 64  # tokens of a text whose steps are all worked out at once
+LONGEST = 128  # tokens of a text whose steps are worked out a layer at a time
 LOGITS = "logits"
 _LEFT_OUT = ("packed", "mean", "variance")  # parts of other steps
 _BLOCKED = -1e8  # what programs write in place of -inf, or below it
@@ -125,9 +125,14 @@ def named(checkpoint: Checkpoint, trace: Trace) -> tuple[Named, ...]:
     return (*found, Named(LOGITS, N_("Logits"), tuple(trace.logits.shape)))
 
 
+def length(trace: Trace) -> int:
+    """The tokens that the stack reads which reads most."""
+    return max(len(tokens) for tokens in trace.tokens.values())
+
+
 def check_length(trace: Trace) -> None:
     """Raises TraceError where a stack reads more than `LONGEST` tokens."""
-    longest = max(len(tokens) for tokens in trace.tokens.values())
+    longest = length(trace)
     if longest > LONGEST:
         raise TraceError(
             N_(

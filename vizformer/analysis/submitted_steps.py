@@ -39,8 +39,7 @@ def read_file(name: str, content: bytes) -> dict[str, ndarray]:
     Raises:
         TraceError: another kind of file, one that is damaged or too large, or that holds something else than numbers.
     """
-    if len(content) > MAX_BYTES:
-        raise _too_large()
+    check_size(len(content))
     kind = name.rpartition(".")[2].lower()
     if kind == "safetensors":
         return _checked(_safetensors(content))
@@ -49,6 +48,12 @@ def read_file(name: str, content: bytes) -> dict[str, ndarray]:
     if kind == "json":
         return read_text(_decoded(content))
     raise TraceError(N_("This is no .safetensors, .npz or .json file. Save the steps in one of these."))
+
+
+def check_size(size: int) -> None:
+    """Raises TraceError where so many bytes are more than is read."""
+    if size > MAX_BYTES:
+        raise _too_large()
 
 
 def read_text(text: str, name: str = "") -> dict[str, ndarray]:

@@ -44,6 +44,13 @@ def named(subject: "Subject") -> "tuple[Named, ...]":
     return named(subject.checkpoint, subject.trace)
 
 
+def check_size(size: int) -> None:
+    """Raises TraceError where files of so many bytes together are more than is read."""
+    from vizformer.analysis.submitted_steps import check_size
+
+    check_size(size)
+
+
 def read(files: "list[tuple[str, bytes]]", text: str, name: str) -> "dict[str, np.ndarray]":
     """The tensors of files and of a text.
 
@@ -79,6 +86,14 @@ def check(subject: "Subject", given: "Mapping[str, np.ndarray]", tolerance: floa
     drawn = picture(values, right) if right is not None and first.problem != "shape" else None
     said = hints(checkpoint, trace, first.name, values, comparison.agreed, tolerance)
     return Checked(subject, tolerance, comparison, said, drawn)
+
+
+def too_long(subject: "Subject") -> tuple[int, int] | None:
+    """How many tokens the text has and how many it may have, where it has more; else None."""
+    from vizformer.analysis.first_departure import LONGEST, length
+
+    n = length(subject.trace)
+    return (n, LONGEST) if n > LONGEST else None
 
 
 def tolerances() -> tuple[float, ...]:

@@ -3,6 +3,7 @@
 import streamlit as st
 
 from vizformer.errors import VizformerError
+from vizformer.messages import N_
 from vizformer.web.catalogue import uploads
 from vizformer.web.catalogue.subject import Subject
 from vizformer.web.tools.compare import computed, found
@@ -12,6 +13,7 @@ from vizformer.web.words import errors
 from vizformer.web.words.i18n import _
 
 _CHECKED = "compare.checked"
+_ERROR = "compare.error"  # of what was handed in last, until it is shown
 _ROUND = "compare.round"  # of uploads: a new one begins with an empty box
 _CHARACTERS = 400_000  # of a text that is pasted
 
@@ -20,6 +22,8 @@ _CHARACTERS = 400_000  # of a text that is pasted
 def hand_in(subject: Subject) -> None:
     """The form, and below it what was found last in this session."""
     _form(subject)
+    if (message := st.session_state.pop(_ERROR, None)) is not None:
+        errors.show(message)
     checked: computed.Checked | None = st.session_state.get(_CHECKED)
     if checked is not None:
         found.show(checked, current=subject)
@@ -68,17 +72,15 @@ def _form(subject: Subject) -> None:
         return
     st.session_state.pop(_CHECKED, None)
     try:
-        if sum(file.size for file in files) > most:
-            files_read = [(file.name, b"\0" * (most + 1)) for file in files[:1]]  # says that it is too much
-        else:
-            files_read = [(file.name, file.getvalue()) for file in files]
-        given = computed.read(files_read, text, name or "")
+        computed.check_size(sum(file.size for file in files))
+        given = computed.read([(file.name, file.getvalue()) for file in files], text, name or "")
         if given:
             st.session_state[_CHECKED] = computed.check(subject, given, tolerance)
         else:
-            st.info(_("Choose a file or paste a tensor first."))
+            st.session_state[_ERROR] = N_("Choose a file or paste a tensor first.")
     except VizformerError as error:
-        errors.show(error.message)
+        st.session_state[_ERROR] = error.message
     finally:
         uploads.forget([file.file_id for file in files])
         st.session_state[_ROUND] = number + 1
+    st.rerun()  # with an empty box for files
