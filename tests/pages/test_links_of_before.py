@@ -42,6 +42,7 @@ PAGES = {
     "/paper": "Attention on paper",
     "/layer": "A layer by hand",
     "/compare": "Check your own",
+    "/worksheet": "Worksheet",
     "/train": "Train",
     "/glossary": "Glossary",
     "/reading": "Reading list",
@@ -274,6 +275,7 @@ SETTINGS = {
         '"flips": [[3, 1], [4, 2]]',
     ],
     "/masks?part=mistakes&dials=masks.mistake%3Azero": ["Mistake: zero"],
+    "/worksheet?dials=worksheet.seed%3A7~worksheet.key%3A1": ["Version: 7", "Show the answers: True"],
 }
 
 # From when "/" was the page Attention: whatever says something that the start page does not show.

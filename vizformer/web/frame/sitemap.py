@@ -135,6 +135,14 @@ COMPARE = Entry(
     N_("Check your own"),
     N_("The numbers of a Transformer that you wrote, against the model's: the first step that departs, and why."),
 )
+WORKSHEET = Entry(
+    "pages/learn/worksheet.py",
+    "worksheet",
+    N_("Worksheet"),
+    N_(
+        "Calculations for paper with the tokens of your sentence, in as many versions as there are students, and the key."
+    ),
+)
 TRAIN = Entry(
     "pages/learn/train.py",
     "train",
@@ -182,7 +190,7 @@ REPORT = Entry(
 SECTIONS: tuple[tuple[Message | None, tuple[Entry, ...]], ...] = (
     (None, (START,)),
     (N_("Course"), COURSE),
-    (N_("Learn"), (PAPER, LAYER, COMPARE, TRAIN, GLOSSARY, READING)),
+    (N_("Learn"), (PAPER, LAYER, COMPARE, WORKSHEET, TRAIN, GLOSSARY, READING)),
     (N_("Explore"), (ATTENTION, GENERATION, BLANKS)),
     (N_("Checkpoint"), (REPORT,)),
 )

@@ -1,0 +1,42 @@
+"""The worksheet: its answers are right, for every version and every sentence."""
+
+import numpy as np
+import pytest
+import torch
+import torch.nn.functional as F
+
+from vizformer.explain.worksheet import SEEDS, worksheet
+
+TOKENS = ["我", "有", "一", "只"]
+
+
+@pytest.mark.parametrize("seed", [SEEDS[0], 2, 77, SEEDS[-1]])
+def test_the_answers_are_what_pytorch_computes(seed):
+    found = {problem.key: problem for problem in worksheet(TOKENS, seed)}
+    q, K, V = (torch.from_numpy(table.value) for table in (*found["scores"].given, *found["z"].given))
+    z = F.scaled_dot_product_attention(q[None], K[None], V[None])[0]
+    np.testing.assert_allclose(found["z"].answer[0].value, z, atol=1e-9)
+    assert found["weights"].answer[0].value.sum() == pytest.approx(1)
+    S = torch.from_numpy(found["masked"].given[0].value)
+    masked = torch.softmax(S + torch.full_like(S, -torch.inf).triu(1), -1)
+    np.testing.assert_allclose(found["masked"].answer[0].value, masked, atol=1e-9)
+    x = torch.from_numpy(found["norm"].given[0].value)
+    np.testing.assert_allclose(found["norm"].answer[0].value, F.layer_norm(x, (4,), eps=0.0), atol=1e-9)
+    p = found["loss"].given[0].value
+    assert found["loss"].answer[1].value[1] == pytest.approx(float(np.prod(p) ** (-1 / 3)))
+    d, f = (found["count"].text.values[name] for name in ("d", "f"))
+    layer = torch.nn.TransformerEncoderLayer(d, 1, f)
+    assert found["count"].answer[0].value[-1] == sum(x.numel() for x in layer.parameters())
+
+
+def test_versions_have_other_numbers_and_the_same_questions():
+    one, other, again = (worksheet(TOKENS, seed) for seed in (1, 2, 1))
+    assert [problem.key for problem in one] == [problem.key for problem in other]
+    assert not np.array_equal(one[0].given[1].value, other[0].given[1].value)
+    assert np.array_equal(one[0].given[1].value, again[0].given[1].value)
+
+
+def test_one_token_is_enough():
+    found = worksheet(["猫"], 5)
+    assert "masked" not in {problem.key for problem in found}
+    assert all(np.isfinite(table.value).all() for problem in found for table in problem.answer)
