@@ -258,9 +258,14 @@ def embedding_given(checkpoint: Checkpoint, trace: Trace) -> dict[str, Tensor]:
 
 
 def join_given(checkpoint: Checkpoint, trace: Trace) -> dict[str, Tensor]:
-    """z of every head of the first layer, and W_O."""
-    steps = {step.key: step for step in layer_steps(checkpoint, trace, f"{first_stack(trace)}.0")}
-    return {"z": torch.from_numpy(steps["self.z"].result), "W_O": steps["self.out"].inputs["W_O"].double().cpu()}
+    """z of every head of the first layer, as the model's own attention gives it, and W_O."""
+    stack = first_stack(trace)
+    record = trace[f"{stack}.0.self"]
+    module = checkpoint.model.encoder if stack == "encoder" else checkpoint.model.decoder
+    assert module is not None
+    z = torch.stack([record.z(head) for head in range(record.n_heads)])
+    layer: Any = module.layers[0]
+    return {"z": z.detach().cpu().float(), "W_O": layer.self_attention.W_O.weight.detach().cpu().float().T}
 
 
 def first_stack(trace: Trace) -> Literal["encoder", "decoder"]:
@@ -323,15 +328,24 @@ def join_contrast(checkpoint: Checkpoint, trace: Trace) -> Contrast:
     """The joined heads of the first layer."""
     steps = {step.key: step for step in layer_steps(checkpoint, trace, f"{first_stack(trace)}.0")}
     given = join_given(checkpoint, trace)
-    return _contrast("join", given, N_("the joined heads of the layer, worked out"), steps["self.concat"].result)
+    anchor = N_("the joined heads of the layer, worked out")
+    return _contrast("join", given, anchor, steps["self.concat"].result, trace.logits.dtype)
 
 
-def _contrast(name: str, given: Mapping[str, object], anchor: Message, recorded: Tensor | ndarray) -> Contrast:
+def _contrast(
+    name: str,
+    given: Mapping[str, object],
+    anchor: Message,
+    recorded: Tensor | ndarray,
+    dtype: torch.dtype | None = None,
+) -> Contrast:
     right, wrong = (
         float64(run(name, given, corrected=corrected).names[EXERCISES[name].result]) for corrected in (True, False)
     )
     known = float64(recorded) if isinstance(recorded, Tensor) else recorded
-    return Contrast(right, wrong, Proof.compare(anchor, right, recorded), float(np.abs(wrong - known).max()))
+    return Contrast(
+        right, wrong, Proof.compare(anchor, right, recorded, dtype=dtype), float(np.abs(wrong - known).max())
+    )
 
 
 # --- what becomes of the model ----------------------------------------------------------------------------------------

@@ -29,6 +29,7 @@ def after(subject: Subject) -> None:
     )
     if not found:
         return
+    place.boxes(subject, kind)
     contrast = computed.after(subject, kind, layer, head)
     exercise.proof(contrast)
     tokens = labels.texts(subject.trace.tokens[kind])

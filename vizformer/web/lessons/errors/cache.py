@@ -31,6 +31,7 @@ def cache(subject: Subject) -> None:
     )
     if not found:
         return
+    place.boxes(subject, kind)
     contrast = computed.cache(subject, kind, layer, head)
     exercise.proof(contrast)
     exercise.side_by_side(contrast, rows=[tokens[-1].text])

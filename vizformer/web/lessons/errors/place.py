@@ -27,15 +27,20 @@ def writes(subject: Subject) -> "Kind":
 
 
 def head(subject: Subject, kind: "Kind") -> tuple[int, int]:
-    """Boxes for a layer and a head."""
+    """The layer and the head that the link names."""
     from vizformer.analysis import n_layers
 
-    layers = n_layers(subject.trace, kind)
-    state.fit(layer=layers, head=subject.config.n_heads)
+    fitted = state.fit(layer=n_layers(subject.trace, kind), head=subject.config.n_heads)
+    return fitted.layer, fitted.head
+
+
+def boxes(subject: Subject, kind: "Kind") -> None:
+    """Boxes for the layer and the head, for the proof: what comes before it is the same for all."""
+    from vizformer.analysis import n_layers
+
     left, right = st.columns(2)
-    left.selectbox(_("Layer"), range(layers), **state.bind("layer"))
+    left.selectbox(_("Layer"), range(n_layers(subject.trace, kind)), **state.bind("layer"))
     right.selectbox(_("Head"), range(subject.config.n_heads), **state.bind("head"))
-    return state.view().layer, state.view().head
 
 
 def translator(subject: Subject) -> Subject:

@@ -28,6 +28,7 @@ def scale(subject: Subject) -> None:
     )
     if not found:
         return
+    place.boxes(subject, kind)
     contrast, n_heads = computed.scale(subject, kind, layer, head), subject.config.n_heads
     exercise.proof(contrast)
     tokens = labels.texts(subject.tokens)

@@ -52,6 +52,7 @@ def total(subject: Subject) -> None:
     st.markdown(_("**Your sentence**"))
     kind = place.reads(subject)
     layer, head = place.head(subject, kind)
+    place.boxes(subject, kind)
     sums = computed.row_sums(subject, kind, layer, head)
     st.text(
         _(
