@@ -11,6 +11,7 @@ from vizformer.analysis import (
     Kind,
     head_maps,
     head_operands,
+    head_overview,
     kinds,
     largest_weights,
     layer_weights,
@@ -18,6 +19,7 @@ from vizformer.analysis import (
     n_layers,
     one_head,
 )
+from vizformer.analysis.head_measures import HeadMeasures
 from vizformer.components.thumbnails import THUMBNAIL, pools, shades, thumbnails
 from vizformer.model import Cell, Edit, Trace, Transformer
 
@@ -79,6 +81,47 @@ def test_rows_that_see_nothing_are_empty_in_the_small_maps() -> None:
     assert (small[1, :, 0, 0] > 0).all()
 
 
+@pytest.mark.parametrize("name", KINDS_OF_MODEL)
+def test_the_measures_are_those_of_the_whole_maps(name: str) -> None:
+    trace = traced(*KINDS_OF_MODEL[name])
+    for kind in kinds(trace):
+        weights = head_maps(trace, kind).weights.astype(float)
+        n_q, n_k = weights.shape[2:]
+        found = head_overview(trace, kind, pools(n_q), pools(n_k)).measures
+        entropy = -(weights * np.log(np.where(weights > 0, weights, 1))).sum(-1).mean(-1)
+        np.testing.assert_allclose(found.entropy, entropy, atol=1e-4)
+        np.testing.assert_allclose(found.first, weights[..., 0].mean(-1), atol=1e-5)
+        np.testing.assert_allclose(found.received, weights.mean(-2), atol=1e-5)
+        if kind == "cross":
+            assert found.distance is None
+            continue
+        apart = np.abs(np.subtract.outer(np.arange(n_q), np.arange(n_k)))
+        np.testing.assert_allclose(found.distance, (weights * apart).sum(-1).mean(-1), rtol=1e-4)
+
+
+def test_rows_that_see_nothing_do_not_count_in_the_measures() -> None:
+    blocked = Edit(
+        cells=tuple(Cell("decoder.0.self.mask", (row, key), -math.inf) for row in range(10) for key in range(N))
+    )
+    trace = traced("decoder-only", {}, blocked)
+    weights = head_maps(trace, "decoder").weights.astype(float)
+    found = head_overview(trace, "decoder", pools(N), pools(N)).measures
+    np.testing.assert_allclose(found.first[0], weights[0, :, 10:, 0].mean(-1), atol=1e-5)
+    entropy = -(weights[0, :, 10:] * np.log(np.where(weights[0, :, 10:] > 0, weights[0, :, 10:], 1))).sum(-1).mean(-1)
+    np.testing.assert_allclose(found.entropy[0], entropy, atol=1e-4)
+
+
+def test_a_key_that_many_heads_look_at_is_a_sink() -> None:
+    received = np.full((2, 5, 40), 0.01, np.float32)
+    received[1, 2, 7] = 0.4  # one head of ten
+    received[:, :2, 3] = 0.5  # four
+    received[0, 0, 9] = 0.29
+    flat = np.zeros((2, 5), np.float32)
+    assert HeadMeasures(flat, flat, flat, received).sinks == (3, 7)
+    short = np.full((2, 5, 2), 0.5, np.float32)  # two tokens share the attention: neither is a sink
+    assert HeadMeasures(flat, flat, flat, short).sinks == ()
+
+
 def test_masks_are_sent_once_where_all_layers_have_the_same() -> None:
     assert mask_reasons(traced("decoder-only", {}), "decoder").shape == (N, N)
     assert mask_reasons(traced("decoder-only", {**tiny.LLAMA, **WINDOW}), "decoder").shape == (2, N, N)
@@ -94,8 +137,9 @@ def by_numpy(trace: Trace, kind: Kind, layer: int, head: int) -> np.ndarray:
         scores += found.by_distance[key - query + len(scores) - 1]
     reasons = mask_reasons(trace, kind)
     scores[(reasons if reasons.ndim == 2 else reasons[layer]) > 0] = -np.inf
-    powers = np.exp(scores - scores.max(-1, keepdims=True))
-    return powers / powers.sum(-1, keepdims=True)
+    top = scores.max(-1, keepdims=True)
+    powers = np.exp(scores - np.where(np.isfinite(top), top, 0))
+    return powers / np.maximum(powers.sum(-1, keepdims=True), 1e-300)  # a row that sees nothing has no weights
 
 
 @pytest.mark.parametrize("name", KINDS_OF_MODEL)

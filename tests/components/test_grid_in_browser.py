@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from playwright.sync_api import Page, expect
 
 from tests.components.conftest import OpenFile
 from vizformer.components.attention import Selection, pack_heads, to_html
@@ -27,3 +28,70 @@ def test_the_chosen_layer_of_sixty_is_in_sight(open_file: OpenFile, layer: int) 
     assert outer["y"] <= inner["y"]
     assert inner["y"] + inner["height"] <= outer["y"] + outer["height"]
     assert page.evaluate("document.scrollingElement.scrollTop") == 0
+
+
+def of_six(order: str = "layer") -> str:
+    """2 layers x 3 heads whose entropy rises backwards, and whose first key has the same weight in all."""
+    weights = np.full((2, 3, 4, 4), 0.25, np.float32)
+    entropy = np.array([[0.1, 0.6, 0.3], [1.25, 0.2, 0.3]])
+    payload = pack_heads(weights).measured(entropy=entropy, distance=None, first=np.full((2, 3), 0.25))
+    return to_html(payload, query_tokens=list("abcd"), key_tokens=list("abcd"), selected=Selection(1, 1, order=order))
+
+
+def heads_in_order(page: Page) -> list[list[int]]:
+    return page.evaluate(
+        "() => [...document.querySelectorAll('.vf-tile')].map(({dataset: d}) => [Number(d.layer), Number(d.head)])"
+    )
+
+
+def test_the_heads_are_sorted_by_what_was_measured(open_file: OpenFile) -> None:
+    page = open_file(of_six())
+    by_layer = [[layer, head] for layer in range(2) for head in range(3)]
+    assert heads_in_order(page) == by_layer
+    box = page.locator(".vf-order select")
+    assert box.locator("option").evaluate_all("all => all.map((one) => one.value)") == ["layer", "entropy", "first"]
+    box.select_option("entropy")
+    assert heads_in_order(page) == [[1, 0], [0, 1], [0, 2], [1, 2], [1, 1], [0, 0]]  # those alike by layer
+    assert page.locator(".vf-row-name").all_inner_texts() == ["1.25", "0.30"]
+    expect(page.locator(".vf-tile").first).to_have_attribute(
+        "aria-label", "Layer 1, head 0: entropy 1.25 nats, the mean over its queries"
+    )
+    expect(page.locator(".vf-tile[aria-selected=true]")).to_have_attribute("data-layer", "1")
+    page.locator(".vf-tile").first.focus()
+    page.keyboard.press("ArrowDown")
+    page.keyboard.press("ArrowRight")
+    page.keyboard.press("Enter")
+    expect(page.locator(".vf-title")).to_have_text("Layer 1, head 1")
+    box.select_option("layer")
+    assert heads_in_order(page) == by_layer
+    assert heads_in_order(open_file(of_six("first"))) == by_layer
+    assert heads_in_order(open_file(of_six("distance"))) == by_layer  # it was not measured
+
+
+def test_what_is_in_sight_is_painted_before_the_rest(open_file: OpenFile) -> None:
+    weights = np.full((60, 12, 40, 40), 1 / 40, np.float32)
+    tokens = [str(index) for index in range(40)]
+    text = to_html(pack_heads(weights, limit=10**9), query_tokens=tokens, key_tokens=tokens, selected=Selection(0, 0))
+    slowly = """<script>
+      const now = performance.now.bind(performance);
+      performance.now = () => now() * 1000;  // every turn is over after one tile
+      window.painted = [];
+      new MutationObserver((changes) => {
+        for (const { target, addedNodes } of changes) if (addedNodes[0]?.tagName === "CANVAS" && target.dataset.layer) {
+          window.painted.push(Number(target.dataset.layer));
+        }
+      }).observe(document, { subtree: true, childList: true });
+    </script>"""
+    page = open_file(text.replace("<head>", "<head>" + slowly))
+    page.wait_for_function("window.painted.length === 720")
+    order = page.evaluate("window.painted")
+    in_sight = page.evaluate(
+        """() => { const room = document.querySelector(".vf-scroll").getBoundingClientRect();
+        return [...document.querySelectorAll(".vf-tile")].filter((tile) => {
+          const box = tile.getBoundingClientRect();
+          return box.bottom > 0 && box.top < Math.min(innerHeight, room.bottom);
+        }).length; }"""
+    )
+    assert 24 <= in_sight < 360
+    assert max(order[:in_sight]) < min(order[in_sight:]) + 1
+    assert order == sorted(order)

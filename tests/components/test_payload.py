@@ -3,7 +3,9 @@
 import numpy as np
 import pytest
 
-from vizformer.components.payload import HeadsPayload, fits, pack_chosen, pack_heads, pack_operands, quantise
+from vizformer.components.attention import Selection
+from vizformer.components.operands import pack_operands
+from vizformer.components.payload import HeadsPayload, fits, pack_chosen, pack_heads, quantise
 from vizformer.components.thumbnails import thumbnails
 
 
@@ -197,3 +199,15 @@ def test_a_head_that_does_not_exist_is_refused() -> None:
         pack_chosen(thumbnails(weights), weights[0, 0], chosen=(0, 2))
     with pytest.raises(ValueError, match="do not belong"):
         pack_chosen(thumbnails(weights), np.zeros((9, 9), np.float32), chosen=(0, 0))
+
+
+def test_measures_travel_with_the_heads_and_must_be_theirs() -> None:
+    payload = pack_heads(heads(2, 3, 5, 5)[0])
+    found = payload.measured(entropy=np.arange(6.0).reshape(2, 3), distance=None)
+    assert found.columns["measure_entropy"].tolist() == [0, 1, 2, 3, 4, 5]
+    assert "measure_distance" not in found.columns
+    assert Selection(order="entropy").within(found).order == "entropy"
+    assert Selection(order="distance").within(found).order == "layer"
+    assert Selection.parse({"order": "colour"}).order == "layer"
+    with pytest.raises(ValueError, match=r"\(2, 3\)"):
+        payload.measured(entropy=np.zeros((3, 2)))

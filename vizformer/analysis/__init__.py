@@ -22,10 +22,14 @@ from vizformer.analysis.cell_questions import (
     cell_question,
     habit_question,
 )
+from vizformer.analysis.head_aggregates import Aggregate, aggregates
+from vizformer.analysis.head_measures import HeadMeasures
 from vizformer.analysis.head_overview import (
     HeadOperands,
+    HeadOverview,
     OneHead,
     head_operands,
+    head_overview,
     largest_weights,
     layer_weights,
     mask_reasons,
@@ -39,6 +43,8 @@ from vizformer.analysis.induction import (
     previous_token_score,
     repeated_tokens,
 )
+from vizformer.analysis.left_out_keys import without_keys
+from vizformer.analysis.pair_terms import PairTerms, pair_terms
 from vizformer.analysis.predictions import Choice, Prediction, choices, next_tokens
 from vizformer.analysis.qk_circuit import Asymmetry, Bilinear, ScoreForms, asymmetry, bilinear, score_forms
 from vizformer.analysis.questions import (
@@ -53,6 +59,7 @@ from vizformer.analysis.scaling import ScoreScale, score_scale
 from vizformer.analysis.soft_lookup import HeadLookUp, LookUp, head_look_up, look_up
 
 __all__ = [
+    "Aggregate",
     "AlignedPair",
     "Alignment",
     "AlignmentScore",
@@ -65,12 +72,15 @@ __all__ = [
     "HabitQuestion",
     "HeadLookUp",
     "HeadMaps",
+    "HeadMeasures",
     "HeadOperands",
+    "HeadOverview",
     "HeadScores",
     "Kind",
     "Link",
     "LookUp",
     "OneHead",
+    "PairTerms",
     "Prediction",
     "RatioQuestion",
     "ScaleQuestion",
@@ -78,6 +88,7 @@ __all__ = [
     "ScoreScale",
     "WhereQuestion",
     "WordOrder",
+    "aggregates",
     "alignment",
     "alignment_score",
     "answer_cell",
@@ -91,6 +102,7 @@ __all__ = [
     "head_look_up",
     "head_maps",
     "head_operands",
+    "head_overview",
     "head_scores",
     "hide",
     "induction_score",
@@ -105,6 +117,7 @@ __all__ = [
     "n_layers",
     "next_tokens",
     "one_head",
+    "pair_terms",
     "previous_token_score",
     "ratio_question",
     "read_alignments",
@@ -115,5 +128,6 @@ __all__ = [
     "site_name",
     "telling_row",
     "where_question",
+    "without_keys",
     "word_order",
 ]

@@ -8,6 +8,7 @@ from jaxtyping import Float, UInt8
 from numpy import ndarray
 from torch import Tensor
 
+from vizformer.analysis.head_measures import HeadMeasures, Sums
 from vizformer.analysis.heads import Kind, n_layers, site_name
 from vizformer.model import Trace
 from vizformer.model.masks import total_bias
@@ -25,6 +26,19 @@ class OneHead:
 
     weights: Float[ndarray, "n_q n_k"]
     scores: Float[ndarray, "n_q n_k"]
+
+
+@dataclass(frozen=True)
+class HeadOverview:
+    """All heads of one kind of attention at a glance.
+
+    Attributes:
+        largest: the largest weight in every pool of cells.
+        measures: of the whole text.
+    """
+
+    largest: Float[ndarray, "n_layers n_heads rows columns"]
+    measures: HeadMeasures
 
 
 @dataclass(frozen=True)
@@ -94,12 +108,10 @@ def mask_reasons(trace: Trace, kind: Kind) -> UInt8[ndarray, "*n_layers n_q n_k"
 
 
 @torch.inference_mode()
-def largest_weights(
-    trace: Trace, kind: Kind, rows: ndarray, columns: ndarray
-) -> Float[ndarray, "n_layers n_heads rows columns"]:
-    """The largest weight in every pool of cells, for all heads of one kind of attention.
+def head_overview(trace: Trace, kind: Kind, rows: ndarray, columns: ndarray) -> HeadOverview:
+    """The largest weight in every pool of cells, and the measures, for all heads of one kind of attention.
 
-    out[l, h, i, j] = max of softmax(scores of head h in layer l) over queries rows[i] <= q < rows[i + 1] and keys
+    largest[l, h, i, j] = max of softmax(scores of head h in layer l) over queries rows[i] <= q < rows[i + 1] and keys
     columns[j] <= k < columns[j + 1].  One pool of queries is computed at a time, over the keys that one of them sees, so
     that no more than heads x queries of a pool x keys numbers are held.
 
@@ -109,13 +121,25 @@ def largest_weights(
         rows, columns: where the pools begin, rising from 0; the last one ends with the text.
     """
     records = [trace[site_name(kind, layer)] for layer in range(n_layers(trace, kind))]
-    return np.stack([_of_layer(record, rows.tolist(), columns) for record in records])
+    found = [_of_layer(record, rows.tolist(), columns) for record in records]
+    largest, sums = np.stack([one for one, _ in found]), [one.means() for _, one in found]
+    entropy, distance, first = np.stack([heads for heads, _ in sums], axis=1).astype(np.float32)
+    received = np.stack([one for _, one in sums])
+    return HeadOverview(largest, HeadMeasures(entropy, None if kind == "cross" else distance, first, received))
 
 
-def _of_layer(record: AttentionRecord, rows: list[int], columns: ndarray) -> ndarray:
+def largest_weights(
+    trace: Trace, kind: Kind, rows: ndarray, columns: ndarray
+) -> Float[ndarray, "n_layers n_heads rows columns"]:
+    """`head_overview` without the measures."""
+    return head_overview(trace, kind, rows, columns).largest
+
+
+def _of_layer(record: AttentionRecord, rows: list[int], columns: ndarray) -> tuple[ndarray, Sums]:
     n_q, n_k = record.q.shape[1], record.k.shape[1]
     keys = record.k.float().repeat_interleave(record.n_heads // record.k.shape[0], dim=0).transpose(1, 2)
     out = np.zeros((record.n_heads, len(rows), len(columns)), dtype=np.float32)
+    sums = Sums(record.n_heads, n_k, record.q.device)
     for index, (start, end) in enumerate(zip(rows, [*rows[1:], n_q], strict=True)):
         bias = total_bias(_rows(record.position_bias, start, end), _rows(record.bias, start, end))
         first, last = _seen(_rows(record.bias, start, end), n_k)
@@ -128,7 +152,8 @@ def _of_layer(record: AttentionRecord, rows: list[int], columns: ndarray) -> nda
         strongest = np.zeros((record.n_heads, n_k), dtype=np.float32)
         strongest[:, first:last] = weights.amax(dim=1).cpu().numpy()
         out[:, index] = np.maximum.reduceat(strongest, columns, axis=1)
-    return out
+        sums.add(weights, scores, start, first)
+    return out, sums
 
 
 def _rows(bias: Tensor | None, start: int, end: int) -> Tensor | None:

@@ -6,6 +6,7 @@ import { readTheme } from "./js/colours.js";
 import { Conversation, present } from "./js/conversation.js";
 import { element, focusedIn, signButton } from "./js/dom.js";
 import { HeadGrid } from "./js/grid.js";
+import { OrderBox, ordersOf } from "./js/head_order.js";
 import {
   cellAt, layerName, offsetOf, paintHead, paintPooled, paintThumb, readHeads, reasonName, reasonsOf, scoreRange, strongestKey,
 } from "./js/heads.js";
@@ -14,8 +15,8 @@ import { HeatMap } from "./js/map.js";
 import { signed, within } from "./js/numbers.js";
 import { fill, visible } from "./js/text.js";
 
-/** @import { Component, Description, HeadModel, SentHeads, Theme, WeightsOrScores, Words } from "./js/types.d.ts" */
-/** @typedef {{ layer: number, head: number, query: number, key: number | null, view: WeightsOrScores }} Choice */
+/** @import { Component, Description, HeadModel, Order, SentHeads, Theme, WeightsOrScores, Words } from "./js/types.d.ts" */
+/** @typedef {{ layer: number, head: number, query: number, key: number | null, view: WeightsOrScores, order: Order }} Choice */
 /** @typedef {SentHeads<Choice>} AttentionData */
 
 class AttentionView {
@@ -39,9 +40,10 @@ class AttentionView {
     this.grid.host.setAttribute("role", "grid");
     this.gridCaption = element("div", "vf-caption");
     this.overview = element("div", "vf-overview");
+    this.order = new OrderBox((order) => this.sort(order));
     const scroll = element("div", "vf-scroll");
     scroll.append(this.grid.host);
-    this.overview.append(this.gridCaption, scroll);
+    this.overview.append(this.gridCaption, this.order.host, scroll);
 
     this.title = element("div", "vf-title");
     this.switch = element("div", "vf-switch vf-group");
@@ -87,7 +89,7 @@ class AttentionView {
     };
     this.queryTokens = data.query_tokens.map(visible);
     this.keyTokens = data.key_tokens.map(visible);
-    this.grid.show(this.model, this.theme, this.names, this.words.grid_label);
+    this.showGrid();
     this.gridCaption.textContent = this.words.grid_title;
     this.axes.textContent = this.words.axes;
     this.buildSwitch();
@@ -95,6 +97,21 @@ class AttentionView {
     this.width = 0;
     this.fit();
     this.compute(this.model);
+  }
+
+  showGrid() {
+    const { model, words, selected: { order } } = this;
+    this.order.show(model, words, order);
+    this.grid.show(model, this.theme, this.names, words, order);
+    this.root.dataset.order = order;
+  }
+
+  /** @param {Order} order */
+  sort(order) {
+    this.change({ order });
+    this.showGrid();
+    this.grid.resize(this.overview.clientWidth);
+    this.grid.select(this.selected.layer, this.selected.head);
   }
 
   // A head that came as its queries and keys: some rows in each turn, so that the page goes on answering.
@@ -116,6 +133,7 @@ class AttentionView {
       query: within(wish.query, queries),
       key: wish.key === null || wish.key === undefined ? null : within(wish.key, keys),
       view: wish.view === "scores" && scores ? "scores" : "weights",
+      order: ordersOf(this.model).find((order) => order === wish.order) ?? "layer",
     };
   }
 
@@ -275,6 +293,7 @@ class AttentionView {
 
   close() {
     clearTimeout(this.timer);
+    this.grid.close();
     this.watcher.disconnect();
     this.root.remove();
   }

@@ -10,20 +10,13 @@ Heads, queries and weights/scores are switched in the browser.  A page that send
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 from vizformer.components import _mount
 from vizformer.components._heads import HeadsComponent
 from vizformer.components._mount import N_
-from vizformer.components.payload import (
-    HeadsPayload,
-    count,
-    fits,
-    nearest,
-    pack_chosen,
-    pack_heads,
-    pack_operands,
-)
+from vizformer.components.operands import pack_operands
+from vizformer.components.payload import HeadsPayload, count, fits, nearest, pack_chosen, pack_heads
 from vizformer.components.thumbnails import thumbnails
 
 __all__ = [
@@ -41,11 +34,21 @@ __all__ = [
 ]
 
 View = Literal["weights", "scores"]
+Order = Literal["layer", "entropy", "distance", "first"]
+ORDERS: tuple[Order, ...] = get_args(Order)
 
 ENGLISH: Mapping[str, str] = {
     "grid_title": N_("All heads (weights)"),
     "grid_label": N_("All heads: rows are layers, columns are heads. The arrow keys move, Enter chooses."),
     "head_name": N_("Layer {layer}, head {head}"),
+    "order": N_("Sorted by"),
+    "order_layer": N_("layer"),
+    "order_entropy": N_("entropy, the largest first"),
+    "order_distance": N_("distance, the farthest first"),
+    "order_first": N_("weight of the first key, the largest first"),
+    "measure_entropy": N_("{name}: entropy {value} nats, the mean over its queries"),
+    "measure_distance": N_("{name}: reads from {value} tokens away, the mean over its queries"),
+    "measure_first": N_("{name}: the first key gets {value}, the mean over its queries"),
     "layer_short": N_("L{layer}"),
     "head_short": N_("H{head}"),
     "axes": N_("Rows are queries (the position that looks), columns are keys (the positions it looks at)."),
@@ -72,6 +75,7 @@ ENGLISH: Mapping[str, str] = {
     "reason_2": N_("the future"),
     "reason_3": N_("outside the window"),
     "reason_4": N_("painted by hand"),
+    "reason_6": N_("left out of the picture"),
     "masked": N_("masked"),
     "masked_legend": N_("masked: {reasons}"),
     "colour_weight": N_("weight"),
@@ -92,6 +96,7 @@ class Selection:
         query: the highlighted row.
         key: the chosen cell of that row, if one is.
         view: weights after the softmax, or scores before it.
+        order: what the small maps are sorted by; "layer" where the payload has no such measure.
     """
 
     layer: int = 0
@@ -99,6 +104,7 @@ class Selection:
     query: int = 0
     key: int | None = None
     view: View = "weights"
+    order: Order = "layer"
 
     @classmethod
     def parse(cls, value: Mapping[str, Any]) -> "Selection":
@@ -109,6 +115,7 @@ class Selection:
             query=count(value.get("query")) or 0,
             key=count(value.get("key")),
             view="scores" if value.get("view") == "scores" else "weights",
+            order=order if (order := value.get("order")) in ORDERS else "layer",
         )
 
     def within(self, payload: HeadsPayload) -> "Selection":
@@ -120,6 +127,7 @@ class Selection:
             query=nearest(self.query, queries),
             key=None if self.key is None else nearest(self.key, keys),
             view=self.view if "scores" in payload.columns else "weights",
+            order=self.order if f"measure_{self.order}" in payload.columns else "layer",
         )
 
 

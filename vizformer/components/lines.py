@@ -81,6 +81,7 @@ ENGLISH: Mapping[str, str] = {
     "reason_2": N_("the future"),
     "reason_3": N_("outside the window"),
     "reason_4": N_("painted by hand"),
+    "reason_6": N_("left out of the picture"),
     "masked": N_("masked"),
     "loading": N_("Fetching this layer …"),
     "not_in_file": N_("This file holds only one layer: {layer}."),

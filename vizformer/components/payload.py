@@ -5,11 +5,11 @@ as uint16 above `EXACT_BYTES`, off by at most 8e-6.
 
 All heads of one kind go at once and are switched in the browser while they fit into `LIMIT_BYTES`.  Above that a payload
 carries a thumbnail of each head and the queries and keys of the chosen one, from which the browser computes its map
-(`pack_operands`), or that map itself (`pack_chosen`), or the heads of one layer (`pack_layer`).
+(`operands.pack_operands`), or that map itself (`pack_chosen`), or the heads of one layer (`pack_layer`).
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from math import prod
 from typing import Any, Literal
 
@@ -20,7 +20,7 @@ from vizformer.components.thumbnails import THUMBNAIL, pool, thumbnails
 
 LIMIT_BYTES = 6_000_000
 EXACT_BYTES = 1 << 20
-REASONS = {0: "visible", 1: "padding", 2: "future", 3: "window", 4: "painted"}
+REASONS = {0: "visible", 1: "padding", 2: "future", 3: "window", 4: "painted", 6: "left out"}
 """Why a query may not see a key: the codes of the uint8 map of reasons."""
 
 
@@ -46,6 +46,7 @@ class HeadsPayload:
             thumbs: uint8, 255 * sqrt(weight), max-pooled [layers, heads, rows, columns]; absent up to THUMBNAIL tokens,
                 and where one layer is held.
             thumb_reasons: uint8 [rows, columns] or [layers, rows, columns]; 0 where any cell of the pool is visible.
+            measure_<name>: float32 [layers, heads], what the heads can be sorted by (`measured`).
         thumb_shape: (rows, columns) of a small map; the full map's where there are no thumbs.
     """
 
@@ -63,6 +64,24 @@ class HeadsPayload:
     @property
     def nbytes(self) -> int:
         return sum(column.nbytes for column in self.columns.values())
+
+    def measured(self, **measures: NDArray[np.floating] | None) -> "HeadsPayload":
+        """The same with numbers that the heads can be sorted by; None is left out.
+
+        Args:
+            measures: by name, [layers, heads] each: `entropy`, `distance`, `first` are what the view has words for.
+
+        Raises:
+            ValueError: a measure that is not one of these heads.
+        """
+        columns = dict(self.columns)
+        for name, values in measures.items():
+            if values is None:
+                continue
+            if values.shape != self.shape[:2]:
+                raise ValueError(f"{name} of shape {values.shape} does not fit {self.shape[:2]} (layers, heads)")
+            columns[f"measure_{name}"] = np.ascontiguousarray(values, dtype=np.float32).ravel()
+        return replace(self, columns=columns)
 
 
 def pack_heads(
@@ -135,62 +154,6 @@ def pack_chosen(
     if not (0 <= chosen[0] < shape[0] and 0 <= chosen[1] < shape[1]):
         raise ValueError(f"the chosen head {chosen} is not among {shape[0]} layers x {shape[1]} heads")
     return _payload(shape, chosen, "head", one, scores, reasons, thumbs)
-
-
-def pack_operands(
-    thumbs: NDArray[np.uint8],
-    q: NDArray[np.floating],
-    k: NDArray[np.floating],
-    by_distance: NDArray[np.floating] | None = None,
-    reasons: NDArray[np.integer] | None = None,
-    *,
-    chosen: tuple[int, int],
-) -> HeadsPayload:
-    """Packs what one head is computed from, beside thumbnails of all; see `HeadsPayload.columns`.
-
-    Args:
-        thumbs: as for `pack_chosen`.
-        q, k: of the chosen head [queries, d_head], times the scale, and [keys, d_head].
-        by_distance: what is added for the distance from query to key [queries + keys - 1].
-        reasons: of all layers, as for `pack_heads`.
-        chosen: (layer, head).
-
-    Raises:
-        ValueError: shapes that do not fit each other, a chosen head that does not exist.
-    """
-    if q.ndim != 2 or k.ndim != 2 or q.shape[1] != k.shape[1]:
-        raise ValueError(f"q and k must be [tokens, d_head] with one d_head, not {q.shape} and {k.shape}")
-    queries, keys = len(q), len(k)
-    if by_distance is not None and by_distance.shape != (queries + keys - 1,):
-        raise ValueError(f"by_distance must have {queries + keys - 1} numbers, not {by_distance.shape}")
-    shape = (*thumbs.shape[:2], queries, keys)
-    if thumbs.shape[2:] != (min(queries, THUMBNAIL), min(keys, THUMBNAIL)):
-        raise ValueError(f"thumbs of shape {thumbs.shape[2:]} do not belong to a map of {shape[2:]}")
-    if reasons is not None and reasons.shape not in (shape[2:], (shape[0], *shape[2:])):
-        raise ValueError(f"reasons of shape {reasons.shape} do not fit maps of {shape[2:]} (queries, keys)")
-    layers, heads = thumbs.shape[:2]
-    if not (0 <= chosen[0] < layers and 0 <= chosen[1] < heads):
-        raise ValueError(f"the chosen head {chosen} is not among {layers} layers x {heads} heads")
-    columns: dict[str, NDArray[np.generic]] = {
-        "q": np.ascontiguousarray(q, dtype=np.float32).ravel(),
-        "k": np.ascontiguousarray(k, dtype=np.float32).ravel(),
-        "thumbs": thumbs.ravel(),
-    }
-    if by_distance is not None:
-        columns["by_distance"] = np.ascontiguousarray(by_distance, dtype=np.float32)
-    why = _once(reasons)
-    if why is not None:
-        flat = (why[chosen[0]] if why.ndim == 3 else why).ravel()
-        starts = np.concatenate([[0], np.flatnonzero(flat[1:] != flat[:-1]) + 1])
-        columns |= {"run_starts": starts.astype(np.uint32), "run_reasons": flat[starts]}
-        columns["thumb_reasons"] = pool(why, np.minimum).ravel()
-    return HeadsPayload(
-        shape=(layers, heads, queries, keys),
-        chosen=(int(chosen[0]), int(chosen[1])),
-        held="head",
-        thumb_shape=(thumbs.shape[2], thumbs.shape[3]),
-        columns=columns,
-    )
 
 
 def pack_layer(
@@ -278,7 +241,7 @@ def _payload(
     columns: dict[str, NDArray[np.generic]] = {"weights": packed.ravel()}
     if scores is not None:
         columns["scores"] = np.ascontiguousarray(scores, dtype=np.float32).ravel()
-    why = _once(reasons)
+    why = once(reasons)
     if why is not None:
         columns["reasons"] = (why[chosen[0]] if held == "head" and why.ndim == 3 else why).ravel()
     thumb_shape = (shape[2], shape[3])
@@ -297,7 +260,7 @@ def _payload(
     )
 
 
-def _once(reasons: NDArray[np.integer] | None) -> NDArray[np.uint8] | None:
+def once(reasons: NDArray[np.integer] | None) -> NDArray[np.uint8] | None:
     """[queries, keys] where all layers have the same, else [layers, queries, keys]; None where nothing is masked."""
     if reasons is None or not np.any(reasons):
         return None

@@ -45,7 +45,7 @@ export function readKind(data, kind) {
   return {
     layers, heads, queries, keys, held, weights, chosen: chosen ?? [0, 0], one: weightOfOne(weights), computed: null,
     reasons: readNamed(data, `${kind}_reasons`),
-    scores: null, thumbs: null, thumbReasons: null, thumbRows: queries, thumbColumns: keys,
+    scores: null, thumbs: null, thumbReasons: null, thumbRows: queries, thumbColumns: keys, measures: {},
   };
 }
 

@@ -1,17 +1,25 @@
 // @ts-check
-// The overview: one small map per head, rows are layers, columns are heads. Real buttons, so that the keyboard, a
-// screen reader and a finger find them; the pictures are canvases of one pixel per cell that CSS enlarges.
+// The overview: one small map per head, rows are layers, columns are heads, or all in the order of a measure. Real
+// buttons, so that the keyboard, a screen reader and a finger find them; the pictures are canvases of one pixel per cell
+// that CSS enlarges.  Those in sight are painted first, the others in turns of some milliseconds.
 
 import { buttonOf, element, focusedIn, isShortcut } from "./dom.js";
+import { nameIn, sorted, valueOf } from "./head_order.js";
 import { paintThumb } from "./heads.js";
+import { within } from "./numbers.js";
 
-/** @import { HeadModel, Theme } from "./types.d.ts" */
+/** @import { HeadModel, Order, Theme, Words } from "./types.d.ts" */
 /** @typedef {{ layer(layer: number): string, head(head: number): string }} AxisNames */
 /** @typedef {AxisNames & { both(layer: number, head: number): string }} HeadNames */
 
+const TURN = 12;  // ms of painting between two looks at what people do
+
 export class HeadGrid {
-  /** @type {HTMLButtonElement[][]} */ tiles = [];
+  /** @type {HTMLButtonElement[]} */ tiles = [];
+  /** @type {HTMLButtonElement[]} */ unpainted = [];
   /** @type {HeadModel} */ model;
+  /** @type {Theme} */ theme;
+  /** @type {number | undefined} */ timer;
 
   /** @param {HTMLElement} host @param {(layer: number, head: number) => void} choose */
   constructor(host, choose) {
@@ -24,51 +32,80 @@ export class HeadGrid {
     });
   }
 
-  // Builds the tiles anew; `names` turns indices into labels.
+  // Builds the tiles anew; `names` turns indices into labels.  Nothing is painted before `resize`.
   /**
    * @param {HeadModel} model
    * @param {Theme} theme
    * @param {HeadNames} names
-   * @param {string} label
+   * @param {Words} words
+   * @param {Order} order
    */
-  show(model, theme, names, label) {
+  show(model, theme, names, words, order) {
     const focused = focusedIn(this.host);
-    this.model = model;
-    this.tiles = [];
+    [this.model, this.theme] = [model, theme];
+    const heads = sorted(model, order);
     const corner = element("div", "vf-row");
     corner.setAttribute("aria-hidden", "true");
     corner.append(element("span"), ...Array.from({ length: model.heads }, (_, head) => element("span", "vf-col-name", names.head(head))));
-    const rows = [corner];
-    for (let layer = 0; layer < model.layers; layer++) {
+    const rows = order === "layer" ? [corner] : [];
+    this.tiles = heads.map(([layer, head]) => {
+      const tile = element("button", "vf-tile");
+      tile.type = "button";
+      tile.tabIndex = -1;
+      tile.setAttribute("role", "gridcell");
+      tile.dataset.layer = String(layer);
+      tile.dataset.head = String(head);
+      tile.title = nameIn(model, order, words, names.both(layer, head), layer, head);
+      tile.setAttribute("aria-label", tile.title);
+      return tile;
+    });
+    for (let start = 0; start < heads.length; start += model.heads) {
       const row = element("div", "vf-row");
       row.setAttribute("role", "row");
-      const name = element("span", "vf-row-name", names.layer(layer));
+      const [layer, head] = heads[start];
+      const name = element("span", "vf-row-name", order === "layer" ? names.layer(layer) : valueOf(model, order, layer, head));
       name.setAttribute("aria-hidden", "true");
-      row.append(name);
-      this.tiles.push([]);
-      for (let head = 0; head < model.heads; head++) {
-        const tile = element("button", "vf-tile");
-        tile.type = "button";
-        tile.tabIndex = -1;
-        tile.setAttribute("role", "gridcell");
-        tile.dataset.layer = String(layer);
-        tile.dataset.head = String(head);
-        tile.title = names.both(layer, head);
-        tile.setAttribute("aria-label", tile.title);
-        tile.append(paintThumb(model, layer, head, theme) ?? "");
-        this.tiles[layer].push(tile);
-        row.append(tile);
-      }
+      row.append(name, ...this.tiles.slice(start, start + model.heads));
       rows.push(row);
     }
-    this.host.setAttribute("aria-label", label);
+    this.unpainted = [...this.tiles];
+    this.host.setAttribute("aria-label", words.grid_label);
     this.host.replaceChildren(...rows);
-    if (focused) this.focus(Number(focused.dataset.layer), Number(focused.dataset.head));
+    if (focused) this.tile(Number(focused.dataset.layer), Number(focused.dataset.head))?.focus();
+  }
+
+  /** @param {number} layer @param {number} head */
+  tile(layer, head) {
+    return this.tiles.find((tile) => Number(tile.dataset.layer) === layer && Number(tile.dataset.head) === head);
+  }
+
+  // Paints for some milliseconds, what is in sight first, and goes on after a look at what people do.
+  paint() {
+    clearTimeout(this.timer);
+    const end = performance.now() + TURN;
+    const inSight = this.unpainted.filter((tile) => this.sees(tile));
+    const first = new Set(inSight);
+    const queue = [...inSight, ...this.unpainted.filter((tile) => !first.has(tile))];
+    let at = 0;
+    while (at < queue.length && (at === 0 || performance.now() < end)) {
+      const tile = queue[at++];
+      tile.replaceChildren(paintThumb(this.model, Number(tile.dataset.layer), Number(tile.dataset.head), this.theme) ?? "");
+    }
+    this.unpainted = queue.slice(at);
+    if (this.unpainted.length) this.timer = setTimeout(() => this.paint(), 0);
+  }
+
+  // Whether a tile is in sight: of the window, and of the box that the grid scrolls in.
+  /** @param {HTMLElement} tile */
+  sees(tile) {
+    const box = tile.getBoundingClientRect();
+    const room = (this.host.parentElement ?? this.host).getBoundingClientRect();
+    return box.bottom > Math.max(0, room.top) && box.top < Math.min(window.innerHeight, room.bottom);
   }
 
   /** @param {number} layer @param {number} head */
   select(layer, head) {
-    for (const tile of this.tiles.flat()) {
+    for (const tile of this.tiles) {
       const chosen = Number(tile.dataset.layer) === layer && Number(tile.dataset.head) === head;
       tile.setAttribute("aria-selected", String(chosen));
       tile.tabIndex = chosen ? 0 : -1;
@@ -86,21 +123,19 @@ export class HeadGrid {
     room.scrollTop += (inner.top + inner.bottom - outer.top - outer.bottom) / 2;
   }
 
-  /** @param {number} layer @param {number} head */
-  focus(layer, head) {
-    const row = this.tiles[Math.max(0, Math.min(this.model.layers - 1, layer))];
-    row[Math.max(0, Math.min(this.model.heads - 1, head))].focus();
-  }
-
   /** @param {KeyboardEvent} event */
   walk(event) {
     const tile = buttonOf(event);
+    if (!tile || isShortcut(event)) return;
+    const { heads, layers } = this.model;
+    const at = this.tiles.indexOf(tile);
+    const [row, column] = [Math.floor(at / heads), at % heads];
     /** @type {Record<string, [number, number]>} */
     const steps = { ArrowUp: [-1, 0], ArrowDown: [1, 0], ArrowLeft: [0, -1], ArrowRight: [0, 1], Home: [0, -1e6], End: [0, 1e6] };
     const step = steps[event.key];
-    if (!tile || !step || isShortcut(event)) return;
+    if (!step) return;
     event.preventDefault();
-    this.focus(Number(tile.dataset.layer) + step[0], Number(tile.dataset.head) + step[1]);
+    this.tiles[within(row + step[0], layers) * heads + within(column + step[1], heads)].focus();
   }
 
   // The width the grid would like, at most `most`.
@@ -123,5 +158,10 @@ export class HeadGrid {
     const step = Math.ceil(24 / (side + gap));  // names that would touch are left out
     /** @type {NodeListOf<HTMLElement>} */ const names = this.host.querySelectorAll(".vf-col-name");
     names.forEach((name, head) => { name.style.visibility = head % step ? "hidden" : ""; });
+    this.paint();
+  }
+
+  close() {
+    clearTimeout(this.timer);
   }
 }

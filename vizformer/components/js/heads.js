@@ -23,6 +23,11 @@ export function readHeads(data) {
     reasons: computed ? computed.reasons : readColumn(data.reasons, types.reasons),
     thumbs: readColumn(data.thumbs, types.thumbs),
     thumbReasons: readColumn(data.thumb_reasons, types.thumb_reasons),
+    measures: {
+      entropy: readColumn(data.measure_entropy, types.measure_entropy),
+      distance: readColumn(data.measure_distance, types.measure_distance),
+      first: readColumn(data.measure_first, types.measure_first),
+    },
     one: weightOfOne(weights),
   };
 }

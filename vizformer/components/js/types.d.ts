@@ -55,7 +55,14 @@ export interface SentHeads<Choice> extends Sent<Choice> {
   run_reasons?: SentColumn;
   thumbs?: SentColumn;
   thumb_reasons?: SentColumn;
+  measure_entropy?: SentColumn;
+  measure_distance?: SentColumn;
+  measure_first?: SentColumn;
 }
+
+/** What the small maps can be sorted by. */
+export type Order = "layer" | Measure;
+export type Measure = "entropy" | "distance" | "first";
 
 /** The same, unpacked. `one` stands for a weight of 1. */
 export interface HeadModel {
@@ -72,6 +79,8 @@ export interface HeadModel {
   reasons: Uint8Array | null;
   thumbs: Uint8Array | null;
   thumbReasons: Uint8Array | null;
+  /** What each head can be sorted by [layers, heads]; null where it was not sent. */
+  measures: Partial<Record<Measure, Float32Array | null>>;
   one: number;
   /** The head that is computed here from its queries and keys. */
   computed: ReturnType<typeof import("./computed_head.js").readOperands>;

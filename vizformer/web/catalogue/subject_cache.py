@@ -12,7 +12,7 @@ from vizformer.web.catalogue.subject import Subject
 if TYPE_CHECKING:
     from numpy import ndarray
 
-    from vizformer.analysis import HeadMaps, Kind, Prediction
+    from vizformer.analysis import HeadMaps, HeadMeasures, Kind, Prediction
     from vizformer.components.payload import HeadsPayload
     from vizformer.explain import Step
 
@@ -23,25 +23,27 @@ def heads(subject: Subject, kind: "Kind", chosen: tuple[int, int] | None) -> "He
     from vizformer.analysis import head_maps, head_operands, one_head
     from vizformer.components.attention import pack_chosen, pack_heads, pack_operands
 
+    small, reasons, measures = overview(subject, kind)
     if chosen is None:
         maps: HeadMaps = head_maps(subject.trace, kind)
-        return pack_heads(maps.weights, maps.scores, maps.reasons)
-    small, reasons = overview(subject, kind)
-    if (found := head_operands(subject.trace, kind, *chosen)) is not None:
-        return pack_operands(small, found.q, found.k, found.by_distance, reasons, chosen=chosen)
-    one = one_head(subject.trace, kind, *chosen)
-    return pack_chosen(small, one.weights, one.scores, reasons, chosen=chosen)
+        payload = pack_heads(maps.weights, maps.scores, maps.reasons)
+    elif (found := head_operands(subject.trace, kind, *chosen)) is not None:
+        payload = pack_operands(small, found.q, found.k, found.by_distance, reasons, chosen=chosen)
+    else:
+        one = one_head(subject.trace, kind, *chosen)
+        payload = pack_chosen(small, one.weights, one.scores, reasons, chosen=chosen)
+    return payload.measured(entropy=measures.entropy, distance=measures.distance, first=measures.first)
 
 
 @cached
-def overview(subject: Subject, kind: "Kind") -> "tuple[ndarray, ndarray]":
-    """The small maps of all heads of one kind, and why cells are blocked."""
-    from vizformer.analysis import largest_weights, mask_reasons, site_name
+def overview(subject: Subject, kind: "Kind") -> "tuple[ndarray, ndarray, HeadMeasures]":
+    """The small maps of all heads of one kind, why cells are blocked, and what the heads can be sorted by."""
+    from vizformer.analysis import head_overview, mask_reasons, site_name
     from vizformer.components.thumbnails import pools, shades
 
     first = subject.trace[site_name(kind, 0)]
-    rows, columns = pools(first.q.shape[1]), pools(first.k.shape[1])
-    return shades(largest_weights(subject.trace, kind, rows, columns)), mask_reasons(subject.trace, kind)
+    found = head_overview(subject.trace, kind, pools(first.q.shape[1]), pools(first.k.shape[1]))
+    return shades(found.largest), mask_reasons(subject.trace, kind), found.measures
 
 
 @cached

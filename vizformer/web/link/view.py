@@ -24,6 +24,8 @@ Kind = Literal["encoder", "decoder", "cross"]  # self-attention of the encoder, 
 KINDS: tuple[str, ...] = get_args(Kind)
 Picture = Literal["map", "lines"]  # of the heads: one as a heatmap, or several as lines between the tokens
 PICTURES: tuple[str, ...] = get_args(Picture)
+Order = Literal["layer", "entropy", "distance", "first"]  # of the small maps of all heads
+ORDERS: tuple[Order, ...] = get_args(Order)
 Material = Literal["sentence", "toy"]  # what a layer is worked out for: the typed sentence, or the lectures' toy
 MATERIALS: tuple[str, ...] = get_args(Material)
 
@@ -115,6 +117,7 @@ class View:
     target: str = _text("", N_("target sentence"))  # empty: the model's own translation
     kind: Kind = _choice("encoder", KINDS, N_("attention"), link="site")  # noqa: RUF009 (a field, as the others)
     picture: Picture = _choice("map", PICTURES, N_("picture"))  # noqa: RUF009 (a field, as the others)
+    order: Order = _choice("layer", ORDERS, N_("order of the heads"), link="sort")  # noqa: RUF009 (a field, as the others)
     layer: int = _index(N_("layer"))
     head: int = _index(N_("head"))
     query: int | None = _index(N_("query"), None)  # None: what `usual_query` says

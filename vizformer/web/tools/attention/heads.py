@@ -71,7 +71,7 @@ def heads(subject: Subject) -> None:
 def as_map(heads: Heads) -> None:
     view = state.view()
     last = st.session_state.get("attention.selection", attention.Selection())
-    wanted = replace(last, layer=view.layer, head=view.head, query=view.query_of(heads.queries))
+    wanted = replace(last, layer=view.layer, head=view.head, query=view.query_of(heads.queries), order=view.order)
     shown = attention.peek(key="heads", selected=wanted)
     chosen = None if attention.fits(heads.shape) else (shown.layer, shown.head)
     selection = attention.mount(
@@ -83,7 +83,8 @@ def as_map(heads: Heads) -> None:
         key="heads",
     )
     st.session_state["attention.selection"] = selection
-    state.update(layer=selection.layer, head=selection.head, query=written_query(selection.query, heads.queries))
+    query = written_query(selection.query, heads.queries)
+    state.update(layer=selection.layer, head=selection.head, query=query, order=selection.order)
 
 
 def as_lines(heads: Heads) -> None:

@@ -1,0 +1,86 @@
+"""What a head does with a whole text in three numbers, and which keys all heads look at; taken in the same pass as the
+small maps, so that no whole map is ever held.
+
+For the weights a[i, j] of query i and key j, means over the queries that see a key at all:
+
+    entropy      -sum_j a[i, j] ln a[i, j], in nats: 0 where one key gets everything, ln n where n keys get the same
+    distance     sum_j a[i, j] |i - j|: from how many tokens away a query reads; only where both are tokens of one text
+    first        a[i, 0]: what the first key gets, the usual attention sink
+    received[j]  a[i, j]: what each key gets
+
+Source of the sink: Xiao et al. 2023, "Efficient Streaming Language Models with Attention Sinks"; a key that gets more
+than SINK of a head's attention counts as one (Gu et al. 2024, "When Attention Sink Emerges in Language Models", 3.1).
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from jaxtyping import Float
+from numpy import ndarray
+from torch import Tensor
+
+SINK = 0.3
+OF_HEADS = 0.1
+"""A key is a sink of a kind of attention where it is one for at least this share of its heads."""
+
+
+@dataclass(frozen=True)
+class HeadMeasures:
+    """The measures of all heads of one kind of attention; see the module.
+
+    Attributes:
+        distance: None where queries and keys are tokens of different texts.
+        received: of every key; sums to 1 over the keys.
+    """
+
+    entropy: Float[ndarray, "n_layers n_heads"]
+    distance: Float[ndarray, "n_layers n_heads"] | None
+    first: Float[ndarray, "n_layers n_heads"]
+    received: Float[ndarray, "n_layers n_heads n_k"]
+
+    @property
+    def sinks(self) -> tuple[int, ...]:
+        """The keys that are a sink in at least OF_HEADS of all heads, those of most heads first.
+
+        More than SINK it must be, and in short texts more than twice an even share.
+        """
+        enough = max(SINK, 2.0 / self.received.shape[-1])
+        heads = (self.received > enough).mean((0, 1))
+        return tuple(int(key) for key in np.argsort(-heads, kind="stable") if heads[key] >= OF_HEADS)
+
+
+class Sums:
+    """What a pass over the queries of one layer adds up."""
+
+    def __init__(self, n_heads: int, n_k: int, device: torch.device) -> None:
+        self._heads = torch.zeros(3, n_heads, dtype=torch.float64, device=device)
+        self._received = torch.zeros(n_heads, n_k, dtype=torch.float64, device=device)
+        self._queries = 0
+
+    def add(self, weights: Tensor, scores: Tensor, first_query: int, first_key: int) -> None:
+        """Some queries, over the keys from `first_key` on.
+
+        Args:
+            weights: [heads, queries, keys], rows of 0 where a query sees nothing.
+            scores: what they are the softmax of, -inf where a cell is blocked; changed in place.
+        """
+        seeing = weights.sum(-1) > 0  # [heads, queries]
+        top = scores.amax(-1)
+        # -ln a = ln sum exp(s) - s, and the logarithm of the sum follows from the largest: s_max - ln a_max
+        norm = (top - weights.amax(-1).log()).nan_to_num_(0.0, 0.0, 0.0)
+        mean_score = torch.einsum("hqk,hqk->hq", weights, scores.clamp_(min=-1e30))
+        entropy = torch.where(seeing, norm - mean_score, 0.0).clamp_(min=0.0)
+        query = torch.arange(first_query, first_query + weights.shape[1], device=weights.device)
+        key = torch.arange(first_key, first_key + weights.shape[2], device=weights.device)
+        apart = (query[:, None] - key[None, :]).abs().to(weights.dtype)
+        distance = torch.einsum("hqk,qk->hq", weights, apart)
+        first = weights[:, :, 0] if first_key == 0 else torch.zeros_like(entropy)
+        self._heads += torch.stack([entropy, distance, first]).sum(-1, dtype=torch.float64)
+        self._received[:, first_key : first_key + weights.shape[2]] += weights.sum(1, dtype=torch.float64)
+        self._queries += int(seeing[0].sum())
+
+    def means(self) -> tuple[ndarray, ndarray]:
+        """[3, heads]: entropy, distance, first; and [heads, keys]: received."""
+        n = max(1, self._queries)
+        return (self._heads / n).cpu().numpy(), (self._received / n).float().cpu().numpy()
