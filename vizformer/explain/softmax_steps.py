@@ -19,6 +19,7 @@ REASONS = {
     Reason.OUTSIDE_WINDOW: N_("outside the window"),
     Reason.PAINTED: N_("painted by hand"),
     Reason.NOT_CHOSEN: N_("neither near, nor global, nor drawn"),
+    Reason.LEFT_OUT: N_("left out of the picture"),
 }
 
 

@@ -24,6 +24,7 @@ class Reason(IntEnum):
     OUTSIDE_WINDOW = 3
     PAINTED = 4  # blocked by hand
     NOT_CHOSEN = 5  # of a sparse mask: neither near, nor global, nor drawn (`vizformer.model.sparse_masks`)
+    LEFT_OUT = 6  # of the pictures, not of the model (`vizformer.analysis.without_keys`)
 
 
 @dataclass(frozen=True)

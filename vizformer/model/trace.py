@@ -5,7 +5,8 @@ kept (n x n floats a head): `AttentionRecord` recomputes one when asked.  A `Tra
 the forward, so that one model can serve many threads; it never changes a result.
 """
 
-from dataclasses import dataclass, field
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
@@ -166,6 +167,10 @@ class Trace:
         if self._logits is None:
             raise TraceError(N_("This trace is empty: pass it to a forward first, as model(ids, trace=trace)."))
         return self._logits
+
+    def with_records(self, records: Mapping[str, AttentionRecord]) -> "Trace":
+        """The same trace with other attention calls in the place of those of the same sites."""
+        return replace(self, _records=self._records | dict(records))
 
     def __getitem__(self, site: str) -> AttentionRecord:
         if site not in self._records:

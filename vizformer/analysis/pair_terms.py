@@ -1,0 +1,88 @@
+"""One score, taken apart: which numbers of the query and of the key it comes from.
+
+    score(i, j) = sum_m scale q[i, m] k[j, m]  (+ what is added for the positions)
+
+Query and key are taken as the model multiplied them: after their norms and their rotation.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+from jaxtyping import Float, Int
+from numpy import ndarray
+from torch import Tensor
+
+from vizformer.explain import Proof
+from vizformer.explain.arrays import float64
+from vizformer.explain.site_words import in_words
+from vizformer.messages import N_
+from vizformer.model import Trace
+
+
+@dataclass(frozen=True)
+class PairTerms:
+    """The terms of a score.
+
+    Attributes:
+        query, key: q_i and k_j.
+        terms: scale q[m] k[m], in the order of m.
+        position_bias: what is added for the positions; 0 where nothing is.
+        score: terms and position bias added up.
+        weight: what the softmax makes of it.
+        proof: scores are formed inside the model's fused attention and never seen; so the scores of this query and all
+            keys, computed as this one, are taken on to z, which is compared.
+    """
+
+    query: Float[ndarray, " d_head"]
+    key: Float[ndarray, " d_head"]
+    terms: Float[ndarray, " d_head"]
+    position_bias: float
+    score: float
+    weight: float
+    proof: Proof
+
+    @property
+    def order(self) -> Int[ndarray, " d_head"]:
+        """The places m, from the largest positive term to the largest negative one."""
+        return np.argsort(-self.terms, kind="stable")
+
+
+def pair_terms(trace: Trace, site: str, head: int, query: int, key: int) -> PairTerms:
+    """Takes the score of a query and a key apart.
+
+    Raises:
+        TraceError: there is no such site or head.
+    """
+    record = trace[site]
+    recorded = record.z(head)[query]
+    q, keys, values = (
+        float64(record.q[head, query]),
+        *(float64(one[record.kv_head(head)]) for one in (record.k, record.v)),
+    )
+    products = q * keys * record.scale  # [n_k, d_head]
+    added = np.zeros(len(keys)) if record.position_bias is None else float64(record.position_bias[head, query])
+    scores = products.sum(-1) + added
+    blocked = np.zeros(len(keys)) if record.bias is None else _row(record.bias, head, query)
+    weights = _softmax(scores + blocked)
+    proof = Proof.compare(
+        N_("z from the model's own fused attention: {place}, head {head}", place=in_words(site), head=head),
+        weights @ values,
+        recorded,
+        direct=False,
+        terms=np.sqrt(weights**2 @ values**2),
+    )
+    return PairTerms(q, keys[key], products[key], float(added[key]), float(scores[key]), float(weights[key]), proof)
+
+
+def _row(bias: Tensor, head: int, query: int) -> ndarray:
+    """A row of a mask that may have one head, or one row, for all."""
+    of_head = bias[head % bias.shape[0]]
+    return float64(of_head[query if of_head.shape[0] > 1 else 0])
+
+
+def _softmax(scores: ndarray) -> ndarray:
+    """0 everywhere where all is blocked, as the fused call gives."""
+    top = scores.max()
+    powers = np.exp(scores - top) if np.isfinite(top) else np.zeros_like(scores)
+    total: float = powers.sum()
+    return powers / (total or 1.0)
