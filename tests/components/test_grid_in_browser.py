@@ -69,7 +69,7 @@ def test_the_heads_are_sorted_by_what_was_measured(open_file: OpenFile) -> None:
 
 
 def test_what_is_in_sight_is_painted_before_the_rest(open_file: OpenFile) -> None:
-    weights = np.full((60, 12, 40, 40), 1 / 40, np.float32)
+    weights = np.full((60, 4, 40, 40), 1 / 40, np.float32)
     tokens = [str(index) for index in range(40)]
     text = to_html(pack_heads(weights, limit=10**9), query_tokens=tokens, key_tokens=tokens, selected=Selection(0, 0))
     slowly = """<script>
@@ -83,7 +83,7 @@ def test_what_is_in_sight_is_painted_before_the_rest(open_file: OpenFile) -> Non
       }).observe(document, { subtree: true, childList: true });
     </script>"""
     page = open_file(text.replace("<head>", "<head>" + slowly))
-    page.wait_for_function("window.painted.length === 720")
+    page.wait_for_function("window.painted.length === 240")
     order = page.evaluate("window.painted")
     in_sight = page.evaluate(
         """() => { const room = document.querySelector(".vf-scroll").getBoundingClientRect();
@@ -92,6 +92,6 @@ def test_what_is_in_sight_is_painted_before_the_rest(open_file: OpenFile) -> Non
           return box.bottom > 0 && box.top < Math.min(innerHeight, room.bottom);
         }).length; }"""
     )
-    assert 24 <= in_sight < 360
+    assert 8 <= in_sight < 120
     assert max(order[:in_sight]) < min(order[in_sight:]) + 1
     assert order == sorted(order)

@@ -2,6 +2,8 @@
 
 import json
 
+import pytest
+
 PAGE = "pages/explore/attention.py"
 
 
@@ -33,3 +35,102 @@ def test_the_order_of_the_heads_is_part_of_the_link(open_app):
     assert link(app) == {}
     wrong = open_app(PAGE, sort="colour")
     assert any("sort = colour" in info.value or "order of the heads = colour" in info.value for info in wrong.info)
+
+
+def data_of(app, key: str) -> dict:
+    (found,) = (part.proto for part in app.get("bidi_component") if part.proto.component_name.endswith(key))
+    return json.loads(found.mixed.json)
+
+
+def test_heads_together_are_one_map_a_layer(open_app):
+    app = open_app(PAGE, over="mean", without="first", layer=1)
+    assert not app.exception
+    found = heads(app)
+    assert found["shape"][:2] == [3, 1]
+    assert found["selected"]["layer"] == 1
+    assert found["words"]["head_name"] == "Layer {layer}, mean over its heads"
+    said = " ".join(caption.value for caption in app.caption)
+    assert "Mean over the heads" in said
+    assert "Without key 0 “我”" in said
+    app.radio(key="view.over").set_value("rollout").run()
+    assert link(app) == {"over": "rollout", "without": "first", "layer": "1"}
+    assert heads(app)["words"]["head_name"] == "Rollout up to layer {layer}"
+    app.button_group(key="view.kind").set_value("cross").run()
+    assert heads(app)["shape"][1] == 4  # there is no rollout of two texts
+    assert "rollout" not in app.radio(key="view.over").options
+
+
+def test_keys_left_out_are_said_and_masked_in_maps_and_lines(open_app):
+    app = open_app(PAGE, locale="zh-CN", without="marks")
+    assert any("6 “。”" in caption.value or "5 “。”" in caption.value for caption in app.caption)
+    assert heads(app)["words"]["reason_6"] == "未计入图中"
+    app.button_group(key="view.picture").set_value("lines").run()
+    assert not app.exception
+    assert link(app) == {"without": "marks", "picture": "lines"}
+
+
+def test_a_chosen_cell_opens_the_terms_of_its_score(open_app):
+    app = open_app(PAGE)
+    assert "attention.pair" not in app.session_state
+    choose(app, query=2, key=1)
+    assert any("score of query 2" in box.label for box in app.expander)
+    app.session_state["attention.pair"] = True
+    app.run()
+    assert not app.exception
+    assert any("They sum to" in caption.value for caption in app.caption)
+    assert any("Agrees with the model" in success.value for success in app.success)
+
+
+def test_the_text_is_a_picture_with_the_spaces_that_were_typed(open_app):
+    app = open_app(PAGE, picture="text", model="stories", site="decoder", text="A cat sat.\nIt ran.", layer=1, head=2)
+    assert not app.exception
+    found = data_of(app, "vizformer_reading")
+    assert "".join(found["query_tokens"]).removeprefix("<s>") == "A cat sat.⏎\nIt ran."
+    assert (found["selected"]["layer"], found["selected"]["head"]) == (1, 2)
+    app.session_state["text"] = {
+        "selected": {
+            "layer": 0,
+            "head": 1,
+            "pinned": {"side": "query", "index": 1},
+            "version": found["version"],
+            "seq": 1,
+        }
+    }
+    app.run()
+    assert {"picture": "text", "head": "1", "query": "1"}.items() <= link(app).items()
+    app.radio(key="view.over").set_value("mean").run()
+    assert not app.exception
+    assert data_of(app, "vizformer_reading")["shape"][1] == 1
+    assert link(app)["head"] == "1"
+
+
+def test_a_text_that_the_model_wrote_has_its_spaces_too(open_app):
+    app = open_app(PAGE, picture="text", site="cross", locale="zh-CN")
+    found = data_of(app, "vizformer_reading")
+    assert "".join(found["query_tokens"]) == "<s>I have a cat."
+    assert found["words"]["looks_at"] == "它所关注的"
+
+
+def test_words_go_to_the_map_with_their_tokens(open_app):
+    app = open_app(PAGE, model="stories", site="decoder", text="Lily said hello.", level="words")
+    found = heads(app)
+    assert found["query_words"] == found["key_words"]
+    assert found["query_words"][0] is None  # <s>
+    assert len(set(found["query_words"])) < len(found["query_words"])
+    assert "→" not in "".join(found["query_tokens"])
+
+
+@pytest.mark.parametrize(("lang", "over"), [("en-US", "Shorten it by 1"), ("zh-CN", "1")])
+def test_exactly_as_many_tokens_as_the_model_reads_and_one_more(open_app, lang, over):
+    fits = " ".join(["cat"] * 254)
+    app = open_app(PAGE, locale=lang, model="cloze", site="encoder", text=fits)
+    assert not app.exception
+    assert not app.error
+    assert heads(app)["shape"][2:] == [256, 256]  # with [CLS] and [SEP]
+    app.text_input(key="view.text").set_value(fits + " cat").run()
+    assert not app.exception
+    (said,) = (error.value for error in app.error)
+    assert "257" in said
+    assert "256" in said
+    assert over in said
+    assert heads(app)["shape"][2:] == [256, 256]  # still the last one that could be read

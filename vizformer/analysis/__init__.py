@@ -57,6 +57,7 @@ from vizformer.analysis.questions import (
 )
 from vizformer.analysis.scaling import ScoreScale, score_scale
 from vizformer.analysis.soft_lookup import HeadLookUp, LookUp, head_look_up, look_up
+from vizformer.analysis.word_map import word_map, word_starts
 
 __all__ = [
     "Aggregate",
@@ -129,5 +130,7 @@ __all__ = [
     "telling_row",
     "where_question",
     "without_keys",
+    "word_map",
     "word_order",
+    "word_starts",
 ]

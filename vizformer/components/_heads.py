@@ -7,6 +7,8 @@ from typing import Any, ClassVar, Generic, Protocol, Self, TypeVar
 from vizformer.components import _mount
 from vizformer.components.payload import HeadsPayload, describe
 
+ByWord = tuple[Sequence[int | None], Sequence[int | None]]
+
 
 class HeadsSelection(Protocol):
     """What someone looks at, counted from 0: a dataclass whose defaults are the beginning."""
@@ -62,6 +64,7 @@ class HeadsComponent(Generic[Selected]):
         key_tokens: Sequence[str],
         selected: Selected | None = None,
         layers: Sequence[int | str] | None = None,
+        by_word: ByWord | None = None,
         words: Mapping[str, str] | None = None,
         key: str,
         height: int | None = None,
@@ -74,6 +77,8 @@ class HeadsComponent(Generic[Selected]):
             selected: what the page wants selected. The page keeps what `mount` returns and passes it again: a value
                 that differs from it counts as the page's wish and is obeyed. None leaves the choice to the component.
             layers: label of each layer; a number stands in the component's words, a text as it is. Default 0, 1, ...
+            by_word: the word of each query and of each key (None: a token that stands for itself), where the large map is
+                to have words for rows and columns: the sum over a key word's tokens, the mean over a query word's.
             words: the texts, under the names of ENGLISH.
             key: identity on the page; also its place in session state.
             height: of the whole component in px; by default it fits the sequence.
@@ -84,7 +89,7 @@ class HeadsComponent(Generic[Selected]):
         Raises:
             ValueError: labels that do not fit the payload, or a payload without the heads that this view shows.
         """
-        data = self._data(payload, query_tokens, key_tokens, layers, words, height)
+        data = self._data(payload, query_tokens, key_tokens, layers, by_word, words, height)
         wish = None if selected is None else selected.within(payload)
         shown, echo = _mount.current(key, wish, lambda report: self.selection.parse(report).within(payload))
         sent = asdict((echo.sent or self.selection()).within(payload))
@@ -99,6 +104,7 @@ class HeadsComponent(Generic[Selected]):
         key_tokens: Sequence[str],
         selected: Selected | None = None,
         layers: Sequence[int | str] | None = None,
+        by_word: ByWord | None = None,
         words: Mapping[str, str] | None = None,
         height: int | None = None,
         title: str | None = None,
@@ -109,7 +115,7 @@ class HeadsComponent(Generic[Selected]):
             ValueError: as `mount`.
         """
         return self.component.page(
-            data=self._data(payload, query_tokens, key_tokens, layers, words, height),
+            data=self._data(payload, query_tokens, key_tokens, layers, by_word, words, height),
             columns=payload.columns,
             selected=asdict((selected or self.first(payload)).within(payload)),
             title=title or self.title,
@@ -121,6 +127,7 @@ class HeadsComponent(Generic[Selected]):
         query_tokens: Sequence[str],
         key_tokens: Sequence[str],
         layers: Sequence[int | str] | None,
+        by_word: ByWord | None,
         words: Mapping[str, str] | None,
         height: int | None,
     ) -> dict[str, Any]:
@@ -128,4 +135,8 @@ class HeadsComponent(Generic[Selected]):
         if payload.held == held:
             raise ValueError(instead)
         data = describe(payload, query_tokens, key_tokens, layers)
+        if by_word is not None:
+            data |= {"query_words": list(by_word[0]), "key_words": list(by_word[1])}
+            if (len(by_word[0]), len(by_word[1])) != payload.shape[2:]:
+                raise ValueError(f"by_word names the words of {len(by_word[0])} queries and {len(by_word[1])} keys")
         return {**data, "words": {**self.words, **(words or {})}, "height": height}

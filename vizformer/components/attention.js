@@ -4,18 +4,21 @@
 
 import { readTheme } from "./js/colours.js";
 import { Conversation, present } from "./js/conversation.js";
-import { element, focusedIn, signButton } from "./js/dom.js";
+import { element, signButton } from "./js/dom.js";
 import { HeadGrid } from "./js/grid.js";
 import { OrderBox, ordersOf } from "./js/head_order.js";
+import { headSentence } from "./js/head_sentence.js";
 import {
-  cellAt, layerName, offsetOf, paintHead, paintPooled, paintThumb, readHeads, reasonName, reasonsOf, scoreRange, strongestKey,
+  layerName, offsetOf, paintHead, paintPooled, paintThumb, readHeads, reasonName, reasonsOf, scoreRange,
 } from "./js/heads.js";
 import { showLegend } from "./js/legend.js";
 import { HeatMap } from "./js/map.js";
-import { signed, within } from "./js/numbers.js";
+import { within } from "./js/numbers.js";
 import { fill, visible } from "./js/text.js";
+import { ViewSwitch } from "./js/view_switch.js";
+import { WordMap } from "./js/words.js";
 
-/** @import { Component, Description, HeadModel, Order, SentHeads, Theme, WeightsOrScores, Words } from "./js/types.d.ts" */
+/** @import { Cell, Component, HeadModel, Order, SentHeads, Theme, WeightsOrScores, Words } from "./js/types.d.ts" */
 /** @typedef {{ layer: number, head: number, query: number, key: number | null, view: WeightsOrScores, order: Order }} Choice */
 /** @typedef {SentHeads<Choice>} AttentionData */
 
@@ -27,10 +30,10 @@ class AttentionView {
   /** @type {Choice} */ selected;
   /** @type {{ layer(layer: number): string, head(head: number): string, both(layer: number, head: number): string }} */
   names;
-  /** @type {string[]} */ queryTokens;
-  /** @type {string[]} */ keyTokens;
   /** @type {number} */ width;
   /** @type {number | undefined} */ timer;
+  /** @type {HeadModel} */ large;
+  wordMap = new WordMap();
 
   /** @param {HTMLElement} parent */
   constructor(parent) {
@@ -43,14 +46,20 @@ class AttentionView {
     this.order = new OrderBox((order) => this.sort(order));
     const scroll = element("div", "vf-scroll");
     scroll.append(this.grid.host);
+    scroll.onscroll = () => this.grid.paint();
     this.overview.append(this.gridCaption, this.order.host, scroll);
 
     this.title = element("div", "vf-title");
-    this.switch = element("div", "vf-switch vf-group");
-    this.switch.setAttribute("role", "radiogroup");
+    this.switch = new ViewSwitch((view) => this.change({ view }));
     this.zoomButtons = element("div", "vf-zoom vf-group vf-signs");
+    this.closeWords = element("button", "vf-link");
+    this.closeWords.type = "button";
+    this.closeWords.onclick = () => {
+      this.wordMap.close();
+      this.layAgain();
+    };
     const bar = element("div", "vf-bar");
-    bar.append(this.title, this.zoomButtons, this.switch);
+    bar.append(this.title, this.closeWords, this.zoomButtons, this.switch.host);
     this.axes = element("div", "vf-caption");
     this.stage = element("div", "vf-stage");
     this.readout = element("p", "vf-readout");
@@ -65,7 +74,7 @@ class AttentionView {
 
     this.map = new HeatMap(this.stage, {
       point: () => this.read(),
-      choose: (query, key) => this.change({ query, key }),
+      choose: (query, key) => this.choose({ query, key }),
       zoomed: () => this.showZoom(),
     });
     this.watcher = new ResizeObserver(() => this.fit());
@@ -80,6 +89,7 @@ class AttentionView {
     this.words = data.words;
     this.theme = readTheme(this.root);
     this.model = readHeads(data);
+    this.wordMap.take(data, { queries: data.query_tokens.map(visible), keys: data.key_tokens.map(visible) });
     this.conversation.listen(component);
     this.selected = this.inRange(this.conversation.value || {});
     this.names = {
@@ -87,16 +97,31 @@ class AttentionView {
       head: (head) => fill(this.words.head_short, { head }),
       both: (layer, head) => fill(this.words.head_name, { layer: data.layer_labels[layer], head }),
     };
-    this.queryTokens = data.query_tokens.map(visible);
-    this.keyTokens = data.key_tokens.map(visible);
+    this.closeWords.textContent = this.words.close_words;
     this.showGrid();
     this.gridCaption.textContent = this.words.grid_title;
     this.axes.textContent = this.words.axes;
-    this.buildSwitch();
+    this.switch.build(this.scores ? ["weights", "scores"] : [], this.words, this.selected.view);
     this.buildZoom();
     this.width = 0;
     this.fit();
     this.compute(this.model);
+  }
+
+  // Whether there are scores to show: words have none, they do not add up.
+  get scores() {
+    return this.model.scores !== null && !this.wordMap.byWord;
+  }
+
+  /** @param {Cell} cell of the large map */
+  choose(cell) {
+    this.change(this.wordMap.tokensOf(cell));
+    if (this.wordMap.open(cell)) this.layAgain();
+  }
+
+  layAgain() {
+    this.width = 0;
+    this.fit();
   }
 
   showGrid() {
@@ -126,13 +151,13 @@ class AttentionView {
   // A selection that exists: what comes from a link or from an older text may not.
   /** @param {Partial<Choice>} wish @returns {Choice} */
   inRange(wish) {
-    const { layers, heads, queries, keys, scores } = this.model;
+    const { layers, heads, queries, keys } = this.model;
     return {
       layer: within(wish.layer, layers),
       head: within(wish.head, heads),
       query: within(wish.query, queries),
       key: wish.key === null || wish.key === undefined ? null : within(wish.key, keys),
-      view: wish.view === "scores" && scores ? "scores" : "weights",
+      view: wish.view === "scores" && this.scores ? "scores" : "weights",
       order: ordersOf(this.model).find((order) => order === wish.order) ?? "layer",
     };
   }
@@ -144,42 +169,6 @@ class AttentionView {
     this.selected = next;
     this.conversation.tell(next, missing ? 0 : 150);  // a head that has to be fetched is asked for at once
     this.showHead();
-  }
-
-  buildSwitch() {
-    const { words } = this;
-    /** @type {WeightsOrScores[]} */ const names = this.model.scores ? ["weights", "scores"] : [];
-    this.switch.setAttribute("aria-label", words.view);
-    const focused = focusedIn(this.switch) !== null;
-    this.switch.replaceChildren(...names.map((name) => {
-      const button = element("button", "", words[name]);
-      button.type = "button";
-      button.dataset.view = name;
-      button.title = words[`${name}_hint`];
-      button.setAttribute("role", "radio");
-      button.onclick = () => this.change({ view: name });
-      button.onkeydown = (event) => {
-        if (!event.key.startsWith("Arrow")) return;
-        event.preventDefault();
-        this.change({ view: name === "weights" ? "scores" : "weights" });
-        this.focusSwitch();
-      };
-      return button;
-    }));
-    this.showSwitch();
-    if (focused) this.focusSwitch();
-  }
-
-  focusSwitch() {
-    /** @type {HTMLElement | null} */ (this.switch.querySelector("[aria-checked=true]"))?.focus();
-  }
-
-  showSwitch() {
-    for (const button of this.switch.querySelectorAll("button")) {
-      const on = button.dataset.view === this.selected.view;
-      button.setAttribute("aria-checked", String(on));
-      button.tabIndex = on ? 0 : -1;
-    }
   }
 
   buildZoom() {
@@ -204,25 +193,27 @@ class AttentionView {
   showHead() {
     const { model, theme, selected } = this;
     const { layer, head, view } = selected;
-    const range = view === "scores" ? scoreRange(model, layer, head) : 1;
-    const here = offsetOf(model, layer, head) >= 0;
+    const large = this.large = this.wordMap.enlarge(model, layer, head);
+    const range = view === "scores" ? scoreRange(large, layer, head) : 1;
+    const here = offsetOf(large, layer, head) >= 0;
     /** @type {Map<number, HTMLCanvasElement>} */ const painted = new Map();
     /** @param {number} pool */
     const image = (pool) => {
       if (!painted.has(pool)) {
         painted.set(pool, pool > 1
-          ? paintPooled(model, layer, head, view, theme, range, pool)
-          : /** @type {HTMLCanvasElement} */ (paintHead(model, layer, head, view, theme, range)));
+          ? paintPooled(large, layer, head, view, theme, range, pool)
+          : /** @type {HTMLCanvasElement} */ (paintHead(large, layer, head, view, theme, range)));
       }
       return /** @type {HTMLCanvasElement} */ (painted.get(pool));
     };
     const blurred = here ? null : paintThumb(model, layer, head, theme);
     this.map.show({
-      model, theme, image: here ? image : null, mostPooled: 64, blurred, view, range, layer, head, selected,
-      queryTokens: this.queryTokens, keyTokens: this.keyTokens,
+      model: large, theme, image: here ? image : null, mostPooled: 64, blurred, view, range, layer, head, selected: this.wordMap.placed(selected),
+      queryTokens: this.wordMap.labels.queries, keyTokens: this.wordMap.labels.keys,
     });
+    this.closeWords.hidden = !this.wordMap.anyOpened;
     this.grid.select(layer, head);
-    this.showSwitch();
+    this.switch.show(view);
     this.title.textContent = this.names.both(layer, head);
     this.map.over.setAttribute("aria-label", fill(this.words.map_label, { name: this.title.textContent }));
     showLegend(this.legend, { view, range, theme, words: this.words, reasons: this.reasonNames() });
@@ -237,32 +228,19 @@ class AttentionView {
 
   // The sentence: about the cell pointed at, else about the chosen cell, else about the selected row.
   read() {
-    const spot = this.map.cursor || this.selected;
-    const { text, value } = this.sentence(spot.query, spot.key);
+    const { model, words, large, selected: { layer, head, view }, wordMap: { rows, columns, labels } } = this;
+    const spot = this.map.cursor || this.wordMap.placed(this.selected);
+    const here = offsetOf(large, layer, head) >= 0;
+    const computing = model.computed && model.chosen[0] === layer && model.chosen[1] === head;
+    const { text, value } = here
+      ? headSentence({
+        model: large, layer, head, view, words,
+        query: (row) => [rows.starts[row], labels.queries[row]], key: (column) => [columns.starts[column], labels.keys[column]],
+      }, spot.query, spot.key)
+      : { text: computing ? words.computing : this.data.static ? words.not_in_file : words.loading, value: undefined };
     this.readout.textContent = text;
-    Object.assign(this.readout.dataset, { query: spot.query, key: spot.key ?? "", value: value ?? "" });
-  }
-
-  /** @param {number} query @param {number | null} key @returns {Description} */
-  sentence(query, key) {
-    const { words, model, selected: { layer, head, view } } = this;
-    const row = { query, query_token: this.queryTokens[query] };
-    if (offsetOf(model, layer, head) < 0) {
-      const here = model.computed && model.chosen[0] === layer && model.chosen[1] === head;
-      return { text: here ? words.computing : this.data.static ? words.not_in_file : words.loading };
-    }
-    if (key === null) {
-      const best = strongestKey(model, layer, head, query);
-      if (best < 0) return { text: fill(words.row_masked, row) };
-      const { weight } = cellAt(model, layer, head, query, best);
-      return { text: fill(words.row_strongest, { ...row, key: best, key_token: this.keyTokens[best], value: weight.toFixed(4) }), value: weight };
-    }
-    const { reason, weight, score } = cellAt(model, layer, head, query, key);
-    const value = view === "weights" ? weight : score;
-    const places = { ...row, key, key_token: this.keyTokens[key], value: signed(value, 4), reason: reasonName(words, reason) };
-    if (!reason) return { text: fill(view === "weights" ? words.cell_weight : words.cell_score, places), value };
-    const known = view === "scores" && Number.isFinite(score);
-    return { text: fill(known ? words.cell_masked_score : words.cell_masked, places), value: known ? score : 0 };
+    const key = spot.key === null ? "" : columns.starts[spot.key];
+    Object.assign(this.readout.dataset, { query: rows.starts[spot.query], key, value: value ?? "" });
   }
 
   // Lays everything out for the width there is.
@@ -286,7 +264,7 @@ class AttentionView {
   // the whole map is in sight, and more where there are many rows.
   mapHeight() {
     if (this.data.height) return this.data.height - 150;  // title, sentence and legend take the rest
-    const { queries, keys } = this.model;
+    const { queries, keys } = this.large;
     const side = Math.max(queries, keys);
     return Math.max(side > 48 ? 690 : side > 16 ? 620 : 360, Math.min(760, window.innerHeight - 400));
   }

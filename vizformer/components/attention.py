@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Any, Literal, get_args
 
 from vizformer.components import _mount
-from vizformer.components._heads import HeadsComponent
+from vizformer.components._heads import ByWord, HeadsComponent
 from vizformer.components._mount import N_
 from vizformer.components.operands import pack_operands
 from vizformer.components.payload import HeadsPayload, count, fits, nearest, pack_chosen, pack_heads
@@ -21,6 +21,7 @@ from vizformer.components.thumbnails import thumbnails
 
 __all__ = [
     "ENGLISH",
+    "ByWord",
     "HeadsPayload",
     "Selection",
     "fits",
@@ -59,6 +60,7 @@ ENGLISH: Mapping[str, str] = {
     "scores": N_("scores"),
     "weights_hint": N_("After the softmax: each row sums to 1."),
     "scores_hint": N_("q·k / √d_head, before the softmax."),
+    "close_words": N_("close the words"),
     "zoom_in": N_("Enlarge"),
     "zoom_out": N_("Reduce"),
     "zoom_reset": N_("Show all"),

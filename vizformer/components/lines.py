@@ -129,7 +129,7 @@ class LineSelection:
         return cls(
             layer=count(value.get("layer")) or 0,
             heads=tuple(h for h in heads if count(h) is not None) if isinstance(heads, list | tuple) else None,
-            pinned=_parse_pin(value.get("pinned")),
+            pinned=parse_pin(value.get("pinned")),
             threshold=float(threshold) if number and threshold is not None else THRESHOLD,
         )
 
@@ -148,7 +148,8 @@ class LineSelection:
         )
 
 
-def _parse_pin(value: object) -> Pin | None:
+def parse_pin(value: object) -> Pin | None:
+    """A pin that a browser sent; None where it is anything else."""
     if not isinstance(value, Mapping) or value.get("side") not in ("query", "key"):
         return None
     index = count(value.get("index"))

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from vizformer.figures.reach import cost_curves, gradient_reach, path_picture
     from vizformer.figures.results import score_against_cost
     from vizformer.figures.scaling import saturation_curves, variance_growth
+    from vizformer.figures.score_terms import score_terms
     from vizformer.figures.stream import stream_points
     from vizformer.figures.style import ENGLISH
     from vizformer.figures.training import answer_map, score_curves, training_curves
@@ -62,6 +63,7 @@ _WHERE = {
     "saturation_curves": "scaling",
     "score_against_cost": "results",
     "score_curves": "training",
+    "score_terms": "score_terms",
     "shared_heads": "head_sharing",
     "similarity_curves": "embeddings",
     "stream_points": "stream",
@@ -100,6 +102,7 @@ __all__ = [
     "saturation_curves",
     "score_against_cost",
     "score_curves",
+    "score_terms",
     "shared_heads",
     "similarity_curves",
     "stream_points",

@@ -27,6 +27,8 @@ ENGLISH: Mapping[str, str] = {
     "reason_2": N_("the future"),
     "reason_3": N_("outside the window"),
     "reason_4": N_("painted by hand"),
+    "score_term": N_("number {dimension}: {query} of the query times {key} of the key adds {value}"),
+    "term_place": N_("number of query and key, the largest term first"),
     "layer_short": N_("L{layer}"),
     "head_short": N_("H{head}"),
     "head_weight": N_("{layer} {head}: weight up to {value}"),

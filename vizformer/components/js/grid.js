@@ -79,20 +79,24 @@ export class HeadGrid {
     return this.tiles.find((tile) => Number(tile.dataset.layer) === layer && Number(tile.dataset.head) === head);
   }
 
-  // Paints for some milliseconds, what is in sight first, and goes on after a look at what people do.
+  // Paints what is in sight before the rest; called again when something else comes into sight.
   paint() {
+    const first = new Set(this.unpainted.filter((tile) => this.sees(tile)));
+    this.unpainted = [...first, ...this.unpainted.filter((tile) => !first.has(tile))];
+    this.work();
+  }
+
+  // Paints for some milliseconds, and goes on after a look at what people do.
+  work() {
     clearTimeout(this.timer);
     const end = performance.now() + TURN;
-    const inSight = this.unpainted.filter((tile) => this.sees(tile));
-    const first = new Set(inSight);
-    const queue = [...inSight, ...this.unpainted.filter((tile) => !first.has(tile))];
     let at = 0;
-    while (at < queue.length && (at === 0 || performance.now() < end)) {
-      const tile = queue[at++];
+    while (at < this.unpainted.length && (at === 0 || performance.now() < end)) {
+      const tile = this.unpainted[at++];
       tile.replaceChildren(paintThumb(this.model, Number(tile.dataset.layer), Number(tile.dataset.head), this.theme) ?? "");
     }
-    this.unpainted = queue.slice(at);
-    if (this.unpainted.length) this.timer = setTimeout(() => this.paint(), 0);
+    this.unpainted = this.unpainted.slice(at);
+    if (this.unpainted.length) this.timer = setTimeout(() => this.work(), 0);
   }
 
   // Whether a tile is in sight: of the window, and of the box that the grid scrolls in.

@@ -50,7 +50,7 @@ export function offsetOf(model, layer, head) {
 
 // A weight of a head that is here (see offsetOf).
 /** @param {HeadModel} model @param {number} start @param {number} query @param {number} key */
-function weightAt(model, start, query, key) {
+export function weightAt(model, start, query, key) {
   return model.computed ? model.computed.weight(query, key) : model.weights[start + query * model.keys + key] / model.one;
 }
 
@@ -105,6 +105,20 @@ export function strongestKey(model, layer, head, query) {
     if (reasonAt(model, layer, query, key)) continue;
     const weight = weightAt(model, start, query, key);
     if (weight > most) [best, most] = [key, weight];
+  }
+  return best;
+}
+
+// The query that gives a key the largest weight among those that see it; -1 where none does.
+/** @param {HeadModel} model @param {number} layer @param {number} head @param {number} key */
+export function strongestQuery(model, layer, head, key) {
+  const start = offsetOf(model, layer, head);
+  let [best, most] = [-1, -1];
+  if (start < 0) return best;
+  for (let query = 0; query < model.queries; query++) {
+    if (reasonAt(model, layer, query, key)) continue;
+    const weight = weightAt(model, start, query, key);
+    if (weight > most) [best, most] = [query, weight];
   }
   return best;
 }

@@ -43,6 +43,9 @@ export interface SentHeads<Choice> extends Sent<Choice> {
   query_tokens: string[];
   key_tokens: string[];
   height: number | null;
+  /** Of each token the index of its word, where the map is to be one of words. */
+  query_words?: (number | null)[] | null;
+  key_words?: (number | null)[] | null;
   weights?: SentColumn;
   scores?: SentColumn;
   reasons?: SentColumn;

@@ -8,56 +8,90 @@ from typing import TYPE_CHECKING
 from vizformer.web.catalogue.bounded_cache import cached
 from vizformer.web.catalogue.model_cache import predicts
 from vizformer.web.catalogue.subject import Subject
+from vizformer.web.link.view import Without
+from vizformer.web.words import labels
 
 if TYPE_CHECKING:
     from numpy import ndarray
 
-    from vizformer.analysis import HeadMaps, HeadMeasures, Kind, Prediction
+    from vizformer.analysis import HeadMaps, HeadMeasures, Kind, PairTerms, Prediction
     from vizformer.components.payload import HeadsPayload
     from vizformer.explain import Step
+    from vizformer.model import Trace
 
 
 @cached
-def heads(subject: Subject, kind: "Kind", chosen: tuple[int, int] | None) -> "HeadsPayload":
+def left_out(subject: Subject, kind: "Kind", without: Without) -> tuple[int, ...]:
+    """The keys that a choice of `vizformer.web.link.view.Without` leaves out of a kind of attention."""
+    if without == "first":
+        return (0,)
+    if without == "sinks":
+        return overview(subject, kind, "none")[2].sinks
+    keys = subject.trace.tokens[labels.stacks(kind)[1]] if without == "marks" else ()
+    return tuple(i for i, token in enumerate(keys) if token.special or not any(map(str.isalnum, token.text)))
+
+
+@cached
+def seen(subject: Subject, kind: "Kind", without: Without) -> "Trace":
+    """The trace with which a kind of attention is drawn."""
+    from vizformer.analysis import without_keys
+
+    keys = left_out(subject, kind, without)
+    return without_keys(subject.trace, kind, keys) if keys else subject.trace
+
+
+@cached
+def heads(subject: Subject, kind: "Kind", chosen: tuple[int, int] | None, without: Without = "none") -> "HeadsPayload":
     """All heads of one kind, packed for the browser; where they do not all fit, small maps of all and the `chosen` one."""
     from vizformer.analysis import head_maps, head_operands, one_head
     from vizformer.components.attention import pack_chosen, pack_heads, pack_operands
 
-    small, reasons, measures = overview(subject, kind)
+    trace = seen(subject, kind, without)
+    small, reasons, measures = overview(subject, kind, without)
     if chosen is None:
-        maps: HeadMaps = head_maps(subject.trace, kind)
+        maps: HeadMaps = head_maps(trace, kind)
         payload = pack_heads(maps.weights, maps.scores, maps.reasons)
-    elif (found := head_operands(subject.trace, kind, *chosen)) is not None:
+    elif (found := head_operands(trace, kind, *chosen)) is not None:
         payload = pack_operands(small, found.q, found.k, found.by_distance, reasons, chosen=chosen)
     else:
-        one = one_head(subject.trace, kind, *chosen)
+        one = one_head(trace, kind, *chosen)
         payload = pack_chosen(small, one.weights, one.scores, reasons, chosen=chosen)
     return payload.measured(entropy=measures.entropy, distance=measures.distance, first=measures.first)
 
 
 @cached
-def overview(subject: Subject, kind: "Kind") -> "tuple[ndarray, ndarray, HeadMeasures]":
+def overview(subject: Subject, kind: "Kind", without: Without) -> "tuple[ndarray, ndarray, HeadMeasures]":
     """The small maps of all heads of one kind, why cells are blocked, and what the heads can be sorted by."""
     from vizformer.analysis import head_overview, mask_reasons, site_name
     from vizformer.components.thumbnails import pools, shades
 
-    first = subject.trace[site_name(kind, 0)]
-    found = head_overview(subject.trace, kind, pools(first.q.shape[1]), pools(first.k.shape[1]))
-    return shades(found.largest), mask_reasons(subject.trace, kind), found.measures
+    trace = seen(subject, kind, without)
+    first = trace[site_name(kind, 0)]
+    found = head_overview(trace, kind, pools(first.q.shape[1]), pools(first.k.shape[1]))
+    return shades(found.largest), mask_reasons(trace, kind), found.measures
 
 
 @cached
-def lines(subject: Subject, kind: "Kind", layer: int | None) -> "HeadsPayload":
+def lines(subject: Subject, kind: "Kind", layer: int | None, without: Without = "none") -> "HeadsPayload":
     """The weights of all heads of one kind; those of one layer's heads where they do not all fit (else None)."""
     from vizformer.analysis import head_maps, layer_weights, n_layers, site_name
     from vizformer.components.lines import pack_heads, pack_layer
 
+    trace = seen(subject, kind, without)
     if layer is None:
-        maps: HeadMaps = head_maps(subject.trace, kind)
+        maps: HeadMaps = head_maps(trace, kind)
         return pack_heads(maps.weights, None, maps.reasons)
-    blocked = subject.trace[site_name(kind, layer)].reason(0).cpu().numpy()
-    weights = layer_weights(subject.trace, kind, layer)
-    return pack_layer(weights, blocked, layer=layer, layers=n_layers(subject.trace, kind))
+    blocked = trace[site_name(kind, layer)].reason(0).cpu().numpy()
+    weights = layer_weights(trace, kind, layer)
+    return pack_layer(weights, blocked, layer=layer, layers=n_layers(trace, kind))
+
+
+@cached
+def pair(subject: Subject, site: str, head: int, query: int, key: int) -> "PairTerms":
+    """The score of a query and a key, taken apart."""
+    from vizformer.analysis import pair_terms
+
+    return pair_terms(subject.trace, site, head, query, key)
 
 
 @cached

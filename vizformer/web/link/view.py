@@ -22,8 +22,14 @@ if TYPE_CHECKING:
 
 Kind = Literal["encoder", "decoder", "cross"]  # self-attention of the encoder, of the decoder; cross-attention
 KINDS: tuple[str, ...] = get_args(Kind)
-Picture = Literal["map", "lines"]  # of the heads: one as a heatmap, or several as lines between the tokens
+Picture = Literal["map", "lines", "text"]  # of the heads: one as a heatmap, several as lines, one in the text itself
 PICTURES: tuple[str, ...] = get_args(Picture)
+Over = Literal["one", "mean", "max", "rollout"]  # what is drawn of a layer: one head, or all of them together
+OVERS: tuple[Over, ...] = get_args(Over)
+Without = Literal["none", "first", "marks", "sinks"]  # keys that are left out of the pictures
+WITHOUTS: tuple[Without, ...] = get_args(Without)
+Level = Literal["tokens", "words"]  # what the rows and columns of the large map are
+LEVELS: tuple[Level, ...] = get_args(Level)
 Order = Literal["layer", "entropy", "distance", "first"]  # of the small maps of all heads
 ORDERS: tuple[Order, ...] = get_args(Order)
 Material = Literal["sentence", "toy"]  # what a layer is worked out for: the typed sentence, or the lectures' toy
@@ -118,6 +124,9 @@ class View:
     kind: Kind = _choice("encoder", KINDS, N_("attention"), link="site")  # noqa: RUF009 (a field, as the others)
     picture: Picture = _choice("map", PICTURES, N_("picture"))  # noqa: RUF009 (a field, as the others)
     order: Order = _choice("layer", ORDERS, N_("order of the heads"), link="sort")  # noqa: RUF009 (a field, as the others)
+    over: Over = _choice("one", OVERS, N_("heads together"))  # noqa: RUF009 (a field, as the others)
+    without: Without = _choice("none", WITHOUTS, N_("keys left out"))  # noqa: RUF009 (a field, as the others)
+    level: Level = _choice("tokens", LEVELS, N_("rows and columns"))  # noqa: RUF009 (a field, as the others)
     layer: int = _index(N_("layer"))
     head: int = _index(N_("head"))
     query: int | None = _index(N_("query"), None)  # None: what `usual_query` says

@@ -13,7 +13,7 @@ from vizformer.web.words.i18n import _
 
 def above(subject: Subject) -> None:
     """The translation, the kind of attention and the picture in one line, so that the heads are in sight at once."""
-    words_of, which, how = st.columns([5, 9, 3], vertical_alignment="center")
+    words_of, which, how = st.columns([4, 9, 4], vertical_alignment="center")
     with words_of:
         translation(subject)
     with which, st.container(key="bar-place-kind"):
@@ -55,5 +55,5 @@ def kind(subject: Subject) -> None:
 @guarded()
 def picture() -> None:
     """How the heads are drawn."""
-    names = {"map": _("Map"), "lines": _("Lines")}
+    names = {"map": _("Map"), "lines": _("Lines"), "text": _("Text")}
     st.segmented_control(_("Picture"), PICTURES, format_func=names.__getitem__, required=True, **state.bind("picture"))

@@ -5,11 +5,12 @@ from typing import TYPE_CHECKING
 
 import streamlit as st
 
-from vizformer.components import attention, lines
-from vizformer.web.catalogue import subject_cache
+from vizformer.components import attention, lines, reading
+from vizformer.web.catalogue import head_pictures, subject_cache
 from vizformer.web.catalogue.subject import Subject
 from vizformer.web.link import state
 from vizformer.web.link.view import written_query
+from vizformer.web.tools.attention import aids, pair
 from vizformer.web.widgets import row_names
 from vizformer.web.widgets.laboratory import laboratory
 from vizformer.web.words import labels
@@ -20,7 +21,11 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from vizformer.analysis import Kind
+    from vizformer.components.attention import ByWord
     from vizformer.text import Token
+
+
+_SPACES = ("Ġ", "▁")  # as vocabularies write the space before a word
 
 
 @dataclass(frozen=True)
@@ -35,7 +40,16 @@ class Heads:
 
     @property
     def query_tokens(self) -> list[str]:
+        if state.view().level == "words" and state.view().picture == "map":
+            return labels.texts(self.queries)  # a word of several rows has no one token that it chooses
         return row_names.queries(self.subject, self.kind)
+
+    @property
+    def by_word(self) -> "ByWord | None":
+        """The words of queries and keys, where the reader wants words."""
+        if state.view().level != "words":
+            return None
+        return [token.word for token in self.queries], [token.word for token in self.keys]
 
     @property
     def key_tokens(self) -> list[str]:
@@ -51,7 +65,16 @@ def heads(subject: Subject) -> None:
     n_layers = config.n_encoder_layers if kind == "encoder" else config.n_decoder_layers
     state.fit(layer=n_layers, head=config.n_heads, query=len(queries))
     shape = (n_layers, config.n_heads, len(queries), len(keys))
-    (as_lines if state.view().picture == "lines" else as_map)(Heads(subject, kind, shape, queries, keys))
+    aids.choose(subject, kind)
+    here = Heads(subject, kind, shape, queries, keys)
+    if state.view().picture == "lines":
+        as_lines(here)
+    elif state.view().picture == "text":
+        as_text(here)
+    elif state.view().over != "one" and aids.fits(subject, kind):
+        as_one_map(here)
+    else:
+        as_map(here)
     view = state.view()
     row_names.caption(subject, kind, view.query_of(queries))
     there = "→ " + _(
@@ -75,16 +98,89 @@ def as_map(heads: Heads) -> None:
     shown = attention.peek(key="heads", selected=wanted)
     chosen = None if attention.fits(heads.shape) else (shown.layer, shown.head)
     selection = attention.mount(
-        subject_cache.heads(heads.subject, heads.kind, chosen),
+        subject_cache.heads(heads.subject, heads.kind, chosen, view.without),
         query_tokens=heads.query_tokens,
         key_tokens=heads.key_tokens,
         selected=wanted,
+        by_word=heads.by_word,
         words=words(attention.ENGLISH),
         key="heads",
     )
     st.session_state["attention.selection"] = selection
     query = written_query(selection.query, heads.queries)
     state.update(layer=selection.layer, head=selection.head, query=query, order=selection.order)
+    if selection.key is not None:
+        pair.terms(heads.subject, heads.kind, selection.layer, selection.head, selection.query, selection.key)
+
+
+def as_one_map(heads: Heads) -> None:
+    """All heads of a layer together, a map for each layer."""
+    view = state.view()
+    last = st.session_state.get("attention.together", attention.Selection())
+    wanted = replace(last, layer=view.layer, query=view.query_of(heads.queries))
+    layer = attention.peek(key="heads.together", selected=wanted).layer
+    shape = (heads.shape[0], 1, *heads.shape[2:])
+    layer = 0 if attention.fits(shape, scored=False) else min(layer, shape[0] - 1)
+    selection = attention.mount(
+        head_pictures.together(heads.subject, heads.kind, view.over, view.without, layer),
+        query_tokens=heads.query_tokens,
+        key_tokens=heads.key_tokens,
+        selected=wanted,
+        by_word=heads.by_word,
+        words=words(attention.ENGLISH) | aids.names_together(view.over),
+        key="heads.together",
+    )
+    st.session_state["attention.together"] = selection
+    state.update(layer=selection.layer, query=written_query(selection.query, heads.queries))
+
+
+def as_text(heads: Heads) -> None:
+    """The text itself, coloured by one head, or by all heads of a layer together."""
+    view, running = state.view(), [running_text(heads.subject, stack) for stack in labels.stacks(heads.kind)]
+    one = view.over == "one" or not aids.fits(heads.subject, heads.kind)
+    key, shape = "text" if one else "text.together", heads.shape if one else (heads.shape[0], 1, *heads.shape[2:])
+    last: reading.Reading | None = st.session_state.get(f"attention.{key}")
+    pinned = last.pinned if last is not None and last.pinned is not None else None
+    if pinned is None or pinned.side == "query":
+        pinned = reading.Pin("query", view.query_of(heads.queries))
+    wanted = reading.Reading(view.layer, view.head if one else 0, pinned)
+    shown = reading.peek(key=key, selected=wanted)
+    layer, head = min(shown.layer, shape[0] - 1), min(shown.head, shape[1] - 1)
+    chosen = None if reading.fits(shape, scored=one) else (layer, head)
+    payload = (
+        subject_cache.heads(heads.subject, heads.kind, chosen, view.without)
+        if one
+        else head_pictures.together(heads.subject, heads.kind, view.over, view.without, layer if chosen else 0)
+    )
+    found = reading.mount(
+        payload,
+        query_tokens=running[0],
+        key_tokens=running[1],
+        selected=wanted,
+        words=words(reading.ENGLISH),
+        key=key,
+    )
+    st.session_state[f"attention.{key}"] = found
+    query = view.query
+    if found.pinned is not None and found.pinned.side == "query":
+        query = written_query(found.pinned.index, heads.queries)
+    state.update(layer=found.layer, head=found.head if one else view.head, query=query)
+
+
+def running_text(subject: Subject, stack: str) -> list[str]:
+    """The tokens of a stack, each with the space or the line break that stands before it in the text."""
+    tokens = subject.trace.tokens[stack]
+    source = subject.text if stack == "encoder" or "encoder" not in subject.trace.tokens else subject.target
+    running, end, broken = [], 0, False
+    for token in tokens:
+        own = source[token.start : token.end]
+        before = source[end : token.start] + (own if own.strip() else "") if token.end else ""
+        gap = before[: len(before) - len(before.lstrip())]
+        if not token.end and token.piece[:1] in _SPACES:  # in a text that the model wrote
+            gap = " "
+        running.append(("\n" if broken else gap) + token.text)
+        end, broken = token.end or end, bool(own) and not own.strip() and "\n" in own  # a token that is a line's end
+    return running
 
 
 def as_lines(heads: Heads) -> None:
@@ -93,8 +189,9 @@ def as_lines(heads: Heads) -> None:
         return
     wanted = wanted_lines(st.session_state.get("attention.lines"))
     layer = min(lines.peek(key="lines", selected=wanted).layer, heads.shape[0] - 1)
+    held = None if lines.fits(heads.shape, scored=False) else layer
     selection = lines.mount(
-        subject_cache.lines(heads.subject, heads.kind, None if lines.fits(heads.shape, scored=False) else layer),
+        subject_cache.lines(heads.subject, heads.kind, held, state.view().without),
         query_tokens=heads.query_tokens,
         key_tokens=heads.key_tokens,
         selected=wanted,

@@ -1,0 +1,121 @@
+"""Ways of reading many weights: heads put together, keys left out, whole words; and what each of them does, in words."""
+
+from collections.abc import Mapping
+
+import streamlit as st
+
+from vizformer.web.catalogue import head_pictures, subject_cache
+from vizformer.web.catalogue.subject import Subject
+from vizformer.web.link import state
+from vizformer.web.link.view import LEVELS, OVERS, WITHOUTS, Kind
+from vizformer.web.words import labels
+from vizformer.web.words.errors import guarded, plain
+from vizformer.web.words.i18n import _
+
+SHOWN = 6  # keys that are named
+
+
+@guarded()
+def choose(subject: Subject, kind: Kind) -> None:
+    """The choices, folded away, and beside them what is chosen."""
+    overs = [over for over in OVERS if kind != "cross" or over != "rollout"]
+    state.fit(over=overs)
+    left, right = st.columns([3, 13], vertical_alignment="center")
+    with left.popover(_("Reading aids"), width="stretch"):
+        st.radio(_("Heads"), overs, format_func=_overs().__getitem__, **state.bind("over"))
+        st.radio(_("Keys left out"), WITHOUTS, format_func=_withouts().__getitem__, **state.bind("without"))
+        st.radio(_("Rows and columns"), LEVELS, format_func=_levels().__getitem__, **state.bind("level"))
+    if said := _said(subject, kind):
+        right.caption("  \n".join(said))
+
+
+def _overs() -> Mapping[str, str]:
+    return {
+        "one": _("one head"),
+        "mean": _("mean over the heads of a layer"),
+        "max": _("largest weight among the heads of a layer"),
+        "rollout": _("rollout through the layers"),
+    }
+
+
+def _withouts() -> Mapping[str, str]:
+    return {
+        "none": _("none"),
+        "first": _("the first token"),
+        "marks": _("marks: special tokens and punctuation"),
+        "sinks": _("the sinks that are found"),
+    }
+
+
+def _levels() -> Mapping[str, str]:
+    return {"tokens": _("tokens"), "words": _("words")}
+
+
+def names_together(over: str) -> dict[str, str]:
+    """What the map calls the heads of a layer together, and their small maps."""
+    names = {
+        "mean": (_("Layer {layer}, mean over its heads"), _("All layers (mean)")),
+        "max": (_("Layer {layer}, largest weight of its heads"), _("All layers (largest weight)")),
+        "rollout": (_("Rollout up to layer {layer}"), _("All layers (rollout)")),
+    }
+    name, title = names[over]
+    return {"head_name": name, "grid_title": title, "head_short": ""}
+
+
+def _said(subject: Subject, kind: Kind) -> list[str]:
+    view = state.view()
+    said = []
+    if view.over == "mean":
+        said.append(_("Mean over the heads: each row sums to 1."))
+    elif view.over == "max":
+        said.append(_("The largest weight of any head, cell by cell: rows sum to more than 1."))
+    elif view.over == "rollout":
+        said.append(
+            _(
+                "Rollout (Abnar & Zuidema 2020): each layer takes half from what its heads read, on average, and half "
+                "from what was there; a row says which tokens of the input it is made of."
+            )
+        )
+    if view.without != "none":
+        said.append(_left_out(subject, kind))
+    if view.level == "words" and view.picture == "map":
+        said.append(
+            _(
+                "Whole words: the sum over the pieces of a key word, the mean over the pieces of a query word. A click "
+                "opens a word."
+            )
+        )
+    return said
+
+
+def _left_out(subject: Subject, kind: Kind) -> str:
+    without = state.view().without
+    keys = subject_cache.left_out(subject, kind, without)
+    if not keys:
+        return (
+            _("No key is a sink here: none gets more than 0.3 of the attention of a tenth of the heads.")
+            if without == "sinks"
+            else _("There is no such key here.")
+        )
+    tokens = subject.trace.tokens[labels.stacks(kind)[1]]
+    names = ", ".join(f"{key} “{plain(tokens[key].text)}”" for key in keys[:SHOWN]) + (
+        " …" if len(keys) > SHOWN else ""
+    )
+    return _(
+        "Without key {keys}: what is left of each row is divided by its sum. The model itself did see them.", keys=names
+    )
+
+
+def fits(subject: Subject, kind: Kind) -> bool:
+    """Whether the heads can be put together; says so where the text is too long for it."""
+    longest = max(len(subject.trace.tokens[stack]) for stack in labels.stacks(kind))
+    if longest <= head_pictures.MOST_TOGETHER:
+        return True
+    st.info(
+        _(
+            "Heads are put together for texts of at most {most} tokens; this one has {n}. One head can be shown.",
+            most=f"{head_pictures.MOST_TOGETHER:,}",
+            n=f"{longest:,}",
+        )
+    )
+    return False
