@@ -4,6 +4,8 @@ import json
 
 import pytest
 
+from vizformer.web.catalogue import long_forward
+
 PAGE = "pages/explore/attention.py"
 
 
@@ -134,3 +136,12 @@ def test_exactly_as_many_tokens_as_the_model_reads_and_one_more(open_app, lang, 
     assert "256" in said
     assert over in said
     assert heads(app)["shape"][2:] == [256, 256]  # still the last one that could be read
+
+
+def test_a_long_text_is_followed_and_then_shown(open_app, monkeypatch):
+    monkeypatch.setattr(long_forward, "LONG", 5)
+    monkeypatch.setattr(long_forward, "LOOK", 0.001)
+    app = open_app(PAGE, model="stories", site="decoder", text="The forward of this text is followed.")
+    assert not app.exception
+    assert heads(app)["shape"][0] == 5
+    assert not [button for button in app.button if button.key == "bar.cancel"]

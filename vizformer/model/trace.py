@@ -5,7 +5,7 @@ kept (n x n floats a head): `AttentionRecord` recomputes one when asked.  A `Tra
 the forward, so that one model can serve many threads; it never changes a result.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import TYPE_CHECKING
@@ -117,11 +117,13 @@ class Trace:
     Attributes:
         tokens: stack name -> the tokens that went in (filled by `Checkpoint.trace`; empty for a bare forward).
         edit: what was set by hand in this forward.
+        heard: called after every attention call with how many there have been; what it raises ends the forward.
         logits: [n, vocab_size] of the last stack, once the forward has finished.
     """
 
     tokens: dict[str, "tuple[Token, ...]"] = field(default_factory=dict)
     edit: Edit | None = None
+    heard: Callable[[int], None] | None = field(default=None, repr=False)
     _records: dict[str, AttentionRecord] = field(default_factory=dict, repr=False)
     _residuals: dict[str, Tensor] = field(default_factory=dict, repr=False)
     _logits: Tensor | None = field(default=None, repr=False)
@@ -144,6 +146,8 @@ class Trace:
         self._records[site] = AttentionRecord(
             site, q[0].detach(), k[0].detach(), v[0].detach(), bias, reason, scale, place
         )
+        if self.heard is not None:
+            self.heard(len(self._records))
 
     def record_residual(self, name: str, x: Tensor) -> None:
         self._residuals[name] = x[0].detach()

@@ -47,6 +47,11 @@ class Turns:
                 del self._running[ticket]
                 self._wake_first()
 
+    def alone(self) -> bool:
+        """Whether at most one run goes on, and none waits."""
+        with self._lock:
+            return len(self._running) <= 1 and not self._waiting
+
     def _wait(self, ticket: object) -> None:
         with self._lock:
             if self._waiting or self._until_there_is_room() > 0:

@@ -1,7 +1,7 @@
 """A model with its tokenizer: what the pages and notebooks work with."""
 
 import hashlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Literal, NamedTuple
@@ -109,6 +109,7 @@ class Checkpoint:
         ids: Sequence[int] | None = None,
         target_ids: Sequence[int] | None = None,
         edit: Edit | None = None,
+        heard: Callable[[int, int], None] | None = None,
     ) -> Trace:
         """One full forward over a text (or token ids), with everything kept that the pages need.
 
@@ -116,7 +117,8 @@ class Checkpoint:
         `analysis` bring what they compute to the processor.
 
         An encoder-decoder needs a target; without one it generates it (greedily, without the end mark).  `edit` sets
-        numbers by hand, also while the target is generated.
+        numbers by hand, also while the target is generated.  `heard` is called after every attention call with how many
+        are done, and how many there are; what it raises ends the forward.
 
         Raises:
             TraceError: empty or too long input, a target for a model that has none, an edit of what is not there.
@@ -132,7 +134,7 @@ class Checkpoint:
                     N_("{name} has one stack and takes no target; leave the target empty.", name=self.name)
                 )
             stack = "encoder" if self.model.encoder is not None else "decoder"
-            trace = Trace(tokens={stack: tokens})
+            trace = Trace(tokens={stack: tokens}, heard=self._counted(heard))
             with torch.inference_mode():
                 self.model(self.tensor(tokens), segments=self.segments(tokens), trace=trace, edit=edit)
             return _finished(trace)
@@ -142,10 +144,17 @@ class Checkpoint:
             target_tokens = self.encode_target(target)
         else:
             target_tokens = self._generated_target(tokens, edit)
-        trace = Trace(tokens={"encoder": tokens, "decoder": target_tokens})
+        trace = Trace(tokens={"encoder": tokens, "decoder": target_tokens}, heard=self._counted(heard))
         with torch.inference_mode():
             self.model(self.tensor(tokens), self.tensor(target_tokens), trace=trace, edit=edit)
         return _finished(trace)
+
+    def _counted(self, heard: Callable[[int, int], None] | None) -> Callable[[int], None] | None:
+        """What a trace tells of its attention calls, told with how many there will be."""
+        config = self.model.config
+        both = self.model.encoder is not None and self.model.decoder is not None
+        total = config.n_encoder_layers + config.n_decoder_layers * (2 if both else 1)
+        return None if heard is None else lambda done: heard(done, total)
 
     def opening(self, text: str, target: str = "") -> tuple[tuple[Token, ...], tuple[Token, ...]]:
         """What generation starts from: what the prompt becomes, and what the decoder's own sequence begins with.
@@ -285,6 +294,7 @@ def _readable(text: str) -> str:
 
 
 def _finished(trace: Trace) -> Trace:
+    trace.heard = None
     if trace.edit is not None:
         trace.edit.check(trace.editable())
     elif trace.logits.dtype == torch.float16 and not bool(torch.isfinite(trace.logits).all()):

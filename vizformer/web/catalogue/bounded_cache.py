@@ -107,6 +107,11 @@ class Cache:
                 return cast(R, _handed_out(entry))
             # Whoever computed it came to no end: now somebody else tries.
 
+    def holds(self, key: Hashable) -> bool:
+        """Whether the value of `key`, or why there is none, is kept now."""
+        with self._lock:
+            return key in self._entries
+
     def forget(self, belongs: Callable[[Any], bool] = lambda key: True) -> None:
         """Drops the values of the keys that `belongs` chooses."""
         with self._lock:
@@ -182,11 +187,18 @@ class Cached(Generic[P, R]):
         self._signature = inspect.signature(function)
 
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
-        bound = self._signature.bind(*args, **kwargs)  # however it is called, the same call has the same key
-        bound.apply_defaults()
-        key = (self._name, *bound.arguments.values())
+        key = self._key(*args, **kwargs)
         refusals = self._refusals is not None and self._refusals(*args, **kwargs)
         return self._cache.get(key, lambda: self._function(*args, **kwargs), refusals=refusals, weigh=self._weigh)
+
+    def _key(self, *args: P.args, **kwargs: P.kwargs) -> tuple[Any, ...]:
+        bound = self._signature.bind(*args, **kwargs)  # however it is called, the same call has the same key
+        bound.apply_defaults()
+        return (self._name, *bound.arguments.values())
+
+    def holds(self, *args: P.args, **kwargs: P.kwargs) -> bool:
+        """Whether the result of this call is kept now."""
+        return self._cache.holds(self._key(*args, **kwargs))
 
     def clear(self) -> None:
         """Drops what was kept of this function."""

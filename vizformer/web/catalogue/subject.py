@@ -1,5 +1,8 @@
 """What the pages look at: a model and what it reads."""
 
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -13,6 +16,9 @@ if TYPE_CHECKING:
     from vizformer.checkpoints import Opened
     from vizformer.model import Trace
     from vizformer.text import Token
+
+
+_HEARD: "ContextVar[Callable[[int, int], None] | None]" = ContextVar("heard", default=None)
 
 
 @dataclass(frozen=True)
@@ -72,4 +78,15 @@ class Subject:
 @cached(refusals=lambda subject: model_cache.is_settled(subject.model))
 def trace(subject: Subject) -> "Trace":
     """One forward with everything kept; `edited` are numbers set by hand (`vizformer.web.link.edits`)."""
-    return subject.checkpoint.trace(subject.text, target=subject.target or None, edit=edits.edit(subject.edited))
+    edit, heard = edits.edit(subject.edited), _HEARD.get()
+    return subject.checkpoint.trace(subject.text, target=subject.target or None, edit=edit, heard=heard)
+
+
+@contextmanager
+def listening(heard: "Callable[[int, int], None]") -> "Iterator[None]":
+    """Has `heard` called after every layer of the forwards of this thread; what it raises ends them."""
+    before = _HEARD.set(heard)
+    try:
+        yield
+    finally:
+        _HEARD.reset(before)

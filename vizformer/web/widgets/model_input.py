@@ -1,15 +1,17 @@
 """What the pages look at: a model and a text, typed here, the same on every page."""
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 
 import streamlit as st
 
 from vizformer.errors import VizformerError
-from vizformer.web.catalogue import model_cache, shelf, sources
+from vizformer.web.catalogue import long_forward, model_cache, shelf, sources
 from vizformer.web.catalogue.subject import Subject
 from vizformer.web.frame import sitemap
 from vizformer.web.link import packed_text, state
 from vizformer.web.link.model_ref import ModelRef
+from vizformer.web.link.view import View
 from vizformer.web.widgets import long_text, model_suggestions, source_language
 from vizformer.web.widgets.number_editor import set_by_hand
 from vizformer.web.words import errors
@@ -88,10 +90,40 @@ def _beginning(text: str) -> str:
     return text if len(text) <= SHOWN_ON_A_PHONE else text[:SHOWN_ON_A_PHONE] + "…"
 
 
+def _follow(subject: Subject) -> None:
+    """Shows how far the forward of a long text is, until its trace is there; whoever cancels goes back."""
+    place = st.empty()
+    with place.container():
+        left, right = st.columns([5, 1], vertical_alignment="center")
+        bar = left.progress(0.0)
+        right.button(_("Cancel"), on_click=_go_back, key="bar.cancel")
+
+    def hear(done: int, total: int) -> None:
+        bar.progress(done / total, _("Running the model: attention {done} of {total} …", done=done, total=total))
+
+    long_forward.FORWARDS.follow(subject, hear)
+    place.empty()
+
+
+def _go_back() -> None:
+    """Back to what could be read before, or to the beginning."""
+    last: Subject | None = st.session_state.get(_LAST_GOOD)
+    if last is None:
+        state.update(text=View().text, target="", edits="")
+    else:
+        model = replace(last.model, stamp="")  # a link never has one
+        state.update(model=model, text=last.text, target=last.target, edits=last.edited)
+
+
 def _readable(subject: Subject) -> bool:
     """Whether the model can read the subject; says what is wrong where it cannot."""
     try:
-        with st.spinner(_("Running the model …"), show_time=False):
+        running = _("Running the model …")
+        with st.spinner(running, show_time=False):
+            long = long_forward.is_long(subject)
+        if long:
+            _follow(subject)
+        with st.spinner(running, show_time=False):
             subject.trace  # noqa: B018  (computes and caches it, or says what is wrong)
     except VizformerError as error:
         errors.show(error.message)

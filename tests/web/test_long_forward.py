@@ -1,0 +1,156 @@
+"""The forward of a long text: once for all who follow it, ended by the last who leaves, with threads to spare or one."""
+
+import threading
+from collections.abc import Callable, Iterator
+
+import pytest
+import torch
+
+from vizformer.errors import TraceError
+from vizformer.messages import N_
+from vizformer.web.catalogue import long_forward
+from vizformer.web.catalogue import subject as subjects
+from vizformer.web.catalogue.bounded_cache import Cache, Cached
+from vizformer.web.catalogue.long_forward import Forwards
+from vizformer.web.catalogue.subject import Subject
+from vizformer.web.link.model_ref import ModelRef
+from vizformer.web.turns import Turns
+
+SOON = 60.0  # seconds; only reached where a test fails
+TEXT = Subject(ModelRef("bundled", "stories"), "A cat sat on a mat.", "")
+
+
+class Layers:
+    """A forward of four layers, each of which waits until it may go on."""
+
+    def __init__(self) -> None:
+        self.steps = threading.Semaphore(0)
+        self.began, self.threads = 0, list[int]()
+        self.cache = Cache(lambda: 10**6)
+        self.cached = Cached(self.forward, self.cache)
+
+    def forward(self, subject: Subject) -> str:
+        self.began += 1
+        heard = subjects._HEARD.get()
+        assert heard is not None
+        for layer in range(1, 5):
+            assert self.steps.acquire(timeout=SOON)
+            heard(layer, 4)
+            self.threads.append(torch.get_num_threads())
+        if subject.text == "refused":
+            raise TraceError(N_("There is no token to look at: type at least one word."))
+        return f"trace of {subject.text}"
+
+    def release(self, n: int) -> None:
+        for _ in range(n):
+            self.steps.release()
+
+
+@pytest.fixture
+def layers(monkeypatch: pytest.MonkeyPatch) -> Iterator[Layers]:
+    found = Layers()
+    monkeypatch.setattr(long_forward, "trace", found.cached)
+    monkeypatch.setattr(long_forward, "LOOK", 0.005)
+    yield found
+    found.release(100)
+
+
+def following(forwards: Forwards, hear: Callable[[int, int], None], subject: Subject = TEXT) -> threading.Thread:
+    thread = threading.Thread(target=forwards.follow, args=(subject, hear))
+    thread.start()
+    return thread
+
+
+def test_two_who_want_the_same_hear_the_same_forward(layers: Layers) -> None:
+    forwards, heard, two = Forwards(Turns(), 1), list[tuple[int, int]](), threading.Barrier(3)
+
+    def first_time() -> Callable[[int, int], None]:
+        met = []
+
+        def hear(*done: int) -> None:
+            heard.append(done)
+            if not met:
+                met.append(two.wait(SOON))
+
+        return hear
+
+    threads = [following(forwards, first_time()) for _ in range(2)]
+    two.wait(SOON)
+    layers.release(4)
+    for thread in threads:
+        thread.join(SOON)
+    assert layers.began == 1
+    assert layers.cached.holds(TEXT)
+    assert {total for _, total in heard} <= {1, 4}
+    assert not forwards._running
+
+
+class LeavesError(Exception):
+    """A reader goes elsewhere."""
+
+
+def test_the_last_who_leaves_ends_it_at_the_next_layer(layers: Layers) -> None:
+    forwards, stayed = Forwards(Turns(), 1), threading.Event()
+
+    def leave(*_: int) -> None:
+        raise LeavesError
+
+    staying = following(forwards, lambda *_: stayed.set())
+    assert stayed.wait(SOON)
+    with pytest.raises(LeavesError):
+        forwards.follow(TEXT, leave)
+    layers.release(4)  # it goes on for the one who stayed
+    staying.join(SOON)
+    assert layers.cached.holds(TEXT)
+    other = Subject(TEXT.model, "another", "")
+    with pytest.raises(LeavesError):
+        forwards.follow(other, leave)
+    (ending,) = forwards._running.values()
+    layers.release(1)
+    assert ending.ended.wait(SOON)
+    assert not layers.cached.holds(other)
+    layers.release(4)
+    forwards.follow(other, lambda *_: None)  # and whoever wants it again has it
+    assert layers.cached.holds(other)
+    assert layers.began == 3
+
+
+def test_what_went_wrong_is_left_to_whoever_asks(layers: Layers) -> None:
+    layers.release(4)
+    refused = Subject(TEXT.model, "refused", "")
+    Forwards(Turns(), 1).follow(refused, lambda *_: None)
+    assert not layers.cached.holds(refused)
+
+
+def test_it_has_all_threads_while_nobody_else_waits(layers: Layers) -> None:
+    turns = Turns(at_once=1, long=SOON)
+    forwards, mine = Forwards(turns, 3), torch.get_num_threads()
+    with turns.turn():  # of the reader who follows
+        one = following(forwards, lambda *_: None)
+        layers.release(2)
+        while len(layers.threads) < 2:
+            threading.Event().wait(0.001)
+        waiting = threading.Thread(target=lambda: turns.turn().__enter__())
+        waiting.start()
+        while not turns._waiting:
+            threading.Event().wait(0.001)
+        layers.release(2)
+        one.join(SOON)
+    waiting.join(SOON)
+    assert layers.threads == [3, 3, 1, 1]
+    assert torch.get_num_threads() == mine  # this thread has its own
+    begun = list[int]()
+    late = threading.Thread(target=lambda: begun.append(torch.get_num_threads()))
+    late.start()
+    late.join(SOON)
+    assert begun == [1]
+
+
+def test_a_trace_hears_every_layer_and_forgets_who_listened(monkeypatch: pytest.MonkeyPatch) -> None:
+    heard = list[tuple[int, int]]()
+    with subjects.listening(lambda *done: heard.append(done)):
+        found = TEXT.checkpoint.trace(TEXT.text, heard=subjects._HEARD.get())
+    total = TEXT.config.n_decoder_layers
+    assert heard == [(done, total) for done in range(1, total + 1)]
+    assert found.heard is None
+    assert subjects._HEARD.get() is None

@@ -1,0 +1,119 @@
+"""The forward of a long text: in a thread of its own, with all cores while nobody else waits, once for all who want it.
+
+Who wants it follows it (`follow`), hears how many layers are done, and can leave: the last one who leaves ends it, at the
+next layer.  What it made is kept as the trace of its subject, as that of any text.
+
+torch has a number of threads for each thread of Python: more of them stall the readers beside it at every barrier
+(docs/decisions.md, "The web layer"), so that they are given only while this forward is alone, looked at layer by layer.
+"""
+
+import os
+import threading
+from collections.abc import Callable
+from contextlib import suppress
+
+from vizformer.errors import VizformerError
+from vizformer.web.catalogue.subject import Subject, listening, trace
+from vizformer.web.turns import TURNS, Turns
+
+LONG = 1000
+"""Tokens of a text from which on its forward is followed; shorter ones are done in the time of a picture."""
+LOOK = 0.2  # seconds between two looks at how far it is
+
+Heard = Callable[[int, int], None]  # layers done, of how many
+
+
+class _LeftError(Exception):
+    """Nobody wants this forward any more."""
+
+
+class Forwards:
+    """The forwards that go on now.
+
+    Args:
+        turns: says whether anybody else waits.
+        cores: how many threads a forward has while nobody does.
+    """
+
+    def __init__(self, turns: Turns = TURNS, cores: int | None = None) -> None:
+        self._turns, self._cores = turns, cores or os.cpu_count() or 1
+        self._lock = threading.Lock()
+        self._running: dict[Subject, _Forward] = {}
+
+    def follow(self, subject: Subject, hear: Heard) -> None:
+        """Returns when the trace of `subject` is there, or it is known that there will be none.
+
+        `hear` is called while it goes on, several times a second; what it raises leaves the forward.
+        """
+        with self._lock:
+            forward = self._running.get(subject)
+            if forward is None or forward.left:
+                forward = self._running[subject] = _Forward(subject, self)
+                threading.Thread(target=forward.run, name="long forward", daemon=True).start()
+            forward.readers += 1
+        try:
+            while not forward.ended.wait(LOOK):
+                hear(*forward.done)
+        finally:
+            with self._lock:
+                forward.readers -= 1
+                forward.left = forward.readers == 0
+
+    def threads(self) -> int:
+        """How many threads a forward may have now."""
+        return self._cores if self._turns.alone() else 1
+
+    def end(self, forward: "_Forward") -> None:
+        """Forgets a forward that has ended."""
+        with self._lock:
+            if self._running.get(forward.subject) is forward:
+                del self._running[forward.subject]
+        forward.ended.set()
+
+
+class _Forward:
+    def __init__(self, subject: Subject, forwards: Forwards) -> None:
+        self.subject, self._forwards = subject, forwards
+        self.readers, self.left = 0, False
+        self.done = (0, 1)
+        self.ended = threading.Event()
+
+    def run(self) -> None:
+        try:
+            self._share()
+            # What went wrong is said to whoever asks for the trace.
+            with suppress(VizformerError, _LeftError), listening(self._heard):
+                trace(self.subject)
+        finally:
+            self._forwards.end(self)
+
+    def _heard(self, done: int, total: int) -> None:
+        if self.left:
+            raise _LeftError
+        self.done = (done, total)
+        self._share()
+
+    def _share(self) -> None:
+        """Takes the threads that there are for it now, and leaves one for each thread that begins after it."""
+        import torch
+
+        wanted = self._forwards.threads()
+        if torch.get_num_threads() == wanted:  # (asking makes this thread's own number, which is then set)
+            return
+        torch.set_num_threads(wanted)
+        after = threading.Thread(target=torch.set_num_threads, args=(1,))
+        after.start()
+        after.join()
+
+
+FORWARDS = Forwards()
+
+
+def is_long(subject: Subject) -> bool:
+    """Whether the forward of this subject is still to be done, and long."""
+    if trace.holds(subject):
+        return False
+    try:
+        return len(subject.checkpoint.encode(subject.text)) > LONG
+    except VizformerError:
+        return False
