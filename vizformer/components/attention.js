@@ -5,6 +5,7 @@
 import { readTheme } from "./js/colours.js";
 import { Conversation, present } from "./js/conversation.js";
 import { element, signButton } from "./js/dom.js";
+import { TokenFinder } from "./js/finder.js";
 import { HeadGrid } from "./js/grid.js";
 import { OrderBox, ordersOf } from "./js/head_order.js";
 import { headSentence } from "./js/head_sentence.js";
@@ -21,6 +22,8 @@ import { WordMap } from "./js/words.js";
 /** @import { Cell, Component, HeadModel, Order, SentHeads, Theme, WeightsOrScores, Words } from "./js/types.d.ts" */
 /** @typedef {{ layer: number, head: number, query: number, key: number | null, view: WeightsOrScores, order: Order }} Choice */
 /** @typedef {SentHeads<Choice>} AttentionData */
+
+const LONG = 24;  // rows; in more of them a token is looked for
 
 class AttentionView {
   /** @type {AttentionData} */ data;
@@ -59,7 +62,11 @@ class AttentionView {
       this.layAgain();
     };
     const bar = element("div", "vf-bar");
-    bar.append(this.title, this.closeWords, this.zoomButtons, this.switch.host);
+    this.finder = new TokenFinder((query) => {
+      this.change({ query, key: null });
+      this.map.reveal(this.wordMap.placed({ query, key: null }).query);
+    });
+    bar.append(this.title, this.closeWords, this.finder.host, this.zoomButtons, this.switch.host);
     this.axes = element("div", "vf-caption");
     this.stage = element("div", "vf-stage");
     this.readout = element("p", "vf-readout");
@@ -98,6 +105,8 @@ class AttentionView {
       both: (layer, head) => fill(this.words.head_name, { layer: data.layer_labels[layer], head }),
     };
     this.closeWords.textContent = this.words.close_words;
+    this.finder.show(this.wordMap.tokens.queries, this.words);
+    this.finder.host.hidden = this.model.queries <= LONG;
     this.showGrid();
     this.gridCaption.textContent = this.words.grid_title;
     this.axes.textContent = this.words.axes;

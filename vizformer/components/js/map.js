@@ -156,6 +156,15 @@ export class HeatMap {
     this.on.point(cell);
   }
 
+  // Moves an enlarged window so that a row is in sight.
+  /** @param {number} query */
+  reveal(query) {
+    if (this.zoom <= 1) return;
+    this.y = query - this.scene.model.queries / this.zoom / 2;
+    this.keepInside();
+    this.draw();
+  }
+
   draw() {
     drawMap(this);
     drawMarks(this);

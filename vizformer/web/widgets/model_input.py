@@ -37,7 +37,13 @@ def subject_box(usable: Callable[[ModelRef], bool] | None = None) -> Subject | N
     itself = reads_target and not model_suggestions.writes(view.model)
     _bar(models, reads_target=reads_target, itself=itself)
     if state.clipped("text") or state.clipped("target"):
-        st.caption(_("The text is long: the link holds only its first {n} characters.", n=packed_text.AS_IT_IS))
+        st.caption(
+            _(
+                "The text is too long for the link, which holds only its first {n} characters. The whole text stays on "
+                "this server until this page is closed or loaded anew.",
+                n=packed_text.AS_IT_IS,
+            )
+        )
     # From here on with the stamp of the files: caches must not confuse two versions of a folder.
     given = view.text if itself and not view.target.strip() else view.target
     wanted = Subject(sources.stamped(view.model), view.text, given if reads_target else "", view.edits)

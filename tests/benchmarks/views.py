@@ -1,0 +1,299 @@
+"""How long texts take from Enter to the picture, beside a plain page of Streamlit and Plotly; what they send and hold.
+
+    .venv/bin/python -m tests.benchmarks.views                       # n = 64, 256, 512, 1024; ours also 2048 and 4096
+    .venv/bin/python -m tests.benchmarks.views --lengths 64,256
+
+Both sides run the same random checkpoint in the shape of GPT-2 small, over the same text, one after the other, each with
+a server and a browser of its own.  "Painted" is measured in the browser, from the moment at which the text is sent, and
+includes the forward.  Ours sends the text from its box; the plain page has it in its script, keeps all maps of the
+forward, and draws the chosen head with `px.imshow`.
+"""
+
+import os
+import sys
+import tempfile
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import click
+import torch
+from playwright.sync_api import Browser, Page, TimeoutError, WebSocket, sync_playwright
+
+from tests import tiny
+from tests.benchmarks.memory import MIB
+from tests.browser import chromium
+from tests.browser.driver import Server
+from vizformer.checkpoints import Checkpoint, load
+from vizformer.checkpoints.export import save
+from vizformer.config import ModelConfig
+from vizformer.model import Transformer
+
+NAME = "gpt2-shape"
+LONGEST = 4096
+STOPPED = 120.0  # seconds
+LAYER, HEAD = 1, 7
+PLAIN = """
+import numpy as np, plotly.express as px, streamlit as st, torch
+import vizformer as vf
+
+torch.set_num_threads(1)
+checkpoint = st.cache_resource(vf.load)({folder!r})
+
+@st.cache_data(max_entries=1)
+def maps(n):
+    words = {words!r}.split()
+    trace = checkpoint.trace(ids=checkpoint_ids(n))
+    return np.stack([[trace[site].pattern(h).numpy() for h in range(trace[site].n_heads)] for site in trace.sites])
+
+def checkpoint_ids(n):
+    return [token.id for token in checkpoint.encode({words!r})][:n]
+
+n = int(st.query_params.get("n", 16))
+layer = st.selectbox("Layer", range(checkpoint.model.config.n_decoder_layers))
+head = st.selectbox("Head", range(checkpoint.model.config.n_heads))
+st.plotly_chart(px.imshow(maps(n)[layer, head], title=f"n {{n}} layer {{layer}} head {{head}}"))
+"""
+DEEP = """const deep = (name, room = document) => room.querySelector(name)
+  ?? [...room.querySelectorAll("*")].map((one) => one.shadowRoot && deep(name, one.shadowRoot)).find(Boolean);"""
+TOLD = """(n) => {
+  %s
+  const told = deep(".vf-attention .vf-readout")?.dataset;
+  return told && told.value && Number(told.query) > n - 4;
+}"""
+SHOWN = """([layer, head]) => {
+  %s
+  const view = deep(".vf-attention");
+  return view.dataset.layer == layer && view.dataset.head == head && view.querySelector(".vf-readout").dataset.value;
+}"""
+FRAMES = """() => new Promise((done) => {
+  %s
+  const map = deep(".vf-attention .vf-over");
+  const box = map.getBoundingClientRect();
+  const start = performance.now();
+  let frames = 0;
+  const next = () => {
+    const [x, y] = [(frames * 7) %% (box.width - 120), (frames * 5) %% (box.height - 140)];
+    const at = { clientX: box.left + 100 + x, clientY: box.top + 120 + y };
+    map.dispatchEvent(new PointerEvent("pointermove", { ...at, bubbles: true, pointerType: "mouse" }));
+    frames++;
+    if (performance.now() - start < 1000) requestAnimationFrame(next);
+    else done(frames * 1000 / (performance.now() - start));
+  };
+  requestAnimationFrame(next);
+})"""
+DRAWN = """(title) => document.querySelector(".heatmaplayer image")
+  && [...document.querySelectorAll(".gtitle")].some((one) => one.textContent === title)"""
+
+
+@dataclass
+class Measured:
+    """One row of the table; None: not measured."""
+
+    who: str
+    n: int
+    painted: float | None = None
+    sent: int = 0
+    switched: float | None = None
+    frames: float | None = None
+    server: int = 0
+    browser: int = 0
+
+    def row(self) -> str:
+        def number(value: float | None, digits: int) -> str:
+            return "-" if value is None else f"{value:.{digits}f}"
+
+        cells = [
+            self.who,
+            f"{self.n}",
+            f"over {STOPPED:.0f}" if self.painted is None else number(self.painted, 2),
+            f"{self.sent / MIB:.1f}",
+            number(None if self.switched is None else 1000 * self.switched, 0),
+            number(self.frames, 0),
+            f"{self.server / MIB:.0f}",
+            f"{self.browser / MIB:.0f}",
+        ]
+        return "| " + " | ".join(cells) + " |"
+
+
+def make(folder: Path, config: ModelConfig) -> Checkpoint:
+    """A random checkpoint of this shape in `folder`, as users would put one there."""
+    torch.manual_seed(0)
+    save(Checkpoint(NAME, Transformer(config), tiny.tokenizer()), folder / NAME, torch.float32)
+    return load(folder / NAME)
+
+
+def text_of(checkpoint: Checkpoint, n: int) -> str:
+    """A text of exactly n tokens."""
+    words = ["cats", "and", "dogs", "have", "the", "two", "here"]
+    parts: list[str] = []
+    while len(checkpoint.encode(" ".join(parts))) < n if parts else True:
+        parts.extend(words[(len(parts) + at) % 7] for at in range(max(1, (n - len(parts)) // 8)))
+    text = " ".join(parts)
+    while len(checkpoint.encode(text)) > n:
+        text = text[:-1]
+    return text
+
+
+def status(process: int, name: str) -> int:
+    """A number of /proc/PID/status, in bytes; 0 where the process has ended."""
+    try:
+        lines = Path(f"/proc/{process}/status").read_text().splitlines()
+    except OSError:
+        return 0
+    return next((int(line.split()[1]) * 1024 for line in lines if line.startswith(f"{name}:")), 0)
+
+
+def renderers() -> list[int]:
+    """The processes of tabs of the browsers that this process has started."""
+    found, parents = [], {}
+    for entry in Path("/proc").iterdir():
+        if entry.name.isdigit():
+            try:
+                parents[int(entry.name)] = int((entry / "stat").read_text().rpartition(")")[2].split()[1])
+            except OSError:
+                continue
+    for process in parents:
+        above = process
+        while above in parents and above != os.getpid():
+            above = parents[above]
+        try:
+            command = Path(f"/proc/{process}/cmdline").read_bytes()
+        except OSError:
+            continue
+        if above == os.getpid() and b"--type=renderer" in command:
+            found.append(process)
+    return found
+
+
+@contextmanager
+def tab(browser: Browser) -> Iterator[tuple[Page, list[int]]]:
+    """A tab, and how many bytes each frame of its connection to the server brought."""
+    context = browser.new_context(viewport={"width": 1280, "height": 800})
+    page, received = context.new_page(), list[int]()
+
+    def listen(socket: WebSocket) -> None:
+        socket.on("framereceived", lambda frame: received.append(len(frame)))
+
+    page.on("websocket", listen)
+    page.set_default_timeout(STOPPED * 1000)
+    try:
+        yield page, received
+    finally:
+        context.close()
+
+
+def until(page: Page, condition: str, argument: object = None) -> None:
+    page.wait_for_function(condition, arg=argument, polling="raf")
+
+
+def ours(browser: Browser, folder: Path, checkpoint: Checkpoint, n: int) -> Measured:
+    """The app: the text goes into its box; painted when the sentence below the map tells of the new text."""
+    found = Measured("VizFormer", n)
+    env = {**os.environ, "VIZFORMER_MODELS": str(folder), "VIZFORMER_CACHE_BYTES": str(2**31)}
+    with Server(env=env, log=folder / "log") as server, tab(browser) as (page, received):
+        page.goto(f"{server.url}/attention?model=models/{NAME}&site=decoder&text=A+cat.")
+        until(page, TOLD % DEEP, 0)
+        page.get_by_role("button", name="⤢").first.click()
+        box = page.get_by_role("dialog").locator("textarea")
+        box.fill(text_of(checkpoint, n))
+        box.press("Control+Enter")
+        button = page.get_by_role("button", name="Read this text")
+        until(page, "(n) => document.body.innerText.includes(n + ' tokens; this model')", f"{n:,}")
+        received.clear()
+        began = time.perf_counter()
+        button.click()
+        try:
+            until(page, TOLD % DEEP, n)
+        except TimeoutError:
+            return found
+        found.painted, found.sent = time.perf_counter() - began, sum(received)
+        tile = page.locator(f'.vf-tile[data-layer="{LAYER}"][data-head="{HEAD}"]')
+        if tile.count():
+            tile.scroll_into_view_if_needed()
+            began = time.perf_counter()
+            tile.click()
+            until(page, SHOWN % DEEP, [LAYER, HEAD])
+            found.switched = time.perf_counter() - began
+        found.frames = page.evaluate(FRAMES % DEEP)
+        found.server = status(server.process.pid, "VmHWM")
+        found.browser = max((status(process, "VmHWM") for process in renderers()), default=0)
+    return found
+
+
+def plain(browser: Browser, folder: Path, checkpoint: Checkpoint, n: int) -> Measured:
+    """A page of Streamlit as one writes it in a minute."""
+    found = Measured("px.imshow", n)
+    script = folder / "plain.py"
+    script.write_text(PLAIN.format(folder=str(folder / NAME), words=text_of(checkpoint, n)), encoding="utf-8")
+    command = (sys.executable, "-m", "streamlit", "run", str(script), "--server.headless=true")
+    with Server(command, port_option="--server.port", log=folder / "log") as server, tab(browser) as (page, received):
+        page.goto(f"{server.url}/?n=8")
+        until(page, DRAWN, "n 8 layer 0 head 0")
+        received.clear()
+        began = time.perf_counter()
+        page.goto(f"{server.url}/?n={n}")
+        try:
+            until(page, DRAWN, f"n {n} layer 0 head 0")
+        except TimeoutError:
+            return found
+        found.painted, found.sent = time.perf_counter() - began, sum(received)
+        page.get_by_role("combobox", name="Head").click()
+        began = time.perf_counter()
+        page.get_by_role("option", name="1", exact=True).click()
+        until(page, DRAWN, f"n {n} layer 0 head 1")
+        found.switched = time.perf_counter() - began
+        found.server = status(server.process.pid, "VmHWM")
+        found.browser = max((status(process, "VmHWM") for process in renderers()), default=0)
+    return found
+
+
+@click.command()
+@click.option(
+    "--lengths", default="64,256,512,1024,2048,4096", show_default=True, help="Tokens; above 1024 ours alone."
+)
+@click.option("--layers", default=12, show_default=True, help="Of the shape; fewer for a quick look.")
+def main(lengths: str, layers: int) -> None:
+    """Measures ours and a plain page."""
+    shape = ModelConfig.preset("gpt2-small")
+    config = ModelConfig(
+        **{
+            **shape.to_dict(),
+            "n_decoder_layers": layers,
+            "vocab_size": tiny.tokenizer().vocab_size,
+            "max_positions": LONGEST,
+            "bos_id": None,
+            "eos_id": None,
+        }
+    )
+    measure(config, [int(n) for n in lengths.split(",")])
+
+
+def measure(config: ModelConfig, lengths: Sequence[int]) -> None:
+    for name in ("bertviz", "circuitsvis"):
+        click.echo(f"{name}: not installed, not measured" if not _there(name) else f"{name}: installed")
+    click.echo("| | tokens | painted, s | sent, MiB | switch, ms | hover, frames/s | server, MiB | tab, MiB |")
+    click.echo("| --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: |")
+    with tempfile.TemporaryDirectory() as name, sync_playwright() as playwright:
+        folder = Path(name)
+        checkpoint = make(folder, config)
+        executable = chromium.find()
+        for n in lengths:
+            for side in (ours, plain) if n <= 1024 else (ours,):
+                browser = playwright.chromium.launch(executable_path=executable, args=chromium.ARGUMENTS)
+                try:
+                    click.echo(side(browser, folder, checkpoint, n).row())
+                finally:
+                    browser.close()
+
+
+def _there(name: str) -> bool:
+    from importlib.util import find_spec
+
+    return find_spec(name) is not None
+
+
+if __name__ == "__main__":
+    main()
