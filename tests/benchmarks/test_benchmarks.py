@@ -6,6 +6,7 @@ from click.testing import CliRunner
 
 from tests import tiny
 from tests.benchmarks import trace as benchmark
+from tests.benchmarks import views
 from vizformer.config import ModelConfig
 
 
@@ -63,3 +64,24 @@ def test_a_trace_that_changed_the_result_would_stop_it(monkeypatch: pytest.Monke
     )
     with pytest.raises(SystemExit, match="tracing changed the result"):
         benchmark.ours(ModelConfig.preset("gpt2-small"), "cpu")
+
+
+@pytest.mark.browser
+@pytest.mark.slow
+def test_the_views_are_measured_on_both_sides(capsys: pytest.CaptureFixture[str]) -> None:
+    config = tiny.config(
+        "decoder-only", vocab_size=tiny.tokenizer().vocab_size, max_positions=64, n_heads=8, bos_id=None, eos_id=None
+    )
+    views.measure(config, [40])
+    rows = [line.strip("| ").split(" | ") for line in capsys.readouterr().out.splitlines() if line.startswith("| ")]
+    assert [row[:2] for row in rows[2:]] == [["VizFormer", "40"], ["px.imshow", "40"]]
+    for _, _, painted, _, switched, _, server, browser in rows[2:]:
+        assert float(painted) > 0
+        assert float(switched) > 0
+        assert float(server) > 100
+        assert float(browser) > 50
+
+
+def test_a_text_has_as_many_tokens_as_were_asked_for() -> None:
+    checkpoint = tiny.checkpoint("decoder-only", max_positions=700, bos_id=None, eos_id=None)
+    assert [len(checkpoint.encode(views.text_of(checkpoint, n))) for n in (5, 64, 600)] == [5, 64, 600]

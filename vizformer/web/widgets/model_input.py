@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 import streamlit as st
 
@@ -16,6 +17,9 @@ from vizformer.web.widgets import long_text, model_suggestions, source_language
 from vizformer.web.widgets.number_editor import set_by_hand
 from vizformer.web.words import errors
 from vizformer.web.words.i18n import _
+
+if TYPE_CHECKING:
+    from streamlit.delta_generator import DeltaGenerator
 
 SHOWN_ON_A_PHONE = 24  # characters of the sentence, where its box is folded away
 _LAST_GOOD = "vizformer.subject"
@@ -96,9 +100,8 @@ def _beginning(text: str) -> str:
     return text if len(text) <= SHOWN_ON_A_PHONE else text[:SHOWN_ON_A_PHONE] + "…"
 
 
-def _follow(subject: Subject) -> None:
+def _follow(subject: Subject, place: "DeltaGenerator") -> None:
     """Shows how far the forward of a long text is, until its trace is there; whoever cancels goes back."""
-    place = st.empty()
     with place.container():
         left, right = st.columns([5, 1], vertical_alignment="center")
         bar = left.progress(0.0)
@@ -125,10 +128,11 @@ def _readable(subject: Subject) -> bool:
     """Whether the model can read the subject; says what is wrong where it cannot."""
     try:
         running = _("Running the model …")
+        place = st.empty()  # also for short texts: what stands below keeps its place on the page
         with st.spinner(running, show_time=False):
             long = long_forward.is_long(subject)
         if long:
-            _follow(subject)
+            _follow(subject, place)
         with st.spinner(running, show_time=False):
             subject.trace  # noqa: B018  (computes and caches it, or says what is wrong)
     except VizformerError as error:
