@@ -6,9 +6,10 @@ from collections.abc import Callable, Iterator
 import pytest
 import torch
 
+from vizformer.checkpoints import Checkpoint
 from vizformer.errors import TraceError
 from vizformer.messages import N_
-from vizformer.web.catalogue import long_forward
+from vizformer.web.catalogue import bounded_cache, long_forward, subject_cache
 from vizformer.web.catalogue import subject as subjects
 from vizformer.web.catalogue.bounded_cache import Cache, Cached
 from vizformer.web.catalogue.long_forward import Forwards
@@ -154,3 +155,16 @@ def test_a_trace_hears_every_layer_and_forgets_who_listened(monkeypatch: pytest.
     assert heard == [(done, total) for done in range(1, total + 1)]
     assert found.heard is None
     assert subjects._HEARD.get() is None
+
+
+def test_what_is_made_of_a_trace_does_not_push_it_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(bounded_cache.VARIABLE, "100000")  # bytes: less than this trace takes, and than a head of it
+    forwards = list[str]()
+    forward = Checkpoint.trace
+    monkeypatch.setattr(
+        Checkpoint, "trace", lambda *args, **options: (forwards.append("one"), forward(*args, **options))[1]
+    )
+    subject = Subject(TEXT.model, "Nobody has read this text before. " * 4, "")
+    for chosen in ((0, 0), (1, 1), (2, 3), (0, 0)):
+        subject_cache.heads(subject, "decoder", chosen, "first")
+    assert forwards == ["one"]

@@ -5,9 +5,9 @@
 
 Keys are names, texts and options, never an array.  What a cached function returns is shared: read only.
 
-One budget serves all functions of the process: what was not asked for the longest goes first.  Who asks for what
-somebody else is computing just now waits for it.  Streamlit's own caches have no such budget, and any browser can tell
-Streamlit to empty them (its message `clear_cache`); this one no browser reaches.
+One budget serves all functions of the process, half of it traces: what was not asked for the longest goes first.  Who
+asks for what somebody else is computing just now waits for it.  Streamlit's own caches have no such budget, and any
+browser can tell Streamlit to empty them (its message `clear_cache`); this one no browser reaches.
 """
 
 import functools
@@ -168,7 +168,9 @@ def _copy(error: VizformerError) -> VizformerError:
     return made
 
 
-RESULTS = Cache()
+RESULTS = Cache(lambda: limit() // 2)
+TRACES = Cache(lambda: limit() // 2)
+"""Half of the room is for traces: that of a long text takes it all, and must not be pushed out by what is made of it."""
 
 
 class Cached(Generic[P, R]):

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from vizformer.config import ModelConfig
 from vizformer.web.catalogue import model_cache, sources
-from vizformer.web.catalogue.bounded_cache import cached
+from vizformer.web.catalogue.bounded_cache import TRACES, cached
 from vizformer.web.link import edits
 from vizformer.web.link.model_ref import ModelRef
 
@@ -75,7 +75,7 @@ class Subject:
         return self.checkpoint.tokenizer.decode([token.id for token in tokens["decoder"]]).strip()
 
 
-@cached(refusals=lambda subject: model_cache.is_settled(subject.model))
+@cached(cache=TRACES, refusals=lambda subject: model_cache.is_settled(subject.model))
 def trace(subject: Subject) -> "Trace":
     """One forward with everything kept; `edited` are numbers set by hand (`vizformer.web.link.edits`)."""
     edit, heard = edits.edit(subject.edited), _HEARD.get()

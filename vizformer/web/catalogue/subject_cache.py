@@ -31,9 +31,8 @@ def left_out(subject: Subject, kind: "Kind", without: Without) -> tuple[int, ...
     return tuple(i for i, token in enumerate(keys) if token.special or not any(map(str.isalnum, token.text)))
 
 
-@cached
 def seen(subject: Subject, kind: "Kind", without: Without) -> "Trace":
-    """The trace with which a kind of attention is drawn."""
+    """The trace with which a kind of attention is drawn; not kept, it has only masks of its own."""
     from vizformer.analysis import without_keys
 
     keys = left_out(subject, kind, without)
