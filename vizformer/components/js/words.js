@@ -7,7 +7,7 @@ import { offsetOf, reasonsOf, weightAt } from "./heads.js";
 /** @typedef {{ model: HeadModel, large: HeadModel, layer: number, head: number, complete: boolean }} Kept */
 
 // The words of one axis: which tokens belong together, and which word was opened.
-export class WordAxis {
+class WordAxis {
   /** @type {number[]} */ starts = [];
   /** @type {number[]} */ ends = [];
   wordOf = new Uint32Array(0);
