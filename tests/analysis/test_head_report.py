@@ -1,0 +1,313 @@
+"""The head report against plain loops over the maps, its resumption, and the heads that were set by hand."""
+
+import csv
+import math
+import random
+
+import numpy as np
+import pyarrow.parquet
+import pytest
+import torch
+
+from tests import tiny
+from vizformer.analysis import head_maps, kinds
+from vizformer.analysis.head_report import Corpus, bundled_corpus, head_report, read_texts
+from vizformer.analysis.head_report.clusters import clusters
+from vizformer.analysis.head_report.measures import CROSS, MEASURES, TARGETS
+from vizformer.analysis.head_report.one_text import is_delimiter, read_tokens, run
+from vizformer.analysis.head_report.report import COLUMNS
+from vizformer.analysis.head_report.running import GROUP
+from vizformer.analysis.head_report.sums import CORNER
+from vizformer.errors import VizformerError
+from vizformer.training.by_hand import INDUCTION, LETTERS, PREVIOUS_TOKEN, induction_by_hand
+
+TEXTS = (
+    "cats and dogs, and cats",
+    "I have a cat.",
+    "猫和狗",
+    "The cats are here. The cats",
+    "dogs dogs dogs",
+    "a",
+    "她有两只狗。她有两只狗。",
+)
+PAIRS = tuple(f"{text}\t{other}" for text, other in zip(TEXTS, reversed(TEXTS), strict=True))
+MODELS = {
+    "decoder-only": {},
+    "decoder-only, window": {"sliding_window": 3},
+    "decoder-only, llama": tiny.LLAMA,
+    "decoder-only, alibi": tiny.ALIBI,
+    "encoder-only": {},
+    "encoder-only, bert": tiny.BERT,
+    "encoder-decoder": {},
+    "encoder-decoder, t5": tiny.T5,
+}
+
+
+def made(name):
+    return tiny.checkpoint(name.partition(",")[0], vocab_size=320, max_positions=64, **MODELS[name])
+
+
+def corpus_of(checkpoint):
+    return Corpus.of(PAIRS if checkpoint.model.config.architecture == "encoder-decoder" else TEXTS)
+
+
+def by_loops(checkpoint, corpus):
+    """kind -> measure -> per text [n_layers, n_heads], cell by cell from the maps; and rows and hits of targets."""
+    found = {}
+    for passage in corpus.passages:
+        read = read_tokens(checkpoint, passage)
+        trace = run(checkpoint, read)
+        for kind in kinds(trace):
+            maps, cross = head_maps(trace, kind), kind == "cross"
+            queries, keys = read["decoder" if cross else kind], read["encoder" if cross else kind]
+            values = {name: np.full(maps.weights.shape[:2], np.nan) for name in MEASURES}
+            rows = {name: np.zeros(maps.weights.shape[:2], int) for name in TARGETS}
+            hits = {name: np.zeros(maps.weights.shape[:2], int) for name in TARGETS}
+            for layer, head in np.ndindex(*maps.weights.shape[:2]):
+                pattern, sees = maps.weights[layer, head].astype(float), maps.reasons[layer] == 0
+                shares, entropies, distances = {name: [] for name in TARGETS}, [], []
+                for i, query in enumerate(queries):
+                    visible = [j for j in range(len(keys)) if sees[i, j]]
+                    for name in TARGETS:
+                        target = [j for j in visible if is_target(name, i, j, query, keys, cross)]
+                        if target and len(target) < len(visible):
+                            shares[name].append(sum(pattern[i, j] for j in target))
+                    if len(visible) > 1:
+                        entropies.append(
+                            -sum(pattern[i, j] * math.log(pattern[i, j]) for j in visible if pattern[i, j] > 0)
+                        )
+                        distances.append(sum(pattern[i, j] * abs(i - j) for j in visible))
+                for name in TARGETS:
+                    rows[name][layer, head] = len(shares[name])
+                    hits[name][layer, head] = sum(share > 0.5 for share in shares[name])
+                    if shares[name]:
+                        values[name][layer, head] = np.mean(shares[name])
+                if entropies:
+                    values["entropy"][layer, head] = np.mean(entropies)
+                    values["distance"][layer, head] = np.nan if cross else np.mean(distances)
+                singular = np.linalg.svd(pattern, compute_uv=False)
+                values["effective_rank"][layer, head] = (singular**2).sum() ** 2 / (singular**4).sum()
+            kept = found.setdefault(kind, ([], [], []))
+            for part, one in zip(kept, (values, rows, hits), strict=True):
+                part.append(one)
+    return found
+
+
+def is_target(name, i, j, query, keys, cross):
+    if name == "first":
+        return j == 0
+    if name == "delimiter":
+        return j > 0 and is_delimiter(keys[j])
+    if name == "same_token":
+        return keys[j].id == query.id
+    if cross:
+        return False
+    return {
+        "diagonal": j == i,
+        "previous": j == i - 1,
+        "next": j == i + 1,
+        "duplicate_token": j < i and keys[j].id == query.id,
+        "induction": 0 < j < i and keys[j - 1].id == query.id,
+    }[name]
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_every_measure_is_what_plain_loops_over_the_maps_give(name):
+    checkpoint = made(name)
+    corpus = corpus_of(checkpoint)
+    report = head_report(checkpoint, corpus)
+    for kind, (values, rows, hits) in by_loops(checkpoint, corpus).items():
+        found = report.kinds[kind]
+        for measure in MEASURES if kind != "cross" else CROSS:
+            each = np.array([one[measure] for one in values])
+            known = np.isfinite(each).any(0)
+            assert np.array_equal(np.isfinite(each).sum(0), found.texts[measure])
+            each[:, ~known] = 0
+            expected = np.where(known, np.nanmean(each, axis=0), np.nan)
+            # float32 maps; the rank squares them twice
+            assert np.allclose(found.mean[measure], expected, atol=2e-5, rtol=1e-4, equal_nan=True), measure
+            spread = np.where(known, np.nanstd(each, axis=0), np.nan)
+            assert np.allclose(found.spread[measure], spread, atol=2e-4, equal_nan=True), measure
+            strong = each if measure not in ("entropy", "effective_rank") else -each
+            for place in np.ndindex(*found.shape):
+                if known[place]:
+                    column = strong[(slice(None), *place)]
+                    assert column[found.strongest[measure][place]] == pytest.approx(np.nanmax(column), abs=2e-5)
+        for target in TARGETS:
+            total = sum(one[target] for one in rows)
+            assert np.array_equal(found.rows[target], total)
+            said = sum(one[target] for one in hits)
+            assert np.allclose(found.most[target][total > 0], (said / np.maximum(total, 1))[total > 0])
+
+
+def test_positions_and_likeness_are_what_plain_loops_give():
+    checkpoint = made("decoder-only")
+    corpus = corpus_of(checkpoint)
+    report = head_report(checkpoint, corpus).kinds["decoder"]
+    n_layers, n_heads = report.shape
+    cells, cosines = {}, {}
+    for passage in corpus.passages:
+        weights = head_maps(run(checkpoint, read_tokens(checkpoint, passage)), "decoder").weights.astype(float)
+        n = min(weights.shape[-1], CORNER)
+        less = np.zeros((n_layers * n_heads, n, n))
+        for number, pattern in enumerate(weights.reshape(-1, *weights.shape[2:])):
+            for i in range(n):
+                for j in range(i + 1):
+                    less[number, i, j] = pattern[i, j] - 1 / (i + 1)
+                    cells.setdefault((number, i, j), []).append(less[number, i, j])
+        for a, b in np.ndindex(len(less), len(less)):
+            lengths = np.linalg.norm(less[a]) * np.linalg.norm(less[b])
+            if lengths > 1e-9:
+                cosines.setdefault((a, b), []).append((less[a] * less[b]).sum() / lengths)
+    for number in range(n_layers * n_heads):
+        several = [np.array(values) for (whose, *_), values in cells.items() if whose == number and len(values) > 1]
+        within = sum(len(values) * values.var(ddof=1) for values in several)
+        share = max(0, 1 - within / sum((values**2).sum() for values in several))
+        assert report.mean["positional"].flat[number] == pytest.approx(share, abs=1e-4)
+        assert report.mean["content"].flat[number] == pytest.approx(1 - share, abs=1e-4)
+    for (a, b), values in cosines.items():
+        assert report.similarity[a, b] == pytest.approx(np.mean(values), abs=1e-5)
+    others = report.similarity - 9 * np.eye(len(report.similarity))
+    assert np.array_equal(report.nearest.ravel(), others.argmax(1))
+    assert np.allclose(report.mean["redundancy"].ravel(), others.max(1))
+
+
+def test_heads_are_joined_by_average_linkage():
+    alike = np.array([[1.0, 0.9, 0.6, 0.1], [0.9, 1.0, 0.75, 0.1], [0.6, 0.75, 1.0, 0.8], [0.1, 0.1, 0.8, 1.0]])
+    # 0 and 1 first; then 2 is nearer to 3 (0.8) than to both of them (0.675)
+    assert clusters(alike, 4).tolist() == [0, 0, 1, 1]
+    assert clusters(alike, 4, alike=0.95).tolist() == [0, 1, 2, 3]
+    assert clusters(alike, 4, alike=0.3).tolist() == [0, 0, 0, 0]  # (0.6 + 0.1 + 0.75 + 0.1) / 4 = 0.3875
+    assert clusters(np.zeros((0, 0)), 3).tolist() == [0, 1, 2]
+
+
+@pytest.fixture(scope="module")
+def judged():
+    rng = random.Random(4)
+    texts = ["".join(rng.choices(LETTERS[:10], k=30)) for __ in range(24)]
+    return head_report(induction_by_hand(), Corpus.of(texts)).kinds["decoder"]
+
+
+@pytest.mark.parametrize(
+    ("measure", "head"),
+    [
+        ("previous", PREVIOUS_TOKEN),
+        ("induction", INDUCTION),
+        ("induction_repeated", INDUCTION),
+        ("positional", PREVIOUS_TOKEN),
+    ],
+)
+def test_the_heads_that_were_set_by_hand_are_named_and_no_other(judged, measure, head):
+    values = judged.mean[measure].copy()
+    assert values[head] > 0.9  # (what follows a letter that comes twice in a row is itself, which does not count)
+    values[head] = 0
+    assert values.max() < 0.5
+    if measure in judged.most:
+        assert judged.most[measure][head] > 0.9
+
+
+def test_random_heads_are_not_alike(judged):
+    """Each of the eight stands alone."""
+    assert len(np.unique(judged.cluster)) == 8
+
+
+def same(first, second):
+    assert first.texts == second.texts
+    for kind, report in first.kinds.items():
+        for name in COLUMNS:
+            assert np.array_equal(report.mean[name], second.kinds[kind].mean[name], equal_nan=True), name
+            assert np.array_equal(report.spread[name], second.kinds[kind].spread[name], equal_nan=True), name
+        assert np.array_equal(report.similarity, second.kinds[kind].similarity, equal_nan=True)
+        assert all(np.array_equal(report.strongest[name], second.kinds[kind].strongest[name]) for name in MEASURES)
+
+
+def test_a_run_that_was_cut_off_goes_on_to_the_same_result(tmp_path):
+    checkpoint, corpus = made("encoder-only"), Corpus.of(TEXTS * 5)
+    whole, told = head_report(checkpoint, corpus), []
+
+    def tell(done, texts):
+        told.append(done)
+
+    assert head_report(checkpoint, corpus, work=tmp_path, tell=tell, stop=lambda: len(told) >= 2) is None
+    assert told == [GROUP, 2 * GROUP]
+    told.clear()
+    gone_on = head_report(checkpoint, corpus, work=tmp_path, tell=tell)
+    assert told[0] == 3 * GROUP
+    assert told[-1] == len(corpus.passages)
+    same(gone_on, whole)
+    told.clear()
+    same(head_report(checkpoint, corpus, work=tmp_path, tell=tell), whole)
+    assert not told  # it was all there
+
+
+def test_what_was_measured_of_another_model_or_of_other_texts_is_not_taken(tmp_path):
+    corpus = Corpus.of(TEXTS)
+    head_report(made("decoder-only"), corpus, work=tmp_path)
+    other = tiny.checkpoint("decoder-only", vocab_size=320, max_positions=64, seed=1)
+    same(head_report(other, corpus, work=tmp_path), head_report(other, corpus))
+    fewer = Corpus.of(TEXTS[:3])
+    same(head_report(other, fewer, work=tmp_path), head_report(other, fewer))
+
+
+def test_a_damaged_file_of_a_run_is_begun_anew(tmp_path):
+    checkpoint, corpus = made("decoder-only"), Corpus.of(TEXTS)
+    whole = head_report(checkpoint, corpus, work=tmp_path)
+    (file,) = tmp_path.iterdir()
+    file.write_bytes(file.read_bytes()[:1000])
+    same(head_report(checkpoint, corpus, work=tmp_path), whole)
+
+
+def test_the_number_of_threads_changes_no_bit():
+    checkpoint, corpus = made("decoder-only, llama"), Corpus.of(TEXTS * 3)
+    before = torch.get_num_threads()
+    same(head_report(checkpoint, corpus, threads=3), head_report(checkpoint, corpus, threads=1))
+    assert torch.get_num_threads() == before
+
+
+def test_heads_that_share_keys_are_of_one_group(tmp_path):
+    report = head_report(made("decoder-only, llama"), Corpus.of(TEXTS))
+    assert [row["group"] for row in report.rows() if row["layer"] == 0] == [0, 0, 1, 1]
+
+
+def test_the_rows_are_written_as_csv_and_as_parquet(tmp_path):
+    report = head_report(made("encoder-decoder"), Corpus.of(PAIRS))
+    rows = report.rows()
+    assert len(rows) == 3 * 2 * 4
+    report.save(tmp_path / "heads.csv")
+    report.save(tmp_path / "heads.parquet")
+    with (tmp_path / "heads.csv").open(encoding="utf-8", newline="") as file:
+        read = list(csv.DictReader(file))
+    assert [float(row["first"]) for row in read] == [row["first"] for row in rows]
+    assert pyarrow.parquet.read_table(tmp_path / "heads.parquet").column("entropy").to_pylist() == [
+        row["entropy"] for row in rows
+    ]
+    with pytest.raises(VizformerError, match=r"neither in \.csv nor in \.parquet"):
+        report.save(tmp_path / "heads.txt")
+
+
+def test_texts_are_read_from_a_file(tmp_path):
+    path = tmp_path / "texts.txt"
+    path.write_text("one\n\n  two\tzwei\tand more\n", encoding="utf-8")
+    assert [(one.text, one.target) for one in read_texts(path).passages] == [("one", ""), ("two", "zwei")]
+    path.write_bytes(b"\xff\xfe")
+    with pytest.raises(VizformerError, match="not UTF-8"):
+        read_texts(path)
+    path.write_text("\n\n", encoding="utf-8")
+    with pytest.raises(VizformerError, match="has no text"):
+        read_texts(path)
+    with pytest.raises(VizformerError, match="There is no file"):
+        read_texts(tmp_path / "none.txt")
+
+
+@pytest.mark.parametrize("name", ["en", "zh"])
+def test_the_bundled_texts_are_a_few_hundred(name):
+    passages = bundled_corpus(name).passages
+    assert len(passages) == 240
+    assert all(bool(passage.target) == (name == "zh") for passage in passages)
+
+
+def test_a_model_that_reads_none_of_the_texts_says_so(monkeypatch):
+    checkpoint = made("decoder-only")
+    monkeypatch.setattr("vizformer.analysis.head_report.one_text.MOST_TOKENS", 0)
+    with pytest.raises(VizformerError, match="can read none of the texts"):
+        head_report(checkpoint, Corpus.of(TEXTS))

@@ -1,0 +1,162 @@
+"""One text through a model, and what it says of every head: layer by layer, so that no more than its maps are held."""
+
+import unicodedata
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor
+
+from vizformer.analysis.head_report.corpus import Passage
+from vizformer.analysis.head_report.measures import layer_patterns, measure_layer, targets, visible_keys
+from vizformer.analysis.head_report.sums import Sums
+from vizformer.analysis.heads import Kind, kinds, n_layers, site_name
+from vizformer.analysis.induction import induction_score, repeated_tokens
+from vizformer.checkpoints import Checkpoint
+from vizformer.errors import VizformerError
+from vizformer.model import Trace
+from vizformer.text import Token
+
+MOST_TOKENS = 256  # of a text that are read: maps are the square of it
+PERIOD, SEQUENCES = 25, 8  # of the random tokens that come twice
+_STACKS: dict[Kind, tuple[str, str]] = {
+    "encoder": ("encoder", "encoder"),
+    "decoder": ("decoder", "decoder"),
+    "cross": ("decoder", "encoder"),
+}
+
+
+def heads_of(checkpoint: Checkpoint) -> dict[Kind, tuple[int, int]]:
+    """The kinds of attention of a model, each with its layers and heads, in the order of the data flow."""
+    config = checkpoint.model.config
+    found: dict[Kind, tuple[int, int]] = {}
+    if config.n_encoder_layers:
+        found["encoder"] = (config.n_encoder_layers, config.n_heads)
+    if config.n_decoder_layers:
+        found["decoder"] = (config.n_decoder_layers, config.n_heads)
+    if config.architecture == "encoder-decoder":
+        found["cross"] = (config.n_decoder_layers, config.n_heads)
+    return found
+
+
+def measure_text(checkpoint: Checkpoint, passage: Passage, number: int, sums: dict[Kind, Sums]) -> bool:
+    """Adds what text number `number` says to `sums`; False where the model cannot read it."""
+    try:
+        read = read_tokens(checkpoint, passage)
+    except VizformerError:
+        return False
+    trace = run(checkpoint, read)
+    same = checkpoint.source_tokenizer is None
+    for kind in kinds(trace):
+        queries, keys = (read[stack] for stack in _STACKS[kind])
+        wanted = targets(
+            torch.tensor([token.id for token in queries]),
+            torch.tensor([token.id for token in keys]),
+            torch.tensor([is_delimiter(token) for token in keys]),
+            cross=kind == "cross",
+            same=same or kind != "cross",
+        )
+        corners = []
+        for layer in range(n_layers(trace, kind)):
+            record = trace[site_name(kind, layer)]
+            patterns, visible = layer_patterns(record).cpu(), visible_keys(record).cpu()
+            sums[kind].add_layer(number, layer, measure_layer(patterns, visible, wanted))
+            corners.append(sums[kind].add_corner(layer, patterns, visible))
+        sums[kind].add_cosines(corners)
+    return True
+
+
+def read_tokens(checkpoint: Checkpoint, passage: Passage) -> dict[str, tuple[Token, ...]]:
+    """What each stack reads of a passage, its first MOST_TOKENS tokens; a target is generated where none is given.
+
+    Raises:
+        VizformerError: the model cannot read it.
+    """
+    tokens = checkpoint.tokenizer_of("encoder").encode(passage.text)[: _most(checkpoint)]
+    if not tokens:
+        raise VizformerError("no token")
+    config = checkpoint.model.config
+    if config.architecture != "encoder-decoder":
+        return {"encoder" if config.n_encoder_layers else "decoder": tokens}
+    if passage.target:
+        target = checkpoint.encode_target(passage.target)[: _most(checkpoint)]
+    else:
+        target = checkpoint.trace(ids=[token.id for token in tokens]).tokens["decoder"]
+    return {"encoder": tokens, "decoder": target}
+
+
+def run(checkpoint: Checkpoint, read: dict[str, tuple[Token, ...]]) -> Trace:
+    """One forward without logits, which nothing is measured of."""
+    model, trace, memory = checkpoint.model, Trace(), None
+    with torch.inference_mode():
+        if "encoder" in read:
+            tokens = read["encoder"]
+            memory = model.encode(checkpoint.tensor(tokens), segments=checkpoint.segments(tokens), trace=trace)
+        if "decoder" in read:
+            tokens = read["decoder"]
+            segments = checkpoint.segments(tokens) if memory is None else None
+            model.decode(checkpoint.tensor(tokens), memory, segments=segments, trace=trace)
+    return trace
+
+
+def is_delimiter(token: Token) -> bool:
+    """Whether a token is a mark of the tokenizer, or nothing but punctuation."""
+    text = token.text.strip()
+    return token.special or (bool(text) and all(unicodedata.category(char).startswith("P") for char in text))
+
+
+def repeated_induction(checkpoint: Checkpoint) -> dict[Kind, Tensor]:
+    """The induction score on random tokens that come twice, [sequences, n_layers, n_heads] of each kind within a text.
+
+    Nothing but the repetition tells there what comes next (Olsson et al. 2022).  Empty where the model is too short.
+    """
+    found: dict[Kind, list[Tensor]] = {}
+    rows = {stack: _repeated(checkpoint, stack) for stack in ("encoder", "decoder")}
+    for number in range(SEQUENCES):
+        read = {
+            stack: checkpoint.tokenizer_of(stack).tokens(sequences[number])  # type: ignore[arg-type]
+            for stack, (__, sequences) in rows.items()
+            if sequences
+        }
+        if not read or len(read) < len([stack for stack in rows if _has(checkpoint, stack)]):
+            return {}
+        trace = run(checkpoint, read)
+        for kind in kinds(trace):
+            if kind == "cross":
+                continue
+            start = rows[kind][0]
+            period = (len(read[kind]) - start) // 2
+            scores = [
+                induction_score(layer_patterns(trace[site_name(kind, layer)]).cpu().numpy(), period, start)
+                for layer in range(n_layers(trace, kind))
+            ]
+            found.setdefault(kind, []).append(torch.stack([torch.from_numpy(row) for row in scores]))
+    return {kind: torch.stack(scores) for kind, scores in found.items()}
+
+
+def _repeated(checkpoint: Checkpoint, stack: str) -> tuple[int, list[list[int]]]:
+    """How many tokens stand before the first period, and the sequences; none where the stack is not there."""
+    config = checkpoint.model.config
+    if not _has(checkpoint, stack):
+        return 0, []
+    both = config.architecture == "encoder-decoder"
+    if stack == "decoder" and both:
+        first: Sequence[int] = config.start_ids
+    else:
+        first = [] if config.bos_id is None or both else [config.bos_id]
+    tokenizer = checkpoint.tokenizer_of("encoder" if stack == "encoder" else "decoder")
+    ids = config.input_vocab_size if stack == "encoder" else config.vocab_size
+    candidates = torch.tensor([id for id in range(min(ids, tokenizer.vocab_size)) if not tokenizer.is_special(id)])
+    period = min(PERIOD, len(candidates), (config.max_positions - len(first)) // 2)
+    if period < 2:
+        return 0, []
+    rows = repeated_tokens(candidates, sequences=SEQUENCES, period=period)
+    return len(first), [[*first, *row] for row in rows.tolist()]
+
+
+def _has(checkpoint: Checkpoint, stack: str) -> bool:
+    config = checkpoint.model.config
+    return bool(config.n_encoder_layers if stack == "encoder" else config.n_decoder_layers)
+
+
+def _most(checkpoint: Checkpoint) -> int:
+    return min(MOST_TOKENS, checkpoint.model.config.max_positions)

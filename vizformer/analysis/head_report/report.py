@@ -1,0 +1,207 @@
+"""Sums over a corpus to one row a head: means, spreads, positions against content, which heads are alike."""
+
+import csv
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from jaxtyping import Float, Int
+from numpy import ndarray
+from torch import Tensor
+
+from vizformer.analysis.head_report.clusters import clusters
+from vizformer.analysis.head_report.corpus import Corpus
+from vizformer.analysis.head_report.measures import CROSS, MEASURES, TARGETS
+from vizformer.analysis.head_report.sums import Sums
+from vizformer.analysis.heads import Kind
+from vizformer.checkpoints import Checkpoint
+from vizformer.errors import VizformerError
+from vizformer.messages import N_
+
+POSITIONAL, CONTENT, REPEATED, REDUNDANCY = "positional", "content", "induction_repeated", "redundancy"
+COLUMNS = (*MEASURES, REPEATED, POSITIONAL, CONTENT, REDUNDANCY)
+"""The measures of a finished report, in the order in which they are shown."""
+
+
+@dataclass(frozen=True)
+class KindReport:
+    """All heads of one kind of attention.
+
+    Attributes:
+        mean, spread: of every measure of COLUMNS, over the texts that say something of it: mean and standard deviation.
+            NaN where none does, and as spread of what is computed from all texts together.
+        texts: how many texts say something.
+        strongest: the number of the text where a measure is strongest, -1 where there is none.
+        rows, most: of the targets: in how many rows of all texts there is a choice, and in which share of them the target
+            gets more than half of the attention.
+        similarity: mean cosine of two heads' maps; NaN where no text shows both; empty for very many heads.
+        cluster: the number of each head's cluster, from 0 in the order of the heads.
+        nearest: which head is most alike, as layer * n_heads + head; -1 where none is compared.
+    """
+
+    kind: Kind
+    n_kv_heads: int
+    mean: Mapping[str, Float[ndarray, "n_layers n_heads"]]
+    spread: Mapping[str, Float[ndarray, "n_layers n_heads"]]
+    texts: Mapping[str, Int[ndarray, "n_layers n_heads"]]
+    strongest: Mapping[str, Int[ndarray, "n_layers n_heads"]]
+    rows: Mapping[str, Int[ndarray, "n_layers n_heads"]]
+    most: Mapping[str, Float[ndarray, "n_layers n_heads"]]
+    similarity: Float[ndarray, "heads heads"]
+    cluster: Int[ndarray, "n_layers n_heads"]
+    nearest: Int[ndarray, "n_layers n_heads"]
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Layers and heads."""
+        n_layers, n_heads = self.cluster.shape
+        return n_layers, n_heads
+
+    def group(self, head: int) -> int:
+        """The key/value head that a query head reads: its own, or one that several share."""
+        return head // (self.shape[1] // self.n_kv_heads)
+
+
+@dataclass(frozen=True)
+class HeadReport:
+    """What the heads of a model do on a corpus.
+
+    Attributes:
+        model, corpus: their names.
+        texts: how many of the corpus the model could read; `given` is how many there are.
+        kinds: in the order of the data flow.
+    """
+
+    model: str
+    corpus: str
+    texts: int
+    given: int
+    kinds: Mapping[Kind, KindReport]
+
+    def rows(self) -> list[dict[str, Any]]:
+        """One row a head: kind, layer, head, its group, each measure with its spread and the share of rows where the
+        target gets most, the strongest text, the cluster, the head most alike.
+        """
+        found = []
+        for kind, report in self.kinds.items():
+            n_layers, n_heads = report.shape
+            for layer, head in np.ndindex(n_layers, n_heads):
+                row: dict[str, Any] = {"kind": kind, "layer": layer, "head": head, "group": report.group(head)}
+                for name in COLUMNS:
+                    row[name] = float(report.mean[name][layer, head])
+                    row[f"{name}_spread"] = float(report.spread[name][layer, head])
+                    if name in TARGETS:
+                        row[f"{name}_most"] = float(report.most[name][layer, head])
+                    if name in MEASURES:
+                        row[f"{name}_text"] = int(report.strongest[name][layer, head])
+                nearest = int(report.nearest[layer, head])
+                row["cluster"] = int(report.cluster[layer, head])
+                row["nearest"] = "" if nearest < 0 else f"{nearest // n_heads}.{nearest % n_heads}"
+                found.append(row)
+        return found
+
+    def save(self, path: Path) -> None:
+        """Writes the rows as CSV, or as Parquet where the name ends so.
+
+        Raises:
+            VizformerError: another ending.
+        """
+        rows = self.rows()
+        path.parent.mkdir(parents=True, exist_ok=True)
+        if path.suffix == ".parquet":
+            import pyarrow
+            import pyarrow.parquet
+
+            pyarrow.parquet.write_table(pyarrow.Table.from_pylist(rows), path)
+        elif path.suffix == ".csv":
+            with path.open("w", encoding="utf-8", newline="") as file:
+                writer = csv.DictWriter(file, list(rows[0]))
+                writer.writeheader()
+                writer.writerows(rows)
+        else:
+            raise VizformerError(N_("{path} ends neither in .csv nor in .parquet.", path=path.name))
+
+
+def make_report(
+    checkpoint: Checkpoint,
+    corpus: Corpus,
+    read: int,
+    sums: Mapping[Kind, Sums],
+    repeated: Mapping[Kind, Tensor],
+) -> HeadReport:
+    """The report of a corpus whose texts were all added up.
+
+    Args:
+        read: how many texts could be read.
+        repeated: the induction score on random tokens that come twice, see `repeated_induction`.
+    """
+    n_kv = checkpoint.model.config.kv_heads
+    kinds = {kind: kind_report(kind, n_kv, part, repeated.get(kind)) for kind, part in sums.items()}
+    return HeadReport(checkpoint.name, corpus.name, read, len(corpus.passages), kinds)
+
+
+def kind_report(kind: Kind, n_kv_heads: int, sums: Sums, repeated: Tensor | None) -> KindReport:
+    """Mean = total / count, spread^2 = squares / count - mean^2, and what is computed of all texts together."""
+    n_layers, n_heads = sums.count.shape[1:]
+    unknown = np.full((n_layers, n_heads), np.nan)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        means = sums.total / sums.count
+        spreads = np.sqrt(np.maximum(sums.squares / sums.count - means**2, 0.0))
+        most = sums.hits / sums.rows
+        similarity = sums.cosine / sums.compared
+    mean: dict[str, ndarray] = dict(zip(MEASURES, means, strict=True))
+    spread: dict[str, ndarray] = dict(zip(MEASURES, spreads, strict=True))
+    if kind == "cross":
+        for name in set(MEASURES) - set(CROSS):
+            mean[name] = spread[name] = unknown
+    if repeated is None:
+        mean[REPEATED] = spread[REPEATED] = unknown
+    else:
+        mean[REPEATED], spread[REPEATED] = repeated.double().mean(0).numpy(), repeated.double().std(0, False).numpy()
+    mean[POSITIONAL] = positional_share(sums)
+    mean[CONTENT] = 1 - mean[POSITIONAL]
+    others = np.where(np.eye(len(similarity), dtype=bool) | ~np.isfinite(similarity), -np.inf, similarity)
+    nearest, redundancy = np.full(n_layers * n_heads, -1), np.full(n_layers * n_heads, np.nan)
+    if len(others) > 1:
+        best = others.max(1)
+        has = np.isfinite(best)
+        nearest[has], redundancy[has] = others.argmax(1)[has], best[has]
+    mean[REDUNDANCY] = redundancy.reshape(n_layers, n_heads)
+    spread |= {POSITIONAL: unknown, CONTENT: unknown, REDUNDANCY: unknown}
+    return KindReport(
+        kind,
+        n_kv_heads,
+        mean,
+        spread,
+        dict(zip(MEASURES, sums.count, strict=True)),
+        dict(zip(MEASURES, sums.where, strict=True)),
+        dict(zip(TARGETS, sums.rows, strict=True)),
+        dict(zip(TARGETS, most, strict=True)),
+        similarity,
+        clusters(similarity, n_layers * n_heads).reshape(n_layers, n_heads),
+        nearest.reshape(n_layers, n_heads),
+    )
+
+
+def positional_share(sums: Sums) -> Float[ndarray, "n_layers n_heads"]:
+    """How much of where a head looks is the same in every text, at the same positions; the rest is content.
+
+    With D = pattern - even on the first CORNER positions, and the mean M of a cell over the T texts that have it,
+
+        positional = 1 - sum over cells of T V / sum over cells and texts of D^2,    V = sum over texts (D - M)^2 / (T - 1)
+
+    1 for a head that looks at the token before in every text; 0 where what texts have in common is no more than an even
+    look.  Cells that only one text has are left out.  NaN where no cell is left, and where a head always looks evenly.
+    It is the share of variance that positions explain, with V without bias (the law of total variance).
+    """
+    texts = sums.cells[:, None]  # [n_layers, 1, corner, corner]
+    several = texts > 1
+    within = np.where(
+        several, (sums.energy - sums.maps**2 / np.maximum(texts, 1)) * texts / np.maximum(texts - 1, 1), 0.0
+    )
+    energy = np.where(several, sums.energy, 0.0).sum((2, 3))
+    with np.errstate(invalid="ignore", divide="ignore"):
+        share = np.clip(1 - within.sum((2, 3)) / energy, 0.0, 1.0)
+    return np.where(energy > 1e-9, share, np.nan)

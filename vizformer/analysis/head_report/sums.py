@@ -1,0 +1,132 @@
+"""What is kept while texts are measured: sums, never a map of one text.
+
+Sums of texts 0..k and of texts k+1..m add up to those of 0..m, so that several workers can share a corpus and a run that
+was cut off goes on.  They are float64 and added in the order of the texts: whoever adds them, the result is the same.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+
+import numpy as np
+import torch
+from jaxtyping import Bool, Float, Int
+from numpy import ndarray
+from torch import Tensor
+
+from vizformer.analysis.head_report.measures import MEASURES, SMALL_IS_STRONG, TARGETS, LayerMeasures
+
+CORNER = 32
+"""Positions of a text, from its first one, of which maps are compared with each other."""
+MOST_COMPARED = 1024  # heads of a kind that are compared with each other: a number for every pair
+_SIGN = np.array([-1.0 if name in SMALL_IS_STRONG else 1.0 for name in MEASURES])
+
+
+@dataclass
+class Sums:
+    """Of one kind of attention, over texts.
+
+    Attributes:
+        count, total, squares: of every measure: how many texts say something, the sum of their values and of the
+            squares of these.
+        strongest, where: the value of the text where a measure is strongest (largest, or smallest for those of
+            SMALL_IS_STRONG, with the sign turned round), and the number of that text; -1 where there is none.
+        rows, hits: see `LayerMeasures`.
+        cells: how many texts have a visible cell, of the first CORNER positions.
+        maps: sum over texts of (pattern - even)[i, j] there, where even is 1 / (keys that i sees).
+        energy: sum over texts of the square of the same.
+        cosine: sum over texts of the cosines between the heads' (pattern - even); empty for more than MOST_COMPARED.
+        compared: how many texts have such a cosine.
+    """
+
+    count: Int[ndarray, "n_measures n_layers n_heads"]
+    total: Float[ndarray, "n_measures n_layers n_heads"]
+    squares: Float[ndarray, "n_measures n_layers n_heads"]
+    strongest: Float[ndarray, "n_measures n_layers n_heads"]
+    where: Int[ndarray, "n_measures n_layers n_heads"]
+    rows: Int[ndarray, "n_targets n_layers n_heads"]
+    hits: Int[ndarray, "n_targets n_layers n_heads"]
+    cells: Int[ndarray, "n_layers corner corner"]
+    maps: Float[ndarray, "n_layers n_heads corner corner"]
+    energy: Float[ndarray, "n_layers n_heads corner corner"]
+    cosine: Float[ndarray, "heads heads"]
+    compared: Int[ndarray, "heads heads"]
+
+    @classmethod
+    def empty(cls, n_layers: int, n_heads: int) -> "Sums":
+        heads = n_layers * n_heads
+        pairs = (heads, heads) if heads <= MOST_COMPARED else (0, 0)
+        of_measures, of_targets = (len(MEASURES), n_layers, n_heads), (len(TARGETS), n_layers, n_heads)
+        return cls(
+            np.zeros(of_measures, np.int64),
+            np.zeros(of_measures),
+            np.zeros(of_measures),
+            np.full(of_measures, -np.inf),
+            np.full(of_measures, -1, np.int64),
+            np.zeros(of_targets, np.int64),
+            np.zeros(of_targets, np.int64),
+            np.zeros((n_layers, CORNER, CORNER), np.int64),
+            np.zeros((n_layers, n_heads, CORNER, CORNER)),
+            np.zeros((n_layers, n_heads, CORNER, CORNER)),
+            np.zeros(pairs),
+            np.zeros(pairs, np.int64),
+        )
+
+    def add_layer(self, text: int, layer: int, found: LayerMeasures) -> None:
+        """What text number `text` says of a layer; the numbers of texts only grow."""
+        values = found.values.double().cpu().numpy()
+        known = np.isfinite(values)
+        filled = np.where(known, values, 0.0)
+        self.count[:, layer] += known
+        self.total[:, layer] += filled
+        self.squares[:, layer] += filled**2
+        self._strongest(layer, np.where(known, values * _SIGN[:, None], -np.inf), np.full(values.shape, text))
+        self.rows[:, layer] += found.rows.cpu().numpy()
+        self.hits[:, layer] += found.hits.cpu().numpy()
+
+    def add_corner(
+        self, layer: int, patterns: Float[Tensor, "n_heads n_q n_k"], visible: Bool[Tensor, "n_q n_k"]
+    ) -> Float[Tensor, "n_heads cells"]:
+        """The first positions of one text's maps; what is returned is for `add_cosines`."""
+        even = visible / visible.sum(-1, keepdim=True).clamp(min=1)
+        seen = visible[:CORNER, :CORNER].cpu()
+        maps = torch.where(seen, (patterns - even)[:, :CORNER, :CORNER].cpu(), 0.0)
+        n_q, n_k = seen.shape
+        self.cells[layer, :n_q, :n_k] += seen.numpy()
+        self.maps[layer, :, :n_q, :n_k] += maps.numpy()
+        self.energy[layer, :, :n_q, :n_k] += maps.double().square().numpy()
+        return maps.flatten(1)
+
+    def add_cosines(self, corners: list[Float[Tensor, "n_heads cells"]]) -> None:
+        """cos(A, B) = A . B / (|A| |B|) of the maps of every two heads, less an even look, on one text.
+
+        A head that looks about evenly on a text has no direction there, and is left out.
+        """
+        if not self.cosine.size:
+            return
+        rows = torch.cat(corners).double()  # [heads, cells]
+        lengths = rows.norm(dim=1, keepdim=True)
+        has = (lengths > 1e-6).squeeze(1)
+        rows = torch.where(has[:, None], rows / lengths.clamp(min=1e-12), 0.0)
+        self.cosine += (rows @ rows.T).numpy()
+        self.compared += (has[:, None] & has[None, :]).numpy()
+
+    def add(self, later: "Sums") -> None:
+        """The sums of texts that come after those of these."""
+        for name in ("count", "total", "squares", "rows", "hits", "cells", "maps", "energy", "cosine", "compared"):
+            getattr(self, name)[...] += getattr(later, name)
+        for layer in range(self.count.shape[1]):
+            self._strongest(layer, later.strongest[:, layer], later.where[:, layer])
+
+    def _strongest(self, layer: int, values: ndarray, texts: ndarray) -> None:
+        """The first of several that are equally strong stays."""
+        better = values > self.strongest[:, layer]
+        self.strongest[:, layer] = np.where(better, values, self.strongest[:, layer])
+        self.where[:, layer] = np.where(better, texts, self.where[:, layer])
+
+    def arrays(self, prefix: str) -> dict[str, ndarray]:
+        """For a file."""
+        return {f"{prefix}.{field.name}": getattr(self, field.name) for field in fields(self)}
+
+    @classmethod
+    def of_arrays(cls, arrays: Mapping[str, ndarray], prefix: str) -> "Sums":
+        return cls(**{field.name: arrays[f"{prefix}.{field.name}"] for field in fields(cls)})
