@@ -10,6 +10,7 @@ A subcommand is a short function that imports what it needs when it runs, so tha
         ...
 """
 
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -219,3 +220,55 @@ def evaluate(model: str, data: Path) -> None:
     from vizformer.training.commands import evaluate_bundled
 
     evaluate_bundled(model, data, click.echo, measure)
+
+
+@main.command()
+@click.argument("model", metavar="CHECKPOINT")
+@click.option(
+    "--texts",
+    default="en",
+    show_default=True,
+    metavar="FILE",
+    help="A text file, one text a line (a model that translates: text, tab, translation); or en or zh, which come with "
+    "VizFormer.",
+)
+@click.option(
+    "--out",
+    type=click.Path(path_type=Path, dir_okay=False),
+    default=Path("heads.csv"),
+    show_default=True,
+    help="Where the table goes: a name that ends in .csv or .parquet.",
+)
+@click.option(
+    "--work",
+    type=click.Path(path_type=Path, file_okay=False),
+    default=Path("runs", "heads"),
+    show_default=True,
+    help="Where the sums are kept, by model and texts.",
+)
+@click.option("--threads", type=click.IntRange(1), help="Texts that are measured at once.  [default: one per core]")
+@click.option("--device", default="cpu", show_default=True, help="Where the model computes.")
+@click.option("--dtype", default="float32", show_default=True, help="What it computes in.")
+def heads(model: str, texts: str, out: Path, work: Path, threads: int | None, device: str, dtype: str) -> None:
+    """Measure what every attention head of a model does on many texts: one row a head.
+
+    Stopped or killed, the same command goes on where it was, to the same result.
+    """
+    from vizformer.analysis.head_report.corpus import BUNDLED, bundled_corpus, read_texts
+    from vizformer.analysis.head_report.report import check_name
+    from vizformer.analysis.head_report.running import head_report
+    from vizformer.checkpoints import load
+
+    check_name(out)
+    corpus = bundled_corpus(texts) if texts in BUNDLED else read_texts(Path(texts))
+
+    def tell(done: int, texts: int) -> None:
+        on_one_line = sys.stderr.isatty()
+        said = f"{done} of {texts} texts"
+        click.echo(f"\r{said}" if on_one_line else said, err=True, nl=done == texts or not on_one_line)
+
+    report = head_report(load(model, device=device, dtype=dtype), corpus, work=work, threads=threads, tell=tell)
+    assert report is not None  # nothing stops it
+    report.save(out)
+    unread = "" if report.texts == report.given else f" ({report.given - report.texts} others it cannot read)"
+    click.echo(f"{len(report.rows())} heads, measured on {report.texts} texts{unread}: {out}")

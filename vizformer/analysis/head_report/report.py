@@ -108,6 +108,7 @@ class HeadReport:
         Raises:
             VizformerError: another ending.
         """
+        check_name(path)
         rows = self.rows()
         path.parent.mkdir(parents=True, exist_ok=True)
         if path.suffix == ".parquet":
@@ -115,13 +116,23 @@ class HeadReport:
             import pyarrow.parquet
 
             pyarrow.parquet.write_table(pyarrow.Table.from_pylist(rows), path)
-        elif path.suffix == ".csv":
-            with path.open("w", encoding="utf-8", newline="") as file:
-                writer = csv.DictWriter(file, list(rows[0]))
-                writer.writeheader()
-                writer.writerows(rows)
-        else:
-            raise VizformerError(N_("{path} ends neither in .csv nor in .parquet.", path=path.name))
+            return
+        with path.open("w", encoding="utf-8", newline="") as file:
+            writer = csv.DictWriter(file, list(rows[0]))
+            writer.writeheader()
+            writer.writerows(rows)
+
+
+def check_name(path: Path) -> None:
+    """Before anything is measured.
+
+    Raises:
+        VizformerError: the name says neither of the two ways to write.
+    """
+    if path.suffix not in (".csv", ".parquet"):
+        raise VizformerError(
+            N_("{path} ends neither in .csv nor in .parquet. Give it one of these endings.", path=path.name)
+        )
 
 
 def make_report(

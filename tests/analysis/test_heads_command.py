@@ -1,0 +1,58 @@
+"""`vizformer heads`: the table of a model's heads, also after the command was killed."""
+
+import csv
+import subprocess
+import sys
+from pathlib import Path
+
+from click.testing import CliRunner
+
+from vizformer import cli
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+def heads(*arguments):
+    return CliRunner().invoke(cli.main, ["heads", *map(str, arguments)])
+
+
+def table(path):
+    with path.open(encoding="utf-8", newline="") as file:
+        return list(csv.DictReader(file))
+
+
+def test_a_killed_run_goes_on_to_the_same_table(tmp_path):
+    killed, whole, work = tmp_path / "killed.csv", tmp_path / "whole.csv", tmp_path / "work"
+    command = [sys.executable, "-m", "vizformer", "heads", "cloze", "--texts", "zh", "--threads", "1"]
+    command += ["--out", str(killed), "--work", str(work)]
+    with subprocess.Popen(command, cwd=ROOT, stderr=subprocess.PIPE, text=True) as process:
+        assert process.stderr is not None
+        assert process.stderr.readline().strip() == "8 of 240 texts"
+        process.kill()
+    assert not killed.exists()
+    went_on = heads("cloze", "--texts", "zh", "--out", killed, "--work", work)
+    assert went_on.exit_code == 0, went_on.output
+    assert "8 of 240 texts" not in went_on.output.splitlines()[0]
+    assert "32 heads, measured on 240 texts" in went_on.output
+    at_once = heads("cloze", "--texts", "zh", "--out", whole, "--work", tmp_path / "other")
+    assert at_once.output.splitlines()[0] == "8 of 240 texts"
+    assert killed.read_bytes() == whole.read_bytes()
+    assert [(row["layer"], row["head"]) for row in table(whole)[:2]] == [("0", "0"), ("0", "1")]
+
+
+def test_what_was_measured_before_is_not_measured_again(tmp_path):
+    texts, work = tmp_path / "texts.txt", tmp_path / "work"
+    texts.write_text("I have a cat.\nThe cats are here.\n", encoding="utf-8")
+    first = heads("cloze", "--texts", texts, "--out", tmp_path / "a.csv", "--work", work)
+    assert "2 of 2 texts" in first.output
+    second = heads("cloze", "--texts", texts, "--out", tmp_path / "b.csv", "--work", work)
+    assert "2 of 2 texts" not in second.output
+    assert (tmp_path / "a.csv").read_bytes() == (tmp_path / "b.csv").read_bytes()
+
+
+def test_bad_names_are_said_before_anything_is_measured(tmp_path):
+    assert "neither in .csv nor in .parquet" in heads("cloze", "--out", tmp_path / "heads.xlsx").output
+    missing = heads("cloze", "--texts", tmp_path / "none.txt")
+    assert missing.exit_code == 1
+    assert "There is no file" in missing.output
+    assert "There is no model" in heads("no-such-model").output
