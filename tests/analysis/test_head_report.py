@@ -17,6 +17,7 @@ from vizformer.analysis.head_report.measures import CROSS, MEASURES, TARGETS
 from vizformer.analysis.head_report.one_text import is_delimiter, read_tokens, run
 from vizformer.analysis.head_report.report import COLUMNS
 from vizformer.analysis.head_report.running import GROUP
+from vizformer.analysis.head_report.stored import read_report, write_report
 from vizformer.analysis.head_report.sums import CORNER
 from vizformer.errors import VizformerError
 from vizformer.training.by_hand import INDUCTION, LETTERS, PREVIOUS_TOKEN, induction_by_hand
@@ -311,3 +312,12 @@ def test_a_model_that_reads_none_of_the_texts_says_so(monkeypatch):
     monkeypatch.setattr("vizformer.analysis.head_report.one_text.MOST_TOKENS", 0)
     with pytest.raises(VizformerError, match="can read none of the texts"):
         head_report(checkpoint, Corpus.of(TEXTS))
+
+
+def test_a_report_is_read_as_it_was_written(tmp_path):
+    report = head_report(made("encoder-decoder"), Corpus.of(PAIRS, "pairs"))
+    write_report(report, tmp_path / "report.npz")
+    read = read_report(tmp_path / "report.npz")
+    same(read, report)
+    assert (read.model, read.corpus, read.given) == (report.model, "pairs", len(PAIRS))
+    assert str(read.rows()) == str(report.rows())

@@ -41,6 +41,7 @@ PAGES = (
     "generation",
     "blanks",
     "report",
+    "head_report",
 )
 PARTS = {
     "map": ("drawing", "rnn", "cost"),  # (the gradients of "gru" take seconds and few bytes)

@@ -50,6 +50,7 @@ PAGES = {
     "/generation": "Generation",
     "/blanks": "Fill in the blank",
     "/report": "Model report",
+    "/head_report": "Head report",
 }
 
 # Every other part of every lesson, some of them in Chinese or for another model and text.

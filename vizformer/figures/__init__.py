@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from vizformer.figures.curves import line_curves
     from vizformer.figures.embeddings import norm_bars, similarity_curves
     from vizformer.figures.generation import cache_growth, multiplications
+    from vizformer.figures.head_report import likeness, marked_map, measure_of_heads
     from vizformer.figures.head_sharing import head_costs, shared_heads
     from vizformer.figures.head_split import head_parts, head_slices
     from vizformer.figures.heads import head_grid
@@ -49,8 +50,11 @@ _WHERE = {
     "head_grid": "heads",
     "head_parts": "head_split",
     "head_slices": "head_split",
+    "likeness": "head_report",
     "line_curves": "curves",
+    "marked_map": "head_report",
     "matrix_heatmap": "matrix",
+    "measure_of_heads": "head_report",
     "multiplications": "generation",
     "neighbour_bars": "neighbours",
     "next_token_bars": "next_token",
@@ -88,8 +92,11 @@ __all__ = [
     "head_grid",
     "head_parts",
     "head_slices",
+    "likeness",
     "line_curves",
+    "marked_map",
     "matrix_heatmap",
+    "measure_of_heads",
     "multiplications",
     "neighbour_bars",
     "next_token_bars",

@@ -25,6 +25,11 @@ _STACKS: dict[Kind, tuple[str, str]] = {
 }
 
 
+def stacks_of(kind: Kind) -> tuple[str, str]:
+    """The stacks whose tokens are the queries and the keys."""
+    return _STACKS[kind]
+
+
 def heads_of(checkpoint: Checkpoint) -> dict[Kind, tuple[int, int]]:
     """The kinds of attention of a model, each with its layers and heads, in the order of the data flow."""
     config = checkpoint.model.config
@@ -47,7 +52,7 @@ def measure_text(checkpoint: Checkpoint, passage: Passage, number: int, sums: di
     trace = run(checkpoint, read)
     same = checkpoint.source_tokenizer is None
     for kind in kinds(trace):
-        queries, keys = (read[stack] for stack in _STACKS[kind])
+        queries, keys = (read[stack] for stack in stacks_of(kind))
         wanted = targets(
             torch.tensor([token.id for token in queries]),
             torch.tensor([token.id for token in keys]),

@@ -186,13 +186,19 @@ REPORT = Entry(
     N_("Model report"),
     N_("What a model's files hold: its shapes, its numbers by part, and what became of every tensor."),
 )
+HEAD_REPORT = Entry(
+    "pages/checkpoint/head_report.py",
+    "head_report",
+    N_("Head report"),
+    N_("What every head of a model does, measured on hundreds of texts: where it looks, how evenly, which are alike."),
+)
 
 SECTIONS: tuple[tuple[Message | None, tuple[Entry, ...]], ...] = (
     (None, (START,)),
     (N_("Course"), COURSE),
     (N_("Learn"), (PAPER, LAYER, COMPARE, WORKSHEET, TRAIN, GLOSSARY, READING)),
     (N_("Explore"), (ATTENTION, GENERATION, BLANKS)),
-    (N_("Checkpoint"), (REPORT,)),
+    (N_("Checkpoint"), (REPORT, HEAD_REPORT)),
 )
 HOME = START
 HOME_OF_BEFORE = ATTENTION  # when "/" was this page: links of then say something that only other pages show

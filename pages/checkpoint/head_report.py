@@ -1,0 +1,40 @@
+"""Head report: what every head of a model does, measured on many texts."""
+
+import streamlit as st
+
+from vizformer.web.catalogue import head_reports, shelf, sources
+from vizformer.web.link import state
+from vizformer.web.tools.head_report import measuring
+from vizformer.web.tools.head_report.results import results
+from vizformer.web.words.errors import guarded
+from vizformer.web.words.i18n import _
+
+POLL = 1.0  # seconds between two looks at a measuring that goes on
+
+
+def page() -> None:
+    models = shelf.models()
+    state.fit(model=models)
+    st.selectbox(_("Model"), models, format_func=shelf.titles(models).__getitem__, width=420, **state.bind("model"))
+    guarded()(below)()
+
+
+def below() -> None:
+    model = sources.stamped(state.view().model)
+    sources.folder(model)  # or says that it is not there
+    corpus = measuring.texts(model)
+    if corpus is None:
+        return
+    name = head_reports.name_of(model, corpus)
+    now = head_reports.reports().look(name)
+    if now is None:
+        measuring.begin(model, corpus, name)
+    elif now.phase in ("waiting", "running"):
+        st.fragment(guarded()(measuring.status), run_every=POLL)(name, now.phase)
+    elif now.phase == "over":
+        results(model, corpus, name)
+    else:
+        measuring.ended(model, corpus, name, now)
+
+
+page()

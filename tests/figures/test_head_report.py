@@ -1,0 +1,46 @@
+"""The pictures of the head report hold what was passed."""
+
+import numpy as np
+import pytest
+
+from vizformer import figures
+from vizformer.figures.head_report import MOST_MARKED
+
+
+def test_a_number_of_every_head() -> None:
+    values = np.array([[0.1, np.nan, 3.0], [2.0, 0.5, 1.0]])
+    figure = figures.measure_of_heads(values, measure="a<b")
+    heatmap = figure.data[0]
+    assert np.array_equal(heatmap.z, values.astype(np.float32), equal_nan=True)
+    assert heatmap.colorbar.title.text == "a&lt;b"
+    assert list(figure.layout.yaxis.ticktext) == ["L0", "L1"]
+    assert list(figure.layout.xaxis.ticktext) == ["H0", "H1", "H2"]
+    with pytest.raises(ValueError, match="must be"):
+        figures.measure_of_heads(np.zeros(3), measure="")
+
+
+def test_how_alike_heads_are() -> None:
+    values = np.array([[1.0, -0.5], [-0.5, 1.0]])
+    heatmap = figures.likeness(values, ["L0 H0", "L0 H1"]).data[0]
+    assert np.array_equal(heatmap.z, values.astype(np.float32))
+    assert (heatmap.zmin, heatmap.zmax) == (-1, 1)
+    with pytest.raises(ValueError, match="do not fit"):
+        figures.likeness(values, ["one"])
+
+
+def test_marked_cells_have_squares() -> None:
+    pattern = np.array([[1.0, 0.0], [0.3, 0.7]])
+    figure = figures.marked_map(pattern, ["a", "b"], ["a", "b"], np.array([[True, False], [True, False]]))
+    squares = {(round((s.y0 + s.y1) / 2), round((s.x0 + s.x1) / 2)) for s in figure.layout.shapes}
+    assert squares == {(0, 0), (1, 0)}
+    with pytest.raises(ValueError, match="do not fit"):
+        figures.marked_map(pattern, ["a", "b"], ["a", "b"], np.ones((1, 2), bool))
+
+
+def test_of_very_many_marks_the_strongest_are_drawn() -> None:
+    n = 30
+    pattern = np.linspace(0, 1, n * n).reshape(n, n)
+    names = [str(i) for i in range(n)]
+    figure = figures.marked_map(pattern, names, names, np.ones((n, n), bool))
+    assert len(figure.layout.shapes) == MOST_MARKED
+    assert min(shape.y0 for shape in figure.layout.shapes) > 15

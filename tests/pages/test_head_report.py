@@ -1,0 +1,220 @@
+"""The page Head report: it measures in a process of its own, goes on where it was stopped, and says what heads do."""
+
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+from vizformer.analysis.head_report import bundled_corpus, head_report
+from vizformer.analysis.head_report.stored import write_report
+from vizformer.analysis.head_report.worker import Request
+from vizformer.checkpoints import load
+from vizformer.errors import VizformerError
+from vizformer.web.catalogue import head_reports
+from vizformer.web.catalogue.head_reports import Reports
+from vizformer.web.link.model_ref import ModelRef
+
+PAGE = "pages/checkpoint/head_report.py"
+TEXTS = "I have a cat.\nThe cats are here, and the cats are there.\n我有一只猫。"
+
+
+@pytest.fixture
+def reports(tmp_path, monkeypatch):
+    made = Reports(tmp_path / "reports")
+    monkeypatch.setattr(head_reports, "_reports", made)
+    yield made
+    made.close()
+
+
+@pytest.fixture(scope="module")
+def stories(tmp_path_factory):
+    """The finished report of the model `stories` on the English passages, in a file."""
+    path = tmp_path_factory.mktemp("stories") / "report.npz"
+    report = head_report(load("stories"), bundled_corpus("en"))
+    assert report is not None
+    write_report(report, path)
+    return path, report
+
+
+@pytest.fixture
+def measured(reports, stories):
+    """As if somebody had had it measured."""
+    name = head_reports.name_of(ModelRef("bundled", "stories"), bundled_corpus("en"))
+    folder = reports.root / name
+    folder.mkdir(parents=True)
+    (folder / "report.npz").write_bytes(stories[0].read_bytes())
+    reports._jobs[name] = head_reports._Job(folder, 240, 0.0, ending="over")
+    head_reports.report.clear()
+    return stories[1]
+
+
+def ended(reports):
+    """Waits until everything that runs is over."""
+    for job in reports._jobs.values():
+        if job.process is not None:
+            job.process.wait()
+
+
+def clicked(app, key):
+    return app.button(key=key).click().run()
+
+
+def said(app):
+    return " ".join([*(one.value for one in app.text), *(one.value for one in app.caption)])
+
+
+def test_the_readers_own_texts_are_measured_in_a_process_of_its_own(open_app, reports):
+    app = open_app(PAGE, model="cloze", dials="headreport.texts:own")
+    assert "Write or paste some texts" in app.info[0].value
+    app.text_area(key="head_report.texts").set_value(TEXTS).run()
+    clicked(app, "head_report.measure")
+    assert app.button(key="head_report.stop")
+    (job,) = reports._jobs.values()
+    assert job.process.pid
+    ended(reports)
+    app.run()
+    assert not app.exception
+    assert not app.error
+    assert "over all 3 texts" in said(app)
+    corpus = head_reports.report(next(iter(reports._jobs))).corpus
+    assert corpus == "own"
+
+
+def test_a_stopped_measuring_goes_on(open_app, reports):
+    app = open_app(PAGE, model="cloze", dials="headreport.texts:zh")
+    clicked(app, "head_report.measure")
+    clicked(app, "head_report.stop")
+    ended(reports)
+    app.run()
+    assert "It goes on from there" in app.info[0].value
+    clicked(app, "head_report.again")
+    ended(reports)
+    app.run()
+    assert not app.error
+    (name,) = reports._jobs
+    whole = head_report(load("cloze"), bundled_corpus("zh"))
+    assert np.array_equal(
+        head_reports.report(name).kinds["encoder"].mean["previous"], whole.kinds["encoder"].mean["previous"]
+    )
+
+
+@pytest.mark.parametrize(
+    ("locale", "words"), [("en-US", "attends most to the token before it in"), ("zh-CN", "放在前一个词元上")]
+)
+def test_the_sentence_and_the_table_say_what_the_library_says(open_app, measured, locale, words):
+    app = open_app(PAGE, locale=locale, model="stories", layer=2, head=1)
+    assert not app.exception
+    found = measured.kinds["decoder"]
+    assert words in said(app)
+    assert f"{found.most['previous'][2, 1]:.0%}" in said(app)
+    assert f"{int(found.rows['previous'][2, 1]):,}" in said(app)
+    table = app.dataframe[0].value
+    assert len(table) == 40
+    first = table.iloc[0]
+    assert (first.iloc[0], first.iloc[1]) == (2, 1)
+    assert first.iloc[3] == round(float(found.mean["previous"][2, 1]), 3)
+    assert first.iloc[4] == round(float(found.spread["previous"][2, 1]), 3)
+
+
+@pytest.mark.parametrize(
+    "measure", ["previous", "induction_repeated", "entropy", "positional", "redundancy", "effective_rank"]
+)
+def test_every_measure_can_be_looked_at(open_app, measured, measure):
+    app = open_app(PAGE, model="stories", dials=f"headreport.measure:{measure}", layer=3, head=3)
+    assert not app.exception
+    assert not app.error
+    assert app.selectbox(key="setting.headreport.measure").value == measure
+
+
+def test_the_slider_leaves_heads_out(open_app, measured):
+    app = open_app(PAGE, model="stories")
+    app.slider[0].set_value(0.5).run()
+    values = measured.kinds["decoder"].mean["previous"]
+    assert len(app.dataframe[0].value) == (values >= 0.5).sum() == 2
+
+
+def test_the_head_opens_on_the_page_attention_on_its_strongest_text(open_app, measured):
+    app = open_app(PAGE, model="stories", layer=2, head=1)
+    clicked(app, "head_report.open")
+    number = measured.kinds["decoder"].strongest["previous"][2, 1]
+    text = bundled_corpus("en").passages[number].text
+    assert app.text_input(key="view.text").value == text
+    assert app.query_params["layer"] == "2"
+    assert app.query_params["head"] == "1"
+
+
+def test_a_model_that_is_not_there_is_said(open_app, reports):
+    app = open_app(PAGE, model="upload/4f0c6ad2e9b10d37")
+    assert not app.exception
+    assert "An upload lives only in the session that made it" in app.error[0].value
+
+
+HOSTILE = "</s><script>alert(1)</script>\n$x$ **b** :red[a]\n\x00\n" + "猫" * 3000
+
+
+def test_any_texts_can_be_measured(open_app, reports):
+    app = open_app(PAGE, model="stories", dials="headreport.texts:own")
+    app.text_area(key="head_report.texts").set_value(HOSTILE).run()
+    clicked(app, "head_report.measure")
+    ended(reports)
+    app.run()
+    assert not app.exception
+    assert not app.error
+
+
+def test_a_model_that_does_not_open_is_said(reports, tmp_path):
+    reports.submit("broken", Request(str(tmp_path / "none"), {}, "float32", "cpu", "own", ("a",)))
+    ended(reports)
+    assert reports.look("broken").phase == "unreadable"
+
+
+def test_what_breaks_off_is_said_and_can_be_tried_again(reports, monkeypatch):
+    def broken(folder):
+        return subprocess.Popen([sys.executable, "-c", "raise SystemExit(1)"])
+
+    request = Request("cloze", {}, "float32", "cpu", "own", ("a cat",))
+    with monkeypatch.context() as changed:
+        changed.setattr(head_reports, "_start", broken)
+        reports.submit("one", request)
+        ended(reports)
+        assert reports.look("one").phase == "failed"
+    reports.submit("one", request)
+    ended(reports)
+    assert reports.look("one").phase == "over"
+
+
+def test_one_after_the_other_and_not_too_many(reports):
+    request = Request("cloze", {}, "float32", "cpu", "own", ("a cat",))
+    for number in range(head_reports.LONGEST_QUEUE + 1):
+        reports.submit(f"report-{number}", request)
+    assert reports.look("report-1").phase == "waiting"
+    assert (reports.look("report-2").phase, reports.look("report-2").ahead) == ("waiting", 1)
+    with pytest.raises(VizformerError, match="waiting already"):
+        reports.submit("one more", request)
+    reports.stop("report-1")
+    assert reports.look("report-1").phase == "stopped"
+    assert reports.look("report-2").ahead == 0
+    assert reports.look("nobody asked for this") is None
+
+
+def test_the_oldest_are_taken_from_the_disk(reports, monkeypatch):
+    monkeypatch.setattr(head_reports, "MOST", 3)
+    monkeypatch.setattr(head_reports, "_start", lambda folder: subprocess.Popen([sys.executable, "-c", ""]))
+    for number in range(6):
+        reports.submit(f"report-{number}", Request("cloze", {}, "float32", "cpu", "own", ("a",)))
+        ended(reports)
+        reports.look(f"report-{number}")
+    assert len(list(reports.root.iterdir())) == 3
+    assert reports.look("report-0") is None
+
+
+def test_two_models_or_texts_are_two_reports():
+    model, corpus = ModelRef("models", "a", stamp="1"), bundled_corpus("en")
+    names = {
+        head_reports.name_of(model, corpus),
+        head_reports.name_of(ModelRef("models", "a", stamp="2"), corpus),
+        head_reports.name_of(model.within("bfloat16"), corpus),
+        head_reports.name_of(model, bundled_corpus("zh")),
+    }
+    assert len(names) == 4

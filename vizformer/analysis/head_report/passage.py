@@ -1,0 +1,56 @@
+"""One head on one passage of the corpus, with the cells of a target marked."""
+
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from jaxtyping import Bool, Float, UInt8
+from numpy import ndarray
+
+from vizformer.analysis.head_report.corpus import Passage
+from vizformer.analysis.head_report.measures import TARGETS, layer_patterns, targets, visible_keys
+from vizformer.analysis.head_report.one_text import is_delimiter, read_tokens, run, stacks_of
+from vizformer.analysis.heads import Kind, site_name
+from vizformer.checkpoints import Checkpoint
+from vizformer.text import Token
+
+
+@dataclass(frozen=True)
+class HeadOnPassage:
+    """A head's map on a passage.
+
+    Attributes:
+        queries, keys: the tokens of rows and columns.
+        pattern: the weights.
+        reasons: why a cell is blocked (`vizformer.model.Reason`), 0 where it is not.
+        marked: the visible cells of the target; of what is no target, the strongest key of each query.
+    """
+
+    queries: tuple[Token, ...]
+    keys: tuple[Token, ...]
+    pattern: Float[ndarray, "n_q n_k"]
+    reasons: UInt8[ndarray, "n_q n_k"]
+    marked: Bool[ndarray, "n_q n_k"]
+
+
+def head_on_passage(
+    checkpoint: Checkpoint, passage: Passage, kind: Kind, layer: int, head: int, measure: str
+) -> HeadOnPassage:
+    """What the report read there: the first tokens of a long passage."""
+    read = read_tokens(checkpoint, passage)
+    record = run(checkpoint, read)[site_name(kind, layer)]
+    queries, keys = (read[stack] for stack in stacks_of(kind))
+    pattern, visible = layer_patterns(record)[head].cpu(), visible_keys(record).cpu()
+    if measure in TARGETS:
+        cross = kind == "cross"
+        found = targets(
+            torch.tensor([token.id for token in queries]),
+            torch.tensor([token.id for token in keys]),
+            torch.tensor([is_delimiter(token) for token in keys]),
+            cross=cross,
+            same=not cross or checkpoint.source_tokenizer is None,
+        )
+        marked = (found.keys[TARGETS.index(measure)] & visible).numpy()
+    else:
+        marked = np.eye(len(keys), dtype=bool)[pattern.argmax(-1).numpy()]
+    return HeadOnPassage(queries, keys, pattern.numpy(), record.reason(head).cpu().numpy(), marked)

@@ -1,0 +1,129 @@
+"""The pictures of the head report: a number of every head, and one head's map with cells marked."""
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from vizformer.figures import style
+from vizformer.figures.attention import attention_heatmap
+from vizformer.figures.axes import name_axes
+from vizformer.figures.figure import Figure, heatmap
+from vizformer.figures.style import N_, VIRIDIS, fill, frame, heights
+
+MOST_MARKED = 400  # squares: more would hide the map
+PRINTED_UP_TO = 16
+
+ENGLISH: Mapping[str, str] = {
+    **style.ENGLISH,
+    "of_head": N_("{layer} {head}: {value}"),
+    "alike": N_("{row} and {column}: {value}"),
+    "cosine": N_("cosine"),
+}
+"""Every text of these figures; pages pass the same names in the reader's language."""
+
+
+def measure_of_heads(
+    values: NDArray[np.floating], *, measure: str, title: str = "", words: Mapping[str, str] = ENGLISH
+) -> Figure:
+    """Draws one number of every head: rows are layers, columns are heads; NaN leaves a cell empty.
+
+    Args:
+        values: [layers, heads].
+        measure: what the number is.
+        title: plain text.
+        words: the texts, see ENGLISH.
+
+    Raises:
+        ValueError: not a matrix.
+    """
+    words = {**ENGLISH, **words}
+    values = np.ascontiguousarray(values, dtype=np.float32)
+    if values.ndim != 2:
+        raise ValueError(f"values must be [layers, heads], not of shape {values.shape}")
+    last = len(VIRIDIS) - 1
+    figure = Figure(
+        heatmap(
+            z=values,
+            colorscale=[(i / last, colour) for i, colour in enumerate(VIRIDIS)],
+            colorbar={"title": {"text": style.safe(measure)}, "thickness": 14},
+            xgap=1,
+            ygap=1,
+            hoverongaps=False,
+            texttemplate="%{z:.2f}" if max(values.shape) <= PRINTED_UP_TO else None,
+            hovertemplate=fill(words["of_head"], layer="%{y}", head="%{x}", value="%{z:.4g}"),
+        )
+    )
+    rows = [words["layer_short"].replace("{layer}", str(layer)) for layer in range(values.shape[0])]
+    columns = [words["head_short"].replace("{head}", str(head)) for head in range(values.shape[1])]
+    name_axes(figure, rows, columns, square=False)
+    return frame(figure, title, height=heights(*values.shape))
+
+
+def likeness(
+    similarity: NDArray[np.floating], names: Sequence[str], *, title: str = "", words: Mapping[str, str] = ENGLISH
+) -> Figure:
+    """Draws how alike every two heads are, in the order that is passed.
+
+    Args:
+        similarity: cosines [heads, heads].
+        names: of the heads.
+        title: plain text.
+        words: the texts, see ENGLISH.
+
+    Raises:
+        ValueError: names that do not fit.
+    """
+    words = {**ENGLISH, **words}
+    values = np.ascontiguousarray(similarity, dtype=np.float32)
+    if values.shape != (len(names), len(names)):
+        raise ValueError(f"{len(names)} names do not fit similarities of shape {values.shape}")
+    figure = Figure(
+        heatmap(
+            z=values,
+            zmin=-1.0,
+            zmax=1.0,
+            colorscale=style.signed_scale(),
+            colorbar={"title": {"text": words["cosine"]}, "thickness": 14},
+            hoverongaps=False,
+            hovertemplate=fill(words["alike"], row="%{y}", column="%{x}", value="%{z:.3f}"),
+        )
+    )
+    name_axes(figure, names, names)
+    return frame(figure, title, height=520)
+
+
+def marked_map(
+    pattern: NDArray[np.floating],
+    query_tokens: Sequence[str],
+    key_tokens: Sequence[str],
+    marked: NDArray[np.bool_],
+    *,
+    reasons: NDArray[np.integer] | None = None,
+    title: str = "",
+    words: Mapping[str, str] = ENGLISH,
+) -> Figure:
+    """One head's map with squares around some cells, the strongest MOST_MARKED of those that are marked.
+
+    Args:
+        pattern, query_tokens, key_tokens, reasons, title, words: as in `attention_heatmap`.
+        marked: which cells [queries, keys].
+
+    Raises:
+        ValueError: shapes that do not fit.
+    """
+    if np.shape(marked) != np.shape(pattern):
+        raise ValueError(f"marks of shape {np.shape(marked)} do not fit a pattern of shape {np.shape(pattern)}")
+    figure = attention_heatmap(pattern, query_tokens, key_tokens, reasons=reasons, title=title, words=words)
+    cells = np.argwhere(marked)
+    strongest = np.argsort(-np.asarray(pattern)[marked], kind="stable")[:MOST_MARKED]
+    for query, key in cells[strongest].tolist():
+        figure.add_shape(
+            type="rect",
+            x0=key - 0.47,
+            x1=key + 0.47,
+            y0=query - 0.47,
+            y1=query + 0.47,
+            line={"color": style.QUALITATIVE[1], "width": 2},
+        )
+    return figure

@@ -1,0 +1,118 @@
+"""Which model and which texts, and the measuring itself: it waits, runs, stops and goes on."""
+
+from typing import TYPE_CHECKING
+
+import streamlit as st
+
+from vizformer.web.catalogue import head_reports, model_cache, precision, sources
+from vizformer.web.frame import sitemap
+from vizformer.web.link.model_ref import ModelRef
+from vizformer.web.tools.head_report import computed
+from vizformer.web.widgets import lesson
+from vizformer.web.words.i18n import _
+
+if TYPE_CHECKING:
+    from vizformer.analysis.head_report import Corpus
+
+MOST_CHARACTERS = 200_000  # of the reader's own texts
+OWN = "own"
+CORPORA = ("en", "zh", OWN)
+
+
+def texts(model: ModelRef) -> "Corpus | None":
+    """The texts that are chosen; None where there are none yet.  A model that translates begins with pairs."""
+    usual = "zh" if model_cache.reads_target(model) else "en"
+    names = {
+        "en": _("English: passages of a children's book"),
+        "zh": _("Chinese: sentences, with translations"),
+        OWN: _("My own texts"),
+    }
+    st.segmented_control(
+        _("Texts to measure on"),
+        CORPORA,
+        format_func=names.__getitem__,
+        required=True,
+        **lesson.setting("headreport.texts", usual, CORPORA),
+    )
+    chosen = lesson.value("headreport.texts", usual, CORPORA)
+    if chosen != OWN:
+        return computed.bundled(chosen)
+    written = st.text_area(
+        _("One text in each line; for a model that translates: text, tab, translation"),
+        max_chars=MOST_CHARACTERS,
+        key="head_report.texts",
+        persist_state="session",
+    )
+    corpus = computed.typed(written or "")
+    if corpus is None:
+        st.info(_("Write or paste some texts, one in each line; a few dozen already say something."))
+    return corpus
+
+
+def begin(model: ModelRef, corpus: "Corpus", name: str) -> None:
+    """The button that starts, or goes on."""
+    st.text(
+        _(
+            "The model reads {n} texts, and of every head it is measured where it looks. That takes seconds to minutes, in "
+            "a process of its own.",
+            n=f"{len(corpus.passages):,}",
+        )
+    )
+    if st.button(_("Measure all heads"), type="primary", key="head_report.measure"):
+        submit(model, corpus, name)
+        st.rerun()
+
+
+def submit(model: ModelRef, corpus: "Corpus", name: str) -> None:
+    """Queues the measuring.
+
+    Raises:
+        VizformerError: the model is not there, or the queue is full.
+    """
+    from vizformer.analysis.head_report.worker import Request
+
+    request = Request(
+        str(sources.folder(model)),
+        dict(model.answers),
+        model.dtype,
+        precision.device(),
+        corpus.name,
+        tuple(f"{one.text}\t{one.target}" if one.target else one.text for one in corpus.passages),
+    )
+    head_reports.reports().submit(name, request)
+
+
+def status(name: str, was: head_reports.Phase) -> None:
+    """How far it is, and the way to end it; drawn again every second while it goes on."""
+    now = head_reports.reports().look(name)
+    if now is None or now.phase != was:
+        st.rerun()
+    if now.phase == "waiting":
+        st.info(_("Waiting: {n} before this one. It begins by itself; keep this page open.", n=now.ahead))
+    else:
+        said = _("{done} of {n} texts", done=f"{now.done:,}", n=f"{now.texts:,}")
+        st.progress(now.done / max(now.texts, 1), text=said)
+    st.button(_("Stop"), key="head_report.stop", on_click=head_reports.reports().stop, args=(name,))
+
+
+def ended(model: ModelRef, corpus: "Corpus", name: str, now: head_reports.State) -> None:
+    """Why there is no report, and what can be done."""
+    if now.phase == "stopped":
+        st.info(
+            _("Stopped after {done} of {n} texts. It goes on from there.", done=f"{now.done:,}", n=f"{now.texts:,}")
+        )
+        label = _("Go on")
+    elif now.phase == "unreadable":
+        st.error(_("The model does not open, or it can read none of these texts. Choose other texts or another model."))
+        st.page_link(sitemap.REPORT.file, label=_("More on the page Model report"))
+        label = _("Try again")
+    else:
+        st.error(
+            _(
+                "The measuring broke off, and it is not your mistake. Whoever runs this server finds the reason in its log."
+            )
+        )
+        label = _("Try again")
+    if st.button(label, key="head_report.again"):
+        submit(model, corpus, name)
+        st.rerun()

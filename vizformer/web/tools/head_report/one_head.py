@@ -1,0 +1,63 @@
+"""One head of the report: what it does in a sentence, and its map on the text where the measure is strongest."""
+
+from typing import TYPE_CHECKING
+
+import streamlit as st
+
+from vizformer import figures
+from vizformer.figures import head_report as head_figures
+from vizformer.web.frame import sitemap
+from vizformer.web.link import state
+from vizformer.web.link.model_ref import ModelRef
+from vizformer.web.tools.head_report import computed, wording
+from vizformer.web.widgets import chart
+from vizformer.web.words import labels
+from vizformer.web.words.figure_words import words
+from vizformer.web.words.i18n import _
+
+if TYPE_CHECKING:
+    from vizformer.analysis.head_report import Corpus, HeadReport, KindReport
+
+SHOWN = 64  # tokens of a text, around which a map is still read
+
+
+def one_head(model: ModelRef, corpus: "Corpus", report: "HeadReport", found: "KindReport", measure: str) -> None:
+    """The chosen head."""
+    view = state.view()
+    layer, head = place = (view.layer, view.head)
+    st.subheader(_("Layer {layer}, head {head}", layer=layer, head=head), anchor=False)
+    st.text(wording.sentence(found, layer, head, report.texts))
+    nearest, n_heads = int(found.nearest[place]), found.shape[1]
+    said = f"{wording.title(measure)}: {wording.number(measure, float(found.mean[measure][place]))}"
+    if nearest >= 0:
+        said += " · " + _(
+            "most like layer {layer}, head {head} (cosine {value})",
+            layer=nearest // n_heads,
+            head=nearest % n_heads,
+            value=f"{float(found.mean['redundancy'][place]):.2f}",
+        )
+    st.caption(said)
+    number = int(found.strongest[measure][place]) if measure in found.strongest else -1
+    if number < 0:
+        return
+    passage = corpus.passages[number]
+    shown = computed.on_passage(model, passage, found.kind, layer, head, measure)
+    rows, keys = slice(0, SHOWN), slice(0, SHOWN)
+    figure = figures.marked_map(
+        shown.pattern[rows, keys],
+        labels.texts(shown.queries)[rows],
+        labels.texts(shown.keys)[keys],
+        shown.marked[rows, keys],
+        reasons=shown.reasons[rows, keys],
+        words=words(head_figures.ENGLISH),
+    )
+    st.text(_("Text {number}, where this is strongest:", number=number + 1))
+    st.text(passage.text if not passage.target else f"{passage.text}  →  {passage.target}")
+    chart.show(figure, key="head_report.map")
+    if max(len(shown.queries), len(shown.keys)) > SHOWN:
+        st.caption(_("The first {n} tokens. The squares are the cells that the measure counts.", n=SHOWN))
+    else:
+        st.caption(_("The squares are the cells that the measure counts."))
+    if st.button("→ " + _("This head on this text, on the page Attention"), type="tertiary", key="head_report.open"):
+        state.update(text=passage.text, target=passage.target, edits="", query=None, picture="map")
+        st.switch_page(sitemap.ATTENTION.file)
