@@ -1,0 +1,178 @@
+"""Circuits from the weights: against whole matrices, against the forward, and against heads that were set by hand."""
+
+import numpy as np
+import pytest
+import torch
+
+from tests import tiny
+from vizformer.analysis.circuits import (
+    compositions,
+    copying_scores,
+    eigenvalues,
+    head_weights,
+    ov_pairs,
+    qk_pairs,
+    what_is_left_out,
+)
+from vizformer.analysis.circuits.weights import embedding, unembedding
+from vizformer.errors import TraceError
+from vizformer.training.by_hand import INDUCTION, LETTERS, PREVIOUS_TOKEN, WORKING, induction_by_hand, task_by_hand
+
+MODELS = {
+    "llama": ("decoder-only", tiny.LLAMA),
+    "gemma": ("decoder-only", {**tiny.GEMMA, "positions": "none"}),
+    "gpt": ("decoder-only", {"norm_order": "pre", "final_norm": True, "positions": "none", "attention_bias": "none"}),
+    "bert": ("encoder-only", {"positions": "none", "attention_bias": "none"}),
+}
+
+
+def made(name):
+    architecture, options = MODELS[name]
+    return tiny.checkpoint(architecture, vocab_size=320, **options)
+
+
+def factor(norm, x):
+    """What the norm divides a row by."""
+    if norm is None:
+        return 1.0
+    centred = x - x.mean() if isinstance(norm, torch.nn.LayerNorm) else x
+    return float(torch.sqrt(centred.square().mean() + norm.eps))
+
+
+def without_biases(checkpoint):
+    """The norms' own, which circuits leave out."""
+    for module in checkpoint.model.modules():
+        if isinstance(module, torch.nn.LayerNorm):
+            module.bias.zero_()
+    return checkpoint
+
+
+@pytest.mark.parametrize("name", MODELS)
+@pytest.mark.parametrize("distance", [0, 1, 3])
+def test_the_scores_of_two_tokens_are_those_of_the_forward(name, distance):
+    checkpoint = without_biases(made(name))
+    stack = "encoder" if checkpoint.model.decoder is None else "decoder"
+    block = getattr(checkpoint.model, stack).layers[0]
+    norm = block.self_norm if block.norm_order == "pre" else None
+    ids = [30, 31, 32, 33]
+    trace = checkpoint.trace(ids=ids)
+    x = trace.residual(f"{stack}.0.pre").double()
+    for head in range(4):
+        found = {(pair.row, pair.column): pair.value for pair in qk_pairs(checkpoint, 0, head, 320 * 320, distance)}
+        i, j = 3, 3 - distance
+        score = float(trace[f"{stack}.0.self"].content_scores(head)[i, j])
+        expected = score * factor(norm, x[i]) * factor(norm, x[j])
+        assert found[ids[i], ids[j]] == pytest.approx(expected, abs=2e-4)
+
+
+@pytest.mark.parametrize("name", ["llama", "gemma", "gpt"])
+def test_what_a_head_says_is_what_it_adds_to_the_logits(name):
+    checkpoint = without_biases(made(name))
+    stack = checkpoint.model.decoder
+    norm = stack.layers[0].self_norm
+    for token in (30, 45):
+        trace = checkpoint.trace(ids=[token])  # alone: it attends to itself, with weight 1
+        x = trace.residual("decoder.0.pre").double()[0]
+        for head in range(4):
+            own = head_weights(checkpoint, "decoder", 0, head)
+            written = trace["decoder.0.self"].z(head)[0].double() @ own.W_O
+            expected = written * factor(norm, x) @ unembedding(checkpoint)
+            found = embedding(checkpoint)[token] @ own.W_V @ own.W_O @ unembedding(checkpoint)
+            assert torch.allclose(found, expected, atol=1e-4)
+            pairs = ov_pairs(checkpoint, 0, head, 320 * 320)
+            row = {pair.column: pair.value for pair in pairs if pair.row == token}
+            assert row[7] == pytest.approx(float(found[7]), abs=1e-4)
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_eigenvalues_and_copying_scores_are_those_of_the_whole_matrix(name):
+    checkpoint = made(name)
+    stack = "encoder" if checkpoint.model.decoder is None else "decoder"
+    scores = copying_scores(checkpoint)
+    for layer, head in np.ndindex(2, 4):
+        own = head_weights(checkpoint, stack, layer, head)
+        whole = (embedding(checkpoint) @ own.W_V @ own.W_O @ unembedding(checkpoint)).numpy()
+        expected = np.linalg.eigvals(whole)
+        expected = expected[np.argsort(-np.abs(expected))][: own.W_V.shape[1]]
+        found = eigenvalues(checkpoint, layer, head)
+        assert np.allclose(np.sort_complex(found.round(8)), np.sort_complex(expected.round(8)), atol=1e-6)
+        assert scores[layer, head] == pytest.approx(expected.sum().real / np.abs(expected).sum(), abs=1e-6)
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_the_largest_pairs_are_those_of_the_whole_matrix(name, monkeypatch):
+    monkeypatch.setattr("vizformer.analysis.circuits.token_circuits._ROWS", 50)
+    checkpoint = made(name)
+    stack = "encoder" if checkpoint.model.decoder is None else "decoder"
+    own = head_weights(checkpoint, stack, 1, 2)
+    whole = embedding(checkpoint) @ own.W_V @ own.W_O @ unembedding(checkpoint)
+    best = whole.flatten().argsort(descending=True)[:5]
+    expected = [(int(at) // 320, int(at) % 320) for at in best]
+    assert [(pair.row, pair.column) for pair in ov_pairs(checkpoint, 1, 2, 5)] == expected
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_compositions_are_norms_of_the_whole_products(name):
+    checkpoint = made(name)
+    stack = "encoder" if checkpoint.model.decoder is None else "decoder"
+    found = compositions(checkpoint)
+    for a, b in np.ndindex(8, 8):
+        first, second = (head_weights(checkpoint, stack, *divmod(one, 4)) for one in (a, b))
+        writes, reads = first.W_V @ first.W_O, second.W_Q @ second.W_K.T
+        for way, matrix in (("Q", reads), ("K", reads.T), ("V", second.W_V @ second.W_O)):
+            if second.layer <= first.layer:
+                assert np.isnan(found.scores[way][a, b])
+                continue
+            expected = (writes @ matrix).norm() / (writes.norm() * matrix.norm())
+            assert found.scores[way][a, b] == pytest.approx(float(expected), rel=1e-9)
+
+
+def test_random_heads_stand_at_the_baseline():
+    checkpoint = tiny.checkpoint("decoder-only", vocab_size=320, d_model=64, n_heads=4, norm_order="pre")
+    found = compositions(checkpoint)
+    assert found.mean == pytest.approx(64**-0.5, rel=0.05)
+    for way in "QKV":
+        assert not found.clear(way)
+
+
+@pytest.fixture(scope="module", params=[0, 1, 2])
+def judge(request):
+    return induction_by_hand(seed=request.param)
+
+
+def test_the_two_heads_compose_and_no_random_one_does(judge):
+    found = compositions(judge)
+    assert [(first, second) for first, second, __ in found.clear("K")] == [(PREVIOUS_TOKEN, INDUCTION)]
+    assert not found.clear("Q")
+    assert not found.clear("V")
+
+
+def test_the_induction_head_copies_and_no_random_one_does(judge):
+    scores = copying_scores(judge)
+    assert scores[INDUCTION] > 0.99
+    assert not np.nan_to_num(scores[PREVIOUS_TOKEN]) > 0.5  # what it writes is not read by the logits
+    scores[INDUCTION] = 0
+    assert np.nanmax(np.abs(scores)) < 0.7
+    letters = {judge.tokenizer.id_of(letter) for letter in LETTERS}
+    pairs = ov_pairs(judge, *INDUCTION, count=27)
+    assert {pair.row for pair in pairs} == letters | {judge.tokenizer.id_of("<unk>")}
+    assert all(pair.row == pair.column for pair in pairs)
+
+
+def test_the_head_that_copies_or_reverses_copies_by_its_weights():
+    for task in ("copy", "reverse"):
+        scores = copying_scores(task_by_hand(task))
+        assert scores[WORKING] > 0.99
+        scores[WORKING] = 0
+        assert np.nanmax(np.abs(scores)) < 0.7
+
+
+def test_what_is_not_exact_is_said():
+    llama = " ".join(map(str, what_is_left_out(made("llama"))))
+    assert "turn queries and keys" in llama
+    assert "folded into the matrices" in llama
+    assert "normalises after every sum" in " ".join(map(str, what_is_left_out(made("bert"))))
+    with pytest.raises(TraceError, match="no head 9"):
+        head_weights(made("llama"), "decoder", 0, 9)
+    with pytest.raises(TraceError, match="no self-attention of this kind"):
+        head_weights(made("llama"), "encoder", 0, 0)

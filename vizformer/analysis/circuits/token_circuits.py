@@ -1,0 +1,114 @@
+"""The two circuits of a head through embedding and unembedding: who likes to look at whom, and what it then says.
+
+    QK = W_E W_Q W_K^T W_E^T * scale   [query token, key token]
+    OV = W_E W_V W_O W_U               [token that is looked at, token whose logit rises]
+
+Both have d_head as their rank, and are never made whole.
+
+Source: Elhage et al. 2021, "A Mathematical Framework for Transformer Circuits", "Splitting attention head terms into
+circuits" and "Summarizing OV/QK matrices".
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+import torch
+from jaxtyping import Complex, Float
+from numpy import ndarray
+from torch import Tensor
+
+from vizformer.analysis.circuits.weights import (
+    HeadWeights,
+    embedding,
+    head_weights,
+    predicting_kind,
+    unembedding,
+)
+from vizformer.checkpoints import Checkpoint
+from vizformer.model.positions import rope_frequencies, rotation
+
+MOST_TOKENS = 8192
+"""Of a larger vocabulary the first ones are looked at for pairs, which are the most frequent ones in most."""
+_ROWS = 512  # of a circuit that are held at once
+
+
+class TokenPair(NamedTuple):
+    """An entry of a circuit: the token of the row, of the column, and the value."""
+
+    row: int
+    column: int
+    value: float
+
+
+def eigenvalues(checkpoint: Checkpoint, layer: int, head: int) -> Complex[ndarray, " d_head"]:
+    """Those of OV that are not 0 by its rank, the largest first: those of the small W_O W_U W_E W_V.
+
+    A token that raises its own logit has a positive one; a circle around 0 means that tokens are sent elsewhere.
+    """
+    own = head_weights(checkpoint, predicting_kind(checkpoint), layer, head)
+    return _eigenvalues(own, unembedding(checkpoint) @ embedding(checkpoint))
+
+
+def copying_scores(checkpoint: Checkpoint) -> Float[ndarray, "n_layers n_heads"]:
+    """sum of the eigenvalues of OV / sum of their absolute values, of every head: 1 for a head that only copies.
+
+    -1 for one that lowers the logit of what it looks at, near 0 for one that does neither; NaN where OV is 0.
+    """
+    kind, config = predicting_kind(checkpoint), checkpoint.model.config
+    shape = (config.n_encoder_layers if kind == "encoder" else config.n_decoder_layers, config.n_heads)
+    through = unembedding(checkpoint) @ embedding(checkpoint)  # [d_model, d_model]
+    found = np.full(shape, np.nan)
+    for layer, head in np.ndindex(shape):
+        values = _eigenvalues(head_weights(checkpoint, kind, layer, head), through)
+        size = np.abs(values).sum()
+        if size > 1e-12 * max(1.0, float(through.norm())):
+            found[layer, head] = values.sum().real / size
+    return found
+
+
+def qk_pairs(checkpoint: Checkpoint, layer: int, head: int, count: int = 20, distance: int = 0) -> list[TokenPair]:
+    """The pairs (query token, key token) with the largest scores.
+
+    Args:
+        distance: of the key before the query, in tokens, for models whose positions turn both; others do not hang on it.
+    """
+    own = head_weights(checkpoint, predicting_kind(checkpoint), layer, head)
+    rows = embedding(checkpoint)[:MOST_TOKENS]
+    queries = _turned(checkpoint, rows @ own.W_Q, distance)
+    return _largest(queries * own.scale, (rows @ own.W_K).T, count)
+
+
+def ov_pairs(checkpoint: Checkpoint, layer: int, head: int, count: int = 20) -> list[TokenPair]:
+    """The pairs (token that is looked at, token whose logit rises) with the largest values."""
+    own = head_weights(checkpoint, predicting_kind(checkpoint), layer, head)
+    rows, columns = embedding(checkpoint)[:MOST_TOKENS], unembedding(checkpoint)[:, :MOST_TOKENS]
+    return _largest(rows @ own.W_V, own.W_O @ columns, count)
+
+
+def _eigenvalues(own: HeadWeights, through: Float[Tensor, "d_model d_model"]) -> Complex[ndarray, " d_head"]:
+    found: Complex[ndarray, " d_head"] = torch.linalg.eigvals(own.W_O @ through @ own.W_V).numpy()
+    return np.asarray(found[np.argsort(-np.abs(found), kind="stable")])
+
+
+def _turned(checkpoint: Checkpoint, queries: Float[Tensor, "m d_head"], distance: int) -> Float[Tensor, "m d_head"]:
+    """As they stand `distance` positions after their keys."""
+    config = checkpoint.model.config
+    if config.positions != "rope" or not distance:
+        return queries
+    turn = rotation(distance + 1, rope_frequencies(config))[distance : distance + 1]
+    return turn.turn(queries[None, :, None, :])[0, :, 0]
+
+
+def _largest(left: Float[Tensor, "m d_head"], right: Float[Tensor, "d_head k"], count: int) -> list[TokenPair]:
+    """The largest entries of left @ right, some rows at a time."""
+    best: list[TokenPair] = []
+    for first in range(0, len(left), _ROWS):
+        block = left[first : first + _ROWS].float() @ right.float()
+        values, places = block.flatten().topk(min(count, block.numel()))
+        width = block.shape[1]
+        best += [
+            TokenPair(first + place // width, place % width, value)
+            for value, place in zip(values.tolist(), places.tolist(), strict=True)
+        ]
+        best = sorted(best, key=lambda pair: (-pair.value, pair.row, pair.column))[:count]
+    return best

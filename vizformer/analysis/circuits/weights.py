@@ -1,0 +1,159 @@
+"""The matrices of one head with the norms folded into them, and what that leaves out.
+
+A norm before a sublayer is (x - mean) / deviation * weight + bias.  The mean and the weight are linear and go into the
+matrix that reads the row, diag(weight) W after taking off the mean; the bias of the norm joins those of the projections,
+which are left out.  The division is another number for every row, always positive: scores and logits of single rows are
+right up to that factor.
+
+Source: Elhage et al. 2021, "A Mathematical Framework for Transformer Circuits".
+"""
+
+from dataclasses import dataclass
+
+from jaxtyping import Float
+from torch import Tensor, nn
+
+from vizformer.analysis.heads import Kind
+from vizformer.checkpoints import Checkpoint
+from vizformer.errors import TraceError
+from vizformer.messages import N_, Message
+from vizformer.model.block import Block, Stack
+from vizformer.model.norm import Norm, OffsetRMSNorm
+from vizformer.model.transformer import Transformer
+
+
+@dataclass(frozen=True)
+class HeadWeights:
+    """One head of self-attention, in float64: score(i, j) ~ x_i W_Q W_K^T x_j^T, what j hands to i: x_j W_V W_O.
+
+    Attributes:
+        layer, head: which.
+        W_Q, W_K, W_V: with the norm before them folded in, where there is one.
+        W_O: the head's own rows.
+        scale: of the scores.
+    """
+
+    layer: int
+    head: int
+    W_Q: Float[Tensor, "d_model d_head"]
+    W_K: Float[Tensor, "d_model d_head"]
+    W_V: Float[Tensor, "d_model d_head"]
+    W_O: Float[Tensor, "d_head d_model"]
+    scale: float
+
+
+def predicting_kind(checkpoint: Checkpoint) -> Kind:
+    """The self-attention of the stack whose rows become logits."""
+    return "encoder" if checkpoint.model.decoder is None else "decoder"
+
+
+def head_weights(checkpoint: Checkpoint, kind: Kind, layer: int, head: int) -> HeadWeights:
+    """The folded matrices of one head.
+
+    Raises:
+        TraceError: no such self-attention, layer or head.
+    """
+    blocks = _blocks(checkpoint.model, kind)
+    if not 0 <= layer < len(blocks) or not 0 <= head < checkpoint.model.config.n_heads:
+        raise TraceError(N_("There is no head {head} in layer {layer} of this model.", layer=layer, head=head))
+    block = blocks[layer]
+    attention = block.self_attention
+    shared = attention.n_heads // attention.n_kv_heads
+    norm = block.self_norm if block.norm_order == "pre" else None
+    d_head = attention.d_head
+
+    def columns(linear: nn.Linear, number: int) -> Tensor:
+        own = linear.weight[number * d_head : (number + 1) * d_head].detach().cpu().double().T  # [d_model, d_head]
+        return own if norm is None else folded(norm, own)
+
+    out = attention.W_O.weight[:, head * d_head : (head + 1) * d_head].detach().cpu().double().T
+    return HeadWeights(
+        layer,
+        head,
+        columns(attention.W_Q, head),
+        columns(attention.W_K, head // shared),
+        columns(attention.W_V, head // shared),
+        out,
+        attention.scale,
+    )
+
+
+def folded(norm: Norm, matrix: Float[Tensor, "d_model k"]) -> Float[Tensor, "d_model k"]:
+    """norm(x) W without the division and the bias, as one matrix: (I - 11^T / d) diag(weight) W, or without the mean."""
+    weight = norm.weight.detach().cpu().double()
+    if isinstance(norm, OffsetRMSNorm):
+        weight = 1.0 + weight
+    scaled = weight[:, None] * matrix
+    return scaled - scaled.mean(0, keepdim=True) if isinstance(norm, nn.LayerNorm) else scaled
+
+
+def embedding(checkpoint: Checkpoint) -> Float[Tensor, "vocab d_model"]:
+    """The rows of tokens as they enter the stack that predicts, with the norm after them folded in."""
+    model = checkpoint.model
+    stack = predicting_kind(checkpoint)
+    rows: Tensor = model.token_table("encoder" if stack == "encoder" else "decoder").weight.detach().cpu().double()
+    if model.config.scaled_embedding:
+        rows = rows * model.config.d_model**0.5
+    norm = model.embedding_norm if model.decoder_embedding_norm is None else model.decoder_embedding_norm
+    if norm is None:
+        return rows
+    weight = norm.weight.detach().cpu().double()
+    centred = rows - rows.mean(1, keepdim=True) if isinstance(norm, nn.LayerNorm) else rows
+    return centred * (1.0 + weight if isinstance(norm, OffsetRMSNorm) else weight)
+
+
+def unembedding(checkpoint: Checkpoint) -> Float[Tensor, "d_model vocab"]:
+    """What turns the last rows into logits, with the final norm folded in."""
+    model = checkpoint.model
+    weight = model.embedding.weight if model.unembedding is None else model.unembedding.weight
+    matrix = weight.detach().cpu().double().T * model.config.logit_scale
+    norm = _stack(model, predicting_kind(checkpoint)).final_norm
+    return matrix if norm is None else folded(norm, matrix)
+
+
+def what_is_left_out(checkpoint: Checkpoint) -> tuple[Message, ...]:
+    """Why the circuits of this model say less than its forward, one sentence each."""
+    config, found = checkpoint.model.config, []
+    if config.norm_order == "post":
+        found.append(
+            N_(
+                "This model normalises after every sum: what a head writes is scaled anew before the next layer reads it. "
+                "Only layer 0 is exact."
+            )
+        )
+    else:
+        found.append(
+            N_(
+                "The weight of every norm is folded into the matrices; its division, a positive number of each row, is left "
+                "out."
+            )
+        )
+    if config.positions == "rope":
+        found.append(
+            N_("Positions turn queries and keys here: the pairs of tokens are exact for the distance that is chosen.")
+        )
+    elif config.positions in ("alibi", "relative"):
+        found.append(
+            N_("What is added to the scores for the distance is left out: these are the scores of the content.")
+        )
+    elif config.positions != "none":
+        found.append(N_("The vectors of positions are left out: these are pairs of tokens."))
+    if config.qk_norm:
+        found.append(N_("Queries and keys go through a norm of their own here: their scores are right up to a factor."))
+    if config.qkv_bias:
+        found.append(N_("The biases of queries, keys and values are left out."))
+    if config.head == "transform":
+        found.append(N_("Before the logits stands one more layer here, which is left out."))
+    found.append(N_("Only the direct way is meant: what the layers between add, feed-forward above all, is left out."))
+    return tuple(found)
+
+
+def _stack(model: Transformer, kind: Kind) -> Stack:
+    stack = model.encoder if kind == "encoder" else model.decoder if kind == "decoder" else None
+    if stack is None:
+        raise TraceError(N_("This model has no self-attention of this kind."))
+    return stack
+
+
+def _blocks(model: Transformer, kind: Kind) -> list[Block]:
+    return [layer for layer in _stack(model, kind).layers if isinstance(layer, Block)]
