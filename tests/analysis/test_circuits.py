@@ -65,6 +65,22 @@ def test_the_scores_of_two_tokens_are_those_of_the_forward(name, distance):
         assert found[ids[i], ids[j]] == pytest.approx(expected, abs=2e-4)
 
 
+def test_the_norms_of_queries_and_keys_are_folded_in_but_for_their_division():
+    checkpoint = tiny.checkpoint("decoder-only", vocab_size=320, **tiny.QWEN3)
+    block = checkpoint.model.decoder.layers[0]
+    attention, ids = block.self_attention, [30, 31, 32]
+    trace = checkpoint.trace(ids=ids)
+    x = trace.residual("decoder.0.pre")
+    d_head, head, i, j = attention.d_head, 3, 2, 1
+    q = attention.W_Q(block.self_norm(x))[i, head * d_head : (head + 1) * d_head].double()
+    k = attention.W_K(block.self_norm(x))[j, d_head : 2 * d_head].double()  # the second of two groups
+    both = factor(block.self_norm, x[i].double()) * factor(block.self_norm, x[j].double())
+    both *= factor(attention.q_norm, q) * factor(attention.k_norm, k)
+    found = {(pair.row, pair.column): pair.value for pair in qk_pairs(checkpoint, 0, head, 320 * 320, 1)}
+    score = float(trace["decoder.0.self"].content_scores(head)[i, j])
+    assert found[ids[i], ids[j]] == pytest.approx(score * both, rel=1e-4)
+
+
 @pytest.mark.parametrize("name", ["llama", "gemma", "gpt"])
 def test_what_a_head_says_is_what_it_adds_to_the_logits(name):
     checkpoint = without_biases(made(name))

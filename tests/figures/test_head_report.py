@@ -44,3 +44,12 @@ def test_of_very_many_marks_the_strongest_are_drawn() -> None:
     figure = figures.marked_map(pattern, names, names, np.ones((n, n), bool))
     assert len(figure.layout.shapes) == MOST_MARKED
     assert min(shape.y0 for shape in figure.layout.shapes) > 15
+
+
+def test_eigenvalues_are_points_of_the_plane() -> None:
+    values = np.array([1 + 2j, -3 + 0j])
+    figure = figures.eigenvalue_plane(values)
+    points = figure.data[0]
+    assert list(points.x) == [1, -3]
+    assert list(points.y) == [2, 0]
+    assert figure.layout.xaxis.range[1] == -figure.layout.xaxis.range[0] >= 3

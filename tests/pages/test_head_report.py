@@ -2,10 +2,13 @@
 
 import subprocess
 import sys
+from contextlib import contextmanager
 
 import numpy as np
 import pytest
+import streamlit as st
 
+from vizformer.analysis.circuits import copying_scores, ov_pairs, qk_pairs
 from vizformer.analysis.head_report import bundled_corpus, head_report
 from vizformer.analysis.head_report.stored import write_report
 from vizformer.analysis.head_report.worker import Request
@@ -14,6 +17,7 @@ from vizformer.errors import VizformerError
 from vizformer.web.catalogue import head_reports
 from vizformer.web.catalogue.head_reports import Reports
 from vizformer.web.link.model_ref import ModelRef
+from vizformer.web.widgets import folded
 
 PAGE = "pages/checkpoint/head_report.py"
 TEXTS = "I have a cat.\nThe cats are here, and the cats are there.\n我有一只猫。"
@@ -218,3 +222,47 @@ def test_two_models_or_texts_are_two_reports():
         head_reports.name_of(model, bundled_corpus("zh")),
     }
     assert len(names) == 4
+
+
+@pytest.fixture
+def boxes_open(monkeypatch):
+    """AppTest cannot open a box that is closed at first."""
+
+    @contextmanager
+    def is_open(label, *, key):
+        with st.container():
+            yield True
+
+    monkeypatch.setattr(folded, "folded", is_open)
+
+
+@pytest.mark.parametrize("locale", ["en-US", "zh-CN"])
+def test_the_circuits_are_what_the_library_says(open_app, measured, boxes_open, locale):
+    app = open_app(PAGE, locale=locale, model="stories", layer=2, head=1, dials="headreport.distance:1")
+    assert not app.exception
+    assert not app.error
+    checkpoint = load("stories")
+    assert app.metric[0].value == f"{copying_scores(checkpoint)[2, 1]:+.2f}"
+    composing, looks, says = (box.value for box in app.dataframe[1:4])
+    assert composing.iloc[0].tolist()[:3] == ["K", "L2 H1", "L3 H3"]
+    for table, pairs in ((looks, qk_pairs(checkpoint, 2, 1, distance=1)), (says, ov_pairs(checkpoint, 2, 1))):
+        texts = [checkpoint.tokenizer.tokens([pairs[0].row, pairs[0].column])[at].text for at in (0, 1)]
+        assert table.iloc[0].tolist() == [*texts, round(pairs[0].value, 2)]
+
+
+def test_circuits_are_of_the_stack_that_predicts(open_app, reports, boxes_open):
+    app = open_app(PAGE, model="zh-en", dials="headreport.texts:own", site="encoder")
+    app.text_area(key="head_report.texts").set_value(
+        "我有一只猫。\tI have a cat.\n他们在学校。\tThey are at school."
+    ).run()
+    clicked(app, "head_report.measure")
+    ended(reports)
+    app.run()
+    assert not app.exception
+    assert "of the stack that predicts" in said(app)
+    app.segmented_control(key="view.kind").set_value("decoder").run()
+    assert not app.exception
+    assert "of the stack that predicts" not in said(app)
+    app.segmented_control(key="view.kind").set_value("cross").run()
+    assert not app.exception
+    assert not app.error

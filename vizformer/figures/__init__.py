@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from vizformer.figures.curves import line_curves
     from vizformer.figures.embeddings import norm_bars, similarity_curves
     from vizformer.figures.generation import cache_growth, multiplications
-    from vizformer.figures.head_report import likeness, marked_map, measure_of_heads
+    from vizformer.figures.head_report import eigenvalue_plane, likeness, marked_map, measure_of_heads
     from vizformer.figures.head_sharing import head_costs, shared_heads
     from vizformer.figures.head_split import head_parts, head_slices
     from vizformer.figures.heads import head_grid
@@ -44,6 +44,7 @@ _WHERE = {
     "change_bars": "leakage",
     "change_map": "leakage",
     "cost_curves": "reach",
+    "eigenvalue_plane": "head_report",
     "embedding_map": "neighbours",
     "gradient_reach": "reach",
     "head_costs": "head_sharing",
@@ -86,6 +87,7 @@ __all__ = [
     "change_bars",
     "change_map",
     "cost_curves",
+    "eigenvalue_plane",
     "embedding_map",
     "gradient_reach",
     "head_costs",

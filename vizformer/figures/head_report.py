@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from vizformer.figures import style
 from vizformer.figures.attention import attention_heatmap
 from vizformer.figures.axes import name_axes
-from vizformer.figures.figure import Figure, heatmap
+from vizformer.figures.figure import Figure, heatmap, scatter
 from vizformer.figures.style import N_, VIRIDIS, fill, frame, heights
 
 MOST_MARKED = 400  # squares: more would hide the map
@@ -19,6 +19,8 @@ ENGLISH: Mapping[str, str] = {
     "of_head": N_("{layer} {head}: {value}"),
     "alike": N_("{row} and {column}: {value}"),
     "cosine": N_("cosine"),
+    "real": N_("real part"),
+    "imaginary": N_("imaginary part"),
 }
 """Every text of these figures; pages pass the same names in the reader's language."""
 
@@ -91,6 +93,36 @@ def likeness(
     )
     name_axes(figure, names, names)
     return frame(figure, title, height=520)
+
+
+def eigenvalue_plane(
+    values: NDArray[np.complexfloating], *, title: str = "", words: Mapping[str, str] = ENGLISH
+) -> Figure:
+    """Draws complex numbers as points of the plane, around 0.
+
+    Args:
+        values: the numbers.
+        title: plain text.
+        words: the texts, see ENGLISH.
+    """
+    words = {**ENGLISH, **words}
+    end = 1.1 * style.reach(np.abs(values).astype(np.float32))
+    figure = Figure(
+        scatter(
+            x=np.ascontiguousarray(values.real, dtype=np.float32),
+            y=np.ascontiguousarray(values.imag, dtype=np.float32),
+            mode="markers",
+            marker={"size": 8, "color": style.QUALITATIVE[0], "opacity": 0.75},
+            hovertemplate="%{x:.4g} + %{y:.4g} i<extra></extra>",
+            showlegend=False,
+        )
+    )
+    axis = {"range": [-end, end], "zeroline": True, "zerolinecolor": style.MASKED_LINE, "gridcolor": style.GRID}
+    figure.update_layout(
+        xaxis={**axis, "title": {"text": words["real"]}},
+        yaxis={**axis, "title": {"text": words["imaginary"]}, "scaleanchor": "x", "constrain": "domain"},
+    )
+    return frame(figure, title, height=320)
 
 
 def marked_map(

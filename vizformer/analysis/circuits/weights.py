@@ -70,8 +70,8 @@ def head_weights(checkpoint: Checkpoint, kind: Kind, layer: int, head: int) -> H
     return HeadWeights(
         layer,
         head,
-        columns(attention.W_Q, head),
-        columns(attention.W_K, head // shared),
+        _normed(columns(attention.W_Q, head), attention.q_norm),
+        _normed(columns(attention.W_K, head // shared), attention.k_norm),
         columns(attention.W_V, head // shared),
         out,
         attention.scale,
@@ -87,6 +87,15 @@ def folded(norm: Norm, matrix: Float[Tensor, "d_model k"]) -> Float[Tensor, "d_m
     return scaled - scaled.mean(0, keepdim=True) if isinstance(norm, nn.LayerNorm) else scaled
 
 
+def _normed(rows: Float[Tensor, "m k"], norm: Norm | None) -> Float[Tensor, "m k"]:
+    """norm of every row, but for the division and the bias."""
+    if norm is None:
+        return rows
+    weight = norm.weight.detach().cpu().double()
+    centred = rows - rows.mean(1, keepdim=True) if isinstance(norm, nn.LayerNorm) else rows
+    return centred * (1.0 + weight if isinstance(norm, OffsetRMSNorm) else weight)
+
+
 def embedding(checkpoint: Checkpoint) -> Float[Tensor, "vocab d_model"]:
     """The rows of tokens as they enter the stack that predicts, with the norm after them folded in."""
     model = checkpoint.model
@@ -95,11 +104,7 @@ def embedding(checkpoint: Checkpoint) -> Float[Tensor, "vocab d_model"]:
     if model.config.scaled_embedding:
         rows = rows * model.config.d_model**0.5
     norm = model.embedding_norm if model.decoder_embedding_norm is None else model.decoder_embedding_norm
-    if norm is None:
-        return rows
-    weight = norm.weight.detach().cpu().double()
-    centred = rows - rows.mean(1, keepdim=True) if isinstance(norm, nn.LayerNorm) else rows
-    return centred * (1.0 + weight if isinstance(norm, OffsetRMSNorm) else weight)
+    return _normed(rows, norm)
 
 
 def unembedding(checkpoint: Checkpoint) -> Float[Tensor, "d_model vocab"]:
@@ -118,7 +123,7 @@ def what_is_left_out(checkpoint: Checkpoint) -> tuple[Message, ...]:
         found.append(
             N_(
                 "This model normalises after every sum: what a head writes is scaled anew before the next layer reads it. "
-                "Only layer 0 is exact."
+                "Only where layer 0 looks is exact."
             )
         )
     else:

@@ -1,6 +1,6 @@
 """Cached computations of the page Head report."""
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 from vizformer.errors import VizformerError
 from vizformer.web.catalogue import model_cache
@@ -9,9 +9,14 @@ from vizformer.web.catalogue.torch_setup import prepare_torch
 from vizformer.web.link.model_ref import ModelRef
 
 if TYPE_CHECKING:
+    from jaxtyping import Complex, Float
+    from numpy import ndarray
+
     from vizformer.analysis import Kind
+    from vizformer.analysis.circuits import Composition
     from vizformer.analysis.head_report import Corpus, Passage
     from vizformer.analysis.head_report.passage import HeadOnPassage
+    from vizformer.messages import Message
 
 
 @cached
@@ -43,3 +48,60 @@ def on_passage(
     from vizformer.analysis.head_report.passage import head_on_passage
 
     return head_on_passage(model_cache.checkpoint(model), passage, kind, layer, head, measure)
+
+
+@cached
+def predicting(model: ModelRef) -> "Kind":
+    """The self-attention whose circuits are shown."""
+    from vizformer.analysis.circuits import predicting_kind
+
+    return predicting_kind(model_cache.checkpoint(model))
+
+
+@cached
+def left_out(model: ModelRef) -> "tuple[Message, ...]":
+    """What the circuits of a model leave out."""
+    from vizformer.analysis.circuits import what_is_left_out
+
+    return what_is_left_out(model_cache.checkpoint(model))
+
+
+@cached
+def copying(model: ModelRef) -> "Float[ndarray, 'n_layers n_heads']":
+    """The copying score of every head."""
+    from vizformer.analysis.circuits import copying_scores
+
+    return copying_scores(model_cache.checkpoint(model))
+
+
+@cached
+def eigenvalues(model: ModelRef, layer: int, head: int) -> "Complex[ndarray, ' d_head']":
+    """Those of a head's OV circuit."""
+    from vizformer.analysis.circuits import eigenvalues
+
+    return eigenvalues(model_cache.checkpoint(model), layer, head)
+
+
+@cached
+def composition(model: ModelRef) -> "Composition":
+    """Which head reads what which earlier one writes."""
+    from vizformer.analysis.circuits import compositions
+
+    return compositions(model_cache.checkpoint(model))
+
+
+@cached
+def pairs(
+    model: ModelRef, circuit: Literal["qk", "ov"], layer: int, head: int, distance: int
+) -> list[tuple[str, str, float]]:
+    """The largest pairs of tokens of a circuit, as texts."""
+    from vizformer.analysis.circuits import ov_pairs, qk_pairs
+
+    checkpoint = model_cache.checkpoint(model)
+    found = (
+        qk_pairs(checkpoint, layer, head, distance=distance) if circuit == "qk" else ov_pairs(checkpoint, layer, head)
+    )
+    tokenizer = checkpoint.tokenizer_of("encoder" if checkpoint.model.decoder is None else "decoder")
+    rows = tokenizer.tokens([pair.row for pair in found])
+    columns = tokenizer.tokens([pair.column for pair in found])
+    return [(row.text, column.text, pair.value) for row, column, pair in zip(rows, columns, found, strict=True)]

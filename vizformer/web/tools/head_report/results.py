@@ -12,6 +12,7 @@ from vizformer.web.catalogue import head_reports
 from vizformer.web.link import state
 from vizformer.web.link.model_ref import ModelRef
 from vizformer.web.tools.head_report import wording
+from vizformer.web.tools.head_report.circuits import circuits
 from vizformer.web.tools.head_report.one_head import one_head
 from vizformer.web.widgets import chart, folded, lesson
 from vizformer.web.widgets.laboratory import laboratory
@@ -51,6 +52,12 @@ def results(model: ModelRef, corpus: "Corpus", name: str) -> None:
     picture(found, measure)
     table(found, measure)
     one_head(model, corpus, report, found, measure)
+    with folded.folded(_("Circuits from the weights"), key="head_report.circuits") as is_open:
+        if is_open:
+            circuits(model, found.kind)
+    with folded.folded(_("Which heads are alike"), key="head_report.alike") as is_open:
+        if is_open:
+            alike(found)
     st.download_button(
         _("All numbers as a table (CSV)"),
         data=lambda: as_csv(report),
@@ -59,9 +66,6 @@ def results(model: ModelRef, corpus: "Corpus", name: str) -> None:
         on_click="ignore",
         key="head_report.csv",
     )
-    with folded.folded(_("Which heads are alike"), key="head_report.alike") as is_open:
-        if is_open:
-            alike(found)
 
 
 def chosen_measure(found: "KindReport") -> str:

@@ -1,0 +1,130 @@
+"""What the chosen head does by its weights alone: copying, pairs of tokens, and the heads that it reads or that read it."""
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import streamlit as st
+
+from vizformer import figures
+from vizformer.figures import head_report as head_figures
+from vizformer.web.catalogue import model_cache
+from vizformer.web.link import state
+from vizformer.web.link.model_ref import ModelRef
+from vizformer.web.tools.head_report import computed
+from vizformer.web.widgets import chart, lesson
+from vizformer.web.words.figure_words import words
+from vizformer.web.words.i18n import _, translate
+
+if TYPE_CHECKING:
+    from vizformer.analysis import Kind
+
+PAIRS = 12
+FURTHEST = 31  # tokens between query and key that can be chosen
+
+
+def circuits(model: ModelRef, kind: "Kind") -> None:
+    """Of the chosen head, where its stack is the one that predicts."""
+    if kind != computed.predicting(model):
+        st.text(_("Circuits are shown for the self-attention of the stack that predicts."))
+        return
+    view = state.view()
+    layer, head = view.layer, view.head
+    for message in computed.left_out(model):
+        st.caption(translate(message))
+    left, right = st.columns([2, 3], gap="medium")
+    with left:
+        copying(model, layer, head)
+    with right:
+        composing(model, layer, head)
+    if not model_cache.predicts(model):
+        st.text(
+            _(
+                "This model's files hold no head that predicts tokens: it says nothing, so only pairs of tokens that look."
+            )
+        )
+    looks, says = st.columns(2, gap="medium")
+    with looks:
+        distance = 0
+        if model_cache.options(model).positions == "rope":
+            st.slider(
+                _("Tokens from the key to the query"),
+                0,
+                FURTHEST,
+                **lesson.setting("headreport.distance", 0, range(FURTHEST + 1)),
+            )
+            distance = lesson.value("headreport.distance", 0, range(FURTHEST + 1))
+        st.markdown(f"**{_('Who likes to look at whom')}**")
+        table(computed.pairs(model, "qk", layer, head, distance), _("Query"), _("Key"), _("Score"))
+    if model_cache.predicts(model):
+        with says:
+            st.markdown(f"**{_('What it then says')}**")
+            table(computed.pairs(model, "ov", layer, head, 0), _("Looked at"), _("Said"), _("Logit"))
+
+
+def copying(model: ModelRef, layer: int, head: int) -> None:
+    """The eigenvalues of OV, and their sum over the sum of their sizes."""
+    score = float(computed.copying(model)[layer, head])
+    st.metric(_("Copying score"), "–" if np.isnan(score) else f"{score:+.2f}")
+    st.caption(
+        _(
+            "1: whatever token the head looks at, its logit rises; −1: it falls; near 0: neither. It is the sum of the "
+            "eigenvalues of $W_E W_V W_O W_U$ over the sum of their sizes."
+        )
+    )
+    figure = figures.eigenvalue_plane(computed.eigenvalues(model, layer, head), words=words(head_figures.ENGLISH))
+    chart.show(figure, key="head_report.eigenvalues")
+
+
+def composing(model: ModelRef, layer: int, head: int) -> None:
+    """The heads that this one reads or that read it, clearest first; a click goes there."""
+    found = computed.composition(model)
+    here = (layer, head)
+    rows = [
+        (way, first, second, excess)
+        for way in found.scores
+        for first, second, excess in found.clear(way)
+        if here in (first, second)
+    ]
+    rows = sorted(rows, key=lambda row: -row[3])[:PAIRS]
+    st.markdown(f"**{_('Which heads read one another')}**")
+    if not rows:
+        st.text(_("None clearly more than random matrices would."))
+    else:
+        others = [row[2] if row[1] == here else row[1] for row in rows]
+        st.dataframe(
+            {
+                _("Way"): [row[0] for row in rows],
+                _("Writes"): [_("L{layer} H{head}", layer=row[1][0], head=row[1][1]) for row in rows],
+                _("Reads"): [_("L{layer} H{head}", layer=row[2][0], head=row[2][1]) for row in rows],
+                _("Above random"): [round(row[3], 1) for row in rows],
+            },
+            hide_index=True,
+            on_select=lambda: choose(others),
+            selection_mode="single-row",
+            key=f"head_report.composition.{layer}.{head}",
+        )
+    st.caption(
+        _(
+            "Q, K, V: whether what the first head writes becomes a query, a key or a value of the second. In deviations of "
+            "random matrices of the same shapes, from {least} on; a click goes to the other head.",
+            least="4",
+        )
+    )
+
+
+def choose(others: list[tuple[int, int]]) -> None:
+    """The other head of the row that was clicked."""
+    view = state.view()
+    rows = st.session_state[f"head_report.composition.{view.layer}.{view.head}"]["selection"]["rows"]
+    if rows and rows[0] < len(others):
+        state.update(layer=others[rows[0]][0], head=others[rows[0]][1])
+
+
+def table(pairs: "list[tuple[str, str, float]]", row: str, column: str, value: str) -> None:
+    """Pairs of tokens, the largest first."""
+    said: dict[str, Any] = {
+        row: [pair[0] for pair in pairs],
+        column: [pair[1] for pair in pairs],
+        value: [round(pair[2], 2) for pair in pairs],
+    }
+    st.dataframe(said, hide_index=True)
