@@ -254,9 +254,9 @@ def heads(model: str, texts: str, out: Path, work: Path, threads: int | None, de
 
     Stopped or killed, the same command goes on where it was, to the same result.
     """
-    from vizformer.analysis.head_report.corpus import BUNDLED, bundled_corpus, read_texts
-    from vizformer.analysis.head_report.report import check_name
-    from vizformer.analysis.head_report.running import head_report
+    from vizformer.analysis.corpus_heads.corpus import BUNDLED, bundled_corpus, read_texts
+    from vizformer.analysis.corpus_heads.report import check_name
+    from vizformer.analysis.corpus_heads.running import head_report
     from vizformer.checkpoints import load
 
     check_name(out)

@@ -11,14 +11,14 @@ import torch
 
 from tests import tiny
 from vizformer.analysis import head_maps, kinds
-from vizformer.analysis.head_report import Corpus, bundled_corpus, head_report, read_texts
-from vizformer.analysis.head_report.clusters import clusters
-from vizformer.analysis.head_report.measures import CROSS, MEASURES, TARGETS
-from vizformer.analysis.head_report.one_text import is_delimiter, read_tokens, run
-from vizformer.analysis.head_report.report import COLUMNS
-from vizformer.analysis.head_report.running import GROUP
-from vizformer.analysis.head_report.stored import read_report, write_report
-from vizformer.analysis.head_report.sums import CORNER
+from vizformer.analysis.corpus_heads import Corpus, bundled_corpus, head_report, read_texts
+from vizformer.analysis.corpus_heads.clusters import clusters
+from vizformer.analysis.corpus_heads.measures import CROSS, MEASURES, TARGETS
+from vizformer.analysis.corpus_heads.one_text import is_delimiter, read_tokens, run
+from vizformer.analysis.corpus_heads.report import COLUMNS
+from vizformer.analysis.corpus_heads.running import GROUP
+from vizformer.analysis.corpus_heads.stored import read_report, write_report
+from vizformer.analysis.corpus_heads.sums import CORNER
 from vizformer.errors import VizformerError
 from vizformer.training.by_hand import INDUCTION, LETTERS, PREVIOUS_TOKEN, induction_by_hand
 
@@ -309,7 +309,7 @@ def test_the_bundled_texts_are_a_few_hundred(name):
 
 def test_a_model_that_reads_none_of_the_texts_says_so(monkeypatch):
     checkpoint = made("decoder-only")
-    monkeypatch.setattr("vizformer.analysis.head_report.one_text.MOST_TOKENS", 0)
+    monkeypatch.setattr("vizformer.analysis.corpus_heads.one_text.MOST_TOKENS", 0)
     with pytest.raises(VizformerError, match="can read none of the texts"):
         head_report(checkpoint, Corpus.of(TEXTS))
 

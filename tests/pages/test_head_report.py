@@ -9,9 +9,9 @@ import pytest
 import streamlit as st
 
 from vizformer.analysis.circuits import copying_scores, ov_pairs, qk_pairs
-from vizformer.analysis.head_report import bundled_corpus, head_report
-from vizformer.analysis.head_report.stored import write_report
-from vizformer.analysis.head_report.worker import Request
+from vizformer.analysis.corpus_heads import bundled_corpus, head_report
+from vizformer.analysis.corpus_heads.stored import write_report
+from vizformer.analysis.corpus_heads.worker import Request
 from vizformer.checkpoints import load
 from vizformer.errors import VizformerError
 from vizformer.web.catalogue import head_reports

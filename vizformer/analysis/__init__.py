@@ -22,6 +22,7 @@ from vizformer.analysis.cell_questions import (
     cell_question,
     habit_question,
 )
+from vizformer.analysis.corpus_heads import Corpus, HeadReport, bundled_corpus, head_report, read_texts
 from vizformer.analysis.head_aggregates import Aggregate, aggregates
 from vizformer.analysis.head_measures import HeadMeasures
 from vizformer.analysis.head_overview import (
@@ -69,6 +70,7 @@ __all__ = [
     "Bilinear",
     "CellQuestion",
     "Choice",
+    "Corpus",
     "Guess",
     "HabitQuestion",
     "HeadLookUp",
@@ -76,6 +78,7 @@ __all__ = [
     "HeadMeasures",
     "HeadOperands",
     "HeadOverview",
+    "HeadReport",
     "HeadScores",
     "Kind",
     "Link",
@@ -95,6 +98,7 @@ __all__ = [
     "answer_cell",
     "asymmetry",
     "bilinear",
+    "bundled_corpus",
     "cell_question",
     "choices",
     "guess",
@@ -104,6 +108,7 @@ __all__ = [
     "head_maps",
     "head_operands",
     "head_overview",
+    "head_report",
     "head_scores",
     "hide",
     "induction_score",
@@ -122,6 +127,7 @@ __all__ = [
     "previous_token_score",
     "ratio_question",
     "read_alignments",
+    "read_texts",
     "repeated_tokens",
     "scale_question",
     "score_forms",

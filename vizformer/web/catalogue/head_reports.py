@@ -24,15 +24,15 @@ from vizformer.web.catalogue.torch_setup import prepare_torch
 from vizformer.web.link.model_ref import ModelRef
 
 if TYPE_CHECKING:
-    from vizformer.analysis.head_report import Corpus, HeadReport
-    from vizformer.analysis.head_report.worker import Request
+    from vizformer.analysis.corpus_heads import Corpus, HeadReport
+    from vizformer.analysis.corpus_heads.worker import Request
 
 LONGEST_QUEUE = 12  # that wait
 MOST = 24  # kept on disk; those looked at least recently go first
 UNWATCHED = 60.0  # seconds after which one that waits and that nobody looks at is forgotten
 LONGEST = 900.0  # seconds of a process; what it has measured stays, and the next one goes on
 HANGS = 20.0  # seconds a process may take to obey
-UNREADABLE = 3  # (as vizformer.analysis.head_report.worker has it, without torch)
+UNREADABLE = 3  # (as vizformer.analysis.corpus_heads.worker has it, without torch)
 ROOM = 256 * 2**20  # bytes that are free on the disk when one begins
 
 Phase = Literal["waiting", "running", "over", "stopped", "unreadable", "failed"]
@@ -192,7 +192,7 @@ def _start(folder: Path) -> "subprocess.Popen[bytes]":
     path = os.pathsep.join(filter(None, [str(package), os.environ.get("PYTHONPATH")]))
     with (folder / "log.txt").open("wb") as log:
         return subprocess.Popen(
-            [sys.executable, "-m", "vizformer.analysis.head_report.worker", str(folder), str(os.getpid())],
+            [sys.executable, "-m", "vizformer.analysis.corpus_heads.worker", str(folder), str(os.getpid())],
             env={**os.environ, "PYTHONPATH": path, "OMP_NUM_THREADS": "1"},
             stdin=subprocess.DEVNULL,
             stdout=log,
@@ -236,7 +236,7 @@ def report(name: str) -> "HeadReport":
         VizformerError: it is not there any more.
     """
     prepare_torch()
-    from vizformer.analysis.head_report.stored import read_report
+    from vizformer.analysis.corpus_heads.stored import read_report
 
     path = reports().file(name)
     if path is None:

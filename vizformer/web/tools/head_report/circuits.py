@@ -53,11 +53,11 @@ def circuits(model: ModelRef, kind: "Kind") -> None:
                 **lesson.setting("headreport.distance", 0, range(FURTHEST + 1)),
             )
             distance = lesson.value("headreport.distance", 0, range(FURTHEST + 1))
-        st.markdown(f"**{_('Who likes to look at whom')}**")
+        st.markdown("**" + _("Who likes to look at whom") + "**")
         table(computed.pairs(model, "qk", layer, head, distance), _("Query"), _("Key"), _("Score"))
     if model_cache.predicts(model):
         with says:
-            st.markdown(f"**{_('What it then says')}**")
+            st.markdown("**" + _("What it then says") + "**")
             table(computed.pairs(model, "ov", layer, head, 0), _("Looked at"), _("Said"), _("Logit"))
 
 
@@ -86,7 +86,7 @@ def composing(model: ModelRef, layer: int, head: int) -> None:
         if here in (first, second)
     ]
     rows = sorted(rows, key=lambda row: -row[3])[:PAIRS]
-    st.markdown(f"**{_('Which heads read one another')}**")
+    st.markdown("**" + _("Which heads read one another") + "**")
     if not rows:
         st.text(_("None clearly more than random matrices would."))
     else:

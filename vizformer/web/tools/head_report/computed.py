@@ -14,8 +14,8 @@ if TYPE_CHECKING:
 
     from vizformer.analysis import Kind
     from vizformer.analysis.circuits import Composition
-    from vizformer.analysis.head_report import Corpus, Passage
-    from vizformer.analysis.head_report.passage import HeadOnPassage
+    from vizformer.analysis.corpus_heads import Corpus, Passage
+    from vizformer.analysis.corpus_heads.passage import HeadOnPassage
     from vizformer.messages import Message
 
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 def bundled(name: str) -> "Corpus":
     """The texts that come with VizFormer, in a language."""
     prepare_torch()
-    from vizformer.analysis.head_report import bundled_corpus
+    from vizformer.analysis.corpus_heads import bundled_corpus
 
     return bundled_corpus(name)
 
@@ -32,7 +32,7 @@ def bundled(name: str) -> "Corpus":
 def typed(texts: str) -> "Corpus | None":
     """The reader's own texts, one a line; None where there are none."""
     prepare_torch()
-    from vizformer.analysis.head_report import Corpus
+    from vizformer.analysis.corpus_heads import Corpus
 
     try:
         return Corpus.of(texts.splitlines(), "own")
@@ -45,7 +45,7 @@ def on_passage(
     model: ModelRef, passage: "Passage", kind: "Kind", layer: int, head: int, measure: str
 ) -> "HeadOnPassage":
     """One head on one text, with the cells of what was measured marked."""
-    from vizformer.analysis.head_report.passage import head_on_passage
+    from vizformer.analysis.corpus_heads.passage import head_on_passage
 
     return head_on_passage(model_cache.checkpoint(model), passage, kind, layer, head, measure)
 

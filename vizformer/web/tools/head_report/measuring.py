@@ -12,7 +12,7 @@ from vizformer.web.widgets import lesson
 from vizformer.web.words.i18n import _
 
 if TYPE_CHECKING:
-    from vizformer.analysis.head_report import Corpus
+    from vizformer.analysis.corpus_heads import Corpus
 
 MOST_CHARACTERS = 200_000  # of the reader's own texts
 OWN = "own"
@@ -69,7 +69,7 @@ def submit(model: ModelRef, corpus: "Corpus", name: str) -> None:
     Raises:
         VizformerError: the model is not there, or the queue is full.
     """
-    from vizformer.analysis.head_report.worker import Request
+    from vizformer.analysis.corpus_heads.worker import Request
 
     request = Request(
         str(sources.folder(model)),

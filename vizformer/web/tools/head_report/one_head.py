@@ -16,7 +16,7 @@ from vizformer.web.words.figure_words import words
 from vizformer.web.words.i18n import _
 
 if TYPE_CHECKING:
-    from vizformer.analysis.head_report import Corpus, HeadReport, KindReport
+    from vizformer.analysis.corpus_heads import Corpus, HeadReport, KindReport
 
 SHOWN = 64  # tokens of a text, around which a map is still read
 

@@ -21,7 +21,7 @@ from vizformer.web.words.figure_words import words
 from vizformer.web.words.i18n import _
 
 if TYPE_CHECKING:
-    from vizformer.analysis.head_report import Corpus, HeadReport, KindReport
+    from vizformer.analysis.corpus_heads import Corpus, HeadReport, KindReport
 
 ROW, MOST_ROWS = 35, 12  # px, and rows of the table before it scrolls
 

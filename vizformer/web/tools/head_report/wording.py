@@ -6,7 +6,7 @@ from vizformer.messages import N_, Message
 from vizformer.web.words.i18n import _, translate
 
 if TYPE_CHECKING:
-    from vizformer.analysis.head_report import KindReport
+    from vizformer.analysis.corpus_heads import KindReport
 
 TITLES: dict[str, Message] = {
     "previous": N_("Token before"),

@@ -18,10 +18,10 @@ from zipfile import BadZipFile
 import numpy as np
 import torch
 
-from vizformer.analysis.head_report.corpus import Corpus
-from vizformer.analysis.head_report.one_text import MOST_TOKENS, heads_of, measure_text, repeated_induction
-from vizformer.analysis.head_report.report import HeadReport, make_report
-from vizformer.analysis.head_report.sums import CORNER, Sums
+from vizformer.analysis.corpus_heads.corpus import Corpus
+from vizformer.analysis.corpus_heads.one_text import MOST_TOKENS, heads_of, measure_text, repeated_induction
+from vizformer.analysis.corpus_heads.report import HeadReport, make_report
+from vizformer.analysis.corpus_heads.sums import CORNER, Sums
 from vizformer.analysis.heads import Kind
 from vizformer.checkpoints import Checkpoint
 from vizformer.errors import VizformerError

@@ -7,9 +7,9 @@ import torch
 from jaxtyping import Bool, Float, UInt8
 from numpy import ndarray
 
-from vizformer.analysis.head_report.corpus import Passage
-from vizformer.analysis.head_report.measures import TARGETS, layer_patterns, targets, visible_keys
-from vizformer.analysis.head_report.one_text import is_delimiter, read_tokens, run, stacks_of
+from vizformer.analysis.corpus_heads.corpus import Passage
+from vizformer.analysis.corpus_heads.measures import TARGETS, layer_patterns, targets, visible_keys
+from vizformer.analysis.corpus_heads.one_text import is_delimiter, read_tokens, run, stacks_of
 from vizformer.analysis.heads import Kind, site_name
 from vizformer.checkpoints import Checkpoint
 from vizformer.text import Token

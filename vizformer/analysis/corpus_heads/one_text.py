@@ -6,9 +6,9 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
-from vizformer.analysis.head_report.corpus import Passage
-from vizformer.analysis.head_report.measures import layer_patterns, measure_layer, targets, visible_keys
-from vizformer.analysis.head_report.sums import Sums
+from vizformer.analysis.corpus_heads.corpus import Passage
+from vizformer.analysis.corpus_heads.measures import layer_patterns, measure_layer, targets, visible_keys
+from vizformer.analysis.corpus_heads.sums import Sums
 from vizformer.analysis.heads import Kind, kinds, n_layers, site_name
 from vizformer.analysis.induction import induction_score, repeated_tokens
 from vizformer.checkpoints import Checkpoint

@@ -1,11 +1,11 @@
-"""The process that measures heads for the app: `python -m vizformer.analysis.head_report.worker FOLDER PARENT`.
+"""The process that measures heads for the app: `python -m vizformer.analysis.corpus_heads.worker FOLDER PARENT`.
 
 One thread, low priority, no Streamlit: the pages answer as if nothing were going on.  The folder holds
 
     request.json     the model's path and what it is opened with
     texts.txt        the corpus, a text a line
     progress         how many texts are done
-    sums/            see `vizformer.analysis.head_report.running`: what was stopped goes on
+    sums/            see `vizformer.analysis.corpus_heads.running`: what was stopped goes on
     report.npz       the finished report
 
 It ends by itself when `stop` appears there, when nobody has touched `watched` for a minute, or when the process that
@@ -22,9 +22,9 @@ from typing import Any
 
 import torch
 
-from vizformer.analysis.head_report.corpus import Corpus
-from vizformer.analysis.head_report.running import head_report
-from vizformer.analysis.head_report.stored import write_report
+from vizformer.analysis.corpus_heads.corpus import Corpus
+from vizformer.analysis.corpus_heads.running import head_report
+from vizformer.analysis.corpus_heads.stored import write_report
 from vizformer.checkpoints import load
 from vizformer.errors import VizformerError
 from vizformer.training.worker import Watch

@@ -11,10 +11,10 @@ from jaxtyping import Float, Int
 from numpy import ndarray
 from torch import Tensor
 
-from vizformer.analysis.head_report.clusters import clusters
-from vizformer.analysis.head_report.corpus import Corpus
-from vizformer.analysis.head_report.measures import CROSS, MEASURES, TARGETS
-from vizformer.analysis.head_report.sums import Sums
+from vizformer.analysis.corpus_heads.clusters import clusters
+from vizformer.analysis.corpus_heads.corpus import Corpus
+from vizformer.analysis.corpus_heads.measures import CROSS, MEASURES, TARGETS
+from vizformer.analysis.corpus_heads.sums import Sums
 from vizformer.analysis.heads import Kind
 from vizformer.checkpoints import Checkpoint
 from vizformer.errors import VizformerError

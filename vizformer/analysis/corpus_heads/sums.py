@@ -13,7 +13,7 @@ from jaxtyping import Bool, Float, Int
 from numpy import ndarray
 from torch import Tensor
 
-from vizformer.analysis.head_report.measures import MEASURES, SMALL_IS_STRONG, TARGETS, LayerMeasures
+from vizformer.analysis.corpus_heads.measures import MEASURES, SMALL_IS_STRONG, TARGETS, LayerMeasures
 
 CORNER = 32
 """Positions of a text, from its first one, of which maps are compared with each other."""

@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from vizformer.analysis.head_report.report import HeadReport, KindReport
+from vizformer.analysis.corpus_heads.report import HeadReport, KindReport
 
 _TABLES = ("mean", "spread", "texts", "strongest", "rows", "most")
 _ARRAYS = ("similarity", "cluster", "nearest")
