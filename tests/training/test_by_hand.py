@@ -80,3 +80,11 @@ def test_what_is_saved_is_what_was_built(tmp_path):
     assert all(
         torch.equal(tensor, built.model.state_dict()[name]) for name, tensor in opened.model.state_dict().items()
     )
+
+
+def test_the_bundled_model_is_what_the_builder_makes():
+    built, bundled = induction_by_hand(), load("induction-by-hand")
+    assert bundled.model.config == built.model.config
+    for name, tensor in built.model.state_dict().items():
+        assert torch.equal(bundled.model.state_dict()[name], tensor), name
+    assert bundled.tokenizer.to_json() == built.tokenizer.to_json()

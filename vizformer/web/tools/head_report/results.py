@@ -18,7 +18,7 @@ from vizformer.web.widgets import chart, folded, lesson
 from vizformer.web.widgets.laboratory import laboratory
 from vizformer.web.words import labels
 from vizformer.web.words.figure_words import words
-from vizformer.web.words.i18n import _
+from vizformer.web.words.i18n import _, translate
 
 if TYPE_CHECKING:
     from vizformer.analysis.corpus_heads import Corpus, HeadReport, KindReport
@@ -48,6 +48,10 @@ def results(model: ModelRef, corpus: "Corpus", name: str) -> None:
                 given=f"{report.given:,}",
             )
         )
+    if model.source == "bundled" and model.name == wording.BY_HAND:
+        with st.expander(_("Why each weight of this model is what it is")):
+            for message in wording.WHY:
+                st.text(translate(message))
     measure = chosen_measure(found)
     picture(found, measure)
     table(found, measure)

@@ -81,6 +81,27 @@ DOES: dict[str, Message] = {
         "have such a place, over all {n:,} texts."
     ),
 }
+BY_HAND = "induction-by-hand"
+WHY: tuple[Message, ...] = (
+    N_(
+        "Its weights were not trained but set by hand: every position and every letter has numbers of its own in the "
+        "residual stream. Two heads work; the six others are random and mean nothing."
+    ),
+    N_(
+        "Layer 0, head 1, the previous-token head: W_Q says where a letter stands, W_K says that of the place after it, so "
+        "that each query finds the key before it. W_V and W_O copy the letter found there to “the token before”."
+    ),
+    N_(
+        "Layer 1, head 2, the induction head: W_Q says which letter it is, W_K says which letter stood before, so that the "
+        "query finds the place after its last occurrence. W_V and W_O copy the letter there to “what is said”, which the "
+        "unembedding reads."
+    ),
+    N_(
+        "Where a letter is new, the start mark has the best key, half as good as a match, and nothing is said. All scores "
+        "are multiplied by 32, so that the softmax is as good as a choice. Type letters that repeat themselves on the page "
+        "Attention and look at both."
+    ),
+)
 HABIT = 0.5  # of the rows: below it a head has no habit
 _MANY = 0.02  # of the most rows that any target has: fewer say little
 
