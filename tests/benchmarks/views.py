@@ -129,10 +129,10 @@ def text_of(checkpoint: Checkpoint, n: int) -> str:
     """A text of exactly n tokens."""
     words = ["cats", "and", "dogs", "have", "the", "two", "here"]
     parts: list[str] = []
-    while len(checkpoint.encode(" ".join(parts))) < n if parts else True:
+    while not parts or len(checkpoint.tokenizer.encode(" ".join(parts))) < n:
         parts.extend(words[(len(parts) + at) % 7] for at in range(max(1, (n - len(parts)) // 8)))
     text = " ".join(parts)
-    while len(checkpoint.encode(text)) > n:
+    while len(checkpoint.tokenizer.encode(text)) > n:  # (which the model need not be able to read)
         text = text[:-1]
     return text
 
