@@ -10,7 +10,7 @@ PARALLEL = -n $(JOBS) --dist worksteal
 PIP := $(BIN)/python -m pip --disable-pip-version-check
 CATALOGUES := assets/locale
 JS := tools/js
-IN_BROWSER := tests/browser tests/components tests/figures
+IN_BROWSER := tests/benchmarks tests/browser tests/components tests/figures
 NODE := PATH="$(CURDIR)/$(BIN):$$PATH"
 
 # What Python compiles is kept, even where the shell says otherwise: collecting the tests takes half as long.

@@ -12,7 +12,7 @@ import pytest
 from tests.browser import chromium
 
 ROOT = Path(__file__).resolve().parent.parent
-IN_BROWSER = ("tests/browser", "tests/components", "tests/figures")
+IN_BROWSER = ("tests/benchmarks", "tests/browser", "tests/components", "tests/figures")
 
 pytestmark = pytest.mark.skipif(not shutil.which("make"), reason="there is no make")
 

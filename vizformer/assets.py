@@ -17,6 +17,7 @@ def asset(*parts: str) -> Path:
 
 
 def bundled_models() -> tuple[str, ...]:
-    """The names of the models that come with VizFormer."""
+    """The names of the models that come with VizFormer; those whose weights were set by hand come last."""
     models = asset("models")
-    return tuple(sorted(p.name for p in models.iterdir() if (p / "config.json").is_file())) if models.is_dir() else ()
+    names = [path.name for path in models.iterdir() if (path / "config.json").is_file()] if models.is_dir() else []
+    return tuple(sorted(names, key=lambda name: (name.endswith("-by-hand"), name)))

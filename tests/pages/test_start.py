@@ -178,7 +178,7 @@ def test_the_door_to_the_course_knows_what_was_done(open_app):
     app.run()
     labels = [element.proto.label for element in app.get("page_link")][1:]
     assert labels[0] == "●●●● 1 · The map"
-    assert labels[1] == "●○○○○○ 2 · Tokens and embeddings"
+    assert labels[1] == "●○○○○○○○ 2 · Tokens and embeddings"
     assert any(one.value.startswith("5 of ") for one in app.caption)
     button = app.button(key="start.learn")
     assert button.label == "Go on with: Tokens and embeddings →"

@@ -13,9 +13,12 @@ from vizformer.web.words.i18n import _
 
 def above(subject: Subject) -> None:
     """The translation, the kind of attention and the picture in one line, so that the heads are in sight at once."""
-    words_of, which, how = st.columns([4, 9, 4], vertical_alignment="center")
-    with words_of:
-        translation(subject)
+    if subject.config.architecture == "encoder-decoder":
+        words_of, which, how = st.columns([4, 9, 4], vertical_alignment="center")
+        with words_of:
+            translation(subject)
+    else:
+        which, how = st.columns([13, 4], vertical_alignment="center")
     with which, st.container(key="bar-place-kind"):
         kind(subject)
     with how, st.container(key="bar-place-picture"):
