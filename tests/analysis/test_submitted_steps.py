@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from safetensors.torch import save
 
 from vizformer.analysis import submitted_steps
-from vizformer.analysis.submitted_steps import MAX_BYTES, read_file, read_text
+from vizformer.analysis.submitted_steps import MAX_BYTES, MAX_TEXT_BYTES, read_file, read_text
 from vizformer.errors import TraceError
 
 X = torch.tensor([[0.25, -torch.inf], [1.5e-3, -7.0]])
@@ -94,6 +94,17 @@ HOSTILE = {
         header({"a": {"dtype": "F32", "shape": [True], "data_offsets": [0, 4]}}, b"1234"),
     ),
     "unknown type": ("a.safetensors", header({"a": {"dtype": "F8", "shape": [1], "data_offsets": [0, 1]}}, b"1")),
+    "nothing of huge sides": (
+        "a.safetensors",
+        header({"a": {"dtype": "F32", "shape": [0, 2**39, 2**39], "data_offsets": [0, 0]}}),
+    ),
+    "many names for the same bytes": (
+        "a.safetensors",
+        header(
+            {f"a{i}": {"dtype": "BF16", "shape": [2**20], "data_offsets": [0, 2**21]} for i in range(200)}, bytes(2**21)
+        ),
+    ),
+    "a header of many megabytes": ("a.safetensors", header({"a" * (MAX_TEXT_BYTES + 1): {}})),
     "zip bomb": ("a.npz", zipped("a.npy", b"\0" * 60_000_000)),
     "lzma": ("a.npz", zipped("a.npy", npy((1,), body=b"1234"), zipfile.ZIP_LZMA)),
     "no zip": ("a.npz", b"hello"),
@@ -135,6 +146,8 @@ def test_what_is_hostile_is_refused_at_little_cost(case):
         ("[1, import, 2]", "among the numbers"),
         ("[1, f(2)]", "among the numbers"),
         ("[" * 100_000, "too many brackets"),
+        ("[" + "1" * 100_000 + "x", "among the numbers"),  # each digit is looked at once, not once for every start
+        ("[" + "1." * 50_000 + "x", "among the numbers"),
         ("[1, 2", "no tensor in this text"),
     ],
 )

@@ -116,11 +116,25 @@ def test_the_last_who_leaves_ends_it_at_the_next_layer(layers: Layers) -> None:
     assert layers.began == 3
 
 
-def test_what_went_wrong_is_left_to_whoever_asks(layers: Layers) -> None:
+def test_what_went_wrong_is_told_to_whoever_follows(layers: Layers) -> None:
     layers.release(4)
     refused = Subject(TEXT.model, "refused", "")
-    Forwards(Turns(), 1).follow(refused, lambda *_: None)
+    with pytest.raises(TraceError, match="no token to look at"):
+        Forwards(Turns(), 1).follow(refused, lambda *_: None)
     assert not layers.cached.holds(refused)
+
+
+def test_more_texts_than_there_is_room_for_wait_until_one_has_ended(layers: Layers) -> None:
+    forwards, heard = Forwards(Turns(), 1), [threading.Event() for _ in range(long_forward.AT_ONCE + 1)]
+    texts = [Subject(TEXT.model, f"text {i}", "") for i in range(len(heard))]
+    threads = [following(forwards, lambda *_, i=i: heard[i].set(), text) for i, text in enumerate(texts)]  # type: ignore[misc]
+    assert all(event.wait(SOON) for event in heard)  # also the one that waits can be left
+    assert layers.began <= long_forward.AT_ONCE
+    layers.release(4 * len(texts))
+    for thread in threads:
+        thread.join(SOON)
+    assert layers.began == len(texts)
+    assert all(layers.cached.holds(text) for text in texts)
 
 
 def test_it_has_all_threads_while_nobody_else_waits(layers: Layers) -> None:

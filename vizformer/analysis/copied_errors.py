@@ -288,6 +288,12 @@ def scale_contrast(record: AttentionRecord, head: int) -> Contrast:
     return _contrast("scale", head_given(record, head), N_("the weights of the trace"), float64(record.pattern(head)))
 
 
+def flat_weight(record: AttentionRecord, head: int) -> float:
+    """The mean over the rows of 1 / n_i, n_i the keys that row i may see: the largest weights of a head that is flat."""
+    seen = (record.reason(head) == 0).sum(-1).clamp(min=1)
+    return float((1.0 / seen.double()).mean())
+
+
 def total_contrast() -> Contrast:
     """The weights of the calculation by hand, against a softmax in float64."""
     right = examples.paper_attention(examples.QUERY, examples.KEYS, examples.VALUES)

@@ -5,7 +5,8 @@
 
 A multiplication comes with an addition (2 FLOPs), and the backward pass takes twice the forward one (3 in all).
 
-Source: Kaplan et al. 2020, "Scaling Laws for Neural Language Models", section 2.1 (6 N D); Korthikanti et al. 2022,
+Source: Kaplan et al. 2020, "Scaling Laws for Neural Language Models", section 2.1 (6 N D; there N leaves
+the embeddings out, here it is all parameters, tables included); Korthikanti et al. 2022,
 "Reducing Activation Recomputation in Large Transformer Models", section 4 (activations).
 """
 
@@ -134,7 +135,7 @@ class ModelCost:
         return FLOPS_PER_MULTIPLICATION * self.forward.total * tokens / self.n
 
     def rule_of_thumb(self, tokens: float) -> float:
-        """6 N D, N being all parameters."""
+        """6 N D, N being all parameters, those of the tables included."""
         return 6.0 * self.total * tokens
 
     def components(self) -> Iterator[tuple[str, int]]:

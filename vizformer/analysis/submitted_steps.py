@@ -25,7 +25,8 @@ SUFFIXES = ("safetensors", "npz", "json")
 
 _WORD = re.compile(  # brackets, numbers, dots in place of numbers, names
     r"[\[\](){}]"
-    r"|[-+]?(?:inf|nan|\d+\.?\d*(?:[eE][-+]?\d+)?|\.\d+(?:[eE][-+]?\d+)?)(?![\w.])"
+    # (possessive, and never from inside of a number: a million digits are gone through once)
+    r"|[-+]?(?<![\w.])(?:inf|nan|\d++\.?\d*+(?:[eE][-+]?\d++)?|\.\d++(?:[eE][-+]?\d++)?)(?![\w.])"
     r"|\.\.\."
     r"|[^\W\d]\w*"
 )
@@ -87,10 +88,12 @@ def _safetensors(content: bytes) -> dict[str, ndarray]:
     length = int.from_bytes(content[:8], "little")
     if len(content) < 8 or length > len(content) - 8:
         raise _damaged("its header is longer than the file")
+    if length > MAX_TEXT_BYTES:
+        raise _too_large()
     header = _object(content[8 : 8 + length].decode("utf-8", "replace"))
     header.pop("__metadata__", None)
     body = memoryview(content)[8 + length :]
-    found = {}
+    found, taken = {}, 0
     if len(header) > MAX_NAMES:
         raise _too_many()
     for name, entry in header.items():
@@ -98,12 +101,18 @@ def _safetensors(content: bytes) -> dict[str, ndarray]:
         size = 2 if kind == _BFLOAT16 else np.dtype(_FLOATS[kind]).itemsize
         if not 0 <= start <= end <= len(body) or end - start != size * _count(shape):
             raise _damaged(f"{name[:60]}: its shape and its bytes do not fit")
+        taken += end - start
+        if taken > len(body):  # the same bytes under many names would become many tensors
+            raise _damaged("its tensors overlap")
         raw = body[start:end]
         if kind == _BFLOAT16:  # the upper half of a float32
             values = (np.frombuffer(raw, dtype="<u2").astype(np.uint32) << 16).view(np.float32)
         else:
             values = np.frombuffer(raw, dtype=np.dtype(_FLOATS[kind]).newbyteorder("<"))
-        found[name] = values.reshape(shape)
+        try:
+            found[name] = values.reshape(shape)
+        except ValueError as error:  # no numbers, and sides of which numpy keeps no product
+            raise _damaged(f"{name[:60]}: a shape that is too large") from error
     return found
 
 

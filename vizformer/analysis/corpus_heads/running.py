@@ -126,7 +126,7 @@ def _empty(checkpoint: Checkpoint) -> dict[Kind, Sums]:
 def _begun(path: Path | None, checkpoint: Checkpoint) -> tuple[int, int, dict[Kind, Sums]]:
     """How many groups are done, how many of their texts could be read, and their sums."""
     if path is not None and path.is_file():
-        with suppress(OSError, ValueError, KeyError, BadZipFile), np.load(path, allow_pickle=False) as file:
+        with suppress(OSError, EOFError, ValueError, KeyError, BadZipFile), np.load(path, allow_pickle=False) as file:
             arrays = dict(file)
             kept = {kind: Sums.of_arrays(arrays, kind) for kind in heads_of(checkpoint)}
             return int(arrays["done"]), int(arrays["read"]), kept

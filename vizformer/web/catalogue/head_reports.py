@@ -70,7 +70,7 @@ class Reports:
     def __init__(self, root: Path, at_once: int = 1) -> None:
         self.root, self.at_once = root, at_once
         self._jobs: dict[str, _Job] = {}  # in the order in which they came
-        self._lock = threading.RLock()
+        self._lock, self._closed = threading.RLock(), False
 
     def submit(self, name: str, request: "Request") -> None:
         """Queues a report, unless it is there or under way; one that was stopped goes on where it was.
@@ -79,6 +79,8 @@ class Reports:
             VizformerError: the queue or the disk is full.
         """
         with self._lock:
+            if self._closed:  # the server is ending
+                return
             self._move_on()
             job = self._jobs.get(name)
             if job is not None and job.ending not in ("stopped", "unreadable", "failed"):
@@ -147,6 +149,7 @@ class Reports:
     def close(self) -> None:
         """Ends every process, for good."""
         with self._lock:
+            self._closed = True
             for job in self._jobs.values():
                 if job.process is not None and job.process.poll() is None:
                     job.process.kill()
@@ -239,6 +242,7 @@ def report(name: str) -> "HeadReport":
     from vizformer.analysis.corpus_heads.stored import read_report
 
     path = reports().file(name)
-    if path is None:
-        raise VizformerError(N_("This report is no longer on the server. Measure again."))
-    return read_report(path)
+    with suppress(OSError):  # it may go while it is opened
+        if path is not None:
+            return read_report(path)
+    raise VizformerError(N_("This report is no longer on the server. Measure again."))

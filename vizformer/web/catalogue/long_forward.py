@@ -10,7 +10,6 @@ torch has a number of threads for each thread of Python: more of them stall the 
 import os
 import threading
 from collections.abc import Callable
-from contextlib import suppress
 
 from vizformer.errors import VizformerError
 from vizformer.web.catalogue.subject import Subject, listening, trace
@@ -19,6 +18,7 @@ from vizformer.web.turns import TURNS, Turns
 LONG = 1000
 """Tokens of a text from which on its forward is followed; shorter ones are done in the time of a picture."""
 LOOK = 0.2  # seconds between two looks at how far it is
+AT_ONCE = 2  # forwards of long texts; more of them wait, since each holds a whole trace
 
 Heard = Callable[[int, int], None]  # layers done, of how many
 
@@ -39,11 +39,15 @@ class Forwards:
         self._turns, self._cores = turns, cores or os.cpu_count() or 1
         self._lock = threading.Lock()
         self._running: dict[Subject, _Forward] = {}
+        self.places = threading.BoundedSemaphore(AT_ONCE)
 
     def follow(self, subject: Subject, hear: Heard) -> None:
-        """Returns when the trace of `subject` is there, or it is known that there will be none.
+        """Returns when the trace of `subject` is there.
 
         `hear` is called while it goes on, several times a second; what it raises leaves the forward.
+
+        Raises:
+            Exception: what went wrong in the forward.
         """
         with self._lock:
             forward = self._running.get(subject)
@@ -58,6 +62,8 @@ class Forwards:
             with self._lock:
                 forward.readers -= 1
                 forward.left = forward.readers == 0
+        if forward.error is not None:
+            raise forward.error
 
     def threads(self) -> int:
         """How many threads a forward may have now."""
@@ -76,14 +82,24 @@ class _Forward:
         self.subject, self._forwards = subject, forwards
         self.readers, self.left = 0, False
         self.done = (0, 1)
+        self.error: Exception | None = None
         self.ended = threading.Event()
 
     def run(self) -> None:
         try:
-            self._share()
-            # What went wrong is said to whoever asks for the trace.
-            with suppress(VizformerError, _LeftError), listening(self._heard):
-                trace(self.subject)
+            while not self._forwards.places.acquire(timeout=LOOK):
+                if self.left:
+                    return
+            try:
+                self._share()
+                with listening(self._heard):
+                    trace(self.subject)
+            finally:
+                self._forwards.places.release()
+        except _LeftError:
+            pass
+        except Exception as error:  # said by everyone who follows it
+            self.error = error
         finally:
             self._forwards.end(self)
 

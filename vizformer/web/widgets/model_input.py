@@ -110,7 +110,11 @@ def _follow(subject: Subject, place: "DeltaGenerator") -> None:
     def hear(done: int, total: int) -> None:
         bar.progress(done / total, _("Running the model: attention {done} of {total} …", done=done, total=total))
 
-    long_forward.FORWARDS.follow(subject, hear)
+    try:
+        long_forward.FORWARDS.follow(subject, hear)
+    except Exception:  # (what ends the run of a page is none)
+        place.empty()
+        raise
     place.empty()
 
 

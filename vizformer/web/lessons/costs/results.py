@@ -125,8 +125,8 @@ def _translations() -> None:
     st.html(table.to_html(columns, rows, caption=_("Table 2, newstest2014")))
     st.caption(
         _(
-            "From {source}. An earlier version and many copies print 41.0 for the big model on French; ask which "
-            "version a number is from.",
+            "From {source}. The first versions print 41.0 for the big model on French, and section 6.1 of this one "
+            "still does; ask where a number is from.",
             source=SOURCE,
         )
     )

@@ -54,6 +54,13 @@ def largest_weights(subject: "Subject", kind: "Kind", layer: int, head: int) -> 
 
 
 @cached
+def flat_weight(subject: "Subject", kind: "Kind", layer: int, head: int) -> float:
+    from vizformer.analysis.copied_errors import flat_weight
+
+    return flat_weight(_record(subject, kind, layer), head)
+
+
+@cached
 def row_sums(subject: "Subject", kind: "Kind", layer: int, head: int) -> "Sums":
     from vizformer.analysis.copied_errors import row_sums
 

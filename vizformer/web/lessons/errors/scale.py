@@ -29,21 +29,22 @@ def scale(subject: Subject) -> None:
     if not found:
         return
     place.boxes(subject, kind)
-    contrast, n_heads = computed.scale(subject, kind, layer, head), subject.config.n_heads
+    contrast = computed.scale(subject, kind, layer, head)
+    d_model, d_head = subject.config.d_model, subject.config.d_head
     exercise.proof(contrast)
     tokens = labels.texts(subject.tokens)
     exercise.side_by_side(contrast, rows=tokens, columns=tokens)
     right, wrong = computed.largest_weights(subject, kind, layer, head)
     st.latex(
-        rf"\sqrt{{d_\mathrm{{model}} / d_k}} = \sqrt{{{n_heads}}} = {math.sqrt(n_heads):.2f} \qquad "
+        rf"\sqrt{{d_\mathrm{{model}} / d_k}} = \sqrt{{{d_model} / {d_head}}} = {math.sqrt(d_model / d_head):.2f} \qquad "
         rf"\overline{{\max_j A_{{ij}}}}: \; {right:.3f} \to {wrong:.3f}"
     )
     st.caption(
         _(
-            "The mean of the rows' largest weights: {right} with the right line, {wrong} with the wrong one. A row that is "
-            "quite flat has {flat}.",
+            "The mean of the rows' largest weights: {right} with the right line, {wrong} with the wrong one. If all rows "
+            "were quite flat, it would be {flat}.",
             right=f"{right:.3f}",
             wrong=f"{wrong:.3f}",
-            flat=f"{1 / len(tokens):.3f}",
+            flat=f"{computed.flat_weight(subject, kind, layer, head):.3f}",
         )
     )

@@ -69,7 +69,13 @@ def signals(subject: Subject) -> None:
         Row(
             (_("{seconds} seconds of sound, a frame of 25 ms each 10 ms", seconds=f"{seconds:g}"), f"{frames:,}", "80")
         ),
-        Row((_("30 seconds in Whisper: every second frame after its convolutions"), "1,500", "80")),
+        Row(
+            (
+                _("30 seconds in Whisper: 3,000 frames, two for each token after its convolutions"),
+                "1,500",
+                _("80 a frame"),
+            )
+        ),
     ]
     columns = ("", _("tokens"), _("numbers of each, before W"))
     st.html(table.to_html(columns, rows_of_table, caption=_("From signals to tokens")))

@@ -66,9 +66,9 @@ def _said(subject: Subject, kind: Kind) -> list[str]:
     view = state.view()
     said = []
     if view.over == "mean":
-        said.append(_("Mean over the heads: each row sums to 1."))
+        said.append(_("Mean over the heads: each row that has a key to look at sums to 1."))
     elif view.over == "max":
-        said.append(_("The largest weight of any head, cell by cell: rows sum to more than 1."))
+        said.append(_("The largest weight of any head, cell by cell: rows sum to 1 or more."))
     elif view.over == "rollout":
         said.append(
             _(
