@@ -8,10 +8,11 @@ from tests.components.test_mount import sent
 SCRIPT = """
 import numpy as np
 import streamlit as st
-from vizformer.web.widgets.cell_question import Grid, ask_cell
+from vizformer.web.widgets.cell_question import ask_cell
+from vizformer.web.widgets.questions import CellChoice, Grid
 
 grid = Grid(["a → *b*", "b"], ["x", "y", "z"], np.array([[0.1, 0.7, 0.2], [0.3, 0.3, 0.4]]))
-ask_cell("cross", "where", "Which cell?", grid, (0, 1), "It is y.", about=st.session_state.get("about", "one"))
+ask_cell(CellChoice("cross", "where", "Which cell?", grid, (0, 1), "It is y.", st.session_state.get("about", "one")))
 """
 GRID, ROW, COLUMN, BUTTON = (f"ask.cross.where.{part}.one" for part in ("grid", "row", "column", "button"))
 

@@ -7,13 +7,13 @@ from streamlit.testing.v1 import AppTest
 def about_a_length() -> None:
     from vizformer.web.widgets import questions
 
-    questions.ask_number("map", "path", "How long?", 15.96, "It is √255.", tolerance=0.1, about="x")
+    questions.ask_number(questions.Number("map", "path", "How long?", 15.96, "It is √255.", tolerance=0.1, about="x"))
 
 
 def about_a_count() -> None:
     from vizformer.web.widgets import questions
 
-    questions.ask_number("map", "cost", "How many?", 18_914_304, "Counted.", written="{:,.0f}".format)
+    questions.ask_number(questions.Number("map", "cost", "How many?", 18_914_304, "Counted.", written="{:,.0f}".format))
 
 
 def answered(page: "object", number: float | None) -> AppTest:

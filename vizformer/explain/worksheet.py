@@ -4,6 +4,7 @@ Two classes with different seeds get different numbers for the same questions; t
 are asked for.
 """
 
+import zlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -93,6 +94,12 @@ def worksheet(tokens: Sequence[str], seed: int) -> tuple[Problem, ...]:
         ),
     )
     return (*attention, *_masked(names, draw), _positions(names), _norm(draw), _loss(draw), _count(draw))
+
+
+def choice_order(name: str, count: int, seed: int) -> tuple[int, ...]:
+    """In which order a version prints the choices of the question `name`: order[place] is the index of a choice."""
+    draw = np.random.default_rng([seed, zlib.crc32(name.encode())])
+    return tuple(int(index) for index in draw.permutation(count))
 
 
 def _masked(names: tuple[str, ...], draw: np.random.Generator) -> tuple[Problem, ...]:

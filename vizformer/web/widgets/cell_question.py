@@ -1,58 +1,30 @@
 """A question that is answered by a cell of a picture: "which cell ...?", with a click or with two boxes.
 
-    ask_cell("cross", "where", question, Grid(rows, columns, weights), answer, why, about=...)
+    ask_cell(CellChoice("cross", "where", question, Grid(rows, columns, weights), answer, why, about=...))
 
 The picture is empty until the answer is shown; then its cells hold their numbers, and the right one is marked.
 """
-
-from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import streamlit as st
 
 from vizformer.components import cells
 from vizformer.components.cells import Cell
 from vizformer.web.widgets import questions
+from vizformer.web.widgets.questions import CellChoice, Grid
 from vizformer.web.words.figure_words import words
 from vizformer.web.words.i18n import _
-
-if TYPE_CHECKING:
-    import numpy as np
-    from jaxtyping import Float
 
 LARGEST = cells.LARGEST
 """Rows and columns of a picture that can be asked about."""
 
 
-@dataclass(frozen=True, eq=False)
-class Grid:
-    """What is clicked.
-
-    Attributes:
-        rows, columns: the tokens of the queries and of the keys; they may repeat.
-        values: shares of 1, shown with the answer.
-    """
-
-    rows: Sequence[str]
-    columns: Sequence[str]
-    values: "Float[np.ndarray, 'rows columns']"
-
-
-def ask_cell(lesson: str, name: str, question: str, grid: Grid, answer: Cell, why: str, about: str = "") -> None:
-    """A question to be answered before the answer is shown; `vizformer.web.widgets.lesson.ask` for a picture.
-
-    Args:
-        lesson, name: as listed in `progress.QUESTIONS`.
-        question, why: in the reader's language; plain text (what was typed may be in it).
-        grid: at most `LARGEST` rows and columns.
-        answer: the right cell, (row, column).
-        about: what the question is about (the text, a setting): when it changes, the question is open again.
-    """
-    key, shown = questions.keys(lesson, name, about)
+def ask_cell(asked: CellChoice) -> None:
+    """Asks for a cell, and shows the answer afterwards."""
+    grid, answer, about = asked.grid, asked.answer, asked.about
+    key, shown = questions.keys(asked.lesson, asked.name, about)
     row, column = f"{key}.row.{about}", f"{key}.column.{about}"
     with st.container(border=True, key=key):
-        questions.predict(question)
+        questions.predict(asked.question)
         over = bool(st.session_state.get(shown))
         picked = _picked(row, column)
         clicked = cells.mount(
@@ -73,12 +45,11 @@ def ask_cell(lesson: str, name: str, question: str, grid: Grid, answer: Cell, wh
                 _("Show the answer"),
                 disabled=picked is None,
                 on_click=questions.reveal,
-                args=(lesson, name, shown),
+                args=(asked.lesson, asked.name, shown),
                 key=f"{key}.button.{about}",
             )
             return
-        said = _("row “{row}”, column “{column}”", row=grid.rows[answer[0]], column=grid.columns[answer[1]])
-        questions.verdict(picked == answer, said, why)
+        questions.verdict(picked == answer, asked.said, asked.why)
     questions.count(key)
 
 

@@ -8,7 +8,7 @@ A page lists its parts and draws the laboratory of each; everything around them 
     def causal(subject: Subject) -> None:
         st.slider(_("Window"), 1, 8, **lesson.setting("masks.window", 3, range(1, 9)))
         lesson.formula(r"...", live=r"...", code="...")
-        lesson.ask("masks", "leak", question, choices, answer, why)
+        lesson.ask(lesson.Choice("masks", "leak", question, choices, answer, why))
 """
 
 from collections.abc import Callable, Collection, Mapping, Sequence
@@ -24,20 +24,26 @@ from vizformer.web.frame.sitemap import COURSE, GLOSSARY, Entry
 from vizformer.web.link import link_settings, state
 from vizformer.web.link.link_settings import Setting
 from vizformer.web.link.view import View
-from vizformer.web.widgets import glossary
+from vizformer.web.widgets import glossary, questions
+from vizformer.web.widgets.cell_question import ask_cell
 from vizformer.web.widgets.laboratory import laboratory
 from vizformer.web.widgets.lesson_text import prose
 from vizformer.web.widgets.model_input import subject_box
-from vizformer.web.widgets.questions import ask, ask_number, is_answered
+from vizformer.web.widgets.questions import CellChoice, Choice, Grid, Number, Question, Registry, is_answered
 from vizformer.web.words.i18n import _, translate
 
 if TYPE_CHECKING:
     from vizformer.explain.snippet import Given
 
 __all__ = [
+    "CellChoice",
+    "Choice",
+    "Grid",
+    "Number",
     "Part",
+    "Question",
+    "Registry",
     "ask",
-    "ask_number",
     "change",
     "formula",
     "go_to",
@@ -264,6 +270,17 @@ def change(name: str, new: Setting, default: Setting) -> None:
         settings[name] = link_settings.text(new)
     if link_settings.can_hold(name, link_settings.text(new)):
         state.update(settings=link_settings.write(settings))
+
+
+def ask(question: Question | None) -> None:
+    """Asks a question, to be answered before the answer is shown; nothing where the text has none to offer."""
+    match question:
+        case Choice():
+            questions.ask(question)
+        case Number():
+            questions.ask_number(question)
+        case CellChoice():
+            ask_cell(question)
 
 
 def formula(symbols: str, *, live: str = "", code: str = "", given: "Mapping[str, Given] | None" = None) -> None:

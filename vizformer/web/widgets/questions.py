@@ -1,60 +1,162 @@
 """Questions of the lessons: predict first, then the answer is shown.
 
-ask("masks", "leak", question, choices, answer, why)
-ask_number("block", "count", question, 18_914_304, why)
-ask_number("block", "length", question, 15.9, why, tolerance=0.1)
+A question is data, so that a lesson asks it on the screen and the worksheet prints the same one:
+
+    Choice("masks", "leak", question, choices, answer, why)
+    Number("block", "count", question, 18_914_304, why)
+    Number("block", "length", question, 15.9, why, tolerance=0.1)
+    CellChoice("cross", "cell", question, Grid(rows, columns, weights), (row, column), why)
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import streamlit as st
 
+from vizformer.web.catalogue.subject import Subject
 from vizformer.web.frame import progress
 from vizformer.web.words.errors import plain
 from vizformer.web.words.i18n import _
 
+if TYPE_CHECKING:
+    import numpy as np
+    from jaxtyping import Float
 
-def ask(
-    lesson: str,
-    name: str,
-    question: str,
-    choices: Sequence[str],
-    answer: int,
-    why: str,
-    about: str = "",
-    *,
-    code: bool = False,
-) -> None:
-    """A question to be answered before the answer is shown.
+    from vizformer.components.cells import Cell
 
-    Args:
+
+@dataclass(frozen=True)
+class Choice:
+    """A question with one right choice.
+
+    Attributes:
         lesson, name: as listed in `progress.QUESTIONS`.
         question, choices, why: in the reader's language; plain text (what was typed may be in it).
         answer: index of the right choice.
         about: what the question is about (the text, a setting): when it changes, the question is open again.
         code: whether the choices are the lines of a program, with spaces before them: set as code and counted from 1.
     """
-    key, shown = keys(lesson, name, about)
+
+    lesson: str
+    name: str
+    question: str
+    choices: Sequence[str]
+    answer: int
+    why: str
+    about: str = ""
+    code: bool = False
+
+    @property
+    def said(self) -> str:
+        """The right answer in words."""
+        return _("line {n}", n=self.answer + 1) if self.code else self.choices[self.answer]
+
+
+@dataclass(frozen=True)
+class Number:
+    """A question whose answer is a number that the reader enters; it is right within a tolerance that stands beside it.
+
+    Attributes:
+        lesson, name, question, why, about: as in `Choice`.
+        answer: the number, in the unit that the question names.
+        tolerance: how far from it an answer still counts as right; 0: only the number itself, which is whole then.
+        written: the answer as a text.
+    """
+
+    lesson: str
+    name: str
+    question: str
+    answer: float
+    why: str
+    tolerance: float = 0.0
+    written: Callable[[float], str] = "{:,g}".format
+    about: str = ""
+
+    @property
+    def said(self) -> str:
+        """The right answer in words."""
+        return self.written(self.answer)
+
+    @property
+    def asks_for(self) -> str:
+        """What is to be entered, and how near it has to be."""
+        if self.tolerance:
+            return _("Your number (right within ± {tolerance})", tolerance=f"{self.tolerance:g}")
+        return _("Your number (exact)")
+
+
+@dataclass(frozen=True, eq=False)
+class Grid:
+    """A picture with cells, one of which is the answer; at most `components.cells.LARGEST` rows and columns.
+
+    Attributes:
+        rows, columns: the tokens of the queries and of the keys; they may repeat.
+        values: shares of 1, shown with the answer.
+    """
+
+    rows: Sequence[str]
+    columns: Sequence[str]
+    values: "Float[np.ndarray, 'rows columns']"
+
+
+@dataclass(frozen=True, eq=False)
+class CellChoice:
+    """A question that is answered by a cell of a picture.
+
+    Attributes:
+        lesson, name, question, why, about: as in `Choice`.
+        grid: the picture.
+        answer: the right cell, (row, column).
+    """
+
+    lesson: str
+    name: str
+    question: str
+    grid: Grid
+    answer: "Cell"
+    why: str
+    about: str = ""
+
+    @property
+    def said(self) -> str:
+        """The right answer in words."""
+        row, column = self.answer
+        return _("row “{row}”, column “{column}”", row=self.grid.rows[row], column=self.grid.columns[column])
+
+
+Question = Choice | Number | CellChoice
+Registry = Mapping[str, Callable[[Subject], Question | None]]
+"""The questions of a lesson, by their names in the order of its parts; None where a text or a model has none to offer.
+
+A lesson asks them about what its boxes are set to; these ask about what they are set to at first.
+"""
+
+
+def ask(asked: Choice) -> None:
+    """Asks a question with choices, and shows the answer afterwards."""
+    key, shown = keys(asked.lesson, asked.name, asked.about)
+    choices = asked.choices
     with st.container(border=True, key=key):
-        predict(question)
+        predict(asked.question)
         picked = st.radio(
             _("Your answer"),
             range(len(choices)),
             index=None,
-            format_func=lambda i: _line(i, choices[i]) if code else plain(choices[i]),
+            format_func=lambda i: line(i, choices[i]) if asked.code else plain(choices[i]),
             label_visibility="collapsed",
-            key=f"{key}.choice.{about}",
+            key=f"{key}.choice.{asked.about}",
         )
         if not st.session_state.get(shown):
             st.button(
                 _("Show the answer"),
                 disabled=picked is None,
                 on_click=reveal,
-                args=(lesson, name, shown),
-                key=f"{key}.button.{about}",
+                args=(asked.lesson, asked.name, shown),
+                key=f"{key}.button.{asked.about}",
             )
             return
-        verdict(picked == answer, _("line {n}", n=answer + 1) if code else choices[answer], why)
+        verdict(picked == asked.answer, asked.said, asked.why)
     count(key)
 
 
@@ -63,56 +165,37 @@ def is_answered(lesson: str, name: str, about: str = "") -> bool:
     return bool(st.session_state.get(keys(lesson, name, about)[1]))
 
 
-def _line(index: int, line: str) -> str:
+def line(index: int, line: str) -> str:
     """A line of a program (without backticks) as Markdown that keeps the spaces before it."""
     return "`" + f"{index + 1:>2}  {line}".replace(" ", "\u00a0") + "`"
 
 
-def ask_number(
-    lesson: str,
-    name: str,
-    question: str,
-    answer: float,
-    why: str,
-    *,
-    tolerance: float = 0.0,
-    written: Callable[[float], str] = "{:,g}".format,
-    about: str = "",
-) -> None:
-    """A question whose answer is a number that the reader enters; it is right within a tolerance that stands beside it.
-
-    Args:
-        lesson, name, question, why, about: as in `ask`.
-        answer: the number, in the unit that the question names.
-        tolerance: how far from it an answer still counts as right; 0: only the number itself, which is whole then.
-        written: the answer as a text.
-    """
-    key, shown = keys(lesson, name, about)
-    typed, done = f"{key}.number.{about}", bool(st.session_state.get(shown))
+def ask_number(asked: Number) -> None:
+    """Asks for a number, and shows the answer afterwards."""
+    key, shown = keys(asked.lesson, asked.name, asked.about)
+    typed, done = f"{key}.number.{asked.about}", bool(st.session_state.get(shown))
     with st.container(border=True, key=key):
-        predict(question)
-        with st.form(f"{key}.form.{about}", border=False):  # one click both takes the number and shows the answer
+        predict(asked.question)
+        with st.form(f"{key}.form.{asked.about}", border=False):  # one click both takes the number and shows the answer
             given = st.number_input(
-                _("Your number (right within ± {tolerance})", tolerance=f"{tolerance:g}")
-                if tolerance
-                else _("Your number (exact)"),
+                asked.asks_for,
                 value=None,
-                step=None if tolerance else 1,
-                format=None if not tolerance else "%g",
+                step=None if asked.tolerance else 1,
+                format=None if not asked.tolerance else "%g",
                 key=typed,
             )
             st.form_submit_button(
                 _("Show the answer"),
                 on_click=_reveal_number,
-                args=(lesson, name, shown, typed),
-                key=f"{key}.button.{about}",
+                args=(asked.lesson, asked.name, shown, typed),
+                key=f"{key}.button.{asked.about}",
             )
         if not done:
             return
         if given is None:
             st.caption(_("Enter a number first."))
             return
-        verdict(abs(given - answer) <= tolerance, written(answer), why)
+        verdict(abs(given - asked.answer) <= asked.tolerance, asked.said, asked.why)
     count(key)
 
 

@@ -49,7 +49,11 @@ def build(subject: Subject) -> None:
     else:
         st.info(_("{n} lines are left. After the last one PyTorch's own layer is built and compared.", n=last - done))
     st.page_link(LAYER.file, label=_("The same layer with every number to be changed: A layer by hand"))
-    lesson.ask(
+    lesson.ask(order_question())
+
+
+def order_question() -> lesson.Choice:
+    return lesson.Choice(
         "block",
         "order",
         _("In which order do these stand in this layer, a post-norm encoder layer?"),

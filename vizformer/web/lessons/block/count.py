@@ -42,7 +42,7 @@ def count(subject: Subject) -> None:
     found = computed.counted(sizes)
     _table(sizes, found, paper=sizes == BASE)
     _formula(sizes, found)
-    _ask()
+    lesson.ask(count_question())
     _ratios(subject)
     _loaded(subject)
 
@@ -111,12 +111,12 @@ def _formula(sizes: "Sizes", found: "Counted") -> None:
     )
 
 
-def _ask() -> None:
+def count_question() -> lesson.Number:
     from vizformer.analysis.parameter_count import Sizes
 
     sizes = Sizes(256, 1024, 0, 1, 1000)
     found = computed.counted(sizes)
-    lesson.ask_number(
+    return lesson.Number(
         "block",
         "count",
         _("How many parameters has a feed-forward with d = {d} and d_ff = {d_ff}, with both biases?", d=256, d_ff=1024),

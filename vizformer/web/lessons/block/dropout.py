@@ -88,7 +88,11 @@ def _where(subject: Subject) -> None:
             p=subject.config.dropout,
         )
     )
-    lesson.ask(
+    lesson.ask(scale_question())
+
+
+def scale_question() -> lesson.Choice:
+    return lesson.Choice(
         "block",
         "scale",
         _("In training, half of the numbers are dropped (p = 0.5). The others are divided by 1 − p, so doubled. Why?"),

@@ -86,18 +86,7 @@ def _alone(subject: Subject, place: Place) -> None:
         format_func=names.__getitem__,
         **lesson.setting("block.changed", n // 2, range(n)),
     )
-    lesson.ask(
-        "block",
-        "alone",
-        _("If the row of one of the {n} tokens is changed, how many outputs of this feed-forward move?", n=n),
-        [str(choice) for choice in sorted({0, 1, 2, n})],
-        sorted({0, 1, 2, n}).index(1),
-        _(
-            "One: its own. The same matrices are used at every position, and nothing connects the positions. What a token "
-            "knows of the others came from the attention before."
-        ),
-        about=f"{n}",
-    )
+    lesson.ask(alone_question(n))
     found = computed.each_alone(subject, place.stack, place.layer, changed)
     chart.show(
         figures.change_bars(
@@ -110,6 +99,21 @@ def _alone(subject: Subject, place: Place) -> None:
             found.proof,
             _("The outputs of the other tokens differ by {difference}.", difference=f"{found.proof.difference:.1g}"),
         )
+
+
+def alone_question(n: int) -> lesson.Choice:
+    return lesson.Choice(
+        "block",
+        "alone",
+        _("If the row of one of the {n} tokens is changed, how many outputs of this feed-forward move?", n=n),
+        [str(choice) for choice in sorted({0, 1, 2, n})],
+        sorted({0, 1, 2, n}).index(1),
+        _(
+            "One: its own. The same matrices are used at every position, and nothing connects the positions. What a token "
+            "knows of the others came from the attention before."
+        ),
+        about=f"{n}",
+    )
 
 
 def _one_matrix(subject: Subject, place: Place) -> None:

@@ -46,8 +46,28 @@ def neurons(subject: Subject) -> None:
 
 def _silent(subject: Subject, place: Place) -> None:
     shares = computed.silent_by_layer(subject, place.stack)
+    lesson.ask(silent_question(subject, place.stack))
+    chart.show(
+        figures.line_curves(
+            np.arange(len(shares)),
+            {_("silenced"): 100 * shares},
+            place_title=_("layer"),
+            value_title=_("% of the numbers"),
+            hover=_("layer {place}: {value} %"),
+            value_range=(0.0, 100.0),
+            digits=1,
+            height=260,
+            title=_("How many are silenced, by layer"),
+        ).update_traces(mode="lines+markers"),
+        key="block.silent",
+    )
+
+
+def silent_question(subject: Subject, stack: str) -> lesson.Number:
+    """How many numbers are silenced in the last layer?"""
+    shares = computed.silent_by_layer(subject, stack)
     layer = len(shares) - 1
-    lesson.ask_number(
+    return lesson.Number(
         "block",
         "silent",
         _(
@@ -62,21 +82,7 @@ def _silent(subject: Subject, place: Place) -> None:
         ),
         tolerance=10,
         written="{:.1f}".format,
-        about=f"{subject} {place.stack}",
-    )
-    chart.show(
-        figures.line_curves(
-            np.arange(len(shares)),
-            {_("silenced"): 100 * shares},
-            place_title=_("layer"),
-            value_title=_("% of the numbers"),
-            hover=_("layer {place}: {value} %"),
-            value_range=(0.0, 100.0),
-            digits=1,
-            height=260,
-            title=_("How many are silenced, by layer"),
-        ).update_traces(mode="lines+markers"),
-        key="block.silent",
+        about=f"{subject} {stack}",
     )
 
 

@@ -18,12 +18,13 @@ from vizformer.web.words.i18n import _
 
 if TYPE_CHECKING:
     from vizformer.explain.block_stream import SublayerKind
-    from vizformer.explain.norm_numbers import NormNumbers
+    from vizformer.explain.norm_numbers import NeighbourEffect, NormNumbers
 
 NEIGHBOURS = ("今天的天气很好。", "She opened the door and saw a cat.")
 GAMMAS = tuple(step / 4 for step in range(-4, 13))
 BETAS = tuple(step / 4 for step in range(-12, 13))
 SHOWN = 6  # columns of the small tables
+NORMS = {"layer": "LayerNorm", "rms": "RMSNorm", "batch": "BatchNorm"}
 
 
 @laboratory
@@ -56,7 +57,7 @@ def norm(subject: Subject) -> None:
     else:
         proof_badge.show(found.proof, edited=bool(subject.edited))
     _formula(found, rms, by_hand_root)
-    _ask_length(subject)
+    lesson.ask(length_question(subject))
     _neighbours(subject, place, kind)
 
 
@@ -148,9 +149,9 @@ def _formula(found: "NormNumbers", rms: bool, deviation: bool) -> None:
     )
 
 
-def _ask_length(subject: Subject) -> None:
+def length_question(subject: Subject) -> lesson.Number:
     d = subject.config.d_model
-    lesson.ask_number(
+    return lesson.Number(
         "block",
         "length",
         _(
@@ -177,31 +178,19 @@ def _neighbours(subject: Subject, place: Place, kind: "SublayerKind") -> None:
     if not all(model_cache.reads(subject.model, text) for text in NEIGHBOURS):
         st.caption(_("This model cannot read the two sentences that would be its neighbours."))
         return
-    names = {"layer": "LayerNorm", "rms": "RMSNorm", "batch": "BatchNorm"}
     found = computed.neighbour_effect(subject, place.stack, place.layer, kind, one, other)
-    lesson.ask(
-        "block",
-        "neighbour",
-        _("Only the other sentence in the batch is replaced. Under which norm do the numbers of your sentence change?"),
-        [*names.values(), _("under all three")],
-        2,
-        _(
-            "BatchNorm takes mean and variance of a column over all rows of the batch, so the neighbour is in them. The "
-            "other two look at one row alone: a change of {change} was measured.",
-            change=matrix.number(max(found.moved["layer"], found.moved["rms"])),
-        ),
-    )
+    lesson.ask(neighbour_question(found))
     tokens = labels.texts(subject.trace.tokens[place.stack])
     chosen = st.segmented_control(
         _("Norm"),
-        list(names),
-        format_func=names.__getitem__,
+        list(NORMS),
+        format_func=NORMS.__getitem__,
         required=True,
-        **lesson.setting("block.compare", "batch", tuple(names)),
+        **lesson.setting("block.compare", "batch", tuple(NORMS)),
     )
     chosen = chosen or "batch"
     for text, rows in zip(NEIGHBOURS, (found.first[chosen], found.second[chosen]), strict=True):
-        caption = _("{norm}, next to “{text}”", norm=names[chosen], text=text)
+        caption = _("{norm}, next to “{text}”", norm=NORMS[chosen], text=text)
         st.html(matrix.to_html(rows[:, :SHOWN], rows=tokens, caption=caption, digits=2, shown=SHOWN))
     columns = (
         "",
@@ -214,7 +203,7 @@ def _neighbours(subject: Subject, place: Place, kind: "SublayerKind") -> None:
     rows_of = [
         Row(
             (
-                names[name],
+                NORMS[name],
                 over[name],
                 Number(found.moved[name], matrix.number(found.moved[name])),
                 Number(found.row_means[name], matrix.number(found.row_means[name])),
@@ -222,7 +211,7 @@ def _neighbours(subject: Subject, place: Place, kind: "SublayerKind") -> None:
             ),
             "marked" if name == chosen else "",
         )
-        for name in names
+        for name in NORMS
     ]
     st.html(table.to_html(columns, rows_of))
     st.caption(
@@ -232,4 +221,20 @@ def _neighbours(subject: Subject, place: Place, kind: "SublayerKind") -> None:
             one=one,
             other=other,
         )
+    )
+
+
+def neighbour_question(found: "NeighbourEffect") -> lesson.Choice:
+    """Under which norm does the neighbour in the batch count?"""
+    return lesson.Choice(
+        "block",
+        "neighbour",
+        _("Only the other sentence in the batch is replaced. Under which norm do the numbers of your sentence change?"),
+        [*NORMS.values(), _("under all three")],
+        2,
+        _(
+            "BatchNorm takes mean and variance of a column over all rows of the batch, so the neighbour is in them. The "
+            "other two look at one row alone: a change of {change} was measured.",
+            change=matrix.number(max(found.moved["layer"], found.moved["rms"])),
+        ),
     )

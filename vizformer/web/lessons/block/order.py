@@ -30,7 +30,7 @@ def order(subject: Subject) -> None:
         "pre": _("pre-norm, no warm-up"),
         "warm": _("post-norm, warm-up over {n} updates", n=recipe["warmup"]),
     }
-    _ask(curves, recipe, notes["guessing"])
+    lesson.ask(warmup_question())
     chart.show(
         figures.line_curves(
             np.array(notes["updates"]),
@@ -93,10 +93,13 @@ def _ratio(name: str, gradients: np.ndarray) -> str:
     return rf"\text{{{name}: }} g_{{{n}}} / g_1 &= {last:.3f} / {first:.3f} = {last / first:.2f}"
 
 
-def _ask(curves: "dict[str, list[float]]", recipe: "dict[str, int]", guessing: float) -> None:
+def warmup_question() -> lesson.Choice:
+    """Which of the two orders learns without a warm-up?"""
+    notes = computed.norm_order_training()
+    recipe, curves, guessing = notes["recipe"], notes["loss"], notes["guessing"]
     learned = [curves[name][-1] < guessing / 2 for name in ("post", "pre")]
     answer = {(False, True): 0, (True, False): 1, (True, True): 2, (False, False): 3}[learned[0], learned[1]]
-    lesson.ask(
+    return lesson.Choice(
         "block",
         "warmup",
         _(

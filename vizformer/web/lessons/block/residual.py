@@ -90,7 +90,7 @@ def residual(subject: Subject) -> None:
             d=WIDTH,
         )
     )
-    _ask()
+    lesson.ask(depth_question())
 
 
 def _tex(value: float) -> str:
@@ -98,9 +98,9 @@ def _tex(value: float) -> str:
     return rf"{mantissa} \cdot 10^{{{int(exponent)}}}"
 
 
-def _ask() -> None:
+def depth_question() -> lesson.Number:
     powers = computed.powers_of_ten(ASKED)
-    lesson.ask_number(
+    return lesson.Number(
         "block",
         "depth",
         _(

@@ -53,7 +53,7 @@ def stream(subject: Subject) -> None:
     _table(found)
     proof_badge.show(found.worst, edited=bool(subject.edited))
     _formula(subject, place, found)
-    _ask(subject, place)
+    lesson.ask(growth_question(subject, place))
 
 
 def _table(found: "BlockStream") -> None:
@@ -94,7 +94,7 @@ def _formula(subject: Subject, place: Place, found: "BlockStream") -> None:
     )
 
 
-def _ask(subject: Subject, place: Place) -> None:
+def growth_question(subject: Subject, place: Place) -> lesson.Choice:
     """The question: does the stream grow from layer to layer?"""
     whole = computed.stack_stream(subject, place.stack, place.row)
     first, last = float(whole.lengths[0]), float(whole.lengths[whole.last_layer])
@@ -115,7 +115,7 @@ def _ask(subject: Subject, place: Place) -> None:
             last=f"{last:.1f}",
         )
     )
-    lesson.ask(
+    return lesson.Choice(
         "block",
         "growth",
         _(

@@ -31,7 +31,7 @@ def calculator(subject: Subject) -> None:
     from vizformer.analysis.published import PUBLISHED
 
     st.html(table.style())
-    _ask_overtakes(subject)
+    lesson.ask(overtakes_question(subject))
     published = {one.preset: one for one in PUBLISHED}
     names = {
         OWN: _("your model, {name}", name=subject.title),
@@ -65,6 +65,7 @@ def calculator(subject: Subject) -> None:
     _parameters(cost, known)
     _costs(config, cost, size, tokens)
     _formula(config, cost, tokens)
+    lesson.ask(six_question())
 
 
 def _numbers() -> ModelConfig:
@@ -225,7 +226,11 @@ def _formula(config: ModelConfig, cost: "ModelCost", tokens: float) -> None:
         "overtakes = matrices * d * d_ff / (2 * heads * d_head)\n"
         f"training = 6 * {cost.total} * {tokens:g}",
     )
-    lesson.ask(
+
+
+def six_question() -> lesson.Choice:
+    """Which are the six operations?"""
+    return lesson.Choice(
         "costs",
         "six",
         _("In 6·N·D every parameter takes part in six operations per token. Which are these?"),
@@ -243,11 +248,11 @@ def _formula(config: ModelConfig, cost: "ModelCost", tokens: float) -> None:
     )
 
 
-def _ask_overtakes(subject: Subject) -> None:
+def overtakes_question(subject: Subject) -> lesson.Number:
     config = subject.config
     meets = computed.model_cost(config, len(subject.tokens)).overtakes.products
     matrices = 3 if config.feedforward == "gated" else 2
-    lesson.ask_number(
+    return lesson.Number(
         "costs",
         "overtakes",
         _(

@@ -39,7 +39,7 @@ def complexity(subject: Subject) -> None:
     """All three columns with numbers in them, and where self-attention is the cheaper layer."""
     st.html(table.style())
     own, d = len(subject.tokens), subject.config.d_model
-    _ask_times(subject, own, d)
+    lesson.ask(times_question(subject))
     n = wording.length("costs.n", own)
     left, right = st.columns(2)
     k = left.slider(_("Kernel width k"), min(KERNELS), max(KERNELS), **lesson.setting("costs.k", 3, KERNELS))
@@ -85,7 +85,11 @@ def complexity(subject: Subject) -> None:
         "path = math.log(n) / math.log(k)  # of the dilated convolution",
         given={"n": n, "d": d, "k": k, "r": r},
     )
-    lesson.ask(
+    lesson.ask(path_question())
+
+
+def path_question() -> lesson.Choice:
+    return lesson.Choice(
         "costs",
         "path",
         _("Which of these layers connects any two tokens in a number of steps that does not grow with n?"),
@@ -118,8 +122,10 @@ def _verdict(n: int, d: int) -> str:
     return _("n = d = {n}: both need the same.", n=f"{n:,}")
 
 
-def _ask_times(subject: Subject, n: int, d: int) -> None:
-    lesson.ask_number(
+def times_question(subject: Subject) -> lesson.Number:
+    """How many times as much does a recurrent layer cost?"""
+    n, d = len(subject.tokens), subject.config.d_model
+    return lesson.Number(
         "costs",
         "times",
         _(

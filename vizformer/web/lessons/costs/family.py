@@ -70,7 +70,16 @@ def family(subject: Subject) -> None:
             (sitemap.BLOCK, "ffn", _("SwiGLU, the gated feed-forward: lesson 7")),
         ):
             st.page_link(entry.file, query_params={"part": part}, label=label)
-    lesson.ask(
+    lesson.ask(smaller_question())
+    left, right = st.columns(2, gap="large")
+    with left:
+        _shared_heads(subject)
+    with right:
+        _experts(subject)
+
+
+def smaller_question() -> lesson.Choice:
+    return lesson.Choice(
         "costs",
         "smaller",
         _("LLaMA 7B beside GPT-2: which of its changes makes the KV cache smaller?"),
@@ -82,11 +91,6 @@ def family(subject: Subject) -> None:
             "2 70B."
         ),
     )
-    left, right = st.columns(2, gap="large")
-    with left:
-        _shared_heads(subject)
-    with right:
-        _experts(subject)
 
 
 def _options(config: ModelConfig) -> tuple[str, ...]:
@@ -193,7 +197,7 @@ def _shared_heads(subject: Subject) -> None:
 
 def _experts(subject: Subject) -> None:
     st.subheader(_("More parameters, the same work (mixture of experts)"), anchor=False)
-    _ask_experts(subject)
+    lesson.ask(experts_question(subject))
     first, second = st.columns(2)
     experts = first.select_slider(_("Experts"), EXPERTS, **lesson.setting("costs.experts", 8, EXPERTS))
     top_k = min(experts, 2)
@@ -237,9 +241,9 @@ def _experts(subject: Subject) -> None:
     )
 
 
-def _ask_experts(subject: Subject) -> None:
+def experts_question(subject: Subject) -> lesson.Number:
     one, eight = computed.mixture(subject.config, 1, 1), computed.mixture(subject.config, 8, 1)
-    lesson.ask_number(
+    return lesson.Number(
         "costs",
         "experts",
         _(

@@ -30,7 +30,10 @@ def flash(subject: Subject) -> None:
     st.html(table.style())
     attention_selector.choose(subject)
     site, head, query = attention_selector.site(), state.view().head, attention_selector.query(subject)
-    _ask_factor(subject, site, head)
+    asked = factor_question(subject, state.view().kind, site, head)
+    if asked is None:
+        st.info(_("This text is too short for two tiles. Type some more words."))
+    lesson.ask(asked)
     keys = labels.texts(subject.trace.tokens[labels.stacks(state.view().kind)[1]])
     sizes = tile_sizes(len(keys))
     usual = min(sizes, key=lambda size: abs(size - 4))
@@ -89,15 +92,14 @@ def _tiles(found: "OnlineSoftmax", keys: list[str]) -> None:
     st.html(table.to_html(columns, rows, caption=caption))
 
 
-def _ask_factor(subject: Subject, site: str, head: int) -> None:
+def factor_question(subject: Subject, kind: str, site: str, head: int) -> lesson.Number | None:
     """What becomes of the first tile's sum when the second one comes?"""
-    last = len(subject.trace.tokens[labels.stacks(state.view().kind)[0]]) - 1
+    last = len(subject.trace.tokens[labels.stacks(kind)[0]]) - 1
     tiles = computed.online_softmax(subject, site, head, last, ASKED).tiles
     if len(tiles) < 2:
-        st.info(_("This text is too short for two tiles. Type some more words."))
-        return
+        return None
     first, second = (float(tile.scores.max()) for tile in tiles[:2])
-    lesson.ask_number(
+    return lesson.Number(
         "costs",
         "factor",
         _(

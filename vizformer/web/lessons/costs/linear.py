@@ -41,7 +41,7 @@ same = torch.allclose(through_weights, torch.stack(rows), atol=1e-4)"""
 def linear(subject: Subject) -> None:
     """One head with phi in the place of the softmax: equal both ways, different from the softmax."""
     st.html(table.style() + matrix.style())
-    _ask_count(subject)
+    lesson.ask(bracket_question(subject))
     attention_selector.choose(subject, cross=False)
     site, head, query = attention_selector.site(), state.view().head, attention_selector.query(subject)
     found = computed.linear_attention(subject, site, head)
@@ -79,7 +79,11 @@ def linear(subject: Subject) -> None:
         )
     _costs(subject)
     _formula(found, len(keys), subject.config.d_head)
-    lesson.ask(
+    lesson.ask(why_not_question())
+
+
+def why_not_question() -> lesson.Choice:
+    return lesson.Choice(
         "costs",
         "why_not",
         _("Why can softmax(Q Kᵀ) V not be bracketed the other way?"),
@@ -159,12 +163,12 @@ def _formula(found: "LinearAttention", n: int, d: int) -> None:
     )
 
 
-def _ask_count(subject: Subject) -> None:
+def bracket_question(subject: Subject) -> lesson.Number:
     from vizformer.explain.linear_attention import bracketing
 
     n, d = len(subject.tokens), subject.config.d_head
     found = bracketing(n, d)
-    lesson.ask_number(
+    return lesson.Number(
         "costs",
         "bracket",
         _(

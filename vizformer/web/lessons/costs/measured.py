@@ -32,7 +32,7 @@ same = torch.allclose(full, fused, atol=1e-5)"""
 def measured(subject: Subject) -> None:
     """The button, the curves as they come, and the table."""
     st.html(table.style())
-    _ask_bytes(subject)
+    lesson.ask(bytes_question(subject))
     now = speed_run.speed_run().look()
     st.fragment(guarded()(_watch), run_every=POLL if now.running else None)(was_running=now.running)
     lesson.formula(
@@ -40,7 +40,11 @@ def measured(subject: Subject) -> None:
         r"\text{linear:}\; & O(n d + d^2) \end{aligned}",
         code=CODE,
     )
-    lesson.ask(
+    lesson.ask(doubled_question())
+
+
+def doubled_question() -> lesson.Choice:
+    return lesson.Choice(
         "costs",
         "doubled",
         _("A text twice as long. What becomes of the time of the fused attention, which keeps no map?"),
@@ -147,9 +151,9 @@ def _table(found: "tuple[Measured, ...]") -> None:
     )
 
 
-def _ask_bytes(subject: Subject) -> None:
+def bytes_question(subject: Subject) -> lesson.Number:
     n = len(subject.tokens)
-    lesson.ask_number(
+    return lesson.Number(
         "costs",
         "bytes",
         _(

@@ -19,7 +19,7 @@ LANGUAGES = ("de", "fr")
 def results(subject: Subject) -> None:
     """Three tables of the paper, beside what follows from them."""
     st.html(table.style())
-    _ask_hours()
+    lesson.ask(hours_question())
     _recipes(subject)
     _translations()
     _ablations()
@@ -130,7 +130,11 @@ def _translations() -> None:
             source=SOURCE,
         )
     )
-    lesson.ask(
+    lesson.ask(beaten_question())
+
+
+def beaten_question() -> lesson.Choice:
+    return lesson.Choice(
         "costs",
         "beaten",
         _(
@@ -201,11 +205,11 @@ def _against(difference: float) -> str:
     return f"{difference:+.1f}".replace("-", "−") if round(difference, 1) else "0.0"
 
 
-def _ask_hours() -> None:
+def hours_question() -> lesson.Number:
     from vizformer.analysis.paper_results import RECIPES
 
     big = RECIPES[1]
-    lesson.ask_number(
+    return lesson.Number(
         "costs",
         "hours",
         _(

@@ -28,7 +28,10 @@ def sparse(subject: Subject) -> None:
     st.html(table.style())
     tokens = labels.texts(subject.tokens)
     n = len(tokens)
-    _ask_layers(subject, n)
+    asked = layers_question(subject)
+    if asked is None:
+        st.info(_("This text has one token only: there is nothing that could be far away. Type one more word."))
+    lesson.ask(asked)
     names = {
         "full": _("full attention"),
         "window": _("window"),
@@ -112,12 +115,13 @@ def _settings(subject: Subject) -> "SparseSettings":
     return SparseSettings(reach, n_global, n_random, seed, causal)
 
 
-def _ask_layers(subject: Subject, n: int) -> None:
+def layers_question(subject: Subject) -> lesson.Number | None:
+    """After how many layers does the last token know of the first?"""
+    n = len(subject.tokens)
     if n < 2:
-        st.info(_("This text has one token only: there is nothing that could be far away. Type one more word."))
-        return
+        return None
     layers = -(-(n - 1) // ASKED)
-    lesson.ask_number(
+    return lesson.Number(
         "costs",
         "layers",
         _(

@@ -12,7 +12,7 @@ from vizformer.web.frame import sitemap
 from vizformer.web.lessons.cross import computed, links, other_model
 from vizformer.web.link import state
 from vizformer.web.widgets import chart, lesson, row_names
-from vizformer.web.widgets.cell_question import LARGEST, Grid, ask_cell
+from vizformer.web.widgets.cell_question import LARGEST
 from vizformer.web.widgets.laboratory import laboratory
 from vizformer.web.words import labels
 from vizformer.web.words.figure_words import words
@@ -29,7 +29,7 @@ def alignment(subject: Subject) -> None:
         return
     st.html(table.style())
     config = subject.config
-    ask_row(subject)
+    lesson.ask(cell_question(subject))
     _choose_pair(subject)
     left, right = st.columns(2)
     last = config.n_decoder_layers - 1
@@ -183,7 +183,7 @@ def _formula(subject: Subject, layer: int, head: int, chosen: "np.ndarray") -> N
     )
 
 
-def ask_row(subject: Subject) -> None:
+def cell_question(subject: Subject) -> lesson.CellChoice | None:
     """Which cell holds the weight of a choice?  The row is that of the token before the chosen one."""
     from vizformer.analysis import telling_row
 
@@ -194,11 +194,11 @@ def ask_row(subject: Subject) -> None:
     rows = [i for i, choice in enumerate(choices) if i + 1 < len(target) and not choice.next.special]
     row = telling_row(found.weights[layer], rows[1:] or rows)  # (the first one stands on the start mark)
     if row is None or max(len(source), len(target)) > LARGEST:
-        return
+        return None
     column = int(found.mean[layer, row])
     names, columns = labels.texts(target), labels.texts(source)
     weights = found.weights[layer].astype(np.float64)
-    ask_cell(
+    return lesson.CellChoice(
         "cross",
         "cell",
         _(
@@ -208,7 +208,7 @@ def ask_row(subject: Subject) -> None:
             layer=layer,
             source=columns[column],
         ),
-        Grid(names, columns, weights),
+        lesson.Grid(names, columns, weights),
         (row, column),
         _(
             "The row of “{token}”, where the decoder stands when it has written “{token}” and chooses what follows. The row "

@@ -28,7 +28,7 @@ def bottleneck(subject: Subject) -> None:
 
     st.html(table.style())
     about = computed.measured()
-    _ask_length(about)
+    lesson.ask(length_question())
     offered = subject.text != EXAMPLE and model_cache.reads(subject.model, EXAMPLE)
     if offered and st.button(EXAMPLE, key="cross.example"):
         state.update(text=EXAMPLE, target="", edits="")
@@ -129,12 +129,13 @@ def _verdict(symbol: int, symbols: tuple[int, ...], texts: list[str], place: int
     return ("✓ " if symbol == symbols[place] else "✗ ") + _name(symbol, symbols, texts)
 
 
-def _ask_length(about: computed.Measured) -> None:
+def length_question() -> lesson.Choice:
     """Up to which length does one vector do?"""
+    about = computed.measured()
     longest = len(about.right["one"])
     reached = next((n for n, share in enumerate(about.right["one"]) if share < ENOUGH), longest)
     values = sorted({min(reached * times, longest) for times in (1, 2, 4)} | {longest})
-    lesson.ask(
+    return lesson.Choice(
         "cross",
         "length",
         _(

@@ -31,7 +31,7 @@ def without(subject: Subject) -> None:
     if not other_model.meets(subject, "without"):
         return
     st.html(table.style())
-    _ask_empty(subject)
+    lesson.ask(empty_question(subject))
     if not subject.config.start_ids:
         st.info(_("Nothing says with which token this model's target begins, so it cannot begin to write."))
         return
@@ -141,7 +141,7 @@ def _formula(subject: Subject) -> None:
     )
 
 
-def _ask_empty(subject: Subject) -> None:
+def empty_question(subject: Subject) -> lesson.Choice:
     n = len(subject.trace.tokens["encoder"])
     choices = [
         _("all 0: nothing is looked at"),
@@ -149,7 +149,7 @@ def _ask_empty(subject: Subject) -> None:
         _("as before: they hang on the queries alone"),
         _("no numbers: softmax has nothing to divide by"),
     ]
-    lesson.ask(
+    return lesson.Choice(
         "cross",
         "empty",
         _("Every number of the memory is set to 0. What do the weights of cross-attention become?"),

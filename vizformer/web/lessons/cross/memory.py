@@ -26,7 +26,7 @@ def memory(subject: Subject) -> None:
 
     st.html(table.style())
     config, trace = subject.config, subject.trace
-    _ask_layer(subject)
+    lesson.ask(memory_question(subject))
     state.fit(layer=config.n_decoder_layers, head=config.n_heads)
     left, middle, right = st.columns([1, 1, 2])
     left.selectbox(_("Layer"), range(config.n_decoder_layers), **state.bind("layer"))
@@ -81,7 +81,7 @@ def memory(subject: Subject) -> None:
         ),
         key="cross.scores",
     )
-    _ask_keys(subject)
+    lesson.ask(keys_question(subject))
     _mask_and_cache(subject)
     _formula(subject)
     links.to(sitemap.BLOCK, sitemap.LAYER)
@@ -144,7 +144,7 @@ def _formula(subject: Subject) -> None:
     )
 
 
-def _ask_layer(subject: Subject) -> None:
+def memory_question(subject: Subject) -> lesson.Choice:
     config = subject.config
     first = _("the output of encoder layer 0, which is level with it")
     choices = [
@@ -154,7 +154,7 @@ def _ask_layer(subject: Subject) -> None:
         _("the embeddings of the source"),
     ]
     right = len(choices) - 3
-    lesson.ask(
+    return lesson.Choice(
         "cross",
         "memory",
         _("Decoder layer 0 works first. From what are its keys and values of cross-attention computed?"),
@@ -170,9 +170,9 @@ def _ask_layer(subject: Subject) -> None:
     )
 
 
-def _ask_keys(subject: Subject) -> None:
+def keys_question(subject: Subject) -> lesson.Number:
     n_source, n_target = (len(subject.trace.tokens[stack]) for stack in ("encoder", "decoder"))
-    lesson.ask_number(
+    return lesson.Number(
         "cross",
         "keys",
         _(

@@ -29,7 +29,7 @@ def three(subject: Subject) -> None:
     usable = kinds(subject.trace)
     found = dict(zip(usable, computed.attended(subject, tuple(site_name(kind, 0) for kind in usable)), strict=True))
     if "cross" in found:
-        _ask_shape(subject, found["cross"])
+        lesson.ask(shape_question(subject, found["cross"]))
     default = "cross" if "cross" in found else usable[0]
     kind = str(lesson.value("cross.kind", default, usable))
     clicked = architecture.peek(key="cross.plan", selected=plan.box_of(kind))
@@ -119,11 +119,11 @@ def _formula(subject: Subject, one: "Attended") -> None:
     )
 
 
-def _ask_shape(subject: Subject, cross: "Attended") -> None:
+def shape_question(subject: Subject, cross: "Attended") -> lesson.Choice:
     __, n_q, n_k = cross.scores
     shapes = [(n_q, n_k), (n_k, n_q), (n_q, n_q), (n_k, n_k), (n_q, cross.d_head)]
     choices = [f"[{rows}, {columns}]" for rows, columns in sorted(dict.fromkeys(shapes))]
-    lesson.ask(
+    return lesson.Choice(
         "cross",
         "shape",
         _(

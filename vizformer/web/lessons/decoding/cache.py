@@ -26,7 +26,7 @@ def cache(subject: Subject) -> None:
     if not writes(subject):
         return
     st.html(table.style())
-    _ask()
+    lesson.ask(cube_question())
     config = subject.config
     memory = len(subject.trace.tokens["encoder"]) if config.n_encoder_layers else 0
     n = st.select_slider(_("New tokens, n"), LENGTHS, **lesson.setting("decoding.n", 64, LENGTHS))
@@ -81,8 +81,8 @@ def _pair(values: ndarray) -> tuple[Number, Number]:
     return Number(at_n, f"{at_n:,}"), Number(at_2n / at_n, f"{at_2n / at_n:.1f}")
 
 
-def _ask() -> None:
-    lesson.ask(
+def cube_question() -> lesson.Choice:
+    return lesson.Choice(
         "decoding",
         "cube",
         _("Without a cache, a text twice as long: how many times as many multiplications in the attention?"),

@@ -41,18 +41,7 @@ def free_running(subject: Subject) -> None:
             **lesson.setting("decoding.rank", 1, range(1, MOST_WRONG + 1)),
         )
     found = computed.one_error(subject, min(step, last), rank - 1)
-    lesson.ask(
-        "decoding",
-        "forcing",
-        _("In training the model says a wrong token in row {step}. How many inputs of later rows change?", step=step),
-        ["0", "1", _("all {n}", n=max(last - found.step, 2))],
-        0,
-        _(
-            "None: the inputs are the right text, whatever was said. That is why all rows can be computed at once, and why "
-            "the model never meets its own errors while it learns (exposure bias)."
-        ),
-        about=f"{subject}{step}",
-    )
+    lesson.ask(forcing_question(step, last - found.step, f"{subject}{step}"))
     columns = (
         _("token"),
         _("right text"),
@@ -98,4 +87,20 @@ def free_running(subject: Subject) -> None:
         code="right = torch.tensor(y)            # teacher forcing: input and target are the same text\n"
         "inputs, targets = right[:-1], right[1:]",
         given={"y": [row.read.id for row in rows] + [rows[-1].wanted.id]},
+    )
+
+
+def forcing_question(step: int, later: int, about: str = "") -> lesson.Choice:
+    """What does an error in a row change in the `later` rows?"""
+    return lesson.Choice(
+        "decoding",
+        "forcing",
+        _("In training the model says a wrong token in row {step}. How many inputs of later rows change?", step=step),
+        ["0", "1", _("all {n}", n=max(later, 2))],
+        0,
+        _(
+            "None: the inputs are the right text, whatever was said. That is why all rows can be computed at once, and why "
+            "the model never meets its own errors while it learns (exposure bias)."
+        ),
+        about=about,
     )

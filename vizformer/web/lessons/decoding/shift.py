@@ -11,7 +11,7 @@ from vizformer.web.catalogue.subject import Subject
 from vizformer.web.lessons.decoding import computed
 from vizformer.web.lessons.decoding.other_model import writes
 from vizformer.web.widgets import lesson
-from vizformer.web.widgets.cell_question import LARGEST, Grid, ask_cell
+from vizformer.web.widgets.cell_question import LARGEST
 from vizformer.web.widgets.laboratory import laboratory
 from vizformer.web.words import labels
 from vizformer.web.words.i18n import _
@@ -29,7 +29,7 @@ def shift(subject: Subject) -> None:
     if not rows:
         st.info(_("This text has one token only, so nothing follows it. Type one more word."))
         return
-    _ask(subject)
+    lesson.ask(shift_question(subject))
     columns = (_("row"), _("reads"), _("shall say"), _("P of that"), _("−log P"), _("says itself"))
     shown = [
         Row(
@@ -55,7 +55,7 @@ def shift(subject: Subject) -> None:
             wrong=sum(not row.is_right for row in rows),
         )
     )
-    _ask_answer(subject)
+    lesson.ask(answer_question(subject))
     total = math.fsum(row.loss for row in rows)
     lesson.formula(
         r"L = -\sum_{t=1}^{n} \log P(y_t \mid y_{<t}, x) \qquad \text{perplexity} = e^{L/n}",
@@ -65,12 +65,12 @@ def shift(subject: Subject) -> None:
     )
 
 
-def _ask(subject: Subject) -> None:
+def shift_question(subject: Subject) -> lesson.Choice:
     rows = computed.forced_rows(subject)
     at = min(1, len(rows) - 1)
     row, others = rows[at], [*(other.wanted.text for other in rows), "</s>"]
     choices = list(dict.fromkeys([row.read.text, row.wanted.text, *others]))[:3]
-    lesson.ask(
+    return lesson.Choice(
         "decoding",
         "shift",
         _("Row {row} reads “{token}”. Which token is it trained to say?", row=at, token=row.read.text),
@@ -81,13 +81,13 @@ def _ask(subject: Subject) -> None:
     )
 
 
-def _ask_answer(subject: Subject) -> None:
+def answer_question(subject: Subject) -> lesson.CellChoice | None:
     """In which cell would a row read its own answer?"""
     asked = computed.answer_cell(subject, LARGEST)
     if asked is None:  # one token: its answer is no input
-        return
+        return None
     tokens = labels.texts(subject.trace.tokens["decoder"][:LARGEST])
-    ask_cell(
+    return lesson.CellChoice(
         "decoding",
         "answer",
         _(
@@ -97,7 +97,7 @@ def _ask_answer(subject: Subject) -> None:
             token=tokens[asked.query],
             wanted=tokens[asked.key],
         ),
-        Grid(tokens, tokens, asked.weights),
+        lesson.Grid(tokens, tokens, asked.weights),
         (asked.query, asked.key),
         _(
             "The row of “{token}”, the column of “{wanted}”, which stands one place further on. The causal mask blocks it "

@@ -31,16 +31,7 @@ def stopping(subject: Subject) -> None:
                 if st.button(text, key=f"decoding.example.{text}"):
                     state.update(text=text)
                     st.rerun()  # the whole page: it is another sentence
-    lesson.ask(
-        "decoding",
-        "end",
-        _("Who decides where the text ends?"),
-        [_("the model: the end mark is a token like others"), _("a rule: a full stop ends it"), _("a fixed length")],
-        0,
-        _(
-            "The end mark has a row in the vocabulary and gets a probability in every step. The limit is only a safety net."
-        ),
-    )
+    lesson.ask(end_question())
     found, beginning, names = computed.steps(subject)
     so_far = [token.text for token in beginning]
     rows = []
@@ -63,6 +54,19 @@ def stopping(subject: Subject) -> None:
         "    ids.append(int(step.argmax()))\n"
         "    if ids[-1] == end:\n"
         "        break",
+    )
+
+
+def end_question() -> lesson.Choice:
+    return lesson.Choice(
+        "decoding",
+        "end",
+        _("Who decides where the text ends?"),
+        [_("the model: the end mark is a token like others"), _("a rule: a full stop ends it"), _("a fixed length")],
+        0,
+        _(
+            "The end mark has a row in the vocabulary and gets a probability in every step. The limit is only a safety net."
+        ),
     )
 
 

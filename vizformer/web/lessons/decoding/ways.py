@@ -37,7 +37,7 @@ def ways(subject: Subject) -> None:
     width = wide.select_slider(_("Beam width"), WIDTHS, **lesson.setting("decoding.width", 2, WIDTHS))
     alpha = long.slider(_("Length penalty α"), 0.0, 2.0, step=0.1, **lesson.setting("decoding.alpha", 0.6))
     tokens = computed.first_token(subject, temperature)
-    _ask_ratio(subject, tokens)
+    lesson.ask(ratio_question(subject, tokens))
     found = [(_("greedy"), computed.greedy(subject))]
     found += [
         (_("beam {width}, place {place}", width=width, place=place + 1), one)
@@ -88,7 +88,11 @@ def ways(subject: Subject) -> None:
         code="warmed = p ** (1 / T)\nwarmed = warmed / warmed.sum()  # over these tokens only; the model sums over all",
         given={"p": np.array([one[1] for one in tokens]), "T": temperature},
     )
-    lesson.ask(
+    lesson.ask(temperature_question(token, warmed))
+
+
+def temperature_question(token: "Token", warmed: float) -> lesson.Choice:
+    return lesson.Choice(
         "decoding",
         "temperature",
         _("At which temperature does drawing always give the greedy text?"),
@@ -102,13 +106,13 @@ def ways(subject: Subject) -> None:
     )
 
 
-def _ask_ratio(subject: Subject, tokens: "list[tuple[Token, float, float]]") -> None:
+def ratio_question(subject: Subject, tokens: "list[tuple[Token, float, float]]") -> lesson.Number:
     """What does the temperature make of the ratio of two probabilities?"""
     (first, p, __), (second, q, ___) = tokens[:2]
     ratio = p / q
     temperature = 2.0 if ratio > FAR else 0.5
     warmed = ratio ** (1 / temperature)
-    lesson.ask_number(
+    return lesson.Number(
         "decoding",
         "ratio",
         _(

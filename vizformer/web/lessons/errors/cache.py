@@ -5,6 +5,7 @@ import streamlit as st
 from vizformer.components import matrix
 from vizformer.web.catalogue.subject import Subject
 from vizformer.web.lessons.errors import computed, exercise, place
+from vizformer.web.widgets import lesson
 from vizformer.web.widgets.laboratory import laboratory
 from vizformer.web.words.errors import plain
 from vizformer.web.words.i18n import _
@@ -16,19 +17,7 @@ def cache(subject: Subject) -> None:
     kind = place.writes(subject)
     layer, head = place.head(subject, kind)
     tokens = subject.trace.tokens[kind]
-    found = exercise.find(
-        "cache",
-        _(
-            "One new token, and the keys and values of all tokens before it in a cache. Without the cache the same "
-            "attention gives another z. Which line is wrong?"
-        ),
-        _(
-            "is_causal lays the mask into the top left corner: query 0 sees key 0. Here query 0 is the newest token, and "
-            "of all keys it sees the first one alone. The new token may see everything in the cache, so it needs no mask; "
-            "several new tokens need one that is aligned to the end."
-        ),
-        computed.head_given(subject, kind, layer, head),
-    )
+    found = exercise.find(cache_question(), computed.head_given(subject, kind, layer, head))
     if not found:
         return
     place.boxes(subject, kind)
@@ -45,3 +34,19 @@ def cache(subject: Subject) -> None:
                 first=plain(tokens[0].text),
             )
         )
+
+
+def cache_question() -> lesson.Choice:
+    """The exercise: which line is wrong?"""
+    return exercise.question(
+        "cache",
+        _(
+            "One new token, and the keys and values of all tokens before it in a cache. Without the cache the same "
+            "attention gives another z. Which line is wrong?"
+        ),
+        _(
+            "is_causal lays the mask into the top left corner: query 0 sees key 0. Here query 0 is the newest token, and "
+            "of all keys it sees the first one alone. The new token may see everything in the cache, so it needs no mask; "
+            "several new tokens need one that is aligned to the end."
+        ),
+    )

@@ -7,6 +7,7 @@ from vizformer.components.table import Number, Row
 from vizformer.web.catalogue.subject import Subject
 from vizformer.web.frame import sitemap
 from vizformer.web.lessons.errors import computed, exercise
+from vizformer.web.widgets import lesson
 from vizformer.web.widgets.laboratory import laboratory
 from vizformer.web.words.i18n import _
 
@@ -15,19 +16,7 @@ from vizformer.web.words.i18n import _
 def count(subject: Subject) -> None:
     """The paper's base model, counted by parts and on a model of these sizes."""
     copied = computed.by_hand("count", corrected=False)
-    found = exercise.find(
-        "count",
-        _(
-            "The parameters of the paper's base model, as they are copied. The last line stops with “{error}”. Which line "
-            "is wrong?",
-            error=copied.error,
-        ),
-        _(
-            "A decoder layer has two attentions of 1,050,624, a feed-forward of 2,099,712 and three norms of 1,024: "
-            "4,204,032. Six of them have 25,224,192 parameters. No sum of such parts gives 24.5 M: add up what you copy."
-        ),
-        {},
-    )
+    found = exercise.find(count_question(), {})
     if not found:
         return
     paper = computed.paper_count()
@@ -50,3 +39,19 @@ def count(subject: Subject) -> None:
         _("A model of these sizes, built and counted, has {n} parameters.", n=f"{paper.model:,}")
     )
     st.page_link(sitemap.BLOCK.file, query_params={"part": "count"}, label=_("Counted part by part: lesson 7"))
+
+
+def count_question() -> lesson.Choice:
+    """The exercise: which line is wrong?"""
+    return exercise.question(
+        "count",
+        _(
+            "The parameters of the paper's base model, as they are copied. The last line stops with “{error}”. Which line "
+            "is wrong?",
+            error=computed.by_hand("count", corrected=False).error,
+        ),
+        _(
+            "A decoder layer has two attentions of 1,050,624, a feed-forward of 2,099,712 and three norms of 1,024: "
+            "4,204,032. Six of them have 25,224,192 parameters. No sum of such parts gives 24.5 M: add up what you copy."
+        ),
+    )

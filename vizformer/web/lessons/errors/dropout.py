@@ -6,6 +6,7 @@ from vizformer.components import table
 from vizformer.components.table import Number, Row
 from vizformer.web.catalogue.subject import Subject
 from vizformer.web.lessons.errors import computed, exercise
+from vizformer.web.widgets import lesson
 from vizformer.web.widgets.laboratory import laboratory
 from vizformer.web.words.i18n import _
 
@@ -13,18 +14,7 @@ from vizformer.web.words.i18n import _
 @laboratory
 def dropout(subject: Subject) -> None:
     """What Python says, and two passes of the corrected layer over the reader's sentence."""
-    found = exercise.find(
-        "dropout",
-        _(
-            "Python stops in line 8: “{error}”. In which line was the mistake made?",
-            error=computed.dropout(subject, False).error,
-        ),
-        _(
-            "self.dropout is the number 0.1, and a number cannot be called. Python names the line that calls it; the line "
-            "that keeps it is wrong. nn.Dropout(dropout) is a module: it can be called, and train() and eval() switch it."
-        ),
-        computed.dropout_given(subject),
-    )
+    found = exercise.find(dropout_question(subject), computed.dropout_given(subject))
     if not found:
         return
     lengths = computed.lengths(subject)
@@ -40,4 +30,19 @@ def dropout(subject: Subject) -> None:
             "The rows are those that enter your model's first layer; the weights of the layer are random. The corrected "
             "layer gives another result in each pass of training, and one and the same in use."
         )
+    )
+
+
+def dropout_question(subject: Subject) -> lesson.Choice:
+    """The exercise: which line is wrong?"""
+    return exercise.question(
+        "dropout",
+        _(
+            "Python stops in line 8: “{error}”. In which line was the mistake made?",
+            error=computed.dropout(subject, False).error,
+        ),
+        _(
+            "self.dropout is the number 0.1, and a number cannot be called. Python names the line that calls it; the line "
+            "that keeps it is wrong. nn.Dropout(dropout) is a module: it can be called, and train() and eval() switch it."
+        ),
     )

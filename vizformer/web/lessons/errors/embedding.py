@@ -4,6 +4,7 @@ import streamlit as st
 
 from vizformer.web.catalogue.subject import Subject
 from vizformer.web.lessons.errors import computed, exercise, place
+from vizformer.web.widgets import lesson
 from vizformer.web.widgets.laboratory import laboratory
 from vizformer.web.words import labels
 from vizformer.web.words.i18n import _
@@ -13,18 +14,7 @@ from vizformer.web.words.i18n import _
 def embedding(subject: Subject) -> None:
     """What enters the first layer, and what a trained translator writes from it."""
     shown = place.translator(subject)
-    found = exercise.find(
-        "embedding",
-        _(
-            "The rows of the tokens and the position table become the input of the first layer. The shapes are right, and "
-            "yet a trained model makes nonsense of it. Which line is wrong?"
-        ),
-        _(
-            "The paper multiplies the rows by √d_model (section 3.4). A table that also makes the logits has small "
-            "numbers: without the factor the positions drown the tokens."
-        ),
-        computed.embedding_given(shown),
-    )
+    found = exercise.find(embedding_question(), computed.embedding_given(shown))
     if not found:
         return
     contrast = computed.embedding(shown)
@@ -41,3 +31,18 @@ def embedding(subject: Subject) -> None:
             computed.written_without_scale(shown, corrected=True).text,
             computed.written_without_scale(shown, corrected=False).text,
         )
+
+
+def embedding_question() -> lesson.Choice:
+    """The exercise: which line is wrong?"""
+    return exercise.question(
+        "embedding",
+        _(
+            "The rows of the tokens and the position table become the input of the first layer. The shapes are right, and "
+            "yet a trained model makes nonsense of it. Which line is wrong?"
+        ),
+        _(
+            "The paper multiplies the rows by √d_model (section 3.4). A table that also makes the logits has small "
+            "numbers: without the factor the positions drown the tokens."
+        ),
+    )

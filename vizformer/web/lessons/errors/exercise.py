@@ -17,18 +17,28 @@ if TYPE_CHECKING:
     from vizformer.analysis.copied_errors import Contrast
 
 
-def find(name: str, question: str, why: str, given: Mapping[str, Any]) -> bool:
-    """The program line by line, one of which is to be chosen; whether it has been, so that the proof can follow.
+def question(name: str, text: str, why: str) -> lesson.Choice:
+    """Which line of a program is wrong?
 
     Args:
         name: of the exercise and of its question.
-        question: what the program shall do, and what happens instead.
+        text: what the program shall do, and what happens instead.
         why: the reason, in the reader's language.
-        given: the numbers that the program reads.
     """
     found = computed.exercise(name)
-    lesson.ask("errors", name, question, found.lines, found.wrong, why, code=True)
-    if not lesson.is_answered("errors", name):
+    return lesson.Choice("errors", name, text, found.lines, found.wrong, why, code=True)
+
+
+def find(asked: lesson.Choice, given: Mapping[str, Any]) -> bool:
+    """The program line by line, one of which is to be chosen; whether it has been, so that the proof can follow.
+
+    Args:
+        asked: the question.
+        given: the numbers that the program reads.
+    """
+    lesson.ask(asked)
+    found = computed.exercise(asked.name)
+    if not lesson.is_answered("errors", asked.name):
         with st.expander(_("The same to be pasted and run")):
             _paste(found.program(corrected=False), given)
         return False

@@ -6,6 +6,7 @@ import streamlit as st
 
 from vizformer.web.catalogue.subject import Subject
 from vizformer.web.lessons.errors import computed, exercise, place
+from vizformer.web.widgets import lesson
 from vizformer.web.widgets.laboratory import laboratory
 from vizformer.web.words import labels
 from vizformer.web.words.i18n import _
@@ -17,15 +18,7 @@ def scale(subject: Subject) -> None:
     kind = place.reads(subject)
     layer, head = place.head(subject, kind)
     given = computed.head_given(subject, kind, layer, head)
-    found = exercise.find(
-        "scale",
-        _("The attention of one head. It runs, but its weights are flatter than the model's. Which line is wrong?"),
-        _(
-            "The paper divides by √d_k, the width of one head: q · k is a sum of d_k products, and its spread grows with "
-            "their number. With √512 in place of √64 every score of the paper's base model is √8 = 2.83 times too small."
-        ),
-        given,
-    )
+    found = exercise.find(scale_question(), given)
     if not found:
         return
     place.boxes(subject, kind)
@@ -47,4 +40,16 @@ def scale(subject: Subject) -> None:
             wrong=f"{wrong:.3f}",
             flat=f"{computed.flat_weight(subject, kind, layer, head):.3f}",
         )
+    )
+
+
+def scale_question() -> lesson.Choice:
+    """The exercise: which line is wrong?"""
+    return exercise.question(
+        "scale",
+        _("The attention of one head. It runs, but its weights are flatter than the model's. Which line is wrong?"),
+        _(
+            "The paper divides by √d_k, the width of one head: q · k is a sum of d_k products, and its spread grows with "
+            "their number. With √512 in place of √64 every score of the paper's base model is √8 = 2.83 times too small."
+        ),
     )

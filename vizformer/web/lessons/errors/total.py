@@ -16,27 +16,8 @@ from vizformer.web.words.i18n import _
 def total(subject: Subject) -> None:
     """The calculation by hand that is copied, and what the rows of the reader's sentence sum to."""
     contrast = computed.total()
-    lesson.ask_number(
-        "errors",
-        "weight",
-        _(
-            "One query and four keys: the scores are 0.71, 0, 0.71 and 0; e^0.71 = 2.03 and e^0 = 1. Which weight does a "
-            "softmax give to the first key?"
-        ),
-        float(contrast.right[0]),
-        _("2.03 / (2.03 + 1 + 2.03 + 1) = 0.33. The four weights are 0.33, 0.17, 0.33 and 0.17."),
-        tolerance=0.01,
-        written="{:.2f}".format,
-    )
-    found = exercise.find(
-        "total",
-        _("The same calculation as it is printed in many places. The total at the end is 1.2. Which line is wrong?"),
-        _(
-            "The weights were written down and not computed: for these scores no softmax gives them, with the root or "
-            "without it. A sum of weights that is not 1 always means that a denominator does not belong to its numerators."
-        ),
-        computed.by_hand_given(),
-    )
+    lesson.ask(weight_question())
+    found = exercise.find(total_question(), computed.by_hand_given())
     if not found:
         return
     exercise.proof(contrast)
@@ -62,4 +43,32 @@ def total(subject: Subject) -> None:
             least=f"{sums.least:.1f}",
             most=f"{sums.most:.1f}",
         )
+    )
+
+
+def total_question() -> lesson.Choice:
+    """The exercise: which line is wrong?"""
+    return exercise.question(
+        "total",
+        _("The same calculation as it is printed in many places. The total at the end is 1.2. Which line is wrong?"),
+        _(
+            "The weights were written down and not computed: for these scores no softmax gives them, with the root or "
+            "without it. A sum of weights that is not 1 always means that a denominator does not belong to its numerators."
+        ),
+    )
+
+
+def weight_question() -> lesson.Number:
+    """Which weight does a softmax give?"""
+    return lesson.Number(
+        "errors",
+        "weight",
+        _(
+            "One query and four keys: the scores are 0.71, 0, 0.71 and 0; e^0.71 = 2.03 and e^0 = 1. Which weight does a "
+            "softmax give to the first key?"
+        ),
+        float(computed.total().right[0]),
+        _("2.03 / (2.03 + 1 + 2.03 + 1) = 0.33. The four weights are 0.33, 0.17, 0.33 and 0.17."),
+        tolerance=0.01,
+        written="{:.2f}".format,
     )

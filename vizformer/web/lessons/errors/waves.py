@@ -5,7 +5,7 @@ import streamlit as st
 from vizformer import figures
 from vizformer.web.catalogue.subject import Subject
 from vizformer.web.lessons.errors import computed, exercise, place
-from vizformer.web.widgets import chart
+from vizformer.web.widgets import chart, lesson
 from vizformer.web.widgets.laboratory import laboratory
 from vizformer.web.words.figure_words import words
 from vizformer.web.words.i18n import _
@@ -18,18 +18,7 @@ POSITIONS = 48
 def waves(subject: Subject) -> None:
     """Both tables, and what a trained translator makes of the wrong one."""
     n, d = len(subject.tokens), subject.config.d_model // 2 * 2
-    found = exercise.find(
-        "waves",
-        _(
-            "The position table of the paper: low dimensions turn fast, high ones slowly. These lines run and give a table "
-            "of the right shape. Which one is wrong?"
-        ),
-        _(
-            "The wavelengths of the paper go from 2π in dimension 0 up to 10000 · 2π. With 1 − pair / d they go the other "
-            "way: the first dimensions hardly change from token to token."
-        ),
-        {"n": n, "d": d},
-    )
+    found = exercise.find(waves_question(), {"n": n, "d": d})
     if not found:
         return
     contrast = computed.waves(POSITIONS, min(d, DRAWN))
@@ -54,4 +43,19 @@ def waves(subject: Subject) -> None:
             "much its encoder uses positions. A model that is trained with the wrong order from the start has, but for the "
             "fastest wave, only its dimensions in another order: so the mistake often goes unnoticed."
         )
+    )
+
+
+def waves_question() -> lesson.Choice:
+    """The exercise: which line is wrong?"""
+    return exercise.question(
+        "waves",
+        _(
+            "The position table of the paper: low dimensions turn fast, high ones slowly. These lines run and give a table "
+            "of the right shape. Which one is wrong?"
+        ),
+        _(
+            "The wavelengths of the paper go from 2π in dimension 0 up to 10000 · 2π. With 1 − pair / d they go the other "
+            "way: the first dimensions hardly change from token to token."
+        ),
     )

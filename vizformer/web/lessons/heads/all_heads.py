@@ -12,8 +12,8 @@ from vizformer.web.catalogue.subject import Subject
 from vizformer.web.lessons.heads import computed, wording
 from vizformer.web.link import state
 from vizformer.web.link.view import written_query
-from vizformer.web.widgets import attention_selector, row_names
-from vizformer.web.widgets.cell_question import LARGEST, Grid, ask_cell
+from vizformer.web.widgets import attention_selector, lesson, row_names
+from vizformer.web.widgets.cell_question import LARGEST
 from vizformer.web.widgets.laboratory import laboratory
 from vizformer.web.words import labels
 from vizformer.web.words.figure_words import words
@@ -55,7 +55,7 @@ def every(subject: Subject) -> None:
     st.session_state["heads.selection"] = selection
     state.update(layer=selection.layer, head=selection.head, query=written_query(selection.query, queries))
     row_names.caption(subject, kind, selection.query)
-    ask_habit(subject, kind)
+    lesson.ask(habit_question(subject, kind))
     experts(subject, kind)
     doings(subject, selection.layer, selection.head)
     importance(subject)
@@ -126,18 +126,18 @@ def importance(subject: Subject) -> None:
     st.html(table.to_html(columns, rows, bar=1, caption=caption))
 
 
-def ask_habit(subject: Subject, kind: "Kind") -> None:
+def habit_question(subject: Subject, kind: "Kind") -> lesson.CellChoice | None:
     """In which cell does a head do what it mostly does?"""
     asked = computed.habit_question(subject, kind, LARGEST)
     if asked is None:  # a single token
-        return
+        return None
     queries, keys = (subject.trace.tokens[stack][:LARGEST] for stack in labels.stacks(kind))
     query, key = labels.numbered(queries)[asked.query], labels.numbered(keys)[asked.key]
-    ask_cell(
+    return lesson.CellChoice(
         "heads",
         "habit",
         wording.habit(asked, query, key),
-        Grid(labels.texts(queries), labels.texts(keys), asked.weights),
+        lesson.Grid(labels.texts(queries), labels.texts(keys), asked.weights),
         (asked.query, asked.key),
         _(
             "The row is the one that asks, “{query}”; the column is the one that is looked at, “{key}”: a weight of "

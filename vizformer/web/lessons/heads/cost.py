@@ -24,7 +24,7 @@ def cost(subject: Subject) -> None:
     """The same width in few heads or many: what one layer of self-attention costs."""
     st.html(table.style())
     config = subject.config
-    _ask_cost(subject)
+    lesson.ask(cost_question(subject))
     n = asked_length("heads.n", len(subject.tokens))
     costs = computed.layer_costs(subject.model, n)
     numbers = [one.n_heads for one in costs]
@@ -86,7 +86,7 @@ def cost(subject: Subject) -> None:
         )
 
 
-def _ask_cost(subject: Subject) -> None:
+def cost_question(subject: Subject) -> lesson.Choice:
     """The question: what would one wide head cost?"""
     config, n = subject.config, len(subject.tokens)
     costs = {one.n_heads: one.projections + one.products for one in computed.layer_costs(subject.model, n)}
@@ -95,7 +95,7 @@ def _ask_cost(subject: Subject) -> None:
     times = max(h, other)
     right = costs[other]
     values = sorted({right, right // times, right * times})
-    lesson.ask(
+    return lesson.Choice(
         "heads",
         "cost",
         _(

@@ -22,7 +22,7 @@ def groups(subject: Subject) -> None:
     """Fewer key/value heads than query heads: who reads which, and the bytes of the cache."""
     st.html(table.style())
     config = subject.config
-    _ask_cache(subject)
+    lesson.ask(cache_question(subject))
     own, memory = _lengths(subject)
     n = asked_length("heads.length", own)
     costs = computed.sharing_costs(subject.model, n, memory)
@@ -108,14 +108,14 @@ def _really(subject: Subject) -> str:
     )
 
 
-def _ask_cache(subject: Subject) -> None:
+def cache_question(subject: Subject) -> lesson.Choice:
     """The question: what would the cache hold if all query heads shared one key/value head?"""
     config = subject.config
     own, memory = _lengths(subject)
     costs = {one.n_kv_heads: one.cache_bytes for one in computed.sharing_costs(subject.model, own, memory)}
     full, least = costs[config.n_heads], costs[1]
     values = sorted({full, full // 2, least, round(full / config.n_heads**0.5)})
-    lesson.ask(
+    return lesson.Choice(
         "heads",
         "cache",
         _(

@@ -55,7 +55,7 @@ def split(subject: Subject) -> None:
         ),
         key="heads.slices",
     )
-    _ask_without(subject, found, query)
+    lesson.ask(without_question(found, view.head, query, f"{subject} {attention_selector.site()} {view.head} {query}"))
     names = [_("head {head}: length {norm}", head=head, norm=f"{norm:.2f}") for head, norm in enumerate(found.norms)]
     parts = [*found.parts]
     if found.bias is not None:
@@ -104,11 +104,10 @@ def split(subject: Subject) -> None:
     )
 
 
-def _ask_without(subject: Subject, found: "Contributions", query: int) -> None:
+def without_question(found: "Contributions", head: int, query: int, about: str = "") -> lesson.Number:
     """What is left of a number of the output when a head is switched off?"""
-    view = state.view()
-    out, part, left = (float(row[0]) for row in (found.slices.out, found.parts[view.head], found.without(view.head)))
-    lesson.ask_number(
+    out, part, left = (float(row[0]) for row in (found.slices.out, found.parts[head], found.without(head)))
+    return lesson.Number(
         "heads",
         "without",
         _(
@@ -116,7 +115,7 @@ def _ask_without(subject: Subject, found: "Contributions", query: int) -> None:
             "would it be if z of this head were 0?",
             query=query,
             out=_signed(out),
-            head=view.head,
+            head=head,
             part=_signed(part),
         ),
         left,
@@ -129,7 +128,7 @@ def _ask_without(subject: Subject, found: "Contributions", query: int) -> None:
         ),
         tolerance=0.01,
         written=_signed,
-        about=f"{subject} {attention_selector.site()} {view.head} {query}",
+        about=about,
     )
 
 

@@ -99,11 +99,13 @@ def boxes(subject: Subject) -> None:
         now = chosen
     with right:
         detail(subject, found[now], total)
-    ask_share(subject, list(found.values()), total)
+    lesson.ask(share_question(subject))
 
 
-def ask_share(subject: Subject, found: "list[Box]", total: int) -> None:
+def share_question(subject: Subject) -> lesson.Choice:
     """Where are most of the parameters?"""
+    found = computed.boxes(subject.model, *computed.lengths(subject))
+    total = sum(box.parameters for box in found)
     kinds = {
         _("the tables of tokens and positions"): ("tokens", "embedding", "positions", "segments", "unembedding"),
         _("the attentions of all layers"): ("attention", "cross"),
@@ -113,7 +115,7 @@ def ask_share(subject: Subject, found: "list[Box]", total: int) -> None:
     counts = {name: sum(box.parameters for box in found if box.kind in of) for name, of in kinds.items()}
     choices = list(counts)
     listed = _("; ").join(f"{name}: {count:,}" for name, count in counts.items())
-    lesson.ask(
+    return lesson.Choice(
         "map",
         "share",
         _("This model has {total:,} parameters. Which of these holds most of them?", total=total),

@@ -40,7 +40,7 @@ def gru(subject: Subject) -> None:
         st.rerun()
     curves = gradients(subject)
     recurrent = curves[_("GRU")][1]
-    ask_felt(subject, curves[_("GRU")][0], recurrent)
+    lesson.ask(felt_question(subject))
     furthest = min(len(sizes) for texts, sizes in curves.values()) - 1
     scales = {"log": _("logarithmic"), "linear": _("linear")}
     left, right = st.columns([3, 2], vertical_alignment="bottom")
@@ -123,16 +123,17 @@ def gradients(subject: Subject) -> "dict[str, tuple[list[str], np.ndarray]]":
     return found
 
 
-def ask_felt(subject: Subject, texts: list[str], sizes: "np.ndarray") -> None:
+def felt_question(subject: Subject) -> lesson.Number | None:
     """How much of the first word arrives at the last position of the GRU?"""
     from vizformer.analysis.recurrent import felt
 
-    last = len(texts) - 1
-    first = next((i for i, token in enumerate(computed.gru_tokens(subject.text)) if not token.special), last)
+    tokens, sizes = computed.gru_tokens(subject.text), computed.gru_gradients(subject.text)
+    texts, last = labels.texts(tokens), len(tokens) - 1
+    first = next((i for i, token in enumerate(tokens) if not token.special), last)
     if first == last:  # the first word is the last token
-        return
+        return None
     share = felt(sizes, last - first).share
-    lesson.ask_number(
+    return lesson.Number(
         "map",
         "felt",
         _(

@@ -16,7 +16,7 @@ from vizformer.web.words.i18n import _
 def cost(subject: Subject) -> None:
     """The multiplications of a layer against the number of tokens."""
     n, d = computed.lengths(subject)[0], subject.config.d_model
-    ask_cost(subject, n, d)  # first: the table below gives it away
+    lesson.ask(cost_question(subject))  # first: the table below gives it away
     ways = {"table": _("the paper's table"), "products": _("every matrix product")}
     counted = st.segmented_control(
         _("Count"),
@@ -45,11 +45,13 @@ def cost(subject: Subject) -> None:
     layer_types.cost_formula(n, d, full)
 
 
-def ask_cost(subject: Subject, n: int, d: int) -> None:
+def cost_question(subject: Subject) -> lesson.Choice:
+    """Which layer needs fewer multiplications, by the paper's table?"""
+    n, d = computed.lengths(subject)[0], subject.config.d_model
     own = computed.cost("attention", n, d, 3, 8, full=False)  # (neither depends on kernel or window)
     other = computed.cost("recurrent", n, d, 3, 8, full=False)
     choices = [_("the self-attention layer"), _("the recurrent layer"), _("neither: both need the same")]
-    lesson.ask(
+    return lesson.Choice(
         "map",
         "cost",
         _(

@@ -23,7 +23,7 @@ def rnn(subject: Subject) -> None:
     """How many steps lie between the first token and the last, in five kinds of layers."""
     tokens = labels.texts(subject.tokens)
     n = len(tokens)
-    ask_path(subject, n)  # first: the table below gives it away
+    lesson.ask(path_question(subject))  # first: the table below gives it away
     titles = layer_types.names()
     kind: LayerType = st.segmented_control(
         _("Layer"),
@@ -59,14 +59,16 @@ def rnn(subject: Subject) -> None:
     layer_types.path_formula(kind, n, k, r, subject.config)
 
 
-def ask_path(subject: Subject, n: int) -> None:
+def path_question(subject: Subject) -> lesson.Choice | None:
+    """Through how many cells, and through how many layers?"""
+    n = len(subject.tokens)
     if n < 2:  # nothing to be far from
-        return
+        return None
     choices = [
         _("recurrent {cells}, self-attention {layers}", cells=cells, layers=layers)
         for cells, layers in ((1, 1), (n, n), (n, 1), (n * n, n))
     ]
-    lesson.ask(
+    return lesson.Choice(
         "map",
         "path",
         _(

@@ -60,7 +60,7 @@ def leakage(subject: Subject) -> None:
     reach = 1
     if run == "window":
         reach = wide.slider(_("Window: keys on each side"), 0, 8, **lesson.setting("masks.reach", 1, range(9)))
-    _question(subject, stacks[-1])
+    lesson.ask(leak_question(subject, stacks[-1]))
     found = computed.leakage(subject, stack, position, token_id, run, reach)
     before, after = sum(i < position for i in found.moved), sum(i > position for i in found.moved)
     st.text(
@@ -94,7 +94,7 @@ def leakage(subject: Subject) -> None:
     )
 
 
-def _question(subject: Subject, stack: "Stack") -> None:
+def leak_question(subject: Subject, stack: "Stack") -> lesson.Choice:
     n = len(subject.trace.tokens[stack])
     replacement = computed.replacements(subject, stack, n - 1)[0].id
     moved = len(computed.leakage(subject, stack, n - 1, replacement, "own", 1).moved)
@@ -123,7 +123,7 @@ def _question(subject: Subject, stack: "Stack") -> None:
             moved=moved,
             n=n,
         )
-    lesson.ask(
+    return lesson.Choice(
         "masks",
         "leak",
         question,

@@ -46,7 +46,7 @@ def four_mistakes(subject: Subject) -> None:
     view = state.view()
     masked = computed.causal_head(subject, view.layer, view.head)
     if mistake == "after":
-        _ask_sum(subject, masked)
+        lesson.ask(sum_question(subject, masked, f"{subject} {view.layer} {view.head}"))
     rows = row_names.numbered(subject, attention)
     row = query.selectbox(
         _("Query"),
@@ -73,16 +73,16 @@ def four_mistakes(subject: Subject) -> None:
         )
 
 
-def _ask_sum(subject: Subject, masked: "Masked") -> None:
+def sum_question(subject: Subject, masked: "Masked", about: str = "") -> lesson.Number:
     """What does a row add up to that was masked after its softmax?"""
     from vizformer.analysis.mask_mistakes import given_away, left_over
 
-    view, row = state.view(), _worst(masked, "after")
+    row = _worst(masked, "after")
     given, left = (
         float(given_away(masked.scores, masked.blocked)[row]),
         float(left_over(masked.scores, masked.blocked)[row]),
     )
-    lesson.ask_number(
+    return lesson.Number(
         "masks",
         "sum",
         _(
@@ -100,7 +100,7 @@ def _ask_sum(subject: Subject, masked: "Masked") -> None:
         ),
         tolerance=0.01,
         written="{:.3f}".format,
-        about=f"{subject} {view.layer} {view.head}",
+        about=about,
     )
 
 

@@ -50,7 +50,7 @@ def four_notations(subject: Subject) -> None:
     st.caption(_("The same in PyTorch"))
     calls = snippets.notation_calls({name: wording.notation_name(name) for name in snippets.NOTATIONS})
     st.code(lesson.pasteable(calls, {"scores": masked.scores, "n": n}), language="python", wrap_lines=True)
-    _ask_mixed(subject, masked)
+    lesson.ask(notation_question(subject, masked))
     if st.toggle(
         _("Hand a True = visible mask to a call that reads True = blocked"), **lesson.setting("masks.mixed", False)
     ):
@@ -73,7 +73,7 @@ def _written(value: object) -> str:
     return str(value)
 
 
-def _ask_mixed(subject: Subject, masked: "Masked") -> None:
+def notation_question(subject: Subject, masked: "Masked") -> lesson.Choice:
     """What does the last query see through a mask that is read the other way round?"""
     from vizformer.analysis.mask_mistakes import mixed_up
 
@@ -86,7 +86,7 @@ def _ask_mixed(subject: Subject, masked: "Masked") -> None:
         _("no key at all: its weights are not numbers (NaN)"),
     ]
     answer = 3 if np.isnan(weights).all() else 1 if np.flatnonzero(weights).tolist() == [last] else 2
-    lesson.ask(
+    return lesson.Choice(
         "masks",
         "notation",
         _(

@@ -13,7 +13,7 @@ from vizformer.web.lessons.masks import boxes, computed, wording
 from vizformer.web.lessons.masks.which_attention import tokens
 from vizformer.web.link import mask_bitmap, state
 from vizformer.web.widgets import lesson, row_names
-from vizformer.web.widgets.cell_question import LARGEST, Grid, ask_cell
+from vizformer.web.widgets.cell_question import LARGEST
 from vizformer.web.widgets.laboratory import laboratory
 from vizformer.web.words import labels
 from vizformer.web.words.figure_words import words
@@ -92,17 +92,17 @@ def painted_by_hand(subject: Subject) -> None:
         boxes.proof(masked.proof, own=True)
     with right:
         _expected(subject, attention, flips, layers)
-    _ask_block(subject, attention)
+    lesson.ask(block_question(subject, attention))
 
 
-def _ask_block(subject: Subject, attention: "Kind") -> None:
+def block_question(subject: Subject, attention: "Kind") -> lesson.CellChoice | None:
     """Which cell must be blocked so that one token no longer sees another?"""
     asked = computed.cell_question(subject, attention, LARGEST)
     if asked is None:  # a single token
-        return
+        return None
     queries, keys = (row[:LARGEST] for row in tokens(subject, attention))
     query, key = labels.numbered(queries)[asked.query], labels.numbered(keys)[asked.key]
-    ask_cell(
+    return lesson.CellChoice(
         "masks",
         "block",
         _(
@@ -110,7 +110,7 @@ def _ask_block(subject: Subject, attention: "Kind") -> None:
             query=query,
             key=key,
         ),
-        Grid(labels.texts(queries), labels.texts(keys), asked.weights),
+        lesson.Grid(labels.texts(queries), labels.texts(keys), asked.weights),
         (asked.query, asked.key),
         _(
             "The row of the one that asks, the column of the one that is seen. In layer {layer}, head {head} it holds a "

@@ -85,7 +85,7 @@ def six_masks(subject: Subject) -> None:
         lesson.formula(wording.formula(kind), live=wording.live_row(masked, found.unused), code=written, given=given)
     with right:
         if kind == "causal":
-            _count_question(subject, len(found.queries))
+            lesson.ask(count_question(subject, len(found.queries)))
         else:
             st.caption(_("The same in PyTorch"))
             st.code(lesson.pasteable(lines, given), language="python", wrap_lines=True)
@@ -171,10 +171,10 @@ def _other_model() -> None:
             st.rerun()
 
 
-def _count_question(subject: Subject, n: int) -> None:
+def count_question(subject: Subject, n: int) -> lesson.Choice:
     right = n * (n - 1) // 2
     choices = sorted({right, n * (n + 1) // 2, n * n, max(n - 1, 0)})
-    lesson.ask(
+    return lesson.Choice(
         "masks",
         "count",
         _("How many cells of its {n} × {n} map does the causal mask of your {n} tokens block?", n=n),

@@ -30,7 +30,7 @@ def clock(subject: Subject) -> None:
     with right:
         k = st.slider(_("Steps on, k"), 0, 32, **lesson.setting("positions.k", 3, range(33)))
     with question:
-        ask_matrix(d, max(k, 1))
+        lesson.ask(rotation_question(d, max(k, 1)))
     tokens = subject.tokens
     if pos < len(tokens):
         st.text(_("At position {position} of your sentence stands “{token}”.", position=pos, token=tokens[pos].text))
@@ -96,11 +96,11 @@ def rotation(d: int, pair: int, pos: int, k: int, rows: np.ndarray) -> None:
     )
 
 
-def ask_matrix(d: int, steps: int) -> None:
+def rotation_question(d: int, steps: int) -> lesson.Choice:
     """Does the rotation hang on where it begins?"""
     before, on = 3, 40
     error = computed.facts(d, steps).shift_error
-    lesson.ask(
+    return lesson.Choice(
         "positions",
         "rotation",
         _(

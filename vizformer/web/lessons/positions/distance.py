@@ -19,7 +19,7 @@ FURTHER = 100  # positions that both are moved on, to compare
 @laboratory
 def distance(subject: Subject) -> None:
     """Dot products of the code: by pair of positions, by distance, and four promises checked."""
-    ask_product()
+    lesson.ask(product_question())
     d = width(subject)
     tokens = subject.tokens[: computed.MOST]
     apart, products = computed.products(d, FURTHEST)
@@ -96,12 +96,12 @@ def promises(d: int) -> None:
         st.markdown(f"- {line}")
 
 
-def ask_product() -> None:
+def product_question() -> lesson.Choice:
     """Which other two positions have the same product?"""
     i, j, d = 2, 5, 64
     pairs = computed.code_products(computed.MOST + FURTHER, d)
     offered = [(i, j + 1), (2 * i, 2 * j), (i + FURTHER, j + FURTHER), (i + 1, j)]
-    lesson.ask(
+    return lesson.Choice(
         "positions",
         "product",
         _("Which product is the same as PE({i}) · PE({j})?", i=i, j=j),

@@ -16,7 +16,7 @@ from vizformer.web.words import labels
 from vizformer.web.words.i18n import _
 
 if TYPE_CHECKING:
-    from vizformer.text import Token
+    pass
 
 EXAMPLES = ("我爱中国", "国中爱我", "dog bites man")
 
@@ -31,8 +31,7 @@ def shuffle(subject: Subject) -> None:
             if st.button(text, key=f"positions.example.{text}"):
                 state.update(text=text, target="")
                 st.rerun()  # the whole page: the sentence stands above
-    if len(tokens) > 1:
-        shuffle_question(subject, tokens)
+    lesson.ask(shuffle_question(subject))
     scheme = choose("positions.scheme", "sinusoidal")
     masks = {"both": _("both sides (bidirectional)"), "causal": _("what is before (causal)")}
     mask = st.segmented_control(
@@ -93,8 +92,11 @@ def shuffle(subject: Subject) -> None:
     )
 
 
-def shuffle_question(subject: Subject, tokens: "tuple[Token, ...]") -> None:
+def shuffle_question(subject: Subject) -> lesson.Choice | None:
     """Which row does a token get in the reversed sentence, without positions?"""
+    tokens = computed.words_only(subject)[: computed.MOST]
+    if len(tokens) < 2:
+        return None
     n, texts, ids = len(tokens), labels.texts(tokens), tuple(token.id for token in tokens)
     vocab_size = subject.config.input_vocab_size
     token = next((i for i in range(n) if texts[n - 1 - i] != texts[i]), 0)  # another one comes to stand there
@@ -105,7 +107,7 @@ def shuffle_question(subject: Subject, tokens: "tuple[Token, ...]") -> None:
     ]
     if texts[n - 1 - token] != texts[token]:
         choices.append(_("It becomes the row that “{other}” had", other=texts[n - 1 - token]))
-    lesson.ask(
+    return lesson.Choice(
         "positions",
         "shuffle",
         _(

@@ -17,7 +17,7 @@ from vizformer.web.words.i18n import _
 def longer(subject: Subject) -> None:
     """The loss by position of six trained models, on held-out text and on the reader's own."""
     notes, titles = computed.measured(), _titles()
-    _question(subject.text)
+    lesson.ask(longer_question(subject.text))
     past = st.toggle(_("Show what happens past the trained length"), **lesson.setting("positions.past", False))
     end = None if past else notes["trained"]
     held = {"book": _("a held-out book"), "chinese": _("held-out Chinese sentences")}
@@ -105,13 +105,13 @@ def _table(measured: dict[Positions, list[float]]) -> None:
     st.markdown("\n".join(lines))
 
 
-def _question(text: str) -> None:
+def longer_question(text: str) -> lesson.Choice:
     """Which scheme suffers most past the trained length, on the reader's text?"""
     behind, titles = computed.losses_behind(text, alike(text)), _titles()
     read = list(behind)
     best = min(read, key=behind.__getitem__)
     shown = _("; ").join(f"{titles[scheme]} {behind[scheme]:.2f}" for scheme in sorted(read, key=behind.__getitem__))
-    lesson.ask(
+    return lesson.Choice(
         "positions",
         "longer",
         _(

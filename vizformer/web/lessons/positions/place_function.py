@@ -32,7 +32,7 @@ def place_function(subject: Subject) -> None:
     """The function that makes a query of a token and its place, and what each choice of it does to the score."""
     st.html(table.style())
     tokens = computed.words_only(subject)[: computed.MOST]
-    ids, numbered = tuple(token.id for token in tokens), labels.numbered(tokens)
+    numbered = labels.numbered(tokens)
     last = len(tokens) - 1
     left, right = st.columns(2)
     with left:
@@ -59,13 +59,9 @@ def place_function(subject: Subject) -> None:
             **{name: html.escape(text[:12]) for name, text in shown.items()},
         )
     )
-    vocab_size = subject.config.input_vocab_size
-    scores = {
-        scheme: computed.moved_scores(scheme, vocab_size, ids[m], ids[n], m - n, FURTHEST)[HEAD]
-        for scheme in computed.SCHEMES
-    }
+    scores = moved_scores(subject, m, n)
     change = {scheme: float(np.ptp(values)) for scheme, values in scores.items()}
-    ask_kept(change, subject)
+    lesson.ask(moved_question(subject, m, n))
     chart.show(
         figures.line_curves(
             np.arange(FURTHEST + 1),
@@ -113,13 +109,23 @@ def forms() -> list[tuple[Positions, str]]:
     ]
 
 
-def ask_kept(change: dict[Positions, float], subject: Subject) -> None:
+def moved_scores(subject: Subject, m: int, n: int) -> dict[Positions, np.ndarray]:
+    """The score of the pair (m, n) of the text's words under each scheme, where both are moved on by 0, 1, ... places."""
+    tokens, vocab_size = computed.words_only(subject), subject.config.input_vocab_size
+    return {
+        scheme: computed.moved_scores(scheme, vocab_size, tokens[m].id, tokens[n].id, m - n, FURTHEST)[HEAD]
+        for scheme in computed.SCHEMES
+    }
+
+
+def moved_question(subject: Subject, m: int, n: int) -> lesson.Choice | None:
     """Which of the schemes does not keep the score of a pair that moves on together?"""
+    change = {scheme: float(np.ptp(values)) for scheme, values in moved_scores(subject, m, n).items()}
     offered: tuple[Positions, ...] = ("rope", "alibi", "sinusoidal", "none")
     changing = max(offered, key=change.__getitem__)
     if change[changing] < KEPT:
-        return
-    lesson.ask(
+        return None
+    return lesson.Choice(
         "positions",
         "moved",
         _(

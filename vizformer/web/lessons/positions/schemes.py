@@ -12,7 +12,7 @@ from vizformer.figures import clocks
 from vizformer.web.catalogue.subject import Subject
 from vizformer.web.lessons.positions import computed
 from vizformer.web.widgets import chart, lesson
-from vizformer.web.widgets.cell_question import LARGEST, Grid, ask_cell
+from vizformer.web.widgets.cell_question import LARGEST
 from vizformer.web.widgets.laboratory import laboratory
 from vizformer.web.words import labels
 from vizformer.web.words.figure_words import words
@@ -93,7 +93,7 @@ def options(subject: Subject) -> None:
     else:
         picture(scheme)
         worked_out(scheme, vocab_size, ids, head, i, j)
-    ask_penalty(subject)
+    lesson.ask(penalty_question(subject))
     if scheme == "none":
         return
     effect = computed.effect(scheme, vocab_size, ids)[head]
@@ -118,21 +118,21 @@ def options(subject: Subject) -> None:
         )
 
 
-def ask_penalty(subject: Subject) -> None:
+def penalty_question(subject: Subject) -> lesson.CellChoice | None:
     """From which score does ALiBi take most?"""
     tokens = computed.words_only(subject)[:LARGEST]
     if len(tokens) < 2:
-        return
+        return None
     texts, last = labels.texts(tokens), len(tokens) - 1
     shares, slope = computed.penalties(len(tokens), HEADS)
-    ask_cell(
+    return lesson.CellChoice(
         "positions",
         "penalty",
         _(
             "ALiBi takes something off the scores: the more, the farther the key stands from the query. Rows are queries, "
             "columns are keys; the model is causal. From which score is most taken off?"
         ),
-        Grid(texts, texts, shares),
+        lesson.Grid(texts, texts, shares),
         (last, 0),
         _(
             "The last query and the first key are {distance} positions apart, the most that there is: head 0 takes {slope} "

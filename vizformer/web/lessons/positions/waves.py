@@ -48,7 +48,7 @@ def _take_pairs(key: str) -> None:
 def waves(subject: Subject) -> None:
     """A curve per dimension, one number of the code worked out, and the code of the sentence as a map."""
     st.html(matrix.style())
-    ask_turn()
+    lesson.ask(turn_question())
     d = width(subject)
     pairs = chosen_pairs(d)
     left, right = st.columns(2)
@@ -125,10 +125,10 @@ def one_number(d: int, rows: np.ndarray) -> None:
         st.html(matrix.to_html(rows[row], caption=_("Position {position}", position=row)))
 
 
-def ask_turn() -> None:
+def turn_question() -> lesson.Number:
     """How long is the shortest wave?"""
     fastest = computed.wavelength(WIDTHS[0], 0)  # the same at every width
-    lesson.ask_number(
+    return lesson.Number(
         "positions",
         "turn",
         _(

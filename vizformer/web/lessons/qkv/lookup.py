@@ -1,5 +1,7 @@
 """The laboratory A soft look-up: five notes that can be typed over, and a head of the model as the same table."""
 
+from typing import TYPE_CHECKING
+
 import numpy as np
 import streamlit as st
 
@@ -13,6 +15,9 @@ from vizformer.web.widgets import attention_selector, lesson, proof_badge, row_n
 from vizformer.web.widgets.laboratory import laboratory
 from vizformer.web.words import labels
 from vizformer.web.words.i18n import _
+
+if TYPE_CHECKING:
+    from vizformer.analysis import Kind
 
 _WISHES = tuple(np.arange(-2.0, 3.5, 0.5).tolist())
 MOST_ROWS = 12  # of a table of keys; of longer sentences the keys with the largest weights are shown
@@ -28,7 +33,7 @@ def lookup(subject: Subject) -> None:
     st.markdown(_("**The same in the model: your sentence is the table**"))
     attention_selector.choose(subject)
     sentence(subject, temperature)
-    where(subject)
+    lesson.ask(self_question(subject, state.view().kind))
 
 
 def notes(temperature: float) -> None:
@@ -131,15 +136,14 @@ def sentence(subject: Subject, temperature: float) -> None:
         proof_badge.show(head.proof, edited=bool(subject.edited))
 
 
-def where(subject: Subject) -> None:
+def self_question(subject: Subject, kind: "Kind") -> lesson.Choice | None:
     """The question: where does a query look?"""
-    kind = state.view().kind
     asked = computed.where_question(subject, kind)
     if asked is None:
-        return
+        return None
     queries, keys = row_names.numbered(subject, kind), labels.numbered(subject.trace.tokens[labels.stacks(kind)[1]])
     weights = ", ".join(f"{keys[key]}: {asked.weights[key]:.3f}" for key in asked.keys)
-    lesson.ask(
+    return lesson.Choice(
         "qkv",
         "self",
         _(

@@ -1,5 +1,7 @@
 """The laboratory of Why ÷ √d in the lesson Query, key, value: random vectors first, then a head of the model."""
 
+from typing import TYPE_CHECKING
+
 import streamlit as st
 
 from vizformer import figures
@@ -15,6 +17,9 @@ from vizformer.web.widgets.laboratory import laboratory
 from vizformer.web.words import labels
 from vizformer.web.words.figure_words import words
 from vizformer.web.words.i18n import _
+
+if TYPE_CHECKING:
+    from vizformer.analysis import Kind
 
 
 @laboratory
@@ -77,23 +82,22 @@ def scale(subject: Subject) -> None:
         code=f"q, k = torch.randn(2, {scaling.PAIRS}, {d})\nvariance = (q * k).sum(-1).var()",
     )
     if subject.config.attention_scale is None:
-        forgotten(subject)
+        from vizformer.analysis import kinds
+
+        lesson.ask(scale_question(subject, state.fit(kind=kinds(subject.trace)).kind))
     real_head(subject)
 
 
-def forgotten(subject: Subject) -> None:
+def scale_question(subject: Subject, kind: "Kind") -> lesson.Choice | None:
     """The question: what does the largest weight become without the division?"""
-    from vizformer.analysis import kinds
-
-    kind = state.fit(kind=kinds(subject.trace)).kind
     asked = computed.scale_question(subject, kind)
     if asked is None:
-        return
+        return None
     queries, keys = row_names.numbered(subject, kind), labels.numbered(subject.trace.tokens[labels.stacks(kind)[1]])
     values = (asked.undivided, asked.divided, asked.divided / asked.divisor, asked.even)
     choices = sorted({labels.percent(value): value for value in values}.items(), key=lambda item: item[1])
     texts = [text for text, __ in choices]
-    lesson.ask(
+    return lesson.Choice(
         "qkv",
         "scale",
         _(

@@ -1,5 +1,7 @@
 """The laboratory Step by step: one head and one query, every number of it, with numbers that can be set by hand."""
 
+from typing import TYPE_CHECKING
+
 from vizformer.web.catalogue import subject_cache
 from vizformer.web.catalogue.subject import Subject
 from vizformer.web.lessons.qkv import computed
@@ -12,6 +14,9 @@ from vizformer.web.widgets.step_view import walk
 from vizformer.web.words import labels
 from vizformer.web.words.errors import guarded
 from vizformer.web.words.i18n import _
+
+if TYPE_CHECKING:
+    from vizformer.analysis import Kind
 
 PLACE = ("kind", "layer", "head", "query", "step")
 
@@ -27,7 +32,7 @@ def arithmetic(subject: Subject) -> None:
     attention_selector.choose(subject)
     editing(subject)
     steps(subject)
-    ask_ratio(subject)
+    lesson.ask(ratio_question(subject, state.view().kind))
 
 
 @guarded()
@@ -50,15 +55,14 @@ def steps(subject: Subject) -> None:
     walk(found, lambda step: {"keys": key_tokens}, before)
 
 
-def ask_ratio(subject: Subject) -> None:
+def ratio_question(subject: Subject, kind: "Kind") -> lesson.Number | None:
     """What does softmax make of the gap between two scores?"""
-    kind = state.view().kind
     asked = computed.ratio_question(subject, kind)
     if asked is None:  # no query has two keys to choose from
-        return
+        return None
     keys = labels.numbered(subject.trace.tokens[labels.stacks(kind)[1]])
     high, low = (f"{score:.2f}".replace("-", "−") for score in asked.scores)
-    lesson.ask_number(
+    return lesson.Number(
         "qkv",
         "ratio",
         _(

@@ -11,13 +11,14 @@ from vizformer.web.catalogue.subject import Subject
 from vizformer.web.lessons.qkv import computed
 from vizformer.web.link import state
 from vizformer.web.widgets import attention_selector, chart, lesson, proof_badge, row_names
-from vizformer.web.widgets.cell_question import LARGEST, Grid, ask_cell
+from vizformer.web.widgets.cell_question import LARGEST
 from vizformer.web.widgets.laboratory import laboratory
 from vizformer.web.words import labels
 from vizformer.web.words.figure_words import words
 from vizformer.web.words.i18n import _
 
 if TYPE_CHECKING:
+    from vizformer.analysis import Kind
     from vizformer.config import ModelConfig
 
 PRINTED_UP_TO = 9  # tokens: two maps side by side with more numbers are slow to paint and too small to read
@@ -71,7 +72,7 @@ def three(subject: Subject) -> None:
                         back=matrix.number(scores[j, i], 2),
                     )
                 )
-    ask_side(subject)
+    lesson.ask(side_question(subject, state.view().kind))
     i, j = of_head["learned"].pair
     S, record = forms.learned, subject.trace[attention_selector.site()]
     lesson.formula(
@@ -105,15 +106,14 @@ def three(subject: Subject) -> None:
     product(subject)
 
 
-def ask_side(subject: Subject) -> None:
+def side_question(subject: Subject, kind: "Kind") -> lesson.CellChoice | None:
     """Which of two mirrored cells holds a weight?"""
-    kind = state.view().kind
     asked = computed.cell_question(subject, kind, LARGEST)
     if asked is None:  # a single token
-        return
+        return None
     tokens = subject.trace.tokens[labels.stacks(kind)[0]][:LARGEST]
     numbered, weights = labels.numbered(tokens), asked.weights
-    ask_cell(
+    return lesson.CellChoice(
         "qkv",
         "side",
         _(
@@ -124,7 +124,7 @@ def ask_side(subject: Subject) -> None:
             query=numbered[asked.query],
             key=numbered[asked.key],
         ),
-        Grid(labels.texts(tokens), labels.texts(tokens), weights),
+        lesson.Grid(labels.texts(tokens), labels.texts(tokens), weights),
         (asked.query, asked.key),
         _(
             "Who asks is the row, who answers is the column: {weight}. The mirrored cell, in which “{key}” asks “{query}”, "

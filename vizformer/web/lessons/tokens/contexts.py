@@ -62,7 +62,7 @@ def context(subject: Subject) -> None:
     j = dict(pairs)[i]
     found = computed.contexts(subject.model, subject.text, second, i, j)
     if found.others:  # else there is nothing that the cosine could be held against
-        context_question(subject, second, tokens[i].text, i, found)
+        lesson.ask(context_question(subject, second, i, found))
     curves = [(_("first and second"), found)]
     if third and (again := dict(computed.shared(subject.model, subject.text, third))).get(i) is not None:
         control = computed.contexts(subject.model, subject.text, third, i, again[i])
@@ -127,13 +127,14 @@ def expected(subject: Subject, pairs: tuple[tuple[int, int], ...]) -> int:
     )
 
 
-def context_question(subject: Subject, second: str, token: str, i: int, found: "Contexts") -> None:
+def context_question(subject: Subject, second: str, i: int, found: "Contexts") -> lesson.Choice:
     """Whether one layer is enough to make the vectors of one token differ."""
     choices = [
         _("Exactly the same, but for rounding"),
         _("Different, but still closer than two different tokens are"),
         _("No closer than two different tokens are"),
     ]
+    token = subject.tokens[i].text
     same, other = float(found.same[-1]), float(found.other[-1])
     exactly = found.identical
     answer = 0 if exactly else 1 if same > found.high[-1] else 2
@@ -146,7 +147,7 @@ def context_question(subject: Subject, second: str, token: str, i: int, found: "
             same=f"{same:.4f}",
             other=f"{other:.4f}",
         )
-    lesson.ask(
+    return lesson.Choice(
         "tokens",
         "context",
         _(

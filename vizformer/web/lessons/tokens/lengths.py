@@ -33,9 +33,9 @@ def norms(subject: Subject) -> None:
     tokens = subject.tokens
     found = computed.norms(subject.model, tuple(token.id for token in tokens))
     if found.positions is None:
-        ask_longest(subject, found)
+        lesson.ask(longest_question(subject, found))
     else:
-        ask_forgotten(subject, found)
+        lesson.ask(forgotten_question(subject, found))
     st.toggle(
         _("Multiply the token vectors by {factor}", factor=r"$\sqrt{d_\text{model}}$"),
         **lesson.setting("tokens.scale", found.scaled),
@@ -113,12 +113,12 @@ def input_code(positions: str, scaled: bool) -> str:
     return f"x_0 = E[ids]{' * d_model**0.5' if scaled else ''}{added}"
 
 
-def ask_forgotten(subject: Subject, found: "Norms") -> None:
+def forgotten_question(subject: Subject, found: "Norms") -> lesson.Choice:
     """How much of what is added up would be positions with the factor the other way round?"""
     token, position, share = found.compared(not found.scaled)
     shares = [_("less than a tenth"), _("between a tenth and a half"), _("between a half and nine tenths")]
     choices = [*shares, _("more than nine tenths")]
-    lesson.ask(
+    return lesson.Choice(
         "tokens",
         "lengths",
         _(
@@ -145,16 +145,16 @@ def ask_forgotten(subject: Subject, found: "Norms") -> None:
     )
 
 
-def ask_longest(subject: Subject, found: "Norms") -> None:
+def longest_question(subject: Subject, found: "Norms") -> lesson.Choice | None:
     """Where no positions are added: which token has the longest row?"""
     tokens, lengths = subject.tokens, found.tokens.tolist()
     order = sorted(range(len(tokens)), key=lambda i: -lengths[i])
     once = list({tokens[place].id: place for place in reversed(order)}.values())[::-1]  # longest first, each token once
     places = sorted({*once[:2], *once[-2:]})
     if len(places) < 2:
-        return
+        return None
     names = labels.numbered(tokens)
-    lesson.ask(
+    return lesson.Choice(
         "tokens",
         "lengths",
         _("Which of these tokens has the longest row in the table?"),

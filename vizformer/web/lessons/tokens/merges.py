@@ -15,7 +15,6 @@ from vizformer.web.words.i18n import _
 
 if TYPE_CHECKING:
     from vizformer.explain.snippet import Given
-    from vizformer.text.merging import Learned
 
 W = TypeVar("W")
 CHOICES = 4  # pairs that a question offers
@@ -62,7 +61,7 @@ def choose_step(count: int) -> int:
 def cut_step_by_step(subject: Subject) -> None:
     from_characters, steps = computed.applied(subject.text)
     if steps:
-        ask_first(subject.text, from_characters, [s.pair for s in steps], steps[0].rank)
+        lesson.ask(first_question(subject.text))
     step = choose_step(len(steps))
     now = steps[step - 1].words if step else from_characters
     new = "".join(steps[step - 1].pair) if step else ""
@@ -90,7 +89,7 @@ def learn_step_by_step(subject: Subject | None) -> None:
     text = subject.text if subject is not None else ""
     from_characters, steps = computed.learned(text)
     if steps:
-        ask_learned(text, [word for word, __ in from_characters], steps[0])
+        lesson.ask(learned_question(text))
     step = choose_step(len(steps))
     now = steps[step - 1].words if step else from_characters
     new = "".join(steps[step - 1].pair) if step else ""
@@ -139,11 +138,15 @@ def learn_step_by_step(subject: Subject | None) -> None:
             )
 
 
-def ask_first(text: str, words: "Sequence[tuple[str, ...]]", merged: "Sequence[tuple[str, str]]", rank: int) -> None:
+def first_question(text: str) -> lesson.Choice | None:
     """Which pair of the sentence is joined first?"""
+    words, steps = computed.applied(text)
+    if not steps:
+        return None
+    merged, rank = [step.pair for step in steps], steps[0].rank
     (left, right), *later = merged
     standing = neighbouring(words)
-    asked_pair(
+    return pair_question(
         standing,
         (left, right),
         [pair for pair in later if pair in standing] + [pair for pair in standing if pair not in merged],
@@ -159,10 +162,14 @@ def ask_first(text: str, words: "Sequence[tuple[str, ...]]", merged: "Sequence[t
     )
 
 
-def ask_learned(text: str, words: "Sequence[tuple[str, ...]]", first: "Learned") -> None:
+def learned_question(text: str) -> lesson.Choice | None:
     """Which pair is learned first?"""
+    counted, steps = computed.learned(text)
+    if not steps:
+        return None
+    words, first = [word for word, __ in counted], steps[0]
     (left, right), most = first.counts[0]
-    asked_pair(
+    return pair_question(
         neighbouring(words),
         (left, right),
         [pair for pair, count in first.counts if count < most],
@@ -182,20 +189,20 @@ def neighbouring(words: "Sequence[tuple[str, ...]]") -> list[tuple[str, str]]:
     return list(dict.fromkeys(pair for word in words for pair in pairwise(word)))
 
 
-def asked_pair(
+def pair_question(
     standing: list[tuple[str, str]],
     first: tuple[str, str],
     others: "Sequence[tuple[str, str]]",
     question: str,
     why: str,
     about: str,
-) -> None:
-    """Asks for the first pair among others, which are offered in the order of the text."""
+) -> lesson.Choice | None:
+    """The first pair among others, which are offered in the order of the text."""
     wrong = [pair for pair in dict.fromkeys(others) if pair != first][: CHOICES - 1]
     if not wrong:
-        return
+        return None
     choices = sorted([first, *wrong], key=standing.index)
-    lesson.ask(
+    return lesson.Choice(
         "tokens",
         "merge",
         question,

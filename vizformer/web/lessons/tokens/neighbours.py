@@ -68,7 +68,7 @@ def neighbours(subject: Subject) -> None:
             shown=len(shown),
         )
     )
-    ask_nearest(subject, centred)
+    lesson.ask(nearest_question(subject, centred))
     lesson.formula(
         r"\cos(E_a, E_b) = \frac{E_a \cdot E_b}{\lVert E_a \rVert\, \lVert E_b \rVert}",
         live=rf"\cos(E_{{{chosen.id}}}, E_{{{nearest.ids[0]}}}) = {nearest.cosines[0]:.4f}",
@@ -77,7 +77,7 @@ def neighbours(subject: Subject) -> None:
     )
 
 
-def ask_nearest(subject: Subject, centred: bool) -> None:
+def nearest_question(subject: Subject, centred: bool) -> lesson.Choice | None:
     """Which row of the table is nearest to that of a token that the pictures do not begin with?"""
     first, *others = rarest(subject.tokens)
     chosen = next((token for token in others if token.id != first.id), first)
@@ -86,9 +86,9 @@ def ask_nearest(subject: Subject, centred: bool) -> None:
     own = [token.id for token in subject.tokens if token.id not in (chosen.id, *nearest.ids) and not token.special]
     ids = sorted({*near, *own[:2]})
     if len(ids) < 2:
-        return
+        return None
     name, *names = computed.names(subject.model, (chosen.id, *ids))
-    lesson.ask(
+    return lesson.Choice(
         "tokens",
         "nearest",
         _("Which of these rows of the table points most nearly in the direction of the row of “{token}”?", token=name),

@@ -41,7 +41,7 @@ def signals(subject: Subject) -> None:
         ),
         key="tokens.patches",
     )
-    ask_count(side)
+    lesson.ask(patches_question(side))
     st.html(
         matrix.to_html(
             cut[chosen][None],
@@ -88,10 +88,10 @@ def signals(subject: Subject) -> None:
     )
 
 
-def ask_count(side: int) -> None:
+def patches_question(side: int) -> lesson.Number:
     """What happens to the number of tokens and to the map of attention when the patches shrink?"""
     n, more = (PICTURE / side) ** 2, (PICTURE / (side / 2)) ** 2
-    lesson.ask_number(
+    return lesson.Number(
         "tokens",
         "patches",
         _(

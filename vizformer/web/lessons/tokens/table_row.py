@@ -25,7 +25,7 @@ def look_up(subject: Subject) -> None:
     config = subject.config
     vocab_size = config.input_vocab_size
     found = computed.lookup(subject.model, token.id)
-    ask_products(subject, vocab_size, config.d_model, found.products)
+    lesson.ask(products_question(subject))
     st.html(matrix.style())
     rows, columns = lookup.around(token.id, vocab_size), lookup.head(config.d_model)
     shown_rows, shown_columns = [r for r in rows if r is not None], [c for c in columns if c is not None]
@@ -82,9 +82,11 @@ def look_up(subject: Subject) -> None:
     )
 
 
-def ask_products(subject: Subject, vocab_size: int, d_model: int, products: int) -> None:
+def products_question(subject: Subject) -> lesson.Number:
     """What would the product with a one-hot row cost?"""
-    lesson.ask_number(
+    vocab_size, d_model = subject.config.input_vocab_size, subject.config.d_model
+    products = computed.lookup(subject.model, subject.tokens[0].id).products
+    return lesson.Number(
         "tokens",
         "products",
         _(

@@ -67,7 +67,7 @@ def pieces(subject: Subject) -> None:
                 size=size,
             )
         )
-    ratio_question(subject.text, len(found.schemes["byte"].pieces), len(found.schemes["character"].pieces))
+    lesson.ask(pieces_question(subject))
     table: list[list[listing.Cell]] = []
     for name, cut in rows:
         n = len(cut.pieces)
@@ -101,13 +101,15 @@ def cell(piece: "Piece") -> cuts.Cut:
     return cuts.Cut(piece.text, piece.start, piece.end, hint, piece.unknown, continues)
 
 
-def ratio_question(text: str, n_bytes: int, n_characters: int) -> None:
+def pieces_question(subject: Subject) -> lesson.Choice | None:
     """How many times as many cells an attention map has for bytes as for characters."""
+    schemes = computed.cuts(subject).schemes
+    n_bytes, n_characters = len(schemes["byte"].pieces), len(schemes["character"].pieces)
     if not n_characters:
-        return
+        return None
     ratio = round((n_bytes / n_characters) ** 2, 1)
     ratios = sorted({1.0, 3.0, 9.0, 27.0, ratio})
-    lesson.ask(
+    return lesson.Choice(
         "tokens",
         "pieces",
         _(
@@ -124,5 +126,5 @@ def ratio_question(text: str, n_bytes: int, n_characters: int) -> None:
             byte_cells=n_bytes**2,
             cells=n_characters**2,
         ),
-        about=text,
+        about=subject.text,
     )

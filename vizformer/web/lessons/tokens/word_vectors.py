@@ -39,7 +39,7 @@ def word_vectors(subject: Subject) -> None:
     rarest = max(offered, key=found.rows.__getitem__)
     word = st.selectbox(_("Word"), offered, **lesson.setting("tokens.word", rarest, offered))
     near = found.nearest(word, SHOWN)
-    ask_nearest(offered, subject)
+    lesson.ask(static_question(f"{subject.model} {len(offered)}"))
     left, right = st.columns(2)
     chart.show(
         figures.neighbour_bars(
@@ -96,9 +96,9 @@ def senses(subject: Subject) -> None:
     st.html(table.to_html(columns, rows, caption=_("One token, two senses: static beside contextual")))
 
 
-def ask_nearest(offered: list[str], subject: Subject) -> None:
+def static_question(about: str = "") -> lesson.Choice:
     """What can a static table not do for a word with two senses?"""
-    lesson.ask(
+    return lesson.Choice(
         "tokens",
         "static",
         _("“bank” of a river and “bank” with money: how many rows does a static table have for them?"),
@@ -112,5 +112,5 @@ def ask_nearest(offered: list[str], subject: Subject) -> None:
             "The row belongs to the spelling. All sentences with the word have pulled at the same row, so it holds a "
             "mixture of its senses; the last column of the lower table shows what the layers make of it."
         ),
-        about=f"{subject.model} {len(offered)}",
+        about=about,
     )

@@ -37,7 +37,7 @@ def adam(subject: Subject) -> None:
     from vizformer.explain.adam_numbers import BETA_1, BETA_2
 
     st.html(table.style())
-    _ask_first()
+    lesson.ask(first_question())
     names = {
         "same": _("0.2, again and again"),
         "small": _("0.0002, again and again"),
@@ -87,7 +87,11 @@ def adam(subject: Subject) -> None:
         live=_live(steps, t, rate, corrected, BETA_1, BETA_2),
         code=CODE.format(rate=rate, gradients=list(gradients)),
     )
-    lesson.ask(
+    lesson.ask(scale_question())
+
+
+def scale_question() -> lesson.Choice:
+    return lesson.Choice(
         "training",
         "scale",
         _("All gradients become 1,000 times smaller. What becomes of the changes that Adam makes?"),
@@ -135,9 +139,9 @@ def _signed(value: float) -> str:
     return f"({_tex(value)})" if value < 0 else _tex(value)
 
 
-def _ask_first() -> None:
+def first_question() -> lesson.Number:
     first = computed.adam((50.0,), 0.001, True)[0]
-    lesson.ask_number(
+    return lesson.Number(
         "training",
         "first",
         _(

@@ -28,32 +28,7 @@ def averaging(subject: Subject) -> None:
     """The bundled trainings, checkpoint by checkpoint."""
     st.html(table.style())
     runs = computed.averaging()
-    better = sum(run.mean_loss < min(run.losses) for run in runs)
-    lesson.ask(
-        "training",
-        "mean",
-        _(
-            "Five checkpoints of one training; every weight of a new model is the mean of its five values. In {n} small "
-            "trainings: how is its loss on held-out sentences?",
-            n=len(runs),
-        ),
-        [
-            _("mostly lower than that of each of the five"),
-            _("between them"),
-            _("mostly higher than that of each of the five"),
-        ],
-        0
-        if better > len(runs) / 2
-        else 2
-        if sum(run.mean_loss > max(run.losses) for run in runs) > len(runs) / 2
-        else 1,
-        _(
-            "Lower than each of the five in {better} of {n} trainings. Every checkpoint stands somewhere beside the "
-            "valley's floor, on another side; their mean is nearer to the middle.",
-            better=better,
-            n=len(runs),
-        ),
-    )
+    lesson.ask(mean_question())
     names = [_run(run) for run in runs]
     chosen = st.selectbox(
         _("Which training"),
@@ -108,6 +83,37 @@ def averaging(subject: Subject) -> None:
         live=rf"k = {count}: \quad L(\bar w) = {run.mean_loss:.4f}, \qquad \tfrac1k \textstyle\sum_i L(w_i) = "
         rf"{float(np.mean(run.losses)):.4f}",
         code=CODE,
+    )
+
+
+def mean_question() -> lesson.Choice:
+    """How good is the mean of five checkpoints?"""
+    runs = computed.averaging()
+    better = sum(run.mean_loss < min(run.losses) for run in runs)
+    return lesson.Choice(
+        "training",
+        "mean",
+        _(
+            "Five checkpoints of one training; every weight of a new model is the mean of its five values. In {n} small "
+            "trainings: how is its loss on held-out sentences?",
+            n=len(runs),
+        ),
+        [
+            _("mostly lower than that of each of the five"),
+            _("between them"),
+            _("mostly higher than that of each of the five"),
+        ],
+        0
+        if better > len(runs) / 2
+        else 2
+        if sum(run.mean_loss > max(run.losses) for run in runs) > len(runs) / 2
+        else 1,
+        _(
+            "Lower than each of the five in {better} of {n} trainings. Every checkpoint stands somewhere beside the "
+            "valley's floor, on another side; their mean is nearer to the middle.",
+            better=better,
+            n=len(runs),
+        ),
     )
 
 

@@ -13,7 +13,7 @@ from vizformer.web.widgets.laboratory import laboratory
 from vizformer.web.words.i18n import _
 
 if TYPE_CHECKING:
-    from vizformer.analysis.padding import Batch, Batches
+    from vizformer.analysis.padding import Batches
 
 SIZES = (2, 3, 4, 5, 6, 8, 10, 15)
 LARGEST_LINE = 48  # cells that are drawn of a sentence
@@ -54,7 +54,6 @@ def batches(subject: Subject) -> None:
     ]
     columns = (_("order"), _("cells"), _("tokens"), _("padding"))
     st.html(table.to_html(columns, rows, bar=3, caption=_("{n} bundled sentences", n=len(lengths))))
-    first = found.batches[0]
     lesson.formula(
         r"\text{padding} = 1 - \frac{\sum \text{lengths}}{\sum_\text{batches} (\text{sentences} \cdot \text{longest})}",
         live=rf"1 - \frac{{{found.tokens}}}{{{found.cells}}} = {found.waste:.4f}",
@@ -65,7 +64,7 @@ def batches(subject: Subject) -> None:
         "padding = 1 - lengths.sum() / cells",
         given={"measured": list(lengths)},
     )
-    _ask(first)
+    lesson.ask(cells_question())
     _corpus()
 
 
@@ -79,8 +78,8 @@ def _picture(found: "Batches") -> None:
     st.code("\n".join(lines).strip(), language=None)
 
 
-def _ask(first: "Batch") -> None:
-    lesson.ask_number(
+def cells_question() -> lesson.Number:
+    return lesson.Number(
         "training",
         "cells",
         _("A batch of four sentences of 3, 5, 4 and 12 tokens. How many of its cells are padding?"),
@@ -118,7 +117,11 @@ def _corpus() -> None:
             command="`python -m vizformer.training.padding_waste cmn.txt padding.json`",
         )
     )
-    lesson.ask(
+    lesson.ask(order_question())
+
+
+def order_question() -> lesson.Choice:
+    return lesson.Choice(
         "training",
         "order",
         _("Sentences of equal length stand together in a batch. What is still drawn at random?"),

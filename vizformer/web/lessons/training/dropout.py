@@ -2,7 +2,6 @@
 
 from typing import TYPE_CHECKING
 
-import numpy as np
 import streamlit as st
 
 from vizformer.components import table
@@ -15,7 +14,7 @@ from vizformer.web.widgets.laboratory import laboratory
 from vizformer.web.words.i18n import _
 
 if TYPE_CHECKING:
-    from vizformer.explain.loss_numbers import Losses
+    pass
 
 RATES = (0.0, 0.1, 0.2, 0.3, 0.5)
 PAPER = ((0.0, 5.77, 24.6), (0.1, 4.92, 25.8), (0.2, 4.95, 25.5))  # dropout, perplexity, BLEU: Table 3, row D and base
@@ -58,7 +57,7 @@ def dropout(subject: Subject) -> None:
         "one, other = layer.train()(x), layer(x)  # two passes, two results\n"
         "used = layer.eval()(x)",
     )
-    _ask(own, passes)
+    lesson.ask(reported_question())
     st.markdown(_("**What it is good for**"))
     columns = (_("the paper, base model"), _("perplexity"), "BLEU")
     paper = [
@@ -72,8 +71,8 @@ def dropout(subject: Subject) -> None:
     )
 
 
-def _ask(own: "Losses", passes: np.ndarray) -> None:
-    lesson.ask(
+def reported_question() -> lesson.Choice:
+    return lesson.Choice(
         "training",
         "reported",
         _(

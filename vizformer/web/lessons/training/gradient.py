@@ -9,7 +9,8 @@ from vizformer.components import table
 from vizformer.components.table import Number, Row
 from vizformer.web.catalogue.subject import Subject
 from vizformer.web.lessons.training import computed, place
-from vizformer.web.widgets import cell_question, lesson
+from vizformer.web.widgets import lesson
+from vizformer.web.widgets.cell_question import LARGEST
 from vizformer.web.widgets.laboratory import laboratory
 from vizformer.web.words.i18n import _
 
@@ -36,7 +37,7 @@ def gradient(subject: Subject) -> None:
         st.info(_("This model or this text is too large for a gradient while you wait. Choose a smaller one."))
         return
     found = computed.step_gradient(subject, place.usual(subject))
-    _ask(found, f"{subject}")
+    lesson.ask(largest_question(found, f"{subject}"))
     _table(subject, found)
     at = found.largest
     st.text(
@@ -57,7 +58,11 @@ def gradient(subject: Subject) -> None:
         rf"{float(found.norms[at]):.4f} \\ |g| &= {found.total:.4f} \end{{aligned}}",
         code=CODE,
     )
-    lesson.ask(
+    lesson.ask(rows_question(found, subject))
+
+
+def rows_question(found: "StepGradient", subject: Subject) -> lesson.Choice:
+    return lesson.Choice(
         "training",
         "rows",
         _(
@@ -86,16 +91,16 @@ def _short(layer: str) -> str:
     return layer.replace("encoder", "enc").replace("decoder", "dec")
 
 
-def _ask(found: "StepGradient", about: str) -> None:
+def largest_question(found: "StepGradient", about: str) -> lesson.CellChoice | None:
     rows, columns = [_short(layer) for layer in found.layers], list(found.kinds)
-    if max(len(rows), len(columns)) > cell_question.LARGEST:
-        return
+    if max(len(rows), len(columns)) > LARGEST:
+        return None
     at = found.largest
-    cell_question.ask_cell(
+    return lesson.CellChoice(
         "training",
         "largest",
         _("One step is trained on your text. Which matrix of the layers has the longest gradient?"),
-        cell_question.Grid(rows, columns, found.shares),
+        lesson.Grid(rows, columns, found.shares),
         at,
         _(
             "{kind} of {layer}. The cells hold each matrix's share of the sum of squares. Usually those of W_Q and W_K "

@@ -1,6 +1,6 @@
 """The laboratory Left out: the same small training without warm-up, without scaling, without the sums."""
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 import streamlit as st
@@ -16,7 +16,7 @@ from vizformer.web.widgets.laboratory import laboratory
 from vizformer.web.words.i18n import _
 
 if TYPE_CHECKING:
-    from vizformer.analysis.small_trainings import LeftOutCurves
+    pass
 
 
 @laboratory
@@ -31,7 +31,7 @@ def left_out(subject: Subject) -> None:
         "scaling": _("no √d"),
         "residual": _("no residual connection"),
     }
-    _ask(notes, curves)
+    lesson.ask(without_question())
     seeds = tuple(recipe["seeds"])
     seed = st.segmented_control(_("Seed"), seeds, required=True, **lesson.setting("training.of", seeds[0], seeds))
     row = seeds.index(seeds[0] if seed is None else seed)
@@ -88,7 +88,17 @@ def left_out(subject: Subject) -> None:
         "first, without_warmup = usual(1), usual(max(1, warmup))\n"
         "times = without_warmup / first  # so many times as large is the first step",
     )
-    lesson.ask_number(
+    lesson.ask(times_question())
+    st.page_link(
+        sitemap.BLOCK.file, query_params={"part": "order"}, label=_("Post-norm against pre-norm, trained: lesson 7")
+    )
+    st.page_link(sitemap.TRAIN.file, label=_("Train one yourself, with your own learning rate: the page Train"))
+
+
+def times_question() -> lesson.Number:
+    """How much larger is the first step without warm-up?"""
+    recipe = computed.notes("left_out")["recipe"]
+    return lesson.Number(
         "training",
         "times",
         _(
@@ -102,15 +112,13 @@ def left_out(subject: Subject) -> None:
             n=recipe["warmup"],
         ),
     )
-    st.page_link(
-        sitemap.BLOCK.file, query_params={"part": "order"}, label=_("Post-norm against pre-norm, trained: lesson 7")
-    )
-    st.page_link(sitemap.TRAIN.file, label=_("Train one yourself, with your own learning rate: the page Train"))
 
 
-def _ask(notes: dict[str, Any], curves: "dict[str, LeftOutCurves]") -> None:
+def without_question() -> lesson.Choice:
+    """Without which one does the small model learn all the same?"""
+    notes, curves = computed.notes("left_out"), computed.left_out_curves()
     count = len(notes["recipe"]["seeds"])
-    lesson.ask(
+    return lesson.Choice(
         "training",
         "without",
         _(

@@ -37,7 +37,7 @@ def loss(subject: Subject) -> None:
         _("PyTorch's cross_entropy gives the same, to {difference}.", difference=f"{numbers.proof.difference:.1g}"),
     )
     _formula(numbers)
-    _ask_guessing(numbers.vocabulary)
+    lesson.ask(guess_question(numbers.vocabulary))
     _all_rows(found, masked=place.hidden is not None)
     _padding(found, f"{subject}")
 
@@ -74,8 +74,8 @@ def _formula(found: "LossNumbers") -> None:
     )
 
 
-def _ask_guessing(vocabulary: int) -> None:
-    lesson.ask_number(
+def guess_question(vocabulary: int) -> lesson.Number:
+    return lesson.Number(
         "training",
         "guess",
         _(
@@ -127,24 +127,7 @@ def _all_rows(found: "Losses", masked: bool) -> None:
 def _padding(found: "Losses", about: str) -> None:
     n = len(found.losses)
     st.markdown(_("**Padding left out**"))
-    lesson.ask(
-        "training",
-        "padding",
-        _(
-            "Your text stands in a batch beside one with twice as many rows, so half of its places are padding, with a "
-            "loss of 0. What does its mean loss become if they are counted?"
-        ),
-        [_("it stays the same"), _("half as much"), _("twice as much")],
-        1,
-        _(
-            "The sum stays at {total}, but it is divided by {both} and not by {n}. The model seems twice as good, and "
-            "learns from this text half as much. So padding is left out of the sum and of the count.",
-            total=f"{found.total:.4f}",
-            both=2 * n,
-            n=n,
-        ),
-        about=about,
-    )
+    lesson.ask(padding_question(about, found))
     wrong = _("padding counted: wrong")
     padding = st.slider(_("Positions of padding"), 0, PADDING[-1], **lesson.setting("training.pad", 4, PADDING))
     lesson.formula(
@@ -165,4 +148,27 @@ def _padding(found: "Losses", about: str) -> None:
             "equally probable tokens.",
             value=matrix.number(found.perplexity, 2),
         )
+    )
+
+
+def padding_question(about: str, found: "Losses") -> lesson.Choice:
+    """What does padding do to the mean, if it is counted?"""
+    n = len(found.losses)
+    return lesson.Choice(
+        "training",
+        "padding",
+        _(
+            "Your text stands in a batch beside one with twice as many rows, so half of its places are padding, with a "
+            "loss of 0. What does its mean loss become if they are counted?"
+        ),
+        [_("it stays the same"), _("half as much"), _("twice as much")],
+        1,
+        _(
+            "The sum stays at {total}, but it is divided by {both} and not by {n}. The model seems twice as good, and "
+            "learns from this text half as much. So padding is left out of the sum and of the count.",
+            total=f"{found.total:.4f}",
+            both=2 * n,
+            n=n,
+        ),
+        about=about,
     )

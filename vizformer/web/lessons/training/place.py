@@ -34,14 +34,22 @@ def rows(subject: Subject) -> bool:
         st.info(_("This model's files have no head that predicts tokens, so there is no loss to compute."))
         model_suggestions.offer(_can_be_asked, "training")
         return False
+    if not _enough(subject):
+        st.info(_("This text has one token only, so nothing follows it. Type one more word."))
+        return False
+    return True
+
+
+def predicts(subject: Subject) -> bool:
+    """Whether the model predicts and the text has something to predict."""
+    return _can_be_asked(subject.model) and _enough(subject)
+
+
+def _enough(subject: Subject) -> bool:
     tokens = subject.trace.tokens
     if subject.config.architecture == "encoder-only":
-        enough = any(not token.special for token in tokens["encoder"])
-    else:
-        enough = subject.config.architecture == "encoder-decoder" or len(tokens["decoder"]) > 1
-    if not enough:
-        st.info(_("This text has one token only, so nothing follows it. Type one more word."))
-    return enough
+        return any(not token.special for token in tokens["encoder"])
+    return subject.config.architecture == "encoder-decoder" or len(tokens["decoder"]) > 1
 
 
 def choose(subject: Subject) -> Place | None:

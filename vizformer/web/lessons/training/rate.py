@@ -20,7 +20,7 @@ def rate(subject: Subject) -> None:
     """The curve with sliders for width, warm-up and step."""
     from vizformer.training.schedule import inverse_square_root, peak
 
-    _ask_peak()
+    lesson.ask(peak_question())
     left, middle, right = st.columns(3)
     d = left.select_slider("d_model", WIDTHS, **lesson.setting("training.d", 512, WIDTHS))
     warmup = middle.select_slider(_("Warm-up steps"), WARMUPS, **lesson.setting("training.warmup", 4000, WARMUPS))
@@ -64,7 +64,11 @@ def rate(subject: Subject) -> None:
             "plays no part here. The models that this app brings along were trained with the same formula."
         )
     )
-    lesson.ask(
+    lesson.ask(wide_question())
+
+
+def wide_question() -> lesson.Choice:
+    return lesson.Choice(
         "training",
         "wide",
         _("A model with d_model = 2048 instead of 512, the same warm-up. How high is its peak?"),
@@ -83,11 +87,11 @@ def _tex(value: float) -> str:
     return rf"{mantissa} \cdot 10^{{{int(exponent)}}}"
 
 
-def _ask_peak() -> None:
+def peak_question() -> lesson.Number:
     from vizformer.training.schedule import peak
 
     highest = peak(1024, 4000)
-    lesson.ask_number(
+    return lesson.Number(
         "training",
         "peak",
         _(

@@ -21,7 +21,7 @@ def sharing(subject: Subject) -> None:
     """Both models, with the table shared and with one for every place."""
     st.html(table.style())
     own, paper = computed.sharing(subject.model), computed.paper_sharing()
-    _ask_paper(paper)
+    lesson.ask(saved_question())
     for name, found in ((subject.title, own), (_("the paper, base model"), paper)):
         _table(name, found)
     uses, rows = max(map(len, own.tables)), max(own.rows)
@@ -34,7 +34,11 @@ def sharing(subject: Subject) -> None:
         "unembedding.weight = table.weight  # the same parameter: one gradient, the sum of both uses\n"
         "parameters = sum(p.numel() for p in torch.nn.ModuleList([table, unembedding]).parameters())",
     )
-    lesson.ask(
+    lesson.ask(tied_question())
+
+
+def tied_question() -> lesson.Choice:
+    return lesson.Choice(
         "training",
         "tied",
         _("A table is used for the input and for the logits. What becomes of its gradient in one step?"),
@@ -81,8 +85,10 @@ def _table(name: str, found: "Sharing") -> None:
     st.caption(_("Sharing saves {share} of the parameters that there would be.", share=f"{found.saved:.0%}"))
 
 
-def _ask_paper(paper: "Sharing") -> None:
-    lesson.ask_number(
+def saved_question() -> lesson.Number:
+    """What would two further tables cost?"""
+    paper = computed.paper_sharing()
+    return lesson.Number(
         "training",
         "saved",
         _(

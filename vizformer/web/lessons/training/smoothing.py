@@ -47,7 +47,7 @@ def smoothing(subject: Subject) -> None:
             ),
         )
         _formula(found)
-        _ask_floor(subject)
+        lesson.ask(floor_question(subject))
     two_trainings()
 
 
@@ -117,10 +117,10 @@ def _formula(found: "LossNumbers") -> None:
     )
 
 
-def _ask_floor(subject: Subject) -> None:
+def floor_question(subject: Subject) -> lesson.Number:
     v = subject.config.vocab_size
     floor = computed.smoothing_floor(v, 0.1)
-    lesson.ask_number(
+    return lesson.Number(
         "training",
         "floor",
         _(

@@ -23,21 +23,7 @@ def two_trainings() -> None:
     """The two bundled trainings beside the paper's."""
     notes = computed.notes("smoothing")
     st.markdown(_("**Two trainings, with and without**"))
-    lesson.ask(
-        "training",
-        "worse",
-        _("With ε = 0.1 instead of 0: what happened in the paper on its development set?"),
-        [
-            _("perplexity and BLEU both became better"),
-            _("perplexity became worse, BLEU better"),
-            _("perplexity became better, BLEU worse"),
-        ],
-        1,
-        _(
-            "Perplexity 4.67 → 4.92, BLEU 25.3 → 25.8 (Table 3). The model is taught to be less sure, and perplexity "
-            "measures how sure it was of the right token; which token comes first is another question."
-        ),
-    )
+    lesson.ask(worse_question())
     named = {0.0: _("without smoothing"), 0.1: _("ε = {eps:g}", eps=0.1)}
     marks = computed.by_smoothing()
     chart.show(
@@ -80,6 +66,24 @@ def two_trainings() -> None:
     ]
     st.html(table.to_html(head, paper))
     st.caption(_verdict(notes, marks))
+
+
+def worse_question() -> lesson.Choice:
+    return lesson.Choice(
+        "training",
+        "worse",
+        _("With ε = 0.1 instead of 0: what happened in the paper on its development set?"),
+        [
+            _("perplexity and BLEU both became better"),
+            _("perplexity became worse, BLEU better"),
+            _("perplexity became better, BLEU worse"),
+        ],
+        1,
+        _(
+            "Perplexity 4.67 → 4.92, BLEU 25.3 → 25.8 (Table 3). The model is taught to be less sure, and perplexity "
+            "measures how sure it was of the right token; which token comes first is another question."
+        ),
+    )
 
 
 def _verdict(notes: dict[str, Any], marks: "dict[float, Any]") -> str:

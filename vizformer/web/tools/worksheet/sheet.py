@@ -1,72 +1,125 @@
-"""A worksheet for paper: calculations with the tokens of the sentence, and the key."""
+"""A worksheet for paper: calculations with the tokens of the sentence, the questions of the lessons, and the key."""
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-import numpy as np
 import streamlit as st
 
 from vizformer.components import matrix
+from vizformer.errors import VizformerError
 from vizformer.web.catalogue.subject import Subject
 from vizformer.web.frame.sitemap import COURSE
+from vizformer.web.tools.worksheet import paper
 from vizformer.web.widgets import lesson
 from vizformer.web.widgets.laboratory import laboratory
+from vizformer.web.widgets.questions import Question, Registry
 from vizformer.web.words import labels
 from vizformer.web.words.errors import plain
 from vizformer.web.words.i18n import _, translate
 
 if TYPE_CHECKING:
-    from vizformer.explain.worksheet import Problem, Table
+    from vizformer.explain.worksheet import Problem
 
-# On paper: the sheet alone, in black on white, no question cut in two.
-_PRINT = """<style>@media print {
-[data-testid=stSidebar], [data-testid=stHeader], [class*=st-key-bar], .st-key-worksheet-settings { display: none !important }
-.stApp, [data-testid=stAppViewContainer], [data-testid=stMain] { position: static !important; overflow: visible !important;
-height: auto !important }
-[class*=st-key-worksheet-problem-] { break-inside: avoid }
-}</style>"""
+USUAL = "4"  # the lessons whose questions are printed, by number; "0": none
+_LESSONS = "worksheet.chosen"
 
 
 @laboratory
-def sheet(subject: Subject) -> None:
-    """The questions with their numbers, and where it is asked for the key."""
+def sheet(subject: Subject, registries: Mapping[str, Registry]) -> None:
+    """The sheet, and the key on a page of its own where it is asked for.
+
+    Args:
+        subject: whose sentence and model the numbers are of.
+        registries: the questions of each lesson, by its address.
+    """
     from vizformer.explain.worksheet import SEEDS, worksheet
 
-    st.html(_PRINT + matrix.style())
+    st.html(matrix.style() + paper.style())
     with st.container(key="worksheet-settings"):
-        left, right = st.columns([1, 2], vertical_alignment="bottom")
+        left, middle, right = st.columns(3, vertical_alignment="bottom")
         seed = left.number_input(
             _("Version"), SEEDS[0], SEEDS[-1], step=1, **lesson.setting("worksheet.seed", SEEDS[0], SEEDS)
         )
-        key = right.toggle(_("Show the answers"), **lesson.setting("worksheet.key", False))
+        key = middle.toggle(_("Show the answers"), **lesson.setting("worksheet.key", False))
+        calculations = right.toggle(_("Calculations"), **lesson.setting("worksheet.calculations", True))
+        chosen = _lessons()
         st.caption(
-            _("Another version has other numbers. Print with the browser: the sheet alone comes onto the paper.")
+            _(
+                "Another version has other numbers in its calculations, and the choices of its questions in another order. "
+                "Print with the browser: the sheet alone comes onto the paper, the answers on a page of their own."
+            )
         )
-    st.markdown(_("**Worksheet, version {seed}** · “{text}”", seed=seed, text=plain(subject.text)))
+    tokens = [token.text for token in subject.tokens if not token.special] or labels.texts(subject.tokens)
+    problems = worksheet(tokens, int(seed)) if calculations else ()
+    asked, left_out = _questions(subject, {url: registries[url] for url in chosen})
+    if left_out:
+        with st.container(key="worksheet-settings-left-out"):
+            st.caption(
+                _("Questions that this model or this sentence has no answer to: {n}. They are left out.", n=left_out)
+            )
+    heading = _("**Worksheet, version {seed}** · “{text}”", seed=seed, text=plain(subject.text))
+    st.markdown(heading)
+    st.html(paper.name_line(_("Name"), _("Date")))
+    titles = {entry.url: f"{number} · {translate(entry.title)}" for number, entry in enumerate(COURSE, 1)}
+    for number, problem in enumerate(problems, 1):
+        with st.container(key=f"worksheet-problem-{problem.key}"):
+            paper.problem(number, problem, titles[problem.lesson])
+    for number, one in enumerate(asked, len(problems) + 1):
+        with st.container(key=f"worksheet-problem-{one.lesson}-{one.name}"):
+            paper.question(number, one, titles[one.lesson], int(seed))
     if key:
+        with st.container(key="worksheet-key"):
+            _key(heading, problems, asked, int(seed))
+
+
+def _key(heading: str, problems: "tuple[Problem, ...]", asked: list[Question], seed: int) -> None:
+    st.markdown(heading + " · " + _("**the answers**"))
+    if problems:
         st.caption(
             _("The answers are worked out with numbers that are not rounded: your last digit may be another one.")
         )
-    tokens = [token.text for token in subject.tokens if not token.special] or labels.texts(subject.tokens)
-    for number, problem in enumerate(worksheet(tokens, int(seed)), 1):
-        with st.container(key=f"worksheet-problem-{problem.key}"):
-            _problem(number, problem, key=key)
+    for number, problem in enumerate(problems, 1):
+        with st.container(key=f"worksheet-problem-{problem.key}-answer"):
+            paper.problem_answer(number, problem)
+    for number, one in enumerate(asked, len(problems) + 1):
+        with st.container(key=f"worksheet-problem-{one.lesson}-{one.name}-answer"):
+            paper.answer(number, one, seed)
 
 
-def _problem(number: int, problem: "Problem", *, key: bool) -> None:
-    titles = {entry.url: translate(entry.title) for entry in COURSE}
-    st.markdown(f"**{number}.** {translate(problem.text, plain)} *({titles[problem.lesson]})*")
-    st.latex(problem.formula)
-    for table in problem.given:
-        st.html(_table(table))
-    if key:
-        for table in problem.answer:
-            st.html(_table(table))
-        st.latex(problem.working)
-    else:
-        st.html('<div style="height: 4.5rem; border-bottom: 1px dotted gray"></div>')
+def _questions(subject: Subject, registries: Mapping[str, Registry]) -> tuple[list[Question], int]:
+    """The questions that the subject has an answer to, and how many others there are."""
+    found: list[Question] = []
+    count = 0
+    for registry in registries.values():
+        for asks in registry.values():
+            count += 1
+            try:
+                one = asks(subject)
+            except VizformerError:  # a model of somebody else's may lack what the question is about
+                one = None
+            if one is not None:
+                found.append(one)
+    return found, count - len(found)
 
 
-def _table(table: "Table") -> str:
-    value = np.asarray(table.value)
-    rows = table.rows if table.rows and value.ndim == 2 else None
-    return matrix.to_html(value, rows=rows, caption=table.symbol, digits=table.digits)
+def _lessons() -> list[str]:
+    """The addresses of the lessons whose questions are printed."""
+    written = str(lesson.value("worksheet.lessons", USUAL)).split(",")
+    titles = {str(number): f"{number} · {translate(entry.title)}" for number, entry in enumerate(COURSE, 1)}
+    known = [number for number in titles if number in written]
+    if st.session_state.get(_LESSONS) != known:
+        st.session_state[_LESSONS] = known
+    st.pills(
+        _("Questions of these lessons"),
+        list(titles),
+        selection_mode="multi",
+        format_func=titles.__getitem__,
+        key=_LESSONS,
+        on_change=_take,
+    )
+    return [COURSE[int(number) - 1].url for number in known]
+
+
+def _take() -> None:
+    chosen = sorted(st.session_state[_LESSONS], key=int)
+    lesson.change("worksheet.lessons", ",".join(chosen) or "0", USUAL)

@@ -1,0 +1,30 @@
+"""The questions of the lesson Costs, variants, results."""
+
+from vizformer.web.catalogue.subject import Subject
+from vizformer.web.lessons.costs import calculator, complexity, family, flash, linear, measured, results, sparse
+from vizformer.web.widgets.questions import Number, Registry
+
+
+def _factor(subject: Subject) -> Number | None:
+    from vizformer.analysis import kinds, site_name
+
+    kind = kinds(subject.trace)[0]
+    return flash.factor_question(subject, kind, site_name(kind, 0), 0)
+
+
+QUESTIONS: Registry = {
+    "times": complexity.times_question,
+    "path": lambda subject: complexity.path_question(),
+    "overtakes": calculator.overtakes_question,
+    "six": lambda subject: calculator.six_question(),
+    "factor": _factor,
+    "bracket": linear.bracket_question,
+    "why_not": lambda subject: linear.why_not_question(),
+    "layers": sparse.layers_question,
+    "bytes": measured.bytes_question,
+    "doubled": lambda subject: measured.doubled_question(),
+    "smaller": lambda subject: family.smaller_question(),
+    "experts": family.experts_question,
+    "hours": lambda subject: results.hours_question(),
+    "beaten": lambda subject: results.beaten_question(),
+}

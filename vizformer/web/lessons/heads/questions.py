@@ -1,0 +1,28 @@
+"""The questions of the lesson Many heads."""
+
+from vizformer.web.catalogue.subject import Subject
+from vizformer.web.lessons.heads import all_heads, computed, cost, shared_keys_and_values, split
+from vizformer.web.widgets.questions import CellChoice, Number, Registry
+from vizformer.web.words import labels
+
+
+def _without(subject: Subject) -> Number:
+    from vizformer.analysis import kinds, site_name
+
+    kind = kinds(subject.trace)[0]
+    query = len(subject.trace.tokens[labels.stacks(kind)[0]]) // 2
+    return split.without_question(computed.contributions(subject, site_name(kind, 0), query), 0, query)
+
+
+def _habit(subject: Subject) -> CellChoice | None:
+    from vizformer.analysis import kinds
+
+    return all_heads.habit_question(subject, kinds(subject.trace)[0])
+
+
+QUESTIONS: Registry = {
+    "without": _without,
+    "habit": _habit,
+    "cost": cost.cost_question,
+    "cache": shared_keys_and_values.cache_question,
+}

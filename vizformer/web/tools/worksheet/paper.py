@@ -1,0 +1,100 @@
+"""How the worksheet is printed: a calculation, a question of a lesson, and the answer to each."""
+
+from collections.abc import Sequence
+from html import escape
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+import streamlit as st
+
+from vizformer.components import matrix
+from vizformer.web.widgets.questions import CellChoice, Choice, Grid, Number, Question
+from vizformer.web.words.errors import plain
+from vizformer.web.words.i18n import _, translate
+
+if TYPE_CHECKING:
+    from vizformer.explain.worksheet import Problem, Table
+
+LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
+BLANK = '<div class="vf-paper-blank"></div>'
+
+
+def style() -> str:
+    """The style sheet: what is on the screen, and how it comes onto paper."""
+    return f"<style>{(Path(__file__).parent / 'paper.css').read_text(encoding='utf-8')}</style>"
+
+
+def name_line(*fields: str) -> str:
+    """Lines on which whoever fills in the sheet writes a name."""
+    return '<div class="vf-paper-name">' + "".join(f"<span>{escape(field)}</span>" for field in fields) + "</div>"
+
+
+def problem(number: int, one: "Problem", title: str) -> None:
+    """A calculation, with room for it."""
+    st.markdown(f"**{number}.** {translate(one.text, plain)} *({title})*")
+    st.latex(one.formula)
+    for given in one.given:
+        st.html(_table(given))
+    st.html(BLANK)
+
+
+def problem_answer(number: int, one: "Problem") -> None:
+    """The answer to a calculation, and how its first number comes about."""
+    st.markdown(f"**{number}.** {translate(one.text, plain)}")
+    for answered in one.answer:
+        st.html(_table(answered))
+    st.latex(one.working)
+
+
+def question(number: int, asked: Question, title: str, seed: int) -> None:
+    """A question of a lesson: its choices in the version's order, a line for a number, or a table to be marked."""
+    st.markdown(f"**{number}.** {plain(asked.question)} *({title})*")
+    match asked:
+        case Choice(code=True):
+            lines = "".join(f"<li>{escape(line)}</li>" for line in asked.choices)
+            st.html(f'<ol class="vf-paper-code">{lines}</ol>')
+        case Choice():
+            ordered = [asked.choices[index] for index in order(asked, seed)]
+            st.html('<ol class="vf-paper-choices">' + "".join(f"<li>{escape(one)}</li>" for one in ordered) + "</ol>")
+        case Number():
+            st.html(f'<div class="vf-paper-number"><span></span>{escape(_near(asked))}</div>')
+        case CellChoice():
+            st.caption(_("Mark the right cell."))
+            st.html(_empty(asked.grid))
+
+
+def answer(number: int, asked: Question, seed: int) -> None:
+    """The answer to a question, and the reason."""
+    said = asked.said
+    if isinstance(asked, Choice) and not asked.code:
+        said = f"{LETTERS[order(asked, seed).index(asked.answer)]} · {said}"
+    elif isinstance(asked, Number) and asked.tolerance:
+        said = f"{said} (± {asked.tolerance:g})"
+    st.markdown(f"**{number}.** **{plain(said)}**　{plain(asked.why)}")
+
+
+def order(asked: Choice, seed: int) -> Sequence[int]:
+    """The order in which a version prints the choices; the lines of a program stay where they are."""
+    from vizformer.explain.worksheet import choice_order
+
+    if asked.code:
+        return range(len(asked.choices))
+    return choice_order(f"{asked.lesson}/{asked.name}", len(asked.choices), seed)
+
+
+def _near(asked: Number) -> str:
+    return _("(right within ± {tolerance})", tolerance=f"{asked.tolerance:g}") if asked.tolerance else _("(exact)")
+
+
+def _empty(grid: Grid) -> str:
+    """The picture of the lesson as a table without numbers."""
+    head = "".join(f"<th><span>{escape(text)}</span></th>" for text in grid.columns)
+    rows = "".join(f"<tr><th>{escape(text)}</th>{'<td></td>' * len(grid.columns)}</tr>" for text in grid.rows)
+    return f'<table class="vf-paper-cells"><thead><tr><th></th>{head}</tr></thead><tbody>{rows}</tbody></table>'
+
+
+def _table(table: "Table") -> str:
+    value = np.asarray(table.value)
+    rows = table.rows if table.rows and value.ndim == 2 else None
+    return matrix.to_html(value, rows=rows, caption=table.symbol, digits=table.digits)
