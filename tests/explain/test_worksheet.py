@@ -5,7 +5,7 @@ import pytest
 import torch
 import torch.nn.functional as F
 
-from vizformer.explain.worksheet import SEEDS, worksheet
+from vizformer.explain.worksheet import SEEDS, choice_order, worksheet
 
 TOKENS = ["我", "有", "一", "只"]
 
@@ -40,3 +40,10 @@ def test_one_token_is_enough():
     found = worksheet(["猫"], 5)
     assert "masked" not in {problem.key for problem in found}
     assert all(np.isfinite(table.value).all() for problem in found for table in problem.answer)
+
+
+def test_choices_are_printed_in_an_order_of_the_version_and_the_question():
+    orders = {(name, seed): choice_order(name, 5, seed) for name in ("qkv/self", "qkv/scale") for seed in range(1, 9)}
+    assert all(sorted(order) == list(range(5)) for order in orders.values())
+    assert len(set(orders.values())) > 10
+    assert orders["qkv/self", 1] == choice_order("qkv/self", 5, 1) != orders["qkv/scale", 1]

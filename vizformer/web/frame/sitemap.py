@@ -140,7 +140,7 @@ WORKSHEET = Entry(
     "worksheet",
     N_("Worksheet"),
     N_(
-        "Calculations for paper with the tokens of your sentence, in as many versions as there are students, and the key."
+        "Calculations and the questions of the lessons on paper, about your sentence: as many versions as students, and the key."
     ),
 )
 TRAIN = Entry(

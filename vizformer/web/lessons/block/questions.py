@@ -15,6 +15,7 @@ from vizformer.web.lessons.block import (
     stream,
 )
 from vizformer.web.lessons.block.place import Place
+from vizformer.web.link.view import View
 from vizformer.web.widgets.questions import Choice, Number, Registry
 
 
@@ -27,7 +28,8 @@ def _n(subject: Subject) -> int:
 
 
 def _growth(subject: Subject) -> Choice:
-    return stream.growth_question(subject, Place(_stack(subject), 0, _n(subject) // 2))
+    stack = _stack(subject)
+    return stream.growth_question(subject, Place(stack, 0, View().query_of(subject.trace.tokens[stack])))
 
 
 def _silent(subject: Subject) -> Number:

@@ -2,6 +2,7 @@
 
 from vizformer.web.catalogue.subject import Subject
 from vizformer.web.lessons.heads import all_heads, computed, cost, shared_keys_and_values, split
+from vizformer.web.link.view import View
 from vizformer.web.widgets.questions import CellChoice, Number, Registry
 from vizformer.web.words import labels
 
@@ -10,7 +11,7 @@ def _without(subject: Subject) -> Number:
     from vizformer.analysis import kinds, site_name
 
     kind = kinds(subject.trace)[0]
-    query = len(subject.trace.tokens[labels.stacks(kind)[0]]) // 2
+    query = View().query_of(subject.trace.tokens[labels.stacks(kind)[0]])
     return split.without_question(computed.contributions(subject, site_name(kind, 0), query), 0, query)
 
 

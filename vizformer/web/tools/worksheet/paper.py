@@ -71,6 +71,13 @@ def answer(number: int, asked: Question, seed: int) -> None:
         said = f"{LETTERS[order(asked, seed).index(asked.answer)]} · {said}"
     elif isinstance(asked, Number) and asked.tolerance:
         said = f"{said} (± {asked.tolerance:g})"
+    elif isinstance(asked, CellChoice):
+        row, column = asked.answer
+        said = _(
+            "row {row}, column {column}",
+            row=_numbered(asked.grid.rows)[row],
+            column=_numbered(asked.grid.columns)[column],
+        )
     st.markdown(f"**{number}.** **{plain(said)}**　{plain(asked.why)}")
 
 
@@ -89,9 +96,15 @@ def _near(asked: Number) -> str:
 
 def _empty(grid: Grid) -> str:
     """The picture of the lesson as a table without numbers."""
-    head = "".join(f"<th><span>{escape(text)}</span></th>" for text in grid.columns)
-    rows = "".join(f"<tr><th>{escape(text)}</th>{'<td></td>' * len(grid.columns)}</tr>" for text in grid.rows)
+    head = "".join(f"<th><span>{escape(text)}</span></th>" for text in _numbered(grid.columns))
+    cells = "<td></td>" * len(grid.columns)
+    rows = "".join(f"<tr><th>{escape(text)}</th>{cells}</tr>" for text in _numbered(grid.rows))
     return f'<table class="vf-paper-cells"><thead><tr><th></th>{head}</tr></thead><tbody>{rows}</tbody></table>'
+
+
+def _numbered(texts: Sequence[str]) -> list[str]:
+    """Labels with their places: they may repeat."""
+    return [f"{place} · {text}" for place, text in enumerate(texts)]
 
 
 def _table(table: "Table") -> str:
