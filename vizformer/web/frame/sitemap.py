@@ -140,7 +140,7 @@ WORKSHEET = Entry(
     "worksheet",
     N_("Worksheet"),
     N_(
-        "Calculations and the questions of the lessons on paper, about your sentence: as many versions as students, and the key."
+        "Calculations and questions of the lessons on paper, about your sentence: as many versions as students, and the key."
     ),
 )
 TRAIN = Entry(
