@@ -2,12 +2,16 @@
 
 import streamlit as st
 
-from vizformer.web.frame import page_frame, server
+from vizformer.web.frame import head_routes, page_frame, server
 from vizformer.web.words import errors
 
 if __name__ == "__main__":  # every run of every visitor
     page_frame.run()
 else:  # once, when the server starts: Streamlit finds this name and serves it
     app = st.App(
-        __file__, lifespan=server.lifespan, middleware=server.middleware(), on_script_error=errors.on_script_error
+        __file__,
+        lifespan=server.lifespan,
+        routes=head_routes.routes(),
+        middleware=server.middleware(),
+        on_script_error=errors.on_script_error,
     )

@@ -5,8 +5,8 @@
 
 Both sides run the same random checkpoint in the shape of GPT-2 small, over the same text, one after the other, each with
 a server and a browser of its own.  "Painted" is measured in the browser, from the moment at which the text is sent, and
-includes the forward.  Ours sends the text from its box; the plain page has it in its script, keeps all maps of the
-forward, and draws the chosen head with `px.imshow`.
+includes the forward; a switch is measured from the moment at which the mouse button goes down.  Ours sends the text from
+its box; the plain page has it in its script, keeps all maps of the forward, and draws the chosen head with `px.imshow`.
 """
 
 import os
@@ -56,21 +56,25 @@ layer = st.selectbox("Layer", range(checkpoint.model.config.n_decoder_layers))
 head = st.selectbox("Head", range(checkpoint.model.config.n_heads))
 st.plotly_chart(px.imshow(maps(n)[layer, head], title=f"n {{n}} layer {{layer}} head {{head}}"))
 """
-DEEP = """const deep = (name, room = document) => room.querySelector(name)
+DEEP = """const found = window.foundBefore ??= {};
+const at = (name) => found[name]?.isConnected ? found[name] : (found[name] = deep(name));
+const deep = (name, room = document) => room.querySelector(name)
   ?? [...room.querySelectorAll("*")].map((one) => one.shadowRoot && deep(name, one.shadowRoot)).find(Boolean);"""
 TOLD = """(n) => {
   %s
-  const told = deep(".vf-attention .vf-readout")?.dataset;
+  const told = at(".vf-attention .vf-readout")?.dataset;
   return told && told.value && Number(told.query) > n - 4;
 }"""
 SHOWN = """([layer, head]) => {
   %s
-  const view = deep(".vf-attention");
-  return view.dataset.layer == layer && view.dataset.head == head && view.querySelector(".vf-readout").dataset.value;
+  const view = at(".vf-attention");
+  const here = view.dataset.layer == layer && view.dataset.head == head && view.querySelector(".vf-readout").dataset.value;
+  return here && performance.now() - window.pressed;
 }"""
+PRESSED = "() => addEventListener('pointerdown', () => { window.pressed = performance.now(); }, true)"
 FRAMES = """() => new Promise((done) => {
   %s
-  const map = deep(".vf-attention .vf-over");
+  const map = at(".vf-attention .vf-over");
   const box = map.getBoundingClientRect();
   const start = performance.now();
   let frames = 0;
@@ -85,7 +89,8 @@ FRAMES = """() => new Promise((done) => {
   requestAnimationFrame(next);
 })"""
 DRAWN = """(title) => document.querySelector(".heatmaplayer image")
-  && [...document.querySelectorAll(".gtitle")].some((one) => one.textContent === title)"""
+  && [...document.querySelectorAll(".gtitle")].some((one) => one.textContent === title)
+  && performance.now() - (window.pressed ?? -1)"""
 
 
 @dataclass
@@ -185,8 +190,10 @@ def tab(browser: Browser) -> Iterator[tuple[Page, list[int]]]:
         context.close()
 
 
-def until(page: Page, condition: str, argument: object = None) -> None:
-    page.wait_for_function(condition, arg=argument, polling="raf")
+def until(page: Page, condition: str, argument: object = None) -> float:
+    """Waits until a condition holds; returns what it gives, in seconds where that is milliseconds since a press."""
+    found = page.wait_for_function(condition, arg=argument, polling="raf").json_value()
+    return float(found) / 1000 if isinstance(found, int | float) else 0.0
 
 
 def ours(browser: Browser, folder: Path, checkpoint: Checkpoint, n: int) -> Measured:
@@ -213,10 +220,9 @@ def ours(browser: Browser, folder: Path, checkpoint: Checkpoint, n: int) -> Meas
         tile = page.locator(f'.vf-tile[data-layer="{LAYER}"][data-head="{HEAD}"]')
         if tile.count():
             tile.scroll_into_view_if_needed()
-            began = time.perf_counter()
+            page.evaluate(PRESSED)
             tile.click()
-            until(page, SHOWN % DEEP, [LAYER, HEAD])
-            found.switched = time.perf_counter() - began
+            found.switched = until(page, SHOWN % DEEP, [LAYER, HEAD])
         found.frames = page.evaluate(FRAMES % DEEP)
         found.server = status(server.process.pid, "VmHWM")
         found.browser = max((status(process, "VmHWM") for process in renderers()), default=0)
@@ -241,10 +247,9 @@ def plain(browser: Browser, folder: Path, checkpoint: Checkpoint, n: int) -> Mea
             return found
         found.painted, found.sent = time.perf_counter() - began, sum(received)
         page.get_by_role("combobox", name="Head").click()
-        began = time.perf_counter()
+        page.evaluate(PRESSED)
         page.get_by_role("option", name="1", exact=True).click()
-        until(page, DRAWN, f"n {n} layer 0 head 1")
-        found.switched = time.perf_counter() - began
+        found.switched = until(page, DRAWN, f"n {n} layer 0 head 1")
         found.server = status(server.process.pid, "VmHWM")
         found.browser = max((status(process, "VmHWM") for process in renderers()), default=0)
     return found

@@ -39,3 +39,36 @@ def test_a_text_file_is_read_and_the_link_holds_all_of_it(
     tab.settled()
     expect(page.locator(".st-key-bar input").first).to_have_value(STORY)
     expect(readout).to_have_text(sentence)
+
+
+@pytest.mark.parametrize("picture", ["map", "text"])
+def test_another_head_of_a_long_text_comes_without_the_page_and_again_after_the_server_forgot_it(
+    open_tab, picture: str
+) -> None:
+    tab = open_tab(f"/attention?model=stories&picture={picture}&text={STORY[:1100].replace(' ', '+')}")
+    page = tab.page
+    tab.settled()
+    view = page.locator(".vf-attention" if picture == "map" else ".vf-reading").first
+    readout = view.locator(".vf-readout")
+    expect(readout).to_contain_text("attends" if picture == "map" else "most")
+    before, asked = readout.inner_text(), list[str]()
+
+    def forgotten(route) -> None:
+        asked.append(route.request.url)
+        if len(asked) == 1:
+            route.fulfill(status=410)
+        else:
+            route.continue_()
+
+    page.route("**/vizformer-heads/*/1/3", forgotten)
+    if picture == "map":
+        expect(view.locator(".vf-tile canvas")).to_have_count(view.locator(".vf-tile").count())
+        view.locator('.vf-tile[data-layer="1"][data-head="3"]').click()
+    else:
+        view.locator("select").nth(0).select_option("1")
+        view.locator("select").nth(1).select_option("3")
+    expect(readout).not_to_have_text(before)
+    expect(readout).to_contain_text("attends" if picture == "map" else "most")
+    assert len(asked) == 2
+    assert all("410" in problem for problem in tab.problems)  # which the browser reports, as it should
+    tab.problems.clear()

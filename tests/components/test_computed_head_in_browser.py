@@ -27,9 +27,12 @@ ALL_NUMBERS = """([q, k, distances, reasons, queries, keys]) => {
     queries, keys,
   );
   while (!head.work(1000));
-  const weights = [];
-  for (let query = 0; query < queries; query++) for (let key = 0; key < keys; key++) weights.push(head.weight(query, key));
-  return [weights, Array.from(head.scores)];
+  const [weights, scores] = [[], []];
+  for (let query = 0; query < queries; query++) for (let key = 0; key < keys; key++) {
+    weights.push(head.weight(query, key));
+    scores.push(head.scoreOf(query, key));
+  }
+  return [weights, scores];
 }"""
 
 
@@ -42,7 +45,7 @@ def packed(trace: Trace, kind: str, layer: int) -> HeadsPayload:
 @pytest.mark.parametrize("name", KINDS_OF_MODEL)
 def test_every_number_is_that_of_the_library(open_file: OpenFile, name: str) -> None:
     source = read_module(Path(attention.__file__).parent / "js" / "computed_head.js").body
-    script = ALL_NUMBERS % source.split("// What was sent")[0]
+    script = ALL_NUMBERS % source.split("// What came of a head")[0]
     trace, page = traced(*KINDS_OF_MODEL[name]), open_file("<p></p>")
     for kind in kinds(trace):
         found, whole = head_operands(trace, kind, 1, HEAD), one_head(trace, kind, 1, HEAD)

@@ -1,5 +1,6 @@
 """The heads of a long text: a small map of each, and the whole map of one, without ever holding all of them."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -108,7 +109,9 @@ def mask_reasons(trace: Trace, kind: Kind) -> UInt8[ndarray, "*n_layers n_q n_k"
 
 
 @torch.inference_mode()
-def head_overview(trace: Trace, kind: Kind, rows: ndarray, columns: ndarray) -> HeadOverview:
+def head_overview(
+    trace: Trace, kind: Kind, rows: ndarray, columns: ndarray, layers: Sequence[int] | None = None
+) -> HeadOverview:
     """The largest weight in every pool of cells, and the measures, for all heads of one kind of attention.
 
     largest[l, h, i, j] = max of softmax(scores of head h in layer l) over queries rows[i] <= q < rows[i + 1] and keys
@@ -119,8 +122,10 @@ def head_overview(trace: Trace, kind: Kind, rows: ndarray, columns: ndarray) -> 
         trace: of a text of any length.
         kind: which attention.
         rows, columns: where the pools begin, rising from 0; the last one ends with the text.
+        layers: the layers that are wanted, all where nothing is said; they take the place of n_layers in the shapes.
     """
-    records = [trace[site_name(kind, layer)] for layer in range(n_layers(trace, kind))]
+    wanted = range(n_layers(trace, kind)) if layers is None else layers
+    records = [trace[site_name(kind, layer)] for layer in wanted]
     found = [_of_layer(record, rows.tolist(), columns) for record in records]
     largest, sums = np.stack([one for one, _ in found]), [one.means() for _, one in found]
     entropy, distance, first = np.stack([heads for heads, _ in sums], axis=1).astype(np.float32)

@@ -7,10 +7,11 @@ import { Conversation, present } from "./js/conversation.js";
 import { element, signButton } from "./js/dom.js";
 import { TokenFinder } from "./js/finder.js";
 import { HeadGrid } from "./js/grid.js";
+import { HeadLoader } from "./js/head_loader.js";
 import { OrderBox, ordersOf } from "./js/head_order.js";
 import { headSentence } from "./js/head_sentence.js";
 import {
-  layerName, offsetOf, paintHead, paintPooled, paintThumb, readHeads, reasonName, reasonsOf, scoreRange,
+  layerName, offsetOf, paintHead, paintPooled, paintThumb, readHeads, reasonName, reasonsIn, scoreRange,
 } from "./js/heads.js";
 import { showLegend } from "./js/legend.js";
 import { HeatMap } from "./js/map.js";
@@ -34,7 +35,6 @@ class AttentionView {
   /** @type {{ layer(layer: number): string, head(head: number): string, both(layer: number, head: number): string }} */
   names;
   /** @type {number} */ width;
-  /** @type {number | undefined} */ timer;
   /** @type {HeadModel} */ large;
   wordMap = new WordMap();
 
@@ -84,6 +84,11 @@ class AttentionView {
       choose: (query, key) => this.choose({ query, key }),
       zoomed: () => this.showZoom(),
     });
+    this.loader = new HeadLoader({
+      head: () => this.showHead(),
+      layer: () => this.showLayer(),
+      lost: () => this.conversation.tell(this.selected, 0),
+    });
     this.watcher = new ResizeObserver(() => this.fit());
     this.watcher.observe(this.root);
   }
@@ -96,6 +101,7 @@ class AttentionView {
     this.words = data.words;
     this.theme = readTheme(this.root);
     this.model = readHeads(data);
+    this.loader.take(this.model, data.address ?? null, data.measures ?? []);
     this.wordMap.take(data, { queries: data.query_tokens.map(visible), keys: data.key_tokens.map(visible) });
     this.conversation.listen(component);
     this.selected = this.inRange(this.conversation.value || {});
@@ -114,12 +120,12 @@ class AttentionView {
     this.buildZoom();
     this.width = 0;
     this.fit();
-    this.compute(this.model);
+    this.loader.want(this.selected.layer, this.selected.head);
   }
 
   // Whether there are scores to show: words have none, they do not add up.
   get scores() {
-    return this.model.scores !== null && !this.wordMap.byWord;
+    return (this.model.scores !== null || this.model.addressed) && !this.wordMap.byWord;
   }
 
   /** @param {Cell} cell of the large map */
@@ -148,13 +154,13 @@ class AttentionView {
     this.grid.select(this.selected.layer, this.selected.head);
   }
 
-  // A head that came as its queries and keys: some rows in each turn, so that the page goes on answering.
-  /** @param {HeadModel} model */
-  compute(model) {
-    const { computed } = model;
-    if (!computed || computed.complete || this.model !== model) return;
-    if (computed.work()) this.showHead();
-    else this.timer = setTimeout(() => this.compute(model), 0);
+  // The small maps of a layer have come; where they are sorted, they take their places when all are here.
+  showLayer() {
+    const { order, layer, head } = this.selected;
+    const all = !this.model.layersHere?.includes(0);
+    if (order === "layer" || !all) this.grid.paint();
+    else this.sort(order);
+    if (offsetOf(this.model, layer, head) < 0) this.showHead();  // in its place stands its small map
   }
 
   // A selection that exists: what comes from a link or from an older text may not.
@@ -174,9 +180,10 @@ class AttentionView {
   /** @param {Partial<Choice>} part */
   change(part) {
     const next = this.inRange({ ...this.selected, ...part });
-    const missing = offsetOf(this.model, next.layer, next.head) < 0;
+    const missing = !this.model.addressed && offsetOf(this.model, next.layer, next.head) < 0;
     this.selected = next;
-    this.conversation.tell(next, missing ? 0 : 150);  // a head that has to be fetched is asked for at once
+    this.conversation.tell(next, missing ? 0 : 150);  // a head that Python has to send is asked for at once
+    this.loader.want(next.layer, next.head);
     this.showHead();
   }
 
@@ -232,7 +239,7 @@ class AttentionView {
   }
 
   reasonNames() {
-    return [...new Set(reasonsOf(this.model, this.selected.layer) ?? [])].filter(Boolean).sort().map((reason) => reasonName(this.words, reason));
+    return reasonsIn(this.model, this.selected.layer).map((reason) => reasonName(this.words, reason));
   }
 
   // The sentence: about the cell pointed at, else about the chosen cell, else about the selected row.
@@ -246,7 +253,7 @@ class AttentionView {
         model: large, layer, head, view, words,
         query: (row) => [rows.starts[row], labels.queries[row]], key: (column) => [columns.starts[column], labels.keys[column]],
       }, spot.query, spot.key)
-      : { text: computing ? words.computing : this.data.static ? words.not_in_file : words.loading, value: undefined };
+      : { text: computing ? words.computing : this.data.static ? words.not_in_file : this.loader.failed ? words.not_come : words.loading, value: undefined };
     this.readout.textContent = text;
     const key = spot.key === null ? "" : columns.starts[spot.key];
     Object.assign(this.readout.dataset, { query: rows.starts[spot.query], key, value: value ?? "" });
@@ -279,7 +286,7 @@ class AttentionView {
   }
 
   close() {
-    clearTimeout(this.timer);
+    this.loader.close();
     this.grid.close();
     this.watcher.disconnect();
     this.root.remove();

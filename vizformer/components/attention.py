@@ -4,8 +4,8 @@
     selection = mount(payload, query_tokens=tokens, key_tokens=tokens, selected=selection, key="heads")
     to_html(payload, query_tokens=tokens, key_tokens=tokens)        # the same, as a file
 
-Heads, queries and weights/scores are switched in the browser.  A page that sends large heads one at a time asks
-`peek()` which one is wanted before it packs.
+Heads, queries and weights/scores are switched in the browser.  A page of a long text packs the address of its heads
+(`pack_address`), and the browser asks for the one that is wanted.
 """
 
 from collections.abc import Mapping
@@ -15,7 +15,7 @@ from typing import Any, Literal, get_args
 from vizformer.components import _mount
 from vizformer.components._heads import ByWord, HeadsComponent
 from vizformer.components._mount import N_
-from vizformer.components.operands import pack_operands
+from vizformer.components.operands import operand_columns, pack_address, pack_operands
 from vizformer.components.payload import HeadsPayload, count, fits, nearest, pack_chosen, pack_heads
 from vizformer.components.thumbnails import thumbnails
 
@@ -26,6 +26,8 @@ __all__ = [
     "Selection",
     "fits",
     "mount",
+    "operand_columns",
+    "pack_address",
     "pack_chosen",
     "pack_heads",
     "pack_operands",
@@ -86,6 +88,7 @@ ENGLISH: Mapping[str, str] = {
     "colour_weight": N_("weight"),
     "colour_score": N_("score, −{range} to {range}"),
     "loading": N_("Fetching this head …"),
+    "not_come": N_("The server did not send this head. Choose it again."),
     "computing": N_("Computing this head from its queries and keys …"),
     "not_in_file": N_("Only the small map of this head is in this file."),
 }
@@ -131,8 +134,10 @@ class Selection:
             head=nearest(self.head, heads),
             query=nearest(self.query, queries),
             key=None if self.key is None else nearest(self.key, keys),
-            view=self.view if "scores" in payload.columns else "weights",
-            order=self.order if f"measure_{self.order}" in payload.columns else "layer",
+            view=self.view if "scores" in payload.columns or payload.address else "weights",
+            order=self.order
+            if f"measure_{self.order}" in payload.columns or self.order in payload.measures
+            else "layer",
         )
 
 

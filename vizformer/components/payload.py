@@ -5,7 +5,8 @@ as uint16 above `EXACT_BYTES`, off by at most 8e-6.
 
 All heads of one kind go at once and are switched in the browser while they fit into `LIMIT_BYTES`.  Above that a payload
 carries a thumbnail of each head and the queries and keys of the chosen one, from which the browser computes its map
-(`operands.pack_operands`), or that map itself (`pack_chosen`), or the heads of one layer (`pack_layer`).
+(`operands.pack_operands`), or that map itself (`pack_chosen`), or the heads of one layer (`pack_layer`).  On a page it
+carries an address instead, where the browser asks for each when it needs it (`operands.pack_address`).
 """
 
 from collections.abc import Mapping, Sequence
@@ -48,6 +49,10 @@ class HeadsPayload:
             thumb_reasons: uint8 [rows, columns] or [layers, rows, columns]; 0 where any cell of the pool is visible.
             measure_<name>: float32 [layers, heads], what the heads can be sorted by (`measured`).
         thumb_shape: (rows, columns) of a small map; the full map's where there are no thumbs.
+        address: where the browser asks for a head (`address/layer/head`) and for the small maps and the measures of a
+            layer (`address/layer`), each as a safetensors file with the columns above; None where all that there is
+            came with the payload.
+        measures: the names of the measures that come from the address.
     """
 
     shape: tuple[int, int, int, int]
@@ -55,6 +60,8 @@ class HeadsPayload:
     held: Literal["all", "layer", "head"]
     thumb_shape: tuple[int, int]
     columns: Mapping[str, NDArray[np.generic]] = field(repr=False)
+    address: str | None = None
+    measures: tuple[str, ...] = ()
 
     @property
     def complete(self) -> bool:
@@ -205,7 +212,9 @@ def describe(
         "thumb_shape": list(payload.thumb_shape),
         "held": payload.held,
         "d_head": len(payload.columns["q"]) // payload.shape[2] if "q" in payload.columns else None,
-        "chosen": None if payload.complete else list(payload.chosen),  # equal data is not sent again
+        "chosen": None if payload.complete or payload.address else list(payload.chosen),  # equal data is not sent again
+        "address": payload.address,
+        "measures": list(payload.measures),
         "layer_labels": labels,
         "query_tokens": list(query_tokens),
         "key_tokens": list(key_tokens),

@@ -5,6 +5,7 @@ import { readTheme } from "./js/colours.js";
 import { Conversation, present } from "./js/conversation.js";
 import { element, option } from "./js/dom.js";
 import { TokenFinder } from "./js/finder.js";
+import { HeadLoader } from "./js/head_loader.js";
 import { cellAt, layerName, offsetOf, readHeads, reasonName, strongestKey, strongestQuery } from "./js/heads.js";
 import { within } from "./js/numbers.js";
 import { RunningText } from "./js/running_text.js";
@@ -21,7 +22,6 @@ class ReadingView {
   /** @type {Choice} */ selected;
   /** @type {Record<Side, string[]>} */ tokens;
   /** @type {Spot | null} */ pointed = null;
-  /** @type {number | undefined} */ timer;
   oneText = true;
 
   /** @param {HTMLElement} parent */
@@ -49,6 +49,11 @@ class ReadingView {
       bar, this.legend, this.readout, this.captions.query, this.texts.query.host, this.captions.key, this.texts.key.host,
     );
     parent.append(this.root);
+    this.loader = new HeadLoader({
+      head: () => this.show(),
+      layer: () => {},
+      lost: () => this.conversation.tell(this.selected, 0),
+    });
   }
 
   /** @param {Component<SentHeads<Choice>>} component */
@@ -57,6 +62,7 @@ class ReadingView {
     [this.data, this.words] = [data, data.words];
     this.theme = readTheme(this.root);
     this.model = readHeads(data);
+    this.loader.take(this.model, data.address ?? null, []);
     this.conversation.listen(component);
     this.selected = this.inRange(this.conversation.value || {});
     this.pointed = null;
@@ -72,16 +78,7 @@ class ReadingView {
     this.finder.show(this.tokens.query, this.words);
     this.showBoxes();
     this.show();
-    this.compute(this.model);
-  }
-
-  // A head that came as its queries and keys: some rows in each turn, so that the page goes on answering.
-  /** @param {HeadModel} model */
-  compute(model) {
-    const { computed } = model;
-    if (!computed || computed.complete || this.model !== model) return;
-    if (computed.work()) this.show();
-    else this.timer = setTimeout(() => this.compute(model), 0);
+    this.loader.want(this.selected.layer, this.selected.head);
   }
 
   showBoxes() {
@@ -112,7 +109,8 @@ class ReadingView {
   change(part) {
     this.selected = this.inRange({ ...this.selected, ...part });
     const { layer, head } = this.selected;
-    this.conversation.tell(this.selected, offsetOf(this.model, layer, head) < 0 ? 0 : 150);
+    this.conversation.tell(this.selected, !this.model.addressed && offsetOf(this.model, layer, head) < 0 ? 0 : 150);
+    this.loader.want(layer, head);
     this.show();
   }
 
@@ -149,7 +147,7 @@ class ReadingView {
     const { model, words, selected: { layer, head } } = this;
     if (offsetOf(model, layer, head) < 0) {
       const coming = model.computed && model.chosen[0] === layer && model.chosen[1] === head;
-      this.readout.textContent = coming ? words.computing : this.data.static ? words.not_in_file : words.loading;
+      this.readout.textContent = coming ? words.computing : this.data.static ? words.not_in_file : this.loader.failed ? words.not_come : words.loading;
       return;
     }
     this.readout.textContent = this.sentences().join(words.joiner);
@@ -190,7 +188,7 @@ class ReadingView {
   }
 
   close() {
-    clearTimeout(this.timer);
+    this.loader.close();
     this.root.remove();
   }
 }

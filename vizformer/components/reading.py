@@ -49,6 +49,7 @@ ENGLISH: Mapping[str, str] = {
     "reason_6": N_("left out of the picture"),
     "masked": N_("masked"),
     "loading": N_("Fetching this head …"),
+    "not_come": N_("The server did not send this head. Choose it again."),
     "computing": N_("Computing this head from its queries and keys …"),
     "not_in_file": N_("Only the small map of this head is in this file."),
 }

@@ -5,7 +5,7 @@
 
 import { buttonOf, element, focusedIn, isShortcut } from "./dom.js";
 import { nameIn, sorted, valueOf } from "./head_order.js";
-import { paintThumb } from "./heads.js";
+import { isHere, paintThumb } from "./heads.js";
 import { within } from "./numbers.js";
 
 /** @import { HeadModel, Order, Theme, Words } from "./types.d.ts" */
@@ -20,6 +20,7 @@ export class HeadGrid {
   /** @type {HeadModel} */ model;
   /** @type {Theme} */ theme;
   /** @type {number | undefined} */ timer;
+  /** @type {string | undefined} */ labels;  // every text in it, in their order
 
   /** @param {HTMLElement} host @param {(layer: number, head: number) => void} choose */
   constructor(host, choose) {
@@ -32,7 +33,8 @@ export class HeadGrid {
     });
   }
 
-  // Builds the tiles anew; `names` turns indices into labels.  Nothing is painted before `resize`.
+  // Builds the tiles, and leaves them where they show the same already: another head was chosen, and the small maps came
+  // again.  `names` turns indices into labels.  Nothing is painted before `resize`.
   /**
    * @param {HeadModel} model
    * @param {Theme} theme
@@ -41,21 +43,25 @@ export class HeadGrid {
    * @param {Order} order
    */
   show(model, theme, names, words, order) {
-    const focused = focusedIn(this.host);
-    [this.model, this.theme] = [model, theme];
     const heads = sorted(model, order);
+    const titles = heads.map(([layer, head]) => nameIn(model, order, words, names.both(layer, head), layer, head));
+    const labels = [order, theme.background, words.grid_label, names.layer(0), names.head(0), ...titles].join("\n");
+    const same = labels === this.labels && samePictures(model, this.model);
+    [this.model, this.theme, this.labels] = [model, theme, labels];
+    if (same) return;
+    const focused = focusedIn(this.host);
     const corner = element("div", "vf-row");
     corner.setAttribute("aria-hidden", "true");
     corner.append(element("span"), ...Array.from({ length: model.heads }, (_, head) => element("span", "vf-col-name", names.head(head))));
     const rows = order === "layer" ? [corner] : [];
-    this.tiles = heads.map(([layer, head]) => {
+    this.tiles = heads.map(([layer, head], at) => {
       const tile = element("button", "vf-tile");
       tile.type = "button";
       tile.tabIndex = -1;
       tile.setAttribute("role", "gridcell");
       tile.dataset.layer = String(layer);
       tile.dataset.head = String(head);
-      tile.title = nameIn(model, order, words, names.both(layer, head), layer, head);
+      tile.title = titles[at];
       tile.setAttribute("aria-label", tile.title);
       return tile;
     });
@@ -90,13 +96,15 @@ export class HeadGrid {
   work() {
     clearTimeout(this.timer);
     const end = performance.now() + TURN;
+    const ready = this.unpainted.filter((tile) => isHere(this.model, Number(tile.dataset.layer)));
     let at = 0;
-    while (at < this.unpainted.length && (at === 0 || performance.now() < end)) {
-      const tile = this.unpainted[at++];
+    while (at < ready.length && (at === 0 || performance.now() < end)) {
+      const tile = ready[at++];
       tile.replaceChildren(paintThumb(this.model, Number(tile.dataset.layer), Number(tile.dataset.head), this.theme) ?? "");
     }
-    this.unpainted = this.unpainted.slice(at);
-    if (this.unpainted.length) this.timer = setTimeout(() => this.work(), 0);
+    const painted = new Set(ready.slice(0, at));
+    this.unpainted = this.unpainted.filter((tile) => !painted.has(tile));
+    if (at < ready.length) this.timer = setTimeout(() => this.work(), 0);
   }
 
   // Whether a tile is in sight: of the window, and of the box that the grid scrolls in.
@@ -168,4 +176,17 @@ export class HeadGrid {
   close() {
     clearTimeout(this.timer);
   }
+}
+
+// Whether the small maps of two models are the same; false where they came as whole heads.
+/** @param {HeadModel} one @param {HeadModel} other */
+function samePictures(one, other) {
+  return one.thumbs !== null && one.layers === other.layers && one.heads === other.heads && one.thumbRows === other.thumbRows
+    && sameBytes(one.thumbs, other.thumbs) && sameBytes(one.thumbReasons, other.thumbReasons);
+}
+
+/** @param {Uint8Array | null} one @param {Uint8Array | null} other */
+function sameBytes(one, other) {
+  if (one === null || other === null || one === other) return one === other;
+  return one.length === other.length && one.every((byte, at) => byte === other[at]);
 }

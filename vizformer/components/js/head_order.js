@@ -2,6 +2,7 @@
 // The order of the small maps: as they stand in the model, or by a number that was measured on the whole text.
 
 import { element, option } from "./dom.js";
+import { isHere } from "./heads.js";
 import { fill } from "./text.js";
 
 /** @import { HeadModel, Measure, Order, Words } from "./types.d.ts" */
@@ -21,7 +22,7 @@ export function sorted(model, order) {
   const { layers, heads } = model;
   /** @type {[number, number][]} */
   const all = Array.from({ length: layers * heads }, (_, at) => [Math.floor(at / heads), at % heads]);
-  const values = order === "layer" ? null : model.measures[order];
+  const values = order === "layer" || model.layersHere?.includes(0) ? null : model.measures[order];  // all have to be here
   if (values) all.sort(([a, b], [c, d]) => values[c * heads + d] - values[a * heads + b]);
   return all;
 }
@@ -36,7 +37,7 @@ export function nameIn(model, order, words, name, layer, head) {
 /** @param {HeadModel} model @param {Order} order @param {number} layer @param {number} head */
 export function valueOf(model, order, layer, head) {
   const values = order === "layer" ? null : model.measures[order];
-  if (!values) return "";
+  if (!values || !isHere(model, layer)) return "";
   const value = values[layer * model.heads + head];
   return value.toFixed(value < 10 ? 2 : value < 100 ? 1 : 0);
 }

@@ -13,12 +13,15 @@ export function readHeads(data) {
   const [layers, heads, queries, keys] = data.shape;
   const [thumbRows, thumbColumns] = data.thumb_shape;
   const types = data.types ?? {};
-  const computed = readOperands(data);
+  const operands = /** @type {const} */ (["q", "k", "by_distance", "run_starts", "run_reasons"]);
+  const computed = readOperands(Object.fromEntries(operands.map((name) => [name, readColumn(data[name], types[name])])), data.shape);
   /** @type {Float32Array | Uint16Array} */ const weights = readColumn(data.weights, types.weights) ?? new Float32Array(0);
   return {
     layers, heads, queries, keys, thumbRows, thumbColumns, weights, computed,
     held: data.held,
-    chosen: data.chosen ?? [0, 0],
+    chosen: data.address ? [-1, -1] : data.chosen ?? [0, 0],  // of an address nothing is here yet
+    addressed: Boolean(data.address),
+    layersHere: null,
     scores: computed ? computed.scores : readColumn(data.scores, types.scores),
     reasons: computed ? computed.reasons : readColumn(data.reasons, types.reasons),
     thumbs: readColumn(data.thumbs, types.thumbs),
@@ -72,6 +75,15 @@ export function reasonsOf(model, layer) {
   return ofLayer(model.reasons, layer, model.queries * model.keys);
 }
 
+// The different reasons in a layer, smallest first.
+/** @param {HeadModel} model @param {number} layer @returns {number[]} */
+export function reasonsIn(model, layer) {
+  const seen = new Uint8Array(256);
+  const reasons = reasonsOf(model, layer) ?? seen;
+  for (let at = 0; at < reasons.length; at++) seen[reasons[at]] = 1;
+  return [...seen.keys()].filter((reason) => reason && seen[reason]);
+}
+
 /** @param {Uint8Array | null} maps @param {number} layer @param {number} size */
 function ofLayer(maps, layer, size) {
   return maps && maps.length > size ? maps.subarray(layer * size, (layer + 1) * size) : maps;
@@ -91,7 +103,7 @@ export function cellAt(model, layer, head, query, key) {
   return {
     reason: reasonAt(model, layer, query, key),
     weight: start < 0 ? NaN : weightAt(model, start, query, key),
-    score: start < 0 || !model.scores ? NaN : model.scores[at],
+    score: start < 0 || !model.scores ? NaN : model.computed?.scoreOf(query, key) ?? model.scores[at],
   };
 }
 
@@ -205,10 +217,17 @@ export function paintPooled(model, layer, head, view, theme, range, pool) {
   });
 }
 
-// The small map of a head: its thumbnail, or the head itself where that is small enough.
+// Whether the small maps of a layer have come.
+/** @param {HeadModel} model @param {number} layer */
+export function isHere(model, layer) {
+  return !model.layersHere || model.layersHere[layer] === 1;
+}
+
+// The small map of a head: its thumbnail, or the head itself where that is small enough; null while it has not come.
 /** @param {HeadModel} model @param {number} layer @param {number} head @param {Theme} theme */
 export function paintThumb(model, layer, head, theme) {
   const { thumbRows: rows, thumbColumns: columns, thumbs } = model;
+  if (!isHere(model, layer)) return null;
   if (!thumbs) return paintHead(model, layer, head, "weights", theme, 0);
   const reasons = ofLayer(model.thumbReasons, layer, rows * columns);
   const start = (layer * model.heads + head) * rows * columns;

@@ -49,6 +49,9 @@ export interface SentHeads<Choice> extends Sent<Choice> {
   weights?: SentColumn;
   scores?: SentColumn;
   reasons?: SentColumn;
+  /** Where the browser asks for heads and small maps, and the measures that come with these. */
+  address?: string | null;
+  measures?: Measure[];
   /** In their place: what the chosen head is computed from. */
   d_head?: number | null;
   q?: SentColumn;
@@ -87,7 +90,13 @@ export interface HeadModel {
   one: number;
   /** The head that is computed here from its queries and keys. */
   computed: ReturnType<typeof import("./computed_head.js").readOperands>;
+  /** Whether heads are asked for, and of which layers the small maps have come (1); null where all came at once. */
+  addressed: boolean;
+  layersHere: Uint8Array | null;
 }
+
+/** What of a model belongs to the head that is here. */
+export type HeadNumbers = Pick<HeadModel, "computed" | "weights" | "scores" | "reasons" | "one">;
 
 export type Theme = ReturnType<typeof import("./colours.js").readTheme>;
 

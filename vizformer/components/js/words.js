@@ -84,7 +84,7 @@ export class WordMap {
   enlarge(model, layer, head) {
     const { rows, columns, kept } = this;
     if (!this.byWord) return model;
-    const complete = !model.computed || model.computed.complete;
+    const complete = offsetOf(model, layer, head) >= 0;
     if (kept && kept.model === model && kept.layer === layer && kept.head === head && kept.complete === complete) return kept.large;
     const large = wordModel(model, layer, head, rows, columns) ?? { ...model, queries: rows.count, keys: columns.count };
     this.kept = { model, large, layer, head, complete };

@@ -61,13 +61,33 @@ def heads(subject: Subject, kind: "Kind", chosen: tuple[int, int] | None, withou
 @cached
 def overview(subject: Subject, kind: "Kind", without: Without) -> "tuple[ndarray, ndarray, HeadMeasures]":
     """The small maps of all heads of one kind, why cells are blocked, and what the heads can be sorted by."""
-    from vizformer.analysis import head_overview, mask_reasons, site_name
+    import numpy as np
+
+    from vizformer.analysis import HeadMeasures, mask_reasons, n_layers
+
+    trace = seen(subject, kind, without)
+    layers = [small_maps(subject, kind, without, layer) for layer in range(n_layers(trace, kind))]
+    measures = [one for _, one in layers]
+    distances = [one.distance for one in measures if one.distance is not None]
+    found = HeadMeasures(
+        np.concatenate([one.entropy for one in measures]),
+        np.concatenate(distances) if distances else None,
+        np.concatenate([one.first for one in measures]),
+        np.concatenate([one.received for one in measures]),
+    )
+    return np.concatenate([maps for maps, _ in layers]), mask_reasons(trace, kind), found
+
+
+@cached
+def small_maps(subject: Subject, kind: "Kind", without: Without, layer: int) -> "tuple[ndarray, HeadMeasures]":
+    """The small maps of one layer's heads [1, n_heads, rows, columns], and what they can be sorted by."""
+    from vizformer.analysis import head_overview, site_name
     from vizformer.components.thumbnails import pools, shades
 
     trace = seen(subject, kind, without)
-    first = trace[site_name(kind, 0)]
-    found = head_overview(trace, kind, pools(first.q.shape[1]), pools(first.k.shape[1]))
-    return shades(found.largest), mask_reasons(trace, kind), found.measures
+    first = trace[site_name(kind, layer)]
+    found = head_overview(trace, kind, pools(first.q.shape[1]), pools(first.k.shape[1]), [layer])
+    return shades(found.largest), found.measures
 
 
 @cached

@@ -7,12 +7,11 @@ import streamlit as st
 
 from vizformer.components import attention, table
 from vizformer.components.table import Number, Row
-from vizformer.web.catalogue import subject_cache
 from vizformer.web.catalogue.subject import Subject
 from vizformer.web.lessons.heads import computed, wording
 from vizformer.web.link import state
 from vizformer.web.link.view import written_query
-from vizformer.web.widgets import attention_selector, lesson, row_names
+from vizformer.web.widgets import attention_selector, lesson, packed_heads, row_names
 from vizformer.web.widgets.cell_question import LARGEST
 from vizformer.web.widgets.laboratory import laboratory
 from vizformer.web.words import labels
@@ -41,11 +40,8 @@ def every(subject: Subject) -> None:
     view = state.fit(layer=n_layers, head=config.n_heads, query=len(queries))
     last = st.session_state.get("heads.selection", attention.Selection())
     wanted = replace(last, layer=view.layer, head=view.head, query=view.query_of(queries))
-    seen = attention.peek(key="heads.grid", selected=wanted)
-    shape = (n_layers, config.n_heads, len(queries), len(keys))
-    chosen = None if attention.fits(shape) else (seen.layer, seen.head)
     selection = attention.mount(
-        subject_cache.heads(subject, kind, chosen),
+        packed_heads.packed(subject, kind, (n_layers, config.n_heads, len(queries), len(keys))),
         query_tokens=row_names.queries(subject, kind),
         key_tokens=labels.texts(keys),
         selected=wanted,

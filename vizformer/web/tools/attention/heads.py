@@ -11,7 +11,7 @@ from vizformer.web.catalogue.subject import Subject
 from vizformer.web.link import state
 from vizformer.web.link.view import written_query
 from vizformer.web.tools.attention import aids, pair
-from vizformer.web.widgets import row_names
+from vizformer.web.widgets import packed_heads, row_names
 from vizformer.web.widgets.laboratory import laboratory
 from vizformer.web.words import labels
 from vizformer.web.words.figure_words import words
@@ -95,10 +95,8 @@ def as_map(heads: Heads) -> None:
     view = state.view()
     last = st.session_state.get("attention.selection", attention.Selection())
     wanted = replace(last, layer=view.layer, head=view.head, query=view.query_of(heads.queries), order=view.order)
-    shown = attention.peek(key="heads", selected=wanted)
-    chosen = None if attention.fits(heads.shape) else (shown.layer, shown.head)
     selection = attention.mount(
-        subject_cache.heads(heads.subject, heads.kind, chosen, view.without),
+        packed_heads.packed(heads.subject, heads.kind, heads.shape, view.without),
         query_tokens=heads.query_tokens,
         key_tokens=heads.key_tokens,
         selected=wanted,
@@ -145,12 +143,11 @@ def as_text(heads: Heads) -> None:
         pinned = reading.Pin("query", view.query_of(heads.queries))
     wanted = reading.Reading(view.layer, view.head if one else 0, pinned)
     shown = reading.peek(key=key, selected=wanted)
-    layer, head = min(shown.layer, shape[0] - 1), min(shown.head, shape[1] - 1)
-    chosen = None if reading.fits(shape, scored=one) else (layer, head)
+    layer = 0 if reading.fits(shape, scored=one) else min(shown.layer, shape[0] - 1)
     payload = (
-        subject_cache.heads(heads.subject, heads.kind, chosen, view.without)
+        packed_heads.packed(heads.subject, heads.kind, shape, view.without)
         if one
-        else head_pictures.together(heads.subject, heads.kind, view.over, view.without, layer if chosen else 0)
+        else head_pictures.together(heads.subject, heads.kind, view.over, view.without, layer)
     )
     found = reading.mount(
         payload,

@@ -1,0 +1,113 @@
+"""The heads of a long text as files: the library's numbers, at addresses that nobody can guess."""
+
+import numpy as np
+import pytest
+from safetensors.numpy import load
+from starlette.applications import Starlette
+from starlette.testclient import TestClient
+
+from vizformer.analysis import head_operands, one_head
+from vizformer.web.catalogue import head_files, subject_cache
+from vizformer.web.catalogue import subject as subjects
+from vizformer.web.catalogue.bounded_cache import Cache
+from vizformer.web.catalogue.head_files import GoneError
+from vizformer.web.catalogue.subject import Subject
+from vizformer.web.frame import head_routes
+from vizformer.web.link.model_ref import ModelRef
+
+TEXT = Subject(ModelRef("bundled", "stories"), "A cat sat on a mat and looked at the red ball.", "")
+PAIR = Subject(ModelRef("bundled", "zh-en"), "我有一只猫。", "")
+
+
+def offered(subject: Subject, kind: str = "decoder", without: str = "none") -> str:
+    """The name at the end of the address."""
+    _ = subject.trace
+    return head_files.packed(subject, kind, without, "").address.rpartition("/")[2]
+
+
+@pytest.mark.parametrize(("subject", "kind"), [(TEXT, "decoder"), (PAIR, "encoder"), (PAIR, "cross")])
+def test_a_head_comes_as_the_library_has_it(subject: Subject, kind: str) -> None:
+    found = load(head_files.head_file(offered(subject, kind), 1, 2))
+    wanted = head_operands(subject.trace, kind, 1, 2)
+    np.testing.assert_array_equal(found["q"], wanted.q.ravel())
+    np.testing.assert_array_equal(found["k"], wanted.k.ravel())
+    n_q, n_k = len(wanted.q), len(wanted.k)
+    reasons = np.zeros(n_q * n_k, np.uint8)
+    if "run_starts" in found:
+        ends = [*found["run_starts"][1:], n_q * n_k]
+        for start, end, reason in zip(found["run_starts"], ends, found["run_reasons"], strict=True):
+            reasons[start:end] = reason
+    assert (reasons == 0).tolist() == (one_head(subject.trace, kind, 1, 2).weights.ravel() > 0).tolist()
+
+
+@pytest.mark.parametrize(("subject", "kind"), [(TEXT, "decoder"), (PAIR, "cross")])
+def test_the_small_maps_of_the_layers_are_those_of_all_heads(subject: Subject, kind: str) -> None:
+    name = offered(subject, kind)
+    small, _, measures = subject_cache.overview(subject, kind, "none")
+    payload = head_files.packed(subject, kind, "none", "/base")
+    assert payload.address.startswith("/base/")
+    assert payload.shape[:2] == small.shape[:2]
+    assert payload.thumb_shape == small.shape[2:]
+    for layer in range(len(small)):
+        found = load(head_files.layer_file(name, layer))
+        np.testing.assert_array_equal(found["thumbs"], small[layer].ravel())
+        for measure in payload.measures:
+            np.testing.assert_array_equal(found[f"measure_{measure}"], getattr(measures, measure)[layer])
+    assert set(found) == {"thumbs", *(f"measure_{measure}" for measure in payload.measures)}
+
+
+def test_a_head_that_cannot_be_computed_from_q_and_k_comes_as_its_map(monkeypatch: pytest.MonkeyPatch) -> None:
+    name, whole = offered(TEXT), one_head(TEXT.trace, "decoder", 1, 0)
+    monkeypatch.setattr("vizformer.analysis.head_operands", lambda *arguments: None)
+    found = load(head_files.head_file(name, 1, 0))
+    np.testing.assert_array_equal(found["weights"], whole.weights.ravel())
+    np.testing.assert_array_equal(found["scores"], whole.scores.ravel())
+    assert ((found["reasons"] == 0) == (whole.weights.ravel() > 0)).all()
+
+
+def test_keys_that_are_left_out_have_addresses_of_their_own() -> None:
+    assert offered(TEXT) != offered(TEXT, without="first")
+    found = load(head_files.head_file(offered(TEXT, without="first"), 0, 0))
+    assert 6 in found["run_reasons"]
+
+
+def test_an_address_alone_starts_no_forward(monkeypatch: pytest.MonkeyPatch) -> None:
+    name = offered(TEXT)
+    subjects.trace.clear()
+    with pytest.raises(GoneError):
+        head_files.head_file(name, 0, 0)
+    with pytest.raises(GoneError):
+        head_files.layer_file(name, 0)
+    assert not subjects.trace.holds(TEXT)
+    _ = TEXT.trace
+    assert head_files.head_file(name, 0, 0)
+    monkeypatch.setattr(head_files, "_OFFERED", Cache(lambda: 1000))
+    with pytest.raises(GoneError):
+        head_files.head_file(name, 0, 0)
+
+
+def test_the_texts_of_addresses_take_bounded_room(monkeypatch: pytest.MonkeyPatch) -> None:
+    offers = Cache(lambda: 100_000)
+    monkeypatch.setattr(head_files, "_OFFERED", offers)
+    monkeypatch.setattr(head_files, "_payload", lambda *arguments: None)
+    for number in range(40):
+        head_files.packed(Subject(ModelRef("bundled", "stories"), f"{number} " * 5000, ""), "decoder", "none", "")
+    assert offers.bytes < 100_000
+
+
+@pytest.mark.parametrize("base", ["", "/models/viz"])
+def test_the_routes_answer_below_the_server_s_own_path(monkeypatch: pytest.MonkeyPatch, base: str) -> None:
+    monkeypatch.setattr(head_routes, "base", lambda: base)
+    client = TestClient(Starlette(routes=head_routes.routes()))
+    name = offered(TEXT)
+    address = head_files.packed(TEXT, "decoder", "none", base).address
+    answer = client.get(f"{address}/1/2")
+    assert answer.status_code == 200
+    assert answer.content == head_files.head_file(name, 1, 2)
+    assert "immutable" in answer.headers["cache-control"]
+    assert client.get(f"{address}/1").content == head_files.layer_file(name, 1)
+    for place in (f"{address}/99", f"{address}/1/99", f"{base}/{head_files.PLACE}/{'0' * 40}/0/0"):
+        gone = client.get(place)
+        assert (gone.status_code, gone.content, gone.headers["cache-control"]) == (410, b"", "no-store")
+    assert client.get(f"{address}/1/-1").status_code == 404
+    assert client.get(f"{address}/1/x").status_code == 404

@@ -1,0 +1,166 @@
+// @ts-check
+// Brings heads into the model: computes one that came as its queries and keys, and asks the address of a long text for
+// those that did not come at all, the chosen one first, then the small maps, layer by layer.
+
+import { readOperands } from "./computed_head.js";
+import { weightOfOne } from "./heads.js";
+import { readTensors } from "./tensor_file.js";
+
+/** @import { HeadModel, HeadNumbers, Measure, NumberColumn } from "./types.d.ts" */
+
+const KEPT_BYTES = 96e6;  // of heads that were looked at before
+const CELL_BYTES = 5;  // a score and a reason
+const AT_ONCE = 2;  // layers that are asked for
+const AGAIN = 1500;  // ms until an address that is gone is asked again: the page has run by then
+const TRIES = 4;
+
+export class HeadLoader {
+  /** @type {HeadModel} */ model;
+  /** @type {string | null} */ address = null;
+  /** @type {Map<string, HeadNumbers>} */ kept = new Map();
+  /** @type {string | null} */ wanted = null;
+  /** @type {number[]} */ layers = [];  // that still have to be asked for
+  /** @type {number | undefined} */ timer;
+  stop = new AbortController();
+  asking = 0;
+  failed = false;  // the head that is wanted did not come
+
+  /** @param {{ head(): void, layer(): void, lost(): void }} on something new can be drawn; the page has to run again */
+  constructor(on) {
+    this.on = on;
+  }
+
+  // New numbers from Python. What was fetched of the same heads stays. Without measures no small maps are asked for.
+  /** @param {HeadModel} model @param {string | null} address @param {Measure[]} measures */
+  take(model, address, measures) {
+    const before = this.model;
+    this.model = model;
+    clearTimeout(this.timer);
+    if (address === null || address !== this.address) {
+      this.close();
+      [this.stop, this.address, this.wanted, this.asking] = [new AbortController(), address, null, 0];
+      this.kept.clear();
+      this.layers = measures.length === 0 ? [] : Array.from({ length: model.layers }, (_, layer) => layer);
+      if (address === null) return;
+      const { layers, heads, thumbRows, thumbColumns } = model;
+      model.thumbs = new Uint8Array(layers * heads * thumbRows * thumbColumns);
+      model.layersHere = new Uint8Array(layers);
+      model.measures = Object.fromEntries(measures.map((name) => [name, new Float32Array(layers * heads)]));
+    } else {
+      const { thumbs, layersHere, measures: measured, computed, weights, scores, reasons, chosen, one } = before;
+      Object.assign(model, { thumbs, layersHere, measures: measured, computed, weights, scores, reasons, chosen, one });
+    }
+  }
+
+  // Sees to it that a head comes; at once where it was here before.
+  /** @param {number} layer @param {number} head */
+  want(layer, head) {
+    const name = `${layer}/${head}`;
+    this.failed = false;
+    if (this.address === null) this.work();
+    else if (name !== this.wanted) {
+      this.wanted = name;
+      const kept = this.kept.get(name);
+      if (kept) this.put(layer, head, kept);
+      else this.ask(layer, head);
+    } else this.work();
+  }
+
+  /** @param {number} layer @param {number} head */
+  async ask(layer, head) {
+    const name = `${layer}/${head}`;
+    const { stop } = this;
+    const columns = await this.fetch(name);
+    if (stop.signal.aborted) return;
+    if (columns) this.keep(name, this.numbers(columns));
+    const kept = this.kept.get(name);
+    if (this.wanted === name && kept) this.put(layer, head, kept);
+    else if (this.wanted === name) [this.wanted, this.failed] = [null, true];
+    if (this.failed) this.on.head();
+    this.askLayers(layer);
+  }
+
+  // One layer after the other, the one that is looked at first.
+  /** @param {number} first */
+  askLayers(first) {
+    while (this.asking < AT_ONCE && this.layers.length) {
+      const layer = this.layers.includes(first) ? first : this.layers[0];
+      this.layers = this.layers.filter((other) => other !== layer);
+      this.asking++;
+      this.askLayer(layer);
+    }
+  }
+
+  /** @param {number} layer */
+  async askLayer(layer) {
+    const { stop } = this;
+    const columns = await this.fetch(String(layer));
+    if (stop.signal.aborted) return;
+    this.asking--;
+    if (columns) {
+      const { model } = this;
+      model.thumbs?.set(/** @type {Uint8Array} */ (columns.thumbs), layer * columns.thumbs.length);
+      for (const [name, values] of Object.entries(model.measures)) values?.set(columns[`measure_${name}`], layer * model.heads);
+      if (model.layersHere) model.layersHere[layer] = 1;
+      this.on.layer();
+    }
+    this.askLayers(layer + 1);
+  }
+
+  // The file at a place below the address; null where it does not come.
+  /** @param {string} place @param {number} [tries] @returns {Promise<Record<string, NumberColumn> | null>} */
+  async fetch(place, tries = TRIES) {
+    const { address, stop } = this;
+    try {
+      const answer = await fetch(`${address}/${place}`, { signal: stop.signal });
+      if (answer.ok) return readTensors(await answer.arrayBuffer());
+    } catch {
+      // Neither a server that cannot be reached nor a request that was given up is more than a file that does not come.
+    }
+    if (stop.signal.aborted || tries < 2) return null;
+    this.on.lost();
+    await new Promise((done) => { setTimeout(done, AGAIN); });
+    return stop.signal.aborted ? null : this.fetch(place, tries - 1);
+  }
+
+  /** @param {Record<string, NumberColumn>} columns @returns {HeadNumbers} */
+  numbers(columns) {
+    const { layers, heads, queries, keys } = this.model;
+    const computed = readOperands(columns, [layers, heads, queries, keys]);
+    const weights = /** @type {Float32Array | Uint16Array} */ (columns.weights ?? new Float32Array(0));
+    const scores = computed ? computed.scores : /** @type {Float32Array | null} */ (columns.scores ?? null);
+    const reasons = computed ? computed.reasons : /** @type {Uint8Array | null} */ (columns.reasons ?? null);
+    return { computed, weights, scores, reasons, one: weightOfOne(weights) };
+  }
+
+  // Keeps a head; those that were looked at longest ago go.
+  /** @param {string} name @param {HeadNumbers} numbers */
+  keep(name, numbers) {
+    this.kept.set(name, numbers);
+    const most = Math.max(1, Math.floor(KEPT_BYTES / (this.model.queries * this.model.keys * CELL_BYTES)));
+    for (const old of this.kept.keys()) if (this.kept.size > most && old !== name) this.kept.delete(old);
+  }
+
+  /** @param {number} layer @param {number} head @param {HeadNumbers} kept */
+  put(layer, head, kept) {
+    this.kept.delete(`${layer}/${head}`);  // and to the end, as the one looked at last
+    this.kept.set(`${layer}/${head}`, kept);
+    Object.assign(this.model, kept, { chosen: [layer, head] });
+    if (kept.computed && !kept.computed.complete) this.work();
+    else this.on.head();
+  }
+
+  // Some rows in each turn, so that the page goes on answering.
+  work() {
+    clearTimeout(this.timer);
+    const { computed } = this.model;
+    if (!computed || computed.complete) return;
+    if (computed.work()) this.on.head();
+    else this.timer = setTimeout(() => this.work(), 0);
+  }
+
+  close() {
+    clearTimeout(this.timer);
+    this.stop.abort();
+  }
+}

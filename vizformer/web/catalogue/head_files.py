@@ -1,0 +1,118 @@
+"""The heads of a long text as small files, each fetched by the browser when its reader wants it.
+
+A page packs only an address.  The browser then asks for the chosen head, and for the small maps of one layer after the
+other: the first map is on the screen before all heads have been looked through, another head comes without a run of the
+page, and what a browser has fetched once it keeps.
+
+An address is a name that nobody can guess (an HMAC with a key of this process): who has it was shown that page.  What it
+stands for is kept for a while, bounded by bytes; a browser that asks later hears that it is gone, and tells its page.
+"""
+
+import hmac
+import secrets
+from typing import TYPE_CHECKING
+
+from vizformer.web.catalogue import subject as subjects
+from vizformer.web.catalogue import subject_cache
+from vizformer.web.catalogue.bounded_cache import Cache, cached
+from vizformer.web.catalogue.subject import Subject
+from vizformer.web.link.view import Without
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from numpy import generic
+    from numpy.typing import NDArray
+
+    from vizformer.analysis import Kind
+    from vizformer.components.payload import HeadsPayload
+
+PLACE = "vizformer-heads"
+"""The first part of the addresses' path."""
+_ADDRESS_BYTES = 8 * 2**20  # of the texts that addresses stand for
+_KEY = secrets.token_bytes(32)
+_OFFERED = Cache(lambda: _ADDRESS_BYTES)
+
+
+class GoneError(LookupError):
+    """What an address stood for is not kept any more, or never was."""
+
+
+def packed(subject: Subject, kind: "Kind", without: Without, base: str) -> "HeadsPayload":
+    """The address of the heads of one kind, packed for the browser.
+
+    Args:
+        base: the path at which this server's addresses begin ("" where it has the whole name for itself).
+    """
+    name = hmac.digest(_KEY, repr((subject, kind, without)).encode(), "sha256").hex()[:40]
+    _OFFERED.get(name, lambda: (subject, kind, without))
+    return _payload(subject, kind, without, f"{base}/{PLACE}/{name}")
+
+
+@cached
+def _payload(subject: Subject, kind: "Kind", without: Without, address: str) -> "HeadsPayload":
+    from vizformer.analysis import mask_reasons, n_layers, site_name
+    from vizformer.components.attention import pack_address
+
+    trace = subject_cache.seen(subject, kind, without)
+    first = trace[site_name(kind, 0)]
+    shape = (n_layers(trace, kind), first.n_heads, first.q.shape[1], first.k.shape[1])
+    measures = ("entropy", "first") if kind == "cross" else ("entropy", "distance", "first")
+    return pack_address(shape, address, mask_reasons(trace, kind), measures=measures)
+
+
+def head_file(name: str, layer: int, head: int) -> bytes:
+    """One head: what its map is computed from, or the map itself where numbers were set by hand in its mask.
+
+    Raises:
+        GoneError: see there; also for a head that the model does not have.
+    """
+    from vizformer.analysis import head_operands, n_layers, one_head, site_name
+    from vizformer.components.attention import operand_columns, pack_heads
+
+    subject, kind, without = _found(name)
+    trace = subject_cache.seen(subject, kind, without)
+    if layer >= n_layers(trace, kind) or head >= trace[site_name(kind, layer)].n_heads:
+        raise GoneError(f"layer {layer}, head {head}")
+    reasons = trace[site_name(kind, layer)].reason(0).cpu().numpy()
+    found = head_operands(trace, kind, layer, head)
+    if found is not None:
+        return _file(operand_columns(found.q, found.k, found.by_distance, reasons))
+    one = one_head(trace, kind, layer, head)
+    whole = pack_heads(one.weights[None, None], one.scores[None, None], reasons, limit=2**62).columns
+    return _file({column: whole[column] for column in ("weights", "scores", "reasons") if column in whole})
+
+
+def layer_file(name: str, layer: int) -> bytes:
+    """The small maps of a layer's heads, and what they can be sorted by.
+
+    Raises:
+        GoneError: as `head_file`.
+    """
+    from vizformer.analysis import n_layers
+
+    subject, kind, without = _found(name)
+    if layer >= n_layers(subject.trace, kind):
+        raise GoneError(f"layer {layer}")
+    maps, measures = subject_cache.small_maps(subject, kind, without, layer)
+    columns = {"thumbs": maps.ravel(), "measure_entropy": measures.entropy[0], "measure_first": measures.first[0]}
+    if measures.distance is not None:
+        columns["measure_distance"] = measures.distance[0]
+    return _file(columns)
+
+
+def _found(name: str) -> "tuple[Subject, Kind, Without]":
+    """What an address stands for, where its numbers are kept: an address alone makes nobody wait for a forward."""
+
+    def missing() -> "tuple[Subject, Kind, Without]":
+        raise GoneError(name)
+
+    found = _OFFERED.get(name, missing)
+    return found if subjects.trace.holds(found[0]) else missing()
+
+
+def _file(columns: "Mapping[str, NDArray[generic]]") -> bytes:
+    import numpy as np
+    from safetensors.numpy import save
+
+    return save({name: np.ascontiguousarray(column) for name, column in columns.items()})

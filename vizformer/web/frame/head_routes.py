@@ -1,0 +1,50 @@
+"""Where a browser asks for the heads of a long text, one at a time (`vizformer.web.catalogue.head_files`)."""
+
+from collections.abc import Callable
+
+import streamlit as st
+from starlette.concurrency import run_in_threadpool
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import BaseRoute, Route
+
+from vizformer.web.catalogue import head_files
+from vizformer.web.turns import TURNS
+
+_LASTING = {"Cache-Control": "private, max-age=3600, immutable"}  # the address holds what it is computed from
+
+
+def base() -> str:
+    """The path at which this server's addresses begin: "" or "/name"."""
+    path = str(st.get_option("server.baseUrlPath") or "").strip("/")
+    return f"/{path}" if path else ""
+
+
+def routes() -> list[BaseRoute]:
+    """The routes beside Streamlit's own."""
+    start = f"{base()}/{head_files.PLACE}/{{name}}/{{layer:int}}"
+    return [Route(start, _layer), Route(f"{start}/{{head:int}}", _head)]
+
+
+async def _layer(request: Request) -> Response:
+    name, layer = request.path_params["name"], request.path_params["layer"]
+    return await _answer(lambda: head_files.layer_file(name, layer))
+
+
+async def _head(request: Request) -> Response:
+    name, layer, head = (request.path_params[part] for part in ("name", "layer", "head"))
+    return await _answer(lambda: head_files.head_file(name, layer, head))
+
+
+async def _answer(compute: Callable[[], bytes]) -> Response:
+    """Computes in a thread, when it is its turn among the runs of the pages."""
+
+    def in_turn() -> bytes:
+        with TURNS.turn():
+            return compute()
+
+    try:
+        content = await run_in_threadpool(in_turn)
+    except head_files.GoneError:
+        return Response(status_code=410, headers={"Cache-Control": "no-store"})
+    return Response(content, media_type="application/octet-stream", headers=_LASTING)

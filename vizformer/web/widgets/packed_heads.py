@@ -1,0 +1,27 @@
+"""All heads of one kind for a component on a page: themselves while they are few numbers, else their address."""
+
+from typing import TYPE_CHECKING
+
+from vizformer.components import attention
+from vizformer.web.catalogue import head_files, subject_cache
+from vizformer.web.catalogue.subject import Subject
+from vizformer.web.frame import head_routes
+from vizformer.web.link.view import Without
+
+if TYPE_CHECKING:
+    from vizformer.analysis import Kind
+    from vizformer.components.payload import HeadsPayload
+
+
+def packed(
+    subject: Subject, kind: "Kind", shape: tuple[int, int, int, int], without: Without = "none"
+) -> "HeadsPayload":
+    """What `attention.mount` and `reading.mount` show.
+
+    Args:
+        shape: (layers, heads, queries, keys) of this kind of attention.
+        without: the keys that are left out.
+    """
+    if attention.fits(shape):
+        return subject_cache.heads(subject, kind, None, without)
+    return head_files.packed(subject, kind, without, head_routes.base())
