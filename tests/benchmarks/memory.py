@@ -48,7 +48,7 @@ PARTS = {
     "tokens": ("pieces", "merges", "lookup", "neighbours", "vectors", "context", "norms", "signals"),
     "positions": ("waves", "clock", "distance", "shuffle", "function", "options", "longer"),
     "qkv": ("lookup", "arithmetic", "three", "scale"),
-    "heads": ("split", "all", "cost", "groups"),
+    "heads": ("split", "all", "reference", "cost", "groups"),
     "masks": ("kinds", "paint", "conventions", "mistakes", "leak"),
     "block": ("stream", "norm", "residual", "order", "ffn", "neurons", "dropout", "count", "build"),
     "cross": ("three", "memory", "alignment", "without", "bottleneck"),

@@ -11,7 +11,9 @@ from vizformer.analysis import head_maps
 from vizformer.analysis.contributions import contributions, key_contributions
 from vizformer.analysis.head_costs import layer_cost, sharing_cost, with_heads
 from vizformer.analysis.head_statistics import head_statistics
+from vizformer.analysis.reference import reference_shift
 from vizformer.model import Transformer
+from vizformer.web.lessons.heads.sentences import PAIRS
 
 PAGE = "pages/learn/heads.py"
 DEEDS = (
@@ -202,3 +204,40 @@ def test_the_lesson_speaks_chinese(open_app: Open) -> None:
         assert any(word in element.value for element in (*app.text, *app.markdown, *app.caption)), part
     rows = tables(open_app(PAGE, locale="zh-CN", part="groups"))[0]
     assert [row[1] for row in rows] == ["多查询（MQA）", "分组查询（GQA）", "多头（MHA）"]
+
+
+@pytest.mark.parametrize(
+    ("model", "pronoun", "verdict"),
+    [
+        ("cloze", "he", "Not shown by this model."),
+        ("cloze", "he_first", "It moves, but it does not find."),
+        ("cloze", "it", "Not shown by this model."),
+        ("zh-en", "ta_meaning", "It moves, but it does not find."),
+        ("stories", "it", "Nothing moves"),
+    ],
+)
+def test_the_part_about_pronouns_says_what_was_measured(open_app, model, pronoun, verdict) -> None:
+    text = "我有一只猫。" if model == "zh-en" else "The cat sat."
+    app = open_app(PAGE, model=model, text=text, part="reference", dials=f"heads.pronoun:{pronoun}")
+    assert not app.exception
+    found = reference_shift(load(model).trace, PAIRS[pronoun])
+    (box,) = [b.value for b in (*app.success, *app.warning, *app.info) if verdict in b.value]
+    if not found.never_moves:
+        assert f"head {found.head} of layer {found.layer}" in box
+        assert f"{100 * found.mean:.1f} points" in box
+        assert f"{found.right} of {len(found.sentences)} pairs" in box
+        assert f"In {found.found} of {2 * len(found.sentences)} sentences" in box
+    rows = tables(app)[0]
+    shifts = found.shifts[:, found.layer, found.head]
+    assert [float(row[3].replace("−", "-")) for row in rows] == pytest.approx(100 * shifts, abs=0.051)
+
+
+def test_the_button_opens_the_head_that_was_found(open_app) -> None:
+    app = open_app(PAGE, model="cloze", text="The cat sat.", part="reference")
+    found = reference_shift(load("cloze").trace, PAIRS["he"])
+    app = next(button for button in app.button if button.key == "heads.reference.open").click().run()
+    assert not app.exception
+    link = {name: "".join(value) for name, value in app.query_params.items()}
+    assert link["part"] == "all"
+    assert link["text"] in {pair[0].text for pair in found.sentences}
+    assert (int(link["layer"]), int(link.get("head", 0))) == (found.layer, found.head)

@@ -73,6 +73,7 @@ PARTS = {
     "/qkv?model=stories&text=a+cat+sat&site=decoder&part=scale": ["Part: scale", "Model: stories"],
     "/heads?part=all&lang=zh_CN": ["节: all"],
     "/heads?part=cost": ["Part: cost", "Heads: 4"],
+    "/heads?part=reference": ["Part: reference", "Pronoun: ta_form"],
     "/heads?model=stories&text=a+cat+sat&part=groups": ["Part: groups", "Key/value heads: 4"],
     "/masks?part=paint&lang=zh_CN": ["节: paint"],
     "/masks?part=conventions": ["Part: conventions"],

@@ -91,6 +91,16 @@ def test_every_lesson_has_four_questions_or_more():
     assert all(len(set(questions)) == len(questions) >= 4 for questions in progress.QUESTIONS.values())
 
 
+def test_every_lesson_says_its_time_and_what_comes_before_it():
+    for number, entry in enumerate(COURSE):
+        words = sum(len(one.text.split()) for one in lesson_text.lesson_prose(entry.url, SOURCE).values())
+        asked = len(progress.QUESTIONS[entry.url])
+        # 100 words a minute with the numbers beside them, a minute a question, and as long again to try things
+        assert 1.0 < entry.minutes / (words / 100 + asked) < 4.0, entry.url
+        assert set(entry.after) <= set(LESSONS[:number]), entry.url
+        assert bool(entry.after) == (number > 0), entry.url
+
+
 def test_the_glossary_is_whole():
     with asset("lessons", "glossary.toml").open("rb") as file:
         entries = tomllib.load(file)

@@ -57,11 +57,11 @@ def shared(first: Trace, second: Trace) -> tuple[tuple[int, int], ...]:
     Where a token occurs several times, its first place in either text is taken.
     """
     seconds: dict[int, int] = {}
-    for position, token in enumerate(_tokens(second)):
+    for position, token in enumerate(reading_tokens(second)):
         if not token.special:
             seconds.setdefault(token.id, position)
     found: dict[int, tuple[int, int]] = {}
-    for position, token in enumerate(_tokens(first)):
+    for position, token in enumerate(reading_tokens(first)):
         if not token.special and token.id in seconds:
             found.setdefault(token.id, (position, seconds[token.id]))
     return tuple(found.values())
@@ -78,7 +78,7 @@ def contexts(checkpoint: Checkpoint, first: Trace, second: Trace, i: int, j: int
     Raises:
         TraceError: a position that a text does not have.
     """
-    tokens = _tokens(first), _tokens(second)
+    tokens = reading_tokens(first), reading_tokens(second)
     for position, row in zip((i, j), tokens, strict=True):
         if not 0 <= position < len(row):
             raise TraceError(
@@ -116,7 +116,8 @@ def _stack(trace: Trace) -> str:
     return "encoder" if "encoder.0.pre" in trace.residuals else "decoder"
 
 
-def _tokens(trace: Trace) -> tuple[Token, ...]:
+def reading_tokens(trace: Trace) -> tuple[Token, ...]:
+    """The tokens of the stack that reads the text."""
     return trace.tokens[_stack(trace)]
 
 
@@ -130,6 +131,11 @@ def _vectors(trace: Trace, position: int) -> Float[ndarray, "places d_model"]:
     rows = [trace.residual(name)[position] for name in _places(trace)]
     found: ndarray = torch.stack(rows).float().cpu().numpy()
     return found
+
+
+def unit_rows(trace: Trace, position: int) -> Float[ndarray, "places d_model"]:
+    """The residual stream of one position at every place, each row divided by its length."""
+    return _normalised(_vectors(trace, position).astype(np.float64))
 
 
 def _unit(trace: Trace, name: str) -> Float[ndarray, "n d_model"]:

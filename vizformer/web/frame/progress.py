@@ -13,7 +13,7 @@ QUESTIONS: Mapping[str, tuple[str, ...]] = {
     "tokens": ("pieces", "merge", "products", "nearest", "static", "context", "lengths", "patches"),
     "positions": ("turn", "rotation", "product", "shuffle", "moved", "penalty", "longer"),
     "qkv": ("self", "ratio", "side", "scale"),
-    "heads": ("without", "habit", "cost", "cache"),
+    "heads": ("without", "habit", "reader", "cost", "cache"),
     "masks": ("count", "block", "notation", "sum", "leak"),
     "block": ("growth", "length", "neighbour", "depth", "warmup", "alone", "silent", "scale", "count", "order"),
     "cross": ("shape", "memory", "keys", "cell", "empty", "length"),

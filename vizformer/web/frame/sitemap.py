@@ -10,6 +10,7 @@ class Entry:
     """A page in the navigation: its file, its address (the same in every language), title and what it shows.
 
     `holds` are the fields of the view that its address holds, as the address calls them; all where none are named.
+    A lesson says how many `minutes` it takes and which lessons come before it (`after`, by their addresses).
     """
 
     file: str
@@ -17,6 +18,8 @@ class Entry:
     title: Message
     summary: Message
     holds: tuple[str, ...] = ()
+    minutes: int = 0
+    after: tuple[str, ...] = ()
 
 
 START = Entry(
@@ -34,72 +37,95 @@ MAP = Entry(
     "map",
     N_("The map"),
     N_("The whole model as a drawing with the shapes of your sentence, and why it is not an RNN."),
+    minutes=35,
 )
 TOKENS = Entry(
     "pages/learn/tokens.py",
     "tokens",
     N_("Tokens and embeddings"),
     N_("From characters to ids to vectors: six ways to cut a sentence, and what the vectors know."),
+    minutes=60,
+    after=("map",),
 )
 POSITIONS = Entry(
     "pages/learn/positions.py",
     "positions",
     N_("Positions"),
     N_("How a model that sees a set of tokens learns their order: waves, clocks, rotations, biases."),
+    minutes=50,
+    after=("tokens",),
 )
 QKV = Entry(
     "pages/learn/qkv.py",
     "qkv",
     N_("Query, key, value"),
     N_("A look-up that is soft, and its arithmetic: every number of one head and one query, worked out and checked."),
+    minutes=35,
+    after=("tokens",),
 )
 HEADS = Entry(
     "pages/learn/heads.py",
     "heads",
     N_("Many heads"),
     N_("Split, attend, concatenate, mix: what each head adds, and what heads cost."),
+    minutes=40,
+    after=("qkv",),
 )
 MASKS = Entry(
     "pages/learn/masks.py",
     "masks",
     N_("Masks"),
     N_("Who may look at whom, and why a blocked cell is blocked; leakage measured."),
+    minutes=40,
+    after=("qkv",),
 )
 BLOCK = Entry(
     "pages/learn/block.py",
     "block",
     N_("Add & norm, feed-forward"),
     N_("The rest of a layer: a running sum, a norm number by number, and a network that looks at one token at a time."),
+    minutes=60,
+    after=("qkv",),
 )
 CROSS = Entry(
     "pages/learn/cross.py",
     "cross",
     N_("Encoder meets decoder"),
     N_("Three attentions, one memory: how a translation looks back at its source, and what happens without."),
+    minutes=40,
+    after=("heads", "masks"),
 )
 DECODING = Entry(
     "pages/learn/decoding.py",
     "decoding",
     N_("Writing a text"),
     N_("From probabilities to a text: shifted by one, one wrong token, ways of choosing, the KV cache."),
+    minutes=35,
+    after=("cross",),
 )
 TRAINING = Entry(
     "pages/learn/training.py",
     "training",
     N_("Training"),
     N_("What a model learns from: the loss of your sentence, the learning rate, Adam, and what happens without."),
+    minutes=70,
+    after=("block", "decoding"),
 )
 COSTS = Entry(
     "pages/learn/costs.py",
     "costs",
     N_("Costs, variants, results"),
     N_("What attention costs, how it was made cheaper, what became of the model, and what it reached."),
+    minutes=60,
+    after=("heads", "block"),
 )
 ERRORS = Entry(
     "pages/learn/errors.py",
     "errors",
     N_("Find the error"),
     N_("Nine short programs with one wrong line each, as they are copied: find it, then see what it does."),
+    minutes=45,
+    after=("masks", "block", "training"),
 )
 COURSE = (
     MAP,

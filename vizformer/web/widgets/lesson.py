@@ -112,12 +112,22 @@ def _body(
             ),
             width="content",
         )
+    st.caption(_before(entry))
     part = parts[index]
     if subject is not None:
         _part(entry, part, subject)
     _onward(entry, parts, index)
     _terms(terms)
     _course()
+
+
+def _before(entry: Entry) -> str:
+    """How long the lesson takes, and which lessons come before it."""
+    titles = {one.url: f"{number} · {translate(one.title)}" for number, one in enumerate(COURSE, 1)}
+    if not entry.after:
+        return _("About {minutes} minutes. No lesson has to come before it.", minutes=entry.minutes)
+    lessons = _("; ").join(titles[url] for url in entry.after)
+    return _("About {minutes} minutes. Before it: {lessons}", minutes=entry.minutes, lessons=lessons)
 
 
 def _choose(entry: Entry, parts: Sequence[Part], unnamed: Callable[[View], str] | None) -> int:

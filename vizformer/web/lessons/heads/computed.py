@@ -4,6 +4,8 @@ from typing import TYPE_CHECKING
 
 from vizformer.web.catalogue import model_cache
 from vizformer.web.catalogue.bounded_cache import cached
+from vizformer.web.catalogue.subject import Subject
+from vizformer.web.lessons.heads.sentences import PAIRS, Pronoun
 from vizformer.web.link.model_ref import ModelRef
 
 if TYPE_CHECKING:
@@ -11,7 +13,9 @@ if TYPE_CHECKING:
     from vizformer.analysis.contributions import Contributions, KeyContributions
     from vizformer.analysis.head_costs import LayerCost, SharingCost
     from vizformer.analysis.head_statistics import HeadStatistics
-    from vizformer.web.catalogue.subject import Subject
+    from vizformer.analysis.reference import ReferenceShift
+
+AFFORDABLE = 100_000_000  # parameters of a model that reads two dozen sentences while a reader waits
 
 
 @cached
@@ -41,6 +45,32 @@ def habit_question(subject: "Subject", kind: "Kind", most: int) -> "HabitQuestio
     from vizformer.analysis import habit_question
 
     return habit_question(subject.trace, kind, most, head_statistics(subject, kind))
+
+
+@cached
+def reference_shift(model: ModelRef, pronoun: Pronoun) -> "ReferenceShift":
+    from vizformer.analysis.reference import reference_shift
+
+    # Only what the first stack makes of a text is measured, and an encoder knows nothing of the target.
+    return reference_shift(lambda text: Subject(model, text, _any_target(model, text)).trace, PAIRS[pronoun])
+
+
+@cached
+def readable(model: ModelRef) -> tuple[Pronoun, ...]:
+    """The pronouns whose sentences the model can read; none where it is too large to read them all."""
+    from vizformer.analysis.minimal_pairs import minimal_pair
+
+    if sum(parameter.numel() for parameter in model_cache.checkpoint(model).model.parameters()) > AFFORDABLE:
+        return ()
+    return tuple(
+        pronoun
+        for pronoun, pairs in PAIRS.items()
+        if all(model_cache.reads(model, one.text) for written in pairs for one in minimal_pair(written))
+    )
+
+
+def _any_target(model: ModelRef, text: str) -> str:
+    return text.split()[0] if model_cache.reads_target(model) else ""
 
 
 @cached

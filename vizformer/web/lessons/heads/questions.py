@@ -1,7 +1,7 @@
 """The questions of the lesson Many heads."""
 
 from vizformer.web.catalogue.subject import Subject
-from vizformer.web.lessons.heads import all_heads, computed, cost, shared_keys_and_values, split
+from vizformer.web.lessons.heads import all_heads, computed, cost, reference, shared_keys_and_values, split
 from vizformer.web.link.view import View
 from vizformer.web.widgets.questions import CellChoice, Number, Registry
 from vizformer.web.words import labels
@@ -24,6 +24,7 @@ def _habit(subject: Subject) -> CellChoice | None:
 QUESTIONS: Registry = {
     "without": _without,
     "habit": _habit,
+    "reader": lambda subject: reference.reader_question(),
     "cost": cost.cost_question,
     "cache": shared_keys_and_values.cache_question,
 }

@@ -8,7 +8,7 @@ from vizformer.assets import asset
 from vizformer.web.catalogue import model_cache
 from vizformer.web.catalogue.bounded_cache import cached
 from vizformer.web.catalogue.subject import Subject
-from vizformer.web.lessons.tokens.sentences import OCCASIONS, OTHERS, Occasion
+from vizformer.web.lessons.tokens.sentences import FRAMES, OCCASIONS, OTHERS, Occasion
 from vizformer.web.link.model_ref import ModelRef
 
 if TYPE_CHECKING:
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
     from vizformer.analysis.contexts import Contexts
     from vizformer.analysis.embeddings import Lookup, Neighbours, Norms, Projection
+    from vizformer.analysis.senses import SenseGap
     from vizformer.analysis.word_vectors import WordVectors
     from vizformer.explain.snippet import Given
     from vizformer.model import Trace
@@ -28,6 +29,7 @@ SCHEMES: "tuple[Scheme, ...]" = ("word", "character", "bpe", "wordpiece", "unigr
 MERGES = 40  # steps of learning that are shown
 NEAREST = 8  # neighbours of the chosen token
 NEAR = 3  # neighbours of every other token, on the map
+AFFORDABLE = 100_000_000  # parameters of a model that reads sixty sentences while a reader waits
 TRIED = 12  # tokens that a model generates with the factor switched
 
 
@@ -221,6 +223,21 @@ def senses(model: ModelRef) -> tuple[tuple[Occasion, float], ...]:
                 found.append((occasion, float(contexts(model, occasion.first, occasion.second, i, j).same[-1])))
                 break
     return tuple(found)
+
+
+@cached
+def sense_gaps(model: ModelRef) -> "dict[str, SenseGap]":
+    """Of each word in frames whose sentences the model can read; none where it is too large to read them all."""
+    from vizformer.analysis.minimal_pairs import minimal_pair
+    from vizformer.analysis.senses import sense_gap
+
+    if sum(parameter.numel() for parameter in model_cache.checkpoint(model).model.parameters()) > AFFORDABLE:
+        return {}
+    return {
+        token: sense_gap(lambda text: _reading(model, text), frames)
+        for token, frames in FRAMES.items()
+        if all(model_cache.reads(model, one.text) for written in frames for one in minimal_pair(written))
+    }
 
 
 @cached

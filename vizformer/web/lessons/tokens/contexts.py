@@ -8,6 +8,7 @@ from vizformer import figures
 from vizformer.web.catalogue import model_cache
 from vizformer.web.catalogue.subject import Subject
 from vizformer.web.lessons.tokens import computed
+from vizformer.web.lessons.tokens.sense_table import senses_in_frames
 from vizformer.web.lessons.tokens.sentences import OCCASIONS
 from vizformer.web.link import state
 from vizformer.web.link.model_ref import ModelRef
@@ -111,6 +112,7 @@ def context(subject: Subject) -> None:
         code=CODE,
         given={"x_A": found.first, "x_B": found.second},
     )
+    senses_in_frames(subject)
 
 
 def another(label: str, default: str, key: str) -> str:

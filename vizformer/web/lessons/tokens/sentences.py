@@ -25,6 +25,48 @@ OCCASIONS = (
     ),
     Occasion("can", "I can swim.", "He opened a can of beans.", "She can sing."),
 )
+FRAMES = {  # token -> the same sentences in two senses (see `analysis.minimal_pairs`)
+    "打": (
+        "他[打]了{电话/她}。",
+        "我不想[打]{电话/狗}。",
+        "你为什么[打]{电话/我}？",
+        "她在家[打]{电话/孩子}。",
+        "他们不会[打]{电话/人}。",
+        "昨天我[打]了{电话/弟弟}。",
+    ),
+    "苹": (
+        "我的[苹]果{很甜/手机坏了}。",
+        "他喜欢[苹]果{汁/手机}。",
+        "她用[苹]果{做蛋糕/电脑工作}。",
+        "桌子上的[苹]果{很好吃/电脑很贵}。",
+        "我想买[苹]果{和香蕉/公司的电话}。",
+        "新的[苹]果{很红/手机很快}。",
+    ),
+    "bank": (
+        "He went to the [bank] with his {money/boat}.",
+        "We walked to the [bank] because we needed {money/water}.",
+        "She stood at the [bank] and looked at the {money/river}.",
+        "The [bank] near the {office/river} is old.",
+        "They sat by the [bank] and talked about the {money/fish}.",
+        "The [bank] of the {city/river} is very large.",
+    ),
+    "play": (
+        "She likes to [play] {tennis/music}.",
+        "He cannot [play] {football/the piano}.",
+        "We [play] {baseball/the guitar} every day.",
+        "Do you [play] {tennis/the violin}?",
+        "I want to [play] {soccer/the piano} today.",
+        "They [play] {football/music} very well.",
+    ),
+    "light": (
+        "This {bag/lamp} is very [light].",
+        "The {box/room} is [light].",
+        "I need a [light] {coat/lamp}.",
+        "Is your {bag/house} [light]?",
+        "My {bicycle/window} was [light].",
+        "We want a [light] {meal/room}.",
+    ),
+}
 OTHERS = (  # for a sentence of the reader's: the one that shares most with it
     "那只猫在睡觉。",
     "他们在学校里学中文。",
