@@ -1,4 +1,4 @@
-"""Words that misled readers, or said one thing in two ways, do not come back: catalogue, lessons and glossary."""
+"""Words that misled readers, or said one thing in two ways, do not come back: catalogue, lessons, glossary, reading list."""
 
 import re
 import tomllib
@@ -61,6 +61,8 @@ def texts(language: str) -> Iterator[tuple[str, str]]:
         yield path.name, path.read_text(encoding="utf-8")
     for name, term in tomllib.loads((LESSONS / "glossary.toml").read_text(encoding="utf-8")).items():
         yield f"glossary: {name}", " ".join(term[language].values())
+    for item in tomllib.loads((LESSONS / "reading.toml").read_text(encoding="utf-8"))["item"]:
+        yield f"reading list: {item['title']}", item[language]
 
 
 @pytest.mark.parametrize(
@@ -71,6 +73,34 @@ def test_words_that_mislead_are_gone(language: str, pattern: str, reason: str) -
     allowed = "The papers behind the course"  # (neither a place nor an order)
     found = [f"{where}: {text}" for where, text in texts(language) if re.search(pattern, text.replace(allowed, ""))]
     assert not found, f"{pattern}: {reason}"
+
+
+def chinese_terms() -> list[tuple[str, list[str], list[str]]]:
+    """The table of CONTRIBUTING: the English term, the Chinese ones, and the forms that are not used."""
+    text = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
+    table = text.split("| English | 中文 | not used |\n|---|---|---|\n")[1].split("\n\n")[0]
+    rows = [[cell.strip() for cell in line.strip("|").split("|")] for line in table.splitlines()]
+    return [(english, chinese.split("、"), unused.split("、")) for english, chinese, unused in rows]
+
+
+def test_one_chinese_term_stands_for_one_thing() -> None:
+    found = list(texts("zh_CN"))
+    for english, used, unused in chinese_terms():
+        for term in used:
+            assert any(term in text for __, text in found), f"{english}: {term} is used nowhere"
+        for form in unused:
+            assert form not in used
+            wrong = [f"{where}: {text}" for where, text in found if form in text]
+            assert not wrong, f"{english} is {'、'.join(used)}, not {form}: {wrong}"
+
+
+def test_the_glossary_says_the_terms_of_the_table() -> None:
+    glossary = tomllib.loads((LESSONS / "glossary.toml").read_text(encoding="utf-8"))
+    named = {entry["en"]["name"]: entry["zh_CN"]["name"] for entry in glossary.values()}
+    shared = [(english, used) for english, used, __ in chinese_terms() if english in named]
+    assert len(shared) >= 20
+    for english, used in shared:
+        assert used[0] in named[english], english
 
 
 @pytest.mark.parametrize("name", ["zh-en", "stories", "cloze"])

@@ -249,7 +249,7 @@ def test_the_results_are_those_of_the_paper(open_app: Open, pair: str) -> None:
 def test_the_lesson_speaks_chinese(open_app: Open) -> None:
     for part, word in (
         ("complexity", "自注意力"),
-        ("calculator", "词嵌入"),
+        ("calculator", "嵌入"),
         ("flash", "当前最大值"),
         ("linear", "softmax 是不同的函数"),
         ("sparse", "堆叠"),

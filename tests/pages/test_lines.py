@@ -66,7 +66,7 @@ def test_the_words_are_translated(open_app, site):
     app = open_app(PAGE, locale="zh-CN", picture="lines", site=site)
     assert not app.exception
     assert lines(app)["words"]["queries"] == "查询"
-    assert app.button_group(key="view.picture").options == ["热图", "连线", "文本"]
+    assert app.button_group(key="view.picture").options == ["热力图", "连线", "文本"]
 
 
 def test_nonsense_in_the_link_is_told(open_app):

@@ -112,7 +112,7 @@ def _body(
             ),
             width="content",
         )
-    st.caption(_before(entry))
+        st.caption(_before(entry), width="content")
     part = parts[index]
     if subject is not None:
         _part(entry, part, subject)
