@@ -9,15 +9,17 @@ import pytest
 import torch
 
 from tests.pages.conftest import Open
-from tests.pages.reading import run
+from tests.pages.reading import run, tables
 from vizformer import load
 from vizformer.analysis.contexts import contexts
 from vizformer.analysis.embeddings import directions, neighbours, norms
+from vizformer.analysis.senses import sense_gap
 from vizformer.analysis.signal_tokens import drawn_cat, patch_tokens, patches
 from vizformer.analysis.word_vectors import read_word_vectors
 from vizformer.assets import asset
 from vizformer.text.merging import PAPER, apply, bundled_table, learn, words_of
 from vizformer.text.schemes import SCHEMES, cut
+from vizformer.web.lessons.tokens.sentences import FRAMES
 from vizformer.web.widgets.lesson_text import lesson_prose
 
 PAGE = "pages/learn/tokens.py"
@@ -321,3 +323,18 @@ def test_a_patch_is_a_row_and_its_token_the_row_times_the_matrix(open_app: Open)
     np.testing.assert_allclose(done["p"], cut[14], atol=1e-5)
     assert float(done["x_0"]) == pytest.approx(rows[14, 0], abs=1e-3)
     assert "36" in html(app)  # tokens of this picture
+
+
+def test_the_switch_measures_words_of_two_senses(open_app: Open) -> None:
+    app = open_app(PAGE, model="cloze", text="She went to the bank.", part="context", dials="tokens.senses:1")
+    assert not app.exception
+    checkpoint = load("cloze")
+    rows = next(rows for rows in tables(app) if len(rows) == len(FRAMES))
+    assert [row[0] for row in rows] == list(FRAMES)
+    for row in rows:
+        gap = sense_gap(checkpoint.trace, FRAMES[row[0]])
+        assert [float(cell) for cell in row[2:4]] == pytest.approx([gap.same[-1], gap.different[-1]], abs=0.00051)
+        assert (row[6] == "yes") == (gap.share[-1] >= 0.1 and gap.chance[-1] <= 0.05)
+    assert {row[6] for row in rows} == {"yes", "no"}
+    off = open_app(PAGE, model="cloze", text="She went to the bank.", part="context")
+    assert not any(len(rows) == len(FRAMES) for rows in tables(off))
