@@ -333,8 +333,8 @@ def test_the_switch_measures_words_of_two_senses(open_app: Open) -> None:
     assert [row[0] for row in rows] == list(FRAMES)
     for row in rows:
         gap = sense_gap(checkpoint.trace, FRAMES[row[0]])
-        assert [float(cell) for cell in row[2:4]] == pytest.approx([gap.same[-1], gap.different[-1]], abs=0.00051)
-        assert (row[6] == "yes") == (gap.share[-1] >= 0.1 and gap.chance[-1] <= 0.05)
-    assert {row[6] for row in rows} == {"yes", "no"}
+        assert [float(cell) for cell in row[1:3]] == pytest.approx([gap.same[-1], gap.different[-1]], abs=0.00051)
+        assert (row[5] == "yes") == (gap.share[-1] >= 0.1 and gap.chance[-1] <= 0.05)
+    assert {row[5] for row in rows} == {"yes", "no"}
     off = open_app(PAGE, model="cloze", text="She went to the bank.", part="context")
     assert not any(len(rows) == len(FRAMES) for rows in tables(off))

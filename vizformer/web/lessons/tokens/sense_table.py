@@ -31,7 +31,6 @@ def senses_in_frames(subject: Subject) -> None:
             Row(
                 (
                     token,
-                    _plain(FRAMES[token][0]),
                     Number(same, f"{same:.3f}"),
                     Number(different, f"{different:.3f}"),
                     Number(share, labels.percent(max(share, 0.0))),
@@ -43,15 +42,18 @@ def senses_in_frames(subject: Subject) -> None:
         )
     columns = (
         _("token"),
-        _("the first of its frames"),
-        _("cosine, same sense"),
-        _("cosine, two senses"),
+        _("same sense"),
+        _("two senses"),
         _("share of the way"),
         _("by chance"),
         _("told apart"),
     )
     st.html(
-        table.to_html(columns, rows, caption=_("After the last layer: {n} frames for each word", n=len(gap.sentences)))
+        table.to_html(
+            columns,
+            rows,
+            caption=_("Mean cosines after the last layer; {n} frames for each word", n=len(gap.sentences)),
+        )
     )
     st.caption(
         _(
@@ -61,6 +63,8 @@ def senses_in_frames(subject: Subject) -> None:
             clear=labels.percent(CLEAR),
         )
     )
+    with st.expander(_("The frames")):
+        st.text("\n".join(f"{token}: " + " · ".join(map(_plain, FRAMES[token])) for token in found))
     if subject.config.architecture == "decoder-only":
         st.info(
             _("Where the word that decides stands after the token, this model cannot tell: it has not read it yet.")
