@@ -3,6 +3,7 @@
 import json
 
 import numpy as np
+import pyarrow as pa
 import pytest
 import torch
 
@@ -32,6 +33,14 @@ def text(app) -> str:
 
 def mounted(app, name):
     return [box for box in app.get("bidi_component") if box.proto.component_name == f"vizformer_{name}"]
+
+
+def drawn(app) -> tuple[dict, dict[str, np.ndarray]]:
+    """What the map on the page was sent: its texts and marks, and its numbers, [queries, keys] each."""
+    (heatmap,) = mounted(app, "heatmap")
+    data = json.loads(heatmap.proto.mixed.json)
+    sent = [pa.ipc.open_stream(blob.data).read_all() for blob in heatmap.proto.mixed.arrow_blobs.values()]
+    return data, {one.column_names[0]: one.column(0).to_numpy().reshape(data["shape"][2:]) for one in sent}
 
 
 # --- three ------------------------------------------------------------------------------------------------------------
@@ -88,7 +97,10 @@ def test_keys_come_from_the_end_of_the_encoder_alone(open_app: Open, translator)
     assert [number(row[1]) for row in tables(app)[0]] == [0, 0, 0]
     assert [number(row[2]) for row in tables(app)[0]] == pytest.approx([r.apart for r in readers], rel=0.01)
     assert any("bit for bit" in box.value for box in app.success)
-    np.testing.assert_allclose(array(chart(app, 0)["data"][0]["z"]), trace["decoder.1.cross"].scores(2), atol=1e-5)
+    data, columns = drawn(app)
+    assert data["view"] == "scores"
+    np.testing.assert_allclose(columns["scores"], trace["decoder.1.cross"].scores(2), atol=1e-5)
+    np.testing.assert_allclose(columns["weights"], trace["decoder.1.cross"].pattern(2), atol=1e-6)
     n, m = len(trace.tokens["encoder"]), len(trace.tokens["decoder"])
     assert f"{n * m} cells" in text(app)
     assert f"{2 * n * 256 * 256:,} multiplications" in text(app)
@@ -114,14 +126,14 @@ def test_the_ring_is_what_the_layer_looks_at_most(open_app: Open, translator) ->
     _, trace = translator
     found = alignment(trace)
     app = open_app(PAGE, part="alignment", text=TEXT)
-    heatmap, rings = chart(app, 0)["data"]
-    np.testing.assert_allclose(array(heatmap["z"]), found.weights[2], atol=1e-6)
-    assert array(rings["x"]).tolist() == found.mean[2].tolist()
+    data, columns = drawn(app)
+    np.testing.assert_allclose(columns["weights"], found.weights[2], atol=1e-6)
+    assert data["rings"] == found.mean[2].tolist()
     assert "3 of 15 pairs of words change places." in text(app)
     app = open_app(PAGE, part="alignment", text=TEXT, dials="cross.layer:1~cross.head:3")
-    heatmap, rings = chart(app, 0)["data"]
-    np.testing.assert_allclose(array(heatmap["z"]), trace["decoder.1.cross"].pattern(3), atol=1e-6)
-    assert array(rings["x"]).tolist() == found.by_head[1, 3].tolist()
+    data, columns = drawn(app)
+    np.testing.assert_allclose(columns["weights"], trace["decoder.1.cross"].pattern(3), atol=1e-6)
+    assert data["rings"] == found.by_head[1, 3].tolist()
 
 
 def test_every_head_is_scored_on_the_pairs_of_the_card(open_app: Open, translator) -> None:
@@ -147,8 +159,7 @@ def test_a_pair_aligned_by_hand_takes_the_place_of_the_sentence(open_app: Open, 
     links = linked(pair, trace.tokens["encoder"], trace.tokens["decoder"])
     right = sum(int(alignment(trace).mean[2][link.row]) in link.columns for link in links)
     assert f"{right} of {len(links)} content words" in text(app)
-    frames = [s for s in chart(app, 0)["layout"]["shapes"] if s["type"] == "rect"]
-    assert len(frames) == sum(len(link.columns) for link in links)
+    assert drawn(app)[0]["squares"] == [[link.row, column] for link in links for column in link.columns]
 
 
 def test_the_cell_that_is_asked_for_is_that_of_the_token_before(open_app: Open, translator) -> None:
@@ -227,7 +238,9 @@ def test_both_networks_say_the_tokens_again(open_app: Open, translator) -> None:
     notes = json.loads(asset("lessons", "cross", "bottleneck.json").read_text(encoding="utf-8"))
     for curve, memory in zip(chart(app, 0)["data"], ("one", "every"), strict=True):
         np.testing.assert_allclose(array(curve["y"]), 100 * np.array(notes["measured"][memory]["right"]), atol=1e-4)
-    np.testing.assert_allclose(array(chart(app, 1)["data"][0]["z"]), results[1].looked, atol=1e-6)
+    at = [f"{notes['measured'][memory]['right'][len(symbols) - 1]:.0%}" for memory in ("one", "every")]
+    assert f"{len(symbols)} symbols of your text that is {at[0]} from one vector and {at[1]} from" in text(app)
+    np.testing.assert_allclose(drawn(app)[1]["weights"], results[1].looked, atol=1e-6)
     left = run(app.code[0].value)
     assert left["one"].shape == left["every"].shape == (len(symbols), 64)
 

@@ -6,6 +6,7 @@ import { inkOn } from "./colours.js";
 import { context2d } from "./dom.js";
 import { cellAt, scoreStep, weightStep } from "./heads.js";
 import { ENLARGED, letterSize } from "./map_layout.js";
+import { drawPageMarks } from "./map_marks.js";
 import { signed } from "./numbers.js";
 
 /** @import { HeatMap } from "./map.js" */
@@ -38,6 +39,7 @@ export function drawMap(map) {
   context.globalAlpha = 1;
   if (Math.min(map.pitchX, map.pitchY) >= 12) drawGaps(map, context);
   if (scene.image && map.pitchX >= 30 && map.pitchY >= 18) drawValues(map, context);
+  drawPageMarks(map, context);
   context.restore();
   drawLabels(map, context);
 }

@@ -124,6 +124,8 @@ export interface MapScene {
   selected: Cell;
   queryTokens: string[];
   keyTokens: string[];
+  /** A key for each query that gets a ring, and cells [query, key] with a square around them. */
+  marks?: { rings: number[] | null, squares: [number, number][] };
 }
 
 /** Where things go in the large map, in px. */

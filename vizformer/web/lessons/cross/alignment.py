@@ -3,15 +3,13 @@
 import numpy as np
 import streamlit as st
 
-from vizformer import figures
-from vizformer.components import table
+from vizformer.components import heatmap, table
 from vizformer.components.table import Number, Row
-from vizformer.figures import alignment as alignment_figures
 from vizformer.web.catalogue.subject import Subject
 from vizformer.web.frame import sitemap
 from vizformer.web.lessons.cross import computed, links, other_model
 from vizformer.web.link import state
-from vizformer.web.widgets import chart, lesson, row_names
+from vizformer.web.widgets import lesson, row_names
 from vizformer.web.widgets.cell_question import LARGEST
 from vizformer.web.widgets.laboratory import laboratory
 from vizformer.web.words import labels
@@ -48,18 +46,18 @@ def alignment(subject: Subject) -> None:
     found = computed.alignment(subject)
     chosen = found.mean[layer] if head == MEAN else found.by_head[layer, head]
     by_hand = computed.links(subject)
-    chart.show(
-        figures.alignment_map(
+    heatmap.mount(
+        heatmap.Heatmap(
             found.weights[layer] if head == MEAN else _pattern(subject, layer, head),
             row_names.queries(subject, "cross"),
             labels.texts(subject.trace.tokens["encoder"]),
-            chosen,
-            [(link.row, column) for link in by_hand for column in link.columns],
+            rings=chosen.tolist(),
+            squares=[(link.row, column) for link in by_hand for column in link.columns],
             title=_("Layer {layer}, mean of the heads", layer=layer)
             if head == MEAN
             else _("Layer {layer}, head {head}", layer=layer, head=head),
-            words=words(alignment_figures.ENGLISH),
         ),
+        words=words(heatmap.ENGLISH),
         key="cross.alignment",
     )
     _order(subject, chosen)

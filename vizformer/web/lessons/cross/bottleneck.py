@@ -4,7 +4,7 @@ import numpy as np
 import streamlit as st
 
 from vizformer import figures
-from vizformer.components import table
+from vizformer.components import heatmap, table
 from vizformer.components.table import Row
 from vizformer.web.catalogue import model_cache
 from vizformer.web.catalogue.subject import Subject
@@ -50,7 +50,6 @@ def bottleneck(subject: Subject) -> None:
             place_title=_("length of the text, symbols"),
             value_title=_("right symbols, %"),
             hover=_("{name}, {place} symbols: {value}% right"),
-            mark=(len(symbols), _("your {n}", n=len(symbols))),
             value_range=(0, 105),
             digits=1,
             height=330,
@@ -66,6 +65,16 @@ def bottleneck(subject: Subject) -> None:
             texts=about.texts,
         )
     )
+    # In words: a line at this place would be another figure, which is drawn anew, for every text.
+    at = len(symbols) - 1
+    st.text(
+        _(
+            "At the {n} symbols of your text that is {one} from one vector and {every} from a vector for every token.",
+            n=len(symbols),
+            one=f"{about.right['one'][at]:.0%}",
+            every=f"{about.right['every'][at]:.0%}",
+        )
+    )
     _said(texts, symbols, one.symbols, every.symbols)
     st.button(
         _("Give the tokens other symbols"),
@@ -73,14 +82,14 @@ def bottleneck(subject: Subject) -> None:
         args=("cross.seed", (seed + 1) % 100, 0),
         key="cross.draw",
     )
-    chart.show(
-        figures.attention_heatmap(
+    heatmap.mount(
+        heatmap.Heatmap(
             every.looked,
             [_name(symbol, symbols, texts) for symbol in every.symbols],
             texts,
             title=_("Where the second network looks"),
-            words=words(figures.ENGLISH),
         ),
+        words=words(heatmap.ENGLISH),
         key="cross.looked",
     )
     n, d = len(symbols), about.state

@@ -2,14 +2,13 @@
 
 import streamlit as st
 
-from vizformer import figures
-from vizformer.components import table
+from vizformer.components import heatmap, table
 from vizformer.components.table import Number, Row
 from vizformer.web.catalogue.subject import Subject
 from vizformer.web.frame import sitemap
 from vizformer.web.lessons.cross import computed, links, other_model
 from vizformer.web.link import state
-from vizformer.web.widgets import chart, lesson, proof_badge, row_names
+from vizformer.web.widgets import lesson, proof_badge, row_names
 from vizformer.web.widgets.laboratory import laboratory
 from vizformer.web.words import labels
 from vizformer.web.words.figure_words import words
@@ -69,16 +68,16 @@ def memory(subject: Subject) -> None:
         difference=f"{reader.proof.difference:.1g}",
     )
     proof_badge.show(reader.proof, agrees, edited=bool(subject.edited))
-    chart.show(
-        figures.attention_heatmap(
-            record.scores(view.head).float().cpu().numpy(),
+    heatmap.mount(
+        heatmap.Heatmap(
+            record.pattern(view.head).float().cpu().numpy(),
             row_names.queries(subject, "cross"),
             labels.texts(trace.tokens["encoder"]),
+            scores=record.scores(view.head).float().cpu().numpy(),
             reasons=record.reason(view.head).cpu().numpy(),
-            kind="scores",
             title=_("Scores of layer {layer}, head {head}", layer=view.layer, head=view.head),
-            words=words(figures.ENGLISH),
         ),
+        words=words(heatmap.ENGLISH),
         key="cross.scores",
     )
     lesson.ask(keys_question(subject))

@@ -1,0 +1,120 @@
+"""One map on a canvas: weights or scores of a head, every number readable, and cells that a page marks.
+
+    mount(Heatmap(weights, query_tokens, key_tokens, title="Layer 0, head 2"), key="map")
+    to_html(Heatmap(weights, query_tokens, key_tokens))        # the same, as a file
+
+It is drawn anew in a tenth of the time of a figure of Plotly (`vizformer.figures.attention_heatmap`, which is for
+notebooks and exports).  All heads at once are `vizformer.components.attention`.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from vizformer.components import _mount, attention
+from vizformer.components._mount import N_
+from vizformer.components.payload import HeadsPayload, describe, pack_heads
+
+__all__ = ["ENGLISH", "Heatmap", "mount", "to_html"]
+
+_SHARED = (
+    "axes",
+    "pooled",
+    "map_label",
+    "zoom_in",
+    "zoom_out",
+    "zoom_reset",
+    "cell_weight",
+    "cell_score",
+    "cell_masked",
+    "cell_masked_score",
+    "row_strongest",
+    "row_masked",
+    "masked",
+    "masked_legend",
+    "colour_weight",
+    "colour_score",
+)
+
+ENGLISH: Mapping[str, str] = {
+    **{name: text for name, text in attention.ENGLISH.items() if name in _SHARED or name.startswith("reason_")},
+    "most": N_("row {query} “{query_token}” looks most at “{key_token}”"),
+    "ring": N_("where a row looks most"),
+    "square": N_("aligned by hand"),
+}
+"""Every text of the component; a page passes the same names in the reader's language."""
+
+_COMPONENT = _mount.Component("heatmap")
+
+
+@dataclass(frozen=True)
+class Heatmap:
+    """What the map shows.
+
+    Attributes:
+        weights: attention weights in 0..1 [queries, keys].
+        query_tokens, key_tokens: labels of the rows and of the columns; they may repeat.
+        scores: before the mask, the same shape; where they are given, they are what is shown.
+        reasons: why a cell is masked, 0 = visible (`vizformer.model.Reason`) [queries, keys].
+        rings: for each query a key that gets a ring.
+        squares: (query, key) of cells with a square around them.
+        title: plain text.
+    """
+
+    weights: NDArray[np.floating]
+    query_tokens: Sequence[str]
+    key_tokens: Sequence[str]
+    scores: NDArray[np.floating] | None = None
+    reasons: NDArray[np.integer] | None = None
+    rings: Sequence[int] | None = None
+    squares: Sequence[tuple[int, int]] = ()
+    title: str = ""
+
+    def __post_init__(self) -> None:
+        if self.rings is not None and len(self.rings) != len(self.query_tokens):
+            raise ValueError(f"{len(self.rings)} rings do not fit {len(self.query_tokens)} queries")
+
+
+def mount(heatmap: Heatmap, *, words: Mapping[str, str] = ENGLISH, key: str) -> None:
+    """Shows the map on a Streamlit page.
+
+    Args:
+        heatmap: what it shows.
+        words: the texts, see ENGLISH.
+        key: identity on the page.
+
+    Raises:
+        ValueError: labels or numbers that do not fit each other, weights that are no weights.
+    """
+    payload = _payload(heatmap)
+    _COMPONENT.mount(key=key, data=_data(heatmap, payload, words), columns=payload.columns, version=1, selected=None)
+
+
+def to_html(heatmap: Heatmap, *, words: Mapping[str, str] = ENGLISH) -> _mount.Html:
+    """The same map as the text of one HTML file that works without a server.
+
+    Raises:
+        ValueError: as `mount`.
+    """
+    payload = _payload(heatmap)
+    data = _data(heatmap, payload, words)
+    return _COMPONENT.page(data=data, columns=payload.columns, selected=None, title=heatmap.title or "Map")
+
+
+def _payload(heatmap: Heatmap) -> HeadsPayload:
+    scores = None if heatmap.scores is None else np.asarray(heatmap.scores)[None, None]
+    return pack_heads(np.asarray(heatmap.weights)[None, None], scores, heatmap.reasons)
+
+
+def _data(heatmap: Heatmap, payload: HeadsPayload, words: Mapping[str, str]) -> dict[str, Any]:
+    return {
+        **describe(payload, heatmap.query_tokens, heatmap.key_tokens, None),
+        "title": heatmap.title,
+        "view": "weights" if heatmap.scores is None else "scores",
+        "rings": None if heatmap.rings is None else [int(key) for key in heatmap.rings],
+        "squares": [[int(query), int(key)] for query, key in heatmap.squares],
+        "words": {**ENGLISH, **words},
+    }
