@@ -46,3 +46,22 @@ def test_a_small_vocabulary_is_shown_whole():
 def test_a_text_without_steps_has_none():
     with pytest.raises(ValueError, match="without steps"):
         leading_candidates([])
+
+
+def test_the_first_steps_are_those_of_a_text_that_ends_there():
+    model = tiny.model("decoder-only", eos_id=None, **tiny.LLAMA)
+    whole, short = (leading_candidates(stream(model, [1, 5, 6], max_new=n, sampling=LOOSE), count=4) for n in (6, 4))
+    cut = whole.first(4)
+    for name in ("ids", "kept", "by_hand", "end"):
+        assert getattr(cut, name) == getattr(short, name)
+    for name in ("candidates", "before", "after", "cut"):
+        np.testing.assert_array_equal(getattr(cut, name), getattr(short, name))
+    assert whole.first(6) is whole
+    steps = list(stream(model, [1, 5, 6], max_new=6, sampling=LOOSE))
+    np.testing.assert_array_equal(whole.probabilities, [step.probabilities[step.id] for step in steps])
+
+
+def test_of_equally_probable_tokens_the_first_ones_are_seen():
+    probabilities = torch.tensor([0.1, 0.2, 0.1, 0.3, 0.1, 0.1, 0.1])
+    step = GenerationStep(3, probabilities, probabilities, torch.zeros(7, dtype=torch.uint8), 1, 0)
+    assert leading_candidates([step], count=4).candidates.tolist() == [[3, 1, 0, 2]]

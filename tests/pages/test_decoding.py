@@ -7,9 +7,11 @@ import pytest
 from tests.pages.conftest import Open
 from tests.pages.reading import run, tables
 from vizformer import load
-from vizformer.analysis.decoding import beams, written
+from vizformer.analysis.decoding import beams, first_token, written
 from vizformer.analysis.teacher_forcing import forced_rows, one_error, right_rows
+from vizformer.checkpoints import Checkpoint
 from vizformer.generation import Sampling
+from vizformer.web.words.labels import percent
 
 PAGE = "pages/learn/decoding.py"
 TEXTS = {"zh-en": "今天天气", "stories": "Once upon a time"}
@@ -47,7 +49,11 @@ def test_the_ways_of_choosing_write_what_the_library_writes(open_app: Open) -> N
     )
     assert not app.exception
     checkpoint = load("zh-en")
-    (shown,) = tables(app)
+    shown, own, warmed = tables(app)
+    first = first_token(checkpoint, TEXTS["zh-en"], 1.5)
+    assert [row[0] for row in own] == [row[0] for row in warmed] == [token.text for token, *_ in first]
+    assert [row[1] for row in own] == [percent(p) for _, p, _ in first]
+    assert [row[1] for row in warmed] == [percent(p) for *_, p in first]
     greedy, best = written(checkpoint, TEXTS["zh-en"], 12), beams(checkpoint, TEXTS["zh-en"], 12, 2, 0.6)[0]
     drawn = written(checkpoint, TEXTS["zh-en"], 12, Sampling(temperature=1.5, seed=7))
     assert shown[0][1] == greedy.text
@@ -82,3 +88,29 @@ def test_a_model_that_does_not_write_offers_one_that_does(open_app: Open, part: 
     assert not app.exception
     assert any("does not write" in box.value for box in app.info)
     assert any("zh-en" in button.label for button in app.button)
+
+
+@pytest.mark.parametrize("part", ["", "steps"])
+def test_a_translation_is_written_once_for_the_page_and_its_steps(open_app: Open, monkeypatch, part: str) -> None:
+    written = []
+    stream = Checkpoint.stream
+    monkeypatch.setattr(Checkpoint, "stream", lambda *args, **rest: written.append(args) or stream(*args, **rest))
+    text = f"我昨天看见一只猫，{part}。"  # that nobody has asked for
+    app = open_app(PAGE, part=part, model="zh-en", text=text)
+    assert not app.exception
+    assert len(written) == 1
+    checkpoint = load("zh-en")
+    ids = checkpoint.generate(text).ids
+    (shown,) = tables(app)
+    said = [cells[-1] for cells in shown]
+    assert said[: len(ids)] == [token.text for token in checkpoint.tokenizer.tokens(list(ids))][: len(said)]
+
+
+def test_the_page_shows_the_trace_that_the_library_makes(open_app: Open) -> None:
+    app = open_app(PAGE, model="zh-en", text=TEXTS["zh-en"])
+    checkpoint = load("zh-en")
+    (shown,) = tables(app)
+    rows = forced_rows(checkpoint, checkpoint.trace(TEXTS["zh-en"]))
+    assert [cells[2] for cells in shown] == [row.wanted.text for row in rows]
+    total = math.fsum(row.loss for row in rows)
+    assert any(f"L = {total:.4f}" in formula.value for formula in app.latex)

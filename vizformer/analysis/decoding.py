@@ -4,13 +4,14 @@ from dataclasses import dataclass
 
 import numpy as np
 import torch
-from jaxtyping import Int
+from jaxtyping import Float, Int
 from numpy import ndarray
+from torch import Tensor
 
 from vizformer.analysis.cost import text_costs
 from vizformer.checkpoints import Checkpoint
 from vizformer.config import ModelConfig
-from vizformer.generation import GREEDY, Sampling, length_penalty
+from vizformer.generation import GREEDY, Candidates, Sampling, length_penalty, next_token
 from vizformer.text import Token
 
 
@@ -46,6 +47,12 @@ def written(checkpoint: Checkpoint, text: str, max_new: int, sampling: Sampling 
     return Written(checkpoint.tokenizer.decode(ids).strip(), len(ids), total, ended)
 
 
+def written_from(checkpoint: Checkpoint, found: Candidates) -> Written:
+    """The same of a text that has been written already."""
+    total = float(np.log(found.probabilities.astype(np.float64)).sum())
+    return Written(checkpoint.tokenizer.decode(found.ids).strip(), len(found.ids), total, found.end == "eos")
+
+
 def beams(checkpoint: Checkpoint, text: str, max_new: int, width: int, alpha: float) -> list[Written]:
     """What beam search finds, best first."""
     end = checkpoint.model.config.eos_id
@@ -59,11 +66,24 @@ def first_token(
     checkpoint: Checkpoint, text: str, temperature: float, count: int = 10
 ) -> list[tuple[Token, float, float]]:
     """The most probable first new tokens: (token, P, P at this temperature), P_T proportional to P^(1/T)."""
-    sampling = Sampling(temperature=temperature)
-    step = next(iter(checkpoint.stream(text, sampling=sampling, max_new=1)))
-    top = step.probabilities.topk(min(count, step.probabilities.numel()))
+    return warmed(checkpoint, first_distribution(checkpoint, text), temperature, count)
+
+
+def first_distribution(checkpoint: Checkpoint, text: str) -> Float[Tensor, " vocab_size"]:
+    """P(first new token | text), the model's own."""
+    return next(iter(checkpoint.stream(text, max_new=1))).probabilities
+
+
+def warmed(
+    checkpoint: Checkpoint, probabilities: Float[Tensor, " vocab_size"], temperature: float, count: int = 10
+) -> list[tuple[Token, float, float]]:
+    """The most probable tokens of a distribution: (token, P, P at this temperature)."""
+    config = checkpoint.model.config
+    never = config.pad_id if config.never_pad else None
+    then = next_token(probabilities.log(), sampling=Sampling(temperature=temperature), never=never).filtered
+    top = probabilities.topk(min(count, probabilities.numel()))
     tokens = checkpoint.tokenizer.tokens(top.indices.tolist())
-    return [(token, p, float(step.filtered[token.id])) for token, p in zip(tokens, top.values.tolist(), strict=True)]
+    return [(token, p, float(then[token.id])) for token, p in zip(tokens, top.values.tolist(), strict=True)]
 
 
 def cache_difference(checkpoint: Checkpoint, text: str, max_new: int) -> tuple[float, int]:

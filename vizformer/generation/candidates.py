@@ -35,6 +35,27 @@ class Candidates:
     by_hand: list[bool]
     end: End | None
 
+    def first(self, count: int) -> "Candidates":
+        """Those of the first `count` steps: what a text that ends there at the latest is chosen from."""
+        if len(self.ids) <= count:
+            return self
+        return Candidates(
+            self.ids[:count],
+            self.candidates[:count],
+            self.before[:count],
+            self.after[:count],
+            self.cut[:count],
+            self.kept[:count],
+            self.by_hand[:count],
+            "limit",
+        )
+
+    @property
+    def probabilities(self) -> Float[ndarray, " steps"]:
+        """Of the chosen tokens, before penalty, temperature and cuts."""
+        found: ndarray = self.before[self.candidates == np.array(self.ids)[:, None]]
+        return found
+
     @property
     def seen(self) -> list[int]:
         """Every id that is a candidate somewhere, in ascending order."""
@@ -57,7 +78,7 @@ def leading_candidates(steps: Iterable[GenerationStep], count: int = AT_A_GLANCE
     end: End | None = None
     for step in steps:
         before, after, cut = (part.cpu().numpy() for part in (step.probabilities, step.filtered, step.cut))
-        best = np.argsort(-before, kind="stable")[:count]
+        best = _largest(before, count)
         if step.id not in best:
             best[-1] = step.id
         ids.append(step.id)
@@ -69,3 +90,12 @@ def leading_candidates(steps: Iterable[GenerationStep], count: int = AT_A_GLANCE
         raise ValueError("a text without steps has no candidates")
     candidates, probabilities, filtered, cuts = (np.stack(column) for column in zip(*rows, strict=True))
     return Candidates(ids, candidates, probabilities, filtered, cuts, kept, by_hand, end)
+
+
+def _largest(values: Float[ndarray, " n"], count: int) -> Int[ndarray, " count"]:
+    """The indices of the largest values, the largest first, of equal ones the first first; without sorting all of them."""
+    if count >= len(values):
+        return np.argsort(-values, kind="stable")
+    least = np.partition(values, len(values) - count)[len(values) - count]
+    reach = np.flatnonzero(values >= least)
+    return reach[np.argsort(-values[reach], kind="stable")[:count]]

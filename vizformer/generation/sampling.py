@@ -171,6 +171,8 @@ def draw(filtered: Tensor, generator: torch.Generator) -> int:
 
 def _cuts(probabilities: Tensor, sampling: Sampling) -> Tensor:
     """A `Cut` for every token; the most probable one is always kept."""
+    if sampling.top_k == 0 and sampling.top_p == 1 and sampling.min_p == 0:  # nothing to sort a vocabulary for
+        return torch.zeros(probabilities.shape, dtype=torch.uint8, device=probabilities.device)
     ordered = torch.sort(probabilities, descending=True, stable=True)
     kept = ordered.values  # [vocab_size], most probable first; from here on places in that order
     cut = torch.zeros(kept.shape, dtype=torch.uint8, device=kept.device)

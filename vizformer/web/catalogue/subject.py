@@ -14,6 +14,7 @@ from vizformer.web.link.model_ref import ModelRef
 
 if TYPE_CHECKING:
     from vizformer.checkpoints import Opened
+    from vizformer.generation import Candidates
     from vizformer.model import Trace
     from vizformer.text import Token
 
@@ -56,6 +57,14 @@ class Subject:
         return tokens["encoder"] if "encoder" in tokens else tokens["decoder"]
 
     @property
+    def writes_its_target(self) -> bool:
+        """Whether the target is what the model itself writes, with no number set by hand."""
+        config = self.config
+        both = config.architecture == "encoder-decoder"
+        given = self.target.strip() or self.edited
+        return both and not given and 0 < len(config.start_ids) < config.max_positions
+
+    @property
     def unedited(self) -> "Subject":
         return replace(self, edited="")
 
@@ -78,8 +87,25 @@ class Subject:
 @cached(cache=TRACES, refusals=lambda subject: model_cache.is_settled(subject.model))
 def trace(subject: Subject) -> "Trace":
     """One forward with everything kept; `edited` are numbers set by hand (`vizformer.web.link.edits`)."""
-    edit, heard = edits.edit(subject.edited), _HEARD.get()
-    return subject.checkpoint.trace(subject.text, target=subject.target or None, edit=edit, heard=heard)
+    edit, heard, loaded = edits.edit(subject.edited), _HEARD.get(), subject.checkpoint
+    if subject.writes_its_target:
+        ids = [*subject.config.start_ids, *(id for id in written(subject).ids if id != subject.config.eos_id)]
+        return loaded.trace(subject.text, target_ids=ids, heard=heard)
+    return loaded.trace(subject.text, target=subject.target or None, edit=edit, heard=heard)
+
+
+@cached
+def written(subject: Subject) -> "Candidates":
+    """What a model that `writes_its_target` writes, with the leading candidates of every token.
+
+    It is the target that `Checkpoint.trace` would generate: written once for the trace and for the pages that show how it
+    came.
+    """
+    from vizformer.checkpoints.own.checkpoint import MAX_TARGET
+    from vizformer.generation import leading_candidates
+
+    most = min(MAX_TARGET, subject.config.max_positions - 1)
+    return leading_candidates(subject.checkpoint.stream(subject.text, max_new=most))
 
 
 @contextmanager

@@ -3,8 +3,11 @@
 from typing import TYPE_CHECKING
 
 from vizformer.web.catalogue.bounded_cache import cached
+from vizformer.web.catalogue.subject import written
 
 if TYPE_CHECKING:
+    from torch import Tensor
+
     from vizformer.analysis import AnswerCell
     from vizformer.analysis.decoding import Written
     from vizformer.analysis.teacher_forcing import ForcedRow, OneError
@@ -51,11 +54,20 @@ def sampled(subject: "Subject", temperature: float, seed: int) -> "Written":
     return written(subject.checkpoint, subject.text, MOST_NEW, Sampling(temperature=temperature, seed=seed))
 
 
-@cached
 def greedy(subject: "Subject") -> "Written":
-    from vizformer.analysis.decoding import written
+    from vizformer.analysis.decoding import written_from
 
-    return written(subject.checkpoint, subject.text, MOST_NEW)
+    return written_from(subject.checkpoint, _greedy(subject))
+
+
+@cached
+def _greedy(subject: "Subject") -> "Candidates":
+    """What each token of the greedy text is chosen from; the page's own translation is that text, written already."""
+    from vizformer.generation import leading_candidates
+
+    if subject.writes_its_target:
+        return written(subject).first(MOST_NEW)
+    return leading_candidates(subject.checkpoint.stream(subject.text, max_new=MOST_NEW))
 
 
 @cached
@@ -67,19 +79,23 @@ def beams(subject: "Subject", width: int, alpha: float) -> "list[Written]":
 
 @cached
 def first_token(subject: "Subject", temperature: float) -> "list[tuple[Token, float, float]]":
-    from vizformer.analysis.decoding import first_token
+    from vizformer.analysis.decoding import warmed
 
-    return first_token(subject.checkpoint, subject.text, temperature)
+    return warmed(subject.checkpoint, _first_distribution(subject), temperature)
+
+
+@cached
+def _first_distribution(subject: "Subject") -> "Tensor":
+    from vizformer.analysis.decoding import first_distribution
+
+    return first_distribution(subject.checkpoint, subject.text)
 
 
 @cached
 def steps(subject: "Subject") -> "tuple[Candidates, tuple[Token, ...], dict[int, str]]":
     """A greedy text: what each token was chosen from, what the text begins with, and the texts of the ids."""
-    from vizformer.generation import leading_candidates
-
-    loaded = subject.checkpoint
+    loaded, found = subject.checkpoint, _greedy(subject)
     __, beginning = loaded.opening(subject.text)
-    found = leading_candidates(loaded.stream(subject.text, max_new=MOST_NEW))
     known = [id for id in {*found.seen, *found.ids} if id < loaded.tokenizer.vocab_size]
     return found, beginning, {token.id: token.text for token in loaded.tokenizer.tokens(known)}
 

@@ -5,16 +5,14 @@ from typing import TYPE_CHECKING
 import numpy as np
 import streamlit as st
 
-from vizformer import figures
 from vizformer.components import table
 from vizformer.components.table import Number, Row
 from vizformer.web.catalogue.subject import Subject
 from vizformer.web.lessons.decoding import computed
 from vizformer.web.lessons.decoding.other_model import writes
-from vizformer.web.widgets import chart, lesson
+from vizformer.web.widgets import lesson
 from vizformer.web.widgets.laboratory import laboratory
 from vizformer.web.words import labels
-from vizformer.web.words.figure_words import words
 from vizformer.web.words.i18n import _
 
 if TYPE_CHECKING:
@@ -66,20 +64,15 @@ def ways(subject: Subject) -> None:
         )
     )
     before, after = st.columns(2)
-    for column, title, place in (
-        (before, _("First new token: the model's own P"), 1),
-        (after, _("The same at T = {temperature}", temperature=f"{temperature:g}"), 2),
+    for column, title, probabilities in (
+        (before, _("First new token: the model's own P"), [p for __, p, ___ in tokens]),
+        (after, _("The same at T = {temperature}", temperature=f"{temperature:g}"), [warmed for *__, warmed in tokens]),
     ):
-        chart.show(
-            figures.next_token_bars(
-                [one[0].text for one in tokens],
-                np.array([one[place] for one in tokens], dtype=np.float32),
-                title=title,
-                words=words(figures.ENGLISH),
-            ),
-            key=f"decoding.first.{place}",
-            on=column,
-        )
+        bars = [
+            Row((token.text, Number(p, labels.percent(p))))
+            for (token, *__), p in zip(tokens, probabilities, strict=True)
+        ]
+        column.html(table.to_html((_("token"), _("probability")), bars, bar=1, caption=title))
     token, p, warmed = tokens[0]
     lesson.formula(
         r"P_T(y) = \frac{P(y)^{1/T}}{\sum_{y'} P(y')^{1/T}} \qquad "
