@@ -137,22 +137,36 @@ def test_more_texts_than_there_is_room_for_wait_until_one_has_ended(layers: Laye
     assert all(layers.cached.holds(text) for text in texts)
 
 
-def test_it_has_all_threads_while_nobody_else_waits(layers: Layers) -> None:
-    turns = Turns(at_once=1, long=SOON)
+def test_it_has_all_threads_while_nobody_runs_but_those_who_follow_it(layers: Layers) -> None:
+    turns = Turns(at_once=3, long=SOON)
     forwards, mine = Forwards(turns, 3), torch.get_num_threads()
-    with turns.turn():  # of the reader who follows
-        one = following(forwards, lambda *_: None)
-        layers.release(2)
-        while len(layers.threads) < 2:
+
+    def read(subject: Subject) -> None:
+        with turns.turn():
+            forwards.follow(subject, lambda *_: None)
+
+    def until(what: Callable[[], object]) -> None:
+        while not what():
             threading.Event().wait(0.001)
-        waiting = threading.Thread(target=lambda: turns.turn().__enter__())
-        waiting.start()
-        while not turns._waiting:
-            threading.Event().wait(0.001)
-        layers.release(2)
-        one.join(SOON)
-    waiting.join(SOON)
-    assert layers.threads == [3, 3, 1, 1]
+
+    readers = [threading.Thread(target=read, args=(TEXT,)) for _ in range(2)]  # of the same text
+    for reader in readers:
+        reader.start()
+    until(lambda: len(turns._watching) == 2)
+    layers.release(2)
+    until(lambda: len(layers.threads) == 2)
+    with turns.turn():  # somebody looks at another page
+        layers.release(1)
+        until(lambda: len(layers.threads) == 3)
+    other = threading.Thread(target=read, args=(Subject(TEXT.model, "another", ""),))
+    other.start()
+    until(lambda: layers.began == 2)
+    layers.release(5)
+    for thread in (*readers, other):
+        thread.join(SOON)
+    assert layers.threads[1:3] == [3, 1]  # (the first number is from when they came)
+    assert set(layers.threads[3:-1]) <= {1, 3}
+    assert not turns._watching
     assert torch.get_num_threads() == mine  # this thread has its own
     begun = list[int]()
     late = threading.Thread(target=lambda: begun.append(torch.get_num_threads()))
@@ -182,3 +196,22 @@ def test_what_is_made_of_a_trace_does_not_push_it_out(monkeypatch: pytest.Monkey
     for chosen in ((0, 0), (1, 1), (2, 3), (0, 0)):
         subject_cache.heads(subject, "decoder", chosen, "first")
     assert forwards == ["one"]
+
+
+@pytest.mark.parametrize(
+    ("text", "target", "long"), [(3, 3, False), (1200, 3, True), (3, 1200, True), (3, 9999, False)]
+)
+def test_a_long_target_is_followed_as_a_long_text_is(
+    monkeypatch: pytest.MonkeyPatch, text: int, target: int, long: bool
+) -> None:
+    subject = Subject(ModelRef("bundled", "zh-en"), f"text {text}", f"target {target}")
+    most = 4096
+
+    def tokens(_: Checkpoint, given: str) -> tuple[int, ...]:
+        if (n := int(given.split()[1])) > most:
+            raise TraceError(N_("There is no token to look at: type at least one word."))
+        return tuple(range(n))
+
+    monkeypatch.setattr(Checkpoint, "encode", tokens)
+    monkeypatch.setattr(Checkpoint, "encode_target", tokens)
+    assert long_forward.is_long(subject) is long

@@ -28,6 +28,7 @@ class Turns:
         self._lock = threading.Lock()
         self._waiting: deque[threading.Condition] = deque()  # only the first one is ever woken
         self._running: dict[object, float] = {}  # since when
+        self._watching: set[object] = set()  # of those: who only waits for what another thread computes
         self._mine = threading.local()
 
     @contextmanager
@@ -47,10 +48,25 @@ class Turns:
                 del self._running[ticket]
                 self._wake_first()
 
-    def alone(self) -> bool:
-        """Whether at most one run goes on, and none waits."""
+    @contextmanager
+    def watching(self) -> Iterator[None]:
+        """The run of this thread only waits for another thread's work: meanwhile it does not count for `idle`."""
+        ticket = getattr(self._mine, "ticket", None)
+        if ticket is None:
+            yield
+            return
         with self._lock:
-            return len(self._running) <= 1 and not self._waiting
+            self._watching.add(ticket)
+        try:
+            yield
+        finally:
+            with self._lock:
+                self._watching.discard(ticket)
+
+    def idle(self) -> bool:
+        """Whether no run goes on but those that are `watching`, and none waits."""
+        with self._lock:
+            return len(self._running) == len(self._watching) and not self._waiting
 
     def _wait(self, ticket: object) -> None:
         with self._lock:

@@ -56,8 +56,9 @@ class Forwards:
                 threading.Thread(target=forward.run, name="long forward", daemon=True).start()
             forward.readers += 1
         try:
-            while not forward.ended.wait(LOOK):
-                hear(*forward.done)
+            with self._turns.watching():
+                while not forward.ended.wait(LOOK):
+                    hear(*forward.done)
         finally:
             with self._lock:
                 forward.readers -= 1
@@ -66,8 +67,10 @@ class Forwards:
             raise forward.error
 
     def threads(self) -> int:
-        """How many threads a forward may have now."""
-        return self._cores if self._turns.alone() else 1
+        """How many threads a forward may have now: all where it is the only one, however many readers follow it."""
+        with self._lock:
+            others = sum(not forward.left for forward in self._running.values()) > 1
+        return 1 if others or not self._turns.idle() else self._cores
 
     def end(self, forward: "_Forward") -> None:
         """Forgets a forward that has ended."""
@@ -126,10 +129,14 @@ FORWARDS = Forwards()
 
 
 def is_long(subject: Subject) -> bool:
-    """Whether the forward of this subject is still to be done, and long."""
+    """Whether the forward of this subject is still to be done, and long: its text, or the target that was given."""
     if trace.holds(subject):
         return False
     try:
-        return len(subject.checkpoint.encode(subject.text)) > LONG
+        loaded = subject.checkpoint
+        if len(loaded.encode(subject.text)) > LONG:
+            return True
+        given = subject.config.architecture == "encoder-decoder" and subject.target.strip()
+        return bool(given) and len(loaded.encode_target(subject.target)) > LONG
     except VizformerError:
         return False
