@@ -9,6 +9,7 @@ from hypothesis import strategies as st_
 from streamlit.testing.v1 import AppTest
 
 from vizformer.web.link import packed_text, state
+from vizformer.web.link.kept_texts import KeptTexts
 from vizformer.web.link.model_ref import ModelRef
 from vizformer.web.link.view import KINDS, View, usual_query, written_query
 
@@ -166,13 +167,21 @@ def test_a_long_text_is_whole_in_the_link_too():
     assert view(again).text == text
 
 
-def test_a_text_too_long_for_a_link_is_whole_in_the_session_and_clipped_in_the_link():
+def test_a_text_too_long_for_a_link_is_opened_by_it_while_the_server_keeps_it(monkeypatch):
     text = "".join(map(chr, range(0x4E00, 0x8E00)))
     test = app()
     test.text_input[0].set_value(text).run()
     test.run()
     assert view(test).text == text
-    assert link(test) == {"text": text[: packed_text.AS_IT_IS]}
+    address = link(test)
+    assert len(address["text"]) < packed_text.AS_IT_IS + 30
+    again = app(**address)  # as after a reload
+    assert view(again).text == text
+    assert link(again) == address
+    monkeypatch.setattr(packed_text, "KEPT", KeptTexts())
+    late = app(**address)
+    assert view(late).text == text[: packed_text.AS_IT_IS]
+    assert "Showing its beginning" in str(late.session_state["vizformer.view"].notices[0])
 
 
 def test_the_view_goes_along_when_navigation_drops_the_link():

@@ -3,7 +3,8 @@
     "A cat."                                       "A cat."
     four hundred characters and more               "~z" and the text compressed (raw deflate, RFC 1951), in base64url
 
-A text that is too long even so stands in the link with its beginning only; `holds` says whether a link holds all of it.
+A text that is too long even so stays on this server for a while (`kept_texts`): the link has its name and its beginning
+("~k", the name, the beginning), and `holds` says whether a link holds all of it.
 """
 
 import base64
@@ -11,7 +12,9 @@ import zlib
 from functools import lru_cache
 
 from vizformer.messages import N_
+from vizformer.web.link import kept_texts
 from vizformer.web.link.codec import UnusableError
+from vizformer.web.link.kept_texts import KEPT
 
 AS_IT_IS = 400
 """Characters of a text that stands in a link as it is; Chinese takes nine of them in an address."""
@@ -20,15 +23,22 @@ MOST_PACKED = 5_000
 MOST_BYTES = 100_000
 """Bytes that a packed text may grow to (in UTF-8), so that no link fills the memory."""
 
-_MARK = "~z"
+_MARK, _KEPT = "~z", "~k"
 
 
 def write(text: str) -> str:
-    """The text that `read` reads: the same one where `holds`, else its beginning."""
-    if not text.startswith(_MARK) and len(text) <= AS_IT_IS:
+    """The text that `read` reads: in the link where it `holds`, else on this server.
+
+    Of a text beyond `MOST_BYTES`, which is more than a model reads, the beginning.
+    """
+    if not text.startswith((_MARK, _KEPT)) and len(text) <= AS_IT_IS:
         return text
     packed = _packed(text)
-    return text[:AS_IT_IS].removeprefix(_MARK) if packed is None else packed
+    if packed is not None:
+        return packed
+    if len(text) > MOST_BYTES or len(text.encode(errors="replace")) > MOST_BYTES:
+        return text[:AS_IT_IS].removeprefix(_MARK).removeprefix(_KEPT)
+    return _KEPT + KEPT.keep(text) + text[:AS_IT_IS]
 
 
 def holds(text: str) -> bool:
@@ -37,11 +47,14 @@ def holds(text: str) -> bool:
 
 
 def read(text: str) -> str:
-    """What was typed.
+    """What was typed; of a text that this server kept and has no more, its beginning (`is_gone`).
 
     Raises:
-        UnusableError: a packed text that is damaged, or that grows beyond `MOST_BYTES`.
+        UnusableError: a packed text that is damaged, or that grows beyond `MOST_BYTES`; a kept one without a name.
     """
+    if text.startswith(_KEPT):
+        kept = KEPT.text(_name(text))
+        return _beginning(text) if kept is None else kept
     if not text.startswith(_MARK):
         return text
     try:
@@ -53,6 +66,22 @@ def read(text: str) -> str:
         return content.decode()
     except (ValueError, zlib.error):
         raise UnusableError(N_("it must be a text, or one that this app has packed")) from None
+
+
+def is_gone(text: str) -> bool:
+    """Whether a link names a text that was kept on a server, and that this one has not (any more)."""
+    return text.startswith(_KEPT) and KEPT.text(_name(text)) is None
+
+
+def _name(text: str) -> str:
+    return text[len(_KEPT) : len(_KEPT) + kept_texts.NAME]
+
+
+def _beginning(text: str) -> str:
+    found = text[len(_KEPT) + kept_texts.NAME :][:AS_IT_IS]
+    if not found:
+        raise UnusableError(N_("it must be a text, or one that this app has packed"))
+    return found
 
 
 @lru_cache(maxsize=64)  # an address is written many times in a run

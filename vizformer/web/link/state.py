@@ -17,7 +17,7 @@ import streamlit as st
 from streamlit.runtime.scriptrunner import get_script_run_ctx
 
 from vizformer.messages import N_, Message
-from vizformer.web.link import packed_text
+from vizformer.web.link import kept_texts, packed_text
 from vizformer.web.link.codec import UnusableError
 from vizformer.web.link.view import View, link_name
 
@@ -169,7 +169,7 @@ def _take(name: str, key: str) -> None:
 
 
 def clipped(name: str) -> bool:
-    """Whether the address holds only the beginning of this text."""
+    """Whether the address does not hold this text, but names it."""
     return not packed_text.holds(getattr(view(), name))
 
 
@@ -241,6 +241,14 @@ def _read(parameters: dict[str, str]) -> tuple[View, list[Message]]:
         f = _IN_LINKS[name]
         try:
             values[f.name] = f.metadata["read"](value)
+            if f.metadata["read"] is packed_text.read and packed_text.is_gone(value):
+                problems.append(
+                    N_(
+                        "The link names a text that stays on a server for {hours} hours only, and this one does not have "
+                        "it (any more). Showing its beginning: paste the text again.",
+                        hours=kept_texts.HOURS,
+                    )
+                )
         except UnusableError as unusable:
             otherwise = "" if f.default is None else str(f.default)
             problems.append(_notice(f, value, unusable.message, otherwise))

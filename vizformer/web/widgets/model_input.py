@@ -10,7 +10,7 @@ from vizformer.errors import VizformerError
 from vizformer.web.catalogue import long_forward, model_cache, shelf, sources
 from vizformer.web.catalogue.subject import Subject
 from vizformer.web.frame import sitemap
-from vizformer.web.link import packed_text, state
+from vizformer.web.link import kept_texts, packed_text, state
 from vizformer.web.link.model_ref import ModelRef
 from vizformer.web.link.view import View
 from vizformer.web.widgets import long_text, model_suggestions, source_language
@@ -43,8 +43,10 @@ def subject_box(usable: Callable[[ModelRef], bool] | None = None) -> Subject | N
     if state.clipped("text") or state.clipped("target"):
         st.caption(
             _(
-                "The text is too long for the link, which holds only its first {n} characters. The whole text stays on "
-                "this server until this page is closed or loaded anew.",
+                "The text is too long for the link, which does not carry it: it stays on this server for {hours} hours "
+                "after it was last looked at, and the link opens it until then. Afterwards, and on other servers, the link "
+                "shows its first {n} characters.",
+                hours=kept_texts.HOURS,
                 n=packed_text.AS_IT_IS,
             )
         )
