@@ -2,7 +2,14 @@
 
 import json
 
+import numpy as np
+import pyarrow as pa
 import pytest
+
+from vizformer import load
+from vizformer.analysis import aggregates
+from vizformer.components import lines as component
+from vizformer.components import payload
 
 PAGE = "pages/explore/attention.py"
 
@@ -73,3 +80,47 @@ def test_nonsense_in_the_link_is_told(open_app):
     app = open_app(PAGE, picture="poster")
     assert not app.exception
     assert any("picture = poster" in info.value for info in app.info)
+
+
+def columns(app) -> dict[str, np.ndarray]:
+    """The numbers that the component is told."""
+    (found,) = (p.proto for p in app.get("bidi_component") if p.proto.component_name.endswith("vizformer_lines"))
+    sent = [pa.ipc.open_stream(blob.data).read_all() for blob in found.mixed.arrow_blobs.values()]
+    return {one.column_names[0]: one.column(0).to_numpy() for one in sent}
+
+
+@pytest.mark.parametrize("over", ["mean", "max", "rollout"])
+def test_heads_together_are_one_line_for_each_cell(open_app, over):
+    text = "Lily saw a cat."
+    app = open_app(
+        PAGE, model="stories", site="decoder", text=text, picture="lines", over=over, layer=2, head=3, query=4
+    )
+    assert not app.exception
+    data = lines(app)
+    trace = load("stories").trace(text)
+    maps = np.stack(list(aggregates(trace, "decoder", over)))
+    assert data["shape"] == [len(maps), 1, *maps.shape[1:]]
+    np.testing.assert_allclose(columns(app)["weights"].reshape(maps.shape), maps, atol=1e-6)
+    assert data["selected"] == {"layer": 2, "heads": [0], "pinned": {"side": "query", "index": 4}, "threshold": 0.04}
+    names = {"mean": "mean over its heads", "max": "largest weight", "rollout": "Rollout up to"}
+    assert names[over] in data["words"]["layer"]
+    app.session_state["lines.together"] = {
+        "selected": {**data["selected"], "layer": 1, "version": data["version"], "seq": 1}
+    }
+    app.run()
+    assert {"layer": "1", "head": "3", "over": over}.items() <= link(app).items()
+    app.radio(key="view.over").set_value("one").run()
+    assert lines(app)["selected"]["heads"] == [3]
+
+
+def test_where_the_layers_do_not_all_fit_one_is_sent(open_app, monkeypatch):
+    text = "Lily saw a cat in the park."
+    trace = load("stories").trace(text)
+    n = len(trace.tokens["decoder"])
+    for module in (payload, component):
+        monkeypatch.setattr(module, "fits", lambda shape, **rest: np.prod(shape) <= n * n)
+    app = open_app(PAGE, model="stories", site="decoder", text=text, picture="lines", over="rollout", layer=3)
+    assert not app.exception
+    assert (lines(app)["held"], lines(app)["chosen"]) == ("layer", [3, 0])
+    maps = list(aggregates(trace, "decoder", "rollout"))
+    np.testing.assert_allclose(columns(app)["weights"].reshape(n, n), maps[3], atol=1e-6)

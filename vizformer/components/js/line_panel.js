@@ -38,6 +38,7 @@ export class LinePanel {
     this.chips.show(model.heads, theme, words);
     this.title.textContent = words.heads;
     this.allHeads.textContent = words.all_heads;
+    for (const part of [this.title, this.chips.host, this.allHeads]) part.hidden = model.heads === 1;  // nothing to choose
     this.sliderName.textContent = words.threshold;
   }
 

@@ -11,6 +11,8 @@ from vizformer.web.catalogue.subject import Subject
 from vizformer.web.link.view import Over, Without
 
 if TYPE_CHECKING:
+    from numpy import ndarray
+
     from vizformer.analysis import Kind
     from vizformer.components.payload import HeadsPayload
 
@@ -18,6 +20,34 @@ MOST_TOGETHER = 2048
 """Tokens up to which heads are put together: of more, the map alone takes 33 MB to the browser."""
 
 TOGETHER: tuple[Over, ...] = tuple(over for over in get_args(Over) if over != "one")
+
+
+@cached
+def lines_together(subject: Subject, kind: "Kind", over: Over, without: Without, layer: int | None) -> "HeadsPayload":
+    """The heads of each layer as one, for lines: those of all layers, or of one layer where they do not all fit."""
+    import numpy as np
+
+    from vizformer.analysis import aggregates, mask_reasons, n_layers
+    from vizformer.components.lines import pack_heads, pack_layer
+
+    if over == "one":
+        raise ValueError("one head is no heads together")
+    trace = subject_cache.seen(subject, kind, without)
+    reasons = mask_reasons(trace, kind)
+    if layer is None:
+        maps = np.stack(list(aggregates(trace, kind, over)))
+        return pack_heads(maps[:, None], None, _left_blocked(maps, reasons) if over == "rollout" else reasons)
+    layers = n_layers(trace, kind)
+    found = next(found for index, found in enumerate(aggregates(trace, kind, over)) if index == layer)
+    why = reasons[layer] if reasons.ndim == 3 else reasons
+    return pack_layer(found[None], _left_blocked(found, why) if over == "rollout" else why, layer=layer, layers=layers)
+
+
+def _left_blocked(rollout: "ndarray", reasons: "ndarray") -> "ndarray":
+    """The reasons of cells that stay 0: what no head of a layer reads can come to a row by way of the layers below."""
+    import numpy as np
+
+    return np.where(rollout == 0, reasons, 0).astype(reasons.dtype)
 
 
 @cached
@@ -38,8 +68,7 @@ def together(subject: Subject, kind: "Kind", over: Over, without: Without, layer
     whole = fits((layers, 1, *reasons.shape[1:]), scored=False)
     small, maps, why = [], {}, np.empty_like(reasons)
     for index, found in enumerate(aggregates(trace, kind, over)):
-        # what no head of this layer reads can still come to a row by way of the layers below
-        why[index] = np.where(found == 0, reasons[index], 0) if over == "rollout" else reasons[index]
+        why[index] = _left_blocked(found, reasons[index]) if over == "rollout" else reasons[index]
         small.append(thumbnails(found)[None])
         if whole or index == layer:
             maps[index] = found

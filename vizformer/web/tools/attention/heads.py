@@ -68,7 +68,10 @@ def heads(subject: Subject) -> None:
     aids.choose(subject, kind)
     here = Heads(subject, kind, shape, queries, keys)
     if state.view().picture == "lines":
-        as_lines(here)
+        if state.view().over != "one" and aids.fits(subject, kind):
+            as_lines_together(here)
+        else:
+            as_lines(here)
     elif state.view().picture == "text":
         as_text(here)
     elif state.view().over != "one" and aids.fits(subject, kind):
@@ -200,6 +203,32 @@ def as_lines(heads: Heads) -> None:
     state.update(
         layer=selection.layer,
         head=view.head if view.head in shown else shown[0],
+        query=pinned.index if pinned is not None and pinned.side == "query" else view.query,
+    )
+
+
+def as_lines_together(heads: Heads) -> None:
+    """The heads of a layer as one: a line for each weight of their mean, their largest weights, or the rollout."""
+    view, shape = state.view(), (heads.shape[0], 1, *heads.shape[2:])
+    if not lines.fits((1, *shape[1:]), scored=False):
+        st.info(_("The text is too long for lines. The map shows every head of it."))
+        return
+    last: lines.LineSelection | None = st.session_state.get("attention.lines.together")
+    wanted = replace(wanted_lines(last), heads=(0,))
+    layer = min(lines.peek(key="lines.together", selected=wanted).layer, shape[0] - 1)
+    held = None if lines.fits(shape, scored=False) else layer
+    selection = lines.mount(
+        head_pictures.lines_together(heads.subject, heads.kind, view.over, view.without, held),
+        query_tokens=heads.query_tokens,
+        key_tokens=heads.key_tokens,
+        selected=wanted,
+        words=words(lines.ENGLISH) | {"layer": aids.names_together(view.over)["head_name"]},
+        key="lines.together",
+    )
+    st.session_state["attention.lines.together"] = selection
+    pinned = selection.pinned
+    state.update(
+        layer=selection.layer,
         query=pinned.index if pinned is not None and pinned.side == "query" else view.query,
     )
 
