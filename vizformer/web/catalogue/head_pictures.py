@@ -17,7 +17,11 @@ if TYPE_CHECKING:
     from vizformer.components.payload import HeadsPayload
 
 MOST_TOGETHER = 2048
-"""Tokens up to which heads are put together: of more, the map alone takes 33 MB to the browser."""
+"""Tokens up to which heads are put together.
+
+Of 2,048 tokens, 12 layers of 12 heads, this takes 500 MB beside the trace; of 4,096 it would be 2 GB, and the map of one
+layer alone 33 MB on its way to the browser.
+"""
 
 TOGETHER: tuple[Over, ...] = tuple(over for over in get_args(Over) if over != "one")
 

@@ -113,7 +113,9 @@ def fits(subject: Subject, kind: Kind) -> bool:
         return True
     st.info(
         _(
-            "Heads are put together for texts of at most {most} tokens; this one has {n}. One head can be shown.",
+            "Heads are put together for texts of at most {most} tokens; this one has {n}. Beyond that the maps of all "
+            "layers would take minutes, and more memory than one reader may have on a server for many. One head can be "
+            "shown.",
             most=f"{head_pictures.MOST_TOGETHER:,}",
             n=f"{longest:,}",
         )
