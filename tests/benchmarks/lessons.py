@@ -39,9 +39,18 @@ _WATCH = """() => {
   const seen = window.__seen = { start: 0, last: 0 };
   const begin = (event) => { if (!seen.start) seen.start = seen.last = event.timeStamp; };
   for (const kind of ["keydown", "pointerdown"]) addEventListener(kind, begin, { capture: true });
-  new MutationObserver(() => requestAnimationFrame(() => requestAnimationFrame((now) => { seen.last = now; })))
-    .observe(document.querySelector("[data-testid=stMain]"), { subtree: true, childList: true, characterData: true,
-      attributes: true, attributeFilter: ["d", "transform", "data-plot", "style", "src", "aria-valuenow"] });
+  const what = { subtree: true, childList: true, characterData: true,
+    attributes: true, attributeFilter: ["d", "transform", "data-plot", "style", "src", "aria-valuenow"] };
+  const changed = new MutationObserver((records) => {
+    records.forEach((record) => record.addedNodes.forEach((node) => { if (node instanceof Element) within(node); }));
+    requestAnimationFrame(() => requestAnimationFrame((now) => { seen.last = now; }));
+  });
+  const within = (root) => {  // our own components have a tree of their own, of which no observer of the page hears
+    for (const one of [root, ...root.querySelectorAll("*")]) if (one.shadowRoot) changed.observe(one.shadowRoot, what);
+  };
+  const main = document.querySelector("[data-testid=stMain]");
+  changed.observe(main, what);
+  within(main);
 }"""
 _RESET = "() => { window.__seen.start = 0; }"
 _TAKEN = """(quiet) => new Promise(done => {
