@@ -22,6 +22,7 @@ from vizformer.analysis.cell_questions import (
     cell_question,
     habit_question,
 )
+from vizformer.analysis.contributions import value_weighted
 from vizformer.analysis.corpus_heads import Corpus, HeadReport, bundled_corpus, head_report, read_texts
 from vizformer.analysis.head_aggregates import Aggregate, aggregates
 from vizformer.analysis.head_measures import HeadMeasures
@@ -44,7 +45,10 @@ from vizformer.analysis.induction import (
     previous_token_score,
     repeated_tokens,
 )
+from vizformer.analysis.input_attribution import InputAttribution, input_attribution
 from vizformer.analysis.left_out_keys import without_keys
+from vizformer.analysis.logit_attribution import LogitAttribution, Term, logit_attribution
+from vizformer.analysis.logit_lens import LogitLens, logit_lens
 from vizformer.analysis.pair_terms import PairTerms, pair_terms
 from vizformer.analysis.predictions import Choice, Prediction, choices, next_tokens
 from vizformer.analysis.qk_circuit import Asymmetry, Bilinear, ScoreForms, asymmetry, bilinear, score_forms
@@ -80,8 +84,11 @@ __all__ = [
     "HeadOverview",
     "HeadReport",
     "HeadScores",
+    "InputAttribution",
     "Kind",
     "Link",
+    "LogitAttribution",
+    "LogitLens",
     "LookUp",
     "OneHead",
     "PairTerms",
@@ -90,6 +97,7 @@ __all__ = [
     "ScaleQuestion",
     "ScoreForms",
     "ScoreScale",
+    "Term",
     "WhereQuestion",
     "WordOrder",
     "aggregates",
@@ -112,10 +120,13 @@ __all__ = [
     "head_scores",
     "hide",
     "induction_score",
+    "input_attribution",
     "kinds",
     "largest_weights",
     "layer_weights",
     "linked",
+    "logit_attribution",
+    "logit_lens",
     "look_up",
     "looks_at",
     "mask_reasons",
@@ -134,6 +145,7 @@ __all__ = [
     "score_scale",
     "site_name",
     "telling_row",
+    "value_weighted",
     "where_question",
     "without_keys",
     "word_map",

@@ -178,14 +178,25 @@ class Transformer(nn.Module):
         """
         embedding = self.token_table(stack)
         check_ids(ids, first, self.config.max_positions, embedding.num_embeddings)
-        x: Tensor = embedding(ids)  # [b, n, d_model]
+        return self.place(embedding(ids), first, segments, stack=stack)
+
+    def place(
+        self,
+        x: Float[Tensor, "b n d_model"],
+        first: int = 0,
+        segments: Int[Tensor, "b n"] | None = None,
+        *,
+        stack: Literal["encoder", "decoder"] = "encoder",
+    ) -> Float[Tensor, "b n d_model"]:
+        """What a stack reads, from rows of the table of embeddings (or others in their place); as in `embed`."""
         if self.config.scaled_embedding:
             x = x * math.sqrt(self.config.d_model)
-        added = self.positions(first + ids.shape[1], stack)
+        added = self.positions(first + x.shape[1], stack)
         if added is not None:
             x = x + added[first:].to(x.dtype)
         if self.segment_embedding is not None:
-            x = x + self.segment_embedding(torch.zeros_like(ids) if segments is None else segments)
+            given = torch.zeros(x.shape[:2], dtype=torch.long, device=x.device) if segments is None else segments
+            x = x + self.segment_embedding(given)
         if self.decoder_embedding_norm is not None and stack == "decoder":
             x = self.decoder_embedding_norm(x)
         elif self.embedding_norm is not None:
