@@ -272,3 +272,27 @@ def heads(model: str, texts: str, out: Path, work: Path, threads: int | None, de
     report.save(out)
     unread = "" if report.texts == report.given else f" ({report.given - report.texts} others it cannot read)"
     click.echo(f"{len(report.rows())} heads, measured on {report.texts} texts{unread}: {out}")
+
+
+@main.command()
+@click.argument("model", metavar="CHECKPOINT")
+@click.option("--text", required=True, metavar="TEXT", help="What the model reads.")
+@click.option("--target", metavar="TEXT", help="The translation, for a model that has one.  [default: its own]")
+@click.option("--position", type=click.IntRange(0), help="Which prediction, counted from 0.  [default: the last one]")
+@click.option("--device", default="cpu", show_default=True, help="Where the model computes.")
+@click.option("--dtype", default="float32", show_default=True, help="What it computes in.")
+def scan(model: str, text: str, target: str | None, position: int | None, device: str, dtype: str) -> None:
+    """Say what is most remarkable about one prediction: what adds most, where it appears, which head copies it.
+
+    Under each sentence stands the address of its picture in the app.
+    """
+    from vizformer.analysis.scan import scan as look
+    from vizformer.analysis.scan_words import address, sentence
+    from vizformer.assets import bundled_models
+    from vizformer.checkpoints import load
+
+    checkpoint = load(model, device=device, dtype=dtype)
+    view = {"model": model} if model in bundled_models() else {}
+    view |= {"text": text} | ({"target": target} if target else {})
+    for finding in look(checkpoint, checkpoint.trace(text, target=target), position):
+        click.echo(f"{sentence(finding)}\n    {address(finding, view)}")

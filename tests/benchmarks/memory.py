@@ -40,6 +40,7 @@ PAGES = (
     "attention",
     "generation",
     "blanks",
+    "lens",
     "report",
     "head_report",
 )

@@ -20,6 +20,25 @@ def test_what_does_not_fit_is_refused() -> None:
         to_html(["a"] * (LARGEST + 1), COLUMNS)
 
 
+def test_texts_need_a_number_for_each() -> None:
+    with pytest.raises(ValueError, match="texts need values"):
+        to_html(ROWS, COLUMNS, texts=[["a"] * 3] * 2)
+    with pytest.raises(ValueError, match="2 rows and 3 columns"):
+        to_html(ROWS, COLUMNS, values=VALUES, texts=[["a"] * 2] * 2)
+
+
+@pytest.mark.browser
+def test_texts_stand_in_the_cells_and_the_numbers_are_their_colours(open_file: OpenFile) -> None:
+    texts = [["<b>", "猫", " x"], ["a", "b", "c"]]
+    page = open_file(to_html(ROWS, COLUMNS, values=VALUES, texts=texts))
+    cells = page.get_by_role("gridcell")
+    assert [text.strip() for text in cells.all_inner_texts()] == ["<b>", "猫", "x", "a", "b", "c"]
+    colours = cells.evaluate_all("cells => cells.map(cell => getComputedStyle(cell).backgroundColor)")
+    assert colours[3] == colours[4] != colours[5]
+    cells.nth(1).click()
+    expect(page.locator(".vf-note")).to_have_text("row 0 “a → <b>”, column 1 “有”: “猫”, 0.9000")
+
+
 @pytest.mark.browser
 def test_an_empty_cell_is_chosen_by_click_or_by_keys(open_file: OpenFile) -> None:
     page = open_file(to_html(ROWS, COLUMNS))

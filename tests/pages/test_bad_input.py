@@ -28,6 +28,7 @@ PAGES = [
             "start",
         )
     ),
+    "pages/explore/lens.py",
 ]
 GOOD = "我有一只猫。"
 TOO_LONG = "猫狗" * 1000  # 2001 tokens for a model of 512 positions

@@ -49,6 +49,7 @@ PAGES = {
     "/attention": "Attention",
     "/generation": "Generation",
     "/blanks": "Fill in the blank",
+    "/lens": "Where does the answer come from?",
     "/report": "Model report",
     "/head_report": "Head report",
 }

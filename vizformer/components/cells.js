@@ -9,7 +9,9 @@ import { fill, visible } from "./js/text.js";
 /** @import { Component, Sent } from "./js/types.d.ts" */
 /** @typedef {{ row: number, column: number }} Cell */
 /**
- * @typedef {Sent<Cell> & { rows: string[], columns: string[], values: number[][] | null, right: Cell | null }} CellsData
+ * @typedef {Sent<Cell> & {
+ *   rows: string[], columns: string[], values: number[][] | null, texts: string[][] | null, right: Cell | null,
+ * }} CellsData
  */
 
 /** @param {Cell | null} a @param {Cell | null} b */
@@ -53,7 +55,7 @@ class Cells {
     const wish = this.conversation.value ?? null;
     this.selected = wish && wish.row < data.rows.length && wish.column < data.columns.length ? wish : null;
     this.grid.setAttribute("aria-label", data.words.grid_label);
-    this.grid.style.gridTemplateColumns = `minmax(3.5rem, max-content) repeat(${data.columns.length}, minmax(1.9rem, 5rem))`;
+    this.grid.style.gridTemplateColumns = `minmax(3.5rem, max-content) repeat(${data.columns.length}, minmax(${data.texts ? 4 : 1.9}rem, ${data.texts ? 7 : 5}rem))`;
     const head = this.line([element("span", "vf-cells-corner"), ...data.columns.map((text) => this.label(text, "columnheader"))]);
     this.grid.replaceChildren(head, ...data.rows.map((text, row) => this.line([
       this.label(text, "rowheader"), ...data.columns.map((_, column) => this.cell({ row, column })),
@@ -80,7 +82,7 @@ class Cells {
 
   /** @param {Cell} cell */
   cell(cell) {
-    const { values, right } = this.data;
+    const { values, texts, right } = this.data;
     const button = element("button", "vf-cell");
     button.type = "button";
     button.dataset.row = String(cell.row);
@@ -93,7 +95,8 @@ class Cells {
       const colour = weights[Math.round(Math.sqrt(Math.max(0, Math.min(1, value))) * 255)];
       button.style.background = cssColour(colour);
       button.style.color = inkOn(colour);
-      button.textContent = value.toFixed(2);
+      button.textContent = texts ? visible(texts[cell.row][cell.column]) : value.toFixed(2);
+      if (texts) button.classList.add("vf-says");
     }
     if (same(cell, right)) button.classList.add("vf-right");
     return button;
@@ -101,10 +104,13 @@ class Cells {
 
   /** @param {Cell} cell */
   said(cell) {
-    const { words, rows, columns, values, right } = this.data;
+    const { words, rows, columns, values, texts, right } = this.data;
     const { row, column } = cell;
     const place = fill(words.cell, { row, row_token: rows[row], column, column_token: columns[column] });
     const named = same(cell, right) ? fill(words.right, { cell: place }) : place;
+    if (values && texts) {
+      return fill(words.text, { cell: named, text: visible(texts[row][column]), value: values[row][column].toFixed(4) });
+    }
     return values ? fill(words.value, { cell: named, value: values[row][column].toFixed(4) }) : named;
   }
 

@@ -2,7 +2,8 @@
 
     chosen = mount(["a → cat"], ["我", "猫"], selected=chosen, words=words, key="which")
 
-Rows are queries, columns are keys.  Before the answer is shown the cells are empty; then they hold their numbers.
+Rows are queries, columns are keys.  Before the answer is shown the cells are empty; then they hold their numbers.  Where
+there is a text for every cell, it stands there instead, and the number is only its colour.
 """
 
 from collections.abc import Mapping, Sequence
@@ -14,7 +15,7 @@ from numpy.typing import NDArray
 from vizformer.components import _mount
 from vizformer.components._mount import N_
 
-__all__ = ["ENGLISH", "LARGEST", "Cell", "mount", "to_html"]
+__all__ = ["ENGLISH", "LARGEST", "Cell", "mount", "peek", "to_html"]
 
 LARGEST = 24
 """Rows and columns that can be drawn: cells of more could not be hit on a phone."""
@@ -26,6 +27,7 @@ ENGLISH: Mapping[str, str] = {
     "grid_label": N_("Rows are queries, columns are keys. The arrow keys move from cell to cell, Enter chooses one."),
     "cell": N_("row {row} “{row_token}”, column {column} “{column_token}”"),
     "value": N_("{cell}: {value}"),
+    "text": N_("{cell}: “{text}”, {value}"),
     "right": N_("{cell}, the right answer"),
     "none": N_("No cell is chosen."),
 }
@@ -34,11 +36,17 @@ ENGLISH: Mapping[str, str] = {
 _COMPONENT = _mount.Component("cells")
 
 
+def peek(*, key: str, selected: Cell | None = None) -> Cell | None:
+    """What the next `mount` with this key and `selected` will return, for what is drawn above it."""
+    return _mount.current(key, selected, _parse, ahead=True)[0]
+
+
 def mount(
     rows: Sequence[str],
     columns: Sequence[str],
     *,
     values: NDArray[np.floating] | None = None,
+    texts: Sequence[Sequence[str]] | None = None,
     right: Cell | None = None,
     selected: Cell | None = None,
     words: Mapping[str, str] = ENGLISH,
@@ -49,6 +57,7 @@ def mount(
     Args:
         rows, columns: labels; they may repeat.
         values: shares of 1, shown in the cells by colour and number; None leaves them empty [rows, columns].
+        texts: shown in the cells instead of the numbers [rows, columns].
         right: a cell that is marked as the answer; then nothing can be chosen any more.
         selected: the cell that the page wants chosen. The page keeps what `mount` returns and passes it again; a value
             that differs from it is obeyed.
@@ -61,7 +70,7 @@ def mount(
     Raises:
         ValueError: values or cells that do not fit the labels.
     """
-    data = _data(rows, columns, values, right, words)
+    data = _data(rows, columns, values, texts, right, words)
     shown, echo = _mount.current(key, selected, _parse)
     _COMPONENT.mount(key=key, data=data, columns={}, version=echo.version, selected=_state(echo.sent))
     return shown if shown is not None and shown[0] < len(rows) and shown[1] < len(columns) else None
@@ -72,13 +81,14 @@ def to_html(
     columns: Sequence[str],
     *,
     values: NDArray[np.floating] | None = None,
+    texts: Sequence[Sequence[str]] | None = None,
     right: Cell | None = None,
     selected: Cell | None = None,
     words: Mapping[str, str] = ENGLISH,
     title: str = "Cells",
 ) -> _mount.Html:
     """The same grid as the text of one HTML file that works without a server."""
-    data = _data(rows, columns, values, right, words)
+    data = _data(rows, columns, values, texts, right, words)
     return _COMPONENT.page(data=data, columns={}, selected=_state(selected), title=title)
 
 
@@ -96,6 +106,7 @@ def _data(
     rows: Sequence[str],
     columns: Sequence[str],
     values: NDArray[np.floating] | None,
+    texts: Sequence[Sequence[str]] | None,
     right: Cell | None,
     words: Mapping[str, str],
 ) -> dict[str, Any]:
@@ -104,12 +115,15 @@ def _data(
         raise ValueError(f"{shape[0]} rows and {shape[1]} columns are more than the {LARGEST} that can be drawn")
     if values is not None and np.shape(values) != shape:
         raise ValueError(f"values of shape {np.shape(values)} do not fit {shape[0]} rows and {shape[1]} columns")
+    if texts is not None and (values is None or len(texts) != shape[0] or any(len(row) != shape[1] for row in texts)):
+        raise ValueError(f"texts need values, and one for each of {shape[0]} rows and {shape[1]} columns")
     if right is not None and not (0 <= right[0] < shape[0] and 0 <= right[1] < shape[1]):
         raise ValueError(f"the right cell {right} is outside of {shape[0]} rows and {shape[1]} columns")
     return {
         "rows": list(rows),
         "columns": list(columns),
         "values": None if values is None else np.asarray(values, dtype=np.float64).round(4).tolist(),
+        "texts": None if texts is None else [list(row) for row in texts],
         "right": _state(right),
         "words": {**ENGLISH, **words},
     }

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 SHOWN = 8
 """Longest side that is shown whole; longer ones show the first six, dots, and the last."""
 
-_POSITIVE, _NEGATIVE = "0,114,178", "213,94,0"  # blue and vermillion: told apart by colour-blind eyes (Okabe & Ito)
+POSITIVE, NEGATIVE = "0,114,178", "213,94,0"  # blue and vermillion: told apart by colour-blind eyes (Okabe & Ito)
 
 
 def style() -> str:
@@ -102,5 +102,5 @@ def _cell(value: float, top: float, digits: int, blocked: bool, hint: str) -> st
     if blocked:
         return f'<td class="vf-blocked" title="{escape(hint)}">{number(value, digits)}</td>'
     strength = 0.0 if top == 0 or not np.isfinite(value) else 0.45 * abs(value) / top
-    colour = _POSITIVE if value >= 0 else _NEGATIVE
+    colour = POSITIVE if value >= 0 else NEGATIVE
     return f'<td style="background-color:rgba({colour},{strength:.2f})">{number(value, digits)}</td>'

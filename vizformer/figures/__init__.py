@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from vizformer.figures.head_split import head_parts, head_slices
     from vizformer.figures.heads import head_grid
     from vizformer.figures.leakage import change_bars, change_map
+    from vizformer.figures.logit_bars import logit_terms
     from vizformer.figures.matrix import matrix_heatmap
     from vizformer.figures.neighbours import embedding_map, neighbour_bars
     from vizformer.figures.next_token import next_token_bars
@@ -58,6 +59,7 @@ _WHERE = {
     "measure_of_heads": "head_report",
     "multiplications": "generation",
     "neighbour_bars": "neighbours",
+    "logit_terms": "logit_bars",
     "next_token_bars": "next_token",
     "norm_bars": "embeddings",
     "patch_picture": "patches",
@@ -96,6 +98,7 @@ __all__ = [
     "head_slices",
     "likeness",
     "line_curves",
+    "logit_terms",
     "marked_map",
     "matrix_heatmap",
     "measure_of_heads",

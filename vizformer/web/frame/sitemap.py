@@ -206,6 +206,12 @@ BLANKS = Entry(
     N_("Fill in the blank"),
     N_("Hide a word: what does the model put in its place, and where does it look?"),
 )
+LENS = Entry(
+    "pages/explore/lens.py",
+    "lens",
+    N_("Where does the answer come from?"),
+    N_("After which layer it is there, which heads and networks add to it, and which tokens of the text it hangs on."),
+)
 REPORT = Entry(
     "pages/checkpoint/report.py",
     "report",
@@ -223,7 +229,7 @@ SECTIONS: tuple[tuple[Message | None, tuple[Entry, ...]], ...] = (
     (None, (START,)),
     (N_("Course"), COURSE),
     (N_("Learn"), (PAPER, LAYER, COMPARE, WORKSHEET, TRAIN, GLOSSARY, READING)),
-    (N_("Explore"), (ATTENTION, GENERATION, BLANKS)),
+    (N_("Explore"), (ATTENTION, GENERATION, BLANKS, LENS)),
     (N_("Checkpoint"), (REPORT, HEAD_REPORT)),
 )
 HOME = START

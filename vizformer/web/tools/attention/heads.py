@@ -13,6 +13,7 @@ from vizformer.web.link.view import written_query
 from vizformer.web.tools.attention import aids, pair
 from vizformer.web.widgets import packed_heads, row_names
 from vizformer.web.widgets.laboratory import laboratory
+from vizformer.web.widgets.running_text import running_text
 from vizformer.web.words import labels
 from vizformer.web.words.figure_words import words
 from vizformer.web.words.i18n import _
@@ -23,9 +24,6 @@ if TYPE_CHECKING:
     from vizformer.analysis import Kind
     from vizformer.components.attention import ByWord
     from vizformer.text import Token
-
-
-_SPACES = ("Ġ", "▁")  # as vocabularies write the space before a word
 
 
 @dataclass(frozen=True)
@@ -165,22 +163,6 @@ def as_text(heads: Heads) -> None:
     if found.pinned is not None and found.pinned.side == "query":
         query = written_query(found.pinned.index, heads.queries)
     state.update(layer=found.layer, head=found.head if one else view.head, query=query)
-
-
-def running_text(subject: Subject, stack: str) -> list[str]:
-    """The tokens of a stack, each with the space or the line break that stands before it in the text."""
-    tokens = subject.trace.tokens[stack]
-    source = subject.text if stack == "encoder" or "encoder" not in subject.trace.tokens else subject.target
-    running, end, broken = [], 0, False
-    for token in tokens:
-        own = source[token.start : token.end]
-        before = source[end : token.start] + (own if own.strip() else "") if token.end else ""
-        gap = before[: len(before) - len(before.lstrip())]
-        if not token.end and token.piece[:1] in _SPACES:  # in a text that the model wrote
-            gap = " "
-        running.append(("\n" if broken else gap) + token.text)
-        end, broken = token.end or end, bool(own) and not own.strip() and "\n" in own  # a token that is a line's end
-    return running
 
 
 def as_lines(heads: Heads) -> None:

@@ -1,0 +1,37 @@
+"""Where does the answer come from?: after which layer it is there, what adds to its logit, which tokens it hangs on."""
+
+import streamlit as st
+
+from vizformer.web.catalogue import model_cache
+from vizformer.web.catalogue.subject import Subject
+from vizformer.web.tools.lens.asked import choose
+from vizformer.web.tools.lens.in_python import in_python
+from vizformer.web.tools.lens.inputs import inputs
+from vizformer.web.tools.lens.layers import follow, layers
+from vizformer.web.tools.lens.remarkable import remarkable
+from vizformer.web.tools.lens.terms import terms
+from vizformer.web.widgets.laboratory import laboratory
+from vizformer.web.widgets.model_input import subject_box
+from vizformer.web.words.errors import guarded
+from vizformer.web.words.i18n import _
+
+
+def page() -> None:
+    subject = subject_box()
+    if subject is None:
+        return
+    if not model_cache.predicts(subject.model):
+        st.info(_("This model's files hold no head that predicts tokens, so there is no answer to look for."))
+        return
+    pictures(subject)
+
+
+@laboratory
+def pictures(subject: Subject) -> None:
+    follow(subject)
+    asked = choose(subject)
+    for part in (remarkable, layers, terms, inputs, in_python):
+        guarded()(part)(subject, asked)
+
+
+page()

@@ -1,0 +1,115 @@
+"""The scan names the heads that were set by hand, and no others; its sentences say what the library says."""
+
+import pytest
+from click.testing import CliRunner
+
+from tests import tiny
+from vizformer.analysis import logit_attribution
+from vizformer.analysis.logit_attribution import by_key
+from vizformer.analysis.scan import SHARE, scan
+from vizformer.analysis.scan_words import address, sentence
+from vizformer.checkpoints import load
+from vizformer.cli import main
+from vizformer.errors import TraceError
+from vizformer.training.by_hand import INDUCTION, PREVIOUS_TOKEN, WORKING, induction_by_hand, task_by_hand
+
+RANDOM = {(layer, head) for layer in (0, 1) for head in range(4)} - {PREVIOUS_TOKEN, INDUCTION}
+
+
+@pytest.mark.parametrize("text", ["abcdabc", "qwertyqwe", "xyzxyzx", "mnopqmno"])
+@pytest.mark.parametrize("seed", [0, 1, 2])
+def test_the_induction_head_is_named_and_no_random_head_is(text, seed):
+    checkpoint = induction_by_hand(seed)
+    trace = checkpoint.trace(text)
+    found = {finding.what: finding for finding in scan(checkpoint, trace)}
+    induction = found["induction"]
+    assert (induction.layer, induction.head) == INDUCTION
+    key = induction.values["key"]
+    tokens = trace.tokens["decoder"]
+    assert tokens[key].text == induction.values["answer"]
+    assert tokens[key - 1].id == tokens[-1].id
+    assert (found["part"].layer, found["part"].head) == INDUCTION
+    assert (found["reads"].layer, found["reads"].head, found["reads"].query) == (*PREVIOUS_TOKEN, key)
+    assert found["settles"].layer == 1
+    named = {(f.layer, f.head) for f in scan(checkpoint, trace) if f.head is not None and f.what != "sink"}
+    assert not named & RANDOM
+
+
+def test_where_a_letter_is_new_nothing_is_copied():
+    checkpoint = induction_by_hand()
+    found = [finding.what for finding in scan(checkpoint, checkpoint.trace("abcdef"))]
+    assert not {"induction", "copies", "reads"} & set(found)
+
+
+def test_a_head_that_copies_from_a_place_is_no_induction_head():
+    checkpoint = task_by_hand("copy")
+    trace = checkpoint.trace("hgfedcba>hg")
+    found = {finding.what: finding for finding in scan(checkpoint, trace)}
+    copies = found.get("copies") or found["induction"]  # (in a copy what went before is what went before there as well)
+    assert (copies.layer, copies.head) == WORKING
+    trace = task_by_hand("reverse").trace("hgfedcba>ab")
+    found = {finding.what: finding for finding in scan(task_by_hand("reverse"), trace)}
+    assert (found["copies"].layer, found["copies"].head) == WORKING
+    assert found["copies"].values["key"] == 6
+
+
+def test_the_numbers_are_those_of_the_attribution():
+    checkpoint = load("zh-en")
+    trace = checkpoint.trace("我有一只猫。")
+    for position in range(len(trace.logits)):
+        token = int(trace.logits[position].argmax())
+        terms = logit_attribution(checkpoint, trace, position, token)
+        for finding in scan(checkpoint, trace, position):
+            if finding.what == "part":
+                assert abs(finding.values["value"]) >= SHARE * abs(terms.logit)
+                place = f"decoder.{finding.layer}." + ("cross" if finding.kind == "cross" else "self")
+                own = [
+                    t.value
+                    for t in terms.terms
+                    if (t.part == "feedforward" and finding.head is None and t.layer == finding.layer)
+                    or (t.head == finding.head is not None and t.place == place)
+                ]
+                assert own == [finding.values["value"]]
+            elif finding.what == "layer":
+                assert finding.values["value"] == terms.of_layer(finding.layer)
+            elif finding.what in ("copies", "induction"):
+                place = f"decoder.{finding.layer}." + ("cross" if finding.kind == "cross" else "self")
+                assert (
+                    finding.values["value"]
+                    <= by_key(checkpoint, trace, terms, place, finding.head).clip(0).sum() + 1e-9
+                )
+
+
+@pytest.mark.parametrize(
+    ("architecture", "options"),
+    [
+        ("encoder-decoder", tiny.BART),
+        ("encoder-decoder", {}),
+        ("decoder-only", tiny.GEMMA),
+        ("decoder-only", tiny.NEOX),
+        ("encoder-only", tiny.BERT),
+    ],
+)
+def test_every_model_and_token_can_be_scanned_and_said(architecture, options):
+    checkpoint = tiny.checkpoint(architecture, **options)
+    trace = checkpoint.trace("我有一只猫。", target="a cat" if architecture == "encoder-decoder" else None)
+    for position in range(len(trace.logits)):
+        for token in (None, 9):
+            for finding in scan(checkpoint, trace, position, token):
+                assert "{" not in str(sentence(finding))
+                assert address(finding, {"text": "a"}).startswith(("/lens?text=a", "/attention?text=a&site="))
+    with pytest.raises(TraceError, match="no position"):
+        scan(checkpoint, trace, 99)
+    with pytest.raises(TraceError, match="no token"):
+        scan(checkpoint, trace, 0, 10**6)
+
+
+def test_the_command_says_it_with_addresses():
+    run = CliRunner().invoke(main, ["scan", "induction-by-hand", "--text", "abcdabc"])
+    assert run.exit_code == 0, run.output
+    assert "Layer 1, head 2 copies it, as an induction head does" in run.output
+    assert "/attention?model=induction-by-hand&text=abcdabc&site=decoder&layer=1&head=2&query=7" in run.output
+    assert "/lens?model=induction-by-hand&text=abcdabc&position=7" in run.output
+    run = CliRunner().invoke(main, ["scan", "induction-by-hand", "--text", "abc", "--position", "9"])
+    assert run.exit_code == 1
+    assert "There is no position 9: choose 0 to 3." in run.output

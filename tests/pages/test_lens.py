@@ -1,0 +1,166 @@
+"""The page Where does the answer come from?: what is on the screen is what the library says."""
+
+from contextlib import contextmanager
+
+import numpy as np
+import pytest
+import streamlit as st
+
+from tests.components.test_mount import sent
+from tests.pages.reading import array, chart, run, said
+from vizformer.analysis import input_attribution, logit_attribution, logit_lens
+from vizformer.analysis.scan import scan
+from vizformer.checkpoints import load
+from vizformer.web.tools.lens import in_python, inputs, layers, terms
+
+PAGE = "pages/explore/lens.py"
+STORY = "Once upon a time there was a cat."
+
+
+@pytest.fixture
+def boxes_open(monkeypatch):
+    """AppTest cannot open a box that is closed at first."""
+
+    @contextmanager
+    def is_open(label, *, key):
+        with st.container():
+            yield True
+
+    for module in (in_python, inputs, terms):
+        monkeypatch.setattr(module, "folded", is_open)
+
+
+def traced(model, text):
+    checkpoint = load(model)
+    return checkpoint, checkpoint.trace(text)
+
+
+def grid(app):
+    every = [sent(app, index) for index in range(len(app.get("bidi_component")))]
+    return next(data for data in every if data.get("texts"))
+
+
+@pytest.mark.parametrize(
+    ("model", "text", "position"), [("stories", STORY, 4), ("zh-en", "我有一只猫。", 3), ("cloze", "a [MASK] cat", 2)]
+)
+@pytest.mark.parametrize("locale", ["en-US", "zh-CN"])
+def test_cells_and_bars_are_those_of_the_library(open_app, model, text, position, locale):
+    app = open_app(PAGE, locale=locale, model=model, text=text, position=position)
+    assert not app.exception
+    assert not app.error
+    checkpoint = load(model)
+    trace = checkpoint.trace(text)
+    lens = logit_lens(checkpoint, trace)
+    data = grid(app)
+    shown = lens.top[:, : layers.COLUMNS, 0]
+    names = [token.text for token in checkpoint.tokenizer.tokens(shown.ravel().tolist())]
+    assert [text for row in data["texts"] for text in row] == names
+    assert np.allclose(data["values"], lens.probabilities[:, : layers.COLUMNS, 0], atol=1e-4)
+    assert data["selected"] == {"row": len(lens.points) - 1, "column": position}
+    token = int(trace.logits[position].argmax())
+    found = logit_attribution(checkpoint, trace, position, token)
+    assert f"**{found.logit:.4f}**" in said(app)
+    bars = array(chart(app, 0)["data"][0]["x"])
+    assert bars.sum() == pytest.approx(found.logit, abs=1e-3)
+    table = app.dataframe[0].value
+    own = logit_lens(checkpoint, trace, [position], targets=[token])
+    assert table.iloc[:, -2].tolist() == own.rank[:, 0].tolist()
+    assert len(app.success) == 2  # both proofs hold
+
+
+def test_another_answer_and_what_is_taken_off_it_are_in_the_link(open_app):
+    checkpoint = load("stories")
+    trace = checkpoint.trace(STORY)
+    best = trace.logits[4].topk(2).indices.tolist()
+    app = open_app(PAGE, model="stories", text=STORY, position=4, dials=f"lens.token:{best[1]}~lens.against:next")
+    found = logit_attribution(checkpoint, trace, 4, best[1], against=best[0])
+    assert f"**{found.logit:.4f}**" in said(app)
+    app.segmented_control(key="setting.lens.against").set_value("none").run()
+    assert app.query_params["dials"] == f"lens.token:{best[1]}~lens.against:none"
+    found = logit_attribution(checkpoint, trace, 4, best[1], against=None)
+    assert f"**{found.logit:.4f}**" in said(app)
+
+
+def test_a_part_is_looked_into_and_opens_on_the_page_attention(open_app, boxes_open):
+    app = open_app(PAGE, model="stories", text=STORY, position=6, dials="lens.part:decoder.2.self.1")
+    assert not app.error
+    assert "through this head" in said(app)
+    app.button(key="lens.head").click().run()
+    assert {name: app.query_params[name] for name in ("site", "layer", "head", "query")} == {
+        "site": "decoder",
+        "layer": "2",
+        "head": "1",
+        "query": "6",
+    }
+    app = open_app(PAGE, model="stories", text=STORY, dials="lens.part:decoder.3.feedforward")
+    assert not app.error
+    checkpoint = load("stories")
+    trace = checkpoint.trace(STORY)
+    position = len(trace.logits) - 1
+    found = logit_attribution(checkpoint, trace, position, int(trace.logits[position].argmax()))
+    own = next(term.value for term in found.terms if (term.part, term.layer) == ("feedforward", 3))
+    assert array(chart(app, 1)["data"][0]["x"]).sum() == pytest.approx(own, abs=1e-3)
+
+
+def test_the_input_is_tinted_and_what_is_missing_is_said(open_app, boxes_open):
+    app = open_app(PAGE, model="induction-by-hand", text="abcdabc")
+    checkpoint = load("induction-by-hand")
+    trace = checkpoint.trace("abcdabc")
+    found = input_attribution(checkpoint, trace, 7, int(trace.logits[7].argmax()))
+    assert f"{found.baseline:.3f}" in said(app)
+    assert f"{found.missing:+.1g}" in said(app)
+    assert any(f"{found.integrated['decoder'][4]:+.4f}" in html for html in said(app).splitlines())
+    app.segmented_control(key="setting.lens.method").set_value("gradient").run()
+    assert "Simonyan" in said(app)
+    assert app.query_params["dials"] == "lens.method:gradient"
+
+
+@pytest.mark.parametrize("edits", ["", "encoder.0.self.q@0,1,0=2.5"])
+def test_the_code_runs_and_gives_the_same(open_app, boxes_open, edits, capsys):
+    app = open_app(PAGE, model="zh-en", text="我有一只猫。", position=2, edits=edits)
+    code = next(one.value for one in app.code if "logit_lens" in one.value)
+    assert "edit=Edit" in code if edits else "Edit" not in code
+    run(code)
+    printed = capsys.readouterr().out
+    number = next(
+        value for value in said(app).split("**") if value.count(".") == 1 and value.replace(".", "").isdigit()
+    )
+    assert number in printed or f"{float(number):.3f}" in printed
+
+
+@pytest.mark.parametrize(("locale", "words"), [("en-US", "as an induction head does"), ("zh-CN", "像归纳头那样")])
+def test_the_scan_names_the_induction_head_with_a_way_to_it(open_app, locale, words):
+    app = open_app(PAGE, locale=locale, model="induction-by-hand", text="abcdabc")
+    assert words not in said(app)
+    app.button(key="lens.scan").click().run()
+    assert "lens.scan:1" in app.query_params["dials"]
+    assert not app.error
+    number = next(i for i, one in enumerate(scan(*traced("induction-by-hand", "abcdabc"))) if one.what == "induction")
+    app.button(key=f"lens.finding.{number}").click().run()
+    assert (app.query_params["layer"], app.query_params["head"]) == ("1", "2")
+    assert app.title[0].value in ("Attention", "注意力")
+
+
+def test_a_model_without_a_head_that_predicts_is_said(open_app, monkeypatch):
+    monkeypatch.setattr("vizformer.web.catalogue.model_cache.predicts", lambda model: False)
+    app = open_app(PAGE, model="cloze", text="a cat")
+    assert not app.exception
+    assert "no answer to look for" in app.info[0].value
+
+
+def test_gradients_of_too_much_are_refused_in_words(open_app, boxes_open, monkeypatch):
+    monkeypatch.setattr(inputs, "WORK", 1000)
+    app = open_app(PAGE, model="stories", text="a cat")
+    assert "take too long here" in app.info[0].value
+
+
+@pytest.mark.parametrize("count", [1, 11, 12, 13, 30])
+def test_the_columns_are_around_the_position(open_app, count):
+    app = open_app(PAGE, model="stories", text="a" + " cat" * (count - 1), position=count)
+    n = count + 1
+    assert not app.error
+    data = grid(app)
+    assert len(data["columns"]) == min(n, layers.COLUMNS)
+    first = int(data["columns"][0].split()[0])
+    assert first + data["selected"]["column"] == count
+    assert first + len(data["columns"]) <= n

@@ -1,0 +1,69 @@
+"""The terms of a logit as bars: what has raised it, what has lowered it."""
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from vizformer.figures import style
+from vizformer.figures.figure import Figure, bar
+from vizformer.figures.style import GRID, N_, QUALITATIVE, fill, frame, safe
+
+ENGLISH: Mapping[str, str] = {
+    **style.ENGLISH,
+    "of_logit": N_("{name}: {value}"),
+    "logit_share": N_("share of the logit"),
+}
+"""Every text of this figure; pages pass the same names in the reader's language."""
+ROW = 26  # px
+
+
+def logit_terms(
+    names: Sequence[str], values: NDArray[np.floating], *, title: str = "", words: Mapping[str, str] = ENGLISH
+) -> Figure:
+    """Draws one bar for each term, in the order given, the first on top; those below 0 in another colour.
+
+    Args:
+        names: of the terms; they may repeat.
+        values: one for each.
+        title: plain text.
+        words: the texts, see ENGLISH.
+
+    Raises:
+        ValueError: not one value for each name.
+    """
+    words = {**ENGLISH, **words}
+    lengths = np.ascontiguousarray(values, dtype=np.float32)
+    if lengths.shape != (len(names),):
+        raise ValueError(f"values of shape {lengths.shape} do not fit {len(names)} names")
+    places = np.arange(len(names), dtype=np.int32)
+    figure = Figure(
+        bar(
+            x=lengths,
+            y=places,
+            orientation="h",
+            marker={
+                "color": [QUALITATIVE[int(value < 0)] for value in lengths.tolist()],
+                "line": {"color": GRID, "width": 1},
+            },
+            text=[f"{value:+.2f}".replace("-", "−") for value in lengths.tolist()],
+            textposition="outside",
+            cliponaxis=False,
+            customdata=[safe(name) for name in names],
+            hovertemplate=fill(words["of_logit"], name="%{customdata}", value="%{x:.4f}"),
+        )
+    )
+    frame(figure, title, height=80 + ROW * max(len(names), 3), bargap=0.2)
+    figure.update_yaxes(
+        tickvals=places,
+        ticktext=[safe(name) for name in names],
+        range=[len(names) - 0.5, -0.5],
+        showgrid=False,
+        tickfont={"size": 14},
+    )
+    low, high = min(0.0, float(lengths.min(initial=0.0))), max(0.0, float(lengths.max(initial=0.0)))
+    room = 0.18 * max(high - low, 1e-6)  # for the numbers at the ends of the bars
+    figure.update_xaxes(
+        title=safe(words["logit_share"]), zeroline=True, range=[low - room * (low < 0), high + room * (high > 0)]
+    )
+    return figure

@@ -1,0 +1,73 @@
+"""What is asked: the token whose logit is looked at, at one position, and what is taken off it."""
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import streamlit as st
+
+from vizformer.web.catalogue import subject_cache
+from vizformer.web.catalogue.subject import Subject
+from vizformer.web.tools.lens import computed
+from vizformer.web.widgets import asked_position, lesson
+from vizformer.web.words import labels
+from vizformer.web.words.i18n import _
+
+if TYPE_CHECKING:
+    from vizformer.analysis.logit_attribution import Against
+
+OWN = -1  # the token that the model itself finds most probable
+
+
+@dataclass(frozen=True)
+class Asked:
+    """A position of the stack that predicts, and the token whose logit is taken apart.
+
+    Attributes:
+        text: how the token reads.
+        against: what is taken off the logit.
+    """
+
+    position: int
+    token: int
+    text: str
+    against: "Against"
+
+
+def choose(subject: Subject) -> Asked:
+    """Draws the choices."""
+    position = asked_position.choose(subject, key="lens.position")
+    best = subject_cache.predictions(subject, position)
+    right = computed.right(subject)[position]
+    known = {one.token.id: (one.token.text, one.probability) for one in best}
+    ids = [OWN, *(one.token.id for one in best)]
+    names = {OWN: _("the model's own: “{token}”, {p}", token=best[0].token.text, p=labels.percent(best[0].probability))}
+    names |= {id: f"“{text}”, {labels.percent(p)}" for id, (text, p) in known.items()}
+    if right not in known:
+        (text,) = computed.texts(subject, (right,))
+        ids.insert(1, right)
+        names[right] = _("the text's: “{token}”", token=text)
+    left, middle = st.columns(2)
+    with left:
+        st.selectbox(
+            _("The answer that is looked at"),
+            ids,
+            format_func=names.__getitem__,
+            **lesson.setting("lens.token", OWN, ids),
+        )
+    chosen = lesson.value("lens.token", OWN, ids)
+    token = best[0].token.id if chosen == OWN else chosen
+    others = {"mean": _("the mean of all tokens"), "next": _("the next best token"), "none": _("nothing")}
+    with middle:
+        st.segmented_control(
+            _("Its logit, less"),
+            list(others),
+            format_func=others.__getitem__,
+            required=True,
+            **lesson.setting("lens.against", "mean", list(others)),
+        )
+    less = lesson.value("lens.against", "mean", list(others))
+    against: Against = "mean" if less == "mean" else None
+    if less == "next":
+        against = next(one.token.id for one in best if one.token.id != token)
+    (text,) = computed.texts(subject, (token,))
+    return Asked(position, token, text, against)

@@ -1,0 +1,77 @@
+"""Which tokens of the input the answer hangs on, by gradients."""
+
+import streamlit as st
+
+from vizformer.components import tinted
+from vizformer.web.catalogue.subject import Subject
+from vizformer.web.tools.lens import computed
+from vizformer.web.tools.lens.asked import Asked
+from vizformer.web.widgets import lesson
+from vizformer.web.widgets.folded import folded
+from vizformer.web.widgets.running_text import running_text
+from vizformer.web.words.errors import plain
+from vizformer.web.words.i18n import _
+
+WORK = 1.5e9  # parameters times tokens: above it the gradients take half a minute and more
+METHODS = ("integrated", "gradient")
+
+
+def inputs(subject: Subject, asked: Asked) -> None:
+    """A box that is closed at first: the gradients take seconds."""
+    with folded(_("Which tokens of the input it hangs on"), key="lens.inputs") as is_open:
+        if is_open:
+            opened(subject, asked)
+
+
+def opened(subject: Subject, asked: Asked) -> None:
+    """The texts of the stacks, tinted."""
+    n = sum(map(len, subject.trace.tokens.values()))
+    parameters = sum(one.numel() for one in subject.checkpoint.model.parameters())
+    if n * parameters > WORK:
+        st.info(
+            _(
+                "Gradients of {n:,} tokens of a model of {millions:,} million parameters take too long here. In Python: "
+                "vf.analysis.input_attribution.",
+                n=n,
+                millions=round(parameters / 1e6),
+            )
+        )
+        return
+    names = {"integrated": _("integrated gradients"), "gradient": _("gradient × input")}
+    st.segmented_control(
+        _("Method"),
+        METHODS,
+        format_func=names.__getitem__,
+        required=True,
+        **lesson.setting("lens.method", "integrated", METHODS),
+    )
+    method = lesson.value("lens.method", "integrated", METHODS)
+    found = computed.inputs(subject, asked.position, asked.token, asked.against)
+    if subject.edited:
+        st.caption(_("Numbers set by hand are left out here: this is the model as it is."))
+    for stack, values in (found.integrated if method == "integrated" else found.gradient_x_input).items():
+        if len(found.integrated) > 1:
+            st.caption(_("Source") if stack == "encoder" else _("Target"))
+        label = _("The text, each token tinted by what it adds")
+        st.html(tinted.to_html(running_text(subject, stack), values, label=label))
+    if method == "gradient":
+        st.caption(
+            _(
+                "The slope of the logit along each token's row of the embedding table, times that row (Simonyan et al. "
+                "2013): true for a small change, and it sums to nothing in particular."
+            )
+        )
+        return
+    st.caption(
+        _(
+            "The slopes on the way from a text whose tokens are all the mean row of the embedding table to this one "
+            "(Sundararajan et al. 2017). They sum to how much the logit of “{answer}” changes on this way, from {before} to "
+            "{after}: {missing} is missing ({share} of the change), by the {points} points of the integral.",
+            answer=plain(asked.text),
+            before=f"{found.baseline:.3f}",
+            after=f"{found.value:.3f}",
+            missing=f"{found.missing:+.1g}",
+            share=f"{found.share_missing:.1%}",
+            points=found.points,
+        )
+    )

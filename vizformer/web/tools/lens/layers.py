@@ -1,0 +1,127 @@
+"""The logit lens as a table: what the model would say after every layer, at positions around the chosen one."""
+
+import numpy as np
+import streamlit as st
+
+from vizformer.components import cells
+from vizformer.web.catalogue.subject import Subject
+from vizformer.web.link import state
+from vizformer.web.tools.lens import computed
+from vizformer.web.tools.lens.asked import Asked
+from vizformer.web.widgets import asked_position, proof_badge
+from vizformer.web.words import labels
+from vizformer.web.words.errors import plain
+from vizformer.web.words.figure_words import words
+from vizformer.web.words.i18n import _, translate
+
+ANCHOR = "lens-layers"
+GRID, ROW = "lens.cells", "lens.row"
+COLUMNS = 12
+"""Positions that are shown at once."""
+
+
+def follow(subject: Subject) -> None:
+    """Takes over the position of a cell that was clicked; before anything is drawn of it."""
+    sequence = subject.trace.tokens[asked_position.stack(subject)]
+    chosen, usual = state.fit(position=len(sequence)).position, asked_position.usual_position(subject, sequence)
+    position = usual if chosen is None else chosen
+    first = window(position, len(sequence))
+    rows = len(some_rows(len(computed.lens(subject, (position,)).points)))
+    wanted = (min(st.session_state.get(ROW, rows - 1), rows - 1), position - first)
+    clicked = cells.peek(key=f"{GRID}.{first}", selected=wanted)
+    if clicked is None or clicked == wanted or first + clicked[1] >= len(sequence):
+        return
+    st.session_state[ROW] = clicked[0]
+    position = first + clicked[1]
+    state.update(position=None if position == usual else position)
+
+
+def window(position: int, n: int) -> int:
+    """The first of the positions that are shown with this one."""
+    return min(position // COLUMNS * COLUMNS, max(0, n - COLUMNS))
+
+
+def layers(subject: Subject, asked: Asked) -> None:
+    """The table, the chosen position layer by layer, and what the lens takes for granted."""
+    st.html(f'<div id="{ANCHOR}"></div>')
+    st.subheader(_("After every layer"), anchor=False)
+    st.caption(
+        _(
+            "Each cell is the token that the model would say if it ended there, the colour its probability: the row of "
+            "the residual stream goes straight to the head. A click chooses a position."
+        )
+    )
+    sequence = subject.trace.tokens[asked_position.stack(subject)]
+    first = window(asked.position, len(sequence))
+    positions = tuple(range(first, min(first + COLUMNS, len(sequence))))
+    found = computed.lens(subject, positions)
+    shown = some_rows(len(found.points))
+    ids = tuple(int(id) for id in found.top[shown, :, 0].ravel())
+    texts = np.array(computed.texts(subject, ids), dtype=object).reshape(len(shown), len(positions))
+    said = words(cells.ENGLISH) | {
+        "grid_label": _(
+            "Rows are layers, columns are positions. The arrow keys move from cell to cell, Enter chooses one."
+        ),
+        "cell": _("{row_token}, position {column_token}"),
+        "none": _("No position is chosen."),
+    }
+    cells.mount(
+        [row_name(point) for point in shown],
+        [f"{position} {sequence[position].text}" for position in positions],
+        values=found.probabilities[shown, :, 0],
+        texts=texts.tolist(),
+        selected=(min(st.session_state.get(ROW, len(shown) - 1), len(shown) - 1), asked.position - first),
+        words=said,
+        key=f"{GRID}.{first}",
+    )
+    if len(sequence) > COLUMNS:
+        st.caption(_("{n} positions at a time; the tokens above choose others.", n=COLUMNS))
+    one_position(subject, asked)
+    for message in computed.inexact(subject):
+        st.caption(translate(message))
+    difference = f"{found.proof.difference:.1g}"
+    agrees = _(
+        "After the last layer the lens is the model's own prediction: agrees to {difference}.", difference=difference
+    )
+    proof_badge.show(found.proof, agrees, edited=bool(subject.edited))
+
+
+def some_rows(points: int) -> list[int]:
+    """Which points are shown: all, or as many as can be drawn, evenly, with the first and the last."""
+    if points <= cells.LARGEST:
+        return list(range(points))
+    return sorted({round(float(at)) for at in np.linspace(0, points - 1, cells.LARGEST)})
+
+
+def row_name(point: int) -> str:
+    """Point 0 are the embeddings, point l + 1 is what layer l ends with."""
+    return _("embeddings") if point == 0 else _("layer {layer}", layer=point - 1)
+
+
+def one_position(subject: Subject, asked: Asked) -> None:
+    """The chosen position: where the answer comes to the top, and the first tokens after every layer."""
+    found = computed.lens(subject, (asked.position,), (asked.token,))
+    answer = plain(asked.text)
+    settled, appears = found.settled(0), found.appears(0)
+    if settled is not None and settled > 0:
+        said = _("“{answer}” is first from layer {layer} on, and stays so.", answer=answer, layer=settled - 1)
+    elif settled == 0:
+        said = _("“{answer}” is first from the embeddings on.", answer=answer)
+    elif appears is not None:
+        said = _("“{answer}” is first after some layer, but does not stay so.", answer=answer)
+    else:
+        best = int(found.rank[:, 0].min())
+        said = _("“{answer}” is first nowhere; its best place is number {rank}.", answer=answer, rank=f"{best:,}")
+    st.markdown(said)
+    names = computed.texts(subject, tuple(int(id) for id in found.top[:, 0].ravel()))
+    count = found.top.shape[2]
+    table: dict[str, list[object]] = {_("Ended after"): [row_name(point) for point in range(len(found.points))]}
+    for place in range(count):
+        own = names[place::count]
+        table[_("Number {n}", n=place + 1)] = [
+            f"{text}  {labels.percent(float(p))}" for text, p in zip(own, found.probabilities[:, 0, place], strict=True)
+        ]
+    table[_("Entropy (nats)")] = [round(float(value), 2) for value in found.entropy[:, 0]]
+    table[_("Rank of “{answer}”", answer=asked.text)] = [int(rank) for rank in found.rank[:, 0]]
+    table[_("Its probability")] = [labels.percent(float(p)) for p in found.target_probability[:, 0]]
+    st.dataframe(table, hide_index=True, key="lens.table")

@@ -1,0 +1,60 @@
+"""The scan: what is most remarkable about this answer, each sentence with a way to its picture."""
+
+from typing import TYPE_CHECKING
+
+import streamlit as st
+
+from vizformer.web.catalogue.subject import Subject
+from vizformer.web.frame import sitemap
+from vizformer.web.link import state
+from vizformer.web.tools.lens import computed, layers, terms
+from vizformer.web.tools.lens.asked import Asked
+from vizformer.web.widgets import lesson
+from vizformer.web.words.errors import plain
+from vizformer.web.words.i18n import _, translate
+
+if TYPE_CHECKING:
+    from vizformer.analysis.scan import Finding
+
+
+def remarkable(subject: Subject, asked: Asked) -> None:
+    """The button and, once it was pressed, the findings; also in the link."""
+    from vizformer.analysis.scan_words import sentence
+
+    if not lesson.value("lens.scan", False):
+        asking = _("Scan: what is most remarkable here?")
+        st.button(asking, type="primary", key="lens.scan", on_click=lesson.change, args=("lens.scan", True, False))
+        return
+    with st.container(border=True):
+        st.markdown("**" + _("Most remarkable here") + "**")
+        for number, finding in enumerate(computed.findings(subject, asked.position, asked.token)):
+            said, there = st.columns([4, 1], vertical_alignment="center")
+            said.markdown(translate(sentence(finding), plain))
+            with there:
+                picture(finding, number)
+        st.caption(
+            _(
+                "Shares are those of the sum below, against the mean logit of all tokens. A head copies where it looks at "
+                "the answer and adds at least a tenth of its logit from there."
+            )
+        )
+        st.button(_("Hide"), type="tertiary", key="lens.hide", on_click=lesson.change, args=("lens.scan", False, False))
+
+
+def picture(finding: "Finding", number: int) -> None:
+    """The way to the picture of a finding: a head on the page Attention, or what is drawn below."""
+    if finding.head is None:
+        below = (terms.ANCHOR, _("the terms")) if finding.what in ("part", "layer") else (layers.ANCHOR, _("the lens"))
+        st.markdown(f"[→ {below[1]}](#{below[0]})")
+        return
+    label = "→ " + _("L{layer} H{head}", layer=finding.layer, head=finding.head)
+    if st.button(label, type="tertiary", key=f"lens.finding.{number}", help=_("This head on the page Attention")):
+        go_to(finding)
+
+
+def go_to(finding: "Finding") -> None:
+    """The page Attention at that head."""
+    state.update(
+        kind=finding.kind, layer=finding.layer, head=finding.head, query=finding.query, picture="map", over="one"
+    )
+    st.switch_page(sitemap.ATTENTION.file)

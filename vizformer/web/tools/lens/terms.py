@@ -1,0 +1,202 @@
+"""The logit of the answer as a sum: what every part of the model has added, and one part looked into."""
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import streamlit as st
+
+from vizformer import figures
+from vizformer.components import tinted
+from vizformer.figures.logit_bars import ENGLISH as TERMS
+from vizformer.web.catalogue.subject import Subject
+from vizformer.web.frame import sitemap
+from vizformer.web.link import state
+from vizformer.web.tools.lens import computed
+from vizformer.web.tools.lens.asked import Asked
+from vizformer.web.widgets import asked_position, chart, lesson, proof_badge
+from vizformer.web.widgets.folded import folded
+from vizformer.web.widgets.running_text import running_text
+from vizformer.web.words.errors import plain
+from vizformer.web.words.figure_words import words
+from vizformer.web.words.i18n import _, translate
+
+if TYPE_CHECKING:
+    from vizformer.analysis import LogitAttribution, Term
+    from vizformer.analysis.logit_attribution import Against
+
+ANCHOR = "lens-terms"
+BARS = 14
+NEURONS = 10
+_BIASES = ("attention_bias", "feedforward_bias", "norm_bias", "head_bias", "logit_bias")
+
+
+def terms(subject: Subject, asked: Asked) -> None:
+    """The bars, with their sum and its proof; then one head or network."""
+    st.html(f'<div id="{ANCHOR}"></div>')
+    st.subheader(_("What adds to its logit"), anchor=False)
+    found = computed.attribution(subject, asked.position, asked.token, asked.against)
+    st.markdown(
+        _(
+            "The logit of “{answer}” is a sum of what every part has written into the last row. Less {less} it is "
+            "**{logit}**; the terms sum to {total}.",
+            answer=plain(asked.text),
+            less=less(subject, asked.against),
+            logit=f"{found.logit:.4f}",
+            total=f"{found.total:.4f}",
+        )
+        if asked.against is not None
+        else _(
+            "The logit of “{answer}” is a sum of what every part has written into the last row. It is **{logit}**; the "
+            "terms sum to {total}.",
+            answer=plain(asked.text),
+            logit=f"{found.logit:.4f}",
+            total=f"{found.total:.4f}",
+        )
+    )
+    names, values = bars(subject, found)
+    figure = figures.logit_terms(names, values, words=words(TERMS))
+    chart.show(figure, key="lens.terms")
+    proof_badge.show(found.proof, edited=bool(subject.edited))
+    for message in computed.frozen(subject):
+        st.caption(translate(message))
+    st.caption(_("These are shares of a sum, not effects: without a part, what the later layers do would change too."))
+    with folded(_("All terms"), key="lens.all") as is_open:
+        if is_open:
+            st.dataframe(
+                {
+                    _("Part"): [name(subject, term) for term in found.sorted],
+                    _("Share"): [t.value for t in found.sorted],
+                },
+                hide_index=True,
+            )
+    one_part(subject, asked, found)
+
+
+def less(subject: Subject, against: "Against") -> str:
+    """What was taken off the logit, in words."""
+    if against == "mean":
+        return _("the mean logit of all tokens")
+    (text,) = computed.texts(subject, (int(against or 0),))
+    return _("that of “{token}”", token=plain(text))
+
+
+def bars(subject: Subject, found: "LogitAttribution") -> tuple[list[str], np.ndarray]:
+    """The largest terms; the biases as one, the others as one."""
+    own = [(name(subject, term), term.value) for term in found.sorted if term.part not in _BIASES]
+    if biases := [term.value for term in found.terms if term.part in _BIASES]:
+        own.append((_("all biases"), float(sum(biases))))
+    own.sort(key=lambda pair: -abs(pair[1]))
+    shown, others = own[:BARS], own[BARS:]
+    if others:
+        shown.append((_("{n} others together", n=len(others)), float(sum(value for __, value in others))))
+    return [one for one, __ in shown], np.array([value for __, value in shown])
+
+
+def name(subject: Subject, term: "Term") -> str:
+    """What a term is called."""
+    if term.part == "head":
+        where = {"layer": term.layer, "head": term.head}
+        if subject.config.architecture == "encoder-decoder":
+            if term.place.endswith("cross"):
+                return _("layer {layer}, cross-attention head {head}", **where)
+            return _("layer {layer}, self-attention head {head}", **where)
+        return _("layer {layer}, head {head}", **where)
+    tokens = subject.trace.tokens
+    if term.part == "token":
+        stack, position = asked_position.stack(subject), state.view().position
+        usual = asked_position.usual_position(subject, tokens[stack])
+        return _("the token itself, “{token}”", token=tokens[stack][usual if position is None else position].text)
+    plain_names = {
+        "position": _("its position"),
+        "segment": _("its segment"),
+        "feedforward": _("layer {layer}, feed-forward", layer=term.layer),
+        "attention_bias": _("layer {layer}, bias of attention", layer=term.layer),
+        "feedforward_bias": _("layer {layer}, bias of feed-forward", layer=term.layer),
+        "head_bias": _("bias of the head's layer"),
+        "logit_bias": _("bias of the token"),
+        "by_hand": _("set by hand at {place}", place=term.place),
+    }
+    if term.part == "norm_bias":
+        if term.layer is not None:
+            return _("layer {layer}, bias of a norm", layer=term.layer)
+        return _("bias of a norm")
+    return plain_names[term.part]
+
+
+def one_part(subject: Subject, asked: Asked, found: "LogitAttribution") -> None:
+    """One head, key by key, or one network, neuron by neuron; the strongest where none was chosen."""
+    parts = {
+        f"{term.place}.{term.head}" if term.part == "head" else term.place: term
+        for term in found.sorted
+        if term.part in ("head", "feedforward")
+    }
+    first = next((key for key, term in parts.items() if term.part == "head"), next(iter(parts)))
+    names = {key: f"{name(subject, term)}  {term.value:+.3f}".replace("-", "−") for key, term in parts.items()}
+    options = ["", *parts]
+    names[""] = _("the head that adds or takes off most: {name}", name=names[first])
+    st.subheader(_("One part"), anchor=False)
+    st.selectbox(
+        _("Head or feed-forward network"),
+        options,
+        format_func=names.__getitem__,
+        **lesson.setting("lens.part", "", options),
+    )
+    chosen = parts[lesson.value("lens.part", "", options) or first]
+    if chosen.part == "feedforward":
+        network(subject, asked, chosen)
+    else:
+        head(subject, asked, chosen)
+
+
+def head(subject: Subject, asked: Asked, term: "Term") -> None:
+    """A head's share, key by key."""
+    shares, weights, lengths = computed.keys(
+        subject, asked.position, asked.token, asked.against, term.place, term.head or 0
+    )
+    stack = "encoder" if term.place.endswith("cross") else term.place.split(".")[0]
+    tokens = subject.trace.tokens[stack]
+    top = int(np.abs(shares).argmax())
+    st.markdown(
+        _(
+            "Most of it comes from token {key} “{token}”: {value}, with the attention weight {weight}. Blue raises the "
+            "logit, orange lowers it.",
+            key=top,
+            token=plain(tokens[top].text),
+            value=f"{shares[top]:+.3f}",
+            weight=f"{weights[top]:.3f}",
+        )
+    )
+    label = _("The text, each token tinted by what it adds through this head")
+    st.html(tinted.to_html(running_text(subject, stack), shares, label=label, marked=top))
+    order = np.argsort(-np.abs(shares), kind="stable")[:50]
+    with folded(_("Key by key"), key="lens.keys") as is_open:
+        if is_open:
+            table: dict[str, Any] = {
+                _("Key"): [f"{key} {tokens[key].text}" for key in order.tolist()],
+                _("Share of the logit"): shares[order],
+                _("Attention weight"): weights[order],
+                _("Length of what arrives"): lengths[order],
+            }
+            st.dataframe(table, hide_index=True)
+            st.caption(
+                _(
+                    "The length is that of the weight times the value times W_O (Kobayashi et al. 2020): a large weight on "
+                    "a short value brings little. The share is the product of that vector with the direction of the answer."
+                )
+            )
+    there = "→ " + _("Layer {layer}, head {head} on the page Attention", layer=term.layer, head=term.head)
+    if st.button(there, type="tertiary", key="lens.head"):
+        kind = "cross" if term.place.endswith("cross") else stack
+        state.update(kind=kind, layer=term.layer, head=term.head, query=asked.position, picture="map")
+        st.switch_page(sitemap.ATTENTION.file)
+
+
+def network(subject: Subject, asked: Asked, term: "Term") -> None:
+    """A feed-forward network's share, neuron by neuron."""
+    shares = computed.neurons(subject, asked.position, asked.token, asked.against, term.layer or 0)
+    order = np.argsort(-np.abs(shares), kind="stable")[:NEURONS]
+    names = [_("neuron {n}", n=int(one)) for one in order]
+    values, rest = shares[order], float(shares.sum() - shares[order].sum())
+    names.append(_("{n} others together", n=len(shares) - len(order)))
+    figure = figures.logit_terms(names, np.append(values, rest), words=words(TERMS))
+    chart.show(figure, key="lens.neurons")
