@@ -26,9 +26,11 @@ def below() -> None:
     if corpus is None:
         return
     name = head_reports.name_of(model, corpus)
-    now = head_reports.reports().look(name)
+    now = measuring.look(name)
     if now is None:
         measuring.begin(model, corpus, name)
+    elif now.phase in ("waiting", "running") and measuring.has_left(name):
+        measuring.left(now)
     elif now.phase in ("waiting", "running"):
         st.fragment(guarded()(measuring.status), run_every=POLL)(name, now.phase)
     elif now.phase == "over":

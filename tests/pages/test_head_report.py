@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 import streamlit as st
 
-from vizformer.analysis.circuits import copying_scores, ov_pairs, qk_pairs
+from tests.components.test_mount import sent
+from vizformer.analysis.circuits import compositions, copying_scores, ov_pairs, qk_pairs
 from vizformer.analysis.corpus_heads import bundled_corpus, head_report
 from vizformer.analysis.corpus_heads.stored import write_report
 from vizformer.analysis.corpus_heads.worker import Request
@@ -62,6 +63,10 @@ def ended(reports):
 
 def clicked(app, key):
     return app.button(key=key).click().run()
+
+
+def components(app):
+    return [sent(app, index) for index in range(len(app.get("bidi_component")))]
 
 
 def said(app):
@@ -196,7 +201,7 @@ def test_one_after_the_other_and_not_too_many(reports):
     assert (reports.look("report-2").phase, reports.look("report-2").ahead) == ("waiting", 1)
     with pytest.raises(VizformerError, match="waiting already"):
         reports.submit("one more", request)
-    reports.stop("report-1")
+    reports.leave("report-1")
     assert reports.look("report-1").phase == "stopped"
     assert reports.look("report-2").ahead == 0
     assert reports.look("nobody asked for this") is None
@@ -266,3 +271,87 @@ def test_circuits_are_of_the_stack_that_predicts(open_app, reports, boxes_open):
     app.segmented_control(key="view.kind").set_value("cross").run()
     assert not app.exception
     assert not app.error
+
+
+def test_the_strongest_head_of_the_measure_is_shown_until_one_is_chosen(open_app, measured):
+    values = measured.kinds["decoder"].mean
+    app = open_app(PAGE, model="stories")
+    best = np.unravel_index(values["previous"].argmax(), values["previous"].shape)
+    assert app.subheader[0].value == f"Layer {best[0]}, head {best[1]}"
+    app.selectbox(key="setting.headreport.measure").set_value("entropy").run()
+    best = np.unravel_index(values["entropy"].argmax(), values["entropy"].shape)
+    assert app.subheader[0].value == f"Layer {best[0]}, head {best[1]}"
+    app = open_app(PAGE, model="stories", layer=3)
+    assert app.subheader[0].value == "Layer 3, head 0"
+    app = open_app(PAGE, model="stories", dials="headreport.first:1")
+    assert app.subheader[0].value == "Layer 0, head 0"
+
+
+def test_choosing_head_0_of_layer_0_stays_chosen_in_the_link(open_app, measured, monkeypatch):
+    app = open_app(PAGE, model="stories")
+    version = next(data["version"] for data in components(app) if "columns" in data)
+    app.session_state["head_report.cells"] = {"selected": {"row": 0, "column": 0, "version": version, "seq": 1}}
+    app.run()
+    assert app.subheader[0].value == "Layer 0, head 0"
+    assert "headreport.first:1" in app.query_params["dials"]
+
+
+def test_stopping_ends_the_work_only_where_nobody_else_watches(reports):
+    request = Request("cloze", {}, "float32", "cpu", "own", ("a cat",) * 50)
+    reports.submit("one", request)
+    reports.look("one", "first")
+    reports.look("one", "second")
+    reports.leave("one", "first")
+    (job,) = reports._jobs.values()
+    assert not job.told_to_stop
+    assert reports.look("one", None).phase in ("running", "over")
+    reports.leave("one", "second")
+    assert job.told_to_stop or job.ending == "over"
+
+
+def test_whoever_went_away_without_a_word_does_not_keep_it_going(reports, monkeypatch):
+    monkeypatch.setattr(head_reports, "WATCHES", 0.0)
+    reports.submit("one", Request("cloze", {}, "float32", "cpu", "own", ("a cat",) * 50))
+    reports.look("one", "gone")
+    reports.look("one", "here")
+    reports.leave("one", "here")
+    (job,) = reports._jobs.values()
+    assert job.told_to_stop or job.ending == "over"
+
+
+def test_who_only_wants_to_know_keeps_nothing_going(reports):
+    reports.submit("one", Request("cloze", {}, "float32", "cpu", "own", ("a cat",)))
+    (job,) = reports._jobs.values()
+    job.asked = before = -1000.0
+    reports.look("one", None)
+    assert job.asked == before
+    assert not job.watchers
+    reports.look("one", "somebody")
+    assert job.asked > before
+
+
+def test_a_reader_who_stops_what_others_watch_is_told_so_and_can_come_back(open_app, reports):
+    app = open_app(PAGE, model="cloze", dials="headreport.texts:zh")
+    clicked(app, "head_report.measure")
+    (name,) = reports._jobs
+    reports.look(name, "another reader")
+    clicked(app, "head_report.stop")
+    assert not reports._jobs[name].told_to_stop
+    if reports._jobs[name].ending is None:  # (it may be over by now)
+        assert "Others wait for the same report" in app.info[0].value
+        clicked(app, "head_report.watch")
+        assert not any("Others wait" in one.value for one in app.info)
+    ended(reports)
+
+
+def test_the_graph_shows_the_clear_compositions_and_opens_their_heads(open_app, measured, boxes_open):
+    app = open_app(PAGE, model="stories", layer=2, head=1)
+    graph = next(data for data in components(app) if "edges" in data)
+    found = compositions(load("stories"))
+    clear = sorted((pair for way in found.scores for pair in found.clear(way)), key=lambda pair: -pair[2])
+    assert [edge["excess"] for edge in graph["edges"]] == [pair[2] for pair in clear[: len(graph["edges"])]]
+    assert graph["selected"] == {"layer": 2, "head": 1}
+    chosen = {"layer": 3, "head": 3, "version": graph["version"], "seq": 1}
+    app.session_state["head_report.graph"] = {"selected": chosen}
+    app.run()
+    assert app.subheader[0].value == "Layer 3, head 3"

@@ -16,6 +16,7 @@ from types import ModuleType
 __all__ = [
     "architecture",
     "attention",
+    "composition",
     "lines",
     "mask",
     "matrix",

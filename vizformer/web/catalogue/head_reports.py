@@ -12,7 +12,7 @@ import sys
 import threading
 import time
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 
 LONGEST_QUEUE = 12  # that wait
 MOST = 24  # kept on disk; those looked at least recently go first
+WATCHES = 10.0  # seconds after which somebody who has not asked again does not watch any more
 UNWATCHED = 60.0  # seconds after which one that waits and that nobody looks at is forgotten
 LONGEST = 900.0  # seconds of a process; what it has measured stays, and the next one goes on
 HANGS = 20.0  # seconds a process may take to obey
@@ -62,6 +63,7 @@ class _Job:
     started: float = 0.0
     told_to_stop: float = 0.0
     ending: Phase | None = None
+    watchers: dict[str, float] = field(default_factory=dict)  # who watches, and when they asked last
 
 
 class Reports:
@@ -107,15 +109,19 @@ class Reports:
             self._jobs[name] = _Job(folder, len(request.texts), time.monotonic())
             self._move_on()
 
-    def look(self, name: str) -> State | None:
-        """How a report stands; None if nobody has asked for it.  Asking is what keeps it going."""
+    def look(self, name: str, watcher: str | None = "") -> State | None:
+        """How a report stands; None if nobody has asked for it.  Asking is what keeps it going.
+
+        `watcher` is who asks; None for somebody who only wants to know, and does not wait for it.
+        """
         with self._lock:
             job = self._jobs.get(name)
             if job is None:
                 return None
-            job.asked = time.monotonic()
-            with suppress(OSError):
-                (job.folder / "watched").touch()
+            if watcher is not None:
+                job.asked = job.watchers[watcher] = time.monotonic()
+                with suppress(OSError):
+                    (job.folder / "watched").touch()
             self._move_on()
             waiting, done = self._waiting(), 0
             with suppress(OSError, ValueError):
@@ -128,11 +134,14 @@ class Reports:
                 else State("running", 0, done, job.texts)
             )
 
-    def stop(self, name: str) -> None:
-        """Ends the measuring; what was measured stays."""
+    def leave(self, name: str, watcher: str = "") -> None:
+        """Ends the watching, and the measuring with it where nobody else watches; what was measured stays."""
         with self._lock:
             job = self._jobs.get(name)
             if job is None or job.ending is not None:
+                return
+            job.watchers.pop(watcher, None)
+            if any(time.monotonic() - asked < WATCHES for asked in job.watchers.values()):
                 return
             if job.process is None:
                 job.ending = "stopped"

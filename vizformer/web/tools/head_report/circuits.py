@@ -6,11 +6,11 @@ import numpy as np
 import streamlit as st
 
 from vizformer import figures
+from vizformer.components import composition
 from vizformer.figures import head_report as head_figures
 from vizformer.web.catalogue import model_cache
-from vizformer.web.link import state
 from vizformer.web.link.model_ref import ModelRef
-from vizformer.web.tools.head_report import computed
+from vizformer.web.tools.head_report import chosen_head, computed
 from vizformer.web.widgets import chart, lesson
 from vizformer.web.words.figure_words import words
 from vizformer.web.words.i18n import _, translate
@@ -22,13 +22,12 @@ PAIRS = 12
 FURTHEST = 31  # tokens between query and key that can be chosen
 
 
-def circuits(model: ModelRef, kind: "Kind") -> None:
+def circuits(model: ModelRef, kind: "Kind", place: tuple[int, int]) -> None:
     """Of the chosen head, where its stack is the one that predicts."""
     if kind != computed.predicting(model):
         st.text(_("Circuits are shown for the self-attention of the stack that predicts."))
         return
-    view = state.view()
-    layer, head = view.layer, view.head
+    layer, head = place
     for message in computed.left_out(model):
         st.caption(translate(message))
     left, right = st.columns([2, 3], gap="medium")
@@ -42,6 +41,7 @@ def circuits(model: ModelRef, kind: "Kind") -> None:
                 "This model's files hold no head that predicts tokens: it says nothing, so only pairs of tokens that look."
             )
         )
+    together(model, layer, head)
     looks, says = st.columns(2, gap="medium")
     with looks:
         distance = 0
@@ -99,7 +99,7 @@ def composing(model: ModelRef, layer: int, head: int) -> None:
                 _("Above random"): [round(row[3], 1) for row in rows],
             },
             hide_index=True,
-            on_select=lambda: choose(others),
+            on_select=lambda: choose(others, here),
             selection_mode="single-row",
             key=f"head_report.composition.{layer}.{head}",
         )
@@ -112,12 +112,38 @@ def composing(model: ModelRef, layer: int, head: int) -> None:
     )
 
 
-def choose(others: list[tuple[int, int]]) -> None:
+def together(model: ModelRef, layer: int, head: int) -> None:
+    """All heads as a graph: who writes what whom reads; a click goes to a head."""
+    found, config = computed.composition(model), model_cache.options(model)
+    n_layers = config.n_decoder_layers or config.n_encoder_layers
+    edges = [
+        composition.Edge(way=way, first=first, second=second, excess=excess)
+        for way in found.scores
+        for first, second, excess in found.clear(way)
+    ]
+    edges = sorted(edges, key=lambda edge: -edge["excess"])
+    if not edges or max(n_layers, config.n_heads) > composition.LARGEST:
+        return
+    if len(edges) > composition.MOST:
+        n, of = composition.MOST, f"{len(edges):,}"
+        st.caption(_("The {n} clearest of {of} pairs that stand clearly above random ones.", n=n, of=of))
+    chosen = composition.mount(
+        (n_layers, config.n_heads),
+        edges[: composition.MOST],
+        selected=(layer, head),
+        words=words(composition.ENGLISH),
+        key="head_report.graph",
+    )
+    if chosen is not None and chosen != (layer, head):
+        chosen_head.choose(*chosen)
+        st.rerun()  # what stands above shows the head as well
+
+
+def choose(others: list[tuple[int, int]], here: tuple[int, int]) -> None:
     """The other head of the row that was clicked."""
-    view = state.view()
-    rows = st.session_state[f"head_report.composition.{view.layer}.{view.head}"]["selection"]["rows"]
+    rows = st.session_state[f"head_report.composition.{here[0]}.{here[1]}"]["selection"]["rows"]
     if rows and rows[0] < len(others):
-        state.update(layer=others[rows[0]][0], head=others[rows[0]][1])
+        chosen_head.choose(*others[rows[0]])
 
 
 def table(pairs: "list[tuple[str, str, float]]", row: str, column: str, value: str) -> None:

@@ -1,5 +1,6 @@
 """Which model and which texts, and the measuring itself: it waits, runs, stops and goes on."""
 
+import secrets
 from typing import TYPE_CHECKING
 
 import streamlit as st
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
 
 MOST_CHARACTERS = 200_000  # of the reader's own texts
 OWN = "own"
+_WATCHER, _LEFT = "head_report.watcher", "head_report.left"
 CORPORA = ("en", "zh", OWN)
 
 
@@ -71,6 +73,7 @@ def submit(model: ModelRef, corpus: "Corpus", name: str) -> None:
     """
     from vizformer.analysis.corpus_heads.worker import Request
 
+    come_back()
     request = Request(
         str(sources.folder(model)),
         dict(model.answers),
@@ -84,7 +87,7 @@ def submit(model: ModelRef, corpus: "Corpus", name: str) -> None:
 
 def status(name: str, was: head_reports.Phase) -> None:
     """How far it is, and the way to end it; drawn again every second while it goes on."""
-    now = head_reports.reports().look(name)
+    now = head_reports.reports().look(name, watcher())
     if now is None or now.phase != was:
         st.rerun()
     if now.phase == "waiting":
@@ -92,7 +95,44 @@ def status(name: str, was: head_reports.Phase) -> None:
     else:
         said = _("{done} of {n} texts", done=f"{now.done:,}", n=f"{now.texts:,}")
         st.progress(now.done / max(now.texts, 1), text=said)
-    st.button(_("Stop"), key="head_report.stop", on_click=head_reports.reports().stop, args=(name,))
+    st.button(_("Stop"), key="head_report.stop", on_click=leave, args=(name,))
+
+
+def watcher() -> str:
+    """Who watches, as a name that nobody else has."""
+    if _WATCHER not in st.session_state:
+        st.session_state[_WATCHER] = secrets.token_hex(8)
+    return str(st.session_state[_WATCHER])
+
+
+def look(name: str) -> head_reports.State | None:
+    """How a report stands; whoever has stopped watching it does not keep it going by asking."""
+    return head_reports.reports().look(name, None if has_left(name) else watcher())
+
+
+def has_left(name: str) -> bool:
+    """Whether this reader has stopped watching the report."""
+    return st.session_state.get(_LEFT) == name
+
+
+def leave(name: str) -> None:
+    """Stops watching; where nobody else watches, the measuring ends."""
+    st.session_state[_LEFT] = name
+    head_reports.reports().leave(name, watcher())
+
+
+def come_back() -> None:
+    """Watches again."""
+    st.session_state[_LEFT] = None
+
+
+def left(now: head_reports.State) -> None:
+    """What stands there for somebody who has stopped watching what others still wait for."""
+    done, n = f"{now.done:,}", f"{now.texts:,}"
+    st.info(
+        _("Stopped for you. Others wait for the same report, so that it goes on: {done} of {n} texts.", done=done, n=n)
+    )
+    st.button(_("Watch again"), key="head_report.watch", on_click=come_back)
 
 
 def ended(model: ModelRef, corpus: "Corpus", name: str, now: head_reports.State) -> None:

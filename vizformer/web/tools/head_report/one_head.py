@@ -21,10 +21,11 @@ if TYPE_CHECKING:
 SHOWN = 64  # tokens of a text, around which a map is still read
 
 
-def one_head(model: ModelRef, corpus: "Corpus", report: "HeadReport", found: "KindReport", measure: str) -> None:
+def one_head(
+    model: ModelRef, corpus: "Corpus", report: "HeadReport", found: "KindReport", measure: str, place: tuple[int, int]
+) -> None:
     """The chosen head."""
-    view = state.view()
-    layer, head = place = (view.layer, view.head)
+    layer, head = place
     st.subheader(_("Layer {layer}, head {head}", layer=layer, head=head), anchor=False)
     st.text(wording.sentence(found, layer, head, report.texts))
     nearest, n_heads = int(found.nearest[place]), found.shape[1]
@@ -59,5 +60,14 @@ def one_head(model: ModelRef, corpus: "Corpus", report: "HeadReport", found: "Ki
     else:
         st.caption(_("The squares are the cells that the measure counts."))
     if st.button("→ " + _("This head on this text, on the page Attention"), type="tertiary", key="head_report.open"):
-        state.update(text=passage.text, target=passage.target, edits="", query=None, picture="map")
+        state.update(
+            text=passage.text,
+            target=passage.target,
+            layer=layer,
+            head=head,
+            kind=found.kind,
+            edits="",
+            query=None,
+            picture="map",
+        )
         st.switch_page(sitemap.ATTENTION.file)

@@ -11,7 +11,7 @@ from vizformer.figures import head_report as head_figures
 from vizformer.web.catalogue import head_reports
 from vizformer.web.link import state
 from vizformer.web.link.model_ref import ModelRef
-from vizformer.web.tools.head_report import wording
+from vizformer.web.tools.head_report import chosen_head, wording
 from vizformer.web.tools.head_report.circuits import circuits
 from vizformer.web.tools.head_report.one_head import one_head
 from vizformer.web.widgets import chart, folded, lesson
@@ -55,10 +55,11 @@ def results(model: ModelRef, corpus: "Corpus", name: str) -> None:
     measure = chosen_measure(found)
     picture(found, measure)
     table(found, measure)
-    one_head(model, corpus, report, found, measure)
+    place = chosen_head.place(found, measure)
+    one_head(model, corpus, report, found, measure, place)
     with folded.folded(_("Circuits from the weights"), key="head_report.circuits") as is_open:
         if is_open:
-            circuits(model, found.kind)
+            circuits(model, found.kind, place)
     with folded.folded(_("Which heads are alike"), key="head_report.alike") as is_open:
         if is_open:
             alike(found)
@@ -95,7 +96,7 @@ def picture(found: "KindReport", measure: str) -> None:
         figure = figures.measure_of_heads(values, measure=wording.title(measure), words=words(head_figures.ENGLISH))
         chart.show(figure, key="head_report.picture")
         return
-    view = state.view()
+    place = chosen_head.place(found, measure)
     said = words(cells.ENGLISH) | {
         "grid_label": _(
             "Rows are layers, columns are heads. The arrow keys move from cell to cell, Enter chooses one."
@@ -107,12 +108,12 @@ def picture(found: "KindReport", measure: str) -> None:
         [_("L{layer}", layer=layer) for layer in range(found.shape[0])],
         [_("H{head}", head=head) for head in range(found.shape[1])],
         values=values,
-        selected=(view.layer, view.head),
+        selected=place,
         words=said,
         key="head_report.cells",
     )
-    if chosen is not None:
-        state.update(layer=chosen[0], head=chosen[1])
+    if chosen is not None and chosen != place:
+        chosen_head.choose(*chosen)
 
 
 def table(found: "KindReport", measure: str) -> None:
@@ -151,7 +152,7 @@ def choose(places: list[tuple[int, ...]]) -> None:
     rows = st.session_state["head_report.table"]["selection"]["rows"]
     if rows and rows[0] < len(places):
         layer, head = places[rows[0]]
-        state.update(layer=layer, head=head)
+        chosen_head.choose(layer, head)
 
 
 def columns(found: "KindReport", measure: str, places: list[tuple[int, ...]]) -> dict[str, Any]:

@@ -1,0 +1,121 @@
+"""Heads that read one another, as a graph: layers are columns, heads are nodes, and a click chooses one.
+
+chosen = mount((n_layers, n_heads), edges, selected=chosen, key="heads")
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Literal, TypedDict
+
+from vizformer.components import _mount
+from vizformer.components._mount import N_
+
+__all__ = ["ENGLISH", "LARGEST", "MOST", "Edge", "mount", "to_html"]
+
+LARGEST = 32
+"""Layers, and heads of a layer, that can be drawn."""
+MOST = 80
+"""Edges: of more, none could be followed."""
+
+Head = tuple[int, int]
+"""Layer and head, counted from 0."""
+
+ENGLISH: Mapping[str, str] = {
+    "graph_label": N_(
+        "Heads that read one another: a column for each layer. The arrow keys move from head to head, Enter chooses one."
+    ),
+    "layer": N_("L{layer}"),
+    "head": N_("H{head}"),
+    "both": N_("layer {layer}, head {head}"),
+    "reads": N_("{second} reads {first} by its {way}: {excess} deviations above random heads."),
+    "alone": N_("{head}: clearly composed with no other."),
+    "way_Q": N_("queries"),
+    "way_K": N_("keys"),
+    "way_V": N_("values"),
+}
+"""Every text of the component; a page passes the same names in the reader's language."""
+
+_COMPONENT = _mount.Component("composition")
+
+
+class Edge(TypedDict):
+    """One head that reads another.
+
+    Attributes:
+        way: what of the second one the output of the first becomes.
+        first, second: the heads, the first in an earlier layer.
+        excess: how clearly, in deviations of random heads.
+    """
+
+    way: Literal["Q", "K", "V"]
+    first: Head
+    second: Head
+    excess: float
+
+
+def mount(
+    shape: tuple[int, int],
+    edges: Sequence[Edge],
+    *,
+    selected: Head | None = None,
+    words: Mapping[str, str] = ENGLISH,
+    key: str,
+) -> Head | None:
+    """Shows the graph on a Streamlit page.
+
+    Args:
+        shape: layers, and heads of a layer.
+        edges: who reads whom, the clearest first.
+        selected: the head that the page wants chosen. The page keeps what `mount` returns and passes it again; a value
+            that differs from it is obeyed.
+        words: the texts, see ENGLISH.
+        key: identity on the page; also its place in session state.
+
+    Returns:
+        the chosen head, if there is one.
+
+    Raises:
+        ValueError: more layers, heads or edges than can be drawn, or edges that lead nowhere.
+    """
+    data = _data(shape, edges, words)
+    shown, echo = _mount.current(key, selected, _parse)
+    _COMPONENT.mount(key=key, data=data, columns={}, version=echo.version, selected=_state(echo.sent))
+    return shown if shown is not None and shown[0] < shape[0] and shown[1] < shape[1] else None
+
+
+def to_html(
+    shape: tuple[int, int],
+    edges: Sequence[Edge],
+    *,
+    selected: Head | None = None,
+    words: Mapping[str, str] = ENGLISH,
+    title: str = "Composition",
+) -> _mount.Html:
+    """The same graph as the text of one HTML file that works without a server."""
+    return _COMPONENT.page(data=_data(shape, edges, words), columns={}, selected=_state(selected), title=title)
+
+
+def _state(head: Head | None) -> dict[str, int] | None:
+    return None if head is None else {"layer": head[0], "head": head[1]}
+
+
+def _parse(report: Mapping[str, Any]) -> Head | None:
+    layer, head = report.get("layer"), report.get("head")
+    numbers = all(isinstance(at, int) and not isinstance(at, bool) and at >= 0 for at in (layer, head))
+    return (layer, head) if numbers else None  # type: ignore[return-value]  # (both are numbers)
+
+
+def _data(shape: tuple[int, int], edges: Sequence[Edge], words: Mapping[str, str]) -> dict[str, Any]:
+    if max(shape) > LARGEST:
+        raise ValueError(f"{shape[0]} layers of {shape[1]} heads are more than the {LARGEST} that can be drawn")
+    if len(edges) > MOST:
+        raise ValueError(f"{len(edges)} edges are more than the {MOST} that can be followed")
+    for edge in edges:
+        (earlier, first), (later, second) = edge["first"], edge["second"]
+        if not (0 <= earlier < later < shape[0] and 0 <= first < shape[1] and 0 <= second < shape[1]):
+            raise ValueError(f"no edge leads from {edge['first']} to {edge['second']} among {shape[0]} layers")
+    return {
+        "layers": shape[0],
+        "heads": shape[1],
+        "edges": [{**edge, "first": list(edge["first"]), "second": list(edge["second"])} for edge in edges],
+        "words": {**ENGLISH, **words},
+    }
