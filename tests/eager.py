@@ -141,7 +141,8 @@ class Eager:
                 q, k = self._norm(f"{path}.q_norm", q), self._norm(f"{path}.k_norm", k)
             call.q_normed.append(q)
             call.k_normed.append(k)
-            if c.positions == "rope" and memory is None:
+            turned = c.rope_layers is None or int(site.split(".")[1]) in c.rope_layers
+            if c.positions == "rope" and memory is None and turned:
                 q, k = self._turned(q), self._turned(k)
             dots = q @ k.T
             scaled = dots / math.sqrt(d_head) if c.attention_scale is None else dots * c.attention_scale

@@ -75,6 +75,13 @@ ILLEGAL: list[tuple[dict[str, Any], list[str]]] = [
     (dict(sliding_layers=(0,), n_encoder_layers=0), ["sliding_layers without sliding_window"]),
     (dict(sliding_window=4, sliding_layers=(1, 0), n_encoder_layers=0), ["sliding_layers=[1, 0]", "in order, from 0"]),
     (dict(sliding_window=4, sliding_layers=(9,), n_encoder_layers=0), ["sliding_layers=[9]", "in order, from 0"]),
+    (dict(rope_layers=(0,)), ["rope_layers: only one stack alone with positions='rope'"]),
+    (dict(rope_layers=(0,), positions="rope"), ["rope_layers: only one stack alone"]),
+    (
+        dict(rope_layers=(), positions="rope", n_encoder_layers=0),
+        ["rope_layers=[]", "positions='none' where none does"],
+    ),
+    (dict(rope_layers=(2,), positions="rope", n_encoder_layers=0), ["rope_layers=[2]", "in order, from 0 to 1"]),
     (dict(sliding_window=4, sliding_layers=(), n_encoder_layers=0), ["sliding_layers=[]"]),
     (dict(sliding_window=4, sliding_layers="0", n_encoder_layers=0), ["sliding_layers='0'", "must be a list of int"]),
     (dict(source_vocab_size=0), ["source_vocab_size=0: must be at least 1"]),

@@ -52,6 +52,8 @@ class ModelConfig:
         rope_theta: base of the wavelengths of "rope".
         rope_dims: how many numbers of a query or key "rope" turns, the first ones; the others stay as they are
             (GPT-NeoX); None: all.
+        rope_layers: the layers in which "rope" turns, counted from 0, in order; the others know no positions but through
+            what the turned ones write (Yang et al. 2025, "Rope to Nope and Back Again"); None: all.
         rope_scaling: how "rope" was slowed down for texts longer than those of the first training: "none"; "linear"
             divides every angle by rope_factor (Chen et al. 2023, "Position Interpolation"); "llama3" only those of
             pairs that turn fewer than rope_low_turns times in rope_trained_positions, leaves those with more than
@@ -118,6 +120,7 @@ class ModelConfig:
     sinusoids: Sinusoids = "interleaved"
     rope_theta: float = 10_000.0
     rope_dims: int | None = None
+    rope_layers: tuple[int, ...] | None = None
     rope_scaling: RopeScaling = "none"
     rope_factor: float = 1.0
     rope_low_turns: float = 1.0
@@ -181,6 +184,10 @@ class ModelConfig:
         if self.sliding_window is None:
             return frozenset()
         return frozenset(range(self.n_decoder_layers) if self.sliding_layers is None else self.sliding_layers)
+
+    def turns(self, layer: int) -> bool:
+        """Whether the self-attention of this layer (of either stack) turns its queries and keys."""
+        return self.positions == "rope" and (self.rope_layers is None or layer in self.rope_layers)
 
     @property
     def qkv_bias(self) -> bool:

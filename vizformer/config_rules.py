@@ -130,13 +130,25 @@ def broken_rules(c: "ModelConfig") -> list[Message]:
         layers = list(c.sliding_layers)
         if c.sliding_window is None:
             problems.append(N_("sliding_layers without sliding_window: give both or neither"))
-        elif not layers or layers != sorted(set(layers)) or not 0 <= layers[0] <= layers[-1] < c.n_decoder_layers:
+        elif not _are_layers(layers, c.n_decoder_layers):
             problems.append(
                 N_(
                     "sliding_layers={value}: must be numbers of layers in order, from 0 to {last}; leave it out where "
                     "all have the window",
                     value=str(layers),
                     last=c.n_decoder_layers - 1,
+                )
+            )
+    if c.rope_layers is not None:
+        if c.positions != "rope" or c.architecture == "encoder-decoder":
+            problems.append(N_("rope_layers: only one stack alone with positions='rope' has such layers, leave it out"))
+        elif not _are_layers(list(c.rope_layers), c.n_encoder_layers + c.n_decoder_layers):
+            problems.append(
+                N_(
+                    "rope_layers={value}: must be numbers of layers in order, from 0 to {last}; leave it out where all "
+                    "turn, and take positions='none' where none does",
+                    value=str(list(c.rope_layers)),
+                    last=c.n_encoder_layers + c.n_decoder_layers - 1,
                 )
             )
     if c.source_vocab_size is not None and c.source_vocab_size < 1:
@@ -177,3 +189,8 @@ def broken_rules(c: "ModelConfig") -> list[Message]:
                 N_("{name}={value}: must be a token id, 0 to {last}", name=name, value=value, last=c.vocab_size - 1)
             )
     return problems
+
+
+def _are_layers(layers: list[int], n: int) -> bool:
+    """Whether these are numbers of layers out of `n`, in order, at least one."""
+    return bool(layers) and layers == sorted(set(layers)) and 0 <= layers[0] <= layers[-1] < n

@@ -118,7 +118,7 @@ def test_the_steps_form_a_chain(variant: str) -> None:
         assert keys[-1] == ("feedforward.add" if config.norm_order == "pre" else "feedforward.norm")
         assert ("self.mask" in keys) == layer.startswith("decoder")
         assert ("self.normed" in keys) == config.qk_norm
-        assert ("self.turned" in keys) == (config.positions == "rope")
+        assert ("self.turned" in keys) == config.turns(int(layer.split(".")[1]))
         assert ("self.position" in keys) == (config.positions in ("alibi", "relative"))
         assert "cross.position" not in keys
 

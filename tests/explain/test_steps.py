@@ -127,7 +127,8 @@ def test_the_steps_and_their_order(variant: str) -> None:
     positions = VARIANTS[variant][1].get("positions")
     for site, _, _, steps in every_step(variant):
         keys = list(BEFORE_ADDING)
-        if positions == "rope" and site.endswith("self"):
+        turned = int(site.split(".")[1]) in VARIANTS[variant][1].get("rope_layers", range(2))
+        if positions == "rope" and site.endswith("self") and turned:
             keys[4:4] = ["q_turned", "k_turned"]
         if VARIANTS[variant][1].get("qk_norm"):
             keys[4:4] = ["q_normed", "k_normed"]

@@ -30,6 +30,8 @@ VARIANTS: dict[str, tuple[str, dict[str, Any]]] = {
     "neox": ("decoder-only", tiny.NEOX),
     "neox-encoder-only": ("encoder-only", {**tiny.NEOX, "qk_norm": True, "positions": "none", "bias": False}),
     "qk-norm-offset": ("decoder-only", {**tiny.QWEN3, "norm_offset": True, "rope_dims": 4, "norm_order": "post"}),
+    "some-layers": ("decoder-only", {**tiny.LLAMA3, "rope_layers": (1,)}),
+    "some-layers-encoder-only": ("encoder-only", {**tiny.QWEN3, "rope_layers": (0,)}),
     "llama3": ("decoder-only", tiny.LLAMA3),
     "linear": ("decoder-only", {**tiny.NEOX, "rope_scaling": "linear", "rope_factor": 4.0}),
     "t5-unscaled": ("encoder-decoder", tiny.T5_1),

@@ -24,6 +24,7 @@ LLAMA = dict(
     num_key_value_heads=2,
     max_position_embeddings=64,
 )
+FULL, SLIDING = "full_attention", "sliding_attention"
 GPT = dict(n_embd=32, n_head=4, n_layer=3, n_positions=64)
 # model_type -> the name of its classes, that of its model with a head, the sizes of a small one.
 KINDS: dict[str, tuple[str, str, dict[str, Any]]] = {
@@ -54,6 +55,10 @@ KINDS: dict[str, tuple[str, str, dict[str, Any]]] = {
     "gptj": ("GPTJ", "ForCausalLM", dict(GPT, rotary_dim=4)),
     "codegen": ("CodeGen", "ForCausalLM", dict(GPT, n_embd=64, n_head=8, rotary_dim=4)),
     "glm": ("Glm", "ForCausalLM", dict(LLAMA, head_dim=8)),
+    "cohere2": ("Cohere2", "ForCausalLM", dict(LLAMA, sliding_window=4, sliding_window_pattern=2)),
+    "cwm": ("Cwm", "ForCausalLM", dict(LLAMA, head_dim=6, sliding_window=4)),
+    "smollm3": ("SmolLM3", "ForCausalLM", dict(LLAMA, no_rope_layer_interval=2)),
+    "iquestcoder": ("Llama", "ForCausalLM", dict(LLAMA, head_dim=6)),
     "olmo": ("Olmo", "ForCausalLM", LLAMA),
     "seed_oss": ("SeedOss", "ForCausalLM", dict(LLAMA, head_dim=6)),
     "ernie4_5": ("Ernie4_5", "ForCausalLM", dict(LLAMA, head_dim=6)),
@@ -72,7 +77,7 @@ KINDS: dict[str, tuple[str, str, dict[str, Any]]] = {
         dict(hidden_size=32, num_hidden_layers=3, num_attention_heads=4, max_position_embeddings=64),
     ),
 }
-CONFIGS = {"internlm3": "InternLM3"}  # where it is called otherwise than the model
+CONFIGS = {"internlm3": "InternLM3", "iquestcoder": "IQuestCoder"}  # where it is called otherwise than the model
 MARKS = dict(bos_token_id=1, eos_token_id=2, pad_token_id=0)
 
 
@@ -125,6 +130,13 @@ VARIANTS: list[tuple[str, dict[str, Any]]] = [
     ("mpt", dict(d_model=30, n_heads=6, layer_norm_epsilon=1e-2)),
     ("mpt", dict(attn_config={"softmax_scale": 0.3})),
     ("cohere", dict(attention_bias=True, logit_scale=0.5, rope_parameters=LINEAR, layer_norm_eps=1e-2)),
+    ("cohere2", dict(attention_bias=True, logit_scale=0.5, rope_parameters=LINEAR, layer_types=[FULL] * 3)),
+    ("cohere2", dict(layer_types=[SLIDING] * 3, sliding_window=64)),
+    ("cwm", dict(layer_types=[FULL, SLIDING, FULL], rope_parameters=LINEAR, mlp_bias=True)),
+    ("smollm3", dict(no_rope_layers=[0, 0, 1], attention_bias=True, rope_parameters=LINEAR)),
+    ("smollm3", dict(no_rope_layers=[0, 0, 0], mlp_bias=True)),
+    ("smollm3", dict(use_sliding_window=True, sliding_window=4, no_rope_layers=[1, 0, 1])),
+    ("smollm3", dict(use_sliding_window=True, sliding_window=4, layer_types=[SLIDING, FULL, SLIDING])),
     ("gptj", dict(rotary_dim=8, n_inner=24, activation_function="relu", layer_norm_epsilon=1e-2)),
     ("codegen", dict(rotary_dim=8, n_inner=24, n_head=4, n_embd=32, activation_function="relu")),
     ("glm", dict(attention_bias=False, rope_parameters={**ROPE, "partial_rotary_factor": 1.0}, head_dim=6)),
@@ -153,6 +165,11 @@ REFUSED: list[tuple[str, dict[str, Any], str]] = [
     ("phi3", dict(rope_scaling=LONGROPE), "rope_scaling=.*: rotary positions are supported as they are, or with"),
     ("phi3", dict(rope_scaling=LINEAR), "rope_scaling=.*: supported here are rotary positions that are not scaled"),
     ("cohere", dict(use_qk_norm=True), "use_qk_norm=true: supported is false"),
+    ("cohere2", dict(sliding_window=None), "sliding_window=null: it must be a whole number"),
+    ("cohere2", dict(layer_types=[FULL]), "layer_types=.*: it must have an entry for each of the 3 layers"),
+    ("cwm", dict(sliding_window=None), "sliding_window=null: it must be a whole number"),
+    ("smollm3", dict(no_rope_layers=[1, 0]), "no_rope_layers=.*: it must have an entry for each of the 3 layers"),
+    ("smollm3", dict(no_rope_layers=[1, 2, 0]), "no_rope_layers=.*: it must list 1 for a layer with rotary positions"),
     ("olmo", dict(clip_qkv=8.0), "clip_qkv=8.0: supported is null"),
     ("mpt", dict(attn_config={"alibi": False}), "attn_config: alibi=false: supported is true"),
     ("mpt", dict(attn_config=[1]), "attn_config=.*: it must be a table of fields"),

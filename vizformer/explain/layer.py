@@ -47,7 +47,7 @@ def layer_steps(checkpoint: Checkpoint, trace: Trace, layer: str) -> list[Step]:
     steps = [_input(trace, before)]
     middle = f"{layer}.mid" if block.cross_attention is None else f"{layer}.mid_self"
     at = Sublayer(trace, block.norm_order == "pre", "self", before, middle)
-    turns = angles(model.config, len(at.x)) if model.config.positions == "rope" else None
+    turns = angles(model.config, len(at.x)) if model.config.turns(int(number)) else None
     distances = position_bias(model, stack)
     steps += attention_sublayer(
         at,
@@ -57,7 +57,7 @@ def layer_steps(checkpoint: Checkpoint, trace: Trace, layer: str) -> list[Step]:
         None,
         turns,
         distances,
-        divisors(model.config),
+        None if turns is None else divisors(model.config),
         model.config.rope_theta,
     )
     if block.cross_attention is not None:

@@ -19,9 +19,10 @@ class Block(nn.Module):
     parallel:  x <- x + attention(norm(x)) + feedforward(norm'(x))   (Wang & Komatsuzaki 2021, "GPT-J")
     """
 
-    def __init__(self, config: ModelConfig, cross: bool, windowed: bool = False) -> None:
+    def __init__(self, config: ModelConfig, cross: bool, windowed: bool = False, turned: bool = True) -> None:
         super().__init__()
-        self.norm_order, self.residual, self.windowed = config.norm_order, config.residual, windowed
+        self.norm_order, self.residual = config.norm_order, config.residual
+        self.windowed, self.turned = windowed, turned
         self.self_attention, self.self_norm = Attention(config), norm(config)
         self.cross_attention = Attention(config) if cross else None
         self.cross_norm = norm(config) if cross else None
@@ -32,7 +33,8 @@ class Block(nn.Module):
         """`name` is the layer's place in the model, e.g. "decoder.2"; the trace files its records under it."""
         x = entering = run.point(f"{name}.pre", x)
         y = self._before(self.self_norm, x)
-        x = self._add(x, self.self_attention(y, y, run.self_attention(name, windowed=self.windowed)), self.self_norm)
+        call = run.self_attention(name, windowed=self.windowed, turned=self.turned)
+        x = self._add(x, self.self_attention(y, y, call), self.self_norm)
         if self.cross_attention is None or self.cross_norm is None:
             x = run.point(f"{name}.mid", x)
         else:
@@ -63,7 +65,9 @@ class Stack(nn.Module):
     def __init__(self, config: ModelConfig, name: str, n_layers: int, cross: bool) -> None:
         super().__init__()
         self.name = name
-        self.layers = nn.ModuleList(Block(config, cross, layer in config.windowed_layers) for layer in range(n_layers))
+        self.layers = nn.ModuleList(
+            Block(config, cross, layer in config.windowed_layers, config.turns(layer)) for layer in range(n_layers)
+        )
         self.final_norm = norm(config) if config.final_norm else None
         self.relative_bias = None  # T5's: a number per bucket of distances and head, the same in all layers
         if config.positions == "relative":

@@ -101,11 +101,12 @@ class ForwardPass:
     edit: Edit | None = None
     cache: Cache | None = None
 
-    def self_attention(self, layer: str, *, windowed: bool) -> AttentionCall:
+    def self_attention(self, layer: str, *, windowed: bool, turned: bool = True) -> AttentionCall:
         """The self-attention of a layer, "decoder.2"."""
         mask = self.windowed if windowed else self.mask
+        rotation = self.rotation if turned else None
         site = f"{layer}.self"
-        return AttentionCall(site, mask, self.rotation, self.position_bias, self.trace, self.edit, self.cache)
+        return AttentionCall(site, mask, rotation, self.position_bias, self.trace, self.edit, self.cache)
 
     def cross_attention(self, layer: str) -> AttentionCall:
         """Its cross-attention, for which the positions of the two texts are no distance."""

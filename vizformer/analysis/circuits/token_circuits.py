@@ -74,7 +74,7 @@ def qk_pairs(checkpoint: Checkpoint, layer: int, head: int, count: int = 20, dis
     """
     own = head_weights(checkpoint, predicting_kind(checkpoint), layer, head)
     rows = embedding(checkpoint)[:MOST_TOKENS]
-    queries = _turned(checkpoint, rows @ own.W_Q, distance)
+    queries = _turned(checkpoint, layer, rows @ own.W_Q, distance)
     return _largest(queries * own.scale, (rows @ own.W_K).T, count)
 
 
@@ -90,10 +90,12 @@ def _eigenvalues(own: HeadWeights, through: Float[Tensor, "d_model d_model"]) ->
     return np.asarray(found[np.argsort(-np.abs(found), kind="stable")])
 
 
-def _turned(checkpoint: Checkpoint, queries: Float[Tensor, "m d_head"], distance: int) -> Float[Tensor, "m d_head"]:
+def _turned(
+    checkpoint: Checkpoint, layer: int, queries: Float[Tensor, "m d_head"], distance: int
+) -> Float[Tensor, "m d_head"]:
     """As they stand `distance` positions after their keys."""
     config = checkpoint.model.config
-    if config.positions != "rope" or not distance:
+    if not config.turns(layer) or not distance:
         return queries
     turn = rotation(distance + 1, rope_frequencies(config))[distance : distance + 1]
     return turn.turn(queries[None, :, None, :])[0, :, 0]

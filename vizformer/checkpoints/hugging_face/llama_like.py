@@ -1,6 +1,6 @@
 """What LLaMA and its relatives have in common: the names of fields and tensors."""
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 
 from vizformer.checkpoints.hugging_face.family import Options, says_head
 from vizformer.checkpoints.hugging_face.fields import Fields
@@ -33,12 +33,17 @@ UNUSED = {
 
 
 def decoder(
-    fields: Fields, names: Collection[str], *, eps: str | None = "rms_norm_eps", part: bool = False
+    fields: Fields,
+    names: Collection[str],
+    *,
+    eps: str | None = "rms_norm_eps",
+    part: bool = False,
+    windowed: Callable[[int], bool] | None = None,
 ) -> tuple[Options, bool]:
     """The options that all of them have, and whether there is a head for tokens; a family adds what is its own.
 
     `eps` is the field of the norms' epsilon (None: the family says it), `part` whether fewer numbers of a head than
-    all may be turned.
+    all may be turned, `windowed` which layers have a sliding window where the file does not list them.
     """
     vocab_size, width, heads = (fields.size(n) for n in ("vocab_size", "hidden_size", "num_attention_heads"))
     head_dim = _head_dim(fields, width, heads)
@@ -62,7 +67,7 @@ def decoder(
         positions="rope",
         **rope(fields),
         **rope_dims,
-        **window(fields, n_layers, longest),
+        **window(fields, n_layers, longest, windowed),
         norm_order="pre",
         norm="rms_norm",
         final_norm=True,

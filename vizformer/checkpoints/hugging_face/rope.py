@@ -12,10 +12,11 @@ from vizformer.checkpoints.tensors.tensor_map import Part, neighbours_apart
 from vizformer.config import ModelConfig
 from vizformer.messages import N_
 
+TRAINED = "original_max_position_embeddings"
 KINDS = {
     "default": set(),
     "linear": {"factor"},
-    "llama3": {"factor", "low_freq_factor", "high_freq_factor", "original_max_position_embeddings"},
+    "llama3": {"factor", "low_freq_factor", "high_freq_factor", TRAINED},
 }
 PART = "partial_rotary_factor"
 
@@ -42,12 +43,20 @@ def rope(fields: Fields, old_theta: str = "rope_theta") -> Options:
         options |= {
             "rope_low_turns": inner.number("low_freq_factor"),
             "rope_high_turns": inner.number("high_freq_factor"),
-            "rope_trained_positions": inner.size("original_max_position_embeddings")
-            if "original_max_position_embeddings" in said
-            else fields.size("max_position_embeddings"),
+            "rope_trained_positions": _trained(fields, inner),
         }
     fields.problems += [N_("{field}: {problem}", field=name, problem=problem) for problem in inner.problems]
     return options
+
+
+def _trained(fields: Fields, inner: Fields) -> int:
+    """The length of the first training: the field outside of the table comes first, as in `transformers`.
+
+    Source: `transformers`, RotaryEmbeddingConfigMixin.standardize_rope_params.
+    """
+    if TRAINED in fields.raw:
+        return fields.size(TRAINED)
+    return inner.size(TRAINED) if TRAINED in inner.raw else fields.size("max_position_embeddings")
 
 
 def all_are_turned(fields: Fields) -> None:

@@ -1,6 +1,6 @@
 """The fields that say which layers of a decoder see only the latest keys, read and written."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from vizformer.checkpoints.files.untrusted_folder import shown
@@ -14,12 +14,12 @@ MOST_LAYERS = 10_000  # that are listed one by one; no file is believed more
 _NAMES = ("sliding_window", "use_sliding_window", "max_window_layers", "layer_types")
 
 
-def window(fields: Fields, n_layers: int, longest: int) -> Options:
+def window(fields: Fields, n_layers: int, longest: int, usual: Callable[[int], bool] | None = None) -> Options:
     """The window and the layers that have it; neither where no text up to `longest` is longer than it.
 
     Query i sees the keys above i - sliding_window.  layer_types lists the layers that have it; where it is not given
-    they are those from max_window_layers on, or all.  use_sliding_window=false: none.  Of the four fields those count
-    that the family has in `transformers`.
+    they are those from max_window_layers on, or all, or what `usual` says of each (counted from 0).
+    use_sliding_window=false: none.  Of the four fields those count that the family has in `transformers`.
 
     Source: `transformers`, masking_utils.sliding_window_overlay and Qwen2Config; Jiang et al. 2023, "Mistral 7B",
     section 2.
@@ -31,21 +31,28 @@ def window(fields: Fields, n_layers: int, longest: int) -> Options:
     if used not in (None, True, False) or type(used) is int:
         fields.refuse("use_sliding_window", N_("it must be true or false"))
     none = used is False or (used is None and _said(fields, "sliding_window") is None)
-    listed = _listed(fields, n_layers)
     if none:
-        if listed:
+        if _listed(fields, n_layers):
             fields.refuse(
                 "layer_types",
                 N_("it names layers with a window, which sliding_window or use_sliding_window say is not there"),
             )
         return {}
-    size, layers = fields.size("sliding_window"), _from(fields, n_layers) if listed is None else listed
+    size, layers = fields.size("sliding_window"), windowed_layers(fields, n_layers, usual)
     if not layers or size >= longest:
         return {}
     if n_layers > MOST_LAYERS:
         fields.refuse("num_hidden_layers", N_("supported are at most {limit} layers", limit=MOST_LAYERS))
         return {}
     return {"sliding_window": size, "sliding_layers": None if len(layers) == n_layers else tuple(layers)}
+
+
+def windowed_layers(fields: Fields, n_layers: int, usual: Callable[[int], bool] | None = None) -> Sequence[int]:
+    """The layers that layer_types, or what stands for it, gives the window: see `window`."""
+    listed = _listed(fields, n_layers)
+    if listed is None and usual is not None:
+        return [layer for layer in range(min(n_layers, MOST_LAYERS)) if usual(layer)]
+    return _from(fields, n_layers) if listed is None else listed
 
 
 def window_fields(config: ModelConfig) -> dict[str, Any]:

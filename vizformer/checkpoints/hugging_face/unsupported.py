@@ -23,7 +23,6 @@ BECAUSE: Mapping[str, Message] = {
     ),
     "olmo2": N_("norms after the sublayers and none before, and norms of queries and keys over all heads together"),
     "olmo3": N_("norms after the sublayers and none before, and norms of queries and keys over all heads together"),
-    "smollm3": N_("no_rope_layers: every fourth layer has no positions"),
     "internlm2": N_("queries, keys and values in one tensor, and code of its own (auto_map)"),
     "deepseek_v2": N_("kv_lora_rank: keys and values are made of a short vector per token, and there are experts"),
     "deepseek_v3": N_("kv_lora_rank: keys and values are made of a short vector per token, and there are experts"),

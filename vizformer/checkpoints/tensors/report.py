@@ -164,6 +164,10 @@ def details(config: ModelConfig) -> list[Message]:
             N_("the first {n} of a head's {d_head} numbers are turned", n=config.rope_dims, d_head=config.d_head),
         ),
         (
+            config.rope_layers is not None,
+            N_("only these layers know positions (layers: {layers})", layers=ranges(config.rope_layers or ())),
+        ),
+        (
             config.positions == "rope" and config.rope_scaling != "none",
             N_(
                 "rotary positions slowed down for longer texts ({kind}, factor {factor})",

@@ -1,7 +1,9 @@
 """Cohere (Command R, Aya 23): LLaMA's layers side by side behind one LayerNorm without bias, scaled logits.
 
-Source: Cohere 2024, "Command R", and Aryabumi et al. 2024, "Aya 23: Open Weight Releases to Further Multilingual
-Progress", and the weights published with them.
+Cohere 2 (Command R7B, Command A) is the same with a sliding window in three of four layers; only those have positions.
+
+Source: Cohere 2024, "Command R"; Aryabumi et al. 2024, "Aya 23: Open Weight Releases to Further Multilingual Progress";
+Cohere 2025, "Command A: An Enterprise-Ready Large Language Model", section 2; and the weights published with them.
 """
 
 from collections.abc import Collection
@@ -24,6 +26,8 @@ from vizformer.checkpoints.hugging_face.llama_like import (
     tensors,
     ties,
 )
+from vizformer.checkpoints.hugging_face.rope_layers import turning_in
+from vizformer.checkpoints.hugging_face.sliding_window import windowed_layers
 from vizformer.checkpoints.tensors.tensor_map import Part
 from vizformer.checkpoints.tokenizers.refusals import no_tokenizer
 from vizformer.config import ModelConfig
@@ -46,14 +50,24 @@ DEFAULTS = {
     "attention_bias": False,
     "use_qk_norm": False,
 }
+COHERE_2 = {
+    **{name: value for name, value in DEFAULTS.items() if name != "use_qk_norm"},
+    "rope_theta": 10_000.0,
+    "sliding_window": 4096,
+    "layer_types": None,
+    "sliding_window_pattern": 4,
+}
 NORM = "input_layernorm"
 LAYER = {NORM: ["self_norm", "feedforward_norm"], **ATTENTION, **OUT, **FEEDFORWARD}
 
 
 def config(fields: Fields, names: Collection[str]) -> tuple[Options, bool]:
     """The options of our model."""
-    options, has_head = decoder(fields, names, eps="layer_norm_eps")
-    fields.only("use_qk_norm", False)  # norms with a scale of its own for each head
+    if fields.raw.get("model_type") == "cohere2":
+        options, has_head = _of_cohere_2(fields, names)
+    else:
+        options, has_head = decoder(fields, names, eps="layer_norm_eps")
+        fields.only("use_qk_norm", False)  # norms with a scale of its own for each head
     for note in (ONE_NORM, NO_NORM_BIASES):
         fields.assume(note)
     return {
@@ -64,6 +78,21 @@ def config(fields: Fields, names: Collection[str]) -> tuple[Options, bool]:
         "attention_bias": "all" if fields.flag("attention_bias") else "none",
         "logit_scale": fields.number("logit_scale"),
     }, has_head
+
+
+def _of_cohere_2(fields: Fields, names: Collection[str]) -> tuple[Options, bool]:
+    """The layers that have a window are those that turn, also where no text is longer than it."""
+    fields.size("sliding_window")  # there is always one
+    # Old files do not list the layers.
+    every = fields.size("sliding_window_pattern") if fields.value("layer_types") is None else 1
+
+    def windowed(layer: int) -> bool:
+        return (layer + 1) % every != 0
+
+    options, has_head = decoder(fields, names, eps="layer_norm_eps", windowed=windowed)
+    fields.only("head_dim", None, options["d_model"] // options["n_heads"])
+    layers = windowed_layers(fields, options["n_decoder_layers"], windowed)
+    return {**options, **turning_in(layers, options)}, has_head
 
 
 def weights(config: ModelConfig) -> list[Part]:
@@ -79,7 +108,7 @@ def tokenizer(folder: Folder) -> Backend:
 
 FAMILY = Family(
     name="Cohere",
-    defaults={"cohere": DEFAULTS},
+    defaults={"cohere": DEFAULTS, "cohere2": COHERE_2},
     prefix="model.",
     head="lm_head.",
     config=config,

@@ -1,4 +1,4 @@
-"""LLaMA and what is built like it (Mistral, Ministral: with a window): RoPE, RMSNorm, a gated feed-forward layer.
+"""LLaMA and what is built like it (IQuest-Coder; Mistral, Ministral: with a window): RoPE, RMSNorm, a gated network.
 
 Source: Touvron et al. 2023, "LLaMA: Open and Efficient Foundation Language Models"; Jiang et al. 2023, "Mistral 7B".
 """
@@ -39,6 +39,19 @@ MISTRAL = {
     "max_position_embeddings": 131_072,
     "sliding_window": 4096,
     "layer_types": None,
+}
+IQUEST = {
+    **LLAMA,
+    **BIASES,
+    "vocab_size": 76_800,
+    "hidden_size": 5120,
+    "intermediate_size": 27_648,
+    "num_hidden_layers": 80,
+    "num_attention_heads": 40,
+    "num_key_value_heads": 8,
+    "head_dim": 128,
+    "max_position_embeddings": 131_072,
+    "rms_norm_eps": 1e-5,
 }
 FITS: dict[str, Collection[Any]] = dict(
     architecture=["decoder-only"],
@@ -140,7 +153,7 @@ def _scaling(config: ModelConfig) -> dict[str, Any] | None:
 
 FAMILY = Family(
     name="LLaMA",
-    defaults={"llama": {**LLAMA, **BIASES}, "mistral": MISTRAL, "ministral": MISTRAL},
+    defaults={"llama": {**LLAMA, **BIASES}, "mistral": MISTRAL, "ministral": MISTRAL, "iquestcoder": IQUEST},
     prefix="model.",
     head="lm_head.",
     config=config,

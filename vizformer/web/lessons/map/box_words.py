@@ -191,14 +191,8 @@ def about(box: "Box", config: ModelConfig) -> str:
             d=d,
             d_ff=config.d_ff,
         )
-    if box.kind == "rotation" and config.rope_dims is not None:
-        return _(
-            "Turns the first {n} of the {d_head} numbers of queries and keys by an angle that grows with the "
-            "position, so that their product depends on how far apart they are. The other numbers stay as they "
-            "are. Nothing in it is learned.",
-            n=config.rope_dims,
-            d_head=config.d_head,
-        )
+    if box.kind == "rotation":
+        return _rotation(config)
     if box.kind == "mask" and config.sliding_window is not None:
         return _window(config)
     return {
@@ -214,10 +208,6 @@ def about(box: "Box", config: ModelConfig) -> str:
         "mask": _(
             "Blocks every position after the query, so that the next token cannot be read off. It is added to "
             "the scores, before the softmax."
-        ),
-        "rotation": _(
-            "Turns queries and keys by an angle that grows with the position, so that their product depends "
-            "on how far apart they are. Nothing in it is learned."
         ),
         "alibi": _(
             "Takes a fixed slope times the distance off every score: what is far away counts less. Another "
@@ -250,6 +240,28 @@ def about(box: "Box", config: ModelConfig) -> str:
         "logit_bias": _("Adds a learned number to the logit of every token, the same for every text."),
         "softmax": _("Turns the logits of a position into probabilities that add up to 1. Nothing in it is learned."),
     }[box.kind]
+
+
+def _rotation(config: ModelConfig) -> str:
+    if config.rope_dims is not None:
+        text = _(
+            "Turns the first {n} of the {d_head} numbers of queries and keys by an angle that grows with the "
+            "position, so that their product depends on how far apart they are. The other numbers stay as they "
+            "are. Nothing in it is learned.",
+            n=config.rope_dims,
+            d_head=config.d_head,
+        )
+    else:
+        text = _(
+            "Turns queries and keys by an angle that grows with the position, so that their product depends "
+            "on how far apart they are. Nothing in it is learned."
+        )
+    if config.rope_layers is None:
+        return text
+    some = _(
+        "Only some layers do it (layers: {layers}); the others know no positions.", layers=ranges(config.rope_layers)
+    )
+    return f"{text} {some}"
 
 
 def _window(config: ModelConfig) -> str:

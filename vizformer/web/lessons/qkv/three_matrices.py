@@ -76,7 +76,7 @@ def three(subject: Subject) -> None:
     i, j = of_head["learned"].pair
     S, record = forms.learned, subject.trace[attention_selector.site()]
     lesson.formula(
-        scores_formula(subject.config),
+        scores_formula(subject.config, _layer()),
         live=rf"S_{{{i},{j}}} - S_{{{j},{i}}} = {S[i, j]:.4f} - ({S[j, i]:.4f}) = {S[i, j] - S[j, i]:.4f}",
         code=f"S = q @ k.T * {record.scale!r}  # {record.q.shape[2]} ** -0.5 where scores are divided\n"
         "largest = (S - S.T).max()"
@@ -154,7 +154,7 @@ def product(subject: Subject) -> None:
             thin=f"{2 * config.d_model * found.bound:,}",
         )
     )
-    if found.biased and config.positions == "rope":
+    if found.biased and config.turns(_layer()):
         st.markdown(_("This model has biases besides, which add terms of their own to every score."))
     elif found.biased:
         st.markdown(
@@ -174,7 +174,7 @@ def product(subject: Subject) -> None:
             "scores on the diagonal to {difference}.",
             difference=difference,
         )
-        if config.positions == "rope"
+        if config.turns(_layer())
         else _(
             "Computed through the product (and the biases), all scores agree with the model's to {difference}.",
             difference=difference,
@@ -183,13 +183,18 @@ def product(subject: Subject) -> None:
     proof_badge.show(found.proof, agrees, edited=bool(subject.edited))
 
 
-def scores_formula(config: "ModelConfig") -> str:
-    """The scores of a head over all pairs of rows, with the model's biases, rotation or factor; LaTeX."""
+def _layer() -> int:
+    """The layer whose attention is looked at."""
+    return int(attention_selector.site().split(".")[1])
+
+
+def scores_formula(config: "ModelConfig", layer: int) -> str:
+    """The scores of a head of this layer over all pairs of rows, with the model's biases, rotation or factor; LaTeX."""
     b_Q, b_K = (" + b_Q", " + b_K") if config.qkv_bias else ("", "")
     own = config.attention_scale
     start, end = (r"\frac{", r"}{\sqrt{d_\mathrm{head}}}") if own is None else (r"c\,", "")
     last = "" if own is None else rf", \quad c = {own:g}"
-    if config.positions == "rope":  # R(i)^T R(j) is one rotation, by the distance
+    if config.turns(layer):  # R(i)^T R(j) is one rotation, by the distance
         lines = [rf"S_{{ij}} &= {start}(x_i W_Q{b_Q})\,R_{{j-i}}\,(x_j W_K{b_K})^\top{end}{last}"]
     else:
         lines = [rf"S &= {start}(X W_Q{b_Q})(X W_K{b_K})^\top{end}"]
