@@ -1,5 +1,6 @@
 """Encoders of many families, and decoders of BERT's layers, against `transformers`."""
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -180,3 +181,38 @@ def test_what_is_not_followed_is_refused_by_name(kind: str, changes: dict[str, A
     folder = folders.change(written(kind, tmp_path), **changes)
     with pytest.raises(CheckpointError, match=said):
         load(folder)
+
+
+OLD_NOMIC = {"hidden_size": "n_embd", "num_hidden_layers": "n_layer", "intermediate_size": "n_inner"}
+
+
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        (dict(OLD_NOMIC), "n_embd=32: `transformers` reads hidden_size instead"),
+        ({"hidden_size": "", "rotary_emb_base": 500}, "rotary_emb_base=500: `transformers` reads rope_theta instead"),
+        ({"hidden_size": "", "rotary_emb_fraction": 0.5}, "rotary_emb_fraction=0.5: supported is null / 1"),
+        ({"hidden_size": "", "prenorm": True}, "prenorm=true: supported is null / false"),
+        ({"hidden_size": "", "rotary_scaling_factor": 2}, "rotary_scaling_factor=2: supported is null"),
+    ],
+    ids=str,
+)
+def test_files_for_the_authors_own_code_of_nomic_bert_are_refused_by_their_names(
+    changes: dict[str, Any], said: str, tmp_path: Path
+) -> None:
+    """`transformers` reads none of these names: it would take its own defaults instead."""
+    folder = written("nomic_bert", tmp_path)
+    raw = json.loads((folder / "config.json").read_text())
+    renamed = {name: raw[first] for first, name in changes.items() if first in raw and name}
+    others = {name: value for name, value in changes.items() if name not in raw}
+    gone = dict.fromkeys([name for name in (*changes, "rope_parameters") if name in raw], ...)
+    with pytest.raises(CheckpointError, match=said):
+        load(folders.change(folder, **{**gone, **renamed, **others}))
+
+
+def test_a_nomic_bert_by_older_names_that_say_the_defaults_is_not_kept_from_opening(tmp_path: Path) -> None:
+    """Its sizes are then those of the defaults, which is what is told where the tensors are others."""
+    folder = folders.change(written("nomic_bert", tmp_path), hidden_size=..., n_embd=768, rotary_emb_base=1000)
+    with pytest.raises(CheckpointError, match="does not fit config.json") as caught:
+        load(folder)
+    assert "n_embd" not in str(caught.value)

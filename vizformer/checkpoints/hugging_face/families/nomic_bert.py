@@ -17,6 +17,7 @@ from vizformer.checkpoints.tensors.tensor_map import Part, layers, linear
 from vizformer.checkpoints.tokenizers.refusals import no_tokenizer
 from vizformer.checkpoints.tokenizers.vocabularies import wordpiece
 from vizformer.config import ModelConfig
+from vizformer.messages import N_
 
 DEFAULTS = {
     "vocab_size": 30_528,
@@ -33,6 +34,30 @@ DEFAULTS = {
     "tie_word_embeddings": True,
     "rope_theta": 1000.0,
 }
+# What files for the authors' own code call the options, and what `transformers` calls them.
+OLDER = {
+    "n_embd": "hidden_size",
+    "n_layer": "num_hidden_layers",
+    "n_head": "num_attention_heads",
+    "n_inner": "intermediate_size",
+    "layer_norm_epsilon": "layer_norm_eps",
+    "rotary_emb_base": "rope_theta",
+}
+# Options that only those files have, with what `transformers` computes anyway.
+ONLY = {
+    "rotary_emb_fraction": (1, 1.0),
+    "rotary_emb_interleaved": (False,),
+    "rotary_emb_scale_base": (),
+    "rotary_scaling_factor": (),
+    "activation_function": ("swiglu", "silu"),
+    "prenorm": (False,),
+    "parallel_block": (False,),
+    "use_rms_norm": (False,),
+    "causal": (False,),
+    "qkv_proj_bias": (False,),
+    "mlp_fc1_bias": (False,),
+    "mlp_fc2_bias": (False,),
+}
 MODULES = {
     "attn.Wqkv": [f"self_attention.W_{letter}" for letter in "QKV"],
     "attn.out_proj": ["self_attention.W_O"],
@@ -47,6 +72,7 @@ MODULES = {
 def config(fields: Fields, names: Collection[str]) -> tuple[Options, bool]:
     """The options of our model."""
     fields.only("is_decoder", None, False)
+    _older_names(fields)
     found, has_head = options(fields, names)
     all_are_turned(fields)
     width, heads = found["d_model"], found["n_heads"]
@@ -61,6 +87,18 @@ def config(fields: Fields, names: Collection[str]) -> tuple[Options, bool]:
         "feedforward": "gated",
         "bias": False,
     }, has_head
+
+
+def _older_names(fields: Fields) -> None:
+    """Refuses files for the authors' own code, where `transformers`, which reads none of it, would compute otherwise."""
+    if "hidden_size" in fields.raw:
+        return
+    for older, newer in OLDER.items():
+        if older in fields.raw and newer not in fields.raw and fields.value(older) != fields.defaults[newer]:
+            fields.refuse(older, N_("`transformers` reads {field} instead: write it under that name", field=newer))
+    for name, neutral in ONLY.items():
+        if name in fields.raw:
+            fields.only(name, None, *neutral)
 
 
 def weights(config: ModelConfig) -> list[Part]:
