@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from vizformer import errors as errors
     from vizformer import explain as explain
     from vizformer import figures as figures
+    from vizformer.attention_view import view as view
     from vizformer.checkpoints import load as load
     from vizformer.config import ModelConfig as ModelConfig
     from vizformer.model import Trace as Trace
@@ -29,6 +30,7 @@ _NAMES = {
     "ModelConfig": "vizformer.config",
     "Trace": "vizformer.model",
     "Transformer": "vizformer.model",
+    "view": "vizformer.attention_view",
 }
 
 __all__ = [*_MODULES, *_NAMES, "__version__"]

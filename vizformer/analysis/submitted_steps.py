@@ -43,9 +43,9 @@ def read_file(name: str, content: bytes) -> dict[str, ndarray]:
     check_size(len(content))
     kind = name.rpartition(".")[2].lower()
     if kind == "safetensors":
-        return _checked(_safetensors(content))
+        return _checked(safetensors_arrays(content))
     if kind == "npz":
-        return _checked(_npz(content))
+        return _checked(npz_arrays(content))
     if kind == "json":
         return read_text(_decoded(content))
     raise TraceError(N_("This is no .safetensors, .npz or .json file. Save the steps in one of these."))
@@ -80,8 +80,10 @@ def _decoded(content: bytes) -> str:
         raise _damaged("not UTF-8") from error
 
 
-def _safetensors(content: bytes) -> dict[str, ndarray]:
-    """The header is JSON that names type, shape and place of each tensor; the numbers follow it.
+def safetensors_arrays(content: bytes) -> dict[str, ndarray]:
+    """The tensors of a .safetensors file.
+
+    The header is JSON that names type, shape and place of each tensor; the numbers follow it.
 
     Source: https://github.com/huggingface/safetensors, "Format".
     """
@@ -137,15 +139,20 @@ def _count(shape: tuple[int, ...]) -> int:
     return count
 
 
-def _npz(content: bytes) -> dict[str, ndarray]:
+def npz_arrays(content: bytes, most: int = MAX_BYTES, *, texts: bool = False) -> dict[str, ndarray]:
+    """The arrays of a .npz file, of at most `most` bytes unpacked; with `texts` also those of texts.
+
+    Raises:
+        TraceError: a file that is damaged or too large, or that holds something else.
+    """
     try:
         with zipfile.ZipFile(io.BytesIO(content)) as archive:
             members = archive.infolist()
             if len(members) > MAX_NAMES:
                 raise _too_many()
-            if sum(member.file_size for member in members) > MAX_BYTES:
-                raise _too_large()
-            found, left = {}, MAX_BYTES
+            if sum(member.file_size for member in members) > most:
+                raise _too_large(most)
+            found, left = {}, most
             for member in members:
                 if member.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):  # all that numpy writes
                     raise _damaged("compressed in a way that numpy does not write")
@@ -153,8 +160,8 @@ def _npz(content: bytes) -> dict[str, ndarray]:
                     raw = file.read(left + 1)  # the sizes that a zip gives need not be true
                 left -= len(raw)
                 if left < 0:
-                    raise _too_large()
-                found[member.filename.removesuffix(".npy")] = _npy(raw, member.filename)
+                    raise _too_large(most)
+                found[member.filename.removesuffix(".npy")] = npy_array(raw, member.filename, texts=texts)
             return found
     except TraceError:
         raise
@@ -162,7 +169,12 @@ def _npz(content: bytes) -> dict[str, ndarray]:
         raise _damaged(str(error)[:120]) from error
 
 
-def _npy(raw: bytes, name: str) -> ndarray:
+def npy_array(raw: bytes, name: str, *, texts: bool = False) -> ndarray:
+    """The array of a .npy file: its header is read first, and its bytes are no more than it says.
+
+    Raises:
+        TraceError: a file that is damaged, or that holds Python's objects.
+    """
     file = io.BytesIO(raw)
     try:
         version = np.lib.format.read_magic(file)
@@ -171,7 +183,7 @@ def _npy(raw: bytes, name: str) -> ndarray:
     except Exception as error:  # numpy parses the header as Python's tokenizer does, with all that this can raise
         raise _damaged(f"{name[:60]}: {str(error)[:120]}") from error
     rest = raw[file.tell() :]
-    if dtype.hasobject or dtype.kind not in "fiub" or len(shape) > MAX_DIMENSIONS:
+    if dtype.hasobject or dtype.kind not in ("fiubUS" if texts else "fiub") or len(shape) > MAX_DIMENSIONS:
         raise _damaged(f"{name[:60]} holds something else than numbers")
     if any(side < 0 for side in shape) or _count(shape) * dtype.itemsize != len(rest):
         raise _damaged(f"{name[:60]}: its shape and its bytes do not fit")
@@ -250,20 +262,20 @@ def _checked(found: Mapping[str, ndarray]) -> dict[str, ndarray]:
     return {name: values if values.dtype.kind == "f" else values.astype(np.float64) for name, values in found.items()}
 
 
-def _too_large() -> TraceError:
+def _too_large(most: int = MAX_BYTES) -> TraceError:
     return TraceError(
         N_(
-            "That is more than is read here: at most {file} MB of a file, {text} MB of text. Hand in fewer steps, or a "
-            "shorter sentence.",
-            file=MAX_BYTES // 2**20,
+            "That is more than is read here: at most {file} MB of a file, {text} MB of text. Hand in less, or a shorter "
+            "sentence.",
+            file=most // 2**20,
             text=MAX_TEXT_BYTES // 2**20,
         )
     )
 
 
 def _too_many() -> TraceError:
-    return TraceError(N_("There are more than {n} names in it. Hand in fewer steps.", n=MAX_NAMES))
+    return TraceError(N_("There are more than {n} names in it. Hand in fewer.", n=MAX_NAMES))
 
 
 def _damaged(reason: str) -> TraceError:
-    return TraceError(N_("This cannot be read ({reason}). Save the steps again.", reason=reason))
+    return TraceError(N_("This cannot be read ({reason}). Save it again.", reason=reason))

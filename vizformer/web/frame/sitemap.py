@@ -200,6 +200,12 @@ GENERATION = Entry(
     N_("Generation"),
     N_("A text token by token: what each one is chosen from, where it looks, what it costs."),
 )
+ELSEWHERE = Entry(
+    "pages/explore/elsewhere.py",
+    "elsewhere",
+    N_("Attention from elsewhere"),
+    N_("Arrays of attention weights that another program saved, of text, images or proteins, in the same pictures."),
+)
 BLANKS = Entry(
     "pages/explore/blanks.py",
     "blanks",
@@ -229,7 +235,7 @@ SECTIONS: tuple[tuple[Message | None, tuple[Entry, ...]], ...] = (
     (None, (START,)),
     (N_("Course"), COURSE),
     (N_("Learn"), (PAPER, LAYER, COMPARE, WORKSHEET, TRAIN, GLOSSARY, READING)),
-    (N_("Explore"), (ATTENTION, GENERATION, BLANKS, LENS)),
+    (N_("Explore"), (ATTENTION, ELSEWHERE, GENERATION, BLANKS, LENS)),
     (N_("Checkpoint"), (REPORT, HEAD_REPORT)),
 )
 HOME = START

@@ -1,0 +1,13 @@
+"""Attention from elsewhere: arrays of attention weights, without a model, in the pictures of the page Attention."""
+
+from vizformer.web.tools.elsewhere.hand_in import hand_in
+from vizformer.web.tools.elsewhere.pictures import pictures
+from vizformer.web.words.errors import guarded
+
+
+def page() -> None:
+    guarded()(hand_in)()
+    guarded()(pictures)()
+
+
+page()

@@ -1,0 +1,79 @@
+"""The page Attention from elsewhere: a file of arrays becomes the pictures of the page Attention, without a model."""
+
+import numpy as np
+from streamlit.testing.v1 import AppTest
+
+from tests.analysis.test_attention_arrays import npz, weights
+from tests.components.test_mount import sent as mounted
+from tests.pages.conftest import Open
+from tests.pages.reading import said
+from vizformer.web.catalogue import uploads
+
+PAGE = "pages/explore/elsewhere.py"
+
+
+def handed_in(app: AppTest, content: bytes, name: str = "maps.npz", **tokens: str) -> AppTest:
+    app.file_uploader[0].upload(name, content, "application/octet-stream")
+    for side, text in tokens.items():
+        app.text_area(key=f"elsewhere.{side}").set_value(text)
+    return next(button for button in app.button if button.label in ("Show", "显示")).click().run()
+
+
+def test_a_file_becomes_a_map_with_the_tokens_of_the_reader(open_app: Open) -> None:
+    app = handed_in(open_app(PAGE), npz(maps=weights(2, 3, 4, 4)), queries="the cat sat down")
+    assert not app.exception
+    assert not app.error
+    assert "2 layers, 3 heads, 4 queries, 4 keys" in said(app)
+    data = mounted(app)
+    assert data["query_tokens"] == data["key_tokens"] == ["the", "cat", "sat", "down"]
+    assert not app.file_uploader[0].value  # an empty box for the next
+    app.segmented_control(key="elsewhere.picture").set_value("lines").run()
+    assert not app.exception
+    assert mounted(app)["query_tokens"][0] == "the"
+
+
+def test_one_token_per_line_may_have_blanks_in_it(open_app: Open) -> None:
+    app = handed_in(open_app(PAGE), npz(maps=weights(1, 2, 2, 3)), queries="a cat\na dog", keys="1 2 3")
+    data = mounted(app)
+    assert (data["query_tokens"], data["key_tokens"]) == (["a cat", "a dog"], ["1", "2", "3"])
+
+
+def test_rows_that_do_not_sum_to_1_and_what_is_no_attention_are_said(open_app: Open) -> None:
+    app = handed_in(open_app(PAGE), npz(maps=weights(1, 2, 4, 4) * 0.5))
+    assert any("8 of 8 rows do not sum to 1" in info.value for info in app.info)
+    app = handed_in(app, npz(maps=weights(1, 2, 4, 4) * 9))
+    assert not app.exception
+    assert any("weights are from 0 to 1" in box.value for box in app.error)
+    assert not any("do not sum" in info.value for info in app.info)  # what was there before is gone
+    app = handed_in(app, b"PK\x03\x04")
+    assert any("cannot be read" in box.value for box in app.error)
+
+
+def test_several_kinds_of_attention_are_chosen_between(open_app: Open) -> None:
+    app = handed_in(open_app(PAGE), npz(cross=weights(2, 3, 4, 5), encoder=weights(2, 3, 5, 5)))
+    assert app.selectbox(key="elsewhere.group").options == ["cross", "encoder"]
+    assert len(mounted(app)["query_tokens"]) == 4
+    app.selectbox(key="elsewhere.group").set_value("encoder").run()
+    assert not app.exception
+    assert len(mounted(app)["query_tokens"]) == 5
+
+
+def test_maps_that_do_not_fit_go_one_head_at_a_time(open_app: Open) -> None:
+    app = handed_in(open_app(PAGE), npz(maps=weights(4, 4, 300, 300).astype(np.float16)))
+    assert not app.exception
+    assert mounted(app)["shape"] == [4, 4, 300, 300]
+
+
+def test_in_chinese_and_without_uploads(open_app: Open, monkeypatch) -> None:
+    app = handed_in(open_app(PAGE, locale="zh-CN"), npz(maps=weights(1, 2, 4, 4) * 0.5))
+    assert any("8 行中有 8 行的和不是 1" in info.value for info in app.info)
+    monkeypatch.setenv(uploads.SWITCH, "off")
+    app = open_app(PAGE)
+    assert not app.get("file_uploader")
+    assert any("takes no uploads" in info.value for info in app.info)
+
+
+def test_a_file_without_the_form_sent_changes_nothing(open_app: Open) -> None:
+    app = open_app(PAGE)
+    next(button for button in app.button if button.label == "Show").click().run()
+    assert any("Choose a file first" in box.value for box in app.error)

@@ -1,0 +1,285 @@
+"""Attention that some other program computed, as arrays: of one's own framework, of images, of proteins.
+
+    found = read_attention("maps.npz", content)            # a file that somebody else made: bounded, nothing is run
+    found = attention_groups({"layer 0": a, "layer 1": b}) # arrays
+
+One array may hold a layer or all of them; what has no place here is refused, with the shape that it has.
+"""
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from math import prod
+
+import numpy as np
+from jaxtyping import Float
+from numpy import ndarray
+
+from vizformer.analysis.submitted_steps import npy_array, npz_arrays, safetensors_arrays
+from vizformer.errors import TraceError
+from vizformer.messages import N_, Message
+
+SUFFIXES = ("npz", "npy", "safetensors")
+MAX_BYTES = 128 * 2**20  # of a file, packed and unpacked
+MAX_NUMBERS = 32 * 2**20  # of one group of arrays; each takes four bytes here
+TOKENS = {"tokens": "both", "query_tokens": "queries", "key_tokens": "keys"}  # names of arrays of texts in a .npz
+_NEAR_1 = {2: 2e-2, 4: 1e-3, 8: 1e-3}  # how far from 1 the sum of a row may be, by the bytes of a number
+_NO_WEIGHT = 1e-3  # how far outside of 0..1 rounding may bring a weight
+
+
+@dataclass(frozen=True)
+class AttentionArrays:
+    """The heads of some layers, over one text.
+
+    Attributes:
+        weights: [layers, heads, queries, keys], each from 0 to 1.
+        layers: what each layer's array is called where it came from.
+        query_tokens, key_tokens: labels; numbers of the positions where there are none.
+        notes: what was taken for what, and rows that do not sum to 1.
+    """
+
+    weights: Float[ndarray, "layers heads n_q n_k"] = field(repr=False)
+    layers: tuple[str, ...]
+    query_tokens: tuple[str, ...]
+    key_tokens: tuple[str, ...]
+    notes: tuple[Message, ...] = ()
+
+    @property
+    def shape(self) -> tuple[int, int, int, int]:
+        layers, heads, n_q, n_k = self.weights.shape
+        return layers, heads, n_q, n_k
+
+
+def read_attention(
+    name: str, content: bytes, query_tokens: Sequence[str] = (), key_tokens: Sequence[str] = ()
+) -> dict[str, AttentionArrays]:
+    """What a .npz, .npy or .safetensors file holds: a group for each array that has all layers, one for single layers.
+
+    A .npz may have texts as well, under the names tokens, query_tokens and key_tokens.
+
+    Raises:
+        TraceError: another kind of file, one that is damaged or too large, or no attention.
+    """
+    if len(content) > MAX_BYTES:
+        raise TraceError(N_("The file is larger than {limit} MB. Save fewer layers in it.", limit=MAX_BYTES // 2**20))
+    kind = name.rpartition(".")[2].lower()
+    if kind == "npz":
+        found = npz_arrays(content, MAX_BYTES, texts=True)
+    elif kind == "npy":
+        found = {name.rpartition(".")[0] or name: npy_array(content, name)}
+    elif kind == "safetensors":
+        found = safetensors_arrays(content)
+    else:
+        raise TraceError(N_("This is no .npz, .npy or .safetensors file. Save the arrays in one of these."))
+    labels = {"queries": query_tokens, "keys": key_tokens}
+    for called, side in TOKENS.items():
+        if called in found and found[called].dtype.kind in "US":
+            texts = _texts(found.pop(called), called)
+            for one in ("queries", "keys") if side == "both" else (side,):
+                labels[one] = labels[one] or texts
+    return attention_groups(found, labels["queries"], labels["keys"])
+
+
+def attention_groups(
+    arrays: Mapping[str, ndarray], query_tokens: Sequence[str] = (), key_tokens: Sequence[str] = ()
+) -> dict[str, AttentionArrays]:
+    """Arrays by name as heads: [layers, heads, n, n] (or [layers, 1, heads, n, n]) is a group of its own; those of
+    [heads, n, n], [1, heads, n, n] or [n, n] are a layer each, in the order of the numbers in their names.
+
+    `query_tokens` also name the keys where there are as many of both and no `key_tokens`.
+
+    Raises:
+        TraceError: none, or what is no attention.
+    """
+    groups: dict[str, dict[str, ndarray]] = {}
+    single: dict[str, ndarray] = {}
+    for name in sorted(arrays, key=_in_order):
+        whole, layers = _layers(name, arrays[name])
+        if whole:
+            groups[name] = {f"{name}[{index}]": one for index, one in enumerate(layers)}
+        else:
+            single[name] = layers[0]
+    by_shape: dict[tuple[int, ...], dict[str, ndarray]] = {}
+    for name, one in single.items():
+        by_shape.setdefault(one.shape, {})[name] = one
+    for found in by_shape.values():
+        first, last = next(iter(found)), next(reversed(found))
+        groups[first if len(found) == 1 else f"{first} … {last}"] = found
+    if not groups:
+        raise TraceError(N_("There is no array in it: hand in attention weights, [layers, heads, queries, keys]."))
+    return {
+        name[:120]: _group(
+            found, query_tokens, key_tokens, heads_of_one_layer=len(found) == 1 and arrays[name].ndim == 3
+        )
+        for name, found in groups.items()
+    }
+
+
+def as_arrays(arrays: object, depth: int = 0) -> dict[str, ndarray]:
+    """One array, several in a list, or by name, of numpy or of what numpy understands (PyTorch's tensors too).
+
+    Raises:
+        TraceError: something else.
+    """
+    if isinstance(arrays, Mapping):
+        return {str(name): _array(value) for name, value in arrays.items()}
+    if isinstance(arrays, list | tuple) and arrays and not isinstance(arrays[0], int | float | list | tuple):
+        return {str(index): _array(value) for index, value in enumerate(arrays)}
+    return {"attention": _array(arrays)}
+
+
+def _array(value: object) -> ndarray:
+    detach = getattr(value, "detach", None)
+    if detach is not None:  # a tensor of PyTorch, which may be on a device, and of a kind that numpy has not
+        value = detach().cpu().float().numpy()
+    found = np.asarray(value)
+    if found.dtype.kind not in "fiub":
+        raise TraceError(N_("This is no array of numbers. Hand in attention weights, [layers, heads, queries, keys]."))
+    return found
+
+
+def _in_order(name: str) -> tuple[tuple[int, int | str], ...]:
+    """layer.2 before layer.10."""
+    return tuple((0, int(part)) if part.isdecimal() else (1, part) for part in re.split(r"(\d+)", name[:200]) if part)
+
+
+def _layers(name: str, array: ndarray) -> tuple[bool, list[ndarray]]:
+    """Whether an array holds all layers, and each as [heads, n_q, n_k]."""
+    shape = array.shape
+    if array.dtype.kind not in "fiub" or not 2 <= len(shape) <= 5 or 0 in shape:
+        raise _no_attention(name, shape)
+    if prod(shape) > MAX_NUMBERS:
+        raise TraceError(
+            N_(
+                "{name} has {n:,} numbers; at most {limit:,} are shown. Hand in fewer layers, or a shorter text.",
+                name=name[:60],
+                n=prod(shape),
+                limit=MAX_NUMBERS,
+            )
+        )
+    if len(shape) == 5:
+        if shape[1] != 1:
+            raise TraceError(
+                N_(
+                    "{name} has the shape {shape}: {n} texts in one batch. Hand in one of them, [layers, heads, queries, "
+                    "keys].",
+                    name=name[:60],
+                    shape=_written(shape),
+                    n=shape[1],
+                )
+            )
+        return True, list(array[:, 0])
+    if len(shape) == 4:
+        return shape[0] > 1, list(array)
+    return False, [array if len(shape) == 3 else array[None]]
+
+
+def _group(
+    layers: Mapping[str, ndarray], query_tokens: Sequence[str], key_tokens: Sequence[str], *, heads_of_one_layer: bool
+) -> AttentionArrays:
+    first = next(iter(layers.values()))
+    if sum(one.size for one in layers.values()) > MAX_NUMBERS:
+        raise TraceError(
+            N_(
+                "The layers have more than {limit:,} numbers together. Hand in fewer layers, or a shorter text.",
+                limit=MAX_NUMBERS,
+            )
+        )
+    weights = np.stack([one.astype(np.float32) for one in layers.values()])  # [layers, heads, n_q, n_k]
+    _, _, n_q, n_k = weights.shape
+    names = tuple(layers)
+    if not np.isfinite(weights).all():
+        raise TraceError(
+            N_(
+                "{name} has numbers that are not finite. Scores before the softmax have -inf where a key is masked: hand in "
+                "the weights after it.",
+                name=names[0][:60],
+            )
+        )
+    low, high = float(weights.min()), float(weights.max())
+    if low < -_NO_WEIGHT or high > 1 + _NO_WEIGHT:
+        raise TraceError(
+            N_(
+                "{name}: the numbers go from {low} to {high}, and weights are from 0 to 1. If these are scores, apply the "
+                "softmax to the last axis first.",
+                name=names[0][:60],
+                low=f"{low:.3g}",
+                high=f"{high:.3g}",
+            )
+        )
+    notes = _sums(weights, _NEAR_1.get(first.dtype.itemsize, 1e-3) if first.dtype.kind == "f" else 1e-3)
+    if heads_of_one_layer:
+        notes.append(N_("One array of {n} maps: they are taken as the heads of one layer.", n=weights.shape[1]))
+    queries, keys = _labels(n_q, n_k, query_tokens, key_tokens)
+    return AttentionArrays(np.clip(weights, 0.0, 1.0), names, queries, keys, tuple(notes))
+
+
+def _sums(weights: Float[ndarray, "layers heads n_q n_k"], near: float) -> list[Message]:
+    """What is to say about rows that do not sum to 1."""
+    sums = weights.sum(-1, dtype=np.float64)  # [layers, heads, n_q]
+    empty = np.abs(sums) <= 1e-6
+    off = (np.abs(sums - 1) > near) & ~empty
+    notes = []
+    if off.any():
+        layer, head, row = (
+            int(i) for i in np.unravel_index(np.argmax(np.where(off, np.abs(sums - 1), -1)), sums.shape)
+        )
+        notes.append(
+            N_(
+                "{n:,} of {all:,} rows do not sum to 1, the farthest off is row {row} of layer {layer}, head {head}: "
+                "{total}. They are drawn as they are; weights after a softmax sum to 1.",
+                n=int(off.sum()),
+                all=sums.size,
+                row=row,
+                layer=layer,
+                head=head,
+                total=f"{sums[layer, head, row]:.4g}",
+            )
+        )
+    if empty.any():
+        notes.append(
+            N_("{n:,} of {all:,} rows are 0 throughout: nothing is looked at there.", n=int(empty.sum()), all=sums.size)
+        )
+    return notes
+
+
+def _labels(
+    n_q: int, n_k: int, query_tokens: Sequence[str], key_tokens: Sequence[str]
+) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    if not key_tokens and n_q == n_k:
+        key_tokens = query_tokens
+    for side, tokens, n in ((N_("queries"), query_tokens, n_q), (N_("keys"), key_tokens, n_k)):
+        if tokens and len(tokens) != n:
+            raise TraceError(
+                N_(
+                    "There are {n} {side} but {given} tokens for them. Give one for each, in order, or none.",
+                    n=n,
+                    side=side,
+                    given=len(tokens),
+                )
+            )
+    numbers = tuple(str(i) for i in range(max(n_q, n_k)))
+    return tuple(query_tokens) or numbers[:n_q], tuple(key_tokens) or numbers[:n_k]
+
+
+def _texts(array: ndarray, name: str) -> tuple[str, ...]:
+    if array.ndim != 1:
+        raise _no_attention(name, array.shape)
+    return tuple(
+        value.decode("utf-8", "replace") if isinstance(value, bytes) else str(value) for value in array.tolist()
+    )
+
+
+def _written(shape: tuple[int, ...]) -> str:
+    return "[" + ", ".join(map(str, shape)) + "]"
+
+
+def _no_attention(name: str, shape: tuple[int, ...]) -> TraceError:
+    return TraceError(
+        N_(
+            "{name} has the shape {shape}, which is no attention: [layers, heads, queries, keys], or [heads, queries, keys] "
+            "for each layer.",
+            name=name[:60],
+            shape=_written(shape),
+        )
+    )

@@ -1,0 +1,1 @@
+"""What the page Attention from elsewhere shows."""

@@ -1,0 +1,94 @@
+"""The form of the page Attention from elsewhere: a file of arrays, and the tokens between which they attend."""
+
+from typing import TYPE_CHECKING
+
+import streamlit as st
+
+from vizformer.errors import VizformerError
+from vizformer.messages import N_
+from vizformer.web.catalogue import uploads
+from vizformer.web.tools.elsewhere import pictures
+from vizformer.web.widgets import dropzone
+from vizformer.web.words import errors
+from vizformer.web.words.i18n import _
+
+if TYPE_CHECKING:
+    from vizformer.analysis.attention_arrays import AttentionArrays
+
+_ERROR = "elsewhere.error"  # of what was handed in last, until it is shown
+_ROUND = "elsewhere.round"  # of uploads: a new one begins with an empty box
+_CHARACTERS = 100_000  # of tokens
+
+
+def hand_in() -> None:
+    """Takes a file, and says why it cannot be shown; what is in it belongs to this session alone."""
+    st.markdown(
+        _(
+            "Attention weights of any program, as `.npz`, `.npy` or `.safetensors`: one array `[layers, heads, queries, "
+            "keys]`, or `[heads, queries, keys]` for each layer. No model is needed. In a notebook "
+            "`vf.view(arrays, tokens)` shows the same."
+        )
+    )
+    if not uploads.is_on():
+        st.info(_("This server takes no uploads. In Python `vf.view(arrays, tokens)` shows them."))
+        return
+    from vizformer.analysis.attention_arrays import MAX_BYTES, SUFFIXES
+
+    number = st.session_state.setdefault(_ROUND, 0)
+    most = min(MAX_BYTES, uploads.limit())
+    with st.form("elsewhere.form"):
+        st.html(dropzone.style(_("Choose a file")))
+        file = st.file_uploader(
+            _("A file of attention weights: .npz, .npy or .safetensors"),
+            type=list(SUFFIXES),
+            key=f"elsewhere.file.{number}",
+            max_upload_size=max(1, most // 2**20),
+        )
+        left, right = st.columns(2)
+        queries = left.text_area(
+            _("Tokens of the queries (may be empty)"),
+            placeholder=_("one per line, or with blanks between them"),
+            max_chars=_CHARACTERS,
+            key="elsewhere.queries",
+        )
+        keys = right.text_area(
+            _("Tokens of the keys, where they are others"),
+            placeholder=_("one per line, or with blanks between them"),
+            max_chars=_CHARACTERS,
+            key="elsewhere.keys",
+        )
+        sent = st.form_submit_button(_("Show"), type="primary")
+    st.caption(
+        _(
+            "At most {limit} MB. Only numbers and texts are read; no program is run here. A .npz may hold the tokens "
+            "itself, as an array of texts called tokens, or query_tokens and key_tokens.",
+            limit=most // 2**20,
+        )
+    )
+    if sent:
+        pictures.forget()
+        try:
+            if file is None:
+                st.session_state[_ERROR] = N_("Choose a file first.")
+            else:
+                pictures.keep(_read(file.name, file.getvalue(), queries, keys))
+        except VizformerError as error:
+            st.session_state[_ERROR] = error.message
+        finally:
+            uploads.forget([] if file is None else [file.file_id])
+            st.session_state[_ROUND] = number + 1
+        st.rerun()  # with an empty box for files
+    if (message := st.session_state.pop(_ERROR, None)) is not None:
+        errors.show(message)
+
+
+def _read(name: str, content: bytes, queries: str, keys: str) -> "dict[str, AttentionArrays]":
+    from vizformer.analysis.attention_arrays import read_attention
+
+    return read_attention(name, content, _tokens(queries), _tokens(keys))
+
+
+def _tokens(text: str) -> list[str]:
+    """One per line where there are lines; else what stands between blanks."""
+    lines = [line for line in text.splitlines() if line.strip()]
+    return [line.strip() for line in lines] if len(lines) > 1 else text.split()
