@@ -6,8 +6,8 @@ from vizformer.web.words.errors import guarded
 
 
 def page() -> None:
+    guarded()(pictures)()  # in sight at once; the form for the next file is below
     guarded()(hand_in)()
-    guarded()(pictures)()
 
 
 page()
