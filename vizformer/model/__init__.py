@@ -1,9 +1,20 @@
 """The Transformer and the trace of its forward pass."""
 
 from vizformer.model.cache import Cache
-from vizformer.model.edit import Cell, Edit
+from vizformer.model.edit import Cell, Edit, Output
 from vizformer.model.masks import Mask, Reason
 from vizformer.model.trace import AttentionRecord, Trace
 from vizformer.model.transformer import Transformer, count_parameters
 
-__all__ = ["AttentionRecord", "Cache", "Cell", "Edit", "Mask", "Reason", "Trace", "Transformer", "count_parameters"]
+__all__ = [
+    "AttentionRecord",
+    "Cache",
+    "Cell",
+    "Edit",
+    "Mask",
+    "Output",
+    "Reason",
+    "Trace",
+    "Transformer",
+    "count_parameters",
+]

@@ -34,7 +34,7 @@ class Block(nn.Module):
         x = entering = run.point(f"{name}.pre", x)
         y = self._before(self.self_norm, x)
         call = run.self_attention(name, windowed=self.windowed, turned=self.turned)
-        x = self._add(x, self.self_attention(y, y, call), self.self_norm)
+        x = self._add(x, run.output(f"{name}.self", self.self_attention(y, y, call)), self.self_norm)
         if self.cross_attention is None or self.cross_norm is None:
             x = run.point(f"{name}.mid", x)
         else:
@@ -42,10 +42,11 @@ class Block(nn.Module):
                 raise ValueError(f"{name} has cross-attention: pass the encoder's output as memory")
             x = run.point(f"{name}.mid_self", x)
             y = self._before(self.cross_norm, x)
-            x = self._add(x, self.cross_attention(y, run.memory, run.cross_attention(name)), self.cross_norm)
+            y = self.cross_attention(y, run.memory, run.cross_attention(name))
+            x = self._add(x, run.output(f"{name}.cross", y), self.cross_norm)
             x = run.point(f"{name}.mid_cross", x)
         y = self._before(self.feedforward_norm, entering if self.residual == "parallel" else x)
-        x = self._add(x, self.feedforward(y), self.feedforward_norm)
+        x = self._add(x, run.output(f"{name}.feedforward", self.feedforward(y)), self.feedforward_norm)
         return run.point(f"{name}.post", x)
 
     def _before(self, norm: Norm, x: Tensor) -> Tensor:

@@ -32,6 +32,22 @@ class Cell:
 
 
 @dataclass(frozen=True)
+class Output:
+    """The output of a head or of a whole sublayer, replaced at all positions of all batch items (an ablation).
+
+    Attributes:
+        sublayer: an attention site ("decoder.2.cross"), or "decoder.2.feedforward".
+        head: of an attention, whose z = pattern v is replaced, before W_O; None: what the whole sublayer adds to the
+            residual stream, its bias included.
+        value: what takes its place [d_head] or [d_model], or one row for each position; None: zero.
+    """
+
+    sublayer: str
+    head: int | None = None
+    value: Tensor | None = field(default=None, compare=False)
+
+
+@dataclass(frozen=True)
 class Edit:
     """What is set by hand in a forward.
 
@@ -39,6 +55,8 @@ class Edit:
         cells: the replaced numbers; the later one wins.
         unscaled: sites at which the scores are not divided by sqrt(d_head).
         temperatures: site -> T, softmax(scores / T) there.
+        outputs: of heads and sublayers, replaced as a whole.  The trace goes on telling what a head computed; what is
+            recorded after it is what became of the replaced output.
 
     Raises:
         TraceError: a temperature that is not a positive number; a value that is no number, or infinite (but for -inf in
@@ -48,6 +66,7 @@ class Edit:
     cells: tuple[Cell, ...] = ()
     unscaled: frozenset[str] = frozenset()
     temperatures: Mapping[str, float] = field(default_factory=dict)
+    outputs: tuple[Output, ...] = ()
 
     def __post_init__(self) -> None:
         for value in self.temperatures.values():
@@ -96,6 +115,24 @@ class Edit:
             reason[0, :, query, key] = int(Reason.VISIBLE if cell.value == 0 else Reason.PAINTED)
         return Mask(bias, reason)
 
+    def heads(self, site: str, z: Tensor) -> Tensor:
+        """The outputs of an attention's heads [b, n_heads, n, d_head], those of replaced heads replaced."""
+        replaced = {one.head: one.value for one in self.outputs if one.sublayer == site and one.head is not None}
+        if not replaced:
+            return z
+        z = z.clone()
+        for head, value in replaced.items():
+            if 0 <= head < z.shape[1]:  # (others are refused by `check`)
+                z[:, head] = 0.0 if value is None else value.to(z.dtype)
+        return z
+
+    def sublayer(self, name: str, y: Tensor) -> Tensor:
+        """What a sublayer adds to the residual stream [b, n, d_model], or what takes its place."""
+        for output in self.outputs:
+            if output.sublayer == name and output.head is None:
+                y = torch.zeros_like(y) if output.value is None else output.value.to(y.dtype).expand_as(y)
+        return y
+
     def scale(self, site: str, scale: float) -> float:
         """What q.k is multiplied by at `site`."""
         return (1.0 if site in self.unscaled else scale) / self.temperatures.get(site, 1.0)
@@ -121,6 +158,16 @@ class Edit:
         for site in {*self.unscaled, *self.temperatures}:
             if f"{site}.q" not in shapes:
                 raise TraceError(N_("There is nothing called {name} to edit in this model.", name=site))
+        for output in self.outputs:
+            layer, _, part = output.sublayer.rpartition(".")
+            heads = shapes.get(f"{output.sublayer}.q", (0,))[0]
+            if part == "feedforward":
+                known = output.head is None and f"{layer}.pre" in shapes
+            else:
+                known = heads > 0 and (output.head is None or 0 <= output.head < heads)
+            if not known:
+                name = output.sublayer if output.head is None else f"{output.sublayer}, head {output.head}"
+                raise TraceError(N_("There is nothing called {name} to edit in this model.", name=name))
 
 
 def require_room(cell: Cell, dtype: torch.dtype) -> None:

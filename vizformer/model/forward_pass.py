@@ -65,6 +65,10 @@ class AttentionCall:
         bias = total_bias(self._position_bias(dtype), None if mask is None else mask.bias)
         return None if bias is None else bias.to(dtype)
 
+    def heads(self, z: Float[Tensor, "b h n d"]) -> Float[Tensor, "b h n d"]:
+        """What the heads have mixed, those left out that are to be."""
+        return z if self.edit is None else self.edit.heads(self.site, z)
+
     def record(self, q: Tensor, k: Tensor, v: Tensor, mask: Mask | None, scale: float) -> None:
         """Leaves the operands in the trace, as the fused kernel got them."""
         if self.trace is not None:
@@ -112,6 +116,10 @@ class ForwardPass:
         """Its cross-attention, for which the positions of the two texts are no distance."""
         site = f"{layer}.cross"
         return AttentionCall(site, self.memory_mask, None, None, self.trace, self.edit, self.cache, is_cross=True)
+
+    def output(self, name: str, y: Float[Tensor, "b n d_model"]) -> Float[Tensor, "b n d_model"]:
+        """What a sublayer adds to the residual stream, where it can be replaced."""
+        return y if self.edit is None else self.edit.sublayer(name, y)
 
     def point(self, name: str, x: Float[Tensor, "b n d_model"]) -> Float[Tensor, "b n d_model"]:
         """A named point of the residual stream: where it can be edited, and is recorded."""

@@ -1,0 +1,224 @@
+"""What the answer becomes without a part of the model: a head, a sublayer; and whether those parts matter that look at much.
+
+A part is replaced by zero, or a head by its mean over other texts, and the forward is done again with the same tokens.  What
+changes is measured at one row of the output, where P is the model's own distribution and P' that without the part:
+
+    KL(P || P') = sum_t P(t) (ln P(t) - ln P'(t)), in nats
+    change of the logit and of the probability of one token
+    change of the loss: the mean of -ln P(next token of the text) over the rows that have one; none where nothing follows
+
+Source: Michel et al. 2019, "Are Sixteen Heads Really Better than One?" (one head at a time, zero); Wang et al. 2023,
+"Interpretability in the Wild", section 2 (means: zero is a value that the rest of the model has never seen).
+"""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+import torch
+from jaxtyping import Float
+from numpy import ndarray
+from torch import Tensor
+
+from vizformer.analysis.heads import kinds, n_layers, site_name
+from vizformer.checkpoints import Checkpoint
+from vizformer.model import Edit, Output, Trace
+
+Means = Mapping[tuple[str, int], Tensor]
+"""(site, head) -> what the head puts out on average [d_head]."""
+
+
+@dataclass(frozen=True)
+class Part:
+    """What can be taken out: a head of an attention, or a whole sublayer.
+
+    Attributes:
+        sublayer: an attention site, "decoder.2.cross", or "decoder.2.feedforward".
+        head: None for the whole sublayer.
+    """
+
+    sublayer: str
+    head: int | None = None
+
+
+@dataclass(frozen=True)
+class Effect:
+    """What taking one part out changes; see the module.
+
+    Attributes:
+        divergence: KL(P || P') at the row, in nats.
+        logit, probability: of the token, P' minus P.
+        loss: P' minus P, in nats per token; None where no token of the text follows another.
+    """
+
+    part: Part
+    divergence: float
+    logit: float
+    probability: float
+    loss: float | None
+
+
+def parts_of(trace: Trace) -> tuple[Part, ...]:
+    """Every head, every attention and every feed-forward sublayer of a model, by a trace of it."""
+    found: list[Part] = []
+    for kind in kinds(trace):
+        for layer in range(n_layers(trace, kind)):
+            site = site_name(kind, layer)
+            found += [Part(site, head) for head in range(trace[site].n_heads)]
+            found.append(Part(site))
+            if kind != "cross":
+                found.append(Part(f"{site.rpartition('.')[0]}.feedforward"))
+    return tuple(found)
+
+
+def without(checkpoint: Checkpoint, trace: Trace, parts: Iterable[Part], means: Means | None = None) -> Trace:
+    """The same tokens without some parts, or with the means of heads in their place; `trace` itself is left as it is.
+
+    The texts are those of `trace`, and what was set by hand there is set here too.
+
+    Raises:
+        TraceError: a part that the model does not have.
+    """
+    known = means or {}
+    outputs = tuple(
+        Output(part.sublayer, part.head, None if part.head is None else known.get((part.sublayer, part.head)))
+        for part in parts
+    )
+    edit = replace(trace.edit or Edit(), outputs=outputs)
+    ids = {stack: [token.id for token in tokens] for stack, tokens in trace.tokens.items()}
+    if len(ids) == 2:
+        return checkpoint.trace(ids=ids["encoder"], target_ids=ids["decoder"], edit=edit)
+    return checkpoint.trace(ids=next(iter(ids.values())), edit=edit)
+
+
+def sweep(
+    checkpoint: Checkpoint,
+    trace: Trace,
+    row: int,
+    token: int,
+    means: Means | None = None,
+    *,
+    parts: Sequence[Part] | None = None,
+    heard: Callable[[int, int], None] | None = None,
+) -> tuple[Effect, ...]:
+    """Takes out one part after the other.
+
+    Args:
+        row: of the output, where distributions are compared.
+        token: whose logit and probability are followed.
+        means: what takes the place of heads (`mean_outputs`); zero where nothing is said, and for sublayers.
+        parts: those of the model where nothing is said.
+        heard: is told after each how many are done, and how many there are; what it raises ends the sweep.
+    """
+    wanted = parts_of(trace) if parts is None else parts
+    base, found = trace.logits, list[Effect]()
+    for done, part in enumerate(wanted, start=1):
+        found.append(effect(trace, part, base, without(checkpoint, trace, [part], means).logits, row, token))
+        if heard is not None:
+            heard(done, len(wanted))
+    return tuple(found)
+
+
+def effect(trace: Trace, part: Part, base: Tensor, other: Tensor, row: int, token: int) -> Effect:
+    """Compares two sets of logits [n, vocab_size] of the same tokens."""
+    p, q = (logits[row].double().log_softmax(-1) for logits in (base, other))
+    losses = [_loss(trace, logits) for logits in (base, other)]
+    return Effect(
+        part,
+        divergence=float((p.exp() * (p - q)).nan_to_num_(0.0).sum()),  # (a token that can never come: 0 ln 0)
+        logit=float(other[row, token] - base[row, token]),
+        probability=float(q[token].exp() - p[token].exp()),
+        loss=None if losses[0] is None or losses[1] is None else losses[1] - losses[0],
+    )
+
+
+def _loss(trace: Trace, logits: Tensor) -> float | None:
+    tokens = trace.tokens.get("decoder", ())
+    if len(tokens) < 2:
+        return None
+    following = torch.tensor([token.id for token in tokens[1:]], device=logits.device)
+    log_p = logits[: len(following)].double().log_softmax(-1)
+    return -float(log_p.gather(1, following[:, None]).mean())
+
+
+@torch.inference_mode()
+def mean_outputs(traces: Iterable[Trace]) -> Means:
+    """The mean output z of every head [d_head], over all rows of some texts."""
+    sums: dict[tuple[str, int], Tensor] = {}
+    rows: dict[str, int] = {}
+    for trace in traces:
+        for site in trace.sites:
+            record = trace[site]
+            rows[site] = rows.get(site, 0) + record.q.shape[1]
+            for head in range(record.n_heads):
+                total = record.z(head).double().sum(0)
+                sums[site, head] = sums.get((site, head), torch.zeros_like(total)) + total
+    return {(site, head): (total / rows[site]).float() for (site, head), total in sums.items()}
+
+
+@dataclass(frozen=True)
+class MassAndEffect:
+    """How much a head looks, and how much it matters.
+
+    Attributes:
+        mass: what its query gives to the key that was chosen.
+        divergence: KL(P || P') without it.
+        mass_rank, effect_rank: its place among all heads of its kind of attention, 0 for the largest.
+        disagrees: whether the two places are more than half of the heads apart.
+    """
+
+    part: Part
+    mass: float
+    divergence: float
+    mass_rank: int
+    effect_rank: int
+    disagrees: bool
+
+
+def mass_and_effect(
+    trace: Trace, effects: Sequence[Effect], kind: str, query: int, key: int
+) -> tuple[MassAndEffect, ...]:
+    """Every head of one kind of attention, those first that matter most.
+
+    Args:
+        effects: of a sweep; those of other parts do not count.
+        kind: "encoder", "decoder" or "cross".
+        query, key: the row that looks, and the token that it looks at.
+    """
+    sites = {site for site in trace.sites if _kind_of(site) == kind}
+    heads = [one for one in effects if one.part.head is not None and one.part.sublayer in sites]
+    masses = [float(trace[one.part.sublayer].pattern(one.part.head or 0)[query, key]) for one in heads]
+    by_mass = _places(masses)
+    by_effect = _places([one.divergence for one in heads])
+    found = [
+        MassAndEffect(one.part, mass, one.divergence, a, b, 2 * abs(a - b) > len(heads))
+        for one, mass, a, b in zip(heads, masses, by_mass, by_effect, strict=True)
+    ]
+    return tuple(sorted(found, key=lambda one: one.effect_rank))
+
+
+def _kind_of(site: str) -> str:
+    stack, _, what = site.split(".")
+    return "cross" if what == "cross" else stack
+
+
+def _places(values: Sequence[float]) -> list[int]:
+    order = np.argsort(-np.asarray(values), kind="stable")
+    places = np.empty(len(order), dtype=int)
+    places[order] = np.arange(len(order))
+    return [int(place) for place in places]
+
+
+def by_head(effects: Sequence[Effect], trace: Trace, kind: str) -> Float[ndarray, "n_layers columns"]:
+    """KL(P || P') of every head of one kind of attention, and after them of the whole attention and the feed-forward.
+
+    The last column is NaN for cross-attention, whose layer's feed-forward stands with the decoder.
+    """
+    sites = [site for site in trace.sites if _kind_of(site) == kind]
+    known = {(one.part.sublayer, one.part.head): one.divergence for one in effects}
+    rows = []
+    for site in sites:
+        heads = [known.get((site, head), np.nan) for head in range(trace[site].n_heads)]
+        feedforward = np.nan if kind == "cross" else known.get((f"{site.rpartition('.')[0]}.feedforward", None), np.nan)
+        rows.append([*heads, known.get((site, None), np.nan), feedforward])
+    return np.array(rows, dtype=np.float64)
