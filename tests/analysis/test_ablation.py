@@ -77,7 +77,9 @@ def test_one_head_is_taken_out_as_its_rows_of_w_o_are(name: str) -> None:
     tiny.assert_close(found, other.trace(ids=[5, 6, 7, 8, 9]).logits)
 
 
-@pytest.mark.parametrize(("name", "sublayer"), [("pre-norm", "self"), ("pre-norm", "feedforward"), ("parallel", "self")])
+@pytest.mark.parametrize(
+    ("name", "sublayer"), [("pre-norm", "self"), ("pre-norm", "feedforward"), ("parallel", "self")]
+)
 def test_a_sublayer_that_is_taken_out_adds_nothing(name: str, sublayer: str) -> None:
     checkpoint, trace = made(name)
     found = without(checkpoint, trace, [Part(f"decoder.0.{sublayer}")])
@@ -130,7 +132,13 @@ def test_means_over_texts_take_the_place_of_heads() -> None:
 
 @pytest.mark.parametrize(
     "part",
-    [Part("decoder.9.self"), Part("decoder.0.self", 4), Part("decoder.0.cross"), Part("decoder.0.feedforward", 1), Part("x")],
+    [
+        Part("decoder.9.self"),
+        Part("decoder.0.self", 4),
+        Part("decoder.0.cross"),
+        Part("decoder.0.feedforward", 1),
+        Part("x"),
+    ],
 )
 def test_a_part_that_is_not_there_is_refused(part: Part) -> None:
     checkpoint, trace = made("pre-norm")
@@ -163,7 +171,8 @@ def test_the_sweep_names_the_two_heads_of_the_circuit_that_was_built_by_hand() -
     assert all(one.probability < -0.3 for one in heads[:2])
     assert all(abs(one.probability) < 0.05 for one in heads[2:])
     table = by_head(effects, trace, "decoder")
-    assert table.shape == (2, trace["decoder.0.self"].n_heads + 2)
+    assert table.shape == (2, trace["decoder.0.self"].n_heads)
+    assert {(f"decoder.{layer}.self", int(table[layer].argmax())) for layer in range(2)} == named
     listed = mass_and_effect(trace, effects, "decoder", row, row)
     assert {(one.part.sublayer, one.part.head) for one in listed[:2]} == named
     assert sorted(one.mass_rank for one in listed) == list(range(len(listed)))

@@ -41,6 +41,7 @@ PAGES = (
     "generation",
     "blanks",
     "lens",
+    "what_if",
     "report",
     "head_report",
 )

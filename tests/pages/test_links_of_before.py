@@ -50,6 +50,7 @@ PAGES = {
     "/generation": "Generation",
     "/blanks": "Fill in the blank",
     "/lens": "Where does the answer come from?",
+    "/what_if": "What if",
     "/report": "Model report",
     "/head_report": "Head report",
 }

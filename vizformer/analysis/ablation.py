@@ -209,16 +209,8 @@ def _places(values: Sequence[float]) -> list[int]:
     return [int(place) for place in places]
 
 
-def by_head(effects: Sequence[Effect], trace: Trace, kind: str) -> Float[ndarray, "n_layers columns"]:
-    """KL(P || P') of every head of one kind of attention, and after them of the whole attention and the feed-forward.
-
-    The last column is NaN for cross-attention, whose layer's feed-forward stands with the decoder.
-    """
-    sites = [site for site in trace.sites if _kind_of(site) == kind]
+def by_head(effects: Sequence[Effect], trace: Trace, kind: str) -> Float[ndarray, "n_layers n_heads"]:
+    """KL(P || P') of every head of one kind of attention; NaN for those that were not taken out."""
     known = {(one.part.sublayer, one.part.head): one.divergence for one in effects}
-    rows = []
-    for site in sites:
-        heads = [known.get((site, head), np.nan) for head in range(trace[site].n_heads)]
-        feedforward = np.nan if kind == "cross" else known.get((f"{site.rpartition('.')[0]}.feedforward", None), np.nan)
-        rows.append([*heads, known.get((site, None), np.nan), feedforward])
-    return np.array(rows, dtype=np.float64)
+    sites = [site for site in trace.sites if _kind_of(site) == kind]
+    return np.array([[known.get((site, head), np.nan) for head in range(trace[site].n_heads)] for site in sites])

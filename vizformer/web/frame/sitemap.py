@@ -218,6 +218,12 @@ LENS = Entry(
     N_("Where does the answer come from?"),
     N_("After which layer it is there, which heads and networks add to it, and which tokens of the text it hangs on."),
 )
+WHAT_IF = Entry(
+    "pages/explore/what_if.py",
+    "what_if",
+    N_("What if"),
+    N_("Take heads and sublayers out of the model: which of them does the answer need?"),
+)
 REPORT = Entry(
     "pages/checkpoint/report.py",
     "report",
@@ -235,7 +241,7 @@ SECTIONS: tuple[tuple[Message | None, tuple[Entry, ...]], ...] = (
     (None, (START,)),
     (N_("Course"), COURSE),
     (N_("Learn"), (PAPER, LAYER, COMPARE, WORKSHEET, TRAIN, GLOSSARY, READING)),
-    (N_("Explore"), (ATTENTION, ELSEWHERE, GENERATION, BLANKS, LENS)),
+    (N_("Explore"), (ATTENTION, ELSEWHERE, GENERATION, BLANKS, LENS, WHAT_IF)),
     (N_("Checkpoint"), (REPORT, HEAD_REPORT)),
 )
 HOME = START

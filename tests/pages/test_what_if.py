@@ -1,0 +1,96 @@
+"""The page What if: parts taken out, in the link and in Python, with the library's numbers."""
+
+import pytest
+
+from tests.pages.conftest import Open
+from tests.pages.reading import said, tables
+from vizformer import load
+from vizformer.analysis.ablation import Part, parts_of, sweep, without
+from vizformer.web.tools.what_if import wording
+
+PAGE = "pages/explore/what_if.py"
+REPEATED = "a b c d a b c"
+DIALS = "dials"
+
+
+def code(app) -> str:
+    return next(block.value for block in app.code if "without(" in block.value)
+
+
+def test_the_table_is_the_library_s_sweep(open_app: Open) -> None:
+    app = open_app(PAGE, model="induction-by-hand", text=REPEATED)
+    assert not app.exception
+    assert not app.error
+    checkpoint = load("induction-by-hand")
+    trace = checkpoint.trace(REPEATED)
+    row = len(trace.tokens["decoder"]) - 1
+    effects = sweep(checkpoint, trace, row, int(trace.logits[row].argmax()))
+    first = max(effects, key=lambda one: one.divergence)
+    listed = next(table for table in tables(app) if table[0][1] == f"{first.divergence:.4f}")
+    assert listed[0][0] == wording.name(first.part)
+    assert listed[0][2] == f"{first.logit:+.3f}".replace("-", "−")
+
+
+@pytest.mark.parametrize(
+    ("model", "text", "off"),
+    [
+        ("induction-by-hand", REPEATED, "d1s2,d0f"),
+        ("zh-en", "我有一只猫。", "d0c1,e2s,d1f"),
+        ("cloze", "The cat sat on the [MASK].", "e0s3"),
+    ],
+)
+def test_parts_of_a_link_are_switched_off_and_the_snippet_does_the_same(
+    open_app: Open, model: str, text: str, off: str
+) -> None:
+    app = open_app(PAGE, model=model, text=text, **{DIALS: f"whatif.off:{off}"})
+    assert not app.exception
+    assert not app.error
+    checkpoint = load(model)
+    trace = checkpoint.trace(text)
+    chosen = wording.read(off, parts_of(trace))
+    assert app.multiselect(key="what_if.off").value == list(chosen)
+    space = {}
+    exec(code(app), space)
+    assert (space["other"].logits - without(checkpoint, trace, chosen).logits).abs().max() < 1e-5
+    assert "nats (KL)" in said(app)
+
+
+def test_a_part_that_is_chosen_goes_into_the_link(open_app: Open) -> None:
+    app = open_app(PAGE, model="induction-by-hand", text=REPEATED)
+    app.multiselect(key="what_if.off").set_value([Part("decoder.0.self", 1)]).run()
+    assert not app.exception
+    assert "whatif.off:d0s1" in app.query_params[DIALS]
+
+
+@pytest.mark.parametrize("written", ["d9s0,x,d0s99", "e0s0", "d0s1" * 9, "....", "d0s,,d0s"])
+def test_parts_that_the_model_does_not_have_do_not_count(open_app: Open, written: str) -> None:
+    app = open_app(PAGE, model="induction-by-hand", text=REPEATED, **{DIALS: f"whatif.off:{written}"})
+    assert not app.exception
+    assert not app.error
+    expected = [Part("decoder.0.self")] if written.startswith("d0s,") else []
+    assert app.multiselect(key="what_if.off").value == expected
+
+
+def test_every_part_is_written_and_read_back() -> None:
+    for name, text in (("zh-en", "我有一只猫。"), ("stories", "A cat."), ("cloze", "A [MASK].")):
+        parts = parts_of(load(name).trace(text))
+        assert wording.read(wording.write(parts), parts) == parts
+        assert len({wording.name(part) for part in parts}) == len(parts)
+
+
+def test_a_large_sweep_waits_for_its_button(open_app: Open, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("vizformer.web.tools.what_if.computed.AT_ONCE", 1.0)
+    app = open_app(PAGE, model="induction-by-hand", text="c d a b c d a")
+    assert not app.exception
+    assert not [table for table in tables(app) if len(table[0]) == 6]
+    app.button(key="what_if.sweep").click().run()
+    assert not app.exception
+    assert [table for table in tables(app) if len(table[0]) == 6]
+
+
+def test_the_mean_over_texts_takes_the_place_of_heads(open_app: Open) -> None:
+    zero = open_app(PAGE, model="stories", text="The cat sat on")
+    mean = open_app(PAGE, model="stories", text="The cat sat on", **{DIALS: "whatif.instead:mean"})
+    assert not mean.exception
+    assert not mean.error
+    assert tables(zero)[0] != tables(mean)[0]

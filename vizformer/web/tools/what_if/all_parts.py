@@ -1,0 +1,159 @@
+"""One part after the other taken out: a picture of all heads, the parts that matter most, looking against mattering."""
+
+from typing import TYPE_CHECKING
+
+import streamlit as st
+
+from vizformer import figures
+from vizformer.components import table
+from vizformer.components.table import Number, Row
+from vizformer.figures import head_report as head_figures
+from vizformer.web.catalogue.subject import Subject
+from vizformer.web.link import state
+from vizformer.web.tools.what_if import computed, wording
+from vizformer.web.tools.what_if.place import Place
+from vizformer.web.widgets import chart, lesson
+from vizformer.web.words import labels
+from vizformer.web.words.figure_words import words
+from vizformer.web.words.i18n import _
+
+if TYPE_CHECKING:
+    from vizformer.analysis import Kind
+    from vizformer.analysis.ablation import Effect
+
+LISTED = 10
+
+
+def all_parts(subject: Subject, place: Place) -> None:
+    """The sweep; where it takes long, it waits for a button."""
+    effects = swept(subject, place)
+    if effects is None:
+        return
+    from vizformer.analysis import kinds
+    from vizformer.analysis.ablation import by_head
+
+    usable = kinds(subject.trace)
+    kind = state.fit(kind=usable).kind
+    if len(usable) > 1:
+        st.segmented_control(
+            _("Kind of attention"), usable, format_func=labels.kind_label, required=True, **state.bind("kind")
+        )
+        kind = state.view().kind
+    chart.show(
+        figures.measure_of_heads(
+            by_head(effects, subject.trace, kind),
+            measure=_("KL, nats"),
+            title=_("How far the answer moves without each head, {kind}", kind=labels.kind_label(kind)),
+            words=words(head_figures.ENGLISH),
+        ),
+        key="what_if.heads",
+    )
+    strongest(place, effects)
+    looking_and_mattering(subject, place, kind)
+
+
+def swept(subject: Subject, place: Place) -> "tuple[Effect, ...] | None":
+    """The effects of all parts; None until they are wanted."""
+    call = (subject, place.row, place.token, place.instead)
+    if not computed.sweep.holds(*call) and not computed.is_quick(subject):
+        count = len(computed.parts(subject))
+        st.text(
+            _(
+                "To take out each of its {n} parts, the model runs {n} times. You can stop it with any other choice.",
+                n=count,
+            )
+        )
+        if not st.button(_("Take out one part after the other"), type="primary", key="what_if.sweep"):
+            return None
+    if computed.sweep.holds(*call):
+        return computed.sweep(*call)
+    bar = st.progress(0.0, text=_("Taking out one part after the other …"))
+    with computed.hearing(
+        lambda done, n: bar.progress(done / n, text=_("{done} of {n} parts", done=done, n=n))  # type: ignore[arg-type]
+    ):
+        found = computed.sweep(*call)
+    bar.empty()
+    return found
+
+
+def strongest(place: Place, effects: "tuple[Effect, ...]") -> None:
+    """The parts without which the answer moves most."""
+    listed = sorted(effects, key=lambda one: -one.divergence)[:LISTED]
+    rows = [
+        Row(
+            (
+                wording.name(one.part),
+                Number(one.divergence, f"{one.divergence:.4f}"),
+                Number(one.logit, _signed(one.logit, 3)),
+                Number(one.probability, _signed(100 * one.probability, 1) + " %"),
+                "−" if one.loss is None else Number(one.loss, _signed(one.loss, 4)),
+            )
+        )
+        for one in listed
+    ]
+    token = place.best[0].token.text
+    columns = (
+        _("without"),
+        _("KL, nats"),
+        _("logit of “{token}”", token=token),
+        _("its probability"),
+        _("loss of the text, nats per token"),
+    )
+    st.html(table.to_html(columns, rows, bar=1, caption=_("The parts without which the answer changes most")))
+    st.caption(
+        _(
+            "KL: how far the distribution without the part is from the model's own at this row, 0 where nothing changes. "
+            "One part at a time: two heads that do the same each seem not to matter, since the other one is still there."
+        )
+    )
+
+
+def looking_and_mattering(subject: Subject, place: Place, kind: "Kind") -> None:
+    """Every head: how much its row gives to one token, and how much the answer moves without it."""
+    queries, keys = (subject.trace.tokens[stack] for stack in labels.stacks(kind))
+    query = min(place.row, len(queries) - 1) if labels.stacks(kind)[0] == _answering(subject) else len(queries) - 1
+    names = labels.numbered(keys)
+    options = range(len(names))
+    key = st.selectbox(
+        _("The token that is looked at"),
+        options,
+        format_func=lambda index: names[index],
+        width=320,
+        **lesson.setting("whatif.key", min(query, len(names) - 1), options),
+    )
+    found = computed.mass_and_effect(subject, place.row, place.token, place.instead, kind, query, key)
+    rows = [
+        Row(
+            (
+                wording.name(one.part),
+                Number(one.mass, f"{one.mass:.4f}"),
+                Number(one.mass_rank + 1, str(one.mass_rank + 1)),
+                Number(one.divergence, f"{one.divergence:.4f}"),
+                Number(one.effect_rank + 1, str(one.effect_rank + 1)),
+                _("they disagree") if one.disagrees else "",
+            ),
+            "marked" if one.disagrees else "",
+        )
+        for one in found[: 2 * LISTED]
+    ]
+    columns = (_("head"), _("weight on the token"), _("place"), _("KL, nats"), _("place"), "")
+    caption = _(
+        "How much row {query} of each head looks at “{token}”, and how much the head matters",
+        query=query,
+        token=keys[key].text,
+    )
+    st.html(table.to_html(columns, rows, bar=1, caption=caption))
+    st.caption(
+        _(
+            "A head that looks much and matters little may carry nothing from there, or something that others carry too. "
+            "Marked: the two places are more than half of all heads apart."
+        )
+    )
+
+
+def _answering(subject: Subject) -> str:
+    return "decoder" if "decoder" in subject.trace.tokens else "encoder"
+
+
+def _signed(value: float, digits: int) -> str:
+    return f"{value:+.{digits}f}".replace("-", "−")

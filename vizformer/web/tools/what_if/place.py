@@ -1,0 +1,85 @@
+"""The row at which answers are compared, the token that is followed, and what stands in the place of a part."""
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import streamlit as st
+
+from vizformer.components import tokens
+from vizformer.web.catalogue import subject_cache
+from vizformer.web.catalogue.subject import Subject
+from vizformer.web.link import state
+from vizformer.web.tools.what_if.computed import INSTEAD, Instead
+from vizformer.web.widgets import lesson
+from vizformer.web.words import labels
+from vizformer.web.words.figure_words import words
+from vizformer.web.words.i18n import _
+
+if TYPE_CHECKING:
+    from vizformer.analysis import Prediction
+
+
+@dataclass(frozen=True)
+class Place:
+    """What is compared.
+
+    Attributes:
+        row: of the output.
+        best: the model's own answers there, most probable first.
+        instead: what takes the place of a part.
+    """
+
+    row: int
+    best: "tuple[Prediction, ...]"
+    instead: Instead
+
+    @property
+    def token(self) -> int:
+        """The token that is followed: the model's own answer."""
+        return self.best[0].token.id
+
+
+def choose(subject: Subject) -> Place:
+    """The boxes."""
+    stack = "decoder" if "decoder" in subject.trace.tokens else "encoder"
+    sequence = subject.trace.tokens[stack]
+    chosen, usual = state.fit(position=len(sequence)).position, usual_row(subject)
+    row = tokens.mount(
+        labels.chips(sequence),
+        selected=usual if chosen is None else chosen,
+        label=_("The answer after which token is compared?")
+        if stack == "decoder"
+        else _("The answer at which token is compared?"),
+        words=words(tokens.ENGLISH),
+        key="what_if.row",
+    )
+    row = usual if row is None else row
+    state.update(position=None if row == usual else row)
+    names = {"zero": _("nothing (zero)"), "mean": _("its mean over other texts")}
+    instead: Instead = st.segmented_control(
+        _("In the place of a head stands"),
+        INSTEAD,
+        format_func=names.__getitem__,
+        required=True,
+        **lesson.setting("whatif.instead", "zero", INSTEAD),
+    )
+    best = subject_cache.predictions(subject, row)
+    st.text(
+        _(
+            "The model's own answer there: “{token}”, {percent}.",
+            token=best[0].token.text,
+            percent=labels.percent(best[0].probability),
+        )
+    )
+    return Place(row, best, instead)
+
+
+def usual_row(subject: Subject) -> int:
+    """Where an answer says most: after the text, at the first [MASK], in the middle of a translation."""
+    config, tokens = subject.config, subject.trace.tokens
+    if config.architecture == "decoder-only":
+        return len(tokens["decoder"]) - 1
+    if config.architecture == "encoder-decoder":
+        return (len(tokens["decoder"]) - 1) // 2
+    masked = (i for i, token in enumerate(tokens["encoder"]) if token.id == config.mask_id)
+    return next(masked, 0)

@@ -1,0 +1,83 @@
+"""Parts that the reader switches off together: the answer before and after, and the text that the model writes then."""
+
+from typing import TYPE_CHECKING
+
+import streamlit as st
+
+from vizformer.components import table
+from vizformer.components.table import Number, Row
+from vizformer.web.catalogue import model_cache
+from vizformer.web.catalogue.subject import Subject
+from vizformer.web.tools.what_if import computed, wording
+from vizformer.web.tools.what_if.place import Place
+from vizformer.web.widgets import lesson
+from vizformer.web.words import labels
+from vizformer.web.words.i18n import _
+
+if TYPE_CHECKING:
+    from vizformer.analysis.ablation import Part
+
+MOST = 8  # parts that a link carries
+NAME = "whatif.off"
+
+
+def switched_off(subject: Subject, place: Place) -> None:
+    """The box of parts, and what becomes of the answer without them."""
+    known = computed.parts(subject)
+    chosen = wording.read(lesson.value(NAME, ""), known)
+    key = "what_if.off"
+    if st.session_state.get(key) != list(chosen):
+        st.session_state[key] = list(chosen)
+    st.multiselect(
+        _("Switch off"),
+        known,
+        format_func=wording.name,
+        max_selections=MOST,
+        placeholder=_("Choose heads or sublayers"),
+        key=key,
+        on_change=_take,
+    )
+    if not chosen:
+        return
+    before, after = place.best, computed.without(subject, chosen, place.instead, place.row)
+    found = computed.effect(subject, chosen, place.instead, place.row, place.token)
+    rows = [
+        Row((str(index + 1), one.token.text, _percent(one.probability), other.token.text, _percent(other.probability)))
+        for index, (one, other) in enumerate(zip(before[:5], after[:5], strict=False))
+    ]
+    columns = ("", _("as it is"), _("probability"), _("without"), _("probability"))
+    st.html(table.to_html(columns, rows, caption=_("The most probable answers at this row")))
+    st.text(_("The distribution has moved by {value} nats (KL).", value=f"{found.divergence:.4f}"))
+    if subject.config.architecture != "encoder-only" and model_cache.predicts(subject.model):
+        write_anew(subject, chosen, place)
+    st.caption(_("The same in Python"))
+    st.code(snippet(subject, chosen), language="python")
+
+
+def write_anew(subject: Subject, chosen: "tuple[Part, ...]", place: Place) -> None:
+    """What the model writes with these parts and without them."""
+    whole, less = (computed.written(subject.unedited, parts, place.instead) for parts in ((), chosen))
+    st.text(_("It writes, as it is: {text}", text=whole.strip()))
+    st.text(_("Without these parts: {text}", text=less.strip()))
+
+
+def snippet(subject: Subject, chosen: "tuple[Part, ...]") -> str:
+    """The forward without the parts, in Python (zero in their place)."""
+    given = f", target={subject.target!r}" if subject.target.strip() else ""
+    parts = ", ".join(f"Part({one.sublayer!r}{'' if one.head is None else f', {one.head}'})" for one in chosen)
+    return (
+        "import vizformer as vf\n"
+        "from vizformer.analysis.ablation import Part, without\n\n"
+        f"checkpoint = vf.load({subject.model.name!r})\n"
+        f"trace = checkpoint.trace({subject.text!r}{given})\n"
+        f"other = without(checkpoint, trace, [{parts}])\n"
+        "print((other.logits - trace.logits).abs().max())"
+    )
+
+
+def _take() -> None:
+    lesson.change(NAME, wording.write(st.session_state["what_if.off"]), "")
+
+
+def _percent(probability: float) -> Number:
+    return Number(probability, labels.percent(probability))

@@ -1,0 +1,52 @@
+"""What the parts of a model are called, and how they stand in a link."""
+
+import re
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
+from vizformer.web.words import labels
+from vizformer.web.words.i18n import _
+
+if TYPE_CHECKING:
+    from vizformer.analysis.ablation import Part
+
+_LETTERS = {"self": "s", "cross": "c", "feedforward": "f"}
+_ITEM = re.compile(r"([ed])([0-9]{1,3})([scf])([0-9]{0,3})")
+
+
+def name(part: "Part") -> str:
+    """A part in words: decoder, layer 1, head 3."""
+    stack, layer, what = part.sublayer.split(".")
+    place = {
+        "self": labels.kind_label("encoder" if stack == "encoder" else "decoder"),
+        "cross": labels.kind_label("cross"),
+        "feedforward": _("feed-forward, encoder") if stack == "encoder" else _("feed-forward, decoder"),
+    }[what]
+    if part.head is not None:
+        return _("{place}, layer {layer}, head {head}", place=place, layer=layer, head=part.head)
+    if what == "feedforward":
+        return _("{place}, layer {layer}", place=place, layer=layer)
+    return _("{place}, layer {layer}, all of it", place=place, layer=layer)
+
+
+def write(parts: "Iterable[Part]") -> str:
+    """Parts as a setting of a link: e0s3,d1f."""
+    items = []
+    for part in parts:
+        stack, layer, what = part.sublayer.split(".")
+        items.append(f"{stack[0]}{layer}{_LETTERS[what]}{'' if part.head is None else part.head}")
+    return ",".join(items)
+
+
+def read(text: str, known: "Iterable[Part]") -> "tuple[Part, ...]":
+    """The parts of a setting that the model has; anything else in it does not count."""
+    from vizformer.analysis.ablation import Part
+
+    sublayers, stacks = {letter: what for what, letter in _LETTERS.items()}, {"e": "encoder", "d": "decoder"}
+    found = []
+    for item in text.split(","):
+        if one := _ITEM.fullmatch(item):
+            stack, layer, letter, head = one.groups()
+            found.append(Part(f"{stacks[stack]}.{int(layer)}.{sublayers[letter]}", int(head) if head else None))
+    there = set(known)
+    return tuple(dict.fromkeys(part for part in found if part in there))
