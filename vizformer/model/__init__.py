@@ -3,6 +3,7 @@
 from vizformer.model.cache import Cache
 from vizformer.model.edit import Cell, Edit, Output
 from vizformer.model.masks import Mask, Reason
+from vizformer.model.patch import Patch
 from vizformer.model.trace import AttentionRecord, Trace
 from vizformer.model.transformer import Transformer, count_parameters
 
@@ -13,6 +14,7 @@ __all__ = [
     "Edit",
     "Mask",
     "Output",
+    "Patch",
     "Reason",
     "Trace",
     "Transformer",

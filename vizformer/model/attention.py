@@ -46,9 +46,8 @@ class Attention(nn.Module):
             q, k, v, attn_mask=call.bias(mask, q.dtype), scale=scale, enable_gqa=self.n_kv_heads != self.n_heads
         )  # [b, n_heads, n_q, d_head]
         call.record(q, k, v, mask, scale)
-        out: Tensor = self.W_O(
-            call.heads(z).transpose(1, 2).flatten(2)
-        )  # [b, n_q, n_heads * d_head] -> [b, n_q, d_model]
+        z = call.heads(z, v)
+        out: Tensor = self.W_O(z.transpose(1, 2).flatten(2))  # [b, n_q, n_heads * d_head] -> [b, n_q, d_model]
         return out
 
     def _keys_and_values(

@@ -46,8 +46,8 @@ class Block(nn.Module):
             x = self._add(x, run.output(f"{name}.cross", y), self.cross_norm)
             x = run.point(f"{name}.mid_cross", x)
         y = self._before(self.feedforward_norm, entering if self.residual == "parallel" else x)
-        x = self._add(x, run.output(f"{name}.feedforward", self.feedforward(y)), self.feedforward_norm)
-        return run.point(f"{name}.post", x)
+        x = self._add(x, run.output(f"{name}.feedforward", self.feedforward(y, run, name)), self.feedforward_norm)
+        return run.point(f"{name}.post", run.layer(name, entering, x))
 
     def _before(self, norm: Norm, x: Tensor) -> Tensor:
         """What a sublayer reads."""

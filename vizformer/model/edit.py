@@ -14,6 +14,7 @@ from torch import Tensor
 from vizformer.errors import TraceError
 from vizformer.messages import N_
 from vizformer.model.masks import Mask, Reason
+from vizformer.model.patch import POSITION, Patch
 
 
 @dataclass(frozen=True)
@@ -57,6 +58,8 @@ class Edit:
         temperatures: site -> T, softmax(scores / T) there.
         outputs: of heads and sublayers, replaced as a whole.  The trace goes on telling what a head computed; what is
             recorded after it is what became of the replaced output.
+        patches: parts of tensors, replaced or added to, one after the other; likewise unseen in the records of a site.
+        skipped: layers that add nothing, "decoder.2": what comes in goes out.
 
     Raises:
         TraceError: a temperature that is not a positive number; a value that is no number, or infinite (but for -inf in
@@ -67,6 +70,8 @@ class Edit:
     unscaled: frozenset[str] = frozenset()
     temperatures: Mapping[str, float] = field(default_factory=dict)
     outputs: tuple[Output, ...] = ()
+    patches: tuple[Patch, ...] = ()
+    skipped: frozenset[str] = frozenset()
 
     def __post_init__(self) -> None:
         for value in self.temperatures.values():
@@ -86,7 +91,9 @@ class Edit:
         return [cell for cell in self.cells if cell.tensor == tensor]
 
     def apply(self, name: str, x: Tensor) -> Tensor:
-        """`x` [b, ...] with the cells of tensor `name` set in batch item 0; positions not there yet are left out."""
+        """`x` [b, ...] with the cells of tensor `name` set in batch item 0, and its patches; positions not there yet are
+        left out."""
+        x = self._patched(name, x)
         cells = [cell for cell in self.cells_of(name) if _inside(cell.index, x.shape[1:])]
         if not cells:
             return x
@@ -115,8 +122,13 @@ class Edit:
             reason[0, :, query, key] = int(Reason.VISIBLE if cell.value == 0 else Reason.PAINTED)
         return Mask(bias, reason)
 
-    def heads(self, site: str, z: Tensor) -> Tensor:
-        """The outputs of an attention's heads [b, n_heads, n, d_head], those of replaced heads replaced."""
+    def heads(self, site: str, z: Tensor, v: Tensor) -> Tensor:
+        """The outputs of an attention's heads [b, n_heads, n, d_head] that mixed v, those of replaced heads replaced."""
+        for patch in self.patches:
+            z = patch.mix(z, v) if patch.tensor == f"{site}.pattern" else z
+        return self._patched(f"{site}.z", self._replaced(site, z))
+
+    def _replaced(self, site: str, z: Tensor) -> Tensor:
         replaced = {one.head: one.value for one in self.outputs if one.sublayer == site and one.head is not None}
         if not replaced:
             return z
@@ -127,11 +139,20 @@ class Edit:
         return z
 
     def sublayer(self, name: str, y: Tensor) -> Tensor:
-        """What a sublayer adds to the residual stream [b, n, d_model], or what takes its place."""
+        """What a sublayer adds to the residual stream [b, n, d_model], or what takes its place; its neurons likewise."""
         for output in self.outputs:
             if output.sublayer == name and output.head is None:
                 y = torch.zeros_like(y) if output.value is None else output.value.to(y.dtype).expand_as(y)
-        return y
+        return self._patched(name, y)
+
+    def layer(self, name: str, entering: Tensor, x: Tensor) -> Tensor:
+        """What leaves a layer: `x`, or what entered it."""
+        return entering if name in self.skipped else x
+
+    def _patched(self, name: str, x: Tensor) -> Tensor:
+        for patch in self.patches:
+            x = patch.apply(x) if patch.tensor == name else x
+        return x
 
     def scale(self, site: str, scale: float) -> float:
         """What q.k is multiplied by at `site`."""
@@ -158,6 +179,11 @@ class Edit:
         for site in {*self.unscaled, *self.temperatures}:
             if f"{site}.q" not in shapes:
                 raise TraceError(N_("There is nothing called {name} to edit in this model.", name=site))
+        for layer in self.skipped:
+            if f"{layer}.pre" not in shapes:
+                raise TraceError(N_("There is nothing called {name} to edit in this model.", name=layer))
+        for patch in self.patches:
+            _check_patch(patch, shapes)
         for output in self.outputs:
             layer, _, part = output.sublayer.rpartition(".")
             heads = shapes.get(f"{output.sublayer}.q", (0,))[0]
@@ -168,6 +194,30 @@ class Edit:
             if not known:
                 name = output.sublayer if output.head is None else f"{output.sublayer}, head {output.head}"
                 raise TraceError(N_("There is nothing called {name} to edit in this model.", name=name))
+
+
+def _check_patch(patch: Patch, shapes: Mapping[str, tuple[int, ...]]) -> None:
+    """Refuses a tensor that is not there, or a position; the forward itself has refused all other indices."""
+    layer, _, part = patch.tensor.removesuffix(".hidden").rpartition(".")
+    if part in ("z", "pattern"):
+        positions = shapes.get(f"{layer}.q", (0, 0))[1]
+    elif part == "feedforward" or f"{patch.tensor}.q" in shapes:
+        positions = shapes.get(f"{layer}.pre", (0,))[0]
+    else:  # a point of the residual stream, not a site's q, k, v or mask
+        positions = shapes[patch.tensor][0] if len(shapes.get(patch.tensor, ())) == 2 and part != "mask" else 0
+    if positions == 0:
+        raise TraceError(N_("There is nothing called {name} to edit in this model.", name=patch.tensor))
+    dimension = POSITION.get(part, 0)
+    at = patch.index[dimension] if len(patch.index) > dimension else None
+    if at is not None and at >= positions:
+        raise TraceError(
+            N_(
+                "{name} has {n} positions; there is no position {at} (counted from 0).",
+                name=patch.tensor,
+                n=positions,
+                at=at,
+            )
+        )
 
 
 def require_room(cell: Cell, dtype: torch.dtype) -> None:

@@ -4,6 +4,7 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from vizformer.config import ModelConfig
+from vizformer.model.forward_pass import ForwardPass
 
 
 def activation(config: ModelConfig) -> nn.Module:
@@ -30,10 +31,14 @@ class FeedForward(nn.Module):
         self.W_out = nn.Linear(config.d_ff, config.d_model, bias=config.bias)
         self.activation = activation(config)
 
-    def forward(self, x: Float[Tensor, "b n d_model"]) -> Float[Tensor, "b n d_model"]:
+    def forward(
+        self, x: Float[Tensor, "b n d_model"], run: ForwardPass | None = None, name: str = ""
+    ) -> Float[Tensor, "b n d_model"]:
+        """`name` is the layer's place in the model, by which `run` knows the neurons."""
         if self.W_gate is None:
             hidden = self.activation(self.W_in(x))  # [b, n, d_ff]
         else:
             hidden = self.activation(self.W_gate(x)) * self.W_in(x)  # [b, n, d_ff]
+        hidden = hidden if run is None else run.output(f"{name}.feedforward.hidden", hidden)
         out: Tensor = self.W_out(hidden)  # [b, n, d_model]
         return out

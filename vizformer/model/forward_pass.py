@@ -65,9 +65,9 @@ class AttentionCall:
         bias = total_bias(self._position_bias(dtype), None if mask is None else mask.bias)
         return None if bias is None else bias.to(dtype)
 
-    def heads(self, z: Float[Tensor, "b h n d"]) -> Float[Tensor, "b h n d"]:
-        """What the heads have mixed, those left out that are to be."""
-        return z if self.edit is None else self.edit.heads(self.site, z)
+    def heads(self, z: Float[Tensor, "b h n_q d"], v: Float[Tensor, "b h_kv n_k d"]) -> Float[Tensor, "b h n_q d"]:
+        """What the heads have mixed of v, with what was set by hand."""
+        return z if self.edit is None else self.edit.heads(self.site, z, v)
 
     def record(self, q: Tensor, k: Tensor, v: Tensor, mask: Mask | None, scale: float) -> None:
         """Leaves the operands in the trace, as the fused kernel got them."""
@@ -117,9 +117,15 @@ class ForwardPass:
         site = f"{layer}.cross"
         return AttentionCall(site, self.memory_mask, None, None, self.trace, self.edit, self.cache, is_cross=True)
 
-    def output(self, name: str, y: Float[Tensor, "b n d_model"]) -> Float[Tensor, "b n d_model"]:
-        """What a sublayer adds to the residual stream, where it can be replaced."""
+    def output(self, name: str, y: Float[Tensor, "b n d"]) -> Float[Tensor, "b n d"]:
+        """What a sublayer adds to the residual stream, or the neurons of a feed-forward, where it can be replaced."""
         return y if self.edit is None else self.edit.sublayer(name, y)
+
+    def layer(
+        self, name: str, entering: Float[Tensor, "b n d_model"], x: Float[Tensor, "b n d_model"]
+    ) -> Float[Tensor, "b n d_model"]:
+        """What leaves a layer, which can be skipped."""
+        return x if self.edit is None else self.edit.layer(name, entering, x)
 
     def point(self, name: str, x: Float[Tensor, "b n d_model"]) -> Float[Tensor, "b n d_model"]:
         """A named point of the residual stream: where it can be edited, and is recorded."""
