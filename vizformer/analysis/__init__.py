@@ -50,6 +50,7 @@ from vizformer.analysis.left_out_keys import without_keys
 from vizformer.analysis.logit_attribution import LogitAttribution, Term, logit_attribution
 from vizformer.analysis.logit_lens import LogitLens, logit_lens
 from vizformer.analysis.pair_terms import PairTerms, pair_terms
+from vizformer.analysis.patching import Patched, PromptPair, patch_runs, prompt_pair
 from vizformer.analysis.predictions import Choice, Prediction, choices, next_tokens
 from vizformer.analysis.qk_circuit import Asymmetry, Bilinear, ScoreForms, asymmetry, bilinear, score_forms
 from vizformer.analysis.questions import (
@@ -92,7 +93,9 @@ __all__ = [
     "LookUp",
     "OneHead",
     "PairTerms",
+    "Patched",
     "Prediction",
+    "PromptPair",
     "RatioQuestion",
     "ScaleQuestion",
     "ScoreForms",
@@ -135,7 +138,9 @@ __all__ = [
     "next_tokens",
     "one_head",
     "pair_terms",
+    "patch_runs",
     "previous_token_score",
+    "prompt_pair",
     "ratio_question",
     "read_alignments",
     "read_texts",

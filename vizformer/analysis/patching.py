@@ -1,0 +1,300 @@
+"""Activation patching: which numbers of the clean run, put into the corrupted one, bring the clean answer back?
+
+Two prompts of equal length differ in a word or two, so that the model's answer differs.  With LD the logit of the clean
+answer less that of the corrupted one, at one row of the output, a number of the forward is judged by
+
+    recovered = (LD(patched) - LD(corrupted)) / (LD(clean) - LD(corrupted))
+
+where "patched" is the corrupted prompt with that number taken from the clean run: 0 where it says nothing of what differs,
+1 where all of it comes through there.  Below 0 or above 1 is possible.  It is one forward for each number, many of them in
+one batch.
+
+Attribution patching is the estimate of all of them from one gradient on the corrupted run, by a first-order Taylor step:
+
+    recovered ~ sum((clean - corrupted) * dLD/dx) / (LD(clean) - LD(corrupted))
+
+It is exact where LD is linear in between, and not where a softmax is saturated or a norm's divisor changes.
+
+Source: Vig et al. 2020, "Investigating Gender Bias in Language Models Using Causal Mediation Analysis"; Meng et al. 2022,
+"Locating and Editing Factual Associations in GPT"; Zhang & Nanda 2023, "Towards Best Practices of Activation Patching";
+Nanda 2023, "Attribution Patching: Activation Patching At Industrial Scale".
+"""
+
+import itertools
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+import torch
+from jaxtyping import Float
+from numpy import ndarray
+from torch import Tensor
+
+from vizformer.analysis.heads import Kind, kinds, n_layers, site_name
+from vizformer.checkpoints import Checkpoint
+from vizformer.errors import TraceError
+from vizformer.messages import N_
+from vizformer.model import Edit, Patch, Trace
+
+What = Literal["stream", "heads", "heads_by_position", "patterns"]
+MOST_ITEMS = 64  # of a batch
+MOST_TOKENS = 2048  # of a batch, both stacks counted: what one forward may hold at once
+
+
+@dataclass(frozen=True)
+class PromptPair:
+    """Two prompts that differ, and what the model says to each.
+
+    Attributes:
+        clean, corrupted: a forward over each; their texts have the same numbers of tokens.
+        row: of the output, where the answers are compared.
+        answer, other: the token that the clean prompt should give, and that of the corrupted one.
+
+    Raises:
+        TraceError: texts of different lengths, a row or token that is not there, runs with numbers set by hand, or two
+            prompts between which the answer does not move.
+    """
+
+    clean: Trace
+    corrupted: Trace
+    row: int
+    answer: int
+    other: int
+
+    def __post_init__(self) -> None:
+        _require_equal_lengths(self.clean, self.corrupted)
+        if self.clean.edit is not None or self.corrupted.edit is not None:
+            raise TraceError(N_("Patching compares two runs in which no number was set by hand."))
+        n, vocab_size = self.clean.logits.shape
+        if not (0 <= self.row < n and 0 <= self.answer < vocab_size and 0 <= self.other < vocab_size):
+            raise TraceError(N_("There is no such row or token in the output of this model."))
+        if abs(self.moved) < 1e-6:
+            raise TraceError(
+                N_("The answer is the same for both prompts: choose prompts, or two tokens, between which it moves.")
+            )
+
+    def difference(self, logits: Tensor) -> Tensor:
+        """LD of logits [..., n, vocab_size]."""
+        return logits[..., self.row, self.answer] - logits[..., self.row, self.other]
+
+    @property
+    def moved(self) -> float:
+        """LD(clean) - LD(corrupted)."""
+        return float(self.difference(self.clean.logits.double()) - self.difference(self.corrupted.logits.double()))
+
+    def recovered(self, logits: Tensor) -> Float[ndarray, " b"]:
+        """Of logits [b, n, vocab_size] of patched runs."""
+        found = self.difference(logits.double()) - self.difference(self.corrupted.logits.double())
+        result: Float[ndarray, " b"] = found.cpu().numpy() / self.moved
+        return result
+
+
+def _require_equal_lengths(clean: Trace, corrupted: Trace) -> None:
+    lengths = [{stack: len(tokens) for stack, tokens in run.tokens.items()} for run in (clean, corrupted)]
+    if lengths[0] != lengths[1]:
+        raise TraceError(
+            N_(
+                "The two prompts must have equally many tokens; they have {clean} and {corrupted}.",
+                clean=" + ".join(map(str, lengths[0].values())),
+                corrupted=" + ".join(map(str, lengths[1].values())),
+            )
+        )
+
+
+def prompt_pair(
+    checkpoint: Checkpoint,
+    clean: str,
+    corrupted: str,
+    *,
+    target: str | None = None,
+    row: int = -1,
+    answer: int | None = None,
+    other: int | None = None,
+) -> PromptPair:
+    """Runs a model over two prompts.
+
+    Args:
+        target: what an encoder-decoder's decoder has read so far, the same for both.
+        row: counted from the end where it is negative.
+        answer, other: the most probable token of each run where nothing is said.
+
+    Raises:
+        TraceError: see `PromptPair`; an encoder-decoder without a target.
+    """
+    if checkpoint.model.encoder is not None and checkpoint.model.decoder is not None and not (target or "").strip():
+        raise TraceError(N_("Say what the decoder has read so far: the two runs are compared after the same words."))
+    first, second = (checkpoint.trace(text, target=target) for text in (clean, corrupted))
+    _require_equal_lengths(first, second)
+    row = row + len(first.logits) if row < 0 else row
+    if not 0 <= row < len(first.logits):
+        raise TraceError(N_("There is no such row or token in the output of this model."))
+    answer = int(first.logits[row].argmax()) if answer is None else answer
+    other = int(second.logits[row].argmax()) if other is None else other
+    return PromptPair(first, second, row, answer, other)
+
+
+@dataclass(frozen=True)
+class PromptExample:
+    """Two prompts between which a bundled model changes its answer; `target` is what its decoder has read so far."""
+
+    model: str
+    clean: str
+    corrupted: str
+    target: str | None = None
+
+
+EXAMPLES = (
+    PromptExample("induction-by-hand", "c d f e c", "f d c e c"),
+    PromptExample("induction-by-hand", "a b c d a b c", "a b c e a b c"),
+    PromptExample("stories", "The boy said that", "The girl said that"),
+    PromptExample("stories", "The boy was sad because", "The girl was sad because"),
+    PromptExample("stories", "The mother smiled because", "The father smiled because"),
+    PromptExample("zh-en", "我有一只猫。", "我有一只狗。", "I have a"),
+    PromptExample("zh-en", "他是医生。", "他是老师。", "He is a"),
+    PromptExample("zh-en", "今天很热。", "今天很冷。", "It's very"),
+)
+"""Chosen by measuring: in each the model's most probable token is another one (`tests/analysis/test_patching.py`)."""
+
+
+@dataclass(frozen=True)
+class Patched:
+    """What each number of one kind brings back.
+
+    Attributes:
+        what: "stream": a row of the residual stream; "heads": the output z of a head at all positions, or at one
+            ("heads_by_position"); "patterns": where a head looks, with the values of the corrupted run.
+        kind: of attention; for the stream, "encoder" or "decoder" is the stack.
+        names: of the rows of the tables: points of the stream, or sites.
+        recovered: measured, [points, positions], [layers, heads] or [layers, heads, positions].
+        estimate: by the gradient, of the same shape.
+    """
+
+    what: What
+    kind: Kind
+    names: tuple[str, ...]
+    recovered: Float[ndarray, "*shape"]
+    estimate: Float[ndarray, "*shape"]
+
+    @property
+    def error(self) -> float:
+        """The largest difference between estimate and measurement."""
+        return float(np.abs(self.estimate - self.recovered).max())
+
+    @property
+    def mean_error(self) -> float:
+        return float(np.abs(self.estimate - self.recovered).mean())
+
+    @property
+    def agreement(self) -> float:
+        """The correlation of estimate and measurement; NaN where one of them is the same everywhere."""
+        flat = self.recovered.ravel(), self.estimate.ravel()
+        if min(x.std() for x in flat) < 1e-12:
+            return float("nan")
+        return float(np.corrcoef(*flat)[0, 1])
+
+
+def patch_runs(
+    checkpoint: Checkpoint,
+    pair: PromptPair,
+    what: What,
+    kind: Kind,
+    *,
+    heard: Callable[[int, int], None] | None = None,
+) -> Patched:
+    """Patches the corrupted run with every number of one kind, one at a time.
+
+    Args:
+        heard: is told after each batch how many forwards are done, and how many there are; what it raises ends it.
+
+    Raises:
+        TraceError: the model has no such attention.
+    """
+    names, patches, shape = _wanted(pair, what, kind)
+    recovered = _measured(checkpoint, pair, patches, heard)
+    before = {name: _value(pair.corrupted, name) for name in {patch.tensor for patch in patches}}
+    gradients = _gradients(checkpoint, pair, before)
+    estimate = np.array([_first_order(one, before[one.tensor], gradients[one.tensor]) for one in patches]) / pair.moved
+    return Patched(what, kind, names, recovered.reshape(shape), estimate.reshape(shape))
+
+
+def _wanted(pair: PromptPair, what: What, kind: Kind) -> tuple[tuple[str, ...], list[Patch], tuple[int, ...]]:
+    """The rows of the table, a patch for each of its cells in order, and its shape."""
+    clean = pair.clean
+    if kind not in kinds(clean) or (what == "stream" and kind == "cross"):
+        raise TraceError(
+            N_("This model has no {kind} attention; it has: {known}.", kind=kind, known=", ".join(kinds(clean)))
+        )
+    layers, n = n_layers(clean, kind), len(clean.tokens["encoder" if kind == "encoder" else "decoder"])
+    if what == "stream":
+        names = (*(f"{kind}.{layer}.pre" for layer in range(layers)), f"{kind}.final")
+        cells = itertools.product(names, range(n))
+        return names, [Patch(name, (i,), clean.residual(name)[i]) for name, i in cells], (len(names), n)
+    names = tuple(site_name(kind, layer) for layer in range(layers))
+    heads = [(name, head) for name in names for head in range(clean[name].n_heads)]
+    n_heads = clean[names[0]].n_heads
+    if what == "patterns":
+        return names, [Patch(f"{a}.pattern", (h,), clean[a].pattern(h)) for a, h in heads], (layers, n_heads)
+    zs = [(name, head, clean[name].z(head)) for name, head in heads]
+    if what == "heads":
+        return names, [Patch(f"{name}.z", (head,), z) for name, head, z in zs], (layers, n_heads)
+    patches = [Patch(f"{name}.z", (head, i), z[i]) for name, head, z in zs for i in range(n)]
+    return names, patches, (layers, n_heads, n)
+
+
+def _inputs(checkpoint: Checkpoint, trace: Trace, items: int) -> tuple[list[Tensor], Tensor | None]:
+    """The ids of a run for a batch of copies, and its segments."""
+    ids = [checkpoint.tensor(tokens).expand(items, -1) for tokens in trace.tokens.values()]
+    segments = None
+    if len(ids) == 1:
+        segments = checkpoint.segments(next(iter(trace.tokens.values())))
+    return ids, None if segments is None else segments.expand(items, -1)
+
+
+@torch.inference_mode()
+def _measured(
+    checkpoint: Checkpoint, pair: PromptPair, patches: Sequence[Patch], heard: Callable[[int, int], None] | None
+) -> Float[ndarray, " patches"]:
+    """LD of the corrupted run with each patch, as a share of what moved."""
+    length = sum(map(len, pair.corrupted.tokens.values()))
+    at_once = max(1, min(MOST_ITEMS, MOST_TOKENS // length))
+    found: list[Float[ndarray, " b"]] = []
+    for first in range(0, len(patches), at_once):
+        group = patches[first : first + at_once]
+        edit = Edit(patches=tuple(Patch(one.tensor, one.index, one.value, item=item) for item, one in enumerate(group)))
+        ids, segments = _inputs(checkpoint, pair.corrupted, len(group))
+        found.append(pair.recovered(checkpoint.model(*ids, segments=segments, edit=edit)))
+        if heard is not None:
+            heard(first + len(group), len(patches))
+    return np.concatenate(found)
+
+
+def _gradients(checkpoint: Checkpoint, pair: PromptPair, before: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    """dLD/dx on the corrupted run, by zeros that are added to each tensor and want a gradient."""
+    with torch.inference_mode(False), torch.enable_grad():
+        zeros = {name: torch.zeros(x.shape, dtype=x.dtype, device=x.device) for name, x in before.items()}
+        for zero in zeros.values():
+            zero.requires_grad_()
+        edit = Edit(patches=tuple(Patch(name, (), zero, adds=True) for name, zero in zeros.items()))
+        ids, segments = _inputs(checkpoint, pair.corrupted, 1)
+        copies = [one.clone() for one in ids]
+        logits = checkpoint.model(*copies, segments=None if segments is None else segments.clone(), edit=edit)
+        found = torch.autograd.grad(pair.difference(logits)[0], list(zeros.values()))
+    return dict(zip(zeros, found, strict=True))
+
+
+@torch.inference_mode()
+def _value(trace: Trace, tensor: str) -> Tensor:
+    """A whole tensor of a run, by the name that a patch has for it."""
+    site, _, part = tensor.rpartition(".")
+    if part not in ("z", "pattern"):
+        return trace.residual(tensor)
+    record = trace[site]
+    return torch.stack([record.z(h) if part == "z" else record.pattern(h) for h in range(record.n_heads)])
+
+
+def _first_order(patch: Patch, before: Tensor, gradient: Tensor) -> float:
+    """The change of LD that the gradient promises where `patch` takes the place of a part of `before`."""
+    where = tuple(at for at in patch.index if at is not None)
+    change = torch.as_tensor(patch.value, device=before.device).double() - before[where].double()
+    return float((change * gradient[where].double()).sum())
