@@ -74,3 +74,12 @@ def test_a_plain_figure_loads_no_plotly():
         "sys.exit('plotly' in sys.modules)"
     )
     subprocess.run([sys.executable, "-c", code], check=True)
+
+
+def test_a_figure_is_found_again_at_the_second_use():
+    from vizformer import figures
+
+    for name in figures.__all__:
+        if name != "ENGLISH":
+            assert callable(getattr(figures, name))
+            assert callable(getattr(figures, name)), name

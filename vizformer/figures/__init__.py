@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from vizformer.figures.head_split import head_parts, head_slices
     from vizformer.figures.heads import head_grid
     from vizformer.figures.leakage import change_bars, change_map
+    from vizformer.figures.lines import attention_lines
     from vizformer.figures.logit_bars import logit_terms
     from vizformer.figures.matrix import matrix_heatmap
     from vizformer.figures.neighbours import embedding_map, neighbour_bars
@@ -34,6 +35,7 @@ if TYPE_CHECKING:
     from vizformer.figures.score_terms import score_terms
     from vizformer.figures.stream import stream_points
     from vizformer.figures.style import ENGLISH
+    from vizformer.figures.text import coloured_text
     from vizformer.figures.training import answer_map, score_curves, training_curves
 
 _WHERE = {
@@ -41,9 +43,11 @@ _WHERE = {
     "alignment_map": "alignment",
     "answer_map": "training",
     "attention_heatmap": "attention",
+    "attention_lines": "lines",
     "cache_growth": "generation",
     "change_bars": "leakage",
     "change_map": "leakage",
+    "coloured_text": "text",
     "cost_curves": "reach",
     "eigenvalue_plane": "head_report",
     "embedding_map": "neighbours",
@@ -85,9 +89,11 @@ __all__ = [
     "alignment_map",
     "answer_map",
     "attention_heatmap",
+    "attention_lines",
     "cache_growth",
     "change_bars",
     "change_map",
+    "coloured_text",
     "cost_curves",
     "eigenvalue_plane",
     "embedding_map",
@@ -127,7 +133,9 @@ __all__ = [
 
 def __getattr__(name: str) -> Any:
     if name in _WHERE:
-        return getattr(import_module(f"{__name__}.{_WHERE[name]}"), name)
+        value = getattr(import_module(f"{__name__}.{_WHERE[name]}"), name)
+        globals()[name] = value  # a module of the same name would stand there else, from the second use on
+        return value
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
