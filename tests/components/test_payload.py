@@ -5,7 +5,7 @@ import pytest
 
 from vizformer.components.attention import Selection
 from vizformer.components.operands import pack_operands
-from vizformer.components.payload import HeadsPayload, fits, pack_chosen, pack_heads, quantise
+from vizformer.components.payload import HeadsPayload, fits, pack_chosen, pack_heads, pack_layer, quantise
 from vizformer.components.thumbnails import thumbnails
 
 
@@ -211,3 +211,17 @@ def test_measures_travel_with_the_heads_and_must_be_theirs() -> None:
     assert Selection.parse({"order": "colour"}).order == "layer"
     with pytest.raises(ValueError, match=r"\(2, 3\)"):
         payload.measured(entropy=np.zeros((3, 2)))
+
+
+def test_a_map_is_read_back_from_its_payload():
+    rng = np.random.default_rng(3)
+    weights = rng.dirichlet(np.ones(5), size=(2, 3, 4)).astype(np.float32)
+    reasons = np.zeros((2, 4, 5), np.uint8)
+    reasons[1, 0, 4] = 2
+    found, why = pack_heads(weights, None, reasons).map_of(1, 2)
+    np.testing.assert_array_equal(found, weights[1, 2])
+    np.testing.assert_array_equal(why, reasons[1])
+    layer = pack_layer(weights[1], reasons[1], layer=1, layers=2)
+    np.testing.assert_allclose(layer.map_of(1, 2)[0], weights[1, 2], atol=1e-5)  # uint16 at most
+    with pytest.raises(ValueError, match="not in this payload"):
+        layer.map_of(0, 2)

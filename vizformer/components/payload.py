@@ -72,6 +72,24 @@ class HeadsPayload:
     def nbytes(self) -> int:
         return sum(column.nbytes for column in self.columns.values())
 
+    def map_of(self, layer: int, head: int) -> "tuple[NDArray[np.float32], NDArray[np.uint8] | None]":
+        """The weights of a head whose numbers are here, and why its cells are masked, [queries, keys] both.
+
+        Raises:
+            ValueError: the weights of this head are not here.
+        """
+        _layers, heads, *size = self.shape
+        column = self.columns.get("weights")
+        here = self.held == "all" or (layer == self.chosen[0] and (self.held == "layer" or head == self.chosen[1]))
+        if column is None or not here:
+            raise ValueError(f"the weights of layer {layer}, head {head} are not in this payload")
+        index = {"all": layer * heads + head, "layer": head, "head": 0}[self.held]
+        weights = column.reshape(-1, *size)[index]
+        one = 65535 if column.dtype == np.uint16 else 1
+        reasons = self.columns.get("reasons")
+        why = None if reasons is None else reasons.reshape(-1, *size)[layer if reasons.size > size[0] * size[1] else 0]
+        return (weights / np.float32(one)).astype(np.float32), None if why is None else why.astype(np.uint8)
+
     def measured(self, **measures: NDArray[np.floating] | None) -> "HeadsPayload":
         """The same with numbers that the heads can be sorted by; None is left out.
 

@@ -92,6 +92,11 @@ class Figure:
         """What stands above the plot; empty for nothing."""
         return str(self._layout.get("title", {}).get("text", ""))
 
+    @property
+    def parts(self) -> tuple[list[Trace], dict[str, Any]]:
+        """The traces and the layout as they are, arrays as arrays; to be read, not to be changed."""
+        return self._traces, self._layout
+
     def to_dict(self) -> dict[str, Any]:
         """What plotly.js draws: numbers of arrays as bytes in base64, everything else as JSON has it."""
         return {

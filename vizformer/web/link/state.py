@@ -74,6 +74,11 @@ def view() -> View:
     return _memory().view
 
 
+def page() -> str:
+    """The page that is shown, as the address calls it; empty for the first one, and without a frame."""
+    return _memory().page or ""
+
+
 def draw() -> None:
     """Notes that the page is drawn for the sentence, target, model and numbers set by hand that the view has now."""
     _memory().drawn = _subject(view())

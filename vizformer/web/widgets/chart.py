@@ -1,9 +1,12 @@
 """Figures on a page."""
 
+import html
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
 import streamlit as st
+
+from vizformer.web.widgets.take_away import Picture, on_page, take_away
 
 if TYPE_CHECKING:
     from streamlit.delta_generator import DeltaGenerator
@@ -14,9 +17,10 @@ _CONFIG = {"displayModeBar": False}
 
 
 def show(figure: "Figure", *, key: str, on: "DeltaGenerator | None" = None) -> None:
-    """Draws a figure, here or in the container `on`, without Plotly's checks of every property."""
+    """Draws a figure, here or in the container `on`, without Plotly's checks of every property; it can be taken away."""
     made = _unchecked()(_themed(spec(figure)))
     (on or st).plotly_chart(made, config=_CONFIG, key=key, alt=figure.title or None)
+    take_away(Picture(key, on_page(html.unescape(figure.title)), lambda: figure), key=key, on=on)
 
 
 def spec(figure: "Figure") -> dict[str, Any]:

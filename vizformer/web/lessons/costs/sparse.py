@@ -8,8 +8,9 @@ from vizformer.components import mask, table
 from vizformer.components.table import Number, Row
 from vizformer.web.catalogue.subject import Subject
 from vizformer.web.lessons.costs import computed, wording
-from vizformer.web.widgets import lesson
+from vizformer.web.widgets import head_files, lesson
 from vizformer.web.widgets.laboratory import laboratory
+from vizformer.web.widgets.take_away import take_away
 from vizformer.web.words import labels
 from vizformer.web.words.figure_words import words
 from vizformer.web.words.i18n import _
@@ -47,11 +48,12 @@ def sparse(subject: Subject) -> None:
     )
     settings = _settings(subject)
     cells = computed.sparse_cells(kind, n, settings)
-    mask.mount(
+    drawn, texts = (
         mask.MaskView(tokens, tokens, cells.reasons, kept=cells.kept if cells.kept.any() else None),
-        words=words(mask.ENGLISH),
-        key="costs.mask",
+        words(mask.ENGLISH),
     )
+    mask.mount(drawn, words=texts, key="costs.mask")
+    take_away(head_files.mask(drawn, names[kind], texts), key="costs.mask")
     if n > mask.LARGEST:
         st.caption(_("Drawn are the first {shown} of {n} positions; counted are all.", shown=mask.LARGEST, n=n))
     long = wording.length("costs.far", n, 4096)

@@ -1,7 +1,7 @@
 """The laboratory All heads: the maps side by side, what each head of a layer does, and which keys matter."""
 
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import streamlit as st
 
@@ -11,9 +11,10 @@ from vizformer.web.catalogue.subject import Subject
 from vizformer.web.lessons.heads import computed, wording
 from vizformer.web.link import state
 from vizformer.web.link.view import written_query
-from vizformer.web.widgets import attention_selector, lesson, packed_heads, row_names
+from vizformer.web.widgets import attention_selector, head_files, lesson, packed_heads, row_names
 from vizformer.web.widgets.cell_question import LARGEST
 from vizformer.web.widgets.laboratory import laboratory
+from vizformer.web.widgets.take_away import take_away
 from vizformer.web.words import labels
 from vizformer.web.words.figure_words import words
 from vizformer.web.words.i18n import _
@@ -40,17 +41,30 @@ def every(subject: Subject) -> None:
     view = state.fit(layer=n_layers, head=config.n_heads, query=len(queries))
     last = st.session_state.get("heads.selection", attention.Selection())
     wanted = replace(last, layer=view.layer, head=view.head, query=view.query_of(queries))
-    selection = attention.mount(
-        packed_heads.packed(subject, kind, (n_layers, config.n_heads, len(queries), len(keys))),
-        query_tokens=row_names.queries(subject, kind),
-        key_tokens=labels.texts(keys),
-        selected=wanted,
-        words=words(attention.ENGLISH),
-        key="heads.grid",
-    )
+    shape, names = (n_layers, config.n_heads, len(queries), len(keys)), (row_names.queries(subject, kind), labels.texts(keys))
+    shown_as: dict[str, Any] = {"query_tokens": names[0], "key_tokens": names[1], "words": words(attention.ENGLISH)}
+    payload = packed_heads.packed(subject, kind, shape)
+    selection = attention.mount(payload, selected=wanted, key="heads.grid", **shown_as)
     st.session_state["heads.selection"] = selection
     state.update(layer=selection.layer, head=selection.head, query=written_query(selection.query, queries))
     row_names.caption(subject, kind, selection.query)
+    take_away(
+        head_files.one_head(
+            subject,
+            kind,
+            selection.layer,
+            selection.head,
+            *names,
+            scores=selection.view == "scores",
+            page=lambda: attention.to_html(
+                head_files.in_a_file(subject, kind, shape, selection.layer, selection.head),
+                selected=selection,
+                **shown_as,
+            ),
+        ),
+        *head_files.all_heads(subject, kind, shape),
+        key="heads.grid",
+    )
     lesson.ask(habit_question(subject, kind))
     experts(subject, kind)
     doings(subject, selection.layer, selection.head)

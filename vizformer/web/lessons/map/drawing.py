@@ -12,6 +12,7 @@ from vizformer.web.link import state
 from vizformer.web.link.model_ref import ModelRef
 from vizformer.web.widgets import lesson
 from vizformer.web.widgets.laboratory import laboratory
+from vizformer.web.widgets.take_away import Picture, caption, take_away
 from vizformer.web.words import labels
 from vizformer.web.words.errors import guarded
 from vizformer.web.words.figure_words import words
@@ -70,12 +71,17 @@ def boxes(subject: Subject) -> None:
     default = next(box.key for box in found.values() if box.kind == "attention")
     now = lesson.value("map.box", default, found.keys())
     total = sum(box.parameters for box in found.values())
+    boxes, texts = box_words.columns(list(found.values()), config), words(architecture.ENGLISH)
     left, right = st.columns([3, 2], gap="large")
     with left:
         chosen = architecture.mount(
-            box_words.columns(list(found.values()), config),
+            boxes,
             selected=now,
-            words=words(architecture.ENGLISH),
+            words=texts,
+            key=_DRAWING,
+        )
+        take_away(
+            Picture("model", caption(), page=lambda: architecture.to_html(boxes, selected=now, words=texts)),
             key=_DRAWING,
         )
         if target:

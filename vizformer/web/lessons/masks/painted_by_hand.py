@@ -12,9 +12,10 @@ from vizformer.web.catalogue.subject import Subject
 from vizformer.web.lessons.masks import boxes, computed, wording
 from vizformer.web.lessons.masks.which_attention import tokens
 from vizformer.web.link import mask_bitmap, state
-from vizformer.web.widgets import lesson, row_names
+from vizformer.web.widgets import head_files, lesson, row_names
 from vizformer.web.widgets.cell_question import LARGEST
 from vizformer.web.widgets.laboratory import laboratory
+from vizformer.web.widgets.take_away import take_away
 from vizformer.web.words import labels
 from vizformer.web.words.figure_words import words
 from vizformer.web.words.i18n import _
@@ -74,7 +75,7 @@ def painted_by_hand(subject: Subject) -> None:
                 st.button(label, on_click=mask_bitmap.keep, args=(cells,), key=f"masks.{name}")
     left, right = st.columns([3, 2], gap="large")
     with left:
-        mask.mount(
+        drawn, texts = (
             mask.MaskView(
                 row_names.queries(subject, attention),
                 labels.texts(keys),
@@ -82,11 +83,10 @@ def painted_by_hand(subject: Subject) -> None:
                 weights=masked.weights,
                 own=own,
             ),
-            paintable=True,
-            selected=flips,
-            words=words(mask.ENGLISH),
-            key=f"{_PAINT}.{attention}",
+            words(mask.ENGLISH),
         )
+        mask.mount(drawn, paintable=True, selected=flips, words=texts, key=f"{_PAINT}.{attention}")
+        take_away(head_files.mask(drawn, _("Painted by hand"), texts), key=f"{_PAINT}.{attention}")
         boxes.only_first(max(masked.reasons.shape))
         _blind(masked, row_names.numbered(subject, attention))
         boxes.proof(masked.proof, own=True)

@@ -10,8 +10,9 @@ from vizformer.web.catalogue.subject import Subject
 from vizformer.web.lessons.masks import boxes, computed, snippets, wording
 from vizformer.web.lessons.masks.which_attention import shown_on, tokens
 from vizformer.web.link import state
-from vizformer.web.widgets import lesson, row_names
+from vizformer.web.widgets import head_files, lesson, row_names
 from vizformer.web.widgets.laboratory import laboratory
+from vizformer.web.widgets.take_away import take_away
 from vizformer.web.words import labels
 from vizformer.web.words.figure_words import words
 from vizformer.web.words.i18n import _
@@ -52,7 +53,7 @@ def six_masks(subject: Subject) -> None:
         recipe = _settings(kind, attention, len(tokens(subject, attention)[0]), window)
         found = computed.laid(subject, attention, view.layer, view.head, recipe)
     masked = found.masked
-    mask.mount(
+    drawn, texts = (
         mask.MaskView(
             _named(subject, attention, found),
             labels.texts(found.keys),
@@ -62,9 +63,10 @@ def six_masks(subject: Subject) -> None:
             found.kept,
             found.unused,
         ),
-        words=words(mask.ENGLISH),
-        key=_PANELS,
+        words(mask.ENGLISH),
     )
+    mask.mount(drawn, words=texts, key=_PANELS)
+    take_away(head_files.mask(drawn, head_files.head_name(attention, view.layer, view.head), texts), key=_PANELS)
     boxes.only_first(max(masked.reasons.shape))
     boxes.proof(masked.proof, own=masked.own)
     if kind in ("window", "bigbird"):

@@ -1,7 +1,7 @@
 """All heads of one kind of attention: one of them as a large map, or several as lines."""
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import streamlit as st
 
@@ -11,9 +11,10 @@ from vizformer.web.catalogue.subject import Subject
 from vizformer.web.link import state
 from vizformer.web.link.view import written_query
 from vizformer.web.tools.attention import aids, pair
-from vizformer.web.widgets import packed_heads, row_names
+from vizformer.web.widgets import head_files, packed_heads, row_names
 from vizformer.web.widgets.laboratory import laboratory
 from vizformer.web.widgets.running_text import running_text
+from vizformer.web.widgets.take_away import take_away
 from vizformer.web.words import labels
 from vizformer.web.words.figure_words import words
 from vizformer.web.words.i18n import _
@@ -96,18 +97,37 @@ def as_map(heads: Heads) -> None:
     view = state.view()
     last = st.session_state.get("attention.selection", attention.Selection())
     wanted = replace(last, layer=view.layer, head=view.head, query=view.query_of(heads.queries), order=view.order)
-    selection = attention.mount(
-        packed_heads.packed(heads.subject, heads.kind, heads.shape, view.without),
-        query_tokens=heads.query_tokens,
-        key_tokens=heads.key_tokens,
-        selected=wanted,
-        by_word=heads.by_word,
-        words=words(attention.ENGLISH),
-        key="heads",
-    )
+    payload = packed_heads.packed(heads.subject, heads.kind, heads.shape, view.without)
+    shown_as: dict[str, Any] = {
+        "query_tokens": heads.query_tokens,
+        "key_tokens": heads.key_tokens,
+        "by_word": heads.by_word,
+        "words": words(attention.ENGLISH),
+    }
+    selection = attention.mount(payload, selected=wanted, key="heads", **shown_as)
     st.session_state["attention.selection"] = selection
     query = written_query(selection.query, heads.queries)
     state.update(layer=selection.layer, head=selection.head, query=query, order=selection.order)
+    take_away(
+        head_files.one_head(
+            heads.subject,
+            heads.kind,
+            selection.layer,
+            selection.head,
+            heads.query_tokens,
+            heads.key_tokens,
+            scores=selection.view == "scores",
+            page=lambda: attention.to_html(
+                head_files.in_a_file(
+                    heads.subject, heads.kind, heads.shape, selection.layer, selection.head, view.without
+                ),
+                selected=selection,
+                **shown_as,
+            ),
+        ),
+        *head_files.all_heads(heads.subject, heads.kind, heads.shape),
+        key="heads",
+    )
     if selection.key is not None:
         pair.terms(heads.subject, heads.kind, selection.layer, selection.head, selection.query, selection.key)
 
@@ -120,17 +140,32 @@ def as_one_map(heads: Heads) -> None:
     layer = attention.peek(key="heads.together", selected=wanted).layer
     shape = (heads.shape[0], 1, *heads.shape[2:])
     layer = 0 if attention.fits(shape, scored=False) else min(layer, shape[0] - 1)
-    selection = attention.mount(
+    payload, names = (
         head_pictures.together(heads.subject, heads.kind, view.over, view.without, layer),
-        query_tokens=heads.query_tokens,
-        key_tokens=heads.key_tokens,
-        selected=wanted,
-        by_word=heads.by_word,
-        words=words(attention.ENGLISH) | aids.names_together(view.over),
-        key="heads.together",
+        heads.query_tokens,
     )
+    said = words(attention.ENGLISH) | aids.names_together(view.over)
+    shown_as: dict[str, Any] = {
+        "query_tokens": names,
+        "key_tokens": heads.key_tokens,
+        "by_word": heads.by_word,
+        "words": said,
+    }
+    selection = attention.mount(payload, selected=wanted, key="heads.together", **shown_as)
     st.session_state["attention.together"] = selection
     state.update(layer=selection.layer, query=written_query(selection.query, heads.queries))
+    take_away(
+        head_files.together(
+            payload,
+            heads.kind,
+            selection.layer,
+            said["head_name"],
+            names,
+            heads.key_tokens,
+            lambda: attention.to_html(payload, selected=selection, **shown_as),
+        ),
+        key="heads.together",
+    )
 
 
 def as_text(heads: Heads) -> None:
@@ -150,19 +185,34 @@ def as_text(heads: Heads) -> None:
         if one
         else head_pictures.together(heads.subject, heads.kind, view.over, view.without, layer)
     )
-    found = reading.mount(
-        payload,
-        query_tokens=running[0],
-        key_tokens=running[1],
-        selected=wanted,
-        words=words(reading.ENGLISH),
-        key=key,
-    )
+    shown_as: dict[str, Any] = {"query_tokens": running[0], "key_tokens": running[1], "words": words(reading.ENGLISH)}
+    found = reading.mount(payload, selected=wanted, key=key, **shown_as)
     st.session_state[f"attention.{key}"] = found
     query = view.query
     if found.pinned is not None and found.pinned.side == "query":
         query = written_query(found.pinned.index, heads.queries)
     state.update(layer=found.layer, head=found.head if one else view.head, query=query)
+    pin = found.pinned or pinned
+    name = aids.names_together(view.over)["head_name"].format(layer=found.layer) if not one else ""
+    take_away(
+        head_files.text_of(
+            (lambda: head_files.map_and_reasons(heads.subject, heads.kind, found.layer, found.head, view.without))
+            if one
+            else (lambda: payload.map_of(found.layer, 0)),
+            pin.index,
+            pin.side,
+            running,
+            name or head_files.head_name(heads.kind, found.layer, found.head),
+            lambda: reading.to_html(
+                head_files.in_a_file(heads.subject, heads.kind, shape, found.layer, found.head, view.without)
+                if one
+                else payload,
+                selected=found,
+                **shown_as,
+            ),
+        ),
+        key=key,
+    )
 
 
 def as_lines(heads: Heads) -> None:
@@ -172,20 +222,27 @@ def as_lines(heads: Heads) -> None:
     wanted = wanted_lines(st.session_state.get("attention.lines"))
     layer = min(lines.peek(key="lines", selected=wanted).layer, heads.shape[0] - 1)
     held = None if lines.fits(heads.shape, scored=False) else layer
-    selection = lines.mount(
-        subject_cache.lines(heads.subject, heads.kind, held, state.view().without),
-        query_tokens=heads.query_tokens,
-        key_tokens=heads.key_tokens,
-        selected=wanted,
-        words=words(lines.ENGLISH),
-        key="lines",
-    )
+    payload = subject_cache.lines(heads.subject, heads.kind, held, state.view().without)
+    names: dict[str, Any] = {"query_tokens": heads.query_tokens, "key_tokens": heads.key_tokens}
+    selection = lines.mount(payload, selected=wanted, words=words(lines.ENGLISH), key="lines", **names)
     st.session_state["attention.lines"] = selection
     view, shown, pinned = state.view(), selection.heads or (), selection.pinned
     state.update(
         layer=selection.layer,
         head=view.head if view.head in shown else shown[0],
         query=pinned.index if pinned is not None and pinned.side == "query" else view.query,
+    )
+    said = words(lines.ENGLISH)
+    take_away(
+        head_files.lines(
+            heads.subject,
+            heads.kind,
+            selection,
+            heads.query_tokens,
+            heads.key_tokens,
+            lambda: lines.to_html(payload, selected=selection, words=said, **names),
+        ),
+        key="lines",
     )
 
 

@@ -7,6 +7,7 @@ from vizformer.web.catalogue.subject import Subject
 from vizformer.web.link.generation_settings import Settings
 from vizformer.web.tools.generation import computed
 from vizformer.web.widgets.laboratory import laboratory
+from vizformer.web.widgets.take_away import Picture, caption, take_away
 from vizformer.web.words.figure_words import words
 from vizformer.web.words.i18n import _
 
@@ -40,7 +41,9 @@ def beam(subject: Subject, settings: Settings) -> None:
         }
         for index, node in enumerate(search.tree.nodes)
     ]
-    tree.mount(nodes, words=words(tree.ENGLISH), key="beam")
+    texts = words(tree.ENGLISH)
+    tree.mount(nodes, words=texts, key="beam")
+    take_away(Picture("beam", caption(_("Beam search")), page=lambda: tree.to_html(nodes, words=texts)), key="beam")
     st.subheader(_("What was found"), anchor=False)
     rows = [(text, found.log_probability, found.score) for text, found in search.found]
     st.dataframe(

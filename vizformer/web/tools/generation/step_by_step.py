@@ -1,17 +1,21 @@
 """Greedy and sampling: the text token by token, what each was chosen from, and where its row looks."""
 
+from collections.abc import Callable
 from dataclasses import replace
 
 import streamlit as st
 
+from vizformer import figures
 from vizformer.components import player
 from vizformer.components.player import PlayerSelection, Written, branch_text, read_branch
+from vizformer.figures.figure import Figure
 from vizformer.web.catalogue.subject import Subject
 from vizformer.web.link import state
 from vizformer.web.link.generation_settings import Settings
 from vizformer.web.tools.generation import computed
 from vizformer.web.tools.generation.costs import costs
 from vizformer.web.widgets.laboratory import laboratory
+from vizformer.web.widgets.take_away import Picture, caption, take_away
 from vizformer.web.words import labels
 from vizformer.web.words.figure_words import words
 from vizformer.web.words.i18n import _
@@ -46,7 +50,9 @@ def written(subject: Subject, settings: Settings) -> None:
         name=" ".join(map(repr, key)),
     )
     step = state.fit(new=len(text.steps.ids)).new
-    chosen = player.mount(shown, selected=replace(seen, step=step), words=words(player.ENGLISH), key="player")
+    texts = words(player.ENGLISH)
+    chosen = player.mount(shown, selected=replace(seen, step=step), words=texts, key="player")
+    take_away(_picture(shown, chosen, lambda: player.to_html(shown, selected=chosen, words=texts)), key="player")
     st.session_state[_SHOWN] = chosen
     keep(chosen, seen)
     with st.expander(_("The whole text")):
@@ -54,6 +60,26 @@ def written(subject: Subject, settings: Settings) -> None:
     if subject.edited:
         st.caption(_("With numbers set by hand every step is a full forward; the counts below are those without them."))
     costs(subject, text, chosen.step)
+
+
+def _picture(shown: Written, chosen: PlayerSelection, page: Callable[[], str]) -> Picture:
+    """The map of the rows that have been written, as a file; the page is the player itself."""
+    texts, payload = words(figures.ENGLISH), shown.kinds[chosen.kind]
+    names = [token["text"] for token in shown.tokens]
+    keys = list(shown.source) if chosen.kind == "cross" else names
+    told = _(
+        "{kind}, layer {layer}, head {head}",
+        kind=labels.kind_label(chosen.kind),
+        layer=chosen.layer,
+        head=chosen.head,
+    )
+
+    def drawn() -> Figure:
+        weights, reasons = payload.map_of(chosen.layer, chosen.head)
+        rows, columns = weights.shape
+        return figures.attention_heatmap(weights, names[:rows], keys[:columns], reasons=reasons, words=texts)
+
+    return Picture("generation", caption(told), drawn, page=page, title=told)
 
 
 def keep(chosen: PlayerSelection, before: PlayerSelection) -> None:

@@ -8,7 +8,7 @@ import streamlit as st
 from vizformer import figures
 from vizformer.components import cells
 from vizformer.figures import head_report as head_figures
-from vizformer.web.catalogue import head_reports
+from vizformer.web.catalogue import head_reports, sources
 from vizformer.web.link import state
 from vizformer.web.link.model_ref import ModelRef
 from vizformer.web.tools.head_report import chosen_head, wording
@@ -16,6 +16,7 @@ from vizformer.web.tools.head_report.circuits import circuits
 from vizformer.web.tools.head_report.one_head import one_head
 from vizformer.web.widgets import chart, folded, lesson
 from vizformer.web.widgets.laboratory import laboratory
+from vizformer.web.widgets.take_away import Picture, caption, take_away
 from vizformer.web.words import labels
 from vizformer.web.words.figure_words import words
 from vizformer.web.words.i18n import _, translate
@@ -110,6 +111,15 @@ def picture(found: "KindReport", measure: str) -> None:
         values=values,
         selected=place,
         words=said,
+        key="head_report.cells",
+    )
+    figure_words, name = words(head_figures.ENGLISH), wording.title(measure)
+    take_away(
+        Picture(
+            f"heads-{measure}",
+            caption(name, sources.title(state.view().model), model=False),
+            lambda: figures.measure_of_heads(values, measure=name, words=figure_words),
+        ),
         key="head_report.cells",
     )
     if chosen is not None and chosen != place:

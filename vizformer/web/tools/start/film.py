@@ -11,6 +11,7 @@ from vizformer.web.frame import sitemap
 from vizformer.web.frame.sitemap import Entry
 from vizformer.web.link import state
 from vizformer.web.tools.start import computed, scenes
+from vizformer.web.widgets.take_away import Picture, caption, take_away
 from vizformer.web.words.errors import guarded
 from vizformer.web.words.figure_words import words
 
@@ -18,7 +19,9 @@ from vizformer.web.words.figure_words import words
 @st.fragment
 @guarded()
 def film(subject: Subject) -> None:
-    followed = walkthrough.mount(scenes.walk(subject), words=words(walkthrough.ENGLISH), key="walk")
+    walk, texts = scenes.walk(subject), words(walkthrough.ENGLISH)
+    followed = walkthrough.mount(walk, words=texts, key="walk")
+    take_away(Picture("walk", caption(), page=lambda: walkthrough.to_html(walk, words=texts)), key="walk")
     if followed is not None:
         entry, changes = leads_to(followed, subject)
         state.update(**changes)

@@ -1,0 +1,94 @@
+"""Figures as files: opened again, they hold the numbers."""
+
+import csv
+import io
+import re
+import xml.etree.ElementTree as ET
+import zlib
+from pathlib import Path
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from vizformer import figures
+from vizformer.figures import files
+
+PATTERN = np.array([[1.0, 0.0, 0.0], [0.25, 0.75, 0.0], [0.2, 0.3, 0.5]], dtype=np.float32)
+TOKENS = ["我", "😀", "a,b"]
+CAPTION = "zh-en · 第 3 头"
+
+
+@pytest.fixture
+def figure():
+    return figures.attention_heatmap(PATTERN, TOKENS, TOKENS, reasons=np.triu(np.full((3, 3), 2), 1))
+
+
+def test_a_table_has_a_row_for_each_cell(figure):
+    text = files.as_file(figure, "csv").decode("utf-8-sig")
+    rows = [row for row in csv.DictReader(io.StringIO(text)) if row["series"] == ""]
+    assert len(rows) == 6  # masked cells have no weight
+    for row in rows:
+        query, key = int(row["y"]), int(row["x"])
+        assert float(row["value"]) == PATTERN[query, key]
+        assert (row["y_name"], row["x_name"]) == (TOKENS[query], TOKENS[key])
+
+
+def test_an_archive_opens_without_pickles(figure):
+    given = {"weights": PATTERN, "tokens": np.array(TOKENS)}
+    with np.load(io.BytesIO(files.as_file(figure, "npz", caption=CAPTION, numbers=given)), allow_pickle=False) as read:
+        np.testing.assert_array_equal(read["weights"], PATTERN)
+        assert read["tokens"].tolist() == TOKENS
+        assert str(read["caption"]) == CAPTION
+    with np.load(io.BytesIO(files.as_file(figure, "npz")), allow_pickle=False) as read:
+        np.testing.assert_array_equal(read["0_z"][np.tril_indices(3)], PATTERN[np.tril_indices(3)])
+
+
+def test_a_picture_has_the_colours_of_the_weights(figure):
+    read = Image.open(io.BytesIO(files.as_file(figure, "png", caption=CAPTION))).convert("RGB")
+    drawn = ET.fromstring(files.as_file(figure, "svg", caption=CAPTION))
+    scale = read.width / float(drawn.get("width", ""))
+    boxes = next(one for one in drawn.iter() if one.get("class") == "cells")
+    for box in boxes:
+        at = [int(scale * (float(box.get(name, "")) + 4)) for name in ("x", "y")]
+        assert "#{:02x}{:02x}{:02x}".format(*read.getpixel(tuple(at))) == box.get("fill")
+
+
+def test_a_pdf_is_vectors_with_its_fonts_inside(figure):
+    pdf = files.as_file(figure, "pdf", caption=CAPTION)
+    assert pdf.startswith(b"%PDF-")
+    assert b"/FontFile" in pdf or b"/FontFile3" in streams(pdf)
+    assert b"/Subtype/Image" not in (pdf + streams(pdf)).replace(b" ", b"")
+
+
+def streams(pdf: bytes) -> bytes:
+    """What stands packed in a PDF."""
+    found = b""
+    for packed in re.findall(rb"stream\r?\n(.*?)endstream", pdf, re.DOTALL):
+        try:
+            found += zlib.decompress(packed.rstrip(b"\r\n"))
+        except zlib.error:
+            continue
+    return found
+
+
+def test_a_table_of_too_many_rows_is_refused():
+    size = 1001
+    large = figures.matrix_heatmap(np.zeros((size, size), np.float32))
+    with pytest.raises(ValueError, match="1,000,000"):
+        files.table(large)
+
+
+def test_without_typst_the_way_out_is_said(figure, monkeypatch):
+    import sys
+
+    monkeypatch.setitem(sys.modules, "typst", None)
+    with pytest.raises(ImportError, match=r"vizformer\[paper\]"):
+        files.as_file(figure, "pdf")
+    assert files.as_file(figure, "svg").startswith(b"<svg")
+
+
+def test_a_page_needs_nothing_from_elsewhere(figure, tmp_path: Path):
+    page = files.as_file(figure, "html", caption="<b>").decode()
+    assert "&lt;b&gt;" in page
+    assert not re.search(r"<(?:script|link)[^>]+(?:src|href)=", page)

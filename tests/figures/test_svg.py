@@ -1,0 +1,129 @@
+"""Figures as SVG: read again, the cells are the numbers; what cannot be drawn is refused."""
+
+import re
+import xml.etree.ElementTree as ET
+
+import numpy as np
+import pytest
+
+from vizformer import figures
+from vizformer.figures.figure import Figure, bar, heatmap, scatter
+from vizformer.figures.style import MASKED, weight_scale
+from vizformer.figures.svg import svg
+from vizformer.figures.svg.ink import shades
+
+SVG = "{http://www.w3.org/2000/svg}"
+TOKENS = ["我", "<s>", "😀", "a & b", "\x00", "مرحبا"]
+PATTERN = np.random.default_rng(0).dirichlet(np.ones(6), size=6).astype(np.float32)
+
+
+def root(figure: Figure, **settings: str) -> ET.Element:
+    return ET.fromstring(svg(figure, **settings))
+
+
+def cells(found: ET.Element) -> list[ET.Element]:
+    group = next(one for one in found.iter(f"{SVG}g") if one.get("class") == "cells")
+    return list(group)
+
+
+def said(found: ET.Element) -> list[str]:
+    return [one.text or "" for one in found.iter(f"{SVG}text")]
+
+
+def weight_of(colour: str) -> float:
+    """The weight that a colour stands for."""
+    wanted = [int(colour[i : i + 2], 16) for i in (1, 3, 5)]
+    fine = np.linspace(0, 1, 20_001)
+    return float(fine[np.abs(shades(fine, weight_scale())[:, :3] - wanted).sum(axis=1).argmin()])
+
+
+def test_the_cells_are_the_pattern():
+    found = cells(root(figures.attention_heatmap(PATTERN, TOKENS, TOKENS)))
+    read = np.array([weight_of(one.get("fill", "")) for one in found]).reshape(6, 6)
+    np.testing.assert_allclose(read, PATTERN, atol=0.006)  # a colour has 256 steps of red, green and blue
+    left = np.array([float(one.get("x", "")) for one in found]).reshape(6, 6)
+    top = np.array([float(one.get("y", "")) for one in found]).reshape(6, 6)
+    assert (np.diff(left, axis=1) > 0).all()
+    assert (np.diff(top, axis=0) > 0).all()
+    assert np.ptp(left, axis=0).max() == np.ptp(top, axis=1).max() == 0
+
+
+def test_tokens_of_any_script_stand_there_as_texts_and_fonts_are_named():
+    found = root(figures.attention_heatmap(PATTERN, TOKENS, TOKENS), caption="头 3 · 😀 <b>")
+    for token in ("我", "<s>", "😀", "a & b", "\ufffd", "مرحبا"):  # XML has no place for a NUL
+        assert said(found).count(token) == 2
+    assert "头 3 · 😀 <b>" in said(found)
+    assert found.find(f"{SVG}desc").text == "头 3 · 😀 <b>"
+    for font in ("Noto Sans CJK SC", "Microsoft YaHei", "Noto Color Emoji", "sans-serif"):
+        assert font in found.get("font-family", "")
+
+
+def test_masked_cells_have_no_weight_and_the_colour_bar_has_all_colours():
+    reasons = np.triu(np.full((6, 6), 2), 1)
+    found = root(figures.attention_heatmap(PATTERN, TOKENS, TOKENS, reasons=reasons))
+    assert len(cells(found)) == 21
+    grey = [one for one in found.iter(f"{SVG}rect") if one.get("fill-opacity") == "0.3"]
+    assert len(grey) == 15
+    assert MASKED.endswith("0.30)")
+    stops = [one.get("stop-color") for one in found.iter(f"{SVG}stop")]
+    assert stops == [colour for _, colour in weight_scale()]
+
+
+def test_a_large_map_is_one_picture_of_a_pixel_for_each_cell():
+    import base64
+    import io
+
+    from PIL import Image
+
+    pattern = np.zeros((200, 150), np.float32)
+    pattern[3, 140] = 1
+    names = [[str(i) for i in range(size)] for size in (200, 150)]
+    found = root(figures.attention_heatmap(pattern, *names))
+    (image,) = found.iter(f"{SVG}image")
+    pixels = np.asarray(Image.open(io.BytesIO(base64.b64decode(image.get("href", "").partition(",")[2]))))
+    assert pixels.shape == (200, 150, 4)
+    assert [tuple(at) for at in np.argwhere(pixels[..., 0] > 200)] == [(3, 140)]
+
+
+def test_bars_have_the_lengths_of_their_numbers():
+    found = root(Figure(bar(x=[1, 2, 3], y=[2.0, 4.0, 1.0], marker={"color": "#0072b2"})))
+    heights = [float(one.get("height", "")) for one in found.iter(f"{SVG}rect") if one.get("fill") == "#0072b2"]
+    assert heights == pytest.approx([2 * heights[2], 4 * heights[2], heights[2]], rel=1e-3)
+
+
+def test_a_line_breaks_where_there_is_no_number():
+    found = root(Figure(scatter(x=[0, 1, 2, 3, 4], y=[0, 1, None, 3, 4], mode="lines")))
+    parts = [one.get("points", "").split() for one in found.iter(f"{SVG}polyline")]
+    assert [len(part) for part in parts] == [2, 2]
+
+
+def test_lines_of_heads_are_as_many_as_the_weights_above_the_threshold():
+    weights = np.stack([PATTERN, PATTERN.T])
+    figure = figures.attention_lines(weights, TOKENS, TOKENS, heads=[1, 4], threshold=0.1)
+    drawn = sum(1 for one in root(figure).iter(f"{SVG}polyline"))
+    assert drawn == int((weights >= 0.1).sum())
+    assert {"H1", "H4"} <= set(said(root(figure)))
+
+
+def test_the_text_has_each_token_on_the_colour_of_its_weight():
+    tokens = ["The", " cat", " sat", "\nand", " 猫"]
+    weights = np.array([0.1, 0.5, np.nan, 0.2, 0.05])
+    found = root(figures.coloured_text(weights, tokens, marked=1))
+    assert {"The", "cat", "sat", "and", "猫"} <= set(said(found))
+    boxes = [one.get("fill", "") for one in found.iter(f"{SVG}rect") if re.match("#", one.get("fill", ""))]
+    read = [weight_of(fill) for fill in boxes if fill != "#e0e0e0"]
+    np.testing.assert_allclose(read, [0.1, 0.5, 0.2, 0.05], atol=0.006)
+    assert boxes.count("#e0e0e0") == 1
+
+
+@pytest.mark.parametrize(
+    "trace", [{"type": "pie"}, scatter(x=[1], y=[1], mode="markers", marker={"symbol": "star"})], ids=["pie", "star"]
+)
+def test_what_is_not_known_is_refused(trace):
+    with pytest.raises(ValueError, match="knows"):
+        svg(Figure(trace))
+
+
+def test_an_empty_figure_is_drawn_too():
+    assert root(Figure()).tag == f"{SVG}svg"
+    assert root(Figure(heatmap(z=np.full((2, 2), np.nan), colorscale=weight_scale()))) is not None

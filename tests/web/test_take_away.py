@@ -1,0 +1,62 @@
+"""What is taken away from a page, opened again."""
+
+import csv
+import io
+
+import numpy as np
+import pytest
+
+from vizformer.figures import files
+from vizformer.web.catalogue.subject import Subject
+from vizformer.web.link.model_ref import ModelRef
+from vizformer.web.widgets import head_files, take_away
+
+SUBJECT = Subject(ModelRef("bundled", "zh-en"), "我有一只猫。", "")
+
+
+@pytest.mark.parametrize(("kind", "scores"), [("encoder", False), ("decoder", False), ("cross", True)])
+def test_the_numbers_of_a_head_are_the_traces(kind, scores):
+    from vizformer.analysis import site_name
+
+    queries, keys = (["q"] * n for n in SUBJECT.trace[site_name(kind, 1)].pattern(3).shape)
+    picture = head_files.one_head(SUBJECT, kind, 1, 3, queries, keys, scores=scores)
+    record = SUBJECT.trace[site_name(kind, 1)]
+    with np.load(io.BytesIO(take_away._made(picture, "npz")())) as read:
+        np.testing.assert_array_equal(read["weights"], record.pattern(3).numpy())
+        np.testing.assert_array_equal(read["scores"], record.scores(3).numpy())
+        np.testing.assert_array_equal(read["reasons"], record.reason(3).numpy())
+        assert read["key_tokens"].tolist() == [
+            token.text for token in SUBJECT.trace.tokens["decoder" if kind == "decoder" else "encoder"]
+        ]
+    table = take_away._made(picture, "csv")().decode("utf-8-sig")
+    wanted = (record.scores(3) if scores else record.pattern(3)).numpy()
+    for row in csv.DictReader(io.StringIO(table)):
+        if row["series"] == "":
+            assert float(row["value"]) == pytest.approx(wanted[int(row["y"]), int(row["x"])])
+    assert picture.caption.split(" · ")[0].endswith("layer 1, head 3")
+    assert "我有一只猫。" in picture.caption
+
+
+def test_a_page_is_made_by_the_component_and_a_picture_alone_by_plotly():
+    made = take_away.Picture("x", "", page=lambda: "<html>own</html>")
+    assert take_away._made(made, "html")() == b"<html>own</html>"
+
+
+def test_whole_words_are_words_in_the_file_too():
+    weights = SUBJECT.trace["encoder.0.self"].pattern(0).numpy()
+    found, queries, keys = head_files.by_words(SUBJECT, "encoder", weights)
+    assert found.shape == (len(queries), len(keys))
+    assert "".join(keys) == "".join(token.text for token in SUBJECT.tokens)
+    np.testing.assert_allclose(found.sum(axis=-1), 1, atol=1e-5)  # sums of float32
+
+
+@pytest.mark.parametrize("name", ["../../x", "头", "", "a b/c:d"])
+def test_names_of_files_are_safe_everywhere(name):
+    found = take_away._safe(name)
+    assert found
+    assert set(found) <= set("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.-")
+    assert not found.startswith(".")
+
+
+def test_every_kind_of_file_has_its_media_type():
+    assert set(files.MEDIA) == set(files.KINDS)

@@ -1,0 +1,159 @@
+"""Figures as files: to look at, to print, and to calculate on with.
+
+    Path("head.pdf").write_bytes(as_file(figure, "pdf", caption="zh-en · encoder.0.self, head 3"))
+
+"svg" and what is made of it ("png", "pdf": with the package typst, `pip install vizformer[paper]`) look alike; "csv" and
+"npz" hold the numbers; "html" is the figure as Plotly draws it, in one file that needs no network.
+"""
+
+import csv
+import html
+import io
+from collections.abc import Iterator, Mapping
+from importlib.util import find_spec
+from typing import Any, Literal, get_args
+
+import numpy as np
+from numpy.typing import NDArray
+
+from vizformer.figures.figure import Figure
+from vizformer.figures.svg import svg
+from vizformer.figures.svg.ink import plain
+
+Kind = Literal["svg", "png", "pdf", "csv", "npz", "html"]
+KINDS: tuple[Kind, ...] = get_args(Kind)
+MEDIA: Mapping[Kind, str] = {
+    "svg": "image/svg+xml",
+    "png": "image/png",
+    "pdf": "application/pdf",
+    "csv": "text/csv",
+    "npz": "application/octet-stream",
+    "html": "text/html",
+}
+PIXELS_PER_INCH = 200
+MOST_ROWS = 1_000_000
+"""Cells up to which a map is written as a table of texts; "npz" holds any."""
+
+_PAGE = b'#set page(width: auto, height: auto, margin: 0pt)\n#image("figure.svg", alt: "figure")'
+
+
+def prints() -> bool:
+    """Whether PNG and PDF can be made here."""
+    return find_spec("typst") is not None
+
+
+def as_file(
+    figure: Figure, kind: Kind, *, caption: str = "", numbers: Mapping[str, NDArray[Any]] | None = None
+) -> bytes:
+    """A figure as the content of a file.
+
+    Args:
+        caption: what stands below the picture and beside the numbers; plain text.
+        numbers: what an "npz" holds; default the numbers of the traces.
+
+    Raises:
+        ValueError: a figure that `svg` cannot draw, or more than `MOST_ROWS` rows of a "csv".
+        ImportError: "png" and "pdf" without the package typst.
+    """
+    if kind == "svg":
+        return svg(figure, caption=caption).encode()
+    if kind in ("png", "pdf"):
+        return printed(svg(figure, caption=caption), kind)
+    if kind == "csv":
+        return table(figure).encode("utf-8-sig")  # by its mark Excel knows that this is UTF-8
+    if kind == "npz":
+        return archive(arrays(figure) if numbers is None else numbers, caption)
+    page: str = figure.plotly.to_html(include_plotlyjs=True, full_html=True)
+    return page.replace("</body>", f"<p>{html.escape(caption)}</p></body>").encode()
+
+
+def printed(drawn: str, kind: Literal["png", "pdf"]) -> bytes:
+    """An SVG as a PNG, or as a PDF with the shapes and letters of the SVG and their fonts inside.
+
+    Raises:
+        ImportError: the package typst is not there.
+    """
+    try:
+        import typst
+    except ImportError:
+        raise ImportError("PNG and PDF are made by the package typst: pip install vizformer[paper]") from None
+    made: bytes = typst.compile({"main.typ": _PAGE, "figure.svg": drawn.encode()}, format=kind, ppi=PIXELS_PER_INCH)
+    return made
+
+
+# --- numbers ----------------------------------------------------------------------------------------------------------
+
+
+def archive(numbers: Mapping[str, NDArray[Any]], caption: str = "") -> bytes:
+    """Arrays by name, as `numpy.load` opens them; texts are texts, so that it needs no pickles."""
+    file = io.BytesIO()
+    said = {"caption": np.array(caption)} if caption else {}
+    np.savez_compressed(file, **{name: np.asarray(values) for name, values in numbers.items()}, **said)  # type: ignore[arg-type]
+    return file.getvalue()
+
+
+def arrays(figure: Figure) -> dict[str, NDArray[Any]]:
+    """The numbers of a figure's traces: `<number>_<name>_x`, `_y` and, of maps, `_z`."""
+    found = {}
+    for index, trace in enumerate(figure.parts[0]):
+        if trace.get("hoverinfo") == "skip":
+            continue
+        for part in ("x", "y", "z", "text"):
+            if (values := trace.get(part)) is not None:
+                plain_ = np.array([np.nan if one is None else one for one in values]) if part != "z" else values
+                found[f"{index}_{_series(trace)}_{part}".replace("__", "_")] = np.asarray(plain_)
+    return found
+
+
+def table(figure: Figure) -> str:
+    """The numbers of a figure as a table: a row for each point, bar or cell, texts as they are.
+
+    Raises:
+        ValueError: there would be more than `MOST_ROWS`.
+    """
+    traces, layout = figure.parts
+    if sum(np.asarray(trace.get("z", trace.get("y", ()))).size for trace in traces) > MOST_ROWS:
+        raise ValueError(f"more than {MOST_ROWS:,} rows")
+    file = io.StringIO()
+    writer = csv.writer(file, lineterminator="\n")
+    writer.writerow(["series", "x", "x_name", "y", "y_name", "value"])
+    for trace in traces:
+        if trace.get("hoverinfo") != "skip":
+            writer.writerows([_series(trace), *row] for row in _rows(trace, _names(layout, trace)))
+    return file.getvalue()
+
+
+def _series(trace: Mapping[str, Any]) -> str:
+    return plain(str(trace.get("name", "")))[0]
+
+
+def _names(layout: Mapping[str, Any], trace: Mapping[str, Any]) -> tuple[dict[float, str], dict[float, str]]:
+    """What the places of the trace's axes are called."""
+    found = []
+    for letter in "xy":
+        axis = layout.get(str(trace.get(f"{letter}axis", letter)).replace(letter, f"{letter}axis"), {})
+        texts, places = axis.get("ticktext"), axis.get("tickvals")
+        named = zip(places, texts, strict=True) if texts is not None and places is not None else ()
+        found.append({float(place): plain(text)[0] for place, text in named})
+    return found[0], found[1]
+
+
+def _rows(trace: Mapping[str, Any], names: tuple[dict[float, str], dict[float, str]]) -> Iterator[list[Any]]:
+    across, down = names
+    if trace["type"] != "heatmap":
+        for x, y in zip(trace.get("x", ()), trace.get("y", ()), strict=True):
+            if x is not None and y is not None:
+                yield [x, across.get(_place(x), ""), y, down.get(_place(y), ""), ""]
+        return
+    values = np.asarray(trace["z"])
+    columns, rows = trace.get("x"), trace.get("y")
+    columns = np.arange(values.shape[1]) if columns is None else columns
+    rows = np.arange(values.shape[0]) if rows is None else rows
+    for row, line in zip(rows, values.tolist(), strict=True):
+        for column, value in zip(columns, line, strict=True):
+            if value == value:  # masked cells have no number
+                yield [column, across.get(_place(column), ""), row, down.get(_place(row), ""), value]
+
+
+def _place(value: Any) -> float:
+    return float(value) if isinstance(value, int | float | np.number) else float("nan")

@@ -1,0 +1,78 @@
+"""Heads as lines: queries on the left, keys on the right, a line for each weight; for paper."""
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from vizformer.figures.figure import Figure, scatter
+from vizformer.figures.style import ENGLISH, QUALITATIVE, frame, safe
+
+LEVELS = 10
+"""Strengths of lines that are told apart: lines of one strength are one trace."""
+
+ROW = 22  # px of a token
+
+
+def attention_lines(
+    weights: NDArray[np.floating],
+    query_tokens: Sequence[str],
+    key_tokens: Sequence[str],
+    *,
+    heads: Sequence[int],
+    threshold: float = 0.0,
+    title: str = "",
+    words: Mapping[str, str] = ENGLISH,
+) -> Figure:
+    """Draws the weights of some heads over each other, each head in its colour; the larger the weight, the stronger.
+
+    Args:
+        weights: of these heads, in 0..1 [heads, queries, keys].
+        query_tokens, key_tokens: what stands on the left and on the right.
+        heads: the number of each head.
+        threshold: weights below it are not drawn.
+        title: plain text.
+        words: the texts, see `style.ENGLISH`.
+
+    Raises:
+        ValueError: shapes that do not fit.
+    """
+    words = {**ENGLISH, **words}
+    weights = np.asarray(weights, dtype=np.float32)
+    if weights.shape != (len(heads), len(query_tokens), len(key_tokens)):
+        raise ValueError(f"weights of shape {weights.shape} do not fit {len(heads)} heads and the tokens")
+    figure = Figure()
+    for index, head in enumerate(heads):
+        colour = QUALITATIVE[head % len(QUALITATIVE)]
+        name = words["head_short"].replace("{head}", str(head))
+        level = np.ceil(weights[index] * LEVELS).clip(1, LEVELS)
+        drawn = np.isfinite(weights[index]) & (weights[index] >= max(threshold, 1e-9))
+        figure.add_trace(scatter(x=[None], y=[None], mode="lines", name=name, line={"color": colour, "width": 3}))
+        for strength in range(1, LEVELS + 1):
+            queries, keys = np.nonzero(drawn & (level == strength))
+            if not len(queries):
+                continue
+            gap = np.full(len(queries), np.nan, np.float32)
+            figure.add_trace(
+                scatter(
+                    x=np.stack([np.zeros_like(gap), np.ones_like(gap), gap], axis=1).ravel(),
+                    y=np.stack([queries, keys, gap], axis=1).ravel().astype(np.float32),
+                    mode="lines",
+                    line={"color": colour, "width": 0.5 + 3.0 * strength / LEVELS},
+                    opacity=strength / LEVELS,
+                    name=name,
+                    showlegend=False,
+                    hoverinfo="skip",
+                )
+            )
+    for x, tokens, side in ((0.0, query_tokens, "right"), (1.0, key_tokens, "left")):
+        for row, token in enumerate(tokens):
+            figure.add_annotation(
+                x=x, y=row, text=safe(token), showarrow=False, xanchor=side, xshift=-8 if side == "right" else 8
+            )
+    rows = max(len(query_tokens), len(key_tokens))
+    figure.update_layout(
+        xaxis={"visible": False, "range": [-0.45, 1.45]}, yaxis={"visible": False, "range": [rows - 0.5, -0.5]}
+    )
+    frame(figure, title, height=60 + ROW * rows)
+    return figure.update_layout(showlegend=True, legend={"orientation": "h"})

@@ -1,0 +1,127 @@
+"""Elements of an SVG, its letters and its colours."""
+
+import html
+import re
+from collections.abc import Sequence
+from xml.sax.saxutils import escape, quoteattr
+
+import numpy as np
+from numpy.typing import NDArray
+
+from vizformer.figures.style import room
+
+FONTS = (
+    "'Noto Sans', 'DejaVu Sans', 'Segoe UI', 'Helvetica Neue', Arial, "
+    "'Noto Sans CJK SC', 'Source Han Sans SC', 'PingFang SC', 'Microsoft YaHei', "
+    "'Noto Color Emoji', 'Apple Color Emoji', 'Segoe UI Emoji', sans-serif"
+)
+"""Named one after the other: what draws the file takes each letter from the first font that has it."""
+
+SIZE = 12  # px of letters
+LETTERS = "#222222"
+FAINT = "#d9d9d9"  # lines of the grid
+
+_RGBA = re.compile(r"rgba?\(\s*(\d+)\s*,\s*(\d+)\s*,\s*(\d+)\s*(?:,\s*([\d.]+)\s*)?\)")
+_UNPRINTABLE = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+
+
+def tag(name: str, *inside: str, **attributes: object) -> str:
+    """An element; what stands inside is SVG already. `None` leaves an attribute out, `_` stands for `-`."""
+    said = "".join(
+        f" {key.rstrip('_').replace('_', '-')}={quoteattr(printable(number(value)))}"
+        for key, value in attributes.items()
+        if value is not None
+    )
+    return f"<{name}{said}>{''.join(inside)}</{name}>" if inside else f"<{name}{said}/>"
+
+
+def number(value: object) -> str:
+    """A length without digits that nobody sees."""
+    if isinstance(value, float | np.floating):
+        return f"{value:.2f}".rstrip("0").rstrip(".")
+    return str(value)
+
+
+def plain(text: str) -> list[str]:
+    """The lines of a text that Plotly would read as its kind of HTML."""
+    lines = re.split(r"<br\s*/?>", text)
+    return [html.unescape(re.sub(r"</?(?:b|i|em|sub|sup|span)(?: [^>]*)?>", "", line)) for line in lines]
+
+
+def letters(
+    text: str,
+    x: float,
+    y: float,
+    *,
+    size: float = SIZE,
+    anchor: str = "start",
+    colour: str = LETTERS,
+    angle: float = 0,
+    weight: str | None = None,
+) -> str:
+    """A text as it is, on one line; `y` is the middle of its small letters. Any token may stand here."""
+    return tag(
+        "text",
+        escape(printable(text)),
+        x=float(x),
+        y=float(y),
+        dy="0.35em",
+        font_size=size,
+        text_anchor=anchor,
+        fill=paint(colour)[0],
+        font_weight=weight,
+        transform=f"rotate({number(float(angle))} {number(float(x))} {number(float(y))})" if angle else None,
+        xml__space="preserve",
+    ).replace("xml--space", "xml:space")
+
+
+def width_of(text: str, size: float = SIZE) -> float:
+    """The px that a text takes at most."""
+    return float(room(text, round(size)))
+
+
+def wrapped(text: str, width: float, size: float = SIZE) -> list[str]:
+    """A text in lines of at most `width` px; one that has no spaces is broken anywhere."""
+    lines = [""]
+    for piece in re.findall(r"\S{1,24}\s*|\s+", printable(text)):
+        if lines[-1] and width_of(lines[-1] + piece.rstrip(), size) > width:
+            lines.append("")
+        lines[-1] += piece
+    return [line.rstrip() for line in lines if line.strip()]
+
+
+def printable(text: str) -> str:
+    """XML has no place for control characters, which a token may well hold."""
+    return _UNPRINTABLE.sub("\ufffd", text)
+
+
+# --- colours ----------------------------------------------------------------------------------------------------------
+
+
+def rgba(colour: str) -> tuple[float, float, float, float]:
+    """Red, green and blue in 0..255 and the opacity of "#rrggbb", "rgb(...)" or "rgba(...)".
+
+    Raises:
+        ValueError: a colour that is written in another way.
+    """
+    if re.fullmatch("#[0-9a-fA-F]{6}", colour):
+        return int(colour[1:3], 16), int(colour[3:5], 16), int(colour[5:7], 16), 1.0
+    if found := _RGBA.fullmatch(colour):
+        red, green, blue = (float(value) for value in found.groups()[:3])
+        return red, green, blue, 1.0 if found[4] is None else float(found[4])
+    raise ValueError(f"no colour that a file knows: {colour!r}")
+
+
+def paint(colour: str) -> tuple[str, float | None]:
+    """A colour and its opacity (None where it covers), as an SVG has them apart."""
+    if colour in ("gray", "grey", "white", "black", "none"):
+        return colour, None
+    red, green, blue, opacity = rgba(colour)
+    return f"#{round(red):02x}{round(green):02x}{round(blue):02x}", None if opacity == 1 else opacity
+
+
+def shades(values: NDArray[np.floating], scale: Sequence[tuple[float, str]]) -> NDArray[np.float64]:
+    """The colours of values in 0..1 on a scale of (place, colour): red, green, blue, opacity in the last axis."""
+    places = [place for place, _ in scale]
+    colours = np.array([rgba(colour) for _, colour in scale])
+    return np.stack([np.interp(values, places, colours[:, channel]) for channel in range(4)], axis=-1)

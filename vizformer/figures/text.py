@@ -1,0 +1,99 @@
+"""The text itself, each token on the colour of its weight; for paper."""
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from vizformer.figures.figure import Figure, heatmap
+from vizformer.figures.style import ENGLISH, frame, room, safe, weight_scale
+
+LINE, SIZE = 26, 14  # px of a line and of its letters
+WIDTH = 560  # px of a line before the next begins
+
+
+def coloured_text(
+    weights: NDArray[np.floating],
+    tokens: Sequence[str],
+    *,
+    marked: int | None = None,
+    title: str = "",
+    words: Mapping[str, str] = ENGLISH,
+) -> Figure:
+    """Draws a text whose tokens have a weight each.
+
+    Args:
+        weights: in 0..1, or NaN where a token is masked [tokens].
+        tokens: with the space or the line break that stands before each.
+        marked: a token that is framed.
+        title: plain text.
+        words: the texts, see `style.ENGLISH`.
+
+    Raises:
+        ValueError: as many weights as tokens are needed.
+    """
+    words = {**ENGLISH, **words}
+    if len(weights) != len(tokens):
+        raise ValueError(f"{len(weights)} weights do not fit {len(tokens)} tokens")
+    places = _places(tokens)
+    scale = weight_scale()
+    figure = Figure(
+        heatmap(
+            z=np.array([[np.nan]], np.float32),
+            zmin=0.0,
+            zmax=1.0,
+            colorscale=scale,
+            colorbar={"title": {"text": words["weight"]}, "thickness": 14},
+            hoverinfo="skip",
+        )
+    )
+    for index, (token, (x, line, width)) in enumerate(zip(tokens, places, strict=True)):
+        weight = float(weights[index])
+        red, green, blue = (
+            (
+                np.interp(weight, [at for at, _ in scale], [c[i] for c in map(_rgb, (c for _, c in scale))])
+                for i in range(3)
+            )
+            if weight == weight
+            else (224, 224, 224)
+        )
+        light = 0.299 * red + 0.587 * green + 0.114 * blue > 140
+        figure.add_shape(
+            type="rect",
+            x0=x,
+            x1=x + width,
+            y0=line * LINE + 2,
+            y1=(line + 1) * LINE - 2,
+            fillcolor=f"rgb({red:.0f}, {green:.0f}, {blue:.0f})",
+            line={"width": 2 if index == marked else 0, "color": "#d55e00"},
+        )
+        figure.add_annotation(
+            x=x + width / 2,
+            y=(line + 0.5) * LINE,
+            text=safe(token.strip() or token.replace("\n", "⏎").replace(" ", "␣")),
+            showarrow=False,
+            font={"size": SIZE, "color": "#000000" if light else "#ffffff"},
+        )
+    lines = max((line for _, line, _ in places), default=0) + 1
+    figure.update_layout(
+        xaxis={"visible": False, "range": [0, WIDTH + 20]}, yaxis={"visible": False, "range": [max(lines, 4) * LINE, 0]}
+    )
+    return frame(figure, title, height=max(lines, 4) * LINE + 60)
+
+
+def _places(tokens: Sequence[str]) -> list[tuple[float, int, float]]:
+    """(px from the left, line, px wide) of each token."""
+    found: list[tuple[float, int, float]] = []
+    x, line = 0.0, 0
+    for token in tokens:
+        width = room(token.strip() or "⏎", SIZE) + 6.0
+        gap = 2.0 + (5.0 if token[:1].isspace() else 0.0)
+        if "\n" in token[:2] or x + gap + width > WIDTH:
+            x, line, gap = 0.0, line + (1 if found else 0), 0.0
+        found.append((x + gap, line, width))
+        x += gap + width
+    return found
+
+
+def _rgb(colour: str) -> tuple[int, int, int]:
+    return int(colour[1:3], 16), int(colour[3:5], 16), int(colour[5:7], 16)

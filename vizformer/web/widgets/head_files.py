@@ -1,0 +1,266 @@
+"""Heads and masks as files to take away, and the whole trace."""
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from vizformer import figures
+from vizformer.web.catalogue import subject_cache
+from vizformer.web.catalogue.subject import Subject
+from vizformer.web.link import state
+from vizformer.web.link.view import Without
+from vizformer.web.widgets.take_away import Picture, caption
+from vizformer.web.words import labels
+from vizformer.web.words.figure_words import words
+from vizformer.web.words.i18n import _
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from vizformer.analysis import Kind
+    from vizformer.components.lines import LineSelection
+    from vizformer.components.mask import MaskView
+    from vizformer.components.payload import HeadsPayload
+    from vizformer.figures.figure import Figure
+
+MOST_IN_A_GRID = 256 * 2**20
+"""Bytes of the maps of all heads up to which their picture is offered."""
+
+
+def one_head(
+    subject: Subject,
+    kind: "Kind",
+    layer: int,
+    head: int,
+    queries: Sequence[str],
+    keys: Sequence[str],
+    *,
+    scores: bool = False,
+    page: Callable[[], str] | None = None,
+) -> Picture:
+    """The map of a head."""
+    view, texts = state.view(), words(figures.ENGLISH)
+    without, level = view.without, view.level if view.picture == "map" else "tokens"
+    told = head_name(kind, layer, head)
+
+    def arrays() -> Mapping[str, Any]:
+        return head_arrays(subject, kind, layer, head, without)
+
+    def drawn() -> "Figure":
+        found = arrays()
+        values, names = found["scores" if scores else "weights"], [list(queries), list(keys)]
+        reasons: NDArray[Any] | None = found["reasons"]
+        if level == "words" and not scores:
+            values, *names = by_words(subject, kind, values)
+            reasons = None
+        how = "scores" if scores else "weights"
+        return figures.attention_heatmap(values, *names, reasons=reasons, kind=how, words=texts)  # type: ignore[arg-type]
+
+    name = f"{kind}-layer{layer}-head{head}{'-scores' if scores else ''}"
+    return Picture(
+        name, caption(told), drawn, arrays, page, title=told, more={(_("trace"), "safetensors"): trace(subject)}
+    )
+
+
+def head_arrays(subject: Subject, kind: "Kind", layer: int, head: int, without: Without) -> dict[str, Any]:
+    """The numbers of a head, by name: weights, scores and reasons [queries, keys], and the tokens."""
+    from vizformer.analysis import one_head, site_name
+
+    seen = subject_cache.seen(subject, kind, without)
+    found = one_head(seen, kind, layer, head)
+    queries, keys = (labels.texts(subject.trace.tokens[stack]) for stack in labels.stacks(kind))
+    return {
+        "weights": found.weights,
+        "scores": found.scores,
+        "reasons": seen[site_name(kind, layer)].reason(head).cpu().numpy(),
+        "query_tokens": np.array(queries),
+        "key_tokens": np.array(keys),
+    }
+
+
+def in_a_file(
+    subject: Subject,
+    kind: "Kind",
+    shape: tuple[int, int, int, int],
+    layer: int,
+    head: int,
+    without: Without = "none",
+) -> "HeadsPayload":
+    """The heads for a file without a server: all of them while they are few numbers, else the small maps and this one."""
+    from vizformer.components import attention
+
+    return subject_cache.heads(subject, kind, None if attention.fits(shape) else (layer, head), without)
+
+
+def map_and_reasons(
+    subject: Subject, kind: "Kind", layer: int, head: int, without: Without
+) -> "tuple[NDArray[np.floating], NDArray[np.integer]]":
+    """The weights of a head, and why its cells are masked, 0 where they are not [queries, keys]."""
+    found = head_arrays(subject, kind, layer, head, without)
+    return found["weights"], found["reasons"]
+
+
+def by_words(
+    subject: Subject, kind: "Kind", weights: "NDArray[np.floating]"
+) -> "tuple[NDArray[np.floating], list[str], list[str]]":
+    """A map of words, and what they are called."""
+    from vizformer.analysis.word_map import word_map, word_starts
+
+    starts, names = [], []
+    for stack in labels.stacks(kind):
+        tokens = subject.trace.tokens[stack]
+        begins = word_starts([token.word for token in tokens])
+        ends = [*begins[1:].tolist(), len(tokens)]
+        starts.append(begins)
+        names.append(["".join(token.text for token in tokens[a:b]) for a, b in zip(begins, ends, strict=True)])
+    return word_map(weights, *starts).astype(np.float32), names[0], names[1]
+
+
+def all_heads(subject: Subject, kind: "Kind", shape: Sequence[int]) -> list[Picture]:
+    """The small maps of all heads, where they are few enough to be held at once."""
+    without, texts = state.view().without, words(figures.ENGLISH)
+    if int(np.prod(shape)) * 4 > MOST_IN_A_GRID:
+        return []
+
+    def maps() -> Mapping[str, Any]:
+        from vizformer.analysis import head_maps
+
+        found = head_maps(subject_cache.seen(subject, kind, without), kind)
+        return {"weights": found.weights, "scores": found.scores, "reasons": found.reasons}
+
+    def drawn() -> "Figure":
+        found = maps()
+        return figures.head_grid(found["weights"], reasons=None, words=texts)
+
+    told = " · ".join([labels.kind_label(kind), _("All heads")])
+    return [Picture(f"{kind}-all-heads", caption(told), drawn, maps, title=told)]
+
+
+def together(
+    payload: "HeadsPayload",
+    kind: "Kind",
+    layer: int,
+    name: str,
+    queries: Sequence[str],
+    keys: Sequence[str],
+    page: Callable[[], str],
+) -> Picture:
+    """The map of all heads of a layer together."""
+    texts = words(figures.ENGLISH)
+    told = f"{labels.kind_label(kind)} · {name.format(layer=layer)}"
+
+    def drawn() -> "Figure":
+        weights, reasons = payload.map_of(layer, 0)
+        return figures.attention_heatmap(weights, queries, keys, reasons=reasons, words=texts)
+
+    return Picture(f"{kind}-layer{layer}-{state.view().over}", caption(told), drawn, page=page)
+
+
+def text_of(
+    whole: "Callable[[], tuple[NDArray[np.floating], NDArray[np.integer] | None]]",
+    token: int,
+    side: str,
+    running: Sequence[Sequence[str]],
+    told: str,
+    page: Callable[[], str],
+) -> Picture:
+    """The text, coloured by what a query looks at, or by which queries look at a key.
+
+    Args:
+        whole: makes the map and the reasons of its masked cells, of which one row or column is looked at.
+        token, side: which, and whether it is a "query" or a "key".
+        running: the tokens of queries and keys with the spaces before them.
+        told: whose map it is.
+        page: makes the HTML file.
+    """
+    texts = words(figures.ENGLISH)
+    said = (_("from query {query}") if side == "query" else _("to key {query}")).format(query=token)
+
+    def weights() -> "NDArray[np.floating]":
+        found, reasons = whole()
+        found = found if reasons is None else np.where(reasons == 0, found, np.float32(np.nan))
+        return found[token] if side == "query" else found[:, token]
+
+    def drawn() -> "Figure":
+        same = running[0] == running[1]
+        shown = running[1] if side == "query" else running[0]
+        return figures.coloured_text(weights(), shown, marked=token if same else None, words=texts)
+
+    def arrays() -> Mapping[str, Any]:
+        return {"weights": weights(), "tokens": np.array(running[1] if side == "query" else running[0])}
+
+    return Picture(f"text-{side}{token}", caption(f"{told}, {said}"), drawn, arrays, page)
+
+
+def lines(
+    subject: Subject,
+    kind: "Kind",
+    chosen: "LineSelection",
+    queries: Sequence[str],
+    keys: Sequence[str],
+    page: Callable[[], str],
+) -> Picture:
+    """The lines of some heads of a layer."""
+    without, texts = state.view().without, words(figures.ENGLISH)
+    heads = list(chosen.heads or ())
+    said = ", ".join(map(str, heads[:12])) + (" …" if len(heads) > 12 else "")
+    told = _(
+        "{kind}, layer {layer}, heads {heads}, weights from {threshold} up",
+        kind=labels.kind_label(kind),
+        layer=chosen.layer,
+        heads=said,
+        threshold=f"{chosen.threshold:.2f}",
+    )
+
+    def weights() -> "NDArray[np.floating]":
+        from vizformer.analysis import layer_weights
+
+        return layer_weights(subject_cache.seen(subject, kind, without), kind, chosen.layer)[heads]
+
+    def drawn() -> "Figure":
+        return figures.attention_lines(weights(), queries, keys, heads=heads, threshold=chosen.threshold, words=texts)
+
+    def arrays() -> Mapping[str, Any]:
+        names = {"query_tokens": np.array(queries), "key_tokens": np.array(keys)}
+        return {"weights": weights(), "heads": np.array(heads), **names}
+
+    return Picture(f"{kind}-layer{chosen.layer}-lines", caption(told), drawn, arrays, page)
+
+
+def mask(view: "MaskView", told: str, said: Mapping[str, str]) -> Picture:
+    """A mask, and what becomes of a head's weights under it where they are shown too."""
+    texts = words(figures.ENGLISH)
+
+    def drawn() -> "Figure":
+        reasons = np.asarray(view.reasons)
+        weights = (reasons == 0).astype(np.float32) if view.weights is None else view.weights
+        return figures.attention_heatmap(weights, view.queries, view.keys, reasons=reasons, words=texts)
+
+    def arrays() -> Mapping[str, Any]:
+        named = {"reasons": view.reasons, "scores": view.scores, "weights": view.weights, "kept": view.kept}
+        return {name: np.asarray(values) for name, values in named.items() if values is not None}
+
+    def page() -> str:
+        from vizformer.components import mask
+
+        return mask.to_html(view, words=said)
+
+    return Picture("mask", caption(told), drawn, arrays, page)
+
+
+def trace(subject: Subject) -> Callable[[], bytes]:
+    """What makes a file of the whole trace."""
+    about = {"model": str(subject.model), "text": subject.text, "target": subject.target, "edits": subject.edited}
+
+    def make() -> bytes:
+        from vizformer.model.trace_file import as_file
+
+        return as_file(subject.trace, about=about)
+
+    return make
+
+
+def head_name(kind: "Kind", layer: int, head: int) -> str:
+    """What a head is called in captions."""
+    return _("{kind}, layer {layer}, head {head}", kind=labels.kind_label(kind), layer=layer, head=head)
