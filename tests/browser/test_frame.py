@@ -61,12 +61,9 @@ def test_the_view_survives_pages_back_and_reload(open_tab):
     go(tab, "Attention")
     assert heading(tab) == "Attention"
     assert link(tab) == {"text": "hello", "head": "2"}
-    for __ in range(4):  # the navigation and the link are two entries of the history, never an endless loop
-        if "/qkv" in tab.address:
-            break
-        with tab.runs():
-            tab.page.go_back()
-        tab.settled()
+    with tab.runs():
+        tab.page.go_back()  # one press: the navigation and the link are one entry of the history
+    tab.settled()
     assert tab.address == "/qkv?text=hello&head=2"
     assert heading(tab) == "Query, key, value"
     go(tab, "Attention")

@@ -87,11 +87,11 @@ def test_padding_hides_what_fills_the_batch(open_app: Open, model: str) -> None:
     assert pads.any()
     assert (reasons[-1, pads] == 1).all()
     assert data["unused"] == np.flatnonzero(pads).tolist()
-    other = next(box for box in app.text_input if box.key == "masks.other")
+    other = next(box for box in app.text_input if box.key == "view.batch")
     app = other.set_value("猫").run()  # now the typed sentence is the longer one, and the second is padded
     assert not app.exception
     assert len(view(app)["keys"]) == len(tokens(subject(model, TEXT), _stack(model))[1])
-    app = next(box for box in app.text_input if box.key == "masks.other").set_value("").run()
+    app = next(box for box in app.text_input if box.key == "view.batch").set_value("").run()
     assert not app.exception
     assert app.error
 

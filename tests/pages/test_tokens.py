@@ -155,12 +155,12 @@ def test_the_curve_is_the_models_and_the_control_is_drawn(open_app: Open) -> Non
 
 def test_any_sentence_gets_a_second_one_and_another_can_be_typed(open_app: Open) -> None:
     app = open_app(PAGE, part="context", model="zh-en", text=CAT)
-    boxes = [box for box in app.text_input if box.key.startswith("tokens.second")]
+    boxes = [box for box in app.text_input if box.key == "view.second"]
     assert "猫" in boxes[0].value
     boxes[0].set_value("猫吃鱼。").run()
     assert not app.exception
     assert "猫" in chart(app)["layout"]["title"]["text"]
-    box = next(box for box in app.text_input if box.key.startswith("tokens.second"))
+    box = next(box for box in app.text_input if box.key == "view.second")
     box.set_value("xyz").run()
     assert "no token in common" in app.info[-1].value
 
@@ -181,7 +181,7 @@ def test_examples_change_the_sentence(open_app: Open) -> None:
     app = open_app(PAGE, part="context", model="cloze")
     app = next(button for button in app.button if button.key == "tokens.take.can").click().run()
     assert app.query_params["text"] in ("I can swim.", ["I can swim."])
-    assert next(box for box in app.text_input if box.key.startswith("tokens.second")).value.startswith("He opened")
+    assert next(box for box in app.text_input if box.key == "view.second").value.startswith("He opened")
 
 
 @pytest.mark.parametrize("scaled", [True, False])

@@ -70,7 +70,7 @@ def test_a_second_sentence_to_pad_is_one_that_the_model_reads(open_app):
     app = open_app(MASKS, model=BARE, text=SOURCE, target=TARGET, part="kinds", dials="masks.kind:padding")
     assert not app.exception
     assert not app.error, app.error[0].value
-    assert next(box for box in app.text_input if box.key == "masks.other.ids").value == f"{SOURCE} {SOURCE}"
+    assert next(box for box in app.text_input if box.key == "view.batch").value == f"{SOURCE} {SOURCE}"
     assert "12 places each" in said(app)
 
 

@@ -10,7 +10,15 @@ from hypothesis import strategies as st_
 
 from tests.web.test_hostile_links import HOSTILE
 from vizformer.components.player import Taken
-from vizformer.web.link import branch, edits, generation_settings, link_settings, mask_bitmap, packed_text
+from vizformer.web.link import (
+    branch,
+    edits,
+    generation_settings,
+    line_settings,
+    link_settings,
+    mask_bitmap,
+    packed_text,
+)
 from vizformer.web.link.codec import Codec, UnusableError
 from vizformer.web.link.kept_texts import KeptTexts
 
@@ -41,10 +49,18 @@ SETTINGS = st_.builds(
 TAKEN = st_.dictionaries(st_.integers(0, 9999), st_.integers(0, 10**6)).map(
     lambda ids: tuple(Taken(step, ids[step]) for step in sorted(ids))
 )
+HEADS = st_.sets(st_.integers(0, 9999), min_size=1, max_size=256).map(lambda heads: tuple(sorted(heads)))
+LINES = st_.builds(
+    line_settings.LineSettings,
+    heads=st_.none() | HEADS,
+    threshold=st_.none() | st_.integers(0, 100).map(lambda n: n / 100),
+    key=st_.none() | st_.integers(0, 99_999),
+) | st_.just(line_settings.LineSettings(let_go=True))
 VALUES = {
     "edits": (edits, st_.lists(EDITS, max_size=edits.LONGEST).map(tuple)),
     "generation settings": (generation_settings, SETTINGS),
     "tokens taken by hand": (branch, TAKEN),
+    "lines": (line_settings, LINES),
     "settings of lessons": (
         link_settings,
         st_.dictionaries(

@@ -8,10 +8,25 @@ from hypothesis import given
 from hypothesis import strategies as st_
 from streamlit.testing.v1 import AppTest
 
-from vizformer.web.link import packed_text, state
+from vizformer.web.link import generation_settings, packed_text, state
 from vizformer.web.link.kept_texts import KeptTexts
 from vizformer.web.link.model_ref import ModelRef
-from vizformer.web.link.view import KINDS, View, usual_query, written_query
+from vizformer.web.link.view import (
+    KINDS,
+    LARGEST,
+    LEVELS,
+    MATERIALS,
+    NUMBERS,
+    ORDERS,
+    OVERS,
+    PICTURES,
+    WITHOUTS,
+    View,
+    usual_query,
+    written_query,
+)
+
+OTHER_SETTINGS = (generation_settings.Settings("sampling", temperature=0.5), generation_settings.Settings("beam"))
 
 
 def script():
@@ -50,17 +65,36 @@ def link(test: AppTest) -> dict[str, str]:
     return {name: value[-1] if isinstance(value, list) else value for name, value in test.query_params.items()}
 
 
-VIEWS = st_.builds(
-    View,
-    model=st_.sampled_from(["zh-en", "gpt2", "a b&c=d", "hub/a/b@c;n=1;dtype=float16"]).map(ModelRef.parse),
-    text=st_.text(max_size=packed_text.AS_IT_IS),
-    target=st_.text(max_size=20),
-    kind=st_.sampled_from(KINDS),
-    layer=st_.integers(0, 99),
-    head=st_.integers(0, 99),
-    query=st_.none() | st_.integers(0, 2000),
-    lang=st_.sampled_from(["", "en", "zh_CN"]),
-)
+TEXTS = st_.text(max_size=packed_text.AS_IT_IS)
+INDICES = st_.integers(0, LARGEST)
+FIELDS = {
+    "model": st_.sampled_from(["zh-en", "gpt2", "a b&c=d", "hub/a/b@c;n=1;dtype=float16"]).map(ModelRef.parse),
+    **dict.fromkeys(("text", "target", "second", "third", "memory", "batch"), TEXTS),
+    "kind": st_.sampled_from(KINDS),
+    "picture": st_.sampled_from(PICTURES),
+    "order": st_.sampled_from(ORDERS),
+    "over": st_.sampled_from(OVERS),
+    "without": st_.sampled_from(WITHOUTS),
+    "level": st_.sampled_from(LEVELS),
+    "numbers": st_.sampled_from(NUMBERS),
+    "material": st_.sampled_from(MATERIALS),
+    **dict.fromkeys(("layer", "head", "step", "new"), INDICES),
+    **dict.fromkeys(("query", "key", "position"), st_.none() | INDICES),
+    "lines": st_.sampled_from(["", "0,3,5@0.1@k4", "2", "@0.25", "@-"]),
+    **dict.fromkeys(("edits", "toy"), st_.sampled_from(["", "encoder.0.self!unscaled"])),
+    "hidden": st_.sampled_from(["", "3", "3,5"]),
+    "sampling": st_.sampled_from(["", *map(generation_settings.write, OTHER_SETTINGS)]),
+    "branch": st_.sampled_from(["", "3:17,8:254"]),
+    "part": st_.sampled_from(["", "arithmetic"]),
+    "settings": st_.sampled_from(["", "positions.k:3~masks.kind:window"]),
+    "run": st_.sampled_from(["", "train-0123456789"]),
+    "lang": st_.sampled_from(["", "en", "zh_CN"]),
+}
+VIEWS = st_.builds(View, **FIELDS)
+
+
+def test_every_field_of_the_view_is_tried():
+    assert set(FIELDS) == {f.name for f in fields(View)}
 
 
 @given(VIEWS)

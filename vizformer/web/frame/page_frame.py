@@ -8,6 +8,7 @@ from streamlit.navigation.page import Page
 
 from vizformer import __version__
 from vizformer.assets import asset
+from vizformer.web.frame import share
 from vizformer.web.frame.sitemap import HOME, HOME_OF_BEFORE, SECTIONS, Entry
 from vizformer.web.link import state
 from vizformer.web.link.languages import LANGUAGES
@@ -44,9 +45,12 @@ def _run() -> None:
     )
     st.logo(str(asset("wordmark.svg")), size="large", icon_image=str(asset("logo.svg")))
     _declare_language()
+    st.html(f"<script>{asset('history.js').read_text(encoding='utf-8')}</script>", unsafe_allow_javascript=True)
     st.html(f"<style>{asset('app.css').read_text(encoding='utf-8')}</style>")
     _sidebar()
-    st.title(title, anchor=False)
+    with st.container(horizontal=True, vertical_alignment="center", key="page-head"):
+        st.title(title, anchor=False)
+        guarded()(share.button)()
     st.caption(translate(entry.summary))
     notices = st.container()
     with guarded():

@@ -39,6 +39,8 @@ class _Memory:
     current: _Address | None = None
     seen: dict[_Address, View] = field(default_factory=dict)
     notices: list[Message] = field(default_factory=list)
+    visit: int = 0  # counts the pages that were gone to
+    placed: dict[str, int] = field(default_factory=dict)  # widget -> the visit in which it was drawn last
 
     def remember(self, address: _Address) -> None:
         self.current = address
@@ -159,10 +161,21 @@ def bind(name: str) -> dict[str, Any]:
     """The keyword arguments that tie a keyed Streamlit widget to the field `name` of the view, both ways."""
     key, value = f"view.{name}", getattr(view(), name)
     # Assigned only when it differs: an assignment would throw away what the reader is typing just now.
-    if key not in st.session_state or st.session_state[key] != value:
+    if arrives(key) or key not in st.session_state or st.session_state[key] != value:
         st.session_state[key] = value
     # Without `persist_state` a widget on a new page counts as empty before: emptying a text box would go unnoticed.
     return {"key": key, "on_change": _take, "args": (name, key), "persist_state": "session"}
+
+
+def arrives(key: str) -> bool:
+    """Whether a widget is drawn for the first time since the page was gone to: the browser does not know its value then.
+
+    A value that nobody assigns again is right on the screen, but the browser takes the widget for untouched: with the
+    next thing that is pressed it reports an empty text, or the first of a list.
+    """
+    memory = _memory()
+    before, memory.placed[key] = memory.placed.get(key), memory.visit
+    return before != memory.visit
 
 
 def _take(name: str, key: str) -> None:
@@ -199,6 +212,7 @@ def pull(page: str, holds: Collection[str] = ()) -> bool:
     memory.holds = holds
     if moved:
         memory.notices = []
+        memory.visit += 1
     read = False
     if not first and address == memory.current:
         return False
@@ -219,15 +233,21 @@ def holds_more(names: Collection[str]) -> bool:
     return any(name in _IN_LINKS and name not in names for name in st.query_params)
 
 
+def link() -> dict[str, str]:
+    """The parameters of the address that stands for the view on this page."""
+    memory = _memory()
+    return {name: value for name, value in _write(memory.view).items() if not memory.holds or name in memory.holds}
+
+
 def push() -> None:
     """Writes the view into the address; what is at its default is left out."""
     memory = _memory()
     if memory.page is None:  # no frame around us, as in a page run on its own
         return
-    link = {name: value for name, value in _write(memory.view).items() if not memory.holds or name in memory.holds}
-    memory.remember((memory.page, tuple(sorted(link.items()))))
-    if st.query_params.to_dict() != link:
-        st.query_params.from_dict(link)
+    parameters = link()
+    memory.remember((memory.page, tuple(sorted(parameters.items()))))
+    if st.query_params.to_dict() != parameters:
+        st.query_params.from_dict(parameters)
 
 
 def _write(view: View) -> dict[str, str]:

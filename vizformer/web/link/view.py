@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal, get_args
 from vizformer.messages import N_, Message
 from vizformer.web.link import branch as taken_by_hand
 from vizformer.web.link import edits as set_by_hand
-from vizformer.web.link import generation_settings, languages, link_settings, packed_text
+from vizformer.web.link import generation_settings, languages, line_settings, link_settings, packed_text
 from vizformer.web.link.codec import Codec, UnusableError
 from vizformer.web.link.model_ref import TRAINING, ModelRef
 from vizformer.web.link.whole_number import whole
@@ -32,6 +32,8 @@ Level = Literal["tokens", "words"]  # what the rows and columns of the large map
 LEVELS: tuple[Level, ...] = get_args(Level)
 Order = Literal["layer", "entropy", "distance", "first"]  # of the small maps of all heads
 ORDERS: tuple[Order, ...] = get_args(Order)
+Numbers = Literal["weights", "scores"]  # of a head: after the softmax, or before it
+NUMBERS: tuple[Numbers, ...] = get_args(Numbers)
 Material = Literal["sentence", "toy"]  # what a layer is worked out for: the typed sentence, or the lectures' toy
 MATERIALS: tuple[str, ...] = get_args(Material)
 
@@ -130,11 +132,18 @@ class View:
     layer: int = _index(N_("layer"))
     head: int = _index(N_("head"))
     query: int | None = _index(N_("query"), None)  # None: what `usual_query` says
+    key: int | None = _index(N_("key"), None)  # the cell of the query that is taken apart
+    numbers: Numbers = _choice("weights", NUMBERS, N_("numbers of the heads"))  # noqa: RUF009 (a field, as the others)
+    lines: str = _coded(line_settings, N_("lines"))  # what is drawn of the line view
     position: int | None = _index(N_("position"), None)  # after which the next token is predicted; None: the page says
     step: int = _index(N_("step"))  # of the arithmetic
     material: Material = _choice("sentence", MATERIALS, N_("material"))  # noqa: RUF009 (a field, as the others)
     edits: str = _coded(set_by_hand, N_("numbers set by hand"))
     toy: str = _coded(set_by_hand, N_("numbers set by hand in the toy"))
+    second: str = _text("", N_("second sentence"))  # of a lesson; empty: the one that it proposes
+    third: str = _text("", N_("third sentence"))
+    memory: str = _text("", N_("sentence whose memory is borrowed"))
+    batch: str = _text("", N_("second sentence of a batch"))
     hidden: str = _positions(N_("hidden words"))  # on the page Fill in the blank, e.g. "3,5"
     sampling: str = _coded(generation_settings, N_("settings of the generation"))
     branch: str = _coded(taken_by_hand, N_("tokens taken by hand"))

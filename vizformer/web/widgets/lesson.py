@@ -142,7 +142,7 @@ def _choose(entry: Entry, parts: Sequence[Part], unnamed: Callable[[View], str] 
         chosen = keys[0] if unnamed is None else unnamed(state.view())
         st.session_state[_UNNAMED] = "" if unnamed is None else chosen
     tabs = f"lesson.part.{entry.url}"
-    if st.session_state.get(tabs) != chosen:
+    if state.arrives(tabs) or st.session_state.get(tabs) != chosen:
         st.session_state[tabs] = chosen
     titles = {part.key: f"{index + 1} · {translate(part.title)}" for index, part in enumerate(parts)}
     st.segmented_control(
@@ -255,7 +255,8 @@ def setting(name: str, default: Setting, options: Collection[Setting] | None = N
     # A slider with other ends is another widget to Streamlit, and begins where the key was last *assigned*, not where
     # the reader moved it: assigned again, then, though the key seems to have the value.
     ends, known = None if options is None else tuple(options), f"{key}.options"
-    if st.session_state.get(known) != ends or key not in st.session_state or st.session_state[key] != chosen:
+    again = st.session_state.get(known) != ends or state.arrives(key)
+    if again or key not in st.session_state or st.session_state[key] != chosen:
         st.session_state[key] = chosen
     st.session_state[known] = ends
     return {"key": key, "on_change": _take, "args": (name, key, default), "persist_state": "session"}

@@ -12,6 +12,7 @@ from vizformer.web.frame import sitemap
 from vizformer.web.lessons.cross import computed, links, other_model
 from vizformer.web.widgets import lesson, proof_badge, row_names
 from vizformer.web.widgets.laboratory import laboratory
+from vizformer.web.widgets.other_sentence import other_sentence
 from vizformer.web.words import labels
 from vizformer.web.words.figure_words import words
 from vizformer.web.words.i18n import _
@@ -21,7 +22,6 @@ if TYPE_CHECKING:
 
     from vizformer.analysis.memory import Change, Written
 
-_OTHER = "cross.other"
 EXAMPLES = ("他十分钟前离开了。", "我喜欢喝水。", "The cat sat on the chair.")
 
 
@@ -87,8 +87,8 @@ def _left_out(subject: Subject) -> int:
 
 def _other(subject: Subject) -> str:
     readable = [text for text in EXAMPLES if text != subject.text and model_cache.reads(subject.model, text)]
-    st.session_state.setdefault(_OTHER, readable[0] if readable else subject.text)
-    return st.text_input(_("The sentence whose memory it gets"), key=_OTHER, persist_state="session").strip()
+    proposed = readable[0] if readable else subject.text
+    return other_sentence(_("The sentence whose memory it gets"), "memory", proposed, proposed)
 
 
 def _text(title: str, found: "Written") -> None:

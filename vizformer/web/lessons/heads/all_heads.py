@@ -40,13 +40,16 @@ def every(subject: Subject) -> None:
     n_layers = config.n_encoder_layers if kind == "encoder" else config.n_decoder_layers
     view = state.fit(layer=n_layers, head=config.n_heads, query=len(queries))
     last = st.session_state.get("heads.selection", attention.Selection())
-    wanted = replace(last, layer=view.layer, head=view.head, query=view.query_of(queries))
-    shape, names = (n_layers, config.n_heads, len(queries), len(keys)), (row_names.queries(subject, kind), labels.texts(keys))
+    looked = {"layer": view.layer, "head": view.head, "query": view.query_of(queries), "view": view.numbers}
+    wanted = replace(last, **looked)
+    shape = (n_layers, config.n_heads, len(queries), len(keys))
+    names = (row_names.queries(subject, kind), labels.texts(keys))
     shown_as: dict[str, Any] = {"query_tokens": names[0], "key_tokens": names[1], "words": words(attention.ENGLISH)}
     payload = packed_heads.packed(subject, kind, shape)
     selection = attention.mount(payload, selected=wanted, key="heads.grid", **shown_as)
     st.session_state["heads.selection"] = selection
-    state.update(layer=selection.layer, head=selection.head, query=written_query(selection.query, queries))
+    query = written_query(selection.query, queries)
+    state.update(layer=selection.layer, head=selection.head, query=query, numbers=selection.view)
     row_names.caption(subject, kind, selection.query)
     take_away(
         head_files.one_head(

@@ -12,6 +12,7 @@ from vizformer.web.lessons.masks.which_attention import shown_on, tokens
 from vizformer.web.link import state
 from vizformer.web.widgets import head_files, lesson, row_names
 from vizformer.web.widgets.laboratory import laboratory
+from vizformer.web.widgets.other_sentence import other_sentence
 from vizformer.web.widgets.take_away import take_away
 from vizformer.web.words import labels
 from vizformer.web.words.figure_words import words
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
     from vizformer.analysis import Kind
     from vizformer.model.mask_recipe import MaskKind, MaskRecipe
 
-_PANELS, _OTHER = "masks.panels", "masks.other"
+_PANELS = "masks.panels"
 
 
 @laboratory
@@ -129,12 +130,11 @@ def _settings(kind: "MaskKind", attention: "Kind", n: int, window: int | None) -
 def _batch(subject: Subject, attention: "Kind") -> computed.Laid:
     """The second sentence, the batch as a table, and which of its two sentences is shown."""
     chinese = any("\u4e00" <= character <= "\u9fff" for character in subject.text)
-    key, example = _OTHER, "今天天气很好，我们去公园。" if chinese else "The cat sat on the chair and looked at me."
+    example = "今天天气很好，我们去公园。" if chinese else "The cat sat on the chair and looked at me."
     if not model_cache.reads(subject.model, example):  # token ids are typed: those of the sentence twice are longer
-        key, example = f"{_OTHER}.ids", f"{subject.text} {subject.text}"
-    st.session_state.setdefault(key, example)
+        example = f"{subject.text} {subject.text}"
     typed, shown = st.columns([3, 2], vertical_alignment="bottom")
-    other = typed.text_input(_("A second sentence, in the same batch"), key=key, persist_state="session")
+    other = other_sentence(_("A second sentence, in the same batch"), "batch", example, example, on=typed)
     both = computed.batch(subject, other, False)
     stack = labels.stacks(attention)[1]
     default = "second" if both.padding[stack][1].any() else "typed"

@@ -14,6 +14,7 @@ from vizformer.web.link import state
 from vizformer.web.link.model_ref import ModelRef
 from vizformer.web.widgets import chart, lesson, model_suggestions
 from vizformer.web.widgets.laboratory import laboratory
+from vizformer.web.widgets.other_sentence import other_sentence
 from vizformer.web.words.figure_words import words
 from vizformer.web.words.i18n import _
 
@@ -44,9 +45,9 @@ def context(subject: Subject) -> None:
     defaults = computed.seconds(subject)
     left, right = st.columns(2)
     with left:
-        second = another(_("Second sentence"), defaults[0], f"tokens.second.{subject.text}")
+        second = other_sentence(_("Second sentence"), "second", defaults[0], subject.text)
     with right:
-        third = another(_("Third: the same sense as the first"), defaults[1], f"tokens.third.{subject.text}")
+        third = other_sentence(_("Third: the same sense as the first"), "third", defaults[1], subject.text)
     pairs = computed.shared(subject.model, subject.text, second) if second else ()
     if not pairs:
         st.info(_("The two sentences have no token in common. Write a second one that uses a word of the first."))
@@ -113,11 +114,6 @@ def context(subject: Subject) -> None:
         given={"x_A": found.first, "x_B": found.second},
     )
     senses_in_frames(subject)
-
-
-def another(label: str, default: str, key: str) -> str:
-    """A box for one more sentence; it begins anew when the first sentence changes."""
-    return st.text_input(label, value=default, key=key, persist_state="session").strip()
 
 
 def expected(subject: Subject, pairs: tuple[tuple[int, int], ...]) -> int:

@@ -8,7 +8,8 @@ import streamlit as st
 from vizformer.components import attention, lines, reading
 from vizformer.web.catalogue import head_pictures, subject_cache
 from vizformer.web.catalogue.subject import Subject
-from vizformer.web.link import state
+from vizformer.web.link import line_settings, state
+from vizformer.web.link.line_settings import LineSettings
 from vizformer.web.link.view import written_query
 from vizformer.web.tools.attention import aids, pair
 from vizformer.web.widgets import head_files, packed_heads, row_names
@@ -62,7 +63,7 @@ def heads(subject: Subject) -> None:
     queries, keys = (subject.trace.tokens[stack] for stack in labels.stacks(kind))
     config = subject.config
     n_layers = config.n_encoder_layers if kind == "encoder" else config.n_decoder_layers
-    state.fit(layer=n_layers, head=config.n_heads, query=len(queries))
+    state.fit(layer=n_layers, head=config.n_heads, query=len(queries), key=len(keys))
     shape = (n_layers, config.n_heads, len(queries), len(keys))
     aids.choose(subject, kind)
     here = Heads(subject, kind, shape, queries, keys)
@@ -95,8 +96,9 @@ def heads(subject: Subject) -> None:
 
 def as_map(heads: Heads) -> None:
     view = state.view()
-    last = st.session_state.get("attention.selection", attention.Selection())
-    wanted = replace(last, layer=view.layer, head=view.head, query=view.query_of(heads.queries), order=view.order)
+    wanted = attention.Selection(
+        view.layer, view.head, view.query_of(heads.queries), view.key, view.numbers, view.order
+    )
     payload = packed_heads.packed(heads.subject, heads.kind, heads.shape, view.without)
     shown_as: dict[str, Any] = {
         "query_tokens": heads.query_tokens,
@@ -105,9 +107,9 @@ def as_map(heads: Heads) -> None:
         "words": words(attention.ENGLISH),
     }
     selection = attention.mount(payload, selected=wanted, key="heads", **shown_as)
-    st.session_state["attention.selection"] = selection
     query = written_query(selection.query, heads.queries)
-    state.update(layer=selection.layer, head=selection.head, query=query, order=selection.order)
+    looked = {"layer": selection.layer, "head": selection.head, "query": query, "key": selection.key}
+    state.update(**looked, numbers=selection.view, order=selection.order)
     take_away(
         head_files.one_head(
             heads.subject,
@@ -219,19 +221,17 @@ def as_lines(heads: Heads) -> None:
     if not lines.fits((1, *heads.shape[1:]), scored=False):
         st.info(_("The text is too long for lines. The map shows every head of it."))
         return
-    wanted = wanted_lines(st.session_state.get("attention.lines"))
+    wanted = wanted_lines()
     layer = min(lines.peek(key="lines", selected=wanted).layer, heads.shape[0] - 1)
     held = None if lines.fits(heads.shape, scored=False) else layer
     payload = subject_cache.lines(heads.subject, heads.kind, held, state.view().without)
     names: dict[str, Any] = {"query_tokens": heads.query_tokens, "key_tokens": heads.key_tokens}
     selection = lines.mount(payload, selected=wanted, words=words(lines.ENGLISH), key="lines", **names)
-    st.session_state["attention.lines"] = selection
     view, shown, pinned = state.view(), selection.heads or (), selection.pinned
-    state.update(
-        layer=selection.layer,
-        head=view.head if view.head in shown else shown[0],
-        query=pinned.index if pinned is not None and pinned.side == "query" else view.query,
-    )
+    head = view.head if view.head in shown else shown[0]
+    query = pinned.index if pinned is not None and pinned.side == "query" else view.query
+    drawn = drawn_lines(selection, None if shown == (head,) else shown, query)
+    state.update(layer=selection.layer, head=head, query=query, lines=line_settings.write(drawn))
     said = words(lines.ENGLISH)
     take_away(
         head_files.lines(
@@ -252,8 +252,7 @@ def as_lines_together(heads: Heads) -> None:
     if not lines.fits((1, *shape[1:]), scored=False):
         st.info(_("The text is too long for lines. The map shows every head of it."))
         return
-    last: lines.LineSelection | None = st.session_state.get("attention.lines.together")
-    wanted = replace(wanted_lines(last), heads=(0,))
+    wanted = replace(wanted_lines(), heads=(0,))
     layer = min(lines.peek(key="lines.together", selected=wanted).layer, shape[0] - 1)
     held = None if lines.fits(shape, scored=False) else layer
     selection = lines.mount(
@@ -264,20 +263,35 @@ def as_lines_together(heads: Heads) -> None:
         words=words(lines.ENGLISH) | {"layer": aids.names_together(view.over)["head_name"]},
         key="lines.together",
     )
-    st.session_state["attention.lines.together"] = selection
+    query = selection.pinned.index if selection.pinned is not None and selection.pinned.side == "query" else view.query
+    drawn = drawn_lines(selection, line_settings.read(view.lines).heads, query)
+    state.update(layer=selection.layer, query=query, lines=line_settings.write(drawn))
+
+
+def drawn_lines(selection: lines.LineSelection, heads: tuple[int, ...] | None, query: int | None) -> LineSettings:
+    """What the link says of lines, beside layer, head and query.
+
+    Args:
+        heads: that are shown, where they are not the one of the view.
+        query: of the view.
+    """
     pinned = selection.pinned
-    state.update(
-        layer=selection.layer,
-        query=pinned.index if pinned is not None and pinned.side == "query" else view.query,
+    return LineSettings(
+        heads=heads,
+        threshold=None if selection.threshold == lines.THRESHOLD else selection.threshold,
+        key=pinned.index if pinned is not None and pinned.side == "key" else None,
+        let_go=pinned is None and query is not None,
     )
 
 
-def wanted_lines(last: lines.LineSelection | None) -> lines.LineSelection:
-    """The lines as they were left, brought to the layer, head and query that are looked at now."""
+def wanted_lines() -> lines.LineSelection:
+    """The lines that the view asks for."""
     view = state.view()
-    query = None if view.query is None else lines.Pin("query", view.query)
-    if last is None:
-        return lines.LineSelection(view.layer, (view.head,), query)
-    shown = last.heads if last.heads and view.head in last.heads else (view.head,)
-    pinned = query if query and last.pinned is not None and last.pinned.side == "query" else last.pinned
-    return replace(last, layer=view.layer, heads=shown, pinned=pinned)
+    said = line_settings.read(view.lines)
+    pinned = None if view.query is None or said.let_go else lines.Pin("query", view.query)
+    return lines.LineSelection(
+        view.layer,
+        said.heads if said.heads and view.head in said.heads else (view.head,),
+        pinned if said.key is None else lines.Pin("key", said.key),
+        lines.THRESHOLD if said.threshold is None else said.threshold,
+    )

@@ -1,0 +1,57 @@
+"""What is drawn of the line view, as a text for the link: "0,3,5@0.1@k4".
+
+0,3,5    these heads of the layer (without: the head that is looked at)
+@0.1     weights from 0.1 up (without: the usual threshold)
+@k4      the lines of key 4 are kept (without: those of the query that is looked at; "@-": of no token)
+"""
+
+import re
+from dataclasses import dataclass
+
+from vizformer.messages import N_
+from vizformer.web.link.codec import UnusableError
+
+_SAID = re.compile(r"([0-9]{1,4}(?:,[0-9]{1,4}){0,255})?(?:@(0(?:\.[0-9]{1,4})?|1))?(?:@(-|k[0-9]{1,5}))?")
+
+
+@dataclass(frozen=True)
+class LineSettings:
+    """What is drawn.
+
+    Attributes:
+        heads: in ascending order; None for the head that is looked at.
+        threshold: weights below it are not drawn; None for the usual one.
+        key: the key whose lines are kept; None for those of the query that is looked at.
+        let_go: whether the lines of no token are kept.
+    """
+
+    heads: tuple[int, ...] | None = None
+    threshold: float | None = None
+    key: int | None = None
+    let_go: bool = False
+
+
+def read(text: str) -> LineSettings:
+    """What a text says.
+
+    Raises:
+        UnusableError: anything else.
+    """
+    found = _SAID.fullmatch(text)
+    if found is None:
+        raise UnusableError(N_("it must be heads, a threshold and a key, such as 0,3,5@0.1@k4"))
+    heads, threshold, pin = found.groups()
+    return LineSettings(
+        heads=tuple(sorted({int(head) for head in heads.split(",")})) if heads else None,
+        threshold=None if threshold is None else float(threshold),
+        key=int(pin[1:]) if pin and pin != "-" else None,
+        let_go=pin == "-",
+    )
+
+
+def write(settings: LineSettings) -> str:
+    """The text that `read` reads."""
+    heads = ",".join(map(str, settings.heads or ()))
+    threshold = "" if settings.threshold is None else f"@{round(settings.threshold, 4):g}"
+    pin = "@-" if settings.let_go else "" if settings.key is None else f"@k{settings.key}"
+    return f"{heads}{threshold}{pin}"

@@ -1,0 +1,42 @@
+"""A box for one more sentence, which the link carries."""
+
+from typing import TYPE_CHECKING, Any
+
+import streamlit as st
+
+from vizformer.web.link import state
+
+if TYPE_CHECKING:
+    from streamlit.delta_generator import DeltaGenerator
+
+EMPTIED = " "  # of the view: nothing stands for the sentence that the page proposes
+
+
+def other_sentence(
+    label: str, field: str, default: str, basis: str, on: "DeltaGenerator | None" = None
+) -> str:
+    """Asks for a sentence beside that of the page.
+
+    Args:
+        label: of the box.
+        field: of the view that keeps it.
+        default: what the page proposes; a link does not say it.
+        basis: with another one the box begins anew, as with another sentence of the page.
+        on: where the box stands; default here.
+    """
+    known = f"other.{field}.basis"
+    before, st.session_state[known] = st.session_state.get(known), basis
+    if before not in (None, basis):
+        state.update(**{field: ""})
+    now, key = getattr(state.view(), field) or default, f"view.{field}"
+    if state.arrives(key) or st.session_state.get(key) != now:
+        st.session_state[key] = now
+    kept: dict[str, Any] = {"key": key, "on_change": _take, "args": (field, key, default), "persist_state": "session"}
+    text: str = (on or st).text_input(label, **kept)
+    return text.strip()
+
+
+def _take(field: str, key: str, default: str) -> None:
+    typed = st.session_state[key]
+    if isinstance(typed, str):
+        state.update(**{field: "" if typed.strip() == default.strip() else typed or EMPTIED})
