@@ -11,7 +11,7 @@ else:  # once, when the server starts: Streamlit finds this name and serves it
     app = st.App(
         __file__,
         lifespan=server.lifespan,
-        routes=head_routes.routes(),
+        routes=[*head_routes.routes(), *server.routes()],
         middleware=server.middleware(),
         on_script_error=errors.on_script_error,
     )

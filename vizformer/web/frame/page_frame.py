@@ -8,7 +8,7 @@ from streamlit.navigation.page import Page
 
 from vizformer import __version__
 from vizformer.assets import asset
-from vizformer.web.frame import share
+from vizformer.web.frame import classroom, share
 from vizformer.web.frame.sitemap import HOME, HOME_OF_BEFORE, SECTIONS, Entry
 from vizformer.web.link import state
 from vizformer.web.link.languages import LANGUAGES
@@ -30,10 +30,12 @@ def run() -> None:
 def _run() -> None:
     page = _navigate()
     before = language()
+    classroom.arrive()
     entry = _entry(page)
     if state.pull(page.url_path, entry.holds) and not page.url_path and state.holds_more(HOLDS_AT_THE_DOOR):
         # A link from when the door was another page. (With its parameters: that page reads them, and says what is wrong.)
         st.switch_page(HOME_OF_BEFORE.file, query_params=st.query_params.to_dict())
+    classroom.keep_up(page.url_path)
     if language() != before:  # the link asks for a language: the titles again, in that language
         page = _navigate()
     title = translate(entry.title)
@@ -50,8 +52,10 @@ def _run() -> None:
     _sidebar()
     with st.container(horizontal=True, vertical_alignment="center", key="page-head"):
         st.title(title, anchor=False)
+        guarded()(classroom.button)()
         guarded()(share.button)()
     st.caption(translate(entry.summary))
+    guarded()(classroom.banner)()
     notices = st.container()
     with guarded():
         page.run()

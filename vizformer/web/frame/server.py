@@ -8,10 +8,11 @@ from contextlib import asynccontextmanager, contextmanager
 import click
 import streamlit as st
 from starlette.middleware import Middleware
+from starlette.routing import Route
 
 from vizformer.serving import listening, one_of
 from vizformer.web.catalogue import session_folders, torch_setup
-from vizformer.web.frame import request_gate
+from vizformer.web.frame import classroom, request_gate
 
 LOOK = 20.0  # seconds between two looks at what was put up
 
@@ -40,6 +41,11 @@ async def lifespan(app: st.App) -> AsyncIterator[None]:
 def middleware() -> list[Middleware]:
     """What stands before Streamlit."""
     return [Middleware(request_gate.Gate)]
+
+
+def routes() -> list[Route]:
+    """What is answered beside Streamlit's own."""
+    return [classroom.WAITING.route(st.get_option("server.baseUrlPath").strip("/"))]
 
 
 async def look_at_arrivals() -> None:

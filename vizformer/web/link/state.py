@@ -40,6 +40,7 @@ class _Memory:
     seen: dict[_Address, View] = field(default_factory=dict)
     notices: list[Message] = field(default_factory=list)
     visit: int = 0  # counts the pages that were gone to
+    heard: Callable[[str, dict[str, str]], None] | None = None  # is told of every new address
     placed: dict[str, int] = field(default_factory=dict)  # widget -> the visit in which it was drawn last
 
     def remember(self, address: _Address) -> None:
@@ -233,6 +234,18 @@ def holds_more(names: Collection[str]) -> bool:
     return any(name in _IN_LINKS and name not in names for name in st.query_params)
 
 
+def listen(heard: Callable[[str, dict[str, str]], None] | None) -> None:
+    """Has `heard` called with the page and the parameters of every address that this session comes to."""
+    _memory().heard = heard
+
+
+def adopt(parameters: dict[str, str]) -> None:
+    """Shows what these parameters say, on the same page."""
+    memory = _memory()
+    memory.view, memory.notices = _read({name: value for name, value in parameters.items() if name in _IN_LINKS})
+    push()
+
+
 def link() -> dict[str, str]:
     """The parameters of the address that stands for the view on this page."""
     memory = _memory()
@@ -248,6 +261,8 @@ def push() -> None:
     memory.remember((memory.page, tuple(sorted(parameters.items()))))
     if st.query_params.to_dict() != parameters:
         st.query_params.from_dict(parameters)
+    if memory.heard is not None:
+        memory.heard(memory.page, parameters)
 
 
 def _write(view: View) -> dict[str, str]:

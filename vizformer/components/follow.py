@@ -1,0 +1,21 @@
+"""Hears, in the browser, that the teacher of a class has moved, and has the page run.
+
+moved = mount(url="/_vizformer/room/K7M2QX", seen=3, key="class")    # nothing is drawn
+"""
+
+from vizformer.components import _mount
+
+__all__ = ["mount"]
+
+_COMPONENT = _mount.Component("follow", drawn=False)
+
+
+def mount(*, url: str, seen: int, key: str) -> None:
+    """Listens for as long as it is on the page.
+
+    Args:
+        url: what the browser asks; it answers when there is a version after `seen`.
+        seen: the last version that the page shows.
+        key: identity on the page.
+    """
+    _mount.renderer(_COMPONENT)(key=key, data={"url": url, "seen": seen}, on_moved_change=_mount.nothing)
