@@ -9,7 +9,7 @@ import pytest
 from vizformer.figures import files
 from vizformer.web.catalogue.subject import Subject
 from vizformer.web.link.model_ref import ModelRef
-from vizformer.web.widgets import head_files, take_away
+from vizformer.web.widgets import take_away, taken_heads
 
 SUBJECT = Subject(ModelRef("bundled", "zh-en"), "我有一只猫。", "")
 
@@ -19,7 +19,7 @@ def test_the_numbers_of_a_head_are_the_traces(kind, scores):
     from vizformer.analysis import site_name
 
     queries, keys = (["q"] * n for n in SUBJECT.trace[site_name(kind, 1)].pattern(3).shape)
-    picture = head_files.one_head(SUBJECT, kind, 1, 3, queries, keys, scores=scores)
+    picture = taken_heads.one_head(SUBJECT, kind, 1, 3, queries, keys, scores=scores)
     record = SUBJECT.trace[site_name(kind, 1)]
     with np.load(io.BytesIO(take_away._made(picture, "npz")())) as read:
         np.testing.assert_array_equal(read["weights"], record.pattern(3).numpy())
@@ -44,7 +44,7 @@ def test_a_page_is_made_by_the_component_and_a_picture_alone_by_plotly():
 
 def test_whole_words_are_words_in_the_file_too():
     weights = SUBJECT.trace["encoder.0.self"].pattern(0).numpy()
-    found, queries, keys = head_files.by_words(SUBJECT, "encoder", weights)
+    found, queries, keys = taken_heads.by_words(SUBJECT, "encoder", weights)
     assert found.shape == (len(queries), len(keys))
     assert "".join(keys) == "".join(token.text for token in SUBJECT.tokens)
     np.testing.assert_allclose(found.sum(axis=-1), 1, atol=1e-5)  # sums of float32

@@ -8,7 +8,7 @@ from vizformer.components import mask, table
 from vizformer.components.table import Number, Row
 from vizformer.web.catalogue.subject import Subject
 from vizformer.web.lessons.costs import computed, wording
-from vizformer.web.widgets import head_files, lesson
+from vizformer.web.widgets import lesson, taken_heads
 from vizformer.web.widgets.laboratory import laboratory
 from vizformer.web.widgets.take_away import take_away
 from vizformer.web.words import labels
@@ -53,7 +53,7 @@ def sparse(subject: Subject) -> None:
         words(mask.ENGLISH),
     )
     mask.mount(drawn, words=texts, key="costs.mask")
-    take_away(head_files.mask(drawn, names[kind], texts), key="costs.mask")
+    take_away(taken_heads.mask(drawn, names[kind], texts), key="costs.mask")
     if n > mask.LARGEST:
         st.caption(_("Drawn are the first {shown} of {n} positions; counted are all.", shown=mask.LARGEST, n=n))
     long = wording.length("costs.far", n, 4096)

@@ -11,7 +11,7 @@ from vizformer.web.catalogue.subject import Subject
 from vizformer.web.lessons.heads import computed, wording
 from vizformer.web.link import state
 from vizformer.web.link.view import written_query
-from vizformer.web.widgets import attention_selector, head_files, lesson, packed_heads, row_names
+from vizformer.web.widgets import attention_selector, lesson, packed_heads, row_names, taken_heads
 from vizformer.web.widgets.cell_question import LARGEST
 from vizformer.web.widgets.laboratory import laboratory
 from vizformer.web.widgets.take_away import take_away
@@ -52,7 +52,7 @@ def every(subject: Subject) -> None:
     state.update(layer=selection.layer, head=selection.head, query=query, numbers=selection.view)
     row_names.caption(subject, kind, selection.query)
     take_away(
-        head_files.one_head(
+        taken_heads.one_head(
             subject,
             kind,
             selection.layer,
@@ -60,12 +60,12 @@ def every(subject: Subject) -> None:
             *names,
             scores=selection.view == "scores",
             page=lambda: attention.to_html(
-                head_files.in_a_file(subject, kind, shape, selection.layer, selection.head),
+                taken_heads.in_a_file(subject, kind, shape, selection.layer, selection.head),
                 selected=selection,
                 **shown_as,
             ),
         ),
-        *head_files.all_heads(subject, kind, shape),
+        *taken_heads.all_heads(subject, kind, shape),
         key="heads.grid",
     )
     lesson.ask(habit_question(subject, kind))

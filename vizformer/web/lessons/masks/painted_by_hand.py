@@ -12,7 +12,7 @@ from vizformer.web.catalogue.subject import Subject
 from vizformer.web.lessons.masks import boxes, computed, wording
 from vizformer.web.lessons.masks.which_attention import tokens
 from vizformer.web.link import mask_bitmap, state
-from vizformer.web.widgets import head_files, lesson, row_names
+from vizformer.web.widgets import lesson, row_names, taken_heads
 from vizformer.web.widgets.cell_question import LARGEST
 from vizformer.web.widgets.laboratory import laboratory
 from vizformer.web.widgets.take_away import take_away
@@ -86,7 +86,7 @@ def painted_by_hand(subject: Subject) -> None:
             words(mask.ENGLISH),
         )
         mask.mount(drawn, paintable=True, selected=flips, words=texts, key=f"{_PAINT}.{attention}")
-        take_away(head_files.mask(drawn, _("Painted by hand"), texts), key=f"{_PAINT}.{attention}")
+        take_away(taken_heads.mask(drawn, _("Painted by hand"), texts), key=f"{_PAINT}.{attention}")
         boxes.only_first(max(masked.reasons.shape))
         _blind(masked, row_names.numbered(subject, attention))
         boxes.proof(masked.proof, own=True)

@@ -10,7 +10,7 @@ from vizformer.web.catalogue.subject import Subject
 from vizformer.web.lessons.masks import boxes, computed, snippets, wording
 from vizformer.web.lessons.masks.which_attention import shown_on, tokens
 from vizformer.web.link import state
-from vizformer.web.widgets import head_files, lesson, row_names
+from vizformer.web.widgets import lesson, row_names, taken_heads
 from vizformer.web.widgets.laboratory import laboratory
 from vizformer.web.widgets.other_sentence import other_sentence
 from vizformer.web.widgets.take_away import take_away
@@ -67,7 +67,7 @@ def six_masks(subject: Subject) -> None:
         words(mask.ENGLISH),
     )
     mask.mount(drawn, words=texts, key=_PANELS)
-    take_away(head_files.mask(drawn, head_files.head_name(attention, view.layer, view.head), texts), key=_PANELS)
+    take_away(taken_heads.mask(drawn, taken_heads.head_name(attention, view.layer, view.head), texts), key=_PANELS)
     boxes.only_first(max(masked.reasons.shape))
     boxes.proof(masked.proof, own=masked.own)
     if kind in ("window", "bigbird"):

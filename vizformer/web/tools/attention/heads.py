@@ -12,7 +12,7 @@ from vizformer.web.link import line_settings, state
 from vizformer.web.link.line_settings import LineSettings
 from vizformer.web.link.view import written_query
 from vizformer.web.tools.attention import aids, pair
-from vizformer.web.widgets import head_files, packed_heads, row_names
+from vizformer.web.widgets import packed_heads, row_names, taken_heads
 from vizformer.web.widgets.laboratory import laboratory
 from vizformer.web.widgets.running_text import running_text
 from vizformer.web.widgets.take_away import take_away
@@ -111,7 +111,7 @@ def as_map(heads: Heads) -> None:
     looked = {"layer": selection.layer, "head": selection.head, "query": query, "key": selection.key}
     state.update(**looked, numbers=selection.view, order=selection.order)
     take_away(
-        head_files.one_head(
+        taken_heads.one_head(
             heads.subject,
             heads.kind,
             selection.layer,
@@ -120,14 +120,14 @@ def as_map(heads: Heads) -> None:
             heads.key_tokens,
             scores=selection.view == "scores",
             page=lambda: attention.to_html(
-                head_files.in_a_file(
+                taken_heads.in_a_file(
                     heads.subject, heads.kind, heads.shape, selection.layer, selection.head, view.without
                 ),
                 selected=selection,
                 **shown_as,
             ),
         ),
-        *head_files.all_heads(heads.subject, heads.kind, heads.shape),
+        *taken_heads.all_heads(heads.subject, heads.kind, heads.shape),
         key="heads",
     )
     if selection.key is not None:
@@ -157,7 +157,7 @@ def as_one_map(heads: Heads) -> None:
     st.session_state["attention.together"] = selection
     state.update(layer=selection.layer, query=written_query(selection.query, heads.queries))
     take_away(
-        head_files.together(
+        taken_heads.together(
             payload,
             heads.kind,
             selection.layer,
@@ -197,16 +197,16 @@ def as_text(heads: Heads) -> None:
     pin = found.pinned or pinned
     name = aids.names_together(view.over)["head_name"].format(layer=found.layer) if not one else ""
     take_away(
-        head_files.text_of(
-            (lambda: head_files.map_and_reasons(heads.subject, heads.kind, found.layer, found.head, view.without))
+        taken_heads.text_of(
+            (lambda: taken_heads.map_and_reasons(heads.subject, heads.kind, found.layer, found.head, view.without))
             if one
             else (lambda: payload.map_of(found.layer, 0)),
             pin.index,
             pin.side,
             running,
-            name or head_files.head_name(heads.kind, found.layer, found.head),
+            name or taken_heads.head_name(heads.kind, found.layer, found.head),
             lambda: reading.to_html(
-                head_files.in_a_file(heads.subject, heads.kind, shape, found.layer, found.head, view.without)
+                taken_heads.in_a_file(heads.subject, heads.kind, shape, found.layer, found.head, view.without)
                 if one
                 else payload,
                 selected=found,
@@ -234,7 +234,7 @@ def as_lines(heads: Heads) -> None:
     state.update(layer=selection.layer, head=head, query=query, lines=line_settings.write(drawn))
     said = words(lines.ENGLISH)
     take_away(
-        head_files.lines(
+        taken_heads.lines(
             heads.subject,
             heads.kind,
             selection,
