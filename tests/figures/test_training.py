@@ -27,6 +27,25 @@ def test_loss_and_accuracy_with_a_line_at_the_step() -> None:
         figures.training_curves(STEPS, np.ones(2), kept, np.ones(3), np.ones(3), at=0, last=10)
 
 
+def test_the_curves_of_another_training_are_drawn_beside_it() -> None:
+    kept, zeros = np.array([0, 10, 100]), np.zeros(3)
+    other = (np.array([0, 50]), np.array([3.0, 2.5]), np.array([0.0, 0.25]))
+    figure = figures.training_curves(STEPS, zeros, kept, zeros, zeros, at=0, last=100, beside=other)
+    assert len(figure.data) == 5
+    losses, accuracies = figure.data[3:]
+    assert (losses.y.tolist(), accuracies.y.tolist()) == ([3.0, 2.5], [0.0, 0.25])
+    assert losses.customdata.tolist() == accuracies.customdata.tolist() == [0, 50]
+    assert accuracies.yaxis == "y2"
+    assert losses.line.dash == accuracies.line.dash == "dashdot"
+    assert losses.line.dash not in {curve.line.dash for curve in figure.data[:3]}
+    empty = tuple(part[:0] for part in other)
+    assert len(figures.training_curves(STEPS, zeros, kept, zeros, zeros, at=0, last=100, beside=empty).data) == 3
+    with pytest.raises(ValueError, match="beside: 2 steps, 1 losses"):
+        figures.training_curves(
+            STEPS, zeros, kept, zeros, zeros, at=0, last=100, beside=(other[0], other[1][:1], other[2])
+        )
+
+
 def test_a_curve_for_every_head() -> None:
     scores = np.random.default_rng(0).random((3, 2, 4))
     figure = figures.score_curves(STEPS, scores, at=1, last=100)

@@ -107,6 +107,67 @@ def test_every_picture_follows_the_slider(open_app, queue):
     assert len(app.get("plotly_chart")) == 5
 
 
+@pytest.mark.parametrize(
+    ("key", "chosen", "link", "said", "missing"),
+    [
+        ("warmup", 0, "train.warmup:0", "no warm-up", {"warmup": 0.0}),
+        ("scaled", False, "train.scaled:0", "embeddings without √d_model", {"scaled_embedding": False}),
+        ("residual", False, "train.residual:0", "no residual connections", {"residual": False}),
+    ],
+)
+def test_a_training_does_without_something_and_the_link_says_so(open_app, queue, key, chosen, link, said, missing):
+    app = open_app(PAGE)
+    widget = app.selectbox if key == "warmup" else app.toggle
+    widget(key=f"train.{key}").set_value(chosen)
+    app = train(app)
+    assert not app.exception
+    assert not app.error
+    name = name_of(app)
+    plan = queue.run(name).plan
+    assert {field: getattr(plan, field) for field in missing} == missing
+    assert any(said in caption.value for caption in app.caption)
+    assert any(said in info.value for info in app.info)  # 12 steps teach nothing: it says what was left out
+    assert app.query_params["dials"] in (link, [link])
+    linked = open_app(PAGE, run=name, dials=link)
+    assert getattr(linked, "selectbox" if key == "warmup" else "toggle")(key=f"train.{key}").value == chosen
+
+
+def test_a_model_without_residual_connections_is_looked_at_here_only(open_app, queue):
+    app = open_app(PAGE)
+    app.toggle(key="train.residual").set_value(False)
+    app = train(app)
+    assert any("looked at here only" in caption.value for caption in app.caption)
+    assert not any((button.key or "").startswith("train.open.") for button in app.button)
+    assert trainings.folder(name_of(app)) is None
+    assert app.get("plotly_chart")
+
+
+def test_the_training_before_stays_beside_the_new_one(open_app, queue):
+    app = train(open_app(PAGE))
+    first = name_of(app)
+    assert "beside" not in app.query_params
+    assert not any("Dash and dot" in caption.value for caption in app.caption)
+    app.selectbox(key="train.norm").set_value("post")
+    app = train(app, rate=0.01)
+    (said,) = [caption.value for caption in app.caption if "Dash and dot" in caption.value]
+    last = queue.run(first).progress().snapshots[-1].marks
+    assert "with norm before · learning rate 0.003." in said  # only what differs, as it was in the one before
+    assert f"step 12: loss {last.loss:.3f}" in said
+    second = name_of(app)
+    linked = open_app(PAGE, run=second, beside=first)
+    assert any("Dash and dot" in caption.value for caption in linked.caption)
+    app.button(key="train.alone").click().run()
+    assert not any("Dash and dot" in caption.value for caption in app.caption)
+    assert "beside" not in app.query_params
+
+
+def test_trainings_of_other_tasks_are_not_drawn_beside_it(open_app, queue):
+    app = train(open_app(PAGE))
+    app = train(app, "sort")
+    assert not app.exception
+    assert not any("Dash and dot" in caption.value for caption in app.caption)
+
+
 def test_ones_own_input(open_app, queue):
     app = train(open_app(PAGE))
     app.text_input(key="train.text.copy").set_value("b A d").run()

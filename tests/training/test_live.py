@@ -20,7 +20,7 @@ from safetensors import SafetensorError
 import vizformer as vf
 from vizformer.errors import VizformerError
 from vizformer.training import job_queue as queue_module
-from vizformer.training import runs, worker
+from vizformer.training import live, runs, worker
 from vizformer.training.batches import IGNORED
 from vizformer.training.examples import batch_of, ids_of, loss_of, marks
 from vizformer.training.job_queue import JobQueue
@@ -98,6 +98,7 @@ def test_a_training_that_diverges_says_so_and_keeps_what_was_good():
         ({"architecture": "encoder-only"}, "is for"),
         ({"n_layers": 9}, "n_layers=9: choose 1 to 4"),
         ({"steps": 100_000}, "steps=100000"),
+        ({"warmup": 0.95}, "warmup=0.95: choose 0.0 to 0.9"),
         ({"learning_rate": math.nan}, "learning_rate=nan"),
         ({"d_model": 18, "n_heads": 4}, "not divisible"),
         ({"d_model": 10, "n_heads": 2, "positions": "rope"}, "d_head=5 is odd"),
@@ -112,6 +113,70 @@ def test_a_plan_survives_the_file_and_has_a_name_of_its_own():
     assert Plan.from_json(SMALL.to_json()) == SMALL
     assert SMALL.key == Plan.from_json(SMALL.to_json()).key
     assert SMALL.key != replace(SMALL, seed=1).key
+
+
+def test_plans_from_before_an_option_keep_their_names():
+    """A training's name is in links, and on the bundled one: an option at its usual value changes nothing."""
+    assert json.loads(SMALL.to_json()).keys().isdisjoint(live.LATER)
+    for change in ({"warmup": 0.0}, {"scaled_embedding": False}, {"residual": False}):
+        other = replace(SMALL, **change)
+        assert other.key != SMALL.key
+        assert Plan.from_json(other.to_json()) == other
+
+
+def test_without_a_warm_up_the_learning_rate_begins_at_its_largest():
+    rates = [schedule(step / 1000, 0.0) for step in range(1001)]
+    assert rates[0] == 1.0
+    assert all(a >= b for a, b in pairwise(rates))
+    _, usual, _ = trained(SMALL)
+    _, without, _ = trained(replace(SMALL, warmup=0.0))
+    assert torch.equal(usual[0][2], without[0][2])  # the same weights to begin with
+    assert not torch.equal(usual[1][2], without[1][2])
+
+
+@pytest.mark.parametrize("order", ["pre", "post"])
+@pytest.mark.parametrize("architecture", ["encoder-decoder", "decoder-only"])
+def test_without_residual_connections_a_row_is_what_the_last_sublayer_made(order, architecture):
+    plan = replace(SMALL, architecture=architecture, norm_order=order)
+    torch.manual_seed(0)
+    usual = plan.build().eval()
+    torch.manual_seed(0)
+    without = replace(plan, residual=False).build().eval()
+    assert all(torch.equal(a, b) for a, b in zip(usual.parameters(), without.parameters(), strict=True))
+    block = without.decoder.layers[0]
+    x, y = torch.randn(1, 3, 16), torch.randn(1, 3, 16)
+    after = block.feedforward_norm(y) if order == "post" else y
+    torch.testing.assert_close(block._add(x, y, block.feedforward_norm), after)
+    assert not torch.allclose(usual.decoder.layers[0]._add(x, y, block.feedforward_norm), after)
+
+
+def test_without_the_root_the_rows_of_the_table_are_added_as_they_are():
+    torch.manual_seed(0)
+    usual = replace(SMALL, positions="none").build().eval()
+    torch.manual_seed(0)
+    short = replace(SMALL, positions="none", scaled_embedding=False).build().eval()
+    ids = torch.tensor([[5, 6]])
+    torch.testing.assert_close(usual.embed(ids), 4 * short.embed(ids))
+    assert torch.equal(short.embed(ids), short.embedding(ids))
+
+
+@pytest.mark.parametrize("change", [{"warmup": 0.0}, {"scaled_embedding": False}, {"residual": False}])
+def test_kept_weights_open_as_the_model_that_was_trained(tmp_path, change):
+    plan = replace(SMALL, steps=5, **change)
+    run, last = Run.create(tmp_path / "train-0000000000", plan), []
+
+    def keep(snapshot):
+        run.keep(snapshot, 0.1)
+        last.append(snapshot.model)
+
+    run.finish(train(plan, keep=keep, report=lambda *_: None), 0.2)
+    batch = batch_of(plan.on, plan.architecture, [plan.on.read("cafe")])
+    opened = run.checkpoint(-1).model
+    torch.testing.assert_close(loss_of(opened, batch), loss_of(last[-1].eval(), batch), rtol=2e-2, atol=2e-2)
+    # Our own format knows no model without residual connections: it would open as one with them.
+    assert (run.folder / "model.safetensors").exists() == plan.residual
+    if plan.residual:
+        assert vf.load(run.folder).model.config == plan.config
 
 
 def test_the_learning_rate_rises_and_falls():

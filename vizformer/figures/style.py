@@ -58,6 +58,8 @@ ENGLISH: Mapping[str, str] = {
     "training_loss": N_("loss in training"),
     "held_out_loss": N_("loss on new examples"),
     "accuracy": N_("new examples answered right"),
+    "beside_loss": N_("beside it: loss on new examples"),
+    "beside_accuracy": N_("beside it: new examples answered right"),
     "training_step": N_("training step"),
     "training_loss_at": N_("step {step}: loss in training {value}"),
     "held_out_loss_at": N_("step {step}: loss on new examples {value}"),

@@ -10,6 +10,7 @@ from vizformer.figures.figure import Figure, heatmap, scatter
 from vizformer.figures.style import DASHES, ENGLISH, GRID, QUALITATIVE, fill, frame, safe, weight_scale
 
 MARKER = "rgba(128, 128, 128, 0.9)"
+BESIDE = 0.75  # the opacity of the curves of another training
 _DECADES = (0, 1, 3, 10, 30, 100, 300, 1000, 3000, 10_000)
 
 
@@ -22,6 +23,7 @@ def training_curves(
     *,
     at: int,
     last: int,
+    beside: tuple[NDArray[np.integer], NDArray[np.floating], NDArray[np.floating]] | None = None,
     title: str = "",
     words: Mapping[str, str] = ENGLISH,
 ) -> Figure:
@@ -34,6 +36,7 @@ def training_curves(
         kept, kept_losses, accuracies: of the kept weights, measured on held-out examples.
         at: the step that is looked at.
         last: the last step that is planned: the end of the axis.
+        beside: of another training the kept steps, their losses and accuracies, drawn thin, with dashes and dots.
         title: plain text.
         words: the texts, see `style.ENGLISH`.
 
@@ -47,11 +50,19 @@ def training_curves(
             f"{len(kept_losses)} losses and {len(accuracies)} accuracies"
         )
     figure = Figure()
-    curves = (
+    other = (kept[:0], kept_losses[:0], accuracies[:0]) if beside is None else beside
+    if not len(other[0]) == len(other[1]) == len(other[2]):
+        raise ValueError(f"beside: {len(other[0])} steps, {len(other[1])} losses and {len(other[2])} accuracies")
+    curves = [
         (steps, losses, "y", words["training_loss"], "lines", "training_loss_at", "%{y:.4f}"),
         (kept, kept_losses, "y", words["held_out_loss"], "lines+markers", "held_out_loss_at", "%{y:.4f}"),
         (kept, accuracies, "y2", words["accuracy"], "lines+markers", "accuracy_at", "%{y:.1%}"),
-    )
+    ]
+    if len(other[0]):
+        curves += [
+            (other[0], other[1], "y", words["beside_loss"], "lines", "held_out_loss_at", "%{y:.4f}"),
+            (other[0], other[2], "y2", words["beside_accuracy"], "lines", "accuracy_at", "%{y:.1%}"),
+        ]
     for order, (x, y, axis, name, mode, sentence, shown) in enumerate(curves):
         figure.add_trace(
             scatter(
@@ -61,7 +72,10 @@ def training_curves(
                 mode=mode,
                 name=safe(name),
                 customdata=np.asarray(x, dtype=np.int32),
-                line={"color": QUALITATIVE[order], "dash": DASHES[order], "width": 2.5},
+                line={"color": QUALITATIVE[order], "dash": DASHES[order], "width": 2.5}
+                if order < 3
+                else {"color": QUALITATIVE[order - 2], "dash": "dashdot", "width": 2},
+                opacity=1.0 if order < 3 else BESIDE,
                 marker={"size": 6},
                 hovertemplate=fill(words[sentence], step="%{customdata}", value=shown),
             )

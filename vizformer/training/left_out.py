@@ -17,16 +17,14 @@ from pathlib import Path
 from typing import Any, Literal, get_args
 
 import torch
-from torch import Tensor
 
 from vizformer.config import ModelConfig
 from vizformer.model import Transformer
-from vizformer.model.block import Block, Stack
-from vizformer.model.norm import Norm
 from vizformer.training.live import Plan
 from vizformer.training.schedule import inverse_square_root
 from vizformer.training.task_losses import averaged, task_losses
 from vizformer.training.tasks import TASKS, Task
+from vizformer.training.without_sums import take_sums_away
 
 LeftOut = Literal["nothing", "warm-up", "scaling", "residual"]
 """What a training does without: nothing of the recipe; the warm-up; sqrt(d_model); the sums around the sublayers."""
@@ -73,26 +71,13 @@ class LeftOutRecipe:
 RECIPE = LeftOutRecipe()
 
 
-class BlockWithoutSum(Block):
-    """A post-norm layer whose rows are replaced by what a sublayer made of them: x <- norm(sublayer(x))."""
-
-    def _add(self, x: Tensor, y: Tensor, norm: Norm) -> Tensor:
-        out: Tensor = norm(self.dropout(y))
-        return out
-
-
 def build(left_out: LeftOut, config: ModelConfig) -> Transformer:
     """The model, untrained; with the same random state its weights are the same whatever is left out."""
     model = Transformer(config)
     if left_out == "scaling":  # the rows of the table are as short as they were, and nothing makes up for it
         model.config = replace(config, scaled_embedding=False)
     if left_out == "residual":
-        for stack in (model.encoder, model.decoder):
-            assert isinstance(stack, Stack)
-            for index, block in enumerate(stack.layers):
-                without = BlockWithoutSum(config, cross=stack is model.decoder)
-                without.load_state_dict(block.state_dict())
-                stack.layers[index] = without
+        take_sums_away(model)
     return model
 
 

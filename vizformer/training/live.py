@@ -6,7 +6,7 @@ import math
 import random
 import time
 from collections.abc import Callable
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, fields, replace
 from typing import Any, Literal, NamedTuple
 
 import torch
@@ -19,6 +19,7 @@ from vizformer.model import Transformer
 from vizformer.training.examples import Marks, batch_of, loss_of, marks
 from vizformer.training.speed import fast_short_attention, keep_freed_memory
 from vizformer.training.tasks import REPEATED, TASKS, Task, examples
+from vizformer.training.without_sums import take_sums_away
 
 SNAPSHOTS = 24  # kept states of the weights, the untrained ones included
 BATCH, MEASURED = 64, 200  # examples per update, and held-out ones that every snapshot answers
@@ -34,7 +35,13 @@ LIMITS = {
     "steps": (5, 5000),
     "learning_rate": (1e-6, 10.0),
     "seed": (0, 9999),
+    "warmup": (0.0, 0.9),
 }
+LATER = (
+    "warmup",
+    "scaled_embedding",
+    "residual",
+)  # options that plans may lack; at their defaults they are not written
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -46,6 +53,10 @@ class Plan:
         n_layers: of each stack.
         learning_rate: the largest one; see `schedule`.
         seed: of the weights and the examples.
+        warmup: the share of all steps over which the learning rate grows from 0; 0: it begins at its largest.
+        scaled_embedding: token embeddings are multiplied by sqrt(d_model); else the rows of the table, which begin as
+            short as they do with it, are added to the positions as they are.
+        residual: what a sublayer makes is added to what it read; else it takes its place.
 
     Raises:
         VizformerError: a value outside its limits, or a model that cannot be built.
@@ -61,6 +72,9 @@ class Plan:
     steps: int = 1000
     learning_rate: float = 0.003
     seed: int = 0
+    warmup: float = 0.1
+    scaled_embedding: bool = True
+    residual: bool = True
 
     def __post_init__(self) -> None:
         if self.task not in TASKS:
@@ -94,12 +108,18 @@ class Plan:
             positions=self.positions,
             norm_order=self.norm_order,
             final_norm=self.norm_order == "pre",
-            scaled_embedding=True,
+            scaled_embedding=self.scaled_embedding,
             dropout=0.0,
             pad_id=0,
             bos_id=1,
             eos_id=2 if self.on.ends else None,
         )
+
+    def build(self) -> Transformer:
+        """The untrained model; with the same random state its weights are the same whatever it does without."""
+        model = Transformer(replace(self.config, scaled_embedding=True))
+        model.config = self.config
+        return model if self.residual else take_sums_away(model)
 
     @property
     def longest(self) -> int:
@@ -122,7 +142,11 @@ class Plan:
         return hashlib.blake2b(self.to_json().encode(), digest_size=5).hexdigest()
 
     def to_json(self) -> str:
-        return json.dumps(asdict(self), sort_keys=True)
+        usual = {field.name: field.default for field in fields(self) if field.name in LATER}
+        return json.dumps(
+            {name: value for name, value in asdict(self).items() if name not in usual or value != usual[name]},
+            sort_keys=True,
+        )
 
     @classmethod
     def from_json(cls, text: str) -> "Plan":
@@ -141,7 +165,7 @@ class Snapshot(NamedTuple):
 def schedule(done: float, warmup: float = 0.1) -> float:
     """The share of the largest learning rate after the share `done` of all steps.
 
-    It grows linearly during `warmup`; from its peak it falls along half a cosine to a tenth.
+    It grows linearly during `warmup`, where there is one; from its peak it falls along half a cosine to a tenth.
     """
     if done < warmup:
         return done / warmup
@@ -166,7 +190,7 @@ def train(
     """
     keep_freed_memory()
     torch.manual_seed(plan.seed)
-    model, rng = Transformer(plan.config), random.Random(plan.seed)
+    model, rng = plan.build(), random.Random(plan.seed)
     held_out = batch_of(plan.on, plan.architecture, examples(plan.on, random.Random(1), MEASURED, held_out=True))
     optimizer = torch.optim.AdamW(model.parameters(), betas=(0.9, 0.98), weight_decay=0.01, fused=True)
     untrained = marks(model.eval(), held_out)
@@ -176,7 +200,7 @@ def train(
     started, reported = time.process_time(), time.monotonic()
     for step in range(1, plan.steps + 1):
         for group in optimizer.param_groups:
-            group["lr"] = plan.learning_rate * schedule(step / plan.steps)
+            group["lr"] = plan.learning_rate * schedule(step / plan.steps, plan.warmup)
         batch = batch_of(plan.on, plan.architecture, examples(plan.on, rng, BATCH, held_out=False))
         with fast_short_attention(torch.device("cpu")):
             loss = loss_of(model.train(), batch)

@@ -24,7 +24,6 @@ from safetensors import SafetensorError
 from safetensors.torch import load_file, save_file
 
 from vizformer.checkpoints import Checkpoint, save
-from vizformer.model import Transformer
 from vizformer.model.initialise import without_memory
 from vizformer.training.examples import Marks
 from vizformer.training.live import Plan, Snapshot
@@ -93,9 +92,12 @@ class Run:
             file.write(json.dumps(line) + "\n")
 
     def finish(self, ending: str, seconds: float) -> None:
-        """Makes the folder a model in our own format, of the last kept weights, and says how it ended."""
+        """Makes the folder a model in our own format, of the last kept weights, and says how it ended.
+
+        Our own format knows no model without residual connections: its weights stay, and no such model is made of them.
+        """
         kept = self.progress().snapshots
-        if kept:
+        if kept and self.plan.residual:
             with _whole(self.folder / MODEL):
                 save(self.checkpoint(len(kept) - 1), self.folder, torch.float32)
         self.write({"ending": ending, "seconds": seconds})
@@ -122,7 +124,7 @@ class Run:
         """The model of snapshot `index` with the task's tokenizer."""
         step = self.progress().snapshots[index].step
         with without_memory():
-            model = Transformer(self.plan.config)
+            model = self.plan.build()
         weights = {name: tensor.float() for name, tensor in load_file(self._weights(step)).items()}
         model.load_state_dict(weights, assign=True)
         model.materialise_buffers()

@@ -156,19 +156,55 @@ def title_of(plan: "Plan") -> str:
 
 
 def describe(plan: "Plan") -> str:
-    """The model in one line."""
-    parts = (
-        _("encoder and decoder") if plan.architecture == "encoder-decoder" else _("decoder only"),
-        _("{n} layers", n=plan.n_layers),
-        _("{n} heads", n=plan.n_heads),
-        _("width {n}", n=plan.d_model),
-        labels.positions(plan.positions),
-        _("norm before") if plan.norm_order == "pre" else _("norm after"),
-        _("learning rate {rate}", rate=f"{plan.learning_rate:g}"),
+    """The model in one line, and what its training does without."""
+    parts = [
+        *_settings(plan).values(),
+        *left_out(plan),
         _("seed {n}", n=plan.seed),
         _("{n} trained numbers", n=f"{_size(plan, plan.key):,}"),
-    )
+    ]
     return " · ".join(parts)
+
+
+def left_out(plan: "Plan") -> list[str]:
+    """What of the usual recipe a training does without, in words."""
+    return [
+        said
+        for said, missing in (
+            (_("no warm-up"), not plan.warmup),
+            (_("embeddings without √d_model"), not plan.scaled_embedding),
+            (_("no residual connections"), not plan.residual),
+        )
+        if missing
+    ]
+
+
+def difference(plan: "Plan", other: "Plan") -> str:
+    """In which settings a training differs from `plan`, in words."""
+    names = {
+        **_settings(other),
+        "steps": _("steps: {n}", n=other.steps),
+        "warmup": _("warm-up {share}", share=f"{other.warmup:.0%}") if other.warmup else _("no warm-up"),
+        "scaled_embedding": _("embeddings times √d_model")
+        if other.scaled_embedding
+        else _("embeddings without √d_model"),
+        "residual": _("residual connections") if other.residual else _("no residual connections"),
+        "seed": _("seed {n}", n=other.seed),
+    }
+    return " · ".join(said for name, said in names.items() if getattr(plan, name) != getattr(other, name))
+
+
+def _settings(plan: "Plan") -> dict[str, str]:
+    """Field of the plan -> its value in words."""
+    return {
+        "architecture": _("encoder and decoder") if plan.architecture == "encoder-decoder" else _("decoder only"),
+        "n_layers": _("{n} layers", n=plan.n_layers),
+        "n_heads": _("{n} heads", n=plan.n_heads),
+        "d_model": _("width {n}", n=plan.d_model),
+        "positions": labels.positions(plan.positions),
+        "norm_order": _("norm before") if plan.norm_order == "pre" else _("norm after"),
+        "learning_rate": _("learning rate {rate}", rate=f"{plan.learning_rate:g}"),
+    }
 
 
 @cached
@@ -176,6 +212,15 @@ def _size(_plan: "Plan", key: str) -> int:
     from vizformer.model.transformer import count_parameters
 
     return count_parameters(_plan.config)
+
+
+def beside(name: str, plan: "Plan") -> "Run | None":
+    """The training of this name, where its losses can be compared with those of `plan`: it has the same task.
+
+    To look at its curves is not to watch it: that does not keep it going.
+    """
+    found = queue().run(name) or (_example() if name == example().name else None)
+    return found if found is not None and found.plan.task == plan.task and found.plan != plan else None
 
 
 def run(name: str) -> "Run":

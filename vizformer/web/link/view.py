@@ -151,6 +151,7 @@ class View:
     part: str = _part(N_("part"))  # of a lesson; empty: the first
     settings: str = _coded(link_settings, N_("settings of the lessons"), link="dials")
     run: str = _training(N_("training"))  # that the page Train shows
+    beside: str = _training(N_("training beside it"))  # whose curves are drawn with those of `run`
     lang: str = _language(N_("language"))  # empty: the browser's
 
     def query_of(self, tokens: "Sequence[Token]") -> int:

@@ -6,11 +6,14 @@ import streamlit as st
 
 from vizformer.web.catalogue import trainings
 from vizformer.web.link import state
+from vizformer.web.widgets import lesson
 from vizformer.web.words.i18n import _, translate
 
 STEPS = (100, 300, 500, 800, 1000, 1500, 2000, 3000, 5000)
 USUAL = {"copy": 1000, "reverse": 1000, "sort": 800, "addition": 2000, "repeat": 800}
 RATES = (0.0003, 0.001, 0.003, 0.01, 0.03, 0.1, 1.0)
+WARMUPS = (0, 2, 5, 10, 20, 50)  # per cent of the steps
+WITHOUT = {"warmup": 10, "scaled": True, "residual": True}  # what the link says of a training, and its usual value
 
 
 def choose() -> None:
@@ -92,7 +95,51 @@ def _course(task: str) -> dict[str, Any]:
                     help=_("Another number: other weights to begin with, other examples."),
                 )
             ),
+            **_without(),
         }
+
+
+def _without() -> dict[str, Any]:
+    """What the training may do without: the link says it, so that a teacher's link brings the choices with it."""
+    for name, usual in WITHOUT.items():
+        _from_link(name, usual, WARMUPS if name == "warmup" else None)
+    st.caption(_("What happens without it? Leave one of these out, train, then train with it: both curves are drawn."))
+    warmup, scaled, residual = st.columns(3, vertical_alignment="bottom")
+    shares = {0: _("None"), **{share: _("{share} of the steps", share=f"{share} %") for share in WARMUPS if share}}
+    return {
+        "warmup": warmup.selectbox(
+            _("Warm-up"),
+            WARMUPS,
+            format_func=shares.__getitem__,
+            key="train.warmup",
+            persist_state="session",
+            help=_("The learning rate grows from 0 over so many steps, then falls. Without: it begins at its largest."),
+        )
+        / 100,
+        "scaled_embedding": scaled.toggle(
+            _("Embeddings times √d_model"),
+            key="train.scaled",
+            persist_state="session",
+            help=_("Without: the rows of the table are added to the positions as short as they are."),
+        ),
+        "residual": residual.toggle(
+            _("Residual connections"),
+            key="train.residual",
+            persist_state="session",
+            help=_("Without: what a sublayer makes takes the place of what it read, and is not added to it."),
+        ),
+    }
+
+
+def _from_link(name: str, usual: Any, options: tuple[int, ...] | None) -> None:
+    """Sets a widget of the form to what the link says, whenever the link says something new.
+
+    Inside a form nothing may be called on a change; the link is written when the training is begun.
+    """
+    said, known = lesson.value(f"train.{name}", usual, options), f"train.{name}.link"
+    if st.session_state.get(known) != said or f"train.{name}" not in st.session_state:
+        st.session_state[f"train.{name}"] = said
+    st.session_state[known] = said
 
 
 def _box(column: Any, label: str, options: tuple[Any, ...], usual: Any, key: str) -> Any:
@@ -109,12 +156,16 @@ def _box(column: Any, label: str, options: tuple[Any, ...], usual: Any, key: str
 def _begin(task: str, choices: dict[str, Any]) -> None:
     from vizformer.training.live import Plan
 
-    before = state.view().run
+    before, beside = state.view().run, state.view().beside
     name = trainings.queue().submit(Plan(task=task, **choices), trainings.who())
     if before and before != name:
         trainings.queue().stop(before, trainings.who())  # one at a time; others may still be watching it
     trainings.claim(name)
-    state.update(run=name)
+    for one, usual in WITHOUT.items():
+        chosen = st.session_state[f"train.{one}"]
+        st.session_state[f"train.{one}.link"] = chosen
+        lesson.change(f"train.{one}", chosen, usual)
+    state.update(run=name, beside=beside if before in ("", name) else before)
 
 
 def _explained(task: str) -> str:

@@ -6,6 +6,8 @@ import numpy as np
 import streamlit as st
 
 from vizformer import figures
+from vizformer.web.catalogue import trainings
+from vizformer.web.link import state
 from vizformer.web.tools.train.answer import answer, question
 from vizformer.web.tools.train.heads import heads, induction
 from vizformer.web.tools.train.position_vectors import position_vectors
@@ -70,6 +72,8 @@ def moment(name: str, plan: "Plan", now: "State") -> int:
 def loss(plan: "Plan", now: "State", index: int) -> None:
     progress = now.progress
     kept = progress.snapshots
+    run = trainings.beside(state.view().beside, plan)
+    former = () if run is None else run.progress().snapshots
     figure = figures.training_curves(
         progress.steps,
         progress.losses,
@@ -77,7 +81,12 @@ def loss(plan: "Plan", now: "State", index: int) -> None:
         np.array([snapshot.marks.loss for snapshot in kept], dtype=np.float32),
         np.array([snapshot.marks.accuracy for snapshot in kept], dtype=np.float32),
         at=kept[index].step,
-        last=plan.steps,
+        last=max(plan.steps, former[-1].step if former else 0),
+        beside=(
+            np.array([snapshot.step for snapshot in former], dtype=np.int32),
+            np.array([snapshot.marks.loss for snapshot in former], dtype=np.float32),
+            np.array([snapshot.marks.accuracy for snapshot in former], dtype=np.float32),
+        ),
         words=words(figures.ENGLISH),
     )
     chart.show(figure, key="train.curves")
@@ -90,3 +99,20 @@ def loss(plan: "Plan", now: "State", index: int) -> None:
             accuracy=labels.percent(marks.accuracy),
         )
     )
+    if run is None or not former:
+        return
+    st.caption(
+        _(
+            "Dash and dot, beside it: the training before, with {settings}. It came to step {step}: loss {loss}, {accuracy} "
+            "answered without a mistake.",
+            settings=trainings.difference(plan, run.plan),
+            step=former[-1].step,
+            loss=f"{former[-1].marks.loss:.3f}",
+            accuracy=labels.percent(former[-1].marks.accuracy),
+        )
+    )
+    st.button(_("Take these curves away"), key="train.alone", on_click=_alone)
+
+
+def _alone() -> None:
+    state.update(beside="")

@@ -70,7 +70,15 @@ def _ended(plan: "Plan", now: "State") -> None:
     values = {"step": kept.step, "accuracy": labels.percent(kept.marks.accuracy), "seconds": f"{progress.seconds:.0f}"}
     if progress.ending == "done":
         st.success(_("Trained: {step} steps in {seconds} s. New examples answered right: {accuracy}", **values))
-        if kept.marks.accuracy < LEARNED:
+        if kept.marks.accuracy < LEARNED and (without := trainings.left_out(plan)):
+            st.info(
+                _(
+                    "It has not learned the task yet, and it had to do without something: {without}. Train again with "
+                    "it: both curves are then drawn.",
+                    without=" · ".join(without),
+                )
+            )
+        elif kept.marks.accuracy < LEARNED:
             st.info(
                 _("It has not learned the task yet. More steps, a learning rate near 0.003 or a larger width help.")
             )
