@@ -77,7 +77,8 @@ def printed(drawn: str, kind: Literal["png", "pdf"]) -> bytes:
         import typst
     except ImportError:
         raise ImportError("PNG and PDF are made by the package typst: pip install vizformer[paper]") from None
-    made: bytes = typst.compile({"main.typ": _PAGE, "figure.svg": drawn.encode()}, format=kind, ppi=PIXELS_PER_INCH)
+    files: Any = {"main.typ": _PAGE, "figure.svg": drawn.encode()}  # (of which its types do not know)
+    made: bytes = typst.compile(files, format=kind, ppi=PIXELS_PER_INCH)
     return made
 
 

@@ -12,9 +12,7 @@ if TYPE_CHECKING:
 EMPTIED = " "  # of the view: nothing stands for the sentence that the page proposes
 
 
-def other_sentence(
-    label: str, field: str, default: str, basis: str, on: "DeltaGenerator | None" = None
-) -> str:
+def other_sentence(label: str, field: str, default: str, basis: str, on: "DeltaGenerator | None" = None) -> str:
     """Asks for a sentence beside that of the page.
 
     Args:
