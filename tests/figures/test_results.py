@@ -17,3 +17,14 @@ def test_points_stand_where_their_numbers_say_with_their_names() -> None:
     assert first.marker.symbol != second.marker.symbol
     with pytest.raises(ValueError, match="above 0"):
         figures.score_against_cost({"a": [Point("x", 0.0, 1.0)]})
+
+
+def test_changes_stand_in_rows_with_their_names() -> None:
+    figure = figures.changes(["one <head>", "no dropout"], {"here": [0.25, -0.5], "paper": [0.07, 0.16]})
+    here, paper = figure.data
+    assert here.x.tolist() == [0.25, -0.5]
+    assert here.y.tolist() == paper.y.tolist() == [0, 1]
+    assert figure.layout.yaxis.ticktext == ("one &lt;head&gt;", "no dropout")
+    assert figure.layout.yaxis.range[0] > figure.layout.yaxis.range[1]  # the first one is at the top
+    with pytest.raises(ValueError, match="do not fit"):
+        figures.changes(["one"], {"here": [1.0, 2.0]})

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from vizformer.figures.patches import patch_picture
     from vizformer.figures.positions import positional_heatmap, positional_waves
     from vizformer.figures.reach import cost_curves, gradient_reach, path_picture
-    from vizformer.figures.results import score_against_cost
+    from vizformer.figures.results import changes, score_against_cost
     from vizformer.figures.scaling import saturation_curves, variance_growth
     from vizformer.figures.score_terms import score_terms
     from vizformer.figures.stream import stream_points
@@ -45,6 +45,7 @@ _WHERE = {
     "attention_heatmap": "attention",
     "attention_lines": "lines",
     "cache_growth": "generation",
+    "changes": "results",
     "change_bars": "leakage",
     "change_map": "leakage",
     "coloured_text": "text",
@@ -93,6 +94,7 @@ __all__ = [
     "cache_growth",
     "change_bars",
     "change_map",
+    "changes",
     "coloured_text",
     "cost_curves",
     "eigenvalue_plane",

@@ -59,3 +59,50 @@ def score_against_cost(
     figure.update_yaxes(title=safe(score_title))
     figure.update_layout(showlegend=True, legend={"orientation": "h", "y": -0.22, "yanchor": "top"})
     return figure
+
+
+def changes(
+    names: Sequence[str],
+    groups: Mapping[str, Sequence[float]],
+    *,
+    axis_title: str = "",
+    hover: str = "{name}: {change}",
+    title: str = "",
+) -> Figure:
+    """Draws by how much each of several changes moves a number, a row for each change; groups differ in colour and shape.
+
+    Args:
+        names: of the changes, from top to bottom.
+        groups: name of a group -> its number for each change.
+
+    Raises:
+        ValueError: not one number for each name.
+    """
+    figure = Figure()
+    rows = np.arange(len(names), dtype=np.int32)
+    for order, (group, values) in enumerate(groups.items()):
+        if len(values) != len(names):
+            raise ValueError(f"{len(values)} numbers do not fit {len(names)} names")
+        figure.add_trace(
+            scatter(
+                x=np.array(values, dtype=np.float32),
+                y=rows,
+                mode="markers",
+                name=safe(group),
+                text=[safe(name) for name in names],
+                cliponaxis=False,
+                marker={
+                    "size": 11,
+                    "color": QUALITATIVE[order % len(QUALITATIVE)],
+                    "symbol": SYMBOLS[order % len(SYMBOLS)],
+                },
+                hovertemplate=fill(hover, name="%{text}", change="%{x:+.3f}"),
+            )
+        )
+    frame(figure, title, height=120 + 26 * len(names), hovermode="closest")
+    figure.update_xaxes(title=safe(axis_title), zeroline=True, zerolinewidth=2)
+    figure.update_yaxes(
+        tickvals=rows, ticktext=[safe(name) for name in names], range=[len(names) - 0.5, -0.5], automargin=True
+    )
+    figure.update_layout(showlegend=True, legend={"orientation": "h", "y": -0.16, "yanchor": "top"})
+    return figure

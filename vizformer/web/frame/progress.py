@@ -51,6 +51,7 @@ QUESTIONS: Mapping[str, tuple[str, ...]] = {
         "doubled",
         "smaller",
         "experts",
+        "own",
         "hours",
         "beaten",
     ),

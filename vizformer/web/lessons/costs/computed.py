@@ -1,7 +1,9 @@
 """Cached computations of the lesson Costs, variants, results."""
 
-from typing import TYPE_CHECKING
+import json
+from typing import TYPE_CHECKING, Any
 
+from vizformer.assets import asset
 from vizformer.config import ModelConfig
 from vizformer.web.catalogue.bounded_cache import cached
 
@@ -11,6 +13,7 @@ if TYPE_CHECKING:
     from vizformer.analysis.complexity import Complexity
     from vizformer.analysis.experts import Mixture
     from vizformer.analysis.model_costs import ModelCost
+    from vizformer.analysis.own_ablations import OwnRow
     from vizformer.analysis.paper_results import Variant
     from vizformer.analysis.sparse_reach import Cells, SparseCost, SparseKind, SparseSettings
     from vizformer.explain import Step
@@ -105,6 +108,20 @@ def base_training() -> float:
     from vizformer.analysis.paper_results import RECIPES
 
     return model_cost(ModelConfig.preset("transformer-base"), 25).training_flops(25_000 * RECIPES[0].steps)
+
+
+@cached
+def ablation_notes() -> "dict[str, Any]":
+    """Bundled measurements: see assets/lessons/costs/README.md."""
+    found: dict[str, Any] = json.loads(asset("lessons", "costs", "ablations.json").read_text(encoding="utf-8"))
+    return found
+
+
+@cached
+def own_rows() -> "tuple[OwnRow, ...]":
+    from vizformer.analysis.own_ablations import own_rows
+
+    return own_rows(ablation_notes())
 
 
 @cached

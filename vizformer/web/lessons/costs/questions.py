@@ -1,7 +1,17 @@
 """The questions of the lesson Costs, variants, results."""
 
 from vizformer.web.catalogue.subject import Subject
-from vizformer.web.lessons.costs import calculator, complexity, family, flash, linear, measured, results, sparse
+from vizformer.web.lessons.costs import (
+    calculator,
+    complexity,
+    family,
+    flash,
+    linear,
+    measured,
+    own_ablations,
+    results,
+    sparse,
+)
 from vizformer.web.widgets.questions import Number, Registry
 
 
@@ -25,6 +35,7 @@ QUESTIONS: Registry = {
     "doubled": lambda subject: measured.doubled_question(),
     "smaller": lambda subject: family.smaller_question(),
     "experts": family.experts_question,
+    "own": lambda subject: own_ablations.worst_question(),
     "hours": lambda subject: results.hours_question(),
     "beaten": lambda subject: results.beaten_question(),
 }

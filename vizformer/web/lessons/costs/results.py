@@ -8,6 +8,7 @@ from vizformer.components.table import Number, Row
 from vizformer.figures.results import Point
 from vizformer.web.catalogue.subject import Subject
 from vizformer.web.lessons.costs import computed, wording
+from vizformer.web.lessons.costs.own_ablations import own_ablations
 from vizformer.web.widgets import chart, lesson
 from vizformer.web.widgets.laboratory import laboratory
 from vizformer.web.words.i18n import _
@@ -23,6 +24,7 @@ def results(subject: Subject) -> None:
     _recipes(subject)
     _translations()
     _ablations()
+    own_ablations()
 
 
 def _recipes(subject: Subject) -> None:
@@ -150,32 +152,17 @@ def beaten_question() -> lesson.Choice:
 def _ablations() -> None:
     from vizformer.analysis.paper_results import TABLE_3
 
-    groups = {
-        "base": _("base"),
-        "A": _("A: heads"),
-        "B": _("B: width of keys"),
-        "C": _("C: size"),
-        "D": _("D: dropout, smoothing"),
-        "E": _("E: positions"),
-        "big": _("big"),
-    }
-    words = {"P_drop": _("dropout"), "eps": "ε", "positions": _("positions"), "steps": _("steps"), "N": _("layers")}
-    values = {"learned": _("learned vectors")}
     base = TABLE_3[0]
     rows = []
     for row in TABLE_3:
-        changed = ", ".join(
-            f"{words.get(name, name)} {value:,g}" if not isinstance(value, str) else f"{words[name]}: {values[value]}"
-            for name, value in row.changed
-        )
         rows.append(
             Row(
                 (
-                    groups[row.group],
-                    changed or "N 6, d_model 512, d_ff 2,048, h 8",
+                    wording.group(row.group),
+                    wording.changed(row.changed) or "N 6, d_model 512, d_ff 2,048, h 8",
                     Number(row.perplexity, f"{row.perplexity:.2f}"),
                     Number(row.bleu, f"{row.bleu:.1f}"),
-                    "" if row is base else Number(row.bleu - base.bleu, _against(row.bleu - base.bleu)),
+                    "" if row is base else Number(row.bleu - base.bleu, wording.against(row.bleu - base.bleu)),
                     "" if row.millions is None else Number(row.millions, str(row.millions)),
                     Number(computed.counted(row), f"{computed.counted(row) / 1e6:.1f}"),
                 ),
@@ -198,11 +185,6 @@ def _ablations() -> None:
             "but the big one would agree with what is printed."
         )
     )
-
-
-def _against(difference: float) -> str:
-    """A difference with its sign."""
-    return f"{difference:+.1f}".replace("-", "−") if round(difference, 1) else "0.0"
 
 
 def hours_question() -> lesson.Number:

@@ -1,6 +1,6 @@
 """What several laboratories of lesson 11 share: the box for the number of tokens, numbers in words, bounded inputs."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 import streamlit as st
@@ -64,3 +64,42 @@ def tex(value: float, digits: int = 3) -> str:
         return f"{value:,.6g}".replace(",", "{,}")
     mantissa, __, exponent = f"{value:.{digits}e}".partition("e")
     return rf"{mantissa} \cdot 10^{{{int(exponent)}}}"
+
+
+def group(name: str) -> str:
+    """A group of rows of Table 3."""
+    names = {
+        "base": _("base"),
+        "A": _("A: heads"),
+        "B": _("B: width of keys"),
+        "C": _("C: size"),
+        "D": _("D: dropout, smoothing"),
+        "E": _("E: positions"),
+        "big": _("big"),
+    }
+    return names[name]
+
+
+def changed(options: Iterable[tuple[str, float | str]]) -> str:
+    """What differs from the base model, in the paper's letters or as options of a model; "" where nothing does."""
+    words = {
+        "P_drop": _("dropout"),
+        "dropout": _("dropout"),
+        "eps": "ε",
+        "positions": _("positions"),
+        "steps": _("steps"),
+        "N": _("layers"),
+        "n_encoder_layers": _("layers"),
+        "n_heads": "h",
+    }
+    values = {"learned": _("learned vectors")}
+    return ", ".join(
+        f"{words.get(name, name)} {value:,g}" if not isinstance(value, str) else f"{words[name]}: {values[value]}"
+        for name, value in options
+        if name != "n_decoder_layers"  # as many as the encoder has
+    )
+
+
+def against(difference: float) -> str:
+    """A difference with its sign."""
+    return f"{difference:+.1f}".replace("-", "−") if round(difference, 1) else "0.0"
