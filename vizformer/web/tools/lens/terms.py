@@ -65,7 +65,7 @@ def terms(subject: Subject, asked: Asked) -> None:
             st.dataframe(
                 {
                     _("Part"): [name(subject, term) for term in found.sorted],
-                    _("Share"): [t.value for t in found.sorted],
+                    _("What it adds"): [t.value for t in found.sorted],
                 },
                 hide_index=True,
             )

@@ -45,7 +45,7 @@ def switched_off(subject: Subject, place: Place) -> None:
         Row((str(index + 1), one.token.text, _percent(one.probability), other.token.text, _percent(other.probability)))
         for index, (one, other) in enumerate(zip(before[:5], after[:5], strict=False))
     ]
-    columns = ("", _("as it is"), _("probability"), _("without"), _("probability"))
+    columns = ("", _("as it is"), _("probability"), _("without them"), _("probability"))
     st.html(table.to_html(columns, rows, caption=_("The most probable answers at this row")))
     st.text(_("The distribution has moved by {value} nats (KL).", value=f"{found.divergence:.4f}"))
     if subject.config.architecture != "encoder-only" and model_cache.predicts(subject.model):
