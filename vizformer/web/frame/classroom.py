@@ -12,12 +12,16 @@ from vizformer.serving import one_of
 from vizformer.web.classroom.rooms import LENGTH, MemoryStore, NoRoomError, Place, Rooms, tidy
 from vizformer.web.classroom.waiting import PATH, Waiting
 from vizformer.web.frame import share
-from vizformer.web.frame.sitemap import SECTIONS
+from vizformer.web.frame.sitemap import HOME, SECTIONS
 from vizformer.web.link import state
 from vizformer.web.words.i18n import _
 
 ROOM = "room"  # of a link: the code of a class to join
-_LEADS, _FOLLOWS, _FREE, _SEEN, _ENDED = (f"class.{name}" for name in ("leads", "follows", "free", "seen", "ended"))
+_LEADS, _FOLLOWS, _FREE, _SEEN, _ENDED = (
+    f"classroom.{name}"
+    for name in ("leads", "follows", "free", "seen", "ended")  # (keys of buttons begin otherwise)
+)
+_CODE, _JOINED, _UNKNOWN = (f"class.{name}" for name in ("code", "joined", "unknown"))
 _OWN = ("lang",)  # of the view: what stays the student's
 
 
@@ -40,7 +44,7 @@ def _session() -> str:
 def arrive() -> None:
     """Joins the class that the link names."""
     if (code := tidy(str(st.query_params.get(ROOM, "")))) and st.session_state.get(_FOLLOWS) != code:
-        join(code)
+        st.session_state[_ENDED] = not join(code)
 
 
 def keep_up(page: str) -> None:
@@ -52,13 +56,17 @@ def keep_up(page: str) -> None:
     place = _wanted()
     if place is None:
         return
+    if _file(place.page) != _file(page):  # seen once it is there: a run that is cut short goes nowhere
+        st.switch_page(_file(place.page))
     st.session_state[_SEEN] = place.version
     here = {name: value for name, value in state.link().items() if name in _OWN}
     parameters = {**{name: value for name, value in place.parameters.items() if name not in _OWN}, **here}
-    files = {entry.url: entry.file for __, entries in SECTIONS for entry in entries}
-    if place.page != page:
-        st.switch_page(files.get(place.page, SECTIONS[0][1][0].file), query_params=parameters)
     state.adopt(parameters)
+
+
+def _file(page: str) -> str:
+    """The file of a page; of the first one, whatever its address is."""
+    return next((entry.file for __, entries in SECTIONS for entry in entries if entry.url == page), HOME.file)
 
 
 def _lead(own: tuple[str, str], page: str, parameters: dict[str, str]) -> None:
@@ -108,6 +116,8 @@ def banner() -> None:
 @st.fragment
 def button() -> None:
     """The button of the class, beside that of the link."""
+    if st.session_state.pop(_JOINED, False):  # the whole page: it is to show what the teacher's does
+        st.rerun()
     opened = st.popover(_("Class"), key="class", on_change="rerun")
     if not opened.open:
         return
@@ -145,10 +155,9 @@ def _door() -> None:
         _start()
         st.rerun()
     st.divider()
-    typed = st.text_input(_("As a student: the code of the class"), key="class.code", max_chars=2 * LENGTH)
-    if typed:
-        if join(tidy(typed)):
-            st.rerun()
+    label = _("As a student: the code of the class")
+    st.text_input(label, key=_CODE, max_chars=2 * LENGTH, on_change=_typed)
+    if st.session_state.pop(_UNKNOWN, False):
         st.caption(_("There is no class with this code."))
 
 
@@ -170,11 +179,17 @@ def join(code: str) -> bool:
     try:
         ROOMS.look(code)
     except NoRoomError:
-        st.session_state[_ENDED] = bool(code) or st.session_state.get(_ENDED, False)
         return False
     leave()
     st.session_state[_FOLLOWS] = code
     return True
+
+
+def _typed() -> None:
+    """A code that was typed is used once: it would have the student join again with every run."""
+    code, st.session_state[_CODE] = tidy(st.session_state[_CODE] or ""), ""
+    st.session_state[_JOINED] = joined = join(code)
+    st.session_state[_UNKNOWN] = not joined
 
 
 def let_go() -> None:

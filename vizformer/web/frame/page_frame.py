@@ -62,6 +62,7 @@ def _run() -> None:
     for message in state.notices():  # drawn last, shown first: the page may have corrected the view
         notices.info(translate(message, plain))
     state.push()
+    state.drawn()
 
 
 def _navigate() -> Page:

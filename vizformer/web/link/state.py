@@ -42,6 +42,7 @@ class _Memory:
     visit: int = 0  # counts the pages that were gone to
     heard: Callable[[str, dict[str, str]], None] | None = None  # is told of every new address
     placed: dict[str, int] = field(default_factory=dict)  # widget -> the visit in which it was drawn last
+    placing: dict[str, int] = field(default_factory=dict)  # the same of the run that goes on
 
     def remember(self, address: _Address) -> None:
         self.current = address
@@ -175,8 +176,15 @@ def arrives(key: str) -> bool:
     next thing that is pressed it reports an empty text, or the first of a list.
     """
     memory = _memory()
-    before, memory.placed[key] = memory.placed.get(key), memory.visit
-    return before != memory.visit
+    memory.placing[key] = memory.visit
+    return memory.placed.get(key) != memory.visit
+
+
+def drawn() -> None:
+    """Notes that a run came to its end: what it told the browser has arrived, as not all of a run that is cut short has."""
+    memory = _memory()
+    memory.placed |= memory.placing
+    memory.placing.clear()
 
 
 def _take(name: str, key: str) -> None:

@@ -26,5 +26,6 @@ def laboratory(draw: Draw) -> Draw:
         if not state.is_drawn():
             st.rerun()
         draw(*args, **kwargs)
+        state.drawn()
 
     return cast(Draw, alone)
