@@ -87,7 +87,7 @@ FIELDS = {
     "branch": st_.sampled_from(["", "3:17,8:254"]),
     "part": st_.sampled_from(["", "arithmetic"]),
     "settings": st_.sampled_from(["", "positions.k:3~masks.kind:window"]),
-    "run": st_.sampled_from(["", "train-0123456789"]),
+    **dict.fromkeys(("run", "beside"), st_.sampled_from(["", "train-0123456789"])),
     "lang": st_.sampled_from(["", "en", "zh_CN"]),
 }
 VIEWS = st_.builds(View, **FIELDS)
