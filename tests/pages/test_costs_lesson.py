@@ -1,5 +1,7 @@
 """Lesson 11, Costs, variants, results: what is on the screen is what the library computes, and the code on it runs."""
 
+import json
+
 import numpy as np
 import pytest
 
@@ -11,8 +13,10 @@ from vizformer.analysis.attention_speed import WAYS, Measured
 from vizformer.analysis.complexity import table_one
 from vizformer.analysis.experts import mixture
 from vizformer.analysis.model_costs import model_cost, overtakes
+from vizformer.analysis.own_ablations import loss_changes, own_rows
 from vizformer.analysis.paper_results import TABLE_2, TABLE_3, counted
 from vizformer.analysis.sparse_reach import SPARSE_KINDS, SparseSettings, cell_count, sparse_cells, sparse_cost
+from vizformer.assets import asset
 from vizformer.config import ModelConfig
 from vizformer.explain.linear_attention import linear_attention
 from vizformer.explain.online_softmax import online_softmax
@@ -234,13 +238,19 @@ def test_the_results_are_those_of_the_paper(open_app: Open, pair: str) -> None:
     drawn = chart(app, 0)["data"]
     points = [(cost, score) for one in drawn for cost, score in zip(array(one["x"]), array(one["y"]), strict=True)]
     np.testing.assert_allclose(sorted(points), sorted((row.flops[at], row.bleu[at]) for row in both), rtol=1e-6)
-    recipes, table_2, table_3 = tables(app)
+    recipes, table_2, table_3, own = tables(app)
     assert recipes[4][1:3] == ["63,082,496", "214,245,376"]
     assert table_2[-1][1:3] == ["28.4", "41.8"]
     for shown, row in zip(table_3, TABLE_3, strict=True):
         assert shown[2:4] == [f"{row.perplexity:.2f}", f"{row.bleu:.1f}"]
         assert shown[5] == ("" if row.millions is None else str(row.millions))
         assert number(shown[6]) == pytest.approx(counted(row) / 1e6, abs=0.06)
+    rows = own_rows(json.loads(asset("lessons", "costs", "ablations.json").read_text(encoding="utf-8")))
+    for shown, row in zip(own, rows, strict=True):
+        assert shown[2:5] == [f"{row.perplexity:.2f}", f"{row.bleu:.1f}", f"{row.bleu_range:.1f}"]
+        assert shown[7] == f"{row.parameters:,}"
+    changes = [array(one["x"]) for one in chart(app, 1)["data"]]
+    np.testing.assert_allclose(np.transpose(changes), loss_changes(rows), atol=1e-6)
     done = run(app.code[0].value)
     assert done["base"] == pytest.approx(3.3e18, rel=0.01)
     assert right(enter(app, "costs", "hours", 2.3))

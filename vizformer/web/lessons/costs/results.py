@@ -22,7 +22,7 @@ def results(subject: Subject) -> None:
     st.html(table.style())
     lesson.ask(hours_question())
     _recipes(subject)
-    _translations()
+    translations()
     _ablations()
     own_ablations()
 
@@ -84,7 +84,9 @@ def _count(subject: Subject) -> str:
     return f"{computed.model_cost(subject.config, 1).total:,}"
 
 
-def _translations() -> None:
+@laboratory
+def translations() -> None:
+    """Table 2 and its picture, by themselves: another language moves nothing else."""
     from vizformer.analysis.paper_results import SOURCE, TABLE_2
 
     names = {"de": _("English to German"), "fr": _("English to French")}
