@@ -14,7 +14,7 @@ def heads(app) -> dict:
     (found,) = (
         part.proto for part in app.get("bidi_component") if part.proto.component_name.endswith("vizformer_attention")
     )
-    return json.loads(found.mixed.json)
+    return json.loads(found.json if found.WhichOneof("data") == "json" else found.mixed.json)
 
 
 def link(app) -> dict[str, str]:
@@ -41,7 +41,7 @@ def test_the_order_of_the_heads_is_part_of_the_link(open_app):
 
 def data_of(app, key: str) -> dict:
     (found,) = (part.proto for part in app.get("bidi_component") if part.proto.component_name.endswith(key))
-    return json.loads(found.mixed.json)
+    return json.loads(found.json if found.WhichOneof("data") == "json" else found.mixed.json)
 
 
 def test_heads_together_are_one_map_a_layer(open_app):
