@@ -86,7 +86,7 @@ def test_a_head_is_taken_away_and_opened_without_a_network(open_tab, browser, tm
     for kind in ("SVG", "NPZ", "HTML", "trace"):
         button = tab.page.get_by_role("button", name=kind, exact=True).first
         with tab.page.expect_download() as download:
-            button.click()
+            button.dispatch_event("click")  # wherever the page scrolls to meanwhile
         files[kind] = tmp_path / download.value.suggested_filename
         download.value.save_as(files[kind])
     with np.load(files["NPZ"]) as read:

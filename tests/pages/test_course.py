@@ -63,11 +63,12 @@ def test_questions_are_answered_before_the_answer_is_shown(open_app: Open, lesso
         app = open_app(PAGES[lesson], part=part if part != PARTS[lesson][0] else "")
         for kind, names in asked(app, lesson).items():
             known[kind] |= set(names)
-        for radio in [r for r in app.radio if r.key.startswith(f"ask.{lesson}.")]:
+        for answered, radio in enumerate([r for r in app.radio if r.key.startswith(f"ask.{lesson}.")]):
             name = radio.key.split(".")[2]
             reveal = next(b for b in app.button if b.key.startswith(f"ask.{lesson}.{name}.button"))
             assert reveal.disabled
-            assert not app.success or all("Right" not in s.value for s in app.success)
+            boxes = [box.value for box in (*app.success, *app.error)]
+            assert sum(text.startswith(("**Right", "**Not quite")) for text in boxes) == answered
             assert len(set(radio.options)) == len(radio.options) >= 2, "the choices differ"
             app = radio.set_value(0).run()
             reveal = next(b for b in app.button if b.key.startswith(f"ask.{lesson}.{name}.button"))

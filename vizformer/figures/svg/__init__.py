@@ -180,6 +180,8 @@ def _seen(
             found += [float(at.min()) - half, float(at.max()) + half]
         elif trace["type"] == "bar":
             along, lengths = marks.bar_numbers(trace, x, y)
+            if not len(along):
+                continue
             if (axis is y) == (trace.get("orientation") == "h"):
                 found += [float(along.min()) - 0.5, float(along.max()) + 0.5]
                 continue

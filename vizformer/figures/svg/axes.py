@@ -119,7 +119,7 @@ class Axis:
                 named = [(at, self._said(float(f"{10.0**at:.3g}"))) for at in np.linspace(low, high, 4).tolist()]
             named = named[:: max(1, len(named) // TICKS)]
         else:
-            step = float(self.settings.get("dtick") or nice_step(high - low, TICKS))
+            step = float(self.settings.get("dtick") or nice_step((high - low) or 1.0, TICKS))
             first = math.ceil(low / step - 1e-9)
             count = int((high - first * step) / step + 1e-9) + 1
             named = [((first + i) * step, self._said((first + i) * step)) for i in range(min(count, 200))]

@@ -27,7 +27,7 @@ DEFAULTS = {
     "rms_norm_eps": 1e-5,
     "tie_word_embeddings": False,
     "bos_token_id": 128_000,
-    "eos_token_id": 128_001,
+    "eos_token_id": [128_001, 128_008, 128_009],
     "mlp_bias": False,
     "rope_theta": 1_000_000.0,
     "rope_parameters": {
