@@ -31,9 +31,13 @@ def open_file(browser: Browser, tmp_path: Path) -> Iterator[OpenFile]:
         context = browser.new_context(viewport={"width": width, "height": height}, color_scheme=scheme)  # type: ignore[arg-type]
         contexts.append(context)
         page = context.new_page()
+
+        def own(address: str) -> bool:  # the file itself, and what its own script made
+            return address == path.as_uri() or address.startswith("blob:null/")
+
         page.add_init_script(RECORDER)
         page.on("pageerror", lambda error: problems.append(str(error)))
-        page.on("request", lambda request: problems.append(request.url) if request.url != path.as_uri() else None)
+        page.on("request", lambda request: None if own(request.url) else problems.append(request.url))
         page.goto(path.as_uri())
         return page
 

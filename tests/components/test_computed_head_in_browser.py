@@ -22,11 +22,11 @@ HEAD, QUERY, KEY = 3, 123, 45
 ALL_NUMBERS = """([q, k, distances, reasons, queries, keys]) => {
   %s
   const typed = (list, kind) => list && new kind(list);
-  const head = new ComputedHead(
-    typed(q, Float32Array), typed(k, Float32Array), typed(distances, Float32Array), typed(reasons, Uint8Array),
-    queries, keys,
-  );
-  while (!head.work(1000));
+  const head = new ComputedHead({
+    q: typed(q, Float32Array), k: typed(k, Float32Array),
+    byDistance: typed(distances, Float32Array), reasons: typed(reasons, Uint8Array), queries, keys,
+  });
+  head.fill(0, queries, head.scores, head.norms);
   const [weights, scores] = [[], []];
   for (let query = 0; query < queries; query++) for (let key = 0; key < keys; key++) {
     weights.push(head.weight(query, key));
@@ -77,16 +77,41 @@ def test_the_cell_under_the_pointer_is_the_library_s(open_file: OpenFile, name: 
     assert f"{abs(whole.scores[QUERY, KEY]):.4f}" in readout(page)
 
 
-def test_one_strong_cell_is_seen_where_cells_are_smaller_than_pixels(open_file: OpenFile) -> None:
-    n = 2000
+def one_strong_cell(n: int) -> str:
+    """A file with a head of n tokens, of which one looks at one other; every other one looks at all alike."""
     q, k = np.zeros((n, 2), np.float32), np.zeros((n, 2), np.float32)
-    q[1501, 0] = k[333, 0] = 6.0  # this query looks at this key, every other one at all alike
+    q[3 * n // 4, 0] = k[n // 6, 0] = 6.0
     small = np.zeros((1, 1, 32, 32), np.uint8)
     tokens = [str(index) for index in range(n)]
-    page = open_file(
-        to_html(pack_operands(small, q, k, chosen=(0, 0)), query_tokens=tokens, key_tokens=tokens, selected=Selection())
-    )
-    expect(page.locator(".vf-readout")).to_contain_text("attends most")
+    selected = Selection(query=3 * n // 4, key=n // 6)
+    return to_html(pack_operands(small, q, k, chosen=(0, 0)), query_tokens=tokens, key_tokens=tokens, selected=selected)
+
+
+STRONG = f"with weight {1 / (1 + 1999 * np.exp(-36.0)):.4f}"
+
+
+def test_a_large_head_is_computed_by_workers(open_file: OpenFile) -> None:
+    page = open_file(one_strong_cell(2000))
+    expect(page.locator(".vf-readout")).to_contain_text(STRONG)
+    assert 1 <= len(page.workers) <= 4
+
+
+FORBIDDEN = {
+    "not there": "<script>window.Worker = undefined;</script>",
+    "refused": "<meta http-equiv='Content-Security-Policy' content=\"worker-src 'none'\">",
+}
+
+
+@pytest.mark.parametrize("why", FORBIDDEN)
+def test_a_large_head_is_computed_where_there_are_no_workers(open_file: OpenFile, why: str) -> None:
+    page = open_file(one_strong_cell(2000).replace("<head>", f"<head>{FORBIDDEN[why]}", 1))
+    expect(page.locator(".vf-readout")).to_contain_text(STRONG)
+    assert not page.workers
+
+
+def test_one_strong_cell_is_seen_where_cells_are_smaller_than_pixels(open_file: OpenFile) -> None:
+    page = open_file(one_strong_cell(2000))
+    expect(page.locator(".vf-readout")).to_contain_text(STRONG)
     expect(page.locator(".vf-pooled")).to_contain_text("the strongest of 4 × 4 cells")
     left, top, width, height = map(float, page.locator(".vf-stage").get_attribute("data-plot").split())
     strong, weak = (
@@ -94,10 +119,55 @@ def test_one_strong_cell_is_seen_where_cells_are_smaller_than_pixels(open_file: 
             "([x, y]) => [...document.querySelector('.vf-base').getContext('2d').getImageData(x, y, 3, 3).data]",
             [int(left + 333.5 * width) - 1, int(top + row * height) - 1],
         )
-        for row in (1501.5, 900.5)
+        for row in (1500.5, 900.5)
     )
     assert np.abs(np.subtract(strong, weak)).max() > 100
     page.locator(".vf-zoom button").nth(1).click()
     page.locator(".vf-zoom button").nth(1).click()
     page.locator(".vf-zoom button").nth(1).click()
     expect(page.locator(".vf-pooled")).to_be_empty()
+
+
+def test_only_the_cells_in_sight_of_an_enlarged_map_are_painted(open_file: OpenFile) -> None:
+    page = open_file(one_strong_cell(2000))
+    expect(page.locator(".vf-readout")).to_contain_text(STRONG)
+    stage = page.locator(".vf-stage")
+    left, top, width, height = map(float, stage.get_attribute("data-plot").split())
+    box = stage.bounding_box()
+    x, y = left + 333.5 * width, top + 1500.5 * height
+    page.evaluate(
+        """() => {
+          window.largest = 0;
+          const before = CanvasRenderingContext2D.prototype.putImageData;
+          CanvasRenderingContext2D.prototype.putImageData = function (image, ...more) {
+            window.largest = Math.max(window.largest, image.width * image.height);
+            return before.call(this, image, ...more);
+          };
+        }"""
+    )
+
+    def strong_is_seen() -> bool:
+        return page.evaluate(  # type: ignore[no-any-return]
+            """([x, y]) => {
+              const { data } = document.querySelector(".vf-base").getContext("2d").getImageData(x, y, 600, 600);
+              return data.some((one, at) => Math.abs(one - data[at % 4]) > 100);
+            }""",
+            [left, top],
+        )
+
+    def drag(start: int, end: int) -> None:  # three times, beyond the cells that were painted around those in sight
+        for _ in range(3):
+            page.mouse.move(box["x"] + left + start, box["y"] + y)
+            page.mouse.down()
+            page.mouse.move(box["x"] + left + end, box["y"] + y)
+            page.mouse.up()
+
+    page.mouse.move(box["x"] + x, box["y"] + y)
+    page.mouse.wheel(0, -2000)
+    expect(page.locator(".vf-pooled")).to_be_empty()
+    assert strong_is_seen()
+    drag(10, 400)
+    assert not strong_is_seen()
+    drag(400, 10)
+    assert strong_is_seen()
+    assert 0 < page.evaluate("window.largest") < 1_000_000

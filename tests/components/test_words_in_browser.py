@@ -22,7 +22,11 @@ HEAD = 3
 ALL_WORDS = """([data, queryWords, keyWords]) => {
   %s
   const model = readHeads(data);
-  while (!model.computed.work(1000));
+  const { computed } = model;
+  const rows = new RowScores(computed);
+  const [scores, norms] = [new Float32Array(computed.scores.length), new Float64Array(computed.norms.length)];
+  rows.fill(0, model.queries, scores, norms);
+  computed.put(0, scores, norms);
   const map = new WordMap();
   const names = (count) => Array.from({ length: count }, () => "");
   map.take({ query_words: queryWords, key_words: keyWords }, { queries: names(model.queries), keys: names(model.keys) });

@@ -9,10 +9,9 @@ import { TokenFinder } from "./js/finder.js";
 import { HeadGrid } from "./js/grid.js";
 import { HeadLoader } from "./js/head_loader.js";
 import { OrderBox, ordersOf } from "./js/head_order.js";
+import { HeadImage, paintThumb } from "./js/head_image.js";
 import { headSentence } from "./js/head_sentence.js";
-import {
-  layerName, offsetOf, paintHead, paintPooled, paintThumb, readHeads, reasonName, reasonsIn, scoreRange,
-} from "./js/heads.js";
+import { layerName, offsetOf, readHeads, reasonName, reasonsIn, scoreRange } from "./js/heads.js";
 import { showLegend } from "./js/legend.js";
 import { HeatMap } from "./js/map.js";
 import { within } from "./js/numbers.js";
@@ -212,19 +211,11 @@ class AttentionView {
     const large = this.large = this.wordMap.enlarge(model, layer, head);
     const range = view === "scores" ? scoreRange(large, layer, head) : 1;
     const here = offsetOf(large, layer, head) >= 0;
-    /** @type {Map<number, HTMLCanvasElement>} */ const painted = new Map();
-    /** @param {number} pool */
-    const image = (pool) => {
-      if (!painted.has(pool)) {
-        painted.set(pool, pool > 1
-          ? paintPooled(large, layer, head, view, theme, range, pool)
-          : /** @type {HTMLCanvasElement} */ (paintHead(large, layer, head, view, theme, range)));
-      }
-      return /** @type {HTMLCanvasElement} */ (painted.get(pool));
-    };
+    const image = new HeadImage(large, layer, head, view, theme, range);
     const blurred = here ? null : paintThumb(model, layer, head, theme);
     this.map.show({
-      model: large, theme, image: here ? image : null, mostPooled: 64, blurred, view, range, layer, head, selected: this.wordMap.placed(selected),
+      model: large, theme, image: here ? (pool, sight) => image.of(pool, sight) : null, mostPooled: 64, blurred, view, range,
+      layer, head, selected: this.wordMap.placed(selected),
       queryTokens: this.wordMap.labels.queries, keyTokens: this.wordMap.labels.keys,
     });
     this.closeWords.hidden = !this.wordMap.anyOpened;

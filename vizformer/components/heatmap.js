@@ -5,7 +5,8 @@ import { readTheme } from "./js/colours.js";
 import { present } from "./js/conversation.js";
 import { element, signButton } from "./js/dom.js";
 import { headSentence } from "./js/head_sentence.js";
-import { offsetOf, paintHead, paintPooled, readHeads, reasonName, reasonsOf, scoreRange } from "./js/heads.js";
+import { HeadImage } from "./js/head_image.js";
+import { offsetOf, readHeads, reasonName, reasonsOf, scoreRange } from "./js/heads.js";
 import { showLegend } from "./js/legend.js";
 import { HeatMap } from "./js/map.js";
 import { SQUARE } from "./js/map_marks.js";
@@ -87,16 +88,9 @@ class HeatmapView {
   show() {
     const { data: { view, rings, squares, words }, model, theme, tokens, selected } = this;
     const range = view === "scores" ? scoreRange(model, 0, 0) : 1;
-    /** @type {Map<number, HTMLCanvasElement>} */ const painted = new Map();
-    /** @param {number} pool */
-    const image = (pool) => {
-      const made = painted.get(pool) ?? /** @type {HTMLCanvasElement} */ (
-        pool > 1 ? paintPooled(model, 0, 0, view, theme, range, pool) : paintHead(model, 0, 0, view, theme, range));
-      painted.set(pool, made);
-      return made;
-    };
+    const image = new HeadImage(model, 0, 0, view, theme, range);
     this.map.show({
-      model, theme, image: offsetOf(model, 0, 0) < 0 ? null : image, mostPooled: 64, blurred: null, view, range,
+      model, theme, image: offsetOf(model, 0, 0) < 0 ? null : (pool, sight) => image.of(pool, sight), mostPooled: 64, blurred: null, view, range,
       layer: 0, head: 0, selected, queryTokens: tokens.queries, keyTokens: tokens.keys, marks: { rings, squares },
     });
     const reasons = [...new Set(reasonsOf(model, 0) ?? [])].filter(Boolean).sort();

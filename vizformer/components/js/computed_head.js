@@ -1,24 +1,23 @@
 // @ts-check
-// A head that came as its queries and keys: its map is computed here, row by row, while the page goes on answering.
+// A head that came as its queries and keys: its map is computed here, row by row.
 
 /** @import { NumberColumn } from "./types.d.ts" */
 
-const SLICE = 24;  // ms of work between two looks at what people do
+// What a head is computed from, as it travels to a worker too.
+/**
+ * @typedef {object} Operands
+ * @property {Float32Array} q [queries, width], times the scale
+ * @property {Float32Array} k [keys, width]
+ * @property {Float32Array | null} byDistance [queries + keys - 1]
+ * @property {Uint8Array | null} reasons [queries, keys]
+ * @property {number} queries
+ * @property {number} keys
+ */
 
-class ComputedHead {
-  // One score a cell, and what turns a row of them into weights: weight = exp(score - norm of the row).
-  /** @type {Float32Array} */ scores;
-  /** @type {Float64Array} */ norms;
-
-  /**
-   * @param {Float32Array} q [queries, width], times the scale
-   * @param {Float32Array} k [keys, width]
-   * @param {Float32Array | null} byDistance [queries + keys - 1]
-   * @param {Uint8Array | null} reasons [queries, keys]
-   * @param {number} queries
-   * @param {number} keys
-   */
-  constructor(q, k, byDistance, reasons, queries, keys) {
+// The scores of a head and what turns a row of them into weights: weight = exp(score - norm of the row).
+export class RowScores {
+  /** @param {Operands} operands */
+  constructor({ q, k, byDistance, reasons, queries, keys }) {
     this.q = q;
     this.k = k;
     this.byDistance = byDistance;
@@ -26,39 +25,25 @@ class ComputedHead {
     this.queries = queries;
     this.keys = keys;
     this.width = q.length / queries;
-    this.scores = new Float32Array(queries * keys);
-    this.norms = new Float64Array(queries).fill(Infinity);  // of a row that sees nothing: every weight is 0
-    this.done = 0;  // rows
   }
 
-  get complete() {
-    return this.done === this.queries;
-  }
-
-  // Works for some milliseconds; true when all rows are there.
-  /** @param {number} [ms] */
-  work(ms = SLICE) {
-    const end = performance.now() + ms;
-    while (!this.complete && performance.now() < end) this.row(this.done++);
-    return this.complete;
-  }
-
-  // The scores of a row, of the keys that it sees: in a causal map that is half of the work.
-  /** @param {number} query */
-  row(query) {
-    const { reasons, keys, scores } = this;
-    const start = query * keys;
-    let most = -Infinity;
-    for (let key = 0; key < keys; key++) {
-      if (reasons && reasons[start + key]) continue;
-      const score = this.scoreOf(query, key);
-      scores[start + key] = score;
-      if (score > most) most = score;
+  // Some rows, written one after the other: of the keys that a query sees, which in a causal map is half of the work.
+  /** @param {number} first @param {number} end @param {Float32Array} scores @param {Float64Array} norms */
+  fill(first, end, scores, norms) {
+    const { reasons, keys } = this;
+    for (let query = first; query < end; query++) {
+      const [from, to] = [query * keys, (query - first) * keys];
+      let most = -Infinity;
+      for (let key = 0; key < keys; key++) {
+        if (reasons && reasons[from + key]) continue;
+        const score = this.scoreOf(query, key);
+        scores[to + key] = score;
+        if (score > most) most = score;
+      }
+      let total = 0;
+      for (let key = 0; key < keys; key++) if (!(reasons && reasons[from + key])) total += Math.exp(scores[to + key] - most);
+      norms[query - first] = total ? most + Math.log(total) : Infinity;  // of a row that sees nothing every weight is 0
     }
-    if (most === -Infinity) return;
-    let total = 0;
-    for (let key = 0; key < keys; key++) if (!(reasons && reasons[start + key])) total += Math.exp(scores[start + key] - most);
-    this.norms[query] = most + Math.log(total);
   }
 
   // One score, of a masked cell too.  Four sums side by side, which a processor adds at the same time.
@@ -76,6 +61,29 @@ class ComputedHead {
     for (let i = even; i < width; i++) a += q[from + i] * k[at + i];
     return a + b + (c + d);
   }
+}
+
+// The whole map of a head, as far as its rows are there.
+export class ComputedHead extends RowScores {
+  /** @param {Operands} operands */
+  constructor(operands) {
+    super(operands);
+    this.scores = new Float32Array(this.queries * this.keys);
+    this.norms = new Float64Array(this.queries);
+    this.done = 0;  // rows
+  }
+
+  get complete() {
+    return this.done === this.queries;
+  }
+
+  // Rows that were computed elsewhere.
+  /** @param {number} first @param {Float32Array} scores @param {Float64Array} norms */
+  put(first, scores, norms) {
+    this.scores.set(scores, first * this.keys);
+    this.norms.set(norms, first);
+    this.done += norms.length;
+  }
 
   /** @param {number} query @param {number} key */
   weight(query, key) {
@@ -89,7 +97,7 @@ class ComputedHead {
 export function readOperands(columns, [, , queries, keys]) {
   const [q, k, byDistance] = /** @type {(Float32Array | null)[]} */ ([columns.q, columns.k, columns.by_distance ?? null]);
   if (!q || !k) return null;
-  return new ComputedHead(q, k, byDistance, readRuns(columns, queries * keys), queries, keys);
+  return new ComputedHead({ q, k, byDistance, reasons: readRuns(columns, queries * keys), queries, keys });
 }
 
 // A map of reasons that came as runs of equal ones.

@@ -4,7 +4,8 @@
 import { drawPlate, shorten } from "./canvas_text.js";
 import { inkOn } from "./colours.js";
 import { context2d } from "./dom.js";
-import { cellAt, scoreStep, weightStep } from "./heads.js";
+import { scoreStep, weightStep } from "./head_image.js";
+import { cellAt } from "./heads.js";
 import { ENLARGED, letterSize } from "./map_layout.js";
 import { drawPageMarks } from "./map_marks.js";
 import { signed } from "./numbers.js";
@@ -25,7 +26,10 @@ export function drawMap(map) {
   context.clip();
   context.fillStyle = hatching(context, theme, density);
   context.fillRect(layout.left, layout.top, layout.plotWidth, layout.plotHeight);
-  const picture = scene.image ? scene.image(map.pool) : scene.blurred;
+  const [firstKey, endKey] = inSight(map.x, model.keys, map.zoom);
+  const [firstQuery, endQuery] = inSight(map.y, model.queries, map.zoom);
+  const sight = { x: firstKey, y: firstQuery, columns: endKey - firstKey, rows: endQuery - firstQuery };
+  const { picture, x, y } = scene.image ? scene.image(map.pool, sight) : { picture: scene.blurred, x: 0, y: 0 };
   const [scaleX, scaleY] = scene.image
     ? [1 / map.pool, 1 / map.pool]
     : picture ? [picture.width / model.keys, picture.height / model.queries] : [1, 1];
@@ -33,7 +37,7 @@ export function drawMap(map) {
   context.globalAlpha = scene.image ? 1 : 0.45;
   if (picture) context.drawImage(
     picture,
-    map.x * scaleX, map.y * scaleY, (model.keys / map.zoom) * scaleX, (model.queries / map.zoom) * scaleY,
+    (map.x - x) * scaleX, (map.y - y) * scaleY, (model.keys / map.zoom) * scaleX, (model.queries / map.zoom) * scaleY,
     layout.left, layout.top, layout.plotWidth, layout.plotHeight,
   );
   context.globalAlpha = 1;

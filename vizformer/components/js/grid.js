@@ -5,7 +5,8 @@
 
 import { buttonOf, element, focusedIn, isShortcut } from "./dom.js";
 import { nameIn, sorted, valueOf } from "./head_order.js";
-import { isHere, paintThumb } from "./heads.js";
+import { paintThumb } from "./head_image.js";
+import { isHere } from "./heads.js";
 import { within } from "./numbers.js";
 
 /** @import { HeadModel, Order, Theme, Words } from "./types.d.ts" */

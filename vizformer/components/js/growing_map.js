@@ -118,7 +118,7 @@ export class GrowingMap {
     const { theme, selected: { layer, head } } = this;
     const image = paintHeadUntil(model, layer, head, theme);
     this.map.show({
-      model, theme, image: () => image, mostPooled: 1, blurred: null, view: "weights", range: 1, layer, head,
+      model, theme, image: () => ({ picture: image, x: 0, y: 0 }), mostPooled: 1, blurred: null, view: "weights", range: 1, layer, head,
       selected: { query, key: null }, queryTokens: labels[0], keyTokens: labels[1],
     });
   }

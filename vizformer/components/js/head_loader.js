@@ -4,6 +4,7 @@
 
 import { readOperands } from "./computed_head.js";
 import { weightOfOne } from "./heads.js";
+import { RowWorkers } from "./row_workers.js";
 import { readTensors } from "./tensor_file.js";
 
 /** @import { HeadModel, HeadNumbers, Measure, NumberColumn } from "./types.d.ts" */
@@ -20,7 +21,7 @@ export class HeadLoader {
   /** @type {Map<string, HeadNumbers>} */ kept = new Map();
   /** @type {string | null} */ wanted = null;
   /** @type {number[]} */ layers = [];  // that still have to be asked for
-  /** @type {number | undefined} */ timer;
+  rows = new RowWorkers();
   stop = new AbortController();
   asking = 0;
   failed = false;  // the head that is wanted did not come
@@ -35,7 +36,6 @@ export class HeadLoader {
   take(model, address, measures) {
     const before = this.model;
     this.model = model;
-    clearTimeout(this.timer);
     if (address === null || address !== this.address) {
       this.close();
       [this.stop, this.address, this.wanted, this.asking] = [new AbortController(), address, null, 0];
@@ -146,21 +146,18 @@ export class HeadLoader {
     this.kept.delete(`${layer}/${head}`);  // and to the end, as the one looked at last
     this.kept.set(`${layer}/${head}`, kept);
     Object.assign(this.model, kept, { chosen: [layer, head] });
-    if (kept.computed && !kept.computed.complete) this.work();
-    else this.on.head();
+    this.work();
+    if (!kept.computed || kept.computed.complete) this.on.head();
   }
 
-  // Some rows in each turn, so that the page goes on answering.
   work() {
-    clearTimeout(this.timer);
     const { computed } = this.model;
-    if (!computed || computed.complete) return;
-    if (computed.work()) this.on.head();
-    else this.timer = setTimeout(() => this.work(), 0);
+    if (computed && !computed.complete) this.rows.compute(computed, () => this.on.head());
+    else this.rows.stop();
   }
 
   close() {
-    clearTimeout(this.timer);
+    this.rows.close();
     this.stop.abort();
   }
 }

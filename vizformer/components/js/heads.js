@@ -1,12 +1,11 @@
 // @ts-check
-// The heads as they came: where each number lies, and how a head becomes a picture.
+// The heads as they came: where each number lies.
 
 import { readOperands } from "./computed_head.js";
-import { context2d } from "./dom.js";
 import { readColumn } from "./numbers.js";
 import { fill } from "./text.js";
 
-/** @import { HeadModel, SentHeads, Theme, WeightsOrScores, Words } from "./types.d.ts" */
+/** @import { HeadModel, SentHeads, Words } from "./types.d.ts" */
 
 /** @param {SentHeads<any>} data @returns {HeadModel} */
 export function readHeads(data) {
@@ -84,8 +83,9 @@ export function reasonsIn(model, layer) {
   return [...seen.keys()].filter((reason) => reason && seen[reason]);
 }
 
+// The map of one layer, where layers differ.
 /** @param {Uint8Array | null} maps @param {number} layer @param {number} size */
-function ofLayer(maps, layer, size) {
+export function ofLayer(maps, layer, size) {
   return maps && maps.length > size ? maps.subarray(layer * size, (layer + 1) * size) : maps;
 }
 
@@ -150,99 +150,8 @@ export function scoreRange(model, layer, head) {
   return range;
 }
 
-// The step of a colour table that a number gets. Weights by their square root: in long texts most are small.
-/** @param {number} weight */
-export function weightStep(weight) {
-  return Math.round(Math.sqrt(weight) * 255);
-}
-
-/** @param {number} score @param {number} range */
-export function scoreStep(score, range) {
-  return range > 0 ? Math.round((Math.max(-1, Math.min(1, score / range)) + 1) * 127) : 127;
-}
-
-// A head as a canvas of one pixel per cell; masked cells stay transparent, so that the hatching below shows.
-/**
- * @param {HeadModel} model
- * @param {number} layer
- * @param {number} head
- * @param {WeightsOrScores} view
- * @param {Theme} theme
- * @param {number} range
- */
-export function paintHead(model, layer, head, view, theme, range) {
-  const start = offsetOf(model, layer, head);
-  if (start < 0) return null;
-  const { queries, keys, scores } = model;
-  const reasons = reasonsOf(model, layer);
-  return paint(queries, keys, (i) => {
-    if (reasons && reasons[i]) return 0;
-    if (view === "weights" || !scores) return theme.weights[weightStep(weightAt(model, start, Math.floor(i / keys), i % keys))];
-    const score = scores[start + i];
-    return Number.isNaN(score) ? 0 : theme.scores[scoreStep(score, range)];
-  });
-}
-
-// The same for maps with more cells than the screen has pixels: one pixel for each pool of cells, the strongest of them.
-// A mean would hide single strong cells.
-/**
- * @param {HeadModel} model
- * @param {number} layer
- * @param {number} head
- * @param {WeightsOrScores} view
- * @param {Theme} theme
- * @param {number} range
- * @param {number} pool cells per side
- */
-export function paintPooled(model, layer, head, view, theme, range, pool) {
-  const start = offsetOf(model, layer, head);
-  const { queries, keys, scores } = model;
-  const reasons = reasonsOf(model, layer);
-  const columns = Math.ceil(keys / pool);
-  const rows = Math.ceil(queries / pool);
-  const strongest = new Float32Array(rows * columns).fill(NaN);
-  for (let query = 0; query < queries; query++) {
-    const row = Math.floor(query / pool) * columns;
-    for (let key = 0; key < keys; key++) {
-      const cell = query * keys + key;
-      if (reasons && reasons[cell]) continue;
-      const value = view === "weights" || !scores ? weightAt(model, start, query, key) : scores[start + cell];
-      const at = row + Math.floor(key / pool);
-      if (!(Math.abs(value) <= Math.abs(strongest[at]))) strongest[at] = value;
-    }
-  }
-  return paint(rows, columns, (i) => {
-    if (Number.isNaN(strongest[i])) return 0;
-    return view === "weights" ? theme.weights[weightStep(strongest[i])] : theme.scores[scoreStep(strongest[i], range)];
-  });
-}
-
 // Whether the small maps of a layer have come.
 /** @param {HeadModel} model @param {number} layer */
 export function isHere(model, layer) {
   return !model.layersHere || model.layersHere[layer] === 1;
-}
-
-// The small map of a head: its thumbnail, or the head itself where that is small enough; null while it has not come.
-/** @param {HeadModel} model @param {number} layer @param {number} head @param {Theme} theme */
-export function paintThumb(model, layer, head, theme) {
-  const { thumbRows: rows, thumbColumns: columns, thumbs } = model;
-  if (!isHere(model, layer)) return null;
-  if (!thumbs) return paintHead(model, layer, head, "weights", theme, 0);
-  const reasons = ofLayer(model.thumbReasons, layer, rows * columns);
-  const start = (layer * model.heads + head) * rows * columns;
-  return paint(rows, columns, (i) => (reasons && reasons[i] ? 0 : theme.weights[thumbs[start + i]]));
-}
-
-/** @param {number} rows @param {number} columns @param {(index: number) => number} colour */
-export function paint(rows, columns, colour) {
-  const canvas = document.createElement("canvas");
-  canvas.width = columns;
-  canvas.height = rows;
-  const context = context2d(canvas);
-  const image = context.createImageData(columns, rows);
-  const pixels = new Uint32Array(image.data.buffer);
-  for (let i = 0; i < pixels.length; i++) pixels[i] = colour(i);
-  context.putImageData(image, 0, 0);
-  return canvas;
 }

@@ -113,7 +113,7 @@ export interface MapScene {
   model: HeadModel;
   theme: Theme;
   /** A pixel for each pool of cells, the strongest of them (for 1: each cell); null while the numbers are not here. */
-  image: ((pool: number) => HTMLCanvasElement) | null;
+  image: import("./head_image.js").HeadImage["of"] | null;
   /** Cells per side of the largest pool that can be painted. */
   mostPooled: number;
   blurred: HTMLCanvasElement | null;
