@@ -35,6 +35,7 @@ class Call:
     z: list[Tensor] = field(default_factory=list)
     head_out: list[Tensor] = field(default_factory=list)
     attn_out: Tensor = field(default_factory=lambda: torch.zeros(0))
+    brought: Tensor = field(default_factory=lambda: torch.zeros(0))
     added: Tensor = field(default_factory=lambda: torch.zeros(0))
     after: Tensor = field(default_factory=lambda: torch.zeros(0))
 
@@ -111,6 +112,11 @@ class Eager:
                 x = x + self._feedforward(path, self._norm(f"{path}.feedforward_norm", entering))
             elif c.norm_order == "pre":
                 x = x + self._feedforward(path, self._norm(f"{path}.feedforward_norm", x))
+            elif c.norm_order == "output":
+                x = x + self._norm(f"{path}.feedforward_norm", self._feedforward(path, x))
+            elif c.norm_order == "sandwich":
+                y = self._feedforward(path, self._norm(f"{path}.feedforward_norm", x))
+                x = x + self._norm(f"{path}.feedforward_output_norm", y)
             else:
                 x = self._norm(f"{path}.feedforward_norm", x + self._feedforward(path, x))
             self.residuals[f"{layer}.post"] = x
@@ -122,8 +128,14 @@ class Eager:
     def _attention(self, site: str, path: str, norm: str, x: Tensor, memory: Tensor | None, mask: Tensor) -> Tensor:
         c = self.config
         d_head = c.d_model // c.n_heads if c.head_dim is None else c.head_dim
-        y = self._norm(norm, x) if c.norm_order == "pre" else x
+        y = self._norm(norm, x) if c.norm_order in ("pre", "sandwich") else x
         call = Call(before=x, x=y, source=y if memory is None else memory)
+        wide = {}
+        for letter, rows in (("Q", y), ("K", call.source)) if c.qk_norm_over == "all" else ():
+            whole = torch.nn.functional.linear(
+                rows, self.weights[f"{path}.W_{letter}.weight"], self._bias(f"{path}.W_{letter}", slice(None))
+            )
+            wide[letter] = self._norm(f"{path}.{letter.lower()}_norm", whole)
         W_O = self.weights[f"{path}.W_O.weight"]
         for head in range(c.n_heads):
             own = slice(head * d_head, (head + 1) * d_head)
@@ -137,7 +149,9 @@ class Eager:
             )
             call.q_projected.append(q)
             call.k_projected.append(k)
-            if c.qk_norm:
+            if c.qk_norm_over == "all":
+                q, k = wide["Q"][:, own], wide["K"][:, of_group]
+            elif c.qk_norm:
                 q, k = self._norm(f"{path}.q_norm", q), self._norm(f"{path}.k_norm", k)
             call.q_normed.append(q)
             call.k_normed.append(k)
@@ -157,8 +171,12 @@ class Eager:
         call.attn_out = torch.stack(call.head_out).sum(0)
         if (bias := self._bias(f"{path}.W_O", slice(None))) is not None:
             call.attn_out = call.attn_out + bias
-        call.added = x + call.attn_out
-        call.after = call.added if c.norm_order == "pre" else self._norm(norm, call.added)
+        call.brought = call.attn_out
+        if c.norm_order in ("output", "sandwich"):
+            own_norm = norm if c.norm_order == "output" else norm.replace("_norm", "_output_norm")
+            call.brought = self._norm(own_norm, call.attn_out)
+        call.added = x + call.brought
+        call.after = self._norm(norm, call.added) if c.norm_order == "post" else call.added
         self.calls[site] = call
         return call.after
 

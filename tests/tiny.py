@@ -61,6 +61,7 @@ T5: dict[str, Any] = dict(  # buckets small enough that a short sentence reaches
 )
 
 QWEN3: dict[str, Any] = {**LLAMA, "head_dim": 6, "qk_norm": True}
+OLMO2: dict[str, Any] = {**LLAMA, "norm_order": "output", "qk_norm": True, "qk_norm_over": "all"}
 GEMMA: dict[str, Any] = {
     **LLAMA,
     "head_dim": 8,

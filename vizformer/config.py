@@ -14,13 +14,14 @@ from vizformer.messages import N_
 from vizformer.presets import PRESETS
 
 Positions = Literal["sinusoidal", "learned", "rope", "alibi", "relative", "none"]
-NormOrder = Literal["post", "pre"]
+NormOrder = Literal["post", "pre", "output", "sandwich"]
 Norm = Literal["layer_norm", "rms_norm", "deviation_norm"]
 Activation = Literal["relu", "gelu", "gelu_tanh", "silu"]
 FeedForwardKind = Literal["plain", "gated"]
 Head = Literal["linear", "transform"]
 Architecture = Literal["encoder-decoder", "decoder-only", "encoder-only"]
 AttentionBias = Literal["same", "all", "qkv", "none"]
+NormedOver = Literal["head", "all"]
 Residual = Literal["sequential", "parallel"]
 Sinusoids = Literal["interleaved", "halves"]
 StackInputs = Literal["shared", "own"]
@@ -72,13 +73,17 @@ class ModelConfig:
         embedding_norm: a norm after the sum of the embeddings (BERT).
         stack_inputs: whether encoder and decoder have a "shared" table of learned positions and embedding norm, or each
             its "own" (BART); that of the token embeddings is shared always.
-        norm_order: "post" is norm(x + f(x)) (2017); "pre" is x + f(norm(x)) (GPT-2; Xiong et al. 2020).
+        norm_order: "post" is norm(x + f(x)) (2017); "pre" is x + f(norm(x)) (GPT-2; Xiong et al. 2020); "output" is
+            x + norm(f(x)) (OLMo 2); "sandwich" is x + norm'(f(norm(x))), with two norms for every sublayer (Ding et al.
+            2021, "CogView"; Gemma 2, GLM-4).
         norm: "layer_norm" (Ba, Kiros & Hinton 2016), "rms_norm" (Zhang & Sennrich 2019), or "deviation_norm", LayerNorm as
             many write it by hand: over the standard deviation, divided by d_model - 1, plus norm_eps outside of the root
             (Rush 2018, "The Annotated Transformer").
         norm_offset: the scale of every RMSNorm is 1 + weight (Gemma): weights near 0 then change little.
         qk_norm: every query and key goes through a norm over its d_head numbers, one for the queries and one for the
             keys of a layer, before "rope" turns it (Henry et al. 2020; Qwen3).
+        qk_norm_over: whether that norm is over each "head" by itself, or over "all" of them side by side, with a scale of
+            its own for every number (OLMo 2).
         residual: "sequential", or "parallel" x + attention(norm x) + feedforward(norm' x): both read the same input
             (Wang & Komatsuzaki 2021, "GPT-J"; GPT-NeoX).
         final_norm: one more norm after the last layer of each stack.
@@ -138,6 +143,7 @@ class ModelConfig:
     norm: Norm = "layer_norm"
     norm_offset: bool = False
     qk_norm: bool = False
+    qk_norm_over: NormedOver = "head"
     residual: Residual = "sequential"
     final_norm: bool = False
     norm_eps: float = 1e-5

@@ -97,6 +97,8 @@ def broken_rules(c: "ModelConfig") -> list[Message]:
         problems.append(
             N_("norm_offset=True: this is an option of norm='rms_norm', with {norm!r} leave it out", norm=c.norm)
         )
+    if c.qk_norm_over == "all" and not c.qk_norm:
+        problems.append(N_("qk_norm_over='all' without qk_norm: give both, or leave it out"))
     if c.norm == "deviation_norm" and 1 in (c.d_model, c.d_head if c.qk_norm and c.n_heads >= 1 else 0):
         problems.append(N_("norm='deviation_norm': one number has no deviation, make the rows wider"))
     if c.residual == "parallel" and (c.norm_order != "pre" or c.architecture == "encoder-decoder"):

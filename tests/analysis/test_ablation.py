@@ -26,6 +26,7 @@ KINDS_OF_MODEL = {
     "parallel": dict(architecture="decoder-only", norm_order="pre", residual="parallel"),
     "grouped": dict(architecture="decoder-only", norm_order="pre", n_kv_heads=2),
     "encoder": dict(architecture="encoder-only"),
+    "norm of outputs": dict(architecture="decoder-only", norm_order="sandwich"),
 }
 
 
@@ -50,7 +51,9 @@ def test_without_all_heads_only_the_bias_of_the_output_is_left(name: str) -> Non
         heads = [Part(site, head) for head in range(trace[site].n_heads)]
         attention = checkpoint.model.get_submodule(_path(site))
         bias = torch.zeros(checkpoint.model.config.d_model) if attention.W_O.bias is None else attention.W_O.bias
-        edit = Edit(outputs=(Output(site, None, bias.detach()),))
+        around = checkpoint.model.get_submodule(_path(site).rpartition(".")[0]).around(site.split(".")[2])
+        left = bias if around.output is None else around.output(bias)
+        edit = Edit(outputs=(Output(site, None, left.detach()),))
         ids = {stack: [token.id for token in tokens] for stack, tokens in trace.tokens.items()}
         given = dict(ids=ids.get("encoder", ids.get("decoder")))
         if len(ids) == 2:

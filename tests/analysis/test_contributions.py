@@ -14,6 +14,8 @@ KINDS = [
     ("decoder-only", tiny.LLAMA),
     ("encoder-only", tiny.BERT),
     ("decoder-only", tiny.ALIBI),
+    ("decoder-only", tiny.OLMO2),
+    ("decoder-only", {**tiny.GEMMA, "norm_order": "sandwich"}),
 ]
 
 

@@ -31,6 +31,8 @@ MODELS = {
     "gemma": ("decoder-only", tiny.GEMMA),
     "qwen": ("decoder-only", tiny.QWEN3),
     "neox": ("decoder-only", tiny.NEOX),
+    "olmo2": ("decoder-only", tiny.OLMO2),
+    "sandwich": ("encoder-decoder", {"norm_order": "sandwich", "final_norm": True}),
     "bert": ("encoder-only", tiny.BERT),
     "marian": ("encoder-decoder", tiny.MARIAN),
     "bart": ("encoder-decoder", tiny.BART),
@@ -140,6 +142,9 @@ def test_a_term_is_what_the_logit_loses_without_the_part_while_every_norm_stays(
         out = ((y - y.mean()) if centre else y) / by * weight
         return out + norm.bias.double() if centre else out
 
+    def outputs(block, kind, norm):
+        return {"output": norm, "sandwich": getattr(block, f"{kind}_output_norm")}.get(block.norm_order)
+
     def logit(without=None):
         x = trace.residual(f"{stack}.0.pre")[position].double()
         was = x
@@ -157,12 +162,17 @@ def test_a_term_is_what_the_logit_loses_without_the_part_while_every_norm_stays(
                         wrote = wrote + own @ record.z(head)[position].double()
                 bias = 0.0 if attention.W_O.bias is None else attention.W_O.bias.double()
                 whole = attention.W_O(torch.cat([record.z(h)[position] for h in range(record.n_heads)])).double()
-                x, was = x + wrote + bias, was + whole
+                wrote = wrote + bias
+                if (output := outputs(block, kind, norm)) is not None:
+                    wrote, whole = frozen(output, wrote, whole), output(whole.float()).double()
+                x, was = x + wrote, was + whole
                 if post:
                     x, was = frozen(norm, x, was), norm(was.float()).double()
             read = entering if block.residual == "parallel" else was.float()
-            read = block.feedforward_norm(read) if not post else read
+            read = block.feedforward_norm(read) if block.norm_order in ("pre", "sandwich") else read
             wrote = block.feedforward(read[None, None])[0, 0].double()
+            if (output := outputs(block, "feedforward", block.feedforward_norm)) is not None:
+                wrote = output(wrote.float()).double()
             x, was = x + wrote, was + wrote
             if post:
                 x, was = frozen(block.feedforward_norm, x, was), block.feedforward_norm(was.float()).double()

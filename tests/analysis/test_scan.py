@@ -87,6 +87,7 @@ def test_the_numbers_are_those_of_the_attribution():
         ("encoder-decoder", {}),
         ("decoder-only", tiny.GEMMA),
         ("decoder-only", tiny.NEOX),
+        ("decoder-only", tiny.OLMO2),
         ("encoder-only", tiny.BERT),
     ],
 )

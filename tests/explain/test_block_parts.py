@@ -38,6 +38,8 @@ MODELS: list[tuple[str, str, dict[str, Any]]] = [
     ("encoder-only", "encoder", tiny.BERT),
     ("encoder-decoder", "decoder", tiny.T5),
     ("encoder-decoder", "decoder", dict(norm="deviation_norm", norm_eps=1e-3)),
+    ("decoder-only", "decoder", tiny.OLMO2),
+    ("encoder-decoder", "decoder", dict(norm_order="sandwich", final_norm=True)),
 ]
 TEXT = "I have a cat."
 
@@ -58,7 +60,8 @@ def test_the_sum_runs_as_the_model_computes_it(architecture: str, stack: str, op
         steps = {step.key: step.result for step in layer_steps(checkpoint, trace, f"{stack}.{layer}")}
         for kind, *_ in sublayers(find_block(checkpoint, stack, layer)):
             added = next(point.added for point in found.points if point.name == f"{kind}.sum")
-            made = steps["feedforward.narrow" if kind == "feedforward" else f"{kind}.out"][2]
+            last = "feedforward.narrow" if kind == "feedforward" else f"{kind}.out"
+            made = steps.get(f"{kind}.out_norm", steps[last])[2]
             np.testing.assert_allclose(added, made, atol=1e-4)
         assert found.to_start[0] == pytest.approx(1)
         assert found.to_end[-1] == pytest.approx(1)

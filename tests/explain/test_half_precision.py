@@ -29,6 +29,8 @@ KINDS = {
     "qwen3": ("decoder-only", tiny.QWEN3),
     "gemma": ("decoder-only", tiny.GEMMA),
     "neox": ("decoder-only", tiny.NEOX),
+    "olmo2": ("decoder-only", tiny.OLMO2),
+    "sandwich": ("decoder-only", {**tiny.GEMMA, "norm_order": "sandwich"}),
     "marian": ("encoder-decoder", tiny.MARIAN),
     "bart": ("encoder-decoder", tiny.BART),
     "norm by hand": ("decoder-only", {"norm": "deviation_norm", "norm_order": "pre"}),

@@ -65,9 +65,10 @@ def plain(variant: str, layer: str) -> dict[str, Tensor]:
             f"{kind}.concat": torch.cat(call.z, -1),
             f"{kind}.out": call.attn_out,
             f"{kind}.add": call.added,
-            f"{kind}.norm": call.x if checkpoint.model.config.norm_order == "pre" else call.after,
+            f"{kind}.out_norm": call.brought,
+            f"{kind}.norm": call.after if checkpoint.model.config.norm_order == "post" else call.x,
         }
-    last = "add" if checkpoint.model.config.norm_order == "pre" else "norm"
+    last = "norm" if checkpoint.model.config.norm_order == "post" else "add"
     return expected | {f"feedforward.{last}": eager.residuals[f"{layer}.post"]}
 
 
@@ -115,7 +116,10 @@ def test_the_steps_form_a_chain(variant: str) -> None:
             else ["self", "feedforward"]
         )
         assert list(dict.fromkeys(key.partition(".")[0] for key in keys)) == ["input", *kinds]
-        assert keys[-1] == ("feedforward.add" if config.norm_order == "pre" else "feedforward.norm")
+        assert keys[-1] == ("feedforward.norm" if config.norm_order == "post" else "feedforward.add")
+        for kind in kinds:
+            assert (f"{kind}.norm" in keys) == (config.norm_order != "output")
+            assert (f"{kind}.out_norm" in keys) == (config.norm_order in ("output", "sandwich"))
         assert ("self.mask" in keys) == layer.startswith("decoder")
         assert ("self.normed" in keys) == config.qk_norm
         assert ("self.turned" in keys) == config.turns(int(layer.split(".")[1]))

@@ -84,6 +84,7 @@ def expected(call: Call, head: int, query: int) -> dict[str, torch.Tensor]:
         "z": call.z[head][query],
         "head_out": call.head_out[head][query],
         "attn_out": call.attn_out[query],
+        "out_norm": call.brought[query],
         "add": call.added[query],
         "norm": call.after[query],
     }
@@ -110,7 +111,7 @@ def test_every_proof_holds(variant: str) -> None:
         for step in steps:
             assert step.proof.holds, step.key
             assert step.difference < 1e-5
-            direct = DIRECT[VARIANTS[variant][1]["norm_order"]]
+            direct = DIRECT["post" if VARIANTS[variant][1]["norm_order"] == "post" else "pre"]
             changed = [other.key for other in steps if other.key in ("k_normed", "k_turned")]
             if changed:  # the model records q and k after norm and rotation
                 direct = direct - {"q", "k"} | {f"q{changed[-1][1:]}", changed[-1]}
@@ -123,7 +124,7 @@ DIRECT = {"pre": {"q", "k", "v", "z", "add"}, "post": {"q", "k", "v", "z", "norm
 
 @every_variant
 def test_the_steps_and_their_order(variant: str) -> None:
-    post = VARIANTS[variant][1]["norm_order"] == "post"
+    order = VARIANTS[variant][1]["norm_order"]
     positions = VARIANTS[variant][1].get("positions")
     for site, _, _, steps in every_step(variant):
         keys = list(BEFORE_ADDING)
@@ -134,7 +135,9 @@ def test_the_steps_and_their_order(variant: str) -> None:
             keys[4:4] = ["q_normed", "k_normed"]
         if positions in ("alibi", "relative") and site.endswith("self"):
             keys.insert(keys.index("scores") + 1, "position")
-        assert [step.key for step in steps] == keys + (["norm"] if post else [])
+        if order in ("output", "sandwich"):
+            keys.insert(keys.index("add"), "out_norm")
+        assert [step.key for step in steps] == keys + (["norm"] if order == "post" else [])
 
 
 @every_variant
@@ -190,15 +193,18 @@ def test_operands_are_earlier_results_or_the_models_own(variant: str) -> None:
             "weights": ["exp", "sum"],
             "z": ["weights", "v"],
             "head_out": ["z"],
+            "out_norm": ["attn_out"],
             "norm": ["add"],
         }
+        if VARIANTS[variant][1].get("qk_norm_over") == "all":
+            del chain["q_normed"], chain["k_normed"]  # these read those of the other heads as well
         for step in steps:
             for operand, source in zip(step.operands, chain.get(step.key, []), strict=False):
                 assert np.array_equal(operand.value, result[source]), (step.key, source)
         out = next(step for step in steps if step.key == "attn_out")
         assert any(np.array_equal(row, result["head_out"]) for row in out.operands[0].value)
         add = next(step for step in steps if step.key == "add")
-        assert np.array_equal(add.operands[1].value, result["attn_out"])
+        assert np.array_equal(add.operands[1].value, result["out_norm" if "out_norm" in result else "attn_out"])
 
 
 @every_variant

@@ -15,6 +15,8 @@ OPTIONS: dict[str, dict[str, Any]] = {
     "qwen3": tiny.QWEN3,
     "gemma": tiny.GEMMA,
     "neox": tiny.NEOX,
+    "olmo2": tiny.OLMO2,
+    "sandwich": {**tiny.GEMMA, "norm_order": "sandwich"},
     "llama3": tiny.LLAMA3,
     "linear": {**tiny.LLAMA, "rope_scaling": "linear", "rope_factor": 2.0},
     "by hand": {"norm": "deviation_norm", "norm_eps": 1e-3, "norm_order": "pre", "final_norm": True},
@@ -48,6 +50,9 @@ def test_what_each_option_adds() -> None:
     assert count(attention_bias="all") == plain + 2 * (16 + 8 + 8 + 16)
     assert count(bias=True) == count(bias=True, attention_bias="none") + 2 * (16 + 8 + 8 + 16)
     assert count(qk_norm=True) == plain + 2 * (4 + 4)
+    assert count(qk_norm=True, qk_norm_over="all") == plain + 2 * (16 + 8)
+    assert count(norm_order="output") == plain
+    assert count(norm_order="sandwich") == plain + 2 * (16 + 16)
     assert count(head_dim=6) == plain + 2 * 16 * 2 * (4 + 2) * 2
     assert count(norm_offset=True, rope_dims=2, residual="parallel") == plain
 

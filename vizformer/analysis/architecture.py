@@ -160,23 +160,28 @@ def _layer(config: ModelConfig, stack: Stack, section: Section, n: int, memory: 
             )
         )
 
-    def sublayer(name: str, kind: Kind, module: str, norm: str, *inputs: Dims) -> None:
+    def sublayer(name: str, kind: Kind, of: str, module: str, *inputs: Dims) -> None:
+        norm = f"{of}_norm"
         stream = next((box.key for box in reversed(boxes) if not box.inside), before)
-        if config.norm_order == "pre":
+        around = block.around(of)
+        if around.before is not None:
             parallel = config.residual == "parallel" and kind == "feedforward"
             add(f"{name}_norm", "norm", norm, fed_by=before if parallel else "")
         add(name, kind, module, *inputs)
         if kind == "attention":
             boxes.extend(_inside(config, stack, section, n))
-        if config.norm_order == "post":
+        if around.output is not None:
+            second = norm if around.before is None else f"{of}_output_norm"
+            add(f"{name}_output_norm", "norm", second)
+        if around.after is not None:
             add(f"{name}_norm", "add_norm", norm, wide, wide, skip=stream)
         else:
             add(f"{name}_add", "add", "", wide, wide, skip=stream)
 
-    sublayer("attention", "attention", "self_attention", "self_norm")
+    sublayer("attention", "attention", "self", "self_attention")
     if block.cross_attention is not None:
-        sublayer("cross", "cross", "cross_attention", "cross_norm", wide, (memory, config.d_model))
-    sublayer("feedforward", "feedforward", "feedforward", "feedforward_norm")
+        sublayer("cross", "cross", "cross", "cross_attention", wide, (memory, config.d_model))
+    sublayer("feedforward", "feedforward", "feedforward", "feedforward")
     return boxes
 
 

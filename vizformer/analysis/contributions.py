@@ -10,7 +10,7 @@ from torch import Tensor
 from vizformer.checkpoints import Checkpoint
 from vizformer.errors import TraceError
 from vizformer.explain.arrays import float64, stored
-from vizformer.explain.norms import normalise
+from vizformer.explain.norms import through
 from vizformer.explain.proof_anchors import recorded as recorded_at
 from vizformer.explain.site import Site, find_site
 from vizformer.explain.step import Proof
@@ -178,17 +178,16 @@ def value_weighted(checkpoint: Checkpoint, trace: Trace, site: str, head: int) -
 
 
 def _input(at: Site, trace: Trace, query: int) -> Float[ndarray, " d_model"]:
-    row = float64(trace.residual(at.before)[query])
-    return normalise(row, at.norm) if at.pre_norm else row
+    return through(float64(trace.residual(at.before)[query]), at.around.before)
 
 
 def _proof(at: Site, trace: Trace, query: int, out: Float[ndarray, " d_model"]) -> Proof:
     """The sublayer's output is not recorded; the residual stream before and after it is."""
     recorded = trace.residual(at.after)[query]
     before, dtype = float64(trace.residual(at.before)[query]), recorded.dtype
-    added = stored(before + stored(out, dtype), dtype)
-    after = added if at.pre_norm else normalise(added, at.norm)
-    terms = np.maximum(np.abs(before), np.abs(out)) if at.pre_norm else 0.0
+    brought = through(stored(out, dtype), at.around.output)
+    after = through(stored(before + brought, dtype), at.around.after)
+    terms = np.maximum(np.abs(before), np.abs(brought)) if at.around.after is None else 0.0
     return Proof.compare(recorded_at(at.after), after, recorded, direct=False, terms=terms)
 
 

@@ -33,7 +33,7 @@ from vizformer.explain.activations import activation_kind
 from vizformer.explain.arrays import float64, is_half
 from vizformer.explain.block_stream import find_block, sublayers
 from vizformer.explain.feedforward_numbers import feedforward_numbers
-from vizformer.explain.norms import divisor, is_deviation, is_offset, normalise
+from vizformer.explain.norms import divisor, is_deviation, is_offset, normalise, through
 from vizformer.explain.step import ROUNDINGS, TOLERANCE, Proof
 from vizformer.explain.sublayer import bias_of
 from vizformer.messages import N_, Message
@@ -196,6 +196,13 @@ def what_is_frozen(checkpoint: Checkpoint) -> tuple[Message, ...]:
                 "it was, all along the way from the part to the logit."
             )
         )
+    elif config.norm_order in ("output", "sandwich"):
+        found.append(
+            N_(
+                "This model normalises what every sublayer has found before it is added. The number by which each of "
+                "these norms divides is held as it was, and so is that of the last norm, where there is one."
+            )
+        )
     elif config.final_norm:
         found.append(N_("The number by which the last norm divides the row is held as it was."))
     elif config.head == "linear":
@@ -261,29 +268,37 @@ class _Way:
 
     def layer(self, block: Block, at: str) -> None:
         """Through a layer, its last sublayer first."""
-        for kind, norm, before, after in reversed(sublayers(block)):
-            x = self.row(f"{at}.{before}")
+        for kind, __, before, after in reversed(sublayers(block)):
+            x, around = self.row(f"{at}.{before}"), block.around(kind)
             parts, bias = self.written(block, at, kind)
-            y = x + parts.sum(0) + bias
-            post = block.norm_order == "post"
-            self.set_by_hand(f"{at}.{after}", normalise(y, norm) if post else y)
+            made = parts.sum(0) + bias
+            y = x + through(made, around.output)
+            self.set_by_hand(f"{at}.{after}", through(y, around.after))
             place = f"{at}.{kind}"
-            if post:
-                self.through(norm, y, place)
+            if around.after is not None:
+                self.through(around.after, y, place)
+            stream = self.g
+            if around.output is not None:
+                self.through(around.output, made, place)
             self.directions[place] = self.g
-            self.squares += float(((self.g * x) ** 2).sum() + ((parts * self.g) ** 2).sum())
-            if kind == "feedforward":
-                if block.feedforward.W_out.bias is not None:
-                    self.add("feedforward_bias", place, self.g @ bias)
-                self.add("feedforward", place, self.g @ parts.sum(0))
-                continue
-            if bias.any():
-                self.add("attention_bias", place, self.g @ bias)
-            for head in reversed(range(len(parts))):
-                self.add("head", place, self.g @ parts[head], head)
+            self.squares += float(((stream * x) ** 2).sum() + ((parts * self.g) ** 2).sum())
+            self.sublayer(block, place, kind, parts, bias)
+            self.g = stream  # what was there before goes by the norm of what was added
         previous = int(at.split(".")[1]) - 1
         if previous >= 0:  # what a layer begins with, the one before it has ended with, unless it was set by hand
             self.set_by_hand(f"{at}.pre", self.row(f"{at.split('.')[0]}.{previous}.post"))
+
+    def sublayer(self, block: Block, place: str, kind: str, parts: Float[ndarray, "parts d_model"], bias: Row) -> None:
+        """The terms of what a sublayer has written."""
+        if kind == "feedforward":
+            if block.feedforward.W_out.bias is not None:
+                self.add("feedforward_bias", place, self.g @ bias)
+            self.add("feedforward", place, self.g @ parts.sum(0))
+            return
+        if bias.any():
+            self.add("attention_bias", place, self.g @ bias)
+        for head in reversed(range(len(parts))):
+            self.add("head", place, self.g @ parts[head], head)
 
     def written(self, block: Block, at: str, kind: str) -> tuple[Float[ndarray, "parts d_model"], Row]:
         """What a sublayer has written: of each head, or of all neurons; and its last bias."""
@@ -346,9 +361,9 @@ class _Way:
 
 def _inner(block: Block, trace: Trace, at: str, position: int) -> Float[ndarray, " d_ff"]:
     """What the neurons hand on at a position."""
-    __, norm, before, ___ = sublayers(block)[-1]
+    __, ___, before, ____ = sublayers(block)[-1]
     x = float64(trace.residual(f"{at}.{'pre' if block.residual == 'parallel' else before}")[position])
-    x = normalise(x, norm) if block.norm_order == "pre" else x
+    x = through(x, block.around("feedforward").before)
     found: ndarray = feedforward_numbers(x[None], block.feedforward, trace.residual(f"{at}.pre").dtype).inner[0]
     return found
 

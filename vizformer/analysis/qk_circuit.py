@@ -10,7 +10,7 @@ from torch import Tensor, nn
 
 from vizformer.checkpoints import Checkpoint
 from vizformer.explain.arrays import float64
-from vizformer.explain.norms import normalise
+from vizformer.explain.norms import through
 from vizformer.explain.site import Site, find_site
 from vizformer.explain.site_words import in_words
 from vizformer.explain.step import Proof, sizes
@@ -137,8 +137,7 @@ def _self_site(checkpoint: Checkpoint, trace: Trace, site: str) -> Site:
 
 
 def _rows(site: Site, trace: Trace) -> Float[ndarray, "n d_model"]:
-    rows = float64(trace.residual(site.source))
-    return normalise(rows, site.norm) if site.pre_norm else rows
+    return through(float64(trace.residual(site.source)), site.around.before)
 
 
 def _columns(linear: nn.Linear, head: int, d_head: int) -> tuple[Tensor, Tensor]:

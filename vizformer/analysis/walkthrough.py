@@ -272,11 +272,15 @@ def _dials(angles: Float[ndarray, "n pairs"]) -> Float[ndarray, "n dials"]:
 
 
 def _sublayers(checkpoint: Checkpoint, trace: Trace, layer: str, row: int) -> Rows:
-    """x, what attention adds (z W_O + b_O, from the model's own z), x after it, x after the feed-forward network."""
+    """x, what attention adds (z W_O + b_O, from the model's own z), x after it, x after the feed-forward network.
+
+    Where the model normalises what attention has found before it is added, it is that.
+    """
     at = find_site(checkpoint, trace, f"{layer}.self")
     record = _first(trace[at.name], slice(row, row + 1))
     z = torch.cat([record.z(head)[0] for head in range(record.n_heads)])  # [n_heads * d_head]
     brought: Tensor = at.attention.W_O(z)
+    brought = brought if at.around.output is None else at.around.output(brought)
     return _rows(
         [
             trace.residual(at.before)[row],

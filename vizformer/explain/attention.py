@@ -22,6 +22,7 @@ from vizformer.explain.site_words import in_words
 from vizformer.explain.softmax_steps import weight_steps
 from vizformer.explain.step import Contraction, Operand, Proof, Step
 from vizformer.messages import N_, Message
+from vizformer.model.norm import Norm
 from vizformer.model.trace import Trace
 
 
@@ -62,7 +63,7 @@ def _set_by_hand(key: str, o: Operands) -> bool:
         f"k{last}": (f"{site}.k", (o.kv_head,)),
         "v": (f"{site}.v", (o.kv_head,)),
         "mask": (f"{site}.mask", (o.query,)),
-        "add" if o.site.pre_norm else "norm": (o.site.after, (o.query,)),
+        "add" if o.site.around.after is None else "norm": (o.site.after, (o.query,)),
     }.get(key, ("", ()))
     return was_edited(o.trace, tensor, lead)
 
@@ -70,11 +71,20 @@ def _set_by_hand(key: str, o: Operands) -> bool:
 def _input(o: Operands) -> Step:
     row = Operand(rf"r_{{{o.query}}}", N_("the residual stream at the query's position"), o.x_before)
     inputs = {"r": o.trace.residual(o.site.before)[o.query]}
-    if not o.site.pre_norm:
+    norm = o.site.around.before
+    if norm is None:
         return Step(
             "input",
             N_("The input row"),
             N_(
+                "Position {query} holds a vector of {d_model} numbers in the residual stream at {place}. Attention reads "
+                "it as it is: the norm of this model comes later, before what attention brings is added.",
+                query=o.query,
+                d_model=o.d_model,
+                place=in_words(o.site.before),
+            )
+            if o.site.around.after is None
+            else N_(
                 "Position {query} holds a vector of {d_model} numbers in the residual stream at {place}. "
                 "This post-norm model hands it to attention as it is.",
                 query=o.query,
@@ -107,7 +117,7 @@ def _input(o: Operands) -> Step:
             d_model=o.d_model,
             place=in_words(o.site.before),
         )
-        if norms.is_rms(o.site.norm)
+        if norms.is_rms(norm)
         else N_(
             "Position {query} holds a vector of {d_model} numbers in the residual stream at {place}. This pre-norm model "
             "first shifts it to mean 0, divides by its standard deviation, then scales and shifts each number.",
@@ -115,12 +125,12 @@ def _input(o: Operands) -> Step:
             d_model=o.d_model,
             place=in_words(o.site.before),
         ),
-        norms.formula(o.site.norm, "x_i", "r_i"),
-        norms.live(rf"x_{{{o.query},0}}", o.x_before, o.site.norm, o.x[0]),
-        (row, *norms.operands(o.site.norm)),
+        norms.formula(norm, "x_i", "r_i"),
+        norms.live(rf"x_{{{o.query},0}}", o.x_before, norm, o.x[0]),
+        (row, *norms.operands(norm)),
         rf"x_{{{o.query}}}",
         o.x,
-        norms.code(o.site.norm, "x", "r"),
+        norms.code(norm, "x", "r"),
         "x",
         Proof.compare(
             recorded_head("q", o),
@@ -129,7 +139,7 @@ def _input(o: Operands) -> Step:
             direct=False,
             terms=o.projection_sizes("Q"),
         ),
-        inputs=inputs | norms.inputs(o.site.norm),
+        inputs=inputs | norms.inputs(norm),
     )
 
 
@@ -245,13 +255,16 @@ def _rows_meaning(o: Operands, single: bool) -> Message:
 
 
 def _source_code(o: Operands) -> str:
-    return norms.code(o.site.norm, "source", "R") if _source_normed(o) else "source = R"
+    norm = _source_norm(o)
+    return "source = R" if norm is None else norms.code(norm, "source", "R")
 
 
 def _source_inputs(o: Operands) -> dict[str, Tensor]:
     found = {"R": o.trace.residual(o.site.source)}
-    return found | norms.inputs(o.site.norm) if _source_normed(o) else found
+    norm = _source_norm(o)
+    return found if norm is None else found | norms.inputs(norm)
 
 
-def _source_normed(o: Operands) -> bool:
-    return o.site.pre_norm and not o.site.is_cross
+def _source_norm(o: Operands) -> Norm | None:
+    """The norm of the rows that keys and values come from; the encoder's output has none here."""
+    return None if o.site.is_cross else o.site.around.before

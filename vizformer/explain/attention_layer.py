@@ -26,13 +26,11 @@ from vizformer.explain.sublayer import (
 )
 from vizformer.messages import N_
 from vizformer.model.attention import Attention
-from vizformer.model.norm import Norm
 
 
 def attention_sublayer(
     at: Sublayer,
     attention: Attention,
-    norm: Norm,
     site: str,
     source: str | None,
     angles: ndarray | None = None,
@@ -49,7 +47,7 @@ def attention_sublayer(
     record = at.trace[site]
     h, kv, d_head = attention.n_heads, attention.n_kv_heads, attention.d_head
     dtype, short = at.dtype, is_half(at.dtype)
-    found = projections(at, attention, norm, site, source, angles, divided, theta)
+    found = projections(at, attention, site, source, angles, divided, theta)
     steps, qh, kh, vh = found.steps, found.q, found.k, found.v
     anchor = N_("q, k and v recorded in {place}", place=in_words(site))
     n_q, n_k, d = qh.shape[1], kh.shape[1], h * d_head
@@ -187,7 +185,7 @@ def attention_sublayer(
     joined = joined_heads(float64(fused) if short else z)
     W_O, b_O = float64(attention.W_O.weight).T, bias_of(attention.W_O)
     out = stored(joined @ W_O + b_O, dtype)
-    through = replace(at.proof(norm, out), direct=False)
+    through = replace(at.proof(out), direct=False)
     steps.append(
         Step(
             at.key("concat"),
@@ -222,4 +220,4 @@ def attention_sublayer(
             inputs=linear_inputs(attention.W_O, "O"),
         )
     )
-    return [*steps, *add_and_norm(at, norm, out)]
+    return [*steps, *add_and_norm(at, out)]

@@ -13,7 +13,7 @@ from vizformer.errors import TraceError
 from vizformer.explain import norms
 from vizformer.explain.arrays import float64, set_cells, stored
 from vizformer.explain.feedforward_numbers import feedforward_numbers
-from vizformer.explain.norms import normalise
+from vizformer.explain.norms import through
 from vizformer.explain.proof_anchors import recorded
 from vizformer.explain.step import Proof
 from vizformer.explain.sublayer import bias_of
@@ -130,7 +130,10 @@ def find_block(checkpoint: Checkpoint, stack: str, layer: int) -> Block:
 
 
 def sublayers(block: Block) -> tuple[tuple[SublayerKind, Norm, str, str], ...]:
-    """Name, norm, and the points of the residual stream before and after, of every sublayer, in their order."""
+    """Name, norm, and the points of the residual stream before and after, of every sublayer, in their order.
+
+    Where a sublayer has two norms, this is the one before it.
+    """
     if block.cross_attention is None or block.cross_norm is None:
         return (("self", block.self_norm, "pre", "mid"), ("feedforward", block.feedforward_norm, "mid", "post"))
     return (
@@ -144,6 +147,7 @@ def block_stream(checkpoint: Checkpoint, trace: Trace, stack: str, layer: int, r
     """Position `row` through a layer, each sum from the recorded residual stream before it.
 
     post-norm: x, x + f(x), norm(x + f(x)), ...      pre-norm: x, x + f(norm(x)), ...
+    what a sublayer brings may have a norm of its own: x, x + norm(f(x)), ...
 
     Raises:
         TraceError: no such layer or position.
@@ -154,28 +158,33 @@ def block_stream(checkpoint: Checkpoint, trace: Trace, stack: str, layer: int, r
     n = len(trace.residual(f"{at}.pre"))
     if not 0 <= row < n:
         raise TraceError(N_("There is no position {position}: choose 0 to {last}.", position=row, last=n - 1))
-    post = block.norm_order == "post"
     points = [Point("start", float64(trace.residual(f"{at}.pre")[row]))]
     proofs: dict[SublayerKind, Proof] = {}
-    for kind, norm, before, after in sublayers(block):
+    for kind, __, before, after in sublayers(block):
+        norm = block.around(kind).after
         entering = "pre" if kind == "feedforward" and block.residual == "parallel" else before
-        found = added(block, trace, at, kind, norm, entering, slice(row, row + 1))[0]
+        found = added(block, trace, at, kind, entering, slice(row, row + 1))[0]
         kept = trace.residual(f"{at}.{after}")[row]
         x = float64(trace.residual(f"{at}.{before}")[row])
         total = stored(x + found, kept.dtype)
-        last = normalise(total, norm) if post else total
-        last = set_cells(trace, f"{at}.{after}", last, (row,))
-        proofs[kind] = Proof.compare(
-            recorded(f"{at}.{after}"), last, kept, terms=0.0 if post else np.maximum(np.abs(x), np.abs(found))
-        )
-        points.append(Point(f"{kind}.sum", total if post else last, found))
-        if post:
+        last = set_cells(trace, f"{at}.{after}", through(total, norm), (row,))
+        terms = np.maximum(np.abs(x), np.abs(found)) if norm is None else 0.0
+        proofs[kind] = Proof.compare(recorded(f"{at}.{after}"), last, kept, terms=terms)
+        points.append(Point(f"{kind}.sum", last if norm is None else total, found))
+        if norm is not None:
             points.append(Point(f"{kind}.norm", last))
     return BlockStream(tuple(points), proofs)
 
 
 def added(
-    block: Block, trace: Trace, at: str, kind: SublayerKind, norm: Norm, entering: str, rows: slice = slice(None)
+    block: Block, trace: Trace, at: str, kind: SublayerKind, entering: str, rows: slice = slice(None)
+) -> Float[ndarray, "n d_model"]:
+    """What a sublayer adds to the stream at these positions: what it makes, normalised where the model does so."""
+    return through(made(block, trace, at, kind, entering, rows), block.around(kind).output)
+
+
+def made(
+    block: Block, trace: Trace, at: str, kind: SublayerKind, entering: str, rows: slice = slice(None)
 ) -> Float[ndarray, "n d_model"]:
     """What a sublayer makes at these positions: the recorded heads' z through W_O, or the feed-forward of each row.
 
@@ -183,7 +192,7 @@ def added(
     """
     if kind == "feedforward":
         x = float64(trace.residual(f"{at}.{entering}")[rows])
-        x = normalise(x, norm) if block.norm_order == "pre" else x
+        x = through(x, block.around(kind).before)
         return feedforward_numbers(x, block.feedforward, trace.residual(f"{at}.pre").dtype).out
     attention = block.self_attention if kind == "self" else block.cross_attention
     assert isinstance(attention, Attention)
@@ -233,10 +242,10 @@ def feedforward_input(
         TraceError: no such layer.
     """
     block = find_block(checkpoint, stack, layer)
-    __, norm, before, ___ = sublayers(block)[-1]
+    __, ___, before, ____ = sublayers(block)[-1]
     entering = "pre" if block.residual == "parallel" else before
     x = float64(trace.residual(f"{stack}.{layer}.{entering}"))
-    return (normalise(x, norm) if block.norm_order == "pre" else x), block.feedforward
+    return through(x, block.around("feedforward").before), block.feedforward
 
 
 def norm_code(

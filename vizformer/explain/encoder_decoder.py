@@ -137,7 +137,7 @@ def _looked(checkpoint: Checkpoint, trace: Trace, site: str, memory: Tensor | No
     """The attention of a site once more, over a memory of choice; None: over the rows that ask, as in self-attention."""
     at, anew = find_site(checkpoint, trace, site), Trace()
     rows = trace.residual(at.before)[None]
-    rows = at.norm(rows) if at.pre_norm else rows
+    rows = rows if at.around.before is None else at.around.before(rows)
     rotation = checkpoint.model.rotations(rows.shape[1]) if memory is None else None
     at.attention(rows, rows if memory is None else memory[None], AttentionCall(site, rotation=rotation, trace=anew))
     return anew[site]
@@ -175,7 +175,7 @@ def empty_memory(checkpoint: Checkpoint, trace: Trace, layer: int) -> EmptyMemor
     z = value.repeat(attention.n_heads // attention.n_kv_heads, 0).reshape(-1)
     out = float64(attention.W_O.weight) @ z + bias_of(attention.W_O)
     rows = trace.residual(at.before)[None]
-    rows = at.norm(rows) if at.pre_norm else rows
+    rows = rows if at.around.before is None else at.around.before(rows)
     computed = attention(rows, torch.zeros_like(memory)[None], AttentionCall(site))[0]  # [n_target, d_model]
     anchor = N_("what the model's own attention gives for a memory of zeros")
     proof = Proof.compare(anchor, np.broadcast_to(out, computed.shape), computed)

@@ -6,7 +6,6 @@ from vizformer.explain import latex
 from vizformer.explain.activations import activation_kind
 from vizformer.explain.arrays import float64
 from vizformer.explain.feedforward_numbers import feedforward_numbers
-from vizformer.explain.norms import normalise
 from vizformer.explain.step import Contraction, Operand, Step
 from vizformer.explain.sublayer import (
     ROWS,
@@ -20,12 +19,11 @@ from vizformer.explain.sublayer import (
 )
 from vizformer.messages import N_
 from vizformer.model.feedforward import FeedForward
-from vizformer.model.norm import Norm
 
 
-def feedforward_sublayer(at: Sublayer, feedforward: FeedForward, norm: Norm) -> list[Step]:
+def feedforward_sublayer(at: Sublayer, feedforward: FeedForward) -> list[Step]:
     """The two-layer network, the same for every row; with a gate where the model has one."""
-    x = normalise(at.entering_rows, norm) if at.pre_norm else at.entering_rows
+    x = at.read
     W_in, b_in = float64(feedforward.W_in.weight).T, bias_of(feedforward.W_in)
     W_out, b_out = float64(feedforward.W_out.weight).T, bias_of(feedforward.W_out)
     gate, kind = feedforward.W_gate, activation_kind(feedforward.activation)
@@ -37,9 +35,9 @@ def feedforward_sublayer(at: Sublayer, feedforward: FeedForward, norm: Norm) -> 
         numbers.inner,
         numbers.out,
     )
-    through = replace(at.proof(norm, out), direct=False)
+    through = replace(at.proof(out), direct=False)
 
-    steps = [norm_before(at, norm, through)] if at.pre_norm else []
+    steps = norm_before(at, through)
     steps.append(
         Step(
             at.key("hidden"),
@@ -137,4 +135,4 @@ def feedforward_sublayer(at: Sublayer, feedforward: FeedForward, norm: Norm) -> 
             inputs=linear_inputs(feedforward.W_out, "out"),
         )
     )
-    return [*steps, *add_and_norm(at, norm, out)]
+    return [*steps, *add_and_norm(at, out)]

@@ -46,13 +46,12 @@ def layer_steps(checkpoint: Checkpoint, trace: Trace, layer: str) -> list[Step]:
     before = f"{layer}.pre"
     steps = [_input(trace, before)]
     middle = f"{layer}.mid" if block.cross_attention is None else f"{layer}.mid_self"
-    at = Sublayer(trace, block.norm_order == "pre", "self", before, middle)
+    at = Sublayer(trace, block.around("self"), "self", before, middle)
     turns = angles(model.config, len(at.x)) if model.config.turns(int(number)) else None
     distances = position_bias(model, stack)
     steps += attention_sublayer(
         at,
         block.self_attention,
-        block.self_norm,
         f"{layer}.self",
         None,
         turns,
@@ -61,14 +60,12 @@ def layer_steps(checkpoint: Checkpoint, trace: Trace, layer: str) -> list[Step]:
         model.config.rope_theta,
     )
     if block.cross_attention is not None:
-        at = Sublayer(trace, at.pre_norm, "cross", middle, f"{layer}.mid_cross")
-        steps += attention_sublayer(
-            at, block.cross_attention, block.cross_norm, f"{layer}.cross", source="encoder.final"
-        )
+        at = Sublayer(trace, block.around("cross"), "cross", middle, f"{layer}.mid_cross")
+        steps += attention_sublayer(at, block.cross_attention, f"{layer}.cross", source="encoder.final")
         middle = f"{layer}.mid_cross"
     enters = before if block.residual == "parallel" else ""
-    at = Sublayer(trace, at.pre_norm, "feedforward", middle, f"{layer}.post", enters)
-    steps += feedforward_sublayer(at, block.feedforward, block.feedforward_norm)
+    at = Sublayer(trace, block.around("feedforward"), "feedforward", middle, f"{layer}.post", enters)
+    steps += feedforward_sublayer(at, block.feedforward)
     # Compared with itself the input would prove nothing: it is proved by what the next step computes from it.
     steps[0] = replace(steps[0], proof=replace(steps[1].proof, direct=False))
     keys = {step.key for step in steps}

@@ -8,7 +8,6 @@ from jaxtyping import Float
 from numpy import ndarray
 
 from vizformer.explain.arrays import float64, is_half, set_cells, stored
-from vizformer.explain.norms import normalise
 from vizformer.explain.qk_norm_steps import layer_step as norm_step
 from vizformer.explain.qk_norm_steps import normalise_both
 from vizformer.explain.rope import turn
@@ -18,7 +17,6 @@ from vizformer.explain.step import Contraction, Made, Operand, Proof, Step, size
 from vizformer.explain.sublayer import ROWS, Sublayer, bias_of, entry, linear_code, linear_inputs, norm_before
 from vizformer.messages import N_
 from vizformer.model.attention import Attention
-from vizformer.model.norm import Norm
 
 
 @dataclass(frozen=True)
@@ -34,7 +32,6 @@ class Projections:
 def projections(
     at: Sublayer,
     attention: Attention,
-    norm: Norm,
     site: str,
     source: str | None,
     angles: ndarray | None,
@@ -45,7 +42,7 @@ def projections(
     record = at.trace[site]
     h, kv, d_head = attention.n_heads, attention.n_kv_heads, attention.d_head
     steps: list[Step] = []
-    x = normalise(at.x, norm) if at.pre_norm else at.x
+    x = at.read
     memory = x if source is None else float64(at.trace.residual(source))
     W = {letter: float64(getattr(attention, f"W_{letter}").weight).T for letter in "QKV"}
     b = {letter: bias_of(getattr(attention, f"W_{letter}")) for letter in "QKV"}
@@ -71,10 +68,7 @@ def projections(
     ]
     anchor = N_("q, k and v recorded in {place}", place=in_words(site))
     n_q, n_k, d = len(x), len(memory), h * d_head
-    if at.pre_norm:
-        steps.append(
-            norm_before(at, norm, Proof.compare(anchor, final_q, recorded_qkv[0], direct=False, terms=terms[0]))
-        )
+    steps += norm_before(at, Proof.compare(anchor, final_q, recorded_qkv[0], direct=False, terms=terms[0]))
     if source is None:
         packed, weights, biases = (
             np.concatenate(parts, axis=1)

@@ -11,11 +11,12 @@ from vizformer.explain.arrays import float64
 from vizformer.explain.operands import Operands
 from vizformer.explain.proof_anchors import fused, recorded
 from vizformer.explain.step import Contraction, Operand, Proof, Step
+from vizformer.explain.sublayer import OUTPUT_NORM
 from vizformer.messages import N_
 
 
 def mixing_steps(o: Operands) -> list[Step]:
-    i, h = o.query, o.head
+    i, h, after = o.query, o.head, o.site.around.after
     W_O = o.site.attention.W_O
     weight = o.head_rows(W_O)
     out_bias = None if W_O.bias is None else float64(W_O.bias)
@@ -95,34 +96,55 @@ def mixing_steps(o: Operands) -> list[Step]:
             inputs=_all_heads(o),
             contraction=Contraction(np.ones((1, o.record.n_heads)), o.head_outs, out_bias),
         ),
+    ]
+    bringing, brought = "o", "attn_out"
+    if (norm := o.site.around.output) is not None:
+        bringing, brought = "o'", "brought"
+        steps.append(
+            Step(
+                "out_norm",
+                N_("Normalise what attention brings"),
+                OUTPUT_NORM,
+                norms.formula(norm, "o'_i", "o_i"),
+                norms.live(rf"o'_{{{i},0}}", o.attn_out, norm, o.brought[0]),
+                (Operand(rf"o_{{{i}}}", N_("what attention has found"), o.attn_out), *norms.operands(norm)),
+                rf"o'_{{{i}}}",
+                o.brought,
+                norms.code(norm, "brought", "attn_out"),
+                "brought",
+                through_after,
+                inputs=norms.inputs(norm),
+            )
+        )
+    steps.append(
         Step(
             "add",
             N_("Add to the residual stream"),
             N_(
                 "What attention found is added to what was there, and stays added: the sublayers that follow read this sum."
             )
-            if o.site.pre_norm
+            if after is None
             else N_(
                 "What attention found is added to what was there. This model is post-norm: the norm that follows rewrites "
                 "the sum, and the sublayers that follow read what it leaves."
             ),
-            r"y_i = r_i + o_i",
-            rf"y_{{{i},0}} = {latex.number(o.x_before[0])} + {latex.factor(o.attn_out[0])} = {latex.number(o.added[0])}",
+            f"y_i = r_i + {bringing}_i",
+            rf"y_{{{i},0}} = {latex.number(o.x_before[0])} + {latex.factor(o.brought[0])} = {latex.number(o.added[0])}",
             (
                 Operand(rf"r_{{{i}}}", N_("the residual stream before"), o.x_before),
-                Operand(rf"o_{{{i}}}", N_("what attention adds"), o.attn_out),
+                Operand(rf"{bringing}_{{{i}}}", N_("what attention adds"), o.brought),
             ),
             rf"y_{{{i}}}",
             o.added,
-            "added = r + attn_out",
+            f"added = r + {brought}",
             "added",
-            direct_after if o.site.pre_norm else through_after,
+            direct_after if after is None else through_after,
             inputs={"r": o.trace.residual(o.site.before)[i]},
-        ),
-    ]
-    if o.site.pre_norm:
+        )
+    )
+    if after is None:
         return steps
-    live = norms.live(rf"r'_{{{i},0}}", o.added, o.site.norm, o.after[0])
+    live = norms.live(rf"r'_{{{i},0}}", o.added, after, o.after[0])
     steps.append(
         Step(
             "norm",
@@ -131,20 +153,20 @@ def mixing_steps(o: Operands) -> list[Step]:
                 "Post-norm: the sum is divided by its root mean square, then each number is scaled. "
                 "This is the residual stream that the next sublayer reads."
             )
-            if norms.is_rms(o.site.norm)
+            if norms.is_rms(after)
             else N_(
                 "Post-norm: the sum is shifted to mean 0, divided by its standard deviation, then scaled and shifted. "
                 "This is the residual stream that the next sublayer reads."
             ),
-            norms.formula(o.site.norm, "r'_i", "y_i"),
+            norms.formula(after, "r'_i", "y_i"),
             live,
-            (Operand(rf"y_{{{i}}}", N_("the sum"), o.added), *norms.operands(o.site.norm)),
+            (Operand(rf"y_{{{i}}}", N_("the sum"), o.added), *norms.operands(after)),
             rf"r'_{{{i}}}",
             o.after,
-            norms.code(o.site.norm, "out", "added"),
+            norms.code(after, "out", "added"),
             "out",
             direct_after,
-            inputs=norms.inputs(o.site.norm),
+            inputs=norms.inputs(after),
         )
     )
     return steps

@@ -9,7 +9,7 @@ from numpy import ndarray
 
 from vizformer.checkpoints import Checkpoint
 from vizformer.explain.arrays import float64, stored
-from vizformer.explain.block_stream import SublayerKind, added, find_block, sublayers
+from vizformer.explain.block_stream import SublayerKind, find_block, made, sublayers
 from vizformer.explain.norms import divisor, is_deviation, is_offset, is_rms, normalise
 from vizformer.explain.step import Proof
 from vizformer.messages import N_
@@ -72,7 +72,10 @@ class NormNumbers:
 def norm_rows(
     checkpoint: Checkpoint, trace: Trace, stack: str, layer: int, kind: SublayerKind
 ) -> tuple[Float[ndarray, "n d"], Norm]:
-    """The rows that a norm of the layer reads (post-norm: the sums; pre-norm: the stream), and the norm.
+    """The rows that a norm of the layer reads, and the norm.
+
+    post-norm: the sums; pre-norm: the stream; a norm of the output alone: what the sublayer has made.  Where there are
+    two norms, it is the one before the sublayer.
 
     Raises:
         TraceError: no such layer.
@@ -81,12 +84,13 @@ def norm_rows(
     block = find_block(checkpoint, stack, layer)
     found = {name: (norm, before) for name, norm, before, __ in sublayers(block)}
     norm, before = found[kind]
-    if block.norm_order == "pre":
+    if block.around(kind).before is not None:
         entering = "pre" if kind == "feedforward" and block.residual == "parallel" else before
         return float64(trace.residual(f"{stack}.{layer}.{entering}")), norm
     at = f"{stack}.{layer}"
     before_rows = trace.residual(f"{at}.{before}")
-    return stored(float64(before_rows) + added(block, trace, at, kind, norm, before), before_rows.dtype), norm
+    rows = made(block, trace, at, kind, before)
+    return rows if block.around(kind).after is None else stored(float64(before_rows) + rows, before_rows.dtype), norm
 
 
 def norm_numbers(

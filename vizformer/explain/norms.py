@@ -46,6 +46,11 @@ def normalise(x: Float[ndarray, "*n d"], norm: Norm) -> Float[ndarray, "*n d"]:
     return stored(scaled if isinstance(norm, nn.RMSNorm) else scaled + float64(norm.bias), norm.weight.dtype)
 
 
+def through(x: Float[ndarray, "*n d"], norm: Norm | None) -> Float[ndarray, "*n d"]:
+    """`x` through a norm that may not be there."""
+    return x if norm is None else normalise(x, norm)
+
+
 def formula(norm: Norm, result: str, row: str) -> str:
     """The formula in symbols, e.g. result "x_i" of row "r_i"."""
     if is_rms(norm):
@@ -59,20 +64,20 @@ def formula(norm: Norm, result: str, row: str) -> str:
     )
 
 
-def live(symbol: str, row: Float[ndarray, " d"], norm: Norm, result: float) -> str:
-    """The formula with the numbers of the first component."""
+def live(symbol: str, row: Float[ndarray, " d"], norm: Norm, result: float, index: int = 0) -> str:
+    """The formula with the numbers of one component, the first if not said."""
     assert norm.eps is not None
-    weight, eps = latex.factor(float64(norm.weight)[0]), latex.number(norm.eps)
+    weight, eps = latex.factor(float64(norm.weight)[index]), latex.number(norm.eps)
     if isinstance(norm, nn.RMSNorm):
         root = rf"\sqrt{{{latex.number((row**2).mean())} + {eps}}}"
         weight = f"(1 + {weight})" if is_offset(norm) else weight
-        return rf"{symbol} = \frac{{{latex.number(row[0])}}}{{{root}}} \cdot {weight} = {latex.number(result)}"
+        return rf"{symbol} = \frac{{{latex.number(row[index])}}}{{{root}}} \cdot {weight} = {latex.number(result)}"
     root = rf"\sqrt{{{latex.number(row.var())} + {eps}}}"
     if is_deviation(norm):
         root = rf"{latex.number(row.std(ddof=1))} + {eps}"
     return (
-        rf"{symbol} = \frac{{{latex.number(row[0])} - {latex.factor(row.mean())}}}{{{root}}}"
-        rf" \cdot {weight} + {latex.factor(float64(norm.bias)[0])} = {latex.number(result)}"
+        rf"{symbol} = \frac{{{latex.number(row[index])} - {latex.factor(row.mean())}}}{{{root}}}"
+        rf" \cdot {weight} + {latex.factor(float64(norm.bias)[index])} = {latex.number(result)}"
     )
 
 

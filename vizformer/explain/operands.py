@@ -12,12 +12,13 @@ from torch import Tensor, nn
 from vizformer.checkpoints import Checkpoint
 from vizformer.errors import TraceError
 from vizformer.explain.arrays import float64, is_half, set_cells, stored
-from vizformer.explain.norms import normalise
+from vizformer.explain.norms import normalise, through
 from vizformer.explain.position_bias import Buckets, Slopes, position_bias
 from vizformer.explain.rope import angles, divisors, turn
 from vizformer.explain.site import Site, find_site
 from vizformer.explain.step import sizes
 from vizformer.messages import N_
+from vizformer.model.norm import Norm
 from vizformer.model.trace import AttentionRecord, Trace
 
 
@@ -79,34 +80,59 @@ class Operands:
 
     @cached_property
     def x(self) -> Float[ndarray, " d_model"]:
-        return normalise(self.x_before, self.site.norm) if self.site.pre_norm else self.x_before
+        return through(self.x_before, self.site.around.before)
 
     @cached_property
     def source(self) -> Float[ndarray, "n_k d_model"]:
         rows = float64(self.trace.residual(self.site.source))
-        normed = self.site.pre_norm and not self.site.is_cross  # the encoder's output comes as it is
-        return normalise(rows, self.site.norm) if normed else rows
+        # The encoder's output comes as it is.
+        return rows if self.site.is_cross else through(rows, self.site.around.before)
 
     # projections -----------------------------------------------------------------------------------------------
 
     def head_columns(self, letter: str) -> tuple[Float[ndarray, "d_model d_head"], ndarray | None]:
         """This head's columns of W_Q, W_K or W_V, as in x W + b (`nn.Linear` stores W transposed)."""
         linear: nn.Linear = getattr(self.site.attention, f"W_{letter}")
-        head = self.head if letter == "Q" else self.kv_head
-        own = slice(head * self.d_head, (head + 1) * self.d_head)
+        own = self.own_numbers(letter)
         return float64(linear.weight[own]).T, None if linear.bias is None else float64(linear.bias[own])
 
     def projection(self, letter: str) -> dict[str, Tensor]:
         """The same in the model's own numbers, as the code of a step names them: W_Q (b_Q), ..."""
         linear: nn.Linear = getattr(self.site.attention, f"W_{letter}")
-        head = self.head if letter == "Q" else self.kv_head
-        own = slice(head * self.d_head, (head + 1) * self.d_head)
+        own = self.own_numbers(letter)
         found = {f"W_{letter}": linear.weight[own].detach().T}
         return found if linear.bias is None else found | {f"b_{letter}": linear.bias[own].detach()}
 
     def head_rows(self, linear: nn.Linear) -> Float[ndarray, "d_head d_model"]:
         """This head's rows of W_O, as in z W."""
         return float64(linear.weight[:, self.head * self.d_head : (self.head + 1) * self.d_head]).T
+
+    @property
+    def normed_together(self) -> bool:
+        """Whether queries and keys go through one norm over all heads side by side."""
+        return self.site.attention.normed_together
+
+    def own_numbers(self, letter: str) -> slice:
+        """Which of all queries' (or keys') numbers side by side are this head's."""
+        head = self.head if letter == "Q" else self.kv_head
+        return slice(head * self.d_head, (head + 1) * self.d_head)
+
+    def all_heads(self, letter: str) -> Float[ndarray, "... width"]:
+        """The queries, or keys, of all heads side by side, before their norm."""
+        linear: nn.Linear = getattr(self.site.attention, f"W_{letter}")
+        rows = (self.x if letter == "Q" else self.source) @ float64(linear.weight).T
+        return stored(rows if linear.bias is None else rows + float64(linear.bias), self.dtype)
+
+    def all_projections(self, letter: str) -> dict[str, Tensor]:
+        """The whole of W_Q or W_K in the model's own numbers, as the code of a step names it."""
+        linear: nn.Linear = getattr(self.site.attention, f"W_{letter}")
+        found = {f"W_{letter}_all": linear.weight.detach().T}
+        return found if linear.bias is None else found | {f"b_{letter}_all": linear.bias.detach()}
+
+    def _normed(self, projected: ndarray, norm: Norm | None, letter: str) -> ndarray:
+        if norm is not None and self.normed_together:
+            return normalise(self.all_heads(letter), norm)[..., self.own_numbers(letter)]
+        return through(projected, norm)
 
     def _project(self, rows: ndarray, letter: str) -> ndarray:
         weight, bias = self.head_columns(letter)
@@ -135,13 +161,11 @@ class Operands:
 
     @cached_property
     def q_normed(self) -> Float[ndarray, " d_head"]:
-        norm = self.site.attention.q_norm
-        return self.q_projected if norm is None else normalise(self.q_projected, norm)
+        return self._normed(self.q_projected, self.site.attention.q_norm, "Q")
 
     @cached_property
     def k_normed(self) -> Float[ndarray, "n_k d_head"]:
-        norm = self.site.attention.k_norm
-        return self.k_projected if norm is None else normalise(self.k_projected, norm)
+        return self._normed(self.k_projected, self.site.attention.k_norm, "K")
 
     # What the proofs compare with the model's own; in half precision the arithmetic then goes on from that.
 
@@ -271,18 +295,24 @@ class Operands:
         return stored(total if bias is None else total + float64(bias), self.dtype)
 
     @cached_property
+    def brought(self) -> Float[ndarray, " d_model"]:
+        """What is added to the residual stream: attn_out, normalised where the model does so."""
+        return through(self.attn_out, self.site.around.output)
+
+    @cached_property
     def added(self) -> Float[ndarray, " d_model"]:
-        return stored(self.x_before + self.attn_out, self.dtype)
+        return stored(self.x_before + self.brought, self.dtype)
 
     @property
     def added_sizes(self) -> ndarray | float:
         """The size of what was added up; after a norm it says nothing."""
-        return np.maximum(np.abs(self.x_before), np.abs(self.attn_out)) if self.site.pre_norm else 0.0
+        if self.site.around.after is not None:
+            return 0.0
+        return np.maximum(np.abs(self.x_before), np.abs(self.brought))
 
     @cached_property
     def after(self) -> Float[ndarray, " d_model"]:
-        after = self.added if self.site.pre_norm else normalise(self.added, self.site.norm)
-        return set_cells(self.trace, self.site.after, after, (self.query,))
+        return set_cells(self.trace, self.site.after, through(self.added, self.site.around.after), (self.query,))
 
 
 def gather(checkpoint: Checkpoint, trace: Trace, site: str, head: int, query: int) -> Operands:

@@ -1,6 +1,5 @@
 """Norms of queries and keys: each vector of a head is brought to one length before positions turn it."""
 
-import numpy as np
 from jaxtyping import Float
 from numpy import ndarray
 
@@ -11,6 +10,7 @@ from vizformer.explain.step import Made, Operand, Proof, Step
 from vizformer.explain.sublayer import Sublayer
 from vizformer.messages import N_
 from vizformer.model.attention import Attention
+from vizformer.model.norm import Norm
 
 
 def qk_norm_steps(o: Operands) -> list[Step]:
@@ -27,6 +27,11 @@ def qk_norm_steps(o: Operands) -> list[Step]:
     q, k = (
         (o.q_recomputed, o.k_recomputed) if direct else (o.q_normed, o.k_normed)
     )  # with what was set by hand, or before it is
+    if o.normed_together:
+        return [
+            _together(o, "Q", attention.q_norm, q, normed_q),
+            _together(o, "K", attention.k_norm, k, normed_k),
+        ]
     return [
         Step(
             "q_normed",
@@ -67,25 +72,81 @@ def qk_norm_steps(o: Operands) -> list[Step]:
     ]
 
 
+def _together(o: Operands, letter: str, norm: Norm, normed: ndarray, proof: Proof) -> Step:
+    """The query, or every key, where one norm reaches over all heads: their numbers are needed first."""
+    own, before, name = o.own_numbers(letter), o.all_heads(letter), letter.lower()
+    single = letter == "Q"
+    row, position = (before, o.query) if single else (before[0], 0)
+    rows, index = ("x", "i") if single else ("source", "j")
+    bias = "" if getattr(o.site.attention, f"W_{letter}").bias is None else f" + b_{letter}_all"
+    hat = rf"\hat {name}_{{{position}}}" if single else r"\hat K"
+    return Step(
+        f"{name}_normed",
+        N_("Normalise the query") if single else N_("Normalise every key"),
+        N_(
+            "The queries of all heads stand side by side, {width} numbers, and are brought to a standard size together, then "
+            "scaled by what was learned; the numbers {first} to {last} are this head's.",
+            width=len(row),
+            first=own.start,
+            last=own.stop - 1,
+        )
+        if single
+        else N_(
+            "Each position's keys likewise: those of all heads side by side, {width} numbers, of which {first} to {last} are "
+            "this head's.",
+            width=len(row),
+            first=own.start,
+            last=own.stop - 1,
+        ),
+        norms.formula(norm, rf"\hat {letter}_{index}", f"{letter}_{index}"),
+        norms.live(
+            rf"\hat {letter}_{{{position},{own.start}}}", row, norm, normed[0] if single else normed[0, 0], own.start
+        ),
+        (
+            Operand(
+                f"{letter}_{{{position}}}" if single else letter,
+                N_("the query before its norm, of all heads")
+                if single
+                else N_("the keys before their norm, of all heads"),
+                before,
+                ("features",) if single else ("keys", "features"),
+            ),
+            *norms.operands(norm),
+        ),
+        hat,
+        normed,
+        f"{name}_all = {rows} @ W_{letter}_all{bias}  # of all heads\n"
+        + norms.code(norm, f"{name}_all", f"{name}_all")
+        + f"\n{name}_normed = {name}_all[..., {own.start}:{own.stop}]",
+        f"{name}_normed",
+        proof,
+        axes=("features",) if single else ("keys", "features"),
+        inputs=norms.inputs(norm) | o.all_projections(letter),
+    )
+
+
 def layer_step(
     at: Sublayer, attention: Attention, q: Float[ndarray, "h n d_head"], normed: tuple[ndarray, ndarray], proof: Proof
 ) -> Step:
     """For all heads and positions at once; `q` before, `normed` the queries and keys after."""
     assert attention.q_norm is not None
     assert attention.k_norm is not None
-    codes = [
-        norms.code(module, name, name, of=f"_{name}")
-        for name, module in (("q", attention.q_norm), ("k", attention.k_norm))
-    ]
+    codes = [_code(attention, module, name) for name, module in (("q", attention.q_norm), ("k", attention.k_norm))]
+    row = q[:, 0].ravel() if attention.normed_together else q[0, 0]
     return Step(
         at.key("normed"),
         N_("Normalise queries and keys"),
         N_(
             "In every head, each row of a query or key is brought to a standard size by itself, then scaled: one scale for "
             "all queries of the layer, one for all keys."
+        )
+        if not attention.normed_together
+        else N_(
+            "The queries of all heads stand side by side in one row, which is brought to a standard size, then scaled; the keys "
+            "likewise. So the heads of a row keep their sizes compared with each other."
         ),
         norms.formula(attention.q_norm, r"\hat q_{h,i}", "q_{h,i}"),
-        norms.live(r"\hat Q_{0,0,0}", q[0, 0], attention.q_norm, normed[0][0, 0, 0]),
+        norms.live(r"\hat Q_{0,0,0}", row, attention.q_norm, normed[0][0, 0, 0]),
         norms.operands(attention.q_norm),
         r"\hat Q",
         normed[0],
@@ -99,8 +160,24 @@ def layer_step(
     )
 
 
+def _code(attention: Attention, norm: Norm, name: str) -> str:
+    line = norms.code(norm, name, name, of=f"_{name}")
+    if not attention.normed_together:
+        return line
+    cut = f"{name}.unflatten(-1, (-1, {attention.d_head})).transpose(0, 1)"
+    return f"{name} = {name}.transpose(0, 1).flatten(1)\n{line}\n{name} = {cut}"
+
+
 def normalise_both(attention: Attention, q: ndarray, k: ndarray) -> tuple[ndarray, ndarray]:
     """Queries and keys [h, n, d_head] after their norms, or as they are where there are none."""
     if attention.q_norm is None or attention.k_norm is None:
         return q, k
-    return np.asarray(norms.normalise(q, attention.q_norm)), np.asarray(norms.normalise(k, attention.k_norm))
+    return _normalised(attention, q, attention.q_norm), _normalised(attention, k, attention.k_norm)
+
+
+def _normalised(attention: Attention, heads: Float[ndarray, "h n d_head"], norm: Norm) -> ndarray:
+    if not attention.normed_together:
+        return norms.normalise(heads, norm)
+    h, n, d_head = heads.shape
+    rows = norms.normalise(heads.transpose(1, 0, 2).reshape(n, h * d_head), norm)
+    return rows.reshape(n, h, d_head).transpose(1, 0, 2)

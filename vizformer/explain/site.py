@@ -8,7 +8,7 @@ from vizformer.errors import TraceError
 from vizformer.messages import N_
 from vizformer.model.attention import Attention
 from vizformer.model.block import Block
-from vizformer.model.norm import Norm
+from vizformer.model.norm import Around
 from vizformer.model.trace import Trace
 
 _SITE = re.compile(r"(encoder|decoder)\.(\d+)\.(self|cross)")
@@ -20,15 +20,15 @@ class Site:
 
     Attributes:
         name: e.g. "decoder.2.cross".
-        attention, norm: its modules; pre_norm says on which side of the sublayer the norm is.
+        attention: its module.
+        around: the norms around it, each at its place.
         before, after: names of the residual stream around the sublayer.
         source: name of the residual stream that keys and values are computed from.
     """
 
     name: str
     attention: Attention
-    norm: Norm
-    pre_norm: bool
+    around: Around
     before: str
     after: str
     source: str
@@ -63,15 +63,12 @@ def find_site(checkpoint: Checkpoint, trace: Trace, name: str) -> Site:
     layer, kind = f"{match[1]}.{match[2]}", match[3]
     block = stack.layers[int(match[2])]
     assert isinstance(block, Block)
-    pre_norm = block.norm_order == "pre"
     if kind == "cross":
         assert block.cross_attention is not None
-        assert block.cross_norm is not None
         return Site(
             name,
             block.cross_attention,
-            block.cross_norm,
-            pre_norm,
+            block.around("cross"),
             before=f"{layer}.mid_self",
             after=f"{layer}.mid_cross",
             source="encoder.final",
@@ -80,8 +77,7 @@ def find_site(checkpoint: Checkpoint, trace: Trace, name: str) -> Site:
     return Site(
         name,
         block.self_attention,
-        block.self_norm,
-        pre_norm,
+        block.around("self"),
         before=f"{layer}.pre",
         after=after,
         source=f"{layer}.pre",

@@ -10,27 +10,31 @@ from torch import Tensor, nn
 
 from vizformer.explain import latex, norms
 from vizformer.explain.arrays import float64, set_cells, stored
-from vizformer.explain.norms import normalise
+from vizformer.explain.norms import normalise, through
 from vizformer.explain.proof_anchors import recorded
 from vizformer.explain.site_words import in_words
 from vizformer.explain.step import Axis, Operand, Proof, Step
 from vizformer.messages import N_
-from vizformer.model.norm import Norm
+from vizformer.model.norm import Around, Norm
 from vizformer.model.trace import Trace
 
 ROWS: tuple[Axis, ...] = ("queries", "features")
+OUTPUT_NORM = N_(
+    "This model normalises what a sublayer has found before it is added: however large that is, the stream gets a row of "
+    "about the size that was learned."
+)
 MAPS: tuple[Axis, ...] = ("heads", "queries", "keys")
 
 
 @dataclass(frozen=True)
 class Sublayer:
-    """Where a sublayer stands: the residual stream before and after it.
+    """Where a sublayer stands: the residual stream before and after it, and the norms around it.
 
     `enters` is what goes into the sublayer, where that is not what its result is added to (parallel layers).
     """
 
     trace: Trace
-    pre_norm: bool
+    around: Around
     kind: str
     before: str
     after: str
@@ -46,6 +50,11 @@ class Sublayer:
         return float64(self.trace.residual(self.entering))
 
     @property
+    def read(self) -> Float[ndarray, "n d_model"]:
+        """What the sublayer reads: what enters, normalised where the model does so."""
+        return through(self.entering_rows, self.around.before)
+
+    @property
     def x(self) -> Float[ndarray, "n d_model"]:
         return float64(self.trace.residual(self.before))
 
@@ -54,63 +63,90 @@ class Sublayer:
         """What the model computes in."""
         return self.trace.residual(self.before).dtype
 
-    def proof(self, norm: Norm, out: ndarray) -> Proof:
+    def proof(self, out: ndarray) -> Proof:
         """The sublayer's output, added (and normalised), against the residual stream that was recorded after it."""
-        terms = np.maximum(np.abs(self.x), np.abs(out)) if self.pre_norm else 0.0
-        after = after_sublayer(self, norm, out)
+        terms = np.maximum(np.abs(self.x), np.abs(self.brought(out))) if self.around.after is None else 0.0
+        after = after_sublayer(self, out)
         return Proof.compare(recorded(self.after), after, self.trace.residual(self.after), terms=terms)
+
+    def brought(self, out: ndarray) -> Float[ndarray, "n d_model"]:
+        """What is added to the residual stream: the sublayer's output, normalised where the model does so."""
+        return through(out, self.around.output)
 
     def key(self, name: str) -> str:
         return f"{self.kind}.{name}"
 
 
-def add_and_norm(at: Sublayer, norm: Norm, out: ndarray) -> list[Step]:
-    added = stored(at.x + out, at.dtype)
-    proof = at.proof(norm, out)
-    through = replace(proof, direct=False)
-    steps = [
+def add_and_norm(at: Sublayer, out: ndarray) -> list[Step]:
+    """The sublayer's output, normalised where the model does so, on top of the stream; then the norm of the sum."""
+    brought, after = at.brought(out), at.around.after
+    added = stored(at.x + brought, at.dtype)
+    proof = at.proof(out)
+    indirect = replace(proof, direct=False)
+    steps: list[Step] = [] if at.around.output is None else _output_norm(at, at.around.output, out, indirect)
+    letter = "O" if at.around.output is None else "O'"
+    steps.append(
         Step(
             at.key("add"),
             N_("Add to the residual stream"),
             N_(
                 "What the sublayer found is added to what was there, and stays added: the layers that follow read this sum."
             )
-            if at.pre_norm
+            if after is None
             else N_(
                 "What the sublayer found is added to what was there. This model is post-norm: the norm that follows rewrites "
                 "the sum, and the layers that follow read what it leaves."
             ),
-            r"Y = X + O",
-            rf"Y_{{0,0}} = {latex.number(at.x[0, 0])} + {latex.factor(out[0, 0])} = {latex.number(added[0, 0])}",
+            rf"Y = X + {letter}",
+            rf"Y_{{0,0}} = {latex.number(at.x[0, 0])} + {latex.factor(brought[0, 0])} = {latex.number(added[0, 0])}",
             (Operand("X", N_("the residual stream before"), at.x, ROWS),),
             "Y",
             added,
-            "added = residual + out" + ("\nx = added" if at.pre_norm else ""),
+            "added = residual + out" + ("\nx = added" if after is None else ""),
             "added",
-            proof if at.pre_norm else through,
+            proof if after is None else indirect,
             axes=ROWS,
             inputs={"residual": at.trace.residual(at.before)},
         )
-    ]
-    if not at.pre_norm:
-        steps += _norm_steps(at, norm, added, proof, "added", {})
+    )
+    if after is not None:
+        steps += _norm_steps(at, after, added, proof, "added", {})
     return steps
 
 
-def norm_before(at: Sublayer, norm: Norm, proof: Proof) -> Step:
-    """Pre-norm: the row is normalised on its way in; `proof` is that of what is computed from it."""
+def _output_norm(at: Sublayer, norm: Norm, out: ndarray, proof: Proof) -> list[Step]:
+    """What the sublayer has found, normalised before it is added."""
+    renamed = {"X'": "O'", "x": "out"}
+    steps = [
+        replace(
+            step,
+            key=at.key(f"out_{step.key.partition('.')[2]}"),
+            symbol=renamed.get(step.symbol, step.symbol),
+            formula=step.formula.replace("X'", "O'").replace("Y", "O"),
+            live=step.live.replace("X'", "O'").replace("Y", "O"),
+            variable=renamed.get(step.variable, step.variable),
+            code=norms.code(norm, "out", "out") if step.variable == "x" else step.code,
+        )
+        for step in _norm_steps(at, norm, out, proof, "out", {})
+    ]
+    return [replace(steps[0], text=N_("{text} {more}", text=OUTPUT_NORM, more=steps[0].text)), *steps[1:]]
+
+
+def norm_before(at: Sublayer, proof: Proof) -> list[Step]:
+    """Pre-norm: the row is normalised on its way in; `proof` is that of what is computed from it.  Otherwise nothing."""
+    norm = at.around.before
+    if norm is None:
+        return []
     entering = {"residual": at.trace.residual(at.entering)}
     step = _norm_steps(at, norm, at.entering_rows, proof, "residual", entering)[-1]
     if not at.enters:
-        return step
-    return replace(
-        step,
-        text=N_(
-            "{text} This is a parallel layer: like attention it reads {name}, not what attention has added.",
-            text=step.text,
-            name=in_words(at.enters),
-        ),
+        return [step]
+    text = N_(
+        "{text} This is a parallel layer: like attention it reads {name}, not what attention has added.",
+        text=step.text,
+        name=in_words(at.enters),
     )
+    return [replace(step, text=text)]
 
 
 def _norm_steps(
@@ -120,7 +156,7 @@ def _norm_steps(
 
     `argument` is what the rows are called in code; `inputs` holds them where no step has made them.
     """
-    through = replace(proof, direct=False)
+    indirect = replace(proof, direct=False)
     result = normalise(rows, norm)
     if proof.direct:
         result = set_cells(at.trace, at.after, result)
@@ -130,7 +166,7 @@ def _norm_steps(
         else N_("Each number minus its row's mean, over the row's standard deviation, then scaled and shifted.")
     )
     return [
-        *(replace(step, inputs=inputs) for step in _moments(at, norm, rows, argument, through)),
+        *(replace(step, inputs=inputs) for step in _moments(at, norm, rows, argument, indirect)),
         Step(
             at.key("norm"),
             N_("Normalise, 2: divide, scale") if norms.is_rms(norm) else N_("Normalise, 3: shift, divide, scale"),
@@ -149,7 +185,7 @@ def _norm_steps(
     ]
 
 
-def _moments(at: Sublayer, norm: Norm, rows: ndarray, argument: str, through: Proof) -> list[Step]:
+def _moments(at: Sublayer, norm: Norm, rows: ndarray, argument: str, indirect: Proof) -> list[Step]:
     if norms.is_rms(norm):
         square: ndarray = (rows**2).mean(-1)
         return [
@@ -164,7 +200,7 @@ def _moments(at: Sublayer, norm: Norm, rows: ndarray, argument: str, through: Pr
                 square,
                 f"square = ({argument} ** 2).mean(-1)",
                 "square",
-                through,
+                indirect,
                 axes=("queries",),
             )
         ]
@@ -183,7 +219,7 @@ def _moments(at: Sublayer, norm: Norm, rows: ndarray, argument: str, through: Pr
             mean,
             f"mean = {argument}.mean(-1)",
             "mean",
-            through,
+            indirect,
             axes=("queries",),
         ),
         Step(
@@ -199,16 +235,15 @@ def _moments(at: Sublayer, norm: Norm, rows: ndarray, argument: str, through: Pr
             variance,
             f"variance = {argument}.var(-1, correction={1 if by_hand else 0})",
             "variance",
-            through,
+            indirect,
             axes=("queries",),
         ),
     ]
 
 
-def after_sublayer(at: Sublayer, norm: Norm, out: ndarray) -> Float[ndarray, "n d_model"]:
-    added = stored(at.x + out, at.dtype)
-    after = added if at.pre_norm else normalise(added, norm)
-    return set_cells(at.trace, at.after, after)
+def after_sublayer(at: Sublayer, out: ndarray) -> Float[ndarray, "n d_model"]:
+    added = stored(at.x + at.brought(out), at.dtype)
+    return set_cells(at.trace, at.after, through(added, at.around.after))
 
 
 def entry(letter: str, row: ndarray, column: ndarray, add: float, result: float) -> str:

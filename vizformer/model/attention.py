@@ -16,8 +16,8 @@ class Attention(nn.Module):
     head_h = softmax(q_h k_h^T / sqrt(d_head) + bias_h + mask) v_h,   out = [head_0; ...; head_H] W_O + b_O
 
     With fewer key/value heads than query heads, n_heads / n_kv_heads query heads in a row share one.  Where the config
-    says so, a norm over d_head comes between W_Q and q_h, and between W_K and k_h, before they are turned; and
-    attention_scale stands in the place of 1 / sqrt(d_head).
+    says so, a norm over d_head (or over all heads together) comes between W_Q and q_h, and between W_K and k_h, before
+    they are turned; and attention_scale stands in the place of 1 / sqrt(d_head).
 
     Source: Vaswani et al. 2017, section 3.2; Ainslie et al. 2023, "GQA"; Henry et al. 2020, "Query-Key Normalization".
     """
@@ -32,8 +32,10 @@ class Attention(nn.Module):
         self.W_K = nn.Linear(config.d_model, kv_width, bias=config.qkv_bias)
         self.W_V = nn.Linear(config.d_model, kv_width, bias=config.qkv_bias)
         self.W_O = nn.Linear(width, config.d_model, bias=config.out_bias)
-        self.q_norm = norm(config, self.d_head) if config.qk_norm else None
-        self.k_norm = norm(config, self.d_head) if config.qk_norm else None
+        self.normed_together = config.qk_norm and config.qk_norm_over == "all"
+        q_width, k_width = (width, kv_width) if self.normed_together else (self.d_head, self.d_head)
+        self.q_norm = norm(config, q_width) if config.qk_norm else None
+        self.k_norm = norm(config, k_width) if config.qk_norm else None
 
     def forward(
         self, x: Float[Tensor, "b n_q d_model"], source: Float[Tensor, "b n_k d_model"], call: AttentionCall
@@ -62,6 +64,7 @@ class Attention(nn.Module):
         self, x: Float[Tensor, "b n width"], norm: Norm | None = None, rotation: Rotation | None = None
     ) -> Float[Tensor, "b h n d_head"]:
         """A projection cut into heads; normalised, then turned by position, where the model does so."""
+        x = norm(x) if norm is not None and self.normed_together else x
         x = x.reshape(*x.shape[:2], -1, self.d_head).transpose(1, 2)  # [b, h, n, d_head]
-        x = x if norm is None else norm(x)
+        x = x if norm is None or self.normed_together else norm(x)
         return x if rotation is None else rotation.turn(x)

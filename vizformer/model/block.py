@@ -8,7 +8,7 @@ from vizformer.model.attention import Attention
 from vizformer.model.embedding import embedding_table
 from vizformer.model.feedforward import FeedForward
 from vizformer.model.forward_pass import ForwardPass
-from vizformer.model.norm import Norm, norm
+from vizformer.model.norm import Around, Norm, norm
 
 
 class Block(nn.Module):
@@ -16,6 +16,8 @@ class Block(nn.Module):
 
     post-norm: x <- norm(x + sublayer(x))   (Vaswani et al. 2017, 3.1)
     pre-norm:  x <- x + sublayer(norm(x))   (Radford et al. 2019; Xiong et al. 2020)
+    output:    x <- x + norm(sublayer(x))   (OLMo Team 2024, "2 OLMo 2 Furious", 2.1)
+    sandwich:  x <- x + norm'(sublayer(norm(x)))   (Ding et al. 2021, "CogView"; Gemma 2)
     parallel:  x <- x + attention(norm(x)) + feedforward(norm'(x))   (Wang & Komatsuzaki 2021, "GPT-J")
     """
 
@@ -27,37 +29,56 @@ class Block(nn.Module):
         self.cross_attention = Attention(config) if cross else None
         self.cross_norm = norm(config) if cross else None
         self.feedforward, self.feedforward_norm = FeedForward(config), norm(config)
+        twice = config.norm_order == "sandwich"  # then the others are the norms before
+        self.self_output_norm = norm(config) if twice else None
+        self.cross_output_norm = norm(config) if cross and twice else None
+        self.feedforward_output_norm = norm(config) if twice else None
         self.dropout = nn.Dropout(config.dropout)
 
     def forward(self, x: Float[Tensor, "b n d_model"], run: ForwardPass, name: str) -> Float[Tensor, "b n d_model"]:
         """`name` is the layer's place in the model, e.g. "decoder.2"; the trace files its records under it."""
         x = entering = run.point(f"{name}.pre", x)
-        y = self._before(self.self_norm, x)
+        around = self.around("self")
+        y = _through(around.before, x)
         call = run.self_attention(name, windowed=self.windowed, turned=self.turned)
-        x = self._add(x, run.output(f"{name}.self", self.self_attention(y, y, call)), self.self_norm)
-        if self.cross_attention is None or self.cross_norm is None:
+        y = _through(around.output, self.self_attention(y, y, call))
+        x = self._add(x, run.output(f"{name}.self", y), around)
+        if self.cross_attention is None:
             x = run.point(f"{name}.mid", x)
         else:
             if run.memory is None:
                 raise ValueError(f"{name} has cross-attention: pass the encoder's output as memory")
             x = run.point(f"{name}.mid_self", x)
-            y = self._before(self.cross_norm, x)
-            y = self.cross_attention(y, run.memory, run.cross_attention(name))
-            x = self._add(x, run.output(f"{name}.cross", y), self.cross_norm)
+            around = self.around("cross")
+            y = self.cross_attention(_through(around.before, x), run.memory, run.cross_attention(name))
+            x = self._add(x, run.output(f"{name}.cross", _through(around.output, y)), around)
             x = run.point(f"{name}.mid_cross", x)
-        y = self._before(self.feedforward_norm, entering if self.residual == "parallel" else x)
-        x = self._add(x, run.output(f"{name}.feedforward", self.feedforward(y, run, name)), self.feedforward_norm)
+        around = self.around("feedforward")
+        y = _through(around.before, entering if self.residual == "parallel" else x)
+        y = _through(around.output, self.feedforward(y, run, name))
+        x = self._add(x, run.output(f"{name}.feedforward", y), around)
         return run.point(f"{name}.post", run.layer(name, entering, x))
 
-    def _before(self, norm: Norm, x: Tensor) -> Tensor:
-        """What a sublayer reads."""
-        y: Tensor = norm(x) if self.norm_order == "pre" else x
-        return y
+    def _add(self, x: Tensor, y: Tensor, around: Around) -> Tensor:
+        """x with what a sublayer brings, y."""
+        return _through(around.after, x + self.dropout(y))
 
-    def _add(self, x: Tensor, y: Tensor, norm: Norm) -> Tensor:
-        """x with what a sublayer made, y."""
-        out: Tensor = x + self.dropout(y)
-        return norm(out) if self.norm_order == "post" else out
+    def around(self, kind: str) -> Around:
+        """The norms around the sublayer "self", "cross" or "feedforward", each at its place."""
+        norms: dict[str, tuple[Norm | None, Norm | None]] = {
+            "self": (self.self_norm, self.self_output_norm),
+            "cross": (self.cross_norm, self.cross_output_norm),
+            "feedforward": (self.feedforward_norm, self.feedforward_output_norm),
+        }
+        first, second = norms[kind]
+        if self.norm_order in ("pre", "sandwich"):
+            return Around(before=first, output=second)
+        return Around(after=first) if self.norm_order == "post" else Around(output=first)
+
+
+def _through(norm: Norm | None, x: Tensor) -> Tensor:
+    y: Tensor = x if norm is None else norm(x)
+    return y
 
 
 class Stack(nn.Module):

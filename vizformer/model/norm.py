@@ -1,5 +1,7 @@
 """The norms: of the residual stream, and of single queries and keys."""
 
+from typing import NamedTuple
+
 import torch
 import torch.nn.functional as F
 from jaxtyping import Float
@@ -8,6 +10,17 @@ from torch import Tensor, nn
 from vizformer.config import ModelConfig
 
 Norm = nn.LayerNorm | nn.RMSNorm
+
+
+class Around(NamedTuple):
+    """The norms around a sublayer f: x <- after(x + output(f(before(x)))); None where there is none.
+
+    Pre-norm has the first, post-norm the last.
+    """
+
+    before: Norm | None = None
+    output: Norm | None = None
+    after: Norm | None = None
 
 
 class OffsetRMSNorm(nn.RMSNorm):

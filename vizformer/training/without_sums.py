@@ -9,7 +9,7 @@ from torch import Tensor
 
 from vizformer.model import Transformer
 from vizformer.model.block import Block, Stack
-from vizformer.model.norm import Norm
+from vizformer.model.norm import Around
 
 
 class BlockWithoutSum(Block):
@@ -19,9 +19,9 @@ class BlockWithoutSum(Block):
     pre-norm:  x <- sublayer(norm(x))
     """
 
-    def _add(self, x: Tensor, y: Tensor, norm: Norm) -> Tensor:
+    def _add(self, x: Tensor, y: Tensor, around: Around) -> Tensor:
         out: Tensor = self.dropout(y)
-        return norm(out) if self.norm_order == "post" else out
+        return out if around.after is None else around.after(out)
 
 
 def take_sums_away(model: Transformer) -> Transformer:

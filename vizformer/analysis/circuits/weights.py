@@ -59,7 +59,7 @@ def head_weights(checkpoint: Checkpoint, kind: Kind, layer: int, head: int) -> H
     block = blocks[layer]
     attention = block.self_attention
     shared = attention.n_heads // attention.n_kv_heads
-    norm = block.self_norm if block.norm_order == "pre" else None
+    norm = block.around("self").before
     d_head = attention.d_head
 
     def columns(linear: nn.Linear, number: int) -> Tensor:
@@ -70,8 +70,8 @@ def head_weights(checkpoint: Checkpoint, kind: Kind, layer: int, head: int) -> H
     return HeadWeights(
         layer,
         head,
-        _normed(columns(attention.W_Q, head), attention.q_norm),
-        _normed(columns(attention.W_K, head // shared), attention.k_norm),
+        _normed(columns(attention.W_Q, head), attention.q_norm, head),
+        _normed(columns(attention.W_K, head // shared), attention.k_norm, head // shared),
         columns(attention.W_V, head // shared),
         out,
         attention.scale,
@@ -87,11 +87,13 @@ def folded(norm: Norm, matrix: Float[Tensor, "d_model k"]) -> Float[Tensor, "d_m
     return scaled - scaled.mean(0, keepdim=True) if isinstance(norm, nn.LayerNorm) else scaled
 
 
-def _normed(rows: Float[Tensor, "m k"], norm: Norm | None) -> Float[Tensor, "m k"]:
-    """norm of every row, but for the division and the bias."""
+def _normed(rows: Float[Tensor, "m k"], norm: Norm | None, head: int = 0) -> Float[Tensor, "m k"]:
+    """norm of every row, but for the division and the bias; of `head`, where it is one over all heads together."""
     if norm is None:
         return rows
     weight = norm.weight.detach().cpu().double()
+    if (k := rows.shape[1]) < len(weight):
+        weight = weight[head * k : (head + 1) * k]
     centred = rows - rows.mean(1, keepdim=True) if isinstance(norm, nn.LayerNorm) else rows
     return centred * (1.0 + weight if isinstance(norm, OffsetRMSNorm) else weight)
 
@@ -126,7 +128,21 @@ def what_is_left_out(checkpoint: Checkpoint) -> tuple[Message, ...]:
                 "Only where layer 0 looks is exact."
             )
         )
+    elif config.norm_order == "output":
+        found.append(
+            N_(
+                "This model normalises what a sublayer has found before it is added: what a head writes is scaled, together "
+                "with what the other heads write. That norm is left out."
+            )
+        )
     else:
+        if config.norm_order == "sandwich":
+            found.append(
+                N_(
+                    "This model also normalises what a sublayer has found before it is added: what a head writes is "
+                    "scaled, together with what the other heads write. That norm is left out."
+                )
+            )
         found.append(
             N_(
                 "The weight of every norm is folded into the matrices; its division, a positive number of each row, is left "

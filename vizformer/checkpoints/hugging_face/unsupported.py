@@ -21,7 +21,6 @@ BECAUSE: Mapping[str, Message] = {
         "embedding_multiplier, attention_multiplier, residual_multiplier and logits_scaling: numbers that "
         "everything is multiplied by"
     ),
-    "olmo2": N_("norms after the sublayers and none before, and norms of queries and keys over all heads together"),
     "olmo3": N_("norms after the sublayers and none before, and norms of queries and keys over all heads together"),
     "internlm2": N_("queries, keys and values in one tensor, and code of its own (auto_map)"),
     "deepseek_v2": N_("kv_lora_rank: keys and values are made of a short vector per token, and there are experts"),

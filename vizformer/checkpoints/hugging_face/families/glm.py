@@ -1,5 +1,7 @@
 """GLM-4: LLaMA's layers, neighbouring numbers of a half of each head turned, the gate in one tensor with its input.
 
+"glm" are the first models of 2024; "glm4" those of 2025, which also normalise what a sublayer has found.
+
 Source: Team GLM 2024, "ChatGLM: A Family of Large Language Models from GLM-130B to GLM-4 All Tools", and the weights
 published with it.
 """
@@ -51,6 +53,10 @@ LAYER = {
     "mlp.gate_up_proj": ["feedforward.W_gate", "feedforward.W_in"],
     "mlp.down_proj": ["feedforward.W_out"],
 }
+OUTPUT_NORMS = {
+    "post_self_attn_layernorm": ["self_output_norm"],
+    "post_mlp_layernorm": ["feedforward_output_norm"],
+}
 
 
 def config(fields: Fields, names: Collection[str]) -> tuple[Options, bool]:
@@ -60,12 +66,14 @@ def config(fields: Fields, names: Collection[str]) -> tuple[Options, bool]:
         **options,
         "bias": False,
         "attention_bias": "qkv" if fields.flag("attention_bias") else "none",
+        "norm_order": "sandwich" if fields.raw.get("model_type") == "glm4" else "pre",
     }, has_head
 
 
 def weights(config: ModelConfig) -> list[Part]:
     """What becomes of every tensor."""
-    return neighbours(config, tensors(config, LAYER))
+    twice = config.norm_order == "sandwich"
+    return neighbours(config, tensors(config, {**LAYER, **OUTPUT_NORMS} if twice else LAYER))
 
 
 def tokenizer(folder: Folder) -> Backend:
@@ -75,7 +83,7 @@ def tokenizer(folder: Folder) -> Backend:
 
 FAMILY = Family(
     name="GLM",
-    defaults={"glm": DEFAULTS},
+    defaults={"glm": DEFAULTS, "glm4": DEFAULTS},
     prefix="model.",
     head="lm_head.",
     config=config,

@@ -65,9 +65,10 @@ def _sublayer(subject: Subject, place: Place) -> "SublayerKind":
     """Which of the layer's norms."""
     cross = place.stack == "decoder" and "encoder" in subject.trace.tokens
     kinds: tuple[SublayerKind, ...] = ("self", "cross", "feedforward") if cross else ("self", "feedforward")
-    post = subject.config.norm_order == "post"
+    order = subject.config.norm_order
+    where = {"post": _("Norm after"), "output": _("Norm of what is brought by")}
     chosen: SublayerKind | None = st.segmented_control(
-        _("Norm after") if post else _("Norm before"),
+        where.get(order, _("Norm before")),
         kinds,
         format_func=wording.sublayer,
         required=True,

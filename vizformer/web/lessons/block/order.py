@@ -83,6 +83,18 @@ def order(subject: Subject) -> None:
         _("Computed on random rows of {d} numbers. The model of this page is post-norm.", d=WIDTH)
         if own == "post"
         else _("Computed on random rows of {d} numbers. The model of this page is pre-norm.", d=WIDTH)
+        if own == "pre"
+        else _(
+            "Computed on random rows of {d} numbers. The model of this page is neither: it normalises what a sublayer has "
+            "found before it is added.",
+            d=WIDTH,
+        )
+        if own == "output"
+        else _(
+            "Computed on random rows of {d} numbers. The model of this page is pre-norm, and also normalises what a "
+            "sublayer has found before it is added.",
+            d=WIDTH,
+        )
     )
 
 

@@ -80,15 +80,21 @@ def _formula(subject: Subject, place: Place, found: "BlockStream") -> None:
     """The length of the first sum from its two parts; as code with the norm that follows, where one does."""
     from vizformer.explain import latex
 
-    post, parts = subject.config.norm_order == "post", found.first_sum
-    first, y = (r"y &= x + f(x), \quad x' = \mathrm{norm}(y)", "y") if post else (r"y &= x + f(\mathrm{norm}(x))", "y")
+    order, parts = subject.config.norm_order, found.first_sum
+    post = order == "post"
+    first = {
+        "post": r"y &= x + f, \quad f = g(x), \quad x' = \mathrm{norm}(y)",
+        "pre": r"y &= x + f, \quad f = g(\mathrm{norm}(x))",
+        "output": r"y &= x + f, \quad f = \mathrm{norm}(g(x))",
+        "sandwich": r"y &= x + f, \quad f = \mathrm{norm}'(g(\mathrm{norm}(x)))",
+    }[order]
     line, given = computed.norm_code(subject, place.stack, place.layer, "self", "after", "y")
     lesson.formula(
         rf"\begin{{aligned}} {first} \\ |y|^2 &= |x|^2 + 2\, x \cdot f + |f|^2 \end{{aligned}}",
-        live=rf"|{y}| = \sqrt{{{parts.first:.2f} + 2 \cdot {latex.factor(parts.product)} + {parts.second:.2f}}}"
+        live=rf"|y| = \sqrt{{{parts.first:.2f} + 2 \cdot {latex.factor(parts.product)} + {parts.second:.2f}}}"
         rf" = {parts.length:.4f}",
-        code="y = x + f  # f: what the attention found\n"
-        + (f"{line}\n" if post else "after = y  # pre-norm: nothing else happens to it\n")
+        code="y = x + f  # f: what the attention adds\n"
+        + (f"{line}\n" if post else "after = y  # no norm follows: nothing else happens to it\n")
         + "length, cosine = after.norm(), F.cosine_similarity(after, x, dim=0)",
         given={"x": found.points[0].row, "f": found.attention_added, **given},
     )
@@ -108,6 +114,14 @@ def growth_question(subject: Subject, place: Place) -> lesson.Choice:
             last=f"{last:.1f}",
         )
         if subject.config.norm_order == "post"
+        else _(
+            "From {first} to {last}. This model normalises what a sublayer has found before it is added: every sublayer "
+            "adds a row of about the length that was learned, and nothing ever takes it back. Only the last norm, after all "
+            "layers, does.",
+            first=f"{first:.1f}",
+            last=f"{last:.1f}",
+        )
+        if subject.config.norm_order in ("output", "sandwich")
         else _(
             "From {first} to {last}. This model is pre-norm: every sublayer adds to the row and nothing ever takes it "
             "back. Only the last norm, after all layers, does.",

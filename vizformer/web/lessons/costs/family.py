@@ -101,7 +101,12 @@ def _options(config: ModelConfig) -> tuple[str, ...]:
     }
     norms = {"layer_norm": "LayerNorm", "rms_norm": "RMSNorm", "deviation_norm": _("LayerNorm by hand")}
     activations = {"relu": "ReLU", "gelu": "GELU", "gelu_tanh": "GELU", "silu": "SiLU"}
-    place = _("after the sum") if config.norm_order == "post" else _("before the sublayer")
+    place = {
+        "post": _("after the sum"),
+        "pre": _("before the sublayer"),
+        "output": _("after the sublayer, before the sum"),
+        "sandwich": _("before and after the sublayer"),
+    }[config.norm_order]
     activation = activations[config.activation]
     gated = {"silu": "SwiGLU", "gelu": "GEGLU", "gelu_tanh": "GEGLU"}.get(config.activation, activation)
     shared = config.kv_heads == config.n_heads

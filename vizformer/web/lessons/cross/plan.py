@@ -28,8 +28,9 @@ def attention_of(box: str) -> str | None:
 def columns(subject: Subject, found: "Mapping[Kind, Attended]") -> list[architecture.Column]:
     """The stacks that the model has, side by side."""
     config, made = subject.config, list[architecture.Column]()
-    pre = config.norm_order == "pre"
-    norm, joined = _("Norm"), _("Add") if pre else _("Add & norm")
+    order = config.norm_order
+    before_it, of_output = order in ("pre", "sandwich"), order in ("output", "sandwich")
+    norm, joined = _("Norm"), _("Add & norm") if order == "post" else _("Add")
     d = config.d_model
     for stack in ("encoder", "decoder"):
         if stack not in found:
@@ -42,13 +43,15 @@ def columns(subject: Subject, found: "Mapping[Kind, Attended]") -> list[architec
         for kind in kinds:
             before = boxes[-1]["key"]
             key = {"self": "attention"}.get(kind, kind)
-            if pre:
+            if before_it:
                 boxes.append(_box(f"{stack}.{key}_norm", norm, rows, "norm"))
             if kind == "feedforward":
                 boxes.append(_box(f"{stack}.{key}", _("Feed-forward"), rows, "feedforward"))
             else:
                 one = found["cross"] if kind == "cross" else attention
                 boxes.append(_attention(f"{stack}.{key}", one, source=kind == "cross"))
+            if of_output:
+                boxes.append(_box(f"{stack}.{key}_output_norm", norm, rows, "norm"))
             boxes.append(_box(f"{stack}.{key}_add", joined, rows, "norm", skip=before))
         if config.final_norm:
             boxes.append(_box(f"{stack}.final", norm, rows, "norm", framed=False))

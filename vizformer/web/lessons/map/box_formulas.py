@@ -51,6 +51,10 @@ def formula(box: "Box", config: ModelConfig) -> str:
     """Its arithmetic as LaTeX; "" where it has none."""
     if box.kind == "embedding" and config.scaled_embedding:
         return r"x_i = \sqrt{d_\text{model}}\; E_{t_i}"
+    if box.kind == "add":
+        inner = "x" if config.norm_order == "output" else r"\operatorname{norm}(x)"
+        if config.norm_order in ("output", "sandwich"):
+            return rf"x \leftarrow x + \operatorname{{norm}}(f({inner}))"
     if box.kind == "unembedding" and config.logit_scale != 1:
         return rf"\text{{logits}} = {config.logit_scale:.4g}\; x\, W_U"
     if box.kind == "mask" and (window := config.sliding_window) is not None:

@@ -43,7 +43,12 @@ _WRITTEN: dict[str, Message] = {
     "state-dict": N_("bare weights"),
 }
 BY_HAND = "hand-written"  # the family of models that no layout of names describes
-_ORDERS: dict[str, Message] = {"pre": N_("before the sublayer"), "post": N_("after the sublayer")}
+_ORDERS: dict[str, Message] = {
+    "pre": N_("before the sublayer"),
+    "post": N_("after the sublayer"),
+    "output": N_("after the sublayer, before the sum"),
+    "sandwich": N_("before and after the sublayer"),
+}
 EPSILONS = (1e-3, 1e-5, 1e-6, 1e-8, 1e-12)  # of norms, in the models in use
 _NORMS = {"layer_norm": "LayerNorm", "rms_norm": "RMSNorm", "deviation_norm": "LayerNorm ÷ (σ + ε)"}
 _CHOICES: dict[str, dict[str, Message]] = {

@@ -1,0 +1,85 @@
+"""OLMo 2: LLaMA's layers, each sublayer's output normalised before it is added, and queries and keys over all heads.
+
+Source: OLMo Team 2024, "2 OLMo 2 Furious", section 2.1, and the weights published with it.
+"""
+
+from collections.abc import Collection
+
+from tokenizers import Tokenizer as Backend
+
+from vizformer.checkpoints.files.untrusted_folder import Folder
+from vizformer.checkpoints.hugging_face.family import Family, Options
+from vizformer.checkpoints.hugging_face.fields import Fields
+from vizformer.checkpoints.hugging_face.llama_like import (
+    ATTENTION,
+    FEEDFORWARD,
+    OUT,
+    QK_NORMS,
+    UNUSED,
+    decoder,
+    tensors,
+    ties,
+)
+from vizformer.checkpoints.tensors.tensor_map import Part
+from vizformer.checkpoints.tokenizers.refusals import no_tokenizer
+from vizformer.config import ModelConfig
+
+DEFAULTS = {
+    "vocab_size": 50_304,
+    "hidden_size": 4096,
+    "intermediate_size": 11_008,
+    "num_hidden_layers": 32,
+    "num_attention_heads": 32,
+    "hidden_act": "silu",
+    "max_position_embeddings": 2048,
+    "rms_norm_eps": 1e-5,
+    "tie_word_embeddings": False,
+    "pad_token_id": 1,
+    "eos_token_id": 50_279,
+    "rope_theta": 10_000.0,
+    "attention_bias": False,
+}
+LAYER = {
+    **ATTENTION,
+    **OUT,
+    **QK_NORMS,
+    **FEEDFORWARD,
+    "post_attention_layernorm": ["self_norm"],
+    "post_feedforward_layernorm": ["feedforward_norm"],
+}
+
+
+def config(fields: Fields, names: Collection[str]) -> tuple[Options, bool]:
+    """The options of our model."""
+    options, has_head = decoder(fields, names)
+    return {
+        **options,
+        "bias": False,
+        "attention_bias": "all" if fields.flag("attention_bias") else "none",
+        "norm_order": "output",
+        "qk_norm": True,
+        "qk_norm_over": "all",
+    }, has_head
+
+
+def weights(config: ModelConfig) -> list[Part]:
+    """What becomes of every tensor."""
+    return tensors(config, LAYER)
+
+
+def tokenizer(folder: Folder) -> Backend:
+    """Only tokenizer.json is read."""
+    no_tokenizer(folder, "tokenizer.json")
+
+
+FAMILY = Family(
+    name="OLMo 2",
+    defaults={"olmo2": DEFAULTS},
+    prefix="model.",
+    head="lm_head.",
+    config=config,
+    weights=weights,
+    tokenizer=tokenizer,
+    ties=ties,
+    unused=UNUSED,
+)
