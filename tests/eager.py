@@ -157,7 +157,7 @@ class Eager:
             call.k_normed.append(k)
             turned = c.rope_layers is None or int(site.split(".")[1]) in c.rope_layers
             if c.positions == "rope" and memory is None and turned:
-                q, k = self._turned(q), self._turned(k)
+                q, k = (self._turned(rows, int(site.split(".")[1])) for rows in (q, k))
             dots = q @ k.T
             scaled = dots / math.sqrt(d_head) if c.attention_scale is None else dots * c.attention_scale
             scores = scaled if memory is not None else scaled + self._place(site.split(".")[0], head, len(q), len(k))
@@ -184,13 +184,15 @@ class Eager:
         bias = self.weights.get(f"{path}.bias")
         return None if bias is None else bias[own]
 
-    def _turned(self, rows: Tensor) -> Tensor:
+    def _turned(self, rows: Tensor, layer: int) -> Tensor:
         """Pair (m, m + d/2) as a complex number, times e^(i pos theta^(-2m/d)); d may be less than the whole row."""
         n, d = len(rows), self.config.rope_dims or rows.shape[1]
         rows, rest = rows[:, :d], rows[:, d:]
         pairs = torch.complex(rows[:, : d // 2].contiguous(), rows[:, d // 2 :].contiguous())
-        plain = [self.config.rope_theta ** (-2 * m / d) for m in range(d // 2)]
-        frequency = torch.tensor([slowed(self.config, each) for each in plain], dtype=torch.float64)
+        local = layer in (self.config.rope_local_layers or ())
+        theta = (self.config.rope_local_theta if local else None) or self.config.rope_theta
+        plain = [theta ** (-2 * m / d) for m in range(d // 2)]
+        frequency = torch.tensor([f if local else slowed(self.config, f) for f in plain], dtype=torch.float64)
         angle = torch.arange(n).double()[:, None] * frequency
         turned = pairs * torch.polar(torch.ones_like(angle), angle)
         return torch.cat([turned.real, turned.imag, rest], dim=-1)

@@ -77,6 +77,12 @@ ILLEGAL: list[tuple[dict[str, Any], list[str]]] = [
     (dict(sliding_layers=(0,), n_encoder_layers=0), ["sliding_layers without sliding_window"]),
     (dict(sliding_window=4, sliding_layers=(1, 0), n_encoder_layers=0), ["sliding_layers=[1, 0]", "in order, from 0"]),
     (dict(sliding_window=4, sliding_layers=(9,), n_encoder_layers=0), ["sliding_layers=[9]", "in order, from 0"]),
+    (dict(rope_local_theta=9.0), ["rope_local_theta and rope_local_layers belong together"]),
+    (dict(rope_local_theta=1.0, rope_local_layers=(0,)), ["rope_local_theta=1.0: must be above 1", "only one stack"]),
+    (
+        dict(rope_local_theta=9.0, rope_local_layers=(2,), positions="rope", n_encoder_layers=0),
+        ["rope_local_layers=[2]", "in order, from 0 to 1"],
+    ),
     (dict(rope_layers=(0,)), ["rope_layers: only one stack alone with positions='rope'"]),
     (dict(rope_layers=(0,), positions="rope"), ["rope_layers: only one stack alone"]),
     (

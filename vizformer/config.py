@@ -55,6 +55,8 @@ class ModelConfig:
             (GPT-NeoX); None: all.
         rope_layers: the layers in which "rope" turns, counted from 0, in order; the others know no positions but through
             what the turned ones write (Yang et al. 2025, "Rope to Nope and Back Again"); None: all.
+        rope_local_theta, rope_local_layers: in these layers, counted from 0, in order, "rope" turns by this base and is
+            never slowed down; both or neither (Gemma 3, whose layers with a sliding window turn faster than the others).
         rope_scaling: how "rope" was slowed down for texts longer than those of the first training: "none"; "linear"
             divides every angle by rope_factor (Chen et al. 2023, "Position Interpolation"); "llama3" only those of
             pairs that turn fewer than rope_low_turns times in rope_trained_positions, leaves those with more than
@@ -126,6 +128,8 @@ class ModelConfig:
     rope_theta: float = 10_000.0
     rope_dims: int | None = None
     rope_layers: tuple[int, ...] | None = None
+    rope_local_theta: float | None = None
+    rope_local_layers: tuple[int, ...] | None = None
     rope_scaling: RopeScaling = "none"
     rope_factor: float = 1.0
     rope_low_turns: float = 1.0
@@ -194,6 +198,15 @@ class ModelConfig:
     def turns(self, layer: int) -> bool:
         """Whether the self-attention of this layer (of either stack) turns its queries and keys."""
         return self.positions == "rope" and (self.rope_layers is None or layer in self.rope_layers)
+
+    def turns_locally(self, layer: int) -> bool:
+        """Whether it does so by rope_local_theta."""
+        return self.rope_local_layers is not None and layer in self.rope_local_layers
+
+    def theta(self, layer: int) -> float:
+        """The base by which it does so."""
+        local = self.rope_local_theta if self.turns_locally(layer) else None
+        return self.rope_theta if local is None else local
 
     @property
     def qkv_bias(self) -> bool:

@@ -153,6 +153,23 @@ def broken_rules(c: "ModelConfig") -> list[Message]:
                     last=c.n_encoder_layers + c.n_decoder_layers - 1,
                 )
             )
+    if (c.rope_local_theta is None) is not (c.rope_local_layers is None):
+        problems.append(N_("rope_local_theta and rope_local_layers belong together: give both or neither"))
+    if c.rope_local_theta is not None and not 1 < c.rope_local_theta < float("inf"):
+        problems.append(N_("rope_local_theta={value}: must be above 1", value=c.rope_local_theta))
+    if c.rope_local_layers is not None:
+        if c.positions != "rope" or c.architecture == "encoder-decoder":
+            problems.append(
+                N_("rope_local_layers: only one stack alone with positions='rope' has such layers, leave it out")
+            )
+        elif not _are_layers(list(c.rope_local_layers), c.n_encoder_layers + c.n_decoder_layers):
+            problems.append(
+                N_(
+                    "rope_local_layers={value}: must be numbers of layers in order, from 0 to {last}",
+                    value=str(list(c.rope_local_layers)),
+                    last=c.n_encoder_layers + c.n_decoder_layers - 1,
+                )
+            )
     if c.source_vocab_size is not None and c.source_vocab_size < 1:
         problems.append(N_("{name}={value}: must be at least 1", name="source_vocab_size", value=c.source_vocab_size))
     if c.source_vocab_size is not None and c.architecture != "encoder-decoder":

@@ -82,7 +82,7 @@ def test_how_positions_are_told(architecture: str, options: dict[str, Any]) -> N
     added = config.positions in ("sinusoidal", "learned")
     assert told == (added, config.positions == "rope", config.positions in ("alibi", "relative"))
     if found.angles is not None:
-        angles = rope.angles(config, found.count)
+        angles = rope.angles(config, found.count, found.look.layer)
         np.testing.assert_array_equal(found.angles[:, 0], angles[:, 0])  # the fastest pair
         np.testing.assert_array_equal(found.angles[:, -1], angles[:, -1])
     if found.bias is not None:

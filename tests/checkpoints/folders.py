@@ -111,8 +111,12 @@ def gemma(folder: Path, **changes: Any) -> Path:
         bos_token_id=1,
         eos_token_id=2,
     )
-    written(folder, "GemmaConfig", "GemmaForCausalLM", options, changes)
-    norms = {name: -1.0 if "norm" in name else 0.0 for name in tensors(folder)}  # 1 is added to them
+    return norms_around_zero(written(folder, "GemmaConfig", "GemmaForCausalLM", options, changes))
+
+
+def norms_around_zero(folder: Path) -> Path:
+    """For a family that adds 1 to the scale of its norms."""
+    norms = {name: -1.0 if "norm" in name else 0.0 for name in tensors(folder)}
     save_tensors(folder, {name: tensor + norms[name] for name, tensor in tensors(folder).items()})
     return folder
 

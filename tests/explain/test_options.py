@@ -90,14 +90,14 @@ def test_only_the_first_numbers_are_turned() -> None:
     assert "first 4 numbers" in str(found["q_turned"].text)
     assert "other 4 numbers stay" in str(layer(checkpoint, trace)["self.turned"].text)
     assert r"m \geq r" in found["q_turned"].formula
-    turns, (q, k) = angles(checkpoint.model.config, 9), np.random.default_rng(0).normal(size=(2, 8))
+    turns, (q, k) = angles(checkpoint.model.config, 9, 1), np.random.default_rng(0).normal(size=(2, 8))
     assert turn(q, turns[2]) @ turn(k, turns[5]) == pytest.approx(turn(q, turns[4]) @ turn(k, turns[7]))
     assert turn(q, turns[2]) @ turn(k, turns[5]) != pytest.approx(turn(q, turns[5]) @ turn(k, turns[2]))
 
 
 def test_pairs_are_slowed_down_for_longer_texts() -> None:
     """llama3: fast pairs as they are, slow ones by the factor, the others in between; linear: all by the factor."""
-    divided = divisors(tiny.config("decoder-only", **tiny.LLAMA3))
+    divided = divisors(tiny.config("decoder-only", **tiny.LLAMA3), 0)
     assert divided is not None
     assert divided[0] == 1.0
     assert divided[-1] == 8.0
@@ -109,9 +109,9 @@ def test_pairs_are_slowed_down_for_longer_texts() -> None:
         assert "/ c_m" in step.formula
         assert any(np.array_equal(operand.value, divided) for operand in step.operands)
     linear = tiny.config("decoder-only", **tiny.LLAMA, rope_scaling="linear", rope_factor=3.0)
-    plain = angles(tiny.config("decoder-only", **tiny.LLAMA), 7)
-    np.testing.assert_allclose(angles(linear, 7), plain / 3)
-    assert divisors(tiny.config("decoder-only", **tiny.LLAMA)) is None
+    plain = angles(tiny.config("decoder-only", **tiny.LLAMA), 7, 0)
+    np.testing.assert_allclose(angles(linear, 7, 0), plain / 3)
+    assert divisors(tiny.config("decoder-only", **tiny.LLAMA), 0) is None
 
 
 def test_a_parallel_layer_reads_its_input_twice() -> None:

@@ -32,6 +32,7 @@ VARIANTS: dict[str, tuple[str, dict[str, Any]]] = {
     "qk-norm-offset": ("decoder-only", {**tiny.QWEN3, "norm_offset": True, "rope_dims": 4, "norm_order": "post"}),
     "some-layers": ("decoder-only", {**tiny.LLAMA3, "rope_layers": (1,)}),
     "some-layers-encoder-only": ("encoder-only", {**tiny.QWEN3, "rope_layers": (0,)}),
+    "two-bases": ("decoder-only", {**tiny.LLAMA3, "rope_local_theta": 30.0, "rope_local_layers": (1,)}),
     "llama3": ("decoder-only", tiny.LLAMA3),
     "linear": ("decoder-only", {**tiny.NEOX, "rope_scaling": "linear", "rope_factor": 4.0}),
     "t5-unscaled": ("encoder-decoder", tiny.T5_1),

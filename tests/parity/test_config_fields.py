@@ -59,11 +59,22 @@ KINDS: dict[str, tuple[Callable[..., Path], str]] = {
     **{kind: (partial(written_encoder, kind, **TWO), MASKED) for kind in ENCODERS if kind != "bert-generation"},
     "bert-generation": (partial(written_encoder, "bert-generation", model="Decoder", is_decoder=True, **TWO), CAUSAL),
     **{kind: (partial(written_both, kind, **DEEP), BOTH) for kind in ENCODER_DECODERS},
+    "gemma3_text": (
+        partial(written, "gemma3_text", layer_types=["sliding_attention", "full_attention"], **TWO),
+        CAUSAL,
+    ),
     "gpt_neo": (partial(written, "gpt_neo", num_layers=LAYERS, attention_types=[[["global", "local"], 1]]), CAUSAL),
 }
 LINEAR = {"rope_type": "linear", "factor": 2.0}
 LLAMA3 = {"rope_type": "llama3", "factor": 4.0, "low_freq_factor": 1.0, "high_freq_factor": 4.0}
 SLIDING = ["sliding_attention", "full_attention"]
+NESTED = (
+    {"full_attention": {**LINEAR, "rope_theta": 50.0}},
+    {"sliding_attention": {"rope_type": "default", "rope_theta": 50.0}, "full_attention": LLAMA3},
+    {"sliding_attention": {**LINEAR, "rope_theta": 50.0}},
+    {"sliding_attention": None, "full_attention": {"rope_type": "default"}},
+    {"full_attention": {"rope_type": "default", "partial_rotary_factor": 0.25}},
+)
 # Other values of every field that some family computes with, whether or not the family at hand knows the field.
 VALUES: dict[str, tuple[Any, ...]] = {
     **dict.fromkeys(
@@ -123,6 +134,10 @@ VALUES: dict[str, tuple[Any, ...]] = {
     "logit_scale": (0.25,),
     "clip_qkv": (0.1,),
     "softmax_scale": (0.3,),
+    "query_pre_attn_scalar": (7,),
+    "rope_local_base_freq": (50.0,),
+    "final_logit_softcapping": (2.0, None),
+    "attn_logit_softcapping": (1.5, None),
     "norm_type": ("rmsnorm",),
     "attention_type": ("block_sparse", "original_full"),
     "block_size": (2,),
@@ -163,7 +178,7 @@ VALUES: dict[str, tuple[Any, ...]] = {
         {"rope_type": "yarn", "factor": 2.0},
         {},
     ),
-    "rope_parameters": ({**LINEAR, "rope_theta": 50.0}, LLAMA3, {"partial_rotary_factor": 0.25}, {}, None),
+    "rope_parameters": ({**LINEAR, "rope_theta": 50.0}, LLAMA3, {"partial_rotary_factor": 0.25}, {}, None, *NESTED),
     **dict.fromkeys(
         (
             "scale_attn_weights",

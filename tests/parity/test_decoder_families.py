@@ -62,6 +62,12 @@ KINDS: dict[str, tuple[str, str, dict[str, Any]]] = {
     "iquestcoder": ("Llama", "ForCausalLM", dict(LLAMA, head_dim=6)),
     "olmo": ("Olmo", "ForCausalLM", LLAMA),
     "olmo2": ("Olmo2", "ForCausalLM", LLAMA),
+    "olmo3": ("Olmo3", "ForCausalLM", dict(LLAMA, sliding_window=4)),
+    "gemma3_text": (
+        "Gemma3",
+        "ForCausalLM",
+        dict(LLAMA, head_dim=6, sliding_window=4, layer_types=[SLIDING, FULL, SLIDING], query_pre_attn_scalar=12),
+    ),
     "seed_oss": ("SeedOss", "ForCausalLM", dict(LLAMA, head_dim=6)),
     "ernie4_5": ("Ernie4_5", "ForCausalLM", dict(LLAMA, head_dim=6)),
     "helium": ("Helium", "ForCausalLM", dict(LLAMA, head_dim=8)),
@@ -79,7 +85,8 @@ KINDS: dict[str, tuple[str, str, dict[str, Any]]] = {
         dict(hidden_size=32, num_hidden_layers=3, num_attention_heads=4, max_position_embeddings=64),
     ),
 }
-CONFIGS = {"internlm3": "InternLM3", "iquestcoder": "IQuestCoder"}  # where it is called otherwise than the model
+# Where it is called otherwise than the model.
+CONFIGS = {"gemma3_text": "Gemma3Text", "internlm3": "InternLM3", "iquestcoder": "IQuestCoder"}
 MARKS = dict(bos_token_id=1, eos_token_id=2, pad_token_id=0)
 
 
@@ -88,7 +95,8 @@ def written(kind: str, folder: Path, **changes: Any) -> Path:
     name, model, options = KINDS[kind]
     folders.write_metaspace(folder)
     options = {**options, **MARKS, "vocab_size": folders.vocabulary(folder)}
-    return folders.written(folder, f"{CONFIGS.get(kind, name)}Config", f"{name}{model}", options, changes)
+    folders.written(folder, f"{CONFIGS.get(kind, name)}Config", f"{name}{model}", options, changes)
+    return folders.norms_around_zero(folder) if kind.startswith("gemma") else folder
 
 
 def same(kind: str, folder: Path, **changes: Any) -> Opened:
@@ -147,6 +155,11 @@ VARIANTS: list[tuple[str, dict[str, Any]]] = [
     ("olmo", dict(attention_bias=True, num_key_value_heads=4, rope_parameters=LINEAR)),
     ("olmo2", dict(attention_bias=True, num_key_value_heads=4, rope_parameters=LINEAR, rms_norm_eps=1e-2)),
     ("olmo2", dict(hidden_size=30, num_attention_heads=3, num_key_value_heads=1, hidden_act="gelu")),
+    ("olmo3", dict(layer_types=[FULL, SLIDING, FULL], rope_parameters={FULL: LINEAR, SLIDING: {"rope_theta": 77.0}})),
+    ("olmo3", dict(layer_types=[FULL] * 3, attention_bias=True)),
+    ("gemma3_text", dict(layer_types=[SLIDING] * 3, sliding_window=64, head_dim=8, query_pre_attn_scalar=8)),
+    ("gemma3_text", dict(rope_parameters={FULL: LINEAR}, attention_bias=True, hidden_activation="relu")),
+    ("gemma3_text", dict(rope_parameters={SLIDING: {"rope_type": "default", "rope_theta": 9.0}}, rms_norm_eps=1e-2)),
     ("seed_oss", dict(attention_out_bias=True, mlp_bias=True, head_dim=8)),
     ("seed_oss", dict(attention_bias=False)),
     ("ernie4_5", dict(use_bias=True, rope_parameters=LINEAR, head_dim=8)),
@@ -176,6 +189,12 @@ REFUSED: list[tuple[str, dict[str, Any], str]] = [
     ("cwm", dict(sliding_window=None), "sliding_window=null: it must be a whole number"),
     ("smollm3", dict(no_rope_layers=[1, 0]), "no_rope_layers=.*: it must have an entry for each of the 3 layers"),
     ("smollm3", dict(no_rope_layers=[1, 2, 0]), "no_rope_layers=.*: it must list 1 for a layer with rotary positions"),
+    ("gemma3_text", dict(sliding_window=None), "sliding_window=null: it must be a whole number"),
+    ("gemma3_text", dict(use_bidirectional_attention=True), "use_bidirectional_attention=true: supported is"),
+    ("gemma3_text", dict(rope_parameters={SLIDING: LINEAR}), "rope_parameters=.*: sliding_attention: supported are"),
+    ("gemma3_text", dict(rope_parameters=LINEAR), "rope_parameters=.*: it must have a table for full_attention"),
+    ("gemma3_text", dict(rope_parameters={FULL: ROPE}), "rope_parameters=.*: this family turns all numbers"),
+    ("olmo3", dict(rope_parameters={}, rope_scaling=LINEAR), "rope_scaling=.*: rope_parameters has no table"),
     ("olmo", dict(clip_qkv=8.0), "clip_qkv=8.0: supported is null"),
     ("mpt", dict(attn_config={"alibi": False}), "attn_config: alibi=false: supported is true"),
     ("mpt", dict(attn_config=[1]), "attn_config=.*: it must be a table of fields"),

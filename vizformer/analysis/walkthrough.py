@@ -173,7 +173,7 @@ def walkthrough(checkpoint: Checkpoint, trace: Trace, followed: int, *, predicts
         added=None if added is None else _cells(added),
         entering=_cells(entering),
         plain=torch.allclose(total, entering, rtol=1e-2, atol=1e-2 * float(total.abs().max())),
-        angles=_dials(rope.angles(config, n)) if config.turns(look.layer) else None,
+        angles=_dials(rope.angles(config, n, look.layer)) if config.turns(look.layer) else None,
         bias=_bias(trace[site_name(stack, look.layer)], look, n),
         look=look,
         sublayers=_sublayers(checkpoint, trace, f"{stack}.{look.layer}", followed),

@@ -47,7 +47,7 @@ def layer_steps(checkpoint: Checkpoint, trace: Trace, layer: str) -> list[Step]:
     steps = [_input(trace, before)]
     middle = f"{layer}.mid" if block.cross_attention is None else f"{layer}.mid_self"
     at = Sublayer(trace, block.around("self"), "self", before, middle)
-    turns = angles(model.config, len(at.x)) if model.config.turns(int(number)) else None
+    turns = angles(model.config, len(at.x), int(number)) if model.config.turns(int(number)) else None
     distances = position_bias(model, stack)
     steps += attention_sublayer(
         at,
@@ -56,8 +56,8 @@ def layer_steps(checkpoint: Checkpoint, trace: Trace, layer: str) -> list[Step]:
         None,
         turns,
         distances,
-        None if turns is None else divisors(model.config),
-        model.config.rope_theta,
+        None if turns is None else divisors(model.config, int(number)),
+        model.config.theta(int(number)),
     )
     if block.cross_attention is not None:
         at = Sublayer(trace, block.around("cross"), "cross", middle, f"{layer}.mid_cross")

@@ -329,9 +329,10 @@ def gather(checkpoint: Checkpoint, trace: Trace, site: str, head: int, query: in
         raise TraceError(
             N_("There is no query {query} at {site}: choose 0 to {last}.", query=query, site=site, last=n_q - 1)
         )
-    turned = checkpoint.model.config.turns(int(site.split(".")[1])) and not found.is_cross
-    turns = angles(checkpoint.model.config, n_q) if turned else None
+    config, layer = checkpoint.model.config, int(site.split(".")[1])
+    turned = config.turns(layer) and not found.is_cross
+    turns = angles(config, n_q, layer) if turned else None
     distances = None if found.is_cross else position_bias(checkpoint.model, site.partition(".")[0])
-    divided = divisors(checkpoint.model.config) if turned else None
-    theta = checkpoint.model.config.rope_theta
+    divided = divisors(config, layer) if turned else None
+    theta = config.theta(layer)
     return Operands(trace, found, record, head, query, turns, divided, theta, distances)

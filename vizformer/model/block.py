@@ -21,10 +21,12 @@ class Block(nn.Module):
     parallel:  x <- x + attention(norm(x)) + feedforward(norm'(x))   (Wang & Komatsuzaki 2021, "GPT-J")
     """
 
-    def __init__(self, config: ModelConfig, cross: bool, windowed: bool = False, turned: bool = True) -> None:
+    def __init__(
+        self, config: ModelConfig, cross: bool, windowed: bool = False, turned: bool = True, local: bool = False
+    ) -> None:
         super().__init__()
         self.norm_order, self.residual = config.norm_order, config.residual
-        self.windowed, self.turned = windowed, turned
+        self.windowed, self.turned, self.local = windowed, turned, local
         self.self_attention, self.self_norm = Attention(config), norm(config)
         self.cross_attention = Attention(config) if cross else None
         self.cross_norm = norm(config) if cross else None
@@ -40,7 +42,7 @@ class Block(nn.Module):
         x = entering = run.point(f"{name}.pre", x)
         around = self.around("self")
         y = _through(around.before, x)
-        call = run.self_attention(name, windowed=self.windowed, turned=self.turned)
+        call = run.self_attention(name, windowed=self.windowed, turned=self.turned, local=self.local)
         y = _through(around.output, self.self_attention(y, y, call))
         x = self._add(x, run.output(f"{name}.self", y), around)
         if self.cross_attention is None:
@@ -88,7 +90,8 @@ class Stack(nn.Module):
         super().__init__()
         self.name = name
         self.layers = nn.ModuleList(
-            Block(config, cross, layer in config.windowed_layers, config.turns(layer)) for layer in range(n_layers)
+            Block(config, cross, layer in config.windowed_layers, config.turns(layer), config.turns_locally(layer))
+            for layer in range(n_layers)
         )
         self.final_norm = norm(config) if config.final_norm else None
         self.relative_bias = None  # T5's: a number per bucket of distances and head, the same in all layers

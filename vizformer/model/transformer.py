@@ -42,6 +42,8 @@ class Transformer(nn.Module):
         self.position_encoding: Tensor
         self.rope_cos: Tensor
         self.rope_sin: Tensor
+        self.rope_local_cos: Tensor
+        self.rope_local_sin: Tensor
         self.alibi_slopes: Tensor
         self.embedding = embedding_table(config.vocab_size, config.d_model)
         self.source_embedding = None  # the encoder's, where its ids are another vocabulary's
@@ -239,6 +241,7 @@ class Transformer(nn.Module):
             mask,
             windowed,
             self.rotations(n, before),
+            self.rotations(n, before, local=True),
             self.position_bias(stack, n, before),
             memory,
             memory_mask,
@@ -259,10 +262,15 @@ class Transformer(nn.Module):
             return self.position_embedding.weight[:n]
         return self.position_encoding[:n] if self.config.positions == "sinusoidal" else None
 
-    def rotations(self, n: int, first: int = 0) -> Rotation | None:
-        """How queries and keys are turned at positions first..first+n-1; None where they are not."""
-        if self.config.positions != "rope":
+    def rotations(self, n: int, first: int = 0, *, local: bool = False) -> Rotation | None:
+        """How queries and keys are turned at positions first..first+n-1; None where they are not.
+
+        `local`: in the layers that turn by rope_local_theta.
+        """
+        if self.config.positions != "rope" or (local and self.config.rope_local_theta is None):
             return None
+        if local:
+            return Rotation(self.rope_local_cos, self.rope_local_sin)[first : first + n]
         return Rotation(self.rope_cos, self.rope_sin)[first : first + n]
 
     def position_bias(

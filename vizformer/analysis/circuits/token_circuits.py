@@ -97,7 +97,7 @@ def _turned(
     config = checkpoint.model.config
     if not config.turns(layer) or not distance:
         return queries
-    turn = rotation(distance + 1, rope_frequencies(config))[distance : distance + 1]
+    turn = rotation(distance + 1, rope_frequencies(config, local=config.turns_locally(layer)))[distance : distance + 1]
     return turn.turn(queries[None, :, None, :])[0, :, 0]
 
 

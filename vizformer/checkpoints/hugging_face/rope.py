@@ -1,6 +1,6 @@
 """The fields that say how rotary positions turn: their base, how many numbers, and what slows them for longer texts."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -8,6 +8,7 @@ from typing import Any
 from vizformer.checkpoints.files.untrusted_folder import shown
 from vizformer.checkpoints.hugging_face.family import Options
 from vizformer.checkpoints.hugging_face.fields import Fields
+from vizformer.checkpoints.hugging_face.sliding_window import FULL, SLIDING
 from vizformer.checkpoints.tensors.tensor_map import Part, neighbours_apart
 from vizformer.config import ModelConfig
 from vizformer.messages import N_
@@ -27,6 +28,55 @@ def rope(fields: Fields, old_theta: str = "rope_theta") -> Options:
     `old_theta` is what the base is called outside of rope_parameters.
     """
     name, said = _said(fields)
+    return _scaled(fields, name, said, old_theta, lambda inner: _trained(fields, inner))
+
+
+def rope_of_layer_types(
+    fields: Fields, sliding: Sequence[int], *, old_local: str | None = None, local: float = 0.0
+) -> Options:
+    """Base and scaling of layers with full attention, and the base of those with a sliding window, `sliding`.
+
+    rope_parameters has a table for each of the two.  Before version 5 of `transformers` they were rope_theta with
+    rope_scaling, and `old_local` (None: there was no such field, and the base is `local`).
+
+    Source: `transformers`, Gemma3TextConfig.convert_rope_params_to_dict.
+    """
+    nested, scaling = fields.value("rope_parameters"), fields.value("rope_scaling")
+    tables = {} if nested is None else nested
+    known = isinstance(tables, dict) and not set(tables) - {FULL, SLIDING}
+    if not known or not all(isinstance(one, dict | None) for one in (*tables.values(), scaling)):
+        fields.refuse("rope_parameters", N_("it must have a table for full_attention and one for sliding_attention"))
+        return {"rope_theta": 10_000.0}
+    if scaling is not None and nested is not None and not tables.get(FULL):
+        fields.refuse("rope_scaling", N_("rope_parameters has no table for full_attention that it would go into"))
+    full, near = {**(tables.get(FULL) or {}), **(scaling or {})}, tables.get(SLIDING) or {}
+    longest = fields.size("max_position_embeddings")
+    name = "rope_parameters" if scaling is None else "rope_scaling"
+    options = _scaled(
+        fields, name, full, "rope_theta", lambda inner: inner.size(TRAINED) if TRAINED in inner.raw else longest
+    )
+    if (
+        set(near) - {"rope_theta", "rope_type", "type"}
+        or near.get("rope_type", near.get("type", "default")) != "default"
+    ):
+        fields.refuse("rope_parameters", N_("sliding_attention: supported are rotary positions as they are (default)"))
+    if PART in full:
+        fields.refuse(name, N_("this family turns all numbers of a head: partial_rotary_factor must be 1"))
+    inner = Fields(near, {})
+    if "rope_theta" in near:
+        local = inner.number("rope_theta")
+    elif old_local is not None:
+        local = fields.number(old_local)
+    fields.problems += [N_("{field}: {problem}", field="rope_parameters", problem=said) for said in inner.problems]
+    if not sliding or ("rope_scaling" not in options and options["rope_theta"] == local):
+        return options
+    return {**options, "rope_local_theta": local, "rope_local_layers": tuple(sliding)}
+
+
+def _scaled(
+    fields: Fields, name: str, said: Mapping[str, Any], old_theta: str, trained: Callable[[Fields], int]
+) -> Options:
+    """Base and scaling of one table; `trained` finds the length of the first training."""
     kind = said.get("rope_type", said.get("type", "default"))
     extra = set(said) - {"rope_theta", "rope_type", "type", PART} - KINDS.get(str(kind), set())
     if not isinstance(kind, str) or kind not in KINDS or extra:
@@ -43,7 +93,7 @@ def rope(fields: Fields, old_theta: str = "rope_theta") -> Options:
         options |= {
             "rope_low_turns": inner.number("low_freq_factor"),
             "rope_high_turns": inner.number("high_freq_factor"),
-            "rope_trained_positions": _trained(fields, inner),
+            "rope_trained_positions": trained(inner),
         }
     fields.problems += [N_("{field}: {problem}", field=name, problem=problem) for problem in inner.problems]
     return options

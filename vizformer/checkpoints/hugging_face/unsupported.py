@@ -4,7 +4,6 @@ from collections.abc import Mapping
 
 from vizformer.messages import N_, Message
 
-_GEMMA_3 = N_("rope_local_base_freq (another rope_theta in the layers with a sliding window) and four norms per layer")
 _EXPERTS = N_("num_experts: several feed-forward networks per layer, of which each token goes through a few")
 _SCORES = N_("scores that also have terms of contents with distances")
 BECAUSE: Mapping[str, Message] = {
@@ -12,8 +11,9 @@ BECAUSE: Mapping[str, Message] = {
         "attn_logit_softcapping and final_logit_softcapping (scores and logits bent by tanh), "
         "query_pre_attn_scalar (another scale of the scores), and four norms per layer"
     ),
-    "gemma3_text": _GEMMA_3,
-    "gemma3": _GEMMA_3,
+    "gemma3": N_(
+        "text_config and vision_config: a language model, which opens alone as gemma3_text, beside one for images"
+    ),
     "mixtral": N_("num_local_experts: several feed-forward networks per layer, of which each token goes through a few"),
     "qwen2_moe": _EXPERTS,
     "qwen3_moe": _EXPERTS,
@@ -21,7 +21,6 @@ BECAUSE: Mapping[str, Message] = {
         "embedding_multiplier, attention_multiplier, residual_multiplier and logits_scaling: numbers that "
         "everything is multiplied by"
     ),
-    "olmo3": N_("norms after the sublayers and none before, and norms of queries and keys over all heads together"),
     "internlm2": N_("queries, keys and values in one tensor, and code of its own (auto_map)"),
     "deepseek_v2": N_("kv_lora_rank: keys and values are made of a short vector per token, and there are experts"),
     "deepseek_v3": N_("kv_lora_rank: keys and values are made of a short vector per token, and there are experts"),

@@ -169,6 +169,14 @@ def details(config: ModelConfig) -> list[Message]:
             N_("only these layers know positions (layers: {layers})", layers=ranges(config.rope_layers or ())),
         ),
         (
+            config.rope_local_layers is not None,
+            N_(
+                "rotary positions turn by another base, θ = {theta} (layers: {layers})",
+                theta=f"{config.rope_local_theta or 0:,g}",
+                layers=ranges(config.rope_local_layers or ()),
+            ),
+        ),
+        (
             config.positions == "rope" and config.rope_scaling != "none",
             N_(
                 "rotary positions slowed down for longer texts ({kind}, factor {factor})",

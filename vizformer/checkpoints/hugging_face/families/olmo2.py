@@ -1,9 +1,12 @@
-"""OLMo 2: LLaMA's layers, each sublayer's output normalised before it is added, and queries and keys over all heads.
+"""OLMo 2 and 3: LLaMA's layers, each sublayer's output normalised before it is added, queries and keys over all heads.
 
-Source: OLMo Team 2024, "2 OLMo 2 Furious", section 2.1, and the weights published with it.
+In OLMo 3 three layers out of four have a sliding window; only the others are slowed down for longer texts.
+
+Source: OLMo Team 2024, "2 OLMo 2 Furious", section 2.1; OLMo Team 2025, "Olmo 3"; and the weights published with them.
 """
 
 from collections.abc import Collection
+from typing import Any
 
 from tokenizers import Tokenizer as Backend
 
@@ -20,11 +23,13 @@ from vizformer.checkpoints.hugging_face.llama_like import (
     tensors,
     ties,
 )
+from vizformer.checkpoints.hugging_face.rope import rope_of_layer_types
+from vizformer.checkpoints.hugging_face.sliding_window import windowed_layers
 from vizformer.checkpoints.tensors.tensor_map import Part
 from vizformer.checkpoints.tokenizers.refusals import no_tokenizer
 from vizformer.config import ModelConfig
 
-DEFAULTS = {
+DEFAULTS: dict[str, Any] = {
     "vocab_size": 50_304,
     "hidden_size": 4096,
     "intermediate_size": 11_008,
@@ -39,6 +44,7 @@ DEFAULTS = {
     "rope_theta": 10_000.0,
     "attention_bias": False,
 }
+OLMO_3 = {**DEFAULTS, "rope_theta": 500_000.0, "sliding_window": 4096, "layer_types": None}
 LAYER = {
     **ATTENTION,
     **OUT,
@@ -51,7 +57,11 @@ LAYER = {
 
 def config(fields: Fields, names: Collection[str]) -> tuple[Options, bool]:
     """The options of our model."""
-    options, has_head = decoder(fields, names)
+    if fields.raw.get("model_type") == "olmo3":
+        fields.size("sliding_window")  # there is always one
+        options, has_head = decoder(fields, names, windowed=_windowed, turning=_turning)
+    else:
+        options, has_head = decoder(fields, names)
     return {
         **options,
         "bias": False,
@@ -60,6 +70,15 @@ def config(fields: Fields, names: Collection[str]) -> tuple[Options, bool]:
         "qk_norm": True,
         "qk_norm_over": "all",
     }, has_head
+
+
+def _windowed(layer: int) -> bool:
+    return (layer + 1) % 4 != 0
+
+
+def _turning(fields: Fields) -> Options:
+    layers = windowed_layers(fields, fields.size("num_hidden_layers"), _windowed)
+    return rope_of_layer_types(fields, layers, local=OLMO_3["rope_theta"])
 
 
 def weights(config: ModelConfig) -> list[Part]:
@@ -74,7 +93,7 @@ def tokenizer(folder: Folder) -> Backend:
 
 FAMILY = Family(
     name="OLMo 2",
-    defaults={"olmo2": DEFAULTS},
+    defaults={"olmo2": DEFAULTS, "olmo3": OLMO_3},
     prefix="model.",
     head="lm_head.",
     config=config,

@@ -1,0 +1,105 @@
+"""Gemma 3's language model: norms around every sublayer, and another base of rotary positions where there is a window.
+
+Source: Gemma Team 2025, "Gemma 3 Technical Report", section 2, and the weights published with it.
+"""
+
+from collections.abc import Collection
+
+from tokenizers import Tokenizer as Backend
+
+from vizformer.checkpoints.files.untrusted_folder import Folder
+from vizformer.checkpoints.hugging_face.family import Family, Options
+from vizformer.checkpoints.hugging_face.fields import Fields
+from vizformer.checkpoints.hugging_face.llama_like import (
+    ATTENTION,
+    FEEDFORWARD,
+    FOUR_NORMS,
+    OUT,
+    QK_NORMS,
+    UNUSED,
+    decoder,
+    own_scale,
+    tensors,
+    ties,
+)
+from vizformer.checkpoints.hugging_face.rope import rope_of_layer_types
+from vizformer.checkpoints.hugging_face.sliding_window import windowed_layers
+from vizformer.checkpoints.tensors.tensor_map import Part
+from vizformer.checkpoints.tokenizers.refusals import no_tokenizer
+from vizformer.config import ModelConfig
+
+DEFAULTS = {
+    "vocab_size": 262_208,
+    "hidden_size": 2304,
+    "intermediate_size": 9216,
+    "num_hidden_layers": 26,
+    "num_attention_heads": 8,
+    "num_key_value_heads": 4,
+    "head_dim": 256,
+    "hidden_activation": "gelu_pytorch_tanh",
+    "max_position_embeddings": 131_072,
+    "rms_norm_eps": 1e-6,
+    "tie_word_embeddings": True,
+    "pad_token_id": 0,
+    "bos_token_id": 2,
+    "eos_token_id": 1,
+    "rope_theta": 1_000_000.0,
+    "rope_local_base_freq": 10_000.0,
+    "attention_bias": False,
+    "query_pre_attn_scalar": 256,
+    "sliding_window": 4096,
+    "sliding_window_pattern": 6,
+    "layer_types": None,
+}
+
+
+def config(fields: Fields, names: Collection[str]) -> tuple[Options, bool]:
+    """The options of our model."""
+    fields.size("sliding_window")  # there is always one
+    # Old files do not list the layers.
+    every = fields.size("sliding_window_pattern") if fields.value("layer_types") is None else 1
+
+    def windowed(layer: int) -> bool:
+        return (layer + 1) % every != 0
+
+    def turning(fields: Fields) -> Options:
+        layers = windowed_layers(fields, fields.size("num_hidden_layers"), windowed)
+        return rope_of_layer_types(fields, layers, old_local="rope_local_base_freq")
+
+    options, has_head = decoder(fields, names, windowed=windowed, turning=turning, activation="hidden_activation")
+    fields.only("use_bidirectional_attention", None, False)
+    fields.only("final_logit_softcapping", None)
+    fields.value("attn_logit_softcapping")  # which no layer of this family reads in `transformers`
+    return {
+        **options,
+        "bias": False,
+        "attention_bias": "all" if fields.flag("attention_bias") else "none",
+        "attention_scale": own_scale(fields, options),
+        "norm_order": "sandwich",
+        "norm_offset": True,
+        "qk_norm": True,
+        "scaled_embedding": True,
+    }, has_head
+
+
+def weights(config: ModelConfig) -> list[Part]:
+    """What becomes of every tensor."""
+    return tensors(config, {**FOUR_NORMS, **ATTENTION, **OUT, **QK_NORMS, **FEEDFORWARD})
+
+
+def tokenizer(folder: Folder) -> Backend:
+    """Only tokenizer.json is read."""
+    no_tokenizer(folder, "tokenizer.json")
+
+
+FAMILY = Family(
+    name="Gemma 3",
+    defaults={"gemma3_text": DEFAULTS},
+    prefix="model.",
+    head="lm_head.",
+    config=config,
+    weights=weights,
+    tokenizer=tokenizer,
+    ties=ties,
+    unused=UNUSED,
+)
