@@ -1,9 +1,10 @@
-"""How long texts take from Enter to the picture, beside a plain page of Streamlit and Plotly; what they send and hold.
+"""How long texts take from Enter to the picture, beside a plain page of Streamlit and Plotly, and beside BertViz and
+CircuitsVis where they are installed; what they send and hold.
 
     .venv/bin/python -m tests.benchmarks.views                       # n = 64, 256, 512, 1024; ours also 2048 and 4096
     .venv/bin/python -m tests.benchmarks.views --lengths 64,256
 
-Both sides run the same random checkpoint in the shape of GPT-2 small, over the same text, one after the other, each with
+All run the same random checkpoint in the shape of GPT-2 small, over the same text, one after the other, each with
 a server and a browser of its own.  "Painted" is measured in the browser, from the moment at which the text is sent, and
 includes the forward; a switch is measured from the moment at which the mouse button goes down.  Ours sends the text from
 its box; the plain page has it in its script, keeps all maps of the forward, and draws the chosen head with `px.imshow`.
@@ -13,9 +14,9 @@ import os
 import sys
 import tempfile
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 import click
@@ -23,7 +24,8 @@ import torch
 from playwright.sync_api import Browser, Page, TimeoutError, WebSocket, sync_playwright
 
 from tests import tiny
-from tests.benchmarks.memory import MIB
+from tests.benchmarks import other_viewers
+from tests.benchmarks.measured_tab import STOPPED, Measured, peak_of_tabs, status
 from tests.browser import chromium
 from tests.browser.driver import Server
 from vizformer.checkpoints import Checkpoint, load
@@ -33,7 +35,6 @@ from vizformer.model import Transformer
 
 NAME = "gpt2-shape"
 LONGEST = 4096
-STOPPED = 120.0  # seconds
 LAYER, HEAD = 1, 7
 PLAIN = """
 import numpy as np, plotly.express as px, streamlit as st, torch
@@ -93,36 +94,6 @@ DRAWN = """(title) => document.querySelector(".heatmaplayer image")
   && performance.now() - (window.pressed ?? -1)"""
 
 
-@dataclass
-class Measured:
-    """One row of the table; None: not measured."""
-
-    who: str
-    n: int
-    painted: float | None = None
-    sent: int = 0
-    switched: float | None = None
-    frames: float | None = None
-    server: int = 0
-    browser: int = 0
-
-    def row(self) -> str:
-        def number(value: float | None, digits: int) -> str:
-            return "-" if value is None else f"{value:.{digits}f}"
-
-        cells = [
-            self.who,
-            f"{self.n}",
-            f"over {STOPPED:.0f}" if self.painted is None else number(self.painted, 2),
-            f"{self.sent / MIB:.1f}",
-            number(None if self.switched is None else 1000 * self.switched, 0),
-            number(self.frames, 0),
-            f"{self.server / MIB:.0f}",
-            f"{self.browser / MIB:.0f}",
-        ]
-        return "| " + " | ".join(cells) + " |"
-
-
 def make(folder: Path, config: ModelConfig) -> Checkpoint:
     """A random checkpoint of this shape in `folder`, as users would put one there."""
     torch.manual_seed(0)
@@ -140,37 +111,6 @@ def text_of(checkpoint: Checkpoint, n: int) -> str:
     while len(checkpoint.tokenizer.encode(text)) > n:  # (which the model need not be able to read)
         text = text[:-1]
     return text
-
-
-def status(process: int, name: str) -> int:
-    """A number of /proc/PID/status, in bytes; 0 where the process has ended."""
-    try:
-        lines = Path(f"/proc/{process}/status").read_text().splitlines()
-    except OSError:
-        return 0
-    return next((int(line.split()[1]) * 1024 for line in lines if line.startswith(f"{name}:")), 0)
-
-
-def renderers() -> list[int]:
-    """The processes of tabs of the browsers that this process has started."""
-    found, parents = [], {}
-    for entry in Path("/proc").iterdir():
-        if entry.name.isdigit():
-            try:
-                parents[int(entry.name)] = int((entry / "stat").read_text().rpartition(")")[2].split()[1])
-            except OSError:
-                continue
-    for process in parents:
-        above = process
-        while above in parents and above != os.getpid():
-            above = parents[above]
-        try:
-            command = Path(f"/proc/{process}/cmdline").read_bytes()
-        except OSError:
-            continue
-        if above == os.getpid() and b"--type=renderer" in command:
-            found.append(process)
-    return found
 
 
 @contextmanager
@@ -225,7 +165,7 @@ def ours(browser: Browser, folder: Path, checkpoint: Checkpoint, n: int) -> Meas
             found.switched = until(page, SHOWN % DEEP, [LAYER, HEAD])
         found.frames = page.evaluate(FRAMES % DEEP)
         found.server = status(server.process.pid, "VmHWM")
-        found.browser = max((status(process, "VmHWM") for process in renderers()), default=0)
+        found.browser = peak_of_tabs()
     return found
 
 
@@ -251,7 +191,7 @@ def plain(browser: Browser, folder: Path, checkpoint: Checkpoint, n: int) -> Mea
         page.get_by_role("option", name="1", exact=True).click()
         found.switched = until(page, DRAWN, f"n {n} layer 0 head 1")
         found.server = status(server.process.pid, "VmHWM")
-        found.browser = max((status(process, "VmHWM") for process in renderers()), default=0)
+        found.browser = peak_of_tabs()
     return found
 
 
@@ -260,8 +200,11 @@ def plain(browser: Browser, folder: Path, checkpoint: Checkpoint, n: int) -> Mea
     "--lengths", default="64,256,512,1024,2048,4096", show_default=True, help="Tokens; above 1024 ours alone."
 )
 @click.option("--layers", default=12, show_default=True, help="Of the shape; fewer for a quick look.")
-def main(lengths: str, layers: int) -> None:
-    """Measures ours and a plain page."""
+@click.option(
+    "--scripts", type=click.Path(path_type=Path), help="Of BertViz's page, without the web: see other_viewers."
+)
+def main(lengths: str, layers: int, scripts: Path | None) -> None:
+    """Measures ours, a plain page, and the other viewers that are installed."""
     shape = ModelConfig.preset("gpt2-small")
     config = ModelConfig(
         **{
@@ -273,12 +216,13 @@ def main(lengths: str, layers: int) -> None:
             "eos_id": None,
         }
     )
-    measure(config, [int(n) for n in lengths.split(",")])
+    measure(config, [int(n) for n in lengths.split(",")], scripts)
 
 
-def measure(config: ModelConfig, lengths: Sequence[int]) -> None:
-    for name in ("bertviz", "circuitsvis"):
-        click.echo(f"{name}: not installed, not measured" if not _there(name) else f"{name}: installed")
+def measure(config: ModelConfig, lengths: Sequence[int], scripts: Path | None = None) -> None:
+    viewers = other_viewers.installed()
+    for name in sorted({one.package for one in other_viewers.VIEWERS} - {one.package for one in viewers}):
+        click.echo(f"{name}: not installed, not measured")
     click.echo("| | tokens | painted, s | sent, MiB | switch, ms | hover, frames/s | server, MiB | tab, MiB |")
     click.echo("| --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: |")
     with tempfile.TemporaryDirectory() as name, sync_playwright() as playwright:
@@ -286,18 +230,14 @@ def measure(config: ModelConfig, lengths: Sequence[int]) -> None:
         checkpoint = make(folder, config)
         executable = chromium.find()
         for n in lengths:
-            for side in (ours, plain) if n <= 1024 else (ours,):
+            others = [partial(other_viewers.measure, viewer=viewer, scripts=scripts) for viewer in viewers]
+            sides: tuple[Callable[[Browser, Path, Checkpoint, int], Measured], ...] = (ours, plain, *others)
+            for side in sides if n <= 1024 else (ours,):
                 browser = playwright.chromium.launch(executable_path=executable, args=chromium.ARGUMENTS)
                 try:
                     click.echo(side(browser, folder, checkpoint, n).row())
                 finally:
                     browser.close()
-
-
-def _there(name: str) -> bool:
-    from importlib.util import find_spec
-
-    return find_spec(name) is not None
 
 
 if __name__ == "__main__":
