@@ -29,6 +29,7 @@ class Call:
     v: list[Tensor] = field(default_factory=list)
     dots: list[Tensor] = field(default_factory=list)
     scaled: list[Tensor] = field(default_factory=list)  # before ALiBi's or T5's bias
+    capped: list[Tensor] = field(default_factory=list)  # likewise
     scores: list[Tensor] = field(default_factory=list)
     masked: list[Tensor] = field(default_factory=list)
     pattern: list[Tensor] = field(default_factory=list)
@@ -70,6 +71,9 @@ class Eager:
             self.logits = self.logits + self.weights["logit_bias"]
         if self.config.head == "transform":
             self.logits = self.logits + self.weights["prediction.logit_bias"]
+        self.raw_logits = self.logits
+        if self.config.logit_cap is not None:
+            self.logits = self.config.logit_cap * torch.tanh(self.logits / self.config.logit_cap)
         return self
 
     def _future(self, n: int) -> Tensor:
@@ -160,11 +164,23 @@ class Eager:
                 q, k = (self._turned(rows, int(site.split(".")[1])) for rows in (q, k))
             dots = q @ k.T
             scaled = dots / math.sqrt(d_head) if c.attention_scale is None else dots * c.attention_scale
-            scores = scaled if memory is not None else scaled + self._place(site.split(".")[0], head, len(q), len(k))
+            capped = scaled if c.score_cap is None else c.score_cap * torch.tanh(scaled / c.score_cap)
+            scores = capped if memory is not None else capped + self._place(site.split(".")[0], head, len(q), len(k))
             masked = scores + mask
             pattern = torch.softmax(masked, dim=-1)
             z = pattern @ v
-            kept = dict(q=q, k=k, v=v, z=z, dots=dots, scaled=scaled, scores=scores, masked=masked, pattern=pattern)
+            kept = dict(
+                capped=capped,
+                q=q,
+                k=k,
+                v=v,
+                z=z,
+                dots=dots,
+                scaled=scaled,
+                scores=scores,
+                masked=masked,
+                pattern=pattern,
+            )
             for name, tensor in kept.items():
                 getattr(call, name).append(tensor)
             call.head_out.append(z @ W_O[:, own].T)

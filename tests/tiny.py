@@ -69,6 +69,7 @@ GEMMA: dict[str, Any] = {
     "scaled_embedding": True,
     "activation": "gelu_tanh",
 }
+GEMMA2: dict[str, Any] = {**GEMMA, "norm_order": "sandwich", "score_cap": 0.8, "logit_cap": 1.5}
 NEOX: dict[str, Any] = dict(
     head_dim=8,
     positions="rope",

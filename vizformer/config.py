@@ -67,6 +67,8 @@ class ModelConfig:
             stretches. An encoder splits them between keys before and keys behind the query.
         relative_max_distance: the last bucket of "relative" serves every distance from here on (and some before).
         attention_scale: what the dot products of queries and keys are multiplied by; None: 1 / sqrt(d_head). T5 has 1.
+        score_cap: the scores are bent by cap * tanh(score / cap) before the mask is added, so that none is beyond it
+            (Gemma 2); None: they are not.
         sliding_window: how many keys a query of self-attention sees, the latest ones, itself included (Child et al.
             2019, "Sparse Transformers"; Jiang et al. 2023, "Mistral 7B", section 2); None: all but the future.
         sliding_layers: the layers in which the window holds, counted from 0, in order; None: all (Qwen2 has it in the
@@ -100,6 +102,7 @@ class ModelConfig:
         head: what turns the last row into logits: "linear" is the unembedding alone; "transform" has a dense layer, the
             activation and a norm before it and a bias after it (BERT's masked-language-model head).
         logit_scale: what the last row is multiplied by before the unembedding (T5: d_model^-0.5).
+        logit_cap: the logits are bent in the same way, after everything else; None: they are not.
         logit_bias: a learned number for every token, added to its logit (BART, Marian); "transform" has one anyway.
         scaled_embedding: token embeddings are multiplied by sqrt(d_model) (Vaswani et al. 2017, 3.4).
         dropout: probability in training, of embeddings + positions and of every sublayer's output.
@@ -138,6 +141,7 @@ class ModelConfig:
     relative_buckets: int = 32
     relative_max_distance: int = 128
     attention_scale: float | None = None
+    score_cap: float | None = None
     sliding_window: int | None = None
     sliding_layers: tuple[int, ...] | None = None
     n_segments: int = 0
@@ -158,6 +162,7 @@ class ModelConfig:
     tied_unembedding: bool = True
     head: Head = "linear"
     logit_scale: float = 1.0
+    logit_cap: float | None = None
     logit_bias: bool = False
     scaled_embedding: bool = False
     dropout: float = 0.1

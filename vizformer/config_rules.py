@@ -122,6 +122,17 @@ def broken_rules(c: "ModelConfig") -> list[Message]:
         problems.append(N_("rope_theta={value}: must be above 1", value=c.rope_theta))
     if c.attention_scale is not None and not 0 < c.attention_scale < float("inf"):
         problems.append(N_("{name}={value}: must be above 0", name="attention_scale", value=c.attention_scale))
+    for name in ("score_cap", "logit_cap"):
+        if (cap := getattr(c, name)) is not None and not 0 < cap < float("inf"):
+            problems.append(N_("{name}={value}: must be above 0", name=name, value=cap))
+    if c.score_cap is not None and (c.positions in ("alibi", "relative") or c.architecture == "encoder-decoder"):
+        problems.append(
+            N_(
+                "score_cap={value}: only one stack alone has it, and none whose positions are told to the scores; leave "
+                "it out",
+                value=c.score_cap,
+            )
+        )
     if c.sliding_window is not None and c.sliding_window < 1:
         problems.append(N_("{name}={value}: must be at least 1", name="sliding_window", value=c.sliding_window))
     if c.sliding_window is not None and c.architecture != "decoder-only":

@@ -2,6 +2,7 @@
 
 import dataclasses
 import importlib
+import math
 
 import numpy as np
 import pytest
@@ -32,6 +33,7 @@ MODELS = {
     "qwen": ("decoder-only", tiny.QWEN3),
     "neox": ("decoder-only", tiny.NEOX),
     "olmo2": ("decoder-only", tiny.OLMO2),
+    "gemma2": ("decoder-only", tiny.GEMMA2),
     "sandwich": ("encoder-decoder", {"norm_order": "sandwich", "final_norm": True}),
     "bert": ("encoder-only", tiny.BERT),
     "marian": ("encoder-decoder", tiny.MARIAN),
@@ -183,8 +185,10 @@ def test_a_term_is_what_the_logit_loses_without_the_part_while_every_norm_stays(
 
     found = logit_attribution(checkpoint, trace, position, 9, against=None)
     with torch.no_grad():
-        whole = logit()
-        losses = {(t.place, t.head): whole - logit((t.place, t.head)) for t in found.terms if t.part == "head"}
+        raw, cap = logit(), model.config.logit_cap
+        ratio = 1.0 if cap is None else cap * math.tanh(raw / cap) / raw  # held as it was
+        whole = ratio * raw
+        losses = {(t.place, t.head): whole - ratio * logit((t.place, t.head)) for t in found.terms if t.part == "head"}
     assert whole == pytest.approx(float(trace.logits[position, 9]), abs=1e-5)
     for term in found.terms:
         if term.part == "head":

@@ -30,7 +30,7 @@ KINDS = {
     "gemma": ("decoder-only", tiny.GEMMA),
     "neox": ("decoder-only", tiny.NEOX),
     "olmo2": ("decoder-only", tiny.OLMO2),
-    "sandwich": ("decoder-only", {**tiny.GEMMA, "norm_order": "sandwich"}),
+    "gemma2": ("decoder-only", tiny.GEMMA2),
     "marian": ("encoder-decoder", tiny.MARIAN),
     "bart": ("encoder-decoder", tiny.BART),
     "norm by hand": ("decoder-only", {"norm": "deviation_norm", "norm_order": "pre"}),

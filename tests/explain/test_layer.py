@@ -58,6 +58,7 @@ def plain(variant: str, layer: str) -> dict[str, Tensor]:
             f"{kind}.turned": torch.stack(call.q),
             f"{kind}.shared": torch.stack(call.k),
             f"{kind}.scores": torch.stack(call.scaled),
+            f"{kind}.cap": torch.stack(call.capped),
             f"{kind}.position": torch.stack(call.scores),
             f"{kind}.mask": torch.stack(call.masked),
             f"{kind}.weights": torch.stack(call.pattern),
@@ -132,13 +133,17 @@ def test_from_the_last_row_to_the_prediction(variant: str) -> None:
     checkpoint, trace, eager = example(variant)
     for position in (0, trace.logits.shape[0] - 1):
         steps = output_steps(checkpoint, trace, position, count=4)
-        *transform, logits, probabilities = steps
+        *transform, logits, probabilities = [step for step in steps if step.key != "cap"]
+        assert any(step.key == "cap" for step in steps) == (checkpoint.model.config.logit_cap is not None)
         head = ["dense", "activation", "norm"] if checkpoint.model.config.head == "transform" else []
         head += ["scaled"] if checkpoint.model.config.logit_scale != 1 else []
         assert [step.key for step in transform] == head
         best = eager.logits[position].topk(4)
         assert candidates(checkpoint, trace, position, count=4) == best.indices.tolist()
-        np.testing.assert_allclose(logits.result, best.values.numpy(), rtol=1e-5, atol=1e-5)
+        np.testing.assert_allclose(
+            logits.result, eager.raw_logits[position][best.indices].numpy(), rtol=1e-5, atol=1e-5
+        )
+        np.testing.assert_allclose(steps[-2].result, best.values.numpy(), rtol=1e-5, atol=1e-5)
         np.testing.assert_allclose(
             probabilities.result, torch.softmax(eager.logits[position], -1)[best.indices].numpy(), rtol=1e-4, atol=1e-6
         )

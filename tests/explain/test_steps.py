@@ -75,6 +75,7 @@ def expected(call: Call, head: int, query: int) -> dict[str, torch.Tensor]:
         "k_turned": call.k[head],
         "dots": call.dots[head][query],
         "scores": call.scaled[head][query],
+        "cap": call.capped[head][query],
         "position": call.scores[head][query],
         "mask": masked,
         "shift": shifted,
@@ -137,6 +138,8 @@ def test_the_steps_and_their_order(variant: str) -> None:
             keys.insert(keys.index("scores") + 1, "position")
         if order in ("output", "sandwich"):
             keys.insert(keys.index("add"), "out_norm")
+        if VARIANTS[variant][1].get("score_cap"):
+            keys.insert(keys.index("scores") + 1, "cap")
         assert [step.key for step in steps] == keys + (["norm"] if order == "post" else [])
 
 
@@ -186,7 +189,8 @@ def test_operands_are_earlier_results_or_the_models_own(variant: str) -> None:
             "dots": [f"q{turned}", f"k{turned}"],
             "scores": ["dots"],
             "position": ["scores"],
-            "mask": ["position" if "position" in result else "scores"],
+            "cap": ["scores"],
+            "mask": [next(key for key in ("position", "cap", "scores") if key in result)],
             "shift": ["mask"],
             "exp": ["shift"],
             "sum": ["exp"],

@@ -16,7 +16,7 @@ OPTIONS: dict[str, dict[str, Any]] = {
     "gemma": tiny.GEMMA,
     "neox": tiny.NEOX,
     "olmo2": tiny.OLMO2,
-    "sandwich": {**tiny.GEMMA, "norm_order": "sandwich"},
+    "gemma2": tiny.GEMMA2,
     "llama3": tiny.LLAMA3,
     "two bases": {**tiny.LLAMA3, "rope_local_theta": 30.0, "rope_local_layers": (1,)},
     "linear": {**tiny.LLAMA, "rope_scaling": "linear", "rope_factor": 2.0},

@@ -6,6 +6,7 @@ import pytest
 
 from tests.checkpoints import folders as made
 from tests.pages.reading import said
+from tests.parity.test_decoder_families import written as decoder
 from vizformer import explain
 from vizformer.checkpoints import load
 from vizformer.messages import Message
@@ -22,6 +23,8 @@ def written(tmp_path_factory):
     made.qwen3(root / "qwen3")
     made.gpt_neox(root / "gpt_neox")
     made.gemma(root / "gemma")
+    for kind in ("gemma2", "olmo2"):
+        decoder(kind, root / kind)
     return root
 
 
@@ -35,7 +38,7 @@ def plain(text: str) -> str:
     return re.sub(r"[\\`]", "", text)
 
 
-@pytest.mark.parametrize("name", ["qwen3", "gpt_neox", "gemma"])
+@pytest.mark.parametrize("name", ["qwen3", "gpt_neox", "gemma", "gemma2", "olmo2"])
 def test_every_step_of_a_head(open_app, shelf, name):
     checkpoint = load(shelf / name)
     steps = explain.attention_steps(checkpoint, checkpoint.trace(TEXT), "decoder.1.self", 2, 3)
@@ -45,11 +48,12 @@ def test_every_step_of_a_head(open_app, shelf, name):
     assert not app.error
     assert len(app.success) == len(app.subheader) == len(steps)
     assert all(step.code in code.value for code, step in zip(app.code, steps, strict=True))
-    assert ("q_normed" in {step.key for step in steps}) == (name == "qwen3")
+    assert ("q_normed" in {step.key for step in steps}) == (name in ("qwen3", "olmo2"))
+    assert ("cap" in {step.key for step in steps}) == (name == "gemma2")
 
 
 @pytest.mark.parametrize("locale", ["en-US", "zh-CN"])
-@pytest.mark.parametrize("name", ["qwen3", "gpt_neox"])
+@pytest.mark.parametrize("name", ["qwen3", "gpt_neox", "gemma2", "olmo2"])
 def test_every_step_of_a_layer(open_app, shelf, name, locale):
     checkpoint = load(shelf / name)
     steps = explain.layer_steps(checkpoint, checkpoint.trace(TEXT), "decoder.1")
@@ -58,7 +62,12 @@ def test_every_step_of_a_layer(open_app, shelf, name, locale):
     assert not app.exception
     assert not app.error
     assert len(app.success) == len(steps)
-    wanted = {"qwen3": "self.normed", "gpt_neox": "feedforward.norm"}[name]
+    wanted = {
+        "qwen3": "self.normed",
+        "gpt_neox": "feedforward.norm",
+        "gemma2": "self.cap",
+        "olmo2": "feedforward.out_square",
+    }[name]
     (step,) = [step for step in steps if step.key == wanted]
     text = in_language(locale, step.text)
     assert plain(text) in plain(said(app))

@@ -7,7 +7,7 @@ outside) with the numbers of a trace, and the `Contrast`s hold both results agai
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 import numpy as np
@@ -285,7 +285,10 @@ def scales_its_embedding(checkpoint: Checkpoint) -> bool:
 
 def scale_contrast(record: AttentionRecord, head: int) -> Contrast:
     """The weights of a head."""
-    return _contrast("scale", head_given(record, head), N_("the weights of the trace"), float64(record.pattern(head)))
+    anchor = N_("the weights of the trace")
+    if record.score_cap is not None:  # which the paper's programs do not know
+        record, anchor = replace(record, score_cap=None), N_("the weights of this head without its soft cap")
+    return _contrast("scale", head_given(record, head), anchor, float64(record.pattern(head)))
 
 
 def flat_weight(record: AttentionRecord, head: int) -> float:

@@ -23,14 +23,14 @@ import numpy as np
 import torch
 from jaxtyping import Float
 from numpy import ndarray
-from torch import nn
+from torch import Tensor, nn
 
 from vizformer.analysis.logit_lens import final_stack, predicting_stack
 from vizformer.checkpoints import Checkpoint
 from vizformer.checkpoints.tensors.placement import name_of
 from vizformer.errors import TraceError
 from vizformer.explain.activations import activation_kind
-from vizformer.explain.arrays import float64, is_half
+from vizformer.explain.arrays import float64, is_half, soft_capped
 from vizformer.explain.block_stream import find_block, sublayers
 from vizformer.explain.feedforward_numbers import feedforward_numbers
 from vizformer.explain.norms import divisor, is_deviation, is_offset, normalise, through
@@ -214,6 +214,8 @@ def what_is_frozen(checkpoint: Checkpoint) -> tuple[Message, ...]:
                 "as they were."
             )
         )
+    if config.logit_cap is not None:
+        found.append(N_("The ratio by which the soft cap bends each logit is held as it was."))
     if config.architecture == "encoder-decoder":
         found.append(N_("What the encoder has made comes in through the heads of cross-attention."))
     if config.positions not in ("learned", "sinusoidal"):
@@ -241,14 +243,21 @@ class _Way:
         """From the logit to the row that the last layer has left."""
         model, stack = self.checkpoint.model, predicting_stack(self.checkpoint)
         table = (model.embedding if model.unembedding is None else model.unembedding).weight
-        self.g = float64(table[token]) * model.config.logit_scale
-        if against == "mean":
-            self.g = self.g - float64(table.mean(0, dtype=torch.float64)) * model.config.logit_scale
-        elif against is not None:
-            self.g = self.g - float64(table[against]) * model.config.logit_scale
         bias = model.logit_bias if model.prediction is None else model.prediction.logit_bias
+        ratios = None if model.config.logit_cap is None else self.bent(model.config.logit_cap, float64(table), bias)
+        self.g = float64(table[token]) * model.config.logit_scale * (1.0 if ratios is None else ratios[token])
+        if against == "mean":
+            mean = (
+                float64(table.mean(0, dtype=torch.float64))
+                if ratios is None
+                else ratios @ float64(table) / table.shape[0]
+            )
+            self.g = self.g - mean * model.config.logit_scale
+        elif against is not None:
+            ratio = 1.0 if ratios is None else ratios[against]
+            self.g = self.g - float64(table[against]) * model.config.logit_scale * ratio
         if bias is not None:
-            each = float64(bias)
+            each = float64(bias) * (1.0 if ratios is None else ratios)
             self.add("logit_bias", "prediction", each[token] - _reference(each, against))
         x = self.row(f"{stack}.final")
         if (head := model.prediction) is not None:
@@ -265,6 +274,15 @@ class _Way:
         self.set_by_hand(f"{stack}.final", last if norm is None else normalise(last, norm))
         if norm is not None:
             self.through(norm, last, f"{stack}.final")
+
+    def bent(self, cap: float, table: ndarray, bias: Tensor | None) -> Float[ndarray, " vocab"]:
+        """By what the soft cap multiplies every logit, at the value that it has."""
+        model = self.checkpoint.model
+        x = self.trace.residual(f"{predicting_stack(self.checkpoint)}.final")[self.position]
+        row = float64(x if model.prediction is None else model.prediction(x).detach()) * model.config.logit_scale
+        raw = table @ row + (0.0 if bias is None else float64(bias))
+        found: ndarray = np.divide(soft_capped(raw, cap), raw, out=np.ones_like(raw), where=raw != 0)
+        return found
 
     def layer(self, block: Block, at: str) -> None:
         """Through a layer, its last sublayer first."""

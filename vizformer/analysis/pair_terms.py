@@ -13,7 +13,7 @@ from numpy import ndarray
 from torch import Tensor
 
 from vizformer.explain import Proof
-from vizformer.explain.arrays import float64
+from vizformer.explain.arrays import float64, soft_capped
 from vizformer.explain.site_words import in_words
 from vizformer.messages import N_
 from vizformer.model import Trace
@@ -27,7 +27,8 @@ class PairTerms:
         query, key: q_i and k_j.
         terms: scale q[m] k[m], in the order of m.
         position_bias: what is added for the positions; 0 where nothing is.
-        score: terms and position bias added up.
+        content: the terms added up.
+        score: the same, bent by the soft cap where the model has one, with the position bias.
         weight: what the softmax makes of it.
         proof: scores are formed inside the model's fused attention and never seen; so the scores of this query and all
             keys, computed as this one, are taken on to z, which is compared.
@@ -37,6 +38,7 @@ class PairTerms:
     key: Float[ndarray, " d_head"]
     terms: Float[ndarray, " d_head"]
     position_bias: float
+    content: float
     score: float
     weight: float
     proof: Proof
@@ -61,7 +63,8 @@ def pair_terms(trace: Trace, site: str, head: int, query: int, key: int) -> Pair
     )
     products = q * keys * record.scale  # [n_k, d_head]
     added = np.zeros(len(keys)) if record.position_bias is None else float64(record.position_bias[head, query])
-    scores = products.sum(-1) + added
+    content = products.sum(-1)
+    scores = soft_capped(content, record.score_cap) + added
     blocked = np.zeros(len(keys)) if record.bias is None else _row(record.bias, head, query)
     weights = _softmax(scores + blocked)
     proof = Proof.compare(
@@ -71,7 +74,8 @@ def pair_terms(trace: Trace, site: str, head: int, query: int, key: int) -> Pair
         direct=False,
         terms=np.sqrt(weights**2 @ values**2),
     )
-    return PairTerms(q, keys[key], products[key], float(added[key]), float(scores[key]), float(weights[key]), proof)
+    bias, summed, score, weight = (float(of[key]) for of in (added, content, scores, weights))
+    return PairTerms(q, keys[key], products[key], bias, summed, score, weight, proof)
 
 
 def _row(bias: Tensor, head: int, query: int) -> ndarray:

@@ -7,12 +7,12 @@ import torch
 from numpy import ndarray
 
 from vizformer.explain import latex
-from vizformer.explain.arrays import float64, is_half, softmax, stored
+from vizformer.explain.arrays import float64, is_half, soft_capped, softmax, stored
 from vizformer.explain.layer_projections import joined_heads, projections, worse
 from vizformer.explain.position_bias import Buckets, Slopes, relative_positions
 from vizformer.explain.position_bias_steps import layer_step
 from vizformer.explain.site_words import in_words
-from vizformer.explain.softmax_steps import own_scale_text
+from vizformer.explain.softmax_steps import CAP_TITLE, cap_text, own_scale_text
 from vizformer.explain.step import Contraction, Made, Operand, Proof, Step
 from vizformer.explain.sublayer import (
     MAPS,
@@ -89,7 +89,9 @@ def attention_sublayer(
     own = attention.own_scale
     scores = qh @ kh.transpose(0, 2, 1) * record.scale  # [h, n_q, n_k]
     bias = None if record.bias is None else float64(record.bias)
-    placed = scores if distances is None else scores + distances.bias(relative_positions(n_q))
+    cap = record.score_cap
+    capped = soft_capped(scores, cap)
+    placed = capped if distances is None else capped + distances.bias(relative_positions(n_q))
     masked = placed if bias is None else placed + bias
     weights_ = softmax(masked)
     z = stored(weights_ @ vh, dtype)  # [h, n_q, d_head]
@@ -124,9 +126,11 @@ def attention_sublayer(
             axes=MAPS,
         )
     )
+    if cap is not None:
+        steps.append(_cap_step(at, cap, scores, capped, through_z))
     if distances is not None:
-        steps.append(layer_step(at, distances, scores, placed, through_z))
-    tilde = "" if distances is None else r"\tilde "
+        steps.append(layer_step(at, distances, capped, placed, through_z))
+    tilde = r"\tilde " if distances is not None else "" if cap is None else r"\hat "
     blocked = np.isneginf(masked)
     if bias is not None:
         steps.append(
@@ -221,3 +225,22 @@ def attention_sublayer(
         )
     )
     return [*steps, *add_and_norm(at, out)]
+
+
+def _cap_step(at: Sublayer, cap: float, scores: ndarray, capped: ndarray, proof: Proof) -> Step:
+    """The scores of all heads, bent so that none goes beyond the cap."""
+    return Step(
+        at.key("cap"),
+        CAP_TITLE,
+        cap_text(cap),
+        r"\hat S = c \tanh\frac{S}{c}",
+        rf"\hat S_{{0,0}} = {latex.number(cap)} \cdot \tanh\frac{{{latex.number(scores[0, 0, 0])}}}{{{latex.number(cap)}}} = "
+        + latex.number(capped[0, 0, 0]),
+        (),
+        r"\hat S",
+        capped,
+        f"scores = {cap!r} * torch.tanh(scores / {cap!r})",
+        "scores",
+        proof,
+        axes=MAPS,
+    )

@@ -13,7 +13,7 @@ from numpy import ndarray
 from vizformer.checkpoints import Checkpoint
 from vizformer.errors import TraceError
 from vizformer.explain import latex
-from vizformer.explain.arrays import float64, is_half, rescaled, softmax, stored, was_edited
+from vizformer.explain.arrays import float64, is_half, rescaled, soft_capped, softmax, stored, was_edited
 from vizformer.explain.attention_layer import attention_sublayer
 from vizformer.explain.feedforward_layer import feedforward_sublayer
 from vizformer.explain.mlm_head_steps import mlm_head_steps
@@ -117,8 +117,9 @@ def output_steps(checkpoint: Checkpoint, trace: Trace, position: int, count: int
         x = steps[-1].result
     of_tokens = model.logit_bias if head is None else head.logit_bias
     bias = None if of_tokens is None else float64(of_tokens)
-    dtype = trace.logits.dtype
-    logits: Float[ndarray, " vocab_size"] = stored(float64(table) @ x + (0.0 if bias is None else bias), dtype)
+    dtype, cap = trace.logits.dtype, model.config.logit_cap
+    raw: Float[ndarray, " vocab_size"] = stored(float64(table) @ x + (0.0 if bias is None else bias), dtype)
+    logits = stored(soft_capped(raw, cap), dtype)
     proof = Proof.compare(
         N_("the model's logits at position {position}", position=position),
         logits,
@@ -152,7 +153,7 @@ def output_steps(checkpoint: Checkpoint, trace: Trace, position: int, count: int
             ),
             r"\ell_t = x_i \cdot u_t" + ("" if bias is None else " + c_t"),
             rf"\ell_0 = {latex.sum_of_products(x, float64(table[best]), None if bias is None else float(bias[best]))} = "
-            rf"{latex.number(logits[best])}",
+            rf"{latex.number(raw[best])}",
             (
                 Operand(rf"x_{{{position}}}", row, x),
                 Operand(
@@ -164,15 +165,16 @@ def output_steps(checkpoint: Checkpoint, trace: Trace, position: int, count: int
                 *(() if bias is None else (Operand("c_t", N_("the candidates' biases"), bias[top], ids),)),
             ),
             r"\ell",
-            logits[top],
+            raw[top],
             f"logits = U @ x{'' if bias is None else ' + c'}\n"
             f"best = logits.topk({count}).indices\nlogits_of_best = logits[best]",
             "logits_of_best",
-            proof,
+            proof if cap is None else replace(proof, direct=False),
             axes=ids,
             inputs=inputs,
             contraction=Contraction(x[None], float64(table[candidates]).T, None if bias is None else bias[top]),
         ),
+        *([] if cap is None else [_bent(cap, raw[top], logits[top], proof)]),
         Step(
             "probabilities",
             N_("Softmax over the vocabulary"),
@@ -195,6 +197,29 @@ def output_steps(checkpoint: Checkpoint, trace: Trace, position: int, count: int
             inputs={"logits": trace.logits[position], "best": torch.from_numpy(top.copy())},
         ),
     ]
+
+
+def _bent(cap: float, raw: ndarray, logits: ndarray, proof: Proof) -> Step:
+    """The logits of the candidates under the soft cap."""
+    return Step(
+        "cap",
+        N_("Soft cap: bend the large logits"),
+        N_(
+            "Divided by the cap, c = {cap}, bent by tanh, and multiplied by it again: no logit goes beyond ±{cap}. The order of "
+            "the candidates stays.",
+            cap=f"{cap:g}",
+        ),
+        r"\hat\ell_t = c \tanh\frac{\ell_t}{c}",
+        rf"\hat\ell_0 = {latex.number(cap)} \cdot \tanh\frac{{{latex.number(raw[0])}}}{{{latex.number(cap)}}} = "
+        + latex.number(logits[0]),
+        (Operand(r"\ell", N_("the logits of the candidates"), raw, ("candidates",)),),
+        r"\hat\ell",
+        logits,
+        f"logits_capped = {cap!r} * torch.tanh(logits_of_best / {cap!r})",
+        "logits_capped",
+        proof,
+        axes=("candidates",),
+    )
 
 
 def _scaled(

@@ -5,7 +5,6 @@ from dataclasses import dataclass
 
 import numpy as np
 import torch
-import torch.nn.functional as F
 from jaxtyping import Bool, Float, UInt8
 from numpy import ndarray
 
@@ -14,6 +13,7 @@ from vizformer.explain.step import Proof
 from vizformer.messages import N_
 from vizformer.model import AttentionRecord, Mask, Reason
 from vizformer.model.masks import total_bias
+from vizformer.model.mixing import mix
 
 
 @dataclass(frozen=True)
@@ -77,7 +77,7 @@ def masked_attention(record: AttentionRecord, head: int, mask: Mask | None = Non
     q, k, v = record.q[head], record.k[record.kv_head(head)], record.v[record.kv_head(head)]
     shape = (q.shape[0], k.shape[0])
     position = None if record.position_bias is None else record.position_bias[head]
-    scores = float64(q) @ float64(k).T * record.scale
+    scores = float64(record.capped(q.double() @ k.double().T * record.scale))
     scores = scores if position is None else scores + float64(position)
     own = record.reason(head).cpu().numpy()
     reasons = own if mask is None else mask.reason[0, 0].expand(shape).cpu().numpy()
@@ -90,8 +90,8 @@ def masked_attention(record: AttentionRecord, head: int, mask: Mask | None = Non
         anchor = N_("z of F.scaled_dot_product_attention with this mask, from the model's q, k and v")
         added = total_bias(position, torch.from_numpy(bias).to(q.device, q.dtype))
         assert added is not None  # there is a mask
-        z = F.scaled_dot_product_attention(
-            q[None, None], k[None, None], v[None, None], attn_mask=added[None, None].to(q.dtype), scale=record.scale
+        z = mix(
+            q[None, None], k[None, None], v[None, None], added[None, None].to(q.dtype), record.scale, record.score_cap
         )[0, 0]
     values = float64(v)
     proof = Proof.compare(anchor, weights @ values, z, terms=weights @ np.abs(values))

@@ -11,7 +11,7 @@ from torch import Tensor, nn
 
 from vizformer.checkpoints import Checkpoint
 from vizformer.errors import TraceError
-from vizformer.explain.arrays import float64, is_half, set_cells, stored
+from vizformer.explain.arrays import float64, is_half, set_cells, soft_capped, stored
 from vizformer.explain.norms import normalise, through
 from vizformer.explain.position_bias import Buckets, Slopes, position_bias
 from vizformer.explain.rope import angles, divisors, turn
@@ -207,12 +207,17 @@ class Operands:
         return self.dots * self.record.scale
 
     @cached_property
+    def capped(self) -> Float[ndarray, " n_k"]:
+        """The scores bent by the soft cap, where there is one."""
+        return soft_capped(self.scores, self.record.score_cap)
+
+    @cached_property
     def placed(self) -> Float[ndarray, " n_k"]:
         """The scores with the position bias, where there is one."""
         if self.distances is None:
-            return self.scores
+            return self.capped
         bias: ndarray = self.distances.bias(np.arange(self.n_k) - self.query)[self.head]
-        return self.scores + bias
+        return self.capped + bias
 
     @cached_property
     def bias_row(self) -> Float[ndarray, " n_k"] | None:

@@ -68,11 +68,13 @@ def weight_steps(o: Operands) -> list[Step]:
     keys = Operand(k_symbol, N_("the keys, one row each"), o.k, ("keys", "features"))
     dots = Operand(rf"q_{{{i}}} \cdot k_j", N_("the dot products"), o.dots, ("keys",))
     s, placed = (
-        ("s", N_("the scores")) if o.distances is None else (r"\tilde s", N_("the scores with the position bias"))
+        ("s" if o.record.score_cap is None else r"\hat s", N_("the scores"))
+        if o.distances is None
+        else (r"\tilde s", N_("the scores with the position bias"))
     )
     scores = Operand(rf"{s}_{{{i}}}", placed, o.placed, ("keys",))
     masked = Operand(rf"m_{{{i}}}", N_("the masked scores"), o.masked, ("keys",))
-    given = "scores" if o.distances is None else "placed"
+    given = "placed" if o.distances is not None else "scores" if o.record.score_cap is None else "capped"
     bias_row = o.bias_row if o.bias_row is not None else np.zeros(o.n_k)
     # A row whose every key is blocked has no maximum and no sum; its weights are 0, as the fused call gives.
     top = o.top if np.isfinite(o.top) else 0.0
@@ -92,6 +94,7 @@ def weight_steps(o: Operands) -> list[Step]:
             Contraction(o.q[None], o.k.T),
         ),
         _scale_step(o, step, dots),
+        *_cap_step(o, step),
         *position_bias_steps.query_steps(o, step),
         step(
             "mask",
@@ -211,6 +214,39 @@ def _scale_step(o: Operands, step: Callable[..., Step], dots: Operand) -> Step:
         f"scores = {code}",
         "scores",
     )
+
+
+CAP_TITLE = N_("Soft cap: bend the large scores")
+
+
+def cap_text(cap: float) -> Message:
+    return N_(
+        "Divided by the cap, c = {cap}, bent by tanh, and multiplied by it again: a small score stays about what it was, and "
+        "none goes beyond ±{cap}. So no single key can take all the weight for good.",
+        cap=f"{cap:g}",
+    )
+
+
+def _cap_step(o: Operands, step: Callable[..., Step]) -> list[Step]:
+    """Nothing in a model without a soft cap of its scores."""
+    cap, i, j = o.record.score_cap, o.query, o.focus
+    if cap is None:
+        return []
+    return [
+        step(
+            "cap",
+            CAP_TITLE,
+            cap_text(cap),
+            r"\hat s_{ij} = c \tanh\frac{s_{ij}}{c}",
+            rf"\hat s_{{{i},{j}}} = {latex.number(cap)} \cdot \tanh\frac{{{latex.number(o.scores[j])}}}{{{latex.number(cap)}}}"
+            rf" = {latex.number(o.capped[j])}",
+            (Operand(rf"s_{{{i}}}", N_("the scores"), o.scores, ("keys",)),),
+            rf"\hat s_{{{i}}}",
+            o.capped,
+            f"capped = {cap!r} * torch.tanh(scores / {cap!r})",
+            "capped",
+        )
+    ]
 
 
 def own_scale_text(scale: float) -> Message:

@@ -1,11 +1,11 @@
 """Multi-head attention: softmax(q k^T / sqrt(d_head) + position bias + mask) v, in every head at once."""
 
-import torch.nn.functional as F
 from jaxtyping import Float
 from torch import Tensor, nn
 
 from vizformer.config import ModelConfig
 from vizformer.model.forward_pass import AttentionCall
+from vizformer.model.mixing import mix
 from vizformer.model.norm import Norm, norm
 from vizformer.model.positions import Rotation
 
@@ -17,7 +17,7 @@ class Attention(nn.Module):
 
     With fewer key/value heads than query heads, n_heads / n_kv_heads query heads in a row share one.  Where the config
     says so, a norm over d_head (or over all heads together) comes between W_Q and q_h, and between W_K and k_h, before
-    they are turned; and attention_scale stands in the place of 1 / sqrt(d_head).
+    they are turned; attention_scale stands in the place of 1 / sqrt(d_head); and the scores are bent by a soft cap.
 
     Source: Vaswani et al. 2017, section 3.2; Ainslie et al. 2023, "GQA"; Henry et al. 2020, "Query-Key Normalization".
     """
@@ -26,6 +26,7 @@ class Attention(nn.Module):
         super().__init__()
         self.n_heads, self.n_kv_heads, self.d_head = config.n_heads, config.kv_heads, config.d_head
         self.own_scale = config.attention_scale  # None: 1 / sqrt(d_head)
+        self.score_cap = config.score_cap
         self.scale = self.d_head**-0.5 if self.own_scale is None else self.own_scale
         width, kv_width = self.n_heads * self.d_head, self.n_kv_heads * self.d_head
         self.W_Q = nn.Linear(config.d_model, width, bias=config.qkv_bias)
@@ -44,10 +45,8 @@ class Attention(nn.Module):
         q = self._heads(self.W_Q(x), self.q_norm, call.rotation)  # [b, n_heads, n_q, d_head]
         k, v = call.cached() or self._keys_and_values(source, call)  # [b, n_kv_heads, n_k, d_head]
         q, k, v, mask, scale = call.edited(q, k, v, self.scale)
-        z = F.scaled_dot_product_attention(
-            q, k, v, attn_mask=call.bias(mask, q.dtype), scale=scale, enable_gqa=self.n_kv_heads != self.n_heads
-        )  # [b, n_heads, n_q, d_head]
-        call.record(q, k, v, mask, scale)
+        z = mix(q, k, v, call.bias(mask, q.dtype), scale, self.score_cap)  # [b, n_heads, n_q, d_head]
+        call.record(q, k, v, mask, scale, self.score_cap)
         z = call.heads(z, v)
         out: Tensor = self.W_O(z.transpose(1, 2).flatten(2))  # [b, n_q, n_heads * d_head] -> [b, n_q, d_model]
         return out

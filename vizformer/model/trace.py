@@ -11,7 +11,6 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 import torch
-import torch.nn.functional as F
 from jaxtyping import Float, UInt8
 from torch import Tensor
 
@@ -19,6 +18,7 @@ from vizformer.errors import TraceError
 from vizformer.messages import N_
 from vizformer.model.edit import Edit
 from vizformer.model.masks import Mask, total_bias
+from vizformer.model.mixing import mix, soft_cap
 
 if TYPE_CHECKING:
     from vizformer.text import Token
@@ -35,6 +35,7 @@ class AttentionRecord:
         reason: uint8 map of `vizformer.model.masks.Reason`, shaped like `bias`.
         scale: 1 / sqrt(d_head).
         position_bias: what ALiBi or T5 add to the scores for the distance, [n_heads, n_q, n_k], or None.
+        score_cap: by what the scores are bent before anything is added to them, or None.
     """
 
     site: str
@@ -45,6 +46,7 @@ class AttentionRecord:
     reason_map: UInt8[Tensor, "h _q n_k"] | None
     scale: float
     position_bias: Float[Tensor, "n_heads n_q n_k"] | None = None
+    score_cap: float | None = None
 
     @property
     def n_heads(self) -> int:
@@ -55,16 +57,21 @@ class AttentionRecord:
         return head // (self.q.shape[0] // self.k.shape[0])
 
     def content_scores(self, head: int) -> Float[Tensor, "n_q n_k"]:
-        """q k^T * scale of one head, before the position bias and the mask.
+        """q k^T * scale of one head, before the soft cap, the position bias and the mask.
 
         Of half precision in float32, here and in what follows: so the fused kernels have it inside.
         """
         self._check(head)
         return _wide(self.q[head]) @ _wide(self.k[self.kv_head(head)]).T * self.scale  # [n_q, n_k]
 
+    def capped(self, scores: Float[Tensor, "*n"]) -> Float[Tensor, "*n"]:
+        """Scores of the content as the model goes on with them: bent, where it has a soft cap."""
+        return scores if self.score_cap is None else soft_cap(scores, self.score_cap)
+
     def scores(self, head: int) -> Float[Tensor, "n_q n_k"]:
-        """What softmax sees in one head, before the mask: q k^T * scale, plus the position bias where there is one."""
-        scores = self.content_scores(head)
+        """What softmax sees in one head, before the mask: q k^T * scale, bent by the soft cap and with the position bias,
+        where there are such."""
+        scores = self.capped(self.content_scores(head))
         return scores if self.position_bias is None else scores + self.position_bias[head]  # [n_q, n_k]
 
     def pattern(self, head: int) -> Float[Tensor, "n_q n_k"]:
@@ -81,10 +88,7 @@ class AttentionRecord:
         bias = total_bias(None if self.position_bias is None else self.position_bias[head], mask)
         bias = None if bias is None else bias[None, None].to(self.q.dtype)
         q, kv = slice(head, head + 1), slice(self.kv_head(head), self.kv_head(head) + 1)
-        fused = F.scaled_dot_product_attention(
-            self.q[None, q], self.k[None, kv], self.v[None, kv], attn_mask=bias, scale=self.scale
-        )  # [1, 1, n_q, d_head]
-        return fused[0, 0]
+        return mix(self.q[None, q], self.k[None, kv], self.v[None, kv], bias, self.scale, self.score_cap)[0, 0]
 
     def reason(self, head: int) -> UInt8[Tensor, "n_q n_k"]:
         """Why each cell is blocked; 0 where it is not."""
@@ -139,12 +143,13 @@ class Trace:
         mask: Mask | None,
         scale: float,
         position_bias: Tensor | None = None,
+        score_cap: float | None = None,
     ) -> None:
         bias = None if mask is None else mask.bias[0]
         reason = None if mask is None else mask.reason[0]
         place = None if position_bias is None else position_bias[0].detach()
         self._records[site] = AttentionRecord(
-            site, q[0].detach(), k[0].detach(), v[0].detach(), bias, reason, scale, place
+            site, q[0].detach(), k[0].detach(), v[0].detach(), bias, reason, scale, place, score_cap
         )
         if self.heard is not None:
             self.heard(len(self._records))

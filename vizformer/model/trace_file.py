@@ -4,7 +4,7 @@
 
 Names: "encoder.0.self.q", ".k", ".v", ".bias", ".position_bias" and ".pattern" [heads, queries, keys] of every
 attention call, the residual stream ("encoder.0.pre", ...), and "logits".
-The metadata hold the scales, and the tokens as JSON.
+The metadata hold the scales, the soft caps of scores where there are any, and the tokens as JSON.
 """
 
 import json
@@ -31,6 +31,8 @@ def as_file(trace: Trace, *, about: Mapping[str, str] | None = None) -> bytes:
         "format": "vizformer.trace 1",
         "scales": json.dumps({site: trace[site].scale for site in trace.sites}),
     }
+    if caps := {site: cap for site in trace.sites if (cap := trace[site].score_cap) is not None}:
+        metadata["score_caps"] = json.dumps(caps)
     for stack, tokens in trace.tokens.items():
         said = [{"id": token.id, "text": token.text} for token in tokens]
         metadata[f"tokens.{stack}"] = json.dumps(said, ensure_ascii=False)

@@ -20,6 +20,7 @@ from vizformer.model.forward_pass import ForwardPass
 from vizformer.model.initialise import initialise, without_memory
 from vizformer.model.input_check import check_ids
 from vizformer.model.masks import padding_mask
+from vizformer.model.mixing import soft_cap
 from vizformer.model.mlm_head import PredictionTransform
 from vizformer.model.norm import norm
 from vizformer.model.position_tables import position_tables
@@ -209,7 +210,8 @@ class Transformer(nn.Module):
     def logits(self, x: Float[Tensor, "*n d_model"]) -> Float[Tensor, "*n vocab_size"]:
         """x W_U, after the head's transform where it has one; W_U is the transposed embedding where they are tied.
 
-        The row is multiplied by logit_scale before, and a bias of every token added after, where the model has them.
+        The row is multiplied by logit_scale before, and a bias of every token added after, where the model has
+        them; last comes the soft cap.
         """
         weight = self.embedding.weight if self.unembedding is None else self.unembedding.weight
         bias = self.logit_bias
@@ -217,7 +219,8 @@ class Transformer(nn.Module):
             x, bias = self.prediction(x), self.prediction.logit_bias
         if self.config.logit_scale != 1:
             x = x * self.config.logit_scale
-        return F.linear(x, weight, bias)  # [..., vocab_size]
+        logits = F.linear(x, weight, bias)  # [..., vocab_size]
+        return logits if self.config.logit_cap is None else soft_cap(logits, self.config.logit_cap)
 
     def forward_pass(
         self,

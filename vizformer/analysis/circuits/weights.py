@@ -163,6 +163,8 @@ def what_is_left_out(checkpoint: Checkpoint) -> tuple[Message, ...]:
         found.append(N_("Queries and keys go through a norm of their own here: their scores are right up to a factor."))
     if config.qkv_bias:
         found.append(N_("The biases of queries, keys and values are left out."))
+    if config.score_cap is not None or config.logit_cap is not None:
+        found.append(N_("The soft caps of scores and logits are left out: they bend large ones, and keep their order."))
     if config.head == "transform":
         found.append(N_("Before the logits stands one more layer here, which is left out."))
     found.append(N_("Only the direct way is meant: what the layers between add, feed-forward above all, is left out."))

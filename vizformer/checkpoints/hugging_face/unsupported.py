@@ -7,10 +7,6 @@ from vizformer.messages import N_, Message
 _EXPERTS = N_("num_experts: several feed-forward networks per layer, of which each token goes through a few")
 _SCORES = N_("scores that also have terms of contents with distances")
 BECAUSE: Mapping[str, Message] = {
-    "gemma2": N_(
-        "attn_logit_softcapping and final_logit_softcapping (scores and logits bent by tanh), "
-        "query_pre_attn_scalar (another scale of the scores), and four norms per layer"
-    ),
     "gemma3": N_(
         "text_config and vision_config: a language model, which opens alone as gemma3_text, beside one for images"
     ),

@@ -197,6 +197,14 @@ def details(config: ModelConfig) -> list[Message]:
             config.logit_scale != 1,
             N_("the last row is multiplied by {scale} before the unembedding", scale=f"{config.logit_scale:.4g}"),
         ),
+        (
+            config.score_cap is not None,
+            N_("scores are bent by a soft cap, {cap} · tanh(score / {cap})", cap=f"{config.score_cap or 0:g}"),
+        ),
+        (
+            config.logit_cap is not None,
+            N_("logits are bent by a soft cap, {cap} · tanh(logit / {cap})", cap=f"{config.logit_cap or 0:g}"),
+        ),
         (config.logit_bias, N_("logits have a bias for every token")),
         (config.never_pad, N_("the padding is never generated")),
     ]

@@ -34,6 +34,14 @@ def _scaled(written: str, scale: float) -> str:
     return written
 
 
+def _capped(written: str, cap: float) -> str:
+    """With the scores bent by a soft cap; the mask is added after it."""
+    start, end = r"\operatorname{softmax}\!\left(", r"\right)"
+    inner, last = written.removeprefix(start).split(end, 1)
+    scores, plus, mask = inner.partition(" + M")
+    return rf"{start}{cap:g} \tanh\tfrac{{{scores}}}{{{cap:g}}}{plus}{mask}{end}{last}"
+
+
 _ACTIVATIONS = {"relu": "ReLU", "gelu": "GELU", "gelu_tanh": "GELU", "silu": "SiLU"}
 
 
@@ -55,15 +63,19 @@ def formula(box: "Box", config: ModelConfig) -> str:
         inner = "x" if config.norm_order == "output" else r"\operatorname{norm}(x)"
         if config.norm_order in ("output", "sandwich"):
             return rf"x \leftarrow x + \operatorname{{norm}}(f({inner}))"
-    if box.kind == "unembedding" and config.logit_scale != 1:
-        return rf"\text{{logits}} = {config.logit_scale:.4g}\; x\, W_U"
+    if box.kind == "unembedding" and (config.logit_scale != 1 or config.logit_cap is not None):
+        written = r"x\, W_U" if config.logit_scale == 1 else rf"{config.logit_scale:.4g}\; x\, W_U"
+        if (cap := config.logit_cap) is not None:
+            written = rf"{cap:g} \tanh\left(\tfrac{{1}}{{{cap:g}}}\, {written}\right)"
+        return rf"\text{{logits}} = {written}"
     if box.kind == "mask" and (window := config.sliding_window) is not None:
         return rf"M_{{ij}} = -\infty \ \text{{if}}\ j > i \ \text{{or}}\ j \le i - {window}, \ \text{{else}}\ 0"
     if box.kind in ("attention", "cross"):
         written = _FORMULAS[box.kind]
         if box.kind == "attention" and box.section == "decoder":
             written = written.replace(r"\right)", r" + M\right)")
-        return written if config.attention_scale is None else _scaled(written, config.attention_scale)
+        written = written if config.attention_scale is None else _scaled(written, config.attention_scale)
+        return written if config.score_cap is None else _capped(written, config.score_cap)
     if box.kind == "norm":
         if config.norm == "rms_norm":
             scale = "(1 + w)" if config.norm_offset else "w"

@@ -38,6 +38,14 @@ def terms(subject: Subject, kind: Kind, layer: int, head: int, query: int, key: 
                 n=len(found.terms),
                 score=f"{found.score:.4f}",
             )
+            if found.position_bias == 0 and found.content == found.score
+            else _(
+                "Each bar is one of the {n} numbers of the query times that of the key, divided as the score is. They "
+                "sum to {content}; the soft cap of this model makes {score} of it.",
+                n=len(found.terms),
+                content=f"{found.content:.4f}",
+                score=f"{found.score:.4f}",
+            )
             if found.position_bias == 0
             else _(
                 "Each bar is one of the {n} numbers of the query times that of the key, divided as the score is. With "

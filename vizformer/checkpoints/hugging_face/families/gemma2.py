@@ -1,9 +1,14 @@
-"""Gemma 3's language model: norms around every sublayer, and another base of rotary positions where there is a window.
+"""Gemma 2, and Gemma 3's language model: norms around every sublayer, a sliding window in some of the layers.
 
-Source: Gemma Team 2025, "Gemma 3 Technical Report", section 2, and the weights published with it.
+Gemma 2 bends scores and logits by soft caps.  Gemma 3 has norms of queries and keys instead, and another base of rotary
+positions where there is a window.
+
+Source: Gemma Team 2024, "Gemma 2: Improving Open Language Models at a Practical Size", section 2; Gemma Team 2025, "Gemma 3
+Technical Report", section 2; and the weights published with them.
 """
 
 from collections.abc import Collection
+from typing import Any
 
 from tokenizers import Tokenizer as Backend
 
@@ -28,7 +33,7 @@ from vizformer.checkpoints.tensors.tensor_map import Part
 from vizformer.checkpoints.tokenizers.refusals import no_tokenizer
 from vizformer.config import ModelConfig
 
-DEFAULTS = {
+GEMMA_3: dict[str, Any] = {
     "vocab_size": 262_208,
     "hidden_size": 2304,
     "intermediate_size": 9216,
@@ -51,11 +56,44 @@ DEFAULTS = {
     "sliding_window_pattern": 6,
     "layer_types": None,
 }
+GEMMA_2 = {
+    **{
+        name: value for name, value in GEMMA_3.items() if name not in ("rope_local_base_freq", "sliding_window_pattern")
+    },
+    "vocab_size": 256_000,
+    "max_position_embeddings": 8192,
+    "rope_theta": 10_000.0,
+    "final_logit_softcapping": 30.0,
+    "attn_logit_softcapping": 50.0,
+}
 
 
 def config(fields: Fields, names: Collection[str]) -> tuple[Options, bool]:
     """The options of our model."""
     fields.size("sliding_window")  # there is always one
+    if fields.raw.get("model_type") == "gemma2":
+        options, has_head = decoder(fields, names, windowed=_every_second, activation="hidden_activation")
+        options["score_cap"] = _cap(fields, "attn_logit_softcapping")
+    else:
+        options, has_head = _of_gemma_3(fields, names)
+    fields.only("use_bidirectional_attention", None, False)
+    return {
+        **options,
+        "bias": False,
+        "attention_bias": "all" if fields.flag("attention_bias") else "none",
+        "attention_scale": own_scale(fields, options),
+        "norm_order": "sandwich",
+        "norm_offset": True,
+        "scaled_embedding": True,
+        "logit_cap": _cap(fields, "final_logit_softcapping"),
+    }, has_head
+
+
+def _every_second(layer: int) -> bool:
+    return layer % 2 == 0
+
+
+def _of_gemma_3(fields: Fields, names: Collection[str]) -> tuple[Options, bool]:
     # Old files do not list the layers.
     every = fields.size("sliding_window_pattern") if fields.value("layer_types") is None else 1
 
@@ -67,24 +105,18 @@ def config(fields: Fields, names: Collection[str]) -> tuple[Options, bool]:
         return rope_of_layer_types(fields, layers, old_local="rope_local_base_freq")
 
     options, has_head = decoder(fields, names, windowed=windowed, turning=turning, activation="hidden_activation")
-    fields.only("use_bidirectional_attention", None, False)
-    fields.only("final_logit_softcapping", None)
     fields.value("attn_logit_softcapping")  # which no layer of this family reads in `transformers`
-    return {
-        **options,
-        "bias": False,
-        "attention_bias": "all" if fields.flag("attention_bias") else "none",
-        "attention_scale": own_scale(fields, options),
-        "norm_order": "sandwich",
-        "norm_offset": True,
-        "qk_norm": True,
-        "scaled_embedding": True,
-    }, has_head
+    return {**options, "qk_norm": True}, has_head
+
+
+def _cap(fields: Fields, name: str) -> float | None:
+    return None if fields.value(name) is None else fields.number(name)
 
 
 def weights(config: ModelConfig) -> list[Part]:
     """What becomes of every tensor."""
-    return tensors(config, {**FOUR_NORMS, **ATTENTION, **OUT, **QK_NORMS, **FEEDFORWARD})
+    norms = {**FOUR_NORMS, **(QK_NORMS if config.qk_norm else {})}
+    return tensors(config, {**norms, **ATTENTION, **OUT, **FEEDFORWARD})
 
 
 def tokenizer(folder: Folder) -> Backend:
@@ -93,8 +125,8 @@ def tokenizer(folder: Folder) -> Backend:
 
 
 FAMILY = Family(
-    name="Gemma 3",
-    defaults={"gemma3_text": DEFAULTS},
+    name="Gemma 2 and 3",
+    defaults={"gemma2": GEMMA_2, "gemma3_text": GEMMA_3},
     prefix="model.",
     head="lm_head.",
     config=config,
