@@ -18,6 +18,7 @@ from vizformer.analysis import (
     mask_reasons,
     n_layers,
     one_head,
+    site_name,
 )
 from vizformer.analysis.head_measures import HeadMeasures
 from vizformer.components.thumbnails import THUMBNAIL, pools, shades, thumbnails
@@ -60,6 +61,12 @@ def assert_like_the_whole_maps(trace: Trace) -> None:
         np.testing.assert_array_equal(np.broadcast_to(reasons, maps.reasons.shape), maps.reasons)
         for layer in range(n_layers(trace, kind)):
             np.testing.assert_array_equal(layer_weights(trace, kind, layer), maps.weights[layer])
+            some = layer_weights(trace, kind, layer, range(100, 140), range(90, 133))
+            np.testing.assert_allclose(
+                some, maps.weights[layer, :, 100:140, 90:133], atol=1e-6
+            )  # other sizes, other sums
+            rows = trace[site_name(kind, layer)].of_queries(100, 140)
+            np.testing.assert_array_equal(rows.reason(0), trace[site_name(kind, layer)].reason(0)[100:140])
             one = one_head(trace, kind, layer, 3)
             np.testing.assert_array_equal(one.weights, maps.weights[layer, 3])
             np.testing.assert_array_equal(one.scores, maps.scores[layer, 3])

@@ -385,3 +385,16 @@ def test_dark_and_light_and_a_change_of_width(open_file: OpenFile) -> None:
     canvas, gap = page.locator(".vf-base"), page.locator(".vf-between").bounding_box()
     assert canvas.evaluate("canvas => canvas.width") == round(gap["width"])
     assert ink(page, ".vf-base") > 0
+
+
+def test_a_part_of_a_text_has_the_numbers_that_its_tokens_have_in_the_text(open_file: OpenFile) -> None:
+    payload = pack_layer(example()[0][0], FUTURE, layer=0, layers=2, first=(200, 100))
+    selected = LineSelection(heads=(1,), pinned=Pin("query", 3))
+    page = open_file(to_html(payload, query_tokens=TOKENS, key_tokens=TOKENS, selected=selected))
+    assert token(page, "query", 0).inner_text().split()[0] == "200"
+    assert token(page, "key", 5).inner_text().split()[0] == "105"
+    assert token(page, "key", 5).get_attribute("aria-label") == f"105: {TOKENS[5]}"
+    assert readout(page).startswith(f"query 203 “{TOKENS[3]}” attends most to key 10")
+    assert readout(page).endswith("masked keys: 104–105 (the future)")
+    token(page, "key", 1).hover()
+    assert readout(page).startswith(f"query 203 “{TOKENS[3]}” attends to key 101 “{TOKENS[1]}” with weight")

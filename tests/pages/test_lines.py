@@ -10,6 +10,7 @@ from vizformer import load
 from vizformer.analysis import aggregates
 from vizformer.components import lines as component
 from vizformer.components import payload
+from vizformer.web.tools.attention import line_part
 
 PAGE = "pages/explore/attention.py"
 
@@ -128,3 +129,37 @@ def test_where_the_layers_do_not_all_fit_one_is_sent(open_app, monkeypatch):
     assert (lines(app)["held"], lines(app)["chosen"]) == ("layer", [3, 0])
     maps = list(aggregates(trace, "decoder", "rollout"))
     np.testing.assert_allclose(columns(app)["weights"].reshape(n, n), maps[3], atol=1e-6)
+
+
+def test_of_a_text_that_is_too_long_a_part_is_shown_with_the_weights_of_the_whole(open_app, monkeypatch):
+    monkeypatch.setattr(component, "fits", lambda *_, **__: False)
+    monkeypatch.setattr(line_part, "TOKENS", 4)
+    text = "Lily saw a small cat in the park."
+    app = open_app(PAGE, model="stories", picture="lines", text=text, layer=1, head=2, query=6, lines="@w5")
+    assert not app.exception
+    data = lines(app)
+    assert (data["first"], data["shape"][2:], data["held"]) == ([5, 5], [4, 4], "layer")
+    assert data["selected"]["pinned"] == {"side": "query", "index": 1}
+    trace = load("stories").trace(text)
+    np.testing.assert_allclose(
+        columns(app)["weights"].reshape(-1, 4, 4)[2], trace["decoder.1.self"].pattern(2)[5:9, 5:9], atol=1e-6
+    )
+    choose(app, heads=[0, 2], pinned={"side": "key", "index": 3})
+    assert (link(app)["query"], link(app)["lines"]) == ("6", "0,2@k8@w5")
+    app.slider(key="attention.lines.start").set_value(1).run()
+    assert link(app)["lines"] == "0,2@k8@w1"  # key 8 is kept, though it is not in sight
+    assert (lines(app)["first"], lines(app)["selected"]["pinned"]) == ([1, 1], None)
+    app.slider(key="attention.lines.start").set_value(5).run()
+    assert lines(app)["selected"]["pinned"] == {"side": "key", "index": 3}
+
+
+def test_the_part_of_a_long_text_is_that_around_the_query(open_app, monkeypatch):
+    monkeypatch.setattr(component, "fits", lambda *_, **__: False)
+    monkeypatch.setattr(line_part, "TOKENS", 4)
+    app = open_app(PAGE, picture="lines", site="cross", text="我昨天在公园里看见一只很小的猫。", query=6)
+    assert not app.exception
+    data, tokens = lines(app), load("zh-en").trace("我昨天在公园里看见一只很小的猫。").tokens
+    assert data["first"] == [4, 4]
+    assert data["key_tokens"] == [token.text for token in tokens["encoder"][4:8]]
+    assert data["query_tokens"][2].startswith(tokens["decoder"][6].text.strip())
+    assert any("Tokens 4 to 7 of" in one.value for one in app.caption)

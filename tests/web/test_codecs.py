@@ -55,6 +55,7 @@ LINES = st_.builds(
     heads=st_.none() | HEADS,
     threshold=st_.none() | st_.integers(0, 100).map(lambda n: n / 100),
     key=st_.none() | st_.integers(0, 99_999),
+    start=st_.none() | st_.integers(0, 99_999),
 ) | st_.just(line_settings.LineSettings(let_go=True))
 VALUES = {
     "edits": (edits, st_.lists(EDITS, max_size=edits.LONGEST).map(tuple)),

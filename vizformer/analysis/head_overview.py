@@ -96,10 +96,18 @@ def one_head(trace: Trace, kind: Kind, layer: int, head: int) -> OneHead:
 
 
 @torch.inference_mode()
-def layer_weights(trace: Trace, kind: Kind, layer: int) -> Float[ndarray, "n_heads n_q n_k"]:
-    """The attention weights of one layer's heads."""
+def layer_weights(
+    trace: Trace, kind: Kind, layer: int, queries: range | None = None, keys: range | None = None
+) -> Float[ndarray, "n_heads n_q n_k"]:
+    """The attention weights of one layer's heads; of some queries and keys only, where they are given.
+
+    The weights are those of the whole text: a row of some of its keys sums to less than 1.
+    """
     record = trace[site_name(kind, layer)]
-    return torch.stack([record.pattern(head) for head in range(record.n_heads)]).float().cpu().numpy()
+    if queries is not None:
+        record = record.of_queries(queries.start, queries.stop)
+    columns = slice(None) if keys is None else slice(keys.start, keys.stop)
+    return torch.stack([record.pattern(head)[:, columns] for head in range(record.n_heads)]).float().cpu().numpy()
 
 
 def mask_reasons(trace: Trace, kind: Kind) -> UInt8[ndarray, "*n_layers n_q n_k"]:

@@ -110,7 +110,7 @@ class LineView {
     this.selected = this.inRange(this.conversation.value || {});
     this.pointed = null;
     this.tokens = { query: data.query_tokens.map(visible), key: data.key_tokens.map(visible) };
-    this.columns.show(this.tokens, { query: this.words.queries_label, key: this.words.keys_label });
+    this.columns.show(this.tokens, { query: this.words.queries_label, key: this.words.keys_label }, this.model.first);
     this.panel.build(this.model, this.theme, this.words);
     this.showWords();
     this.width = 0;

@@ -53,6 +53,7 @@ class HeadsPayload:
             layer (`address/layer`), each as a safetensors file with the columns above; None where all that there is
             came with the payload.
         measures: the names of the measures that come from the address.
+        first: (query, key) in the text that the first row and column are, where this is a part of a longer one.
     """
 
     shape: tuple[int, int, int, int]
@@ -62,6 +63,7 @@ class HeadsPayload:
     columns: Mapping[str, NDArray[np.generic]] = field(repr=False)
     address: str | None = None
     measures: tuple[str, ...] = ()
+    first: tuple[int, int] = (0, 0)
 
     @property
     def complete(self) -> bool:
@@ -188,6 +190,7 @@ def pack_layer(
     layer: int,
     layers: int,
     limit: int = LIMIT_BYTES,
+    first: tuple[int, int] = (0, 0),
 ) -> HeadsPayload:
     """Packs the weights of one layer's heads, for pictures that lay heads over each other.
 
@@ -196,6 +199,7 @@ def pack_layer(
         reasons: why a cell is masked, 0 = visible [queries, keys].
         layer: which one it is, of `layers`.
         limit: bytes; a longer text is one for the map of a single head.
+        first: (query, key) of the text that the first row and column are.
 
     Raises:
         ValueError: as for `pack_heads`, and where the layer alone does not fit.
@@ -206,7 +210,7 @@ def pack_layer(
         raise ValueError(f"layer {layer} is not among {layers} layers")
     if not fits(one.shape, scored=False, limit=limit):
         raise ValueError(f"one layer's heads {one.shape[1:]} do not fit into {limit} bytes: show one of them as a map")
-    return _payload((layers, *one.shape[1:]), (layer, 0), "layer", one, None, reasons, None)
+    return replace(_payload((layers, *one.shape[1:]), (layer, 0), "layer", one, None, reasons, None), first=first)
 
 
 def describe(
@@ -233,6 +237,7 @@ def describe(
         "chosen": None if payload.complete or payload.address else list(payload.chosen),  # equal data is not sent again
         "address": payload.address,
         "measures": list(payload.measures),
+        "first": list(payload.first),
         "layer_labels": labels,
         "query_tokens": list(query_tokens),
         "key_tokens": list(key_tokens),

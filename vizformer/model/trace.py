@@ -90,6 +90,20 @@ class AttentionRecord:
         q, kv = slice(head, head + 1), slice(self.kv_head(head), self.kv_head(head) + 1)
         return mix(self.q[None, q], self.k[None, kv], self.v[None, kv], bias, self.scale, self.score_cap)[0, 0]
 
+    def of_queries(self, first: int, end: int) -> "AttentionRecord":
+        """The same call of some queries only, first <= query < end."""
+
+        def rows(x: Tensor | None) -> Tensor | None:
+            return x if x is None or x.shape[1] == 1 else x[:, first:end]
+
+        return replace(
+            self,
+            q=self.q[:, first:end],
+            bias=rows(self.bias),
+            reason_map=rows(self.reason_map),
+            position_bias=rows(self.position_bias),
+        )
+
     def reason(self, head: int) -> UInt8[Tensor, "n_q n_k"]:
         """Why each cell is blocked; 0 where it is not."""
         self._check(head)

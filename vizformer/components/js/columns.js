@@ -42,8 +42,9 @@ export class TokenColumns {
     return /** @type {HTMLButtonElement} */ (children[Math.max(0, Math.min(children.length - 1, index))]);
   }
 
-  /** @param {Record<Side, string[]>} tokens @param {Record<Side, string>} labels */
-  show(tokens, labels) {
+  // first: the numbers of the first tokens in their texts.
+  /** @param {Record<Side, string[]>} tokens @param {Record<Side, string>} labels @param {Record<Side, number>} first */
+  show(tokens, labels, first) {
     for (const side of SIDES) {
       const host = this.hosts[side];
       const focused = focusedIn(host);
@@ -55,8 +56,9 @@ export class TokenColumns {
         token.dataset.index = String(index);
         if (text.length > 8) token.title = text;  // it may be cut short
         token.setAttribute("role", "option");
-        token.setAttribute("aria-label", `${index}: ${text}`);
-        token.append(element("span", "vf-place", String(index)), element("bdi", "vf-piece", text));
+        const place = String(first[side] + index);
+        token.setAttribute("aria-label", `${place}: ${text}`);
+        token.append(element("span", "vf-place", place), element("bdi", "vf-piece", text));
         return token;
       }));
       if (focused) this.focus({ side, index: Number(focused.dataset.index) });

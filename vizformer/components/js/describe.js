@@ -40,7 +40,8 @@ function maskedOf(model, layer, spot) {
     else list.push([other, other]);
     ranges.set(reason, list);
   }
-  const text = (/** @type {[number, number]} */ [first, last]) => (first === last ? String(first) : `${first}–${last}`);
+  const before = model.first[spot.side === "query" ? "key" : "query"];
+  const text = (/** @type {[number, number]} */ [first, last]) => (first === last ? String(before + first) : `${before + first}–${before + last}`);
   return [...ranges].map(([reason, list]) => ({ reason, ranges: list.map(text).join(", ") }));
 }
 
@@ -49,7 +50,7 @@ function maskedOf(model, layer, spot) {
 export function describeToken(scene, spot) {
   const { model, layer, heads, words, tokens } = scene;
   const best = strongestOf(model, layer, heads, spot);
-  const name = (/** @type {Side} */ side, /** @type {number} */ index) => ({ [side]: index, [`${side}_token`]: tokens[side][index] });
+  const name = (/** @type {Side} */ side, /** @type {number} */ index) => ({ [side]: model.first[side] + index, [`${side}_token`]: tokens[side][index] });
   const masked = maskedOf(model, layer, spot).map(({ reason, ranges }) =>
     fill(spot.side === "query" ? words.masked_keys : words.masked_queries, { ranges, reason: reasonName(words, reason) }));
   if (best === null) {
@@ -64,7 +65,7 @@ export function describeToken(scene, spot) {
 /** @param {LineScene} scene @param {number} query @param {number} key @returns {Description} */
 export function describePair(scene, query, key) {
   const { model, layer, heads, words, tokens } = scene;
-  const names = { query, key, query_token: tokens.query[query], key_token: tokens.key[key] };
+  const names = { query: model.first.query + query, key: model.first.key + key, query_token: tokens.query[query], key_token: tokens.key[key] };
   const cells = heads.map((head) => cellAt(model, layer, head, query, key));
   if (cells[0].reason) {
     return { text: fill(words.cell_masked, { ...names, reason: reasonName(words, cells[0].reason) }), query, key, value: 0 };

@@ -44,7 +44,7 @@ export function readKind(data, kind) {
   const { shape: [layers, heads, queries, keys], held, chosen } = data.kinds[kind];
   const weights = /** @type {Float32Array | Uint16Array} */ (readNamed(data, `${kind}_weights`));
   return {
-    layers, heads, queries, keys, held, weights, chosen: chosen ?? [0, 0], one: weightOfOne(weights), computed: null, addressed: false, layersHere: null,
+    layers, heads, queries, keys, first: { query: 0, key: 0 }, held, weights, chosen: chosen ?? [0, 0], one: weightOfOne(weights), computed: null, addressed: false, layersHere: null,
     reasons: readNamed(data, `${kind}_reasons`),
     scores: null, thumbs: null, thumbReasons: null, thumbRows: queries, thumbColumns: keys, measures: {},
   };

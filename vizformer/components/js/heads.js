@@ -18,6 +18,7 @@ export function readHeads(data) {
   return {
     layers, heads, queries, keys, thumbRows, thumbColumns, weights, computed,
     held: data.held,
+    first: { query: data.first?.[0] ?? 0, key: data.first?.[1] ?? 0 },
     chosen: data.address ? [-1, -1] : data.chosen ?? [0, 0],  // of an address nothing is here yet
     addressed: Boolean(data.address),
     layersHere: null,

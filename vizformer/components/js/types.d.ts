@@ -40,6 +40,8 @@ export interface SentHeads<Choice> extends Sent<Choice> {
   held: Held;
   chosen: [number, number] | null;
   layer_labels: (number | string)[];
+  /** Query and key of the text that the first row and column are, where this is a part of it. */
+  first?: [number, number];
   query_tokens: string[];
   key_tokens: string[];
   height: number | null;
@@ -78,6 +80,8 @@ export interface HeadModel {
   keys: number;
   thumbRows: number;
   thumbColumns: number;
+  /** The numbers in the text of the first query and key. */
+  first: { query: number, key: number };
   held: Held;
   chosen: [number, number];
   weights: Float32Array | Uint16Array;

@@ -197,11 +197,12 @@ def lines(
     subject: Subject,
     kind: "Kind",
     chosen: "LineSelection",
-    queries: Sequence[str],
-    keys: Sequence[str],
+    part: tuple[range, range],
+    query_tokens: Sequence[str],
+    key_tokens: Sequence[str],
     page: Callable[[], str],
 ) -> Picture:
-    """The lines of some heads of a layer."""
+    """The lines of some heads of a layer, between the queries and keys of a part of the text."""
     without, texts = state.view().without, words(figures.ENGLISH)
     heads = list(chosen.heads or ())
     said = ", ".join(map(str, heads[:12])) + (" …" if len(heads) > 12 else "")
@@ -216,13 +217,15 @@ def lines(
     def weights() -> "NDArray[np.floating]":
         from vizformer.analysis import layer_weights
 
-        return layer_weights(subject_cache.seen(subject, kind, without), kind, chosen.layer)[heads]
+        return layer_weights(subject_cache.seen(subject, kind, without), kind, chosen.layer, *part)[heads]
 
     def drawn() -> "Figure":
-        return figures.attention_lines(weights(), queries, keys, heads=heads, threshold=chosen.threshold, words=texts)
+        return figures.attention_lines(
+            weights(), query_tokens, key_tokens, heads=heads, threshold=chosen.threshold, words=texts
+        )
 
     def arrays() -> Mapping[str, Any]:
-        names = {"query_tokens": np.array(queries), "key_tokens": np.array(keys)}
+        names = {"query_tokens": np.array(query_tokens), "key_tokens": np.array(key_tokens)}
         return {"weights": weights(), "heads": np.array(heads), **names}
 
     return Picture(f"{kind}-layer{chosen.layer}-lines", caption(told), drawn, arrays, page)
