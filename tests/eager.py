@@ -37,6 +37,7 @@ class Call:
     head_out: list[Tensor] = field(default_factory=list)
     attn_out: Tensor = field(default_factory=lambda: torch.zeros(0))
     brought: Tensor = field(default_factory=lambda: torch.zeros(0))
+    normed: Tensor = field(default_factory=lambda: torch.zeros(0))
     added: Tensor = field(default_factory=lambda: torch.zeros(0))
     after: Tensor = field(default_factory=lambda: torch.zeros(0))
 
@@ -83,7 +84,11 @@ class Eager:
         c = self.config
         rows = []
         for position, id in enumerate(ids.tolist()):
-            row = self.weights["embedding.weight"][id] * (math.sqrt(c.d_model) if c.scaled_embedding else 1.0)
+            row = (
+                self.weights["embedding.weight"][id]
+                * (math.sqrt(c.d_model) if c.scaled_embedding else 1.0)
+                * c.embedding_scale
+            )
             if c.positions in ("rope", "alibi", "relative", "none"):
                 place = torch.zeros(c.d_model).double()
             elif c.positions == "learned":
@@ -112,17 +117,18 @@ class Eager:
                     f"{layer}.cross", f"{path}.cross_attention", f"{path}.cross_norm", x, memory, memory_mask
                 )
                 self.residuals[f"{layer}.mid_cross"] = x
+            times = c.residual_scale
             if c.residual == "parallel":
-                x = x + self._feedforward(path, self._norm(f"{path}.feedforward_norm", entering))
+                x = x + times * self._feedforward(path, self._norm(f"{path}.feedforward_norm", entering))
             elif c.norm_order == "pre":
-                x = x + self._feedforward(path, self._norm(f"{path}.feedforward_norm", x))
+                x = x + times * self._feedforward(path, self._norm(f"{path}.feedforward_norm", x))
             elif c.norm_order == "output":
-                x = x + self._norm(f"{path}.feedforward_norm", self._feedforward(path, x))
+                x = x + times * self._norm(f"{path}.feedforward_norm", self._feedforward(path, x))
             elif c.norm_order == "sandwich":
                 y = self._feedforward(path, self._norm(f"{path}.feedforward_norm", x))
-                x = x + self._norm(f"{path}.feedforward_output_norm", y)
+                x = x + times * self._norm(f"{path}.feedforward_output_norm", y)
             else:
-                x = self._norm(f"{path}.feedforward_norm", x + self._feedforward(path, x))
+                x = self._norm(f"{path}.feedforward_norm", x + times * self._feedforward(path, x))
             self.residuals[f"{layer}.post"] = x
         if c.final_norm:
             x = self._norm(f"{name}.final_norm", x)
@@ -191,6 +197,8 @@ class Eager:
         if c.norm_order in ("output", "sandwich"):
             own_norm = norm if c.norm_order == "output" else norm.replace("_norm", "_output_norm")
             call.brought = self._norm(own_norm, call.attn_out)
+        call.normed = call.brought
+        call.brought = call.brought * c.residual_scale
         call.added = x + call.brought
         call.after = self._norm(norm, call.added) if c.norm_order == "post" else call.added
         self.calls[site] = call

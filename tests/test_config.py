@@ -77,6 +77,7 @@ ILLEGAL: list[tuple[dict[str, Any], list[str]]] = [
     (dict(sliding_layers=(0,), n_encoder_layers=0), ["sliding_layers without sliding_window"]),
     (dict(sliding_window=4, sliding_layers=(1, 0), n_encoder_layers=0), ["sliding_layers=[1, 0]", "in order, from 0"]),
     (dict(sliding_window=4, sliding_layers=(9,), n_encoder_layers=0), ["sliding_layers=[9]", "in order, from 0"]),
+    (dict(embedding_scale=0.0, residual_scale=-1.0), ["embedding_scale=0.0: must be above 0", "residual_scale=-1.0"]),
     (dict(score_cap=0.0, logit_cap=-1.0), ["score_cap=0.0: must be above 0", "logit_cap=-1.0: must be above 0"]),
     (dict(score_cap=5.0), ["score_cap=5.0: only one stack alone"]),
     (dict(score_cap=5.0, positions="alibi", n_encoder_layers=0), ["told to the scores; leave it out"]),

@@ -70,6 +70,13 @@ GEMMA: dict[str, Any] = {
     "activation": "gelu_tanh",
 }
 GEMMA2: dict[str, Any] = {**GEMMA, "norm_order": "sandwich", "score_cap": 0.8, "logit_cap": 1.5}
+GRANITE: dict[str, Any] = {
+    **LLAMA,
+    "embedding_scale": 3.0,
+    "attention_scale": 0.2,
+    "residual_scale": 0.3,
+    "logit_scale": 0.4,
+}
 NEOX: dict[str, Any] = dict(
     head_dim=8,
     positions="rope",

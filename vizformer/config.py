@@ -4,6 +4,7 @@ An option is added when a model uses it and a test holds it (docs/decisions.md),
 """
 
 import json
+import math
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields
 from typing import Any, Literal
@@ -105,6 +106,8 @@ class ModelConfig:
         logit_cap: the logits are bent in the same way, after everything else; None: they are not.
         logit_bias: a learned number for every token, added to its logit (BART, Marian); "transform" has one anyway.
         scaled_embedding: token embeddings are multiplied by sqrt(d_model) (Vaswani et al. 2017, 3.4).
+        embedding_scale: a factor of the token embeddings beside that (Granite).
+        residual_scale: what every sublayer has found is multiplied by it before it is added (Granite).
         dropout: probability in training, of embeddings + positions and of every sublayer's output.
         pad_id, bos_id, eos_id, mask_id: the ids of padding, start, end and [MASK], where the model has them.
         decoder_start_id: what a decoder behind an encoder begins with where that is not bos_id (T5 and Marian: padding;
@@ -165,6 +168,8 @@ class ModelConfig:
     logit_cap: float | None = None
     logit_bias: bool = False
     scaled_embedding: bool = False
+    embedding_scale: float = 1.0
+    residual_scale: float = 1.0
     dropout: float = 0.1
     pad_id: int | None = None
     bos_id: int | None = None
@@ -233,6 +238,11 @@ class ModelConfig:
         """What a decoder behind an encoder begins with: decoder_start_id or bos_id, then forced_bos_id."""
         start = self.bos_id if self.decoder_start_id is None else self.decoder_start_id
         return tuple(id for id in (start, self.forced_bos_id) if id is not None)
+
+    @property
+    def embedding_factor(self) -> float:
+        """What the token embeddings are multiplied by: sqrt(d_model) or 1, times embedding_scale."""
+        return (math.sqrt(self.d_model) if self.scaled_embedding else 1.0) * self.embedding_scale
 
     @property
     def architecture(self) -> Architecture:

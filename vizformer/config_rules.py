@@ -190,8 +190,9 @@ def broken_rules(c: "ModelConfig") -> list[Message]:
                 value=c.source_vocab_size,
             )
         )
-    if not 0 < c.logit_scale < float("inf"):
-        problems.append(N_("{name}={value}: must be above 0", name="logit_scale", value=c.logit_scale))
+    for name in ("logit_scale", "embedding_scale", "residual_scale"):
+        if not 0 < getattr(c, name) < float("inf"):
+            problems.append(N_("{name}={value}: must be above 0", name=name, value=getattr(c, name)))
     if c.logit_bias and c.head == "transform":
         problems.append(N_("logit_bias=True: head='transform' has one of its own, leave it out"))
     if c.stack_inputs == "own" and c.architecture != "encoder-decoder":

@@ -15,6 +15,7 @@ KINDS = [
     ("encoder-only", tiny.BERT),
     ("decoder-only", tiny.ALIBI),
     ("decoder-only", tiny.OLMO2),
+    ("decoder-only", tiny.GRANITE),
     ("decoder-only", {**tiny.GEMMA, "norm_order": "sandwich"}),
 ]
 

@@ -20,6 +20,7 @@ KINDS: list[tuple[str, dict[str, Any]]] = [
     ("decoder-only", tiny.LLAMA),
     ("decoder-only", tiny.NEOX),
     ("decoder-only", tiny.OLMO2),
+    ("decoder-only", tiny.GRANITE),
     ("decoder-only", tiny.ALIBI),
     ("decoder-only", {"positions": "none"}),
     ("encoder-only", tiny.BERT),
@@ -43,6 +44,7 @@ def test_every_number_is_the_traces(architecture: str, options: dict[str, Any]) 
     np.testing.assert_array_equal(found.entering, entering[:, :CELLS])
     ids = torch.tensor([token.id for token in tokens])
     scale = 48**0.5 if checkpoint.model.config.scaled_embedding else 1
+    scale *= checkpoint.model.config.embedding_scale
     table = checkpoint.model.embedding.weight.detach()
     np.testing.assert_allclose(found.embedded, scale * table[ids, :CELLS].numpy(), rtol=1e-6)
     total = found.embedded if found.added is None else found.embedded + found.added
@@ -62,7 +64,7 @@ def test_every_number_is_the_traces(architecture: str, options: dict[str, Any]) 
     after = "mid_self" if f"{layer}.mid_self" in trace.residuals else "mid"
     rows = [trace.residual(f"{layer}.{point}")[2].numpy() for point in ("pre", after, "post")]
     brought = contributions(checkpoint, trace, f"{layer}.self", 2).slices.out
-    if options.get("norm_order") == "output":
+    if options.get("norm_order") == "output" or "residual_scale" in options:
         brought = rows[1] - rows[0]
     np.testing.assert_allclose(found.sublayers.cells[1], brought[:CELLS], atol=1e-5)
     np.testing.assert_array_equal(found.sublayers.cells[[0, 2, 3]], [row[:CELLS] for row in rows])

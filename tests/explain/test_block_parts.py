@@ -39,6 +39,8 @@ MODELS: list[tuple[str, str, dict[str, Any]]] = [
     ("encoder-decoder", "decoder", tiny.T5),
     ("encoder-decoder", "decoder", dict(norm="deviation_norm", norm_eps=1e-3)),
     ("decoder-only", "decoder", tiny.OLMO2),
+    ("decoder-only", "decoder", tiny.GRANITE),
+    ("encoder-decoder", "decoder", dict(norm_order="post", residual_scale=0.5)),
     ("encoder-decoder", "decoder", dict(norm_order="sandwich", final_norm=True)),
 ]
 TEXT = "I have a cat."
@@ -61,7 +63,7 @@ def test_the_sum_runs_as_the_model_computes_it(architecture: str, stack: str, op
         for kind, *_ in sublayers(find_block(checkpoint, stack, layer)):
             added = next(point.added for point in found.points if point.name == f"{kind}.sum")
             last = "feedforward.narrow" if kind == "feedforward" else f"{kind}.out"
-            made = steps.get(f"{kind}.out_norm", steps[last])[2]
+            made = steps.get(f"{kind}.out_scaled", steps.get(f"{kind}.out_norm", steps[last]))[2]
             np.testing.assert_allclose(added, made, atol=1e-4)
         assert found.to_start[0] == pytest.approx(1)
         assert found.to_end[-1] == pytest.approx(1)

@@ -66,7 +66,8 @@ def plain(variant: str, layer: str) -> dict[str, Tensor]:
             f"{kind}.concat": torch.cat(call.z, -1),
             f"{kind}.out": call.attn_out,
             f"{kind}.add": call.added,
-            f"{kind}.out_norm": call.brought,
+            f"{kind}.out_norm": call.normed,
+            f"{kind}.out_scaled": call.brought,
             f"{kind}.norm": call.after if checkpoint.model.config.norm_order == "post" else call.x,
         }
     last = "norm" if checkpoint.model.config.norm_order == "post" else "add"
@@ -120,6 +121,7 @@ def test_the_steps_form_a_chain(variant: str) -> None:
         assert keys[-1] == ("feedforward.norm" if config.norm_order == "post" else "feedforward.add")
         for kind in kinds:
             assert (f"{kind}.norm" in keys) == (config.norm_order != "output")
+            assert (f"{kind}.out_scaled" in keys) == (config.residual_scale != 1)
             assert (f"{kind}.out_norm" in keys) == (config.norm_order in ("output", "sandwich"))
         assert ("self.mask" in keys) == layer.startswith("decoder")
         assert ("self.normed" in keys) == config.qk_norm

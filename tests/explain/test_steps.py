@@ -85,7 +85,8 @@ def expected(call: Call, head: int, query: int) -> dict[str, torch.Tensor]:
         "z": call.z[head][query],
         "head_out": call.head_out[head][query],
         "attn_out": call.attn_out[query],
-        "out_norm": call.brought[query],
+        "out_norm": call.normed[query],
+        "out_scaled": call.brought[query],
         "add": call.added[query],
         "norm": call.after[query],
     }
@@ -138,6 +139,8 @@ def test_the_steps_and_their_order(variant: str) -> None:
             keys.insert(keys.index("scores") + 1, "position")
         if order in ("output", "sandwich"):
             keys.insert(keys.index("add"), "out_norm")
+        if VARIANTS[variant][1].get("residual_scale"):
+            keys.insert(keys.index("add"), "out_scaled")
         if VARIANTS[variant][1].get("score_cap"):
             keys.insert(keys.index("scores") + 1, "cap")
         assert [step.key for step in steps] == keys + (["norm"] if order == "post" else [])
@@ -198,6 +201,7 @@ def test_operands_are_earlier_results_or_the_models_own(variant: str) -> None:
             "z": ["weights", "v"],
             "head_out": ["z"],
             "out_norm": ["attn_out"],
+            "out_scaled": ["out_norm" if "out_norm" in result else "attn_out"],
             "norm": ["add"],
         }
         if VARIANTS[variant][1].get("qk_norm_over") == "all":
@@ -208,7 +212,9 @@ def test_operands_are_earlier_results_or_the_models_own(variant: str) -> None:
         out = next(step for step in steps if step.key == "attn_out")
         assert any(np.array_equal(row, result["head_out"]) for row in out.operands[0].value)
         add = next(step for step in steps if step.key == "add")
-        assert np.array_equal(add.operands[1].value, result["out_norm" if "out_norm" in result else "attn_out"])
+        assert np.array_equal(
+            add.operands[1].value, result[next(k for k in ("out_scaled", "out_norm", "attn_out") if k in result)]
+        )
 
 
 @every_variant

@@ -17,6 +17,7 @@ OPTIONS: dict[str, dict[str, Any]] = {
     "neox": tiny.NEOX,
     "olmo2": tiny.OLMO2,
     "gemma2": tiny.GEMMA2,
+    "granite": tiny.GRANITE,
     "llama3": tiny.LLAMA3,
     "two bases": {**tiny.LLAMA3, "rope_local_theta": 30.0, "rope_local_layers": (1,)},
     "linear": {**tiny.LLAMA, "rope_scaling": "linear", "rope_factor": 2.0},

@@ -135,6 +135,9 @@ VALUES: dict[str, tuple[Any, ...]] = {
     "clip_qkv": (0.1,),
     "softmax_scale": (0.3,),
     "query_pre_attn_scalar": (7,),
+    **dict.fromkeys(
+        ("embedding_multiplier", "attention_multiplier", "residual_multiplier", "logits_scaling"), (0.7, 0.0, None)
+    ),
     "rope_local_base_freq": (50.0,),
     "final_logit_softcapping": (2.0, None),
     "attn_logit_softcapping": (1.5, None),

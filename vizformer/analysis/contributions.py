@@ -10,7 +10,7 @@ from torch import Tensor
 from vizformer.checkpoints import Checkpoint
 from vizformer.errors import TraceError
 from vizformer.explain.arrays import float64, stored
-from vizformer.explain.norms import through
+from vizformer.explain.norms import brought, through
 from vizformer.explain.proof_anchors import recorded as recorded_at
 from vizformer.explain.site import Site, find_site
 from vizformer.explain.step import Proof
@@ -185,9 +185,9 @@ def _proof(at: Site, trace: Trace, query: int, out: Float[ndarray, " d_model"]) 
     """The sublayer's output is not recorded; the residual stream before and after it is."""
     recorded = trace.residual(at.after)[query]
     before, dtype = float64(trace.residual(at.before)[query]), recorded.dtype
-    brought = through(stored(out, dtype), at.around.output)
-    after = through(stored(before + brought, dtype), at.around.after)
-    terms = np.maximum(np.abs(before), np.abs(brought)) if at.around.after is None else 0.0
+    bringing = brought(stored(out, dtype), at.around, dtype)
+    after = through(stored(before + bringing, dtype), at.around.after)
+    terms = np.maximum(np.abs(before), np.abs(bringing)) if at.around.after is None else 0.0
     return Proof.compare(recorded_at(at.after), after, recorded, direct=False, terms=terms)
 
 

@@ -205,7 +205,9 @@ def norms(checkpoint: Checkpoint, ids: Int[ndarray, " n"]) -> Norms:
     """
     model = checkpoint.model
     added = model.positions(len(ids))
-    lengths = _table(checkpoint)[torch.as_tensor(ids)].double().norm(dim=1).numpy()  # [n]
+    lengths = (
+        _table(checkpoint)[torch.as_tensor(ids)].double().norm(dim=1).numpy() * model.config.embedding_scale
+    )  # [n]
     places = None if added is None else added.double().norm(dim=1).cpu().numpy()  # [n]
     return Norms(lengths, places, math.sqrt(model.config.d_model), model.config.scaled_embedding)
 

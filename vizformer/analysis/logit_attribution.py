@@ -290,12 +290,13 @@ class _Way:
             x, around = self.row(f"{at}.{before}"), block.around(kind)
             parts, bias = self.written(block, at, kind)
             made = parts.sum(0) + bias
-            y = x + through(made, around.output)
+            y = x + around.scale * through(made, around.output)
             self.set_by_hand(f"{at}.{after}", through(y, around.after))
             place = f"{at}.{kind}"
             if around.after is not None:
                 self.through(around.after, y, place)
             stream = self.g
+            self.g = self.g * around.scale
             if around.output is not None:
                 self.through(around.output, made, place)
             self.directions[place] = self.g
@@ -335,7 +336,7 @@ class _Way:
         model, config = self.checkpoint.model, self.checkpoint.model.config
         tokens = self.trace.tokens[stack]
         own = float64(model.token_table(stack).weight[tokens[self.position].id])
-        summed: dict[Part, Row] = {"token": own * np.sqrt(config.d_model) if config.scaled_embedding else own}
+        summed: dict[Part, Row] = {"token": own * config.embedding_factor}
         added = model.positions(self.position + 1, stack)
         if added is not None:
             summed["position"] = float64(added[self.position])

@@ -1,6 +1,5 @@
 """One forward as a story: the few of its numbers that show how a text becomes a prediction, one token followed."""
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
@@ -150,8 +149,7 @@ def walkthrough(checkpoint: Checkpoint, trace: Trace, followed: int, *, predicts
         raise TraceError(N_("There is no position {position}: choose 0 to {last}.", position=followed, last=n - 1))
     model, config = checkpoint.model, checkpoint.model.config
     table = model.token_table(stack).weight
-    factor = math.sqrt(config.d_model) if config.scaled_embedding else 1.0
-    embedded = table[[token.id for token in tokens[:n]]].float().cpu() * factor  # [n, d_model]
+    embedded = table[[token.id for token in tokens[:n]]].float().cpu() * config.embedding_factor  # [n, d_model]
     positions = model.positions(n, stack)
     added = None if positions is None else positions.float().cpu()  # [n, d_model]
     entering = trace.residual(f"{stack}.0.pre")[:n].float().cpu()  # [n, d_model]
@@ -274,13 +272,12 @@ def _dials(angles: Float[ndarray, "n pairs"]) -> Float[ndarray, "n dials"]:
 def _sublayers(checkpoint: Checkpoint, trace: Trace, layer: str, row: int) -> Rows:
     """x, what attention adds (z W_O + b_O, from the model's own z), x after it, x after the feed-forward network.
 
-    Where the model normalises what attention has found before it is added, it is that.
+    Where the model normalises or scales what attention has found before it is added, it is that.
     """
     at = find_site(checkpoint, trace, f"{layer}.self")
     record = _first(trace[at.name], slice(row, row + 1))
     z = torch.cat([record.z(head)[0] for head in range(record.n_heads)])  # [n_heads * d_head]
-    brought: Tensor = at.attention.W_O(z)
-    brought = brought if at.around.output is None else at.around.output(brought)
+    brought = at.around.brought(at.attention.W_O(z))
     return _rows(
         [
             trace.residual(at.before)[row],

@@ -13,7 +13,7 @@ from vizformer.errors import TraceError
 from vizformer.explain import norms
 from vizformer.explain.arrays import float64, set_cells, stored
 from vizformer.explain.feedforward_numbers import feedforward_numbers
-from vizformer.explain.norms import through
+from vizformer.explain.norms import brought, through
 from vizformer.explain.proof_anchors import recorded
 from vizformer.explain.step import Proof
 from vizformer.explain.sublayer import bias_of
@@ -179,8 +179,9 @@ def block_stream(checkpoint: Checkpoint, trace: Trace, stack: str, layer: int, r
 def added(
     block: Block, trace: Trace, at: str, kind: SublayerKind, entering: str, rows: slice = slice(None)
 ) -> Float[ndarray, "n d_model"]:
-    """What a sublayer adds to the stream at these positions: what it makes, normalised where the model does so."""
-    return through(made(block, trace, at, kind, entering, rows), block.around(kind).output)
+    """What a sublayer adds to the stream at these positions: what it makes, normalised or scaled where the model does so."""
+    found = made(block, trace, at, kind, entering, rows)
+    return brought(found, block.around(kind), trace.residual(f"{at}.pre").dtype)
 
 
 def made(

@@ -11,7 +11,7 @@ from vizformer.explain.arrays import float64
 from vizformer.explain.operands import Operands
 from vizformer.explain.proof_anchors import fused, recorded
 from vizformer.explain.step import Contraction, Operand, Proof, Step
-from vizformer.explain.sublayer import OUTPUT_NORM
+from vizformer.explain.sublayer import OUTPUT_NORM, SCALE_TITLE, scale_text
 from vizformer.messages import N_
 
 
@@ -106,16 +106,34 @@ def mixing_steps(o: Operands) -> list[Step]:
                 N_("Normalise what attention brings"),
                 OUTPUT_NORM,
                 norms.formula(norm, "o'_i", "o_i"),
-                norms.live(rf"o'_{{{i},0}}", o.attn_out, norm, o.brought[0]),
+                norms.live(rf"o'_{{{i},0}}", o.attn_out, norm, norms.through(o.attn_out, norm)[0]),
                 (Operand(rf"o_{{{i}}}", N_("what attention has found"), o.attn_out), *norms.operands(norm)),
                 rf"o'_{{{i}}}",
-                o.brought,
+                norms.through(o.attn_out, norm),
                 norms.code(norm, "brought", "attn_out"),
                 "brought",
                 through_after,
                 inputs=norms.inputs(norm),
             )
         )
+    if (scale := o.site.around.scale) != 1:
+        before, given = norms.through(o.attn_out, o.site.around.output), brought
+        steps.append(
+            Step(
+                "out_scaled",
+                SCALE_TITLE,
+                scale_text(scale),
+                f"{bringing}'_i = c\\,{bringing}_i",
+                rf"{bringing}'_{{{i},0}} = {latex.number(scale)} \cdot {latex.factor(before[0])} = {latex.number(o.brought[0])}",
+                (Operand(rf"{bringing}_{{{i}}}", N_("what attention has found"), before),),
+                rf"{bringing}'_{{{i}}}",
+                o.brought,
+                f"scaled_out = {given} * {scale!r}",
+                "scaled_out",
+                through_after,
+            )
+        )
+        bringing, brought = f"{bringing}'", "scaled_out"
     steps.append(
         Step(
             "add",

@@ -9,7 +9,7 @@ from numpy import ndarray
 
 from vizformer.checkpoints import Checkpoint
 from vizformer.explain.arrays import float64, stored
-from vizformer.explain.block_stream import SublayerKind, find_block, made, sublayers
+from vizformer.explain.block_stream import SublayerKind, added, find_block, made, sublayers
 from vizformer.explain.norms import divisor, is_deviation, is_offset, is_rms, normalise
 from vizformer.explain.step import Proof
 from vizformer.messages import N_
@@ -89,8 +89,9 @@ def norm_rows(
         return float64(trace.residual(f"{stack}.{layer}.{entering}")), norm
     at = f"{stack}.{layer}"
     before_rows = trace.residual(f"{at}.{before}")
-    rows = made(block, trace, at, kind, before)
-    return rows if block.around(kind).after is None else stored(float64(before_rows) + rows, before_rows.dtype), norm
+    if block.around(kind).after is None:
+        return made(block, trace, at, kind, before), norm
+    return stored(float64(before_rows) + added(block, trace, at, kind, before), before_rows.dtype), norm
 
 
 def norm_numbers(

@@ -1,6 +1,7 @@
 """LayerNorm (also as written by hand) and RMSNorm: the same row in, recomputed, as a formula, with its numbers and as code."""
 
 import numpy as np
+import torch
 from jaxtyping import Float
 from numpy import ndarray
 from torch import Tensor, nn
@@ -9,7 +10,7 @@ from vizformer.explain import latex
 from vizformer.explain.arrays import float64, stored
 from vizformer.explain.step import Operand
 from vizformer.messages import N_
-from vizformer.model.norm import DeviationNorm, Norm, OffsetRMSNorm
+from vizformer.model.norm import Around, DeviationNorm, Norm, OffsetRMSNorm
 
 
 def is_rms(norm: Norm) -> bool:
@@ -49,6 +50,12 @@ def normalise(x: Float[ndarray, "*n d"], norm: Norm) -> Float[ndarray, "*n d"]:
 def through(x: Float[ndarray, "*n d"], norm: Norm | None) -> Float[ndarray, "*n d"]:
     """`x` through a norm that may not be there."""
     return x if norm is None else normalise(x, norm)
+
+
+def brought(out: Float[ndarray, "*n d"], around: Around, dtype: torch.dtype) -> Float[ndarray, "*n d"]:
+    """What is added to the residual stream of what a sublayer has made: `Around.brought` in float64."""
+    normed = through(out, around.output)
+    return normed if around.scale == 1 else stored(normed * around.scale, dtype)
 
 
 def formula(norm: Norm, result: str, row: str) -> str:

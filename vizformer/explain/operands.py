@@ -12,7 +12,7 @@ from torch import Tensor, nn
 from vizformer.checkpoints import Checkpoint
 from vizformer.errors import TraceError
 from vizformer.explain.arrays import float64, is_half, set_cells, soft_capped, stored
-from vizformer.explain.norms import normalise, through
+from vizformer.explain.norms import brought, normalise, through
 from vizformer.explain.position_bias import Buckets, Slopes, position_bias
 from vizformer.explain.rope import angles, divisors, turn
 from vizformer.explain.site import Site, find_site
@@ -301,8 +301,8 @@ class Operands:
 
     @cached_property
     def brought(self) -> Float[ndarray, " d_model"]:
-        """What is added to the residual stream: attn_out, normalised where the model does so."""
-        return through(self.attn_out, self.site.around.output)
+        """What is added to the residual stream: attn_out, normalised or scaled where the model does so."""
+        return brought(self.attn_out, self.site.around, self.dtype)
 
     @cached_property
     def added(self) -> Float[ndarray, " d_model"]:

@@ -10,11 +10,11 @@ from torch import Tensor, nn
 
 from vizformer.explain import latex, norms
 from vizformer.explain.arrays import float64, set_cells, stored
-from vizformer.explain.norms import normalise, through
+from vizformer.explain.norms import brought, normalise, through
 from vizformer.explain.proof_anchors import recorded
 from vizformer.explain.site_words import in_words
 from vizformer.explain.step import Axis, Operand, Proof, Step
-from vizformer.messages import N_
+from vizformer.messages import N_, Message
 from vizformer.model.norm import Around, Norm
 from vizformer.model.trace import Trace
 
@@ -23,6 +23,7 @@ OUTPUT_NORM = N_(
     "This model normalises what a sublayer has found before it is added: however large that is, the stream gets a row of "
     "about the size that was learned."
 )
+SCALE_TITLE = N_("Scale what is added")
 MAPS: tuple[Axis, ...] = ("heads", "queries", "keys")
 
 
@@ -70,8 +71,8 @@ class Sublayer:
         return Proof.compare(recorded(self.after), after, self.trace.residual(self.after), terms=terms)
 
     def brought(self, out: ndarray) -> Float[ndarray, "n d_model"]:
-        """What is added to the residual stream: the sublayer's output, normalised where the model does so."""
-        return through(out, self.around.output)
+        """What is added to the residual stream: the sublayer's output, normalised or scaled where the model does so."""
+        return brought(out, self.around, self.dtype)
 
     def key(self, name: str) -> str:
         return f"{self.kind}.{name}"
@@ -79,12 +80,15 @@ class Sublayer:
 
 def add_and_norm(at: Sublayer, out: ndarray) -> list[Step]:
     """The sublayer's output, normalised where the model does so, on top of the stream; then the norm of the sum."""
-    brought, after = at.brought(out), at.around.after
-    added = stored(at.x + brought, at.dtype)
+    found, after = at.brought(out), at.around.after
+    added = stored(at.x + found, at.dtype)
     proof = at.proof(out)
     indirect = replace(proof, direct=False)
     steps: list[Step] = [] if at.around.output is None else _output_norm(at, at.around.output, out, indirect)
     letter = "O" if at.around.output is None else "O'"
+    if at.around.scale != 1:
+        steps.append(_output_scale(at, letter, through(out, at.around.output), found, indirect))
+        letter += "'"
     steps.append(
         Step(
             at.key("add"),
@@ -98,7 +102,7 @@ def add_and_norm(at: Sublayer, out: ndarray) -> list[Step]:
                 "the sum, and the layers that follow read what it leaves."
             ),
             rf"Y = X + {letter}",
-            rf"Y_{{0,0}} = {latex.number(at.x[0, 0])} + {latex.factor(brought[0, 0])} = {latex.number(added[0, 0])}",
+            rf"Y_{{0,0}} = {latex.number(at.x[0, 0])} + {latex.factor(found[0, 0])} = {latex.number(added[0, 0])}",
             (Operand("X", N_("the residual stream before"), at.x, ROWS),),
             "Y",
             added,
@@ -112,6 +116,33 @@ def add_and_norm(at: Sublayer, out: ndarray) -> list[Step]:
     if after is not None:
         steps += _norm_steps(at, after, added, proof, "added", {})
     return steps
+
+
+def _output_scale(at: Sublayer, letter: str, rows: ndarray, result: ndarray, proof: Proof) -> Step:
+    """What the sublayer has found, times residual_scale."""
+    scale = at.around.scale
+    return Step(
+        at.key("out_scaled"),
+        SCALE_TITLE,
+        scale_text(scale),
+        rf"{letter}' = c\,{letter}",
+        rf"{letter}'_{{0,0}} = {latex.number(scale)} \cdot {latex.factor(rows[0, 0])} = {latex.number(result[0, 0])}",
+        (),
+        f"{letter}'",
+        result,
+        f"out = out * {scale!r}",
+        "out",
+        proof,
+        axes=ROWS,
+    )
+
+
+def scale_text(scale: float) -> Message:
+    return N_(
+        "This model multiplies what every sublayer has found by {scale} before it is added, so that the stream grows slowly in "
+        "a deep model.",
+        scale=f"{scale:.6g}",
+    )
 
 
 def _output_norm(at: Sublayer, norm: Norm, out: ndarray, proof: Proof) -> list[Step]:

@@ -26,6 +26,7 @@ class Block(nn.Module):
     ) -> None:
         super().__init__()
         self.norm_order, self.residual = config.norm_order, config.residual
+        self.residual_scale = config.residual_scale
         self.windowed, self.turned, self.local = windowed, turned, local
         self.self_attention, self.self_norm = Attention(config), norm(config)
         self.cross_attention = Attention(config) if cross else None
@@ -43,7 +44,7 @@ class Block(nn.Module):
         around = self.around("self")
         y = _through(around.before, x)
         call = run.self_attention(name, windowed=self.windowed, turned=self.turned, local=self.local)
-        y = _through(around.output, self.self_attention(y, y, call))
+        y = around.brought(self.self_attention(y, y, call))
         x = self._add(x, run.output(f"{name}.self", y), around)
         if self.cross_attention is None:
             x = run.point(f"{name}.mid", x)
@@ -53,11 +54,11 @@ class Block(nn.Module):
             x = run.point(f"{name}.mid_self", x)
             around = self.around("cross")
             y = self.cross_attention(_through(around.before, x), run.memory, run.cross_attention(name))
-            x = self._add(x, run.output(f"{name}.cross", _through(around.output, y)), around)
+            x = self._add(x, run.output(f"{name}.cross", around.brought(y)), around)
             x = run.point(f"{name}.mid_cross", x)
         around = self.around("feedforward")
         y = _through(around.before, entering if self.residual == "parallel" else x)
-        y = _through(around.output, self.feedforward(y, run, name))
+        y = around.brought(self.feedforward(y, run, name))
         x = self._add(x, run.output(f"{name}.feedforward", y), around)
         return run.point(f"{name}.post", run.layer(name, entering, x))
 
@@ -74,8 +75,10 @@ class Block(nn.Module):
         }
         first, second = norms[kind]
         if self.norm_order in ("pre", "sandwich"):
-            return Around(before=first, output=second)
-        return Around(after=first) if self.norm_order == "post" else Around(output=first)
+            return Around(before=first, output=second, scale=self.residual_scale)
+        if self.norm_order == "post":
+            return Around(after=first, scale=self.residual_scale)
+        return Around(output=first, scale=self.residual_scale)
 
 
 def _through(norm: Norm | None, x: Tensor) -> Tensor:

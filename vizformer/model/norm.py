@@ -13,14 +13,20 @@ Norm = nn.LayerNorm | nn.RMSNorm
 
 
 class Around(NamedTuple):
-    """The norms around a sublayer f: x <- after(x + output(f(before(x)))); None where there is none.
+    """The norms around a sublayer f: x <- after(x + scale * output(f(before(x)))); None where there is none.
 
-    Pre-norm has the first, post-norm the last.
+    Pre-norm has the first, post-norm the last; scale is 1 but in Granite.
     """
 
     before: Norm | None = None
     output: Norm | None = None
     after: Norm | None = None
+    scale: float = 1.0
+
+    def brought(self, y: Tensor) -> Tensor:
+        """What is added to the residual stream of what the sublayer has made, y."""
+        y = y if self.output is None else self.output(y)
+        return y if self.scale == 1 else y * self.scale
 
 
 class OffsetRMSNorm(nn.RMSNorm):

@@ -1,6 +1,5 @@
 """The Transformer: an encoder stack, a decoder stack, or both, from token ids to logits."""
 
-import math
 from typing import Literal
 
 import torch
@@ -192,8 +191,8 @@ class Transformer(nn.Module):
         stack: Literal["encoder", "decoder"] = "encoder",
     ) -> Float[Tensor, "b n d_model"]:
         """What a stack reads, from rows of the table of embeddings (or others in their place); as in `embed`."""
-        if self.config.scaled_embedding:
-            x = x * math.sqrt(self.config.d_model)
+        if (factor := self.config.embedding_factor) != 1:
+            x = x * factor
         added = self.positions(first + x.shape[1], stack)
         if added is not None:
             x = x + added[first:].to(x.dtype)

@@ -66,7 +66,7 @@ def head_weights(checkpoint: Checkpoint, kind: Kind, layer: int, head: int) -> H
         own = linear.weight[number * d_head : (number + 1) * d_head].detach().cpu().double().T  # [d_model, d_head]
         return own if norm is None else folded(norm, own)
 
-    out = attention.W_O.weight[:, head * d_head : (head + 1) * d_head].detach().cpu().double().T
+    out = attention.W_O.weight[:, head * d_head : (head + 1) * d_head].detach().cpu().double().T * block.residual_scale
     return HeadWeights(
         layer,
         head,
@@ -103,8 +103,7 @@ def embedding(checkpoint: Checkpoint) -> Float[Tensor, "vocab d_model"]:
     model = checkpoint.model
     stack = predicting_kind(checkpoint)
     rows: Tensor = model.token_table("encoder" if stack == "encoder" else "decoder").weight.detach().cpu().double()
-    if model.config.scaled_embedding:
-        rows = rows * model.config.d_model**0.5
+    rows = rows * model.config.embedding_factor
     norm = model.embedding_norm if model.decoder_embedding_norm is None else model.decoder_embedding_norm
     return _normed(rows, norm)
 

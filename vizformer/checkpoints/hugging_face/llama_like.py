@@ -98,6 +98,12 @@ def own_scale(fields: Fields, options: Options) -> float | None:
     return None if scalar == d_head else scalar**-0.5
 
 
+def biases(fields: Fields) -> Options:
+    """What attention_bias and mlp_bias say, of families that have both."""
+    attention, bias = fields.flag("attention_bias"), fields.flag("mlp_bias")
+    return {"bias": bias, "attention_bias": "same" if attention is bias else "all" if attention else "none"}
+
+
 def _head_dim(fields: Fields, width: int, heads: int) -> int | None:
     if fields.value("head_dim") is None:
         return None

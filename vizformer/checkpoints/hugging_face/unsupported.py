@@ -13,10 +13,6 @@ BECAUSE: Mapping[str, Message] = {
     "mixtral": N_("num_local_experts: several feed-forward networks per layer, of which each token goes through a few"),
     "qwen2_moe": _EXPERTS,
     "qwen3_moe": _EXPERTS,
-    "granite": N_(
-        "embedding_multiplier, attention_multiplier, residual_multiplier and logits_scaling: numbers that "
-        "everything is multiplied by"
-    ),
     "internlm2": N_("queries, keys and values in one tensor, and code of its own (auto_map)"),
     "deepseek_v2": N_("kv_lora_rank: keys and values are made of a short vector per token, and there are experts"),
     "deepseek_v3": N_("kv_lora_rank: keys and values are made of a short vector per token, and there are experts"),

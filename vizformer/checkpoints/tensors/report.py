@@ -160,6 +160,11 @@ def details(config: ModelConfig) -> list[Message]:
         (config.norm_offset, N_("norms scale by 1 + weight")),
         (config.residual == "parallel", N_("attention and feed-forward read the same input, side by side")),
         (config.scaled_embedding, N_("embeddings are multiplied by √d_model")),
+        (config.embedding_scale != 1, N_("embeddings are multiplied by {scale}", scale=f"{config.embedding_scale:g}")),
+        (
+            config.residual_scale != 1,
+            N_("what a sublayer has found is multiplied by {scale}", scale=f"{config.residual_scale:g}"),
+        ),
         (
             config.rope_dims is not None,
             N_("the first {n} of a head's {d_head} numbers are turned", n=config.rope_dims, d_head=config.d_head),

@@ -11,7 +11,7 @@ from tokenizers import Tokenizer as Backend
 from vizformer.checkpoints.files.untrusted_folder import Folder
 from vizformer.checkpoints.hugging_face.family import Family, Options
 from vizformer.checkpoints.hugging_face.fields import Fields
-from vizformer.checkpoints.hugging_face.llama_like import UNUSED, decoder, tensors, ties
+from vizformer.checkpoints.hugging_face.llama_like import UNUSED, biases, decoder, tensors, ties
 from vizformer.checkpoints.hugging_face.rope_layers import listed_layers, turning_in
 from vizformer.checkpoints.tokenizers.refusals import no_tokenizer
 
@@ -44,13 +44,7 @@ def config(fields: Fields, names: Collection[str]) -> tuple[Options, bool]:
     turned = listed_layers(fields, fields.size("num_hidden_layers"))
     # Where the layers are not listed, those that do not turn have the window.
     options, has_head = decoder(fields, names, windowed=lambda layer: layer not in turned)
-    attention, bias = fields.flag("attention_bias"), fields.flag("mlp_bias")
-    return {
-        **options,
-        **turning_in(turned, options),
-        "bias": bias,
-        "attention_bias": "same" if attention is bias else "all" if attention else "none",
-    }, has_head
+    return {**options, **turning_in(turned, options), **biases(fields)}, has_head
 
 
 def tokenizer(folder: Folder) -> Backend:

@@ -148,6 +148,8 @@ def about(box: "Box", config: ModelConfig) -> str:
             vocab=vocab,
             d=d,
         )
+        if config.embedding_scale != 1:
+            return f"{text} " + _("The rows are multiplied by {scale}.", scale=f"{config.embedding_factor:g}")
         scaled = _("The rows are multiplied by √d_model.")
         return f"{text} {scaled}" if config.scaled_embedding else text
     if box.kind == "positions":

@@ -97,6 +97,8 @@ def formula_of_lengths(config: ModelConfig, scaled: bool, given: "Mapping[str, G
     if scaled:
         symbols += r"\sqrt{d_\text{model}}\; "
         live.append(rf"\sqrt{{{d_model}}} = {root:.2f}")
+    if config.embedding_scale != 1:
+        symbols += rf"{config.embedding_scale:g}\; "
     symbols += r"E_\text{id}"
     if positions in ("sinusoidal", "learned"):
         symbols += r" + P_\text{pos}"
@@ -104,13 +106,16 @@ def formula_of_lengths(config: ModelConfig, scaled: bool, given: "Mapping[str, G
         symbols += r" \\ \lVert P_\text{pos} \rVert = \sqrt{d_\text{model} / 2}"
         live.append(rf"\sqrt{{{d_model} / 2}} = {root / math.sqrt(2):.2f}")
     symbols = rf"\begin{{gathered}} {symbols} \end{{gathered}}"  # one below the other: both fit a phone
-    lesson.formula(symbols, live=r",\quad ".join(live), code=input_code(positions, scaled), given=given)
+    lesson.formula(
+        symbols, live=r",\quad ".join(live), code=input_code(positions, scaled, config.embedding_scale), given=given
+    )
 
 
-def input_code(positions: str, scaled: bool) -> str:
+def input_code(positions: str, scaled: bool, times: float = 1.0) -> str:
     """The line that computes what is added up before the first layer."""
     added = " + P" if positions in ("sinusoidal", "learned") else ""
-    return f"x_0 = E[ids]{' * d_model**0.5' if scaled else ''}{added}"
+    factors = (" * d_model**0.5" if scaled else "") + ("" if times == 1 else f" * {times!r}")
+    return f"x_0 = E[ids]{factors}{added}"
 
 
 def forgotten_question(subject: Subject, found: "Norms") -> lesson.Choice:
