@@ -11,6 +11,7 @@ from vizformer import load
 from vizformer.analysis.ablation import (
     Part,
     by_head,
+    edit_without,
     mass_and_effect,
     mean_outputs,
     parts_of,
@@ -18,7 +19,7 @@ from vizformer.analysis.ablation import (
     without,
 )
 from vizformer.errors import TraceError
-from vizformer.model import Edit, Output
+from vizformer.model import Edit, Patch
 
 KINDS_OF_MODEL = {
     "post-norm": dict(architecture="encoder-decoder"),
@@ -53,7 +54,7 @@ def test_without_all_heads_only_the_bias_of_the_output_is_left(name: str) -> Non
         bias = torch.zeros(checkpoint.model.config.d_model) if attention.W_O.bias is None else attention.W_O.bias
         around = checkpoint.model.get_submodule(_path(site).rpartition(".")[0]).around(site.split(".")[2])
         left = bias if around.output is None else around.output(bias)
-        edit = Edit(outputs=(Output(site, None, left.detach()),))
+        edit = Edit(patches=(Patch(site, (), left.detach()),))
         ids = {stack: [token.id for token in tokens] for stack, tokens in trace.tokens.items()}
         given = dict(ids=ids.get("encoder", ids.get("decoder")))
         if len(ids) == 2:
@@ -145,13 +146,13 @@ def test_means_over_texts_take_the_place_of_heads() -> None:
 )
 def test_a_part_that_is_not_there_is_refused(part: Part) -> None:
     checkpoint, trace = made("pre-norm")
-    with pytest.raises(TraceError, match="nothing called"):
+    with pytest.raises(TraceError, match=r"nothing called|no cell \[4\]"):
         without(checkpoint, trace, [part])
 
 
 def test_generation_goes_on_without_the_part() -> None:
     checkpoint, _ = made("pre-norm")
-    edit = Edit(outputs=(Output("decoder.0.self", 1),))
+    edit = edit_without([Part("decoder.0.self", 1)])
     prompt = "a"
     steps = list(checkpoint.stream(prompt, max_new=4, edit=edit))
     ids = [token.id for token in checkpoint.opening(prompt)[1]]

@@ -6,7 +6,12 @@ from tests.pages.conftest import Open
 from tests.pages.reading import said, tables
 from vizformer import load
 from vizformer.analysis.ablation import Part, parts_of, sweep, without
-from vizformer.web.tools.what_if import wording
+from vizformer.web.catalogue.subject import Subject
+from vizformer.web.link.model_ref import ModelRef
+from vizformer.web.tools.lens import in_python
+from vizformer.web.tools.lens.asked import Asked
+from vizformer.web.tools.what_if import computed, wording
+from vizformer.web.tools.what_if.switched_off import snippet
 
 PAGE = "pages/explore/what_if.py"
 REPEATED = "a b c d a b c"
@@ -53,6 +58,35 @@ def test_parts_of_a_link_are_switched_off_and_the_snippet_does_the_same(
     exec(code(app), space)
     assert (space["other"].logits - without(checkpoint, trace, chosen).logits).abs().max() < 1e-5
     assert "nats (KL)" in said(app)
+
+
+def test_the_snippet_puts_the_same_means_in_the_place_of_heads(open_app: Open) -> None:
+    subject = Subject(ModelRef("bundled", "stories"), "The cat sat on", "")
+    off = (Part("decoder.0.self", 1), Part("decoder.2.self", 0))
+    app = open_app(PAGE, model="stories", text=subject.text, **{DIALS: "whatif.instead:mean~whatif.off:d0s1,d2s0"})
+    exec(code(app), space := {})
+    expected = without(subject.checkpoint, subject.trace, off, computed.means(subject)).logits
+    assert (space["other"].logits - expected).abs().max() < 1e-5
+    assert (without(subject.checkpoint, subject.trace, off).logits - expected).abs().max() > 0.1
+
+
+@pytest.mark.parametrize(
+    ("model", "opened"),
+    [
+        ("stories", "vf.load('stories')"),
+        ("hub/openai-community/gpt2@main", "vf.load('openai-community/gpt2@main')"),
+        ("upload/4f0c6ad2e9b10d37;dtype=bfloat16", "vf.load('path/to/the/model', dtype='bfloat16')"),
+        ("models/nano.pt;n_heads=4", "vf.load('path/to/the/model', n_heads='4')"),
+    ],
+)
+def test_code_opens_a_model_by_a_name_that_it_has_outside_of_this_server(model: str, opened: str) -> None:
+    subject = Subject(ModelRef.parse(model), "a", "", edited="decoder.0.self!unscaled")
+    for written in (
+        snippet(subject, (Part("decoder.0.self"),), "zero"),
+        in_python.code(subject, Asked(0, 1, "a", None)),
+    ):
+        assert f"checkpoint = {opened}\n" in written
+        assert "edit=Edit(" in written
 
 
 def test_a_part_that_is_chosen_goes_into_the_link(open_app: Open) -> None:

@@ -22,7 +22,7 @@ from torch import Tensor
 
 from vizformer.analysis.heads import kinds, n_layers, site_name
 from vizformer.checkpoints import Checkpoint
-from vizformer.model import Edit, Output, Trace
+from vizformer.model import Edit, Patch, Trace
 
 Means = Mapping[tuple[str, int], Tensor]
 """(site, head) -> what the head puts out on average [d_head]."""
@@ -71,6 +71,23 @@ def parts_of(trace: Trace) -> tuple[Part, ...]:
     return tuple(found)
 
 
+def edit_without(parts: Iterable[Part], means: Means | None = None, edit: Edit | None = None) -> Edit:
+    """What a forward, or a generation, is given to do without some parts: zero in their place, or the means of heads.
+
+    Args:
+        means: of `mean_outputs`; what they do not name becomes zero.
+        edit: what is set by hand beside.
+    """
+    known, edit = means or {}, edit or Edit()
+    patches = (
+        Patch(part.sublayer)
+        if part.head is None
+        else Patch(f"{part.sublayer}.z", (part.head,), known.get((part.sublayer, part.head), 0.0))
+        for part in parts
+    )
+    return replace(edit, patches=(*edit.patches, *patches))
+
+
 def without(checkpoint: Checkpoint, trace: Trace, parts: Iterable[Part], means: Means | None = None) -> Trace:
     """The same tokens without some parts, or with the means of heads in their place; `trace` itself is left as it is.
 
@@ -79,12 +96,7 @@ def without(checkpoint: Checkpoint, trace: Trace, parts: Iterable[Part], means: 
     Raises:
         TraceError: a part that the model does not have.
     """
-    known = means or {}
-    outputs = tuple(
-        Output(part.sublayer, part.head, None if part.head is None else known.get((part.sublayer, part.head)))
-        for part in parts
-    )
-    edit = replace(trace.edit or Edit(), outputs=outputs)
+    edit = edit_without(parts, means, trace.edit)
     ids = {stack: [token.id for token in tokens] for stack, tokens in trace.tokens.items()}
     if len(ids) == 2:
         return checkpoint.trace(ids=ids["encoder"], target_ids=ids["decoder"], edit=edit)

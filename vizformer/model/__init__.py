@@ -1,7 +1,7 @@
 """The Transformer and the trace of its forward pass."""
 
 from vizformer.model.cache import Cache
-from vizformer.model.edit import Cell, Edit, Output
+from vizformer.model.edit import Cell, Edit
 from vizformer.model.masks import Mask, Reason
 from vizformer.model.patch import Patch
 from vizformer.model.trace import AttentionRecord, Trace
@@ -13,7 +13,6 @@ __all__ = [
     "Cell",
     "Edit",
     "Mask",
-    "Output",
     "Patch",
     "Reason",
     "Trace",

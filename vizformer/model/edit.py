@@ -33,22 +33,6 @@ class Cell:
 
 
 @dataclass(frozen=True)
-class Output:
-    """The output of a head or of a whole sublayer, replaced at all positions of all batch items (an ablation).
-
-    Attributes:
-        sublayer: an attention site ("decoder.2.cross"), or "decoder.2.feedforward".
-        head: of an attention, whose z = pattern v is replaced, before W_O; None: what the whole sublayer adds to the
-            residual stream, its bias included.
-        value: what takes its place [d_head] or [d_model], or one row for each position; None: zero.
-    """
-
-    sublayer: str
-    head: int | None = None
-    value: Tensor | None = field(default=None, compare=False)
-
-
-@dataclass(frozen=True)
 class Edit:
     """What is set by hand in a forward.
 
@@ -56,9 +40,8 @@ class Edit:
         cells: the replaced numbers; the later one wins.
         unscaled: sites at which the scores are not divided by sqrt(d_head).
         temperatures: site -> T, softmax(scores / T) there.
-        outputs: of heads and sublayers, replaced as a whole.  The trace goes on telling what a head computed; what is
-            recorded after it is what became of the replaced output.
-        patches: parts of tensors, replaced or added to, one after the other; likewise unseen in the records of a site.
+        patches: parts of tensors, replaced or added to, one after the other.  The trace goes on telling what a head
+            computed; what is recorded after it is what became of what took its place.
         skipped: layers that add nothing, "decoder.2": what comes in goes out.
 
     Raises:
@@ -69,7 +52,6 @@ class Edit:
     cells: tuple[Cell, ...] = ()
     unscaled: frozenset[str] = frozenset()
     temperatures: Mapping[str, float] = field(default_factory=dict)
-    outputs: tuple[Output, ...] = ()
     patches: tuple[Patch, ...] = ()
     skipped: frozenset[str] = frozenset()
 
@@ -123,26 +105,13 @@ class Edit:
         return Mask(bias, reason)
 
     def heads(self, site: str, z: Tensor, v: Tensor) -> Tensor:
-        """The outputs of an attention's heads [b, n_heads, n, d_head] that mixed v, those of replaced heads replaced."""
+        """The outputs of an attention's heads [b, n_heads, n, d_head] that mixed v, or what takes their place."""
         for patch in self.patches:
             z = patch.mix(z, v) if patch.tensor == f"{site}.pattern" else z
-        return self._patched(f"{site}.z", self._replaced(site, z))
-
-    def _replaced(self, site: str, z: Tensor) -> Tensor:
-        replaced = {one.head: one.value for one in self.outputs if one.sublayer == site and one.head is not None}
-        if not replaced:
-            return z
-        z = z.clone()
-        for head, value in replaced.items():
-            if 0 <= head < z.shape[1]:  # (others are refused by `check`)
-                z[:, head] = 0.0 if value is None else value.to(z.dtype)
-        return z
+        return self._patched(f"{site}.z", z)
 
     def sublayer(self, name: str, y: Tensor) -> Tensor:
         """What a sublayer adds to the residual stream [b, n, d_model], or what takes its place; its neurons likewise."""
-        for output in self.outputs:
-            if output.sublayer == name and output.head is None:
-                y = torch.zeros_like(y) if output.value is None else output.value.to(y.dtype).expand_as(y)
         return self._patched(name, y)
 
     def layer(self, name: str, entering: Tensor, x: Tensor) -> Tensor:
@@ -184,16 +153,6 @@ class Edit:
                 raise TraceError(N_("There is nothing called {name} to edit in this model.", name=layer))
         for patch in self.patches:
             _check_patch(patch, shapes)
-        for output in self.outputs:
-            layer, _, part = output.sublayer.rpartition(".")
-            heads = shapes.get(f"{output.sublayer}.q", (0,))[0]
-            if part == "feedforward":
-                known = output.head is None and f"{layer}.pre" in shapes
-            else:
-                known = heads > 0 and (output.head is None or 0 <= output.head < heads)
-            if not known:
-                name = output.sublayer if output.head is None else f"{output.sublayer}, head {output.head}"
-                raise TraceError(N_("There is nothing called {name} to edit in this model.", name=name))
 
 
 def _check_patch(patch: Patch, shapes: Mapping[str, tuple[int, ...]]) -> None:

@@ -45,6 +45,11 @@ def is_quick(subject: Subject) -> bool:
     return len(parts(subject)) * n * count_parameters(subject.config) < AT_ONCE
 
 
+def corpus_of(subject: Subject) -> str:
+    """Which of the bundled corpora the means are taken over."""
+    return "zh" if subject.config.architecture == "encoder-decoder" else "en"
+
+
 @cached
 def means(subject: Subject) -> "Means":
     """What every head puts out on average, over some of the bundled texts that the model can read."""
@@ -53,8 +58,7 @@ def means(subject: Subject) -> "Means":
     from vizformer.errors import VizformerError
 
     checkpoint, traces = subject.checkpoint, list["Trace"]()
-    corpus = bundled_corpus("zh" if subject.config.architecture == "encoder-decoder" else "en")
-    for passage in corpus.passages:
+    for passage in bundled_corpus(corpus_of(subject)).passages:
         try:
             traces.append(checkpoint.trace(passage.text, target=passage.target or None))
         except VizformerError:
@@ -95,14 +99,9 @@ def effect(subject: Subject, chosen: "tuple[Part, ...]", instead: Instead, row: 
 @cached
 def written(subject: Subject, chosen: "tuple[Part, ...]", instead: Instead) -> str:
     """The translation, or some tokens that go on the text, written without these parts."""
-    from vizformer.model import Edit, Output
+    from vizformer.analysis.ablation import edit_without
 
-    given = means(subject.unedited) if instead == "mean" else {}
-    outputs = tuple(
-        Output(part.sublayer, part.head, None if part.head is None else given.get((part.sublayer, part.head)))
-        for part in chosen
-    )
-    edit = Edit(outputs=outputs) if outputs else None
+    edit = edit_without(chosen, means(subject.unedited) if instead == "mean" else None) if chosen else None
     most = 40 if subject.config.architecture == "encoder-decoder" else 12
     return subject.checkpoint.generate(subject.text, max_new=most, edit=edit).text
 

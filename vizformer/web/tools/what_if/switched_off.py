@@ -10,7 +10,7 @@ from vizformer.web.catalogue import model_cache
 from vizformer.web.catalogue.subject import Subject
 from vizformer.web.tools.what_if import computed, wording
 from vizformer.web.tools.what_if.place import Place
-from vizformer.web.widgets import lesson
+from vizformer.web.widgets import in_python, lesson
 from vizformer.web.words import labels
 from vizformer.web.words.i18n import _
 
@@ -51,7 +51,7 @@ def switched_off(subject: Subject, place: Place) -> None:
     if subject.config.architecture != "encoder-only" and model_cache.predicts(subject.model):
         write_anew(subject, chosen, place)
     st.caption(_("The same in Python"))
-    st.code(snippet(subject, chosen), language="python")
+    st.code(snippet(subject, chosen, place.instead), language="python")
 
 
 def write_anew(subject: Subject, chosen: "tuple[Part, ...]", place: Place) -> None:
@@ -61,18 +61,26 @@ def write_anew(subject: Subject, chosen: "tuple[Part, ...]", place: Place) -> No
     st.text(_("Without these parts: {text}", text=less.strip()))
 
 
-def snippet(subject: Subject, chosen: "tuple[Part, ...]") -> str:
-    """The forward without the parts, in Python (zero in their place)."""
-    given = f", target={subject.target!r}" if subject.target.strip() else ""
+def snippet(subject: Subject, chosen: "tuple[Part, ...]", instead: computed.Instead) -> str:
+    """The forward without the parts, in Python."""
     parts = ", ".join(f"Part({one.sublayer!r}{'' if one.head is None else f', {one.head}'})" for one in chosen)
-    return (
-        "import vizformer as vf\n"
-        "from vizformer.analysis.ablation import Part, without\n\n"
-        f"checkpoint = vf.load({subject.model.name!r})\n"
-        f"trace = checkpoint.trace({subject.text!r}{given})\n"
-        f"other = without(checkpoint, trace, [{parts}])\n"
-        "print((other.logits - trace.logits).abs().max())"
-    )
+    imports, means = ["from vizformer.analysis.ablation import Part, without"], list[str]()
+    if instead == "mean":
+        imports = [
+            "from vizformer.analysis.ablation import Part, mean_outputs, without",
+            "from vizformer.analysis.corpus_heads import bundled_corpus",
+        ]
+        means = [
+            f"texts = bundled_corpus({computed.corpus_of(subject)!r}).passages[:{computed.MEAN_TEXTS}]",
+            "means = mean_outputs(checkpoint.trace(one.text, target=one.target or None) for one in texts)",
+        ]
+    lines = [
+        *in_python.opening(subject, *imports),
+        *means,
+        f"other = without(checkpoint, trace, [{parts}]{', means' if means else ''})",
+        "print((other.logits - trace.logits).abs().max())",
+    ]
+    return "\n".join(lines)
 
 
 def _take() -> None:
