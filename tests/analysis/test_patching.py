@@ -8,7 +8,16 @@ import torch
 
 from tests import tiny
 from vizformer import load
-from vizformer.analysis.patching import EXAMPLES, PromptExample, PromptPair, What, patch_runs, prompt_pair
+from vizformer.analysis.patching import (
+    EXAMPLES,
+    PromptExample,
+    PromptPair,
+    What,
+    attribution_patches,
+    patch_of,
+    patch_runs,
+    prompt_pair,
+)
 from vizformer.errors import TraceError
 from vizformer.model import Edit, Patch
 from vizformer.training.by_hand import INDUCTION, PREVIOUS_TOKEN
@@ -69,6 +78,13 @@ def test_each_cell_is_what_a_forward_of_its_own_recovers(name: str) -> None:
             else:
                 one, cell = Patch(f"{row}.z", (3, 2), pair.clean[row].z(3)[2]), found.recovered[1, 3, 2]
             assert cell == pytest.approx(patched_alone(checkpoint, pair, one), abs=1e-4)
+            place = {"stream": (1, 2), "heads": (1, 3), "patterns": (1, 3), "heads_by_position": (1, 3, 2)}[what]
+            assert patched_alone(checkpoint, pair, patch_of(pair, what, kind, place)) == pytest.approx(cell, abs=1e-4)  # type: ignore[arg-type]
+            alone = patch_runs(checkpoint, pair, what, kind, layers=[1])  # type: ignore[arg-type]
+            whole = slice(None) if what == "stream" else slice(1, 2)
+            np.testing.assert_allclose(alone.recovered, found.recovered[whole], atol=1e-4)
+            estimate = attribution_patches(checkpoint, pair, what, kind, layers=[1])  # type: ignore[arg-type]
+            np.testing.assert_allclose(estimate, found.estimate[whole], atol=1e-6)
 
 
 @pytest.mark.parametrize("name", KINDS_OF_MODEL)
@@ -167,6 +183,22 @@ def test_prompts_that_cannot_be_compared_are_refused() -> None:
     for what, kind in (("heads", "cross"), ("stream", "encoder")):
         with pytest.raises(TraceError, match=f"no {kind} attention"):
             patch_runs(tiny_one, pair, what, kind)  # type: ignore[arg-type]
+
+
+def test_layers_and_cells_that_are_not_there_are_refused() -> None:
+    checkpoint, pair = made("LLaMA")
+    for layers in ([], [2], [-1]):
+        with pytest.raises(TraceError, match="layers 0 to 1"):
+            attribution_patches(checkpoint, pair, "heads", "decoder", layers=layers)
+    for what, cell in (
+        ("stream", (3, 0)),
+        ("stream", (0, 4)),
+        ("heads", (0, 4)),
+        ("heads", (0,)),
+        ("heads", (0, 0, 0)),
+    ):
+        with pytest.raises(TraceError, match="no cell"):
+            patch_of(pair, what, "decoder", cell)  # type: ignore[arg-type]
 
 
 def test_what_heard_raises_ends_the_patching_and_nothing_is_left_behind() -> None:

@@ -40,6 +40,21 @@ def test_texts_stand_in_the_cells_and_the_numbers_are_their_colours(open_file: O
 
 
 @pytest.mark.browser
+def test_numbers_below_zero_have_another_colour_than_those_above(open_file: OpenFile) -> None:
+    values = np.array([[-0.6, 0.6, 0.0], [-0.001, 1.0, 1.7]])
+    page = open_file(to_html(ROWS, COLUMNS, values=values, signed=True))
+    cells = page.get_by_role("gridcell")
+    assert cells.all_inner_texts() == ["−0.60", "0.60", "0.00", "0.00", "1.00", "1.70"]
+    colours = cells.evaluate_all(
+        "cells => cells.map(cell => getComputedStyle(cell).backgroundColor.match(/[0-9]+/g).map(Number))"
+    )
+    assert colours[0][0] > colours[0][2]  # orange: more red than blue
+    assert colours[1][0] < colours[1][2]
+    assert colours[2] == colours[3]
+    assert colours[4] == colours[5] != colours[1]
+
+
+@pytest.mark.browser
 def test_an_empty_cell_is_chosen_by_click_or_by_keys(open_file: OpenFile) -> None:
     page = open_file(to_html(ROWS, COLUMNS))
     grid, cells = page.locator(".vf-cells"), page.get_by_role("gridcell")

@@ -50,7 +50,7 @@ from vizformer.analysis.left_out_keys import without_keys
 from vizformer.analysis.logit_attribution import LogitAttribution, Term, logit_attribution
 from vizformer.analysis.logit_lens import LogitLens, logit_lens
 from vizformer.analysis.pair_terms import PairTerms, pair_terms
-from vizformer.analysis.patching import Patched, PromptPair, patch_runs, prompt_pair
+from vizformer.analysis.patching import Patched, PromptPair, attribution_patches, patch_of, patch_runs, prompt_pair
 from vizformer.analysis.predictions import Choice, Prediction, choices, next_tokens
 from vizformer.analysis.qk_circuit import Asymmetry, Bilinear, ScoreForms, asymmetry, bilinear, score_forms
 from vizformer.analysis.questions import (
@@ -108,6 +108,7 @@ __all__ = [
     "alignment_score",
     "answer_cell",
     "asymmetry",
+    "attribution_patches",
     "bilinear",
     "bundled_corpus",
     "cell_question",
@@ -138,6 +139,7 @@ __all__ = [
     "next_tokens",
     "one_head",
     "pair_terms",
+    "patch_of",
     "patch_runs",
     "previous_token_score",
     "prompt_pair",

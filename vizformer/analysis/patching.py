@@ -200,25 +200,53 @@ def patch_runs(
     what: What,
     kind: Kind,
     *,
+    layers: Sequence[int] | None = None,
     heard: Callable[[int, int], None] | None = None,
 ) -> Patched:
-    """Patches the corrupted run with every number of one kind, one at a time.
+    """Patches the corrupted run with every number of one kind, one at a time, and estimates the same by one gradient.
 
     Args:
+        layers: of the attention, those of the table; all where nothing is said.  The stream always has all its points.
         heard: is told after each batch how many forwards are done, and how many there are; what it raises ends it.
 
     Raises:
-        TraceError: the model has no such attention.
+        TraceError: the model has no such attention, or no such layer.
     """
-    names, patches, shape = _wanted(pair, what, kind)
+    names, patches, shape = _wanted(pair, what, kind, layers)
     recovered = _measured(checkpoint, pair, patches, heard)
-    before = {name: _value(pair.corrupted, name) for name in {patch.tensor for patch in patches}}
-    gradients = _gradients(checkpoint, pair, before)
-    estimate = np.array([_first_order(one, before[one.tensor], gradients[one.tensor]) for one in patches]) / pair.moved
+    estimate = _estimated(checkpoint, pair, patches)
     return Patched(what, kind, names, recovered.reshape(shape), estimate.reshape(shape))
 
 
-def _wanted(pair: PromptPair, what: What, kind: Kind) -> tuple[tuple[str, ...], list[Patch], tuple[int, ...]]:
+def attribution_patches(
+    checkpoint: Checkpoint, pair: PromptPair, what: What, kind: Kind, *, layers: Sequence[int] | None = None
+) -> Float[ndarray, "*shape"]:
+    """Attribution patching alone: the `estimate` of `patch_runs`, by one forward and one gradient for all cells.
+
+    Raises:
+        TraceError: as `patch_runs`.
+    """
+    __, patches, shape = _wanted(pair, what, kind, layers)
+    return _estimated(checkpoint, pair, patches).reshape(shape)
+
+
+def patch_of(pair: PromptPair, what: What, kind: Kind, cell: Sequence[int]) -> Patch:
+    """The patch of one cell of the whole table, for a forward of its own: Edit(patches=(patch_of(...),)).
+
+    Raises:
+        TraceError: as `patch_runs`; a cell outside the table.
+    """
+    layers = None if what == "stream" else cell[:1]
+    __, patches, shape = _wanted(pair, what, kind, layers)
+    at = tuple(cell) if what == "stream" else (0, *cell[1:])
+    if len(at) != len(shape) or not all(0 <= i < n for i, n in zip(at, shape, strict=True)):
+        raise TraceError(N_("There is no cell {cell} in this table (counted from 0).", cell=str(list(cell))))
+    return patches[int(np.ravel_multi_index(at, shape))]
+
+
+def _wanted(
+    pair: PromptPair, what: What, kind: Kind, chosen: Sequence[int] | None
+) -> tuple[tuple[str, ...], list[Patch], tuple[int, ...]]:
     """The rows of the table, a patch for each of its cells in order, and its shape."""
     clean = pair.clean
     if kind not in kinds(clean) or (what == "stream" and kind == "cross"):
@@ -230,16 +258,19 @@ def _wanted(pair: PromptPair, what: What, kind: Kind) -> tuple[tuple[str, ...], 
         names = (*(f"{kind}.{layer}.pre" for layer in range(layers)), f"{kind}.final")
         cells = itertools.product(names, range(n))
         return names, [Patch(name, (i,), clean.residual(name)[i]) for name, i in cells], (len(names), n)
-    names = tuple(site_name(kind, layer) for layer in range(layers))
+    which = range(layers) if chosen is None else chosen
+    if not which or not all(0 <= layer < layers for layer in which):
+        raise TraceError(N_("This attention has the layers 0 to {last}.", last=layers - 1))
+    names = tuple(site_name(kind, layer) for layer in which)
     heads = [(name, head) for name in names for head in range(clean[name].n_heads)]
     n_heads = clean[names[0]].n_heads
     if what == "patterns":
-        return names, [Patch(f"{a}.pattern", (h,), clean[a].pattern(h)) for a, h in heads], (layers, n_heads)
+        return names, [Patch(f"{a}.pattern", (h,), clean[a].pattern(h)) for a, h in heads], (len(names), n_heads)
     zs = [(name, head, clean[name].z(head)) for name, head in heads]
     if what == "heads":
-        return names, [Patch(f"{name}.z", (head,), z) for name, head, z in zs], (layers, n_heads)
+        return names, [Patch(f"{name}.z", (head,), z) for name, head, z in zs], (len(names), n_heads)
     patches = [Patch(f"{name}.z", (head, i), z[i]) for name, head, z in zs for i in range(n)]
-    return names, patches, (layers, n_heads, n)
+    return names, patches, (len(names), n_heads, n)
 
 
 def _inputs(checkpoint: Checkpoint, trace: Trace, items: int) -> tuple[list[Tensor], Tensor | None]:
@@ -267,6 +298,13 @@ def _measured(
         if heard is not None:
             heard(first + len(group), len(patches))
     return np.concatenate(found)
+
+
+def _estimated(checkpoint: Checkpoint, pair: PromptPair, patches: Sequence[Patch]) -> Float[ndarray, " patches"]:
+    """What the gradient on the corrupted run promises of each patch, as a share of what moved."""
+    before = {name: _value(pair.corrupted, name) for name in {patch.tensor for patch in patches}}
+    gradients = _gradients(checkpoint, pair, before)
+    return np.array([_first_order(one, before[one.tensor], gradients[one.tensor]) for one in patches]) / pair.moved
 
 
 def _gradients(checkpoint: Checkpoint, pair: PromptPair, before: Mapping[str, Tensor]) -> dict[str, Tensor]:

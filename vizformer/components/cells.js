@@ -10,13 +10,19 @@ import { fill, visible } from "./js/text.js";
 /** @typedef {{ row: number, column: number }} Cell */
 /**
  * @typedef {Sent<Cell> & {
- *   rows: string[], columns: string[], values: number[][] | null, texts: string[][] | null, right: Cell | null,
+ *   rows: string[], columns: string[], values: number[][] | null, texts: string[][] | null, signed: boolean,
+ *   right: Cell | null,
  * }} CellsData
  */
 
 /** @param {Cell | null} a @param {Cell | null} b */
 function same(a, b) {
   return a !== null && b !== null && a.row === b.row && a.column === b.column;
+}
+
+/** @param {number} value */
+function rounded(value) {
+  return (Math.abs(value) < 0.005 ? 0 : value).toFixed(2).replace("-", "−");
 }
 
 class Cells {
@@ -82,7 +88,7 @@ class Cells {
 
   /** @param {Cell} cell */
   cell(cell) {
-    const { values, texts, right } = this.data;
+    const { values, texts, signed, right } = this.data;
     const button = element("button", "vf-cell");
     button.type = "button";
     button.dataset.row = String(cell.row);
@@ -91,11 +97,13 @@ class Cells {
     button.setAttribute("aria-label", this.said(cell));
     if (values) {
       const value = values[cell.row][cell.column];
-      const { weights } = readTheme(this.root);
-      const colour = weights[Math.round(Math.sqrt(Math.max(0, Math.min(1, value))) * 255)];
+      const { weights, scores } = readTheme(this.root);
+      const colour = signed
+        ? scores[Math.round((Math.max(-1, Math.min(1, value)) + 1) * 127)]
+        : weights[Math.round(Math.sqrt(Math.max(0, Math.min(1, value))) * 255)];
       button.style.background = cssColour(colour);
       button.style.color = inkOn(colour);
-      button.textContent = texts ? visible(texts[cell.row][cell.column]) : value.toFixed(2);
+      button.textContent = texts ? visible(texts[cell.row][cell.column]) : rounded(value);
       if (texts) button.classList.add("vf-says");
     }
     if (same(cell, right)) button.classList.add("vf-right");

@@ -47,6 +47,7 @@ def mount(
     *,
     values: NDArray[np.floating] | None = None,
     texts: Sequence[Sequence[str]] | None = None,
+    signed: bool = False,
     right: Cell | None = None,
     selected: Cell | None = None,
     words: Mapping[str, str] = ENGLISH,
@@ -58,6 +59,7 @@ def mount(
         rows, columns: labels; they may repeat.
         values: shares of 1, shown in the cells by colour and number; None leaves them empty [rows, columns].
         texts: shown in the cells instead of the numbers [rows, columns].
+        signed: the values may be below 0: orange there, blue above; -1 and 1 have the full colour, and what is beyond.
         right: a cell that is marked as the answer; then nothing can be chosen any more.
         selected: the cell that the page wants chosen. The page keeps what `mount` returns and passes it again; a value
             that differs from it is obeyed.
@@ -70,7 +72,7 @@ def mount(
     Raises:
         ValueError: values or cells that do not fit the labels.
     """
-    data = _data(rows, columns, values, texts, right, words)
+    data = _data(rows, columns, values, texts, signed, right, words)
     shown, echo = _mount.current(key, selected, _parse)
     _COMPONENT.mount(key=key, data=data, columns={}, version=echo.version, selected=_state(echo.sent))
     return shown if shown is not None and shown[0] < len(rows) and shown[1] < len(columns) else None
@@ -82,13 +84,14 @@ def to_html(
     *,
     values: NDArray[np.floating] | None = None,
     texts: Sequence[Sequence[str]] | None = None,
+    signed: bool = False,
     right: Cell | None = None,
     selected: Cell | None = None,
     words: Mapping[str, str] = ENGLISH,
     title: str = "Cells",
 ) -> _mount.Html:
     """The same grid as the text of one HTML file that works without a server."""
-    data = _data(rows, columns, values, texts, right, words)
+    data = _data(rows, columns, values, texts, signed, right, words)
     return _COMPONENT.page(data=data, columns={}, selected=_state(selected), title=title)
 
 
@@ -107,6 +110,7 @@ def _data(
     columns: Sequence[str],
     values: NDArray[np.floating] | None,
     texts: Sequence[Sequence[str]] | None,
+    signed: bool,
     right: Cell | None,
     words: Mapping[str, str],
 ) -> dict[str, Any]:
@@ -124,6 +128,7 @@ def _data(
         "columns": list(columns),
         "values": None if values is None else np.asarray(values, dtype=np.float64).round(4).tolist(),
         "texts": None if texts is None else [list(row) for row in texts],
+        "signed": signed,
         "right": _state(right),
         "words": {**ENGLISH, **words},
     }
