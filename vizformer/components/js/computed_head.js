@@ -64,7 +64,7 @@ export class RowScores {
 }
 
 // The whole map of a head, as far as its rows are there.
-export class ComputedHead extends RowScores {
+class ComputedHead extends RowScores {
   /** @param {Operands} operands */
   constructor(operands) {
     super(operands);

@@ -4,7 +4,7 @@
 
 import { RowScores } from "./computed_head.js";
 
-/** @import { ComputedHead } from "./computed_head.js" */
+/** @typedef {NonNullable<ReturnType<typeof import("./computed_head.js").readOperands>>} ComputedHead */
 /** @typedef {{ name: number, first: number, scores: Float32Array, norms: Float64Array }} Rows */
 
 const SMALL_CELLS = 400_000;  // of a map that is there sooner than a worker
