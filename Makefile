@@ -68,7 +68,7 @@ format: $(VENV)/.installed-test ## lay out the code as ruff does
 
 messages: $(VENV)/.installed-test ## bring the translation catalogues up to date with the code
 	@mkdir -p build
-	$(BIN)/pybabel -q extract -F pyproject.toml -k _ -k N_ --add-location=file --no-wrap --sort-by-file \
+	$(BIN)/pybabel -q extract -F pyproject.toml -k _ -k N_ -k ngettext:1,2 --add-location=file --no-wrap --sort-by-file \
 		--project=VizFormer --copyright-holder="the VizFormer authors" -o build/vizformer.pot app.py pages vizformer
 	$(BIN)/pybabel -q update -i build/vizformer.pot -d $(CATALOGUES) -D vizformer \
 		--no-wrap --no-fuzzy-matching --ignore-obsolete --ignore-pot-creation-date

@@ -14,25 +14,36 @@ from babel.messages.catalog import Catalog, Message
 from babel.messages.extract import extract_from_dir, extract_from_file
 from babel.messages.pofile import read_po
 
-from vizformer.web.link.languages import LANGUAGES, SOURCE, catalogue
+from vizformer.web.link.languages import LANGUAGES, SOURCE, catalogue, plurals
 
 ROOT = Path(__file__).resolve().parent.parent
-KEYWORDS = {"_": None, "N_": None}
+KEYWORDS = {"_": None, "N_": None, "ngettext": (1, 2)}
 TRANSLATIONS = [code for code in LANGUAGES if code != SOURCE]
 
 
 def in_the_code() -> Iterator[tuple[str, str]]:
     """Every text marked for translation, and where it is."""
     for line, text, *__ in extract_from_file("python", ROOT / "app.py", KEYWORDS):
-        yield str(text), f"app.py:{line}"
+        yield first(text), f"app.py:{line}"
     for folder in ("pages", "vizformer"):
         for file, line, text, *__ in extract_from_dir(ROOT / folder, [("**.py", "python")], keywords=KEYWORDS):
-            yield str(text), f"{folder}/{file}:{line}"
+            yield first(text), f"{folder}/{file}:{line}"
+
+
+def first(text: str | tuple[str, ...]) -> str:
+    """The text by which an entry is found: of one with a plural the singular."""
+    return text if isinstance(text, str) else text[0]
 
 
 def read(code: str) -> Catalog:
     with (ROOT / "assets" / "locale" / code / "LC_MESSAGES" / "vizformer.po").open("rb") as file:
         return read_po(file, locale=code)
+
+
+def of(entry: Message) -> list[tuple[str, str]]:
+    """Each English text of an entry with each of its translations: more than one where it has a plural."""
+    ids, strings = ([one] if isinstance(one, str) else list(one) for one in (entry.id, entry.string))
+    return [(english, other) for english in ids for other in strings]
 
 
 def placeholders(text: str) -> set[tuple[str, str, str]]:
@@ -49,34 +60,39 @@ def entries(translated: Catalog) -> list[Message]:
 
 
 def test_every_text_is_translated(translated):
-    missing = {text: where for text, where in in_the_code() if not (e := translated.get(text)) or not e.string}
+    missing = {
+        text: where for text, where in in_the_code() if not (e := translated.get(text)) or not all(o for __, o in of(e))
+    }
     assert not missing, "run `make messages`, then translate:\n" + "\n".join(f"{w}: {t}" for t, w in missing.items())
 
 
 def test_nothing_is_doubtful_or_left_over(translated):
     texts = {text for text, __ in in_the_code()}
     assert [entry.id for entry in entries(translated) if entry.fuzzy] == []
-    assert [entry.id for entry in entries(translated) if entry.id not in texts] == [], "run `make messages`"
+    assert [entry.id for entry in entries(translated) if first(entry.id) not in texts] == [], "run `make messages`"
     assert not translated.obsolete, "run `make messages`"
 
 
 def test_placeholders_are_those_of_the_source(translated):
     for entry in entries(translated):
-        if "python-brace-format" in entry.flags or "{" in entry.id:
-            assert placeholders(entry.string) == placeholders(entry.id), entry.id
+        for english, other in of(entry):
+            if "python-brace-format" in entry.flags or "{" in english:
+                assert placeholders(other) == placeholders(english), english
 
 
 def test_chinese_looks_chinese():
     """No ASCII punctuation beside Chinese characters, no space on the inside of full-width punctuation."""
     for entry in entries(read("zh_CN")):
-        bare = re.sub(r"\{[^}]*\}", "0", entry.string)
+        bare = re.sub(r"\{[^}]*\}", "0", " ".join(other for __, other in of(entry)))
         assert not re.search(r"[一-鿿][,;:!?]|[一-鿿]\.(\s|$)|\s[，。；：！？、）]|[（]\s", bare), entry.string
 
 
 def test_the_app_reads_what_the_test_reads():
     found = catalogue("zh_CN")
     assert found["Attention"] == "注意力"
-    assert len(found) == len(entries(read("zh_CN")))
+    forms, form = plurals("zh_CN")
+    assert len(found) + len(forms) == len(entries(read("zh_CN")))
+    assert forms["{n:,} token"][form(1)] == forms["{n:,} token"][form(2)] == "{n:,} 个词元"
 
 
 def test_every_language_has_a_catalogue_and_every_catalogue_a_language():
@@ -96,4 +112,4 @@ def test_no_text_hides_in_an_f_string(path):
                 for inner in ast.walk(node)
                 if isinstance(inner, ast.Call) and isinstance(inner.func, ast.Name)
             ]
-            assert not {"_", "N_"} & set(calls), f"{path}:{node.lineno}"
+            assert not {"_", "N_", "ngettext"} & set(calls), f"{path}:{node.lineno}"

@@ -56,7 +56,8 @@ def texts(language: str) -> Iterator[tuple[str, str]]:
     with (ROOT / "assets" / "locale" / "zh_CN" / "LC_MESSAGES" / "vizformer.po").open("rb") as file:
         for entry in read_po(file, locale="zh_CN"):
             if entry.id:
-                yield "catalogue", str(entry.id if language == "en" else entry.string)
+                found = entry.id if language == "en" else entry.string
+                yield "catalogue", found if isinstance(found, str) else " ".join(found)
     for path in sorted((LESSONS / language).glob("*.md")):
         yield path.name, path.read_text(encoding="utf-8")
     for name, term in tomllib.loads((LESSONS / "glossary.toml").read_text(encoding="utf-8")).items():

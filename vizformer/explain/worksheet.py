@@ -66,7 +66,7 @@ def worksheet(tokens: Sequence[str], seed: int) -> tuple[Problem, ...]:
         Problem(
             "scores",
             "qkv",
-            N_("A query and the keys of {n} tokens. Work out the scores, to two digits.", n=n),
+            N_("A query and its keys, n = {n}. Work out the scores, to two digits.", n=n),
             r"s_j = q \cdot k_j / \sqrt 2",
             (Table("q", q), Table("K", K, names)),
             (Table("s", scores, digits=2),),

@@ -4,10 +4,16 @@ Another language is one line in `LANGUAGES` and one catalogue,
 assets/locale/<code>/LC_MESSAGES/vizformer.po. `make messages` keeps the catalogues up to date.
 """
 
+from collections.abc import Callable
 from functools import cache, lru_cache
+from gettext import c2py
 from types import MappingProxyType
+from typing import TYPE_CHECKING
 
 from vizformer.assets import asset
+
+if TYPE_CHECKING:
+    from babel.messages.catalog import Catalog, Message
 
 SOURCE = "en"  # the language of the source texts; it needs no catalogue
 
@@ -28,11 +34,30 @@ def match(tag: str | None) -> str | None:
 @cache
 def catalogue(code: str) -> dict[str, str]:
     """English text -> text in the language `code`. Fuzzy and empty entries are left out: English shows instead."""
+    found = _read(code)
+    return {} if found is None else {str(e.id): str(e.string) for e in found if _is_used(e) and not e.pluralizable}
+
+
+@cache
+def plurals(code: str) -> tuple[dict[str, tuple[str, ...]], Callable[[int], int]]:
+    """English singular -> the forms in the language `code`, and which of them a number has."""
+    found = _read(code)
+    if found is None:
+        return {}, lambda n: n != 1
+    return {e.id[0]: tuple(e.string or ()) for e in found if _is_used(e) and e.pluralizable}, c2py(found.plural_expr)
+
+
+@cache
+def _read(code: str) -> "Catalog | None":
     path = asset("locale", code, "LC_MESSAGES", "vizformer.po")
     if code == SOURCE or not path.is_file():
-        return {}
+        return None
     from babel.messages.pofile import read_po  # a tenth of a second that English readers do not wait for
 
     with path.open("rb") as file:
-        entries = read_po(file, locale=code)
-    return {str(entry.id): str(entry.string) for entry in entries if entry.id and entry.string and not entry.fuzzy}
+        return read_po(file, locale=code)
+
+
+def _is_used(entry: "Message") -> bool:
+    forms = entry.string if isinstance(entry.string, tuple) else (entry.string,)
+    return bool(entry.id) and all(forms) and not entry.fuzzy

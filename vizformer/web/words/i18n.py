@@ -1,6 +1,7 @@
 """What the reader sees, in the reader's language.
 
     _("Head {head}", head=3)          # a text written on a page
+    ngettext("{n} head", "{n} heads", 3)
     translate(error.message)          # a Message made behind the pages
 
 The language is the one the link asks for, else the browser's, else English.
@@ -14,7 +15,7 @@ from streamlit.runtime.scriptrunner import get_script_run_ctx
 
 from vizformer.messages import Message
 from vizformer.web.link import state
-from vizformer.web.link.languages import SOURCE, catalogue, match
+from vizformer.web.link.languages import SOURCE, catalogue, match, plurals
 
 
 def language() -> str:
@@ -31,6 +32,13 @@ def _(text: str, /, **values: object) -> str:
     """
     found = catalogue(language()).get(text, text)
     return found.format(**values) if values else found
+
+
+def ngettext(one: str, many: str, n: int, /) -> str:
+    """How many of a thing there are, in the reader's language: `one` is for 1 in English, {n} is the number."""
+    forms, form = plurals(language())
+    found = forms[one][form(n)] if one in forms else one if n == 1 else many
+    return found.format(n=n)
 
 
 def translate(message: Message, quote: Callable[[str], str] = str) -> str:

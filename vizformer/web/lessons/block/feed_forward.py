@@ -105,7 +105,7 @@ def alone_question(n: int) -> lesson.Choice:
     return lesson.Choice(
         "block",
         "alone",
-        _("If the row of one of the {n} tokens is changed, how many outputs of this feed-forward move?", n=n),
+        _("If the row of one token is changed, how many outputs of this feed-forward move (n = {n})?", n=n),
         [str(choice) for choice in sorted({0, 1, 2, n})],
         sorted({0, 1, 2, n}).index(1),
         _(

@@ -12,7 +12,7 @@ from vizformer.web.lessons.costs import computed, wording
 from vizformer.web.lessons.costs.wording import Between
 from vizformer.web.widgets import lesson
 from vizformer.web.widgets.laboratory import laboratory
-from vizformer.web.words import labels
+from vizformer.web.words import counts, labels
 from vizformer.web.words.i18n import _
 
 if TYPE_CHECKING:
@@ -99,13 +99,14 @@ def _numbers() -> ModelConfig:
 
 
 def _described(config: ModelConfig) -> str:
-    layers = " + ".join(str(count) for count in (config.n_encoder_layers, config.n_decoder_layers) if count)
+    stacks = [count for count in (config.n_encoder_layers, config.n_decoder_layers) if count]
+    layers = " + ".join([*map(str, stacks[:-1]), counts.layers(stacks[-1])])
     return _(
-        "{layers} layers, d_model {d}, {heads} heads of {d_head} ({kv} for keys and values), d_ff {ff}, {tokens} "
+        "{layers}, d_model {d}, {heads} of {d_head} ({kv} for keys and values), d_ff {ff}, {tokens} "
         "tokens in the vocabulary",
         layers=layers,
         d=f"{config.d_model:,}",
-        heads=config.n_heads,
+        heads=counts.heads(config.n_heads),
         d_head=config.d_head,
         kv=config.kv_heads,
         ff=f"{config.d_ff:,}",
@@ -164,7 +165,7 @@ def _costs(config: ModelConfig, cost: "ModelCost", size: int, tokens: float) -> 
         for name, count in parts.items()
     ]
     rows.append(Row((_("one forward"), Number(forward.total, wording.large(forward.total)), ""), "sum"))
-    columns = (_("multiplications for {n} tokens", n=f"{cost.n:,}"), _("number"), _("share"))
+    columns = (_("multiplications for {tokens}", tokens=counts.tokens(cost.n)), _("number"), _("share"))
     st.html(table.to_html(columns, rows, bar=2))
     memory = [
         (_("weights"), labels.size(cost.total * size)),
@@ -183,7 +184,8 @@ def _costs(config: ModelConfig, cost: "ModelCost", size: int, tokens: float) -> 
     ]
     st.html(
         table.to_html(
-            (_("memory for one text of {n} tokens", n=f"{cost.n:,}"), _("bytes")), [Row(line) for line in memory]
+            (_("memory for one text of {tokens}", tokens=counts.tokens(cost.n)), _("bytes")),
+            [Row(line) for line in memory],
         )
     )
     counted, rule = cost.training_flops(tokens), cost.rule_of_thumb(tokens)
@@ -195,10 +197,10 @@ def _costs(config: ModelConfig, cost: "ModelCost", size: int, tokens: float) -> 
     meets = cost.overtakes
     st.text(
         _(
-            "From {products} tokens on q kᵀ and weights · v take more multiplications than the feed-forward network "
-            "of the same layer; the whole attention, with its matrices, does from {whole} tokens on.",
-            products=f"{max(1, meets.products):,.0f}",
-            whole=f"{max(1, meets.whole):,.0f}",
+            "From {products} on q kᵀ and weights · v take more multiplications than the feed-forward network "
+            "of the same layer; the whole attention, with its matrices, does from {whole} on.",
+            products=counts.tokens(round(max(1, meets.products))),
+            whole=counts.tokens(round(max(1, meets.whole))),
         )
     )
     if cost.n > config.max_positions and config.positions in ("learned", "sinusoidal", "rope"):
@@ -256,11 +258,11 @@ def overtakes_question(subject: Subject) -> lesson.Number:
         "costs",
         "overtakes",
         _(
-            "Your model: d = {d}, {heads} heads of {d_head}, a feed-forward network of {matrices} matrices {d} × "
+            "Your model: d = {d}, {heads} of {d_head}, a feed-forward network of {matrices} matrices {d} × "
             "{ff}. From how many tokens on do q kᵀ and weights · v take more multiplications than the feed-forward "
             "network?",
             d=config.d_model,
-            heads=config.n_heads,
+            heads=counts.heads(config.n_heads),
             d_head=config.d_head,
             matrices=matrices,
             ff=config.d_ff,

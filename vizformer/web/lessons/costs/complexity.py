@@ -10,6 +10,7 @@ from vizformer.web.catalogue.subject import Subject
 from vizformer.web.lessons.costs import computed, wording
 from vizformer.web.widgets import lesson
 from vizformer.web.widgets.laboratory import laboratory
+from vizformer.web.words import counts
 from vizformer.web.words.i18n import _
 
 if TYPE_CHECKING:
@@ -67,7 +68,7 @@ def complexity(subject: Subject) -> None:
         for one in found
     ]
     columns = (_("layer"), _("complexity per layer"), _("sequential operations"), _("maximum path length"))
-    caption = _("n = {n} tokens, d = {d} (your model's width), k = {k}, r = {r}", n=f"{n:,}", d=d, k=k, r=r)
+    caption = _("n = {n}, d = {d} (your model's width), k = {k}, r = {r}", n=f"{n:,}", d=d, k=k, r=r)
     st.html(table.to_html(columns, rows, caption=caption))
     st.caption(
         _(
@@ -129,9 +130,9 @@ def times_question(subject: Subject) -> lesson.Number:
         "costs",
         "times",
         _(
-            "Your text has n = {n} tokens, your model the width d = {d}. By the paper's table, how many times as many "
+            "Your text has {tokens}, your model the width d = {d}. By the paper's table, how many times as many "
             "multiplications does a recurrent layer need as self-attention?",
-            n=n,
+            tokens=counts.tokens(n),
             d=d,
         ),
         d / n,

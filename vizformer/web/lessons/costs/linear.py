@@ -12,7 +12,7 @@ from vizformer.web.lessons.costs import computed, wording
 from vizformer.web.link import state
 from vizformer.web.widgets import attention_selector, lesson, proof_badge
 from vizformer.web.widgets.laboratory import laboratory
-from vizformer.web.words import labels
+from vizformer.web.words import counts, labels
 from vizformer.web.words.i18n import _
 
 if TYPE_CHECKING:
@@ -172,9 +172,9 @@ def bracket_question(subject: Subject) -> lesson.Number:
         "costs",
         "bracket",
         _(
-            "A head of your model is d = {d} wide, your text has n = {n} tokens. How many multiplications does φ(Q) "
+            "A head of your model is d = {d} wide, your text has {tokens}. How many multiplications does φ(Q) "
             "(φ(K)ᵀ V) take, without the denominators?",
-            n=n,
+            tokens=counts.tokens(n),
             d=d,
         ),
         found.through_state,

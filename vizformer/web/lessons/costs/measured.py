@@ -12,7 +12,7 @@ from vizformer.web.catalogue import speed_run
 from vizformer.web.catalogue.subject import Subject
 from vizformer.web.widgets import chart, lesson
 from vizformer.web.widgets.laboratory import laboratory
-from vizformer.web.words import labels
+from vizformer.web.words import counts, labels
 from vizformer.web.words.errors import guarded
 from vizformer.web.words.i18n import _
 
@@ -157,9 +157,9 @@ def bytes_question(subject: Subject) -> lesson.Number:
         "costs",
         "bytes",
         _(
-            "Computed step by step, one head writes its n × n weights down, 4 bytes each. Your text has {n} tokens: "
+            "Computed step by step, one head writes its n × n weights down, 4 bytes each. Your text has {tokens}: "
             "how many bytes are that?",
-            n=n,
+            tokens=counts.tokens(n),
         ),
         4 * n * n,
         _(

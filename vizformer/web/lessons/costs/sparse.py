@@ -11,7 +11,7 @@ from vizformer.web.lessons.costs import computed, wording
 from vizformer.web.widgets import lesson, taken_heads
 from vizformer.web.widgets.laboratory import laboratory
 from vizformer.web.widgets.take_away import take_away
-from vizformer.web.words import labels
+from vizformer.web.words import counts, labels
 from vizformer.web.words.figure_words import words
 from vizformer.web.words.i18n import _
 
@@ -82,11 +82,11 @@ def sparse(subject: Subject) -> None:
     layers = subject.config.n_decoder_layers or subject.config.n_encoder_layers
     st.caption(
         _(
-            "Your model's stacks have {layers} layers, so that a window of r keys on each side would reach {reach} "
-            "tokens far. The model was trained with all keys: the masks are drawn over its sentence, nothing is "
+            "Your model's stacks have {layers}, so that a window of r keys on each side would reach {reach} "
+            "far. The model was trained with all keys: the masks are drawn over its sentence, nothing is "
             "computed with them here.",
-            layers=layers,
-            reach=layers * settings.reach,
+            layers=counts.layers(layers),
+            reach=counts.tokens(layers * settings.reach),
         )
     )
     lesson.formula(

@@ -13,7 +13,7 @@ from vizformer.web.lessons.cross import computed, links, other_model
 from vizformer.web.link import state
 from vizformer.web.widgets import chart, lesson
 from vizformer.web.widgets.laboratory import laboratory
-from vizformer.web.words import labels
+from vizformer.web.words import counts, labels
 from vizformer.web.words.figure_words import words
 from vizformer.web.words.i18n import _
 
@@ -69,8 +69,9 @@ def bottleneck(subject: Subject) -> None:
     at = len(symbols) - 1
     st.text(
         _(
-            "At the {n} symbols of your text that is {one} from one vector and {every} from a vector for every token.",
-            n=len(symbols),
+            "At {symbols}, as many as your text has, that is {one} from one vector and {every} from a vector for every "
+            "token.",
+            symbols=counts.symbols(len(symbols)),
             one=f"{about.right['one'][at]:.0%}",
             every=f"{about.right['every'][at]:.0%}",
         )

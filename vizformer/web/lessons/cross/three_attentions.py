@@ -12,7 +12,7 @@ from vizformer.web.lessons.cross import computed, links, other_model, plan
 from vizformer.web.link.view import KINDS
 from vizformer.web.widgets import lesson, proof_badge
 from vizformer.web.widgets.laboratory import laboratory
-from vizformer.web.words import labels
+from vizformer.web.words import counts, labels
 from vizformer.web.words.figure_words import words
 from vizformer.web.words.i18n import _
 
@@ -65,10 +65,10 @@ def three(subject: Subject) -> None:
 def _cells(one: "Attended") -> tuple[str, str, str, str]:
     __, n_q, n_k = one.scores
     if one.site.endswith("cross"):
-        asks = _("the {n} rows of the decoder, after its self-attention", n=n_q)
-        answers = _("the {n} rows that the encoder ends with", n=n_k)
+        asks = _("{rows} of the decoder, after its self-attention", rows=counts.rows(n_q))
+        answers = _("{rows} that the encoder ends with", rows=counts.rows(n_k))
     else:
-        asks, answers = _("each of the {n} rows", n=n_q), _("the same {n} rows", n=n_k)
+        asks, answers = _("each row: {rows}", rows=counts.rows(n_q)), _("the same {rows}", rows=counts.rows(n_k))
     return asks, answers, f"[{n_q}, {n_k}]", _mask(one)
 
 

@@ -12,6 +12,7 @@ from vizformer.web.lessons.decoding import computed
 from vizformer.web.lessons.decoding.other_model import writes
 from vizformer.web.widgets import lesson
 from vizformer.web.widgets.laboratory import laboratory
+from vizformer.web.words import counts
 from vizformer.web.words.i18n import _
 
 MOST_WRONG = 3  # wrong tokens to choose from
@@ -72,11 +73,11 @@ def free_running(subject: Subject) -> None:
     st.text(_("Running free, the text becomes: {text}", text=found.whole or _("(nothing)")))
     st.caption(
         _(
-            "After the error at token {step} (“{wrong}”), running free differs in {changed} more tokens; under teacher "
+            "After the error at token {step} (“{wrong}”), running free goes on to differ in {changed}; under teacher "
             "forcing the next row reads the right token, and the error costs once.",
             step=found.step,
             wrong=found.wrong.text,
-            changed=found.changed,
+            changed=counts.tokens(found.changed),
         )
     )
     if len(rows) == LONGEST:

@@ -12,7 +12,7 @@ from vizformer.web.lessons.heads import computed
 from vizformer.web.lessons.heads.token_count import asked_length, tex_number
 from vizformer.web.widgets import chart, lesson
 from vizformer.web.widgets.laboratory import laboratory
-from vizformer.web.words import labels
+from vizformer.web.words import counts, labels
 from vizformer.web.words.figure_words import words
 from vizformer.web.words.i18n import _
 
@@ -99,10 +99,10 @@ def cost_question(subject: Subject) -> lesson.Choice:
         "heads",
         "cost",
         _(
-            "For your {n} tokens, one layer with {h} heads of width {width} needs {count} multiplications in its matrix "
+            "Your text has {tokens}: one layer with {heads} of width {width} needs {count} multiplications in its matrix "
             "products. How many with {other} of width {other_width}?",
-            n=n,
-            h=h,
+            tokens=counts.tokens(n),
+            heads=counts.heads(h),
             width=config.d_head,
             count=f"{costs[h]:,}",
             other=other,

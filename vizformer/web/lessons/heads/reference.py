@@ -12,7 +12,7 @@ from vizformer.web.lessons.heads.sentences import PAIRS, Pronoun
 from vizformer.web.link import state
 from vizformer.web.widgets import lesson
 from vizformer.web.widgets.laboratory import laboratory
-from vizformer.web.words import labels
+from vizformer.web.words import counts, labels
 from vizformer.web.words.i18n import _
 
 if TYPE_CHECKING:
@@ -85,11 +85,11 @@ def _verdict(found: "ReferenceShift") -> None:
         "n": n,
         "found": found.found,
         "sentences": 2 * n,
-        "heads": heads,
+        "heads": counts.heads(heads),
         "chance": labels.percent(found.chance),
     }
     measured = _(
-        "The best of {heads} heads is head {head} of layer {layer}: {points} points of its attention move to the noun that "
+        "The best of {heads} is head {head} of layer {layer}: {points} points of its attention move to the noun that "
         "is meant, on average, and in {right} of {n} pairs they move the right way. If coins said which noun is right, the "
         "best head would do as well in {chance} of all cases. In {found} of {sentences} sentences it gives the meant noun "
         "more than the other one; half would be luck.",

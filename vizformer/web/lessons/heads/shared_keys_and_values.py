@@ -12,7 +12,7 @@ from vizformer.web.lessons.heads.token_count import asked_length, tex_number
 from vizformer.web.link import state
 from vizformer.web.widgets import chart, lesson, rolling_cache_note
 from vizformer.web.widgets.laboratory import laboratory
-from vizformer.web.words import labels
+from vizformer.web.words import counts, labels
 from vizformer.web.words.figure_words import words
 from vizformer.web.words.i18n import _
 
@@ -44,7 +44,7 @@ def groups(subject: Subject) -> None:
     columns = (
         _("key/value heads"),
         _("name"),
-        _("KV cache, {n} tokens", n=f"{n:,}"),
+        _("KV cache, {tokens}", tokens=counts.tokens(n)),
         _("each more token"),
         _("parameters of the model"),
     )
@@ -92,10 +92,10 @@ def _really(subject: Subject) -> str:
     shape = " × ".join(map(str, record.k.shape))
     if config.kv_heads == config.n_heads:
         return _(
-            "This model shares nothing: the keys at {site} are {shape}, one set for each of its {h} heads.",
+            "This model shares nothing: the keys at {site} are {shape}, one set for each head ({heads}).",
             site=trace.sites[0],
             shape=shape,
-            h=config.n_heads,
+            heads=counts.heads(config.n_heads),
         )
     return _(
         "This model really shares: it has {h} query heads, and the keys at {site} are {shape}: {g} sets, each "
@@ -119,9 +119,9 @@ def cache_question(subject: Subject) -> lesson.Choice:
         "heads",
         "cache",
         _(
-            "With keys and values of its own for each of {h} heads, a cache for this sentence holds {full} bytes. How "
+            "With keys and values of its own for each head ({heads}), a cache for this sentence holds {full} bytes. How "
             "many if all query heads share one key/value head?",
-            h=config.n_heads,
+            heads=counts.heads(config.n_heads),
             full=f"{full:,}",
         ),
         [f"{value:,}" for value in values],

@@ -8,6 +8,7 @@ from vizformer.config import ModelConfig
 from vizformer.messages import ranges
 from vizformer.web.frame import sitemap
 from vizformer.web.frame.sitemap import Entry
+from vizformer.web.words import counts
 from vizformer.web.words.i18n import _
 
 if TYPE_CHECKING:
@@ -170,10 +171,10 @@ def about(box: "Box", config: ModelConfig) -> str:
         )
         text = _(
             "{whom}, decides how much of each to take (the weights), and mixes their values by these weights. The "
-            "only place where positions of one text meet. {heads} heads do this side by side, each with {d_head} "
-            "numbers.",
+            "only place where positions of one text meet. Side by side in {heads}, "
+            "each with {d_head} numbers.",
             whom=whom,
-            heads=config.n_heads,
+            heads=counts.heads(config.n_heads),
             d_head=config.d_head,
         )
         if config.qk_norm:

@@ -13,7 +13,7 @@ from vizformer.web.link.model_ref import ModelRef
 from vizformer.web.widgets import lesson
 from vizformer.web.widgets.laboratory import laboratory
 from vizformer.web.widgets.take_away import Picture, caption, take_away
-from vizformer.web.words import labels
+from vizformer.web.words import counts, labels
 from vizformer.web.words.errors import guarded
 from vizformer.web.words.figure_words import words
 from vizformer.web.words.i18n import _, translate
@@ -87,16 +87,20 @@ def boxes(subject: Subject) -> None:
         if target:
             st.caption(
                 _(
-                    "For your sentence: n = {n} tokens read, {target} written so far. All boxes together: "
+                    "For your sentence: {read} read, {written} written so far. All boxes together: "
                     "{total:,} parameters.",
-                    n=n,
-                    target=target,
+                    read=counts.tokens(n),
+                    written=target,
                     total=total,
                 )
             )
         else:
             st.caption(
-                _("For your sentence: n = {n} tokens. All boxes together: {total:,} parameters.", n=n, total=total)
+                _(
+                    "For your sentence: {tokens}. All boxes together: {total:,} parameters.",
+                    tokens=counts.tokens(n),
+                    total=total,
+                )
             )
         if headless:
             st.caption(_("It ends with vectors: this model's files hold no head that predicts tokens."))

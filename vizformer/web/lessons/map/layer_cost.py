@@ -8,6 +8,7 @@ from vizformer.web.catalogue.subject import Subject
 from vizformer.web.lessons.map import computed, layer_types
 from vizformer.web.widgets import chart, lesson
 from vizformer.web.widgets.laboratory import laboratory
+from vizformer.web.words import counts
 from vizformer.web.words.figure_words import words
 from vizformer.web.words.i18n import _
 
@@ -55,9 +56,9 @@ def cost_question(subject: Subject) -> lesson.Choice:
         "map",
         "cost",
         _(
-            "Your sentence has n = {n} tokens, the model is d = {d} wide. By the paper's table, which layer needs fewer "
+            "Your sentence has {tokens}, the model is d = {d} wide. By the paper's table, which layer needs fewer "
             "multiplications?",
-            n=n,
+            tokens=counts.tokens(n),
             d=d,
         ),
         choices,

@@ -7,6 +7,7 @@ import streamlit as st
 from vizformer.config import ModelConfig
 from vizformer.web.lessons.map import computed
 from vizformer.web.widgets import lesson
+from vizformer.web.words import counts
 from vizformer.web.words.i18n import _
 
 if TYPE_CHECKING:
@@ -59,7 +60,12 @@ def path_table(n: int, k: int, r: int) -> str:
         f"| {names()[kind]} | {of.layers} | {of.sequential} | {formulas[kind]} = **{of.path}** |"
         for kind, of in found.items()
     ]
-    head = [_("your {n} tokens", n=n), _("layers needed"), _("steps in a row"), _("longest path")]
+    head = [
+        _("your text: {tokens}", tokens=counts.tokens(n)),
+        _("layers needed"),
+        _("steps in a row"),
+        _("longest path"),
+    ]
     return "\n".join([f"| {' | '.join(head)} |", "|---|--:|--:|--:|", *rows])
 
 

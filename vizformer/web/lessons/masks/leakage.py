@@ -11,7 +11,7 @@ from vizformer.web.catalogue.subject import Subject
 from vizformer.web.lessons.masks import computed, wording
 from vizformer.web.widgets import chart, lesson, row_names
 from vizformer.web.widgets.laboratory import laboratory
-from vizformer.web.words import labels
+from vizformer.web.words import counts, labels
 from vizformer.web.words.figure_words import words
 from vizformer.web.words.i18n import _
 
@@ -101,9 +101,8 @@ def leak_question(subject: Subject, stack: "Stack") -> lesson.Choice:
     choices = sorted({0, 1, n - 1, n, moved})
     if stack == "decoder":
         question = _(
-            "This model's own mask is causal. If only the last of the {n} tokens is replaced, "
-            "how many of the {n} outputs move?",
-            n=n,
+            "This model's own mask is causal. If only the last token is replaced, how many outputs move ({tokens})?",
+            tokens=counts.tokens(n),
         )
         why = _(
             "Output i is made of tokens 0 to i. Only the last position sees the last token: {moved} of {n} outputs "
@@ -113,9 +112,8 @@ def leak_question(subject: Subject, stack: "Stack") -> lesson.Choice:
         )
     else:
         question = _(
-            "This model has no causal mask. If only the last of the {n} tokens is replaced, "
-            "how many of the {n} outputs move?",
-            n=n,
+            "This model has no causal mask. If only the last token is replaced, how many outputs move ({tokens})?",
+            tokens=counts.tokens(n),
         )
         why = _(
             "Every position sees every other one: {moved} of {n} outputs moved, measured just now. With a causal "

@@ -14,7 +14,7 @@ from vizformer.web.widgets import lesson, row_names, taken_heads
 from vizformer.web.widgets.laboratory import laboratory
 from vizformer.web.widgets.other_sentence import other_sentence
 from vizformer.web.widgets.take_away import take_away
-from vizformer.web.words import labels
+from vizformer.web.words import counts, labels
 from vizformer.web.words.figure_words import words
 from vizformer.web.words.i18n import _
 
@@ -179,7 +179,11 @@ def count_question(subject: Subject, n: int) -> lesson.Choice:
     return lesson.Choice(
         "masks",
         "count",
-        _("How many cells of its {n} × {n} map does the causal mask of your {n} tokens block?", n=n),
+        _(
+            "Your text has {tokens}. How many cells of its {n} × {n} map does the causal mask block?",
+            tokens=counts.tokens(n),
+            n=n,
+        ),
         [str(choice) for choice in choices],
         choices.index(right),
         _(

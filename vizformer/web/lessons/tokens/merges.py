@@ -11,6 +11,7 @@ from vizformer.web.catalogue.subject import Subject
 from vizformer.web.lessons.tokens import computed
 from vizformer.web.widgets import lesson
 from vizformer.web.widgets.laboratory import laboratory
+from vizformer.web.words import counts
 from vizformer.web.words.i18n import _
 
 if TYPE_CHECKING:
@@ -67,7 +68,7 @@ def cut_step_by_step(subject: Subject) -> None:
     new = "".join(steps[step - 1].pair) if step else ""
     show_words([(word, 1) for word in now], new)
     symbols = sum(map(len, now))
-    st.text(_("{n} symbols after {step} of {steps} merges", n=symbols, step=step, steps=len(steps)))
+    st.text(_("{symbols} after {step} of {steps} merges", symbols=counts.symbols(symbols), step=step, steps=len(steps)))
     first = max(0, min(step - 1 - AROUND, len(steps) - 2 * AROUND - 1))
     rows: list[list[listing.Cell]] = [
         [str(i + 1), f"{spaced(s.pair[0])} + {spaced(s.pair[1])}", spaced("".join(s.pair)), s.rank, s.count or 0]

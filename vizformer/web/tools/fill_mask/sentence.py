@@ -14,7 +14,7 @@ from vizformer.web.tools.fill_mask import computed
 from vizformer.web.tools.fill_mask.gaps import Positions, Shown, mask_piece
 from vizformer.web.tools.fill_mask.one_gap import attention, candidates
 from vizformer.web.widgets.laboratory import laboratory
-from vizformer.web.words import labels
+from vizformer.web.words import counts, labels
 from vizformer.web.words.figure_words import words
 from vizformer.web.words.i18n import _
 
@@ -91,8 +91,8 @@ def nothing_hidden(model: ModelRef, chances: np.ndarray) -> None:
     if (mean := mean_guess(chances)) is not None:
         st.caption(
             _(
-                "Nothing is hidden yet. The model finds each of the {n} words with {percent} on (geometric) average.",
-                n=int(np.count_nonzero(~np.isnan(chances))),
+                "Nothing is hidden yet. The model finds a word with {percent}, the geometric mean over {words}.",
+                words=counts.words(int(np.count_nonzero(~np.isnan(chances)))),
                 percent=labels.percent(mean),
             )
         )
