@@ -177,8 +177,15 @@ def about(box: "Box", config: ModelConfig) -> str:
             heads=counts.heads(config.n_heads),
             d_head=config.d_head,
         )
-        if config.qk_norm:
+        if config.qk_norm and config.qk_norm_over == "all":
+            text += " " + _(
+                "The queries of all heads together, and the keys likewise, are brought to a standard size before they are "
+                "compared."
+            )
+        elif config.qk_norm:
             text += " " + _("Each query and each key is brought to a standard size before they are compared.")
+        if config.score_cap is not None and box.kind == "attention":
+            text += " " + _("A soft cap bends the scores: none goes beyond ±{cap}.", cap=f"{config.score_cap:g}")
         if config.kv_heads != config.n_heads:
             text += " " + _(
                 "{kv_heads} key/value heads serve them: {group} query heads share one.",
