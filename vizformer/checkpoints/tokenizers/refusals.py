@@ -58,3 +58,8 @@ def no_tokenizer(folder: Folder, wanted: str) -> NoReturn:
             wanted=wanted,
         )
     )
+
+
+def only_tokenizer_json(folder: Folder) -> NoReturn:
+    """The tokenizer of a family of which only tokenizer.json is read: asked for where there is none."""
+    no_tokenizer(folder, "tokenizer.json")

@@ -6,14 +6,11 @@ weights published with it.
 
 from collections.abc import Collection
 
-from tokenizers import Tokenizer as Backend
-
-from vizformer.checkpoints.files.untrusted_folder import Folder
 from vizformer.checkpoints.hugging_face.bert_like import UNUSED, body, embeddings, options
 from vizformer.checkpoints.hugging_face.family import SPARE_BIAS, Family, Options
 from vizformer.checkpoints.hugging_face.fields import Fields
 from vizformer.checkpoints.tensors.tensor_map import Part
-from vizformer.checkpoints.tokenizers.refusals import no_tokenizer
+from vizformer.checkpoints.tokenizers.refusals import only_tokenizer_json
 from vizformer.config import ModelConfig
 from vizformer.messages import Message
 
@@ -65,11 +62,6 @@ def spare(config: ModelConfig) -> dict[str, tuple[str, Message]]:
     return {} if config.tied_unembedding else {f"{HEAD}.bias": (f"{HEAD}.decoder.bias", SPARE_BIAS)}
 
 
-def tokenizer(folder: Folder) -> Backend:
-    """Only tokenizer.json is read."""
-    no_tokenizer(folder, "tokenizer.json")
-
-
 FAMILY = Family(
     name="BertGeneration",
     defaults={"bert-generation": DEFAULTS},
@@ -77,7 +69,7 @@ FAMILY = Family(
     head=f"{HEAD}.",
     config=config,
     weights=weights,
-    tokenizer=tokenizer,
+    tokenizer=only_tokenizer_json,
     ties=ties,
     spare=spare,
     unused=UNUSED,

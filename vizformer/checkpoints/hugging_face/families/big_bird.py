@@ -5,14 +5,11 @@ Source: Zaheer et al. 2020, "Big Bird: Transformers for Longer Sequences", and t
 
 from collections.abc import Collection
 
-from tokenizers import Tokenizer as Backend
-
-from vizformer.checkpoints.files.untrusted_folder import Folder
 from vizformer.checkpoints.hugging_face.bert_like import UNUSED, USUAL, body, embeddings, head, options, spare, ties
 from vizformer.checkpoints.hugging_face.family import Family, Options
 from vizformer.checkpoints.hugging_face.fields import Fields
 from vizformer.checkpoints.tensors.tensor_map import Part
-from vizformer.checkpoints.tokenizers.refusals import no_tokenizer
+from vizformer.checkpoints.tokenizers.refusals import only_tokenizer_json
 from vizformer.config import ModelConfig
 from vizformer.messages import N_
 
@@ -65,11 +62,6 @@ def weights(config: ModelConfig) -> list[Part]:
     return [*embeddings(config), *body(config), *head(config)]
 
 
-def tokenizer(folder: Folder) -> Backend:
-    """Only tokenizer.json is read."""
-    no_tokenizer(folder, "tokenizer.json")
-
-
 FAMILY = Family(
     name="BigBird",
     defaults={"big_bird": DEFAULTS},
@@ -77,7 +69,7 @@ FAMILY = Family(
     head="cls.",
     config=config,
     weights=weights,
-    tokenizer=tokenizer,
+    tokenizer=only_tokenizer_json,
     ties=ties,
     spare=spare,
     unused=UNUSED,

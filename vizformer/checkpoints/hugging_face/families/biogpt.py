@@ -6,15 +6,12 @@ weights published with it.
 
 from collections.abc import Collection
 
-from tokenizers import Tokenizer as Backend
-
-from vizformer.checkpoints.files.untrusted_folder import Folder
 from vizformer.checkpoints.hugging_face.family import Family, Options
 from vizformer.checkpoints.hugging_face.fields import Fields
 from vizformer.checkpoints.hugging_face.gpt_like import UNUSED, decoder, head
 from vizformer.checkpoints.tensors.activations import ACTIVATIONS
 from vizformer.checkpoints.tensors.tensor_map import Part, layers, linear
-from vizformer.checkpoints.tokenizers.refusals import no_tokenizer
+from vizformer.checkpoints.tokenizers.refusals import only_tokenizer_json
 from vizformer.config import ModelConfig
 
 DEFAULTS = {
@@ -70,11 +67,6 @@ def weights(config: ModelConfig) -> list[Part]:
     ]
 
 
-def tokenizer(folder: Folder) -> Backend:
-    """Only tokenizer.json is read: words are first split by another program (Moses)."""
-    no_tokenizer(folder, "tokenizer.json")
-
-
 FAMILY = Family(
     name="BioGPT",
     defaults={"biogpt": DEFAULTS},
@@ -82,7 +74,7 @@ FAMILY = Family(
     head=f"{HEAD}.",
     config=config,
     weights=weights,
-    tokenizer=tokenizer,
+    tokenizer=only_tokenizer_json,
     ties=lambda config: {f"{HEAD}.weight": "embed_tokens.weight"} if config.tied_unembedding else {},
     unused=UNUSED,
 )

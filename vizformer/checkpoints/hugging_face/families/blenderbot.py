@@ -5,14 +5,11 @@ Source: Roller et al. 2020, "Recipes for Building an Open-Domain Chatbot", and t
 
 from collections.abc import Collection
 
-from tokenizers import Tokenizer as Backend
-
-from vizformer.checkpoints.files.untrusted_folder import Folder
 from vizformer.checkpoints.hugging_face.bart_like import ALIASES, UNUSED, both_stacks, start, tensors, ties
 from vizformer.checkpoints.hugging_face.family import Family, Options
 from vizformer.checkpoints.hugging_face.fields import Fields
 from vizformer.checkpoints.tensors.tensor_map import Part, linear
-from vizformer.checkpoints.tokenizers.refusals import no_tokenizer
+from vizformer.checkpoints.tokenizers.refusals import only_tokenizer_json
 from vizformer.config import ModelConfig
 from vizformer.messages import N_
 
@@ -63,11 +60,6 @@ def weights(config: ModelConfig) -> list[Part]:
     ]
 
 
-def tokenizer(folder: Folder) -> Backend:
-    """Only tokenizer.json is read."""
-    no_tokenizer(folder, "tokenizer.json")
-
-
 FAMILY = Family(
     name="Blenderbot",
     defaults={"blenderbot": DEFAULTS},
@@ -75,7 +67,7 @@ FAMILY = Family(
     head="lm_head.",
     config=config,
     weights=weights,
-    tokenizer=tokenizer,
+    tokenizer=only_tokenizer_json,
     ties=ties,
     aliases=ALIASES,
     unused=UNUSED,

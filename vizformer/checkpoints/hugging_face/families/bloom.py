@@ -7,14 +7,11 @@ weights published with it.
 from collections.abc import Collection
 from dataclasses import replace
 
-from tokenizers import Tokenizer as Backend
-
-from vizformer.checkpoints.files.untrusted_folder import Folder
 from vizformer.checkpoints.hugging_face.family import Family, Options
 from vizformer.checkpoints.hugging_face.fields import Fields
 from vizformer.checkpoints.hugging_face.gpt_like import UNUSED, decoder, head
 from vizformer.checkpoints.tensors.tensor_map import Part, layers, linear
-from vizformer.checkpoints.tokenizers.refusals import no_tokenizer
+from vizformer.checkpoints.tokenizers.refusals import only_tokenizer_json
 from vizformer.config import ModelConfig
 from vizformer.messages import N_
 
@@ -73,11 +70,6 @@ def weights(config: ModelConfig) -> list[Part]:
     ]
 
 
-def tokenizer(folder: Folder) -> Backend:
-    """Only tokenizer.json is read."""
-    no_tokenizer(folder, "tokenizer.json")
-
-
 FAMILY = Family(
     name="BLOOM",
     defaults={"bloom": DEFAULTS},
@@ -85,7 +77,7 @@ FAMILY = Family(
     head="lm_head.",
     config=config,
     weights=weights,
-    tokenizer=tokenizer,
+    tokenizer=only_tokenizer_json,
     ties=lambda config: {"lm_head.weight": "word_embeddings.weight"} if config.tied_unembedding else {},
     aliases={"num_hidden_layers": "n_layer", "num_attention_heads": "n_head"},
     unused=UNUSED,

@@ -9,9 +9,6 @@ Cohere 2025, "Command A: An Enterprise-Ready Large Language Model", section 2; a
 from collections.abc import Collection
 from dataclasses import replace
 
-from tokenizers import Tokenizer as Backend
-
-from vizformer.checkpoints.files.untrusted_folder import Folder
 from vizformer.checkpoints.hugging_face.absent import NO_NORM_BIASES, no_norm_biases, stored
 from vizformer.checkpoints.hugging_face.family import Family, Options
 from vizformer.checkpoints.hugging_face.fields import Fields
@@ -29,7 +26,7 @@ from vizformer.checkpoints.hugging_face.llama_like import (
 from vizformer.checkpoints.hugging_face.rope_layers import turning_in
 from vizformer.checkpoints.hugging_face.sliding_window import windowed_layers
 from vizformer.checkpoints.tensors.tensor_map import Part
-from vizformer.checkpoints.tokenizers.refusals import no_tokenizer
+from vizformer.checkpoints.tokenizers.refusals import only_tokenizer_json
 from vizformer.config import ModelConfig
 
 DEFAULTS = {
@@ -101,11 +98,6 @@ def weights(config: ModelConfig) -> list[Part]:
     return [replace(part, shared=NORM in part.source) for part in neighbours(config, parts)]
 
 
-def tokenizer(folder: Folder) -> Backend:
-    """Only tokenizer.json is read."""
-    no_tokenizer(folder, "tokenizer.json")
-
-
 FAMILY = Family(
     name="Cohere",
     defaults={"cohere": DEFAULTS, "cohere2": COHERE_2},
@@ -113,7 +105,7 @@ FAMILY = Family(
     head="lm_head.",
     config=config,
     weights=weights,
-    tokenizer=tokenizer,
+    tokenizer=only_tokenizer_json,
     ties=ties,
     made=no_norm_biases,
     unused=UNUSED,

@@ -6,13 +6,10 @@ and the weights published with it.
 
 from collections.abc import Collection
 
-from tokenizers import Tokenizer as Backend
-
-from vizformer.checkpoints.files.untrusted_folder import Folder
 from vizformer.checkpoints.hugging_face.family import Family, Options
 from vizformer.checkpoints.hugging_face.fields import Fields
 from vizformer.checkpoints.hugging_face.llama_like import UNUSED, decoder, tensors, ties
-from vizformer.checkpoints.tokenizers.refusals import no_tokenizer
+from vizformer.checkpoints.tokenizers.refusals import only_tokenizer_json
 
 DEFAULTS = {
     "vocab_size": 128_256,
@@ -52,11 +49,6 @@ def config(fields: Fields, names: Collection[str]) -> tuple[Options, bool]:
     return {**options, "bias": fields.flag("mlp_bias"), "attention_bias": "none"}, has_head
 
 
-def tokenizer(folder: Folder) -> Backend:
-    """Only tokenizer.json is read."""
-    no_tokenizer(folder, "tokenizer.json")
-
-
 FAMILY = Family(
     name="CWM",
     defaults={"cwm": DEFAULTS},
@@ -64,7 +56,7 @@ FAMILY = Family(
     head="lm_head.",
     config=config,
     weights=tensors,
-    tokenizer=tokenizer,
+    tokenizer=only_tokenizer_json,
     ties=ties,
     unused=UNUSED,
 )

@@ -7,16 +7,13 @@ it.
 from collections.abc import Collection
 from dataclasses import replace
 
-from tokenizers import Tokenizer as Backend
-
-from vizformer.checkpoints.files.untrusted_folder import Folder
 from vizformer.checkpoints.hugging_face.family import Family, Options
 from vizformer.checkpoints.hugging_face.fields import Fields
 from vizformer.checkpoints.hugging_face.gpt_like import ONE_NORM, UNUSED, decoder, head
 from vizformer.checkpoints.hugging_face.rope import all_are_turned, rope
 from vizformer.checkpoints.tensors.activations import ACTIVATIONS
 from vizformer.checkpoints.tensors.tensor_map import Part, layers, linear
-from vizformer.checkpoints.tokenizers.refusals import no_tokenizer
+from vizformer.checkpoints.tokenizers.refusals import only_tokenizer_json
 from vizformer.config import ModelConfig
 from vizformer.messages import N_
 
@@ -116,11 +113,6 @@ def by_names(parts: list[Part], names: Collection[str]) -> list[Part]:
     ]
 
 
-def tokenizer(folder: Folder) -> Backend:
-    """Only tokenizer.json is read."""
-    no_tokenizer(folder, "tokenizer.json")
-
-
 FAMILY = Family(
     name="Falcon",
     defaults={"falcon": DEFAULTS},
@@ -128,7 +120,7 @@ FAMILY = Family(
     head="lm_head.",
     config=config,
     weights=weights,
-    tokenizer=tokenizer,
+    tokenizer=only_tokenizer_json,
     ties=lambda config: {"lm_head.weight": "word_embeddings.weight"} if config.tied_unembedding else {},
     by_names=by_names,
     unused=UNUSED,

@@ -10,9 +10,6 @@ Technical Report", section 2; and the weights published with them.
 from collections.abc import Collection
 from typing import Any
 
-from tokenizers import Tokenizer as Backend
-
-from vizformer.checkpoints.files.untrusted_folder import Folder
 from vizformer.checkpoints.hugging_face.family import Family, Options
 from vizformer.checkpoints.hugging_face.fields import Fields
 from vizformer.checkpoints.hugging_face.llama_like import (
@@ -30,7 +27,7 @@ from vizformer.checkpoints.hugging_face.llama_like import (
 from vizformer.checkpoints.hugging_face.rope import rope_of_layer_types
 from vizformer.checkpoints.hugging_face.sliding_window import windowed_layers
 from vizformer.checkpoints.tensors.tensor_map import Part
-from vizformer.checkpoints.tokenizers.refusals import no_tokenizer
+from vizformer.checkpoints.tokenizers.refusals import only_tokenizer_json
 from vizformer.config import ModelConfig
 
 GEMMA_3: dict[str, Any] = {
@@ -119,11 +116,6 @@ def weights(config: ModelConfig) -> list[Part]:
     return tensors(config, {**norms, **ATTENTION, **OUT, **FEEDFORWARD})
 
 
-def tokenizer(folder: Folder) -> Backend:
-    """Only tokenizer.json is read."""
-    no_tokenizer(folder, "tokenizer.json")
-
-
 FAMILY = Family(
     name="Gemma 2 and 3",
     defaults={"gemma2": GEMMA_2, "gemma3_text": GEMMA_3},
@@ -131,7 +123,7 @@ FAMILY = Family(
     head="lm_head.",
     config=config,
     weights=weights,
-    tokenizer=tokenizer,
+    tokenizer=only_tokenizer_json,
     ties=ties,
     unused=UNUSED,
 )

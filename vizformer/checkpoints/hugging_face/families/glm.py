@@ -8,9 +8,6 @@ published with it.
 
 from collections.abc import Collection
 
-from tokenizers import Tokenizer as Backend
-
-from vizformer.checkpoints.files.untrusted_folder import Folder
 from vizformer.checkpoints.hugging_face.family import Family, Options
 from vizformer.checkpoints.hugging_face.fields import Fields
 from vizformer.checkpoints.hugging_face.llama_like import (
@@ -25,7 +22,7 @@ from vizformer.checkpoints.hugging_face.llama_like import (
 )
 from vizformer.checkpoints.hugging_face.rope import PART
 from vizformer.checkpoints.tensors.tensor_map import Part
-from vizformer.checkpoints.tokenizers.refusals import no_tokenizer
+from vizformer.checkpoints.tokenizers.refusals import only_tokenizer_json
 from vizformer.config import ModelConfig
 
 DEFAULTS = {
@@ -76,11 +73,6 @@ def weights(config: ModelConfig) -> list[Part]:
     return neighbours(config, tensors(config, {**LAYER, **OUTPUT_NORMS} if twice else LAYER))
 
 
-def tokenizer(folder: Folder) -> Backend:
-    """Only tokenizer.json is read."""
-    no_tokenizer(folder, "tokenizer.json")
-
-
 FAMILY = Family(
     name="GLM",
     defaults={"glm": DEFAULTS, "glm4": DEFAULTS},
@@ -88,7 +80,7 @@ FAMILY = Family(
     head="lm_head.",
     config=config,
     weights=weights,
-    tokenizer=tokenizer,
+    tokenizer=only_tokenizer_json,
     ties=ties,
     unused=UNUSED,
 )

@@ -7,15 +7,12 @@ with you!"; and the weights published with them.
 from collections.abc import Collection
 from dataclasses import replace
 
-from tokenizers import Tokenizer as Backend
-
-from vizformer.checkpoints.files.untrusted_folder import Folder
 from vizformer.checkpoints.hugging_face.family import Family, Options
 from vizformer.checkpoints.hugging_face.fields import Fields
 from vizformer.checkpoints.hugging_face.gpt_like import ALIASES, UNUSED, decoder, head
 from vizformer.checkpoints.tensors.activations import ACTIVATIONS
 from vizformer.checkpoints.tensors.tensor_map import Part, layers, linear
-from vizformer.checkpoints.tokenizers.refusals import no_tokenizer
+from vizformer.checkpoints.tokenizers.refusals import only_tokenizer_json
 from vizformer.config import ModelConfig
 
 DEFAULTS = {
@@ -74,11 +71,6 @@ def weights(config: ModelConfig) -> list[Part]:
     ]
 
 
-def tokenizer(folder: Folder) -> Backend:
-    """Only tokenizer.json is read: digits are cut in a way of its own."""
-    no_tokenizer(folder, "tokenizer.json")
-
-
 FAMILY = Family(
     name="GPT-BigCode",
     defaults={"gpt_bigcode": DEFAULTS},
@@ -86,7 +78,7 @@ FAMILY = Family(
     head="lm_head.",
     config=config,
     weights=weights,
-    tokenizer=tokenizer,
+    tokenizer=only_tokenizer_json,
     ties=lambda config: {"lm_head.weight": "wte.weight"} if config.tied_unembedding else {},
     aliases=ALIASES,
     unused=UNUSED,

@@ -8,9 +8,7 @@ from dataclasses import replace
 from functools import partial
 
 import torch
-from tokenizers import Tokenizer as Backend
 
-from vizformer.checkpoints.files.untrusted_folder import Folder
 from vizformer.checkpoints.hugging_face.absent import Made
 from vizformer.checkpoints.hugging_face.family import Family, Options
 from vizformer.checkpoints.hugging_face.fields import Fields
@@ -18,7 +16,7 @@ from vizformer.checkpoints.hugging_face.gpt_like import UNUSED, decoder, head
 from vizformer.checkpoints.hugging_face.rope import rope, turned
 from vizformer.checkpoints.tensors.activations import ACTIVATIONS
 from vizformer.checkpoints.tensors.tensor_map import Part, layers, linear
-from vizformer.checkpoints.tokenizers.refusals import no_tokenizer
+from vizformer.checkpoints.tokenizers.refusals import only_tokenizer_json
 from vizformer.config import ModelConfig
 from vizformer.messages import N_
 
@@ -95,11 +93,6 @@ def weights(config: ModelConfig) -> list[Part]:
     ]
 
 
-def tokenizer(folder: Folder) -> Backend:
-    """Only tokenizer.json is read: texts are cut in a way of its own."""
-    no_tokenizer(folder, "tokenizer.json")
-
-
 FAMILY = Family(
     name="GPT-NeoX Japanese",
     defaults={"gpt_neox_japanese": DEFAULTS},
@@ -107,7 +100,7 @@ FAMILY = Family(
     head=f"{HEAD}.",
     config=config,
     weights=weights,
-    tokenizer=tokenizer,
+    tokenizer=only_tokenizer_json,
     ties=lambda config: {f"{HEAD}.weight": "embed_in.weight"} if config.tied_unembedding else {},
     made=made,
     unused=UNUSED,

@@ -5,13 +5,10 @@ Source: Granite Team 2024, "Granite 3.0 Language Models", section 2, and the wei
 
 from collections.abc import Collection
 
-from tokenizers import Tokenizer as Backend
-
-from vizformer.checkpoints.files.untrusted_folder import Folder
 from vizformer.checkpoints.hugging_face.family import Family, Options
 from vizformer.checkpoints.hugging_face.fields import Fields
 from vizformer.checkpoints.hugging_face.llama_like import UNUSED, biases, decoder, tensors, ties
-from vizformer.checkpoints.tokenizers.refusals import no_tokenizer
+from vizformer.checkpoints.tokenizers.refusals import only_tokenizer_json
 
 DEFAULTS = {
     "vocab_size": 32_000,
@@ -48,11 +45,6 @@ def config(fields: Fields, names: Collection[str]) -> tuple[Options, bool]:
     }, has_head
 
 
-def tokenizer(folder: Folder) -> Backend:
-    """Only tokenizer.json is read."""
-    no_tokenizer(folder, "tokenizer.json")
-
-
 FAMILY = Family(
     name="Granite",
     defaults={"granite": DEFAULTS},
@@ -60,7 +52,7 @@ FAMILY = Family(
     head="lm_head.",
     config=config,
     weights=tensors,
-    tokenizer=tokenizer,
+    tokenizer=only_tokenizer_json,
     ties=ties,
     unused=UNUSED,
 )

@@ -7,15 +7,12 @@ Behind"; and the weights published with them.
 from collections.abc import Collection
 from functools import partial
 
-from tokenizers import Tokenizer as Backend
-
-from vizformer.checkpoints.files.untrusted_folder import Folder
 from vizformer.checkpoints.hugging_face.absent import WAVES, Made, fairseq_waves
 from vizformer.checkpoints.hugging_face.bart_like import ALIASES, UNUSED, both_stacks, start, tensors, ties
 from vizformer.checkpoints.hugging_face.family import Family, Options
 from vizformer.checkpoints.hugging_face.fields import Fields
 from vizformer.checkpoints.tensors.tensor_map import Part, linear
-from vizformer.checkpoints.tokenizers.refusals import no_tokenizer
+from vizformer.checkpoints.tokenizers.refusals import only_tokenizer_json
 from vizformer.config import ModelConfig
 from vizformer.messages import N_
 
@@ -70,11 +67,6 @@ def made(config: ModelConfig) -> Made:
     return {"position_embedding.weight": partial(fairseq_waves, config.max_positions, config.d_model, pad, pad + 1)}
 
 
-def tokenizer(folder: Folder) -> Backend:
-    """Only tokenizer.json is read: a text begins with the mark of its language."""
-    no_tokenizer(folder, "tokenizer.json")
-
-
 FAMILY = Family(
     name="M2M-100",
     defaults={"m2m_100": DEFAULTS},
@@ -82,7 +74,7 @@ FAMILY = Family(
     head="lm_head.",
     config=config,
     weights=weights,
-    tokenizer=tokenizer,
+    tokenizer=only_tokenizer_json,
     ties=ties,
     made=made,
     aliases=ALIASES,

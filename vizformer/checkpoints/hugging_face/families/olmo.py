@@ -8,15 +8,13 @@ from collections.abc import Collection
 from functools import partial
 
 import torch
-from tokenizers import Tokenizer as Backend
 
-from vizformer.checkpoints.files.untrusted_folder import Folder
 from vizformer.checkpoints.hugging_face.absent import Made, norms_of, stored
 from vizformer.checkpoints.hugging_face.family import Family, Options
 from vizformer.checkpoints.hugging_face.fields import Fields
 from vizformer.checkpoints.hugging_face.llama_like import UNUSED, decoder, tensors, ties
 from vizformer.checkpoints.tensors.tensor_map import Part
-from vizformer.checkpoints.tokenizers.refusals import no_tokenizer
+from vizformer.checkpoints.tokenizers.refusals import only_tokenizer_json
 from vizformer.config import ModelConfig
 from vizformer.messages import N_
 
@@ -62,11 +60,6 @@ def weights(config: ModelConfig) -> list[Part]:
     return stored(tensors(config), made(config))
 
 
-def tokenizer(folder: Folder) -> Backend:
-    """Only tokenizer.json is read."""
-    no_tokenizer(folder, "tokenizer.json")
-
-
 FAMILY = Family(
     name="OLMo",
     defaults={"olmo": DEFAULTS},
@@ -74,7 +67,7 @@ FAMILY = Family(
     head="lm_head.",
     config=config,
     weights=weights,
-    tokenizer=tokenizer,
+    tokenizer=only_tokenizer_json,
     ties=ties,
     made=made,
     unused=UNUSED,

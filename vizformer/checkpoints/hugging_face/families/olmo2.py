@@ -8,9 +8,6 @@ Source: OLMo Team 2024, "2 OLMo 2 Furious", section 2.1; OLMo Team 2025, "Olmo 3
 from collections.abc import Collection
 from typing import Any
 
-from tokenizers import Tokenizer as Backend
-
-from vizformer.checkpoints.files.untrusted_folder import Folder
 from vizformer.checkpoints.hugging_face.family import Family, Options
 from vizformer.checkpoints.hugging_face.fields import Fields
 from vizformer.checkpoints.hugging_face.llama_like import (
@@ -26,7 +23,7 @@ from vizformer.checkpoints.hugging_face.llama_like import (
 from vizformer.checkpoints.hugging_face.rope import rope_of_layer_types
 from vizformer.checkpoints.hugging_face.sliding_window import windowed_layers
 from vizformer.checkpoints.tensors.tensor_map import Part
-from vizformer.checkpoints.tokenizers.refusals import no_tokenizer
+from vizformer.checkpoints.tokenizers.refusals import only_tokenizer_json
 from vizformer.config import ModelConfig
 
 DEFAULTS: dict[str, Any] = {
@@ -86,11 +83,6 @@ def weights(config: ModelConfig) -> list[Part]:
     return tensors(config, LAYER)
 
 
-def tokenizer(folder: Folder) -> Backend:
-    """Only tokenizer.json is read."""
-    no_tokenizer(folder, "tokenizer.json")
-
-
 FAMILY = Family(
     name="OLMo 2",
     defaults={"olmo2": DEFAULTS, "olmo3": OLMO_3},
@@ -98,7 +90,7 @@ FAMILY = Family(
     head="lm_head.",
     config=config,
     weights=weights,
-    tokenizer=tokenizer,
+    tokenizer=only_tokenizer_json,
     ties=ties,
     unused=UNUSED,
 )

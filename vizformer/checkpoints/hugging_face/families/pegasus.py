@@ -7,15 +7,12 @@ weights published with it.
 from collections.abc import Collection
 from functools import partial
 
-from tokenizers import Tokenizer as Backend
-
-from vizformer.checkpoints.files.untrusted_folder import Folder
 from vizformer.checkpoints.hugging_face.absent import Made
 from vizformer.checkpoints.hugging_face.bart_like import ALIASES, UNUSED, both_stacks, start, tensors, ties
 from vizformer.checkpoints.hugging_face.family import Family, Options
 from vizformer.checkpoints.hugging_face.fields import Fields
 from vizformer.checkpoints.tensors.tensor_map import Part, linear
-from vizformer.checkpoints.tokenizers.refusals import no_tokenizer
+from vizformer.checkpoints.tokenizers.refusals import only_tokenizer_json
 from vizformer.config import ModelConfig
 from vizformer.messages import N_
 from vizformer.model.positions import sinusoidal_encoding
@@ -68,11 +65,6 @@ def waves(config: ModelConfig) -> Made:
     return dict.fromkeys((f"{stack}.embed_positions.weight" for stack in STACKS), make)
 
 
-def tokenizer(folder: Folder) -> Backend:
-    """Only tokenizer.json is read: 103 tokens stand in front of SentencePiece's."""
-    no_tokenizer(folder, "tokenizer.json")
-
-
 FAMILY = Family(
     name="Pegasus",
     defaults={"pegasus": DEFAULTS},
@@ -80,7 +72,7 @@ FAMILY = Family(
     head="lm_head.",
     config=config,
     weights=weights,
-    tokenizer=tokenizer,
+    tokenizer=only_tokenizer_json,
     ties=ties,
     computed=waves,
     aliases=ALIASES,

@@ -7,16 +7,13 @@ it.
 from collections.abc import Collection
 from functools import partial
 
-from tokenizers import Tokenizer as Backend
-
-from vizformer.checkpoints.files.untrusted_folder import Folder
 from vizformer.checkpoints.hugging_face.absent import Made
 from vizformer.checkpoints.hugging_face.bert_like import UNUSED, USUAL, body, embeddings, head, options, spare, ties
 from vizformer.checkpoints.hugging_face.family import Family, Options
 from vizformer.checkpoints.hugging_face.fields import Fields
 from vizformer.checkpoints.hugging_face.rope import turning_neighbours
 from vizformer.checkpoints.tensors.tensor_map import Part
-from vizformer.checkpoints.tokenizers.refusals import no_tokenizer
+from vizformer.checkpoints.tokenizers.refusals import only_tokenizer_json
 from vizformer.config import ModelConfig
 from vizformer.messages import N_
 from vizformer.model.positions import sinusoidal_encoding
@@ -58,11 +55,6 @@ def waves(config: ModelConfig) -> Made:
     return {"encoder.embed_positions.weight": make}
 
 
-def tokenizer(folder: Folder) -> Backend:
-    """Only tokenizer.json is read: Chinese texts are first split into words by another program (Jieba)."""
-    no_tokenizer(folder, "tokenizer.json")
-
-
 FAMILY = Family(
     name="RoFormer",
     defaults={"roformer": DEFAULTS},
@@ -70,7 +62,7 @@ FAMILY = Family(
     head="cls.",
     config=config,
     weights=weights,
-    tokenizer=tokenizer,
+    tokenizer=only_tokenizer_json,
     ties=ties,
     spare=spare,
     computed=waves,

@@ -5,13 +5,10 @@ Source: ByteDance Seed 2025, "Seed-OSS Open-Source Models", and the weights publ
 
 from collections.abc import Collection
 
-from tokenizers import Tokenizer as Backend
-
-from vizformer.checkpoints.files.untrusted_folder import Folder
 from vizformer.checkpoints.hugging_face.family import Family, Options
 from vizformer.checkpoints.hugging_face.fields import Fields
 from vizformer.checkpoints.hugging_face.llama_like import UNUSED, decoder, tensors, ties
-from vizformer.checkpoints.tokenizers.refusals import no_tokenizer
+from vizformer.checkpoints.tokenizers.refusals import only_tokenizer_json
 
 DEFAULTS = {
     "vocab_size": 155_136,
@@ -48,11 +45,6 @@ def config(fields: Fields, names: Collection[str]) -> tuple[Options, bool]:
     }, has_head
 
 
-def tokenizer(folder: Folder) -> Backend:
-    """Only tokenizer.json is read."""
-    no_tokenizer(folder, "tokenizer.json")
-
-
 FAMILY = Family(
     name="Seed-OSS",
     defaults={"seed_oss": DEFAULTS},
@@ -60,7 +52,7 @@ FAMILY = Family(
     head="lm_head.",
     config=config,
     weights=tensors,
-    tokenizer=tokenizer,
+    tokenizer=only_tokenizer_json,
     ties=ties,
     unused=UNUSED,
 )

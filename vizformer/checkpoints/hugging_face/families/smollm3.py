@@ -6,14 +6,11 @@ Yang et al. 2025, "Rope to Nope and Back Again: A New Hybrid Attention Strategy"
 
 from collections.abc import Collection
 
-from tokenizers import Tokenizer as Backend
-
-from vizformer.checkpoints.files.untrusted_folder import Folder
 from vizformer.checkpoints.hugging_face.family import Family, Options
 from vizformer.checkpoints.hugging_face.fields import Fields
 from vizformer.checkpoints.hugging_face.llama_like import UNUSED, biases, decoder, tensors, ties
 from vizformer.checkpoints.hugging_face.rope_layers import listed_layers, turning_in
-from vizformer.checkpoints.tokenizers.refusals import no_tokenizer
+from vizformer.checkpoints.tokenizers.refusals import only_tokenizer_json
 
 DEFAULTS = {
     "vocab_size": 128_256,
@@ -47,11 +44,6 @@ def config(fields: Fields, names: Collection[str]) -> tuple[Options, bool]:
     return {**options, **turning_in(turned, options), **biases(fields)}, has_head
 
 
-def tokenizer(folder: Folder) -> Backend:
-    """Only tokenizer.json is read."""
-    no_tokenizer(folder, "tokenizer.json")
-
-
 FAMILY = Family(
     name="SmolLM3",
     defaults={"smollm3": DEFAULTS},
@@ -59,7 +51,7 @@ FAMILY = Family(
     head="lm_head.",
     config=config,
     weights=tensors,
-    tokenizer=tokenizer,
+    tokenizer=only_tokenizer_json,
     ties=ties,
     unused=UNUSED,
 )

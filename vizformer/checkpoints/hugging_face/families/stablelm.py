@@ -6,16 +6,13 @@ Source: Tow et al. 2023, "StableLM 3B 4E1T"; Bellagente et al. 2024, "Stable LM 
 from collections.abc import Collection
 from dataclasses import replace
 
-from tokenizers import Tokenizer as Backend
-
-from vizformer.checkpoints.files.untrusted_folder import Folder
 from vizformer.checkpoints.hugging_face.family import Family, Options, says_head
 from vizformer.checkpoints.hugging_face.fields import Fields
 from vizformer.checkpoints.hugging_face.llama_like import ATTENTION, FEEDFORWARD, NORMS, OUT, UNUSED, ties
 from vizformer.checkpoints.hugging_face.rope import PART, rope, turned
 from vizformer.checkpoints.tensors.activations import ACTIVATIONS
 from vizformer.checkpoints.tensors.tensor_map import Part, layers, linear
-from vizformer.checkpoints.tokenizers.refusals import no_tokenizer
+from vizformer.checkpoints.tokenizers.refusals import only_tokenizer_json
 from vizformer.config import ModelConfig
 from vizformer.messages import N_
 
@@ -92,11 +89,6 @@ def weights(config: ModelConfig) -> list[Part]:
     return parts if config.tied_unembedding else [*parts, Part("lm_head.weight", ("unembedding.weight",))]
 
 
-def tokenizer(folder: Folder) -> Backend:
-    """Only tokenizer.json is read: the models differ in how they cut words."""
-    no_tokenizer(folder, "tokenizer.json")
-
-
 FAMILY = Family(
     name="StableLM",
     defaults={"stablelm": DEFAULTS},
@@ -104,7 +96,7 @@ FAMILY = Family(
     head="lm_head.",
     config=config,
     weights=weights,
-    tokenizer=tokenizer,
+    tokenizer=only_tokenizer_json,
     ties=ties,
     unused=UNUSED,
 )

@@ -5,14 +5,11 @@ Source: Lozhkov et al. 2024, "StarCoder 2 and The Stack v2", section 6, and the 
 
 from collections.abc import Collection
 
-from tokenizers import Tokenizer as Backend
-
-from vizformer.checkpoints.files.untrusted_folder import Folder
 from vizformer.checkpoints.hugging_face.family import Family, Options
 from vizformer.checkpoints.hugging_face.fields import Fields
 from vizformer.checkpoints.hugging_face.llama_like import ATTENTION, NORMS, OUT, UNUSED, decoder, tensors, ties
 from vizformer.checkpoints.tensors.tensor_map import Part
-from vizformer.checkpoints.tokenizers.refusals import no_tokenizer
+from vizformer.checkpoints.tokenizers.refusals import only_tokenizer_json
 from vizformer.config import ModelConfig
 
 DEFAULTS = {
@@ -46,11 +43,6 @@ def weights(config: ModelConfig) -> list[Part]:
     return tensors(config, LAYER)
 
 
-def tokenizer(folder: Folder) -> Backend:
-    """Only tokenizer.json is read: digits are cut in a way of its own."""
-    no_tokenizer(folder, "tokenizer.json")
-
-
 FAMILY = Family(
     name="StarCoder2",
     defaults={"starcoder2": DEFAULTS},
@@ -58,7 +50,7 @@ FAMILY = Family(
     head="lm_head.",
     config=config,
     weights=weights,
-    tokenizer=tokenizer,
+    tokenizer=only_tokenizer_json,
     ties=ties,
     unused=UNUSED,
 )

@@ -6,16 +6,13 @@ Source: Lin et al. 2021, "Few-shot Learning with Multilingual Language Models", 
 from collections.abc import Collection
 from functools import partial
 
-from tokenizers import Tokenizer as Backend
-
-from vizformer.checkpoints.files.untrusted_folder import Folder
 from vizformer.checkpoints.hugging_face.absent import WAVES, Made, fairseq_waves
 from vizformer.checkpoints.hugging_face.family import Family, Options
 from vizformer.checkpoints.hugging_face.fields import Fields
 from vizformer.checkpoints.hugging_face.gpt_like import UNUSED, decoder, head
 from vizformer.checkpoints.tensors.activations import ACTIVATIONS
 from vizformer.checkpoints.tensors.tensor_map import Part, layers, linear
-from vizformer.checkpoints.tokenizers.refusals import no_tokenizer
+from vizformer.checkpoints.tokenizers.refusals import only_tokenizer_json
 from vizformer.config import ModelConfig
 
 DEFAULTS = {
@@ -84,11 +81,6 @@ def stored_waves(config: ModelConfig) -> Made:
     return {"embed_positions.weights": waves}
 
 
-def tokenizer(folder: Folder) -> Backend:
-    """Only tokenizer.json is read."""
-    no_tokenizer(folder, "tokenizer.json")
-
-
 FAMILY = Family(
     name="XGLM",
     defaults={"xglm": DEFAULTS},
@@ -96,7 +88,7 @@ FAMILY = Family(
     head="lm_head.",
     config=config,
     weights=weights,
-    tokenizer=tokenizer,
+    tokenizer=only_tokenizer_json,
     ties=lambda config: {"lm_head.weight": "embed_tokens.weight"} if config.tied_unembedding else {},
     computed=stored_waves,
     made=made,
