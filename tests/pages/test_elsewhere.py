@@ -23,7 +23,7 @@ def test_a_file_becomes_a_map_with_the_tokens_of_the_reader(open_app: Open) -> N
     app = handed_in(open_app(PAGE), npz(maps=weights(2, 3, 4, 4)), queries="the cat sat down")
     assert not app.exception
     assert not app.error
-    assert "2 layers, 3 heads, 4 queries, 4 keys" in said(app)
+    assert "2 layers, 3 heads, maps of 4 × 4" in said(app)
     data = mounted(app)
     assert data["query_tokens"] == data["key_tokens"] == ["the", "cat", "sat", "down"]
     assert not app.file_uploader[0].value  # an empty box for the next

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 import streamlit as st
 
 from vizformer.components import attention, lines
+from vizformer.web.words import counts
 from vizformer.web.words.errors import plain
 from vizformer.web.words.figure_words import words
 from vizformer.web.words.i18n import _, translate
@@ -44,7 +45,13 @@ def pictures() -> None:
     st.caption(
         plain(name)
         + " · "
-        + _("{layers} layers, {heads} heads, {n_q} queries, {n_k} keys", layers=layers, heads=heads, n_q=n_q, n_k=n_k)
+        + _(
+            "{layers}, {heads}, maps of {n_q} × {n_k}",
+            layers=counts.layers(layers),
+            heads=counts.heads(heads),
+            n_q=n_q,
+            n_k=n_k,
+        )
     )
     for note in arrays.notes:
         st.info(translate(note, plain))

@@ -10,7 +10,7 @@ from vizformer.config import ModelConfig
 from vizformer.web.catalogue.subject import Subject
 from vizformer.web.tools.start import computed
 from vizformer.web.widgets import row_names
-from vizformer.web.words import labels
+from vizformer.web.words import counts, labels
 from vizformer.web.words.i18n import _, language
 
 if TYPE_CHECKING:
@@ -161,17 +161,21 @@ def attention(found: "Walkthrough") -> str:
 
 def residual(found: "Walkthrough", config: ModelConfig) -> str:
     before, _brought, between, after = map(number, found.sublayers.lengths)
-    values = {"token": found.tokens[found.followed].text, "layer": found.look.layer, "heads": config.n_heads}
+    values = {
+        "token": found.tokens[found.followed].text,
+        "layer": found.look.layer,
+        "heads": counts.heads(config.n_heads),
+    }
     lengths = {"before": before, "between": between, "after": after}
     if config.norm_order == "post":
         return _(
-            "What all {heads} heads of layer {layer} bring is added to the row of “{token}” and the sum normalised; then "
+            "What attention brings in layer {layer} ({heads}) is added to the row of “{token}” and the sum normalised; then "
             "the same with a feed-forward network: the row's length goes {before} → {between} → {after}.",
             **values,
             **lengths,
         )
     return _(
-        "What all {heads} heads of layer {layer} bring is added to the row of “{token}”, and then what a feed-forward "
+        "What attention brings in layer {layer} ({heads}) is added to the row of “{token}”, and then what a feed-forward "
         "network makes of it: the row's length goes {before} → {between} → {after}.",
         **values,
         **lengths,
