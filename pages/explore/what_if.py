@@ -1,4 +1,4 @@
-"""What if: heads and sublayers taken out of the forward, and what becomes of the answer."""
+"""What if: heads and sublayers taken out of the forward, or patched from another prompt; and what becomes of the answer."""
 
 import streamlit as st
 
@@ -6,8 +6,10 @@ from vizformer.components import table
 from vizformer.web.catalogue import model_cache
 from vizformer.web.catalogue.subject import Subject
 from vizformer.web.tools.what_if.all_parts import all_parts
+from vizformer.web.tools.what_if.between_prompts import between_prompts
 from vizformer.web.tools.what_if.place import choose
 from vizformer.web.tools.what_if.switched_off import switched_off
+from vizformer.web.widgets import lesson
 from vizformer.web.widgets.laboratory import laboratory
 from vizformer.web.widgets.model_input import subject_box
 from vizformer.web.words.i18n import _
@@ -29,6 +31,18 @@ def parts(subject: Subject) -> None:
         )
         return
     st.html(table.style())
+    names = {"out": _("Parts taken out"), "between": _("Patches between two prompts")}
+    st.segmented_control(
+        _("What is changed"),
+        list(names),
+        format_func=names.__getitem__,
+        required=True,
+        label_visibility="collapsed",
+        **lesson.setting("whatif.way", "out", list(names)),
+    )
+    if lesson.value("whatif.way", "out", list(names)) == "between":
+        between_prompts(subject)
+        return
     place = choose(subject)
     switched_off(subject, place)
     all_parts(subject, place)

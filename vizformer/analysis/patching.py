@@ -108,7 +108,7 @@ def prompt_pair(
     corrupted: str,
     *,
     target: str | None = None,
-    row: int = -1,
+    row: int | None = None,
     answer: int | None = None,
     other: int | None = None,
 ) -> PromptPair:
@@ -116,7 +116,7 @@ def prompt_pair(
 
     Args:
         target: what an encoder-decoder's decoder has read so far, the same for both.
-        row: counted from the end where it is negative.
+        row: counted from the end where it is negative; the last where nothing is said, or the first [MASK] of an encoder.
         answer, other: the most probable token of each run where nothing is said.
 
     Raises:
@@ -126,6 +126,10 @@ def prompt_pair(
         raise TraceError(N_("Say what the decoder has read so far: the two runs are compared after the same words."))
     first, second = (checkpoint.trace(text, target=target) for text in (clean, corrupted))
     _require_equal_lengths(first, second)
+    if row is None:
+        read = [token.id for token in next(iter(first.tokens.values()))]
+        mask_id = checkpoint.model.config.mask_id if checkpoint.model.decoder is None else None
+        row = read.index(mask_id) if mask_id in read else -1
     row = row + len(first.logits) if row < 0 else row
     if not 0 <= row < len(first.logits):
         raise TraceError(N_("There is no such row or token in the output of this model."))
@@ -150,6 +154,7 @@ EXAMPLES = (
     PromptExample("stories", "The boy said that", "The girl said that"),
     PromptExample("stories", "The boy was sad because", "The girl was sad because"),
     PromptExample("stories", "The mother smiled because", "The father smiled because"),
+    PromptExample("cloze", "The girl lost [MASK] hat.", "The boy lost [MASK] hat."),
     PromptExample("zh-en", "我有一只猫。", "我有一只狗。", "I have a"),
     PromptExample("zh-en", "他是医生。", "他是老师。", "He is a"),
     PromptExample("zh-en", "今天很热。", "今天很冷。", "It's very"),

@@ -222,7 +222,7 @@ WHAT_IF = Entry(
     "pages/explore/what_if.py",
     "what_if",
     N_("What if"),
-    N_("Take heads and sublayers out of the model: which of them does the answer need?"),
+    N_("Take parts out of the model, or put in the numbers of another prompt: what does the answer need?"),
 )
 REPORT = Entry(
     "pages/checkpoint/report.py",

@@ -10,7 +10,7 @@ from vizformer.components.table import Number, Row
 from vizformer.figures import head_report as head_figures
 from vizformer.web.catalogue.subject import Subject
 from vizformer.web.link import state
-from vizformer.web.tools.what_if import computed, wording
+from vizformer.web.tools.what_if import computed, watched, wording
 from vizformer.web.tools.what_if.place import Place
 from vizformer.web.widgets import chart, lesson
 from vizformer.web.words import labels
@@ -54,26 +54,15 @@ def all_parts(subject: Subject, place: Place) -> None:
 
 def swept(subject: Subject, place: Place) -> "tuple[Effect, ...] | None":
     """The effects of all parts; None until they are wanted."""
-    call = (subject, place.row, place.token, place.instead)
-    if not computed.sweep.holds(*call) and not computed.is_quick(subject):
-        count = len(computed.parts(subject))
-        st.text(
-            _(
-                "To take out each of its {n} parts, the model runs {n} times. You can stop it with any other choice.",
-                n=count,
-            )
-        )
-        if not st.button(_("Take out one part after the other"), type="primary", key="what_if.sweep"):
-            return None
-    if computed.sweep.holds(*call):
-        return computed.sweep(*call)
-    bar = st.progress(0.0, text=_("Taking out one part after the other …"))
-    with computed.hearing(
-        lambda done, n: bar.progress(done / n, text=_("{done} of {n} parts", done=done, n=n))  # type: ignore[arg-type]
-    ):
-        found = computed.sweep(*call)
-    bar.empty()
-    return found
+    runs = len(computed.parts(subject))
+    return watched.watched(
+        computed.sweep,
+        (subject, place.row, place.token, place.instead),
+        quick=watched.cost(subject, runs) < watched.AT_ONCE,
+        runs=runs,
+        begin=_("Take out one part after the other"),
+        key="what_if.sweep",
+    )
 
 
 def strongest(place: Place, effects: "tuple[Effect, ...]") -> None:

@@ -1,12 +1,10 @@
 """Cached computations of the page What if."""
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from contextvars import ContextVar
 from typing import TYPE_CHECKING, Literal, get_args
 
 from vizformer.web.catalogue.bounded_cache import cached
 from vizformer.web.catalogue.subject import Subject
+from vizformer.web.tools.what_if.watched import HEARD
 
 if TYPE_CHECKING:
     from vizformer.analysis import Kind, Prediction
@@ -16,33 +14,12 @@ if TYPE_CHECKING:
 Instead = Literal["zero", "mean"]
 INSTEAD: tuple[Instead, ...] = get_args(Instead)
 MEAN_TEXTS = 12  # of the bundled ones, over which heads are averaged
-AT_ONCE = 2e10  # multiplications that a page does without being asked: about two seconds
-
-_HEARD: "ContextVar[Callable[[int, int], None] | None]" = ContextVar("heard", default=None)
-
-
-@contextmanager
-def hearing(heard: Callable[[int, int], None]) -> Iterator[None]:
-    """Has a sweep of this thread tell how far it is; what `heard` raises ends it."""
-    before = _HEARD.set(heard)
-    try:
-        yield
-    finally:
-        _HEARD.reset(before)
 
 
 def parts(subject: Subject) -> "tuple[Part, ...]":
     from vizformer.analysis.ablation import parts_of
 
     return parts_of(subject.trace)
-
-
-def is_quick(subject: Subject) -> bool:
-    """Whether a sweep is done before anybody would press a button."""
-    from vizformer.model import count_parameters
-
-    n = sum(len(tokens) for tokens in subject.trace.tokens.values())
-    return len(parts(subject)) * n * count_parameters(subject.config) < AT_ONCE
 
 
 def corpus_of(subject: Subject) -> str:
@@ -73,7 +50,7 @@ def sweep(subject: Subject, row: int, token: int, instead: Instead) -> "tuple[Ef
     from vizformer.analysis.ablation import sweep
 
     given = means(subject.unedited) if instead == "mean" else None
-    return sweep(subject.checkpoint, subject.trace, row, token, given, heard=_HEARD.get())
+    return sweep(subject.checkpoint, subject.trace, row, token, given, heard=HEARD.get())
 
 
 @cached

@@ -1,0 +1,85 @@
+"""Activation patching: which numbers of the clean run, put into the corrupted one, bring the clean answer back."""
+
+import streamlit as st
+
+from vizformer.web.catalogue.subject import Subject
+from vizformer.web.link import state
+from vizformer.web.tools.what_if import patched_cells
+from vizformer.web.tools.what_if.one_cell import signed
+from vizformer.web.tools.what_if.patch_maps import maps
+from vizformer.web.tools.what_if.patched_cells import Asked
+from vizformer.web.tools.what_if.prompts import Prompts, choose
+from vizformer.web.widgets import lesson
+from vizformer.web.words import labels
+from vizformer.web.words.i18n import _
+
+WHATS = ("stream", "heads", "heads_by_position", "patterns")
+
+
+def between_prompts(subject: Subject) -> None:
+    """Two prompts, what is patched, the two maps, and one cell."""
+    st.caption(
+        _(
+            "The model reads the corrupted prompt, and one part of its numbers is replaced by what the same part was for "
+            "the clean prompt. Where the clean answer comes back, that part carries what differs (Vig et al. 2020; Meng "
+            "et al. 2022)."
+        )
+    )
+    prompts = choose(subject)
+    if prompts is None:
+        return
+    answer, other = (patched_cells.text_of(prompts, token) for token in (prompts.answer, prompts.other))
+    pair = prompts.pair
+    st.text(
+        _(
+            "Measured is the logit of “{answer}” less that of “{other}”: {clean} for the clean prompt, {corrupted} for the "
+            "corrupted one. A cell is the share of this difference that its patch brings back: 0 none of it, 1 all of it.",
+            answer=answer,
+            other=other,
+            clean=signed(float(pair.difference(pair.clean.logits))),
+            corrupted=signed(float(pair.difference(pair.corrupted.logits))),
+        )
+    )
+    maps(prompts, patch_choice(prompts))
+
+
+def patch_choice(prompts: Prompts) -> Asked:
+    """The boxes that say what is patched."""
+    from vizformer.analysis import kinds
+    from vizformer.analysis.heads import n_layers
+
+    names = {
+        "stream": _("residual stream"),
+        "heads": _("outputs of heads"),
+        "heads_by_position": _("outputs of heads, by position"),
+        "patterns": _("patterns of heads"),
+    }
+    st.segmented_control(
+        _("What is put in from the clean run"),
+        WHATS,
+        format_func=names.__getitem__,
+        required=True,
+        **lesson.setting("whatif.what", "stream", WHATS),
+    )
+    what = lesson.value("whatif.what", "stream", WHATS)
+    trace = prompts.clean.trace
+    usable = [kind for kind in kinds(trace) if what != "stream" or kind != "cross"]
+    if what == "stream" and state.view().kind == "cross":  # nobody asked for it here
+        state.update(kind="decoder")
+    kind = state.fit(kind=usable).kind
+    stacks = {"encoder": _("Encoder"), "decoder": _("Decoder")}
+    if len(usable) > 1:
+        st.segmented_control(
+            _("Stack") if what == "stream" else _("Kind of attention"),
+            usable,
+            format_func=stacks.__getitem__ if what == "stream" else labels.kind_label,
+            required=True,
+            **state.bind("kind"),
+        )
+        kind = state.view().kind
+    if what != "heads_by_position":
+        return Asked(what, kind)  # type: ignore[arg-type]  # (one of WHATS)
+    layers = n_layers(trace, kind)
+    state.fit(layer=layers)
+    st.selectbox(_("Layer"), range(layers), width=160, **state.bind("layer"))
+    return Asked("heads_by_position", kind, state.view().layer)

@@ -1,0 +1,209 @@
+"""The maps of patches between two prompts, measured and estimated, with the same cell chosen in both."""
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+import streamlit as st
+
+from vizformer import figures
+from vizformer.components import cells
+from vizformer.figures import style
+from vizformer.web.tools.what_if import patched_cells, watched
+from vizformer.web.tools.what_if.one_cell import code, one_cell
+from vizformer.web.tools.what_if.patched_cells import Asked
+from vizformer.web.tools.what_if.prompts import Prompts
+from vizformer.web.widgets import lesson
+from vizformer.web.widgets.take_away import Picture, caption, take_away
+from vizformer.web.words.figure_words import words
+from vizformer.web.words.i18n import _
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from vizformer.analysis import Patched
+
+CELL, ACROSS, DOWN = "whatif.cell", "whatif.across", "whatif.down"
+
+Place = tuple[int, int]
+
+
+def maps(prompts: Prompts, asked: Asked) -> None:
+    """Both maps, the chosen cell, and the code."""
+    runs = patched_cells.runs(prompts.clean, asked)
+    cost = watched.cost(prompts.clean, runs)
+    estimate = None
+    if 3 * cost / runs < watched.AT_ONCE:  # a gradient takes three runs
+        estimate = one_table(patched_cells.estimated(prompts, asked), asked)
+    found = measured(prompts, asked, runs, cost)
+    exact = None if found is None else one_table(found.recovered, asked)
+    known = exact if exact is not None else estimate
+    place = None
+    if known is not None:
+        names = rows_and_columns(prompts, asked, known.shape)
+        first = window(known.shape)
+        key = f"{asked.what}.{asked.kind}.{first[0]}.{first[1]}"
+        chosen = chosen_cell(known, first, key)
+        place = chosen if asked.layer is None else (asked.layer, *chosen)
+        both = (
+            (exact, _("Measured: a run of the model for each cell"), f"what_if.measured.{key}"),
+            (estimate, _("Estimated: one gradient for all cells"), f"what_if.estimated.{key}"),
+        )
+        for column, (values, title, own) in zip(st.columns(2), both, strict=True):
+            if values is not None:
+                with column:
+                    one_map(values, title, names, chosen, first, own)
+        how_good(found, estimate)
+        name = f"{names[0][chosen[0]]}, {names[1][chosen[1]]}"
+        one_cell(prompts, asked, place, name, shares(exact, estimate, chosen))
+    st.caption(_("The same in Python"))
+    st.code(code(prompts, asked, place), language="python", wrap_lines=True)
+
+
+def measured(prompts: Prompts, asked: Asked, runs: int, cost: float) -> "Patched | None":
+    """What was measured; None until it is wanted, or where it takes too long."""
+    if cost > patched_cells.MOST:
+        st.info(
+            _(
+                "Patching each of the {n} cells takes too long here: choose another part, shorter prompts or a smaller "
+                "model. In Python: vf.analysis.patch_runs.",
+                n=f"{runs:,}",
+            )
+        )
+        return None
+    return watched.watched(
+        patched_cells.measured,
+        (prompts, asked),
+        quick=cost < watched.AT_ONCE,
+        runs=runs,
+        begin=_("Patch one cell after the other"),
+        key="what_if.patch",
+    )
+
+
+def one_table(values: "NDArray[np.floating]", asked: Asked) -> "NDArray[np.floating]":
+    """Rows and columns; of one layer, its heads by positions."""
+    return values if asked.layer is None else values[0]
+
+
+def rows_and_columns(prompts: Prompts, asked: Asked, shape: tuple[int, ...]) -> tuple[list[str], list[str]]:
+    """What they are called."""
+    heads = [_("H{head}", head=head) for head in range(prompts.clean.config.n_heads)]
+    if asked.what not in ("stream", "heads_by_position"):
+        return [_("L{layer}", layer=layer) for layer in range(shape[0])], heads
+    stack = "encoder" if asked.kind == "encoder" else "decoder"
+    both = zip(prompts.clean.trace.tokens[stack], prompts.corrupted.trace.tokens[stack], strict=True)
+    columns = [f"{at} {a.text if a.id == b.id else f'{b.text}→{a.text}'}" for at, (a, b) in enumerate(both)]
+    if asked.what == "heads_by_position":
+        return heads, columns
+    return [*(_("into layer {layer}", layer=layer) for layer in range(shape[0] - 1)), _("at the end")], columns
+
+
+def window(shape: tuple[int, ...]) -> Place:
+    """The first row and column that are shown: all, or as many as can be drawn from where a slider says."""
+    first = []
+    for name, label, n in ((DOWN, _("Rows from"), shape[0]), (ACROSS, _("Columns from"), shape[1])):
+        last = n - cells.LARGEST
+        if last > 0:
+            st.slider(label, 0, last, **lesson.setting(name, 0, range(last + 1)))
+        first.append(lesson.value(name, 0, range(last + 1)) if last > 0 else 0)
+    return first[0], first[1]
+
+
+def chosen_cell(values: "NDArray[np.floating]", first: Place, key: str) -> Place:
+    """The cell that was clicked last, in either map; else the one that a link names, or the strongest."""
+    row, column = np.unravel_index(int(np.abs(values).argmax()), values.shape)
+    cell = read_cell(lesson.value(CELL, ""), values.shape) or (int(row), int(column))
+    shown = inside(cell, first)
+    for own in (f"what_if.measured.{key}", f"what_if.estimated.{key}"):
+        clicked = cells.peek(key=own, selected=shown)
+        if clicked is None or clicked == shown:
+            continue
+        place = clicked[0] + first[0], clicked[1] + first[1]
+        if place[0] < values.shape[0] and place[1] < values.shape[1]:
+            lesson.change(CELL, f"{place[0]}.{place[1]}", "")
+            return place
+    return cell
+
+
+def inside(cell: Place, first: Place) -> Place | None:
+    """A cell as it is counted among those that are shown; None where it is not one of them."""
+    row, column = cell[0] - first[0], cell[1] - first[1]
+    return (row, column) if 0 <= row < cells.LARGEST and 0 <= column < cells.LARGEST else None
+
+
+def read_cell(written: str, shape: tuple[int, ...]) -> Place | None:
+    """The cell of a link, such as 3.5; None for anything else."""
+    parts = written.split(".")
+    if len(parts) != 2 or not all(part.isascii() and part.isdigit() and len(part) < 6 for part in parts):
+        return None
+    row, column = int(parts[0]), int(parts[1])
+    return (row, column) if row < shape[0] and column < shape[1] else None
+
+
+def one_map(
+    values: "NDArray[np.floating]",
+    title: str,
+    names: tuple[list[str], list[str]],
+    chosen: Place,
+    first: Place,
+    key: str,
+) -> None:
+    """One of the maps; a click chooses a cell."""
+    st.markdown(f"**{title}**")
+    rows, columns = (slice(at, at + cells.LARGEST) for at in first)
+    said = words(cells.ENGLISH) | {
+        "grid_label": _("Shares that come back. The arrow keys move from cell to cell, Enter chooses one."),
+        "cell": "{row_token}, {column_token}",
+        "none": _("No cell is chosen."),
+    }
+    cells.mount(
+        names[0][rows],
+        names[1][columns],
+        values=values[rows, columns],
+        signed=True,
+        selected=inside(chosen, first),
+        words=said,
+        key=key,
+    )
+    figure_words = words(style.ENGLISH)
+    take_away(
+        Picture(
+            "patches",
+            caption(title),
+            lambda: figures.matrix_heatmap(values, names[0], names[1], title=title, words=figure_words),
+        ),
+        key=key,
+    )
+
+
+def how_good(found: "Patched | None", estimate: "NDArray[np.floating] | None") -> None:
+    """The error of the estimate, where both are there."""
+    if found is not None and estimate is not None:
+        st.text(
+            _(
+                "The estimate is off by {mean} on average and by {most} at most; its correlation with what was measured "
+                "is {r}.",
+                mean=f"{found.mean_error:.3f}",
+                most=f"{found.error:.3f}",
+                r="−" if np.isnan(found.agreement) else f"{found.agreement:.3f}".replace("-", "−"),
+            )
+        )
+    if estimate is not None:
+        st.caption(
+            _(
+                "The estimate (attribution patching, Nanda 2023) follows the slope at the corrupted run to the clean one: "
+                "quick, and wrong where the way is not straight, as in a softmax that has decided and in a norm."
+            )
+        )
+    else:
+        st.caption(_("The gradient for the estimate takes too long here."))
+
+
+def shares(exact: "NDArray[np.floating] | None", estimate: "NDArray[np.floating] | None", cell: Place) -> str:
+    """What the maps say of one cell."""
+    said = []
+    if exact is not None:
+        said.append(_("measured {share}", share=f"{exact[cell]:+.3f}".replace("-", "−")))
+    if estimate is not None:
+        said.append(_("estimated {share}", share=f"{estimate[cell]:+.3f}".replace("-", "−")))
+    return _("Share that comes back: {shares}", shares=_("; ").join(said))

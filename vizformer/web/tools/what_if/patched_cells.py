@@ -1,0 +1,108 @@
+"""Cached computations of the patches between two prompts."""
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from vizformer.web.catalogue.bounded_cache import cached
+from vizformer.web.catalogue.subject import Subject
+from vizformer.web.tools.what_if import watched
+from vizformer.web.tools.what_if.prompts import Prompts
+
+if TYPE_CHECKING:
+    from jaxtyping import Float
+    from numpy import ndarray
+    from torch import Tensor
+
+    from vizformer.analysis import Kind, Patched
+    from vizformer.analysis.patching import What
+
+MOST = 4e12
+"""Multiplications that a page takes on: some minutes."""
+
+
+@dataclass(frozen=True)
+class Asked:
+    """What is patched.
+
+    Attributes:
+        layer: of heads one position at a time; None for all layers.
+    """
+
+    what: "What"
+    kind: "Kind"
+    layer: int | None = None
+
+    @property
+    def layers(self) -> list[int] | None:
+        return None if self.layer is None else [self.layer]
+
+
+@cached
+def measured(prompts: Prompts, asked: Asked) -> "Patched":
+    from vizformer.analysis import patch_runs
+
+    return patch_runs(
+        prompts.clean.checkpoint, prompts.pair, asked.what, asked.kind, layers=asked.layers, heard=watched.HEARD.get()
+    )
+
+
+@cached
+def estimated(prompts: Prompts, asked: Asked) -> "Float[ndarray, '*shape']":
+    from vizformer.analysis import attribution_patches
+
+    return attribution_patches(prompts.clean.checkpoint, prompts.pair, asked.what, asked.kind, layers=asked.layers)
+
+
+@dataclass(frozen=True)
+class Said:
+    """What a run says where the answers are compared.
+
+    Attributes:
+        answer, other: the logits of the two tokens.
+        best: the most probable token, and its probability.
+    """
+
+    answer: float
+    other: float
+    best: str
+    probability: float
+
+    @property
+    def difference(self) -> float:
+        return self.answer - self.other
+
+
+@cached
+def said(prompts: Prompts, asked: Asked, cell: tuple[int, ...]) -> tuple[Said, Said, Said]:
+    """The corrupted run, the same with the patch of one cell of the whole table, and the clean run."""
+    from vizformer.analysis import patch_of
+    from vizformer.model import Edit
+
+    checkpoint, pair = prompts.clean.checkpoint, prompts.pair
+    edit = Edit(patches=(patch_of(pair, asked.what, asked.kind, cell),))
+    ids = [[token.id for token in tokens] for tokens in pair.corrupted.tokens.values()]
+    patched = checkpoint.trace(ids=ids[0], target_ids=ids[1] if len(ids) == 2 else None, edit=edit)
+    first, second, third = (_said(prompts, one.logits) for one in (pair.corrupted, patched, pair.clean))
+    return first, second, third
+
+
+def _said(prompts: Prompts, logits: "Tensor") -> Said:
+    row = logits[prompts.row]
+    best = int(row.argmax())
+    probability = float(row.double().softmax(-1)[best])
+    return Said(float(row[prompts.answer]), float(row[prompts.other]), text_of(prompts, best), probability)
+
+
+def text_of(prompts: Prompts, token: int) -> str:
+    """How a token of the vocabulary reads."""
+    return prompts.clean.checkpoint.tokenizer.tokens([token])[0].text
+
+
+def runs(subject: Subject, asked: Asked) -> int:
+    """How many cells the table has: one run of the model for each."""
+    from vizformer.analysis.heads import n_layers
+
+    trace = subject.trace
+    n = len(trace.tokens["encoder" if asked.kind == "encoder" else "decoder"])
+    layers, heads = n_layers(trace, asked.kind), subject.config.n_heads
+    return {"stream": (layers + 1) * n, "heads_by_position": heads * n}.get(asked.what, layers * heads)

@@ -1,0 +1,193 @@
+"""The two prompts that are compared: which, where their answers are compared, and which two tokens are the answers."""
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+import streamlit as st
+
+from vizformer.components import tokens
+from vizformer.web.catalogue import subject_cache
+from vizformer.web.catalogue.subject import Subject
+from vizformer.web.link import state
+from vizformer.web.link.model_ref import ModelRef
+from vizformer.web.widgets import asked_position, lesson
+from vizformer.web.widgets.other_sentence import other_sentence
+from vizformer.web.words import labels
+from vizformer.web.words.figure_words import words
+from vizformer.web.words.i18n import _
+
+if TYPE_CHECKING:
+    from vizformer.analysis.patching import PromptExample, PromptPair
+
+OWN = -1  # the token that the model itself finds most probable
+EXAMPLE = "what_if.example"
+
+
+@dataclass(frozen=True)
+class Prompts:
+    """Two prompts and the place where their answers are compared; hashable, so that it can key caches.
+
+    Attributes:
+        clean, corrupted: what the model reads; of both the decoder reads the same target.
+        row: of the output.
+        answer, other: the two tokens whose logits are compared.
+    """
+
+    clean: Subject
+    corrupted: Subject
+    row: int
+    answer: int
+    other: int
+
+    @property
+    def pair(self) -> "PromptPair":
+        """The two runs.
+
+        Raises:
+            TraceError: they cannot be compared.
+        """
+        from vizformer.analysis import PromptPair
+
+        return PromptPair(self.clean.trace, self.corrupted.trace, self.row, self.answer, self.other)
+
+
+def choose(subject: Subject) -> Prompts | None:
+    """Draws the choices; None, with the reason, where the prompts cannot be compared."""
+    corrupted = second(subject)
+    if not corrupted:
+        st.info(_("Write a second prompt that differs from the sentence above in a word or two, or choose an example."))
+        return None
+    both = readings(subject, corrupted)
+    if not comparable(*both):
+        return None
+    row = where(*both, given=bool(subject.target.strip()))
+    return Prompts(*both, row, *answers(*both, row))
+
+
+def second(subject: Subject) -> str:
+    """The box of the second prompt, and the examples."""
+    from vizformer.analysis.patching import EXAMPLES
+
+    left, right = st.columns([3, 2])
+    found = next((one for one in EXAMPLES if is_of(one, subject)), None)
+    proposed = "" if found is None else found.corrupted if subject.text == found.clean else found.clean
+    basis = f"{subject.model} {subject.text}"
+    text = other_sentence(
+        _("The second, corrupted prompt (the first, clean one is the sentence above)"), "second", proposed, basis, left
+    )
+    shown = found if found is not None and text == proposed else None
+    if st.session_state.get(EXAMPLE) != shown:
+        st.session_state[EXAMPLE] = shown
+    right.selectbox(
+        _("Or an example"),
+        EXAMPLES,
+        index=None,
+        format_func=lambda one: f"{one.clean} / {one.corrupted} ({one.model})",
+        placeholder=_("Choose two prompts"),
+        key=EXAMPLE,
+        on_change=_take_example,
+    )
+    return text
+
+
+def is_of(example: "PromptExample", subject: Subject) -> bool:
+    """Whether a subject is one of the two prompts of an example."""
+    model = subject.model
+    return (model.source, model.name) == ("bundled", example.model) and subject.text in (
+        example.clean,
+        example.corrupted,
+    )
+
+
+def _take_example() -> None:
+    example = st.session_state[EXAMPLE]
+    if example is None:
+        return
+    model = ModelRef("bundled", example.model)
+    state.update(model=model, text=example.clean, target=example.target or "", second="", position=None, edits="")
+
+
+def readings(subject: Subject, corrupted: str) -> tuple[Subject, Subject]:
+    """What the model reads: both prompts, before the same target, with no number set by hand."""
+    if subject.edited:
+        st.caption(_("Numbers set by hand are left out here: this is the model as it is."))
+    target = subject.target.strip() or subject.unedited.translation or ""
+    clean = Subject(subject.model, subject.text, target)
+    return clean, replace(clean, text=corrupted)
+
+
+def comparable(clean: Subject, corrupted: Subject) -> bool:
+    """Says what is wrong with two prompts, if something is; else where they differ."""
+    runs = clean.trace.tokens, corrupted.trace.tokens
+    stack = next(iter(runs[0]))  # the target of the others is the same
+    first, other = runs[0][stack], runs[1][stack]
+    if len(first) != len(other):
+        st.warning(
+            _(
+                "The two prompts must have equally many tokens, since every number takes the place of the one at its own "
+                "position: the clean one has {clean}, the corrupted one {corrupted}. Change a word for another one that is "
+                "cut into as many tokens, or choose an example.",
+                clean=len(first),
+                corrupted=len(other),
+            )
+        )
+        for title, sequence in ((_("clean"), first), (_("corrupted"), other)):
+            st.text(f"{title}: {' | '.join(labels.texts(sequence))}")
+        return False
+    changed = [
+        _("position {position}: “{clean}” and “{corrupted}”", position=at, clean=a.text, corrupted=b.text)
+        for at, (a, b) in enumerate(zip(first, other, strict=True))
+        if a.id != b.id
+    ]
+    if not changed:
+        st.warning(_("The two prompts are the same: change a word in the second one."))
+        return False
+    st.text(_("They differ at {places}.", places=_("; ").join(changed)))
+    return True
+
+
+def where(clean: Subject, corrupted: Subject, *, given: bool) -> int:
+    """The strip of tokens after which the answers are compared."""
+    stack = asked_position.stack(clean)
+    sequence = clean.trace.tokens[stack]
+    chosen, usual = state.fit(position=len(sequence)).position, usual_row(clean, corrupted, given=given)
+    row = tokens.mount(
+        labels.chips(sequence),
+        selected=usual if chosen is None else chosen,
+        label=_("The answer after which token is compared?")
+        if stack == "decoder"
+        else _("The answer at which token is compared?"),
+        words=words(tokens.ENGLISH),
+        key="what_if.patch.row",
+    )
+    row = usual if row is None else row
+    state.update(position=None if row == usual else row)
+    return row
+
+
+def usual_row(clean: Subject, corrupted: Subject, *, given: bool) -> int:
+    """After a text or a target that was given; else at the first [MASK], or where the two answers first differ."""
+    config, last = clean.config, len(clean.trace.logits) - 1
+    differs = (clean.trace.logits.argmax(-1) != corrupted.trace.logits.argmax(-1)).nonzero()[:, 0].tolist()
+    if config.architecture == "decoder-only" or (given and last in differs):
+        return last
+    if config.architecture == "encoder-only" and config.mask_id is not None:
+        masked = [at for at, token in enumerate(clean.trace.tokens["encoder"]) if token.id == config.mask_id]
+        if masked:
+            return masked[0]
+    return int(differs[0]) if differs else last
+
+
+def answers(clean: Subject, corrupted: Subject, row: int) -> tuple[int, int]:
+    """The boxes of the two tokens: the answer to the clean prompt, and that to the corrupted one."""
+    best = [subject_cache.predictions(one, row) for one in (clean, corrupted)]
+    known = {one.token.id: one.token.text for run in best for one in run}
+    chosen = list[int]()
+    asked = (("whatif.answer", _("Answer to the clean prompt")), ("whatif.other", _("Answer to the corrupted prompt")))
+    for column, (name, label), run in zip(st.columns(2), asked, best, strict=True):
+        own = _("the model's own: “{token}”, {p}", token=run[0].token.text, p=labels.percent(run[0].probability))
+        names = {OWN: own, **{id: f"“{text}”" for id, text in known.items()}}
+        column.selectbox(label, list(names), format_func=names.__getitem__, **lesson.setting(name, OWN, list(names)))
+        token = lesson.value(name, OWN, list(names))
+        chosen.append(run[0].token.id if token == OWN else token)
+    return chosen[0], chosen[1]
