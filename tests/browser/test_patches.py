@@ -1,5 +1,8 @@
 """What if, patches between two prompts: a click in one map chooses the cell in both, and Back goes to the one before."""
 
+import re
+from urllib.parse import urlencode
+
 import pytest
 from playwright.sync_api import expect
 
@@ -38,3 +41,27 @@ def test_a_click_in_either_map_shows_its_run(open_tab, lang: str, way: str, what
     tab.settled()
     for one in (0, 1):
         expect(maps.nth(one)).to_have_attribute("data-selected", "1,0")
+
+
+def test_what_takes_long_shows_how_far_it_is_and_can_be_stopped(open_tab) -> None:
+    text = (
+        "Once upon a time there was a big house near the old forest. One day a little {0} came to the house and looked "
+        "at the door for a long time. " * 3 + "The {0} said that"
+    )
+    link = urlencode(
+        dict(
+            model="stories",
+            text=text.format("boy"),
+            second=text.format("girl"),
+            dials="whatif.way:between~whatif.what:heads_by_position",
+        )
+    )
+    tab = open_tab(f"/what_if?{link}")
+    page = tab.page
+    begin = page.get_by_role("button", name="Patch one cell after the other")
+    begin.click()
+    expect(page.get_by_text(re.compile(r"^[1-9][0-9]* of 832 runs"))).to_be_visible()
+    page.get_by_role("button", name="Stop", exact=True).last.click()
+    expect(begin).to_be_visible()
+    tab.settled()
+    expect(page.locator(".vf-cells")).to_have_count(1)  # the estimate alone

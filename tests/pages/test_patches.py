@@ -10,6 +10,7 @@ from vizformer import load
 from vizformer.analysis import patch_of, patch_runs, prompt_pair
 from vizformer.analysis.patching import EXAMPLES
 from vizformer.model import Edit
+from vizformer.web.catalogue.long_work import WORK, hearing
 from vizformer.web.catalogue.subject import Subject
 from vizformer.web.link.model_ref import ModelRef
 from vizformer.web.tools.what_if import patch_maps, patched_cells, watched
@@ -34,6 +35,14 @@ def maps(app) -> list[dict]:
 
 def code(app) -> str:
     return next(block.value for block in app.code if "patch_runs(" in block.value)
+
+
+def press(app, button: str) -> None:
+    """Presses a button that begins long work, and waits for the work."""
+    app.button(key=button).click().run()
+    for work in WORK.going():
+        assert work.ended.wait(120)
+    app.run()
 
 
 def cell_rows(app) -> list[list[str]]:
@@ -189,7 +198,7 @@ def test_a_long_prompt_is_shown_through_a_window(open_app: Open) -> None:
     assert not app.exception
     assert not app.error
     assert len(maps(app)) == 1  # the runs wait for their button
-    app.button(key="what_if.patch").click().run()
+    press(app, "what_if.patch")
     measured = maps(app)[0]
     assert len(measured["columns"]) == 24
     assert measured["columns"][0].startswith("4 ")
@@ -201,7 +210,7 @@ def test_a_large_map_waits_for_its_button_with_the_estimate_beside_it(open_app: 
     monkeypatch.setattr(watched, "cost", lambda subject, runs: 1e10 * runs / 3.1)
     app = open_app(PAGE, model="induction-by-hand", text="a b c d a b", second="a c b d a b", dials=dials(what="heads"))
     assert len(maps(app)) == 1  # the estimate
-    app.button(key="what_if.patch").click().run()
+    press(app, "what_if.patch")
     assert not app.exception
     assert len(maps(app)) == 2
 
@@ -225,7 +234,7 @@ def test_work_that_is_stopped_leaves_nothing_and_can_be_done_again() -> None:
         raise InterruptedError
 
     patched_cells.measured.clear()
-    with pytest.raises(InterruptedError), watched.hearing(stop):
+    with pytest.raises(InterruptedError), hearing(stop):
         patched_cells.measured(prompts, asked)
     assert not patched_cells.measured.holds(prompts, asked)
     found = patched_cells.measured(prompts, asked)

@@ -4,6 +4,7 @@ import pytest
 
 from tests.pages.conftest import Open
 from tests.pages.reading import said, tables
+from tests.pages.test_patches import press
 from vizformer import load
 from vizformer.analysis.ablation import Part, parts_of, sweep, without
 from vizformer.web.catalogue.subject import Subject
@@ -117,7 +118,7 @@ def test_a_large_sweep_waits_for_its_button(open_app: Open, monkeypatch: pytest.
     app = open_app(PAGE, model="induction-by-hand", text="c d a b c d a")
     assert not app.exception
     assert not [table for table in tables(app) if len(table[0]) == 6]
-    app.button(key="what_if.sweep").click().run()
+    press(app, "what_if.sweep")
     assert not app.exception
     assert [table for table in tables(app) if len(table[0]) == 6]
 

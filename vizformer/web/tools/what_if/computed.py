@@ -3,8 +3,8 @@
 from typing import TYPE_CHECKING, Literal, get_args
 
 from vizformer.web.catalogue.bounded_cache import cached
+from vizformer.web.catalogue.long_work import HEARD
 from vizformer.web.catalogue.subject import Subject
-from vizformer.web.tools.what_if.watched import HEARD
 
 if TYPE_CHECKING:
     from vizformer.analysis import Kind, Prediction

@@ -23,6 +23,8 @@ if TYPE_CHECKING:
     from vizformer.analysis import Patched
 
 CELL, ACROSS, DOWN = "whatif.cell", "whatif.across", "whatif.down"
+ABREAST = 9
+"""Columns of maps that stand side by side; wider ones stand one below the other."""
 
 Place = tuple[int, int]
 
@@ -48,10 +50,12 @@ def maps(prompts: Prompts, asked: Asked) -> None:
             (exact, _("Measured: a run of the model for each cell"), f"what_if.measured.{key}"),
             (estimate, _("Estimated: one gradient for all cells"), f"what_if.estimated.{key}"),
         )
-        for column, (values, title, own) in zip(st.columns(2), both, strict=True):
-            if values is not None:
-                with column:
-                    one_map(values, title, names, chosen, first, own)
+        drawn = [(values, title, own) for values, title, own in both if values is not None]
+        abreast = len(drawn) == 2 and known.shape[1] <= ABREAST
+        places = st.columns(2) if abreast else [st.container() for __ in drawn]
+        for there, (values, title, own) in zip(places, drawn, strict=True):
+            with there:
+                one_map(values, title, names, chosen, first, own)
         how_good(found, estimate)
         name = f"{names[0][chosen[0]]}, {names[1][chosen[1]]}"
         one_cell(prompts, asked, place, name, shares(exact, estimate, chosen))

@@ -4,8 +4,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from vizformer.web.catalogue.bounded_cache import cached
+from vizformer.web.catalogue.long_work import HEARD
 from vizformer.web.catalogue.subject import Subject
-from vizformer.web.tools.what_if import watched
 from vizformer.web.tools.what_if.prompts import Prompts
 
 if TYPE_CHECKING:
@@ -42,7 +42,7 @@ def measured(prompts: Prompts, asked: Asked) -> "Patched":
     from vizformer.analysis import patch_runs
 
     return patch_runs(
-        prompts.clean.checkpoint, prompts.pair, asked.what, asked.kind, layers=asked.layers, heard=watched.HEARD.get()
+        prompts.clean.checkpoint, prompts.pair, asked.what, asked.kind, layers=asked.layers, heard=HEARD.get()
     )
 
 

@@ -1,32 +1,21 @@
 """Work that takes many runs of the model: done at once where it is quick, else begun with a button, watched and stopped."""
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from contextvars import ContextVar
+import secrets
 from typing import Any, TypeVar
 
 import streamlit as st
 
 from vizformer.web.catalogue.bounded_cache import Cached
+from vizformer.web.catalogue.long_work import WORK, hearing
 from vizformer.web.catalogue.subject import Subject
+from vizformer.web.words.errors import guarded
 from vizformer.web.words.i18n import _
 
 Result = TypeVar("Result")
 
 AT_ONCE = 2e10  # multiplications that a page does without being asked: about two seconds
-
-HEARD: "ContextVar[Callable[[int, int], None] | None]" = ContextVar("heard", default=None)
-"""Who is told how far the work of this thread is; what it raises ends the work."""
-
-
-@contextmanager
-def hearing(heard: Callable[[int, int], None]) -> Iterator[None]:
-    """Has the work of this thread tell `heard` how far it is."""
-    before = HEARD.set(heard)
-    try:
-        yield
-    finally:
-        HEARD.reset(before)
+POLL = 0.5  # seconds between two looks at work that goes on
+_READER = "what_if.reader"
 
 
 def cost(subject: Subject, runs: int) -> float:
@@ -38,9 +27,9 @@ def cost(subject: Subject, runs: int) -> float:
 
 
 def watched(
-    work: "Cached[..., Result]", call: tuple[Any, ...], *, quick: bool, runs: int, begin: str, key: str
-) -> "Result | None":
-    """What `work(*call)` gives; None until it is wanted, and once it was stopped.
+    work: Cached[..., Result], call: tuple[Any, ...], *, quick: bool, runs: int, begin: str, key: str
+) -> Result | None:
+    """What `work(*call)` gives; None until it is wanted, while it goes on, and once it was stopped.
 
     Args:
         quick: it is done without being asked for.
@@ -50,18 +39,44 @@ def watched(
     """
     if work.holds(*call):
         return work(*call)
-    room = st.empty()
-    if not quick:
-        with room.container():
-            st.text(_("That takes {n} runs of the model. You can stop them.", n=f"{runs:,}"))
-            wanted = st.button(begin, type="primary", key=key)
-        if not wanted:
-            return None
-    with room.container(horizontal=True, vertical_alignment="center"):
+    if quick:
         bar = st.progress(0.0, text=_("{done} of {n} runs", done=0, n=f"{runs:,}"))
-        if not quick:
-            st.button(_("Stop"), key=f"{key}.stop")
-    with hearing(lambda done, n: bar.progress(done / n, text=_("{done} of {n} runs", done=f"{done:,}", n=f"{n:,}"))):  # type: ignore[arg-type]
-        found = work(*call)
-    room.empty()
-    return found
+        with hearing(lambda done, n: _show(bar, done, n)):
+            found = work(*call)
+        bar.empty()
+        return found
+    going = WORK.look(work, call, reader())
+    if work.holds(*call):  # it came to its end just now
+        return work(*call)
+    if going is None:
+        st.text(_("That takes {n} runs of the model. You can stop them.", n=f"{runs:,}"))
+        st.button(begin, type="primary", key=key, on_click=_begin, args=(work, call))
+        return None
+    st.fragment(guarded()(_watch), run_every=POLL)(work, call, runs, f"{key}.stop")
+    return None
+
+
+def reader() -> str:
+    """This session, as a name that nobody else has."""
+    if _READER not in st.session_state:
+        st.session_state[_READER] = secrets.token_hex(8)
+    return str(st.session_state[_READER])
+
+
+def _begin(work: Cached[..., Any], call: tuple[Any, ...]) -> None:
+    WORK.begin(work, call, reader())
+
+
+def _watch(work: Cached[..., Any], call: tuple[Any, ...], runs: int, key: str) -> None:
+    """How far it is, and the way to end it; drawn again and again while it goes on."""
+    going = WORK.look(work, call, reader())
+    if going is None:
+        st.rerun()
+    done, n = going.done if going.done[0] else (0, runs)
+    with st.container(horizontal=True, vertical_alignment="center"):
+        _show(st.progress(0.0), done, n)
+        st.button(_("Stop"), key=key, on_click=WORK.leave, args=(work, call, reader()))
+
+
+def _show(bar: Any, done: int, n: int) -> None:
+    bar.progress(done / n, text=_("{done} of {n} runs", done=f"{done:,}", n=f"{n:,}"))

@@ -1,0 +1,135 @@
+"""Work of many runs of a model: in a thread of its own, once for all who want it, and ended when nobody does any more.
+
+A part of a page is not interrupted by what is pressed in it (Streamlit lets it come to its end first), so that work which
+can be stopped must not be done there.  Who wants it looks again and again (`look`); what it made is kept where its `Cached`
+function keeps everything.
+"""
+
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass, field
+from typing import Any
+
+from vizformer.web.catalogue.bounded_cache import Cached
+
+AWAY = 20.0  # seconds without a look after which a reader counts as gone
+AT_ONCE = 2  # more of them wait
+
+HEARD: "ContextVar[Callable[[int, int], None] | None]" = ContextVar("heard", default=None)
+"""Who is told how far the work of this thread is; what it raises ends the work."""
+
+Call = tuple[Any, ...]
+
+
+@contextmanager
+def hearing(heard: Callable[[int, int], None]) -> Iterator[None]:
+    """Has the work of this thread tell `heard` how far it is."""
+    before = HEARD.set(heard)
+    try:
+        yield
+    finally:
+        HEARD.reset(before)
+
+
+class _LeftError(Exception):
+    """Nobody wants this work any more."""
+
+
+@dataclass(eq=False)
+class Work:
+    """One call of a cached function.
+
+    Attributes:
+        function, call: what is computed.
+        readers: who wants it -> when they looked last.
+        done: runs done, of how many.
+        error: what went wrong.
+        ended: it is over, in whichever way.
+    """
+
+    function: Cached[..., Any]
+    call: Call
+    readers: dict[str, float] = field(default_factory=dict)
+    done: tuple[int, int] = (0, 1)
+    error: Exception | None = None
+    ended: threading.Event = field(default_factory=threading.Event)
+
+
+class LongWork:
+    """The work that goes on now.  Safe to use from many threads."""
+
+    def __init__(self, away: float = AWAY, at_once: int = AT_ONCE) -> None:
+        self._away, self._places = away, threading.BoundedSemaphore(at_once)
+        self._lock = threading.Lock()
+        self._known: dict[tuple[Cached[..., Any], Call], Work] = {}
+
+    def begin(self, function: Cached[..., Any], call: Call, reader: str) -> Work:
+        """Begins it for a reader, or joins those who want the same."""
+        with self._lock:
+            work = self._known.get((function, call))
+            if work is None or work.ended.is_set() or not self._is_wanted(work):
+                work = self._known[function, call] = Work(function, call)
+                threading.Thread(target=self._run, args=(work,), name="long work", daemon=True).start()
+            work.readers[reader] = time.monotonic()
+            return work
+
+    def look(self, function: Cached[..., Any], call: Call, reader: str) -> Work | None:
+        """How it stands, for a reader who wants it; None for anybody else, and where it is over.
+
+        Raises:
+            Exception: what went wrong in it; once.
+        """
+        with self._lock:
+            work = self._known.get((function, call))
+            if work is None or reader not in work.readers:
+                return None
+            work.readers[reader] = time.monotonic()
+            if not work.ended.is_set():
+                return work
+            error, work.error = work.error, None
+            del work.readers[reader]
+        if error is not None:
+            raise error
+        return None
+
+    def leave(self, function: Cached[..., Any], call: Call, reader: str) -> None:
+        """A reader wants it no more; the last one who leaves ends it, after the run that goes on."""
+        with self._lock:
+            if (work := self._known.get((function, call))) is not None:
+                work.readers.pop(reader, None)
+
+    def going(self) -> list[Work]:
+        """What goes on now, or waits."""
+        with self._lock:
+            return [work for work in self._known.values() if not work.ended.is_set()]
+
+    def _is_wanted(self, work: Work) -> bool:
+        return any(time.monotonic() - seen < self._away for seen in work.readers.values())
+
+    def _run(self, work: Work) -> None:
+        def heard(done: int, total: int) -> None:
+            with self._lock:
+                wanted = self._is_wanted(work)
+            if not wanted:
+                raise _LeftError
+            work.done = (done, total)
+
+        try:
+            with self._places, hearing(heard):
+                heard(0, 1)  # (it may have waited long)
+                work.function(*work.call)
+        except _LeftError:
+            pass
+        except Exception as error:  # said to whoever looks next
+            work.error = error
+        finally:
+            work.ended.set()
+            with self._lock:
+                if work.error is None and self._known.get((work.function, work.call)) is work:
+                    del self._known[work.function, work.call]
+
+
+WORK = LongWork()
