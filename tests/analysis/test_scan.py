@@ -5,6 +5,8 @@ from click.testing import CliRunner
 
 from tests import tiny
 from vizformer.analysis import logit_attribution
+from vizformer.analysis.ablation import Part, parts_of, without, without_layer
+from vizformer.analysis.heads import site_name
 from vizformer.analysis.logit_attribution import by_key
 from vizformer.analysis.scan import SHARE, scan
 from vizformer.analysis.scan_words import address, sentence
@@ -31,6 +33,8 @@ def test_the_induction_head_is_named_and_no_random_head_is(text, seed):
     assert (found["part"].layer, found["part"].head) == INDUCTION
     assert (found["reads"].layer, found["reads"].head, found["reads"].query) == (*PREVIOUS_TOKEN, key)
     assert found["settles"].layer == 1
+    needed = {(f.layer, f.head) for f in scan(checkpoint, trace) if f.what == "needed"}
+    assert needed == {INDUCTION, PREVIOUS_TOKEN}
     named = {(f.layer, f.head) for f in scan(checkpoint, trace) if f.head is not None and f.what != "sink"}
     assert not named & RANDOM
 
@@ -78,6 +82,40 @@ def test_the_numbers_are_those_of_the_attribution():
                     finding.values["value"]
                     <= by_key(checkpoint, trace, terms, place, finding.head).clip(0).sum() + 1e-9
                 )
+
+
+@pytest.mark.parametrize(("model", "text"), [("stories", "The boy said that"), ("zh-en", "我有一只猫。")])
+def test_what_the_answer_needs_is_what_its_probability_falls_without(model, text):
+    checkpoint = load(model)
+    trace = checkpoint.trace(text)
+    token = int(trace.logits[-1].argmax())
+
+    def p(run):
+        return float(run.logits[-1].double().softmax(-1)[token])
+
+    found = scan(checkpoint, trace)
+    heads = [finding for finding in found if finding.what == "needed"]
+    after = {part: p(without(checkpoint, trace, [part])) for part in parts_of(trace) if part.head is not None}
+    enough = sorted(value for value in after.values() if p(trace) - value >= SHARE * p(trace))
+    assert [one.values["after"] for one in heads] == pytest.approx(enough[:3])
+    for one in heads:
+        part = Part(site_name(one.kind, one.layer), one.head)
+        assert after[part] == pytest.approx(one.values["after"])
+        assert one.values["before"] == pytest.approx(p(trace))
+    (layer,) = (finding for finding in found if finding.what == "needed_layer")
+    stacks = {part.sublayer.rpartition(".")[0] for part in after}
+    left = {name: p(without_layer(checkpoint, trace, name)) for name in stacks}
+    least = min(left, key=left.__getitem__)
+    assert least == f"{layer.values['stack']}.{layer.layer}"
+    assert layer.values["after"] == pytest.approx(left[least])
+
+
+def test_runs_that_take_too_long_are_said_to_be_left_out(monkeypatch):
+    monkeypatch.setattr("vizformer.analysis.scan.MOST_WORK", 1.0)
+    checkpoint = load("induction-by-hand")
+    found = {finding.what: finding for finding in scan(checkpoint, checkpoint.trace("abcdabc"))}
+    assert "needed" not in found
+    assert "10 runs without a head or a layer take too long" in str(sentence(found["unmeasured"]))
 
 
 @pytest.mark.parametrize(

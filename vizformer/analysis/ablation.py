@@ -96,7 +96,20 @@ def without(checkpoint: Checkpoint, trace: Trace, parts: Iterable[Part], means: 
     Raises:
         TraceError: a part that the model does not have.
     """
-    edit = edit_without(parts, means, trace.edit)
+    return _again(checkpoint, trace, edit_without(parts, means, trace.edit))
+
+
+def without_layer(checkpoint: Checkpoint, trace: Trace, layer: str) -> Trace:
+    """The same tokens without a whole layer, "decoder.2": what comes in goes out.
+
+    Raises:
+        TraceError: a layer that the model does not have.
+    """
+    edit = trace.edit or Edit()
+    return _again(checkpoint, trace, replace(edit, skipped=edit.skipped | {layer}))
+
+
+def _again(checkpoint: Checkpoint, trace: Trace, edit: Edit) -> Trace:
     ids = {stack: [token.id for token in tokens] for stack, tokens in trace.tokens.items()}
     if len(ids) == 2:
         return checkpoint.trace(ids=ids["encoder"], target_ids=ids["decoder"], edit=edit)

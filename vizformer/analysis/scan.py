@@ -1,6 +1,8 @@
 """What is most remarkable about one prediction: a few findings, each with the picture that shows it.
 
 The shares are those of direct logit attribution against the mean logit (`logit_attribution`): shares of a sum, not effects.
+What the answer needs is measured beside (`ablation`): the probability of the token without each head and without each layer.
+That may be another story: a head may work through later ones, and two that do the same stand in for each other.
 A head copies the answer where it looks at a token that is the answer and, through these keys alone, adds a good part of its
 logit: attention times attribution.
 """
@@ -10,6 +12,7 @@ from typing import Any, Literal
 
 import numpy as np
 
+from vizformer.analysis.ablation import parts_of, sweep, without_layer
 from vizformer.analysis.circuits import compositions, predicting_kind
 from vizformer.analysis.head_measures import SINK
 from vizformer.analysis.head_overview import head_overview
@@ -20,8 +23,11 @@ from vizformer.checkpoints import Checkpoint
 from vizformer.errors import TraceError
 from vizformer.explain.arrays import float64
 from vizformer.messages import N_
+from vizformer.model import count_parameters
 from vizformer.model.trace import Trace
 
+MOST_WORK = 4e10
+"""Multiplications of the runs without each head and each layer, about: above it they are left out, and a finding says so."""
 SHARE = 0.1
 """A part is named where it adds, or takes off, at least this share of what the logit is above the mean."""
 MOST_PARTS = 3
@@ -31,7 +37,21 @@ MOST_HEADS = 256  # whose compositions are looked for
 
 ROWS = 64  # queries that are looked at together for sinks
 
-What = Literal["predicted", "part", "layer", "settles", "lost", "never", "copies", "induction", "reads", "sink"]
+What = Literal[
+    "predicted",
+    "part",
+    "layer",
+    "needed",
+    "needed_layer",
+    "unmeasured",
+    "settles",
+    "lost",
+    "never",
+    "copies",
+    "induction",
+    "reads",
+    "sink",
+]
 
 
 @dataclass(frozen=True)
@@ -78,6 +98,7 @@ def scan(checkpoint: Checkpoint, trace: Trace, position: int | None = None, toke
         Finding("predicted", {**said, "probability": p, "rank": rank}, query=position),
         _lens(lens, said),
         *_parts(found, said),
+        *_needed(checkpoint, trace, position, token, said),
         *_copies(checkpoint, trace, found, said),
         *_sinks(trace),
     ]
@@ -118,6 +139,35 @@ def _parts(found: LogitAttribution, said: dict[str, Any]) -> list[Finding]:
         values = {**said, "value": found.of_layer(best), "logit": found.logit}
         parts.append(Finding("layer", values, layer=best, query=found.position))
     return parts
+
+
+def _needed(checkpoint: Checkpoint, trace: Trace, position: int, token: int, said: dict[str, Any]) -> list[Finding]:
+    """The heads and the layer without which the token loses most of its probability, at least `SHARE` of it."""
+    heads = [part for part in parts_of(trace) if part.head is not None]
+    stacks = sorted({part.sublayer.rpartition(".")[0] for part in heads})  # encoder.0, ...: the layers
+    runs, n = len(heads) + len(stacks), sum(map(len, trace.tokens.values()))
+    if runs * n * count_parameters(checkpoint.model.config) > MOST_WORK:
+        return [Finding("unmeasured", {"runs": runs}, query=position)]
+    p = float(trace.logits[position].double().softmax(-1)[token])
+    findings = []
+    effects = sweep(checkpoint, trace, position, token, parts=heads)
+    for one in sorted(effects, key=lambda one: one.probability)[:MOST_PARTS]:
+        if -one.probability < SHARE * p:
+            break
+        stack, layer, of = one.part.sublayer.split(".")
+        kind: Kind = "cross" if of == "cross" else "encoder" if stack == "encoder" else "decoder"
+        values = {**said, "before": p, "after": p + one.probability}
+        query = position if stack == predicting_stack(checkpoint) else None
+        findings.append(Finding("needed", values, kind, int(layer), one.part.head, query))
+    after = [
+        float(without_layer(checkpoint, trace, name).logits[position].double().softmax(-1)[token]) for name in stacks
+    ]
+    least = int(np.argmin(after))
+    if len(stacks) > 1 and p - after[least] >= SHARE * p:
+        stack, layer = stacks[least].split(".")
+        values = {**said, "before": p, "after": after[least], "stack": stack, "both": len(trace.tokens) == 2}
+        findings.append(Finding("needed_layer", values, layer=int(layer), query=position))
+    return findings
 
 
 def _copies(checkpoint: Checkpoint, trace: Trace, found: LogitAttribution, said: dict[str, Any]) -> list[Finding]:

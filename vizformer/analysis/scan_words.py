@@ -50,6 +50,8 @@ def sentence(finding: Finding) -> Message:
             value=f"{values['value']:.2f}",
             logit=f"{values['logit']:.2f}",
         )
+    if finding.what in ("needed", "needed_layer", "unmeasured"):
+        return _needed(finding)
     if finding.what in ("copies", "induction"):
         return _copying(finding, place)
     if finding.what == "reads":
@@ -111,6 +113,36 @@ def _lens(finding: Finding, given: dict[str, object]) -> Message:
         "In the logit lens “{answer}” is first after no layer; it comes closest after {after}, as number {rank}.",
         after=after,
         **given,
+    )
+
+
+def _needed(finding: Finding) -> Message:
+    values = finding.values
+    if finding.what == "unmeasured":
+        return N_(
+            "What the answer needs was not measured: {runs} runs without a head or a layer take too long here.",
+            runs=values["runs"],
+        )
+    numbers = {"answer": values["answer"], "p": f"{values['before']:.1%}", "q": f"{values['after']:.1%}"}
+    if finding.what == "needed":
+        return N_(
+            "Without layer {layer}, head {head} of {kind} (zero in its place) the probability of “{answer}” falls from {p} "
+            "to {q}.",
+            layer=finding.layer,
+            head=finding.head,
+            kind=_kinds(finding),
+            **numbers,
+        )
+    if not values["both"]:
+        where = N_("layer {layer}", layer=finding.layer)
+    elif values["stack"] == "encoder":
+        where = N_("layer {layer} of the encoder", layer=finding.layer)
+    else:
+        where = N_("layer {layer} of the decoder", layer=finding.layer)
+    return N_(
+        "Of all layers, “{answer}” needs {where} most: without it, its probability falls from {p} to {q}.",
+        where=where,
+        **numbers,
     )
 
 

@@ -35,7 +35,8 @@ def remarkable(subject: Subject, asked: Asked) -> None:
         st.caption(
             _(
                 "Shares are those of the sum below, against the mean logit of all tokens. A head copies where it looks at "
-                "the answer and adds at least a tenth of its logit from there."
+                "the answer and adds at least a tenth of its logit from there. Heads and layers are taken "
+                "out one at a time, as on the page What if."
             )
         )
         st.button(_("Hide"), type="tertiary", key="lens.hide", on_click=lesson.change, args=("lens.scan", False, False))
