@@ -106,3 +106,16 @@ def test_more_than_can_go_on_at_once_waits() -> None:
         assert one.ended.wait(LONG)
     assert counting.begun == 1
     assert not counting.cached.holds("b")
+
+
+def test_what_went_wrong_is_forgotten_when_nobody_comes_back_for_it() -> None:
+    def wrong(name: str) -> str:
+        raise ValueError(name)
+
+    work, cached = LongWork(), Cached(wrong)
+    for name in "abc":
+        assert work.begin(cached, (name,), "one").ended.wait(LONG)
+        work.leave(cached, (name,), "one")
+    last = work.begin(cached, ("d",), "one")
+    assert last.ended.wait(LONG)
+    assert list(work._known.values()) == [last]

@@ -69,6 +69,7 @@ class LongWork:
     def begin(self, function: Cached[..., Any], call: Call, reader: str) -> Work:
         """Begins it for a reader, or joins those who want the same."""
         with self._lock:
+            self._forget_failures()
             work = self._known.get((function, call))
             if work is None or work.ended.is_set() or not self._is_wanted(work):
                 work = self._known[function, call] = Work(function, call)
@@ -105,6 +106,12 @@ class LongWork:
         """What goes on now, or waits."""
         with self._lock:
             return [work for work in self._known.values() if not work.ended.is_set()]
+
+    def _forget_failures(self) -> None:
+        """Those that nobody has come back to hear of; what came to a good end is gone already."""
+        for key, work in list(self._known.items()):
+            if work.ended.is_set() and not self._is_wanted(work):
+                del self._known[key]
 
     def _is_wanted(self, work: Work) -> bool:
         return any(time.monotonic() - seen < self._away for seen in work.readers.values())
