@@ -98,6 +98,9 @@ def measure(
     file = folder / "viewer.html"
     file.write_text(f"<!DOCTYPE html><meta charset='utf-8'><body>{text}", encoding="utf-8")
     found.sent = file.stat().st_size
+    if time.perf_counter() - began > STOPPED:
+        found.stopped = f"over {STOPPED:.0f}, without a browser"
+        return found
     try:
         page.goto(file.as_uri(), wait_until="commit", timeout=STOPPED * 1000)
         while found.painted is None and time.perf_counter() - began < STOPPED and peak_of_tabs() < MOST_BYTES:
