@@ -14,7 +14,8 @@ import {
 } from "./js/walk_rows.js";
 import { STAGE_HEIGHT, WalkStage } from "./js/walk_stage.js";
 
-/** @import { Component, SentWalk, WalkData } from "./js/types.d.ts" */
+/** @import { Component } from "./js/types.d.ts" */
+/** @import { SentWalk, WalkData } from "./js/walk_types.d.ts" */
 
 /** @type {Record<string, (stage: WalkStage, share: number) => void>} */
 const SCENES = {

@@ -1,7 +1,7 @@
 // @ts-check
 // The time of the walk: which scene it is in and how far, while it plays, is stepped through or dragged.
 
-/** @import { WalkScene } from "./types.d.ts" */
+/** @import { WalkScene } from "./walk_types.d.ts" */
 
 const FRAME = 30;  // ms between two pictures: enough for what moves here
 const LONGEST = 250;  // ms that a picture may take before the time waits for it

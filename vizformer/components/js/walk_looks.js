@@ -3,7 +3,7 @@
 
 import { during, largest, number, percent } from "./walk_stage.js";
 
-/** @import { WalkLines, WalkStrips } from "./types.d.ts" */
+/** @import { WalkLines, WalkStrips } from "./walk_types.d.ts" */
 /** @import { WalkStage } from "./walk_stage.js" */
 
 const BLUE = "#2f87c4";

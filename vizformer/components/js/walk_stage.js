@@ -5,7 +5,8 @@ import { shorten } from "./canvas_text.js";
 import { cssColour } from "./colours.js";
 import { fill, visible } from "./text.js";
 
-/** @import { Theme, WalkData, Words } from "./types.d.ts" */
+/** @import { Theme, Words } from "./types.d.ts" */
+/** @import { WalkData } from "./walk_types.d.ts" */
 /** @typedef {{ x: number, y: number, width: number, height: number, text: string }} Hit */
 
 export const STAGE_HEIGHT = 340;
