@@ -146,8 +146,8 @@ def test_without_residual_connections_a_row_is_what_the_last_sublayer_made(order
     block = without.decoder.layers[0]
     x, y = torch.randn(1, 3, 16), torch.randn(1, 3, 16)
     after = block.feedforward_norm(y) if order == "post" else y
-    torch.testing.assert_close(block._add(x, y, block.feedforward_norm), after)
-    assert not torch.allclose(usual.decoder.layers[0]._add(x, y, block.feedforward_norm), after)
+    torch.testing.assert_close(block._add(x, y, block.around("feedforward")), after)
+    assert not torch.allclose(usual.decoder.layers[0]._add(x, y, block.around("feedforward")), after)
 
 
 def test_without_the_root_the_rows_of_the_table_are_added_as_they_are():
