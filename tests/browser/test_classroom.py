@@ -78,6 +78,51 @@ def test_students_follow_let_go_come_back_and_cannot_move_the_class(server, brow
         tab.problems[:] = [one for one in tab.problems if "404" not in one]  # how a browser hears that it is over
 
 
+def test_a_class_answers_a_question_and_the_teacher_sees_bars(server, browser, open_tab):
+    teacher = open_tab("/masks?text=hello there", at=server)
+    code = start(teacher)
+    student = open_tab(f"/?room={code}", at=server, locale="zh-CN")
+    title(student, "掩码")
+    with teacher.runs():
+        teacher.page.get_by_role("button", name="Ask the class").click()
+    box = student.page.locator(".st-key-ask-masks-count")
+    expect(box.get_by_role("button", name="把我的答案发给班级")).to_be_visible(timeout=PATIENCE)
+    expect(student.page.get_by_text("老师在向全班提问")).to_be_visible(timeout=PATIENCE)
+    expect(box).to_be_in_viewport(timeout=PATIENCE)
+    student.settled()
+    with student.runs():
+        box.get_by_role("radio", name="21").check(force=True)
+    with student.runs():
+        box.get_by_role("button", name="把我的答案发给班级").click()
+    expect(box.get_by_role("button", name="已发给班级")).to_be_disabled(timeout=PATIENCE)
+    expect(box.get_by_text("答对了")).to_have_count(0)
+    answers = teacher.page.locator(".vf-answers")
+    expect(answers).to_contain_text("1 answer of the class", timeout=PATIENCE)
+    expect(answers.get_by_role("row").nth(1)).to_have_text(re.compile("21.*1"))
+    teacher.page.get_by_role("button", name="Show the class the answer").click()
+    expect(box.get_by_text("答对了")).to_be_visible(timeout=PATIENCE)
+    expect(answers.locator(".vf-right")).to_have_text(re.compile("21"), timeout=PATIENCE)
+
+
+def test_pages_loaded_again_lead_and_follow_on(server, browser, open_tab):
+    teacher = open_tab("/masks", at=server)
+    code = start(teacher)
+    student = open_tab(f"/?room={code}", at=server)
+    title(student, "Masks")
+    for tab in (teacher, student):
+        tab.page.reload()
+        tab.settled()
+    expect(student.page.get_by_text(f"Class {code}: you follow the teacher.")).to_be_visible(timeout=PATIENCE)
+    go(teacher, "Positions")
+    title(student, "Positions")
+    with student.runs():
+        student.page.get_by_role("button", name="Leave the class").click()
+    expect(student.page.get_by_text(f"Class {code}")).to_have_count(0, timeout=PATIENCE)
+    student.page.reload()
+    student.settled()
+    expect(student.page.get_by_text(f"Class {code}")).to_have_count(0)
+
+
 def test_a_code_of_no_class_is_said(open_tab):
     tab = open_tab("/map")
     with tab.runs():

@@ -7,7 +7,8 @@ from starlette.applications import Starlette
 from starlette.testclient import TestClient
 
 from vizformer.web.classroom import rooms as the_rooms
-from vizformer.web.classroom.rooms import AWAY, LONGEST, MemoryStore, NoRoomError, Place, Rooms, tidy
+from vizformer.web.classroom.rooms import AWAY, LONGEST, NoRoomError, Place, Rooms, tidy
+from vizformer.web.classroom.stores import MemoryStore, StoreError
 from vizformer.web.classroom.waiting import PATH, Waiting
 
 
@@ -57,20 +58,97 @@ def test_a_room_ends_when_its_teacher_says_so_or_leaves_or_after_hours(school):
         school.rooms.look(code)
     code, secret = school.rooms.open("ann")
     school.there.remove("ann")
-    school.rooms.look(code)
     school.now += AWAY - 1
+    school.rooms.beat()
+    school.rooms.look(code)
     school.there.add("ann")  # the network came back
+    school.rooms.beat()
+    school.now += AWAY - 1
     school.rooms.look(code)
     school.there.remove("ann")
-    school.rooms.look(code)
-    school.now += AWAY + 1
+    school.rooms.beat()
+    school.now += 2
     with pytest.raises(NoRoomError):
         school.rooms.look(code)
     code, secret = school.rooms.open("bob")
-    school.now += LONGEST + 1
+    while school.now < LONGEST + 4 * AWAY:
+        school.now += AWAY - 1
+        school.rooms.beat()
     with pytest.raises(NoRoomError):
         school.rooms.move(code, secret, "qkv", {})
-    assert school.store == {}
+    assert school.store.rooms == {}
+
+
+def test_a_room_that_nobody_looks_at_ends_too(school):
+    school.rooms.open("ann")
+    school.there.clear()
+    school.now += AWAY + 1
+    school.rooms.beat()
+    assert school.store.rooms == {}
+
+
+def test_a_teacher_whose_page_is_loaded_again_keeps_the_room(school):
+    code, secret = school.rooms.open("ann")
+    school.rooms.move(code, secret, "qkv", {})
+    school.there.add("ann again")
+    assert not school.rooms.take(code, secret, "ann again")  # a second tab: the first one leads
+    school.there.remove("ann")
+    assert not school.rooms.take(code, "wrong", "ann again")
+    assert school.rooms.take(code, secret, "ann again")
+    school.now += AWAY - 1
+    school.rooms.beat()
+    school.now += AWAY - 1
+    assert school.rooms.look(code).page == "qkv"
+    assert not school.rooms.take("ABCDEF", secret, "ann again")
+
+
+def test_a_class_answers_a_question_until_the_answer_is_shown(school):
+    code, secret = school.rooms.open("ann")
+    assert not school.rooms.answer(code, "masks/leak", "x", "1")  # nothing is asked
+    school.rooms.move(code, secret, "masks", {})
+    school.rooms.ask(code, secret, "masks/leak")
+    assert school.rooms.look(code) == Place("masks", {}, 2, "masks/leak")
+    for voter, said in (("x", "1"), ("y", "1"), ("z", "0"), ("x", "2")):
+        assert school.rooms.answer(code, "masks/leak", voter, said)
+    assert school.rooms.look(code).version == 2  # an answer has nobody's page drawn again
+    assert school.rooms.answers(code, secret) == {"2": 1, "1": 1, "0": 1}
+    assert not school.rooms.answer(code, "masks/sum", "x", "1")
+    assert not school.rooms.answer(code, "masks/leak", "x", "1" * 41)
+    with pytest.raises(NoRoomError):
+        school.rooms.answers(code, "wrong")
+    for change in (school.rooms.ask, lambda *own: school.rooms.show(*own[:2])):
+        with pytest.raises(NoRoomError):
+            change(code, "wrong", "masks/leak")
+    school.rooms.show(code, secret)
+    assert school.rooms.look(code) == Place("masks", {}, 3, "masks/leak", shown=True)
+    assert not school.rooms.answer(code, "masks/leak", "y", "0")
+    assert school.rooms.answers(code, secret).total() == 3
+    school.rooms.ask(code, secret, "masks/leak")
+    assert school.rooms.answers(code, secret) == {}
+    school.rooms.move(code, secret, "masks", {"head": "1"})
+    assert school.rooms.look(code).question == "masks/leak"
+    school.rooms.move(code, secret, "map", {})
+    assert school.rooms.look(code).question == ""
+    school.rooms.close(code, secret)
+    assert school.store.said == {}
+
+
+def test_answers_to_a_question_are_bounded(school, monkeypatch):
+    monkeypatch.setattr(the_rooms, "MOST_ANSWERS", 2)
+    code, secret = school.rooms.open("ann")
+    school.rooms.ask(code, secret, "masks/leak")
+    assert [school.rooms.answer(code, "masks/leak", voter, "0") for voter in "xyzx"] == [True, True, False, True]
+
+
+def test_a_store_that_lost_its_rooms_gets_them_back(school):
+    code, secret = school.rooms.open("ann")
+    school.rooms.move(code, secret, "qkv", {})
+    school.store.rooms.clear()
+    school.rooms.beat()
+    assert school.rooms.look(code).page == "qkv"
+    school.rooms.close(code, secret)
+    school.rooms.beat()
+    assert school.store.rooms == {}
 
 
 def test_there_are_only_so_many_rooms_and_links_are_bounded(school, monkeypatch):
@@ -85,11 +163,12 @@ def test_there_are_only_so_many_rooms_and_links_are_bounded(school, monkeypatch)
 
 def test_nothing_is_kept_of_those_who_look(school):
     code, secret = school.rooms.open("ann")
-    before = dict(school.store)
+    before = dict(school.store.rooms)
     for __ in range(40):
         school.rooms.look(code)
-    assert school.store == before
-    assert secret in repr(school.store)  # it is there that the secret is, and the teacher's session
+    assert school.store.rooms == before
+    assert school.store.said == {}
+    assert secret in repr(school.store.rooms)  # it is there that the secret is, and the teacher's session
 
 
 @pytest.mark.parametrize(
@@ -112,8 +191,19 @@ def test_a_browser_is_told_of_a_move_at_once_and_of_the_end(school):
         assert client.get(url, params={"after": "1"}).status_code == 404
         assert client.get(f"/base{PATH}/XXXXXX").status_code == 404
         assert client.get(f"/base{PATH}/../../etc").status_code == 404
-    assert waiting._events == {}
-    assert waiting._count == 0
+    assert waiting.count == 0
+    assert waiting._waiters == {}
+
+
+def test_a_store_that_cannot_be_reached_is_asked_again_later():
+    class Away(MemoryStore):
+        def get(self, code):
+            raise StoreError("away")
+
+    waiting = Waiting(Rooms(Away(), lambda session: True))
+    with TestClient(Starlette(routes=[waiting.route()])) as client:
+        assert client.get(f"{PATH}/ABCDEF").status_code == 503
+    assert waiting._waiters == {}
 
 
 def test_one_that_waits_hears_of_the_move():
@@ -126,7 +216,7 @@ def test_one_that_waits_hears_of_the_move():
 
     async def wait() -> bytes:
         asked = [asyncio.create_task(waiting.answer(Request())) for __ in range(40)]
-        while waiting._count < 40:
+        while waiting.count < 40:
             await asyncio.sleep(0)
         await asyncio.to_thread(school.rooms.move, code, secret, "qkv", {})
         answers = await asyncio.wait_for(asyncio.gather(*asked), 5)

@@ -1,47 +1,57 @@
 // @ts-check
 // Hears of the moves of a class's teacher, and has the page run when there is one. Nothing is drawn.
 
+/** @typedef {{ url: string, seen: number, stop: AbortController, caughtUp: () => void }} Ear */
+
 const RETRY = 2000;  // milliseconds after an answer that was none
 const OVER = -1;
+const SOON = 5000;  // milliseconds in which a page draws what is asked on it
+const PATIENCE = 60_000;  // milliseconds in which a page shows what it was told of
 
-/** @type {WeakMap<object, { url: string, seen: number, stop: AbortController }>} */
+/** @type {WeakMap<object, Ear>} */
 const listening = new WeakMap();
+let brought = "";  // the box that was brought into sight last
 
 /**
- * @param {{ data: { url: string, seen: number }, parentElement: object,
+ * @param {{ data: { url: string, seen: number, box: string }, parentElement: object,
  *           setStateValue(name: string, value: object): void }} component
  */
 export default function follow({ data, parentElement, setStateValue }) {
   const before = listening.get(parentElement);
   if (before && before.url === data.url && !before.stop.signal.aborted) {
     before.seen = Math.max(before.seen, data.seen);
+    if (data.seen >= before.seen) before.caughtUp();
   } else {
     before?.stop.abort();
-    const fresh = { url: data.url, seen: data.seen, stop: new AbortController() };
+    const fresh = { url: data.url, seen: data.seen, stop: new AbortController(), caughtUp() {} };
     listening.set(parentElement, fresh);
     listen(fresh, (version) => setStateValue("moved", { version }));
   }
+  if (data.box !== brought) bring(data.box);
   const ear = listening.get(parentElement);
   return () => ear?.stop.abort();
 }
 
-/** @param {{ url: string, seen: number, stop: AbortController }} ear @param {(version: number) => void} tell */
+/** @param {Ear} ear @param {(version: number) => void} tell */
 async function listen(ear, tell) {
   const version = await asked(ear);
   if (ear.stop.signal.aborted) return;
   if (version === OVER) {
-    tell(OVER);
-    return;
-  }
-  if (version > ear.seen) {
+    tell(OVER);  // the page takes this away, unless the class is there again
+    await later(RETRY);
+  } else if (version > ear.seen) {
+    // Not asked again before the page shows it: a run for the next move, sent from the page that is being left, would
+    // come after the one that goes to the new page, and bring the old one back.
     ear.seen = version;
+    const shown = new Promise((resolve) => { ear.caughtUp = () => resolve(undefined); });
     tell(version);
+    await Promise.race([shown, later(PATIENCE)]);
   }
-  listen(ear, tell);
+  if (!ear.stop.signal.aborted) listen(ear, tell);
 }
 
 // The version of the class's place, when it is another one or after a while; OVER where there is no such class.
-/** @param {{ url: string, seen: number, stop: AbortController }} ear @returns {Promise<number>} */
+/** @param {Ear} ear @returns {Promise<number>} */
 async function asked({ url, seen, stop }) {
   try {
     const answer = await fetch(`${url}?after=${seen}`, { signal: stop.signal, cache: "no-store" });
@@ -50,6 +60,25 @@ async function asked({ url, seen, stop }) {
   } catch {
     // A server that cannot be reached is asked again, like one that has no room for another question.
   }
-  await new Promise((later) => { setTimeout(later, RETRY); });
+  await later(RETRY);
   return seen;
+}
+
+/** @param {number} milliseconds */
+function later(milliseconds) {
+  return new Promise((resolve) => { setTimeout(resolve, milliseconds); });
+}
+
+// Scrolls to what the teacher asks, as soon as it is drawn.
+/** @param {string} box */
+function bring(box) {
+  brought = box;
+  if (!box) return;
+  const until = performance.now() + SOON;
+  const look = () => {
+    const found = document.getElementsByClassName(box)[0];
+    if (found) found.scrollIntoView({ block: "center" });
+    else if (brought === box && performance.now() < until) setTimeout(look, 100);
+  };
+  look();
 }

@@ -1,28 +1,36 @@
-"""Rooms: where a teacher is, for those who know the room's code.
+"""Rooms: where a teacher is and what the class is asked, for those who know the room's code.
 
     rooms = Rooms(MemoryStore(), is_there=...)
     code, secret = rooms.open(session)
     rooms.move(code, secret, "qkv", {"head": "3"})      # by the teacher, who alone has the secret
     rooms.look(code)                                    # by anybody who has the code: Place("qkv", {"head": "3"}, 1)
+    rooms.ask(code, secret, "masks/leak")               # a question of a lesson, to the whole class
+    rooms.answer(code, "masks/leak", voter, "2")        # by a student, as often as wanted: the last answer counts
+    rooms.answers(code, secret)                         # {"2": 17, "0": 9}, for the teacher
 
-A room holds the teacher's page and link, and nothing of those who look.  It ends when the teacher says so, when the teacher
-has been away for `AWAY` seconds, and after `LONGEST` seconds in any case.
+A room holds the teacher's page and link, and of those who look nothing but their answers to the question that is open,
+each under a name that means nothing elsewhere.  It ends when the teacher says so, when the teacher has been away for `AWAY`
+seconds, and after `LONGEST` seconds in any case.
 """
 
 import hmac
 import secrets
 import threading
 import time
+from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Protocol
+
+from vizformer.web.classroom.stores import Store
 
 LETTERS = "ABCDEFGHJKLMNPQRSTUVWXYZ23456789"  # none that is taken for another one on a blackboard
 LENGTH = 6  # 32**6 codes: a thousand million
 LONGEST = 4 * 3600.0  # seconds
-AWAY = 60.0  # seconds without the teacher: a reload of the network, not a break
+AWAY = 60.0  # seconds without the teacher: a reload or a lost network, not a break
+BEAT = 10.0  # seconds between two notes that the teacher is there
 MOST = 100  # rooms at a time
 MOST_CHARACTERS = 12_000  # of a link; what is longer is not passed on
+MOST_ANSWERS, LONGEST_ANSWER = 500, 40  # of a question; characters
 
 
 class NoRoomError(LookupError):
@@ -36,12 +44,16 @@ class Place:
     Attributes:
         page: as its address calls it.
         parameters: of its link.
-        version: grows with every move.
+        version: grows with every move, and with every question.
+        question: "lesson/name" of the question that the class is asked; empty: none.
+        shown: whether the teacher has shown its answer.
     """
 
     page: str = ""
     parameters: Mapping[str, str] = field(default_factory=dict)
     version: int = 0
+    question: str = ""
+    shown: bool = False
 
 
 @dataclass(frozen=True)
@@ -49,62 +61,38 @@ class Room:
     """A room as it is kept.
 
     Attributes:
-        secret: what the teacher's session alone knows.
-        teacher: the session that opened it.
+        secret: what the teacher's browser alone knows.
+        teacher: the session that leads it.
         opened: by the clock, seconds.
-        missed: since when the teacher is away; None while there.
+        seen: when the teacher was there last, by the clock, seconds.
+        place: where the teacher is.
     """
 
     secret: str
     teacher: str
     opened: float
+    seen: float
     place: Place = Place()
-    missed: float | None = None
-
-
-class Store(Protocol):
-    """Where rooms are kept: the memory of this server, or later something that several servers share."""
-
-    def get(self, code: str) -> Room | None: ...
-
-    def put(self, code: str, room: Room) -> None: ...
-
-    def drop(self, code: str) -> None: ...
-
-    def codes(self) -> list[str]: ...
-
-
-class MemoryStore(dict[str, Room]):
-    """Rooms in the memory of this process."""
-
-    def put(self, code: str, room: Room) -> None:
-        self[code] = room
-
-    def drop(self, code: str) -> None:
-        self.pop(code, None)
-
-    def codes(self) -> list[str]:
-        return list(self)
 
 
 class Rooms:
-    """All rooms of a server.
+    """All rooms.
 
     Args:
         store: where they are kept.
-        is_there: whether a session still has its browser.
-        clock: seconds that only grow.
+        is_there: whether a session still has its browser, on this server.
+        clock: seconds; of all servers the same where they share a store.
     """
 
     def __init__(
         self,
-        store: Store,
+        store: Store[Room],
         is_there: Callable[[str], bool],
-        clock: Callable[[], float] = time.monotonic,
+        clock: Callable[[], float] = time.time,
     ) -> None:
         self._store, self._is_there, self._clock = store, is_there, clock
         self._lock = threading.Lock()
-        self._listeners: list[Callable[[str], None]] = []
+        self._led: dict[str, Room] = {}  # the rooms whose teachers are on this server
 
     def open(self, teacher: str) -> tuple[str, str]:
         """A new room: its code and the teacher's secret.
@@ -113,31 +101,105 @@ class Rooms:
             NoRoomError: there are too many.
         """
         with self._lock:
-            for code in self._store.codes():
-                self._fresh(code)
-            if len(self._store.codes()) >= MOST:
+            codes = self._store.codes()
+            if len(codes) >= MOST and sum(self._fresh(code) is not None for code in codes) >= MOST:
                 raise NoRoomError("there are too many rooms")
             code = "".join(secrets.choice(LETTERS) for _ in range(LENGTH))
             while self._store.get(code) is not None:
                 code = "".join(secrets.choice(LETTERS) for _ in range(LENGTH))
-            secret = secrets.token_urlsafe(24)
-            self._store.put(code, Room(secret, teacher, self._clock()))
-        return code, secret
+            now = self._clock()
+            room = Room(secrets.token_urlsafe(24), teacher, opened=now, seen=now)
+            self._put(code, room)
+        return code, room.secret
+
+    def take(self, code: str, secret: str, teacher: str) -> bool:
+        """Gives the room to another session of its teacher, whose page was loaded again; whether it has it now.
+
+        A session that still has its browser keeps the room: a second tab does not take it away.
+        """
+        with self._lock:
+            try:
+                room = self._own(code, secret)
+            except NoRoomError:
+                return False
+            if room.teacher != teacher and self._is_there(room.teacher):
+                return False
+            self._put(code, replace(room, teacher=teacher, seen=self._clock()))
+            return True
 
     def move(self, code: str, secret: str, page: str, parameters: Mapping[str, str]) -> None:
         """Takes the room to a place; where it is there already, nothing happens.
+
+        Another page takes back the question that was asked on the page before.
 
         Raises:
             NoRoomError: the room is over, or the secret is not its own.
         """
         with self._lock:
             room = self._own(code, secret)
-            wanted = Place(page, dict(parameters), room.place.version + 1)
-            same = (page, wanted.parameters) == (room.place.page, room.place.parameters) and room.place.version > 0
+            before = room.place
+            wanted = replace(before, page=page, parameters=dict(parameters), version=before.version + 1)
+            if page != before.page:
+                wanted = replace(wanted, question="", shown=False)
+            same = (page, wanted.parameters) == (before.page, before.parameters) and before.version > 0
             if same or sum(len(name) + len(value) for name, value in parameters.items()) > MOST_CHARACTERS:
                 return
-            self._store.put(code, replace(room, place=wanted))
-        self._tell(code)
+            self._put(code, replace(room, place=wanted))
+        self._store.tell(code)
+
+    def ask(self, code: str, secret: str, question: str) -> None:
+        """Asks the class a question; the empty one takes back what was asked.
+
+        Raises:
+            NoRoomError: the room is over, or the secret is not its own.
+        """
+        self._question(code, secret, question, shown=False)
+
+    def show(self, code: str, secret: str) -> None:
+        """Shows the class the answer to what it was asked: nobody answers any more.
+
+        Raises:
+            NoRoomError: the room is over, or the secret is not its own.
+        """
+        self._question(code, secret, None, shown=True)
+
+    def _question(self, code: str, secret: str, question: str | None, *, shown: bool) -> None:
+        """Sets what is asked (None: what is asked already), and whether its answer is shown."""
+        with self._lock:
+            room = self._own(code, secret)
+            if question is not None:
+                self._store.forget_answers(code)
+            else:
+                question = room.place.question
+            place = replace(room.place, question=question, shown=shown, version=room.place.version + 1)
+            self._put(code, replace(room, place=place))
+        self._store.tell(code)
+
+    def answer(self, code: str, question: str, voter: str, said: str) -> bool:
+        """Takes a student's answer; whether the question is (still) open.
+
+        Raises:
+            NoRoomError: there is no such room, or it is over.
+        """
+        place = self.look(code)
+        if place.question != question or place.shown or len(said) > LONGEST_ANSWER:
+            return False
+        with self._lock:
+            known = self._store.answers(code)
+            if voter not in known and len(known) >= MOST_ANSWERS:
+                return False
+            self._store.answer(code, voter, said)
+        return True
+
+    def answers(self, code: str, secret: str) -> Counter[str]:
+        """How often each answer was given, for the teacher.
+
+        Raises:
+            NoRoomError: the room is over, or the secret is not its own.
+        """
+        with self._lock:
+            self._own(code, secret)
+            return Counter(self._store.answers(code).values())
 
     def close(self, code: str, secret: str) -> None:
         """Ends a room.
@@ -147,8 +209,8 @@ class Rooms:
         """
         with self._lock:
             self._own(code, secret)
-            self._store.drop(code)
-        self._tell(code)
+            self._drop(code)
+        self._store.tell(code)
 
     def look(self, code: str) -> Place:
         """Where the teacher is.
@@ -164,11 +226,30 @@ class Rooms:
 
     def listen(self, listener: Callable[[str], None]) -> None:
         """Has `listener` called with the code of every room that moves or ends, from whatever thread."""
-        self._listeners.append(listener)
+        self._store.listen(listener)
 
-    def _tell(self, code: str) -> None:
-        for listener in self._listeners:
-            listener(code)
+    def beat(self) -> None:
+        """Notes which teachers are there; to be called every `BEAT` seconds.
+
+        A store that has lost a room (it was killed and started again) gets it back from here.
+        """
+        with self._lock:
+            for code, known in list(self._led.items()):
+                room, now = self._store.get(code), self._clock()
+                if room is not None and (room.secret, room.teacher) != (known.secret, known.teacher):
+                    del self._led[code]  # another server leads it now
+                elif now - known.opened > LONGEST or now - known.seen > AWAY:
+                    self._drop(code)
+                elif self._is_there(known.teacher):
+                    self._put(code, replace(room or known, seen=now))
+
+    def _put(self, code: str, room: Room) -> None:
+        self._led[code] = room
+        self._store.put(code, room)
+
+    def _drop(self, code: str) -> None:
+        self._led.pop(code, None)
+        self._store.drop(code)
 
     def _own(self, code: str, secret: str) -> Room:
         room = self._fresh(code)
@@ -179,15 +260,9 @@ class Rooms:
     def _fresh(self, code: str) -> Room | None:
         """The room, unless its time is over."""
         room, now = self._store.get(code), self._clock()
-        if room is None:
+        if room is not None and (now - room.opened > LONGEST or now - room.seen > AWAY):
+            self._drop(code)
             return None
-        missed = None if self._is_there(room.teacher) else room.missed if room.missed is not None else now
-        if now - room.opened > LONGEST or (missed is not None and now - missed > AWAY):
-            self._store.drop(code)
-            return None
-        if missed != room.missed:
-            room = replace(room, missed=missed)
-            self._store.put(code, room)
         return room
 
 

@@ -7,12 +7,15 @@ Nobody's script runs for it: forty followers that wait cost the server forty ope
 
 import asyncio
 import contextlib
+from collections.abc import Iterator
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from starlette.responses import JSONResponse
 from starlette.routing import Route
 
 from vizformer.web.classroom.rooms import NoRoomError, Rooms, tidy
+from vizformer.web.classroom.stores import StoreError
 
 if TYPE_CHECKING:
     from starlette.requests import Request
@@ -20,6 +23,14 @@ if TYPE_CHECKING:
 PATH = "/_vizformer/room"
 WAIT = 20.0  # seconds; proxies give up after sixty
 MOST_WAITING = 2000
+
+
+@dataclass
+class _Waiters:
+    """Those who wait for one room: what wakes them, and how many they are."""
+
+    moved: asyncio.Event = field(default_factory=asyncio.Event)
+    count: int = 0
 
 
 class Waiting:
@@ -31,10 +42,14 @@ class Waiting:
 
     def __init__(self, rooms: Rooms) -> None:
         self._rooms = rooms
-        self._events: dict[str, asyncio.Event] = {}
-        self._count = 0
+        self._waiters: dict[str, _Waiters] = {}
         self._loop: asyncio.AbstractEventLoop | None = None
         rooms.listen(self._moved)
+
+    @property
+    def count(self) -> int:
+        """How many requests wait."""
+        return sum(waiters.count for waiters in self._waiters.values())
 
     def route(self, base: str = "") -> Route:
         """What the server answers to."""
@@ -45,27 +60,38 @@ class Waiting:
         code, said = tidy(request.path_params["code"]), request.query_params.get("after", "")
         after = int(said) if said.isascii() and said.isdigit() and len(said) < 10 else 0
         self._loop = asyncio.get_running_loop()
-        if self._count >= MOST_WAITING:
+        if self.count >= MOST_WAITING:
             return JSONResponse({}, 503)
-        self._count += 1
         try:
-            event = self._events.setdefault(code, asyncio.Event())
-            place = self._rooms.look(code)
-            if place.version == after:
-                with contextlib.suppress(TimeoutError):
-                    await asyncio.wait_for(event.wait(), WAIT)
-                place = self._rooms.look(code)
+            with self._waits(code) as moved:  # before the look: a move in between is heard
+                place = await asyncio.to_thread(self._rooms.look, code)  # the store may be on another machine
+                if place.version == after:
+                    with contextlib.suppress(TimeoutError):
+                        await asyncio.wait_for(moved.wait(), WAIT)
+                    place = await asyncio.to_thread(self._rooms.look, code)
             return JSONResponse({"version": place.version}, headers={"Cache-Control": "no-store"})
         except NoRoomError:
-            self._events.pop(code, None)
             return JSONResponse({}, 404)
+        except StoreError:
+            return JSONResponse({}, 503)
+
+    @contextlib.contextmanager
+    def _waits(self, code: str) -> Iterator[asyncio.Event]:
+        """Counts one that waits for the room, until it does so no more."""
+        waiters = self._waiters.setdefault(code, _Waiters())
+        waiters.count += 1
+        try:
+            yield waiters.moved
         finally:
-            self._count -= 1
+            waiters.count -= 1
+            if not waiters.count and self._waiters.get(code) is waiters:
+                del self._waiters[code]
 
     def _moved(self, code: str) -> None:
-        if self._loop is not None:
+        if self._loop is not None and not self._loop.is_closed():
             self._loop.call_soon_threadsafe(self._wake, code)
 
     def _wake(self, code: str) -> None:
-        if (event := self._events.pop(code, None)) is not None:
-            event.set()
+        if (waiters := self._waiters.get(code)) is not None:
+            waiters.moved.set()
+            waiters.moved = asyncio.Event()  # for those who come back

@@ -1,28 +1,33 @@
-"""A class: the teacher's button, and what a student sees who follows."""
+"""A class: who leads or follows one in this session, and what the class is asked.
 
+The browser remembers its class in a cookie: a page that is loaded again, or that comes back to another server, leads or
+follows on.  What is drawn of it stands in `class_door`; questions to the class in `widgets.class_question`.
+"""
+
+import asyncio
 import contextlib
-from urllib.parse import urlencode, urlsplit, urlunsplit
+import re
+import secrets
+from collections import Counter
+from urllib.parse import urlsplit
 
 import streamlit as st
 from streamlit.runtime import Runtime
 from streamlit.runtime.scriptrunner import get_script_run_ctx
 
-from vizformer.components import follow
-from vizformer.serving import one_of
-from vizformer.web.classroom.rooms import LENGTH, MemoryStore, NoRoomError, Place, Rooms, tidy
+from vizformer.web.classroom.rooms import BEAT, LONGEST, NoRoomError, Place, Rooms, tidy
+from vizformer.web.classroom.stores import MemoryStore, StoreError
 from vizformer.web.classroom.waiting import PATH, Waiting
-from vizformer.web.frame import share
 from vizformer.web.frame.sitemap import HOME, SECTIONS
 from vizformer.web.link import state
-from vizformer.web.words.i18n import _
 
 ROOM = "room"  # of a link: the code of a class to join
-_LEADS, _FOLLOWS, _FREE, _SEEN, _ENDED = (
-    f"classroom.{name}"
-    for name in ("leads", "follows", "free", "seen", "ended")  # (keys of buttons begin otherwise)
+COOKIE = "vizformer-class"  # K7M2QX of a student, K7M2QX.secret of a teacher
+_LEADS, _TAKES, _FOLLOWS, _FREE, _SEEN, _ENDED, _ARRIVED, _VOTER, _COOKIE = (  # (keys of buttons begin otherwise)
+    f"classroom.{name}" for name in ("leads", "takes", "follows", "free", "seen", "ended", "arrived", "voter", "cookie")
 )
-_CODE, _JOINED, _UNKNOWN = (f"class.{name}" for name in ("code", "joined", "unknown"))
 _OWN = ("lang",)  # of the view: what stays the student's
+_REMEMBERED = re.compile(r"([A-Z2-9]{6})(?:\.([\w-]{20,60}))?")
 
 
 def _is_there(session: str) -> bool:
@@ -31,6 +36,14 @@ def _is_there(session: str) -> bool:
 
 ROOMS = Rooms(MemoryStore(), _is_there)
 WAITING = Waiting(ROOMS)
+
+
+async def attend() -> None:
+    """Notes which teachers are there, until it is cancelled."""
+    while True:
+        await asyncio.sleep(BEAT)
+        with contextlib.suppress(StoreError):
+            await asyncio.to_thread(ROOMS.beat)
 
 
 def _session() -> str:
@@ -42,14 +55,48 @@ def _session() -> str:
 
 
 def arrive() -> None:
-    """Joins the class that the link names."""
+    """Joins the class that the link names, or the one that this browser was in when its page was loaded again."""
+    first, st.session_state[_ARRIVED] = _ARRIVED not in st.session_state, True
     if (code := tidy(str(st.query_params.get(ROOM, "")))) and st.session_state.get(_FOLLOWS) != code:
         st.session_state[_ENDED] = not join(code)
+    elif first and (known := _REMEMBERED.fullmatch(_cookie())) is not None:
+        code, secret = known.groups()
+        st.session_state[_COOKIE] = True  # it is taken back where it is of no use any more
+        if secret is None:
+            join(code)
+        else:
+            st.session_state[_TAKES] = code, secret
+    take_over()
+
+
+def take_over() -> None:
+    """Leads the class that this browser led before, as soon as nobody else does.
+
+    The session from before the page was loaded again may still seem to be there for a moment; a second tab of the teacher
+    leads once the first one is closed.
+    """
+    if (own := st.session_state.get(_TAKES)) is None:
+        return
+    code, secret = own
+    try:
+        ROOMS.look(code)
+        if not ROOMS.take(code, secret, _session()):
+            return
+        st.session_state[_LEADS] = code, secret
+    except StoreError:
+        return
+    except NoRoomError:
+        pass
+    st.session_state.pop(_TAKES, None)
+
+
+def _cookie() -> str:
+    return str(st.context.cookies.to_dict().get(COOKIE, "")) if Runtime.exists() else ""
 
 
 def keep_up(page: str) -> None:
     """Takes a student who follows to where the teacher is, and tells the class where its teacher is."""
-    if (own := st.session_state.get(_LEADS)) is not None:
+    if (own := leads()) is not None:
         state.listen(lambda where, parameters: _lead(own, where, parameters))
         return
     state.listen(None)
@@ -70,144 +117,194 @@ def _file(page: str) -> str:
 
 
 def _lead(own: tuple[str, str], page: str, parameters: dict[str, str]) -> None:
-    with contextlib.suppress(NoRoomError):  # it is said at the next look at the button
+    with contextlib.suppress(NoRoomError, StoreError):  # it is said at the next look at the button
         ROOMS.move(*own, page, parameters)
 
 
 def _wanted() -> Place | None:
     """Where the teacher is, if the student follows and is not there yet."""
-    code = st.session_state.get(_FOLLOWS)
+    place = _look()
+    if place is None or st.session_state.get(_FREE) or place.version == seen():
+        return None
+    return place
+
+
+def _look() -> Place | None:
+    """Where the teacher of the class is that this session follows."""
+    code = follows()
     if code is None:
         return None
     try:
-        place = ROOMS.look(code)
+        return ROOMS.look(code)
+    except StoreError:  # it is looked at again
+        return None
     except NoRoomError:
         leave()
         st.session_state[_ENDED] = True
         return None
-    known = st.session_state.get(_SEEN, 0)
-    return None if st.session_state.get(_FREE) or place.version == known else place
 
 
-# --- what is drawn ----------------------------------------------------------------------------------------------------
+# --- what holds now ---------------------------------------------------------------------------------------------------
 
 
-def banner() -> None:
-    """What a student who follows can do, above the page."""
-    if st.session_state.pop(_ENDED, False):
-        st.info(_("The class is over. The page is yours."))
-    code = st.session_state.get(_FOLLOWS)
-    if code is None:
-        return
-    free = bool(st.session_state.get(_FREE))
-    with st.container(horizontal=True, vertical_alignment="center", key="class-banner"):
-        said = _("Class {code}: you look around by yourself.") if free else _("Class {code}: you follow the teacher.")
-        st.caption(said.format(code=code), width="content")
-        if free:
-            st.button(_("Follow again"), on_click=come_back, key="class.back", type="tertiary")
-        else:
-            st.button(_("Look around by myself"), on_click=let_go, key="class.free", type="tertiary")
-        st.button(_("Leave the class"), on_click=leave, key="class.leave", type="tertiary")
+def leads() -> tuple[str, str] | None:
+    """The code and the secret of the class that this session leads."""
+    own: tuple[str, str] | None = st.session_state.get(_LEADS)
+    return own
+
+
+def follows() -> str | None:
+    """The code of the class that this session follows, also while the student looks around alone."""
+    code: str | None = st.session_state.get(_FOLLOWS)
+    return code
+
+
+def is_to_lead() -> bool:
+    """Whether this session waits to lead the class that its browser led before."""
+    return _TAKES in st.session_state
+
+
+def is_free() -> bool:
+    """Whether the student looks around alone."""
+    return bool(st.session_state.get(_FREE))
+
+
+def seen() -> int:
+    """The version of the class's place that this session shows."""
+    version: int = st.session_state.get(_SEEN, 0)
+    return version
+
+
+def has_ended() -> bool:
+    """Whether the class that this session was in has just ended; said once."""
+    return bool(st.session_state.pop(_ENDED, False))
+
+
+def address(code: str) -> str:
+    """What a browser asks for the moves of a class."""
+    return f"{_base()}{PATH}/{code}"
+
+
+def _base() -> str:
     base = st.get_option("server.baseUrlPath").strip("/")
-    url = f"{'/' + base if base else ''}{PATH}/{code}"
-    follow.mount(url=url, seen=st.session_state.get(_SEEN, 0), key="class.ear")
+    return f"/{base}" if base else ""
 
 
-@st.fragment
-def button() -> None:
-    """The button of the class, beside that of the link."""
-    if st.session_state.pop(_JOINED, False):  # the whole page: it is to show what the teacher's does
-        st.rerun()
-    opened = st.popover(_("Class"), key="class", on_change="rerun")
-    if not opened.open:
-        return
-    with opened:
-        if one_of() > 1:
-            st.caption(_("A class needs a server with one worker: start it without `--workers`."))
-        elif (own := st.session_state.get(_LEADS)) is not None:
-            _leading(*own)
-        else:
-            _door()
+def remembered() -> str:
+    """A script that has the browser remember its class, or forget it; empty where there is nothing to say."""
+    own, seconds = leads() or st.session_state.get(_TAKES), int(LONGEST)
+    value = follows() or "" if own is None else ".".join(own)
+    if value:
+        st.session_state[_COOKIE] = True
+    elif st.session_state.get(_COOKIE):
+        seconds = 0
+    else:
+        return ""
+    secure = "; Secure" if urlsplit(st.context.url or "").scheme == "https" else ""
+    return f'document.cookie = "{COOKIE}={value}; Max-Age={seconds}; Path={_base() or "/"}; SameSite=Strict{secure}"'
 
 
-def _leading(code: str, secret: str) -> None:
+# --- questions --------------------------------------------------------------------------------------------------------
+
+
+def question() -> Place | None:
+    """What the class of this session is asked, by its teacher or for a student who follows; None where nothing is."""
+    if (own := leads()) is not None:
+        try:
+            place = ROOMS.look(own[0])
+        except (NoRoomError, StoreError):
+            return None
+    else:
+        found = None if is_free() else _look()
+        if found is None:
+            return None
+        place = found
+    return place if place.question else None
+
+
+def ask(asked: str) -> None:
+    """Asks the class that this session leads; the empty question takes back what was asked."""
+    if (own := leads()) is not None:
+        with contextlib.suppress(NoRoomError, StoreError):
+            ROOMS.ask(*own, asked)
+
+
+def show_answer() -> None:
+    """Shows the class the answer."""
+    if (own := leads()) is not None:
+        with contextlib.suppress(NoRoomError, StoreError):
+            ROOMS.show(*own)
+
+
+def answer(asked: str, said: str) -> bool:
+    """Sends this student's answer; whether it was taken."""
+    code, voter = follows(), st.session_state.setdefault(_VOTER, secrets.token_urlsafe(9))
+    if code is None:
+        return False
     try:
-        ROOMS.look(code)
-    except NoRoomError:
-        del st.session_state[_LEADS]
-        st.rerun()
-    parts = urlsplit(st.context.url or "")
-    link = urlunsplit((parts.scheme, parts.netloc, parts.path, urlencode({ROOM: code}), ""))
-    st.markdown(f"# {code}")
-    st.caption(
-        _("Students open this link, or press “Class” and type the code. They see your page, model, text and head.")
-    )
-    st.code(link, language=None, wrap_lines=True)
-    if (drawn := share.qr(link)) is not None:
-        st.image(drawn, width=share.WIDTH)
-    st.caption(_("The class ends when you end it, a minute after you leave, and after four hours. Nothing is kept."))
-    st.button(_("End the class"), on_click=end, args=(code, secret), key="class.end")
+        return ROOMS.answer(code, asked, voter, said)
+    except (NoRoomError, StoreError):
+        return False
 
 
-def _door() -> None:
-    st.caption(_("As a teacher: whoever joins sees what you look at, move by move."))
-    if st.button(_("Start a class"), key="class.start", type="primary"):
-        _start()
-        st.rerun()
-    st.divider()
-    label = _("As a student: the code of the class")
-    st.text_input(label, key=_CODE, max_chars=2 * LENGTH, on_change=_typed)
-    if st.session_state.pop(_UNKNOWN, False):
-        st.caption(_("There is no class with this code."))
-
-
-def _start() -> None:
-    leave()
+def answers() -> Counter[str]:
+    """How often the class of this session's teacher has given each answer."""
+    if (own := leads()) is None:
+        return Counter()
     try:
-        own = ROOMS.open(_session())
-    except NoRoomError:
-        return
-    st.session_state[_LEADS] = own
-    _lead(own, state.page(), state.link())
+        return ROOMS.answers(*own)
+    except (NoRoomError, StoreError):
+        return Counter()
 
 
 # --- what is pressed --------------------------------------------------------------------------------------------------
+
+
+def start() -> None:
+    """Opens a class that this session leads."""
+    leave()
+    try:
+        own = ROOMS.open(_session())
+    except (NoRoomError, StoreError):
+        return
+    st.session_state[_LEADS] = own
+    _lead(own, state.page(), state.link())
 
 
 def join(code: str) -> bool:
     """Follows a class; whether there is one of this code."""
     try:
         ROOMS.look(code)
-    except NoRoomError:
+    except (NoRoomError, StoreError):
         return False
     leave()
     st.session_state[_FOLLOWS] = code
     return True
 
 
-def _typed() -> None:
-    """A code that was typed is used once: it would have the student join again with every run."""
-    code, st.session_state[_CODE] = tidy(st.session_state[_CODE] or ""), ""
-    st.session_state[_JOINED] = joined = join(code)
-    st.session_state[_UNKNOWN] = not joined
-
-
 def let_go() -> None:
+    """Looks around alone from now on."""
     st.session_state[_FREE] = True
 
 
 def come_back() -> None:
+    """Follows the teacher again."""
     st.session_state[_FREE], st.session_state[_SEEN] = False, 0
 
 
 def leave() -> None:
     """Follows nobody any more."""
-    for name in (_FOLLOWS, _FREE, _SEEN):
+    for name in (_FOLLOWS, _FREE, _SEEN, _TAKES):
         st.session_state.pop(name, None)
 
 
 def end(code: str, secret: str) -> None:
     """Ends the teacher's own class."""
-    st.session_state.pop(_LEADS, None)
-    with contextlib.suppress(NoRoomError):
+    forget()
+    with contextlib.suppress(NoRoomError, StoreError):
         ROOMS.close(code, secret)
+
+
+def forget() -> None:
+    """Leads nobody any more."""
+    st.session_state.pop(_LEADS, None)

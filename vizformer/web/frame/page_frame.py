@@ -8,7 +8,7 @@ from streamlit.navigation.page import Page
 
 from vizformer import __version__
 from vizformer.assets import asset
-from vizformer.web.frame import classroom, share
+from vizformer.web.frame import class_door, classroom, share
 from vizformer.web.frame.sitemap import HOME, HOME_OF_BEFORE, SECTIONS, Entry
 from vizformer.web.link import state
 from vizformer.web.link.languages import LANGUAGES
@@ -52,10 +52,10 @@ def _run() -> None:
     _sidebar()
     with st.container(horizontal=True, vertical_alignment="center", key="page-head"):
         st.title(title, anchor=False)
-        guarded()(classroom.button)()
+        guarded()(class_door.button)()
         guarded()(share.button)()
     st.caption(translate(entry.summary))
-    guarded()(classroom.banner)()
+    guarded()(class_door.banner)()
     notices = st.container()
     with guarded():
         page.run()

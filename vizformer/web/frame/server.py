@@ -29,7 +29,9 @@ async def lifespan(app: st.App) -> AsyncIterator[None]:
         announce(st.get_option("server.address"), st.get_option("server.port"))
     elif st.get_option("server.sslCertFile"):  # HAProxy, which listens there, would speak without it
         raise click.ClickException("--workers knows no server.sslCertFile. Leave one of the two out.")
-    attending = [asyncio.create_task(task) for task in (session_folders.attend(), look_at_arrivals())]
+    attending = [
+        asyncio.create_task(task) for task in (session_folders.attend(), look_at_arrivals(), classroom.attend())
+    ]
     try:
         yield None
     finally:

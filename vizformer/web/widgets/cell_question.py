@@ -9,7 +9,7 @@ import streamlit as st
 
 from vizformer.components import cells
 from vizformer.components.cells import Cell
-from vizformer.web.widgets import questions
+from vizformer.web.widgets import class_question, questions
 from vizformer.web.widgets.questions import CellChoice, Grid
 from vizformer.web.words.figure_words import words
 from vizformer.web.words.i18n import _
@@ -25,7 +25,8 @@ def ask_cell(asked: CellChoice) -> None:
     row, column = f"{key}.row.{about}", f"{key}.column.{about}"
     with st.container(border=True, key=key):
         questions.predict(asked.question)
-        over = bool(st.session_state.get(shown))
+        part = class_question.part_of(asked.lesson, asked.name)
+        over = part == "shown" or (part != "student" and bool(st.session_state.get(shown)))
         picked = _picked(row, column)
         clicked = cells.mount(
             grid.rows,
@@ -40,16 +41,14 @@ def ask_cell(asked: CellChoice) -> None:
             st.session_state[row], st.session_state[column] = picked = clicked
         _boxes(grid, row, column, disabled=over)
         picked = _picked(row, column)
-        if not over:
-            st.button(
-                _("Show the answer"),
-                disabled=picked is None,
-                on_click=questions.reveal,
-                args=(asked.lesson, asked.name, shown),
-                key=f"{key}.button.{about}",
-            )
-            return
-        questions.verdict(picked == answer, asked.said, asked.why)
+        if questions.settle(asked, None if picked is None else f"{picked[0]},{picked[1]}"):
+            questions.verdict(None if picked is None else picked == answer, asked.said, asked.why)
+        questions.lead(
+            asked,
+            bars=(),
+            named=lambda one: questions.cell_name(grid, _cell(one)),
+            right=lambda one: _cell(one) == answer,
+        )
     questions.count(key)
 
 
@@ -72,3 +71,9 @@ def _boxes(grid: Grid, row: str, column: str, *, disabled: bool) -> None:
 def _picked(row: str, column: str) -> Cell | None:
     at, of = st.session_state.get(row), st.session_state.get(column)
     return (at, of) if isinstance(at, int) and isinstance(of, int) else None
+
+
+def _cell(sent: str) -> Cell:
+    """A cell as it was sent to a class."""
+    row, column = sent.split(",")
+    return int(row), int(column)

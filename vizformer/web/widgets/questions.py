@@ -16,6 +16,7 @@ import streamlit as st
 
 from vizformer.web.catalogue.subject import Subject
 from vizformer.web.frame import progress
+from vizformer.web.widgets import class_question
 from vizformer.web.words.errors import plain
 from vizformer.web.words.i18n import _
 
@@ -50,7 +51,7 @@ class Choice:
     @property
     def said(self) -> str:
         """The right answer in words."""
-        return _("line {n}", n=self.answer + 1) if self.code else self.choices[self.answer]
+        return line_number(self.answer) if self.code else self.choices[self.answer]
 
 
 @dataclass(frozen=True)
@@ -121,8 +122,7 @@ class CellChoice:
     @property
     def said(self) -> str:
         """The right answer in words."""
-        row, column = self.answer
-        return _("row “{row}”, column “{column}”", row=self.grid.rows[row], column=self.grid.columns[column])
+        return cell_name(self.grid, self.answer)
 
 
 Question = Choice | Number | CellChoice
@@ -133,9 +133,15 @@ A lesson asks them about what its boxes are set to; these ask about what they ar
 """
 
 
+def cell_name(grid: Grid, cell: "Cell") -> str:
+    """A cell of a picture in words."""
+    row, column = cell
+    return _("row “{row}”, column “{column}”", row=grid.rows[row], column=grid.columns[column])
+
+
 def ask(asked: Choice) -> None:
     """Asks a question with choices, and shows the answer afterwards."""
-    key, shown = keys(asked.lesson, asked.name, asked.about)
+    key, __ = keys(asked.lesson, asked.name, asked.about)
     choices = asked.choices
     with st.container(border=True, key=key):
         predict(asked.question)
@@ -147,22 +153,71 @@ def ask(asked: Choice) -> None:
             label_visibility="collapsed",
             key=f"{key}.choice.{asked.about}",
         )
-        if not st.session_state.get(shown):
-            st.button(
-                _("Show the answer"),
-                disabled=picked is None,
-                on_click=reveal,
-                args=(asked.lesson, asked.name, shown),
-                key=f"{key}.button.{asked.about}",
-            )
-            return
-        verdict(picked == asked.answer, asked.said, asked.why)
+        if settle(asked, None if picked is None else str(picked)):
+            verdict(None if picked is None else picked == asked.answer, asked.said, asked.why)
+        lead(
+            asked,
+            bars=[str(i) for i in range(len(choices))],
+            named=lambda one: line_number(int(one)) if asked.code else choices[int(one)],
+            right=lambda one: int(one) == asked.answer,
+        )
     count(key)
+
+
+def settle(asked: "Question", picked: str | None) -> bool:
+    """The button below what was picked (as it is sent to a class; None: nothing yet); whether the answer is to be shown.
+
+    Alone, the button shows the answer.  Where a class is asked, it sends what was picked, and the teacher shows the answer.
+    """
+    key, shown = keys(asked.lesson, asked.name, asked.about)
+    part = class_question.part_of(asked.lesson, asked.name)
+    if part == "student":
+        class_question.send(asked.lesson, asked.name, picked, key=key)
+        return False
+    if part == "shown" and picked is not None and not st.session_state.get(shown):
+        reveal(asked.lesson, asked.name, shown)  # answered, like any other
+    if part == "shown" or st.session_state.get(shown):
+        return True
+    st.button(
+        _("Show the answer"),
+        disabled=picked is None,
+        on_click=reveal,
+        args=(asked.lesson, asked.name, shown),
+        key=f"{key}.button.{asked.about}",
+    )
+    return False
+
+
+def lead(
+    asked: "Question",
+    *,
+    bars: Sequence[str],
+    named: Callable[[str], str],
+    right: Callable[[str], bool],
+) -> None:
+    """For the teacher of a class, below the question: asks it to the class, and shows the answers as bars.
+
+    Args:
+        asked: the question.
+        bars, named, right: as in `class_question.lead`.
+    """
+    key, shown = keys(asked.lesson, asked.name, asked.about)
+    if class_question.part_of(asked.lesson, asked.name) == "teacher":
+
+        def show() -> None:
+            st.session_state[shown] = True
+
+        class_question.lead(asked.lesson, asked.name, key=key, bars=bars, named=named, right=right, show=show)
 
 
 def is_answered(lesson: str, name: str, about: str = "") -> bool:
     """Whether the answer to a question is shown."""
     return bool(st.session_state.get(keys(lesson, name, about)[1]))
+
+
+def line_number(index: int) -> str:
+    """What a line of a program is called."""
+    return _("line {n}", n=index + 1)
 
 
 def line(index: int, line: str) -> str:
@@ -173,7 +228,7 @@ def line(index: int, line: str) -> str:
 def ask_number(asked: Number) -> None:
     """Asks for a number, and shows the answer afterwards."""
     key, shown = keys(asked.lesson, asked.name, asked.about)
-    typed, done = f"{key}.number.{asked.about}", bool(st.session_state.get(shown))
+    typed, part = f"{key}.number.{asked.about}", class_question.part_of(asked.lesson, asked.name)
     with st.container(border=True, key=key):
         predict(asked.question)
         with st.form(f"{key}.form.{asked.about}", border=False):  # one click both takes the number and shows the answer
@@ -184,19 +239,33 @@ def ask_number(asked: Number) -> None:
                 format=None if not asked.tolerance else "%g",
                 key=typed,
             )
-            st.form_submit_button(
-                _("Show the answer"),
-                on_click=_reveal_number,
-                args=(asked.lesson, asked.name, shown, typed),
-                key=f"{key}.button.{asked.about}",
-            )
-        if not done:
-            return
-        if given is None:
-            st.caption(_("Enter a number first."))
-            return
-        verdict(abs(given - asked.answer) <= asked.tolerance, asked.said, asked.why)
+            if part == "student":
+                class_question.send_typed(asked.lesson, asked.name, typed, key=key)
+            else:
+                st.form_submit_button(
+                    _("Show the answer"),
+                    on_click=_reveal_number,
+                    args=(asked.lesson, asked.name, shown, typed),
+                    key=f"{key}.button.{asked.about}",
+                )
+        if part == "shown" or (part != "student" and st.session_state.get(shown)):
+            if given is None and part == "nobody":
+                st.caption(_("Enter a number first."))
+            else:
+                if part == "shown" and given is not None and not st.session_state.get(shown):
+                    reveal(asked.lesson, asked.name, shown)
+                verdict(None if given is None else _is_right(asked, given), asked.said, asked.why)
+        lead(
+            asked,
+            bars=(),
+            named=lambda one: asked.written(float(one)),
+            right=lambda one: _is_right(asked, float(one)),
+        )
     count(key)
+
+
+def _is_right(asked: Number, given: float) -> bool:
+    return abs(given - asked.answer) <= asked.tolerance
 
 
 def keys(lesson: str, name: str, about: str) -> tuple[str, str]:
@@ -211,9 +280,12 @@ def predict(text: str) -> None:
     st.markdown(f"**{predict}** {plain(text)}")
 
 
-def verdict(right: bool, answer: str, why: str) -> None:
-    """Whether it was right, and why."""
-    if right:
+def verdict(right: bool | None, answer: str, why: str) -> None:
+    """Whether it was right (None: nothing was answered), and why."""
+    if right is None:
+        found = _("The answer: {answer}.", answer=plain(answer))
+        st.info(f"**{found}** {plain(why)}")
+    elif right:
         praise = _("Right.")
         st.success(f"**{praise}** {plain(why)}")
     else:

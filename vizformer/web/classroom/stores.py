@@ -1,0 +1,77 @@
+"""Where rooms are kept: in the memory of one server, or in a Redis that several servers share."""
+
+from collections.abc import Callable, Mapping
+from typing import Generic, Protocol, TypeVar
+
+Kept = TypeVar("Kept")
+
+
+class StoreError(ConnectionError):
+    """The store cannot be reached now."""
+
+
+class Store(Protocol[Kept]):
+    """What rooms need of a store: the rooms, the answers to their open questions, and who is to hear of a change.
+
+    Every method may raise `StoreError`.
+    """
+
+    def get(self, code: str) -> Kept | None: ...
+
+    def put(self, code: str, room: Kept) -> None: ...
+
+    def drop(self, code: str) -> None:
+        """Forgets a room and its answers."""
+
+    def codes(self) -> list[str]: ...
+
+    def answer(self, code: str, voter: str, said: str) -> None:
+        """Keeps an answer, in the place of the voter's answer before."""
+
+    def answers(self, code: str) -> Mapping[str, str]:
+        """What each voter has said."""
+
+    def forget_answers(self, code: str) -> None: ...
+
+    def tell(self, code: str) -> None:
+        """Calls every listener, on every server that shares the store."""
+
+    def listen(self, listener: Callable[[str], None]) -> None: ...
+
+
+class MemoryStore(Generic[Kept]):
+    """Rooms in the memory of this process."""
+
+    def __init__(self) -> None:
+        self.rooms: dict[str, Kept] = {}
+        self.said: dict[str, dict[str, str]] = {}
+        self._listeners: list[Callable[[str], None]] = []
+
+    def get(self, code: str) -> Kept | None:
+        return self.rooms.get(code)
+
+    def put(self, code: str, room: Kept) -> None:
+        self.rooms[code] = room
+
+    def drop(self, code: str) -> None:
+        self.rooms.pop(code, None)
+        self.said.pop(code, None)
+
+    def codes(self) -> list[str]:
+        return list(self.rooms)
+
+    def answer(self, code: str, voter: str, said: str) -> None:
+        self.said.setdefault(code, {})[voter] = said
+
+    def answers(self, code: str) -> Mapping[str, str]:
+        return self.said.get(code, {})
+
+    def forget_answers(self, code: str) -> None:
+        self.said.pop(code, None)
+
+    def tell(self, code: str) -> None:
+        for listener in self._listeners:
+            listener(code)
+
+    def listen(self, listener: Callable[[str], None]) -> None:
+        self._listeners.append(listener)

@@ -1,0 +1,106 @@
+"""What is drawn of a class on every page: the teacher's button, and what a student sees who follows."""
+
+from urllib.parse import urlencode, urlsplit, urlunsplit
+
+import streamlit as st
+
+from vizformer.components import follow
+from vizformer.serving import one_of
+from vizformer.web.classroom.rooms import LENGTH, NoRoomError, tidy
+from vizformer.web.classroom.stores import StoreError
+from vizformer.web.frame import classroom, share
+from vizformer.web.words.i18n import _
+
+TRY_AGAIN = 5.0  # seconds
+_CODE, _JOINED, _UNKNOWN = (f"class.{name}" for name in ("code", "joined", "unknown"))
+
+
+def banner() -> None:
+    """What a student who follows can do, above the page."""
+    if script := classroom.remembered():
+        st.html(f"<script>{script}</script>", unsafe_allow_javascript=True)
+    if classroom.is_to_lead():
+        _take_over()
+    if classroom.has_ended():
+        st.info(_("The class is over. The page is yours."))
+    code = classroom.follows()
+    if code is None:
+        return
+    free, asked = classroom.is_free(), classroom.question()
+    with st.container(horizontal=True, vertical_alignment="center", key="class-banner"):
+        said = _("Class {code}: you look around by yourself.") if free else _("Class {code}: you follow the teacher.")
+        st.caption(said.format(code=code), width="content")
+        if asked is not None and not asked.shown:
+            st.caption(_("The teacher asks the class: answer in the box below."), width="content")
+        if free:
+            st.button(_("Follow again"), on_click=classroom.come_back, key="class.back", type="tertiary")
+        else:
+            st.button(_("Look around by myself"), on_click=classroom.let_go, key="class.free", type="tertiary")
+        st.button(_("Leave the class"), on_click=classroom.leave, key="class.leave", type="tertiary")
+    box = "" if asked is None else "st-key-ask-" + asked.question.replace("/", "-")
+    follow.mount(url=classroom.address(code), seen=classroom.seen(), box=box, key="class.ear")
+
+
+@st.fragment(run_every=TRY_AGAIN)
+def _take_over() -> None:
+    classroom.take_over()
+    if not classroom.is_to_lead():
+        st.rerun()
+
+
+@st.fragment
+def button() -> None:
+    """The button of the class, beside that of the link."""
+    if st.session_state.pop(_JOINED, False):  # the whole page: it is to show what the teacher's does
+        st.rerun()
+    opened = st.popover(_("Class"), key="class", on_change="rerun")
+    if not opened.open:
+        return
+    with opened:
+        if one_of() > 1:
+            st.caption(_("A class needs a server with one worker: start it without `--workers`."))
+        elif (own := classroom.leads()) is not None:
+            _leading(*own)
+        else:
+            _door()
+
+
+def _leading(code: str, secret: str) -> None:
+    try:
+        classroom.ROOMS.look(code)
+    except NoRoomError:
+        classroom.forget()
+        st.rerun()
+    except StoreError:
+        st.caption(_("What keeps the classes cannot be reached at the moment. It is asked again."))
+    parts = urlsplit(st.context.url or "")
+    link = urlunsplit((parts.scheme, parts.netloc, parts.path, urlencode({classroom.ROOM: code}), ""))
+    st.markdown(f"# {code}")
+    st.caption(
+        _("Students open this link, or press “Class” and type the code. They see your page, model, text and head.")
+    )
+    st.code(link, language=None, wrap_lines=True)
+    if (drawn := share.qr(link)) is not None:
+        st.image(drawn, width=share.WIDTH)
+    st.caption(_("Every question of a lesson has a button that asks it to the class and counts the answers."))
+    st.caption(_("The class ends when you end it, a minute after you leave, and after four hours. Nothing is kept."))
+    st.button(_("End the class"), on_click=classroom.end, args=(code, secret), key="class.end")
+
+
+def _door() -> None:
+    st.caption(_("As a teacher: whoever joins sees what you look at, move by move."))
+    if st.button(_("Start a class"), key="class.start", type="primary"):
+        classroom.start()
+        st.rerun()  # the whole page: its questions can be asked to the class from now on
+    st.divider()
+    label = _("As a student: the code of the class")
+    st.text_input(label, key=_CODE, max_chars=2 * LENGTH, on_change=_typed)
+    if st.session_state.pop(_UNKNOWN, False):
+        st.caption(_("There is no class with this code."))
+
+
+def _typed() -> None:
+    """A code that was typed is used once: it would have the student join again with every run."""
+    code, st.session_state[_CODE] = tidy(st.session_state[_CODE] or ""), ""
+    st.session_state[_JOINED] = joined = classroom.join(code)
+    st.session_state[_UNKNOWN] = not joined
