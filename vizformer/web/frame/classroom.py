@@ -26,7 +26,7 @@ COOKIE = "vizformer-class"  # K7M2QX of a student, K7M2QX.secret of a teacher
 _LEADS, _TAKES, _FOLLOWS, _FREE, _SEEN, _ENDED, _ARRIVED, _VOTER, _COOKIE = (  # (keys of buttons begin otherwise)
     f"classroom.{name}" for name in ("leads", "takes", "follows", "free", "seen", "ended", "arrived", "voter", "cookie")
 )
-_OWN = ("lang",)  # of the view: what stays the student's
+_OWN = ("lang", "slide")  # of the view: what stays the student's
 _REMEMBERED = re.compile(r"([A-Z2-9]{6})(?:\.([\w-]{20,60}))?")
 
 

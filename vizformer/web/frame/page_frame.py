@@ -8,7 +8,7 @@ from streamlit.navigation.page import Page
 
 from vizformer import __version__
 from vizformer.assets import asset
-from vizformer.web.frame import class_door, classroom, share
+from vizformer.web.frame import class_door, classroom, presenting, share
 from vizformer.web.frame.sitemap import HOME, HOME_OF_BEFORE, SECTIONS, Entry
 from vizformer.web.link import state
 from vizformer.web.link.languages import LANGUAGES
@@ -52,9 +52,14 @@ def _run() -> None:
     _sidebar()
     with st.container(horizontal=True, vertical_alignment="center", key="page-head"):
         st.title(title, anchor=False)
-        guarded()(class_door.button)()
-        guarded()(share.button)()
-    st.caption(translate(entry.summary))
+        if presenting.is_on():
+            presenting.head()
+        else:
+            presenting.button()
+            guarded()(class_door.button)()
+            guarded()(share.button)()
+    if not presenting.is_on():
+        st.caption(translate(entry.summary))
     guarded()(class_door.banner)()
     notices = st.container()
     with guarded():

@@ -29,7 +29,7 @@ START = Entry(
     N_(
         "Type a sentence and watch it pass through a Transformer: every number is your model's own, and all can be checked."
     ),
-    holds=("model", "text", "target", "edits", "lang"),
+    holds=("model", "text", "target", "edits", "slide", "lang"),
 )
 # No icons: `:material/...:` ones make the browser fetch a font from the internet, emoji need a font of the system's.
 MAP = Entry(

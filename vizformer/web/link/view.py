@@ -34,6 +34,8 @@ Order = Literal["layer", "entropy", "distance", "first"]  # of the small maps of
 ORDERS: tuple[Order, ...] = get_args(Order)
 Numbers = Literal["weights", "scores"]  # of a head: after the softmax, or before it
 NUMBERS: tuple[Numbers, ...] = get_args(Numbers)
+Slide = Literal["off", "words", "laboratory"]  # what is presented of a part of a lesson, one at a time; off: a page
+SLIDES: tuple[Slide, ...] = get_args(Slide)
 Material = Literal["sentence", "toy"]  # what a layer is worked out for: the typed sentence, or the lectures' toy
 MATERIALS: tuple[str, ...] = get_args(Material)
 
@@ -149,6 +151,7 @@ class View:
     branch: str = _coded(taken_by_hand, N_("tokens taken by hand"))
     new: int = _index(N_("new token"))  # on the page Generation
     part: str = _part(N_("part"))  # of a lesson; empty: the first
+    slide: Slide = _choice("off", SLIDES, N_("slide"))  # noqa: RUF009 (a field, as the others)
     settings: str = _coded(link_settings, N_("settings of the lessons"), link="dials")
     run: str = _training(N_("training"))  # that the page Train shows
     beside: str = _training(N_("training beside it"))  # whose curves are drawn with those of `run`

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import streamlit as st
 
+from vizformer.web.frame import presenting
 from vizformer.web.widgets.take_away import Picture, on_page, take_away
 
 if TYPE_CHECKING:
@@ -13,14 +14,40 @@ if TYPE_CHECKING:
 
     from vizformer.figures.figure import Figure
 
+LARGER, TALLER = 1.5, 1.25  # letters and heights of figures at a projector
+_LETTERS = 12  # px, where a figure names no size
 _CONFIG = {"displayModeBar": False}
 
 
 def show(figure: "Figure", *, key: str, on: "DeltaGenerator | None" = None) -> None:
     """Draws a figure, here or in the container `on`, without Plotly's checks of every property; it can be taken away."""
-    made = _unchecked()(_themed(spec(figure)))
+    drawn = spec(figure)
+    if presenting.is_on():
+        enlarge(drawn)
+    made = _unchecked()(_themed(drawn))
     (on or st).plotly_chart(made, config=_CONFIG, key=key, alt=figure.title or None)
     take_away(Picture(key, on_page(html.unescape(figure.title)), lambda: figure), key=key, on=on)
+
+
+def enlarge(drawn: dict[str, Any]) -> None:
+    """Makes the letters of what is drawn larger, and room for them: a figure does not grow with the page."""
+    layout = drawn["layout"]
+    layout["font"] = {"size": _LETTERS, **layout.get("font", {})}
+    _enlarge_letters(drawn)
+    if "height" in layout:
+        layout["height"] = round(layout["height"] * TALLER)
+
+
+def _enlarge_letters(part: object) -> None:
+    if isinstance(part, list | tuple):
+        for one in part:
+            _enlarge_letters(one)
+    elif isinstance(part, dict):
+        for name, one in part.items():
+            if name.endswith("font") and isinstance(one, dict) and isinstance(one.get("size"), int | float):
+                part[name] = {**one, "size": round(one["size"] * LARGER)}
+            else:
+                _enlarge_letters(one)
 
 
 def spec(figure: "Figure") -> dict[str, Any]:

@@ -19,12 +19,12 @@ import streamlit as st
 
 from vizformer.messages import Message
 from vizformer.web.catalogue.subject import Subject
-from vizformer.web.frame import progress
+from vizformer.web.frame import presenting, progress
 from vizformer.web.frame.sitemap import COURSE, GLOSSARY, Entry
 from vizformer.web.link import link_settings, state
 from vizformer.web.link.link_settings import Setting
 from vizformer.web.link.view import View
-from vizformer.web.widgets import glossary, questions
+from vizformer.web.widgets import glossary, questions, slides
 from vizformer.web.widgets.cell_question import ask_cell
 from vizformer.web.widgets.laboratory import laboratory
 from vizformer.web.widgets.lesson_text import prose
@@ -100,6 +100,13 @@ def _body(
     unnamed: Callable[[View], str] | None,
 ) -> None:
     """All but the sentence and the model: another part runs without the page's frame."""
+    if presenting.is_on():
+        index = _shown(entry, parts, unnamed)
+        part = parts[index]
+        if subject is not None:
+            slides.draw(part.title, prose(entry.url, part.key), _boxes, lambda: part.draw(subject))
+        slides.steps(entry, [one.key for one in parts], index)
+        return
     with st.container(horizontal=True, horizontal_alignment="distribute", vertical_alignment="center"):
         index = _choose(entry, parts, unnamed)
         st.caption(
@@ -130,17 +137,27 @@ def _before(entry: Entry) -> str:
     return _("About {minutes} minutes. Before it: {lessons}", minutes=entry.minutes, lessons=lessons)
 
 
-def _choose(entry: Entry, parts: Sequence[Part], unnamed: Callable[[View], str] | None) -> int:
-    """The tabs; the number of the part that is shown."""
+def _shown(entry: Entry, parts: Sequence[Part], unnamed: Callable[[View], str] | None) -> int:
+    """The number of the part that is shown."""
     keys = [part.key for part in parts]
     last, st.session_state[_LAST] = st.session_state.get(_LAST, entry.url), entry.url
-    if last != entry.url and state.view().part not in keys:  # from another lesson: nobody asked for it here
-        state.update(part="" if unnamed is None or unnamed(state.view()) == keys[0] else keys[0])
+    if last != entry.url:
+        slides.begin()
+        if state.view().part not in keys:  # from another lesson: nobody asked for it here
+            state.update(part="" if unnamed is None or unnamed(state.view()) == keys[0] else keys[0])
     chosen = state.fit(part=("", *keys)).part
     st.session_state[_UNNAMED] = ""
     if not chosen:
         chosen = keys[0] if unnamed is None else unnamed(state.view())
         st.session_state[_UNNAMED] = "" if unnamed is None else chosen
+    return keys.index(chosen)
+
+
+def _choose(entry: Entry, parts: Sequence[Part], unnamed: Callable[[View], str] | None) -> int:
+    """The tabs; the number of the part that is shown."""
+    index = _shown(entry, parts, unnamed)
+    keys = [part.key for part in parts]
+    chosen = keys[index]
     tabs = f"lesson.part.{entry.url}"
     if state.arrives(tabs) or st.session_state.get(tabs) != chosen:
         st.session_state[tabs] = chosen
@@ -155,7 +172,7 @@ def _choose(entry: Entry, parts: Sequence[Part], unnamed: Callable[[View], str] 
         on_change=lambda: go_to(st.session_state[tabs]),
         persist_state="session",
     )
-    return keys.index(chosen)
+    return index
 
 
 def held() -> dict[str, str]:
