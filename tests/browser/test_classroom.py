@@ -1,8 +1,12 @@
 """A class in three browsers: the teacher moves, the students see it, and cannot move anybody."""
 
+import os
 import re
 
 from playwright.sync_api import expect
+
+from tests.browser.driver import Server
+from tests.redis_server import start_or_skip
 
 PATIENCE = 90_000  # milliseconds: three browsers and a server on one machine
 CLASS = re.compile("^(Class|班级)$")
@@ -121,6 +125,29 @@ def test_pages_loaded_again_lead_and_follow_on(server, browser, open_tab):
     student.page.reload()
     student.settled()
     expect(student.page.get_by_text(f"Class {code}")).to_have_count(0)
+
+
+def test_a_class_goes_on_over_two_servers_that_share_a_redis(browser, open_tab, tmp_path):
+    redis = start_or_skip(tmp_path)
+    env = {**os.environ, "VIZFORMER_REDIS_URL": redis.url}
+    try:
+        with Server(env=env, log=tmp_path / "one.txt") as one, Server(env=env, log=tmp_path / "two.txt") as two:
+            teacher = open_tab("/masks?text=hello there", at=one)
+            code = start(teacher)
+            student = open_tab(f"/?room={code}", at=two)
+            title(student, "Masks")
+            go(teacher, "Positions")
+            title(student, "Positions")
+            redis.kill()
+            redis.start()
+            go(teacher, "Masks")
+            title(student, "Masks")
+            expect(student.page.get_by_text(f"Class {code}: you follow the teacher.")).to_be_visible(timeout=PATIENCE)
+            for tab in (teacher, student):
+                tab.problems[:] = [said for said in tab.problems if "status of" not in said]  # while there was no Redis
+                tab.page.close()
+    finally:
+        redis.kill()
 
 
 def test_a_code_of_no_class_is_said(open_tab):

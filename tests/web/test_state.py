@@ -20,6 +20,7 @@ from vizformer.web.link.view import (
     ORDERS,
     OVERS,
     PICTURES,
+    SLIDES,
     WITHOUTS,
     View,
     usual_query,
@@ -88,6 +89,7 @@ FIELDS = {
     "part": st_.sampled_from(["", "arithmetic"]),
     "settings": st_.sampled_from(["", "positions.k:3~masks.kind:window"]),
     **dict.fromkeys(("run", "beside"), st_.sampled_from(["", "train-0123456789"])),
+    "slide": st_.sampled_from(SLIDES),
     "lang": st_.sampled_from(["", "en", "zh_CN"]),
 }
 VIEWS = st_.builds(View, **FIELDS)

@@ -50,18 +50,22 @@ async function listen(ear, tell) {
   if (!ear.stop.signal.aborted) listen(ear, tell);
 }
 
-// The version of the class's place, when it is another one or after a while; OVER where there is no such class.
+// The version of the class's place, when it is another one or after a while; OVER where there is no such class, also when
+// asked a second time: what keeps the classes may have been started again, and gets them back in a moment.
 /** @param {Ear} ear @returns {Promise<number>} */
-async function asked({ url, seen, stop }) {
+async function asked(ear, missed = false) {
+  const { url, seen, stop } = ear;
+  let missing = false;
   try {
     const answer = await fetch(`${url}?after=${seen}`, { signal: stop.signal, cache: "no-store" });
-    if (answer.status === 404) return OVER;
     if (answer.ok) return (await answer.json()).version;
+    missing = answer.status === 404;
   } catch {
     // A server that cannot be reached is asked again, like one that has no room for another question.
   }
+  if (missing && missed) return OVER;
   await later(RETRY);
-  return seen;
+  return missing && !stop.signal.aborted ? asked(ear, true) : seen;
 }
 
 /** @param {number} milliseconds */

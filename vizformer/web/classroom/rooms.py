@@ -14,14 +14,15 @@ seconds, and after `LONGEST` seconds in any case.
 """
 
 import hmac
+import json
 import secrets
 import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 
-from vizformer.web.classroom.stores import Store
+from vizformer.web.classroom.stores import EVERYTHING, Store
 
 LETTERS = "ABCDEFGHJKLMNPQRSTUVWXYZ23456789"  # none that is taken for another one on a blackboard
 LENGTH = 6  # 32**6 codes: a thousand million
@@ -93,6 +94,7 @@ class Rooms:
         self._store, self._is_there, self._clock = store, is_there, clock
         self._lock = threading.Lock()
         self._led: dict[str, Room] = {}  # the rooms whose teachers are on this server
+        store.listen(self._heard)
 
     def open(self, teacher: str) -> tuple[str, str]:
         """A new room: its code and the teacher's secret.
@@ -228,6 +230,10 @@ class Rooms:
         """Has `listener` called with the code of every room that moves or ends, from whatever thread."""
         self._store.listen(listener)
 
+    def _heard(self, code: str) -> None:
+        if code == EVERYTHING:
+            self.beat()
+
     def beat(self) -> None:
         """Notes which teachers are there; to be called every `BEAT` seconds.
 
@@ -264,6 +270,17 @@ class Rooms:
             self._drop(code)
             return None
         return room
+
+
+def write(room: Room) -> str:
+    """A room as a text."""
+    return json.dumps(asdict(room))
+
+
+def read(text: str) -> Room:
+    """A room from its text."""
+    found = json.loads(text)
+    return Room(**{**found, "place": Place(**found["place"])})
 
 
 def tidy(code: str) -> str:

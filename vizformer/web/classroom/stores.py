@@ -4,6 +4,8 @@ from collections.abc import Callable, Mapping
 from typing import Generic, Protocol, TypeVar
 
 Kept = TypeVar("Kept")
+EVERYTHING = ""
+"""What listeners are told instead of a code where any room may have changed."""
 
 
 class StoreError(ConnectionError):

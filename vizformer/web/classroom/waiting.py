@@ -15,7 +15,7 @@ from starlette.responses import JSONResponse
 from starlette.routing import Route
 
 from vizformer.web.classroom.rooms import NoRoomError, Rooms, tidy
-from vizformer.web.classroom.stores import StoreError
+from vizformer.web.classroom.stores import EVERYTHING, StoreError
 
 if TYPE_CHECKING:
     from starlette.requests import Request
@@ -92,6 +92,8 @@ class Waiting:
             self._loop.call_soon_threadsafe(self._wake, code)
 
     def _wake(self, code: str) -> None:
-        if (waiters := self._waiters.get(code)) is not None:
-            waiters.moved.set()
-            waiters.moved = asyncio.Event()  # for those who come back
+        woken = list(self._waiters.values()) if code == EVERYTHING else [self._waiters.get(code)]
+        for waiters in woken:
+            if waiters is not None:
+                waiters.moved.set()
+                waiters.moved = asyncio.Event()  # for those who come back

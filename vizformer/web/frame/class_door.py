@@ -57,8 +57,13 @@ def button() -> None:
     if not opened.open:
         return
     with opened:
-        if one_of() > 1:
-            st.caption(_("A class needs a server with one worker: start it without `--workers`."))
+        if one_of() > 1 and not classroom.is_shared():
+            st.caption(
+                _(
+                    "A class on a server with several workers needs a Redis that they share: start it with "
+                    "VIZFORMER_REDIS_URL, or without `--workers`."
+                )
+            )
         elif (own := classroom.leads()) is not None:
             _leading(*own)
         else:

@@ -6,6 +6,7 @@ follows on.  What is drawn of it stands in `class_door`; questions to the class 
 
 import asyncio
 import contextlib
+import os
 import re
 import secrets
 from collections import Counter
@@ -15,12 +16,14 @@ import streamlit as st
 from streamlit.runtime import Runtime
 from streamlit.runtime.scriptrunner import get_script_run_ctx
 
-from vizformer.web.classroom.rooms import BEAT, LONGEST, NoRoomError, Place, Rooms, tidy
-from vizformer.web.classroom.stores import MemoryStore, StoreError
+from vizformer.web.classroom import rooms
+from vizformer.web.classroom.rooms import AWAY, BEAT, LONGEST, NoRoomError, Place, Room, Rooms, tidy
+from vizformer.web.classroom.stores import MemoryStore, Store, StoreError
 from vizformer.web.classroom.waiting import PATH, Waiting
 from vizformer.web.frame.sitemap import HOME, SECTIONS
 from vizformer.web.link import state
 
+REDIS_URL = "VIZFORMER_REDIS_URL"
 ROOM = "room"  # of a link: the code of a class to join
 COOKIE = "vizformer-class"  # K7M2QX of a student, K7M2QX.secret of a teacher
 _LEADS, _TAKES, _FOLLOWS, _FREE, _SEEN, _ENDED, _ARRIVED, _VOTER, _COOKIE = (  # (keys of buttons begin otherwise)
@@ -34,7 +37,22 @@ def _is_there(session: str) -> bool:
     return Runtime.exists() and Runtime.instance().is_active_session(session)
 
 
-ROOMS = Rooms(MemoryStore(), _is_there)
+def _store() -> Store[Room]:
+    """Where this server keeps its rooms: in its own memory, or in the Redis that the environment names."""
+    url = os.environ.get(REDIS_URL, "")
+    if not url:
+        return MemoryStore()
+    from vizformer.web.classroom.redis_store import RedisStore
+
+    return RedisStore(url, rooms.write, rooms.read, keeps=2 * AWAY)
+
+
+def is_shared() -> bool:
+    """Whether the classes are those of several servers."""
+    return bool(os.environ.get(REDIS_URL, ""))
+
+
+ROOMS = Rooms(_store(), _is_there)
 WAITING = Waiting(ROOMS)
 
 
