@@ -47,7 +47,8 @@ def _run() -> None:
     )
     st.logo(str(asset("wordmark.svg")), size="large", icon_image=str(asset("logo.svg")))
     _declare_language()
-    st.html(f"<script>{asset('history.js').read_text(encoding='utf-8')}</script>", unsafe_allow_javascript=True)
+    for script in ("history.js", "accessible.js"):
+        st.html(f"<script>{asset(script).read_text(encoding='utf-8')}</script>", unsafe_allow_javascript=True)
     st.html(f"<style>{asset('app.css').read_text(encoding='utf-8')}</style>")
     _sidebar()
     with st.container(horizontal=True, vertical_alignment="center", key="page-head"):
