@@ -270,6 +270,8 @@ class Eager:
             return x / (1 + torch.exp(-x))
         if kind == "gelu":
             return x * torch.special.ndtr(x)
+        if kind == "quick_gelu":
+            return x / (1 + torch.exp(-1.702 * x))
         return 0.5 * x * (1 + torch.tanh(math.sqrt(2 / math.pi) * (x + 0.044715 * x**3)))
 
 

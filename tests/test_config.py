@@ -35,7 +35,10 @@ ILLEGAL: list[tuple[dict[str, Any], list[str]]] = [
     (dict(norm_eps=math.inf), ["norm_eps=inf", "above 0 and below 1"]),
     (dict(positions="rotary"), ["positions='rotary'", "'sinusoidal', 'learned', 'rope', 'alibi', 'relative', 'none'"]),
     (dict(norm_order="both"), ["norm_order='both'", "choose one of 'post', 'pre', 'output', 'sandwich'"]),
-    (dict(activation="swish"), ["activation='swish'", "choose one of 'relu', 'gelu', 'gelu_tanh', 'silu'"]),
+    (
+        dict(activation="swish"),
+        ["activation='swish'", "choose one of 'relu', 'gelu', 'gelu_tanh', 'quick_gelu', 'silu'"],
+    ),
     (dict(norm="batch"), ["norm='batch'", "choose one of 'layer_norm', 'rms_norm'"]),
     (dict(feedforward="glu"), ["feedforward='glu'", "choose one of 'plain', 'gated'"]),
     (dict(head="mlm"), ["head='mlm'", "choose one of 'linear', 'transform'"]),

@@ -17,7 +17,7 @@ from vizformer.presets import PRESETS
 Positions = Literal["sinusoidal", "learned", "rope", "alibi", "relative", "none"]
 NormOrder = Literal["post", "pre", "output", "sandwich"]
 Norm = Literal["layer_norm", "rms_norm", "deviation_norm"]
-Activation = Literal["relu", "gelu", "gelu_tanh", "silu"]
+Activation = Literal["relu", "gelu", "gelu_tanh", "quick_gelu", "silu"]
 FeedForwardKind = Literal["plain", "gated"]
 Head = Literal["linear", "transform"]
 Architecture = Literal["encoder-decoder", "decoder-only", "encoder-only"]
@@ -93,7 +93,8 @@ class ModelConfig:
             (Wang & Komatsuzaki 2021, "GPT-J"; GPT-NeoX).
         final_norm: one more norm after the last layer of each stack.
         norm_eps: added to the variance (or mean square) inside the norm's root.
-        activation: of the feed-forward layer; "gelu_tanh" is GPT-2's approximation of GELU.
+        activation: of the feed-forward layer; "gelu_tanh" is GPT-2's approximation of GELU, "quick_gelu" that by a
+            sigmoid (CLIP).
         feedforward: "plain" act(x W_in) W_out, or "gated" (act(x W_gate) * x W_in) W_out; gated with "silu" is SwiGLU
             (Shazeer 2020).
         bias: whether the linear layers of attention and feed-forward have biases.

@@ -45,6 +45,8 @@ VARIANTS: dict[str, tuple[str, dict[str, Any]]] = {
     "gemma2": ("decoder-only", tiny.GEMMA2),
     "gemma2-encoder-only": ("encoder-only", {**tiny.BERT, "norm_order": "post", "score_cap": 0.5, "logit_cap": 1.0}),
     "sandwich-encoder-decoder": ("encoder-decoder", dict(norm_order="sandwich", final_norm=True)),
+    "quick-gelu": ("decoder-only", {**tiny.GEMMA, "activation": "quick_gelu"}),
+    "quick-gelu-encoder-only": ("encoder-only", {**tiny.BERT, "norm_order": "post", "activation": "quick_gelu"}),
     "post-rms": ("decoder-only", dict(norm_order="post", norm="rms_norm", n_kv_heads=1)),
     "bert": ("encoder-only", {**tiny.BERT, "norm_order": "post"}),
     "marian": ("encoder-decoder", {**tiny.MARIAN, "norm_order": "post"}),

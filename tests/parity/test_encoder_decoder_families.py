@@ -96,3 +96,23 @@ def test_what_is_not_followed_is_refused_by_name(kind: str, changes: dict[str, A
     folder = folders.change(written(kind, tmp_path), **changes)
     with pytest.raises(CheckpointError, match=said):
         load(folder)
+
+
+ALONE = {"bart": "Bart", "mbart": "MBart", "plbart": "PLBart", "mvp": "Mvp"}
+
+
+@pytest.mark.parametrize("tied", [True, False])
+@pytest.mark.parametrize("kind", ALONE)
+def test_decoders_alone(kind: str, tied: bool, tmp_path: Path) -> None:
+    """The class keeps cross-attention in its files, which without an encoder is never gone through."""
+    folders.write_metaspace(tmp_path, end="</s>")
+    options = {**SIZES, "vocab_size": folders.vocabulary(tmp_path), "tie_word_embeddings": tied}
+    changes = dict(encoder_layers=3, encoder_attention_heads=2, encoder_ffn_dim=8, decoder_attention_heads=4)
+    folders.written(tmp_path, f"{ALONE[kind]}Config", f"{ALONE[kind]}ForCausalLM", options, changes)
+    opened = opened_and_same(tmp_path, f"{ALONE[kind]}ForCausalLM")
+    assert isinstance(opened, Opened)
+    config = opened.model.config
+    assert (config.architecture, config.n_decoder_layers, config.tied_unembedding) == ("decoder-only", 3, tied)
+    unused = opened.report.with_fate("unused")
+    assert len(unused) == 3 * (4 + 1) * 2
+    assert all(".encoder_attn" in tensor.name for tensor in unused)

@@ -24,6 +24,7 @@ def test_gpt2(tmp_path: Path) -> None:
         dict(tie_word_embeddings=False),
         dict(n_inner=None),
         dict(activation_function="relu", layer_norm_epsilon=1e-2),
+        dict(activation_function="quick_gelu"),
         dict(n_head=1, n_layer=1),
     ],
     ids=str,

@@ -29,6 +29,7 @@ def test_opt(tmp_path: Path) -> None:
     "changes",
     [
         dict(enable_bias=False, tie_word_embeddings=False),
+        dict(do_layer_norm_before=False),
         dict(activation_function="gelu", _remove_final_layer_norm=True),
     ],
     ids=str,

@@ -10,7 +10,7 @@ from vizformer.analysis.architecture import architecture
 from vizformer.config import Activation, FeedForwardKind
 from vizformer.web.lessons.map import box_formulas
 
-NAMES = {"relu": "ReLU", "gelu": "GELU", "gelu_tanh": "GELU", "silu": "SiLU"}
+NAMES = {"relu": "ReLU", "gelu": "GELU", "gelu_tanh": "GELU", "quick_gelu": "QuickGELU", "silu": "SiLU"}
 
 
 @pytest.mark.parametrize("bias", [True, False])

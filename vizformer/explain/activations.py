@@ -9,6 +9,7 @@ from numpy import ndarray
 from torch import nn
 
 from vizformer.messages import N_, Message
+from vizformer.model.feedforward import QuickGELU
 
 
 class ActivationKind(NamedTuple):
@@ -24,6 +25,9 @@ class ActivationKind(NamedTuple):
         if self.name == "SiLU":
             silu: ndarray = x / (1.0 + np.exp(-x))
             return silu
+        if self.name == "QuickGELU":
+            quick: ndarray = x / (1.0 + np.exp(-1.702 * x))
+            return quick
         return _gelu_tanh(x) if "tanh" in self.call else _gelu(x)
 
     def symbol(self, argument: str) -> str:
@@ -51,6 +55,12 @@ def activation_kind(activation: nn.Module) -> ActivationKind:
     if isinstance(activation, nn.SiLU):
         return ActivationKind(
             "SiLU", "F.silu({})", N_("SiLU, x·σ(x): large numbers pass, very negative ones are silenced.")
+        )
+    if isinstance(activation, QuickGELU):
+        return ActivationKind(
+            "QuickGELU",
+            "{0} * torch.sigmoid(1.702 * {0})",
+            N_("QuickGELU, x·σ(1.702x), is close to GELU: large numbers pass, very negative ones are silenced."),
         )
     approximate = isinstance(activation, nn.GELU) and activation.approximate == "tanh"
     call = 'F.gelu({}, approximate="tanh")' if approximate else "F.gelu({})"

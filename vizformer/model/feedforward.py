@@ -1,5 +1,6 @@
 """The feed-forward layer: the same two-layer network at every position."""
 
+import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
@@ -7,12 +8,24 @@ from vizformer.config import ModelConfig
 from vizformer.model.forward_pass import ForwardPass
 
 
+class QuickGELU(nn.Module):
+    """x sigmoid(1.702 x), the rougher of the two approximations of GELU.
+
+    Source: Hendrycks & Gimpel 2016, "Gaussian Error Linear Units (GELUs)", section 2.
+    """
+
+    def forward(self, x: Float[Tensor, "*n"]) -> Float[Tensor, "*n"]:
+        return x * torch.sigmoid(1.702 * x)
+
+
 def activation(config: ModelConfig) -> nn.Module:
-    """ReLU (Vaswani et al. 2017, 3.3), GELU exact (BERT) or by tanh (GPT-2; Hendrycks & Gimpel 2016), SiLU (LLaMA)."""
+    """ReLU (Vaswani et al. 2017, 3.3), SiLU (LLaMA), GELU (Hendrycks & Gimpel 2016): exact (BERT), by tanh (GPT-2) or by
+    a sigmoid (CLIP)."""
     return {
         "relu": nn.ReLU(),
         "gelu": nn.GELU(),
         "gelu_tanh": nn.GELU(approximate="tanh"),
+        "quick_gelu": QuickGELU(),
         "silu": nn.SiLU(),
     }[config.activation]
 

@@ -34,31 +34,42 @@ CROSS: Mapping[str, Sequence[str]] = {
 }
 UNUSED: Mapping[str, Message] = {
     r"(encoder|decoder)\.version": N_("a note of the program that trained it"),
+    r"decoder\.layers\.\d+\.encoder_attn(_layer_norm)?\..*": N_("it looks at an encoder, and there is none"),
     r"(classification_head|qa_outputs)\..*": N_("the head of another task"),
 }
 
 
 def both_stacks(
-    fields: Fields, names: Collection[str], *, own_vocabularies: bool = False, pre_norm: bool = False
+    fields: Fields,
+    names: Collection[str],
+    *,
+    own_vocabularies: bool = False,
+    pre_norm: bool = False,
+    alone: bool = False,
 ) -> tuple[Options, bool]:
     """The options that both have, and whether there is a head for tokens; a family adds what is its own.
 
     With `own_vocabularies` each stack has ids and a table of embeddings of its own (Marian); `pre_norm` is how its
-    layers are (mBART).
+    layers are (mBART), and `alone` whether there is only the decoder (BartForCausalLM).
     """
-    fields.only("is_encoder_decoder", True)
+    fields.only("is_encoder_decoder", not alone)
     for name in ("normalize_before", "add_final_layer_norm"):  # in old files, always so
         fields.only(name, None, pre_norm)
     fields.only("add_bias_logits", None, False)
     vocab_size = fields.size("vocab_size")
     own: Options = {}
-    if own_vocabularies:
+    if alone:
+        fields.value("is_decoder")  # the class sets it
+        own["tied_unembedding"] = fields.flag("tie_word_embeddings")
+    elif own_vocabularies:
         own["source_vocab_size"] = vocab_size
         own["tied_unembedding"] = fields.flag("tie_word_embeddings") or "lm_head.weight" not in names
         vocab_size = fields.size("decoder_vocab_size", vocab_size)
     else:
         fields.only("tie_word_embeddings", True)  # otherwise each stack has embeddings of its own
     layers, heads, width = (fields.size(f"encoder_{name}") for name in ("layers", "attention_heads", "ffn_dim"))
+    if alone:
+        layers, heads, width = 0, fields.size("decoder_attention_heads"), fields.size("decoder_ffn_dim")
     fields.only("decoder_attention_heads", heads)  # one number serves both stacks here
     fields.only("decoder_ffn_dim", width)
     has_head = "lm_head.weight" in names or BIAS in names or says_head(fields.architecture)
@@ -79,7 +90,7 @@ def both_stacks(
         norm_order="pre" if pre_norm else "post",
         final_norm=pre_norm,
         bos_id=fields.token("bos_token_id", vocab_size),
-        forced_bos_id=fields.token("forced_bos_token_id", vocab_size, generated=True),
+        forced_bos_id=None if alone else fields.token("forced_bos_token_id", vocab_size, generated=True),
         **own,
     ), has_head
 
@@ -104,20 +115,21 @@ def start(fields: Fields, vocab_size: int, usual: int | None, called: Message) -
 
 def tensors(config: ModelConfig) -> list[Part]:
     """What becomes of the tensors that both have."""
+    cross = CROSS if config.n_encoder_layers else {}
     parts = [
         *_tables(config),
         *layers(SELF, "encoder.layers.{}", "encoder.layers.{}", config.n_encoder_layers),
-        *layers({**SELF, **CROSS}, "decoder.layers.{}", "decoder.layers.{}", config.n_decoder_layers),
+        *layers({**SELF, **cross}, "decoder.layers.{}", "decoder.layers.{}", config.n_decoder_layers),
     ]
     return [*parts, Part(BIAS, ("logit_bias",), row=True)] if config.logit_bias else parts
 
 
 def _tables(config: ModelConfig) -> list[Part]:
-    """One table of embeddings, or one for each stack and an output layer that may be the second of them."""
-    if config.source_vocab_size is None:
+    """One table of embeddings; or one for each stack that there is, and an output layer that may be the last of them."""
+    if config.source_vocab_size is None and config.n_encoder_layers:
         return [Part("shared.weight", ("embedding.weight",))]
     return [
-        Part("encoder.embed_tokens.weight", ("source_embedding.weight",)),
+        *([Part("encoder.embed_tokens.weight", ("source_embedding.weight",))] if config.n_encoder_layers else []),
         Part("decoder.embed_tokens.weight", ("embedding.weight",)),
         *([] if config.tied_unembedding else [Part("lm_head.weight", ("unembedding.weight",))]),
     ]
@@ -125,7 +137,7 @@ def _tables(config: ModelConfig) -> list[Part]:
 
 def ties(config: ModelConfig) -> dict[str, str]:
     """Second names under which some files repeat the table of embeddings."""
-    if config.source_vocab_size is not None:
+    if config.source_vocab_size is not None or not config.n_encoder_layers:
         return {"lm_head.weight": "decoder.embed_tokens.weight"} if config.tied_unembedding else {}
     again = ("encoder.embed_tokens.weight", "decoder.embed_tokens.weight", "lm_head.weight")
     return dict.fromkeys(again, "shared.weight")

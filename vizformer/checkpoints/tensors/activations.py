@@ -9,7 +9,8 @@ ACTIVATIONS = {
     "gelu_pytorch_tanh": "gelu_tanh",
     "gelu_fast": "gelu_tanh",
     "gelu_accurate": "gelu_tanh",
+    "quick_gelu": "quick_gelu",
     "silu": "silu",
     "swish": "silu",
 }
-THEIRS = {"relu": "relu", "gelu": "gelu", "gelu_tanh": "gelu_new", "silu": "silu"}
+THEIRS = {"relu": "relu", "gelu": "gelu", "gelu_tanh": "gelu_new", "quick_gelu": "quick_gelu", "silu": "silu"}

@@ -1,7 +1,7 @@
 """BART: BERT's layers with GPT-2's tokens in an encoder-decoder; each stack has a position table and a norm of its own.
 
 mBART is the same with the norms in front of the sublayers, one more behind the last layer, and SentencePiece's tokens.
-PLBART and MVP are BART under other names.
+PLBART and MVP are BART under other names.  Each opens as a decoder alone too, as its class ForCausalLM saves it.
 
 Source: Lewis et al. 2019, "BART: Denoising Sequence-to-Sequence Pre-training for Natural Language Generation,
 Translation, and Comprehension"; Liu et al. 2020, "Multilingual Denoising Pre-training for Neural Machine Translation";
@@ -72,14 +72,16 @@ USUAL = {
 def config(fields: Fields, names: Collection[str]) -> tuple[Options, bool]:
     """The options of our model."""
     pre_norm = fields.raw.get("model_type") == "mbart"
-    options, has_head = both_stacks(fields, names, pre_norm=pre_norm)
+    alone = fields.architecture.endswith("ForCausalLM")
+    options, has_head = both_stacks(fields, names, pre_norm=pre_norm, alone=alone)
     fields.only("normalize_embedding", None, True)
     fields.only("static_position_embeddings", None, False)
     fields.only("extra_pos_embeddings", None, FIRST)
+    options |= {"positions": "learned", "embedding_norm": True}
+    if alone:
+        return options, has_head
     return {
         **options,
-        "positions": "learned",
-        "embedding_norm": True,
         "stack_inputs": "own",
         "decoder_start_id": start(fields, options["vocab_size"], options["eos_id"], N_("the end mark")),
     }, has_head
@@ -95,15 +97,15 @@ def config_of_mvp(fields: Fields, names: Collection[str]) -> tuple[Options, bool
 
 def weights(config: ModelConfig) -> list[Part]:
     """What becomes of every tensor."""
-    return [
-        *tensors(config),
-        Part("encoder.embed_positions.weight", ("position_embedding.weight",), skip=FIRST),
-        Part("decoder.embed_positions.weight", ("decoder_position_embedding.weight",), skip=FIRST),
-        *linear("encoder.layernorm_embedding", "embedding_norm"),
-        *linear("decoder.layernorm_embedding", "decoder_embedding_norm"),
-        *(linear("encoder.layer_norm", "encoder.final_norm") if config.final_norm else []),
-        *(linear("decoder.layer_norm", "decoder.final_norm") if config.final_norm else []),
-    ]
+    stacks = {"encoder": "", "decoder": "decoder_"} if config.n_encoder_layers else {"decoder": ""}
+    parts = tensors(config)
+    for stack, own in stacks.items():
+        parts += [
+            Part(f"{stack}.embed_positions.weight", (f"{own}position_embedding.weight",), skip=FIRST),
+            *linear(f"{stack}.layernorm_embedding", f"{own}embedding_norm"),
+            *(linear(f"{stack}.layer_norm", f"{stack}.final_norm") if config.final_norm else []),
+        ]
+    return parts
 
 
 def tokenizer(folder: Folder) -> Backend:

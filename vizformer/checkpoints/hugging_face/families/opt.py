@@ -1,5 +1,7 @@
 """OPT: GPT-2's kind of decoder with ReLU; its position table begins two rows down.
 
+The model of 350 million parameters has its norms after the sublayers and none at the end.
+
 Source: Zhang et al. 2022, "OPT: Open Pre-trained Transformer Language Models", and the weights published with it.
 """
 
@@ -49,7 +51,7 @@ OFFSET = 2  # rows of the position table before that of position 0
 def config(fields: Fields, names: Collection[str]) -> tuple[Options, bool]:
     """The options of our model."""
     vocab_size, width = fields.size("vocab_size"), fields.size("hidden_size")
-    fields.only("do_layer_norm_before", True)
+    pre_norm = fields.flag("do_layer_norm_before")
     fields.only("layer_norm_elementwise_affine", True)
     if fields.value("word_embed_proj_dim") not in (None, width):
         fields.refuse("word_embed_proj_dim", N_("supported are embeddings as wide as hidden_size={n}", n=width))
@@ -63,8 +65,8 @@ def config(fields: Fields, names: Collection[str]) -> tuple[Options, bool]:
         n_decoder_layers=fields.size("num_hidden_layers"),
         max_positions=fields.size("max_position_embeddings"),
         positions="learned",
-        norm_order="pre",
-        final_norm=not fields.flag("_remove_final_layer_norm"),
+        norm_order="pre" if pre_norm else "post",
+        final_norm=not fields.flag("_remove_final_layer_norm") and pre_norm,
         norm_eps=1e-5,
         activation=fields.choice("activation_function", ACTIVATIONS),
         bias=fields.flag("enable_bias"),

@@ -100,7 +100,7 @@ def _options(config: ModelConfig) -> tuple[str, ...]:
         "decoder-only": _("decoder"),
     }
     norms = {"layer_norm": "LayerNorm", "rms_norm": "RMSNorm", "deviation_norm": _("LayerNorm by hand")}
-    activations = {"relu": "ReLU", "gelu": "GELU", "gelu_tanh": "GELU", "silu": "SiLU"}
+    activations = {"relu": "ReLU", "gelu": "GELU", "gelu_tanh": "GELU", "quick_gelu": "QuickGELU", "silu": "SiLU"}
     place = {
         "post": _("after the sum"),
         "pre": _("before the sublayer"),

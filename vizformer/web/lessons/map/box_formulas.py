@@ -42,7 +42,7 @@ def _capped(written: str, cap: float) -> str:
     return rf"{start}{cap:g} \tanh\tfrac{{{scores}}}{{{cap:g}}}{plus}{mask}{end}{last}"
 
 
-_ACTIVATIONS = {"relu": "ReLU", "gelu": "GELU", "gelu_tanh": "GELU", "silu": "SiLU"}
+_ACTIVATIONS = {"relu": "ReLU", "gelu": "GELU", "gelu_tanh": "GELU", "quick_gelu": "QuickGELU", "silu": "SiLU"}
 
 
 def _feedforward(config: ModelConfig) -> str:

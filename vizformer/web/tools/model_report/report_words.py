@@ -67,7 +67,7 @@ _CHOICES: dict[str, dict[str, Message]] = {
     "residual": {"sequential": N_("no: one after the other"), "parallel": N_("yes: side by side")},
     "norm_place": {"last": N_("after the last layer"), "first": N_("after the embeddings")},
 }
-_ACTIVATIONS = {"relu": "ReLU", "gelu": "GELU", "gelu_tanh": "GELU (tanh)", "silu": "SiLU"}
+_ACTIVATIONS = {"relu": "ReLU", "gelu": "GELU", "gelu_tanh": "GELU (tanh)", "quick_gelu": "QuickGELU", "silu": "SiLU"}
 
 
 def facts(report: "Report") -> list[tuple[str, str]]:
