@@ -279,6 +279,8 @@ def slowed(config: ModelConfig, frequency: float) -> float:
     """Longer contexts: "linear" divides all by the factor, "llama3" those of wavelengths beyond trained / low."""
     if config.rope_scaling == "none":
         return frequency
+    if config.rope_scaling == "yarn":
+        return mixed_by_pair(config, frequency)
     length = 2 * math.pi / frequency
     if config.rope_scaling == "linear" or length > config.rope_trained_positions / config.rope_low_turns:
         return frequency / config.rope_factor
@@ -286,6 +288,20 @@ def slowed(config: ModelConfig, frequency: float) -> float:
         return frequency
     turns, low, high = config.rope_trained_positions / length, config.rope_low_turns, config.rope_high_turns
     return ((high - turns) * frequency / config.rope_factor + (turns - low) * frequency) / (high - low)
+
+
+def mixed_by_pair(config: ModelConfig, frequency: float) -> float:
+    """YaRN: from the pair that turns so often in the texts of the first training, less and less of it is kept."""
+    half, span = (config.rope_dims or config.d_head) / 2, math.log(config.rope_theta)
+    m = -math.log(frequency) / span * half
+    ends = (config.rope_high_turns, config.rope_low_turns)
+    rates = (2 * math.pi * turns / config.rope_trained_positions for turns in ends)
+    first, last = (-math.log(rate) / span * half for rate in rates)
+    if config.rope_whole_pairs:
+        first, last = math.floor(first), math.ceil(last)
+    first, last = max(first, 0), min(last, 2 * half - 1)
+    slow = min(max((m - first) / (last - first), 0), 1)
+    return frequency * (1 - slow) + frequency / config.rope_factor * slow
 
 
 def slope(head: int, n_heads: int) -> float:

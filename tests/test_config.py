@@ -57,7 +57,7 @@ ILLEGAL: list[tuple[dict[str, Any], list[str]]] = [
     (dict(residual="parallel", norm_order="pre"), ["residual='parallel'", "without cross-attention"]),
     (dict(residual="parallel", n_encoder_layers=0), ["residual='parallel'", "needs norm_order='pre'"]),
     (dict(norm_offset=True), ["norm_offset=True", "norm='rms_norm'", "with 'layer_norm' leave it out"]),
-    (dict(rope_scaling="yarn"), ["rope_scaling='yarn'", "choose one of 'none', 'linear', 'llama3'"]),
+    (dict(rope_scaling="ntk"), ["rope_scaling='ntk'", "choose one of 'none', 'linear', 'llama3', 'yarn'"]),
     (dict(rope_factor=0.0), ["rope_factor=0.0: must be above 0"]),
     (dict(rope_low_turns=math.nan), ["rope_low_turns=nan: must be above 0"]),
     (dict(rope_high_turns=1.0), ["rope_high_turns=1.0: must be above rope_low_turns=1.0"]),
@@ -145,6 +145,7 @@ def test_every_option_has_an_illegal_value_above() -> None:
         "scaled_embedding": "bias",
         "embedding_norm": "bias",
         "qk_norm": "bias",
+        "rope_whole_pairs": "bias",
         "forced_bos_id": "decoder_start_id",
     }
     assert {of_one_kind.get(field.name, field.name) for field in fields(ModelConfig)} <= tried

@@ -94,6 +94,12 @@ LLAMA3: dict[str, Any] = {
     "rope_theta": 100.0,
     "rope_trained_positions": 64,
 }
+YARN: dict[str, Any] = {
+    **LLAMA3,
+    "rope_scaling": "yarn",
+    "rope_factor": 4.0,
+    "attention_scale": 0.25 * 1.2,
+}
 
 MARIAN: dict[str, Any] = dict(
     sinusoids="halves", scaled_embedding=True, activation="silu", logit_bias=True, decoder_start_id=0, never_pad=True

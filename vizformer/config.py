@@ -26,7 +26,7 @@ NormedOver = Literal["head", "all"]
 Residual = Literal["sequential", "parallel"]
 Sinusoids = Literal["interleaved", "halves"]
 StackInputs = Literal["shared", "own"]
-RopeScaling = Literal["none", "linear", "llama3"]
+RopeScaling = Literal["none", "linear", "llama3", "yarn"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -62,8 +62,10 @@ class ModelConfig:
             divides every angle by rope_factor (Chen et al. 2023, "Position Interpolation"); "llama3" only those of
             pairs that turn fewer than rope_low_turns times in rope_trained_positions, leaves those with more than
             rope_high_turns as they are, and mixes the two in between (Grattafiori et al. 2024, "The Llama 3 Herd of
-            Models", and the code published with it).
+            Models", and the code published with it); "yarn" mixes pair by pair between those that turn so often (Peng
+            et al. 2023, "YaRN"). What YaRN multiplies the scores by is part of attention_scale.
         rope_factor, rope_low_turns, rope_high_turns, rope_trained_positions: see rope_scaling.
+        rope_whole_pairs: "yarn" mixes from a whole pair to a whole pair, rounded outwards; otherwise from places between.
         relative_buckets: rows of each table of "relative"; half are for single distances, the others for ever longer
             stretches. An encoder splits them between keys before and keys behind the query.
         relative_max_distance: the last bucket of "relative" serves every distance from here on (and some before).
@@ -142,6 +144,7 @@ class ModelConfig:
     rope_low_turns: float = 1.0
     rope_high_turns: float = 4.0
     rope_trained_positions: int = 8192
+    rope_whole_pairs: bool = True
     relative_buckets: int = 32
     relative_max_distance: int = 128
     attention_scale: float | None = None

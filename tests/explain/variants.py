@@ -34,6 +34,8 @@ VARIANTS: dict[str, tuple[str, dict[str, Any]]] = {
     "some-layers-encoder-only": ("encoder-only", {**tiny.QWEN3, "rope_layers": (0,)}),
     "two-bases": ("decoder-only", {**tiny.LLAMA3, "rope_local_theta": 30.0, "rope_local_layers": (1,)}),
     "llama3": ("decoder-only", tiny.LLAMA3),
+    "yarn": ("decoder-only", tiny.YARN),
+    "yarn-between-pairs": ("decoder-only", {**tiny.YARN, "rope_dims": 12, "rope_whole_pairs": False}),
     "linear": ("decoder-only", {**tiny.NEOX, "rope_scaling": "linear", "rope_factor": 4.0}),
     "t5-unscaled": ("encoder-decoder", tiny.T5_1),
     "olmo2": ("decoder-only", tiny.OLMO2),

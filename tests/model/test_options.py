@@ -20,6 +20,8 @@ OPTIONS: dict[str, dict[str, Any]] = {
     "granite": tiny.GRANITE,
     "llama3": tiny.LLAMA3,
     "two bases": {**tiny.LLAMA3, "rope_local_theta": 30.0, "rope_local_layers": (1,)},
+    "yarn": tiny.YARN,
+    "yarn between pairs": {**tiny.YARN, "rope_whole_pairs": False, "rope_trained_positions": 9},
     "linear": {**tiny.LLAMA, "rope_scaling": "linear", "rope_factor": 2.0},
     "by hand": {"norm": "deviation_norm", "norm_eps": 1e-3, "norm_order": "pre", "final_norm": True},
     "mixed": {**tiny.QWEN3, "norm": "layer_norm", "rope_dims": 2, "residual": "parallel", "attention_bias": "all"},

@@ -179,6 +179,8 @@ VALUES: dict[str, tuple[Any, ...]] = {
         LINEAR,
         {**LLAMA3, "original_max_position_embeddings": 16, "rope_theta": 50.0},
         {"rope_type": "yarn", "factor": 2.0},
+        {"rope_type": "dynamic", "factor": 2.0},
+        {"rope_type": "longrope", "factor": 2.0},
         {},
     ),
     "rope_parameters": ({**LINEAR, "rope_theta": 50.0}, LLAMA3, {"partial_rotary_factor": 0.25}, {}, None, *NESTED),

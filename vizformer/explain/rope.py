@@ -28,6 +28,8 @@ def divisors(config: ModelConfig, layer: int) -> Float[ndarray, " pairs"] | None
     frequency: ndarray = config.rope_theta ** (-2.0 * np.arange(config.turned_dims // 2) / config.turned_dims)
     if config.rope_scaling == "linear":
         return np.full_like(frequency, config.rope_factor)
+    if config.rope_scaling == "yarn":
+        return _yarn_divisors(config)
     length = 2 * np.pi / frequency  # tokens in which a pair turns once
     trained, low, high = config.rope_trained_positions, config.rope_low_turns, config.rope_high_turns
     kept = (trained / length - low) / (high - low)
@@ -35,6 +37,22 @@ def divisors(config: ModelConfig, layer: int) -> Float[ndarray, " pairs"] | None
     slow_or_fast = np.where(length > trained / low, config.rope_factor, 1.0)
     between = (length <= trained / low) & (length >= trained / high)
     found: ndarray = np.where(between, mixed, slow_or_fast)
+    return found
+
+
+def _yarn_divisors(config: ModelConfig) -> Float[ndarray, " pairs"]:
+    """1 up to the pair that turns rope_high_turns times, rope_factor from that which turns rope_low_turns times on.
+
+    Between them 1 / divisor falls evenly (Peng et al. 2023, "YaRN", section 3.2; the rounding is that of their code).
+    """
+    d = config.turned_dims
+    turns = np.array([config.rope_high_turns, config.rope_low_turns])
+    place = np.log(config.rope_trained_positions / (2 * np.pi * turns)) / np.log(config.rope_theta) * d / 2
+    if config.rope_whole_pairs:
+        place = np.array([np.floor(place[0]), np.ceil(place[1])])
+    first, last = max(place[0], 0.0), min(place[1], d - 1.0)
+    slowed = np.clip((np.arange(d // 2) - first) / (last - first or 1e-3), 0.0, 1.0)
+    found: ndarray = 1.0 / (1.0 - slowed + slowed / config.rope_factor)
     return found
 
 

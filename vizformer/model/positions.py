@@ -68,10 +68,18 @@ def rope_frequencies(config: ModelConfig, *, local: bool = False) -> Float[Tenso
 
     frequency * (s + (1 - s) / F),   s = (r - low) / (high - low), held between 0 and 1
 
+    "yarn" in the same way, but with s falling from pair to pair, from the one that turns `high` times to that which turns
+    `low` times:
+
+    s = 1 - (m - first) / (last - first), held between 0 and 1;   pair(r) = d ln(trained / (2 pi r)) / (2 ln theta)
+
+    first = pair(high) and last = pair(low), rounded outwards where rope_whole_pairs says so, within 0 and d - 1.
+
     `local`: in the layers that turn by rope_local_theta, where nothing is slowed down.
 
     Source: Su et al. 2021, "RoFormer", section 3.2.2; Chen et al. 2023, "Extending Context Window of Large Language
-    Models via Position Interpolation"; Grattafiori et al. 2024, "The Llama 3 Herd of Models".
+    Models via Position Interpolation"; Grattafiori et al. 2024, "The Llama 3 Herd of Models"; Peng et al. 2023, "YaRN:
+    Efficient Context Window Extension of Large Language Models", section 3.2, and the code published with it.
     """
     pair = torch.arange(0, config.turned_dims, 2, dtype=torch.float64)  # [pairs]
     theta = config.rope_theta if not local or config.rope_local_theta is None else config.rope_local_theta
@@ -84,7 +92,24 @@ def rope_frequencies(config: ModelConfig, *, local: bool = False) -> Float[Tenso
         turns = config.rope_trained_positions * frequency / (2 * math.pi)
         kept = ((turns - config.rope_low_turns) / (config.rope_high_turns - config.rope_low_turns)).clamp(0, 1)
         return frequency * (kept + (1 - kept) / config.rope_factor)
+    if config.rope_scaling == "yarn":
+        first, last = _yarn_pairs(config)
+        kept = 1 - ((pair / 2 - first) / (last - first)).clamp(0, 1)
+        return frequency * (kept + (1 - kept) / config.rope_factor)
     return frequency
+
+
+def _yarn_pairs(config: ModelConfig) -> tuple[float, float]:
+    """Between which pairs "yarn" mixes: the places of those that turn rope_high_turns and rope_low_turns times."""
+    d, span = config.turned_dims, 2 * math.log(config.rope_theta)
+    first, last = (
+        d * math.log(config.rope_trained_positions / (2 * math.pi * turns)) / span
+        for turns in (config.rope_high_turns, config.rope_low_turns)
+    )
+    if config.rope_whole_pairs:
+        first, last = float(math.floor(first)), float(math.ceil(last))
+    first, last = max(first, 0.0), min(last, d - 1.0)
+    return first, last + 1e-3 if first == last else last  # as the published code, which never divides by 0
 
 
 def rotation(n: int, frequencies: Float[Tensor, " pairs"]) -> Rotation:

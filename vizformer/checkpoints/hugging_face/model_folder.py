@@ -24,6 +24,7 @@ from vizformer.checkpoints.hugging_face.folder_tokenizers import (
     read_vocabularies,
     tokenizers_of,
 )
+from vizformer.checkpoints.hugging_face.rope import gained
 from vizformer.checkpoints.hugging_face.unsupported import BECAUSE
 from vizformer.checkpoints.tensors.matching import Match
 from vizformer.checkpoints.tensors.placement import place
@@ -228,6 +229,7 @@ def _config(
     family: Family, fields: Fields, names: Mapping[str, str], folder: Folder, backend: Backend | None, n_tensors: int
 ) -> tuple[ModelConfig, bool]:
     options, has_head = family.config(fields, names.keys())
+    options = gained(fields, options)
     fields.finish()
     n_layers = options.get("n_encoder_layers", 0) + options.get("n_decoder_layers", 0)
     if n_layers > n_tensors:  # before a model of so many layers is thought of

@@ -1,5 +1,6 @@
 """The fields that say how rotary positions turn: their base, how many numbers, and what slows them for longer texts."""
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
@@ -18,7 +19,12 @@ KINDS = {
     "default": set(),
     "linear": {"factor"},
     "llama3": {"factor", "low_freq_factor", "high_freq_factor", TRAINED},
+    "yarn": {"factor", "beta_fast", "beta_slow", "attention_factor", "mscale", "mscale_all_dim", "truncate", TRAINED},
+    "dynamic": {"factor"},
 }
+# No options: what queries and keys are multiplied by beside being turned, and whether a long text has a base of its own;
+# see `gained`.
+GAIN, DYNAMIC = "rope_gain", "rope_dynamic"
 PART = "partial_rotary_factor"
 
 
@@ -60,6 +66,8 @@ def rope_of_layer_types(
         or near.get("rope_type", near.get("type", "default")) != "default"
     ):
         fields.refuse("rope_parameters", N_("sliding_attention: supported are rotary positions as they are (default)"))
+    if "truncate" in full:
+        fields.refuse(name, N_("truncate is not read where layers of two kinds turn: leave it out"))
     if PART in full:
         fields.refuse(name, N_("this family turns all numbers of a head: partial_rotary_factor must be 1"))
     inner = Fields(near, {})
@@ -82,13 +90,27 @@ def _scaled(
     if not isinstance(kind, str) or kind not in KINDS or extra:
         fields.refuse(
             name,
-            N_("rotary positions are supported as they are, or with rope_type linear or llama3 and what belongs to it"),
+            N_(
+                "rotary positions are supported as they are, or with rope_type linear, llama3, yarn or dynamic and what "
+                "belongs to it"
+            ),
         )
         return {"rope_theta": 10_000.0}
     inner = Fields(said, {})
     options: Options = {"rope_theta": _number(fields, inner, "rope_theta", old_theta)}
-    if kind != "default":
+    if kind == "dynamic":
+        options[DYNAMIC] = inner.number("factor")
+        fields.assume(
+            N_(
+                "rotary positions of type dynamic turn by a base of their own in texts longer than "
+                "max_position_embeddings={n:,}, which are not accepted here: up to there they are as without",
+                n=fields.size("max_position_embeddings"),
+            )
+        )
+    elif kind != "default":
         options |= {"rope_scaling": kind, "rope_factor": inner.number("factor")}
+    if kind == "yarn":
+        options |= _yarn(inner, trained(inner))
     if kind == "llama3":
         options |= {
             "rope_low_turns": inner.number("low_freq_factor"),
@@ -97,6 +119,66 @@ def _scaled(
         }
     fields.problems += [N_("{field}: {problem}", field=name, problem=problem) for problem in inner.problems]
     return options
+
+
+def _yarn(inner: Fields, trained: int) -> Options:
+    """Between which numbers of turns pairs are mixed, and what queries and keys are multiplied by.
+
+    Source: `transformers`, _compute_yarn_parameters.
+    """
+
+    def said(name: str, otherwise: float) -> float:
+        return inner.number(name) if inner.value(name) else otherwise
+
+    def gain(weight: float) -> float:
+        factor = inner.number("factor")
+        return 0.1 * weight * math.log(factor) + 1 if factor > 1 else 1.0
+
+    if inner.value("attention_factor") is not None:
+        multiplied = inner.number("attention_factor")
+    elif inner.value("mscale") and inner.value("mscale_all_dim"):
+        multiplied = gain(inner.number("mscale")) / gain(inner.number("mscale_all_dim"))
+    else:
+        multiplied = gain(1.0)
+    return {
+        "rope_low_turns": said("beta_slow", 1.0),
+        "rope_high_turns": said("beta_fast", 32.0),
+        "rope_trained_positions": trained,
+        "rope_whole_pairs": "truncate" not in inner.raw or inner.flag("truncate"),
+        GAIN: multiplied,
+    }
+
+
+def gained(fields: Fields, options: Options) -> Options:
+    """`options` with what YaRN multiplies queries and keys by, m, as a part of the scale of their dot products.
+
+    (m q) (m k)^T / sqrt(d) = q k^T m^2 / sqrt(d),  where all numbers of a head are turned, in all layers.
+
+    Source: Peng et al. 2023, "YaRN", section 3.4.
+    """
+    gain, dynamic = options.pop(GAIN, 1.0), DYNAMIC in options
+    options.pop(DYNAMIC, None)
+    if fields.problems:
+        return options
+    d_head: int = options.get("head_dim") or options["d_model"] // options["n_heads"]
+    if dynamic and (options.get("rope_dims") or d_head) == 2:
+        fields.refuse(
+            _said(fields)[0],
+            N_("dynamic raises the base to d / (d - 2), and here one pair of numbers is turned, d = 2"),
+        )
+    if gain == 1:
+        return options
+    if any(options.get(name) is not None for name in ("rope_dims", "rope_layers", "rope_local_layers")):
+        fields.refuse(
+            _said(fields)[0],
+            N_(
+                "yarn multiplies what it turns by {gain}, and here only a part of each head or some of the layers are "
+                "turned by it; supported is attention_factor=1.0",
+                gain=f"{gain:.4g}",
+            ),
+        )
+    scale = options.get("attention_scale") or d_head**-0.5
+    return {**options, "attention_scale": scale * gain**2}
 
 
 def _trained(fields: Fields, inner: Fields) -> int:
@@ -131,8 +213,9 @@ def turned(fields: Fields, d_head: int, old_part: str) -> int | None:
 
 def not_scaled(fields: Fields, options: Options) -> Options:
     """Refuses slowed rotations, of `options`, where `transformers` has none of those that open here."""
-    if options.get("rope_scaling", "none") != "none":
-        fields.refuse(_said(fields)[0], N_("supported here are rotary positions that are not scaled (default)"))
+    name, said = _said(fields)
+    if options.get("rope_scaling", "none") != "none" or "dynamic" in (said.get("rope_type"), said.get("type")):
+        fields.refuse(name, N_("supported here are rotary positions that are not scaled (default)"))
     return options
 
 

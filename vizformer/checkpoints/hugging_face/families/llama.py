@@ -56,6 +56,7 @@ IQUEST = {
 FITS: dict[str, Collection[Any]] = dict(
     architecture=["decoder-only"],
     positions=["rope"],
+    rope_scaling=["none", "linear", "llama3"],
     norm_order=["pre"],
     norm=["rms_norm"],
     final_norm=[True],

@@ -1,0 +1,147 @@
+"""YaRN and dynamic rotary positions against `transformers`: each family with rope_parameters opens or says why not."""
+
+import math
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+pytest.importorskip("transformers")
+
+from tests import tiny
+from tests.checkpoints import folders
+from tests.parity.against_transformers import same_continuation, same_numbers, theirs
+from tests.parity.test_config_fields import config_class
+from tests.parity.test_decoder_families import KINDS as DECODERS
+from tests.parity.test_decoder_families import written
+from tests.parity.test_encoder_families import KINDS as ENCODERS
+from tests.parity.test_encoder_families import written as written_encoder
+from tests.parity.test_relatives import phi, stablelm
+from vizformer.checkpoints import Opened, load
+from vizformer.errors import CheckpointError, TraceError
+
+YARN: dict[str, Any] = {
+    "rope_type": "yarn",
+    "factor": 4.0,
+    "original_max_position_embeddings": 16,
+    "beta_fast": 2.0,
+    "beta_slow": 0.5,
+    "rope_theta": 100.0,
+}
+DYNAMIC = {"rope_type": "dynamic", "factor": 2.0, "rope_theta": 100.0}
+MAKERS = {
+    "llama": (folders.llama, "LlamaForCausalLM"),
+    "qwen2": (folders.qwen2, "Qwen2ForCausalLM"),
+    "qwen3": (folders.qwen3, "Qwen3ForCausalLM"),
+    "gemma": (folders.gemma, "GemmaForCausalLM"),
+    "gpt_neox": (folders.gpt_neox, "GPTNeoXForCausalLM"),
+    "phi": (phi, "PhiForCausalLM"),
+    "stablelm": (stablelm, "StableLmForCausalLM"),
+}
+TURNING = [
+    kind
+    for kind in (*MAKERS, *DECODERS, *ENCODERS)
+    if kind in MAKERS or "rope_parameters" in config_class(kind).__dataclass_fields__
+]
+TWO_BASES = ("gemma3_text", "olmo3")  # a table of rope_parameters for each kind of layer
+# A part of each head, or not all of the layers: what is multiplied by is no scale of the scores then.
+PARTLY = ("gpt_neox", "gpt_neox_japanese", "phi", "stablelm", "glm", "glm4", "cohere2", "smollm3", *TWO_BASES)
+UNREAD = ("phi3",)  # has kinds of its own
+
+
+def folder_of(kind: str, folder: Path, rope: dict[str, Any]) -> tuple[Path, str]:
+    """A tiny folder with these rotary positions, and the class that opens it."""
+    if kind in TWO_BASES:
+        plain = {"rope_type": "default", "rope_theta": 50.0}
+        rope = {"full_attention": rope, "sliding_attention": plain}
+    elif kind in ("gpt_neox", "gpt_neox_japanese", "phi", "stablelm", "glm", "glm4"):
+        rope = {**rope, "partial_rotary_factor": 0.5}
+    if kind in MAKERS:
+        make, model = MAKERS[kind]
+        return make(folder, rope_parameters=rope), model  # type: ignore[operator]
+    if kind in ENCODERS:
+        return written_encoder(kind, folder, rope_parameters=rope), f"{ENCODERS[kind][0]}ForMaskedLM"
+    return written(kind, folder, rope_parameters=rope), "".join(DECODERS[kind][:2])
+
+
+def opened_alike(folder: Path, model: str) -> Opened:
+    """Stream, maps, logits of several texts, and a continuation."""
+    opened, other = load(folder), theirs(folder, model)
+    assert isinstance(opened, Opened)
+    for text in folders.TEXTS[:3]:
+        same_numbers(opened, other, text)
+    if opened.model.decoder is not None:
+        same_continuation(opened, other)
+    return opened
+
+
+@pytest.mark.parametrize("kind", [kind for kind in TURNING if kind not in UNREAD])
+def test_yarn_without_a_factor_of_the_scores(kind: str, tmp_path: Path) -> None:
+    """It opens wherever positions are rotary."""
+    opened = opened_alike(*folder_of(kind, tmp_path, {**YARN, "attention_factor": 1.0}))
+    assert opened.model.config.rope_scaling == "yarn"
+
+
+@pytest.mark.parametrize("kind", [kind for kind in TURNING if kind not in (*PARTLY, *UNREAD)])
+def test_yarn_as_it_is_published(kind: str, tmp_path: Path) -> None:
+    """The scores are multiplied by the square of 0.1 ln(factor) + 1."""
+    opened = opened_alike(*folder_of(kind, tmp_path / "yarn", YARN))
+    plain = load(folder_of(kind, tmp_path / "plain", {**YARN, "attention_factor": 1.0})[0])
+    scales = [c.attention_scale or c.d_head**-0.5 for c in (opened.model.config, plain.model.config)]
+    assert scales[0] / scales[1] == pytest.approx((0.1 * math.log(4.0) + 1) ** 2)
+
+
+@pytest.mark.parametrize("kind", [kind for kind in TURNING if kind in PARTLY])
+def test_a_factor_of_a_part_of_the_scores_is_refused(kind: str, tmp_path: Path) -> None:
+    folder, __ = folder_of(kind, tmp_path, YARN)
+    with pytest.raises(CheckpointError, match=r"rope_parameters=.*yarn multiplies what it turns by 1\.139"):
+        load(folder)
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        dict(truncate=False),
+        dict(mscale=0.7, mscale_all_dim=0.4),
+        dict(mscale=0.7),
+        dict(attention_factor=0.8),
+        dict(beta_fast=None, beta_slow=None, original_max_position_embeddings=64),
+        dict(factor=0.5),
+    ],
+    ids=str,
+)
+def test_what_yarn_may_say(changes: dict[str, Any], tmp_path: Path) -> None:
+    opened_alike(folders.llama(tmp_path, rope_parameters={**YARN, **changes}), "LlamaForCausalLM")
+
+
+def test_yarn_as_it_was_written_before(tmp_path: Path) -> None:
+    """Beside rope_theta, as "type", without the length of the first training."""
+    new = load(folders.qwen2(tmp_path, rope_parameters={**YARN, "original_max_position_embeddings": 64}))
+    old = {name: value for name, value in YARN.items() if name in ("factor", "beta_fast", "beta_slow")}
+    folders.change(tmp_path, rope_parameters=..., rope_theta=100.0, rope_scaling={"type": "yarn", **old})
+    assert opened_alike(tmp_path, "Qwen2ForCausalLM").model.config == new.model.config
+
+
+@pytest.mark.parametrize("kind", [kind for kind in TURNING if kind not in UNREAD])
+def test_dynamic_up_to_the_length_of_the_first_training(kind: str, tmp_path: Path) -> None:
+    """There it changes nothing, and longer texts are not accepted."""
+    opened = opened_alike(*folder_of(kind, tmp_path, DYNAMIC))
+    assert opened.model.config.rope_scaling == "none"
+    assert any("of type dynamic turn by a base of their own" in str(note) for note in opened.report.assumptions)
+    longest = opened.model.config.max_positions
+    with pytest.raises(TraceError):
+        opened.model(tiny.ids(longest + 1))
+
+
+@pytest.mark.parametrize("rope", [YARN, DYNAMIC], ids=str)
+@pytest.mark.parametrize("kind", UNREAD)
+def test_families_with_kinds_of_their_own(kind: str, rope: dict[str, Any], tmp_path: Path) -> None:
+    folder = folders.change(written(kind, tmp_path), rope_parameters=rope)
+    with pytest.raises(CheckpointError, match=r"rope_parameters=.*: supported here are rotary positions that are not"):
+        load(folder)
+
+
+def test_truncate_where_layers_of_two_kinds_turn(tmp_path: Path) -> None:
+    folder, __ = folder_of("gemma3_text", tmp_path, {**YARN, "attention_factor": 1.0, "truncate": False})
+    with pytest.raises(CheckpointError, match=r"rope_parameters=.*: truncate is not read"):
+        load(folder)
