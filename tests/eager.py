@@ -103,7 +103,10 @@ class Eager:
                 place = place + self.weights["segment_embedding.weight"][0]
             rows.append(row + place)
         x = torch.stack(rows)
-        return self._norm(f"{own}embedding_norm", x) if c.embedding_norm else x
+        x = self._norm(f"{own}embedding_norm", x) if c.embedding_norm else x
+        if c.embedding_dim is None:
+            return x
+        return x @ self.weights["embedding_projection.weight"].T + self.weights["embedding_projection.bias"]
 
     def _stack(self, name: str, x: Tensor, mask: Tensor, memory: Tensor | None, memory_mask: Tensor | None) -> Tensor:
         c = self.config

@@ -57,6 +57,12 @@ ILLEGAL: list[tuple[dict[str, Any], list[str]]] = [
     (dict(residual="parallel", norm_order="pre"), ["residual='parallel'", "without cross-attention"]),
     (dict(residual="parallel", n_encoder_layers=0), ["residual='parallel'", "needs norm_order='pre'"]),
     (dict(norm_offset=True), ["norm_offset=True", "norm='rms_norm'", "with 'layer_norm' leave it out"]),
+    (dict(embedding_dim=0, embedding_norm=True), ["embedding_dim=0: must be at least 1"]),
+    (dict(embedding_dim=6), ["embedding_dim=6: only one stack alone has it"]),
+    (
+        dict(embedding_dim=6, n_encoder_layers=0, embedding_norm=True, positions="none"),
+        ["take head='transform' or tied"],
+    ),
     (dict(rope_scaling="ntk"), ["rope_scaling='ntk'", "choose one of 'none', 'linear', 'llama3', 'yarn'"]),
     (dict(rope_factor=0.0), ["rope_factor=0.0: must be above 0"]),
     (dict(rope_low_turns=math.nan), ["rope_low_turns=nan: must be above 0"]),

@@ -48,6 +48,7 @@ BERT: dict[str, Any] = dict(
     norm_eps=1e-12,
     mask_id=3,
 )
+ALBERT: dict[str, Any] = {**BERT, "embedding_dim": 6}
 
 ALIBI: dict[str, Any] = dict(positions="alibi")
 T5: dict[str, Any] = dict(  # buckets small enough that a short sentence reaches the shared ones

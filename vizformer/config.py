@@ -78,6 +78,8 @@ class ModelConfig:
             last ones only, others in every second one).
         n_segments: rows of the table of segment embeddings (BERT's sentence A and B); 0: no such table.
         embedding_norm: a norm after the sum of the embeddings (BERT).
+        embedding_dim: width of the tables of embeddings where it is not d_model: after that norm a dense layer brings
+            their sum to d_model (Lan et al. 2019, "ALBERT", section 3.1; small ELECTRA); None: it is.
         stack_inputs: whether encoder and decoder have a "shared" table of learned positions and embedding norm, or each
             its "own" (BART); that of the token embeddings is shared always.
         norm_order: "post" is norm(x + f(x)) (2017); "pre" is x + f(norm(x)) (GPT-2; Xiong et al. 2020); "output" is
@@ -153,6 +155,7 @@ class ModelConfig:
     sliding_layers: tuple[int, ...] | None = None
     n_segments: int = 0
     embedding_norm: bool = False
+    embedding_dim: int | None = None
     stack_inputs: StackInputs = "shared"
     norm_order: NormOrder = "post"
     norm: Norm = "layer_norm"
@@ -196,6 +199,11 @@ class ModelConfig:
     def d_head(self) -> int:
         """Width of one head: head_dim, or its share of d_model."""
         return self.d_model // self.n_heads if self.head_dim is None else self.head_dim
+
+    @property
+    def d_embedding(self) -> int:
+        """Width of the tables of embeddings: embedding_dim, or d_model."""
+        return self.d_model if self.embedding_dim is None else self.embedding_dim
 
     @property
     def turned_dims(self) -> int:

@@ -190,6 +190,26 @@ def broken_rules(c: "ModelConfig") -> list[Message]:
                 value=c.source_vocab_size,
             )
         )
+    if c.embedding_dim is not None and c.embedding_dim < 1:
+        problems.append(N_("{name}={value}: must be at least 1", name="embedding_dim", value=c.embedding_dim))
+    if c.embedding_dim is not None and (
+        not c.embedding_norm or c.positions == "sinusoidal" or c.architecture == "encoder-decoder"
+    ):
+        problems.append(
+            N_(
+                "embedding_dim={value}: only one stack alone has it, with embedding_norm=True and without waves; leave it "
+                "out",
+                value=c.embedding_dim,
+            )
+        )
+    if c.embedding_dim is not None and c.head == "linear" and c.tied_unembedding:
+        problems.append(
+            N_(
+                "embedding_dim={value}: the last row is not as wide as the rows of the table, take head='transform' or "
+                "tied_unembedding=False",
+                value=c.embedding_dim,
+            )
+        )
     for name in ("logit_scale", "embedding_scale", "residual_scale"):
         if not 0 < getattr(c, name) < float("inf"):
             problems.append(N_("{name}={value}: must be above 0", name=name, value=getattr(c, name)))

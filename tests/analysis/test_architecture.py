@@ -24,6 +24,8 @@ VARIANTS: list[tuple[str, dict[str, Any]]] = [
     ("decoder-only", tiny.LLAMA),
     ("decoder-only", tiny.ALIBI),
     ("encoder-only", tiny.BERT),
+    ("encoder-only", tiny.ALBERT),
+    ("decoder-only", {**tiny.ALBERT, "head": "linear", "tied_unembedding": False}),
     ("encoder-only", {"positions": "none"}),
 ]
 

@@ -13,6 +13,7 @@ KINDS = [
     ("encoder-decoder", {}),
     ("decoder-only", tiny.LLAMA),
     ("encoder-only", tiny.BERT),
+    ("encoder-only", tiny.ALBERT),
     ("decoder-only", tiny.ALIBI),
     ("decoder-only", tiny.OLMO2),
     ("decoder-only", tiny.GRANITE),

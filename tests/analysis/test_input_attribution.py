@@ -18,6 +18,7 @@ MODELS = {
     "gemma": ("decoder-only", tiny.GEMMA),
     "neox": ("decoder-only", tiny.NEOX),
     "bert": ("encoder-only", tiny.BERT),
+    "albert": ("encoder-only", tiny.ALBERT),
     "encoder": ("encoder-only", {"activation": "gelu"}),
 }
 

@@ -26,6 +26,7 @@ KINDS_OF_MODEL: dict[str, dict[str, Any]] = {
     "translator": dict(architecture="encoder-decoder"),
     "LLaMA": dict(architecture="decoder-only", **tiny.LLAMA),
     "BERT": dict(architecture="encoder-only", **tiny.BERT),
+    "ALBERT": dict(architecture="encoder-only", **tiny.ALBERT),
 }
 CLEAN, CORRUPTED, TARGET = [5, 6, 7, 8], [5, 9, 7, 4], [1, 7, 9]
 WHATS: tuple[What, ...] = ("stream", "heads", "heads_by_position", "patterns")

@@ -24,6 +24,7 @@ KINDS: list[tuple[str, dict[str, Any]]] = [
     ("decoder-only", tiny.ALIBI),
     ("decoder-only", {"positions": "none"}),
     ("encoder-only", tiny.BERT),
+    ("encoder-only", {**tiny.ALBERT, "embedding_dim": 40}),
 ]
 
 

@@ -12,7 +12,7 @@ pytest.importorskip("transformers")
 from tests import tiny
 from tests.checkpoints import folders
 from tests.parity.against_transformers import opened_and_same, same_numbers, theirs
-from vizformer.checkpoints import Opened, load
+from vizformer.checkpoints import Opened, load, save
 from vizformer.errors import CheckpointError
 from vizformer.generation import greedy_steps
 from vizformer.model.positions import sinusoidal_encoding
@@ -28,6 +28,7 @@ KINDS: dict[str, tuple[str, dict[str, Any], bool]] = {
     "big_bird": ("BigBird", dict(BERT, attention_type="original_full"), False),
     "megatron-bert": ("MegatronBert", BERT, False),
     "electra": ("Electra", dict(BERT, embedding_size=16), False),
+    "albert": ("Albert", dict(BERT, embedding_size=6), False),
     "roformer": ("RoFormer", WIDE, False),
     "nomic_bert": ("NomicBert", dict(WIDE, head_dim=8), False),
     "eurobert": ("EuroBert", dict(WIDE, num_key_value_heads=2), False),
@@ -84,6 +85,10 @@ def test_bodies_without_a_head(kind: str, tmp_path: Path) -> None:
 VARIANTS: list[tuple[str, dict[str, Any]]] = [
     *((kind, dict(tie_word_embeddings=False)) for kind in KINDS if kind not in ("eurobert", "bert-generation")),
     ("eurobert", dict(tie_word_embeddings=True, attention_bias=True)),
+    ("electra", dict(embedding_size=6)),
+    ("electra", dict(embedding_size=6, tie_word_embeddings=False)),
+    ("albert", dict(embedding_size=16, hidden_act="relu")),
+    ("albert", dict(num_hidden_layers=1)),
     ("eurobert", dict(mlp_bias=True, num_key_value_heads=4)),
     ("big_bird", dict(rescale_embeddings=True, hidden_act="relu")),
     ("nomic_bert", dict(rope_parameters={"rope_type": "linear", "factor": 2.0, "rope_theta": 77.0}, hidden_act="gelu")),
@@ -158,10 +163,32 @@ def test_the_discriminator_of_electra_is_a_body(tmp_path: Path) -> None:
     same_numbers(opened, theirs(folder, "ElectraModel"))
 
 
+def test_narrow_embeddings_without_a_head(tmp_path: Path) -> None:
+    """As the small ELECTRA is published: nothing says how the last row is compared with rows of another width."""
+    folder = written("electra", tmp_path, model="ForPreTraining", embedding_size=6)
+    opened = load(folder)
+    assert not opened.report.has_head
+    assert any("all logits are 0" in str(note) for note in opened.report.assumptions)
+    assert not opened.trace("a b").logits.any()
+    same_numbers(opened, theirs(folder, "ElectraModel"))
+
+
+def test_the_layers_of_albert_are_held_once(tmp_path: Path) -> None:
+    opened = load(written("albert", tmp_path / "theirs"))
+    held = {layer.self_attention.W_Q.weight.data_ptr() for layer in opened.model.encoder.layers}
+    assert (len(held), len(opened.model.encoder.layers)) == (1, 3)
+    assert any("all 3 layers have the same weights" in str(note) for note in opened.report.assumptions)
+    save(opened, tmp_path / "ours", torch.float32)
+    again = load(tmp_path / "ours")
+    assert torch.equal(again.trace("a b").logits, opened.trace("a b").logits)
+
+
 @pytest.mark.parametrize(
     ("kind", "changes", "said"),
     [
-        ("electra", dict(embedding_size=8), "embedding_size=8: supported are embeddings as wide as hidden_size=16"),
+        ("electra", dict(embedding_size=0), "embedding_size=0: it must be a whole number"),
+        ("albert", dict(num_hidden_groups=2), "num_hidden_groups=2: supported is 1"),
+        ("albert", dict(inner_group_num=2), "inner_group_num=2: supported is 1"),
         ("roformer", dict(embedding_size=8), "embedding_size=8: supported are embeddings as wide as hidden_size=32"),
         ("roformer", dict(rotary_value=True), "rotary_value=true: supported is false"),
         ("ernie", dict(use_task_id=True), "use_task_id=true: supported is false"),

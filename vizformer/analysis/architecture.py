@@ -22,6 +22,7 @@ Kind = Literal[
     "embedding",
     "positions",
     "segments",
+    "projection",
     "norm",
     "attention",
     "cross",
@@ -99,17 +100,19 @@ def architecture(model: Transformer, n: int, target: int = 0) -> tuple[Box, ...]
 
 
 def _stack(model: Transformer, stack: Stack, section: Section, n: int, memory: int, first: bool) -> list[Box]:
-    config, wide = model.config, (n, model.config.d_model)
+    config, wide, narrow = model.config, (n, model.config.d_model), (n, model.config.d_embedding)
     boxes = [Box(key=f"{section}.tokens", kind="tokens", section=section, output=(n,))]
 
-    def add(name: str, kind: Kind, module: nn.Module | None, path: str = "", *, shared: bool = False) -> None:
+    def add(
+        name: str, kind: Kind, module: nn.Module | None, path: str = "", *, shared: bool = False, output: Dims = narrow
+    ) -> None:
         boxes.append(
             Box(
                 key=f"{section}.{name}",
                 kind=kind,
                 section=section,
                 inputs=(boxes[-1].output,),
-                output=wide,
+                output=output,
                 module=path if module is not None else "",
                 tensors=_tensors(module),
                 shared=shared,
@@ -131,9 +134,11 @@ def _stack(model: Transformer, stack: Stack, section: Section, n: int, memory: i
     if model.embedding_norm is not None:
         name = f"{decoders}embedding_norm"
         add("embedding_norm", "norm", getattr(model, name), name, shared=not (first or decoders))
+    if model.embedding_projection is not None:
+        add("projection", "projection", model.embedding_projection, "embedding_projection", output=wide)
     boxes += _layer(config, stack, section, n, memory, boxes[-1].key)
     if stack.final_norm is not None:
-        add("final_norm", "norm", stack.final_norm, f"{section}.final_norm")
+        add("final_norm", "norm", stack.final_norm, f"{section}.final_norm", output=wide)
     return boxes
 
 
@@ -218,13 +223,14 @@ def _inside(config: ModelConfig, stack: Stack, section: Section, n: int) -> list
 
 def _prediction(model: Transformer, config: ModelConfig, n: int) -> list[Box]:
     wide, scores = (n, config.d_model), (n, config.vocab_size)
+    compared = (n, config.d_embedding) if model.prediction is not None else wide
     table = model.embedding if model.unembedding is None else model.unembedding
     boxes = [
         Box(
             key="prediction.unembedding",
             kind="unembedding",
             section="prediction",
-            inputs=(wide,),
+            inputs=(compared,),
             output=scores,
             module="embedding" if model.unembedding is None else "unembedding",
             tensors=_tensors(table),
@@ -248,7 +254,7 @@ def _prediction(model: Transformer, config: ModelConfig, n: int) -> list[Box]:
             kind="transform",
             section="prediction",
             inputs=(wide,),
-            output=wide,
+            output=compared,
             module="prediction",
             tensors=_tensors(model.prediction),
         )

@@ -47,7 +47,7 @@ class Multiplications:
 def encoder_pass(config: ModelConfig, n: int) -> Multiplications:
     """The encoder over n tokens: n_layers * (self-attention of n queries and n keys + feed-forward of n rows)."""
     layer = _attention(config, n, n, projected=n) + _feedforward(config, n)
-    return _times(layer, config.n_encoder_layers)
+    return _times(layer, config.n_encoder_layers) + _embedding(config, n if config.n_encoder_layers else 0)
 
 
 def decoder_pass(config: ModelConfig, new: int, length: int, memory: int = 0, projected: int = 0) -> Multiplications:
@@ -65,7 +65,7 @@ def decoder_pass(config: ModelConfig, new: int, length: int, memory: int = 0, pr
     layer = _attention(config, new, length, projected=new) + _feedforward(config, new)
     if config.n_encoder_layers:
         layer += _attention(config, new, memory, projected=projected)
-    return _times(layer, config.n_decoder_layers) + _unembedding(config, 1)
+    return _times(layer, config.n_decoder_layers) + _embedding(config, new) + _unembedding(config, 1)
 
 
 def forward_pass(config: ModelConfig, n: int) -> Multiplications:
@@ -175,10 +175,16 @@ def _feedforward(config: ModelConfig, rows: int) -> Multiplications:
     return Multiplications(feedforward=matrices * rows * config.d_model * config.d_ff)
 
 
+def _embedding(config: ModelConfig, rows: int) -> Multiplications:
+    """rows * d_embedding * d_model where narrower rows of the tables are brought to d_model."""
+    return Multiplications(projections=rows * (config.embedding_dim or 0) * config.d_model)
+
+
 def _unembedding(config: ModelConfig, rows: int) -> Multiplications:
-    """rows * d_model * vocab_size, and rows * d_model^2 where the head has a dense layer."""
-    transform = config.d_model if config.head == "transform" else 0
-    return Multiplications(unembedding=rows * config.d_model * (config.vocab_size + transform))
+    """rows * d_model * vocab_size; where the head has a dense layer rows * d_embedding * (vocab_size + d_model)."""
+    if config.head == "linear":
+        return Multiplications(unembedding=rows * config.d_model * config.vocab_size)
+    return Multiplications(unembedding=rows * config.d_embedding * (config.vocab_size + config.d_model))
 
 
 def _times(cost: Multiplications, count: int) -> Multiplications:

@@ -43,7 +43,8 @@ from vizformer.model.norm import Norm
 from vizformer.model.trace import Trace
 
 Part = Literal[
-    "token", "position", "segment", "head", "attention_bias", "feedforward", "feedforward_bias", "norm_bias", "head_bias",
+    "token", "position", "segment", "head", "attention_bias", "feedforward", "feedforward_bias", "norm_bias",
+    "projection_bias", "head_bias",
     "logit_bias", "by_hand",
 ]  # fmt: skip
 Against = int | Literal["mean"] | None
@@ -348,7 +349,13 @@ class _Way:
         norm = model.embedding_norm
         if model.decoder_embedding_norm is not None and stack == "decoder":
             norm = model.decoder_embedding_norm
-        self.set_by_hand(f"{stack}.0.pre", x if norm is None else normalise(x, norm))
+        entering: Row = x if norm is None else normalise(x, norm)
+        if (projection := model.embedding_projection) is not None:
+            self.set_by_hand(f"{stack}.0.pre", entering @ float64(projection.weight).T + bias_of(projection))
+            self.add("projection_bias", "embedding", self.g @ bias_of(projection))
+            self.g = self.g @ float64(projection.weight)
+        else:
+            self.set_by_hand(f"{stack}.0.pre", entering)
         if norm is not None:
             self.through(norm, x, "embedding")
         self.directions["embedding"] = self.g

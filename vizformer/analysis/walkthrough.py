@@ -113,8 +113,8 @@ class Walkthrough:
     followed: int
     width: int
     vocab_size: int
-    embedded: Float[ndarray, "n cells"]
-    added: Float[ndarray, "n cells"] | None
+    embedded: Float[ndarray, "n table_cells"]
+    added: Float[ndarray, "n table_cells"] | None
     entering: Float[ndarray, "n cells"]
     plain: bool
     angles: Float[ndarray, "n dials"] | None
@@ -170,7 +170,8 @@ def walkthrough(checkpoint: Checkpoint, trace: Trace, followed: int, *, predicts
         embedded=_cells(embedded),
         added=None if added is None else _cells(added),
         entering=_cells(entering),
-        plain=torch.allclose(total, entering, rtol=1e-2, atol=1e-2 * float(total.abs().max())),
+        plain=total.shape == entering.shape
+        and torch.allclose(total, entering, rtol=1e-2, atol=1e-2 * float(total.abs().max())),
         angles=_dials(rope.angles(config, n, look.layer)) if config.turns(look.layer) else None,
         bias=_bias(trace[site_name(stack, look.layer)], look, n),
         look=look,

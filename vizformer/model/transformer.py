@@ -30,7 +30,8 @@ from vizformer.model.trace import Trace
 class Transformer(nn.Module):
     """Encoder-decoder, decoder-only or encoder-only, as the config says.
 
-    x_0 = embedding[ids] (* sqrt(d_model)) (+ positions) (+ segments) (then norm);  x = stack(x_0);  logits = x W_U
+    x_0 = embedding[ids] (* sqrt(d_model)) (+ positions) (+ segments) (then norm) (then W + b)
+    x = stack(x_0);  logits = x W_U
 
     Source: Vaswani et al. 2017, "Attention Is All You Need"; one table of embeddings serves both stacks (unless
     source_vocab_size gives the encoder its own) and, when tied, the logits (3.4).
@@ -45,20 +46,23 @@ class Transformer(nn.Module):
         self.rope_local_cos: Tensor
         self.rope_local_sin: Tensor
         self.alibi_slopes: Tensor
-        self.embedding = embedding_table(config.vocab_size, config.d_model)
+        self.embedding = embedding_table(config.vocab_size, config.d_embedding)
         self.source_embedding = None  # the encoder's, where its ids are another vocabulary's
         if config.source_vocab_size is not None:
             self.source_embedding = embedding_table(config.source_vocab_size, config.d_model)
         if config.positions == "learned":
-            self.position_embedding = embedding_table(config.max_positions, config.d_model)
+            self.position_embedding = embedding_table(config.max_positions, config.d_embedding)
         own = config.stack_inputs == "own"  # then these are the encoder's, and the decoder has such as well
         self.decoder_position_embedding = None
         if config.positions == "learned" and own:
             self.decoder_position_embedding = embedding_table(config.max_positions, config.d_model)
         if not self.embedding.weight.is_meta:
             self.materialise_buffers()
-        self.segment_embedding = embedding_table(config.n_segments, config.d_model) if config.n_segments else None
-        self.embedding_norm = norm(config) if config.embedding_norm else None
+        self.segment_embedding = embedding_table(config.n_segments, config.d_embedding) if config.n_segments else None
+        self.embedding_norm = norm(config, config.d_embedding) if config.embedding_norm else None
+        self.embedding_projection = None  # from narrower tables to the residual stream
+        if config.embedding_dim is not None:
+            self.embedding_projection = nn.Linear(config.embedding_dim, config.d_model)
         self.decoder_embedding_norm = norm(config) if config.embedding_norm and own else None
         self.dropout = nn.Dropout(config.dropout)
         both = config.architecture == "encoder-decoder"
@@ -71,7 +75,8 @@ class Transformer(nn.Module):
         self.prediction = PredictionTransform(config) if config.head == "transform" else None
         self.unembedding = None
         if not config.tied_unembedding:
-            self.unembedding = nn.Linear(config.d_model, config.vocab_size, bias=False)
+            compared = config.d_model if self.prediction is None else config.d_embedding
+            self.unembedding = nn.Linear(compared, config.vocab_size, bias=False)
         self.logit_bias = nn.Parameter(torch.zeros(config.vocab_size)) if config.logit_bias else None
         if not self.embedding.weight.is_meta:  # there is nothing to fill, and see `embedding_table`
             initialise(self, config, {self.token_table("encoder"), self.token_table("decoder")})
@@ -184,7 +189,7 @@ class Transformer(nn.Module):
 
     def place(
         self,
-        x: Float[Tensor, "b n d_model"],
+        x: Float[Tensor, "b n d_embedding"],
         first: int = 0,
         segments: Int[Tensor, "b n"] | None = None,
         *,
@@ -203,6 +208,8 @@ class Transformer(nn.Module):
             x = self.decoder_embedding_norm(x)
         elif self.embedding_norm is not None:
             x = self.embedding_norm(x)
+        if self.embedding_projection is not None:
+            x = self.embedding_projection(x)
         out: Tensor = self.dropout(x)
         return out
 
@@ -256,7 +263,9 @@ class Transformer(nn.Module):
         """The embeddings of the tokens that a stack reads, [its number of ids, d_model]; one model may have two."""
         return self.embedding if self.source_embedding is None or stack == "decoder" else self.source_embedding
 
-    def positions(self, n: int, stack: Literal["encoder", "decoder"] = "encoder") -> Float[Tensor, "n d_model"] | None:
+    def positions(
+        self, n: int, stack: Literal["encoder", "decoder"] = "encoder"
+    ) -> Float[Tensor, "n d_embedding"] | None:
         """The vectors added at positions 0..n-1; None where nothing is added.  `stack` as in `embed`."""
         if self.decoder_position_embedding is not None and stack == "decoder":
             return self.decoder_position_embedding.weight[:n]

@@ -105,7 +105,9 @@ def embedding(checkpoint: Checkpoint) -> Float[Tensor, "vocab d_model"]:
     rows: Tensor = model.token_table("encoder" if stack == "encoder" else "decoder").weight.detach().cpu().double()
     rows = rows * model.config.embedding_factor
     norm = model.embedding_norm if model.decoder_embedding_norm is None else model.decoder_embedding_norm
-    return _normed(rows, norm)
+    rows = _normed(rows, norm)
+    projection = model.embedding_projection
+    return rows if projection is None else rows @ projection.weight.detach().cpu().double().T
 
 
 def unembedding(checkpoint: Checkpoint) -> Float[Tensor, "d_model vocab"]:
@@ -113,6 +115,8 @@ def unembedding(checkpoint: Checkpoint) -> Float[Tensor, "d_model vocab"]:
     model = checkpoint.model
     weight = model.embedding.weight if model.unembedding is None else model.unembedding.weight
     matrix = weight.detach().cpu().double().T * model.config.logit_scale
+    if model.prediction is not None and model.config.embedding_dim is not None:  # its matrix brings rows to that width
+        matrix = model.prediction.dense.weight.detach().cpu().double().T @ matrix
     norm = _stack(model, predicting_kind(checkpoint)).final_norm
     return matrix if norm is None else folded(norm, matrix)
 
@@ -164,7 +168,13 @@ def what_is_left_out(checkpoint: Checkpoint) -> tuple[Message, ...]:
         found.append(N_("The biases of queries, keys and values are left out."))
     if config.score_cap is not None or config.logit_cap is not None:
         found.append(N_("The soft caps of scores and logits are left out: they bend large ones, and keep their order."))
-    if config.head == "transform":
+    if config.head == "transform" and config.embedding_dim is not None:
+        found.append(
+            N_(
+                "Before the logits stands one more layer here: its matrix is a part of this, the rest of it is left out."
+            )
+        )
+    elif config.head == "transform":
         found.append(N_("Before the logits stands one more layer here, which is left out."))
     found.append(N_("Only the direct way is meant: what the layers between add, feed-forward above all, is left out."))
     return tuple(found)

@@ -17,7 +17,6 @@ BECAUSE: Mapping[str, Message] = {
     "deepseek_v2": N_("kv_lora_rank: keys and values are made of a short vector per token, and there are experts"),
     "deepseek_v3": N_("kv_lora_rank: keys and values are made of a short vector per token, and there are experts"),
     "mamba": N_("state_size: it has no attention"),
-    "albert": N_("num_hidden_groups: layers share their weights, and embedding_size may be another than hidden_size"),
     "deberta": _SCORES,
     "deberta-v2": _SCORES,
     "mpnet": N_("one table of relative positions beside the learned ones"),

@@ -103,6 +103,10 @@ def _tokenizer(folder: Folder, name: str, rows: int, most: int) -> Tokenizer:
 def save_own(checkpoint: Checkpoint, folder: Path, dtype: torch.dtype) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     weights = {name: tensor.to(dtype).contiguous() for name, tensor in checkpoint.model.state_dict().items()}
+    held: set[int] = set()
+    for name, tensor in weights.items():  # layers may share one tensor (ALBERT), which a file holds for each
+        weights[name] = tensor.clone() if tensor.data_ptr() in held else tensor
+        held.add(tensor.data_ptr())
     save_file(weights, folder / WEIGHTS, metadata={"format": FORMAT})
     options = {"format": FORMAT, "model": checkpoint.model.config.to_dict()}
     (folder / CONFIG).write_text(json.dumps(options, indent=2) + "\n", encoding="utf-8")

@@ -27,6 +27,7 @@ _COMPONENTS = (
     ("decoder_position_embedding.", "position embedding"),
     ("relative_bias.", "position bias"),
     ("segment_embedding.", "segment embedding"),
+    ("embedding_projection.", "token embedding"),
     ("prediction.", "head"),
     ("logit_bias", "unembedding"),
     ("unembedding.", "unembedding"),
@@ -197,6 +198,13 @@ def details(config: ModelConfig) -> list[Message]:
         (
             config.attention_scale is not None,
             N_("scores are dot products times {scale}, not over √d_head", scale=f"{config.attention_scale or 0:g}"),
+        ),
+        (
+            config.embedding_dim is not None,
+            N_(
+                "rows of the tables of embeddings have {n} numbers; a dense layer brings them to the width of the layers",
+                n=config.embedding_dim or 0,
+            ),
         ),
         (
             config.logit_scale != 1,

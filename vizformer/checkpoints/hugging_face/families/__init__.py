@@ -1,6 +1,7 @@
 """The families of models that open: one short file each, none of which knows another."""
 
 from vizformer.checkpoints.hugging_face.families import (
+    albert,
     bart,
     bert,
     bert_generation,
@@ -112,5 +113,6 @@ FAMILIES: tuple[Family, ...] = (
     pegasus.FAMILY,
     blenderbot.FAMILY,
     m2m_100.FAMILY,
+    albert.FAMILY,
 )
 BY_TYPE: dict[str, Family] = {model_type: family for family in FAMILIES for model_type in family.defaults}

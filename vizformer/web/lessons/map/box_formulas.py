@@ -11,6 +11,7 @@ _FORMULAS = {
     "embedding": r"x_i = E_{t_i}",
     "segments": r"x_i \leftarrow x_i + S_{s_i}",
     "positions": r"x_i \leftarrow x_i + P_i",
+    "projection": r"x \leftarrow x\,W + b",
     "attention": r"\operatorname{softmax}\!\left(\tfrac{QK^{\top}}{\sqrt{d_\text{head}}}\right) V",
     "cross": r"\operatorname{softmax}\!\left(\tfrac{Q_\text{dec} K_\text{enc}^{\top}}{\sqrt{d_\text{head}}}\right)"
     r" V_\text{enc}",

@@ -29,6 +29,7 @@ _COLOURS = {
     "embedding": "table",
     "positions": "table",
     "segments": "table",
+    "projection": "table",
     "unembedding": "table",
     "logit_bias": "table",
 }
@@ -36,6 +37,7 @@ _LEADS_TO: dict[str, tuple[Entry, ...]] = {
     "tokens": (sitemap.TOKENS,),
     "embedding": (sitemap.TOKENS,),
     "segments": (sitemap.TOKENS,),
+    "projection": (sitemap.TOKENS,),
     "positions": (sitemap.POSITIONS,),
     "rotation": (sitemap.POSITIONS,),
     "alibi": (sitemap.POSITIONS,),
@@ -65,6 +67,7 @@ def title(box: "Box", config: ModelConfig) -> str:
         "tokens": _("Tokens"),
         "embedding": _("Embedding"),
         "segments": _("Add segments"),
+        "projection": _("Widen"),
         "positions": _("Add positions"),
         "norm": _("RMSNorm") if rms else _("LayerNorm"),
         "attention": _("Self-attention"),
@@ -147,7 +150,7 @@ def about(box: "Box", config: ModelConfig) -> str:
         text = _(
             "Looks up each token's row in a table of {vocab:,} rows. From here on a token is a vector of {d} numbers.",
             vocab=vocab,
-            d=d,
+            d=config.d_embedding,
         )
         if config.embedding_scale != 1:
             return f"{text} " + _("The rows are multiplied by {scale}.", scale=f"{config.embedding_factor:g}")
@@ -207,6 +210,12 @@ def about(box: "Box", config: ModelConfig) -> str:
         return _window(config)
     return {
         "segments": _("Adds one of {n} vectors: to which sentence of a pair the token belongs.", n=config.n_segments),
+        "projection": _(
+            "A dense layer brings each vector from the width of the tables, {n} numbers, to that of the layers, {d}: a "
+            "large vocabulary then takes fewer parameters.",
+            n=config.d_embedding,
+            d=d,
+        ),
         "norm": _(
             "Brings each position's vector to a standard size, number by number, and scales it by what was "
             "learned. Each position for itself."

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 ANCHOR = "lens-terms"
 BARS = 14
 NEURONS = 10
-_BIASES = ("attention_bias", "feedforward_bias", "norm_bias", "head_bias", "logit_bias")
+_BIASES = ("attention_bias", "feedforward_bias", "norm_bias", "projection_bias", "head_bias", "logit_bias")
 
 
 def terms(subject: Subject, asked: Asked) -> None:
@@ -112,6 +112,7 @@ def name(subject: Subject, term: "Term") -> str:
         "feedforward": _("layer {layer}, feed-forward", layer=term.layer),
         "attention_bias": _("layer {layer}, bias of attention", layer=term.layer),
         "feedforward_bias": _("layer {layer}, bias of feed-forward", layer=term.layer),
+        "projection_bias": _("bias of the layer after the embeddings"),
         "head_bias": _("bias of the head's layer"),
         "logit_bias": _("bias of the token"),
         "by_hand": _("set by hand at {place}", place=term.place),
