@@ -11,7 +11,10 @@ from starlette.routing import BaseRoute, Route
 from vizformer.web.catalogue import head_files
 from vizformer.web.turns import TURNS
 
-_LASTING = {"Cache-Control": "private, max-age=3600, immutable"}  # the address holds what it is computed from
+_LASTING = {
+    "Cache-Control": "private, max-age=3600, immutable",  # the address holds what it is computed from
+    "Content-Encoding": "identity",  # gzip takes four times as long as the numbers, and makes them 8 % smaller
+}
 
 
 def base() -> str:
