@@ -3,7 +3,7 @@
 // Everything is drawn here; Python hears about choices, and sends new numbers when the text or the model changes.
 
 import { readTheme } from "./js/colours.js";
-import { Conversation, present } from "./js/conversation.js";
+import { Conversation, patience, present } from "./js/conversation.js";
 import { element, signButton } from "./js/dom.js";
 import { TokenFinder } from "./js/finder.js";
 import { HeadGrid } from "./js/grid.js";
@@ -84,7 +84,10 @@ class AttentionView {
       zoomed: () => this.showZoom(),
     });
     this.loader = new HeadLoader({
-      head: () => this.showHead(),
+      head: () => {
+        this.showHead();
+        this.conversation.hasten();
+      },
       layer: () => this.showLayer(),
       lost: () => this.conversation.tell(this.selected, 0),
     });
@@ -179,10 +182,9 @@ class AttentionView {
   /** @param {Partial<Choice>} part */
   change(part) {
     const next = this.inRange({ ...this.selected, ...part });
-    const missing = !this.model.addressed && offsetOf(this.model, next.layer, next.head) < 0;
     this.selected = next;
-    this.conversation.tell(next, missing ? 0 : 150);  // a head that Python has to send is asked for at once
     this.loader.want(next.layer, next.head);
+    this.conversation.tell(next, patience(this.model, next.layer, next.head));
     this.showHead();
   }
 

@@ -2,7 +2,7 @@
 // The text as the picture: the chosen token's text is coloured by what it attends to, and underlined by what attends to it.
 
 import { readTheme } from "./js/colours.js";
-import { Conversation, present } from "./js/conversation.js";
+import { Conversation, patience, present } from "./js/conversation.js";
 import { element, option } from "./js/dom.js";
 import { TokenFinder } from "./js/finder.js";
 import { HeadLoader } from "./js/head_loader.js";
@@ -50,7 +50,10 @@ class ReadingView {
     );
     parent.append(this.root);
     this.loader = new HeadLoader({
-      head: () => this.show(),
+      head: () => {
+        this.show();
+        this.conversation.hasten();
+      },
       layer: () => {},
       lost: () => this.conversation.tell(this.selected, 0),
     });
@@ -109,8 +112,8 @@ class ReadingView {
   change(part) {
     this.selected = this.inRange({ ...this.selected, ...part });
     const { layer, head } = this.selected;
-    this.conversation.tell(this.selected, !this.model.addressed && offsetOf(this.model, layer, head) < 0 ? 0 : 150);
     this.loader.want(layer, head);
+    this.conversation.tell(this.selected, patience(this.model, layer, head));
     this.show();
   }
 

@@ -1,7 +1,12 @@
 // @ts-check
 // What a component hears from Python and tells it, and its place on the page.
 
-/** @import { Component, Sent, View } from "./types.d.ts" */
+import { offsetOf } from "./heads.js";
+
+/** @import { Component, HeadModel, Sent, View } from "./types.d.ts" */
+
+const SOON = 150;  // ms in which several choices become one
+const UNHURRIED = 1000;  // ms
 
 // A view that Streamlit takes down and puts up again (a layout that moved) goes on where it was.
 /** @type {Map<string, { version: number | undefined, value: any, reported: boolean }>} */
@@ -14,6 +19,7 @@ export class Conversation {
   /** @type {Choice | null | undefined} */ value;
   /** @type {number | undefined} */ timer;
   /** @type {string | undefined} */ name;
+  waiting = false;  // a choice is to be reported
   /** @type {Component<Sent<Choice>>["setStateValue"]} */ send;
 
   constructor() {
@@ -35,6 +41,7 @@ export class Conversation {
     }
     if (this.version === data.version) return false;
     clearTimeout(this.timer);
+    this.waiting = false;
     this.version = data.version;
     this.value = data.selected;
     this.remember(true);
@@ -43,21 +50,36 @@ export class Conversation {
 
   // Reports a choice; several within `wait` milliseconds become one.
   /** @param {Choice} value @param {number} [wait] */
-  tell(value, wait = 150) {
+  tell(value, wait = SOON) {
     this.value = value;
     this.remember(false);
     clearTimeout(this.timer);
+    this.waiting = true;
     this.timer = setTimeout(() => {
+      this.waiting = false;
       this.seq = Math.max(this.seq + 1, Date.now());
       this.remember(true);
       if (this.send) this.send("selected", { ...this.value, version: this.version, seq: this.seq });
     }, wait);
   }
 
+  // Reports soon what was to be reported later: what the page was to wait for has come.
+  hasten() {
+    if (this.waiting && this.value) this.tell(this.value);
+  }
+
   /** @param {boolean} reported */
   remember(reported) {
     if (this.name !== undefined) MEMORY.set(this.name, { version: this.version, value: this.value, reported });
   }
+}
+
+// How long Python need not hear which head was chosen: not at all where it has to send that head, and a while where the
+// browser fetches and computes it, from which a run of the page would take the cores.
+/** @param {HeadModel} model @param {number} layer @param {number} head */
+export function patience(model, layer, head) {
+  if (offsetOf(model, layer, head) >= 0) return SOON;
+  return model.addressed ? UNHURRIED : 0;
 }
 
 // Puts a view into its place on the page, or brings the one that is there up to date; returns what takes it down.
