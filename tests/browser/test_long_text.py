@@ -72,3 +72,13 @@ def test_another_head_of_a_long_text_comes_without_the_page_and_again_after_the_
     assert len(asked) == 2
     assert all("410" in problem for problem in tab.problems)  # which the browser reports, as it should
     tab.problems.clear()
+
+
+def test_a_head_is_fetched_while_the_pointer_rests_on_its_small_map(open_tab) -> None:
+    tab = open_tab(f"/attention?model=stories&text={STORY[:1100].replace(' ', '+')}")
+    tab.settled()
+    title = tab.page.locator(".vf-attention .vf-title").inner_text()
+    with tab.page.expect_response("**/vizformer-heads/*/2/5") as answer:
+        tab.page.locator('.vf-attention .vf-tile[data-layer="2"][data-head="5"]').hover()
+    assert answer.value.status == 200
+    expect(tab.page.locator(".vf-attention .vf-title")).to_have_text(title)  # it is not chosen yet

@@ -41,7 +41,11 @@ class AttentionView {
   constructor(parent) {
     /** @type {Conversation<Choice>} */ this.conversation = new Conversation();
     this.root = element("section", "vf-attention vf-parts");
-    this.grid = new HeadGrid(element("div", "vf-grid"), (layer, head) => this.change({ layer, head, key: null }));
+    this.grid = new HeadGrid(
+      element("div", "vf-grid"),
+      (layer, head) => this.change({ layer, head, key: null }),
+      (layer, head) => this.loader.expect(layer, head),
+    );
     this.grid.host.setAttribute("role", "grid");
     this.gridCaption = element("div", "vf-caption");
     this.overview = element("div", "vf-overview");

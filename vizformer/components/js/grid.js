@@ -14,6 +14,7 @@ import { within } from "./numbers.js";
 /** @typedef {AxisNames & { both(layer: number, head: number): string }} HeadNames */
 
 const TURN = 12;  // ms of painting between two looks at what people do
+const REST = 60;  // ms for which a pointer stays on a small map that may be chosen next
 
 export class HeadGrid {
   /** @type {HTMLButtonElement[]} */ tiles = [];
@@ -21,12 +22,25 @@ export class HeadGrid {
   /** @type {HeadModel} */ model;
   /** @type {Theme} */ theme;
   /** @type {number | undefined} */ timer;
+  /** @type {number | undefined} */ resting;
   /** @type {string | undefined} */ labels;  // every text in it, in their order
 
-  /** @param {HTMLElement} host @param {(layer: number, head: number) => void} choose */
-  constructor(host, choose) {
+  /**
+   * @param {HTMLElement} host
+   * @param {(layer: number, head: number) => void} choose
+   * @param {(layer: number, head: number) => void} [expect] a pointer rests on a head, or a finger or button goes down
+   */
+  constructor(host, choose, expect = () => {}) {
     this.host = host;
     this.choose = choose;
+    const expected = (/** @type {Event} */ event, wait = 0) => {
+      clearTimeout(this.resting);
+      const tile = buttonOf(event);
+      if (tile) this.resting = setTimeout(() => expect(Number(tile.dataset.layer), Number(tile.dataset.head)), wait);
+    };
+    host.addEventListener("pointerover", (event) => expected(event, REST));
+    host.addEventListener("pointerdown", (event) => expected(event));
+    host.addEventListener("pointerleave", () => clearTimeout(this.resting));
     host.addEventListener("keydown", (event) => this.walk(event));
     host.addEventListener("click", (event) => {
       const tile = buttonOf(event);
@@ -176,6 +190,7 @@ export class HeadGrid {
 
   close() {
     clearTimeout(this.timer);
+    clearTimeout(this.resting);
   }
 }
 

@@ -66,6 +66,14 @@ export class HeadLoader {
     } else this.work();
   }
 
+  // Has the file of a head brought that may be wanted next: the browser keeps it, as it came.
+  /** @param {number} layer @param {number} head */
+  expect(layer, head) {
+    const name = `${layer}/${head}`;
+    if (this.address === null || name === this.wanted || this.kept.has(name)) return;
+    fetch(`${this.address}/${name}`, { signal: this.stop.signal }).then((answer) => answer.arrayBuffer()).catch(() => {});
+  }
+
   /** @param {number} layer @param {number} head */
   async ask(layer, head) {
     const name = `${layer}/${head}`;
