@@ -12,6 +12,7 @@ from vizformer.analysis import (
     head_operands,
     head_overview,
     kinds,
+    layer_aggregate,
     mask_reasons,
     n_layers,
     one_head,
@@ -106,6 +107,26 @@ def test_the_rollout_is_that_of_a_loop_over_all_cells(name: str) -> None:
             np.testing.assert_allclose(one[:40, :40], expected, atol=1e-6)
     for one in found:
         np.testing.assert_allclose(one.sum(-1), 1, atol=1e-5)
+
+
+@pytest.mark.parametrize("name", KINDS_OF_MODEL)
+def test_the_rollout_of_a_whole_text_is_the_product_of_its_layers(name: str) -> None:
+    for trace, kind in every_kind(name):
+        if kind == "cross":
+            continue
+        before = np.eye(len(head_maps(trace, kind).weights[0, 0]))
+        for layer, found in zip(head_maps(trace, kind).weights, aggregates(trace, kind, "rollout"), strict=True):
+            mixed = (layer.mean(0, dtype=float) + np.eye(len(before))) / 2
+            before = mixed / mixed.sum(-1, keepdims=True) @ before
+            np.testing.assert_allclose(found, before, atol=1e-6)
+
+
+def test_one_layer_is_put_together_alone_as_among_all() -> None:
+    trace = traced(*KINDS_OF_MODEL["encoder and decoder"])
+    for kind in kinds(trace):
+        for how in ("mean", "max"):
+            for layer, found in enumerate(aggregates(trace, kind, how)):
+                np.testing.assert_array_equal(layer_aggregate(trace, kind, how, layer), found)
 
 
 def test_a_row_that_sees_nothing_keeps_what_it_has_in_the_rollout() -> None:

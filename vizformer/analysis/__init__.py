@@ -24,7 +24,7 @@ from vizformer.analysis.cell_questions import (
 )
 from vizformer.analysis.contributions import value_weighted
 from vizformer.analysis.corpus_heads import Corpus, HeadReport, bundled_corpus, head_report, read_texts
-from vizformer.analysis.head_aggregates import Aggregate, aggregates
+from vizformer.analysis.head_aggregates import Aggregate, aggregates, layer_aggregate
 from vizformer.analysis.head_measures import HeadMeasures
 from vizformer.analysis.head_overview import (
     HeadOperands,
@@ -127,6 +127,7 @@ __all__ = [
     "input_attribution",
     "kinds",
     "largest_weights",
+    "layer_aggregate",
     "layer_weights",
     "linked",
     "logit_attribution",
