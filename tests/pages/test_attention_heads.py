@@ -1,10 +1,13 @@
 """The heads on the attention page: what is sent, and what of it the link holds."""
 
 import json
+import threading
 
 import pytest
 
-from vizformer.web.catalogue import long_forward
+from vizformer import analysis
+from vizformer.web.catalogue import head_pictures, long_forward
+from vizformer.web.catalogue.long_work import WORK
 
 PAGE = "pages/explore/attention.py"
 
@@ -60,6 +63,33 @@ def test_heads_together_are_one_map_a_layer(open_app):
     app.button_group(key="view.kind").set_value("cross").run()
     assert heads(app)["shape"][1] == 4  # there is no rollout of two texts
     assert "rollout" not in app.radio(key="view.over").options
+
+
+@pytest.mark.parametrize(("lang", "button"), [("en-US", "Put the heads together"), ("zh-CN", "合并注意力头")])
+def test_heads_of_a_long_text_are_put_together_in_a_thread_and_can_be_stopped(open_app, monkeypatch, lang, button):
+    monkeypatch.setattr(head_pictures, "QUICK", 2)
+    head_pictures.together.clear()
+    go, real = threading.Event(), analysis.aggregates
+
+    def held(*arguments):
+        assert go.wait(60)
+        yield from real(*arguments)
+
+    monkeypatch.setattr(analysis, "aggregates", held)
+    app = open_app(PAGE, locale=lang, text="他们正在看一本旧书。", over="rollout", layer=2)
+    assert not app.exception
+    assert not [part for part in app.get("bidi_component") if part.proto.component_name.endswith("vizformer_attention")]
+    app.button(key="attention.together.stop").click().run()
+    (begin,) = (one for one in app.button if one.label == button)
+    going = [work for work in WORK.going() if work.function is head_pictures.together]
+    go.set()
+    assert all(work.ended.wait(60) for work in going)
+    begin.click().run()
+    for work in WORK.going():
+        assert work.ended.wait(60)
+    app.run()
+    assert heads(app)["shape"][1] == 1
+    assert heads(app)["selected"]["layer"] == 2
 
 
 def test_keys_left_out_are_said_and_masked_in_maps_and_lines(open_app):

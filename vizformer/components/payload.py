@@ -21,6 +21,7 @@ from vizformer.components.thumbnails import THUMBNAIL, pool, thumbnails
 
 LIMIT_BYTES = 6_000_000
 EXACT_BYTES = 1 << 20
+_AT_ONCE = 1 << 18  # numbers
 REASONS = {0: "visible", 1: "padding", 2: "future", 3: "window", 4: "painted", 6: "left out"}
 """Why a query may not see a key: the codes of the uint8 map of reasons."""
 
@@ -158,14 +159,16 @@ def pack_chosen(
     reasons: NDArray[np.integer] | None = None,
     *,
     chosen: tuple[int, int],
+    small_reasons: NDArray[np.integer] | None = None,
 ) -> HeadsPayload:
     """Packs one head beside thumbnails of all, for callers that never hold all maps at once.
 
     Args:
         thumbs: what `thumbnails` or `shades` made of every head [layers, heads, rows, columns].
         weights, scores: of the chosen head [queries, keys].
-        reasons: of all layers, as for `pack_heads`.
+        reasons: of all layers, as for `pack_heads`; of the chosen one where `small_reasons` are those of all.
         chosen: (layer, head).
+        small_reasons: the least reason in each pool [layers, rows, columns], where layers differ and not all are held.
 
     Raises:
         ValueError: as for `pack_heads`.
@@ -180,7 +183,13 @@ def pack_chosen(
     shape = (thumbs.shape[0], thumbs.shape[1], one.shape[2], one.shape[3])
     if not (0 <= chosen[0] < shape[0] and 0 <= chosen[1] < shape[1]):
         raise ValueError(f"the chosen head {chosen} is not among {shape[0]} layers x {shape[1]} heads")
-    return _payload(shape, chosen, "head", one, scores, reasons, thumbs)
+    payload = _payload(shape, chosen, "head", one, scores, reasons, thumbs)
+    if small_reasons is None or not np.any(small_reasons):
+        return payload
+    if small_reasons.shape != (shape[0], *expected):
+        raise ValueError(f"small_reasons of shape {small_reasons.shape} do not fit {(shape[0], *expected)}")
+    columns = {**payload.columns, "thumb_reasons": np.ascontiguousarray(small_reasons, dtype=np.uint8).ravel()}
+    return replace(payload, columns=columns)
 
 
 def pack_layer(
@@ -256,7 +265,12 @@ def nearest(value: int, length: int) -> int:
 
 def quantise(weights: NDArray[np.floating]) -> NDArray[np.uint16]:
     """Weights in 0..1 as uint16, 65535 = 1.0: off by at most 1 / 131070."""
-    return np.rint(np.clip(np.asarray(weights, np.float64), 0.0, 1.0) * 65535.0).astype(np.uint16)
+    flat = np.ravel(weights)
+    found = np.empty(flat.shape, np.uint16)
+    for start in range(0, flat.size, _AT_ONCE):  # in float64 a map of 4,096 tokens would take 134 MB, three times
+        part = flat[start : start + _AT_ONCE].astype(np.float64)
+        found[start : start + _AT_ONCE] = np.rint(np.clip(part, 0.0, 1.0) * 65535.0)
+    return found.reshape(np.shape(weights))
 
 
 def _payload(

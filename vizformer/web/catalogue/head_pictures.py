@@ -3,10 +3,11 @@
 What a cached function returns is shared: read only.
 """
 
-from typing import TYPE_CHECKING, get_args
+from typing import TYPE_CHECKING, Literal, get_args
 
 from vizformer.web.catalogue import subject_cache
 from vizformer.web.catalogue.bounded_cache import cached
+from vizformer.web.catalogue.long_work import HEARD
 from vizformer.web.catalogue.subject import Subject
 from vizformer.web.link.view import Over, Without
 
@@ -16,12 +17,15 @@ if TYPE_CHECKING:
     from vizformer.analysis import Kind
     from vizformer.components.payload import HeadsPayload
 
-MOST_TOGETHER = 2048
+MOST_TOGETHER = 4096
 """Tokens up to which heads are put together.
 
-Of 2,048 tokens, 12 layers of 12 heads, this takes 500 MB beside the trace; of 4,096 it would be 2 GB, and the map of one
-layer alone 33 MB on its way to the browser.
+Of 4,096 tokens, 12 layers of 12 heads, a mean takes 10 s on one core and a rollout 18 s, and the map of one layer is 34 MB
+on its way to the browser; of 8,192 tokens it would be 134 MB.
 """
+
+QUICK = 1024
+"""Tokens up to which a page waits for it: about a second."""
 
 TOGETHER: tuple[Over, ...] = tuple(over for over in get_args(Over) if over != "one")
 
@@ -49,33 +53,61 @@ def lines_together(subject: Subject, kind: "Kind", over: Over, without: Without,
 
 def _left_blocked(rollout: "ndarray", reasons: "ndarray") -> "ndarray":
     """The reasons of cells that stay 0: what no head of a layer reads can come to a row by way of the layers below."""
-    import numpy as np
-
-    return np.where(rollout == 0, reasons, 0).astype(reasons.dtype)
+    blocked: ndarray = reasons * (rollout == 0)
+    return blocked
 
 
 @cached
 def together(subject: Subject, kind: "Kind", over: Over, without: Without, layer: int) -> "HeadsPayload":
-    """The heads of each layer as one map; where those of all layers do not fit, small maps of all and the map of one."""
+    """The heads of each layer as one map; where those of all layers do not fit, small maps of all and the map of one.
+
+    Who listens (`long_work.HEARD`) is told how many layers are done.
+    """
     import numpy as np
 
-    from vizformer.analysis import aggregates, mask_reasons, n_layers
+    from vizformer.analysis import aggregates, layer_aggregate, mask_reasons, n_layers
     from vizformer.components.attention import fits, pack_chosen, pack_heads
-    from vizformer.components.thumbnails import thumbnails
+    from vizformer.components.thumbnails import pool, thumbnails
 
     if over == "one":
         raise ValueError("one head is no heads together")
     trace = subject_cache.seen(subject, kind, without)
-    reasons = mask_reasons(trace, kind)
-    layers = n_layers(trace, kind)
-    reasons = reasons if reasons.ndim == 3 else np.broadcast_to(reasons, (layers, *reasons.shape))
-    whole = fits((layers, 1, *reasons.shape[1:]), scored=False)
-    small, maps, why = [], {}, np.empty_like(reasons)
+    reasons, layers = mask_reasons(trace, kind), n_layers(trace, kind)
+    whole = fits((layers, 1, *reasons.shape[-2:]), scored=False)
+    if over != "rollout" and not whole:
+        small_maps = small_together(subject, kind, over, without)
+        return pack_chosen(small_maps, layer_aggregate(trace, kind, over, layer), None, reasons, chosen=(layer, 0))
+    small, small_why, maps, why = [], [], {}, {}
     for index, found in enumerate(aggregates(trace, kind, over)):
-        why[index] = _left_blocked(found, reasons[index]) if over == "rollout" else reasons[index]
+        blocked = reasons[index] if reasons.ndim == 3 else reasons
+        blocked = _left_blocked(found, blocked) if over == "rollout" else blocked
         small.append(thumbnails(found)[None])
+        small_why.append(pool(blocked, np.minimum))
         if whole or index == layer:
-            maps[index] = found
+            maps[index], why[index] = found, blocked
+        _tell(index + 1, layers)
     if whole:
-        return pack_heads(np.stack([maps[index] for index in range(layers)])[:, None], None, why)
-    return pack_chosen(np.stack(small), maps[layer], None, why, chosen=(layer, 0))
+        return pack_heads(np.stack([*maps.values()])[:, None], None, np.stack([*why.values()]))
+    return pack_chosen(
+        np.stack(small), maps[layer], None, why[layer], chosen=(layer, 0), small_reasons=np.stack(small_why)
+    )
+
+
+@cached
+def small_together(subject: Subject, kind: "Kind", over: Literal["mean", "max"], without: Without) -> "ndarray":
+    """The small maps of the layers [layers, 1, rows, columns], for which each layer is looked at once."""
+    import numpy as np
+
+    from vizformer.analysis import aggregates, n_layers
+    from vizformer.components.thumbnails import thumbnails
+
+    trace, small = subject_cache.seen(subject, kind, without), []
+    for index, found in enumerate(aggregates(trace, kind, over)):
+        small.append(thumbnails(found)[None])
+        _tell(index + 1, n_layers(trace, kind))
+    return np.stack(small)
+
+
+def _tell(done: int, layers: int) -> None:
+    if (heard := HEARD.get()) is not None:
+        heard(done, layers)

@@ -11,7 +11,7 @@ from vizformer.web.catalogue.subject import Subject
 from vizformer.web.link import line_settings, state
 from vizformer.web.link.line_settings import LineSettings
 from vizformer.web.link.view import written_query
-from vizformer.web.tools.attention import aids, line_part, pair
+from vizformer.web.tools.attention import aids, line_part, pair, put_together
 from vizformer.web.widgets import packed_heads, row_names, taken_heads
 from vizformer.web.widgets.laboratory import laboratory
 from vizformer.web.widgets.running_text import running_text
@@ -139,13 +139,14 @@ def as_one_map(heads: Heads) -> None:
     view = state.view()
     last = st.session_state.get("attention.together", attention.Selection())
     wanted = replace(last, layer=view.layer, query=view.query_of(heads.queries))
-    layer = attention.peek(key="heads.together", selected=wanted).layer
     shape = (heads.shape[0], 1, *heads.shape[2:])
-    layer = 0 if attention.fits(shape, scored=False) else min(layer, shape[0] - 1)
-    payload, names = (
-        head_pictures.together(heads.subject, heads.kind, view.over, view.without, layer),
-        heads.query_tokens,
-    )
+    looked_at = min(attention.peek(key="heads.together", selected=wanted).layer, shape[0] - 1)
+    layer = 0 if attention.fits(shape, scored=False) else looked_at
+    payload = put_together.payload((heads.subject, heads.kind, view.over, view.without, layer), heads.shape)
+    if payload is None:  # the map is off the page meanwhile, and what was chosen in it with it
+        state.update(layer=looked_at)
+        return
+    names = heads.query_tokens
     said = words(attention.ENGLISH) | aids.names_together(view.over)
     shown_as: dict[str, Any] = {
         "query_tokens": names,
@@ -185,8 +186,11 @@ def as_text(heads: Heads) -> None:
     payload = (
         packed_heads.packed(heads.subject, heads.kind, shape, view.without)
         if one
-        else head_pictures.together(heads.subject, heads.kind, view.over, view.without, layer)
+        else put_together.payload((heads.subject, heads.kind, view.over, view.without, layer), heads.shape)
     )
+    if payload is None:
+        state.update(layer=min(shown.layer, shape[0] - 1))
+        return
     shown_as: dict[str, Any] = {"query_tokens": running[0], "key_tokens": running[1], "words": words(reading.ENGLISH)}
     found = reading.mount(payload, selected=wanted, key=key, **shown_as)
     st.session_state[f"attention.{key}"] = found
