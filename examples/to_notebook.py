@@ -1,4 +1,4 @@
-"""Makes transformer_from_scratch.ipynb of transformer_from_scratch.py: a heading and a cell for each section.
+"""Makes the notebooks of the scripts beside them: a heading and a cell for each section.
 
 python examples/to_notebook.py
 """
@@ -8,18 +8,23 @@ from pathlib import Path
 from typing import Any
 
 HERE = Path(__file__).parent
-SCRIPT, NOTEBOOK = HERE / "transformer_from_scratch.py", HERE / "transformer_from_scratch.ipynb"
+TITLES = {
+    "transformer_from_scratch": "A Transformer from scratch",
+    "tour": "A tour of VizFormer",
+    "inspect_your_checkpoint": "Inspect your checkpoint",
+    "figure_for_a_paper": "A figure for a paper",
+}
 ENTRY = 'if __name__ == "__main__":\n    main()'  # of a script; a notebook calls it with no arguments of its own
 
 
-def notebook(source: str) -> dict[str, Any]:
+def notebook(title: str, source: str) -> dict[str, Any]:
     """The notebook of a script whose sections begin with `# %%`."""
     first, *sections = source.split("\n# %% ")
     introduction, _, imports = first.removeprefix('"""').partition('"""')
-    cells = [_cell("markdown", "# A Transformer from scratch\n\n" + introduction.strip()), _cell("code", imports)]
+    cells = [_cell("markdown", f"# {title}\n\n{introduction.strip()}"), _cell("code", imports)]
     for section in sections:
-        title, _, code = section.partition("\n")
-        cells += [_cell("markdown", f"## {title}"), _cell("code", code.replace(ENTRY, "main([])"))]
+        heading, _, code = section.partition("\n")
+        cells += [_cell("markdown", f"## {heading}"), _cell("code", code.replace(ENTRY, "main([])"))]
     python = {"display_name": "Python 3", "language": "python", "name": "python3"}
     return {"cells": cells, "metadata": {"kernelspec": python}, "nbformat": 4, "nbformat_minor": 4}
 
@@ -29,10 +34,12 @@ def _cell(kind: str, text: str) -> dict[str, Any]:
     return cell | ({"execution_count": None, "outputs": []} if kind == "code" else {})
 
 
-def written() -> str:
-    """The notebook's file."""
-    return json.dumps(notebook(SCRIPT.read_text(encoding="utf-8")), ensure_ascii=False, indent=1) + "\n"
+def written(name: str) -> str:
+    """The file of the notebook of that name."""
+    source = (HERE / f"{name}.py").read_text(encoding="utf-8")
+    return json.dumps(notebook(TITLES[name], source), ensure_ascii=False, indent=1) + "\n"
 
 
 if __name__ == "__main__":
-    NOTEBOOK.write_text(written(), encoding="utf-8")
+    for each in TITLES:
+        (HERE / f"{each}.ipynb").write_text(written(each), encoding="utf-8")

@@ -1,5 +1,7 @@
-"""`vf.view`: attention of any program, in a notebook or as an HTML file, without a model.
+"""`vf.view`: attention of a trace, or of any program without a model, in a notebook or as an HTML file.
 
+vf.view(checkpoint.trace("..."), kind="cross") # every layer and head
+vf.view(trace["decoder.2.cross"])              # the heads of one layer
 vf.view(attentions, tokens)                    # [layers, heads, n, n], or a list with an array for each layer
 vf.view(attentions, tokens).save("maps.html")  # works without a server and without a network
 """
@@ -10,10 +12,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
+import torch
+
 from vizformer.analysis.attention_arrays import AttentionArrays, as_arrays, attention_groups
 from vizformer.components import attention, lines
 from vizformer.errors import TraceError
 from vizformer.messages import N_
+from vizformer.model import AttentionRecord, Trace
 
 MOST_BYTES = 60_000_000  # of numbers in a file; of a larger one it has small maps and one head
 
@@ -25,10 +30,12 @@ class AttentionView:
     Attributes:
         arrays: the weights, and in `notes` what is to say about them (rows that do not sum to 1).
         picture: "map", or "lines" between the tokens.
+        caption: which attention it is, where that is known: the picture counts the layers that it has from 0.
     """
 
     arrays: AttentionArrays
     picture: Literal["map", "lines"] = "map"
+    caption: str = ""
 
     @property
     def html(self) -> str:
@@ -42,7 +49,7 @@ class AttentionView:
         Path(path).write_text(self.html, encoding="utf-8")
 
     def _repr_html_(self) -> str:
-        notes = "".join(f"<p>{html.escape(str(note))}</p>" for note in self.arrays.notes)
+        notes = "".join(f"<p>{html.escape(str(note))}</p>" for note in (self.caption, *self.arrays.notes) if note)
         return (
             f'{notes}<iframe srcdoc="{html.escape(self.html)}" style="border: 0; width: 100%; height: 640px"></iframe>'
         )
@@ -53,6 +60,7 @@ def view(
     tokens: Sequence[str] = (),
     *,
     key_tokens: Sequence[str] = (),
+    kind: Literal["encoder", "decoder", "cross"] | None = None,
     picture: Literal["map", "lines"] = "map",
 ) -> AttentionView:
     """Attention weights as a picture, wherever they come from.
@@ -60,15 +68,45 @@ def view(
     Args:
         arrays: [layers, heads, queries, keys], [layers, 1, heads, queries, keys], [heads, queries, keys] or
             [queries, keys]; or a list or dict with one of the last two for each layer. Of numpy or PyTorch.
-        tokens: the label of each query, and of each key where `key_tokens` are not given.
+            Or a `Trace`, or one attention call of it (`trace[site]`).
+        tokens: the label of each query, and of each key where `key_tokens` are not given. A trace brings its own.
+        kind: of attention, of a trace that has several; without it the cross-attention.
         picture: "map" or "lines".
 
     Raises:
-        TraceError: numbers that are no weights, shapes that have no place here, another number of tokens.
+        TraceError: numbers that are no weights, shapes that have no place here, another number of tokens; a trace that
+            is empty or lacks the kind.
     """
+    if isinstance(arrays, Trace):
+        records = _of_kind(arrays, kind)
+    else:
+        records = [arrays] if isinstance(arrays, AttentionRecord) else []
+    if records:
+        arrays = {one.site: torch.stack([one.pattern(head) for head in range(one.n_heads)])[None] for one in records}
+        tokens, key_tokens = tokens or records[0].tokens[0], key_tokens or records[0].tokens[1]
     groups = attention_groups(as_arrays(arrays), tuple(map(str, tokens)), tuple(map(str, key_tokens)))
     if len(groups) > 1:
         raise TraceError(
             N_("These are several kinds of attention: {names}. Hand in one of them.", names=", ".join(list(groups)[:8]))
         )
-    return AttentionView(next(iter(groups.values())), picture)
+    caption = " … ".join(dict.fromkeys((records[0].site, records[-1].site))) if records else ""
+    return AttentionView(next(iter(groups.values())), picture, caption)
+
+
+def _of_kind(trace: Trace, kind: str | None) -> list[AttentionRecord]:
+    """The attention calls of one kind, in the order of the layers."""
+    kinds: dict[str, list[AttentionRecord]] = {}
+    for site in trace.sites:
+        kinds.setdefault("cross" if site.endswith(".cross") else site.partition(".")[0], []).append(trace[site])
+    if not kinds:
+        raise TraceError(N_("This trace is empty: pass it to a forward first, as model(ids, trace=trace)."))
+    wanted = kind or ("cross" if "cross" in kinds else next(iter(kinds)))
+    if wanted not in kinds:
+        raise TraceError(
+            N_(
+                "This trace has no attention of the kind {kind!r}. It has: {known}.",
+                kind=wanted,
+                known=", ".join(kinds),
+            )
+        )
+    return kinds[wanted]

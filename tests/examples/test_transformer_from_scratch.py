@@ -1,13 +1,11 @@
 """The Transformer from scratch is what the app computes; what is broken in it is found, and named, at its first step."""
 
-import json
 import math
 
 import pytest
 import torch
 from safetensors.numpy import load_file
 
-from examples import to_notebook
 from examples import transformer_from_scratch as scratch
 from vizformer import load
 from vizformer.analysis.first_departure import compare, named
@@ -49,16 +47,6 @@ def test_the_script_translates_and_agrees_with_every_step(tmp_path, capsys):
 def test_the_model_is_read_without_anything_left_over():
     model = scratch.bundled()
     assert sum(p.numel() for p in model.parameters()) == sum(p.numel() for p in load("zh-en").model.parameters())
-
-
-def test_the_notebook_is_made_of_the_script_and_runs(capsys):
-    assert to_notebook.NOTEBOOK.read_text(encoding="utf-8") == to_notebook.written()
-    cells = json.loads(to_notebook.NOTEBOOK.read_text(encoding="utf-8"))["cells"]
-    names: dict[str, object] = {"__name__": "__notebook__"}
-    for cell in cells:
-        if cell["cell_type"] == "code":
-            exec("".join(cell["source"]), names)
-    assert "every step agrees" in capsys.readouterr().out
 
 
 def attention_with(scale, axis=-1):

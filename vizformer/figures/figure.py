@@ -13,8 +13,10 @@ Source: plotly.com/javascript/reference; typed arrays as in plotly.js 2.28 (`bda
 """
 
 import base64
+import json
 import re
 from collections.abc import Mapping
+from contextlib import suppress
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -122,8 +124,17 @@ class Figure:
             raise AttributeError(f"{name}: change Plotly's own object instead, figure.plotly")
         return getattr(self.plotly, name)
 
-    def _repr_mimebundle_(self, *arguments: Any, **settings: Any) -> Any:
-        return self.plotly._repr_mimebundle_(*arguments, **settings)
+    def _repr_mimebundle_(self, *_: Any, **__: Any) -> dict[str, Any]:
+        """For notebooks: what those draw that have Plotly, and a drawing for all others.
+
+        Nothing in it asks a server or a network, as the HTML of Plotly may.
+        """
+        from vizformer.figures import files
+
+        shown: dict[str, Any] = {"application/vnd.plotly.v1+json": json.loads(self.plotly.to_json())}
+        with suppress(ValueError):  # a kind of figure that is not drawn on paper
+            shown["image/svg+xml"] = files.as_file(self, "svg").decode()
+        return shown
 
     def _update_axes(self, kind: str, properties: Mapping[str, Any]) -> "Figure":
         for name, axis in self._layout.items():

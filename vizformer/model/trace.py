@@ -7,6 +7,7 @@ the forward, so that one model can serve many threads; it never changes a result
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
+from importlib import import_module
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
@@ -36,6 +37,7 @@ class AttentionRecord:
         scale: 1 / sqrt(d_head).
         position_bias: what ALiBi or T5 add to the scores for the distance, [n_heads, n_q, n_k], or None.
         score_cap: by what the scores are bent before anything is added to them, or None.
+        tokens: the labels of the queries and of the keys; empty where only token ids went in.
     """
 
     site: str
@@ -47,6 +49,7 @@ class AttentionRecord:
     scale: float
     position_bias: Float[Tensor, "n_heads n_q n_k"] | None = None
     score_cap: float | None = None
+    tokens: tuple[tuple[str, ...], tuple[str, ...]] = field(default=((), ()), repr=False)
 
     @property
     def n_heads(self) -> int:
@@ -102,6 +105,7 @@ class AttentionRecord:
             bias=rows(self.bias),
             reason_map=rows(self.reason_map),
             position_bias=rows(self.position_bias),
+            tokens=(self.tokens[0][first:end], self.tokens[1]),
         )
 
     def reason(self, head: int) -> UInt8[Tensor, "n_q n_k"]:
@@ -111,6 +115,10 @@ class AttentionRecord:
         if self.reason_map is None:
             return torch.zeros(shape, dtype=torch.uint8, device=self.q.device)
         return self.reason_map[head % self.reason_map.shape[0]].expand(shape)
+
+    def _repr_html_(self) -> str:
+        """The heads as a picture, in a notebook."""
+        return _picture(self)
 
     def _check(self, head: int) -> None:
         if not 0 <= head < self.n_heads:
@@ -122,6 +130,11 @@ class AttentionRecord:
                     last=self.n_heads - 1,
                 )
             )
+
+
+def _picture(shown: "AttentionRecord | Trace") -> str:
+    """Found by its name when a notebook asks: the model itself knows nothing of pictures."""
+    return str(import_module("vizformer.attention_view").view(shown)._repr_html_())
 
 
 def _wide(x: Tensor) -> Tensor:
@@ -163,7 +176,7 @@ class Trace:
         reason = None if mask is None else mask.reason[0]
         place = None if position_bias is None else position_bias[0].detach()
         self._records[site] = AttentionRecord(
-            site, q[0].detach(), k[0].detach(), v[0].detach(), bias, reason, scale, place, score_cap
+            site, q[0].detach(), k[0].detach(), v[0].detach(), bias, reason, scale, place, score_cap, self._labels(site)
         )
         if self.heard is not None:
             self.heard(len(self._records))
@@ -173,6 +186,13 @@ class Trace:
 
     def record_logits(self, logits: Tensor, edit: Edit | None) -> None:
         self._logits, self.edit = logits[0].detach(), edit
+
+    def _labels(self, site: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
+        """The texts of the queries and of the keys at a site."""
+        stack = site.partition(".")[0]
+        of_keys = "encoder" if site.endswith(".cross") else stack
+        queries, keys = (tuple(token.text for token in self.tokens.get(name, ())) for name in (stack, of_keys))
+        return queries, keys
 
     # Asked by everyone else ---------------------------------------------------------------------------------
 
@@ -219,6 +239,10 @@ class Trace:
             shapes |= {f"{site}.{name}": tuple(getattr(record, name).shape) for name in "qkv"}
             shapes[f"{site}.mask"] = (record.q.shape[1], record.k.shape[1])
         return shapes
+
+    def _repr_html_(self) -> str | None:
+        """All heads of one kind of attention as a picture, in a notebook."""
+        return _picture(self) if self._records else None
 
     @property
     def nbytes(self) -> int:
