@@ -63,13 +63,13 @@ def _playwrights_own() -> Path | None:
 
 def install() -> None:
     """Tries the ways that ask nobody: the system's packages (as root or by sudo -n), then Playwright's."""
-    apt = _apt()
+    packages = apt()
     ways = (
         [
-            [*apt, "update", "-qq"],
-            *([*apt, "install", "-y", "-qq", "--no-install-recommends", name] for name in NAMES[:2]),
+            [*packages, "update", "-qq"],
+            *([*packages, "install", "-y", "-qq", "--no-install-recommends", name] for name in NAMES[:2]),
         ]
-        if apt
+        if packages
         else []
     )
     ways.append([sys.executable, "-m", "playwright", "install", "--only-shell", "chromium"])
@@ -83,7 +83,7 @@ def install() -> None:
             return
 
 
-def _apt() -> list[str] | None:
+def apt() -> list[str] | None:
     """The command that installs a Debian package without asking, if this machine has one."""
     if not shutil.which("apt-get"):
         return None
