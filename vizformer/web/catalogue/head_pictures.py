@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 MOST_TOGETHER = 4096
 """Tokens up to which heads are put together.
 
-Of 4,096 tokens, 12 layers of 12 heads, a mean takes 10 s on one core and a rollout 18 s, and the map of one layer is 34 MB
+Of 4,096 tokens, 12 layers of 12 heads, a mean takes about 10 s on one core and a rollout 18 s; the map of one layer is 34 MB
 on its way to the browser; of 8,192 tokens it would be 134 MB.
 """
 
