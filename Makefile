@@ -17,7 +17,7 @@ NODE := PATH="$(CURDIR)/$(BIN):$$PATH"
 export PYTHONDONTWRITEBYTECODE :=
 
 .DEFAULT_GOAL := help
-.PHONY: help install run dev test quick lint lint-js format messages clean distclean
+.PHONY: help install run dev test quick lint lint-js format messages screenshots clean distclean
 
 help: ## what can be made
 	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## /  make \1	/' | expand -t 20
@@ -74,6 +74,9 @@ messages: $(VENV)/.installed-test ## bring the translation catalogues up to date
 	$(BIN)/pybabel -q update -i build/vizformer.pot -d $(CATALOGUES) -D vizformer \
 		--no-wrap --no-fuzzy-matching --ignore-obsolete --ignore-pot-creation-date
 	@grep -c '^msgstr ""$$' $(CATALOGUES)/*/LC_MESSAGES/vizformer.po | awk '{print "texts without a translation: " $$1 - 1}'
+
+screenshots: $(VENV)/.installed-test ## make the pictures of the documents anew (needs Chromium)
+	$(BIN)/python tools/screenshots.py
 
 clean: ## remove what builds and tests leave behind
 	rm -rf build dist .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis
