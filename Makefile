@@ -38,7 +38,7 @@ dev: run ## like make run, and every open page runs again whenever a file of the
 # them keep two cores busy.
 test: lint ## lint, types, import contracts and every test (JOBS=2 processes, then BROWSERS=3 with a browser each)
 	@$(BIN)/python tests/browser/chromium.py --install
-	@$(BIN)/python tests/browser/nginx.py --install
+	@$(BIN)/python tests/programs.py --install
 	$(BIN)/python -m pytest -m "not browser" $(PARALLEL)
 	$(BIN)/python -m pytest -m browser -n $(BROWSERS) --dist worksteal $(IN_BROWSER)
 	@$(BIN)/python tests/browser/chromium.py --report

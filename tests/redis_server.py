@@ -1,12 +1,13 @@
 """A Redis of its own for a test: Debian's redis-server on a free port of this machine, without a file."""
 
-import shutil
 import socket
 import subprocess
 import time
 from pathlib import Path
 
 import pytest
+
+from tests import programs
 
 PATIENCE = 20.0  # seconds
 
@@ -27,7 +28,7 @@ class RedisServer:
         """Starts it, empty, and waits until it answers."""
         import redis
 
-        program = shutil.which("redis-server")
+        program = programs.find(programs.REDIS)
         assert program is not None
         options = ["--port", str(self.port), "--bind", "127.0.0.1", "--save", "", "--appendonly", "no"]
         with (self._folder / "redis.log").open("ab") as log:
@@ -50,6 +51,6 @@ class RedisServer:
 
 def start_or_skip(folder: Path) -> RedisServer:
     """A running server; the test is skipped where the program is missing."""
-    if shutil.which("redis-server") is None:
-        pytest.skip("redis-server is not installed (apt-get install redis-server)")
+    if programs.find(programs.REDIS) is None:
+        pytest.skip(programs.way_out(programs.REDIS))
     return RedisServer(folder)

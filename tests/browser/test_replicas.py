@@ -15,14 +15,14 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Browser, expect
 
-from tests.browser import nginx
+from tests import programs
 from tests.browser.driver import ROOT, TIMEOUT, Server, Tab, free_port, new_tab
 
-NGINX = nginx.find()
+NGINX = programs.find(programs.NGINX)
 
 pytestmark = [
     pytest.mark.browser,
-    pytest.mark.skipif(NGINX is None, reason=nginx.WAY_OUT),
+    pytest.mark.skipif(NGINX is None, reason=programs.way_out(programs.NGINX)),
 ]
 
 
