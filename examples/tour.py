@@ -2,7 +2,7 @@
 
     pip install vizformer        # nothing is fetched after that: the models come along
 
-The pictures need neither a server nor a network, in Jupyter, VS Code and Colab alike.
+The pictures need neither a server nor a network.
 """
 
 import vizformer as vf
