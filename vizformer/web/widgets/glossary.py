@@ -58,8 +58,8 @@ def matches(key: str, wanted: str) -> bool:
 def entries(keys: Sequence[str]) -> None:
     """Draws some terms one below the other."""
     known = terms(language())
-    colon = ": " if language() == SOURCE else "："
-    st.markdown("\n\n".join(f"**{t.name}** {t.mark}{colon}{t.text}" for t in (known[key] for key in keys)))
+    chosen = (known[key] for key in keys)
+    st.markdown("\n\n".join(_("**{name}** {symbol}: {text}", name=t.name, symbol=t.mark, text=t.text) for t in chosen))
 
 
 def table(keys: Sequence[str], titles: Mapping[str, str]) -> None:
