@@ -108,6 +108,39 @@ def test_a_class_answers_a_question_and_the_teacher_sees_bars(server, browser, o
     expect(answers.locator(".vf-right")).to_have_text(re.compile("21"), timeout=PATIENCE)
 
 
+def test_students_see_the_teachers_pointer_at_the_same_part_of_a_smaller_screen(server, browser, open_tab):
+    teacher = open_tab("/masks?text=hello there", at=server)
+    code = start(teacher)
+    student = open_tab(f"/?room={code}", at=server, width=700)
+    title(student, "Masks")
+    with teacher.runs():
+        teacher.page.get_by_role("button", name=CLASS).click()
+    with teacher.runs():
+        teacher.page.get_by_text("Show the class my pointer").click()
+    teacher.page.keyboard.press("Escape")
+    teacher.settled()
+    student.settled()
+    question = teacher.page.locator(".st-key-ask-masks-count")
+    question.scroll_into_view_if_needed()
+    student.page.locator(".st-key-ask-masks-count").scroll_into_view_if_needed()
+    area = question.bounding_box()
+    ring = student.page.locator(".vf-class-pointer")
+    teacher.page.mouse.move(area["x"] + 30, area["y"] + 12)
+    teacher.page.mouse.move(area["x"] + 4, area["y"] + 4)  # the corner of the box: in no smaller part of it
+    expect(ring).to_be_visible(timeout=PATIENCE)
+    corner = student.page.locator(".st-key-ask-masks-count").bounding_box()
+    student.page.wait_for_function(
+        """([x, y]) => {
+            const { left, top, width, height } = document.querySelector(".vf-class-pointer").getBoundingClientRect();
+            return Math.hypot(left + width / 2 - x, top + height / 2 - y) < 12;
+        }""",
+        arg=[corner["x"] + 4, corner["y"] + 4],
+    )
+    with student.runs():
+        student.page.get_by_role("button", name="Look around by myself").click()
+    expect(ring).to_have_count(0, timeout=PATIENCE)
+
+
 def test_pages_loaded_again_lead_and_follow_on(server, browser, open_tab):
     teacher = open_tab("/masks", at=server)
     code = start(teacher)

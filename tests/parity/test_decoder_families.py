@@ -239,7 +239,11 @@ REFUSED: list[tuple[str, dict[str, Any], str]] = [
         "attention_types=.*: it must list global or",
     ),
     ("gpt_neo", dict(attention_layers=..., attention_types=[[["local"], 10**9]]), "attention_types=.*: it must list"),
-    ("gpt_neox_japanese", dict(rope_scaling={"rope_type": "yarn"}), "rope_scaling=.*: rotary positions are supported"),
+    (
+        "gpt_neox_japanese",
+        dict(rope_scaling={"rope_type": "longrope"}),
+        "rope_scaling=.*: rotary positions are supported",
+    ),
 ]
 
 

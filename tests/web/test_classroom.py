@@ -7,6 +7,7 @@ from starlette.applications import Starlette
 from starlette.testclient import TestClient
 
 from vizformer.web.classroom import rooms as the_rooms
+from vizformer.web.classroom.pointing import Pointing
 from vizformer.web.classroom.rooms import AWAY, LONGEST, NoRoomError, Place, Rooms, tidy
 from vizformer.web.classroom.stores import MemoryStore, StoreError
 from vizformer.web.classroom.waiting import PATH, Waiting
@@ -146,6 +147,14 @@ def test_a_store_that_lost_its_rooms_gets_them_back(school):
     school.store.rooms.clear()
     school.rooms.beat()
     assert school.rooms.look(code).page == "qkv"
+    school.store.rooms.clear()
+    school.rooms.move(code, secret, "map", {})  # before it was noted anywhere
+    assert school.rooms.look(code).page == "map"
+    school.store.rooms.clear()
+    school.there.remove("ann")
+    with pytest.raises(NoRoomError):
+        school.rooms.look(code)
+    school.there.add("ann")
     school.rooms.close(code, secret)
     school.rooms.beat()
     assert school.store.rooms == {}
@@ -204,6 +213,50 @@ def test_a_store_that_cannot_be_reached_is_asked_again_later():
     with TestClient(Starlette(routes=[waiting.route()])) as client:
         assert client.get(f"{PATH}/ABCDEF").status_code == 503
     assert waiting._waiters == {}
+
+
+def test_the_pointer_of_a_teacher_reaches_those_who_watch_and_nobody_else_points():
+    school = School()
+    code, secret = school.rooms.open("ann")
+    pointing = Pointing(school.rooms)
+    url = f"{PATH}/{code}/pointer"
+    at = {"box": "st-key-heads", "x": 0.31, "y": 0.70004}
+
+    async def watch() -> list[str]:
+        stream = pointing._places(code)
+        told = [await anext(stream)]
+        pointing._loop = asyncio.get_running_loop()
+        with TestClient(Starlette(routes=pointing.routes())) as client:
+            sent = await asyncio.to_thread(client.post, url, json={"secret": secret, "at": at})
+            assert sent.status_code == 204
+        told.append(await asyncio.wait_for(anext(stream), 5))
+        assert pointing.count == 1
+        await stream.aclose()
+        late = pointing._places(code)
+        told.append(await anext(late))
+        await late.aclose()
+        return told
+
+    told = asyncio.run(watch())
+    assert told[0] == "data: null\n\n"
+    assert told[1] == told[2] == 'data: {"box": "st-key-heads", "x": 0.31, "y": 0.7}\n\n'
+    assert pointing._streams == {}
+    refused = (
+        (404, {"secret": "wrong", "at": at}),
+        (404, {"secret": "é", "at": None}),
+        (400, {"secret": secret}),
+        (400, {"secret": secret, "at": {**at, "box": "x' onclick"}}),
+        (400, {"secret": secret, "at": {**at, "x": "nan"}}),
+        (400, {"secret": secret, "at": {**at, "y": 1e9}}),
+        (400, [1]),
+        (413, {"secret": secret, "at": {**at, "box": "x" * 2000}}),
+    )
+    with TestClient(Starlette(routes=pointing.routes())) as client:
+        for status, body in refused:
+            assert client.post(url, json=body).status_code == status, body
+        assert client.post(url, content=b"[" * 900).status_code == 400
+        assert client.post(f"{PATH}/XXXXXX/pointer", json={"secret": secret, "at": None}).status_code == 404
+        assert client.get(f"{PATH}/XXXXXX/pointer").status_code == 204
 
 
 def test_one_that_waits_hears_of_the_move():

@@ -74,7 +74,15 @@ def train(reader, seed):
 
 
 WIDGETS = ("selectbox", "slider", "checkbox", "button_group", "button", "radio", "text_input", "number_input")
-OF_ALL_PAGES = {"view.text", "view.target", "view.model", "bar.open", "long_text.open", "vizformer.language"}
+OF_ALL_PAGES = {
+    "view.text",
+    "view.target",
+    "view.model",
+    "bar.open",
+    "long_text.open",
+    "present-begin",
+    "vizformer.language",
+}
 OF_A_PAGE = {"layer": {"view.material"}, "start": {"start.learn"}}  # the toy needs no sentence; the way to another page
 
 

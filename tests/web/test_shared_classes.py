@@ -72,6 +72,16 @@ def test_a_move_on_one_server_is_heard_and_seen_on_the_other(two_servers):
         there.look(code)
 
 
+def test_a_pointer_on_one_server_is_seen_on_the_other(two_servers):
+    (here, __), (there, __) = two_servers
+    seen, told = [], threading.Event()
+    there.listen_to_pointers(lambda code, place: (seen.append((code, place)), told.set()))
+    code, secret = here.open("ann")
+    here.point(code, secret, '{"box": "a b"}')
+    assert told.wait(PATIENCE)
+    assert seen == [(code, '{"box": "a b"}')]
+
+
 def test_a_teacher_who_comes_back_to_the_other_server_leads_on_from_there(two_servers):
     (here, __), (there, __) = two_servers
     code, secret = here.open("ann")

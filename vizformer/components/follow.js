@@ -1,6 +1,8 @@
 // @ts-check
 // Hears of the moves of a class's teacher, and has the page run when there is one. Nothing is drawn.
 
+import { showPointer } from "./js/class_pointer.js";
+
 /** @typedef {{ url: string, seen: number, stop: AbortController, caughtUp: () => void }} Ear */
 
 const RETRY = 2000;  // milliseconds after an answer that was none
@@ -13,7 +15,7 @@ const listening = new WeakMap();
 let brought = "";  // the box that was brought into sight last
 
 /**
- * @param {{ data: { url: string, seen: number, box: string }, parentElement: object,
+ * @param {{ data: { url: string, seen: number, box: string, points: boolean }, parentElement: object,
  *           setStateValue(name: string, value: object): void }} component
  */
 export default function follow({ data, parentElement, setStateValue }) {
@@ -29,7 +31,11 @@ export default function follow({ data, parentElement, setStateValue }) {
   }
   if (data.box !== brought) bring(data.box);
   const ear = listening.get(parentElement);
-  return () => ear?.stop.abort();
+  const away = showPointer(data.points ? `${data.url}/pointer` : "", parentElement);
+  return () => {
+    ear?.stop.abort();
+    away();
+  };
 }
 
 /** @param {Ear} ear @param {(version: number) => void} tell */

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 log = logging.getLogger("vizformer")
 
 Kept = TypeVar("Kept")
-ROOM, ANSWERS, CHANNEL = "vizformer:room:", "vizformer:answers:", "vizformer:moved"
+ROOM, ANSWERS, MOVED, POINTED = "vizformer:room:", "vizformer:answers:", "vizformer:moved", "vizformer:pointed"
 TIMEOUT = 2.0  # seconds that a command may take
 AGAIN = 1.0  # seconds until a connection that was lost is tried again
 
@@ -46,6 +46,7 @@ class RedisStore(Generic[Kept]):
         )
         self._url, self._write, self._read, self._keeps = url, write, read, keeps
         self._listeners: list[Callable[[str], None]] = []
+        self._pointed: list[Callable[[str, str], None]] = []
         self._stop = threading.Event()
 
     def get(self, code: str) -> Kept | None:
@@ -82,12 +83,19 @@ class RedisStore(Generic[Kept]):
 
     def tell(self, code: str) -> None:
         with _reached():
-            self._redis.publish(CHANNEL, code)
+            self._redis.publish(MOVED, code)
 
     def listen(self, listener: Callable[[str], None]) -> None:
         self._listeners.append(listener)
         if len(self._listeners) == 1:
             threading.Thread(target=self._hear, name="classes of all servers", daemon=True).start()
+
+    def point(self, code: str, place: str) -> None:
+        with _reached():
+            self._redis.publish(POINTED, f"{code} {place}")
+
+    def listen_to_pointers(self, listener: Callable[[str, str], None]) -> None:
+        self._pointed.append(listener)
 
     def close(self) -> None:
         """Hears nothing any more."""
@@ -106,12 +114,16 @@ class RedisStore(Generic[Kept]):
 
     def _follow(self, connection: "redis.Redis") -> None:
         with connection, connection.pubsub(ignore_subscribe_messages=True) as heard:  # type: ignore[no-untyped-call]
-            heard.subscribe(CHANNEL)
+            heard.subscribe(MOVED, POINTED)
             self._call(EVERYTHING)  # what was told in between was not heard
             while not self._stop.is_set():
                 message = heard.get_message(timeout=TIMEOUT)
-                if message is not None:
+                if message is not None and message["channel"] == MOVED:
                     self._call(str(message["data"]))
+                elif message is not None:
+                    code, __, place = str(message["data"]).partition(" ")
+                    for listener in self._pointed:
+                        listener(code, place)
 
     def _call(self, code: str) -> None:
         for listener in self._listeners:

@@ -203,6 +203,16 @@ class Rooms:
             self._own(code, secret)
             return Counter(self._store.answers(code).values())
 
+    def point(self, code: str, secret: str, place: str) -> None:
+        """Tells where the teacher's pointer is; nothing of it is kept.
+
+        Raises:
+            NoRoomError: the room is over, or the secret is not its own.
+        """
+        with self._lock:
+            self._own(code, secret)
+        self._store.point(code, place)
+
     def close(self, code: str, secret: str) -> None:
         """Ends a room.
 
@@ -229,6 +239,10 @@ class Rooms:
     def listen(self, listener: Callable[[str], None]) -> None:
         """Has `listener` called with the code of every room that moves or ends, from whatever thread."""
         self._store.listen(listener)
+
+    def listen_to_pointers(self, listener: Callable[[str, str], None]) -> None:
+        """Has `listener` called with the code of a room and the place of its pointer, from whatever thread."""
+        self._store.listen_to_pointers(listener)
 
     def _heard(self, code: str) -> None:
         if code == EVERYTHING:
@@ -264,8 +278,11 @@ class Rooms:
         return room
 
     def _fresh(self, code: str) -> Room | None:
-        """The room, unless its time is over."""
+        """The room, unless its time is over; one that is led here is there also where the store has lost it."""
         room, now = self._store.get(code), self._clock()
+        if room is None and (known := self._led.get(code)) is not None and self._is_there(known.teacher):
+            room = known  # the store has lost it: it was started again just now
+            self._put(code, room)
         if room is not None and (now - room.opened > LONGEST or now - room.seen > AWAY):
             self._drop(code)
             return None

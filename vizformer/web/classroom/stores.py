@@ -40,6 +40,11 @@ class Store(Protocol[Kept]):
 
     def listen(self, listener: Callable[[str], None]) -> None: ...
 
+    def point(self, code: str, place: str) -> None:
+        """Calls every listener to pointers, on every server that shares the store."""
+
+    def listen_to_pointers(self, listener: Callable[[str, str], None]) -> None: ...
+
 
 class MemoryStore(Generic[Kept]):
     """Rooms in the memory of this process."""
@@ -48,6 +53,7 @@ class MemoryStore(Generic[Kept]):
         self.rooms: dict[str, Kept] = {}
         self.said: dict[str, dict[str, str]] = {}
         self._listeners: list[Callable[[str], None]] = []
+        self._pointed: list[Callable[[str, str], None]] = []
 
     def get(self, code: str) -> Kept | None:
         return self.rooms.get(code)
@@ -77,3 +83,10 @@ class MemoryStore(Generic[Kept]):
 
     def listen(self, listener: Callable[[str], None]) -> None:
         self._listeners.append(listener)
+
+    def point(self, code: str, place: str) -> None:
+        for listener in self._pointed:
+            listener(code, place)
+
+    def listen_to_pointers(self, listener: Callable[[str, str], None]) -> None:
+        self._pointed.append(listener)

@@ -4,7 +4,7 @@ from urllib.parse import urlencode, urlsplit, urlunsplit
 
 import streamlit as st
 
-from vizformer.components import follow
+from vizformer.components import follow, point
 from vizformer.serving import one_of
 from vizformer.web.classroom.rooms import LENGTH, NoRoomError, tidy
 from vizformer.web.classroom.stores import StoreError
@@ -12,7 +12,7 @@ from vizformer.web.frame import classroom, share
 from vizformer.web.words.i18n import _
 
 TRY_AGAIN = 5.0  # seconds
-_CODE, _JOINED, _UNKNOWN = (f"class.{name}" for name in ("code", "joined", "unknown"))
+_CODE, _WHOLE, _UNKNOWN, _POINTS = (f"class.{name}" for name in ("code", "whole", "unknown", "points"))
 
 
 def banner() -> None:
@@ -23,6 +23,8 @@ def banner() -> None:
         _take_over()
     if classroom.has_ended():
         st.info(_("The class is over. The page is yours."))
+    if classroom.points() and (own := classroom.leads()) is not None:
+        point.mount(url=f"{classroom.address(own[0])}/pointer", secret=own[1], key="class.pointer")
     code = classroom.follows()
     if code is None:
         return
@@ -38,7 +40,7 @@ def banner() -> None:
             st.button(_("Look around by myself"), on_click=classroom.let_go, key="class.free", type="tertiary")
         st.button(_("Leave the class"), on_click=classroom.leave, key="class.leave", type="tertiary")
     box = "" if asked is None else "st-key-ask-" + asked.question.replace("/", "-")
-    follow.mount(url=classroom.address(code), seen=classroom.seen(), box=box, key="class.ear")
+    follow.mount(url=classroom.address(code), seen=classroom.seen(), box=box, points=not free, key="class.ear")
 
 
 @st.fragment(run_every=TRY_AGAIN)
@@ -51,7 +53,7 @@ def _take_over() -> None:
 @st.fragment
 def button() -> None:
     """The button of the class, beside that of the link."""
-    if st.session_state.pop(_JOINED, False):  # the whole page: it is to show what the teacher's does
+    if st.session_state.pop(_WHOLE, False):  # the whole page: it is to show what the teacher's does, or to point
         st.rerun()
     opened = st.popover(_("Class"), key="class", on_change="rerun")
     if not opened.open:
@@ -88,6 +90,7 @@ def _leading(code: str, secret: str) -> None:
     if (drawn := share.qr(link)) is not None:
         st.image(drawn, width=share.WIDTH)
     st.caption(_("Every question of a lesson has a button that asks it to the class and counts the answers."))
+    st.toggle(_("Show the class my pointer"), value=classroom.points(), key=_POINTS, on_change=_point)
     st.caption(_("The class ends when you end it, a minute after you leave, and after four hours. Nothing is kept."))
     st.button(_("End the class"), on_click=classroom.end, args=(code, secret), key="class.end")
 
@@ -104,8 +107,14 @@ def _door() -> None:
         st.caption(_("There is no class with this code."))
 
 
+def _point() -> None:
+    """Shows or hides the pointer; the whole page runs, since the browser is told there."""
+    classroom.show_pointer(st.session_state[_POINTS])
+    st.session_state[_WHOLE] = True
+
+
 def _typed() -> None:
     """A code that was typed is used once: it would have the student join again with every run."""
     code, st.session_state[_CODE] = tidy(st.session_state[_CODE] or ""), ""
-    st.session_state[_JOINED] = joined = classroom.join(code)
+    st.session_state[_WHOLE] = joined = classroom.join(code)
     st.session_state[_UNKNOWN] = not joined

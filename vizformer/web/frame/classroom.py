@@ -17,6 +17,7 @@ from streamlit.runtime import Runtime
 from streamlit.runtime.scriptrunner import get_script_run_ctx
 
 from vizformer.web.classroom import rooms
+from vizformer.web.classroom.pointing import Pointing
 from vizformer.web.classroom.rooms import AWAY, BEAT, LONGEST, NoRoomError, Place, Room, Rooms, tidy
 from vizformer.web.classroom.stores import MemoryStore, Store, StoreError
 from vizformer.web.classroom.waiting import PATH, Waiting
@@ -26,8 +27,11 @@ from vizformer.web.link import state
 REDIS_URL = "VIZFORMER_REDIS_URL"
 ROOM = "room"  # of a link: the code of a class to join
 COOKIE = "vizformer-class"  # K7M2QX of a student, K7M2QX.secret of a teacher
-_LEADS, _TAKES, _FOLLOWS, _FREE, _SEEN, _ENDED, _ARRIVED, _VOTER, _COOKIE = (  # (keys of buttons begin otherwise)
-    f"classroom.{name}" for name in ("leads", "takes", "follows", "free", "seen", "ended", "arrived", "voter", "cookie")
+_LEADS, _TAKES, _FOLLOWS, _FREE, _SEEN = (  # (keys of buttons begin otherwise)
+    f"classroom.{name}" for name in ("leads", "takes", "follows", "free", "seen")
+)
+_ENDED, _ARRIVED, _VOTER, _COOKIE, _POINTS = (
+    f"classroom.{name}" for name in ("ended", "arrived", "voter", "cookie", "points")
 )
 _OWN = ("lang", "slide")  # of the view: what stays the student's
 _REMEMBERED = re.compile(r"([A-Z2-9]{6})(?:\.([\w-]{20,60}))?")
@@ -53,7 +57,7 @@ def is_shared() -> bool:
 
 
 ROOMS = Rooms(_store(), _is_there)
-WAITING = Waiting(ROOMS)
+WAITING, POINTING = Waiting(ROOMS), Pointing(ROOMS)
 
 
 async def attend() -> None:
@@ -180,6 +184,11 @@ def follows() -> str | None:
 def is_to_lead() -> bool:
     """Whether this session waits to lead the class that its browser led before."""
     return _TAKES in st.session_state
+
+
+def points() -> bool:
+    """Whether this session leads a class that is to see its pointer."""
+    return leads() is not None and bool(st.session_state.get(_POINTS))
 
 
 def is_free() -> bool:
@@ -321,6 +330,11 @@ def end(code: str, secret: str) -> None:
     forget()
     with contextlib.suppress(NoRoomError, StoreError):
         ROOMS.close(code, secret)
+
+
+def show_pointer(shown: bool) -> None:
+    """Whether the class is to see the pointer of this session's teacher."""
+    st.session_state[_POINTS] = shown
 
 
 def forget() -> None:

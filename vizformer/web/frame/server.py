@@ -47,7 +47,8 @@ def middleware() -> list[Middleware]:
 
 def routes() -> list[Route]:
     """What is answered beside Streamlit's own."""
-    return [classroom.WAITING.route(st.get_option("server.baseUrlPath").strip("/"))]
+    base = st.get_option("server.baseUrlPath").strip("/")
+    return [classroom.WAITING.route(base), *classroom.POINTING.routes(base)]
 
 
 async def look_at_arrivals() -> None:

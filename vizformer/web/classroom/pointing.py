@@ -1,0 +1,138 @@
+"""The teacher's pointer: where it is on the page, passed on to the browsers of those who follow.
+
+    POST <base>/_vizformer/room/K7M2QX/pointer   {"secret": "...", "at": {"box": "st-key-heads", "x": 0.31, "y": 0.7}}
+    GET  <base>/_vizformer/room/K7M2QX/pointer   -> a stream of such places (server-sent events), null where it is gone
+
+A place is told as a part of the page (the class of its box) and shares of its width and height: screens differ in size.
+Nothing of it is kept but the newest place, and nobody's script runs for it.
+"""
+
+import asyncio
+import contextlib
+import json
+import math
+import re
+from collections.abc import AsyncIterator
+from typing import TYPE_CHECKING
+
+from starlette.responses import JSONResponse, Response, StreamingResponse
+from starlette.routing import Route
+
+from vizformer.web.classroom.rooms import MOST, NoRoomError, Rooms, tidy
+from vizformer.web.classroom.stores import StoreError
+from vizformer.web.classroom.waiting import MOST_WAITING, PATH
+
+if TYPE_CHECKING:
+    from starlette.requests import Request
+
+MOST_BYTES = 1000  # of what a teacher's browser sends
+LONGEST = 20.0  # seconds of a stream, after which the browser asks for the next one: a server that ends waits for it
+NOWHERE = "null"
+_BOX = re.compile(r"(st-key-[\w-]{1,80})?")
+
+
+class Pointing:
+    """The pointers of all rooms.
+
+    Args:
+        rooms: whose teachers point.
+    """
+
+    def __init__(self, rooms: Rooms) -> None:
+        self._rooms = rooms
+        self._streams: dict[str, set[asyncio.Queue[str]]] = {}
+        self._newest: dict[str, str] = {}  # of at most as many rooms as there can be; for streams that come next
+        self._loop: asyncio.AbstractEventLoop | None = None
+        rooms.listen_to_pointers(self._pointed)
+
+    def routes(self, base: str = "") -> list[Route]:
+        """What the server answers to."""
+        path = f"{'/' + base if base else ''}{PATH}/{{code}}/pointer"
+        return [Route(path, self.point, methods=["POST"]), Route(path, self.stream, methods=["GET"])]
+
+    @property
+    def count(self) -> int:
+        """How many browsers watch a pointer."""
+        return sum(map(len, self._streams.values()))
+
+    async def point(self, request: "Request") -> Response:
+        """Takes the place of a teacher's pointer."""
+        code, body = tidy(request.path_params["code"]), bytearray()
+        async for part in request.stream():
+            body += part
+            if len(body) > MOST_BYTES:
+                return JSONResponse({}, 413)
+        try:
+            sent = json.loads(body)
+            secret, place = str(sent["secret"]), _place(sent["at"])
+        except (ValueError, KeyError, TypeError, RecursionError):
+            return JSONResponse({}, 400)
+        try:
+            await asyncio.to_thread(self._rooms.point, code, secret, place)
+        except NoRoomError:
+            return JSONResponse({}, 404)
+        except StoreError:
+            return JSONResponse({}, 503)
+        return Response(status_code=204)
+
+    async def stream(self, request: "Request") -> Response:
+        """Tells the places of a pointer for as long as the browser listens and the room is there."""
+        code = tidy(request.path_params["code"])
+        self._loop = asyncio.get_running_loop()
+        if self.count >= MOST_WAITING:
+            return JSONResponse({}, 503)
+        try:
+            await asyncio.to_thread(self._rooms.look, code)
+        except NoRoomError:
+            return Response(status_code=204)  # the browser does not ask again
+        except StoreError:
+            return JSONResponse({}, 503)
+        headers = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
+        return StreamingResponse(self._places(code), media_type="text/event-stream", headers=headers)
+
+    async def _places(self, code: str) -> AsyncIterator[str]:
+        places: asyncio.Queue[str] = asyncio.Queue()
+        self._streams.setdefault(code, set()).add(places)
+        try:
+            yield f"data: {self._newest.get(code, NOWHERE)}\n\n"
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(LONGEST):
+                    while True:
+                        place = await places.get()
+                        while not places.empty():  # a slow browser gets the newest place only
+                            place = places.get_nowait()
+                        yield f"data: {place}\n\n"
+            yield "event: again\ndata:\n\n"
+        finally:
+            streams = self._streams[code]
+            streams.discard(places)
+            if not streams:
+                del self._streams[code]
+
+    def _pointed(self, code: str, place: str) -> None:
+        if self._loop is not None and not self._loop.is_closed():
+            self._loop.call_soon_threadsafe(self._pass_on, code, place)
+
+    def _pass_on(self, code: str, place: str) -> None:
+        if place == NOWHERE:
+            self._newest.pop(code, None)
+        elif code in self._newest or len(self._newest) < MOST:
+            self._newest[code] = place
+        for places in self._streams.get(code, ()):
+            places.put_nowait(place)
+
+
+def _place(at: object) -> str:
+    """A place as it is passed on, rounded to what can be seen.
+
+    Raises:
+        ValueError: it is none.
+    """
+    if at is None:
+        return NOWHERE
+    if not isinstance(at, dict):
+        raise ValueError("no place")
+    box, x, y = str(at["box"]), float(at["x"]), float(at["y"])
+    if not _BOX.fullmatch(box) or not all(math.isfinite(share) and -1 <= share <= 2 for share in (x, y)):
+        raise ValueError("no place")
+    return json.dumps({"box": box, "x": round(x, 4), "y": round(y, 4)})
