@@ -5,7 +5,7 @@ import pytest
 import torch
 
 from vizformer import load
-from vizformer.analysis import copied_errors as errors
+from vizformer.analysis import copied_errors, error_contrasts, error_operands
 from vizformer.analysis.mask_mistakes import masked_after
 from vizformer.analysis.parameter_count import BASE, count
 from vizformer.explain import examples, masked_attention, standalone
@@ -26,30 +26,30 @@ def read(request):
 
 def records(trace):
     """The first head of the stack that reads, and of the one that writes."""
-    stack = errors.first_stack(trace)
+    stack = error_operands.first_stack(trace)
     return trace[f"{stack}.0.self"], trace["decoder.0.self" if "decoder" in trace.tokens else f"{stack}.0.self"]
 
 
 def given(name, checkpoint, trace):
     reads, writes = records(trace)
     return {
-        "dropout": lambda: errors.dropout_given(trace),
-        "scale": lambda: errors.head_given(reads, 0),
+        "dropout": lambda: error_operands.dropout_given(trace),
+        "scale": lambda: error_operands.head_given(reads, 0),
         "waves": lambda: {"n": 6, "d": 16},
-        "total": errors.hand_given,
+        "total": error_operands.hand_given,
         "count": dict,
-        "after": lambda: errors.causal_given(writes, 0),
-        "cache": lambda: errors.head_given(writes, 0),
+        "after": lambda: error_operands.causal_given(writes, 0),
+        "cache": lambda: error_operands.head_given(writes, 0),
         "embedding": lambda: {"rows": torch.randn(5, 16), "P": torch.randn(5, 16)},
-        "join": lambda: errors.join_given(checkpoint, trace),
+        "join": lambda: error_operands.join_given(checkpoint, trace),
     }[name]()
 
 
-@pytest.mark.parametrize("name", errors.EXERCISES)
+@pytest.mark.parametrize("name", copied_errors.EXERCISES)
 def test_every_program_can_be_pasted_and_its_line_alone_is_wrong(read, name):
-    exercise, numbers = errors.EXERCISES[name], given(name, *read)
+    exercise, numbers = copied_errors.EXERCISES[name], given(name, *read)
     assert exercise.lines[exercise.wrong].strip() != exercise.right.strip()
-    wrong, right = (errors.run(name, numbers, corrected=corrected) for corrected in (False, True))
+    wrong, right = (copied_errors.run(name, numbers, corrected=corrected) for corrected in (False, True))
     assert not right.error
     exec(standalone(exercise.program(corrected=True), numbers).text(), {})
     if name in ("dropout", "count"):
@@ -67,15 +67,15 @@ def test_the_right_lines_give_what_the_model_computed_and_the_wrong_ones_do_not(
     checkpoint, trace = read
     reads, writes = records(trace)
     contrasts = {
-        "scale": errors.scale_contrast(reads, 0),
-        "total": errors.total_contrast(),
-        "after": errors.after_contrast(writes, 0),
-        "cache": errors.cache_contrast(writes, 0),
-        "waves": errors.waves_contrast(7, checkpoint.model.config.d_model),
-        "join": errors.join_contrast(checkpoint, trace),
+        "scale": error_contrasts.scale_contrast(reads, 0),
+        "total": error_contrasts.total_contrast(),
+        "after": error_contrasts.after_contrast(writes, 0),
+        "cache": error_contrasts.cache_contrast(writes, 0),
+        "waves": error_contrasts.waves_contrast(7, checkpoint.model.config.d_model),
+        "join": error_contrasts.join_contrast(checkpoint, trace),
     }
-    if errors.scales_its_embedding(checkpoint):
-        contrasts["embedding"] = errors.embedding_contrast(checkpoint, trace)
+    if error_operands.scales_its_embedding(checkpoint):
+        contrasts["embedding"] = error_contrasts.embedding_contrast(checkpoint, trace)
     for name, found in contrasts.items():
         assert found.proof.holds, name
         assert found.proof.difference < 1e-5, name
@@ -84,13 +84,15 @@ def test_the_right_lines_give_what_the_model_computed_and_the_wrong_ones_do_not(
 
 
 def test_the_flat_softmax(read):
-    found = errors.scale_contrast(records(read[1])[0], 0)
-    assert errors.mean_largest(found.wrong) < errors.mean_largest(found.right)
+    found = error_contrasts.scale_contrast(records(read[1])[0], 0)
+    assert error_contrasts.mean_largest(found.wrong) < error_contrasts.mean_largest(found.right)
     np.testing.assert_allclose(found.wrong.sum(axis=1), 1, atol=1e-6)
 
 
 def test_the_weights_by_hand_sum_to_1_2():
-    wrong, right = (errors.run("total", errors.hand_given(), corrected=which).names for which in (False, True))
+    wrong, right = (
+        copied_errors.run("total", error_operands.hand_given(), corrected=which).names for which in (False, True)
+    )
     assert float(wrong["total"]) == pytest.approx(examples.PRINTED_SUM)
     assert float(right["total"]) == pytest.approx(1, abs=1e-6)
     np.testing.assert_allclose(wrong["weights"], examples.PRINTED_WEIGHTS, atol=1e-6)
@@ -98,7 +100,7 @@ def test_the_weights_by_hand_sum_to_1_2():
 
 
 def test_the_decoder_is_counted_as_the_model_has_it():
-    right = errors.run("count", {}, corrected=True).names
+    right = copied_errors.run("count", {}, corrected=True).names
     paper = count(BASE)
     assert (right["encoder"], right["decoder"], right["embedding"], right["total"]) == (
         paper.encoder,
@@ -114,14 +116,14 @@ def test_masked_after_the_softmax_is_the_mistake_of_the_lesson_masks(read):
     record = records(read[1])[1]
     blocked = MaskRecipe("causal").mask(record.q.shape[1])
     masked = masked_attention(record, 0, blocked)
-    found = errors.after_contrast(record, 0)
+    found = error_contrasts.after_contrast(record, 0)
     np.testing.assert_allclose(found.wrong, masked_after(masked.scores, masked.blocked), atol=1e-6)
 
 
 def test_with_is_causal_the_newest_token_sees_the_first_one_alone(read):
     record = records(read[1])[1]
-    found = errors.cache_contrast(record, 0)
-    np.testing.assert_allclose(found.wrong[0], errors.first_value(record, 0), atol=1e-6)
+    found = error_contrasts.cache_contrast(record, 0)
+    np.testing.assert_allclose(found.wrong[0], error_contrasts.first_value(record, 0), atol=1e-6)
     if record.bias is not None:
         np.testing.assert_allclose(found.right[0], record.z(0)[-1].numpy(), atol=1e-5)
 
@@ -129,9 +131,9 @@ def test_with_is_causal_the_newest_token_sees_the_first_one_alone(read):
 def test_where_the_blocks_of_wrongly_joined_rows_come_from():
     heads, n, d = 3, 4, 2
     z = torch.arange(heads * n).repeat_interleave(d).reshape(heads, n, d)  # each block holds its head n + its token
-    wrong = errors.run("join", {"z": z.float(), "W_O": torch.eye(heads * d)}, corrected=False).names["joined"]
+    wrong = copied_errors.run("join", {"z": z.float(), "W_O": torch.eye(heads * d)}, corrected=False).names["joined"]
     blocks = wrong.reshape(n, heads, d)[..., 0].int().tolist()
-    expected = [[head * n + token for head, token in row] for row in errors.joined_from(heads, n)]
+    expected = [[head * n + token for head, token in row] for row in error_contrasts.joined_from(heads, n)]
     assert blocks == expected
 
 
@@ -139,24 +141,24 @@ def test_what_a_translator_writes_from_a_wrong_input():
     checkpoint = load("zh-en")
     trace = checkpoint.trace(TEXTS["zh-en"])
     own = checkpoint.generate(TEXTS["zh-en"]).text
-    found = errors.embedding_contrast(checkpoint, trace)
-    assert errors.written_with(checkpoint, trace, found.right).text == own
-    assert errors.written_with(checkpoint, trace, found.wrong).text != own
+    found = error_contrasts.embedding_contrast(checkpoint, trace)
+    assert error_contrasts.written_with(checkpoint, trace, found.right).text == own
+    assert error_contrasts.written_with(checkpoint, trace, found.wrong).text != own
     for corrected in (True, False):
-        entering = errors.entering_with_waves(checkpoint, trace, corrected=corrected)
-        assert (errors.written_with(checkpoint, trace, entering).text == own) == corrected
+        entering = error_contrasts.entering_with_waves(checkpoint, trace, corrected=corrected)
+        assert (error_contrasts.written_with(checkpoint, trace, entering).text == own) == corrected
 
 
 def test_another_scale_than_the_papers_goes_into_the_queries(read):
     record = records(read[1])[0]
-    given = errors.head_given(record, 0)
+    given = error_operands.head_given(record, 0)
     scores = given["q"] @ given["k"].T / given["q"].shape[1] ** 0.5
     torch.testing.assert_close(scores, record.content_scores(0), atol=1e-5, rtol=1e-5)
 
 
 def test_what_the_rows_of_a_head_sum_to(read):
     record = records(read[1])[0]
-    found = errors.row_sums(record, 0)
+    found = error_contrasts.row_sums(record, 0)
     assert found.off < 1e-6
     rounded = np.round(record.pattern(0).double().numpy(), 1).sum(axis=1)
     assert (found.least, found.most) == pytest.approx((rounded.min(), rounded.max()))

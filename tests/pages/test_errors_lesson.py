@@ -6,7 +6,7 @@ from streamlit.testing.v1 import AppTest
 from tests.pages.conftest import Open
 from tests.pages.reading import number, run, said, tables
 from vizformer import load
-from vizformer.analysis import copied_errors as errors
+from vizformer.analysis import copied_errors, error_contrasts
 
 PAGE = "pages/learn/errors.py"
 TEXTS = {"zh-en": "他喜欢喝水。", "stories": "The cat sat on the chair.", "cloze": "She opened the door."}
@@ -20,9 +20,9 @@ def chosen(app: AppTest, part: str, line: int) -> AppTest:
 
 
 @pytest.mark.parametrize("model", TEXTS)
-@pytest.mark.parametrize("part", errors.EXERCISES)
+@pytest.mark.parametrize("part", copied_errors.EXERCISES)
 def test_the_proof_follows_the_choice(open_app: Open, part: str, model: str) -> None:
-    exercise = errors.EXERCISES[part]
+    exercise = copied_errors.EXERCISES[part]
     app = open_app(PAGE, part=part, model=model, text=TEXTS[model])
     assert not app.exception
     radio = next(box for box in app.radio if box.key.startswith(f"ask.errors.{part}.choice"))
@@ -48,14 +48,14 @@ def test_another_line_is_not_right(open_app: Open) -> None:
 def test_the_proofs_numbers_are_the_librarys(open_app: Open) -> None:
     checkpoint = load("zh-en")
     trace = checkpoint.trace(TEXTS["zh-en"])
-    found = errors.scale_contrast(trace["encoder.1.self"], 2)
+    found = error_contrasts.scale_contrast(trace["encoder.1.self"], 2)
     app = chosen(open_app(PAGE, part="scale", text=TEXTS["zh-en"], layer=1, head=2), "scale", 1)
-    assert f"{errors.mean_largest(found.right):.3f}" in said(app)
-    assert f"{errors.mean_largest(found.wrong):.3f}" in said(app)
+    assert f"{error_contrasts.mean_largest(found.right):.3f}" in said(app)
+    assert f"{error_contrasts.mean_largest(found.wrong):.3f}" in said(app)
     assert any(f"by up to {found.off:.3g}" in box.value for box in app.success)
     app = chosen(open_app(PAGE, part="embedding", text=TEXTS["zh-en"]), "embedding", 1)
-    wrong = errors.embedding_contrast(checkpoint, trace).wrong
-    assert errors.written_with(checkpoint, trace, wrong).text[:40] in said(app).replace("\\", "")
+    wrong = error_contrasts.embedding_contrast(checkpoint, trace).wrong
+    assert error_contrasts.written_with(checkpoint, trace, wrong).text[:40] in said(app).replace("\\", "")
     assert "He likes to drink water" in said(app)
 
 
@@ -72,9 +72,9 @@ def test_a_model_without_the_factor_is_shown_another_one(open_app: Open) -> None
 
 
 def test_one_token_is_enough(open_app: Open) -> None:
-    for part in errors.EXERCISES:
+    for part in copied_errors.EXERCISES:
         app = open_app(PAGE, part=part, model="stories", text="a")
-        app = chosen(app, part, errors.EXERCISES[part].wrong)
+        app = chosen(app, part, copied_errors.EXERCISES[part].wrong)
         assert not app.exception, part
 
 

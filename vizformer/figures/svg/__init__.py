@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vizformer.figures.figure import Figure
-from vizformer.figures.svg import around, marks
+from vizformer.figures.svg import around, bar_marks, line_marks, map_marks
 from vizformer.figures.svg.axes import Axis
 from vizformer.figures.svg.ink import FONTS, LETTERS, SIZE, letters, plain, printable, tag, width_of, wrapped
 
@@ -53,7 +53,7 @@ def svg(figure: Figure, *, caption: str = "", width: float = WIDTH) -> str:
     inside = [
         tag("title", escape(printable(title or caption))),
         tag("desc", escape(printable(caption))) if caption else "",
-        tag("defs", marks.hatches(), *_clips(axes)),
+        tag("defs", bar_marks.hatches(), *_clips(axes)),
         tag("rect", width=width, height=height, fill="white"),
         letters(title, _EDGE, 22, size=_TITLE, weight="bold") if title else "",
         *_drawn(traces, layout, axes, box),
@@ -91,10 +91,10 @@ def _drawn(
         here = [(number, trace) for number, trace in enumerate(traces) if _pair(trace) == pair]
         own = []
         if some := [(number, trace) for number, trace in here if trace["type"] == "bar"]:
-            own.append(marks.bars([trace for _, trace in some], [number for number, _ in some], x, y, layout))
+            own.append(bar_marks.bars([trace for _, trace in some], [number for number, _ in some], x, y, layout))
         for number, trace in here:
             if trace["type"] == "heatmap":
-                own.append(marks.heatmap(trace, x, y))
+                own.append(map_marks.heatmap(trace, x, y))
             elif trace["type"] == "scatter":
                 own.append(_scatter(trace, number, x, y, reached, pair))
         free = any(trace.get("cliponaxis") is False for _, trace in here)
@@ -129,7 +129,7 @@ def _scatter(
         if below.shape[1] != len(values):
             raise ValueError("an area needs as many points below as above")
     reached[pair] = values
-    return marks.scatter(trace, x, y, below=below, number=number)
+    return line_marks.scatter(trace, x, y, below=below, number=number)
 
 
 # --- where everything lies --------------------------------------------------------------------------------------------
@@ -175,11 +175,11 @@ def _seen(
         if axis not in (x, y):
             continue
         if trace["type"] == "heatmap":
-            at = marks.places(trace, axis)
+            at = map_marks.places(trace, axis)
             half = (float(np.diff(at).min()) if len(at) > 1 else 1.0) / 2
             found += [float(at.min()) - half, float(at.max()) + half]
         elif trace["type"] == "bar":
-            along, lengths = marks.bar_numbers(trace, x, y)
+            along, lengths = bar_marks.bar_numbers(trace, x, y)
             if not len(along):
                 continue
             if (axis is y) == (trace.get("orientation") == "h"):

@@ -4,8 +4,10 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from vizformer.figures.svg.axes import Axis, line, nice_step
+from vizformer.figures.svg.bar_marks import HATCHES
 from vizformer.figures.svg.ink import LETTERS, SIZE, letters, number, paint, plain, tag, width_of
-from vizformer.figures.svg.marks import HATCHES, ends, point, trace_colour
+from vizformer.figures.svg.line_marks import point, trace_colour
+from vizformer.figures.svg.map_marks import ends
 
 BAR_ROOM = 78.0  # px that a scale of colours takes
 ROW = 20.0  # px of a row of the legend

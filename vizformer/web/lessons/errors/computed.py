@@ -9,7 +9,8 @@ if TYPE_CHECKING:
     import numpy as np
 
     from vizformer.analysis import Kind
-    from vizformer.analysis.copied_errors import Contrast, Exercise, Ran, Sums
+    from vizformer.analysis.copied_errors import Exercise, Ran
+    from vizformer.analysis.error_contrasts import Contrast, Sums
     from vizformer.analysis.memory import Written
     from vizformer.analysis.parameter_count import Counted
     from vizformer.model import AttentionRecord
@@ -26,20 +27,20 @@ def exercise(name: str) -> "Exercise":
 
 
 def head_given(subject: "Subject", kind: "Kind", layer: int, head: int) -> "Mapping[str, object]":
-    from vizformer.analysis.copied_errors import head_given
+    from vizformer.analysis.error_operands import head_given
 
     return head_given(_record(subject, kind, layer), head)
 
 
 def causal_given(subject: "Subject", kind: "Kind", layer: int, head: int) -> "Mapping[str, object]":
-    from vizformer.analysis.copied_errors import causal_given
+    from vizformer.analysis.error_operands import causal_given
 
     return causal_given(_record(subject, kind, layer), head)
 
 
 @cached
 def scale(subject: "Subject", kind: "Kind", layer: int, head: int) -> "Contrast":
-    from vizformer.analysis.copied_errors import scale_contrast
+    from vizformer.analysis.error_contrasts import scale_contrast
 
     return scale_contrast(_record(subject, kind, layer), head)
 
@@ -47,7 +48,7 @@ def scale(subject: "Subject", kind: "Kind", layer: int, head: int) -> "Contrast"
 @cached
 def largest_weights(subject: "Subject", kind: "Kind", layer: int, head: int) -> tuple[float, float]:
     """The mean of the rows' largest weights, right and wrong."""
-    from vizformer.analysis.copied_errors import mean_largest
+    from vizformer.analysis.error_contrasts import mean_largest
 
     found = scale(subject, kind, layer, head)
     return mean_largest(found.right), mean_largest(found.wrong)
@@ -55,35 +56,35 @@ def largest_weights(subject: "Subject", kind: "Kind", layer: int, head: int) -> 
 
 @cached
 def flat_weight(subject: "Subject", kind: "Kind", layer: int, head: int) -> float:
-    from vizformer.analysis.copied_errors import flat_weight
+    from vizformer.analysis.error_contrasts import flat_weight
 
     return flat_weight(_record(subject, kind, layer), head)
 
 
 @cached
 def row_sums(subject: "Subject", kind: "Kind", layer: int, head: int) -> "Sums":
-    from vizformer.analysis.copied_errors import row_sums
+    from vizformer.analysis.error_contrasts import row_sums
 
     return row_sums(_record(subject, kind, layer), head)
 
 
 @cached
 def after(subject: "Subject", kind: "Kind", layer: int, head: int) -> "Contrast":
-    from vizformer.analysis.copied_errors import after_contrast
+    from vizformer.analysis.error_contrasts import after_contrast
 
     return after_contrast(_record(subject, kind, layer), head)
 
 
 @cached
 def cache(subject: "Subject", kind: "Kind", layer: int, head: int) -> "Contrast":
-    from vizformer.analysis.copied_errors import cache_contrast
+    from vizformer.analysis.error_contrasts import cache_contrast
 
     return cache_contrast(_record(subject, kind, layer), head)
 
 
 def first_value(subject: "Subject", kind: "Kind", layer: int, head: int) -> "np.ndarray":
     """v of the first token."""
-    from vizformer.analysis.copied_errors import first_value
+    from vizformer.analysis.error_contrasts import first_value
 
     return first_value(_record(subject, kind, layer), head)
 
@@ -98,14 +99,14 @@ def _record(subject: "Subject", kind: "Kind", layer: int) -> "AttentionRecord":
 
 
 def by_hand_given() -> "Mapping[str, object]":
-    from vizformer.analysis.copied_errors import hand_given
+    from vizformer.analysis.error_operands import hand_given
 
     return hand_given()
 
 
 @cached
 def total() -> "Contrast":
-    from vizformer.analysis.copied_errors import total_contrast
+    from vizformer.analysis.error_contrasts import total_contrast
 
     return total_contrast()
 
@@ -126,7 +127,7 @@ def dropout(subject: "Subject", corrected: bool) -> "Ran":
 
 
 def dropout_given(subject: "Subject") -> "Mapping[str, object]":
-    from vizformer.analysis.copied_errors import dropout_given
+    from vizformer.analysis.error_operands import dropout_given
 
     return dropout_given(subject.trace)
 
@@ -134,20 +135,20 @@ def dropout_given(subject: "Subject") -> "Mapping[str, object]":
 @cached
 def lengths(subject: "Subject") -> dict[str, float]:
     """Length of the first row in two passes of training, and in use."""
-    from vizformer.analysis.copied_errors import first_lengths
+    from vizformer.analysis.error_contrasts import first_lengths
 
     return first_lengths(dropout(subject, True), ("first", "second", "used"))
 
 
 @cached
 def waves(n: int, d: int) -> "Contrast":
-    from vizformer.analysis.copied_errors import waves_contrast
+    from vizformer.analysis.error_contrasts import waves_contrast
 
     return waves_contrast(n, d)
 
 
 def scales_its_embedding(subject: "Subject") -> bool:
-    from vizformer.analysis.copied_errors import scales_its_embedding
+    from vizformer.analysis.error_operands import scales_its_embedding
 
     return scales_its_embedding(subject.checkpoint)
 
@@ -158,14 +159,14 @@ def is_translator(subject: "Subject") -> bool:
 
 @cached
 def embedding_given(subject: "Subject") -> "Mapping[str, object]":
-    from vizformer.analysis.copied_errors import embedding_given
+    from vizformer.analysis.error_operands import embedding_given
 
     return embedding_given(subject.checkpoint, subject.trace)
 
 
 @cached
 def embedding(subject: "Subject") -> "Contrast":
-    from vizformer.analysis.copied_errors import embedding_contrast
+    from vizformer.analysis.error_contrasts import embedding_contrast
 
     return embedding_contrast(subject.checkpoint, subject.trace)
 
@@ -180,7 +181,7 @@ def embedding_ratio(subject: "Subject") -> float:
 
 @cached
 def written_without_scale(subject: "Subject", corrected: bool) -> "Written":
-    from vizformer.analysis.copied_errors import written_with
+    from vizformer.analysis.error_contrasts import written_with
 
     found = embedding(subject)
     return written_with(subject.checkpoint, subject.trace, found.right if corrected else found.wrong)
@@ -188,7 +189,7 @@ def written_without_scale(subject: "Subject", corrected: bool) -> "Written":
 
 @cached
 def written_with_waves(subject: "Subject", corrected: bool) -> "Written":
-    from vizformer.analysis.copied_errors import entering_with_waves, written_with
+    from vizformer.analysis.error_contrasts import entering_with_waves, written_with
 
     entering = entering_with_waves(subject.checkpoint, subject.trace, corrected=corrected)
     return written_with(subject.checkpoint, subject.trace, entering)
@@ -196,20 +197,20 @@ def written_with_waves(subject: "Subject", corrected: bool) -> "Written":
 
 @cached
 def join_given(subject: "Subject") -> "Mapping[str, object]":
-    from vizformer.analysis.copied_errors import join_given
+    from vizformer.analysis.error_operands import join_given
 
     return join_given(subject.checkpoint, subject.trace)
 
 
 @cached
 def join(subject: "Subject") -> "Contrast":
-    from vizformer.analysis.copied_errors import join_contrast
+    from vizformer.analysis.error_contrasts import join_contrast
 
     return join_contrast(subject.checkpoint, subject.trace)
 
 
 def joined_from(n_heads: int, n: int) -> list[list[tuple[int, int]]]:
-    from vizformer.analysis.copied_errors import joined_from
+    from vizformer.analysis.error_contrasts import joined_from
 
     return joined_from(n_heads, n)
 

@@ -14,7 +14,7 @@ from vizformer.web.words.i18n import _, translate
 SHOWN = 6  # rows and columns of two tables beside each other
 
 if TYPE_CHECKING:
-    from vizformer.analysis.copied_errors import Contrast
+    from vizformer.analysis.error_contrasts import Contrast
 
 
 def question(name: str, text: str, why: str) -> lesson.Choice:
