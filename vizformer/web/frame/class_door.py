@@ -8,7 +8,7 @@ from vizformer.components import follow, point
 from vizformer.serving import one_of
 from vizformer.web.classroom.rooms import LENGTH, NoRoomError, tidy
 from vizformer.web.classroom.stores import StoreError
-from vizformer.web.frame import classroom, share
+from vizformer.web.frame import class_answers, class_rooms, classroom, share
 from vizformer.web.words.i18n import _
 
 TRY_AGAIN = 5.0  # seconds
@@ -28,7 +28,7 @@ def banner() -> None:
     code = classroom.follows()
     if code is None:
         return
-    free, asked = classroom.is_free(), classroom.question()
+    free, asked = classroom.is_free(), class_answers.question()
     with st.container(horizontal=True, vertical_alignment="center", key="class-banner"):
         said = _("Class {code}: you look around by yourself.") if free else _("Class {code}: you follow the teacher.")
         st.caption(said.format(code=code), width="content")
@@ -59,7 +59,7 @@ def button() -> None:
     if not opened.open:
         return
     with opened:
-        if one_of() > 1 and not classroom.is_shared():
+        if one_of() > 1 and not class_rooms.is_shared():
             st.caption(
                 _(
                     "A class on a server with several workers needs a Redis that they share: start it with "
@@ -74,7 +74,7 @@ def button() -> None:
 
 def _leading(code: str, secret: str) -> None:
     try:
-        classroom.ROOMS.look(code)
+        class_rooms.ROOMS.look(code)
     except NoRoomError:
         classroom.forget()
         st.rerun()

@@ -1,71 +1,32 @@
-"""A class: who leads or follows one in this session, and what the class is asked.
+"""A class: who leads or follows one in this session.
 
 The browser remembers its class in a cookie: a page that is loaded again, or that comes back to another server, leads or
-follows on.  What is drawn of it stands in `class_door`; questions to the class in `widgets.class_question`.
+follows on.  What is drawn of it stands in `class_door`; what a class is asked in `class_answers`.
 """
 
-import asyncio
 import contextlib
-import os
 import re
-import secrets
-from collections import Counter
 from urllib.parse import urlsplit
 
 import streamlit as st
 from streamlit.runtime import Runtime
 from streamlit.runtime.scriptrunner import get_script_run_ctx
 
-from vizformer.web.classroom import rooms
-from vizformer.web.classroom.pointing import Pointing
-from vizformer.web.classroom.rooms import AWAY, BEAT, LONGEST, NoRoomError, Place, Room, Rooms, tidy
-from vizformer.web.classroom.stores import MemoryStore, Store, StoreError
-from vizformer.web.classroom.waiting import PATH, Waiting
+from vizformer.web.classroom.rooms import LONGEST, NoRoomError, Place, tidy
+from vizformer.web.classroom.stores import StoreError
+from vizformer.web.classroom.waiting import PATH
+from vizformer.web.frame.class_rooms import ROOMS
 from vizformer.web.frame.sitemap import HOME, SECTIONS
 from vizformer.web.link import state
 
-REDIS_URL = "VIZFORMER_REDIS_URL"
 ROOM = "room"  # of a link: the code of a class to join
 COOKIE = "vizformer-class"  # K7M2QX of a student, K7M2QX.secret of a teacher
 _LEADS, _TAKES, _FOLLOWS, _FREE, _SEEN = (  # (keys of buttons begin otherwise)
     f"classroom.{name}" for name in ("leads", "takes", "follows", "free", "seen")
 )
-_ENDED, _ARRIVED, _VOTER, _COOKIE, _POINTS = (
-    f"classroom.{name}" for name in ("ended", "arrived", "voter", "cookie", "points")
-)
+_ENDED, _ARRIVED, _COOKIE, _POINTS = (f"classroom.{name}" for name in ("ended", "arrived", "cookie", "points"))
 _OWN = ("lang", "slide")  # of the view: what stays the student's
 _REMEMBERED = re.compile(r"([A-Z2-9]{6})(?:\.([\w-]{20,60}))?")
-
-
-def _is_there(session: str) -> bool:
-    return Runtime.exists() and Runtime.instance().is_active_session(session)
-
-
-def _store() -> Store[Room]:
-    """Where this server keeps its rooms: in its own memory, or in the Redis that the environment names."""
-    url = os.environ.get(REDIS_URL, "")
-    if not url:
-        return MemoryStore()
-    from vizformer.web.classroom.redis_store import RedisStore
-
-    return RedisStore(url, rooms.write, rooms.read, keeps=2 * AWAY)
-
-
-def is_shared() -> bool:
-    """Whether the classes are those of several servers."""
-    return bool(os.environ.get(REDIS_URL, ""))
-
-
-ROOMS = Rooms(_store(), _is_there)
-WAITING, POINTING = Waiting(ROOMS), Pointing(ROOMS)
-
-
-async def attend() -> None:
-    """Notes which teachers are there, until it is cancelled."""
-    while True:
-        await asyncio.sleep(BEAT)
-        with contextlib.suppress(StoreError):
-            await asyncio.to_thread(ROOMS.beat)
 
 
 def _session() -> str:
@@ -145,13 +106,13 @@ def _lead(own: tuple[str, str], page: str, parameters: dict[str, str]) -> None:
 
 def _wanted() -> Place | None:
     """Where the teacher is, if the student follows and is not there yet."""
-    place = _look()
+    place = look()
     if place is None or st.session_state.get(_FREE) or place.version == seen():
         return None
     return place
 
 
-def _look() -> Place | None:
+def look() -> Place | None:
     """Where the teacher of the class is that this session follows."""
     code = follows()
     if code is None:
@@ -229,59 +190,6 @@ def remembered() -> str:
         return ""
     secure = "; Secure" if urlsplit(st.context.url or "").scheme == "https" else ""
     return f'document.cookie = "{COOKIE}={value}; Max-Age={seconds}; Path={_base() or "/"}; SameSite=Strict{secure}"'
-
-
-# --- questions --------------------------------------------------------------------------------------------------------
-
-
-def question() -> Place | None:
-    """What the class of this session is asked, by its teacher or for a student who follows; None where nothing is."""
-    if (own := leads()) is not None:
-        try:
-            place = ROOMS.look(own[0])
-        except (NoRoomError, StoreError):
-            return None
-    else:
-        found = None if is_free() else _look()
-        if found is None:
-            return None
-        place = found
-    return place if place.question else None
-
-
-def ask(asked: str) -> None:
-    """Asks the class that this session leads; the empty question takes back what was asked."""
-    if (own := leads()) is not None:
-        with contextlib.suppress(NoRoomError, StoreError):
-            ROOMS.ask(*own, asked)
-
-
-def show_answer() -> None:
-    """Shows the class the answer."""
-    if (own := leads()) is not None:
-        with contextlib.suppress(NoRoomError, StoreError):
-            ROOMS.show(*own)
-
-
-def answer(asked: str, said: str) -> bool:
-    """Sends this student's answer; whether it was taken."""
-    code, voter = follows(), st.session_state.setdefault(_VOTER, secrets.token_urlsafe(9))
-    if code is None:
-        return False
-    try:
-        return ROOMS.answer(code, asked, voter, said)
-    except (NoRoomError, StoreError):
-        return False
-
-
-def answers() -> Counter[str]:
-    """How often the class of this session's teacher has given each answer."""
-    if (own := leads()) is None:
-        return Counter()
-    try:
-        return ROOMS.answers(*own)
-    except (NoRoomError, StoreError):
-        return Counter()
 
 
 # --- what is pressed --------------------------------------------------------------------------------------------------

@@ -12,7 +12,7 @@ from starlette.routing import Route
 
 from vizformer.serving import listening, one_of
 from vizformer.web.catalogue import session_folders, torch_setup
-from vizformer.web.frame import classroom, request_gate
+from vizformer.web.frame import class_rooms, request_gate
 
 LOOK = 20.0  # seconds between two looks at what was put up
 
@@ -30,7 +30,7 @@ async def lifespan(app: st.App) -> AsyncIterator[None]:
     elif st.get_option("server.sslCertFile"):  # HAProxy, which listens there, would speak without it
         raise click.ClickException("--workers knows no server.sslCertFile. Leave one of the two out.")
     attending = [
-        asyncio.create_task(task) for task in (session_folders.attend(), look_at_arrivals(), classroom.attend())
+        asyncio.create_task(task) for task in (session_folders.attend(), look_at_arrivals(), class_rooms.attend())
     ]
     try:
         yield None
@@ -48,7 +48,7 @@ def middleware() -> list[Middleware]:
 def routes() -> list[Route]:
     """What is answered beside Streamlit's own."""
     base = st.get_option("server.baseUrlPath").strip("/")
-    return [classroom.WAITING.route(base), *classroom.POINTING.routes(base)]
+    return [class_rooms.WAITING.route(base), *class_rooms.POINTING.routes(base)]
 
 
 async def look_at_arrivals() -> None:

@@ -13,7 +13,7 @@ from typing import Literal
 
 import streamlit as st
 
-from vizformer.web.frame import classroom
+from vizformer.web.frame import class_answers, classroom
 from vizformer.web.words.i18n import _, ngettext
 
 Part = Literal["nobody", "teacher", "student", "shown"]
@@ -32,7 +32,7 @@ def part_of(lesson: str, name: str) -> Part:
     """
     if classroom.leads() is not None:
         return "teacher"
-    place = classroom.question()
+    place = class_answers.question()
     if place is None or place.question != f"{lesson}/{name}":
         return "nobody"
     return "shown" if place.shown else "student"
@@ -73,7 +73,7 @@ def _promise() -> None:
 
 
 def _send(asked: str, said: str) -> None:
-    if classroom.answer(asked, said):
+    if class_answers.answer(asked, said):
         st.session_state[_SENT] = (asked, said)
 
 
@@ -99,9 +99,11 @@ def lead(
         show: shows the answer on the teacher's own screen.
     """
     asked = f"{lesson}/{name}"
-    place = classroom.question()
+    place = class_answers.question()
     if place is None or place.question != asked:
-        st.button(_("Ask the class"), on_click=classroom.ask, args=(asked,), type="tertiary", key=f"{key}.class.ask")
+        st.button(
+            _("Ask the class"), on_click=class_answers.ask, args=(asked,), type="tertiary", key=f"{key}.class.ask"
+        )
         return
 
     @st.fragment(run_every=None if place.shown else EVERY)
@@ -114,18 +116,20 @@ def lead(
             st.button(
                 _("Show the class the answer"), on_click=_show, args=(show,), type="primary", key=f"{key}.class.show"
             )
-        st.button(_("Ask again from the beginning"), on_click=classroom.ask, args=(asked,), key=f"{key}.class.again")
-        st.button(_("Take the question back"), on_click=classroom.ask, args=("",), key=f"{key}.class.back")
+        st.button(
+            _("Ask again from the beginning"), on_click=class_answers.ask, args=(asked,), key=f"{key}.class.again"
+        )
+        st.button(_("Take the question back"), on_click=class_answers.ask, args=("",), key=f"{key}.class.back")
 
 
 def _show(show: Callable[[], None]) -> None:
-    classroom.show_answer()
+    class_answers.show_answer()
     show()
 
 
 def _bars(first: Sequence[str], named: Callable[[str], str], right: Callable[[str], bool] | None) -> str:
     """The answers and how often each was given, as a table whose shares are bars; the right ones marked once shown."""
-    counts = classroom.answers()
+    counts = class_answers.answers()
     total = counts.total()
     others = sorted((one for one in counts if one not in first), key=lambda one: -counts[one])
     rows = [(named(one), counts[one], right is not None and right(one)) for one in (*first, *others[:MOST_BARS])]
