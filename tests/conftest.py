@@ -10,6 +10,9 @@ from typing import TYPE_CHECKING
 # Before torch is imported: the machine's cores go to the browser and the servers, and one thread is quickest here.
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
+os.environ.setdefault(
+    "HF_DEACTIVATE_ASYNC_LOAD", "1"
+)  # of transformers: threads cost more than tiny tensors take to read
 
 import pytest
 

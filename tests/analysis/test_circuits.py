@@ -26,9 +26,12 @@ MODELS = {
 }
 
 
+VOCABULARY = 64  # small: most tests compare every pair of tokens
+
+
 def made(name):
     architecture, options = MODELS[name]
-    return tiny.checkpoint(architecture, vocab_size=320, **options)
+    return tiny.checkpoint(architecture, vocab_size=VOCABULARY, **options)
 
 
 def factor(norm, x):
@@ -69,7 +72,7 @@ def test_the_scores_of_two_tokens_are_those_of_the_forward(name, distance):
     trace = checkpoint.trace(ids=ids)
     x = trace.residual(f"{stack}.0.pre").double()
     for head in range(4):
-        found = {(pair.row, pair.column): pair.value for pair in qk_pairs(checkpoint, 0, head, 320 * 320, distance)}
+        found = {(pair.row, pair.column): pair.value for pair in qk_pairs(checkpoint, 0, head, VOCABULARY**2, distance)}
         i, j = 3, 3 - distance
         score = float(trace[f"{stack}.0.self"].content_scores(head)[i, j])
         expected = score * factor(norm, x[i]) * factor(norm, x[j])
@@ -77,7 +80,7 @@ def test_the_scores_of_two_tokens_are_those_of_the_forward(name, distance):
 
 
 def test_the_norms_of_queries_and_keys_are_folded_in_but_for_their_division():
-    checkpoint = tiny.checkpoint("decoder-only", vocab_size=320, **tiny.QWEN3)
+    checkpoint = tiny.checkpoint("decoder-only", vocab_size=VOCABULARY, **tiny.QWEN3)
     block = checkpoint.model.decoder.layers[0]
     attention, ids = block.self_attention, [30, 31, 32]
     trace = checkpoint.trace(ids=ids)
@@ -87,7 +90,7 @@ def test_the_norms_of_queries_and_keys_are_folded_in_but_for_their_division():
     k = attention.W_K(block.self_norm(x))[j, d_head : 2 * d_head].double()  # the second of two groups
     both = factor(block.self_norm, x[i].double()) * factor(block.self_norm, x[j].double())
     both *= factor(attention.q_norm, q) * factor(attention.k_norm, k)
-    found = {(pair.row, pair.column): pair.value for pair in qk_pairs(checkpoint, 0, head, 320 * 320, 1)}
+    found = {(pair.row, pair.column): pair.value for pair in qk_pairs(checkpoint, 0, head, VOCABULARY**2, 1)}
     score = float(trace["decoder.0.self"].content_scores(head)[i, j])
     assert found[ids[i], ids[j]] == pytest.approx(score * both, rel=1e-4)
 
@@ -106,7 +109,7 @@ def test_what_a_head_says_is_what_it_adds_to_the_logits(name):
             expected = written * factor(norm, x) @ unembedding(checkpoint)
             found = embedding(checkpoint)[token] @ own.W_V @ own.W_O @ unembedding(checkpoint)
             assert torch.allclose(found, expected, atol=1e-4)
-            pairs = ov_pairs(checkpoint, 0, head, 320 * 320)
+            pairs = ov_pairs(checkpoint, 0, head, VOCABULARY**2)
             row = {pair.column: pair.value for pair in pairs if pair.row == token}
             assert row[7] == pytest.approx(float(found[7]), abs=1e-4)
 
@@ -134,7 +137,7 @@ def test_the_largest_pairs_are_those_of_the_whole_matrix(name, monkeypatch):
     own = head_weights(checkpoint, stack, 1, 2)
     whole = embedding(checkpoint) @ own.W_V @ own.W_O @ unembedding(checkpoint)
     best = whole.flatten().argsort(descending=True)[:5]
-    expected = [(int(at) // 320, int(at) % 320) for at in best]
+    expected = [(int(at) // VOCABULARY, int(at) % VOCABULARY) for at in best]
     assert [(pair.row, pair.column) for pair in ov_pairs(checkpoint, 1, 2, 5)] == expected
 
 
@@ -155,7 +158,7 @@ def test_compositions_are_norms_of_the_whole_products(name):
 
 
 def test_random_heads_stand_at_the_baseline():
-    checkpoint = tiny.checkpoint("decoder-only", vocab_size=320, d_model=64, n_heads=4, norm_order="pre")
+    checkpoint = tiny.checkpoint("decoder-only", vocab_size=VOCABULARY, d_model=64, n_heads=4, norm_order="pre")
     found = compositions(checkpoint)
     assert found.mean == pytest.approx(64**-0.5, rel=0.05)
     for way in "QKV":

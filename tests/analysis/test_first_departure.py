@@ -17,6 +17,7 @@ def read(request):
     return checkpoint, checkpoint.trace(TEXTS[request.param])
 
 
+@pytest.mark.slow
 def test_every_step_has_a_name_and_agrees_with_itself(read):
     checkpoint, trace = read
     offered = steps.named(checkpoint, trace)

@@ -5,9 +5,11 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
 from click.testing import CliRunner
 
 from vizformer import cli
+from vizformer.analysis.corpus_heads import bundled_corpus
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -21,21 +23,24 @@ def table(path):
         return list(csv.DictReader(file))
 
 
+@pytest.mark.slow
 def test_a_killed_run_goes_on_to_the_same_table(tmp_path):
     killed, whole, work = tmp_path / "killed.csv", tmp_path / "whole.csv", tmp_path / "work"
-    command = [sys.executable, "-m", "vizformer", "heads", "cloze", "--texts", "zh", "--threads", "1"]
+    texts = tmp_path / "texts.txt"
+    texts.write_text("\n".join(passage.text for passage in bundled_corpus("zh").passages[:80]), encoding="utf-8")
+    command = [sys.executable, "-m", "vizformer", "heads", "cloze", "--texts", str(texts), "--threads", "1"]
     command += ["--out", str(killed), "--work", str(work)]
     with subprocess.Popen(command, cwd=ROOT, stderr=subprocess.PIPE, text=True) as process:
         assert process.stderr is not None
-        assert process.stderr.readline().strip() == "8 of 240 texts"
+        assert process.stderr.readline().strip() == "8 of 80 texts"
         process.kill()
     assert not killed.exists()
-    went_on = heads("cloze", "--texts", "zh", "--out", killed, "--work", work)
+    went_on = heads("cloze", "--texts", texts, "--out", killed, "--work", work)
     assert went_on.exit_code == 0, went_on.output
-    assert "8 of 240 texts" not in went_on.output.splitlines()[0]
-    assert "32 heads, measured on 240 texts" in went_on.output
-    at_once = heads("cloze", "--texts", "zh", "--out", whole, "--work", tmp_path / "other")
-    assert at_once.output.splitlines()[0] == "8 of 240 texts"
+    assert "8 of 80 texts" not in went_on.output.splitlines()[0]
+    assert "32 heads, measured on 80 texts" in went_on.output
+    at_once = heads("cloze", "--texts", texts, "--out", whole, "--work", tmp_path / "other")
+    assert at_once.output.splitlines()[0] == "8 of 80 texts"
     assert killed.read_bytes() == whole.read_bytes()
     assert [(row["layer"], row["head"]) for row in table(whole)[:2]] == [("0", "0"), ("0", "1")]
 

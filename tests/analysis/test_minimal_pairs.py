@@ -72,6 +72,7 @@ def test_the_other_answers_shift_the_other_way() -> None:
     np.testing.assert_allclose(other.shifts, -found.shifts, atol=1e-6)
 
 
+@pytest.mark.slow
 def test_what_the_lesson_says_of_the_bundled_models_holds() -> None:
     cloze = load("cloze")
     first, he, it = (reference_shift(cloze.trace, PAIRS[name]) for name in ("he_first", "he", "it"))

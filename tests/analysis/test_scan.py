@@ -23,7 +23,8 @@ RANDOM = {(layer, head) for layer in (0, 1) for head in range(4)} - {PREVIOUS_TO
 def test_the_induction_head_is_named_and_no_random_head_is(text, seed):
     checkpoint = induction_by_hand(seed)
     trace = checkpoint.trace(text)
-    found = {finding.what: finding for finding in scan(checkpoint, trace)}
+    findings = list(scan(checkpoint, trace))
+    found = {finding.what: finding for finding in findings}
     induction = found["induction"]
     assert (induction.layer, induction.head) == INDUCTION
     key = induction.values["key"]
@@ -33,9 +34,9 @@ def test_the_induction_head_is_named_and_no_random_head_is(text, seed):
     assert (found["part"].layer, found["part"].head) == INDUCTION
     assert (found["reads"].layer, found["reads"].head, found["reads"].query) == (*PREVIOUS_TOKEN, key)
     assert found["settles"].layer == 1
-    needed = {(f.layer, f.head) for f in scan(checkpoint, trace) if f.what == "needed"}
+    needed = {(f.layer, f.head) for f in findings if f.what == "needed"}
     assert needed == {INDUCTION, PREVIOUS_TOKEN}
-    named = {(f.layer, f.head) for f in scan(checkpoint, trace) if f.head is not None and f.what != "sink"}
+    named = {(f.layer, f.head) for f in findings if f.head is not None and f.what != "sink"}
     assert not named & RANDOM
 
 
@@ -57,6 +58,7 @@ def test_a_head_that_copies_from_a_place_is_no_induction_head():
     assert found["copies"].values["key"] == 6
 
 
+@pytest.mark.slow
 def test_the_numbers_are_those_of_the_attribution():
     checkpoint = load("zh-en")
     trace = checkpoint.trace("我有一只猫。")
