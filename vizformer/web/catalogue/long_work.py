@@ -15,7 +15,7 @@ from typing import Any
 
 from vizformer.web.catalogue.bounded_cache import Cached
 
-AWAY = 20.0  # seconds without a look after which a reader counts as gone
+AWAY = 75.0  # seconds without a look after which a reader counts as gone; a hidden tab looks once a minute
 AT_ONCE = 2  # more of them wait
 
 HEARD: "ContextVar[Callable[[int, int], None] | None]" = ContextVar("heard", default=None)
