@@ -3,6 +3,9 @@
 app.py calls `run` for every run of every visitor. The pages are listed in `sitemap`.
 """
 
+from copy import copy
+from functools import cache
+
 import streamlit as st
 from streamlit.navigation.page import Page
 
@@ -72,6 +75,18 @@ def _run() -> None:
 
 
 def _navigate() -> Page:
+    return st.navigation(
+        {section: [copy(page) for page in pages] for section, pages in _pages(language()).items()}, expanded=True
+    )
+
+
+@cache
+def _pages(_language: str) -> dict[str, list[Page]]:
+    """The pages of each section, with titles in the language that holds.
+
+    Made once: each looks for its file on the disk, which is a tenth of what a run of a page costs.  A run takes copies,
+    since Streamlit marks the one that it draws.
+    """
     pages = {
         "" if section is None else translate(section): [
             st.Page(
@@ -87,7 +102,7 @@ def _navigate() -> Page:
     # Streamlit serves the default page at "/" only; in a link, its own address has to work all the same.
     alias = st.Page(HOME.file, title=translate(HOME.title), url_path=HOME.url, visibility="hidden")
     next(iter(pages.values())).append(alias)
-    return st.navigation(pages, expanded=True)
+    return pages
 
 
 def _entry(page: Page) -> Entry:

@@ -5,9 +5,11 @@ Figures and components import nothing of ours: they list their texts in English 
 
 from collections.abc import Mapping
 
-from vizformer.web.words.i18n import _
+from vizformer.web.link.languages import catalogue
+from vizformer.web.words.i18n import language
 
 
 def words(english: Mapping[str, str]) -> dict[str, str]:
     """The same names with translated texts; placeholders stay for the component to fill."""
-    return {name: _(text) for name, text in english.items()}
+    found = catalogue(language())
+    return {name: found.get(text, text) for name, text in english.items()}
