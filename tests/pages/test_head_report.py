@@ -10,7 +10,7 @@ import streamlit as st
 
 from tests.components.test_mount import sent
 from vizformer.analysis.circuits import compositions, copying_scores, ov_pairs, qk_pairs
-from vizformer.analysis.corpus_heads import bundled_corpus, head_report
+from vizformer.analysis.corpus_heads import Corpus, bundled_corpus, head_report
 from vizformer.analysis.corpus_heads.stored import write_report
 from vizformer.analysis.corpus_heads.worker import Request
 from vizformer.checkpoints import load
@@ -91,7 +91,9 @@ def test_the_readers_own_texts_are_measured_in_a_process_of_its_own(open_app, re
 
 
 def test_a_stopped_measuring_goes_on(open_app, reports):
-    app = open_app(PAGE, model="cloze", dials="headreport.texts:zh")
+    texts = [passage.text for passage in bundled_corpus("zh").passages[:24]]
+    app = open_app(PAGE, model="cloze", dials="headreport.texts:own")
+    app.text_area(key="head_report.texts").set_value("\n".join(texts)).run()
     clicked(app, "head_report.measure")
     clicked(app, "head_report.stop")
     ended(reports)
@@ -102,7 +104,7 @@ def test_a_stopped_measuring_goes_on(open_app, reports):
     app.run()
     assert not app.error
     (name,) = reports._jobs
-    whole = head_report(load("cloze"), bundled_corpus("zh"))
+    whole = head_report(load("cloze"), Corpus.of(texts, "own"))
     assert np.array_equal(
         head_reports.report(name).kinds["encoder"].mean["previous"], whole.kinds["encoder"].mean["previous"]
     )
