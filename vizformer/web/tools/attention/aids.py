@@ -48,7 +48,7 @@ def _withouts() -> Mapping[str, str]:
 
 
 def _levels() -> Mapping[str, str]:
-    return {"tokens": _("tokens"), "words": _("words")}
+    return {"tokens": _("Tokens"), "words": _("Words")}
 
 
 def names_together(over: str) -> dict[str, str]:
