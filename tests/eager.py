@@ -50,6 +50,7 @@ class Eager:
         self.weights = {name: tensor.detach().double() for name, tensor in model.state_dict().items()}
         self.residuals: dict[str, Tensor] = {}
         self.calls: dict[str, Call] = {}
+        self.routings: dict[str, list[dict[int, float]]] = {}  # of every token: expert -> weight
 
     def run(self, ids: Tensor, target_ids: Tensor | None = None, padding: Tensor | None = None) -> "Eager":
         """`ids`, `target_ids`: [n]; `padding`: [n] of the encoder's (or only) input."""
@@ -251,18 +252,42 @@ class Eager:
         return centred / root * self.weights[f"{path}.weight"] + self.weights[f"{path}.bias"]
 
     def _feedforward(self, path: str, x: Tensor) -> Tensor:
-        hidden = x @ self.weights[f"{path}.feedforward.W_in.weight"].T
-        if (bias := self._bias(f"{path}.feedforward.W_in", slice(None))) is not None:
+        path = f"{path}.feedforward"
+        if f"{path}.router.weight" not in self.weights:
+            return self._network(path, x)
+        self.routings[path] = []
+        return torch.stack([self._experts(path, row) for row in x])
+
+    def _experts(self, path: str, row: Tensor) -> Tensor:
+        """One token: the experts sorted by their scores, the first ones computed and summed."""
+        scores = [float(row @ weight) for weight in self.weights[f"{path}.router.weight"]]
+        total = sum(map(math.exp, scores))
+        order = sorted(range(len(scores)), key=lambda expert: -scores[expert])[: self.config.experts_per_token]
+        chosen = {expert: math.exp(scores[expert]) / total for expert in order}
+        if self.config.expert_weights == "renormalised":
+            chosen = {expert: weight / sum(chosen.values()) for expert, weight in chosen.items()}
+        self.routings[path].append(chosen)
+        out = torch.zeros_like(row)
+        for expert, weight in chosen.items():
+            out = out + weight * self._network(f"{path}.experts.{expert}", row)
+        if self.config.d_shared_expert is not None:
+            opened = 1 / (1 + math.exp(-float(row @ self.weights[f"{path}.shared_gate.weight"][0])))
+            out = out + opened * self._network(f"{path}.shared", row)
+        return out
+
+    def _network(self, path: str, x: Tensor) -> Tensor:
+        hidden = x @ self.weights[f"{path}.W_in.weight"].T
+        if (bias := self._bias(f"{path}.W_in", slice(None))) is not None:
             hidden = hidden + bias
         if self.config.feedforward == "gated":
-            gate = x @ self.weights[f"{path}.feedforward.W_gate.weight"].T
-            if (bias := self._bias(f"{path}.feedforward.W_gate", slice(None))) is not None:
+            gate = x @ self.weights[f"{path}.W_gate.weight"].T
+            if (bias := self._bias(f"{path}.W_gate", slice(None))) is not None:
                 gate = gate + bias
             hidden = self._activation(gate) * hidden
         else:
             hidden = self._activation(hidden)
-        out = hidden @ self.weights[f"{path}.feedforward.W_out.weight"].T
-        bias = self._bias(f"{path}.feedforward.W_out", slice(None))
+        out = hidden @ self.weights[f"{path}.W_out.weight"].T
+        bias = self._bias(f"{path}.W_out", slice(None))
         return out if bias is None else out + bias
 
     def _activation(self, x: Tensor) -> Tensor:

@@ -78,6 +78,17 @@ GRANITE: dict[str, Any] = {
     "residual_scale": 0.3,
     "logit_scale": 0.4,
 }
+MIXTRAL: dict[str, Any] = {**LLAMA, "n_experts": 5, "d_expert": 12}
+QWEN2_MOE: dict[str, Any] = {
+    **LLAMA,
+    "attention_bias": "qkv",
+    "n_experts": 6,
+    "experts_per_token": 3,
+    "expert_weights": "probabilities",
+    "d_expert": 8,
+    "d_shared_expert": 10,
+    "expert_layers": (1,),
+}
 NEOX: dict[str, Any] = dict(
     head_dim=8,
     positions="rope",

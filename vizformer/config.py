@@ -19,6 +19,7 @@ NormOrder = Literal["post", "pre", "output", "sandwich"]
 Norm = Literal["layer_norm", "rms_norm", "deviation_norm"]
 Activation = Literal["relu", "gelu", "gelu_tanh", "quick_gelu", "silu"]
 FeedForwardKind = Literal["plain", "gated"]
+ExpertWeights = Literal["renormalised", "probabilities"]
 Head = Literal["linear", "transform"]
 Architecture = Literal["encoder-decoder", "decoder-only", "encoder-only"]
 AttentionBias = Literal["same", "all", "qkv", "none"]
@@ -101,6 +102,16 @@ class ModelConfig:
             sigmoid (CLIP).
         feedforward: "plain" act(x W_in) W_out, or "gated" (act(x W_gate) * x W_in) W_out; gated with "silu" is SwiGLU
             (Shazeer 2020).
+        n_experts: how many feed-forward networks a layer has, of which each token goes through a few, chosen by a router
+            (mixture of experts: Shazeer et al. 2017, "Outrageously Large Neural Networks"; Mixtral); None: one, for all.
+        experts_per_token: through how many of them.
+        expert_weights: by what the outputs of the chosen ones are multiplied before they are summed: the router's
+            "probabilities" of them, or those "renormalised" to the sum 1 (Jiang et al. 2024, "Mixtral of Experts", 2.1).
+        d_expert: width of an expert's hidden layer; None: d_ff.
+        d_shared_expert: width of one more network beside the experts, which all tokens go through; what it makes is
+            multiplied by a number between 0 and 1, for each token another (Qwen2-MoE); None: there is none.
+        expert_layers: the layers that have experts, counted from 0, in order; the others have one network of width d_ff;
+            None: all.
         bias: whether the linear layers of attention and feed-forward have biases.
         attention_bias: which of those of attention do: the "same" as bias says, "all", those of "qkv" but not the last
             one (Qwen2), or "none".
@@ -167,6 +178,12 @@ class ModelConfig:
     norm_eps: float = 1e-5
     activation: Activation = "relu"
     feedforward: FeedForwardKind = "plain"
+    n_experts: int | None = None
+    experts_per_token: int = 2
+    expert_weights: ExpertWeights = "renormalised"
+    d_expert: int | None = None
+    d_shared_expert: int | None = None
+    expert_layers: tuple[int, ...] | None = None
     bias: bool = True
     attention_bias: AttentionBias = "same"
     tied_unembedding: bool = True
@@ -229,6 +246,15 @@ class ModelConfig:
         """The base by which it does so."""
         local = self.rope_local_theta if self.turns_locally(layer) else None
         return self.rope_theta if local is None else local
+
+    def has_experts(self, layer: int) -> bool:
+        """Whether the feed-forward of this layer (of either stack) is a mixture of experts."""
+        return self.n_experts is not None and (self.expert_layers is None or layer in self.expert_layers)
+
+    @property
+    def expert_width(self) -> int:
+        """Width of an expert's hidden layer: d_expert, or d_ff."""
+        return self.d_ff if self.d_expert is None else self.d_expert
 
     @property
     def qkv_bias(self) -> bool:

@@ -181,6 +181,7 @@ def broken_rules(c: "ModelConfig") -> list[Message]:
                     last=c.n_encoder_layers + c.n_decoder_layers - 1,
                 )
             )
+    problems += _of_experts(c)
     if c.source_vocab_size is not None and c.source_vocab_size < 1:
         problems.append(N_("{name}={value}: must be at least 1", name="source_vocab_size", value=c.source_vocab_size))
     if c.source_vocab_size is not None and c.architecture != "encoder-decoder":
@@ -238,6 +239,42 @@ def broken_rules(c: "ModelConfig") -> list[Message]:
         if value is not None and not 0 <= value < c.vocab_size:
             problems.append(
                 N_("{name}={value}: must be a token id, 0 to {last}", name=name, value=value, last=c.vocab_size - 1)
+            )
+    return problems
+
+
+def _of_experts(c: "ModelConfig") -> list[Message]:
+    """What the options of a mixture of experts break."""
+    problems = []
+    for name in ("n_experts", "experts_per_token", "d_expert", "d_shared_expert"):
+        if (value := getattr(c, name)) is not None and value < 1:
+            problems.append(N_("{name}={value}: must be at least 1", name=name, value=value))
+    if c.n_experts is None:
+        problems += [
+            N_("{name} without n_experts: give both, or leave it out", name=name)
+            for name in ("d_expert", "d_shared_expert", "expert_layers")
+            if getattr(c, name) is not None
+        ]
+        return problems
+    if c.experts_per_token > c.n_experts:
+        problems.append(
+            N_(
+                "experts_per_token={value}: must not be above n_experts={n_experts}",
+                value=c.experts_per_token,
+                n_experts=c.n_experts,
+            )
+        )
+    if c.expert_layers is not None:
+        if c.architecture == "encoder-decoder":
+            problems.append(N_("expert_layers: only one stack alone has such layers, leave it out"))
+        elif not _are_layers(list(c.expert_layers), c.n_encoder_layers + c.n_decoder_layers):
+            problems.append(
+                N_(
+                    "expert_layers={value}: must be numbers of layers in order, from 0 to {last}; leave it out where all "
+                    "have experts, and n_experts where none has",
+                    value=str(list(c.expert_layers)),
+                    last=c.n_encoder_layers + c.n_decoder_layers - 1,
+                )
             )
     return problems
 

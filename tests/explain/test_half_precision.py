@@ -31,6 +31,8 @@ KINDS = {
     "neox": ("decoder-only", tiny.NEOX),
     "olmo2": ("decoder-only", tiny.OLMO2),
     "gemma2": ("decoder-only", tiny.GEMMA2),
+    "mixtral": ("decoder-only", tiny.MIXTRAL),
+    "qwen2_moe": ("decoder-only", tiny.QWEN2_MOE),
     "marian": ("encoder-decoder", tiny.MARIAN),
     "bart": ("encoder-decoder", tiny.BART),
     "norm by hand": ("decoder-only", {"norm": "deviation_norm", "norm_order": "pre"}),

@@ -47,6 +47,12 @@ VARIANTS: dict[str, tuple[str, dict[str, Any]]] = {
     "gemma2": ("decoder-only", tiny.GEMMA2),
     "gemma2-encoder-only": ("encoder-only", {**tiny.BERT, "norm_order": "post", "score_cap": 0.5, "logit_cap": 1.0}),
     "sandwich-encoder-decoder": ("encoder-decoder", dict(norm_order="sandwich", final_norm=True)),
+    "mixtral": ("decoder-only", tiny.MIXTRAL),
+    "qwen2-moe": ("decoder-only", tiny.QWEN2_MOE),
+    "experts-with-biases": (
+        "encoder-decoder",
+        dict(norm_order="post", n_experts=3, d_shared_expert=6, expert_weights="probabilities"),
+    ),
     "quick-gelu": ("decoder-only", {**tiny.GEMMA, "activation": "quick_gelu"}),
     "quick-gelu-encoder-only": ("encoder-only", {**tiny.BERT, "norm_order": "post", "activation": "quick_gelu"}),
     "post-rms": ("decoder-only", dict(norm_order="post", norm="rms_norm", n_kv_heads=1)),

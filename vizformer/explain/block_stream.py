@@ -12,6 +12,7 @@ from vizformer.checkpoints import Checkpoint
 from vizformer.errors import TraceError
 from vizformer.explain import norms
 from vizformer.explain.arrays import float64, set_cells, stored
+from vizformer.explain.experts_numbers import mixture_numbers
 from vizformer.explain.feedforward_numbers import feedforward_numbers
 from vizformer.explain.norms import brought, through
 from vizformer.explain.proof_anchors import recorded
@@ -20,6 +21,7 @@ from vizformer.explain.sublayer import bias_of
 from vizformer.messages import N_
 from vizformer.model.attention import Attention
 from vizformer.model.block import Block
+from vizformer.model.experts import MixtureOfExperts
 from vizformer.model.feedforward import FeedForward
 from vizformer.model.norm import Norm
 from vizformer.model.trace import Trace
@@ -194,6 +196,8 @@ def made(
     if kind == "feedforward":
         x = float64(trace.residual(f"{at}.{entering}")[rows])
         x = through(x, block.around(kind).before)
+        if isinstance(block.feedforward, MixtureOfExperts):
+            return mixture_numbers(x, block.feedforward, trace, f"{at}.feedforward", rows).out
         return feedforward_numbers(x, block.feedforward, trace.residual(f"{at}.pre").dtype).out
     attention = block.self_attention if kind == "self" else block.cross_attention
     assert isinstance(attention, Attention)
@@ -240,13 +244,34 @@ def feedforward_input(
     """The rows that the feed-forward network of a layer reads (pre-norm: after its norm), and the network.
 
     Raises:
-        TraceError: no such layer.
+        TraceError: no such layer, or one whose network is a mixture of experts.
     """
     block = find_block(checkpoint, stack, layer)
+    network = one_network(block, f"{stack}.{layer}")
     __, ___, before, ____ = sublayers(block)[-1]
     entering = "pre" if block.residual == "parallel" else before
     x = float64(trace.residual(f"{stack}.{layer}.{entering}"))
-    return through(x, block.around("feedforward").before), block.feedforward
+    return through(x, block.around("feedforward").before), network
+
+
+def one_network(block: Block, at: str) -> FeedForward:
+    """The feed-forward network of a layer, "decoder.2", that has one for all tokens.
+
+    Raises:
+        TraceError: it has experts.
+    """
+    if isinstance(block.feedforward, MixtureOfExperts):
+        raise TraceError(
+            N_(
+                "The feed-forward of layer {layer} is a mixture of {n} experts, of which each token goes through {k}: there "
+                "are no neurons that all tokens share. The page “A layer, step by step” shows router and experts; choose a "
+                "layer without experts here, or another model.",
+                layer=at,
+                n=len(block.feedforward.experts),
+                k=block.feedforward.k,
+            )
+        )
+    return block.feedforward
 
 
 def norm_code(

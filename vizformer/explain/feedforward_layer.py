@@ -2,11 +2,14 @@
 
 from dataclasses import replace
 
+from jaxtyping import Float
+from numpy import ndarray
+
 from vizformer.explain import latex
 from vizformer.explain.activations import activation_kind
 from vizformer.explain.arrays import float64
-from vizformer.explain.feedforward_numbers import feedforward_numbers
-from vizformer.explain.step import Contraction, Operand, Step
+from vizformer.explain.feedforward_numbers import FeedForwardNumbers, feedforward_numbers
+from vizformer.explain.step import Contraction, Operand, Proof, Step
 from vizformer.explain.sublayer import (
     ROWS,
     Sublayer,
@@ -24,10 +27,23 @@ from vizformer.model.feedforward import FeedForward
 def feedforward_sublayer(at: Sublayer, feedforward: FeedForward) -> list[Step]:
     """The two-layer network, the same for every row; with a gate where the model has one."""
     x = at.read
+    numbers = feedforward_numbers(x, feedforward, at.dtype)
+    through = replace(at.proof(numbers.out), direct=False)
+    steps = [*norm_before(at, through), *network_steps(at, x, feedforward, numbers, through)]
+    return [*steps, *add_and_norm(at, numbers.out)]
+
+
+def network_steps(
+    at: Sublayer,
+    x: Float[ndarray, "n d_model"],
+    feedforward: FeedForward,
+    numbers: FeedForwardNumbers,
+    through: Proof,
+) -> list[Step]:
+    """From the rows that a network reads to what it makes of them; they are proved `through` what that goes into."""
     W_in, b_in = float64(feedforward.W_in.weight).T, bias_of(feedforward.W_in)
     W_out, b_out = float64(feedforward.W_out.weight).T, bias_of(feedforward.W_out)
     gate, kind = feedforward.W_gate, activation_kind(feedforward.activation)
-    numbers = feedforward_numbers(x, feedforward, at.dtype)
     hidden, entering, active, inner, out = (
         numbers.hidden,
         numbers.entering,
@@ -35,10 +51,7 @@ def feedforward_sublayer(at: Sublayer, feedforward: FeedForward) -> list[Step]:
         numbers.inner,
         numbers.out,
     )
-    through = replace(at.proof(out), direct=False)
-
-    steps = norm_before(at, through)
-    steps.append(
+    steps = [
         Step(
             at.key("hidden"),
             N_("Feed-forward, 1: widen"),
@@ -58,7 +71,7 @@ def feedforward_sublayer(at: Sublayer, feedforward: FeedForward) -> list[Step]:
             axes=ROWS,
             inputs=linear_inputs(feedforward.W_in, "in"),
         )
-    )
+    ]
     if gate is not None:
         W_gate, b_gate = float64(gate.weight).T, bias_of(gate)
         steps.append(
@@ -135,4 +148,4 @@ def feedforward_sublayer(at: Sublayer, feedforward: FeedForward) -> list[Step]:
             inputs=linear_inputs(feedforward.W_out, "out"),
         )
     )
-    return [*steps, *add_and_norm(at, out)]
+    return steps

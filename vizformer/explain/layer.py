@@ -15,6 +15,7 @@ from vizformer.errors import TraceError
 from vizformer.explain import latex
 from vizformer.explain.arrays import float64, is_half, rescaled, soft_capped, softmax, stored, was_edited
 from vizformer.explain.attention_layer import attention_sublayer
+from vizformer.explain.experts_layer import experts_sublayer
 from vizformer.explain.feedforward_layer import feedforward_sublayer
 from vizformer.explain.mlm_head_steps import mlm_head_steps
 from vizformer.explain.position_bias import position_bias
@@ -23,6 +24,7 @@ from vizformer.explain.rope import angles, divisors
 from vizformer.explain.step import Axis, Contraction, Operand, Proof, Step, sizes
 from vizformer.explain.sublayer import Sublayer
 from vizformer.messages import N_
+from vizformer.model.experts import MixtureOfExperts
 from vizformer.model.trace import Trace
 
 
@@ -30,7 +32,7 @@ def layer_steps(checkpoint: Checkpoint, trace: Trace, layer: str) -> list[Step]:
     """The arithmetic of one layer, e.g. "encoder.0" or "decoder.2".
 
     X -> [Q K V] -> heads -> scores (-> position bias) -> mask -> softmax -> weighted sums -> concat -> W_O -> add (& norm)
-    -> cross-attention likewise, where there is an encoder -> feed-forward -> add (& norm)
+    -> cross-attention likewise, where there is an encoder -> feed-forward (or experts) -> add (& norm)
 
     Raises:
         TraceError: the model or the trace has no such layer.
@@ -65,7 +67,10 @@ def layer_steps(checkpoint: Checkpoint, trace: Trace, layer: str) -> list[Step]:
         middle = f"{layer}.mid_cross"
     enters = before if block.residual == "parallel" else ""
     at = Sublayer(trace, block.around("feedforward"), "feedforward", middle, f"{layer}.post", enters)
-    steps += feedforward_sublayer(at, block.feedforward)
+    if isinstance(block.feedforward, MixtureOfExperts):
+        steps += experts_sublayer(at, block.feedforward, f"{layer}.feedforward")
+    else:
+        steps += feedforward_sublayer(at, block.feedforward)
     # Compared with itself the input would prove nothing: it is proved by what the next step computes from it.
     steps[0] = replace(steps[0], proof=replace(steps[1].proof, direct=False))
     keys = {step.key for step in steps}
@@ -86,6 +91,7 @@ def _set_by_hand(key: str, trace: Trace, layer: str, keys: set[str]) -> bool:
         "k": [] if normed else [f"{site}.k"],
         "v": [f"{site}.v"],
         "mask": [f"{site}.mask"],
+        "router": [f"{site}.router"],
     }.get(part, [])
     return any(was_edited(trace, name) for name in tensors) or (part == "scores" and rescaled(trace, site))
 

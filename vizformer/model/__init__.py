@@ -4,7 +4,7 @@ from vizformer.model.cache import Cache
 from vizformer.model.edit import Cell, Edit
 from vizformer.model.masks import Mask, Reason
 from vizformer.model.patch import Patch
-from vizformer.model.trace import AttentionRecord, Trace
+from vizformer.model.trace import AttentionRecord, RoutingRecord, Trace
 from vizformer.model.transformer import Transformer, count_parameters
 
 __all__ = [
@@ -15,6 +15,7 @@ __all__ = [
     "Mask",
     "Patch",
     "Reason",
+    "RoutingRecord",
     "Trace",
     "Transformer",
     "count_parameters",

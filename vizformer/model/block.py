@@ -6,6 +6,7 @@ from torch import Tensor, nn
 from vizformer.config import ModelConfig
 from vizformer.model.attention import Attention
 from vizformer.model.embedding import embedding_table
+from vizformer.model.experts import MixtureOfExperts
 from vizformer.model.feedforward import FeedForward
 from vizformer.model.forward_pass import ForwardPass
 from vizformer.model.norm import Around, Norm, norm
@@ -22,7 +23,13 @@ class Block(nn.Module):
     """
 
     def __init__(
-        self, config: ModelConfig, cross: bool, windowed: bool = False, turned: bool = True, local: bool = False
+        self,
+        config: ModelConfig,
+        cross: bool,
+        windowed: bool = False,
+        turned: bool = True,
+        local: bool = False,
+        experts: bool = False,
     ) -> None:
         super().__init__()
         self.norm_order, self.residual = config.norm_order, config.residual
@@ -31,7 +38,8 @@ class Block(nn.Module):
         self.self_attention, self.self_norm = Attention(config), norm(config)
         self.cross_attention = Attention(config) if cross else None
         self.cross_norm = norm(config) if cross else None
-        self.feedforward, self.feedforward_norm = FeedForward(config), norm(config)
+        self.feedforward: FeedForward | MixtureOfExperts = MixtureOfExperts(config) if experts else FeedForward(config)
+        self.feedforward_norm = norm(config)
         twice = config.norm_order == "sandwich"  # then the others are the norms before
         self.self_output_norm = norm(config) if twice else None
         self.cross_output_norm = norm(config) if cross and twice else None
@@ -93,7 +101,14 @@ class Stack(nn.Module):
         super().__init__()
         self.name = name
         self.layers = nn.ModuleList(
-            Block(config, cross, layer in config.windowed_layers, config.turns(layer), config.turns_locally(layer))
+            Block(
+                config,
+                cross,
+                layer in config.windowed_layers,
+                config.turns(layer),
+                config.turns_locally(layer),
+                config.has_experts(layer),
+            )
             for layer in range(n_layers)
         )
         self.final_norm = norm(config) if config.final_norm else None

@@ -36,22 +36,23 @@ class FeedForward(nn.Module):
     Source: Vaswani et al. 2017, section 3.3; Shazeer 2020, "GLU Variants Improve Transformer".
     """
 
-    def __init__(self, config: ModelConfig) -> None:
+    def __init__(self, config: ModelConfig, width: int | None = None) -> None:
+        """`width` is that of the hidden layer, where it is not d_ff (experts)."""
         super().__init__()
-        gated = config.feedforward == "gated"
-        self.W_gate = nn.Linear(config.d_model, config.d_ff, bias=config.bias) if gated else None
-        self.W_in = nn.Linear(config.d_model, config.d_ff, bias=config.bias)
-        self.W_out = nn.Linear(config.d_ff, config.d_model, bias=config.bias)
+        gated, d_ff = config.feedforward == "gated", config.d_ff if width is None else width
+        self.W_gate = nn.Linear(config.d_model, d_ff, bias=config.bias) if gated else None
+        self.W_in = nn.Linear(config.d_model, d_ff, bias=config.bias)
+        self.W_out = nn.Linear(d_ff, config.d_model, bias=config.bias)
         self.activation = activation(config)
 
     def forward(
-        self, x: Float[Tensor, "b n d_model"], run: ForwardPass | None = None, name: str = ""
-    ) -> Float[Tensor, "b n d_model"]:
+        self, x: Float[Tensor, "*n d_model"], run: ForwardPass | None = None, name: str = ""
+    ) -> Float[Tensor, "*n d_model"]:
         """`name` is the layer's place in the model, by which `run` knows the neurons."""
         if self.W_gate is None:
-            hidden = self.activation(self.W_in(x))  # [b, n, d_ff]
+            hidden = self.activation(self.W_in(x))  # [..., n, d_ff]
         else:
-            hidden = self.activation(self.W_gate(x)) * self.W_in(x)  # [b, n, d_ff]
+            hidden = self.activation(self.W_gate(x)) * self.W_in(x)  # [..., n, d_ff]
         hidden = hidden if run is None else run.output(f"{name}.feedforward.hidden", hidden)
-        out: Tensor = self.W_out(hidden)  # [b, n, d_model]
+        out: Tensor = self.W_out(hidden)  # [..., n, d_model]
         return out

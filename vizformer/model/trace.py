@@ -1,6 +1,7 @@
 """What a forward pass leaves behind: little is kept, the rest is recomputed for the head that someone looks at.
 
-Kept per attention call: q, k, v, the mask and the scale; per layer: the residual stream.  Attention maps are not
+Kept per attention call: q, k, v, the mask and the scale; per layer: the residual stream and, where it has experts, which
+of them each token went through.  Attention maps are not
 kept (n x n floats a head): `AttentionRecord` recomputes one when asked.  A `Trace` is an explicit argument of
 the forward, so that one model can serve many threads; it never changes a result.
 """
@@ -12,7 +13,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 import torch
-from jaxtyping import Float, UInt8
+from jaxtyping import Float, Int, UInt8
 from torch import Tensor
 
 from vizformer.errors import TraceError
@@ -132,6 +133,27 @@ class AttentionRecord:
             )
 
 
+@dataclass(frozen=True)
+class RoutingRecord:
+    """Which experts the tokens of batch item 0 went through in one layer (`vizformer.model.experts.MixtureOfExperts`).
+
+    Attributes:
+        site: the layer's feed-forward, "decoder.2.feedforward".
+        scores: of the router, x W_router, with what was set by hand.
+        probabilities: their softmax.
+        chosen: the numbers of the chosen experts, that with the largest probability first.
+        weights: by which their outputs are summed, in the same order.
+        opened: how much of the shared expert's output is added, 0 to 1; None where there is none.
+    """
+
+    site: str
+    scores: Float[Tensor, "n n_experts"]
+    probabilities: Float[Tensor, "n n_experts"]
+    chosen: Int[Tensor, "n k"]
+    weights: Float[Tensor, "n k"]
+    opened: Float[Tensor, " n"] | None = None
+
+
 def _picture(shown: "AttentionRecord | Trace") -> str:
     """Found by its name when a notebook asks: the model itself knows nothing of pictures."""
     return str(import_module("vizformer.attention_view").view(shown)._repr_html_())
@@ -157,6 +179,7 @@ class Trace:
     heard: Callable[[int], None] | None = field(default=None, repr=False)
     _records: dict[str, AttentionRecord] = field(default_factory=dict, repr=False)
     _residuals: dict[str, Tensor] = field(default_factory=dict, repr=False)
+    _routings: dict[str, RoutingRecord] = field(default_factory=dict, repr=False)
     _logits: Tensor | None = field(default=None, repr=False)
 
     # Called by the model ------------------------------------------------------------------------------------
@@ -184,6 +207,12 @@ class Trace:
     def record_residual(self, name: str, x: Tensor) -> None:
         self._residuals[name] = x[0].detach()
 
+    def record_routing(
+        self, site: str, scores: Tensor, probabilities: Tensor, chosen: Tensor, weights: Tensor, opened: Tensor | None
+    ) -> None:
+        rows = (tensor[0].detach() for tensor in (scores, probabilities, chosen, weights))
+        self._routings[site] = RoutingRecord(site, *rows, None if opened is None else opened[0, :, 0].detach())
+
     def record_logits(self, logits: Tensor, edit: Edit | None) -> None:
         self._logits, self.edit = logits[0].detach(), edit
 
@@ -204,6 +233,20 @@ class Trace:
     @property
     def residuals(self) -> MappingProxyType[str, Tensor]:
         return MappingProxyType(self._residuals)
+
+    @property
+    def routings(self) -> MappingProxyType[str, RoutingRecord]:
+        """The layers with experts, by "decoder.2.feedforward": whom the tokens went through."""
+        return MappingProxyType(self._routings)
+
+    def routing(self, site: str) -> RoutingRecord:
+        """Whom the tokens went through at "decoder.2.feedforward"."""
+        if site not in self._routings:
+            known = ", ".join(self._routings)
+            raise TraceError(
+                N_("This trace has no experts at {site!r}. It has: {known}.", site=site, known=known or "-")
+            )
+        return self._routings[site]
 
     @property
     def logits(self) -> Float[Tensor, "n vocab_size"]:
@@ -238,7 +281,7 @@ class Trace:
         for site, record in self._records.items():
             shapes |= {f"{site}.{name}": tuple(getattr(record, name).shape) for name in "qkv"}
             shapes[f"{site}.mask"] = (record.q.shape[1], record.k.shape[1])
-        return shapes
+        return shapes | {f"{site}.router": tuple(routing.scores.shape) for site, routing in self._routings.items()}
 
     def _repr_html_(self) -> str | None:
         """All heads of one kind of attention as a picture, in a notebook."""
@@ -250,5 +293,7 @@ class Trace:
         tensors: list[Tensor | None] = [*self._residuals.values(), self._logits]
         for record in self._records.values():
             tensors += [record.q, record.k, record.v, record.bias, record.reason_map, record.position_bias]
+        for routing in self._routings.values():
+            tensors += [routing.scores, routing.probabilities, routing.chosen, routing.weights, routing.opened]
         storages = {t.untyped_storage().data_ptr(): t.untyped_storage().nbytes() for t in tensors if t is not None}
         return sum(storages.values())

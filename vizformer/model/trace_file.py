@@ -3,7 +3,8 @@
     Path("trace.safetensors").write_bytes(as_file(trace, about={"model": "zh-en"}))
 
 Names: "encoder.0.self.q", ".k", ".v", ".bias", ".position_bias" and ".pattern" [heads, queries, keys] of every
-attention call, the residual stream ("encoder.0.pre", ...), and "logits".
+attention call, the residual stream ("encoder.0.pre", ...), "decoder.0.feedforward.router", ".probabilities", ".experts",
+".weights" and ".opened" of layers with experts, and "logits".
 The metadata hold the scales, the soft caps of scores where there are any, and the tokens as JSON.
 """
 
@@ -50,4 +51,11 @@ def tensors(trace: Trace) -> dict[str, Tensor]:
                 found[f"{site}.{name}"] = tensor
         if cells * 4 <= MOST_PATTERN_BYTES:
             found[f"{site}.pattern"] = torch.stack([record.pattern(head) for head in range(record.n_heads)])
+    for site, routing in trace.routings.items():
+        found |= {
+            f"{site}.router": routing.scores,
+            f"{site}.probabilities": routing.probabilities,
+            f"{site}.experts": routing.chosen,
+            f"{site}.weights": routing.weights,
+        } | ({} if routing.opened is None else {f"{site}.opened": routing.opened})
     return {**found, "logits": trace.logits}

@@ -1,0 +1,103 @@
+"""The numbers of a mixture of experts: router, choice, the chosen networks, their weighted sum.
+
+    p = softmax(x W_router),   T = the k largest of p,   y = sum_{e in T} g_e FFN_e(x) (+ sigmoid(x w_shared) FFN_shared(x))
+
+Which experts were chosen is read from the trace: where two scores are the same but for the rounding, a recomputation
+could choose the other one and go on with another network.  The choice itself has a proof of its own.
+
+Source: Shazeer et al. 2017, "Outrageously Large Neural Networks", section 2; Jiang et al. 2024, "Mixtral of Experts", 2.1.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from jaxtyping import Float, Int
+from numpy import ndarray
+
+from vizformer.explain.arrays import float64, is_half, softmax, stored, was_edited
+from vizformer.explain.feedforward_numbers import FeedForwardNumbers, feedforward_numbers
+from vizformer.model.experts import MixtureOfExperts
+from vizformer.model.feedforward import FeedForward
+from vizformer.model.trace import Trace
+
+
+@dataclass(frozen=True)
+class MixtureNumbers:
+    """What a mixture of experts computes of some rows.
+
+    Attributes:
+        scores: x W_router.
+        probabilities: their softmax.
+        chosen: the numbers of the chosen experts, that with the largest probability first.
+        kept: the probabilities of the chosen ones.
+        weights: by which their outputs are summed: kept, or kept over its sum.
+        networks: of the first choices of all rows, of the second ones, ...: each row in the expert that it chose.
+        mixed: the weighted sum.
+        opened: how much of the shared expert is added; None where there is none.
+        shared: what that computes.
+        out: the result.
+    """
+
+    scores: Float[ndarray, "n n_experts"]
+    probabilities: Float[ndarray, "n n_experts"]
+    chosen: Int[ndarray, "n k"]
+    kept: Float[ndarray, "n k"]
+    weights: Float[ndarray, "n k"]
+    networks: tuple[FeedForwardNumbers, ...]
+    mixed: Float[ndarray, "n d_model"]
+    opened: Float[ndarray, " n"] | None
+    shared: FeedForwardNumbers | None
+    out: Float[ndarray, "n d_model"]
+
+
+def mixture_numbers(
+    x: Float[ndarray, "n d_model"],
+    network: MixtureOfExperts,
+    trace: Trace,
+    site: str,
+    rows: slice = slice(None),
+) -> MixtureNumbers:
+    """All of it in float64, rounded where the model rounds; `rows` are those of the trace that `x` are.
+
+    Scores that were set by hand, or that a model in half precision has rounded, are taken as they were recorded.
+    """
+    routing = trace.routing(site)
+    dtype = routing.scores.dtype
+    scores = stored(x @ float64(network.router.weight).T, dtype)
+    as_recorded = is_half(dtype) or was_edited(trace, f"{site}.router")
+    probabilities = softmax(float64(routing.scores[rows]) if as_recorded else scores)
+    chosen = routing.chosen[rows].cpu().numpy()
+    kept = np.take_along_axis(probabilities, chosen, axis=1)
+    weights = kept / kept.sum(1, keepdims=True) if network.renormalised else kept
+    networks = tuple(_choice(x, network, of_all, dtype) for of_all in chosen.T)
+    mixed = np.sum([weights[:, [c]] * found.out for c, found in enumerate(networks)], axis=0)
+    opened, shared, out = None, None, mixed
+    if network.shared is not None and network.shared_gate is not None:
+        closed = stored(x @ float64(network.shared_gate.weight[0]), dtype)
+        opened = stored(1.0 / (1.0 + np.exp(-closed)), dtype)
+        shared = feedforward_numbers(x, network.shared, dtype)
+        out = mixed + opened[:, None] * shared.out
+    return MixtureNumbers(
+        scores, probabilities, chosen, kept, weights, networks, mixed, opened, shared, stored(out, dtype)
+    )
+
+
+def expert(network: MixtureOfExperts, number: int) -> FeedForward:
+    """One of the experts."""
+    found = network.experts[number]
+    assert isinstance(found, FeedForward)
+    return found
+
+
+def _choice(
+    x: Float[ndarray, "n d_model"], network: MixtureOfExperts, chosen: Int[ndarray, " n"], dtype: torch.dtype
+) -> FeedForwardNumbers:
+    """Every row through the expert that it chose; one expert's weights at a time are copied."""
+    parts: dict[str, ndarray] = {}
+    for number in np.unique(chosen):
+        rows = chosen == number
+        found = feedforward_numbers(x[rows], expert(network, int(number)), dtype)
+        for name, value in vars(found).items():
+            parts.setdefault(name, np.zeros((len(x), value.shape[1])))[rows] = value
+    return FeedForwardNumbers(**parts)

@@ -1,0 +1,71 @@
+"""Mixture of experts: many feed-forward networks in a layer, of which each token goes through a few."""
+
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor, nn
+
+from vizformer.config import ModelConfig
+from vizformer.model.feedforward import FeedForward
+from vizformer.model.forward_pass import ForwardPass
+
+
+class MixtureOfExperts(nn.Module):
+    """A router scores the experts for every token; those with the k largest scores compute, and are summed by weight.
+
+    p = softmax(x W_router),   T = the k largest of p,   g_e = p_e / sum_{e' in T} p_e'   (or g_e = p_e)
+    y = sum_{e in T} g_e FFN_e(x)   (+ sigmoid(x w_shared) FFN_shared(x))
+
+    The softmax and the sum are computed in float32 where the model computes in less, and rounded once.  There is no loss
+    here that keeps the experts equally busy: it belongs to training (Shazeer et al. 2017, section 4).
+
+    Source: Shazeer et al. 2017, "Outrageously Large Neural Networks: The Sparsely-Gated Mixture-of-Experts Layer",
+    section 2; Jiang et al. 2024, "Mixtral of Experts", section 2.1; for the shared expert Yang et al. 2024, "Qwen2
+    Technical Report", section 2.2.2.
+    """
+
+    def __init__(self, config: ModelConfig) -> None:
+        super().__init__()
+        if config.n_experts is None:
+            raise ValueError("a layer of experts needs n_experts")
+        self.k, self.renormalised = config.experts_per_token, config.expert_weights == "renormalised"
+        self.router = nn.Linear(config.d_model, config.n_experts, bias=False)
+        self.experts = nn.ModuleList(FeedForward(config, config.expert_width) for _ in range(config.n_experts))
+        self.shared = None if config.d_shared_expert is None else FeedForward(config, config.d_shared_expert)
+        self.shared_gate = None if self.shared is None else nn.Linear(config.d_model, 1, bias=False)
+
+    def forward(
+        self, x: Float[Tensor, "b n d_model"], run: ForwardPass | None = None, name: str = ""
+    ) -> Float[Tensor, "b n d_model"]:
+        """`name` is the layer's place in the model, by which `run` knows the router's scores."""
+        scores = self.router(x)  # [b, n, n_experts]
+        scores = scores if run is None else run.router_scores(f"{name}.feedforward", scores)
+        probabilities = torch.softmax(_wide(scores), dim=-1)  # [b, n, n_experts]
+        weights, chosen = self.choose(probabilities)  # [b, n, k] each
+        out = self.mix(x.flatten(0, 1), weights.flatten(0, 1), chosen.flatten(0, 1)).unflatten(0, x.shape[:2])
+        opened = None  # [b, n, 1]: how much of the shared expert comes through
+        if self.shared is not None and self.shared_gate is not None:
+            opened = torch.sigmoid(self.shared_gate(x))
+            out = out + _wide(opened) * _wide(self.shared(x))
+        if run is not None:
+            run.record_routing(f"{name}.feedforward", scores, probabilities, chosen, weights, opened)
+        return out.to(x.dtype)  # [b, n, d_model]
+
+    def choose(self, probabilities: Float[Tensor, "*n n_experts"]) -> tuple[Float[Tensor, "*n k"], Int[Tensor, "*n k"]]:
+        """The weights of the chosen experts and their numbers, the largest first."""
+        weights, chosen = probabilities.topk(self.k, dim=-1)
+        return (weights / weights.sum(-1, keepdim=True) if self.renormalised else weights), chosen
+
+    def mix(
+        self, x: Float[Tensor, "n d_model"], weights: Float[Tensor, "n k"], chosen: Int[Tensor, "n k"]
+    ) -> Float[Tensor, "n d_model"]:
+        """sum_{e in T} g_e FFN_e(x): every expert computes the rows of the tokens that chose it, and no others."""
+        out = torch.zeros_like(x, dtype=weights.dtype)
+        for number in chosen.unique().tolist():
+            row, place = (chosen == number).nonzero(as_tuple=True)  # the tokens, and which of their choices it is
+            found = self.experts[number](x[row])  # [rows, d_model]
+            out = out.index_add(0, row, weights[row, place, None] * found.to(weights.dtype))
+        return out
+
+
+def _wide(x: Tensor) -> Tensor:
+    return x.float() if x.dtype in (torch.bfloat16, torch.float16) else x
