@@ -6,7 +6,7 @@ An option is added when a model uses it and a test holds it (docs/decisions.md),
 import json
 import math
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass, fields, replace
 from typing import Any, Literal
 
 from vizformer.config_rules import broken_rules, wrong_types
@@ -255,6 +255,32 @@ class ModelConfig:
     def expert_width(self) -> int:
         """Width of an expert's hidden layer: d_expert, or d_ff."""
         return self.d_ff if self.d_expert is None else self.d_expert
+
+    @property
+    def n_expert_layers(self) -> int:
+        """How many layers have experts."""
+        return sum(map(self.has_experts, range(self.n_encoder_layers))) + sum(
+            map(self.has_experts, range(self.n_decoder_layers))
+        )
+
+    @property
+    def active_d_ff(self) -> int:
+        """Numbers of the hidden layers that a token goes through in one layer: d_ff or, where that has experts, those of the
+        chosen ones and of the shared one together."""
+        if self.n_experts is None:
+            return self.d_ff
+        return self.experts_per_token * self.expert_width + (self.d_shared_expert or 0)
+
+    @property
+    def idle_parameters(self) -> int:
+        """Parameters of the experts that a token does not go through, in all layers together; 0 without experts."""
+        matrices, width = 3 if self.feedforward == "gated" else 2, self.expert_width
+        expert = matrices * self.d_model * width + ((matrices - 1) * width + self.d_model if self.bias else 0)
+        return self.n_expert_layers * ((self.n_experts or 0) - self.experts_per_token) * expert
+
+    def without_experts(self) -> "ModelConfig":
+        """The same options with one feed-forward network of width d_ff in every layer."""
+        return replace(self, n_experts=None, d_expert=None, d_shared_expert=None, expert_layers=None)
 
     @property
     def qkv_bias(self) -> bool:

@@ -27,6 +27,8 @@ VARIANTS: list[tuple[str, dict[str, Any]]] = [
     ("encoder-only", tiny.ALBERT),
     ("decoder-only", {**tiny.ALBERT, "head": "linear", "tied_unembedding": False}),
     ("encoder-only", {"positions": "none"}),
+    ("decoder-only", tiny.MIXTRAL),
+    ("decoder-only", {**tiny.QWEN2_MOE, "n_decoder_layers": 3}),
 ]
 
 

@@ -135,6 +135,13 @@ VALUES: dict[str, tuple[Any, ...]] = {
     "clip_qkv": (0.1,),
     "softmax_scale": (0.3,),
     "query_pre_attn_scalar": (7,),
+    "num_experts": (0, 2),
+    "num_local_experts": (2,),
+    "num_experts_per_tok": (1, 5),
+    "decoder_sparse_step": (2, 0),
+    "mlp_only_layers": ([0], [0, 1], None, "none"),
+    "moe_intermediate_size": (8, 9),
+    "shared_expert_intermediate_size": (8, 9),
     **dict.fromkeys(
         ("embedding_multiplier", "attention_multiplier", "residual_multiplier", "logits_scaling"), (0.7, 0.0, None)
     ),
@@ -231,6 +238,7 @@ VALUES: dict[str, tuple[Any, ...]] = {
             "use_prompt",
             "qkv_bias",
             "sinusoidal_pos_embds",
+            "norm_topk_prob",
         ),
         (True, False),
     ),

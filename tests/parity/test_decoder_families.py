@@ -102,6 +102,31 @@ KINDS: dict[str, tuple[str, str, dict[str, Any]]] = {
         dict(d_model=32, ffn_dim=24, num_layers=3, attention_heads=4, max_position_embeddings=64),
     ),
     "biogpt": ("BioGpt", "ForCausalLM", {k: v for k, v in LLAMA.items() if k != "num_key_value_heads"}),
+    "mixtral": ("Mixtral", "ForCausalLM", dict(LLAMA, num_local_experts=5)),
+    "qwen2_moe": (
+        "Qwen2Moe",
+        "ForCausalLM",
+        dict(LLAMA, num_experts=6, num_experts_per_tok=3, moe_intermediate_size=8, shared_expert_intermediate_size=12),
+    ),
+    "qwen3_moe": (
+        "Qwen3Moe",
+        "ForCausalLM",
+        dict(LLAMA, head_dim=6, num_experts=6, num_experts_per_tok=3, moe_intermediate_size=8, decoder_sparse_step=2),
+    ),
+    "olmoe": ("Olmoe", "ForCausalLM", dict(LLAMA, num_experts=6, num_experts_per_tok=3)),
+    "flex_olmo": ("FlexOlmo", "ForCausalLM", dict(LLAMA, num_experts=6, num_experts_per_tok=3)),
+    "granitemoe": (
+        "GraniteMoe",
+        "ForCausalLM",
+        dict(
+            LLAMA,
+            num_local_experts=5,
+            embedding_multiplier=3.0,
+            attention_multiplier=0.2,
+            residual_multiplier=0.3,
+            logits_scaling=2.5,
+        ),
+    ),
     "gpt_neox_japanese": (
         "GPTNeoXJapanese",
         "ForCausalLM",
@@ -194,6 +219,16 @@ VARIANTS: list[tuple[str, dict[str, Any]]] = [
     ("helium", dict(attention_bias=True, mlp_bias=True)),
     ("internlm3", dict(qkv_bias=True, bias=True, rope_parameters=LINEAR)),
     ("internlm3", dict(attention_bias=True, mlp_bias=True, head_dim=8)),
+    ("mixtral", dict(sliding_window=4, num_experts_per_tok=1, num_key_value_heads=4, head_dim=6)),
+    ("mixtral", dict(num_experts_per_tok=5, rope_parameters=LINEAR, hidden_act="gelu")),
+    ("qwen2_moe", dict(norm_topk_prob=True, mlp_only_layers=[1], qkv_bias=False)),
+    ("qwen2_moe", dict(num_experts=0)),
+    ("qwen2_moe", dict(use_sliding_window=True, sliding_window=4, max_window_layers=2, decoder_sparse_step=3)),
+    ("qwen3_moe", dict(attention_bias=True, norm_topk_prob=True, decoder_sparse_step=1, mlp_only_layers=[0, 2])),
+    ("qwen3_moe", dict(use_sliding_window=True, sliding_window=4, mlp_only_layers=[0, 1, 2])),
+    ("olmoe", dict(norm_topk_prob=True, attention_bias=True, rope_parameters=LINEAR)),
+    ("flex_olmo", dict(norm_topk_prob=True, attention_bias=True, num_key_value_heads=4)),
+    ("granitemoe", dict(attention_bias=True, num_experts_per_tok=3, rope_parameters=LINEAR, hidden_act="relu")),
     ("xglm", dict(scale_embedding=False, activation_function="relu", pad_token_id=5)),
     ("biogpt", dict(scale_embedding=False, hidden_act="relu")),
     ("gpt_neox_japanese", dict(rope_parameters=ROPE, intermediate_multiple_size=2, hidden_act="relu")),
@@ -229,6 +264,11 @@ REFUSED: list[tuple[str, dict[str, Any], str]] = [
     ("mpt", dict(attn_config=[1]), "attn_config=.*: it must be a table of fields"),
     ("codegen", dict(n_head=2), "n_head=2: it must be a multiple of 4"),
     ("gptj", dict(rotary_dim=None), "rotary_dim=null: it must be a whole number"),
+    ("mixtral", dict(num_experts_per_tok=6), "num_experts_per_tok=6: it must not be above num_local_experts"),
+    ("mixtral", dict(num_local_experts=10**9), "num_local_experts=1000000000: the file of weights has fewer tensors"),
+    ("qwen3_moe", dict(mlp_only_layers="no"), 'mlp_only_layers="no": it must be a list of numbers'),
+    ("qwen3_moe", dict(decoder_sparse_step=0), "decoder_sparse_step=0: it must be a whole number"),
+    ("olmoe", dict(clip_qkv=8.0), "clip_qkv=8.0: supported is null"),
     ("seed_oss", dict(attention_bias=False, attention_out_bias=True), "attention_bias=false: supported is true"),
     ("internlm3", dict(mlp_bias=True), "mlp_bias=true: supported is false"),
     ("helium", dict(head_dim=6), "head_dim=6: supported are heads as wide as their share"),
@@ -262,6 +302,48 @@ def test_waves_that_an_old_xglm_file_holds_are_compared(tmp_path: Path) -> None:
     assert load(folder).report.problems == ()
     folders.save_tensors(folder, {**weights, "model.embed_positions.weights": waves + 0.1})
     with pytest.raises(CheckpointError, match="should hold what follows"):
+        load(folder)
+
+
+WITH_EXPERTS = ("mixtral", "qwen2_moe", "qwen3_moe", "olmoe", "flex_olmo", "granitemoe")
+NAMES = {"mixtral": ("w1", "w3", "w2")}
+
+
+@pytest.mark.parametrize("kind", WITH_EXPERTS)
+def test_experts_open_one_by_one_and_in_one_tensor(kind: str, tmp_path: Path) -> None:
+    """Of 5 or 6 experts, whose matrices lie in the file each by itself or as [n_experts, rows, columns]."""
+    folder = written(kind, tmp_path)
+    opened, stored = load(folder), folders.tensors(folder)
+    expected = opened.trace(folders.TEXTS[0])
+    chosen = {site: set(routing.chosen.flatten().tolist()) for site, routing in expected.routings.items()}
+    assert list(chosen) == [f"decoder.{i}.feedforward" for i in range(3) if kind != "qwen3_moe" or i == 1]
+    assert all(len(one) > opened.model.config.experts_per_token for one in chosen.values())
+    names = {name for name in stored if ".experts." in name or "_linear." in name}
+    rest = {name: tensor for name, tensor in stored.items() if name not in names}
+    for stack in (True, False):
+        other = dict(rest)
+        for site in expected.routings:
+            layer = int(site.split(".")[1])
+            experts = opened.model.decoder.layers[layer].feedforward.experts
+            at = f"model.layers.{layer}.{'mlp' if kind != 'granitemoe' or not stack else 'block_sparse_moe'}"
+            if stack:
+                first = [torch.cat([e.W_gate.weight, e.W_in.weight]) for e in experts]
+                other[f"{at}.experts.gate_up_proj"] = torch.stack(first)
+                other[f"{at}.experts.down_proj"] = torch.stack([e.W_out.weight for e in experts])
+                continue
+            at = at.replace("mlp", "block_sparse_moe") if kind == "mixtral" else at
+            for number, e in enumerate(experts):
+                for name, of in zip(
+                    NAMES.get(kind, ("gate_proj", "up_proj", "down_proj")), ("gate", "in", "out"), strict=True
+                ):
+                    other[f"{at}.experts.{number}.{name}.weight"] = getattr(e, f"W_{of}").weight.clone()
+        folders.save_tensors(folder, other)
+        again = load(folder)
+        assert {tensor.fate for tensor in again.report.tensors} == {"used"}
+        assert torch.equal(again.trace(folders.TEXTS[0]).logits, expected.logits)
+    missing = next(name for name in other if ".experts.1." in name)
+    folders.save_tensors(folder, {name: tensor for name, tensor in other.items() if name != missing})
+    with pytest.raises(CheckpointError, match=r'experts\.1\.\w+\.weight" is missing'):
         load(folder)
 
 

@@ -3,7 +3,8 @@
     boxes = architecture(model, n=7)
     sum(box.parameters for box in boxes) == sum(p.numel() for p in model.parameters())      # always
 
-A stack's layers have equal sizes, so a layer is drawn once and counted `copies` times.  A table that serves in two
+A stack's layers have equal sizes, so a layer is drawn once and counted `copies` times; where only some layers have experts,
+one of these is drawn, and the networks of the others are counted with its experts.  A table that serves in two
 places is counted in the first of them.  The order is that of the data: encoder, then decoder, then the prediction.
 """
 
@@ -59,6 +60,7 @@ class Box:
         tensors: name and shape of each, as PyTorch keeps them ([out, in]).
         copies: how often the model has it.
         shared: whether these are counted in another box, where they serve first.
+        others: parameters of what other layers have in its place (layers without experts).
     """
 
     key: str
@@ -74,6 +76,7 @@ class Box:
     tensors: tuple[tuple[str, Dims], ...] = ()
     copies: int = 1
     shared: bool = False
+    others: int = 0
 
     @property
     def copy(self) -> int:
@@ -82,7 +85,7 @@ class Box:
 
     @property
     def parameters(self) -> int:
-        return self.copy * self.copies
+        return self.copy * self.copies + self.others
 
 
 def architecture(model: Transformer, n: int, target: int = 0) -> tuple[Box, ...]:
@@ -144,11 +147,16 @@ def _stack(model: Transformer, stack: Stack, section: Section, n: int, memory: i
 
 def _layer(config: ModelConfig, stack: Stack, section: Section, n: int, memory: int, before: str) -> list[Box]:
     """The boxes of one layer; the stream comes from the box `before` it."""
-    wide, block = (n, config.d_model), stack.layers[0]
+    wide, depth = (n, config.d_model), len(stack.layers)
+    with_experts = [layer for layer in range(depth) if config.has_experts(layer)]
+    drawn = with_experts[0] if with_experts else 0
+    block = stack.layers[drawn]
     assert isinstance(block, Block)
     boxes: list[Box] = []
 
     def add(name: str, kind: Kind, module: str, *inputs: Dims, skip: str = "", fed_by: str = "") -> None:
+        mixed = name == "feedforward" and 0 < len(with_experts) < depth
+        plain = [layer for layer in range(depth) if mixed and layer not in with_experts]
         boxes.append(
             Box(
                 key=f"{section}.{name}",
@@ -157,9 +165,10 @@ def _layer(config: ModelConfig, stack: Stack, section: Section, n: int, memory: 
                 repeated=True,
                 inputs=inputs or (wide,),
                 output=wide,
-                module=module and f"{section}.layers[0].{module}",
+                module=module and f"{section}.layers[{drawn}].{module}",
                 tensors=_tensors(getattr(block, module) if module else None),
-                copies=len(stack.layers),
+                copies=depth - len(plain),
+                others=sum(_count(one.feedforward) for layer in plain if isinstance(one := stack.layers[layer], Block)),
                 skip=skip,
                 fed_by=fed_by,
             )
@@ -260,6 +269,10 @@ def _prediction(model: Transformer, config: ModelConfig, n: int) -> list[Box]:
         )
         boxes.insert(0, transform)
     return boxes
+
+
+def _count(module: nn.Module) -> int:
+    return sum(parameter.numel() for parameter in module.parameters())
 
 
 def _tensors(module: nn.Module | None) -> tuple[tuple[str, Dims], ...]:

@@ -46,8 +46,12 @@ class Multiplications:
 
 def encoder_pass(config: ModelConfig, n: int) -> Multiplications:
     """The encoder over n tokens: n_layers * (self-attention of n queries and n keys + feed-forward of n rows)."""
-    layer = _attention(config, n, n, projected=n) + _feedforward(config, n)
-    return _times(layer, config.n_encoder_layers) + _embedding(config, n if config.n_encoder_layers else 0)
+    attention = _times(_attention(config, n, n, projected=n), config.n_encoder_layers)
+    return (
+        attention
+        + _feedforwards(config, n, config.n_encoder_layers)
+        + _embedding(config, n if config.n_encoder_layers else 0)
+    )
 
 
 def decoder_pass(config: ModelConfig, new: int, length: int, memory: int = 0, projected: int = 0) -> Multiplications:
@@ -62,10 +66,11 @@ def decoder_pass(config: ModelConfig, new: int, length: int, memory: int = 0, pr
         memory: tokens that the encoder has read.
         projected: how many of these are turned into keys and values of the cross-attention in this pass.
     """
-    layer = _attention(config, new, length, projected=new) + _feedforward(config, new)
+    layer = _attention(config, new, length, projected=new)
     if config.n_encoder_layers:
         layer += _attention(config, new, memory, projected=projected)
-    return _times(layer, config.n_decoder_layers) + _embedding(config, new) + _unembedding(config, 1)
+    layers = _times(layer, config.n_decoder_layers) + _feedforwards(config, new, config.n_decoder_layers)
+    return layers + _embedding(config, new) + _unembedding(config, 1)
 
 
 def forward_pass(config: ModelConfig, n: int) -> Multiplications:
@@ -169,10 +174,18 @@ def _attention(config: ModelConfig, queries: int, keys: int, projected: int) -> 
     )
 
 
-def _feedforward(config: ModelConfig, rows: int) -> Multiplications:
-    """rows * d_model * d_ff for each of its matrices: two, or three where it is gated."""
+def _feedforwards(config: ModelConfig, rows: int, layers: int) -> Multiplications:
+    """Of a stack: rows * d_model * d_ff for each of the matrices of a network, two, or three where it is gated.
+
+    Where a layer has experts: of those that each row goes through and of the shared one; and rows * d_model for each
+    expert's score, for the gate of the shared one, and for the weight of each network's output.
+    """
     matrices = 3 if config.feedforward == "gated" else 2
-    return Multiplications(feedforward=matrices * rows * config.d_model * config.d_ff)
+    sparse = sum(map(config.has_experts, range(layers)))
+    networks = config.experts_per_token + (config.d_shared_expert is not None)
+    around = (config.n_experts or 0) + networks + (config.d_shared_expert is not None)
+    one = (layers - sparse) * matrices * config.d_ff + sparse * (matrices * config.active_d_ff + around)
+    return Multiplications(feedforward=rows * config.d_model * one)
 
 
 def _embedding(config: ModelConfig, rows: int) -> Multiplications:

@@ -23,6 +23,7 @@ from torch.nn.attention import SDPBackend, sdpa_kernel
 
 from vizformer.config import ModelConfig, NormOrder
 from vizformer.model.block import Block, Stack
+from vizformer.model.feedforward import FeedForward
 from vizformer.model.forward_pass import ForwardPass
 from vizformer.model.initialise import initialise
 
@@ -72,7 +73,8 @@ def untrained(arrangement: Arrangement, depth: int, seed: int = 0) -> Untrained:
         initialise(stack, config, set())
         blocks = [block for block in stack.layers if isinstance(block, Block)]
         y = stack(x, ForwardPass()) if arrangement in ("post", "pre") else _without_sums(blocks, x, arrangement)
-        weights = [block.feedforward.W_in.weight for block in blocks]
+        networks = [block.feedforward for block in blocks]
+        weights = [network.W_in.weight for network in networks if isinstance(network, FeedForward)]
         found = torch.autograd.grad((y * directions).sum() / ROWS, weights)
     rows = F.normalize(y.detach()[0].double(), dim=-1)  # [ROWS, WIDTH]
     likeness = float(((rows @ rows.T).sum() - ROWS) / (ROWS * (ROWS - 1)))

@@ -31,14 +31,27 @@ class Mixture:
     router: int
 
 
+def own_mixture(config: ModelConfig) -> Mixture | None:
+    """The model with the experts that it has; None where it has none.  A shared expert belongs to the other parameters."""
+    if config.n_experts is None:
+        return None
+    total = sum(parameters(config).values())
+    router = config.n_expert_layers * config.n_experts * config.d_model
+    expert = feedforward_parameters(config, config.expert_width)
+    return Mixture(total, total - config.idle_parameters, expert, router)
+
+
 def mixture(config: ModelConfig, experts: int, top_k: int) -> Mixture:
     """The model with its feed-forward networks taken `experts` times, `top_k` of them used; 1 and 1: as it is.
+
+    One that has experts is taken with one network of width d_ff in each layer in their place.
 
     Raises:
         ValueError: fewer than one expert, or more used than there are.
     """
     if not 1 <= top_k <= experts:
         raise ValueError(f"{top_k} of {experts} experts cannot be used")
+    config = config.without_experts()
     layers = config.n_encoder_layers + config.n_decoder_layers
     expert, whole = feedforward_parameters(config), sum(parameters(config).values())
     router = layers * experts * config.d_model if experts > 1 else 0

@@ -104,22 +104,23 @@ def layers(trace: Trace) -> tuple[str, ...]:
 
 
 def named(checkpoint: Checkpoint, trace: Trace) -> tuple[Named, ...]:
-    """Every step that can be compared; the layers of a stack have the same.
+    """Every step that can be compared; the layers of a stack have the same, but for those with experts.
 
     Raises:
         TraceError: a text of more than `LONGEST` tokens.
     """
     check_length(trace)
     found: list[Named] = []
-    first: dict[str, list[tuple[str, Step, ndarray]]] = {}
+    first: dict[tuple[str, bool], list[tuple[str, Step, ndarray]]] = {}
     for layer in layers(trace):
         stack, _, number = layer.rpartition(".")
-        if stack not in first:
+        alike = stack, checkpoint.model.config.has_experts(int(number))
+        if alike not in first:
             steps = layer_steps(checkpoint, trace, layer)
-            first[stack] = [
+            first[alike] = [
                 (name.removeprefix(f"{layer}."), step, value) for name, step, _, value in results(steps, layer)
             ]
-        for part, step, value in first[stack]:
+        for part, step, value in first[alike]:
             if part != "input" or number == "0":
                 found.append(Named(f"{layer}.{part}", step.title, value.shape))
     return (*found, Named(LOGITS, N_("Logits"), tuple(trace.logits.shape)))

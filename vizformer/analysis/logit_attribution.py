@@ -31,7 +31,8 @@ from vizformer.checkpoints.tensors.placement import name_of
 from vizformer.errors import TraceError
 from vizformer.explain.activations import activation_kind
 from vizformer.explain.arrays import float64, is_half, soft_capped
-from vizformer.explain.block_stream import find_block, sublayers
+from vizformer.explain.block_stream import find_block, network_input, one_network, sublayers
+from vizformer.explain.experts_numbers import mixture_numbers
 from vizformer.explain.feedforward_numbers import feedforward_numbers
 from vizformer.explain.norms import divisor, is_deviation, is_offset, normalise, through
 from vizformer.explain.step import ROUNDINGS, TOLERANCE, Proof
@@ -39,6 +40,8 @@ from vizformer.explain.sublayer import bias_of
 from vizformer.messages import N_, Message
 from vizformer.model.attention import Attention
 from vizformer.model.block import Block
+from vizformer.model.experts import MixtureOfExperts
+from vizformer.model.feedforward import FeedForward
 from vizformer.model.norm import Norm
 from vizformer.model.trace import Trace
 
@@ -178,12 +181,13 @@ def neurons(checkpoint: Checkpoint, trace: Trace, found: LogitAttribution, layer
     """The term of a layer's feed-forward network, neuron by neuron: its number times its row of W_out . g.
 
     Raises:
-        TraceError: no such layer.
+        TraceError: no such layer, or one whose network is a mixture of experts.
     """
     stack = predicting_stack(checkpoint)
     block, at = find_block(checkpoint, stack, layer), f"{stack}.{layer}"
-    inner = _inner(block, trace, at, found.position)
-    each: ndarray = inner * (found.directions[f"{at}.feedforward"] @ float64(block.feedforward.W_out.weight))
+    network = one_network(block, at)
+    inner = _inner(block, network, trace, at, found.position)
+    each: ndarray = inner * (found.directions[f"{at}.feedforward"] @ float64(network.W_out.weight))
     return each
 
 
@@ -311,7 +315,7 @@ class _Way:
     def sublayer(self, block: Block, place: str, kind: str, parts: Float[ndarray, "parts d_model"], bias: Row) -> None:
         """The terms of what a sublayer has written."""
         if kind == "feedforward":
-            if block.feedforward.W_out.bias is not None:
+            if isinstance(block.feedforward, FeedForward) and block.feedforward.W_out.bias is not None:
                 self.add("feedforward_bias", place, self.g @ bias)
             self.add("feedforward", place, self.g @ parts.sum(0))
             return
@@ -321,10 +325,19 @@ class _Way:
             self.add("head", place, self.g @ parts[head], head)
 
     def written(self, block: Block, at: str, kind: str) -> tuple[Float[ndarray, "parts d_model"], Row]:
-        """What a sublayer has written: of each head, or of all neurons; and its last bias."""
-        if kind == "feedforward":
-            inner = _inner(block, self.trace, at, self.position)
-            return (inner @ float64(block.feedforward.W_out.weight).T)[None], bias_of(block.feedforward.W_out)
+        """What a sublayer has written: of each head, or of all neurons; and its last bias.
+
+        The biases of experts belong to what these have written: they are added by weight, not to every token.
+        """
+        network = block.feedforward
+        if kind == "feedforward" and isinstance(network, MixtureOfExperts):
+            rows = slice(self.position, self.position + 1)
+            x = network_input(block, self.trace, at, rows)
+            out = mixture_numbers(x, network, self.trace, f"{at}.feedforward", rows).out
+            return out, np.zeros(out.shape[1])
+        if kind == "feedforward" and isinstance(network, FeedForward):
+            inner = _inner(block, network, self.trace, at, self.position)
+            return (inner @ float64(network.W_out.weight).T)[None], bias_of(network.W_out)
         attention = block.self_attention if kind == "self" else block.cross_attention
         assert attention is not None
         record = self.trace[f"{at}.{kind}"]
@@ -385,12 +398,10 @@ class _Way:
         self.terms.append(Term(part, place, float(value), head))
 
 
-def _inner(block: Block, trace: Trace, at: str, position: int) -> Float[ndarray, " d_ff"]:
+def _inner(block: Block, network: FeedForward, trace: Trace, at: str, position: int) -> Float[ndarray, " d_ff"]:
     """What the neurons hand on at a position."""
-    __, ___, before, ____ = sublayers(block)[-1]
-    x = float64(trace.residual(f"{at}.{'pre' if block.residual == 'parallel' else before}")[position])
-    x = through(x, block.around("feedforward").before)
-    found: ndarray = feedforward_numbers(x[None], block.feedforward, trace.residual(f"{at}.pre").dtype).inner[0]
+    x = network_input(block, trace, at, slice(position, position + 1))
+    found: ndarray = feedforward_numbers(x, network, trace.residual(f"{at}.pre").dtype).inner[0]
     return found
 
 

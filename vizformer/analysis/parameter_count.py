@@ -87,6 +87,19 @@ def count(sizes: Sizes) -> Counted:
     )
 
 
+def experts_parameters(config: ModelConfig) -> int:
+    """Parameters of the feed-forward of a layer with E experts: the router's E d, the networks, and the shared one's gate.
+
+    Raises:
+        ValueError: the config has none.
+    """
+    if config.n_experts is None:
+        raise ValueError("this model has no experts")
+    each = config.d_model + feedforward_parameters(config, config.expert_width)
+    shared = config.d_shared_expert
+    return config.n_experts * each + (0 if shared is None else feedforward_parameters(config, shared) + config.d_model)
+
+
 def feedforward_parameters(config: ModelConfig, d_ff: int | None = None) -> int:
     """Parameters of one feed-forward network: 2 d d_ff + d_ff + d, or 3 d d_ff (+ 2 d_ff + d) with a gate."""
     d, f = config.d_model, config.d_ff if d_ff is None else d_ff
@@ -113,7 +126,8 @@ class WidthRatio:
 
 
 def width_ratios(config: ModelConfig) -> tuple[WidthRatio, ...]:
-    """A model of these options with d_ff = 1 to 8 times d_model, all else the same."""
+    """A model of these options with d_ff = 1 to 8 times d_model, all else the same; without experts, if it has such."""
+    config = config.without_experts()
     layers = config.n_encoder_layers + config.n_decoder_layers
     own, all_own = feedforward_parameters(config), count_parameters(config)
     with without_memory():

@@ -126,14 +126,18 @@ def _there(rows: Sequence[Sequence[float]]) -> list[int]:
 
 
 def _matrices(block: Block) -> list[list[str]]:
-    """The names of a layer's parameters that make up each of `KINDS`."""
+    """The names of a layer's parameters that make up each of `KINDS`; a router is none of them."""
     crossing = [] if block.cross_attention is None else ["W_Q", "W_K", "W_V", "W_O"]
-    gate = [] if block.feedforward.W_gate is None else ["feedforward.W_gate.weight"]
+    own = [f"feedforward.{name}" for name, __ in block.feedforward.named_parameters()]
+
+    def of_networks(*letters: str) -> list[str]:  # several, where there are experts
+        return [name for name in own if name.endswith(tuple(f"W_{letter}.weight" for letter in letters))]
+
     return [
         *([f"self_attention.{name}.weight"] for name in ("W_Q", "W_K", "W_V", "W_O")),
         *([f"cross_attention.{name}.weight"] if crossing else [] for name in ("W_Q", "W_K", "W_V", "W_O")),
-        ["feedforward.W_in.weight", *gate],
-        ["feedforward.W_out.weight"],
+        of_networks("in", "gate"),
+        of_networks("out"),
     ]
 
 

@@ -246,12 +246,16 @@ def feedforward_input(
     Raises:
         TraceError: no such layer, or one whose network is a mixture of experts.
     """
-    block = find_block(checkpoint, stack, layer)
-    network = one_network(block, f"{stack}.{layer}")
+    block, at = find_block(checkpoint, stack, layer), f"{stack}.{layer}"
+    network = one_network(block, at)
+    return network_input(block, trace, at), network
+
+
+def network_input(block: Block, trace: Trace, at: str, rows: slice = slice(None)) -> Float[ndarray, "n d_model"]:
+    """The rows that the feed-forward of a layer, "decoder.2", reads: one network, or a mixture of experts."""
     __, ___, before, ____ = sublayers(block)[-1]
     entering = "pre" if block.residual == "parallel" else before
-    x = float64(trace.residual(f"{stack}.{layer}.{entering}"))
-    return through(x, block.around("feedforward").before), network
+    return through(float64(trace.residual(f"{at}.{entering}")[rows]), block.around("feedforward").before)
 
 
 def one_network(block: Block, at: str) -> FeedForward:

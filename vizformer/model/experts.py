@@ -41,14 +41,15 @@ class MixtureOfExperts(nn.Module):
         scores = scores if run is None else run.router_scores(f"{name}.feedforward", scores)
         probabilities = torch.softmax(_wide(scores), dim=-1)  # [b, n, n_experts]
         weights, chosen = self.choose(probabilities)  # [b, n, k] each
-        out = self.mix(x.flatten(0, 1), weights.flatten(0, 1), chosen.flatten(0, 1)).unflatten(0, x.shape[:2])
+        out = self.mix(x.flatten(0, 1), weights.flatten(0, 1), chosen.flatten(0, 1)).reshape(x.shape)
         opened = None  # [b, n, 1]: how much of the shared expert comes through
         if self.shared is not None and self.shared_gate is not None:
             opened = torch.sigmoid(self.shared_gate(x))
             out = out + _wide(opened) * _wide(self.shared(x))
         if run is not None:
             run.record_routing(f"{name}.feedforward", scores, probabilities, chosen, weights, opened)
-        return out.to(x.dtype)  # [b, n, d_model]
+        y: Tensor = out.to(x.dtype)  # [b, n, d_model]
+        return y
 
     def choose(self, probabilities: Float[Tensor, "*n n_experts"]) -> tuple[Float[Tensor, "*n k"], Int[Tensor, "*n k"]]:
         """The weights of the chosen experts and their numbers, the largest first."""
@@ -60,7 +61,7 @@ class MixtureOfExperts(nn.Module):
     ) -> Float[Tensor, "n d_model"]:
         """sum_{e in T} g_e FFN_e(x): every expert computes the rows of the tokens that chose it, and no others."""
         out = torch.zeros_like(x, dtype=weights.dtype)
-        for number in chosen.unique().tolist():
+        for number in sorted(set(chosen.flatten().tolist())):
             row, place = (chosen == number).nonzero(as_tuple=True)  # the tokens, and which of their choices it is
             found = self.experts[number](x[row])  # [rows, d_model]
             out = out.index_add(0, row, weights[row, place, None] * found.to(weights.dtype))

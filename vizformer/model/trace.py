@@ -210,8 +210,14 @@ class Trace:
     def record_routing(
         self, site: str, scores: Tensor, probabilities: Tensor, chosen: Tensor, weights: Tensor, opened: Tensor | None
     ) -> None:
-        rows = (tensor[0].detach() for tensor in (scores, probabilities, chosen, weights))
-        self._routings[site] = RoutingRecord(site, *rows, None if opened is None else opened[0, :, 0].detach())
+        self._routings[site] = RoutingRecord(
+            site,
+            scores[0].detach(),
+            probabilities[0].detach(),
+            chosen[0].detach(),
+            weights[0].detach(),
+            None if opened is None else opened[0, :, 0].detach(),
+        )
 
     def record_logits(self, logits: Tensor, edit: Edit | None) -> None:
         self._logits, self.edit = logits[0].detach(), edit

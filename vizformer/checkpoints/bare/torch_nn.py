@@ -11,6 +11,7 @@ from torch import Tensor
 
 from vizformer.model.attention import Attention
 from vizformer.model.block import Block
+from vizformer.model.feedforward import FeedForward
 
 
 @torch.no_grad()
@@ -27,7 +28,10 @@ def load_layer(block: Block, state: Mapping[str, Tensor], prefix: str = "") -> N
     norms = [block.self_norm, block.cross_norm, block.feedforward_norm]
     for number, norm in enumerate((norm for norm in norms if norm is not None), start=1):
         norm.load_state_dict({name: state[f"{prefix}norm{number}.{name}"] for name in norm.state_dict()})
-    for linear, name in ((block.feedforward.W_in, "linear1"), (block.feedforward.W_out, "linear2")):
+    network = block.feedforward
+    if not isinstance(network, FeedForward):
+        raise TypeError("the layers of torch.nn have no experts")
+    for linear, name in ((network.W_in, "linear1"), (network.W_out, "linear2")):
         linear.load_state_dict({part: state[f"{prefix}{name}.{part}"] for part in linear.state_dict()})
 
 

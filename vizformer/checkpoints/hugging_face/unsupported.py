@@ -4,15 +4,18 @@ from collections.abc import Mapping
 
 from vizformer.messages import N_, Message
 
-_EXPERTS = N_("num_experts: several feed-forward networks per layer, of which each token goes through a few")
 _SCORES = N_("scores that also have terms of contents with distances")
 BECAUSE: Mapping[str, Message] = {
     "gemma3": N_(
         "text_config and vision_config: a language model, which opens alone as gemma3_text, beside one for images"
     ),
-    "mixtral": N_("num_local_experts: several feed-forward networks per layer, of which each token goes through a few"),
-    "qwen2_moe": _EXPERTS,
-    "qwen3_moe": _EXPERTS,
+    "phimoe": N_("router_jitter_noise: its router weighs two experts one after the other, each against those near it"),
+    "granitemoeshared": N_("shared_intermediate_size: a shared expert that is added to the others as it is"),
+    "jetmoe": N_("num_local_experts: its attention has experts as well"),
+    "ernie4_5_moe": N_("a bias of the router that chooses the experts and does not weigh them"),
+    "gpt_oss": N_("attention sinks, and experts whose gates are bent otherwise"),
+    "switch_transformers": N_("num_experts: each expert takes so many tokens at most, and leaves out the others"),
+    "nllb-moe": N_("num_experts: each expert takes so many tokens at most, and leaves out the others"),
     "internlm2": N_("queries, keys and values in one tensor, and code of its own (auto_map)"),
     "deepseek_v2": N_("kv_lora_rank: keys and values are made of a short vector per token, and there are experts"),
     "deepseek_v3": N_("kv_lora_rank: keys and values are made of a short vector per token, and there are experts"),

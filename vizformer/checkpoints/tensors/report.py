@@ -158,6 +158,33 @@ def details(config: ModelConfig) -> list[Message]:
         ),
         (config.qk_norm and config.qk_norm_over == "head", N_("queries and keys are normalised")),
         (config.qk_norm and config.qk_norm_over == "all", N_("queries and keys are normalised, all heads together")),
+        (
+            config.n_experts is not None,
+            N_(
+                "mixture of experts (layers: {layers}): each token goes through {k} of {n} feed-forward networks of width "
+                "{width}",
+                layers=ranges(
+                    range(config.n_encoder_layers + config.n_decoder_layers)
+                    if config.expert_layers is None
+                    else config.expert_layers
+                ),
+                k=config.experts_per_token,
+                n=config.n_experts or 0,
+                width=f"{config.expert_width:,}",
+            ),
+        ),
+        (
+            config.d_shared_expert is not None,
+            N_("all tokens go through a shared expert of width {width}", width=f"{config.d_shared_expert or 0:,}"),
+        ),
+        (
+            config.n_experts is not None and config.expert_weights == "probabilities",
+            N_("the weights of the chosen experts are not brought to the sum 1"),
+        ),
+        (
+            config.idle_parameters > 0,
+            N_("{n} parameters belong to experts that a token does not go through", n=f"{config.idle_parameters:,}"),
+        ),
         (config.norm_offset, N_("norms scale by 1 + weight")),
         (config.residual == "parallel", N_("attention and feed-forward read the same input, side by side")),
         (config.scaled_embedding, N_("embeddings are multiplied by √d_model")),
@@ -238,7 +265,7 @@ def describe(report: Report, translate: Callable[[Message], str] = str, *, every
                 ("layers", str(config.n_encoder_layers + config.n_decoder_layers)),
                 (
                     "width",
-                    f"{config.d_model:,} (feed-forward {config.d_ff:,}, {config.feedforward}, {config.activation})",
+                    f"{config.d_model:,} (feed-forward {_inner_width(config)}, {config.feedforward}, {config.activation})",
                 ),
                 (
                     "heads",
@@ -275,6 +302,12 @@ def describe(report: Report, translate: Callable[[Message], str] = str, *, every
     if report.format == "state-dict":
         lines += ["", translate(UNDER_ASSUMPTIONS)]
     return "\n".join(lines)
+
+
+def _inner_width(config: ModelConfig) -> str:
+    if config.n_experts is None:
+        return f"{config.d_ff:,}"
+    return f"{config.n_experts} experts of {config.expert_width:,}"
 
 
 def _table(rows: list[tuple[str, str]]) -> list[str]:

@@ -22,6 +22,8 @@ class Part:
         row: the file has [1, n] where we have [n] (the bias of BART's logits).
         skip: rows at the start that no position uses (RoBERTa's table begins after the padding's row).
         shared: each of the targets is the whole tensor (Phi's one norm in front of attention and feed-forward).
+        matrices: where it is above 0, the file has so many matrices in one tensor, [matrices, rows, columns], which are
+            the targets one under the other (all experts of a layer).
         order: gives the rows of the file in the order in which the targets, one under the other, have them (GPT-J's
             rotary positions of neighbouring numbers); None: they are in it.
     """
@@ -33,6 +35,7 @@ class Part:
     row: bool = False
     skip: int = 0
     shared: bool = False
+    matrices: int = 0
     order: Callable[[], Tensor] | None = None
 
     def shape(self, ours: Mapping[str, Shape]) -> Shape:
@@ -43,6 +46,8 @@ class Part:
         if self.row:
             return (1, first, *rest)
         rows = first + sum(ours[name][0] for name in self.targets[1:]) + self.skip
+        if self.matrices:
+            return (self.matrices, rows // self.matrices, *rest)
         return tuple(reversed((rows, *rest))) if self.transposed else (rows, *rest)
 
     def split(self, stored: Tensor, ours: Mapping[str, Shape]) -> dict[str, Tensor]:
@@ -51,6 +56,8 @@ class Part:
             return dict.fromkeys(self.targets, stored)
         if self.row:
             return {self.targets[0]: stored[0]}
+        if self.matrices:
+            stored = stored.flatten(0, 1)
         whole = stored.T if self.transposed and stored.dim() == 2 else stored
         rows = [ours[name][0] for name in self.targets]
         if self.heads:
@@ -75,6 +82,8 @@ class Part:
         whole = torch.cat(pieces)
         if self.order is not None:
             whole = whole[self.order().argsort()]
+        if self.matrices:
+            return whole.unflatten(0, (self.matrices, -1)).contiguous()
         return (whole.T if self.transposed and whole.dim() == 2 else whole).contiguous()
 
 

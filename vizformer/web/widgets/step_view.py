@@ -71,7 +71,7 @@ def overview(steps: "Sequence[Step]", labels: "Callable[[Step], Labels]") -> Non
         if value.ndim < 3:
             parts.append(table(value, axes, title, names, shown=WIDE))
         else:
-            parts.extend(table(one, axes[1:], _head(title, head), names) for head, one in enumerate(value))
+            parts.extend(table(one, axes[1:], _part(title, axes[0], at), names) for at, one in enumerate(value))
 
     for index, step in enumerate(steps):
         names = labels(step)
@@ -167,16 +167,20 @@ def table(
 
 
 def _tables(value: np.ndarray, axes: "tuple[Axis, ...]", caption: str, labels: Labels, blocked: Any) -> None:
-    """One table, or one for each head side by side."""
+    """One table, or one for each head (or choice of an expert) side by side."""
     if value.ndim < 3:
         st.html(table(value, axes, caption, labels, blocked))
         return
     shown = range(min(len(value), MAPS_SHOWN))
-    st.html(_row([table(value[head], axes[1:], _head(caption, head), labels) for head in shown]))
+    st.html(_row([table(value[at], axes[1:], _part(caption, axes[0], at), labels) for at in shown]))
 
 
-def _head(caption: str, head: int) -> str:
-    name = _("head {head}", head=head)  # the extractor does not look into f-strings
+def _part(caption: str, axis: "Axis", at: int) -> str:
+    """One of the matrices of a three-dimensional result."""
+    if axis == "choices":
+        name = _("choice {n}: each row in the expert that it chose", n=at)
+    else:
+        name = _("head {head}", head=at)  # the extractor does not look into f-strings
     return f"{caption} · {name}"
 
 
@@ -205,7 +209,9 @@ def _every_number(step: "Step", labels: Labels) -> None:
     chosen = tensors[number]
     value, axes = (step.result, step.axes) if chosen is None else (chosen.value, chosen.axes)
     if value.ndim == 3:
-        which = head.selectbox(_("Head"), range(len(value)), key=f"steps.head.{step.key}")
+        which = head.selectbox(
+            _("Choice") if axes[0] == "choices" else _("Head"), range(len(value)), key=f"steps.head.{step.key}"
+        )
         value, axes = value[which], axes[1:]
     st.dataframe(_frame(value, axes, labels), height=_height(1 if value.ndim == 1 else len(value)))
 

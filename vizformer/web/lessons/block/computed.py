@@ -108,10 +108,11 @@ def one_matrix(subject: "Subject", stack: str, layer: int) -> "OneMatrix | None"
 @cached
 def _multiplied_out(model: ModelRef, stack: str, layer: int) -> "tuple[np.ndarray, np.ndarray] | None":
     """The same for all texts, and what takes the time."""
-    from vizformer.explain.block_stream import find_block
+    from vizformer.explain.block_stream import find_block, one_network
     from vizformer.explain.feedforward_numbers import multiplied_out
 
-    return multiplied_out(find_block(model_cache.checkpoint(model), stack, layer).feedforward)
+    block = find_block(model_cache.checkpoint(model), stack, layer)
+    return multiplied_out(one_network(block, f"{stack}.{layer}"))
 
 
 @cached

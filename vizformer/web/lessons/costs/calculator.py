@@ -101,7 +101,7 @@ def _numbers() -> ModelConfig:
 def _described(config: ModelConfig) -> str:
     stacks = [count for count in (config.n_encoder_layers, config.n_decoder_layers) if count]
     layers = " + ".join([*map(str, stacks[:-1]), counts.layers(stacks[-1])])
-    return _(
+    said = _(
         "{layers}, d_model {d}, {heads} of {d_head} ({kv} for keys and values), d_ff {ff}, {tokens} "
         "tokens in the vocabulary",
         layers=layers,
@@ -112,6 +112,14 @@ def _described(config: ModelConfig) -> str:
         ff=f"{config.d_ff:,}",
         tokens=f"{config.vocab_size:,}",
     )
+    if config.n_experts is not None:
+        said += " · " + _(
+            "{n} experts of width {width}, {k} of them for each token",
+            n=config.n_experts,
+            width=f"{config.expert_width:,}",
+            k=config.experts_per_token,
+        )
+    return said
 
 
 def _parameters(cost: "ModelCost", known: "Published | None") -> None:
@@ -214,19 +222,19 @@ def _costs(config: ModelConfig, cost: "ModelCost", size: int, tokens: float) -> 
 
 
 def _formula(config: ModelConfig, cost: "ModelCost", tokens: float) -> None:
-    matrices = 3 if config.feedforward == "gated" else 2
+    matrices, width = 3 if config.feedforward == "gated" else 2, config.active_d_ff
     lesson.formula(
         r"\begin{aligned} 2 n^2 h\, d_\mathrm{head} &> m\, n\, d\, d_\mathrm{ff} \iff n > \frac{m\, d\, d_\mathrm{ff}}"
         r"{2 h\, d_\mathrm{head}} \\ C &\approx 6 N D \end{aligned}",
         live=r"\begin{aligned} "
-        rf"n &> \frac{{{matrices} \cdot {config.d_model} \cdot {config.d_ff}}}{{2 \cdot {config.n_heads} \cdot "
+        rf"n &> \frac{{{matrices} \cdot {config.d_model} \cdot {width}}}{{2 \cdot {config.n_heads} \cdot "
         rf"{config.d_head}}} = {cost.overtakes.products:.5g} \\ "
-        rf"C &\approx 6 \cdot {wording.tex(cost.total)} \cdot {wording.tex(tokens)} = "
+        rf"C &\approx 6 \cdot {wording.tex(cost.active)} \cdot {wording.tex(tokens)} = "
         rf"{wording.tex(cost.rule_of_thumb(tokens))} \end{{aligned}}",
-        code=f"matrices, d, d_ff, heads, d_head = {matrices}, {config.d_model}, {config.d_ff}, {config.n_heads}, "
+        code=f"matrices, d, d_ff, heads, d_head = {matrices}, {config.d_model}, {width}, {config.n_heads}, "
         f"{config.d_head}  # matrices of the feed-forward: 3 where it is gated\n"
         "overtakes = matrices * d * d_ff / (2 * heads * d_head)\n"
-        f"training = 6 * {cost.total} * {tokens:g}",
+        f"training = 6 * {cost.active} * {tokens:g}",
     )
 
 
@@ -265,7 +273,7 @@ def overtakes_question(subject: Subject) -> lesson.Number:
             heads=counts.heads(config.n_heads),
             d_head=config.d_head,
             matrices=matrices,
-            ff=config.d_ff,
+            ff=config.active_d_ff,
         ),
         meets,
         _(
@@ -274,7 +282,7 @@ def overtakes_question(subject: Subject) -> lesson.Number:
             width=config.n_heads * config.d_head,
             matrices=matrices,
             d=config.d_model,
-            ff=config.d_ff,
+            ff=config.active_d_ff,
             n=f"{meets:,.0f}",
             own=len(subject.tokens),
         )
@@ -284,7 +292,7 @@ def overtakes_question(subject: Subject) -> lesson.Number:
             width=config.n_heads * config.d_head,
             matrices=matrices,
             d=config.d_model,
-            ff=config.d_ff,
+            ff=config.active_d_ff,
             n=f"{meets:,.0f}",
         ),
         tolerance=1,

@@ -98,6 +98,13 @@ def mixture(config: ModelConfig, experts: int, top_k: int) -> "Mixture":
     return mixture(config, experts, top_k)
 
 
+@cached
+def own_mixture(config: ModelConfig) -> "Mixture | None":
+    from vizformer.analysis.experts import own_mixture
+
+    return own_mixture(config)
+
+
 def parameters(preset: str) -> int:
     """Of a model of the literature."""
     return model_cost(ModelConfig.preset(preset), 1).total

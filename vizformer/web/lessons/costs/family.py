@@ -215,17 +215,9 @@ def _experts(subject: Subject) -> None:
         _("your model"): computed.mixture(subject.config, experts, top_k),
         "Mistral 7B": computed.mixture(ModelConfig.preset("mistral-7b"), experts, top_k),
     }
-    rows = [
-        Row(
-            (
-                name,
-                Number(one.total, wording.large(one.total)),
-                Number(one.active, wording.large(one.active)),
-                Number(one.active / one.total, f"{one.active / one.total:.0%}"),
-            )
-        )
-        for name, one in shown.items()
-    ]
+    rows = [_mixture_row(name, one) for name, one in shown.items()]
+    if (own_experts := computed.own_mixture(subject.config)) is not None:
+        rows.insert(0, _mixture_row(_("your model, with the experts that it has"), own_experts))
     columns = (_("with {n} experts, {k} used", n=experts, k=top_k), _("stored"), _("used by a token"), _("share"))
     st.html(table.to_html(columns, rows, bar=3))
     own = shown[_("your model")]
@@ -242,6 +234,17 @@ def _experts(subject: Subject) -> None:
         _(
             "Mistral 7B with 8 experts, of which 2 are used, is Mixtral 8x7B: 47 · 10⁹ parameters, 13 · 10⁹ used "
             "(Jiang et al. 2024)."
+        )
+    )
+
+
+def _mixture_row(name: str, one: "Mixture") -> Row:
+    return Row(
+        (
+            name,
+            Number(one.total, wording.large(one.total)),
+            Number(one.active, wording.large(one.active)),
+            Number(one.active / one.total, f"{one.active / one.total:.0%}"),
         )
     )
 

@@ -56,6 +56,15 @@ def _feedforward(config: ModelConfig) -> str:
     return rf"{bends}(x W_\text{{in}}{into})\, W_\text{{out}}{out}"
 
 
+def _experts(config: ModelConfig) -> str:
+    """The networks that the router chooses, and the one that all go through."""
+    kept = rf"\operatorname{{top}}_{{{config.experts_per_token}}} p"
+    weight = rf"\frac{{p_e}}{{\sum_{{{kept}}} p}}" if config.expert_weights == "renormalised" else "p_e"
+    summed = rf"\sum_{{e \,\in\, {kept}}} {weight}\, \operatorname{{FFN}}_e(x)"
+    shared = r" + \sigma(x w)\, \operatorname{FFN}_\text{shared}(x)" if config.d_shared_expert is not None else ""
+    return rf"p = \operatorname{{softmax}}(x W_\text{{router}}), \quad {summed}{shared}"
+
+
 def formula(box: "Box", config: ModelConfig) -> str:
     """Its arithmetic as LaTeX; "" where it has none."""
     if box.kind == "embedding" and config.embedding_scale != 1:
@@ -91,5 +100,5 @@ def formula(box: "Box", config: ModelConfig) -> str:
             return r"\frac{x - \operatorname{mean}(x)}{\operatorname{std}(x) + \epsilon} \odot w + b"
         return r"\frac{x - \operatorname{mean}(x)}{\sqrt{\operatorname{var}(x) + \epsilon}} \odot w + b"
     if box.kind == "feedforward":
-        return _feedforward(config)
+        return _feedforward(config) if config.n_experts is None else _experts(config)
     return _FORMULAS.get(box.kind, "")

@@ -196,6 +196,8 @@ def about(box: "Box", config: ModelConfig) -> str:
                 group=config.n_heads // config.kv_heads,
             )
         return text
+    if box.kind == "feedforward" and config.n_experts is not None:
+        return _experts(config)
     if box.kind == "feedforward" and config.residual == "parallel":
         return _(
             "A small network, the same for every position: {d} numbers are spread to {d_ff}, bent, and brought "
@@ -300,6 +302,29 @@ def _window(config: ModelConfig) -> str:
     )
 
 
+def _experts(config: ModelConfig) -> str:
+    """A mixture of experts, and which layers have it."""
+    text = _(
+        "{n} small networks, the experts: a router chooses {k} of them for each position. Each of these spreads {d} numbers "
+        "to {width}, bends them, and brings them back; what they make is summed by the router's weights.",
+        n=config.n_experts,
+        k=config.experts_per_token,
+        d=config.d_model,
+        width=config.expert_width,
+    )
+    if config.d_shared_expert is not None:
+        text += " " + _(
+            "One more network, the shared expert ({width} wide), computes for every position.",
+            width=config.d_shared_expert,
+        )
+    if config.expert_layers is not None:
+        text += " " + _(
+            "So it is in some layers only (layers: {layers}); the others have one network.",
+            layers=ranges(config.expert_layers),
+        )
+    return text
+
+
 def parameters(box: "Box", total: int) -> str:
     """How many numbers of the box were learned; Markdown."""
     if box.shared:
@@ -307,6 +332,17 @@ def parameters(box: "Box", total: int) -> str:
     if not box.copy:
         return _("No parameters: nothing here is learned.")
     share = f"{box.parameters / total:.1%}"
+    if box.others:
+        return _(
+            "{copies} layers × {copy:,}, and {others:,} of the layers without experts: **{count:,}** parameters, {share} of "
+            "the model's {total:,}.",
+            copies=box.copies,
+            copy=box.copy,
+            others=box.others,
+            count=box.parameters,
+            share=share,
+            total=total,
+        )
     if box.copies == 1:
         return _(
             "**{count:,}** parameters, {share} of the model's {total:,}.",

@@ -1,5 +1,6 @@
 """The drawing, in the lesson The map: the whole model as boxes with live shapes, and what the chosen box is."""
 
+from collections import Counter
 from typing import TYPE_CHECKING
 
 import streamlit as st
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     from vizformer.analysis.architecture import Box
 
 _DRAWING, _SWITCH = "map.drawing", "map.switch"
+MOST_TENSORS = 16  # of a box that are named; a mixture of experts can have hundreds
 
 
 def drawing(subject: Subject) -> None:
@@ -153,10 +155,16 @@ def detail(subject: Subject, box: "Box", total: int) -> None:
         st.latex(formula)
     st.markdown(box_words.parameters(box, total))
     if box.tensors:
-        st.markdown(" · ".join(f"`{name} {box_words.shape(shape)}`" for name, shape in box.tensors))
+        named = [f"`{name} {box_words.shape(shape)}`" for name, shape in box.tensors[:MOST_TENSORS]]
+        if len(box.tensors) > MOST_TENSORS:
+            named.append(_("and {n} more", n=len(box.tensors) - MOST_TENSORS))
+        st.markdown(" · ".join(named))
         st.caption(_("The same in PyTorch"))
         sizes = [tuple(shape) for __, shape in box.tensors]
-        st.code(lesson.pasteable(f"sum(math.prod(shape) for shape in {sizes})", {}), language="python", wrap_lines=True)
+        code = f"sum(math.prod(shape) for shape in {sizes})"
+        if len(sizes) > MOST_TENSORS:  # experts: many of a few shapes
+            code = f"sum(times * math.prod(shape) for shape, times in {dict(Counter(sizes))}.items())"
+        st.code(lesson.pasteable(code, {}), language="python", wrap_lines=True)
     with st.container(horizontal=True):
         for entry in box_words.leads_to(box, config):
             st.page_link(entry.file, label=_("Take it apart: {page} →", page=translate(entry.title)))

@@ -94,7 +94,12 @@ def _shapes(config: "ModelConfig") -> list[tuple[str, str]]:
     heads = _("{n} of width {width}", n=config.n_heads, width=config.d_head)
     if config.kv_heads != config.n_heads:
         heads += " · " + _("{n} key/value heads", n=config.kv_heads)
-    inner = f"{config.d_ff:,} · {_ACTIVATIONS.get(config.activation, config.activation)}"
+    inner = f"{config.d_ff:,}"
+    if config.n_experts is not None:
+        inner = _("{n} experts of width {width}", n=config.n_experts, width=f"{config.expert_width:,}")
+        if config.expert_layers is not None:
+            inner += " · " + _("elsewhere {width}", width=f"{config.d_ff:,}")
+    inner += f" · {_ACTIVATIONS.get(config.activation, config.activation)}"
     if config.feedforward == "gated":
         inner += " · " + _("gated")
     order = translate(_ORDERS[config.norm_order])

@@ -1,0 +1,136 @@
+"""What LLaMA's relatives with experts have in common: the fields that describe these, and the names of their tensors.
+
+Files have the matrices of each expert as tensors of their own (`experts.3.gate_proj.weight`) or, as `transformers` 5 holds
+them in memory, those of all experts in one (`experts.gate_up_proj` [n_experts, 2 width, d_model]).
+"""
+
+import re
+from collections.abc import Collection, Mapping, Sequence
+
+from vizformer.checkpoints.hugging_face.family import Options
+from vizformer.checkpoints.hugging_face.fields import Fields
+from vizformer.checkpoints.hugging_face.llama_like import ATTENTION, NORMS, OUT, QK_NORMS, tensors
+from vizformer.checkpoints.tensors.tensor_map import Part, linear
+from vizformer.config import ModelConfig
+from vizformer.messages import N_
+
+MOST_EXPERTS = 50_000  # of all layers together; a file that says more is not believed
+LAYER = {**NORMS, **ATTENTION, **OUT}
+# The first names of Mixtral's tensors.
+RENAMED = {
+    r"\.block_sparse_moe\.": ".mlp.",
+    r"\.experts\.(\d+)\.w1\.": r".experts.\1.gate_proj.",
+    r"\.experts\.(\d+)\.w3\.": r".experts.\1.up_proj.",
+    r"\.experts\.(\d+)\.w2\.": r".experts.\1.down_proj.",
+}
+_FUSED = re.compile(r"(?P<layer>.*\.mlp)\.experts\.gate_up_proj")
+_SINGLE = re.compile(r"(?P<layer>.*\.mlp)\.experts\.\d+\.\w+\.weight")
+
+
+def experts(
+    fields: Fields,
+    options: Options,
+    names: Collection[str],
+    *,
+    number: str = "num_experts",
+    width: str = "",
+    renormalised: bool | None = None,
+    none: bool = False,
+    layers: Sequence[int] | None = None,
+) -> Options:
+    """The options of a mixture of experts, beside `options`.
+
+    `number` is the field of how many there are, `width` that of an expert's width (empty: they are as wide as d_ff).
+    `renormalised` says how the chosen ones are weighed (None: norm_topk_prob does), `none` whether the number may be 0,
+    and `layers` which layers have experts (None: all).
+    """
+    used, weighs = fields.size("num_experts_per_tok"), renormalised
+    weighs = fields.flag("norm_topk_prob") if weighs is None else weighs
+    d_expert = fields.size(width) if width else options["d_ff"]
+    if none and fields.value(number) == 0 and type(fields.value(number)) is int:
+        return {}
+    n, depth = fields.size(number), options["n_decoder_layers"]
+    sparse = range(depth) if layers is None else layers
+    if used > n:
+        fields.refuse("num_experts_per_tok", N_("it must not be above {field}", field=number))
+    stored = len(names) if not any(_FUSED.fullmatch(name) for name in names) else MOST_EXPERTS
+    if n * len(sparse) > min(stored, MOST_EXPERTS):  # before a model of so many networks is thought of
+        fields.refuse(
+            number, N_("the file of weights has fewer tensors than there would be experts, or these are too many")
+        )
+        return {}
+    if not sparse:
+        return {}
+    return {
+        "n_experts": n,
+        "experts_per_token": used,
+        "expert_weights": "renormalised" if weighs else "probabilities",
+        "d_expert": None if d_expert == options["d_ff"] else d_expert,
+        "expert_layers": None if len(sparse) == depth else tuple(sparse),
+    }
+
+
+def sparse_layers(fields: Fields, n_layers: int) -> Sequence[int]:
+    """The layers with experts: those whose number, counted from 1, decoder_sparse_step divides, but for mlp_only_layers.
+
+    Source: `transformers`, Qwen2MoeDecoderLayer.
+    """
+    step, dense = fields.size("decoder_sparse_step"), fields.value("mlp_only_layers")
+    if dense is not None and not (isinstance(dense, list) and all(type(layer) is int for layer in dense)):
+        fields.refuse("mlp_only_layers", N_("it must be a list of numbers of layers"))
+        return ()
+    if n_layers > MOST_EXPERTS:
+        fields.refuse("num_hidden_layers", N_("supported are at most {limit} layers", limit=MOST_EXPERTS))
+        return ()
+    without = set(dense or ())
+    return [layer for layer in range(n_layers) if (layer + 1) % step == 0 and layer not in without]
+
+
+def weights(config: ModelConfig, layer: Mapping[str, Sequence[str]] = LAYER) -> list[Part]:
+    """What becomes of every tensor, experts stored one by one; `layer` has the modules beside the feed-forward."""
+    parts = tensors(config, {**layer, **(QK_NORMS if config.qk_norm else {})})
+    for index in range(config.n_decoder_layers):
+        theirs, ours = f"layers.{index}.mlp", f"decoder.layers.{index}.feedforward"
+        if config.has_experts(index):
+            parts += _mixture(config, theirs, ours)
+        else:
+            parts += _network(theirs, ours)
+    return parts
+
+
+def _mixture(config: ModelConfig, theirs: str, ours: str) -> list[Part]:
+    """The parts of one layer's router, experts and shared expert."""
+    parts = linear(f"{theirs}.gate", f"{ours}.router", bias=False)
+    for e in range(config.n_experts or 0):
+        parts += _network(f"{theirs}.experts.{e}", f"{ours}.experts.{e}")
+    if config.d_shared_expert is not None:
+        parts += _network(f"{theirs}.shared_expert", f"{ours}.shared")
+        parts += linear(f"{theirs}.shared_expert_gate", f"{ours}.shared_gate", bias=False)
+    return parts
+
+
+def _network(theirs: str, ours: str) -> list[Part]:
+    """The three matrices of a gated network."""
+    names = {"gate_proj": "W_gate", "up_proj": "W_in", "down_proj": "W_out"}
+    return [part for name, own in names.items() for part in linear(f"{theirs}.{name}", f"{ours}.{own}", bias=False)]
+
+
+def as_stored(parts: list[Part], names: Collection[str]) -> list[Part]:
+    """`parts` with the experts of a layer in two tensors, where the file has them so."""
+    fused = {found["layer"] for name in names if (found := _FUSED.fullmatch(name))}
+    if not fused:
+        return parts
+    kept: list[Part] = []
+    inner: dict[str, list[str]] = {layer: [] for layer in fused}
+    outer: dict[str, list[str]] = {layer: [] for layer in fused}
+    for part in parts:
+        found = _SINGLE.fullmatch(part.source)
+        if found is None or found["layer"] not in fused:
+            kept.append(part)
+            continue
+        (outer if part.source.endswith(".down_proj.weight") else inner)[found["layer"]] += part.targets
+    for layer in sorted(fused):
+        for name, targets, each in (("gate_up_proj", inner[layer], 2), ("down_proj", outer[layer], 1)):
+            if targets:
+                kept.append(Part(f"{layer}.experts.{name}", tuple(targets), matrices=len(targets) // each))
+    return kept

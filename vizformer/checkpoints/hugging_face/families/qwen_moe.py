@@ -1,0 +1,121 @@
+"""Qwen2-MoE (Qwen1.5-MoE) and Qwen3-MoE: Qwen's layers, with experts in the place of most or all feed-forward networks.
+
+The former has one more expert that all tokens go through, and does not bring the weights of the chosen ones to the sum 1.
+
+Source: Yang et al. 2024, "Qwen2 Technical Report", section 2.2.2; Yang et al. 2025, "Qwen3 Technical Report", section 2, and
+the weights published with them.
+"""
+
+from collections.abc import Collection
+from typing import Any
+
+from tokenizers import Tokenizer as Backend
+
+from vizformer.checkpoints.files.untrusted_folder import Folder
+from vizformer.checkpoints.hugging_face.experts_like import as_stored, experts, sparse_layers, weights
+from vizformer.checkpoints.hugging_face.family import Family, Options
+from vizformer.checkpoints.hugging_face.fields import Fields
+from vizformer.checkpoints.hugging_face.llama_like import UNUSED, decoder, ties
+from vizformer.checkpoints.tokenizers.vocabularies import qwen
+
+BOTH: dict[str, Any] = {
+    "vocab_size": 151_936,
+    "hidden_size": 2048,
+    "num_hidden_layers": 24,
+    "hidden_act": "silu",
+    "max_position_embeddings": 32_768,
+    "rms_norm_eps": 1e-6,
+    "tie_word_embeddings": False,
+    "rope_theta": 10_000.0,
+    "use_sliding_window": False,
+    "sliding_window": 4096,
+    "decoder_sparse_step": 1,
+    "mlp_only_layers": None,
+    "norm_topk_prob": False,
+}
+QWEN_2 = {
+    **BOTH,
+    "intermediate_size": 5632,
+    "num_attention_heads": 16,
+    "num_key_value_heads": 16,
+    "max_window_layers": 28,
+    "layer_types": None,
+    "qkv_bias": True,
+    "moe_intermediate_size": 1408,
+    "shared_expert_intermediate_size": 5632,
+    "num_experts_per_tok": 4,
+    "num_experts": 60,
+}
+QWEN_3 = {
+    **BOTH,
+    "intermediate_size": 6144,
+    "num_attention_heads": 32,
+    "num_key_value_heads": 4,
+    "attention_bias": False,
+    "moe_intermediate_size": 768,
+    "num_experts_per_tok": 8,
+    "num_local_experts": 128,
+}
+
+
+def second(fields: Fields, names: Collection[str]) -> tuple[Options, bool]:
+    """The options of Qwen2-MoE."""
+    last = fields.value("max_window_layers")
+    options, has_head = decoder(
+        fields, names, windowed=lambda layer: layer % 2 == 0 and type(last) is int and layer < last
+    )
+    shared = fields.size("shared_expert_intermediate_size")
+    found = _experts(fields, options, names, "num_experts")
+    if found:
+        found["d_shared_expert"] = shared
+    return {
+        **options,
+        **found,
+        "bias": False,
+        "attention_bias": "qkv" if fields.flag("qkv_bias") else "none",
+    }, has_head
+
+
+def third(fields: Fields, names: Collection[str]) -> tuple[Options, bool]:
+    """The options of Qwen3-MoE."""
+    options, has_head = decoder(fields, names)
+    found = _experts(fields, options, names, "num_local_experts")
+    biases = "all" if fields.flag("attention_bias") else "none"
+    return {**options, **found, "bias": False, "attention_bias": biases, "qk_norm": True}, has_head
+
+
+def _experts(fields: Fields, options: Options, names: Collection[str], number: str) -> Options:
+    layers = sparse_layers(fields, options["n_decoder_layers"])
+    return experts(fields, options, names, number=number, width="moe_intermediate_size", none=True, layers=layers)
+
+
+def tokenizer(folder: Folder) -> Backend:
+    """vocab.json and merges.txt."""
+    return qwen(folder)
+
+
+QWEN2_MOE = Family(
+    name="Qwen2-MoE",
+    defaults={"qwen2_moe": QWEN_2},
+    prefix="model.",
+    head="lm_head.",
+    config=second,
+    weights=weights,
+    tokenizer=tokenizer,
+    ties=ties,
+    by_names=as_stored,
+    unused=UNUSED,
+)
+QWEN3_MOE = Family(
+    name="Qwen3-MoE",
+    defaults={"qwen3_moe": QWEN_3},
+    prefix="model.",
+    head="lm_head.",
+    config=third,
+    weights=weights,
+    tokenizer=tokenizer,
+    ties=ties,
+    by_names=as_stored,
+    unused=UNUSED,
+    aliases={"num_experts": "num_local_experts"},
+)
