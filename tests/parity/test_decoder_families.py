@@ -102,7 +102,8 @@ KINDS: dict[str, tuple[str, str, dict[str, Any]]] = {
         dict(d_model=32, ffn_dim=24, num_layers=3, attention_heads=4, max_position_embeddings=64),
     ),
     "biogpt": ("BioGpt", "ForCausalLM", {k: v for k, v in LLAMA.items() if k != "num_key_value_heads"}),
-    "mixtral": ("Mixtral", "ForCausalLM", dict(LLAMA, num_local_experts=5)),
+    # (with head_dim: without it, `transformers` 5.23 stops at rotary positions of type yarn)
+    "mixtral": ("Mixtral", "ForCausalLM", dict(LLAMA, head_dim=8, num_local_experts=5)),
     "qwen2_moe": (
         "Qwen2Moe",
         "ForCausalLM",
@@ -266,6 +267,7 @@ REFUSED: list[tuple[str, dict[str, Any], str]] = [
     ("gptj", dict(rotary_dim=None), "rotary_dim=null: it must be a whole number"),
     ("mixtral", dict(num_experts_per_tok=6), "num_experts_per_tok=6: it must not be above num_local_experts"),
     ("mixtral", dict(num_local_experts=10**9), "num_local_experts=1000000000: the file of weights has fewer tensors"),
+    ("qwen3_moe", dict(num_experts=3, num_local_experts=6), "num_experts and num_local_experts are two names of one"),
     ("qwen3_moe", dict(mlp_only_layers="no"), 'mlp_only_layers="no": it must be a list of numbers'),
     ("qwen3_moe", dict(decoder_sparse_step=0), "decoder_sparse_step=0: it must be a whole number"),
     ("olmoe", dict(clip_qkv=8.0), "clip_qkv=8.0: supported is null"),

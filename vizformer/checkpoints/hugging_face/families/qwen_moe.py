@@ -17,6 +17,7 @@ from vizformer.checkpoints.hugging_face.family import Family, Options
 from vizformer.checkpoints.hugging_face.fields import Fields
 from vizformer.checkpoints.hugging_face.llama_like import UNUSED, decoder, ties
 from vizformer.checkpoints.tokenizers.vocabularies import qwen
+from vizformer.messages import N_
 
 BOTH: dict[str, Any] = {
     "vocab_size": 151_936,
@@ -30,7 +31,7 @@ BOTH: dict[str, Any] = {
     "use_sliding_window": False,
     "sliding_window": 4096,
     "decoder_sparse_step": 1,
-    "mlp_only_layers": None,
+    "mlp_only_layers": [],
     "norm_topk_prob": False,
 }
 QWEN_2 = {
@@ -78,6 +79,12 @@ def second(fields: Fields, names: Collection[str]) -> tuple[Options, bool]:
 
 def third(fields: Fields, names: Collection[str]) -> tuple[Options, bool]:
     """The options of Qwen3-MoE."""
+    said = [fields.written[name] for name in ("num_experts", "num_local_experts") if name in fields.written]
+    if len(said) == 2 and said[0] != said[1]:  # here `transformers` follows the first name, elsewhere the second
+        fields.refuse(
+            "num_local_experts",
+            N_("num_experts and num_local_experts are two names of one thing: leave one of them out"),
+        )
     options, has_head = decoder(fields, names)
     found = _experts(fields, options, names, "num_local_experts")
     biases = "all" if fields.flag("attention_bias") else "none"
