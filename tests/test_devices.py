@@ -37,6 +37,7 @@ KINDS: dict[str, tuple[str, dict[str, Any]]] = {
     "t5": ("encoder-decoder", tiny.T5_1),
     "qwen3": ("decoder-only", tiny.QWEN3),
     "gemma": ("decoder-only", tiny.GEMMA),
+    "qwen2_moe": ("decoder-only", tiny.QWEN2_MOE),
     "neox": ("decoder-only", tiny.NEOX),
     "marian": ("encoder-decoder", tiny.MARIAN),
     "bart": ("encoder-decoder", tiny.BART),

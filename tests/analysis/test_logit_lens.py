@@ -34,6 +34,8 @@ MODELS = {
     "neox": ("decoder-only", tiny.NEOX),
     "olmo2": ("decoder-only", tiny.OLMO2),
     "gemma2": ("decoder-only", tiny.GEMMA2),
+    "mixtral": ("decoder-only", tiny.MIXTRAL),
+    "qwen2_moe": ("decoder-only", {**tiny.QWEN2_MOE, "bias": True}),
     "sandwich": ("encoder-decoder", {"norm_order": "sandwich", "final_norm": True}),
     "bert": ("encoder-only", tiny.BERT),
     "albert": ("encoder-only", tiny.ALBERT),
@@ -203,6 +205,9 @@ def test_keys_and_neurons_sum_to_their_head_and_network(name):
     for term in found.terms:
         if term.part == "head":
             assert by_key(checkpoint, trace, found, term.place, term.head).sum() == pytest.approx(term.value, abs=1e-5)
+        elif term.part == "feedforward" and checkpoint.model.config.has_experts(term.layer):
+            with pytest.raises(TraceError, match=rf"layer decoder.{term.layer} is a mixture of . experts"):
+                neurons(checkpoint, trace, found, term.layer)
         elif term.part == "feedforward":
             assert neurons(checkpoint, trace, found, term.layer).sum() == pytest.approx(term.value, abs=1e-9)
     heads = sum(found.heads(kind).sum() for kind in ("self", "cross") if found.heads(kind).size)

@@ -128,6 +128,7 @@ def test_runs_that_take_too_long_are_said_to_be_left_out(monkeypatch):
         ("decoder-only", tiny.GEMMA),
         ("decoder-only", tiny.NEOX),
         ("decoder-only", tiny.OLMO2),
+        ("decoder-only", tiny.MIXTRAL),
         ("encoder-only", tiny.BERT),
     ],
 )

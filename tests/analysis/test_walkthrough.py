@@ -20,6 +20,7 @@ KINDS: list[tuple[str, dict[str, Any]]] = [
     ("decoder-only", tiny.LLAMA),
     ("decoder-only", tiny.NEOX),
     ("decoder-only", tiny.OLMO2),
+    ("decoder-only", tiny.QWEN2_MOE),
     ("decoder-only", tiny.GRANITE),
     ("decoder-only", tiny.ALIBI),
     ("decoder-only", {"positions": "none"}),

@@ -70,6 +70,16 @@ def test_nothing_to_report_on(tmp_path: Path) -> None:
         (tiny.NEOX, ["read the same input, side by side", "the first 4 of a head's 8 numbers are turned"]),
         (tiny.LLAMA3, ["slowed down for longer texts (llama3, factor 8)"]),
         (tiny.LLAMA, []),
+        (
+            tiny.QWEN2_MOE,
+            [
+                "queries, keys and values have biases",
+                "(layers: 1): each token goes through 3 of 6 feed-forward networks of width 8",
+                "a shared expert of width 10",
+                "are not brought to the sum 1",
+                "1,152 parameters belong to experts that a token does not go through",
+            ],
+        ),
         (tiny.MARIAN, ["multiplied by √d_model", "all sines", "a bias for every token", "padding is never generated"]),
         (tiny.BART, ["encoder and decoder have a position table", "a bias for every token"]),
         (tiny.T5_1, ["dot products times 1, not over √d_head", "multiplied by 0.25 before the unembedding"]),

@@ -268,7 +268,7 @@ def one_network(block: Block, at: str) -> FeedForward:
         raise TraceError(
             N_(
                 "The feed-forward of layer {layer} is a mixture of {n} experts, of which each token goes through {k}: there "
-                "are no neurons that all tokens share. The page “A layer, step by step” shows router and experts; choose a "
+                "are no neurons that all tokens share. The page “A layer by hand” shows router and experts; choose a "
                 "layer without experts here, or another model.",
                 layer=at,
                 n=len(block.feedforward.experts),

@@ -83,7 +83,7 @@ class Part:
         if self.order is not None:
             whole = whole[self.order().argsort()]
         if self.matrices:
-            return whole.unflatten(0, (self.matrices, -1)).contiguous()
+            return whole.reshape(self.matrices, -1, *whole.shape[1:])
         return (whole.T if self.transposed and whole.dim() == 2 else whole).contiguous()
 
 
