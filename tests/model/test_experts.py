@@ -106,7 +106,7 @@ def test_what_needs_neurons_says_so_and_the_rest_works(name: str) -> None:
     checkpoint = tiny.checkpoint("decoder-only", **KINDS[name])
     trace = checkpoint.trace(TEXT)
     with pytest.raises(
-        TraceError, match=r"layer decoder.1 is a mixture of . experts, of which each token goes through"
+        TraceError, match=r"of decoder layer 1 is a mixture of . experts, of which each token goes through"
     ):
         firing(checkpoint, trace, "decoder", 1, 0)
     with pytest.raises(TraceError, match=r"is a mixture of . experts"):

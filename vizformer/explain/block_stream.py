@@ -16,6 +16,7 @@ from vizformer.explain.experts_numbers import mixture_numbers
 from vizformer.explain.feedforward_numbers import feedforward_numbers
 from vizformer.explain.norms import brought, through
 from vizformer.explain.proof_anchors import recorded
+from vizformer.explain.site_words import in_words
 from vizformer.explain.step import Proof
 from vizformer.explain.sublayer import bias_of
 from vizformer.messages import N_
@@ -267,10 +268,10 @@ def one_network(block: Block, at: str) -> FeedForward:
     if isinstance(block.feedforward, MixtureOfExperts):
         raise TraceError(
             N_(
-                "The feed-forward of layer {layer} is a mixture of {n} experts, of which each token goes through {k}: there "
-                "are no neurons that all tokens share. The page “A layer by hand” shows router and experts; choose a "
-                "layer without experts here, or another model.",
-                layer=at,
+                "There is no network that all tokens share: {place} is a mixture of {n} experts, of which each token goes "
+                "through {k}. The page “A layer by hand” shows router and experts; choose a layer without experts here, or "
+                "another model.",
+                place=in_words(f"{at}.feedforward"),
                 n=len(block.feedforward.experts),
                 k=block.feedforward.k,
             )

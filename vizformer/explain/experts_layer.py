@@ -67,7 +67,7 @@ def _networks(at: Sublayer, x: ndarray, network: MixtureOfExperts, numbers: Mixt
             network,
             used,
             first,
-            N_("Experts, 5: widen"),
+            N_("Experts, 4: widen"),
             N_(
                 "Each token is widened by its own experts: the first choice of the first token is expert {expert}. {used} of "
                 "the {n} experts have been chosen by some token here; the others are not used.",
@@ -80,12 +80,12 @@ def _networks(at: Sublayer, x: ndarray, network: MixtureOfExperts, numbers: Mixt
     ]
     if gate is not None:
         text = N_("A second matrix of each expert computes how far the gates of its numbers open.")
-        steps.append(opening.step(at, network, used, first, N_("Experts, 5b: the gate"), text, proof))
+        steps.append(opening.step(at, network, used, first, N_("Experts, 4b: the gate"), text, proof))
     letter, variable = ("H", "hidden") if gate is None else ("G'", "gate")
     steps.append(
         Step(
             at.key("activation"),
-            N_("Experts, 6: activation"),
+            N_("Experts, 5: activation"),
             kind.text(active),
             rf"A = {kind.symbol(letter)}",
             rf"A_{{0,0,0}} = {kind.symbol(latex.number(entering[0, 0, 0]))} = {latex.number(active[0, 0, 0])}",
@@ -102,7 +102,7 @@ def _networks(at: Sublayer, x: ndarray, network: MixtureOfExperts, numbers: Mixt
         steps.append(
             Step(
                 at.key("gated"),
-                N_("Experts, 6b: through the gate"),
+                N_("Experts, 5b: through the gate"),
                 N_("Number by number, the widened row is multiplied by its opened gate."),
                 r"B = A \odot H",
                 rf"B_{{0,0,0}} = {latex.number(active[0, 0, 0])} \cdot {latex.factor(hidden[0, 0, 0])} = "
@@ -117,7 +117,7 @@ def _networks(at: Sublayer, x: ndarray, network: MixtureOfExperts, numbers: Mixt
             )
         )
     text = N_("Back to the width of the residual stream: what each chosen expert has found for the token.")
-    return [*steps, narrowed.step(at, network, used, first, N_("Experts, 7: narrow"), text, proof)]
+    return [*steps, narrowed.step(at, network, used, first, N_("Experts, 6: narrow"), text, proof)]
 
 
 @dataclass(frozen=True)
@@ -222,7 +222,7 @@ def _weighted_sum(at: Sublayer, numbers: MixtureNumbers, proof: Proof, *, last: 
     total = f"(weights.gather(-1, chosen).T[..., None] * found).sum(0){rounded}"
     return Step(
         at.key("mixed"),
-        N_("Experts, 8: the weighted sum"),
+        N_("Experts, 7: the weighted sum"),
         N_("What a token's experts have found is summed, each times its weight from the router."),
         r"O_i = \sum_{c} G_{i,T_{i,c}} E_{c,i}",
         rf"O_{{0,0}} = {latex.sum_of_products(numbers.weights[0], of_first)} = {latex.number(result[0, 0])}",

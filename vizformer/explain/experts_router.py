@@ -8,6 +8,7 @@ from numpy import ndarray
 from vizformer.explain import latex
 from vizformer.explain.arrays import float64, is_half, set_cells
 from vizformer.explain.experts_numbers import MixtureNumbers
+from vizformer.explain.site_words import in_words
 from vizformer.explain.step import Axis, Contraction, Made, Operand, Proof, Step, sizes
 from vizformer.explain.sublayer import ROWS, Sublayer, entry
 from vizformer.messages import N_
@@ -19,13 +20,15 @@ OF_EXPERTS: tuple[Axis, ...] = ("queries", "experts")
 def router_steps(at: Sublayer, x: ndarray, network: MixtureOfExperts, numbers: MixtureNumbers, site: str) -> list[Step]:
     """From the rows to the weights of the experts."""
     routing, n_experts, k = at.trace.routing(site), len(network.experts), network.k
-    W = float64(network.router.weight).T
+    W, place = float64(network.router.weight).T, in_words(site)
     scores = set_cells(at.trace, f"{site}.router", numbers.scores)
     # Sums of many terms in the model's precision: what they are off by, their exponentials are off by as a factor.
     loose = sizes(x, W) if is_half(at.dtype) else 0.0
-    scored = Proof.compare(N_("the router's scores recorded at {site}", site=site), scores, routing.scores, terms=loose)
+    scored = Proof.compare(
+        N_("the router's scores recorded in {place}", place=place), scores, routing.scores, terms=loose
+    )
     chances = Proof.compare(
-        N_("the router's probabilities recorded at {site}", site=site),
+        N_("the router's probabilities recorded in {place}", place=place),
         numbers.probabilities,
         routing.probabilities,
         dtype=at.dtype,
@@ -34,13 +37,16 @@ def router_steps(at: Sublayer, x: ndarray, network: MixtureOfExperts, numbers: M
     largest = -np.sort(-numbers.probabilities, axis=1)[:, :k]
     of_model = torch.gather(routing.probabilities, 1, routing.chosen)
     choice = Proof.compare(
-        N_("the {k} largest of the probabilities recorded at {site}", k=k, site=site),
+        N_("the {k} largest of the probabilities recorded in {place}", k=k, place=place),
         largest,
         of_model,
         dtype=at.dtype,
     )
     weighed = Proof.compare(
-        N_("the weights of the experts recorded at {site}", site=site), numbers.weights, routing.weights, dtype=at.dtype
+        N_("the weights of the experts recorded in {place}", place=place),
+        numbers.weights,
+        routing.weights,
+        dtype=at.dtype,
     )
     kept, weights = (_spread(part, numbers.chosen, n_experts) for part in (numbers.kept, numbers.weights))
     first, wide = int(numbers.chosen[0, 0]), ".float()" if is_half(at.dtype) else ""
@@ -71,6 +77,7 @@ def router_steps(at: Sublayer, x: ndarray, network: MixtureOfExperts, numbers: M
             contraction=None if scores is not numbers.scores or is_half(at.dtype) else Contraction(x, W),
             axes=OF_EXPERTS,
             inputs={"W_router": network.router.weight.detach().T},
+            meaning=N_("the scores: one row per token, one column per expert"),
         ),
         Step(
             at.key("probabilities"),
@@ -86,6 +93,7 @@ def router_steps(at: Sublayer, x: ndarray, network: MixtureOfExperts, numbers: M
             "probabilities",
             chances,
             axes=OF_EXPERTS,
+            meaning=N_("the probabilities: one row per token, one column per expert"),
         ),
         Step(
             at.key("chosen"),
@@ -126,14 +134,14 @@ def router_steps(at: Sublayer, x: ndarray, network: MixtureOfExperts, numbers: M
                     ),
                 ),
             ),
-            meaning=N_("the probabilities that are kept"),
+            meaning=N_("the probabilities that are kept: one row per token, one column per expert"),
         ),
     ]
     if network.renormalised:
         steps.append(
             Step(
                 at.key("renormalised"),
-                N_("Experts, 4: weights that sum to 1"),
+                N_("Experts, 3b: weights that sum to 1"),
                 N_("What was kept is divided by its sum."),
                 r"G_{i,e} \leftarrow \frac{G_{i,e}}{\sum_{e' \in T_i} G_{i,e'}}",
                 rf"G_{{0,{first}}} = \frac{{{latex.number(numbers.kept[0, 0])}}}{{{latex.sum_of(numbers.kept[0])}}} = "
@@ -145,6 +153,7 @@ def router_steps(at: Sublayer, x: ndarray, network: MixtureOfExperts, numbers: M
                 "weights",
                 weighed,
                 axes=OF_EXPERTS,
+                meaning=N_("the weights: one row per token, one column per expert"),
             )
         )
     return steps

@@ -9,6 +9,7 @@ from vizformer.explain import latex
 from vizformer.explain.arrays import float64, is_half
 from vizformer.explain.experts_numbers import MixtureNumbers
 from vizformer.explain.feedforward_layer import network_steps
+from vizformer.explain.site_words import in_words
 from vizformer.explain.step import Operand, Proof, Step, sizes
 from vizformer.explain.sublayer import ROWS, Sublayer
 from vizformer.messages import N_
@@ -31,7 +32,7 @@ def shared_expert_steps(
     assert recorded is not None
     w = float64(opening.weight[0])
     opened = Proof.compare(
-        N_("how far the shared expert was opened, recorded at {site}", site=site),
+        N_("how far the shared expert was opened, recorded in {place}", place=in_words(site)),
         numbers.opened,
         recorded,
         terms=sizes(x, w[:, None])[:, 0] if is_half(at.dtype) else 0.0,

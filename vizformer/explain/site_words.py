@@ -20,6 +20,8 @@ def in_words(name: str) -> Message:
         return N_("the self-attention of {layer}", layer=layer)
     if part == "cross":
         return N_("the cross-attention of {layer}", layer=layer)
+    if part == "feedforward":
+        return N_("the feed-forward of {layer}", layer=layer)
     if part == "pre":
         return N_("the input of {layer}", layer=layer)
     if part in ("mid", "mid_self"):

@@ -76,7 +76,7 @@ def title(box: "Box", config: ModelConfig) -> str:
         "rotation": _("rotate q, k"),
         "alibi": _("ALiBi bias"),
         "relative": _("T5 bias"),
-        "feedforward": _("Feed-forward"),
+        "feedforward": _("Feed-forward") if config.n_experts is None else _("Mixture of experts"),
         "add": _("Add"),
         "add_norm": _("Add & RMSNorm") if rms else _("Add & LayerNorm"),
         "transform": _("Transform"),
