@@ -62,7 +62,8 @@ def _experts(config: ModelConfig) -> str:
     weight = rf"\frac{{p_e}}{{\sum_{{{kept}}} p}}" if config.expert_weights == "renormalised" else "p_e"
     summed = rf"\sum_{{e \,\in\, {kept}}} {weight}\, \operatorname{{FFN}}_e(x)"
     shared = r" + \sigma(x w)\, \operatorname{FFN}_\text{shared}(x)" if config.d_shared_expert is not None else ""
-    return rf"p = \operatorname{{softmax}}(x W_\text{{router}}), \quad {summed}{shared}"
+    written = rf"p = \operatorname{{softmax}}(x W_\text{{router}}) \\ {summed}{shared}"
+    return rf"\begin{{gathered}} {written} \end{{gathered}}"
 
 
 def formula(box: "Box", config: ModelConfig) -> str:
