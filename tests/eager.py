@@ -78,6 +78,16 @@ class Eager:
             self.logits = self.config.logit_cap * torch.tanh(self.logits / self.config.logit_cap)
         return self
 
+    def _near(self, n: int, layer: int) -> Tensor:
+        """An encoder's sliding window."""
+        window, layers = self.config.sliding_window, self.config.sliding_layers
+        mask = torch.zeros(n, n)
+        for query in range(n):
+            for key in range(n):
+                if window is not None and (layers is None or layer in layers) and abs(query - key) >= window:
+                    mask[query, key] = -math.inf
+        return mask
+
     def _future(self, n: int) -> Tensor:
         return torch.full((n, n), -math.inf).triu(1)
 
@@ -114,7 +124,8 @@ class Eager:
         for index in range(c.n_encoder_layers if name == "encoder" else c.n_decoder_layers):
             layer, path = f"{name}.{index}", f"{name}.layers.{index}"
             self.residuals[f"{layer}.pre"] = entering = x
-            x = self._attention(f"{layer}.self", f"{path}.self_attention", f"{path}.self_norm", x, None, mask)
+            near = self._near(len(x), index) if name == "encoder" else 0.0
+            x = self._attention(f"{layer}.self", f"{path}.self_attention", f"{path}.self_norm", x, None, mask + near)
             self.residuals[f"{layer}.mid" if memory is None else f"{layer}.mid_self"] = x
             if memory is not None and memory_mask is not None:
                 x = self._attention(
@@ -142,7 +153,7 @@ class Eager:
     def _attention(self, site: str, path: str, norm: str, x: Tensor, memory: Tensor | None, mask: Tensor) -> Tensor:
         c = self.config
         d_head = c.d_model // c.n_heads if c.head_dim is None else c.head_dim
-        y = self._norm(norm, x) if c.norm_order in ("pre", "sandwich") else x
+        y = self._norm(norm, x) if c.norm_order in ("pre", "sandwich") and f"{norm}.weight" in self.weights else x
         call = Call(before=x, x=y, source=y if memory is None else memory)
         wide = {}
         for letter, rows in (("Q", y), ("K", call.source)) if c.qk_norm_over == "all" else ():

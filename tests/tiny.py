@@ -48,6 +48,22 @@ BERT: dict[str, Any] = dict(
     norm_eps=1e-12,
     mask_id=3,
 )
+MODERNBERT: dict[str, Any] = dict(
+    positions="rope",
+    rope_local_theta=30.0,
+    rope_local_layers=(1,),
+    sliding_window=3,
+    sliding_layers=(1,),
+    embedding_norm=True,
+    norm_order="pre",
+    first_norm=False,
+    final_norm=True,
+    activation="gelu",
+    feedforward="gated",
+    bias=False,
+    head="transform",
+    mask_id=3,
+)
 ALBERT: dict[str, Any] = {**BERT, "embedding_dim": 6}
 
 ALIBI: dict[str, Any] = dict(positions="alibi")

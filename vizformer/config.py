@@ -74,7 +74,8 @@ class ModelConfig:
         score_cap: the scores are bent by cap * tanh(score / cap) before the mask is added, so that none is beyond it
             (Gemma 2); None: they are not.
         sliding_window: how many keys a query of self-attention sees, the latest ones, itself included (Child et al.
-            2019, "Sparse Transformers"; Jiang et al. 2023, "Mistral 7B", section 2); None: all but the future.
+            2019, "Sparse Transformers"; Jiang et al. 2023, "Mistral 7B", section 2); an encoder's sees as many to either
+            side, itself included in both (Beltagy et al. 2020, "Longformer"; ModernBERT); None: all but the future.
         sliding_layers: the layers in which the window holds, counted from 0, in order; None: all (Qwen2 has it in the
             last ones only, others in every second one).
         n_segments: rows of the table of segment embeddings (BERT's sentence A and B); 0: no such table.
@@ -86,6 +87,8 @@ class ModelConfig:
         norm_order: "post" is norm(x + f(x)) (2017); "pre" is x + f(norm(x)) (GPT-2; Xiong et al. 2020); "output" is
             x + norm(f(x)) (OLMo 2); "sandwich" is x + norm'(f(norm(x))), with two norms for every sublayer (Ding et al.
             2021, "CogView"; Gemma 2, GLM-4).
+        first_norm: whether the attention of the first layer has a norm before it; False where that of the embeddings, just
+            before, makes it unnecessary (Warner et al. 2024, "ModernBERT", section 2.1.1).
         norm: "layer_norm" (Ba, Kiros & Hinton 2016), "rms_norm" (Zhang & Sennrich 2019), or "deviation_norm", LayerNorm as
             many write it by hand: over the standard deviation, divided by d_model - 1, plus norm_eps outside of the root
             (Rush 2018, "The Annotated Transformer").
@@ -169,6 +172,7 @@ class ModelConfig:
     embedding_dim: int | None = None
     stack_inputs: StackInputs = "shared"
     norm_order: NormOrder = "post"
+    first_norm: bool = True
     norm: Norm = "layer_norm"
     norm_offset: bool = False
     qk_norm: bool = False
@@ -232,7 +236,8 @@ class ModelConfig:
         """The layers whose self-attention sees only the window."""
         if self.sliding_window is None:
             return frozenset()
-        return frozenset(range(self.n_decoder_layers) if self.sliding_layers is None else self.sliding_layers)
+        depth = self.n_encoder_layers + self.n_decoder_layers  # there is one stack
+        return frozenset(range(depth) if self.sliding_layers is None else self.sliding_layers)
 
     def turns(self, layer: int) -> bool:
         """Whether the self-attention of this layer (of either stack) turns its queries and keys."""

@@ -135,21 +135,30 @@ def broken_rules(c: "ModelConfig") -> list[Message]:
         )
     if c.sliding_window is not None and c.sliding_window < 1:
         problems.append(N_("{name}={value}: must be at least 1", name="sliding_window", value=c.sliding_window))
-    if c.sliding_window is not None and c.architecture != "decoder-only":
+    if c.sliding_window is not None and c.architecture == "encoder-decoder":
         problems.append(
-            N_("sliding_window={value}: only a decoder alone has one, leave it out", value=c.sliding_window)
+            N_("sliding_window={value}: only one stack alone has one, leave it out", value=c.sliding_window)
+        )
+    if not c.first_norm and (
+        c.norm_order != "pre" or not c.embedding_norm or c.residual == "parallel" or c.architecture == "encoder-decoder"
+    ):
+        problems.append(
+            N_(
+                "first_norm=False: only one stack alone with norm_order='pre', embedding_norm=True and "
+                "residual='sequential' can do without it; take True"
+            )
         )
     if c.sliding_layers is not None:
         layers = list(c.sliding_layers)
         if c.sliding_window is None:
             problems.append(N_("sliding_layers without sliding_window: give both or neither"))
-        elif not _are_layers(layers, c.n_decoder_layers):
+        elif not _are_layers(layers, c.n_encoder_layers + c.n_decoder_layers):
             problems.append(
                 N_(
                     "sliding_layers={value}: must be numbers of layers in order, from 0 to {last}; leave it out where "
                     "all have the window",
                     value=str(layers),
-                    last=c.n_decoder_layers - 1,
+                    last=c.n_encoder_layers + c.n_decoder_layers - 1,
                 )
             )
     if c.rope_layers is not None:

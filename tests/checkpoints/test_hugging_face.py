@@ -273,6 +273,7 @@ def test_our_defaults_are_theirs(kind: str) -> None:
         "mistral": {"layer_types"},
         "nomic_bert": {"tie_word_embeddings"},
         "cohere2": {"sliding_window_pattern"},
+        "modernbert": {"global_rope_theta", "local_rope_theta", "global_attn_every_n_layers"},
         "gemma3_text": {"sliding_window_pattern"},
     }.get(kind, set())
     assert set(BY_TYPE[kind].defaults[kind]) - set(ours) == missing

@@ -71,6 +71,14 @@ def test_nothing_to_report_on(tmp_path: Path) -> None:
         (tiny.LLAMA3, ["slowed down for longer texts (llama3, factor 8)"]),
         (tiny.LLAMA, []),
         (
+            tiny.MODERNBERT,
+            [
+                "sliding window (layers: 1): a query sees only the tokens up to 2 places away, on both sides",
+                "the attention of the first layer has no norm before it",
+                "rotary positions turn by another base, θ = 30 (layers: 1)",
+            ],
+        ),
+        (
             tiny.QWEN2_MOE,
             [
                 "queries, keys and values have biases",
@@ -88,6 +96,7 @@ def test_nothing_to_report_on(tmp_path: Path) -> None:
 )
 def test_what_a_model_has_that_others_have_not(options: dict[str, Any], expected: list[str]) -> None:
     two = "encoder-decoder" if "decoder_start_id" in options else "decoder-only"
+    two = "encoder-only" if "first_norm" in options else two
     found = [str(message) for message in details(tiny.config(two, **options))]
     assert len(found) == len(expected)
     assert all(part in text for part, text in zip(expected, found, strict=True))

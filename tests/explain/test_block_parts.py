@@ -42,6 +42,7 @@ MODELS: list[tuple[str, str, dict[str, Any]]] = [
     ("decoder-only", "decoder", tiny.GRANITE),
     ("decoder-only", "decoder", {**tiny.MIXTRAL, **tiny.GRANITE, "n_decoder_layers": 2}),
     ("decoder-only", "decoder", tiny.QWEN2_MOE),
+    ("encoder-only", "encoder", tiny.MODERNBERT),
     ("encoder-decoder", "decoder", dict(norm_order="post", residual_scale=0.5)),
     ("encoder-decoder", "decoder", dict(norm_order="sandwich", final_norm=True)),
 ]

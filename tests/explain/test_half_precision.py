@@ -31,6 +31,7 @@ KINDS = {
     "neox": ("decoder-only", tiny.NEOX),
     "olmo2": ("decoder-only", tiny.OLMO2),
     "gemma2": ("decoder-only", tiny.GEMMA2),
+    "modernbert": ("encoder-only", tiny.MODERNBERT),
     "mixtral": ("decoder-only", tiny.MIXTRAL),
     "qwen2_moe": ("decoder-only", tiny.QWEN2_MOE),
     "marian": ("encoder-decoder", tiny.MARIAN),

@@ -120,10 +120,12 @@ def test_the_steps_form_a_chain(variant: str) -> None:
         assert list(dict.fromkeys(key.partition(".")[0] for key in keys)) == ["input", *kinds]
         assert keys[-1] == ("feedforward.norm" if config.norm_order == "post" else "feedforward.add")
         for kind in kinds:
-            assert (f"{kind}.norm" in keys) == (config.norm_order != "output")
+            without = kind == "self" and layer.endswith(".0") and not config.first_norm
+            assert (f"{kind}.norm" in keys) == (config.norm_order != "output" and not without)
             assert (f"{kind}.out_scaled" in keys) == (config.residual_scale != 1)
             assert (f"{kind}.out_norm" in keys) == (config.norm_order in ("output", "sandwich"))
-        assert ("self.mask" in keys) == layer.startswith("decoder")
+        windowed = int(layer.split(".")[1]) in config.windowed_layers
+        assert ("self.mask" in keys) == (layer.startswith("decoder") or windowed)
         assert ("self.normed" in keys) == config.qk_norm
         assert ("self.turned" in keys) == config.turns(int(layer.split(".")[1]))
         assert ("self.position" in keys) == (config.positions in ("alibi", "relative"))

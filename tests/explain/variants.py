@@ -57,6 +57,7 @@ VARIANTS: dict[str, tuple[str, dict[str, Any]]] = {
     "quick-gelu-encoder-only": ("encoder-only", {**tiny.BERT, "norm_order": "post", "activation": "quick_gelu"}),
     "post-rms": ("decoder-only", dict(norm_order="post", norm="rms_norm", n_kv_heads=1)),
     "bert": ("encoder-only", {**tiny.BERT, "norm_order": "post"}),
+    "modernbert": ("encoder-only", tiny.MODERNBERT),
     "albert": ("encoder-only", {**tiny.ALBERT, "norm_order": "post"}),
     "marian": ("encoder-decoder", {**tiny.MARIAN, "norm_order": "post"}),
     "bart": ("encoder-decoder", {**tiny.BART, "norm_order": "post"}),

@@ -30,6 +30,7 @@ CAUSAL, MASKED, BOTH = "AutoModelForCausalLM", "AutoModelForMaskedLM", "AutoMode
 # Two layers, so that one that differs from the other is seen; what more of them cost is paid at each of 1,000 openings.
 LAYERS = 2
 TWO, DEEP = dict(num_hidden_layers=LAYERS), dict(encoder_layers=LAYERS, decoder_layers=LAYERS)
+SLIDING = ["sliding_attention", "full_attention"]
 KINDS: dict[str, tuple[Callable[..., Path], str]] = {
     "gpt2": (partial(folders.gpt2, n_layer=LAYERS), CAUSAL),
     "bert": (partial(folders.bert, **TWO), MASKED),
@@ -57,6 +58,7 @@ KINDS: dict[str, tuple[Callable[..., Path], str]] = {
         for kind, (_, _, options) in DECODERS.items()
     },
     **{kind: (partial(written_encoder, kind, **TWO), MASKED) for kind in ENCODERS if kind != "bert-generation"},
+    "modernbert": (partial(written_encoder, "modernbert", layer_types=SLIDING, **TWO), MASKED),
     "bert-generation": (partial(written_encoder, "bert-generation", model="Decoder", is_decoder=True, **TWO), CAUSAL),
     **{kind: (partial(written_both, kind, **DEEP), BOTH) for kind in ENCODER_DECODERS},
     "gemma3_text": (
@@ -67,7 +69,6 @@ KINDS: dict[str, tuple[Callable[..., Path], str]] = {
 }
 LINEAR = {"rope_type": "linear", "factor": 2.0}
 LLAMA3 = {"rope_type": "llama3", "factor": 4.0, "low_freq_factor": 1.0, "high_freq_factor": 4.0}
-SLIDING = ["sliding_attention", "full_attention"]
 NESTED = (
     {"full_attention": {**LINEAR, "rope_theta": 50.0}},
     {"sliding_attention": {"rope_type": "default", "rope_theta": 50.0}, "full_attention": LLAMA3},
@@ -135,6 +136,11 @@ VALUES: dict[str, tuple[Any, ...]] = {
     "clip_qkv": (0.1,),
     "softmax_scale": (0.3,),
     "query_pre_attn_scalar": (7,),
+    "local_attention": (1, 5, None),
+    "global_attn_every_n_layers": (1, 2, 0),
+    "global_rope_theta": (50.0,),
+    "local_rope_theta": (50.0,),
+    "classifier_activation": ("silu",),
     "num_experts": (0, 2),
     "num_local_experts": (2,),
     "num_experts_per_tok": (1, 5),
@@ -239,6 +245,9 @@ VALUES: dict[str, tuple[Any, ...]] = {
             "qkv_bias",
             "sinusoidal_pos_embds",
             "norm_topk_prob",
+            "norm_bias",
+            "decoder_bias",
+            "classifier_bias",
         ),
         (True, False),
     ),
@@ -291,6 +300,9 @@ def test_no_field_of_a_config_class_is_said_to_be_unread(kind: str) -> None:
     family.config(found, ())
     assert {field.name for field in fields(theirs)} <= raw.keys()
     old = {"rope_theta", "partial_rotary_factor"} if kind.startswith("gpt_neox") else {"rotary_emb_base", "rotary_pct"}
+    old |= (
+        {"rope_theta", "partial_rotary_factor"} if kind == "modernbert" else set()
+    )  # its bases have names of their own
     assert set(unknown_fields(found.raw, found._read)) <= old  # of NeoX alone, or of all but NeoX
 
 

@@ -150,6 +150,8 @@ def _layer(config: ModelConfig, stack: Stack, section: Section, n: int, memory: 
     wide, depth = (n, config.d_model), len(stack.layers)
     with_experts = [layer for layer in range(depth) if config.has_experts(layer)]
     drawn = with_experts[0] if with_experts else 0
+    if getattr(stack.layers[drawn], "self_norm", None) is None and depth > 1:
+        drawn = with_experts[1] if len(with_experts) > 1 else depth - 1
     block = stack.layers[drawn]
     assert isinstance(block, Block)
     boxes: list[Box] = []
@@ -167,7 +169,7 @@ def _layer(config: ModelConfig, stack: Stack, section: Section, n: int, memory: 
                 output=wide,
                 module=module and f"{section}.layers[{drawn}].{module}",
                 tensors=_tensors(getattr(block, module) if module else None),
-                copies=depth - len(plain),
+                copies=depth - len(plain) if module != "self_norm" or config.first_norm else depth - 1,
                 others=sum(_count(one.feedforward) for layer in plain if isinstance(one := stack.layers[layer], Block)),
                 skip=skip,
                 fed_by=fed_by,
@@ -225,7 +227,7 @@ def _inside(config: ModelConfig, stack: Stack, section: Section, n: int) -> list
         add("alibi", scores)
     if stack.relative_bias is not None:
         add("relative", scores, stack.relative_bias, f"{section}.relative_bias")
-    if section == "decoder":
+    if section == "decoder" or config.sliding_window is not None:
         add("mask", (n, n))
     return found
 

@@ -121,7 +121,7 @@ def rolling_cache_bytes(config: ModelConfig, length: int, memory: int = 0) -> in
     Source: Jiang et al. 2023, "Mistral 7B", section 2, "Rolling Buffer Cache".
     """
     forgotten = max(0, length - (config.sliding_window or length))
-    layers = len(config.windowed_layers)
+    layers = len(config.windowed_layers) if config.n_decoder_layers else 0
     saved = 2 * layers * config.kv_heads * config.d_head * forgotten * FLOAT_BYTES
     return cache_bytes(config, length, memory) - saved
 

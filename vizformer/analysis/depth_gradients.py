@@ -85,7 +85,7 @@ def _without_sums(blocks: list[Block], x: Tensor, arrangement: Arrangement) -> T
     """The layers' sublayers one after the other: nothing is added to what they find."""
     for index, block in enumerate(blocks):
         x = block.self_attention(x, x, ForwardPass().self_attention(f"encoder.{index}", windowed=False))
-        x = block.self_norm(x) if arrangement == "norm_only" else x
+        x = block.self_norm(x) if arrangement == "norm_only" and block.self_norm is not None else x
         x = block.feedforward(x)
         x = block.feedforward_norm(x) if arrangement == "norm_only" else x
     return x

@@ -91,7 +91,7 @@ def activations(config: ModelConfig, n: int) -> Activations:
     decoder_layer = encoder_layer + (attention + norm if cross else 0)
     layers, others = config.n_encoder_layers * encoder_layer, config.n_decoder_layers * decoder_layer
     calls = config.n_encoder_layers + (1 + cross) * config.n_decoder_layers
-    more = config.n_expert_layers * (experts - feedforward)
+    more = config.n_expert_layers * (experts - feedforward) - (0 if config.first_norm else norm)
     return Activations(n * (layers + others + more), calls * config.n_heads * n * n)
 
 

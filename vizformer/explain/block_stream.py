@@ -132,10 +132,10 @@ def find_block(checkpoint: Checkpoint, stack: str, layer: int) -> Block:
     return block
 
 
-def sublayers(block: Block) -> tuple[tuple[SublayerKind, Norm, str, str], ...]:
+def sublayers(block: Block) -> tuple[tuple[SublayerKind, Norm | None, str, str], ...]:
     """Name, norm, and the points of the residual stream before and after, of every sublayer, in their order.
 
-    Where a sublayer has two norms, this is the one before it.
+    Where a sublayer has two norms, this is the one before it; the attention of a first layer may have none.
     """
     if block.cross_attention is None or block.cross_norm is None:
         return (("self", block.self_norm, "pre", "mid"), ("feedforward", block.feedforward_norm, "mid", "post"))
@@ -279,9 +279,27 @@ def one_network(block: Block, at: str) -> FeedForward:
     return block.feedforward
 
 
+def norm_of(block: Block, at: str, kind: SublayerKind) -> Norm:
+    """The norm of a sublayer in the layer `at`, "encoder.0".
+
+    Raises:
+        TraceError: it has none.
+    """
+    found = {name: norm for name, norm, __, ___ in sublayers(block)}[kind]
+    if found is None:
+        raise TraceError(
+            N_(
+                "Nothing is normalised before {place}: the norm of the embeddings stands just before it. Choose another "
+                "sublayer or layer.",
+                place=in_words(f"{at}.{kind}"),
+            )
+        )
+    return found
+
+
 def norm_code(
     checkpoint: Checkpoint, stack: str, layer: int, kind: SublayerKind, variable: str, argument: str
 ) -> tuple[str, dict[str, Tensor]]:
     """The torch line of a sublayer's norm, and the learned numbers that it reads."""
-    found = {name: norm for name, norm, __, ___ in sublayers(find_block(checkpoint, stack, layer))}[kind]
+    found = norm_of(find_block(checkpoint, stack, layer), f"{stack}.{layer}", kind)
     return norms.code(found, variable, argument), norms.inputs(found)

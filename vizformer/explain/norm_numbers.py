@@ -9,7 +9,7 @@ from numpy import ndarray
 
 from vizformer.checkpoints import Checkpoint
 from vizformer.explain.arrays import float64, stored
-from vizformer.explain.block_stream import SublayerKind, added, find_block, made, sublayers
+from vizformer.explain.block_stream import SublayerKind, added, find_block, made, norm_of, sublayers
 from vizformer.explain.norms import divisor, is_deviation, is_offset, is_rms, normalise
 from vizformer.explain.step import Proof
 from vizformer.messages import N_
@@ -78,12 +78,12 @@ def norm_rows(
     two norms, it is the one before the sublayer.
 
     Raises:
-        TraceError: no such layer.
+        TraceError: no such layer, or no norm at that place.
         KeyError: the layer has no such sublayer.
     """
     block = find_block(checkpoint, stack, layer)
-    found = {name: (norm, before) for name, norm, before, __ in sublayers(block)}
-    norm, before = found[kind]
+    before = {name: point for name, __, point, ___ in sublayers(block)}[kind]
+    norm = norm_of(block, f"{stack}.{layer}", kind)
     if block.around(kind).before is not None:
         entering = "pre" if kind == "feedforward" and block.residual == "parallel" else before
         return float64(trace.residual(f"{stack}.{layer}.{entering}")), norm

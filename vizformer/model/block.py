@@ -30,12 +30,15 @@ class Block(nn.Module):
         turned: bool = True,
         local: bool = False,
         experts: bool = False,
+        first: bool = False,
     ) -> None:
+        """`windowed`, `turned`, `local` and `experts` say what this layer has, `first` whether none comes before it."""
         super().__init__()
         self.norm_order, self.residual = config.norm_order, config.residual
         self.residual_scale = config.residual_scale
         self.windowed, self.turned, self.local = windowed, turned, local
-        self.self_attention, self.self_norm = Attention(config), norm(config)
+        self.self_attention = Attention(config)
+        self.self_norm = norm(config) if config.first_norm or not first else None
         self.cross_attention = Attention(config) if cross else None
         self.cross_norm = norm(config) if cross else None
         self.feedforward: FeedForward | MixtureOfExperts = MixtureOfExperts(config) if experts else FeedForward(config)
@@ -108,6 +111,7 @@ class Stack(nn.Module):
                 config.turns(layer),
                 config.turns_locally(layer),
                 config.has_experts(layer),
+                layer == 0,
             )
             for layer in range(n_layers)
         )

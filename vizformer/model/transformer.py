@@ -12,7 +12,6 @@ from vizformer.errors import TraceError
 from vizformer.messages import N_
 from vizformer.model.block import Stack
 from vizformer.model.cache import Cache
-from vizformer.model.decoder_masks import decoder_masks
 from vizformer.model.edit import Edit
 from vizformer.model.embedding import embedding_table
 from vizformer.model.forward_pass import ForwardPass
@@ -24,6 +23,7 @@ from vizformer.model.mlm_head import PredictionTransform
 from vizformer.model.norm import norm
 from vizformer.model.position_tables import position_tables
 from vizformer.model.positions import Rotation, alibi_bias, relative_bias
+from vizformer.model.self_masks import decoder_masks, encoder_masks
 from vizformer.model.trace import Trace
 
 
@@ -242,9 +242,10 @@ class Transformer(nn.Module):
     ) -> ForwardPass:
         """What accompanies `ids` through a stack; the arguments are those of `encode` and `decode`."""
         n, before = ids.shape[1], 0 if cache is None else cache.length
-        mask = windowed = None if padding is None else padding_mask(padding)
         if stack == "decoder":
             mask, windowed = decoder_masks(n, before, padding, self.config.sliding_window, ids.device)
+        else:
+            mask, windowed = encoder_masks(n, padding, self.config.sliding_window, ids.device)
         memory_mask = None if memory_padding is None else padding_mask(memory_padding)
         return ForwardPass(
             mask,

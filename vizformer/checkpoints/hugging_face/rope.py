@@ -38,11 +38,16 @@ def rope(fields: Fields, old_theta: str = "rope_theta") -> Options:
 
 
 def rope_of_layer_types(
-    fields: Fields, sliding: Sequence[int], *, old_local: str | None = None, local: float = 0.0
+    fields: Fields,
+    sliding: Sequence[int],
+    *,
+    old_local: str | None = None,
+    local: float = 0.0,
+    old_theta: str = "rope_theta",
 ) -> Options:
     """Base and scaling of layers with full attention, and the base of those with a sliding window, `sliding`.
 
-    rope_parameters has a table for each of the two.  Before version 5 of `transformers` they were rope_theta with
+    rope_parameters has a table for each of the two.  Before version 5 of `transformers` they were `old_theta` with
     rope_scaling, and `old_local` (None: there was no such field, and the base is `local`).
 
     Source: `transformers`, Gemma3TextConfig.convert_rope_params_to_dict.
@@ -59,7 +64,7 @@ def rope_of_layer_types(
     longest = fields.size("max_position_embeddings")
     name = "rope_parameters" if scaling is None else "rope_scaling"
     options = _scaled(
-        fields, name, full, "rope_theta", lambda inner: inner.size(TRAINED) if TRAINED in inner.raw else longest
+        fields, name, full, old_theta, lambda inner: inner.size(TRAINED) if TRAINED in inner.raw else longest
     )
     if (
         set(near) - {"rope_theta", "rope_type", "type"}

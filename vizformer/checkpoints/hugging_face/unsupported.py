@@ -23,9 +23,6 @@ BECAUSE: Mapping[str, Message] = {
     "deberta": _SCORES,
     "deberta-v2": _SCORES,
     "mpnet": N_("one table of relative positions beside the learned ones"),
-    "modernbert": N_(
-        "global_attn_every_n_layers: most layers look at a neighbourhood only, with rotary positions of another base"
-    ),
     "xlm": N_("learned embeddings of the language beside the positions"),
     "xlnet": N_("attention over a memory of earlier texts, with scores of its own for distances"),
     "umt5": N_("a table of relative positions in every layer"),

@@ -141,6 +141,15 @@ def details(config: ModelConfig) -> list[Message]:
         ),
         (config.bias and not config.qkv_bias, N_("the feed-forward layers have biases, attention has none")),
         (
+            config.sliding_window is not None and config.architecture == "encoder-only",
+            N_(
+                "sliding window (layers: {layers}): a query sees only the tokens up to {reach} places away, on both sides",
+                layers=ranges(sorted(config.windowed_layers)),
+                reach=f"{(config.sliding_window or 1) - 1:,}",
+            ),
+        ),
+        (not config.first_norm, N_("the attention of the first layer has no norm before it")),
+        (
             config.sliding_window is not None and len(config.windowed_layers) == config.n_decoder_layers,
             N_(
                 "sliding window: a query sees only the latest {window} tokens, itself included",

@@ -36,6 +36,7 @@ from vizformer.checkpoints.hugging_face.families import (
     marian,
     megatron_bert,
     mixtral,
+    modernbert,
     mpt,
     nomic_bert,
     olmo,
@@ -123,5 +124,6 @@ FAMILIES: tuple[Family, ...] = (
     qwen_moe.QWEN3_MOE,
     olmoe.FAMILY,
     granitemoe.FAMILY,
+    modernbert.FAMILY,
 )
 BY_TYPE: dict[str, Family] = {model_type: family for family in FAMILIES for model_type in family.defaults}

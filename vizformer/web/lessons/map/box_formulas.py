@@ -85,11 +85,13 @@ def formula(box: "Box", config: ModelConfig) -> str:
         if (cap := config.logit_cap) is not None:
             written = rf"{cap:g} \tanh\left(\tfrac{{1}}{{{cap:g}}}\, {written}\right)"
         return rf"\text{{logits}} = {written}"
+    if box.kind == "mask" and box.section == "encoder":
+        return rf"M_{{ij}} = -\infty \ \text{{if}}\ |i - j| \ge {config.sliding_window}, \ \text{{else}}\ 0"
     if box.kind == "mask" and (window := config.sliding_window) is not None:
         return rf"M_{{ij}} = -\infty \ \text{{if}}\ j > i \ \text{{or}}\ j \le i - {window}, \ \text{{else}}\ 0"
     if box.kind in ("attention", "cross"):
         written = _FORMULAS[box.kind]
-        if box.kind == "attention" and box.section == "decoder":
+        if box.kind == "attention" and (box.section == "decoder" or config.sliding_window is not None):
             written = written.replace(r"\right)", r" + M\right)")
         written = written if config.attention_scale is None else _scaled(written, config.attention_scale)
         return written if config.score_cap is None else _capped(written, config.score_cap)

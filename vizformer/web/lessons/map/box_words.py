@@ -72,7 +72,7 @@ def title(box: "Box", config: ModelConfig) -> str:
         "norm": _("RMSNorm") if rms else _("LayerNorm"),
         "attention": _("Self-attention"),
         "cross": _("Cross-attention"),
-        "mask": _("causal mask"),
+        "mask": _("causal mask") if box.section == "decoder" else _("window"),
         "rotation": _("rotate q, k"),
         "alibi": _("ALiBi bias"),
         "relative": _("T5 bias"),
@@ -286,6 +286,13 @@ def _rotation(config: ModelConfig) -> str:
 
 
 def _window(config: ModelConfig) -> str:
+    if config.architecture == "encoder-only":
+        return _(
+            "Blocks what is more than {reach} places away from the query, on both sides: a sliding window (layers: "
+            "{layers}). It is added to the scores, before the softmax.",
+            reach=f"{(config.sliding_window or 1) - 1:,}",
+            layers=ranges(sorted(config.windowed_layers)),
+        )
     window, layers = f"{config.sliding_window:,}", config.windowed_layers
     if len(layers) == config.n_decoder_layers:
         return _(

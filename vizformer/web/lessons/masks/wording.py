@@ -60,6 +60,13 @@ def run_name(run: "RunMask") -> str:
 def own_mask(config: "ModelConfig", attention: "Kind", layer: int, n: int) -> str:
     """What a model with sliding windows masks in a layer, for a text of n tokens; empty for other models."""
     window, have = config.sliding_window, config.windowed_layers
+    if window is not None and attention == "encoder" and layer in have:
+        return _(
+            "The model's own mask in layer {layer} is a sliding window: a query sees the keys up to {reach} places away, on "
+            "both sides.",
+            layer=layer,
+            reach=f"{window - 1:,}",
+        )
     if window is None or attention != "decoder":
         return ""
     if layer not in have:

@@ -1,4 +1,4 @@
-"""What the decoder may look at in its own text: the past, as far back as its window reaches, and no padding."""
+"""What a stack may look at in its own text: all of it or the past, as far as its window reaches, and no padding."""
 
 import torch
 from jaxtyping import Bool
@@ -25,3 +25,16 @@ def decoder_masks(
     if window is None or length <= window:  # it reaches everything
         return mask, mask
     return mask, combine([padded, window_mask(n, window - 1, causal=True, n_k=length, device=device)])
+
+
+def encoder_masks(
+    n: int,
+    padding: Bool[Tensor, "b n"] | None = None,
+    window: int | None = None,
+    device: torch.device | None = None,
+) -> tuple[Mask | None, Mask | None]:
+    """The same of an encoder, whose window reaches as far to both sides."""
+    padded = None if padding is None else padding_mask(padding)
+    if window is None or n <= window:
+        return padded, padded
+    return padded, combine([padded, window_mask(n, window - 1, device=device)])
