@@ -148,7 +148,8 @@ def test_a_gradient_reaches_what_is_added() -> None:
     ("patch", "said"),
     [
         (Patch("decoder.9.self.z"), "nothing called decoder.9.self.z"),
-        (Patch("decoder.0.self.q"), "nothing called decoder.0.self.q"),
+        (Patch("decoder.0.feedforward.q"), "nothing called decoder.0.feedforward.q"),
+        (Patch("decoder.0.self.k", (0, 99)), "there is no position 99"),
         (Patch("decoder.0.self.mask"), "nothing called decoder.0.self.mask"),
         (Patch("encoder.0.feedforward.z"), "nothing called encoder.0.feedforward.z"),
         (Patch("nowhere"), "nothing called nowhere"),

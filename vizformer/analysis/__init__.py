@@ -50,8 +50,10 @@ from vizformer.analysis.left_out_keys import without_keys
 from vizformer.analysis.logit_attribution import LogitAttribution, Term, logit_attribution
 from vizformer.analysis.logit_lens import LogitLens, logit_lens
 from vizformer.analysis.pair_terms import PairTerms, pair_terms
-from vizformer.analysis.patching import Patched, PromptPair, attribution_patches, patch_of, patch_runs, prompt_pair
+from vizformer.analysis.patching import Patched, attribution_patches, patch_of, patch_runs
+from vizformer.analysis.path_patching import PathPatched, Receiver, path_edit, path_patch_runs, path_patches
 from vizformer.analysis.predictions import Choice, Prediction, choices, next_tokens
+from vizformer.analysis.prompt_pairs import PromptPair, prompt_pair
 from vizformer.analysis.qk_circuit import Asymmetry, Bilinear, ScoreForms, asymmetry, bilinear, score_forms
 from vizformer.analysis.questions import (
     RatioQuestion,
@@ -94,9 +96,11 @@ __all__ = [
     "OneHead",
     "PairTerms",
     "Patched",
+    "PathPatched",
     "Prediction",
     "PromptPair",
     "RatioQuestion",
+    "Receiver",
     "ScaleQuestion",
     "ScoreForms",
     "ScoreScale",
@@ -142,6 +146,9 @@ __all__ = [
     "pair_terms",
     "patch_of",
     "patch_runs",
+    "path_edit",
+    "path_patch_runs",
+    "path_patches",
     "previous_token_score",
     "prompt_pair",
     "ratio_question",

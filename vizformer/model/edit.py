@@ -173,11 +173,13 @@ class Edit:
 def _check_patch(patch: Patch, shapes: Mapping[str, tuple[int, ...]]) -> None:
     """Refuses a tensor that is not there, or a position; the forward itself has refused all other indices."""
     layer, _, part = patch.tensor.removesuffix(".hidden").rpartition(".")
-    if part in ("z", "pattern"):
+    if part in ("z", "pattern", "q"):
         positions = shapes.get(f"{layer}.q", (0, 0))[1]
+    elif part in ("k", "v"):
+        positions = shapes.get(f"{layer}.k", (0, 0))[1]
     elif part == "feedforward" or f"{patch.tensor}.q" in shapes:
         positions = shapes.get(f"{layer}.pre", (0,))[0]
-    else:  # a point of the residual stream, not a site's q, k, v or mask
+    else:  # a point of the residual stream, not a site's mask
         positions = shapes[patch.tensor][0] if len(shapes.get(patch.tensor, ())) == 2 and part != "mask" else 0
     if positions == 0:
         raise TraceError(N_("There is nothing called {name} to edit in this model.", name=patch.tensor))

@@ -9,7 +9,7 @@ from torch import Tensor
 from vizformer.errors import TraceError
 from vizformer.messages import N_
 
-POSITION = {"z": 1, "pattern": 1}
+POSITION = {"z": 1, "pattern": 1, "q": 1, "k": 1, "v": 1}
 """The dimension of a tensor that counts positions, by the last part of its name; 0 in the others."""
 
 
@@ -23,6 +23,9 @@ class Patch:
         tensor: one of
             "decoder.2.cross.z"             what the heads have mixed, before W_O      [n_heads, n, d_head]
             "decoder.2.cross.pattern"       their weights: z becomes pattern v         [n_heads, n_q, n_k]
+            "decoder.2.cross.q"             its queries, as the scores are computed from them [n_heads, n, d_head]
+            "decoder.2.cross.k", "....v"    its keys and its values; query heads in a row may share one
+                                            [n_kv_heads, n_k, d_head]
             "decoder.2.cross"               what the attention adds to the stream      [n, d_model]
             "decoder.2.feedforward"         what the feed-forward network adds to it   [n, d_model]
             "decoder.2.feedforward.hidden"  its neurons, after the activation          [n, d_ff]

@@ -17,7 +17,7 @@ from vizformer.web.words.figure_words import words
 from vizformer.web.words.i18n import _
 
 if TYPE_CHECKING:
-    from vizformer.analysis.patching import PromptExample, PromptPair
+    from vizformer.analysis.prompt_pairs import PromptExample, PromptPair
 
 OWN = -1  # the token that the model itself finds most probable
 EXAMPLE = "what_if.example"
@@ -66,7 +66,7 @@ def choose(subject: Subject) -> Prompts | None:
 
 def second(subject: Subject) -> str:
     """The box of the second prompt, and the examples."""
-    from vizformer.analysis.patching import EXAMPLES
+    from vizformer.analysis.prompt_pairs import EXAMPLES
 
     left, right = st.columns([3, 2])
     found = next((one for one in EXAMPLES if is_of(one, subject)), None)
