@@ -49,6 +49,7 @@ class Effect:
         divergence: KL(P || P') at the row, in nats.
         logit, probability: of the token, P' minus P.
         loss: P' minus P, in nats per token; None where no token of the text follows another.
+        spread: of the divergence over several draws, its standard deviation (`vizformer.analysis.resampling`).
     """
 
     part: Part
@@ -56,6 +57,7 @@ class Effect:
     logit: float
     probability: float
     loss: float | None
+    spread: float = 0.0
 
 
 def parts_of(trace: Trace) -> tuple[Part, ...]:

@@ -1,4 +1,4 @@
-"""Activation patching: which numbers of the clean run, put into the corrupted one, bring the clean answer back."""
+"""Patches between two prompts: parts of the clean run in the corrupted one, or paths from head to head."""
 
 import streamlit as st
 
@@ -8,18 +8,25 @@ from vizformer.web.tools.what_if import patched_cells
 from vizformer.web.tools.what_if.one_cell import signed
 from vizformer.web.tools.what_if.patch_maps import maps
 from vizformer.web.tools.what_if.patched_cells import Asked
+from vizformer.web.tools.what_if.paths import paths
 from vizformer.web.tools.what_if.prompts import Prompts, choose
 from vizformer.web.widgets import lesson
 from vizformer.web.words import labels
 from vizformer.web.words.i18n import _
 
-WHATS = ("stream", "heads", "heads_by_position", "patterns")
+WHATS = ("stream", "heads", "heads_by_position", "patterns", "paths")
 
 
 def between_prompts(subject: Subject) -> None:
-    """Two prompts, what is patched, the two maps, and one cell."""
+    """Two prompts, what is patched, the maps, and one cell."""
+    by_path = lesson.value("whatif.what", "stream", WHATS) == "paths"
     st.caption(
         _(
+            "One prompt is held. A head sends what it put out for the other prompt, to one receiver alone: so one sees not "
+            "only that a head matters, but also whom it tells (Wang et al. 2022)."
+        )
+        if by_path
+        else _(
             "The model reads the corrupted prompt, and one part of its numbers is replaced by what the same part was for "
             "the clean prompt. Where the clean answer comes back, that part carries what differs (Vig et al. 2020; Meng "
             "et al. 2022)."
@@ -33,35 +40,49 @@ def between_prompts(subject: Subject) -> None:
     st.text(
         _(
             "Measured is the logit of “{answer}” less that of “{other}”: {clean} for the clean prompt, {corrupted} for the "
-            "corrupted one. A cell is the share of this difference that its patch brings back: 0 none of it, 1 all of it.",
+            "corrupted one.",
             answer=answer,
             other=other,
             clean=signed(float(pair.difference(pair.clean.logits))),
             corrupted=signed(float(pair.difference(pair.corrupted.logits))),
         )
     )
-    maps(prompts, patch_choice(prompts))
+    st.text(
+        _("A cell is the share of this difference that goes along one path: 0 none of it, 1 all of it.")
+        if by_path
+        else _("A cell is the share of this difference that its patch brings back: 0 none of it, 1 all of it.")
+    )
+    what = what_is_patched()
+    if what == "paths":
+        paths(prompts)
+    else:
+        maps(prompts, patch_choice(prompts, what))
 
 
-def patch_choice(prompts: Prompts) -> Asked:
-    """The boxes that say what is patched."""
-    from vizformer.analysis import kinds
-    from vizformer.analysis.heads import n_layers
-
+def what_is_patched() -> str:
+    """The box of the kinds of patches."""
     names = {
         "stream": _("residual stream"),
         "heads": _("outputs of heads"),
         "heads_by_position": _("outputs of heads, by position"),
         "patterns": _("patterns of heads"),
+        "paths": _("paths from head to head"),
     }
     st.segmented_control(
-        _("What is put in from the clean run"),
+        _("What is patched"),
         WHATS,
         format_func=names.__getitem__,
         required=True,
         **lesson.setting("whatif.what", "stream", WHATS),
     )
-    what = lesson.value("whatif.what", "stream", WHATS)
+    return lesson.value("whatif.what", "stream", WHATS)
+
+
+def patch_choice(prompts: Prompts, what: str) -> Asked:
+    """The boxes that say where it is patched."""
+    from vizformer.analysis import kinds
+    from vizformer.analysis.heads import n_layers
+
     trace = prompts.clean.trace
     usable = [kind for kind in kinds(trace) if what != "stream" or kind != "cross"]
     if what == "stream" and state.view().kind == "cross":  # nobody asked for it here

@@ -7,7 +7,7 @@ import streamlit as st
 from vizformer.components import table
 from vizformer.components.table import Number, Row
 from vizformer.web.tools.what_if import patched_cells
-from vizformer.web.tools.what_if.patched_cells import Asked
+from vizformer.web.tools.what_if.patched_cells import Asked, Said
 from vizformer.web.tools.what_if.prompts import Prompts
 from vizformer.web.widgets import in_python
 from vizformer.web.words import labels
@@ -27,6 +27,12 @@ def one_cell(prompts: Prompts, asked: Asked, place: "Sequence[int]", name: str, 
     """
     runs = patched_cells.said(prompts, asked, tuple(place))
     names = (_("corrupted"), _("patched"), _("clean"))
+    three_runs(prompts, runs, names, _("The chosen cell: {name}", name=name))
+    st.text(shares)
+
+
+def three_runs(prompts: Prompts, runs: tuple[Said, Said, Said], names: tuple[str, str, str], caption: str) -> None:
+    """A table of a run before and after its patch, and of the run that the patch is taken from."""
     rows = [
         Row(
             (
@@ -36,7 +42,7 @@ def one_cell(prompts: Prompts, asked: Asked, place: "Sequence[int]", name: str, 
                 Number(run.difference, signed(run.difference)),
                 f"“{run.best}”, {labels.percent(run.probability)}",
             ),
-            "marked" if title == names[1] else "",
+            "marked" if run is runs[1] else "",
         )
         for title, run in zip(names, runs, strict=True)
     ]
@@ -48,12 +54,25 @@ def one_cell(prompts: Prompts, asked: Asked, place: "Sequence[int]", name: str, 
         _("difference"),
         _("most probable token"),
     )
-    st.html(table.to_html(columns, rows, caption=_("The chosen cell: {name}", name=name)))
-    st.text(shares)
+    st.html(table.to_html(columns, rows, caption=caption))
 
 
 def signed(value: float) -> str:
     return f"{value:+.3f}".replace("-", "−")
+
+
+def opening(prompts: Prompts, *imports: str) -> list[str]:
+    """Imports, `checkpoint` and `pair`: the two prompts of the page, in Python."""
+    clean = prompts.clean
+    target = f", target={clean.target!r}" if clean.target else ""
+    return [
+        "import vizformer as vf",
+        *imports,
+        "",
+        f"checkpoint = {in_python.loaded(clean.model)}",
+        f"pair = prompt_pair(checkpoint, {clean.text!r}, {prompts.corrupted.text!r}{target}, row={prompts.row}, "
+        f"answer={prompts.answer}, other={prompts.other})",
+    ]
 
 
 def code(prompts: Prompts, asked: Asked, place: "Sequence[int] | None") -> str:
@@ -62,14 +81,13 @@ def code(prompts: Prompts, asked: Asked, place: "Sequence[int] | None") -> str:
     target = f", target={clean.target!r}" if clean.target else ""
     layers = "" if asked.layer is None else f", layers=[{asked.layer}]"
     names = "attribution_patches, patch_runs, prompt_pair"
+    imports = [
+        f"from vizformer.analysis import {names if place is None else names.replace(' patch', ' patch_of, patch')}"
+    ]
+    if place is not None:
+        imports.append("from vizformer.model import Edit")
     lines = [
-        "import vizformer as vf",
-        f"from vizformer.analysis import {names if place is None else names.replace(' patch', ' patch_of, patch')}",
-        *(["from vizformer.model import Edit"] if place is not None else []),
-        "",
-        f"checkpoint = {in_python.loaded(clean.model)}",
-        f"pair = prompt_pair(checkpoint, {clean.text!r}, {prompts.corrupted.text!r}{target}, row={prompts.row}, "
-        f"answer={prompts.answer}, other={prompts.other})",
+        *opening(prompts, *imports),
         f"estimate = attribution_patches(checkpoint, pair, {asked.what!r}, {asked.kind!r}{layers})",
         f"found = patch_runs(checkpoint, pair, {asked.what!r}, {asked.kind!r}{layers})",
         "print(found.recovered.round(3), found.mean_error, found.agreement)",

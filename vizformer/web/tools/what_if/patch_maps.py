@@ -156,7 +156,7 @@ def one_map(
     st.markdown(f"**{title}**")
     rows, columns = (slice(at, at + cells.LARGEST) for at in first)
     said = words(cells.ENGLISH) | {
-        "grid_label": _("Shares that come back. The arrow keys move from cell to cell, Enter chooses one."),
+        "grid_label": _("Shares of the difference. The arrow keys move from cell to cell, Enter chooses one."),
         "cell": "{row_token}, {column_token}",
         "none": _("No cell is chosen."),
     }

@@ -82,11 +82,12 @@ def said(prompts: Prompts, asked: Asked, cell: tuple[int, ...]) -> tuple[Said, S
     edit = Edit(patches=(patch_of(pair, asked.what, asked.kind, cell),))
     ids = [[token.id for token in tokens] for tokens in pair.corrupted.tokens.values()]
     patched = checkpoint.trace(ids=ids[0], target_ids=ids[1] if len(ids) == 2 else None, edit=edit)
-    first, second, third = (_said(prompts, one.logits) for one in (pair.corrupted, patched, pair.clean))
+    first, second, third = (say(prompts, one.logits) for one in (pair.corrupted, patched, pair.clean))
     return first, second, third
 
 
-def _said(prompts: Prompts, logits: "Tensor") -> Said:
+def say(prompts: Prompts, logits: "Tensor") -> Said:
+    """What a run of these logits says where the answers are compared."""
     row = logits[prompts.row]
     best = int(row.argmax())
     probability = float(row.double().softmax(-1)[best])

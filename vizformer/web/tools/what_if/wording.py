@@ -38,8 +38,8 @@ def write(parts: "Iterable[Part]") -> str:
     return ",".join(items)
 
 
-def read(text: str, known: "Iterable[Part]") -> "tuple[Part, ...]":
-    """The parts of a setting that the model has; anything else in it does not count."""
+def parts(text: str) -> "tuple[Part, ...]":
+    """The parts that a setting names, whether the model has them or not; anything else in it does not count."""
     from vizformer.analysis.ablation import Part
 
     sublayers, stacks = {letter: what for what, letter in _LETTERS.items()}, {"e": "encoder", "d": "decoder"}
@@ -48,5 +48,10 @@ def read(text: str, known: "Iterable[Part]") -> "tuple[Part, ...]":
         if one := _ITEM.fullmatch(item):
             stack, layer, letter, head = one.groups()
             found.append(Part(f"{stacks[stack]}.{int(layer)}.{sublayers[letter]}", int(head) if head else None))
+    return tuple(found)
+
+
+def read(text: str, known: "Iterable[Part]") -> "tuple[Part, ...]":
+    """The parts of a setting that the model has; anything else in it does not count."""
     there = set(known)
-    return tuple(dict.fromkeys(part for part in found if part in there))
+    return tuple(dict.fromkeys(part for part in parts(text) if part in there))

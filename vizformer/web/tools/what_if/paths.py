@@ -1,0 +1,193 @@
+"""Path patching: what goes from every head to one receiver alone, as a picture, one path in numbers, and in Python."""
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+import streamlit as st
+
+from vizformer.web.link import state
+from vizformer.web.tools.what_if import patched_cells, patched_paths, watched, wording
+from vizformer.web.tools.what_if.one_cell import opening, signed, three_runs
+from vizformer.web.tools.what_if.patch_maps import chosen_cell, one_map, window
+from vizformer.web.tools.what_if.patched_paths import HELD, INTO, Path
+from vizformer.web.tools.what_if.prompts import Prompts
+from vizformer.web.widgets import lesson
+from vizformer.web.words import labels
+from vizformer.web.words.i18n import _
+
+if TYPE_CHECKING:
+    from vizformer.analysis import PathPatched
+    from vizformer.analysis.ablation import Part
+
+TO, HEAD, STANDS = "whatif.to", "whatif.tohead", "whatif.held"
+
+
+def paths(prompts: Prompts) -> None:
+    """The boxes, the map of the senders, the chosen path and the code."""
+    asked = choose(prompts)
+    found = measured(prompts, asked)
+    sender = None
+    if found is not None:
+        names = (
+            [_("L{layer}", layer=layer) for layer in range(found.share.shape[0])],
+            [_("H{head}", head=head) for head in range(found.share.shape[1])],
+        )
+        key = f"paths.{asked.kind}.{asked.into}.{asked.head}.{asked.held}"
+        first = window(found.share.shape)
+        cell = chosen_cell(found.share, first, key)
+        title = _("From each head to {receiver}: the share of the difference", receiver=receiver_name(asked))
+        one_map(found.share, title, names, cell, first, f"what_if.measured.{key}")
+        sender = found.names[cell[0]], cell[1]
+        one_path(prompts, asked, found, cell)
+    st.caption(_("The same in Python"))
+    st.code(code(prompts, asked, sender), language="python", wrap_lines=True)
+
+
+def choose(prompts: Prompts) -> Path:
+    """Who sends, who receives, and which prompt is held."""
+    from vizformer.analysis import kinds
+
+    usable = kinds(prompts.clean.trace)
+    kind = state.fit(kind=usable).kind
+    if len(usable) > 1:
+        st.segmented_control(
+            _("Heads that send"), usable, format_func=labels.kind_label, required=True, **state.bind("kind")
+        )
+        kind = state.view().kind
+    names = {"logits": _("the logits"), "q": _("a query"), "k": _("a key"), "v": _("a value")}
+    left, right = st.columns(2)
+    left.segmented_control(
+        _("What receives"), INTO, format_func=names.__getitem__, required=True, **lesson.setting(TO, "logits", INTO)
+    )
+    into, head = lesson.value(TO, "logits", INTO), ""
+    if into != "logits":
+        heads = {wording.write([part]): part for part in patched_paths.heads(prompts.clean)}
+        usual = list(heads)[-1]
+        right.selectbox(
+            _("of the head"),
+            list(heads),
+            format_func=lambda written: wording.name(heads[written]),
+            **lesson.setting(HEAD, usual, list(heads)),
+        )
+        head = lesson.value(HEAD, usual, list(heads))
+    held_names = {"clean": _("the clean prompt: what is lost"), "corrupted": _("the corrupted one: what comes back")}
+    st.segmented_control(
+        _("What is held"),
+        HELD,
+        format_func=held_names.__getitem__,
+        required=True,
+        **lesson.setting(STANDS, "clean", HELD),
+    )
+    held = lesson.value(STANDS, "clean", HELD)
+    return Path(kind, into, head, held)  # type: ignore[arg-type]  # (some of INTO and HELD)
+
+
+def measured(prompts: Prompts, asked: Path) -> "PathPatched | None":
+    """The map; None until it is wanted, or where it takes too long."""
+    senders = patched_paths.senders(prompts.clean, asked)
+    runs = senders * (1 if asked.into == "logits" else 2)
+    cost = watched.cost(prompts.clean, runs)
+    if cost > patched_cells.MOST:
+        st.info(
+            _(
+                "Patching each of the {n} paths takes too long here: choose shorter prompts or a smaller model. In Python: "
+                "vf.analysis.path_patch_runs.",
+                n=f"{senders:,}",
+            )
+        )
+        return None
+    return watched.watched(
+        patched_paths.measured,
+        (prompts, asked),
+        quick=cost < watched.AT_ONCE,
+        runs=runs,
+        begin=_("Patch one path after the other"),
+        key="what_if.path",
+    )
+
+
+def receiver_name(asked: Path) -> str:
+    """What receives, in words."""
+    if asked.head is None:
+        return _("the logits")
+    name = wording.name(asked.head)
+    return {
+        "q": _("the query of {head}", head=name),
+        "k": _("the key of {head}", head=name),
+        "v": _("the value of {head}", head=name),
+    }[asked.into]
+
+
+def one_path(prompts: Prompts, asked: Path, found: "PathPatched", cell: tuple[int, int]) -> None:
+    """The three runs of the chosen sender, and the way back to who sends to it."""
+    from vizformer.analysis.ablation import Part
+
+    sender = Part(found.names[cell[0]], cell[1])
+    titles = (_("clean"), _("patched"), _("corrupted"))
+    name = _("from {sender} to {receiver}", sender=wording.name(sender), receiver=receiver_name(asked))
+    three_runs(
+        prompts,
+        patched_paths.said(prompts, asked, sender),
+        titles if asked.held == "clean" else titles[::-1],
+        _("The chosen path: {name}", name=name),
+    )
+    st.text(_("Share of the difference: {share}", share=signed(float(found.share[cell]))))
+    if np.abs(found.share).max() < 0.05:
+        st.text(_("No head sends much of it there."))
+    st.button(
+        _("Which heads send to the key of this one?"), key="what_if.back", on_click=_trace_back, args=(sender, asked)
+    )
+    if _shares_keys(prompts) and asked.into in ("k", "v"):
+        st.caption(
+            _("Several heads of this model share a key and a value: all that share this one receive what is sent.")
+        )
+    st.caption(
+        _(
+            "Only the sender is taken from the other prompt, all other heads stay as they are, and the receiver alone takes "
+            "in what has changed (Wang et al. 2022; Goldowsky-Dill et al. 2023). The feed-forward networks on the way are "
+            "part of the path. A head's query decides who it is that looks, the key what can be found, and the value what "
+            "is carried along."
+        )
+    )
+
+
+def _trace_back(sender: "Part", asked: Path) -> None:
+    """The sender becomes the receiver."""
+    lesson.change(TO, "k", "logits")
+    lesson.change(HEAD, wording.write([sender]), "")
+
+
+def _shares_keys(prompts: Prompts) -> bool:
+    config = prompts.clean.config
+    return config.kv_heads < config.n_heads
+
+
+def code(prompts: Prompts, asked: Path, sender: tuple[str, int] | None) -> str:
+    """The map, and the run of the chosen path."""
+    names = "path_patch_runs, prompt_pair" if asked.head is None else "Receiver, path_patch_runs, prompt_pair"
+    receivers = "[]"
+    if asked.head is not None:
+        receivers = f"[Receiver({asked.head.sublayer!r}, {asked.head.head}, {asked.into!r})]"
+    imports = [f"from vizformer.analysis import {names}"]
+    if sender is not None:
+        imports = [
+            f"from vizformer.analysis import {names.replace('path_patch_runs', 'path_edit, path_patch_runs')}",
+            "from vizformer.analysis.ablation import Part",
+        ]
+    held = f", held={asked.held!r}"
+    lines = [
+        *opening(prompts, *imports),
+        f"receivers = {receivers}  # none: the logits" if asked.head is None else f"receivers = {receivers}",
+        f"found = path_patch_runs(checkpoint, pair, {asked.kind!r}, receivers{held})",
+        "print(found.share.round(3))",
+    ]
+    if sender is not None:
+        clean, held_text = prompts.clean, (prompts.clean if asked.held == "clean" else prompts.corrupted).text
+        both = len(clean.trace.tokens) == 2
+        target = f", target={clean.target!r}" if clean.target and both else ""
+        lines += [
+            f"edit = path_edit(checkpoint, pair, [Part({sender[0]!r}, {sender[1]})], receivers{held})",
+            f"patched = checkpoint.trace({held_text!r}{target}, edit=edit)",
+            "print(*(pair.difference(run.logits) for run in (pair.corrupted, patched, pair.clean)))",
+        ]
+    return "\n".join(lines)
