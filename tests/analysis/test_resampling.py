@@ -8,6 +8,8 @@ from tests import tiny
 from tests.analysis.test_ablation import KINDS_OF_MODEL, made
 from vizformer import load
 from vizformer.analysis.ablation import Part, effect, parts_of, without
+from vizformer.analysis.corpus_heads import bundled_corpus
+from vizformer.analysis.other_texts import read_other_texts
 from vizformer.analysis.resampling import (
     draw_outputs,
     outputs_of,
@@ -110,3 +112,12 @@ def test_the_two_heads_built_by_hand_are_named_and_zero_agrees() -> None:
     both = resampled_effect(checkpoint, trace, [Part(site, head) for site, head in named.items()], drawn, row, token)
     assert both.probability < -0.9
     assert without(checkpoint, trace, [Part("decoder.1.self", 2)]).logits[row].softmax(-1)[token] < 0.5
+
+
+def test_other_texts_are_cut_until_the_model_can_read_them() -> None:
+    checkpoint = load("induction-by-hand")  # of 48 positions
+    passages = bundled_corpus("en").passages
+    traces = read_other_texts(checkpoint, passages, 12)
+    assert len(traces) == 12
+    assert all(12 <= len(trace.logits) <= 48 for trace in traces)
+    assert len(read_other_texts(checkpoint, passages[:3], 12)) == 3

@@ -129,3 +129,29 @@ def test_the_mean_over_texts_takes_the_place_of_heads(open_app: Open) -> None:
     assert not mean.exception
     assert not mean.error
     assert tables(zero)[0] != tables(mean)[0]
+
+
+@pytest.mark.parametrize("locale", ["en-US", "zh-CN"])
+def test_outputs_of_other_texts_take_the_place_of_parts(open_app: Open, locale: str) -> None:
+    settings = "whatif.instead:resample~whatif.draws:4~whatif.seed:7~whatif.off:d1s2,d0f"
+    app = open_app(PAGE, locale=locale, model="induction-by-hand", text=REPEATED, **{DIALS: settings})
+    assert not app.exception
+    assert not app.error
+    subject = Subject(ModelRef("bundled", "induction-by-hand"), REPEATED, "")
+    place = computed.Drawn(4, 7)
+    row = len(subject.trace.logits) - 1
+    token = int(subject.trace.logits[row].argmax())
+    effects = computed.sweep(subject, row, token, place)
+    first = max(effects, key=lambda one: one.divergence)
+    assert any(table[0][1] == f"{first.divergence:.4f} ± {first.spread:.4f}" for table in tables(app))
+    assert first.spread > 0
+    parts = (Part("decoder.1.self", 2), Part("decoder.0.feedforward"))
+    both = computed.effect(subject, parts, place, row, token)
+    assert f"{both.divergence:.4f} ± {both.spread:.4f}" in said(app)
+    exec(next(block.value for block in app.code if "resampled_logits(" in block.value), space := {})
+    probability = float(space["logits"][:, row].softmax(-1).mean(0)[token])
+    assert both.probability == pytest.approx(
+        probability - float(subject.trace.logits[row].softmax(-1)[token]), abs=1e-5
+    )
+    app.number_input(key="setting.whatif.seed").set_value(8).run()
+    assert "whatif.seed:8" in app.query_params[DIALS]

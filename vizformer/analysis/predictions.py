@@ -3,6 +3,8 @@
 from dataclasses import dataclass
 
 import torch
+from jaxtyping import Float
+from torch import Tensor
 
 from vizformer.checkpoints import Checkpoint
 from vizformer.errors import TraceError
@@ -30,7 +32,14 @@ def next_tokens(checkpoint: Checkpoint, trace: Trace, position: int, count: int 
     n = trace.logits.shape[0]
     if not 0 <= position < n:
         raise TraceError(N_("There is no position {position}: choose 0 to {last}.", position=position, last=n - 1))
-    probabilities = torch.softmax(trace.logits[position].double(), dim=-1)  # [vocab_size]
+    return most_probable(checkpoint, trace.logits[position], count)
+
+
+def most_probable(
+    checkpoint: Checkpoint, logits: Float[Tensor, " vocab_size"], count: int = 10
+) -> tuple[Prediction, ...]:
+    """The `count` tokens of the largest softmax(logits), most probable first."""
+    probabilities = torch.softmax(logits.double(), dim=-1)  # [vocab_size]
     top = probabilities.topk(min(count, probabilities.numel()))
     tokens = checkpoint.tokenizer.tokens(top.indices.tolist())
     return tuple(Prediction(token, p) for token, p in zip(tokens, top.values.tolist(), strict=True))

@@ -13,6 +13,7 @@ Source: Chan et al. 2022, "Causal Scrubbing: a method for rigorously testing int
 ablation); Zhang & Nanda 2023, "Towards Best Practices of Activation Patching", section 2 (against zeros and means).
 """
 
+import math
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
@@ -98,6 +99,11 @@ def resampled_logits(
         ids, segments = inputs(checkpoint, trace, len(group))
         found.append(checkpoint.model(*ids, segments=segments, edit=whole))
     return torch.cat(found)
+
+
+def mean_log_probabilities(logits: Float[Tensor, "draws n vocab_size"], row: int) -> Float[Tensor, " vocab_size"]:
+    """ln of the mean probability of every token at a row of the output, over the draws."""
+    return logits[:, row].double().log_softmax(-1).logsumexp(0) - math.log(len(logits))
 
 
 def _patch(part: Part, value: Float[Tensor, "draws n d"]) -> Patch:

@@ -54,7 +54,7 @@ def all_parts(subject: Subject, place: Place) -> None:
 
 def swept(subject: Subject, place: Place) -> "tuple[Effect, ...] | None":
     """The effects of all parts; None until they are wanted."""
-    runs = len(computed.parts(subject))
+    runs = computed.runs(subject, place.instead)
     return watched.watched(
         computed.sweep,
         (subject, place.row, place.token, place.instead),
@@ -68,11 +68,12 @@ def swept(subject: Subject, place: Place) -> "tuple[Effect, ...] | None":
 def strongest(place: Place, effects: "tuple[Effect, ...]") -> None:
     """The parts without which the answer moves most."""
     listed = sorted(effects, key=lambda one: -one.divergence)[:LISTED]
+    drawn = isinstance(place.instead, computed.Drawn)
     rows = [
         Row(
             (
                 wording.name(one.part),
-                Number(one.divergence, f"{one.divergence:.4f}"),
+                Number(one.divergence, f"{one.divergence:.4f}" + (f" ± {one.spread:.4f}" if drawn else "")),
                 Number(one.logit, _signed(one.logit, 3)),
                 Number(one.probability, _signed(100 * one.probability, 1) + " %"),
                 "−" if one.loss is None else Number(one.loss, _signed(one.loss, 4)),

@@ -22,8 +22,8 @@ def between_prompts(subject: Subject) -> None:
     by_path = lesson.value("whatif.what", "stream", WHATS) == "paths"
     st.caption(
         _(
-            "One prompt is held. A head sends what it put out for the other prompt, to one receiver alone: so one sees not "
-            "only that a head matters, but also whom it tells (Wang et al. 2022)."
+            "One prompt is held. A head sends what it put out for the other prompt to one receiver alone. This shows which "
+            "part of the model reads what the head writes (Wang et al. 2022)."
         )
         if by_path
         else _(

@@ -1,6 +1,7 @@
 """Cached computations of the page What if."""
 
-from typing import TYPE_CHECKING, Literal, get_args
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal
 
 from vizformer.web.catalogue.bounded_cache import cached
 from vizformer.web.catalogue.long_work import HEARD
@@ -9,11 +10,22 @@ from vizformer.web.catalogue.subject import Subject
 if TYPE_CHECKING:
     from vizformer.analysis import Kind, Prediction
     from vizformer.analysis.ablation import Effect, MassAndEffect, Means, Part
+    from vizformer.analysis.resampling import Outputs
     from vizformer.model import Trace
 
-Instead = Literal["zero", "mean"]
-INSTEAD: tuple[Instead, ...] = get_args(Instead)
-MEAN_TEXTS = 12  # of the bundled ones, over which heads are averaged
+MEAN_TEXTS = 12  # of the bundled ones, over which heads are averaged, and from which outputs are drawn
+
+
+@dataclass(frozen=True)
+class Drawn:
+    """Outputs of other texts, drawn."""
+
+    draws: int
+    seed: int
+
+
+Instead = Literal["zero", "mean"] | Drawn
+"""What stands in the place of a part."""
 
 
 def parts(subject: Subject) -> "tuple[Part, ...]":
@@ -31,54 +43,85 @@ def corpus_of(subject: Subject) -> str:
 def means(subject: Subject) -> "Means":
     """What every head puts out on average, over some of the bundled texts that the model can read."""
     from vizformer.analysis.ablation import mean_outputs
-    from vizformer.analysis.corpus_heads import bundled_corpus
-    from vizformer.errors import VizformerError
 
-    checkpoint, traces = subject.checkpoint, list["Trace"]()
-    for passage in bundled_corpus(corpus_of(subject)).passages:
-        try:
-            traces.append(checkpoint.trace(passage.text, target=passage.target or None))
-        except VizformerError:
-            continue
-        if len(traces) == MEAN_TEXTS:
-            break
-    return mean_outputs(traces)
+    return mean_outputs(_others(subject))
+
+
+@cached
+def outputs(subject: Subject) -> "tuple[Outputs, ...]":
+    """What every part puts out for each of the same texts."""
+    from vizformer.analysis.resampling import outputs_of
+
+    return tuple(outputs_of(subject.checkpoint, trace) for trace in _others(subject))
+
+
+def _others(subject: Subject) -> "list[Trace]":
+    from vizformer.analysis.corpus_heads import bundled_corpus
+    from vizformer.analysis.other_texts import read_other_texts
+
+    return read_other_texts(subject.checkpoint, bundled_corpus(corpus_of(subject)).passages, MEAN_TEXTS)
+
+
+def _drawn(subject: Subject, instead: Drawn) -> "tuple[Outputs, ...]":
+    from vizformer.analysis.resampling import draw_outputs
+
+    return draw_outputs(subject.trace, outputs(subject.unedited), instead.draws, instead.seed)
+
+
+def _means(subject: Subject, instead: Instead) -> "Means | None":
+    return means(subject.unedited) if instead == "mean" else None
 
 
 @cached
 def sweep(subject: Subject, row: int, token: int, instead: Instead) -> "tuple[Effect, ...]":
     from vizformer.analysis.ablation import sweep
+    from vizformer.analysis.resampling import resample_sweep
 
-    given = means(subject.unedited) if instead == "mean" else None
-    return sweep(subject.checkpoint, subject.trace, row, token, given, heard=HEARD.get())
+    checkpoint, trace, heard = subject.checkpoint, subject.trace, HEARD.get()
+    if isinstance(instead, Drawn):
+        return resample_sweep(checkpoint, trace, row, token, _drawn(subject, instead), heard=heard)
+    return sweep(checkpoint, trace, row, token, _means(subject, instead), heard=heard)
+
+
+def runs(subject: Subject, instead: Instead) -> int:
+    """How many runs of the model a sweep takes."""
+    return len(parts(subject)) * (instead.draws if isinstance(instead, Drawn) else 1)
 
 
 @cached
 def without(subject: Subject, chosen: "tuple[Part, ...]", instead: Instead, row: int) -> "tuple[Prediction, ...]":
-    """The most probable tokens at a row without some parts."""
+    """The most probable tokens at a row without some parts; of several draws by the mean of their probabilities."""
     from vizformer.analysis import next_tokens
     from vizformer.analysis.ablation import without
+    from vizformer.analysis.predictions import most_probable
+    from vizformer.analysis.resampling import mean_log_probabilities, resampled_logits
 
-    given = means(subject.unedited) if instead == "mean" else None
-    return next_tokens(subject.checkpoint, without(subject.checkpoint, subject.trace, chosen, given), row)
+    checkpoint, trace = subject.checkpoint, subject.trace
+    if isinstance(instead, Drawn):
+        logits = resampled_logits(checkpoint, trace, chosen, _drawn(subject, instead))
+        return most_probable(checkpoint, mean_log_probabilities(logits, row))
+    return next_tokens(checkpoint, without(checkpoint, trace, chosen, _means(subject, instead)), row)
 
 
 @cached
 def effect(subject: Subject, chosen: "tuple[Part, ...]", instead: Instead, row: int, token: int) -> "Effect":
     """What taking out some parts together changes."""
     from vizformer.analysis.ablation import effect, without
+    from vizformer.analysis.resampling import resampled_effect
 
-    given = means(subject.unedited) if instead == "mean" else None
-    other = without(subject.checkpoint, subject.trace, chosen, given)
-    return effect(subject.trace, chosen[0], subject.trace.logits, other.logits, row, token)
+    checkpoint, trace = subject.checkpoint, subject.trace
+    if isinstance(instead, Drawn):
+        return resampled_effect(checkpoint, trace, chosen, _drawn(subject, instead), row, token)
+    other = without(checkpoint, trace, chosen, _means(subject, instead))
+    return effect(trace, chosen[0], trace.logits, other.logits, row, token)
 
 
 @cached
-def written(subject: Subject, chosen: "tuple[Part, ...]", instead: Instead) -> str:
+def written(subject: Subject, chosen: "tuple[Part, ...]", instead: Literal["zero", "mean"]) -> str:
     """The translation, or some tokens that go on the text, written without these parts."""
     from vizformer.analysis.ablation import edit_without
 
-    edit = edit_without(chosen, means(subject.unedited) if instead == "mean" else None) if chosen else None
+    edit = edit_without(chosen, _means(subject, instead)) if chosen else None
     most = 40 if subject.config.architecture == "encoder-decoder" else 12
     return subject.checkpoint.generate(subject.text, max_new=most, edit=edit).text
 

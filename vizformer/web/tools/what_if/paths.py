@@ -145,8 +145,8 @@ def one_path(prompts: Prompts, asked: Path, found: "PathPatched", cell: tuple[in
         _(
             "Only the sender is taken from the other prompt, all other heads stay as they are, and the receiver alone takes "
             "in what has changed (Wang et al. 2022; Goldowsky-Dill et al. 2023). The feed-forward networks on the way are "
-            "part of the path. A head's query decides who it is that looks, the key what can be found, and the value what "
-            "is carried along."
+            "part of the path. By a query and the keys a head decides where it looks; the values are what it takes from "
+            "there."
         )
     )
 

@@ -9,7 +9,7 @@ from vizformer.components import tokens
 from vizformer.web.catalogue import subject_cache
 from vizformer.web.catalogue.subject import Subject
 from vizformer.web.link import state
-from vizformer.web.tools.what_if.computed import INSTEAD, Instead
+from vizformer.web.tools.what_if.computed import MEAN_TEXTS, Drawn, Instead
 from vizformer.web.widgets import lesson
 from vizformer.web.words import labels
 from vizformer.web.words.figure_words import words
@@ -17,6 +17,11 @@ from vizformer.web.words.i18n import _
 
 if TYPE_CHECKING:
     from vizformer.analysis import Prediction
+
+
+HOW = ("zero", "mean", "resample")
+DRAWS = (4, 8, 16, 32)
+SEEDS = range(1000)
 
 
 @dataclass(frozen=True)
@@ -55,14 +60,7 @@ def choose(subject: Subject) -> Place:
     )
     row = usual if row is None else row
     state.update(position=None if row == usual else row)
-    names = {"zero": _("nothing (zero)"), "mean": _("its mean over other texts")}
-    instead: Instead = st.segmented_control(
-        _("In the place of a head stands"),
-        INSTEAD,
-        format_func=names.__getitem__,
-        required=True,
-        **lesson.setting("whatif.instead", "zero", INSTEAD),
-    )
+    instead = choose_instead()
     best = subject_cache.predictions(subject, row)
     st.text(
         _(
@@ -72,6 +70,40 @@ def choose(subject: Subject) -> Place:
         )
     )
     return Place(row, best, instead)
+
+
+def choose_instead() -> Instead:
+    """The boxes of what stands in the place of a part."""
+    names = {
+        "zero": _("nothing (zero)"),
+        "mean": _("its mean over other texts"),
+        "resample": _("what it put out for other texts"),
+    }
+    st.segmented_control(
+        _("In the place of what is taken out stands"),
+        HOW,
+        format_func=names.__getitem__,
+        required=True,
+        **lesson.setting("whatif.instead", "zero", HOW),
+    )
+    how = lesson.value("whatif.instead", "zero", HOW)
+    if how == "mean":
+        st.caption(_("A whole sublayer has no mean here: zero stands in its place."))
+    if how != "resample":
+        return "mean" if how == "mean" else "zero"
+    left, right = st.columns([3, 2])
+    left.segmented_control(
+        _("Draws, each from one other text"), DRAWS, required=True, **lesson.setting("whatif.draws", 8, DRAWS)
+    )
+    right.number_input(_("Seed"), 0, SEEDS[-1], **lesson.setting("whatif.seed", 0, SEEDS))
+    st.caption(
+        _(
+            "Resample ablation (Chan et al. 2022): a head or a sublayer puts out what it put out for one of {n} texts of "
+            "the bundled collection; shown is the mean over the draws.",
+            n=MEAN_TEXTS,
+        )
+    )
+    return Drawn(lesson.value("whatif.draws", 8, DRAWS), lesson.value("whatif.seed", 0, SEEDS))
 
 
 def usual_row(subject: Subject) -> int:

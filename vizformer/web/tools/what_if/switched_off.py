@@ -1,6 +1,6 @@
 """Parts that the reader switches off together: the answer before and after, and the text that the model writes then."""
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 import streamlit as st
 
@@ -47,16 +47,26 @@ def switched_off(subject: Subject, place: Place) -> None:
     ]
     columns = ("", _("as it is"), _("probability"), _("without them"), _("probability"))
     st.html(table.to_html(columns, rows, caption=_("The most probable answers at this row")))
-    st.text(_("The distribution has moved by {value} nats (KL).", value=f"{found.divergence:.4f}"))
-    if subject.config.architecture != "encoder-only" and model_cache.predicts(subject.model):
-        write_anew(subject, chosen, place)
+    if isinstance(place.instead, computed.Drawn):
+        st.text(
+            _(
+                "The distribution has moved by {value} ± {spread} nats (KL): mean and standard deviation over {n} draws.",
+                value=f"{found.divergence:.4f}",
+                spread=f"{found.spread:.4f}",
+                n=place.instead.draws,
+            )
+        )
+    else:
+        st.text(_("The distribution has moved by {value} nats (KL).", value=f"{found.divergence:.4f}"))
+        if subject.config.architecture != "encoder-only" and model_cache.predicts(subject.model):
+            write_anew(subject, chosen, place.instead)
     st.caption(_("The same in Python"))
     st.code(snippet(subject, chosen, place.instead), language="python")
 
 
-def write_anew(subject: Subject, chosen: "tuple[Part, ...]", place: Place) -> None:
+def write_anew(subject: Subject, chosen: "tuple[Part, ...]", instead: Literal["zero", "mean"]) -> None:
     """What the model writes with these parts and without them."""
-    whole, less = (computed.written(subject.unedited, parts, place.instead) for parts in ((), chosen))
+    whole, less = (computed.written(subject.unedited, parts, instead) for parts in ((), chosen))
     st.text(_("It writes, as it is: {text}", text=whole.strip()))
     st.text(_("Without these parts: {text}", text=less.strip()))
 
@@ -64,23 +74,44 @@ def write_anew(subject: Subject, chosen: "tuple[Part, ...]", place: Place) -> No
 def snippet(subject: Subject, chosen: "tuple[Part, ...]", instead: computed.Instead) -> str:
     """The forward without the parts, in Python."""
     parts = ", ".join(f"Part({one.sublayer!r}{'' if one.head is None else f', {one.head}'})" for one in chosen)
-    imports, means = ["from vizformer.analysis.ablation import Part, without"], list[str]()
-    if instead == "mean":
-        imports = [
-            "from vizformer.analysis.ablation import Part, mean_outputs, without",
-            "from vizformer.analysis.corpus_heads import bundled_corpus",
-        ]
-        means = [
-            f"texts = bundled_corpus({computed.corpus_of(subject)!r}).passages[:{computed.MEAN_TEXTS}]",
-            "means = mean_outputs(checkpoint.trace(one.text, target=one.target or None) for one in texts)",
-        ]
-    lines = [
-        *in_python.opening(subject, *imports),
-        *means,
-        f"other = without(checkpoint, trace, [{parts}]{', means' if means else ''})",
-        "print((other.logits - trace.logits).abs().max())",
+    corpus = [
+        "from vizformer.analysis.corpus_heads import bundled_corpus",
+        "from vizformer.analysis.other_texts import read_other_texts",
     ]
-    return "\n".join(lines)
+    if isinstance(instead, computed.Drawn):
+        imports = [
+            "from vizformer.analysis.ablation import Part",
+            *corpus,
+            "from vizformer.analysis.resampling import draw_outputs, outputs_of, resampled_logits",
+        ]
+        lines = [
+            texts_in_python(subject),
+            "others = [outputs_of(checkpoint, other) for other in texts]",
+            f"drawn = draw_outputs(trace, others, draws={instead.draws}, seed={instead.seed})",
+            f"logits = resampled_logits(checkpoint, trace, [{parts}], drawn)",
+            "print((logits - trace.logits).abs().amax((1, 2)))  # of each draw",
+        ]
+    elif instead == "mean":
+        imports = ["from vizformer.analysis.ablation import Part, mean_outputs, without", *corpus]
+        lines = [
+            texts_in_python(subject),
+            "means = mean_outputs(texts)",
+            f"other = without(checkpoint, trace, [{parts}], means)",
+            "print((other.logits - trace.logits).abs().max())",
+        ]
+    else:
+        imports = ["from vizformer.analysis.ablation import Part, without"]
+        lines = [
+            f"other = without(checkpoint, trace, [{parts}])",
+            "print((other.logits - trace.logits).abs().max())",
+        ]
+    return "\n".join([*in_python.opening(subject, *imports), *lines])
+
+
+def texts_in_python(subject: Subject) -> str:
+    """The line that runs the model over the other texts."""
+    corpus = f"bundled_corpus({computed.corpus_of(subject)!r}).passages"
+    return f"texts = read_other_texts(checkpoint, {corpus}, {computed.MEAN_TEXTS})"
 
 
 def _take() -> None:

@@ -1,0 +1,28 @@
+"""Runs over other texts, from which means and outputs are taken that stand in the place of a part."""
+
+from collections.abc import Iterable
+
+from vizformer.analysis.corpus_heads.corpus import Passage
+from vizformer.checkpoints import Checkpoint
+from vizformer.errors import VizformerError
+from vizformer.model import Trace
+
+
+def read_other_texts(checkpoint: Checkpoint, passages: Iterable[Passage], count: int) -> list[Trace]:
+    """Traces of the first `count` passages that the model can read.
+
+    A text that is longer than the model's positions is halved, with its target, until it fits.
+    """
+    traces = list[Trace]()
+    for passage in passages:
+        if len(traces) == count:
+            break
+        text, target = passage.text, passage.target
+        while text:
+            try:
+                traces.append(checkpoint.trace(text, target=target or None))
+            except VizformerError:
+                text, target = text[: len(text) // 2].strip(), target[: len(target) // 2].strip()
+            else:
+                break
+    return traces
