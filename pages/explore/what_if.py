@@ -5,7 +5,9 @@ import streamlit as st
 from vizformer.components import table
 from vizformer.web.catalogue import model_cache
 from vizformer.web.catalogue.subject import Subject
+from vizformer.web.tools.what_if.all_neurons import all_neurons
 from vizformer.web.tools.what_if.all_parts import all_parts
+from vizformer.web.tools.what_if.all_tokens import all_tokens
 from vizformer.web.tools.what_if.between_prompts import between_prompts
 from vizformer.web.tools.what_if.place import choose
 from vizformer.web.tools.what_if.switched_off import switched_off
@@ -43,9 +45,32 @@ def parts(subject: Subject) -> None:
     if lesson.value("whatif.way", "out", list(names)) == "between":
         between_prompts(subject)
         return
-    place = choose(subject)
-    switched_off(subject, place)
-    all_parts(subject, place)
+    taken_out(subject)
+
+
+def taken_out(subject: Subject) -> None:
+    """What is taken out: parts of the model, neurons of one network, or tokens of the input."""
+    names = {"parts": _("heads and sublayers"), "neurons": _("neurons"), "tokens": _("tokens")}
+    st.segmented_control(
+        _("What is taken out"),
+        list(names),
+        format_func=names.__getitem__,
+        required=True,
+        **lesson.setting("whatif.taken", "parts", list(names)),
+    )
+    taken = lesson.value("whatif.taken", "parts", list(names))
+    if taken == "parts":
+        place = choose(subject)
+        switched_off(subject, place)
+        all_parts(subject, place)
+        return
+    if subject.edited:
+        st.caption(_("Numbers set by hand are left out here: this is the model as it is."))
+    place = choose(subject.unedited, with_instead=False)
+    if taken == "neurons":
+        all_neurons(subject.unedited, place)
+    else:
+        all_tokens(subject.unedited, place)
 
 
 page()

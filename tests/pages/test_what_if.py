@@ -155,3 +155,51 @@ def test_outputs_of_other_texts_take_the_place_of_parts(open_app: Open, locale: 
     )
     app.number_input(key="setting.whatif.seed").set_value(8).run()
     assert "whatif.seed:8" in app.query_params[DIALS]
+
+
+@pytest.mark.parametrize("locale", ["en-US", "zh-CN"])
+@pytest.mark.parametrize("instead", ["zero", "mean"])
+def test_the_neurons_of_a_network_are_those_of_the_library(open_app: Open, locale: str, instead: str) -> None:
+    settings = f"whatif.taken:neurons~whatif.block:d1f~whatif.neuron:{instead}"
+    app = open_app(PAGE, locale=locale, model="stories", text="The boy said", **{DIALS: settings})
+    assert not app.exception
+    assert not app.error
+    exec(next(block.value for block in app.code if "neuron_sweep(" in block.value), space := {})
+    effects = space["effects"]
+    best = effects.strongest(1)[0]
+    (table,) = tables(app)
+    assert len(table) == 15
+    assert table[0][:2] == [str(best), f"{effects.divergence[best]:.5f}"]
+    assert float(effects.divergence[best]) > 1e-3
+    subject = Subject(ModelRef("bundled", "stories"), "The boy said", "")
+    row, token = 3, int(subject.trace.logits[3].argmax())
+    assert computed.neurons.holds(subject, Part("decoder.1.feedforward"), row, token, instead)
+
+
+@pytest.mark.parametrize(
+    ("model", "text", "more"),
+    [
+        ("induction-by-hand", "c d f e c", dict(way="unknown", stack="decoder")),
+        ("cloze", "The girl lost [MASK] hat.", dict(way="mask", stack="encoder")),
+        ("zh-en", "我有一只猫。", dict(way="unseen", stack="decoder")),
+    ],
+)
+def test_every_token_is_taken_out(open_app: Open, model: str, text: str, more: dict) -> None:
+    settings = f"whatif.taken:tokens~whatif.stack:{more['stack']}~whatif.tokenway:{more['way']}"
+    app = open_app(PAGE, model=model, text=text, **{DIALS: settings})
+    assert not app.exception
+    assert not app.error
+    exec(next(block.value for block in app.code if "token_sweep(" in block.value), space := {})
+    (table,) = tables(app)
+    assert [row[2] for row in table] == [f"{one.divergence:.4f}" for one in space["effects"]]
+    assert [row[5] for row in table] == [one.best.text for one in space["effects"]]
+    assert f"way='{more['way']}'" in "".join(block.value for block in app.code)
+
+
+def test_a_large_sweep_of_neurons_waits_for_its_button(open_app: Open, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("vizformer.web.tools.what_if.watched.AT_ONCE", 1.0)
+    app = open_app(PAGE, model="stories", text="A dog and", **{DIALS: "whatif.taken:neurons~whatif.block:d9f"})
+    assert not app.exception
+    assert not tables(app)
+    press(app, "what_if.neurons")
+    assert len(tables(app)[0]) == 15

@@ -15,7 +15,6 @@ ablation); Zhang & Nanda 2023, "Towards Best Practices of Activation Patching", 
 
 import math
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
 
 import numpy as np
 import torch
@@ -24,6 +23,7 @@ from torch import Tensor
 
 from vizformer.analysis.ablation import Effect, Part, effect, parts_of
 from vizformer.analysis.batches import at_once, inputs
+from vizformer.analysis.listener import Listener
 from vizformer.analysis.masked_runs import rerun
 from vizformer.checkpoints import Checkpoint
 from vizformer.errors import TraceError
@@ -37,7 +37,7 @@ Outputs = Mapping[Part, Tensor]
 @torch.inference_mode()
 def outputs_of(checkpoint: Checkpoint, trace: Trace) -> Outputs:
     """What every head and every sublayer puts out for the tokens of a trace; numbers set by hand do not count."""
-    listener = _Listener()
+    listener = Listener(names=frozenset(part.sublayer for part in parts_of(trace)))
     plain = rerun(checkpoint, trace.tokens, listener)
     return {
         part: listener.heard[part.sublayer] if part.head is None else plain[part.sublayer].z(part.head)
@@ -160,15 +160,3 @@ def resample_sweep(
         if heard is not None:
             heard(done * len(drawn), len(wanted) * len(drawn))
     return tuple(found)
-
-
-@dataclass(frozen=True)
-class _Listener(Edit):
-    """Sets nothing, and hears what the sublayers add to the stream."""
-
-    heard: dict[str, Tensor] = field(default_factory=dict)
-
-    def sublayer(self, name: str, y: Tensor) -> Tensor:
-        if not name.endswith(".hidden"):
-            self.heard[name] = y[0].detach()
-        return y

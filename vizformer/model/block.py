@@ -120,8 +120,11 @@ class Stack(nn.Module):
         if config.positions == "relative":
             self.relative_bias = embedding_table(config.relative_buckets, config.n_heads)
 
-    def forward(self, x: Float[Tensor, "b n d_model"], run: ForwardPass) -> Float[Tensor, "b n d_model"]:
-        for index, layer in enumerate(self.layers):
-            x = layer(x, run, f"{self.name}.{index}")
+    def forward(
+        self, x: Float[Tensor, "b n d_model"], run: ForwardPass, first: int = 0
+    ) -> Float[Tensor, "b n d_model"]:
+        """`x` is what enters layer `first`; those before it are left out."""
+        for index in range(first, len(self.layers)):
+            x = self.layers[index](x, run, f"{self.name}.{index}")
         x = x if self.final_norm is None else self.final_norm(x)
         return run.point(f"{self.name}.final", x)

@@ -12,6 +12,7 @@ from vizformer.web.catalogue.subject import Subject
 from vizformer.web.link import state
 from vizformer.web.tools.what_if import computed, watched, wording
 from vizformer.web.tools.what_if.place import Place
+from vizformer.web.tools.what_if.wording import signed
 from vizformer.web.widgets import chart, lesson
 from vizformer.web.words import labels
 from vizformer.web.words.figure_words import words
@@ -74,9 +75,9 @@ def strongest(place: Place, effects: "tuple[Effect, ...]") -> None:
             (
                 wording.name(one.part),
                 Number(one.divergence, f"{one.divergence:.4f}" + (f" ± {one.spread:.4f}" if drawn else "")),
-                Number(one.logit, _signed(one.logit, 3)),
-                Number(one.probability, _signed(100 * one.probability, 1) + " %"),
-                "−" if one.loss is None else Number(one.loss, _signed(one.loss, 4)),
+                Number(one.logit, signed(one.logit, 3)),
+                Number(one.probability, signed(100 * one.probability, 1) + " %"),
+                "−" if one.loss is None else Number(one.loss, signed(one.loss, 4)),
             )
         )
         for one in listed
@@ -143,7 +144,3 @@ def looking_and_mattering(subject: Subject, place: Place, kind: "Kind") -> None:
 
 def _answering(subject: Subject) -> str:
     return "decoder" if "decoder" in subject.trace.tokens else "encoder"
-
-
-def _signed(value: float, digits: int) -> str:
-    return f"{value:+.{digits}f}".replace("-", "−")

@@ -5,11 +5,11 @@ import streamlit as st
 from vizformer.web.catalogue.subject import Subject
 from vizformer.web.link import state
 from vizformer.web.tools.what_if import patched_cells
-from vizformer.web.tools.what_if.one_cell import signed
 from vizformer.web.tools.what_if.patch_maps import maps
 from vizformer.web.tools.what_if.patched_cells import Asked
 from vizformer.web.tools.what_if.paths import paths
 from vizformer.web.tools.what_if.prompts import Prompts, choose
+from vizformer.web.tools.what_if.wording import signed
 from vizformer.web.widgets import lesson
 from vizformer.web.words import labels
 from vizformer.web.words.i18n import _

@@ -10,7 +10,9 @@ from vizformer.web.catalogue.subject import Subject
 if TYPE_CHECKING:
     from vizformer.analysis import Kind, Prediction
     from vizformer.analysis.ablation import Effect, MassAndEffect, Means, Part
+    from vizformer.analysis.neuron_sweep import NeuronEffects, Stack
     from vizformer.analysis.resampling import Outputs
+    from vizformer.analysis.token_sweep import TokenEffect, Way
     from vizformer.model import Trace
 
 MEAN_TEXTS = 12  # of the bundled ones, over which heads are averaged, and from which outputs are drawn
@@ -133,3 +135,28 @@ def mass_and_effect(
     from vizformer.analysis.ablation import mass_and_effect
 
     return mass_and_effect(subject.trace, sweep(subject, row, token, instead), kind, query, key)
+
+
+@cached
+def neurons(subject: Subject, block: "Part", row: int, token: int, instead: Literal["zero", "mean"]) -> "NeuronEffects":
+    """Every neuron of one feed-forward network taken out."""
+    from vizformer.analysis.neuron_sweep import mean_neurons, neuron_sweep
+
+    stack, layer = block_of(block)
+    checkpoint = subject.checkpoint
+    given = mean_neurons(checkpoint, _others(subject), stack, layer) if instead == "mean" else None
+    return neuron_sweep(checkpoint, subject.trace, stack, layer, row, token, given, heard=HEARD.get())
+
+
+def block_of(block: "Part") -> "tuple[Stack, int]":
+    """The stack and the layer of a feed-forward sublayer."""
+    stack, layer, __ = block.sublayer.split(".")
+    return "encoder" if stack == "encoder" else "decoder", int(layer)
+
+
+@cached
+def tokens(subject: Subject, stack: "Stack", row: int, token: int, way: "Way") -> "tuple[TokenEffect, ...]":
+    """Every token of a stack's input taken out."""
+    from vizformer.analysis.token_sweep import token_sweep
+
+    return token_sweep(subject.checkpoint, subject.trace, stack, row, token, way, heard=HEARD.get())

@@ -9,6 +9,7 @@ from vizformer.components.table import Number, Row
 from vizformer.web.tools.what_if import patched_cells
 from vizformer.web.tools.what_if.patched_cells import Asked, Said
 from vizformer.web.tools.what_if.prompts import Prompts
+from vizformer.web.tools.what_if.wording import signed
 from vizformer.web.widgets import in_python
 from vizformer.web.words import labels
 from vizformer.web.words.i18n import _
@@ -55,10 +56,6 @@ def three_runs(prompts: Prompts, runs: tuple[Said, Said, Said], names: tuple[str
         _("most probable token"),
     )
     st.html(table.to_html(columns, rows, caption=caption))
-
-
-def signed(value: float) -> str:
-    return f"{value:+.3f}".replace("-", "−")
 
 
 def opening(prompts: Prompts, *imports: str) -> list[str]:

@@ -44,8 +44,8 @@ class Place:
         return self.best[0].token.id
 
 
-def choose(subject: Subject) -> Place:
-    """The boxes."""
+def choose(subject: Subject, *, with_instead: bool = True) -> Place:
+    """The boxes; without that of what stands in the place of a part it is zero."""
     stack = "decoder" if "decoder" in subject.trace.tokens else "encoder"
     sequence = subject.trace.tokens[stack]
     chosen, usual = state.fit(position=len(sequence)).position, usual_row(subject)
@@ -60,7 +60,7 @@ def choose(subject: Subject) -> Place:
     )
     row = usual if row is None else row
     state.update(position=None if row == usual else row)
-    instead = choose_instead()
+    instead = choose_instead() if with_instead else "zero"
     best = subject_cache.predictions(subject, row)
     st.text(
         _(

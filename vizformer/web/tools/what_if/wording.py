@@ -29,6 +29,11 @@ def name(part: "Part") -> str:
     return _("{place}, layer {layer}, all of it", place=place, layer=layer)
 
 
+def signed(value: float, digits: int = 3) -> str:
+    """A number with its sign."""
+    return f"{value:+.{digits}f}".replace("-", "−")
+
+
 def write(parts: "Iterable[Part]") -> str:
     """Parts as a setting of a link: e0s3,d1f."""
     items = []

@@ -1,0 +1,121 @@
+"""The tokens of the input, taken out one after the other: how far the answer moves without each."""
+
+from typing import TYPE_CHECKING
+
+import streamlit as st
+
+from vizformer.components import table
+from vizformer.components.table import Number, Row
+from vizformer.web.catalogue.subject import Subject
+from vizformer.web.tools.what_if import computed, watched, wording
+from vizformer.web.tools.what_if.place import Place
+from vizformer.web.widgets import in_python, lesson
+from vizformer.web.words.i18n import _
+
+if TYPE_CHECKING:
+    from vizformer.analysis.neuron_sweep import Stack
+    from vizformer.analysis.token_sweep import TokenEffect, Way
+
+
+def all_tokens(subject: Subject, place: Place) -> None:
+    """The stack, how a token is taken out, and the table of all tokens."""
+    from vizformer.analysis.token_sweep import ways
+
+    stacks: list[Stack] = [stack for stack in ("encoder", "decoder") if stack in subject.trace.tokens]
+    stack: Stack = stacks[0]
+    if len(stacks) > 1:
+        named = {"encoder": _("the sentence"), "decoder": _("what the decoder has read")}
+        st.segmented_control(
+            _("Tokens of"),
+            stacks,
+            format_func=named.__getitem__,
+            required=True,
+            **lesson.setting("whatif.stack", stacks[0], stacks),
+        )
+        stack = lesson.value("whatif.stack", stacks[0], stacks)  # type: ignore[assignment]  # (one of `stacks`)
+    possible = ways(subject.checkpoint, stack)
+    names = {
+        "mask": _("the mask token in its place"),
+        "unknown": _("the unknown token in its place"),
+        "unseen": _("nobody may look at it"),
+    }
+    st.segmented_control(
+        _("How a token is taken out"),
+        possible,
+        format_func=names.__getitem__,
+        required=True,
+        **lesson.setting("whatif.tokenway", possible[0], possible),
+    )
+    way: Way = lesson.value("whatif.tokenway", possible[0], possible)  # type: ignore[assignment]  # (one of `possible`)
+    n = len(subject.trace.tokens[stack])
+    effects = watched.watched(
+        computed.tokens,
+        (subject, stack, place.row, place.token, way),
+        quick=watched.cost(subject, n) < watched.AT_ONCE,
+        runs=n,
+        begin=_("Take out one token after the other"),
+        key="what_if.tokens",
+    )
+    if effects is not None:
+        listed(subject, place, effects)
+        explained(way)
+    st.caption(_("The same in Python"))
+    st.code(code(subject, place, stack, way), language="python", wrap_lines=True)
+
+
+def listed(subject: Subject, place: Place, effects: "tuple[TokenEffect, ...]") -> None:
+    """Every token in the order of the text; the one that matters most is marked."""
+    most = max(effects, key=lambda one: one.divergence)
+    rows = [
+        Row(
+            (
+                str(one.position),
+                subject.trace.tokens[one.stack][one.position].text,
+                Number(one.divergence, f"{one.divergence:.4f}"),
+                Number(one.logit, wording.signed(one.logit)),
+                Number(one.probability, wording.signed(100 * one.probability, 1) + " %"),
+                one.best.text,
+            ),
+            "marked" if one is most and one.divergence > 0 else "",
+        )
+        for one in effects
+    ]
+    columns = (
+        _("position"),
+        _("without the token"),
+        _("KL, nats"),
+        _("logit of “{token}”", token=place.best[0].token.text),
+        _("its probability"),
+        _("most probable without it"),
+    )
+    st.html(table.to_html(columns, rows, bar=2, caption=_("How far the answer moves without each token")))
+
+
+def explained(way: "Way") -> None:
+    """What becomes of a token that is taken out."""
+    if way == "unseen":
+        st.caption(
+            _(
+                "The token stays in its place, and no position may look at it, itself included, as at padding. The row of "
+                "the token itself still begins with its embedding, so that an answer that is read there still knows it."
+            )
+        )
+    else:
+        st.caption(
+            _(
+                "Another token stands in its place, so that all positions stay as they are. The model reads a sentence with "
+                "a hole in it, which is not the sentence without the word."
+            )
+        )
+
+
+def code(subject: Subject, place: Place, stack: "Stack", way: "Way") -> str:
+    """The sweep in Python."""
+    return "\n".join(
+        [
+            *in_python.opening(subject, "from vizformer.analysis.token_sweep import token_sweep"),
+            f"effects = token_sweep(checkpoint, trace, {stack!r}, row={place.row}, token={place.token}, way={way!r})",
+            "for one in effects:",
+            f"    print(trace.tokens[{stack!r}][one.position].text, one.divergence, one.probability, one.best.text)",
+        ]
+    )
