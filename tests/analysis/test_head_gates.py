@@ -1,0 +1,124 @@
+"""Learned gates: the circuit built by hand is found among its noise, and the loss is that of plain forwards."""
+
+import random
+
+import numpy as np
+import pytest
+import torch
+
+from tests import tiny
+from vizformer import load
+from vizformer.analysis.ablation import Part, without
+from vizformer.analysis.head_gates import ROLES, HeadGates, fit_gates, runs
+from vizformer.errors import TraceError
+from vizformer.training.by_hand import INDUCTION, PREVIOUS_TOKEN, induction_by_hand
+
+KINDS_OF_MODEL = {
+    "translator": dict(architecture="encoder-decoder"),
+    "LLaMA": dict(architecture="decoder-only", **tiny.LLAMA),
+    "BERT": dict(architecture="encoder-only", **tiny.BERT),
+}
+
+
+def repeated(checkpoint, texts: int = 8):
+    """Eight letters in a random order, twice: from the second letter of the repetition on, each can be known."""
+    draw = random.Random(0)
+    orders = [draw.sample("abcdefghijklmnop", 8) for _ in range(texts)]
+    return [checkpoint.trace(" ".join(letters * 2)) for letters in orders], [10] * texts
+
+
+@pytest.mark.parametrize("seed", [0, 1])
+def test_the_two_heads_built_by_hand_facilitate_and_the_noise_is_irrelevant(seed: int) -> None:
+    checkpoint = load("induction-by-hand") if seed == 0 else induction_by_hand(seed)
+    texts, prompts = repeated(checkpoint)
+    found = fit_gates(checkpoint, texts, prompts=prompts, seeds=(0, 1), steps=30)
+    works = {Part(f"decoder.{layer}.self", head) for layer, head in (PREVIOUS_TOKEN, INDUCTION)}
+    for part, role in zip(found.heads, found.roles(), strict=True):
+        assert role == ("facilitating" if part in works else "irrelevant"), part
+    real = np.array([part in works for part in found.heads])
+    assert found.closed[:, real].min() > 0.35  # pushed shut, and still open, with every seed
+    assert found.closed[:, ~real].max() < 0.1
+    assert found.opened.min() > 0.9
+    assert found.without[real].min() > 1.0
+    assert np.abs(found.without[~real]).max() < 0.05
+    assert found.loss < 0.05
+    assert found.loss_opened.max() < 0.05
+    for role in ROLES:
+        assert found.scores(role).shape == (2, len(found.heads))
+
+
+def test_a_circuit_that_says_what_is_wrong_interferes() -> None:
+    """On letters that do not repeat their order it is sure of what does not come; to shut one of its two heads is enough."""
+    checkpoint, draw = load("induction-by-hand"), random.Random(1)
+    texts = [checkpoint.trace(" ".join(draw.choices("abcd", k=16))) for _ in range(8)]
+    found = fit_gates(checkpoint, texts, prompts=[6] * 8, seeds=(0,), steps=30)
+    roles = dict(zip(found.heads, found.roles(), strict=True))
+    assert "interfering" in {roles[Part(f"decoder.{layer}.self", head)] for layer, head in (PREVIOUS_TOKEN, INDUCTION)}
+    assert found.loss_opened[0] < found.loss - 1
+
+
+@pytest.mark.parametrize("name", KINDS_OF_MODEL)
+def test_the_loss_and_its_rise_are_those_of_plain_forwards(name: str) -> None:
+    """Texts of different lengths stand in one batch, filled up."""
+    checkpoint = tiny.checkpoint(**KINDS_OF_MODEL[name])
+    both = name == "translator"
+    targets = ([1, 7, 9, 4], [1, 5])
+    texts = [
+        checkpoint.trace(ids=ids, **(dict(target_ids=target) if both else {}))
+        for ids, target in zip(([5, 6, 7, 8], [9, 4, 8, 7, 5, 6]), targets, strict=True)
+    ]
+    told = list[tuple[int, int]]()
+    found = fit_gates(checkpoint, texts, seeds=(3,), steps=2, heard=lambda *heard: told.append(heard))
+    assert told[-1] == (len(told), runs(len(found.heads), 1, 2))
+    assert told[-1][0] == told[-1][1]
+    again = fit_gates(checkpoint, texts, seeds=(3,), steps=2)
+    np.testing.assert_array_equal(again.opened, found.opened)
+    assert np.isfinite([*found.opened.ravel(), *found.closed.ravel(), found.loss]).all()
+    assert (found.opened != found.closed).any()
+    if name == "BERT":  # (asked for what is masked, which is drawn)
+        return
+
+    def loss(runs) -> float:
+        sums = []
+        for run in runs:
+            ids = [token.id for token in run.tokens["decoder"]]
+            log_p = run.logits.double().log_softmax(-1)
+            sums += [-float(log_p[i, following]) for i, following in enumerate(ids[1:])]
+        return float(np.mean(sums))
+
+    assert found.loss == pytest.approx(loss(texts), abs=1e-5)
+    part = Part("decoder.1.self", 2)
+    expected = loss([without(checkpoint, text, [part]) for text in texts]) - loss(texts)
+    assert found.without[found.heads.index(part)] == pytest.approx(expected, abs=1e-5)
+
+
+def test_roles_follow_from_both_fits() -> None:
+    heads = tuple(Part("decoder.0.self", head) for head in range(3))
+    opened, closed = np.array([[0.9, 0.1, 0.9]]), np.array([[0.8, 0.05, 0.1]])
+    found = HeadGates(heads, opened, closed, 1.0, np.zeros(3), np.zeros(1), np.zeros(1))
+    assert found.roles() == ("facilitating", "interfering", "irrelevant")
+    assert sum(found.scores(role)[0, 2] for role in ROLES) == pytest.approx(0.1 + 0.1 + 0.81)
+
+
+def test_what_gates_cannot_be_learned_on_is_refused_and_weights_stay() -> None:
+    checkpoint = tiny.checkpoint(**KINDS_OF_MODEL["LLaMA"])
+    for texts in ([], [checkpoint.trace(ids=[5])]):
+        with pytest.raises(TraceError, match="no text"):
+            fit_gates(checkpoint, texts)
+    text = checkpoint.trace(ids=[5, 6, 7])
+    for push in (0.0, -1.0, float("nan"), float("inf")):
+        with pytest.raises(TraceError, match="above 0"):
+            fit_gates(checkpoint, [text], push=push)
+    bare = tiny.checkpoint(architecture="encoder-only")
+    if bare.model.config.mask_id is None:
+        with pytest.raises(TraceError, match="mask token"):
+            fit_gates(bare, [bare.trace(ids=[5, 6])])
+
+    def stop(done: int, of: int) -> None:
+        raise InterruptedError
+
+    before = {name: tensor.clone() for name, tensor in checkpoint.model.state_dict().items()}
+    with pytest.raises(InterruptedError):
+        fit_gates(checkpoint, [text], heard=stop)
+    fit_gates(checkpoint, [text], seeds=(0,), steps=1)
+    assert all(torch.equal(tensor, before[name]) for name, tensor in checkpoint.model.state_dict().items())
