@@ -9,6 +9,7 @@ from vizformer.web.tools.what_if.all_neurons import all_neurons
 from vizformer.web.tools.what_if.all_parts import all_parts
 from vizformer.web.tools.what_if.all_tokens import all_tokens
 from vizformer.web.tools.what_if.between_prompts import between_prompts
+from vizformer.web.tools.what_if.learned_gates import learned_gates
 from vizformer.web.tools.what_if.place import choose
 from vizformer.web.tools.what_if.switched_off import switched_off
 from vizformer.web.widgets import lesson
@@ -49,8 +50,13 @@ def parts(subject: Subject) -> None:
 
 
 def taken_out(subject: Subject) -> None:
-    """What is taken out: parts of the model, neurons of one network, or tokens of the input."""
-    names = {"parts": _("heads and sublayers"), "neurons": _("neurons"), "tokens": _("tokens")}
+    """What is taken out: parts of the model, neurons of one network, tokens of the input, or heads by learned gates."""
+    names = {
+        "parts": _("heads and sublayers"),
+        "neurons": _("neurons"),
+        "tokens": _("tokens"),
+        "gates": _("learned gates"),
+    }
     st.segmented_control(
         _("What is taken out"),
         list(names),
@@ -66,6 +72,9 @@ def taken_out(subject: Subject) -> None:
         return
     if subject.edited:
         st.caption(_("Numbers set by hand are left out here: this is the model as it is."))
+    if taken == "gates":
+        learned_gates(subject.unedited)
+        return
     place = choose(subject.unedited, with_instead=False)
     if taken == "neurons":
         all_neurons(subject.unedited, place)

@@ -10,6 +10,7 @@ from tests import tiny
 from vizformer import load
 from vizformer.analysis.ablation import Part, without
 from vizformer.analysis.head_gates import ROLES, HeadGates, fit_gates, runs
+from vizformer.analysis.other_texts import read_repeated_tokens
 from vizformer.errors import TraceError
 from vizformer.training.by_hand import INDUCTION, PREVIOUS_TOKEN, induction_by_hand
 
@@ -20,17 +21,10 @@ KINDS_OF_MODEL = {
 }
 
 
-def repeated(checkpoint, texts: int = 8):
-    """Eight letters in a random order, twice: from the second letter of the repetition on, each can be known."""
-    draw = random.Random(0)
-    orders = [draw.sample("abcdefghijklmnop", 8) for _ in range(texts)]
-    return [checkpoint.trace(" ".join(letters * 2)) for letters in orders], [10] * texts
-
-
 @pytest.mark.parametrize("seed", [0, 1])
 def test_the_two_heads_built_by_hand_facilitate_and_the_noise_is_irrelevant(seed: int) -> None:
     checkpoint = load("induction-by-hand") if seed == 0 else induction_by_hand(seed)
-    texts, prompts = repeated(checkpoint)
+    texts, prompts = read_repeated_tokens(checkpoint, 8)  # of letters
     found = fit_gates(checkpoint, texts, prompts=prompts, seeds=(0, 1), steps=30)
     works = {Part(f"decoder.{layer}.self", head) for layer, head in (PREVIOUS_TOKEN, INDUCTION)}
     for part, role in zip(found.heads, found.roles(), strict=True):
@@ -122,3 +116,14 @@ def test_what_gates_cannot_be_learned_on_is_refused_and_weights_stay() -> None:
         fit_gates(checkpoint, [text], heard=stop)
     fit_gates(checkpoint, [text], seeds=(0,), steps=1)
     assert all(torch.equal(tensor, before[name]) for name, tensor in checkpoint.model.state_dict().items())
+
+
+def test_repeated_tokens_are_told_by_how_many_cannot_be_known() -> None:
+    texts, prompts = read_repeated_tokens(load("stories"), 3, period=5)
+    for text, prompt in zip(texts, prompts, strict=True):
+        ids = [token.id for token in text.tokens["decoder"]]
+        assert len(ids) == 11
+        assert ids[1:6] == ids[6:]
+        assert prompt == 7
+    with pytest.raises(TraceError, match="without an encoder"):
+        read_repeated_tokens(load("zh-en"), 3)

@@ -203,3 +203,30 @@ def test_a_large_sweep_of_neurons_waits_for_its_button(open_app: Open, monkeypat
     assert not tables(app)
     press(app, "what_if.neurons")
     assert len(tables(app)[0]) == 15
+
+
+def test_gates_are_learned_once_they_are_wanted(open_app: Open, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("vizformer.web.tools.what_if.watched.AT_ONCE", 1.0)
+    settings = "whatif.taken:gates~whatif.gatetexts:repeated~whatif.seeds:1"
+    app = open_app(PAGE, model="induction-by-hand", text=REPEATED, **{DIALS: settings})
+    assert not app.exception
+    assert not tables(app)
+    press(app, "what_if.gates")
+    assert not app.exception
+    (table,) = tables(app)
+    helping = {row[0] for row in table if row[4] == "facilitating"}
+    assert helping == {wording.name(Part("decoder.0.self", 1)), wording.name(Part("decoder.1.self", 2))}
+    written = next(block.value for block in app.code if "fit_gates(" in block.value)
+    exec(written.replace("seeds=range(1)", "seeds=range(1), steps=2"), space := {})
+    assert len(space["found"].roles()) == 8
+    app.segmented_control(key="setting.whatif.role").set_value("interfering").run()
+    assert "whatif.role:interfering" in app.query_params[DIALS]
+
+
+@pytest.mark.parametrize(("model", "text"), [("cloze", "A [MASK]."), ("zh-en", "我有一只猫。")])
+def test_gates_of_other_kinds_of_models_wait_for_their_button(open_app: Open, model: str, text: str) -> None:
+    app = open_app(PAGE, locale="zh-CN", model=model, text=text, **{DIALS: "whatif.taken:gates"})
+    assert not app.exception
+    assert not app.error
+    assert app.button(key="what_if.gates")
+    assert "fit_gates(" in "".join(block.value for block in app.code)

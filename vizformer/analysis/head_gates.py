@@ -32,6 +32,7 @@ from numpy import ndarray
 from torch import Tensor
 
 from vizformer.analysis.ablation import Part, parts_of
+from vizformer.analysis.heads import Kind
 from vizformer.checkpoints import Checkpoint
 from vizformer.errors import TraceError
 from vizformer.messages import N_
@@ -141,6 +142,17 @@ def fit_gates(
 def runs(n_heads: int, n_seeds: int, steps: int = STEPS) -> int:
     """How many steps `fit_gates` tells of: those of three fits for each seed, and one for each head taken out."""
     return 3 * steps * n_seeds + n_heads
+
+
+def table_of(found: HeadGates, role: Role, kind: Kind) -> Float[ndarray, "n_layers n_heads"]:
+    """The mean score of every head of one kind of attention."""
+    mean = found.scores(role).mean(0)
+    sites: dict[str, list[float]] = {}
+    for part, score in zip(found.heads, mean.tolist(), strict=True):
+        stack, _, what = part.sublayer.split(".")
+        if (what if what == "cross" else stack) == kind:
+            sites.setdefault(part.sublayer, []).append(score)
+    return np.array(list(sites.values()))
 
 
 @dataclass(frozen=True)

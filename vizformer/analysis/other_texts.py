@@ -2,9 +2,13 @@
 
 from collections.abc import Iterable
 
+import torch
+
 from vizformer.analysis.corpus_heads.corpus import Passage
+from vizformer.analysis.induction import repeated_tokens
 from vizformer.checkpoints import Checkpoint
-from vizformer.errors import VizformerError
+from vizformer.errors import TraceError, VizformerError
+from vizformer.messages import N_
 from vizformer.model import Trace
 
 
@@ -26,3 +30,20 @@ def read_other_texts(checkpoint: Checkpoint, passages: Iterable[Passage], count:
             else:
                 break
     return traces
+
+
+def read_repeated_tokens(checkpoint: Checkpoint, count: int, period: int = 8) -> tuple[list[Trace], list[int]]:
+    """Traces of random tokens that come twice in the same order, and how many tokens of each cannot be known.
+
+    Only what follows the first token of the repetition can be known from the text: an induction head knows it.
+
+    Raises:
+        TraceError: not a decoder-only model.
+    """
+    config = checkpoint.model.config
+    if config.architecture != "decoder-only":
+        raise TraceError(N_("Repeated tokens are read by a decoder without an encoder."))
+    candidates = torch.tensor([i for i in range(config.vocab_size) if not checkpoint.tokenizer.is_special(i)])
+    start = [] if config.bos_id is None else [config.bos_id]
+    rows = repeated_tokens(candidates, sequences=count, period=period).tolist()
+    return [checkpoint.trace(ids=[*start, *row]) for row in rows], [len(start) + period + 1] * count

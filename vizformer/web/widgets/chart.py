@@ -19,9 +19,17 @@ _LETTERS = 12  # px, where a figure names no size
 _CONFIG = {"displayModeBar": False}
 
 
-def show(figure: "Figure", *, key: str, on: "DeltaGenerator | None" = None) -> None:
-    """Draws a figure, here or in the container `on`, without Plotly's checks of every property; it can be taken away."""
+def show(figure: "Figure", *, key: str, on: "DeltaGenerator | None" = None, title_above: bool = False) -> None:
+    """Draws a figure, here or in the container `on`, without Plotly's checks of every property; it can be taken away.
+
+    `title_above`: a long title stands above the figure, as text that is broken into lines on a narrow page; Plotly would
+    cut it.
+    """
     drawn = spec(figure)
+    if title_above:
+        (on or st).html(f"<strong>{figure.title}</strong>")  # (escaped by `figures.style.frame`)
+        drawn["layout"] = {name: value for name, value in drawn["layout"].items() if name != "title"}
+        drawn["layout"]["margin"] = {**drawn["layout"]["margin"], "t": 20}
     if presenting.is_on():
         enlarge(drawn)
     made = _unchecked()(_themed(drawn))

@@ -48,6 +48,7 @@ def all_parts(subject: Subject, place: Place) -> None:
             words=words(head_figures.ENGLISH),
         ),
         key="what_if.heads",
+        title_above=True,
     )
     strongest(place, effects)
     looking_and_mattering(subject, place, kind)

@@ -10,12 +10,14 @@ from vizformer.web.catalogue.subject import Subject
 if TYPE_CHECKING:
     from vizformer.analysis import Kind, Prediction
     from vizformer.analysis.ablation import Effect, MassAndEffect, Means, Part
+    from vizformer.analysis.head_gates import HeadGates
     from vizformer.analysis.neuron_sweep import NeuronEffects, Stack
     from vizformer.analysis.resampling import Outputs
     from vizformer.analysis.token_sweep import TokenEffect, Way
     from vizformer.model import Trace
 
 MEAN_TEXTS = 12  # of the bundled ones, over which heads are averaged, and from which outputs are drawn
+GATE_TEXTS = 16  # on which gates are learned
 
 
 @dataclass(frozen=True)
@@ -160,3 +162,21 @@ def tokens(subject: Subject, stack: "Stack", row: int, token: int, way: "Way") -
     from vizformer.analysis.token_sweep import token_sweep
 
     return token_sweep(subject.checkpoint, subject.trace, stack, row, token, way, heard=HEARD.get())
+
+
+GateTexts = Literal["corpus", "repeated"]
+
+
+@cached
+def gates(model: Subject, on: GateTexts, push: float, seeds: int) -> "HeadGates":
+    """The gates that are learned on other texts than that of the page; of `model` only the model counts."""
+    from vizformer.analysis.corpus_heads import bundled_corpus
+    from vizformer.analysis.head_gates import fit_gates
+    from vizformer.analysis.other_texts import read_other_texts, read_repeated_tokens
+
+    checkpoint, prompts = model.checkpoint, None
+    if on == "repeated":
+        texts, prompts = read_repeated_tokens(checkpoint, GATE_TEXTS)
+    else:
+        texts = read_other_texts(checkpoint, bundled_corpus(corpus_of(model)).passages, GATE_TEXTS)
+    return fit_gates(checkpoint, texts, prompts=prompts, push=push, seeds=range(seeds), heard=HEARD.get())

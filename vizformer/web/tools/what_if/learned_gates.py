@@ -1,0 +1,200 @@
+"""Gates over heads, learned on a text set: which heads help, hinder or do not matter, beside the plain ablation."""
+
+from typing import TYPE_CHECKING
+
+import streamlit as st
+
+from vizformer import figures
+from vizformer.components import table
+from vizformer.components.table import Number, Row
+from vizformer.figures import head_report as head_figures
+from vizformer.web.catalogue.subject import Subject
+from vizformer.web.link import state
+from vizformer.web.tools.what_if import computed, watched, wording
+from vizformer.web.widgets import chart, in_python, lesson
+from vizformer.web.words import labels
+from vizformer.web.words.figure_words import words
+from vizformer.web.words.i18n import _
+
+if TYPE_CHECKING:
+    from vizformer.analysis.head_gates import HeadGates, Role
+
+PUSHES = (0.001, 0.003, 0.01, 0.03, 0.1)
+SEEDS = (1, 2, 3, 5)
+LISTED = 20
+ROLE_NAMES = ("facilitating", "interfering", "irrelevant")
+
+
+def learned_gates(subject: Subject) -> None:
+    """The text set, the push, the seeds; then the roles as a picture and as a table."""
+    st.caption(
+        _(
+            "Causal head gating (Nam et al. 2025): what each head puts out is multiplied by a gate between 0 and 1, and the "
+            "gates alone are learned, so that the model predicts a set of texts well; once while every gate is pushed open, "
+            "once while it is pushed shut."
+        )
+    )
+    model = Subject(subject.model, "", "")
+    on = text_set(subject)
+    left, right = st.columns(2)
+    left.segmented_control(
+        _("Push on the gates, nats per token"), PUSHES, required=True, **lesson.setting("whatif.push", 0.01, PUSHES)
+    )
+    right.segmented_control(_("Seeds"), SEEDS, required=True, **lesson.setting("whatif.seeds", 3, SEEDS))
+    push, seeds = lesson.value("whatif.push", 0.01, PUSHES), lesson.value("whatif.seeds", 3, SEEDS)
+    found = learned(subject, model, on, push, seeds)
+    if found is not None:
+        map_of_roles(subject, found)
+        roles(found)
+    st.caption(_("The same in Python"))
+    st.code(code(subject, on, push, seeds), language="python", wrap_lines=True)
+
+
+def text_set(subject: Subject) -> computed.GateTexts:
+    """The texts on which the gates are learned."""
+    possible: tuple[computed.GateTexts, ...] = (
+        ("corpus", "repeated") if subject.config.architecture == "decoder-only" else ("corpus",)
+    )
+    names = {"corpus": _("texts of the bundled collection"), "repeated": _("random tokens that come twice")}
+    if len(possible) > 1:
+        st.segmented_control(
+            _("Learned on"),
+            possible,
+            format_func=names.__getitem__,
+            required=True,
+            **lesson.setting("whatif.gatetexts", "corpus", possible),
+        )
+    return "repeated" if lesson.value("whatif.gatetexts", "corpus", possible) == "repeated" else "corpus"
+
+
+def learned(subject: Subject, model: Subject, on: computed.GateTexts, push: float, seeds: int) -> "HeadGates | None":
+    """The gates; None until they are wanted."""
+    from vizformer.analysis.head_gates import MOST_TOKENS, TEXTS_AT_ONCE, runs
+
+    steps = runs(sum(part.head is not None for part in computed.parts(subject)), seeds)
+    length = sum(len(tokens) for tokens in subject.trace.tokens.values())
+    texts = watched.cost(subject, 1) / length * MOST_TOKENS * TEXTS_AT_ONCE  # multiplications of one batch
+    return watched.watched(
+        computed.gates,
+        (model, on, push, seeds),
+        quick=3 * steps * texts < watched.AT_ONCE,  # a gradient takes three runs
+        runs=steps,
+        begin=_("Learn the gates"),
+        key="what_if.gates",
+    )
+
+
+def map_of_roles(subject: Subject, found: "HeadGates") -> None:
+    """One score of every head of one kind of attention."""
+    from vizformer.analysis import kinds
+    from vizformer.analysis.head_gates import table_of
+
+    names = role_names()
+    left, right = st.columns(2)
+    left.segmented_control(
+        _("Shown"),
+        ROLE_NAMES,
+        format_func=names.__getitem__,
+        required=True,
+        **lesson.setting("whatif.role", ROLE_NAMES[0], ROLE_NAMES),
+    )
+    role: Role = lesson.value("whatif.role", ROLE_NAMES[0], ROLE_NAMES)  # type: ignore[assignment]  # (one of them)
+    usable = kinds(subject.trace)
+    kind = state.fit(kind=usable).kind
+    if len(usable) > 1:
+        right.segmented_control(
+            _("Kind of attention"), usable, format_func=labels.kind_label, required=True, **state.bind("kind")
+        )
+        kind = state.view().kind
+    chart.show(
+        figures.measure_of_heads(
+            table_of(found, role, kind),
+            measure=_("score"),
+            title=_("{role}, {kind}", role=names[role], kind=labels.kind_label(kind)),
+            words=words(head_figures.ENGLISH),
+        ),
+        key="what_if.gates.map",
+        title_above=True,
+    )
+
+
+def role_names() -> "dict[str, str]":
+    return {"facilitating": _("facilitating"), "interfering": _("interfering"), "irrelevant": _("irrelevant")}
+
+
+def roles(found: "HeadGates") -> None:
+    """The heads, those first that help most, and the losses."""
+    names, scores = role_names(), {role: found.scores(role) for role in ROLE_NAMES}  # type: ignore[arg-type]
+    means = {role: each.mean(0) for role, each in scores.items()}
+    order = sorted(range(len(found.heads)), key=lambda at: (means["irrelevant"][at], -means["facilitating"][at]))
+    said = found.roles()
+    rows = [
+        Row(
+            (
+                wording.name(found.heads[at]),
+                *(
+                    Number(float(means[role][at]), f"{means[role][at]:.2f} ± {scores[role][:, at].std():.2f}")
+                    for role in ROLE_NAMES
+                ),
+                names[said[at]],
+                Number(float(found.without[at]), wording.signed(float(found.without[at]), 4)),
+            ),
+            "marked" if said[at] == "interfering" else "",
+        )
+        for at in order[:LISTED]
+    ]
+    columns = (
+        _("head"),
+        *(names[role] for role in ROLE_NAMES),
+        _("role"),
+        _("loss without it alone, nats per token"),
+    )
+    st.html(table.to_html(columns, rows, caption=_("What the heads do for these texts")))
+    st.text(
+        _(
+            "Heads that facilitate: {a}; that interfere: {b}; that are irrelevant: {c}.",
+            a=said.count("facilitating"),
+            b=said.count("interfering"),
+            c=said.count("irrelevant"),
+        )
+    )
+    st.text(
+        _(
+            "Loss of these texts with all gates open: {open} nats per token; with the gates learned while pushed open: "
+            "{opened}; while pushed shut: {closed}.",
+            open=f"{found.loss:.3f}",
+            opened=f"{found.loss_opened.mean():.3f}",
+            closed=f"{found.loss_closed.mean():.3f}",
+        )
+    )
+    st.caption(
+        _(
+            "A score is the mean over the seeds, with its standard deviation. All gates are learned together: of two heads "
+            "that do the same, one may be given up, another one with each seed, and of two heads that mislead together it "
+            "is enough to shut one. The last column takes out one head while all others stay."
+        )
+    )
+
+
+def code(subject: Subject, on: computed.GateTexts, push: float, seeds: int) -> str:
+    """The gates in Python."""
+    imports = [
+        "import vizformer as vf",
+        "from vizformer.analysis.head_gates import fit_gates",
+    ]
+    if on == "repeated":
+        imports.append("from vizformer.analysis.other_texts import read_repeated_tokens")
+        lines = [f"texts, prompts = read_repeated_tokens(checkpoint, {computed.GATE_TEXTS})"]
+    else:
+        imports += [
+            "from vizformer.analysis.corpus_heads import bundled_corpus",
+            "from vizformer.analysis.other_texts import read_other_texts",
+        ]
+        passages = f"bundled_corpus({computed.corpus_of(subject)!r}).passages"
+        lines = [f"texts, prompts = read_other_texts(checkpoint, {passages}, {computed.GATE_TEXTS}), None"]
+    lines += [
+        f"found = fit_gates(checkpoint, texts, prompts=prompts, push={push}, seeds=range({seeds}))",
+        "for part, role in zip(found.heads, found.roles(), strict=True):",
+        "    print(part, role)",
+    ]
+    return "\n".join([*imports, "", f"checkpoint = {in_python.loaded(subject.model)}", *lines])
