@@ -54,7 +54,7 @@ def taken_out(subject: Subject) -> None:
     names = {
         "parts": _("heads and sublayers"),
         "neurons": _("neurons"),
-        "tokens": _("tokens"),
+        "tokens": _("tokens of the input"),
         "gates": _("learned gates"),
     }
     st.segmented_control(

@@ -68,11 +68,12 @@ def swept(subject: Subject, place: Place, block: "Part", instead: Literal["zero"
 
 def strongest(place: Place, effects: "NeuronEffects") -> None:
     """The neurons without which the answer moves most."""
+    most = max(float(effects.divergence.max()), 1e-12)  # (a bar is a share of it)
     rows = [
         Row(
             (
                 str(int(effects.neurons[at])),
-                Number(float(effects.divergence[at]), f"{effects.divergence[at]:.5f}"),
+                Number(float(effects.divergence[at]) / most, f"{effects.divergence[at]:.5f}"),
                 Number(float(effects.logit[at]), wording.signed(float(effects.logit[at]))),
                 Number(float(effects.probability[at]), wording.signed(100 * float(effects.probability[at]), 2) + " %"),
                 Number(float(effects.output[at]), wording.signed(float(effects.output[at]))),

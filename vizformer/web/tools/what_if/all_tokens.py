@@ -71,7 +71,7 @@ def listed(subject: Subject, place: Place, effects: "tuple[TokenEffect, ...]") -
             (
                 str(one.position),
                 subject.trace.tokens[one.stack][one.position].text,
-                Number(one.divergence, f"{one.divergence:.4f}"),
+                Number(one.divergence / max(most.divergence, 1e-12), f"{one.divergence:.4f}"),  # a bar: its share
                 Number(one.logit, wording.signed(one.logit)),
                 Number(one.probability, wording.signed(100 * one.probability, 1) + " %"),
                 one.best.text,
