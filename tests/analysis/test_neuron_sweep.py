@@ -7,7 +7,8 @@ import torch
 from tests import tiny
 from vizformer import load
 from vizformer.analysis.ablation import Part, effect
-from vizformer.analysis.neuron_sweep import mean_neurons, neuron_sweep
+from vizformer.analysis.listener import Listener
+from vizformer.analysis.neuron_sweep import mean_neurons, neuron_estimates, neuron_sweep
 from vizformer.analysis.token_sweep import token_sweep, ways
 from vizformer.errors import TraceError
 from vizformer.model import Cell, Edit, Patch
@@ -67,6 +68,31 @@ def test_neurons_that_are_silent_are_not_run() -> None:
     assert told[-1] == (24 - found.still,) * 2
     assert (found.output == 0).sum() == found.still
     assert (found.divergence[found.output == 0] == 0).all()
+
+
+@pytest.mark.parametrize("name", ["translator", "LLaMA", "BERT"])
+def test_the_estimate_is_the_slope_of_the_log_probability(name: str) -> None:
+    checkpoint, trace = made(name)
+    means = torch.linspace(-1, 1, 24)
+    for stack in trace.tokens:
+        found = neuron_estimates(checkpoint, trace, stack, 0, ROW, TOKEN, means)  # type: ignore[arg-type]
+        assert found.shape == (24,)
+        tensor = f"{stack}.0.feedforward.hidden"
+        listener = Listener(names=frozenset({tensor}))
+        traced(checkpoint, [5, 6, 7, 8], edit=listener)
+        for k in (2, 19):
+            change = means[k] - listener.heard[tensor][:, k]
+            ends = [
+                traced(
+                    checkpoint, [5, 6, 7, 8], edit=Edit(patches=(Patch(tensor, (None, k), sign * change, adds=True),))
+                )
+                for sign in (0.02, -0.02)
+            ]
+            slope = np.subtract(*(float(run.logits[ROW].double().log_softmax(-1)[TOKEN]) for run in ends)) / 0.04
+            assert found[k] == pytest.approx(slope, abs=2e-4, rel=2e-2)
+    exact = neuron_sweep(checkpoint, trace, stack, 0, ROW, TOKEN, means)  # type: ignore[arg-type]
+    before = float(trace.logits[ROW].softmax(-1)[TOKEN])
+    assert np.corrcoef(found, np.log1p(exact.probability / before))[0, 1] > 0.9
 
 
 def test_means_are_those_of_all_rows_of_the_other_texts() -> None:

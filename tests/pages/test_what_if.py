@@ -173,7 +173,7 @@ def test_the_neurons_of_a_network_are_those_of_the_library(open_app: Open, local
     assert float(effects.divergence[best]) > 1e-3
     subject = Subject(ModelRef("bundled", "stories"), "The boy said", "")
     row, token = 3, int(subject.trace.logits[3].argmax())
-    assert computed.neurons.holds(subject, Part("decoder.1.feedforward"), row, token, instead)
+    assert computed.neurons.holds(subject, Part("decoder.1.feedforward"), row, token, instead, 640)
 
 
 @pytest.mark.parametrize(
@@ -202,7 +202,16 @@ def test_a_large_sweep_of_neurons_waits_for_its_button(open_app: Open, monkeypat
     assert not app.exception
     assert not tables(app)
     press(app, "what_if.neurons")
-    assert len(tables(app)[0]) == 15
+    likely = tables(app)[0]
+    assert len(likely) == 15
+    assert "The other 384 neurons were not taken out" in said(app)
+    exec(next(block.value for block in app.code if "likely_neurons(" in block.value), space := {})
+    assert sorted(space["neurons"]) == sorted(space["effects"].neurons)
+    assert len(space["neurons"]) == 256
+    app.segmented_control(key="setting.whatif.which").set_value("all").run()
+    press(app, "what_if.neurons")
+    assert [row[0] for row in tables(app)[0][:3]] == [row[0] for row in likely[:3]]  # it expected the strongest
+    assert "whatif.which:all" in app.query_params[DIALS]
 
 
 def test_gates_are_learned_once_they_are_wanted(open_app: Open, monkeypatch: pytest.MonkeyPatch) -> None:

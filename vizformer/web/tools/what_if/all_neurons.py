@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 LISTED = 15
 HOW: tuple[Literal["zero", "mean"], ...] = ("zero", "mean")
 FELT = 1e-3  # nats
+LIKELY = 256  # neurons of a large model that are taken out
 
 
 def all_neurons(subject: Subject, place: Place) -> None:
@@ -43,30 +44,56 @@ def all_neurons(subject: Subject, place: Place) -> None:
         **lesson.setting("whatif.neuron", "zero", HOW),
     )
     instead: Literal["zero", "mean"] = "mean" if lesson.value("whatif.neuron", "zero", HOW) == "mean" else "zero"
-    effects = swept(subject, place, block, instead)
+    most = how_many(subject, block)
+    effects = swept(subject, place, block, instead, most)
     if effects is not None:
-        strongest(place, effects)
+        strongest(subject, place, effects)
     st.caption(_("The same in Python"))
-    st.code(code(subject, place, block, instead), language="python", wrap_lines=True)
+    st.code(code(subject, place, block, instead, most), language="python", wrap_lines=True)
 
 
-def swept(subject: Subject, place: Place, block: "Part", instead: Literal["zero", "mean"]) -> "NeuronEffects | None":
-    """The effects of all neurons; None until they are wanted."""
+def how_many(subject: Subject, block: "Part") -> int:
+    """All neurons; of a large model those of which a gradient expects most, if the reader does not want all."""
+    n = subject.config.d_ff
+    if n <= LIKELY or cost(subject, block, n) < watched.AT_ONCE:
+        return n
+    names = {
+        "likely": _("the {n} of which a gradient expects most", n=LIKELY),
+        "all": _("all {n}", n=f"{n:,}"),
+    }
+    st.segmented_control(
+        _("Which neurons"),
+        list(names),
+        format_func=names.__getitem__,
+        required=True,
+        **lesson.setting("whatif.which", "likely", list(names)),
+    )
+    return n if lesson.value("whatif.which", "likely", list(names)) == "all" else LIKELY
+
+
+def cost(subject: Subject, block: "Part", neurons: int) -> float:
+    """Multiplications of a sweep, in which a run begins at the network."""
     config, (stack, layer) = subject.config, computed.block_of(block)
     layers = {"encoder": config.n_encoder_layers, "decoder": config.n_decoder_layers}
     after = layers[stack] - layer + (layers["decoder"] if stack == "encoder" else 0)
-    cost = watched.cost(subject, config.d_ff) * after / sum(layers.values())  # a run begins at the network
+    return watched.cost(subject, neurons) * after / sum(layers.values())
+
+
+def swept(
+    subject: Subject, place: Place, block: "Part", instead: Literal["zero", "mean"], most: int
+) -> "NeuronEffects | None":
+    """The effects of the neurons; None until they are wanted."""
     return watched.watched(
         computed.neurons,
-        (subject, block, place.row, place.token, instead),
-        quick=cost < watched.AT_ONCE,
-        runs=config.d_ff,
+        (subject, block, place.row, place.token, instead, most),
+        quick=cost(subject, block, most) < watched.AT_ONCE,
+        runs=most,
         begin=_("Take out one neuron after the other"),
         key="what_if.neurons",
     )
 
 
-def strongest(place: Place, effects: "NeuronEffects") -> None:
+def strongest(subject: Subject, place: Place, effects: "NeuronEffects") -> None:
     """The neurons without which the answer moves most."""
     most = max(float(effects.divergence.max()), 1e-12)  # (a bar is a share of it)
     rows = [
@@ -100,7 +127,15 @@ def strongest(place: Place, effects: "NeuronEffects") -> None:
             still=f"{effects.still:,}",
         )
     )
-    if total > 0:
+    if len(effects.neurons) < subject.config.d_ff:
+        st.text(
+            _(
+                "The other {n} neurons were not taken out: one gradient expects less of each (attribution patching, Nanda "
+                "2023), and may be wrong.",
+                n=f"{subject.config.d_ff - len(effects.neurons):,}",
+            )
+        )
+    elif total > 0:
         st.text(
             _(
                 "The ten strongest make up {share} of the sum of all effects.",
@@ -115,7 +150,7 @@ def strongest(place: Place, effects: "NeuronEffects") -> None:
     )
 
 
-def code(subject: Subject, place: Place, block: "Part", instead: Literal["zero", "mean"]) -> str:
+def code(subject: Subject, place: Place, block: "Part", instead: Literal["zero", "mean"], most: int) -> str:
     """The sweep in Python."""
     stack, layer = computed.block_of(block)
     names, lines, given = "neuron_sweep", list[str](), ""
@@ -131,8 +166,13 @@ def code(subject: Subject, place: Place, block: "Part", instead: Literal["zero",
             f"texts = read_other_texts(checkpoint, {passages}, {computed.MEAN_TEXTS})",
             f"means = mean_neurons(checkpoint, texts, {stack!r}, {layer})",
         ]
+    place_in = f"checkpoint, trace, {stack!r}, {layer}, {place.row}, {place.token}{given}"
+    only = ""
+    if most < subject.config.d_ff:
+        names, only = f"likely_neurons, {names}", ", neurons=neurons"
+        lines.append(f"neurons = likely_neurons({place_in}, count={most})")
     lines += [
-        f"effects = neuron_sweep(checkpoint, trace, {stack!r}, {layer}, {place.row}, {place.token}{given})",
+        f"effects = neuron_sweep({place_in}{only})",
         "for at in effects.strongest(10):",
         "    print(effects.neurons[at], effects.divergence[at], effects.probability[at])",
     ]

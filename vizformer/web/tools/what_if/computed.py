@@ -140,14 +140,18 @@ def mass_and_effect(
 
 
 @cached
-def neurons(subject: Subject, block: "Part", row: int, token: int, instead: Literal["zero", "mean"]) -> "NeuronEffects":
-    """Every neuron of one feed-forward network taken out."""
-    from vizformer.analysis.neuron_sweep import mean_neurons, neuron_sweep
+def neurons(
+    subject: Subject, block: "Part", row: int, token: int, instead: Literal["zero", "mean"], most: int
+) -> "NeuronEffects":
+    """Every neuron of one feed-forward network taken out, or those `most` of which a gradient expects most."""
+    from vizformer.analysis.neuron_sweep import likely_neurons, mean_neurons, neuron_sweep
 
-    stack, layer = block_of(block)
-    checkpoint = subject.checkpoint
+    (stack, layer), checkpoint, trace = block_of(block), subject.checkpoint, subject.trace
     given = mean_neurons(checkpoint, _others(subject), stack, layer) if instead == "mean" else None
-    return neuron_sweep(checkpoint, subject.trace, stack, layer, row, token, given, heard=HEARD.get())
+    wanted = None
+    if most < subject.config.d_ff:
+        wanted = likely_neurons(checkpoint, trace, stack, layer, row, token, given, count=most)
+    return neuron_sweep(checkpoint, trace, stack, layer, row, token, given, neurons=wanted, heard=HEARD.get())
 
 
 def block_of(block: "Part") -> "tuple[Stack, int]":
