@@ -13,9 +13,10 @@ from vizformer.model import Edit
 from vizformer.web.catalogue.long_work import WORK, hearing
 from vizformer.web.catalogue.subject import Subject
 from vizformer.web.link.model_ref import ModelRef
-from vizformer.web.tools.what_if import patch_maps, patched_cells, watched
+from vizformer.web.tools.what_if import patch_maps, patched_cells
 from vizformer.web.tools.what_if.patched_cells import Asked
 from vizformer.web.tools.what_if.prompts import Prompts
+from vizformer.web.widgets import watched
 
 PAGE = "pages/explore/what_if.py"
 BOY = dict(model="stories", text="The boy said that")

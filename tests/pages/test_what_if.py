@@ -114,7 +114,7 @@ def test_every_part_is_written_and_read_back() -> None:
 
 
 def test_a_large_sweep_waits_for_its_button(open_app: Open, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("vizformer.web.tools.what_if.watched.AT_ONCE", 1.0)
+    monkeypatch.setattr("vizformer.web.widgets.watched.AT_ONCE", 1.0)
     app = open_app(PAGE, model="induction-by-hand", text="c d a b c d a")
     assert not app.exception
     assert not [table for table in tables(app) if len(table[0]) == 6]

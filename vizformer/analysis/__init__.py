@@ -64,6 +64,16 @@ from vizformer.analysis.questions import (
     where_question,
 )
 from vizformer.analysis.scaling import ScoreScale, score_scale
+from vizformer.analysis.side_by_side import (
+    TwoRuns,
+    head_divergences,
+    head_pair,
+    moved_weights,
+    row_divergences,
+    stream_cosines,
+    two_answers,
+    two_runs,
+)
 from vizformer.analysis.soft_lookup import HeadLookUp, LookUp, head_look_up, look_up
 from vizformer.analysis.word_map import word_map, word_starts
 
@@ -105,6 +115,7 @@ __all__ = [
     "ScoreForms",
     "ScoreScale",
     "Term",
+    "TwoRuns",
     "WhereQuestion",
     "WordOrder",
     "aggregates",
@@ -120,10 +131,12 @@ __all__ = [
     "guess",
     "guesses",
     "habit_question",
+    "head_divergences",
     "head_look_up",
     "head_maps",
     "head_operands",
     "head_overview",
+    "head_pair",
     "head_report",
     "head_scores",
     "hide",
@@ -140,6 +153,7 @@ __all__ = [
     "looks_at",
     "mask_reasons",
     "mean_guess",
+    "moved_weights",
     "n_layers",
     "next_tokens",
     "one_head",
@@ -155,11 +169,15 @@ __all__ = [
     "read_alignments",
     "read_texts",
     "repeated_tokens",
+    "row_divergences",
     "scale_question",
     "score_forms",
     "score_scale",
     "site_name",
+    "stream_cosines",
     "telling_row",
+    "two_answers",
+    "two_runs",
     "value_weighted",
     "where_question",
     "without_keys",

@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from vizformer.figures.results import changes, score_against_cost
     from vizformer.figures.scaling import saturation_curves, variance_growth
     from vizformer.figures.score_terms import score_terms
+    from vizformer.figures.side_by_side import difference_map, stream_map
     from vizformer.figures.stream import stream_points
     from vizformer.figures.style import ENGLISH
     from vizformer.figures.text import coloured_text
@@ -51,6 +52,7 @@ _WHERE = {
     "coloured_text": "text",
     "cost_curves": "reach",
     "eigenvalue_plane": "head_report",
+    "difference_map": "side_by_side",
     "embedding_map": "neighbours",
     "gradient_reach": "reach",
     "head_costs": "head_sharing",
@@ -78,6 +80,7 @@ _WHERE = {
     "score_terms": "score_terms",
     "shared_heads": "head_sharing",
     "similarity_curves": "embeddings",
+    "stream_map": "side_by_side",
     "stream_points": "stream",
     "token_pairs": "pairs",
     "training_curves": "training",
@@ -97,6 +100,7 @@ __all__ = [
     "changes",
     "coloured_text",
     "cost_curves",
+    "difference_map",
     "eigenvalue_plane",
     "embedding_map",
     "gradient_reach",
@@ -125,6 +129,7 @@ __all__ = [
     "score_terms",
     "shared_heads",
     "similarity_curves",
+    "stream_map",
     "stream_points",
     "token_pairs",
     "training_curves",

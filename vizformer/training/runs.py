@@ -130,6 +130,15 @@ class Run:
         model.materialise_buffers()
         return Checkpoint(self.folder.name, model, self.plan.on.tokenizer(self.plan.architecture))
 
+    def save_step(self, step: int, folder: Path) -> None:
+        """Writes what the training had come to after a kept step as a model in our own format.
+
+        Raises:
+            ValueError: no weights are kept of this step.
+        """
+        steps = [kept.step for kept in self.progress().snapshots]
+        save(self.checkpoint(steps.index(step)), folder, torch.float32)
+
     def _weights(self, step: int) -> Path:
         return self.folder / f"{step:06d}.safetensors"
 

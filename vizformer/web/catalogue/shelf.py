@@ -1,6 +1,7 @@
 """The models that a session may choose."""
 
 from collections.abc import Iterable
+from dataclasses import replace
 
 import streamlit as st
 
@@ -34,6 +35,21 @@ def _opened() -> dict[ModelRef, ModelRef]:
     if model.is_from_elsewhere and (model.source == "models" or sources.is_there(model)):
         opened[model.base] = model
     return opened
+
+
+def beside() -> tuple[ModelRef, ...]:
+    """What can be chosen beside the model: the same ones, the steps of its training, and one that the link names, be it
+    there or not: the page says what is to be done.
+    """
+    view = state.view()
+    trainings = [model for model in (view.model, view.other) if model is not None and model.source == "training"]
+    steps = (step for model in trainings for step in (replace(model, revision=""), *trained_models.steps(model)))
+    known = list(dict.fromkeys((*models(), *filter(sources.is_there, steps))))
+    if view.other is None or view.other in known:
+        return tuple(known)
+    return tuple(
+        view.other if model == view.other.base else model for model in dict.fromkeys((*known, view.other.base))
+    )
 
 
 def titles(models: Iterable[ModelRef]) -> dict[ModelRef, str]:

@@ -1,4 +1,6 @@
-"""Models that were trained on this server: whoever has a name (from a link) may open one while the server keeps it."""
+"""Models that were trained on this server, at the end or after a step of their training: whoever has a name (from a link)
+may open one while the server keeps it.
+"""
 
 from pathlib import Path
 
@@ -6,6 +8,7 @@ from vizformer.errors import CheckpointError
 from vizformer.messages import N_
 from vizformer.web.catalogue import trainings
 from vizformer.web.link.model_ref import ModelRef
+from vizformer.web.words.i18n import _
 
 
 def listed() -> tuple[ModelRef, ...]:
@@ -14,14 +17,23 @@ def listed() -> tuple[ModelRef, ...]:
     return tuple(model for model in found if locate(model) is not None)
 
 
+def steps(model: ModelRef) -> tuple[ModelRef, ...]:
+    """What a training had come to after each of the steps that it kept, and its end; none for another model."""
+    kept = trainings.steps(model.name) if model.source == "training" else ()
+    return tuple(ModelRef("training", model.name, str(step)) for step in kept)
+
+
 def locate(model: ModelRef) -> Path | None:
-    """The folder of a finished training."""
-    return trainings.folder(model.name)
+    """The folder of a finished training, or of what it had come to after a step."""
+    return (
+        trainings.folder(model.name) if not model.revision else trainings.step_folder(model.name, int(model.revision))
+    )
 
 
 def title(model: ModelRef) -> str:
-    """What a model is called in lists: its task and the end of its name."""
-    return trainings.title(model.name)
+    """What a model is called in lists: its task, the end of its name, and the step."""
+    title = trainings.title(model.name)
+    return title if not model.revision else _("{title}, step {step}", title=title, step=model.revision)
 
 
 def absent(model: ModelRef) -> CheckpointError:

@@ -63,8 +63,9 @@ def left_out(link: str) -> Iterator[str]:
         )
     if state.clipped("text") or state.clipped("target"):
         yield _("The text is too long for a link: it holds only the beginning.")
-    if view.model.source in ("upload", "path"):
+    sources = {model.source for model in (view.model, view.other) if model is not None}
+    if sources & {"upload", "path"}:
         yield _("The model was opened in this session alone: others have to open its files themselves.")
-    if view.model.source == "training" or view.run:
+    if "training" in sources or view.run:
         yield _("The training is kept by this server for a while: later the link finds it no more.")
     yield _("The link does not say which questions you have answered, nor what you typed into them.")

@@ -224,6 +224,12 @@ WHAT_IF = Entry(
     N_("What if"),
     N_("Take parts out of the model, or put in the numbers of another prompt: what does the answer need?"),
 )
+SIDE_BY_SIDE = Entry(
+    "pages/explore/side_by_side.py",
+    "side_by_side",
+    N_("Side by side"),
+    N_("Two models on one text, or one model on two: which heads look elsewhere, and which weights differ."),
+)
 REPORT = Entry(
     "pages/checkpoint/report.py",
     "report",
@@ -241,7 +247,7 @@ SECTIONS: tuple[tuple[Message | None, tuple[Entry, ...]], ...] = (
     (None, (START,)),
     (N_("Course"), COURSE),
     (N_("Learn"), (PAPER, LAYER, COMPARE, WORKSHEET, TRAIN, GLOSSARY, READING)),
-    (N_("Explore"), (ATTENTION, ELSEWHERE, GENERATION, BLANKS, LENS, WHAT_IF)),
+    (N_("Explore"), (ATTENTION, ELSEWHERE, GENERATION, BLANKS, LENS, WHAT_IF, SIDE_BY_SIDE)),
     (N_("Checkpoint"), (REPORT, HEAD_REPORT)),
 )
 HOME = START

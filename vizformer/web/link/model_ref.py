@@ -2,6 +2,7 @@
 
     zh-en                                    a bundled model
     train-0123456789                         a model that was trained on this server
+    train-0123456789@200                     the same after 200 steps of its training
     models/tiny-llama                        the server's folder (`vizformer --models DIR`)
     models/nano.pt;n_heads=4;norm_order=pre  bare weights: what they are assumed to be belongs to the reference
     hub/openai-community/gpt2@main           fetched from a hub, in a revision
@@ -24,6 +25,7 @@ USUAL_DTYPE = "float32"
 TRAINING = r"train-[0-9a-f]{10}(-[0-9]{1,3})?"  # names of live trainings and of their models
 FILE_NAME = r"\w[\w.+ -]{0,79}"  # nothing that means something in a path or to a terminal; no hidden folder
 _PART = r"[A-Za-z0-9][A-Za-z0-9_.-]{0,95}"  # (as vizformer.checkpoints.files.hub has it, without torch)
+STEP = "[0-9]{1,6}"  # of a training
 _NAMES: dict[Source, str] = {
     "models": FILE_NAME,
     "hub": rf"{_PART}/{_PART}",
@@ -45,7 +47,7 @@ class ModelRef:
     Attributes:
         source: where it comes from.
         name: what it is called there; of a hub owner/name.
-        revision: of a model of a hub; empty for the newest.
+        revision: of a model of a hub, empty for the newest; of a training the step, empty for its end.
         answers: what bare weights are assumed to be, as (field, value), in the order of the link.
         dtype: the precision that it computes in; nobody has looked yet whether it can.
         stamp: says which version of its files is meant: another model that takes their place has another one.
@@ -72,11 +74,13 @@ class ModelRef:
             dtype = dict(pairs).get("dtype", USUAL_DTYPE)
             answers = tuple((field, value) for field, value in pairs if field != "dtype")
             return cls(source, name, revision or "", answers, dtype)
-        return cls("training" if re.fullmatch(TRAINING, text) else "bundled", text)
+        if found := re.fullmatch(f"({TRAINING})(?:@({STEP}))?", text):
+            return cls("training", found[1], str(int(found[3])) if found[3] else "")
+        return cls("bundled", text)
 
     def __str__(self) -> str:
         """As a link has it."""
-        where = self.name if self.source in ("bundled", "training") else f"{self.source}/{self.id}"
+        where = self.id if self.source in ("bundled", "training") else f"{self.source}/{self.id}"
         said = (*self.answers, ("dtype", self.dtype)) if self.dtype != USUAL_DTYPE else self.answers
         return "".join([where, *(f";{field}={value}" for field, value in said)])
 

@@ -74,6 +74,13 @@ def _model(default: ModelRef, label: Message) -> Any:
     return field(default=default, metadata={"read": ModelRef.parse, "label": label})
 
 
+def _other_model(label: Message) -> Any:
+    def read(value: str) -> ModelRef | None:
+        return ModelRef.parse(value) if value else None
+
+    return field(default=None, metadata={"read": read, "label": label})
+
+
 def _coded(codec: Codec[Any], label: Message, link: str = "") -> Any:
     """A field that holds what `codec` writes, in the one way in which it writes it."""
     return field(
@@ -153,6 +160,7 @@ class View:
     part: str = _part(N_("part"))  # of a lesson; empty: the first
     slide: Slide = _choice("off", SLIDES, N_("slide"))  # noqa: RUF009 (a field, as the others)
     settings: str = _coded(link_settings, N_("settings of the lessons"), link="dials")
+    other: ModelRef | None = _other_model(N_("model beside it"))  # noqa: RUF009 (a field); None: the same model
     run: str = _training(N_("training"))  # that the page Train shows
     beside: str = _training(N_("training beside it"))  # whose curves are drawn with those of `run`
     lang: str = _language(N_("language"))  # empty: the browser's

@@ -55,10 +55,10 @@ def subject_box(usable: Callable[[ModelRef], bool] | None = None) -> Subject | N
     wanted = Subject(sources.stamped(view.model), view.text, given if reads_target else "", view.edits)
     state.draw()
     set_by_hand("edits")
-    if wanted.edited and not _readable(wanted):  # set for another text, or wrong from the start
+    if wanted.edited and not readable(wanted):  # set for another text, or wrong from the start
         st.caption(_("The numbers set by hand do not fit here and are left out. Undo or reset them."))
         wanted = wanted.unedited
-    if not _readable(wanted):
+    if not readable(wanted):
         last: Subject | None = st.session_state.get(_LAST_GOOD)
         if last is not None:
             st.caption(_("Below is still the last sentence that could be read."))
@@ -102,12 +102,12 @@ def _beginning(text: str) -> str:
     return text if len(text) <= SHOWN_ON_A_PHONE else text[:SHOWN_ON_A_PHONE] + "…"
 
 
-def _follow(subject: Subject, place: "DeltaGenerator") -> None:
+def _follow(subject: Subject, place: "DeltaGenerator", go_back: Callable[[], None]) -> None:
     """Shows how far the forward of a long text is, until its trace is there; whoever cancels goes back."""
     with place.container():
         left, right = st.columns([5, 1], vertical_alignment="center")
         bar = left.progress(0.0)
-        right.button(_("Cancel"), on_click=_go_back, key="bar.cancel")
+        right.button(_("Cancel"), on_click=go_back, key="bar.cancel")
 
     def hear(done: int, total: int) -> None:
         bar.progress(done / total, _("Running the model: attention {done} of {total} …", done=done, total=total))
@@ -130,15 +130,20 @@ def _go_back() -> None:
         state.update(model=model, text=last.text, target=last.target, edits=last.edited)
 
 
-def _readable(subject: Subject) -> bool:
-    """Whether the model can read the subject; says what is wrong where it cannot."""
+def readable(subject: Subject, go_back: Callable[[], None] | None = None) -> bool:
+    """Whether the model can read the subject; says what is wrong where it cannot.
+
+    Args:
+        go_back: called when the reader cancels the forward of a long text; default: to the last sentence that could be
+            read.
+    """
     try:
         running = _("Running the model …")
         place = st.empty()  # also for short texts: what stands below keeps its place on the page
         with st.spinner(running, show_time=False):
             long = long_forward.is_long(subject)
         if long:
-            _follow(subject, place)
+            _follow(subject, place, go_back or _go_back)
         with st.spinner(running, show_time=False):
             subject.trace  # noqa: B018  (computes and caches it, or says what is wrong)
     except VizformerError as error:

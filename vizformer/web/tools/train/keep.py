@@ -2,13 +2,14 @@
 
 import streamlit as st
 
-from vizformer.web.catalogue import trainings
+from vizformer.web.catalogue import trained_models, trainings
 from vizformer.web.frame import sitemap
 from vizformer.web.link import state
 from vizformer.web.link.model_ref import ModelRef
 from vizformer.web.words.i18n import _, translate
 
-OPENED_ON = ("attention", "qkv", "layer", "generation")  # addresses of the pages that look at any model
+SIDE_BY_SIDE = "side_by_side"
+OPENED_ON = ("attention", "qkv", "layer", "generation", SIDE_BY_SIDE)  # addresses of the pages that look at any model
 
 
 def keep(name: str) -> None:
@@ -22,10 +23,12 @@ def keep(name: str) -> None:
         for entry in (entry for __, entries in sitemap.SECTIONS for entry in entries if entry.url in OPENED_ON):
             if st.button(translate(entry.title), key=f"train.open.{entry.url}"):
                 place = st.session_state.get("train.place", {})
+                model = ModelRef.parse(name)
+                if entry.url == SIDE_BY_SIDE:  # what the training has made of what it began with
+                    place = {**place, "other": model, "second": ""}
+                    model = trained_models.steps(model)[0]
                 text = plan.on.text(asked, plan.architecture)
-                state.update(
-                    model=ModelRef.parse(name), text=text, target="", edits="", query=0, position=0, step=0, **place
-                )
+                state.update(model=model, text=text, target="", edits="", query=0, position=0, step=0, **place)
                 st.switch_page(entry.file)
         st.download_button(
             _("Download (zip)"),

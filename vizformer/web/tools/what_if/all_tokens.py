@@ -7,9 +7,9 @@ import streamlit as st
 from vizformer.components import table
 from vizformer.components.table import Number, Row
 from vizformer.web.catalogue.subject import Subject
-from vizformer.web.tools.what_if import computed, watched, wording
+from vizformer.web.tools.what_if import computed, wording
 from vizformer.web.tools.what_if.place import Place
-from vizformer.web.widgets import in_python, lesson
+from vizformer.web.widgets import in_python, lesson, watched
 from vizformer.web.words.i18n import _
 
 if TYPE_CHECKING:

@@ -10,8 +10,8 @@ from vizformer.components.table import Number, Row
 from vizformer.figures import head_report as head_figures
 from vizformer.web.catalogue.subject import Subject
 from vizformer.web.link import state
-from vizformer.web.tools.what_if import computed, watched, wording
-from vizformer.web.widgets import chart, in_python, lesson
+from vizformer.web.tools.what_if import computed, wording
+from vizformer.web.widgets import chart, in_python, lesson, watched
 from vizformer.web.words import labels
 from vizformer.web.words.figure_words import words
 from vizformer.web.words.i18n import _

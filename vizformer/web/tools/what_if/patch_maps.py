@@ -8,11 +8,11 @@ import streamlit as st
 from vizformer import figures
 from vizformer.components import cells
 from vizformer.figures import style
-from vizformer.web.tools.what_if import patched_cells, watched
+from vizformer.web.tools.what_if import patched_cells
 from vizformer.web.tools.what_if.one_cell import code, one_cell
 from vizformer.web.tools.what_if.patched_cells import Asked
 from vizformer.web.tools.what_if.prompts import Prompts
-from vizformer.web.widgets import lesson
+from vizformer.web.widgets import lesson, watched
 from vizformer.web.widgets.take_away import Picture, caption, take_away
 from vizformer.web.words.figure_words import words
 from vizformer.web.words.i18n import _

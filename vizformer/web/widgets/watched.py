@@ -1,6 +1,9 @@
-"""Work that takes many runs of the model: done at once where it is quick, else begun with a button, watched and stopped."""
+"""Work that takes long, as many runs of the model: done at once where it is quick, else begun with a button, watched and
+stopped.
+"""
 
 import secrets
+from collections.abc import Callable
 from typing import Any, TypeVar
 
 import streamlit as st
@@ -15,7 +18,7 @@ Result = TypeVar("Result")
 
 AT_ONCE = 2e10  # multiplications that a page does without being asked: about two seconds
 POLL = 0.5  # seconds between two looks at work that goes on
-_READER = "what_if.reader"
+_READER = "vizformer.reader"
 
 
 def cost(subject: Subject, runs: int) -> float:
@@ -26,22 +29,40 @@ def cost(subject: Subject, runs: int) -> float:
     return float(runs) * n * count_parameters(subject.config)
 
 
+Said = Callable[[int, int], str]  # how far it is, in words: done, of how many
+
+
+def runs_said(done: int, n: int) -> str:
+    """How far work is that runs the model many times."""
+    return _("{done} of {n} runs", done=f"{done:,}", n=f"{n:,}")
+
+
 def watched(
-    work: Cached[..., Result], call: tuple[Any, ...], *, quick: bool, runs: int, begin: str, key: str
+    work: Cached[..., Result],
+    call: tuple[Any, ...],
+    *,
+    quick: bool,
+    runs: int,
+    begin: str,
+    key: str,
+    said: Said = runs_said,
+    takes: str | None = None,
 ) -> Result | None:
     """What `work(*call)` gives; None until it is wanted, while it goes on, and once it was stopped.
 
     Args:
         quick: it is done without being asked for.
-        runs: of the model, in all.
+        runs: of the model, or whatever it counts, in all.
         begin: on the button.
         key: of its widgets.
+        said: how far it is.
+        takes: above the button, what it takes; default that many runs of the model.
     """
     if work.holds(*call):
         return work(*call)
     if quick:
-        bar = st.progress(0.0, text=_("{done} of {n} runs", done=0, n=f"{runs:,}"))
-        with hearing(lambda done, n: _show(bar, done, n)):
+        bar = st.progress(0.0, text=said(0, runs))
+        with hearing(lambda done, n: _show(bar, done, n, said)):
             found = work(*call)
         bar.empty()
         return found
@@ -49,10 +70,10 @@ def watched(
     if work.holds(*call):  # it came to its end just now
         return work(*call)
     if going is None:
-        st.text(_("That takes {n} runs of the model. You can stop them.", n=f"{runs:,}"))
+        st.text(takes or _("That takes {n} runs of the model. You can stop them.", n=f"{runs:,}"))
         st.button(begin, type="primary", key=key, on_click=_begin, args=(work, call))
         return None
-    st.fragment(guarded()(_watch), run_every=POLL)(work, call, runs, f"{key}.stop")
+    st.fragment(guarded()(_watch), run_every=POLL)(work, call, runs, f"{key}.stop", said)
     return None
 
 
@@ -67,16 +88,16 @@ def _begin(work: Cached[..., Any], call: tuple[Any, ...]) -> None:
     WORK.begin(work, call, reader())
 
 
-def _watch(work: Cached[..., Any], call: tuple[Any, ...], runs: int, key: str) -> None:
+def _watch(work: Cached[..., Any], call: tuple[Any, ...], runs: int, key: str, said: Said) -> None:
     """How far it is, and the way to end it; drawn again and again while it goes on."""
     going = WORK.look(work, call, reader())
     if going is None:
         st.rerun()
     done, n = going.done if going.done[0] else (0, runs)
     with st.container(horizontal=True, vertical_alignment="center"):
-        _show(st.progress(0.0), done, n)
+        _show(st.progress(0.0), done, n, said)
         st.button(_("Stop"), key=key, on_click=WORK.leave, args=(work, call, reader()))
 
 
-def _show(bar: Any, done: int, n: int) -> None:
-    bar.progress(done / n, text=_("{done} of {n} runs", done=f"{done:,}", n=f"{n:,}"))
+def _show(bar: Any, done: int, n: int, said: Said) -> None:
+    bar.progress(done / n, text=said(done, n))

@@ -1,0 +1,31 @@
+"""Side by side: two models on one text, or one model on two: where their heads, streams, answers and weights differ."""
+
+from vizformer.web.catalogue.subject import Subject
+from vizformer.web.tools.side_by_side.answers import answers
+from vizformer.web.tools.side_by_side.heads import heads
+from vizformer.web.tools.side_by_side.in_python import in_python
+from vizformer.web.tools.side_by_side.one_head import one_head
+from vizformer.web.tools.side_by_side.pair import choose
+from vizformer.web.tools.side_by_side.streams import streams
+from vizformer.web.tools.side_by_side.weights import weights
+from vizformer.web.widgets.laboratory import laboratory
+from vizformer.web.widgets.model_input import subject_box
+from vizformer.web.words.errors import guarded
+
+
+def page() -> None:
+    subject = subject_box()
+    if subject is not None:
+        parts(subject)
+
+
+@laboratory
+def parts(subject: Subject) -> None:
+    pair = choose(subject)
+    if pair is None:
+        return
+    for part in (heads, one_head, streams, answers, weights, in_python):
+        guarded()(part)(pair)
+
+
+page()

@@ -1,0 +1,24 @@
+"""Two runs side by side: one model on two texts, or two models on one."""
+
+from vizformer.analysis.side_by_side.answers import Answer, Answers, differing_rows, two_answers
+from vizformer.analysis.side_by_side.heads import HeadPair, head_divergences, head_pair, row_divergences
+from vizformer.analysis.side_by_side.runs import TwoRuns, two_runs
+from vizformer.analysis.side_by_side.streams import stream_cosines
+from vizformer.analysis.side_by_side.weights import MovedTensor, MovedWeights, moved_weights
+
+__all__ = [
+    "Answer",
+    "Answers",
+    "HeadPair",
+    "MovedTensor",
+    "MovedWeights",
+    "TwoRuns",
+    "differing_rows",
+    "head_divergences",
+    "head_pair",
+    "moved_weights",
+    "row_divergences",
+    "stream_cosines",
+    "two_answers",
+    "two_runs",
+]

@@ -1,0 +1,151 @@
+"""How far the heads of two runs are from one another: the Jensen-Shannon divergence of their rows.
+
+For the weights p and q that a head gives to the keys in the same row of both runs, with m = (p + q) / 2,
+
+    JSD(p, q) = sum_j p_j log2(p_j / m_j) / 2 + sum_j q_j log2(q_j / m_j) / 2
+
+in bits: 0 where the rows are the same, 1 where they have no key in common.  It is finite where a weight is 0, and the
+same from both sides, which the Kullback-Leibler divergence is not.  That of a head is the mean over the rows that have a
+choice, i. e. see more than one key in one of the runs.
+
+Source: Lin 1991, "Divergence Measures Based on the Shannon Entropy", IV; between attention heads: Clark et al. 2019,
+"What Does BERT Look At?", 6.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from jaxtyping import Float, UInt8
+from numpy import ndarray
+from torch import Tensor
+
+from vizformer.analysis.heads import Kind, site_name
+from vizformer.analysis.side_by_side.runs import TwoRuns
+from vizformer.errors import TraceError
+from vizformer.messages import N_
+from vizformer.model.trace import AttentionRecord
+
+AT_ONCE = 2**21  # weights of a head that are held at once, of each run
+
+
+@dataclass(frozen=True)
+class HeadPair:
+    """One head in both runs, over some of the rows and keys.
+
+    Attributes:
+        first, second: its weights.
+        difference: second - first, from -1 to 1; None where the maps have no rows and keys in common.
+        divergence: of every row of the difference, in bits; NaN where a row has no choice.
+        reasons: why cells are blocked in the first and in the second run (`vizformer.model.Reason`), 0 where they are not.
+    """
+
+    first: Float[ndarray, "n_q n_k"]
+    second: Float[ndarray, "m_q m_k"]
+    difference: Float[ndarray, "rows keys"] | None
+    divergence: Float[ndarray, " rows"] | None
+    reasons: tuple[UInt8[ndarray, "n_q n_k"], UInt8[ndarray, "m_q m_k"]]
+
+
+@torch.inference_mode()
+def head_divergences(
+    runs: TwoRuns, kind: Kind, *, heard: Callable[[int, int], None] | None = None
+) -> Float[ndarray, "n_layers n_heads"]:
+    """The mean divergence of the rows of every head, in bits; NaN where no row has a choice.
+
+    Args:
+        heard: told after every layer how many are done, of how many; what it raises ends it.
+
+    Raises:
+        TraceError: the maps have no cells in common (`TwoRuns.rows_and_keys`).
+    """
+    n_layers, n_heads = runs.shape(kind)
+    found = np.full((n_layers, n_heads), np.nan)
+    for layer, head in np.ndindex(n_layers, n_heads):
+        rows = row_divergences(runs, kind, layer, head)
+        if np.isfinite(rows).any():
+            found[layer, head] = np.nanmean(rows)
+        if heard is not None and head == n_heads - 1:
+            heard(layer + 1, n_layers)
+    return found
+
+
+@torch.inference_mode()
+def row_divergences(runs: TwoRuns, kind: Kind, layer: int, head: int) -> Float[ndarray, " rows"]:
+    """The divergence of every row of one head, in bits; NaN where a row has no choice.
+
+    Raises:
+        TraceError: no such head in both models; the maps have no cells in common.
+    """
+    one, two = _records(runs, kind, layer, head)
+    rows, keys = runs.rows_and_keys(kind)
+    step = max(1, AT_ONCE // keys)
+    parts = []
+    for start in range(0, rows, step):
+        some = [record.of_queries(start, min(start + step, rows)) for record in (one, two)]
+        p, q = (record.pattern(head)[:, :keys].cpu().double() for record in some)
+        choice = (torch.stack([record.reason(head)[:, :keys].cpu() == 0 for record in some]).sum(-1) > 1).any(0)
+        parts.append(torch.where(choice, divergence(p, q), torch.nan))
+    found: ndarray = torch.cat(parts).numpy()
+    return found
+
+
+@torch.inference_mode()
+def head_pair(
+    runs: TwoRuns, kind: Kind, layer: int, head: int, queries: range | None = None, keys: range | None = None
+) -> HeadPair:
+    """The maps of one head in both runs, and their difference.
+
+    Args:
+        queries, keys: only these rows and columns, as far as a run has them; default all.
+
+    Raises:
+        TraceError: no such head in both models.
+    """
+    (one, why), (two, why_other) = (
+        _window(record, head, queries, keys) for record in _records(runs, kind, layer, head)
+    )
+    try:
+        n_rows, n_keys = runs.rows_and_keys(kind)
+    except TraceError:
+        return HeadPair(one, two, None, None, (why, why_other))
+    first_row, first_key = (0 if chosen is None else chosen.start for chosen in (queries, keys))
+    rows, columns = max(0, n_rows - first_row), max(0, n_keys - first_key)
+    difference = two[:rows, :columns] - one[:rows, :columns]
+    divergences = row_divergences(runs, kind, layer, head)[first_row : first_row + len(difference)]
+    return HeadPair(one, two, difference, divergences, (why, why_other))
+
+
+def divergence(p: Float[Tensor, "*rows n"], q: Float[Tensor, "*rows n"]) -> Float[Tensor, "*rows"]:
+    """JSD(p, q) of distributions, in bits."""
+    middle = ((p + q) / 2).clamp_min(torch.finfo(p.dtype).tiny)
+    both = torch.special.xlogy(p, p / middle) + torch.special.xlogy(q, q / middle)
+    found: Tensor = (both.sum(-1) / (2 * np.log(2))).clamp(0.0, 1.0)  # (rounding goes a hair beyond)
+    return found
+
+
+def _records(runs: TwoRuns, kind: Kind, layer: int, head: int) -> tuple[AttentionRecord, AttentionRecord]:
+    n_layers, n_heads = runs.shape(kind)
+    if not 0 <= layer < n_layers or not 0 <= head < n_heads:
+        raise TraceError(
+            N_(
+                "There is no head {head} in layer {layer} of both models: they share {layers} layers of {heads} heads.",
+                head=head,
+                layer=layer,
+                layers=n_layers,
+                heads=n_heads,
+            )
+        )
+    name = site_name(kind, layer)
+    return runs.trace[name], runs.other[name]
+
+
+def _window(
+    record: AttentionRecord, head: int, queries: range | None, keys: range | None
+) -> tuple[Float[ndarray, "n_q n_k"], UInt8[ndarray, "n_q n_k"]]:
+    """Some of the weights of a head, and why cells of them are blocked."""
+    if queries is not None:
+        record = record.of_queries(queries.start, queries.stop)
+    columns = slice(None) if keys is None else slice(keys.start, keys.stop)
+    return record.pattern(head)[:, columns].float().cpu().numpy(), record.reason(head)[:, columns].cpu().numpy()

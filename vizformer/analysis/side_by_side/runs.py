@@ -1,0 +1,145 @@
+"""Two runs that can be compared: whose positions mean the same, and how many of them there are."""
+
+from dataclasses import dataclass
+
+from vizformer.analysis.heads import Kind, kinds, n_layers, site_name
+from vizformer.checkpoints import Checkpoint
+from vizformer.errors import TraceError
+from vizformer.messages import N_
+from vizformer.model.trace import AttentionRecord, Trace
+
+
+@dataclass(frozen=True)
+class TwoRuns:
+    """What two models made of their texts, or one model of two texts; made by `two_runs`.
+
+    Attributes:
+        first, second: the models; one and the same where two texts are compared.
+        trace, other: their runs.
+    """
+
+    first: Checkpoint
+    trace: Trace
+    second: Checkpoint
+    other: Trace
+
+    @property
+    def kinds(self) -> tuple[Kind, ...]:
+        """The kinds of attention, which both have."""
+        return kinds(self.trace)
+
+    def shape(self, kind: Kind) -> tuple[int, int]:
+        """The layers and heads that both models have; nothing says that heads of the same number correspond."""
+        layers = min(n_layers(self.trace, kind), n_layers(self.other, kind))
+        return layers, min(self.trace[site_name(kind, 0)].n_heads, self.other[site_name(kind, 0)].n_heads)
+
+    def whole_shape(self, kind: Kind) -> bool:
+        """Whether both models have equally many layers and heads."""
+        one, two = ((n_layers(trace, kind), trace[site_name(kind, 0)].n_heads) for trace in (self.trace, self.other))
+        return one == two
+
+    def positions(self, stack: str) -> int:
+        """How many leading positions of a stack both runs have."""
+        return min(len(self.trace.tokens[stack]), len(self.other.tokens[stack]))
+
+    def of_equal_length(self, kind: Kind) -> bool:
+        """Whether the maps of a kind of attention have the same number of rows and columns."""
+        one, two = (_size(trace[site_name(kind, 0)]) for trace in (self.trace, self.other))
+        return one == two
+
+    def rows_and_keys(self, kind: Kind) -> tuple[int, int]:
+        """How many leading rows and keys of the maps of a kind of attention can be compared.
+
+        All of them where the texts have equally many tokens.  Else the first min(n, n') rows, where a mask keeps them from
+        every key that only one of the runs has, as the causal mask does.
+
+        Raises:
+            TraceError: a row sees keys that the other run does not have.
+        """
+        one, two = (_size(trace[site_name(kind, 0)]) for trace in (self.trace, self.other))
+        if one == two:
+            return one
+        rows, keys = min(one[0], two[0]), min(one[1], two[1])
+        for trace in (self.trace, self.other):
+            for layer in range(n_layers(trace, kind)):
+                record = trace[site_name(kind, layer)]
+                beyond = record.of_queries(0, rows)
+                reasons = (beyond.reason(head)[:, keys:] for head in range(_masks(record)))
+                if any(bool((one == 0).any()) for one in reasons):
+                    raise TraceError(
+                        N_(
+                            "The two texts have {first} and {second} tokens, and here every row looks at all of them: the "
+                            "maps have no cells in common. Make the texts equally long.",
+                            first=one[1],
+                            second=two[1],
+                        )
+                    )
+        return rows, keys
+
+
+def two_runs(first: Checkpoint, trace: Trace, second: Checkpoint, other: Trace) -> TwoRuns:
+    """Two runs to be compared position by position.
+
+    Args:
+        first, second: the models; one and the same for two texts.
+        trace, other: what `Checkpoint.trace` gave for them.
+
+    Raises:
+        TraceError: models with other stacks; models with other tokenizers that read other token ids here.
+    """
+    if set(trace.tokens) != set(other.tokens) or kinds(trace) != kinds(other):
+        raise TraceError(
+            N_(
+                "{first} is {one} and {second} is {two}: they have no stack that does the same. Choose two models of one "
+                "architecture.",
+                first=first.name,
+                one=first.model.config.architecture,
+                second=second.name,
+                two=second.model.config.architecture,
+            )
+        )
+    for stack, tokens in trace.tokens.items():
+        ids, others = ([token.id for token in sequence] for sequence in (tokens, other.tokens[stack]))
+        if ids == others or _same_tokenizers(first, second):
+            continue
+        at = next((i for i, (a, b) in enumerate(zip(ids, others, strict=False)) if a != b), min(len(ids), len(others)))
+        a, b = (
+            f"“{sequence[at].text}” ({sequence[at].id})" if at < len(sequence) else "–"
+            for sequence in (tokens, other.tokens[stack])
+        )
+        raise TraceError(
+            N_(
+                "The tokenizers of {first} and {second} differ, and they read this as other token ids: {n} and {m} of "
+                "them, at position {at} {a} and {b}. Their rows and columns stand for other pieces of text, so that "
+                "nothing can be compared. Choose a model with the same tokenizer.",
+                first=first.name,
+                second=second.name,
+                n=len(ids),
+                m=len(others),
+                at=at,
+                a=a,
+                b=b,
+            )
+        )
+    return TwoRuns(first, trace, second, other)
+
+
+def _size(record: AttentionRecord) -> tuple[int, int]:
+    return record.q.shape[1], record.k.shape[1]
+
+
+def _masks(record: AttentionRecord) -> int:
+    """How many heads have a mask of their own: heads that share one need not be looked at one by one."""
+    return 1 if record.reason_map is None else len(record.reason_map)
+
+
+def _same_tokenizers(first: Checkpoint, second: Checkpoint) -> bool:
+    if first is second:
+        return True
+    return all(
+        one is two or (one.to_json() == two.to_json() and one.target_json == two.target_json)
+        for one, two in (
+            (first.tokenizer_of("encoder"), second.tokenizer_of("encoder")),
+            (first.tokenizer_of("decoder"), second.tokenizer_of("decoder")),
+        )
+    )

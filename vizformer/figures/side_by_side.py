@@ -1,0 +1,134 @@
+"""Two runs side by side: where the weights of a head differ, and how the residual streams point."""
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from vizformer.figures import style
+from vizformer.figures.axes import name_axes
+from vizformer.figures.figure import Figure, heatmap
+from vizformer.figures.style import N_, VIRIDIS, fill, frame, heights, reach, safe, signed_scale
+
+PRINTED_UP_TO = 16
+
+ENGLISH: Mapping[str, str] = {
+    **style.ENGLISH,
+    "difference": N_("second − first"),
+    "difference_at": N_(
+        "query {query} “{query_token}”, key {key} “{key_token}”: weight {first} in the first, {second} in the second, "
+        "difference {value}"
+    ),
+    "cosine": N_("cosine"),
+    "cosine_at": N_("{point}, position {position} “{token}”: cosine {value}"),
+}
+"""Every text of these figures; pages pass the same names in the reader's language."""
+
+
+def difference_map(
+    first: NDArray[np.floating],
+    second: NDArray[np.floating],
+    query_tokens: Sequence[str],
+    key_tokens: Sequence[str],
+    *,
+    reasons: NDArray[np.integer] | None = None,
+    title: str = "",
+    words: Mapping[str, str] = ENGLISH,
+) -> Figure:
+    """Draws the weights of a head in a second run less those in a first one: blue is more, orange is less, 0 is neutral.
+
+    The scale reaches equally far to both sides, as far as the largest difference.
+
+    Args:
+        first, second: weights in 0..1 [queries, keys].
+        query_tokens, key_tokens: labels of the rows and of the columns; they may repeat.
+        reasons: cells that are blocked in both runs are left empty: 0 visible [queries, keys].
+        title: plain text.
+        words: the texts, see ENGLISH.
+
+    Raises:
+        ValueError: shapes that do not fit.
+    """
+    words = {**ENGLISH, **words}
+    both = np.stack([np.asarray(first, dtype=np.float32), np.asarray(second, dtype=np.float32)], axis=-1)
+    values = both[..., 1] - both[..., 0]
+    if values.shape != (len(query_tokens), len(key_tokens)):
+        raise ValueError(
+            f"maps of shape {values.shape} do not fit {len(query_tokens)} query and {len(key_tokens)} key tokens"
+        )
+    if reasons is not None:
+        if np.shape(reasons) != values.shape:
+            raise ValueError(f"reasons of shape {np.shape(reasons)} do not fit maps of shape {values.shape}")
+        values = np.where(np.asarray(reasons) == 0, values, np.float32(np.nan))
+    end = reach(values)
+    figure = Figure(
+        heatmap(
+            z=values,
+            zmin=-end,
+            zmax=end,
+            colorscale=signed_scale(),
+            colorbar={"title": {"text": safe(words["difference"])}, "thickness": 14},
+            xgap=1 if max(values.shape) <= 64 else 0,
+            ygap=1 if max(values.shape) <= 64 else 0,
+            hoverongaps=False,
+            customdata=both,
+            texttemplate="%{z:+.2f}" if max(values.shape) <= PRINTED_UP_TO else None,
+            hovertemplate=fill(
+                words["difference_at"],
+                query="%{pointNumber[0]}",
+                key="%{pointNumber[1]}",
+                query_token="%{y}",
+                key_token="%{x}",
+                first="%{customdata[0]:.4f}",
+                second="%{customdata[1]:.4f}",
+                value="%{z:+.4f}",
+            ),
+        )
+    )
+    name_axes(figure, query_tokens, key_tokens, row_title=words["query"], column_title=words["key"])
+    return frame(figure, title, height=heights(*values.shape))
+
+
+def stream_map(
+    cosines: NDArray[np.floating],
+    points: Sequence[str],
+    tokens: Sequence[str],
+    *,
+    title: str = "",
+    words: Mapping[str, str] = ENGLISH,
+) -> Figure:
+    """Draws the cosine of two residual streams at every point and position; the scale ends at 1 and begins at the least.
+
+    Args:
+        cosines: [points, positions], from -1 to 1; NaN leaves a cell empty.
+        points: what the rows are called.
+        tokens: one for each column; they may repeat.
+        title: plain text.
+        words: the texts, see ENGLISH.
+
+    Raises:
+        ValueError: names that do not fit.
+    """
+    words = {**ENGLISH, **words}
+    values = np.ascontiguousarray(cosines, dtype=np.float32)
+    if values.shape != (len(points), len(tokens)):
+        raise ValueError(f"cosines of shape {values.shape} do not fit {len(points)} points and {len(tokens)} tokens")
+    finite, last = values[np.isfinite(values)], len(VIRIDIS) - 1
+    figure = Figure(
+        heatmap(
+            z=values,
+            zmin=min(float(finite.min()) if finite.size else 0.0, 0.999),  # (where all are 1, they have its colour)
+            zmax=1.0,
+            colorscale=[(i / last, colour) for i, colour in enumerate(VIRIDIS)],
+            colorbar={"title": {"text": safe(words["cosine"])}, "thickness": 14},
+            xgap=1 if max(values.shape) <= 64 else 0,
+            ygap=1 if max(values.shape) <= 64 else 0,
+            hoverongaps=False,
+            texttemplate="%{z:.2f}" if max(values.shape) <= PRINTED_UP_TO else None,
+            hovertemplate=fill(
+                words["cosine_at"], point="%{y}", position="%{pointNumber[1]}", token="%{x}", value="%{z:.4f}"
+            ),
+        )
+    )
+    name_axes(figure, points, tokens, column_title=words["position"], square=False)
+    return frame(figure, title, height=heights(*values.shape))

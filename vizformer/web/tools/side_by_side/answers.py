@@ -1,0 +1,102 @@
+"""What both runs predict at one position, side by side."""
+
+import streamlit as st
+
+from vizformer.components import table, tokens
+from vizformer.components.table import Number, Row
+from vizformer.web.catalogue import model_cache
+from vizformer.web.link import state
+from vizformer.web.tools.side_by_side import computed
+from vizformer.web.tools.side_by_side.pair import Pair
+from vizformer.web.widgets import asked_position
+from vizformer.web.words import labels
+from vizformer.web.words.figure_words import words
+from vizformer.web.words.i18n import _
+
+
+def answers(pair: Pair) -> None:
+    """The most probable tokens of either run, with the probability that both give them."""
+    st.subheader(_("What they predict"), anchor=False)
+    if not all(model_cache.predicts(one.model) for one in (pair.first, pair.second)):
+        st.info(_("A model whose files hold no head that predicts tokens says nothing that could be compared."))
+        return
+    rows = chosen_rows(pair)
+    found = computed.answers(pair, *rows)
+    first, second = pair.names
+    listed = [
+        Row(
+            (
+                one.token.text,
+                Number(one.first, labels.percent(one.first)),
+                Number(one.second, labels.percent(one.second)),
+                Number(one.second - one.first, _points(one.second - one.first)),
+            ),
+            "marked" if one == max(found.tokens, key=lambda other: other.second) else "",
+        )
+        for one in found.tokens
+    ]
+    columns = (
+        _("token"),
+        _("first: {name}", name=first),
+        _("second: {name}", name=second),
+        _("second − first, percentage points"),
+    )
+    st.html(table.style() + table.to_html(columns, listed, caption=_("The most probable tokens of either")))
+    st.text(
+        _(
+            "The two distributions are {bits} bits apart (Jensen-Shannon divergence: 0 the same, 1 nothing in common).",
+            bits=f"{found.divergence:.4f}",
+        )
+    )
+
+
+def chosen_rows(pair: Pair) -> tuple[int, int]:
+    """The position in both runs: the one that was chosen, where the texts are equally long, else the last ones."""
+    stack = asked_position.stack(pair.first)
+    if len(pair.first.trace.tokens[stack]) == len(pair.second.trace.tokens[stack]):
+        position_strip(pair)
+    else:
+        st.caption(_("The texts are not equally long: this is what they predict at their last tokens."))
+    return chosen_row(pair)
+
+
+def position_strip(pair: Pair) -> None:
+    """The tokens, of which one can be chosen."""
+    stack = asked_position.stack(pair.first)
+    sequence, usual = pair.first.trace.tokens[stack], usual_row(pair)
+    chosen = state.fit(position=len(sequence)).position
+    row = tokens.mount(
+        labels.chips(sequence),
+        selected=usual if chosen is None else chosen,
+        label=_("Choose a position: the model predicts the token after it")
+        if stack == "decoder"
+        else _("Choose a position: the model says what may stand there"),
+        words=words(tokens.ENGLISH),
+        key="side_by_side.position",
+    )
+    state.update(position=None if row in (None, usual) else row)
+
+
+def chosen_row(pair: Pair) -> tuple[int, int]:
+    """The position in both runs, without drawing anything."""
+    stack = asked_position.stack(pair.first)
+    first, second = (len(one.trace.tokens[stack]) for one in (pair.first, pair.second))
+    if first != second:
+        return first - 1, second - 1
+    chosen = state.view().position
+    row = usual_row(pair) if chosen is None else min(chosen, first - 1)
+    return row, row
+
+
+def usual_row(pair: Pair) -> int:
+    """After the text, at a [MASK]; else where the two first find different tokens most probable."""
+    sequence = pair.first.trace.tokens[asked_position.stack(pair.first)]
+    usual = asked_position.usual_position(pair.first, sequence)
+    if pair.first.config.architecture == "decoder-only" or usual:
+        return usual
+    differing = computed.differing_rows(pair)
+    return differing[0] if differing else usual
+
+
+def _points(share: float) -> str:
+    return f"{100 * share:+.1f}".replace("-", "−")

@@ -1,0 +1,208 @@
+"""The two runs that are compared: the sentence and model of the page, and what is chosen beside them."""
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import streamlit as st
+
+from vizformer.web.catalogue import shelf, sources, trainings
+from vizformer.web.catalogue.subject import Subject
+from vizformer.web.link import state
+from vizformer.web.link.model_ref import ModelRef
+from vizformer.web.widgets.model_input import readable
+from vizformer.web.widgets.other_sentence import other_sentence
+from vizformer.web.words.i18n import _
+
+if TYPE_CHECKING:
+    from vizformer.analysis import TwoRuns
+
+MODEL, EXAMPLE = "side_by_side.model", "side_by_side.example"
+SAME = ""  # in the place of a second model
+
+
+@dataclass(frozen=True)
+class Pair:
+    """What is compared; hashable, so that it can key caches.
+
+    Attributes:
+        first, second: with the same target, where the models read one; no number is set by hand.
+    """
+
+    first: Subject
+    second: Subject
+
+    @property
+    def runs(self) -> "TwoRuns":
+        """Both runs.
+
+        Raises:
+            TraceError: they cannot be compared.
+        """
+        from vizformer.analysis import two_runs
+
+        first, second = self.first, self.second
+        return two_runs(first.checkpoint, first.trace, second.checkpoint, second.trace)
+
+    @property
+    def two_models(self) -> bool:
+        return self.first.model != self.second.model
+
+    @property
+    def names(self) -> tuple[str, str]:
+        """What tells the two apart, in words: the models, the texts, or both."""
+        titles = (self.first.title, self.second.title)
+        texts = tuple(" ".join(one.text.split()) for one in (self.first, self.second))
+        short = tuple(text if len(text) <= _LONGEST else f"{text[: _LONGEST - 1]}…" for text in texts)
+        if not self.two_models:
+            return short[0], short[1]
+        if texts[0] == texts[1]:
+            return titles
+        return f"{titles[0]}: {short[0]}", f"{titles[1]}: {short[1]}"
+
+
+_LONGEST = 40  # characters of a text in a title
+
+
+class Example(NamedTuple):
+    """Two runs that are worth a look."""
+
+    model: ModelRef
+    text: str
+    other: ModelRef | None
+    second: str
+
+
+def choose(subject: Subject) -> Pair | None:
+    """The boxes; None, with the reason, where there is nothing to compare."""
+    model, text = boxes(subject)
+    text = text or (subject.text if model is not None else "")
+    if not text or (model in (None, state.view().model) and text == subject.text.strip()):
+        st.info(_("Choose a second model, write a second sentence, or take an example."))
+        return None
+    if subject.edited:
+        st.caption(_("Numbers set by hand are left out here: this is the model as it is."))
+    first = subject.unedited
+    if first.config.architecture == "encoder-decoder":
+        first = replace(first, target=first.target.strip() or first.translation or "")
+    beside = first.model if model is None else sources.stamped(model)
+    if beside != first.model:
+        sources.folder(beside)  # or says that it is not there
+    second = Subject(beside, text, first.target)
+    if not readable(first) or not readable(second, nothing_beside):
+        return None
+    pair = Pair(first, second)
+    pair.runs  # noqa: B018  (says why they cannot be compared)
+    return pair
+
+
+def boxes(subject: Subject) -> tuple[ModelRef | None, str]:
+    """The model beside, None for the same one, and the sentence beside."""
+    left, middle, right = st.columns([5, 7, 6], vertical_alignment="bottom")
+    model = model_box(left)
+    proposed = subject.text if model is not None else proposal(subject)
+    basis = f"{subject.model} {subject.text}"
+    text = other_sentence(_("Second sentence"), "second", proposed, basis, middle)
+    example_box(right)
+    return model, text
+
+
+def model_box(on: Any) -> ModelRef | None:
+    """The box of the second model."""
+    models, model = shelf.beside(), state.view().model
+    chosen = None if state.view().other == model else state.view().other
+    options = [SAME, *(one for one in models if one != model)]
+    titles = shelf.titles(models)
+    now = SAME if chosen is None else chosen
+    if state.arrives(MODEL) or st.session_state.get(MODEL) != now:
+        st.session_state[MODEL] = now
+    on.selectbox(
+        _("Second model"),
+        options,
+        format_func=lambda model: _("the same model") if model == SAME else titles[model],
+        key=MODEL,
+        on_change=_take_model,
+        persist_state="session",
+    )
+    return chosen
+
+
+def _take_model() -> None:
+    model = st.session_state[MODEL]
+    if model == SAME or isinstance(model, ModelRef):  # a run that was cut short knows none
+        state.update(other=None if model == SAME else model)
+
+
+def nothing_beside() -> None:
+    """Back to the first run alone."""
+    state.update(other=None, second="")
+
+
+def proposal(subject: Subject) -> str:
+    """The second sentence of an example, where the first one is on the page."""
+    found = (one.second for one in examples() if one.other is None and is_first_of(one, subject))
+    return next(found, "")
+
+
+def is_first_of(example: Example, subject: Subject) -> bool:
+    return (subject.model.base, subject.text) == (example.model, example.text)
+
+
+def examples() -> tuple[Example, ...]:
+    """Prompts that come with VizFormer, and the beginning and the end of the training that does."""
+    from vizformer.analysis.patching import EXAMPLES
+
+    found = [Example(ModelRef("bundled", one.model), one.clean, None, one.corrupted) for one in EXAMPLES]
+    name = trainings.example().name
+    plan = trainings.run(name).plan
+    text = plan.on.text(plan.on.read(plan.on.example), plan.architecture)
+    steps = trainings.steps(name)
+    found.append(Example(ModelRef("training", name, str(steps[0])), text, ModelRef("training", name), ""))
+    return tuple(found)
+
+
+def example_box(on: Any) -> None:
+    """The examples; to choose one sets both runs."""
+    known = examples()
+    view = state.view()
+    shown = next(
+        (
+            one
+            for one in known
+            if (view.model, view.text, view.other) == (one.model, one.text, one.other)
+            and view.second in ("", one.second)
+        ),
+        None,
+    )
+    if state.arrives(EXAMPLE) or st.session_state.get(EXAMPLE) != shown:
+        st.session_state[EXAMPLE] = shown
+    on.selectbox(
+        _("Or an example"),
+        known,
+        index=None,
+        format_func=example_name,
+        placeholder=_("Choose two runs"),
+        key=EXAMPLE,
+        on_change=_take_example,
+    )
+
+
+def example_name(example: Example) -> str:
+    if example.other is None:
+        return f"{example.text} / {example.second} ({sources.title(example.model)})"
+    return f"{sources.title(example.model)} / {sources.title(example.other)}"
+
+
+def _take_example() -> None:
+    example = st.session_state[EXAMPLE]
+    if isinstance(example, Example):
+        state.update(
+            model=example.model,
+            text=example.text,
+            target="",
+            other=example.other,
+            second="",
+            edits="",
+            position=None,
+            layer=0,
+            head=0,
+        )

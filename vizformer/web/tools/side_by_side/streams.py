@@ -1,0 +1,75 @@
+"""How the residual streams of both runs point, layer by layer and position by position."""
+
+import numpy as np
+import streamlit as st
+
+from vizformer import figures
+from vizformer.figures import side_by_side as pictures
+from vizformer.web.tools.side_by_side import computed
+from vizformer.web.tools.side_by_side.one_head import both_texts, window
+from vizformer.web.tools.side_by_side.pair import Pair
+from vizformer.web.widgets import chart, lesson
+from vizformer.web.words.figure_words import words
+from vizformer.web.words.i18n import _
+
+STACK = "beside.stack"
+
+
+def chosen_stack(pair: Pair) -> str:
+    """The stack whose stream is compared."""
+    stacks = [stack for stack in ("encoder", "decoder") if stack in pair.first.trace.tokens]
+    return lesson.value(STACK, stacks[0], stacks)
+
+
+def streams(pair: Pair) -> None:
+    """The cosines of one stack; of the embeddings first, and of what every layer ends with."""
+    st.subheader(_("How the residual streams point"), anchor=False)
+    tokens = [one.trace.tokens for one in (pair.first, pair.second)]
+    names = {"encoder": _("Encoder"), "decoder": _("Decoder")}
+    stacks = [stack for stack in names if stack in tokens[0]]
+    if len(stacks) > 1:
+        usual = lesson.setting(STACK, stacks[0], stacks)
+        st.segmented_control(_("Stack"), stacks, format_func=names.__getitem__, required=True, **usual)
+    stack = chosen_stack(pair)
+    found = computed.cosines(pair, stack)
+    positions = window(found.shape[1], _("Positions from"), f"beside.positions{stack[0]}")
+    columns = both_texts(tokens[0][stack], tokens[1][stack], positions)
+    shown = found[:, positions.start : positions.start + len(columns)]
+    points = [_("embeddings"), *(_("layer {layer}", layer=layer) for layer in range(len(found) - 1))]
+    chart.show(
+        figures.stream_map(
+            shown,
+            points,
+            columns,
+            title=_("Cosine of the residual streams of both runs"),
+            words=words(pictures.ENGLISH),
+        ),
+        key="side_by_side.streams",
+    )
+    if np.isfinite(found).any():
+        layer, position = np.unravel_index(int(np.where(np.isfinite(found), found, 2.0).argmin()), found.shape)
+        names_of_columns = both_texts(tokens[0][stack], tokens[1][stack], range(found.shape[1]))
+        st.text(
+            _(
+                "They are furthest apart at {point}, position {position} “{token}”: {cosine}.",
+                point=points[int(layer)],
+                position=int(position),
+                token=names_of_columns[int(position)],
+                cosine=f"{found[layer, position]:.3f}".replace("-", "−"),
+            )
+        )
+    said = [
+        _(
+            "1: both streams point the same way; 0: they have nothing in common; below 0: they point away from each other."
+        )
+    ]
+    if len(tokens[0][stack]) != len(tokens[1][stack]):
+        said.append(_("Only the first {n} positions are compared, which both texts have.", n=found.shape[1]))
+    if pair.two_models:
+        said.append(
+            _(
+                "Between two models this says something only where one was made from the other, by training on: models "
+                "that began with other random numbers have other axes."
+            )
+        )
+    st.caption(" ".join(said))
