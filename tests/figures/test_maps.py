@@ -5,6 +5,7 @@ import plotly.graph_objects as go
 import pytest
 
 from vizformer import figures
+from vizformer.figures import files
 
 TOKENS = ["<s>", "cat", "cat", "猫"]
 PATTERN = np.array([[1, 0, 0, 0], [0.5, 0.5, 0, 0], [0.2, 0.3, 0.5, 0], [0.1, 0.2, 0.3, 0.4]])
@@ -207,3 +208,29 @@ def test_the_alignment_rings_one_key_a_row_and_frames_what_is_right_by_hand() ->
     assert (round((frame.x0 + frame.x1) / 2), round((frame.y0 + frame.y1) / 2)) == (2, 1)
     with pytest.raises(ValueError, match="3 keys do not fit 4 queries"):
         figures.alignment_map(PATTERN, TOKENS, list("abcd"), chosen[:3])
+
+
+def test_the_difference_of_two_maps_has_both_weights_and_a_symmetric_scale() -> None:
+    second = PATTERN[::-1].copy()
+    figure = figures.difference_map(PATTERN, second, TOKENS, TOKENS, reasons=FUTURE)
+    (heatmap,) = figure.data
+    assert np.allclose(heatmap.z[FUTURE == 0], (second - PATTERN)[FUTURE == 0])
+    assert np.isnan(heatmap.z[FUTURE != 0]).all()
+    assert heatmap.zmax == -heatmap.zmin == np.nanmax(np.abs(heatmap.z))
+    assert np.allclose(heatmap.customdata, np.stack([PATTERN, second], -1))
+    for place in ("%{customdata[0]:.4f} in the first", "%{customdata[1]:.4f} in the second", "difference %{z:+.4f}"):
+        assert place in heatmap.hovertemplate
+    assert len(files.table(figure).splitlines()) == 1 + (FUTURE == 0).sum()
+    assert files.as_file(figure, "svg").startswith(b"<svg")
+    with pytest.raises(ValueError, match="do not fit"):
+        figures.difference_map(PATTERN, second, TOKENS, TOKENS[:3])
+
+
+def test_the_map_of_cosines_ends_at_1_also_where_all_are() -> None:
+    figure = figures.stream_map(np.array([[1.0, 0.25], [1.0, np.nan]]), ["embeddings", "layer 0"], ["a", "b"])
+    assert (figure.data[0].zmin, figure.data[0].zmax) == (0.25, 1)
+    assert files.as_file(figure, "svg").startswith(b"<svg")
+    same = figures.stream_map(np.ones((1, 2)), ["embeddings"], ["a", "b"]).data[0]
+    assert same.zmin < same.zmax == 1
+    with pytest.raises(ValueError, match="do not fit"):
+        figures.stream_map(np.ones((1, 2)), ["embeddings"], ["a"])

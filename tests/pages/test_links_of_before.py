@@ -52,6 +52,7 @@ PAGES = {
     "/elsewhere": "Attention from elsewhere",
     "/lens": "Where does the answer come from?",
     "/what_if": "What if",
+    "/side_by_side": "Side by side",
     "/report": "Model report",
     "/head_report": "Head report",
 }
@@ -190,6 +191,8 @@ PLACES = {
     "/tokens?part=context&second=a+dog&third=the+dog": ["Part: context"],
     "/train?run=train-0123456789-3": ["This training is no longer on the server."],
     "/attention?model=train-0123456789&text=The": ["Model: train-0123456789", STEP_BY_STEP.format(0, 0, 0)],
+    "/side_by_side?model=models%2Fsmall-llama&text=The+cats+sat&site=decoder&second=The+cats+sat"
+    "&other=models%2Fsmall-llama%3Bdtype%3Dbfloat16": ["Second model: models/small-llama;dtype=bfloat16", "bits apart"],
     "/report?model=models%2Fnano.pt%3Bn_heads%3D4%3Bactivation%3Dgelu": [
         "How many attention heads has a layer?: 4",
         "Tensors used: 29 / 29",

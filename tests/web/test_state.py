@@ -88,6 +88,9 @@ FIELDS = {
     "branch": st_.sampled_from(["", "3:17,8:254"]),
     "part": st_.sampled_from(["", "arithmetic"]),
     "settings": st_.sampled_from(["", "positions.k:3~masks.kind:window"]),
+    "other": st_.sampled_from(["", "stories", "train-0123456789@200"]).map(
+        lambda name: ModelRef.parse(name) if name else None
+    ),
     **dict.fromkeys(("run", "beside"), st_.sampled_from(["", "train-0123456789"])),
     "slide": st_.sampled_from(SLIDES),
     "lang": st_.sampled_from(["", "en", "zh_CN"]),

@@ -31,7 +31,6 @@ def answers(pair: Pair) -> None:
                 Number(one.second, labels.percent(one.second)),
                 Number(one.second - one.first, _points(one.second - one.first)),
             ),
-            "marked" if one == max(found.tokens, key=lambda other: other.second) else "",
         )
         for one in found.tokens
     ]

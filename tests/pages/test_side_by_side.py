@@ -1,0 +1,163 @@
+"""The page Side by side: what is on the screen is what the library says, and what is chosen is in the link."""
+
+from contextlib import contextmanager
+
+import numpy as np
+import pytest
+import streamlit as st
+
+from tests.components.test_mount import sent
+from tests.pages.reading import array, chart, number, said, tables
+from vizformer.analysis import head_divergences, head_pair, moved_weights, stream_cosines, two_answers, two_runs
+from vizformer.checkpoints import load
+from vizformer.training.runs import Run
+from vizformer.web.catalogue import sources, trainings
+from vizformer.web.link.model_ref import ModelRef
+from vizformer.web.tools.side_by_side import in_python
+from vizformer.web.widgets import watched
+
+PAGE = "pages/explore/side_by_side.py"
+BOY, GIRL = "The boy was sad because", "The girl was sad because"
+TRAINING = trainings.example().name
+
+
+@pytest.fixture
+def boxes_open(monkeypatch):
+    """AppTest cannot open a box that is closed at first."""
+
+    @contextmanager
+    def is_open(label, *, key):
+        with st.container():
+            yield True
+
+    monkeypatch.setattr(in_python, "folded", is_open)
+
+
+def grid(app):
+    every = [sent(app, index) for index in range(len(app.get("bidi_component")))]
+    return next(data for data in every if data.get("texts"))
+
+
+def difference(app, index=2):
+    return array(chart(app, index)["data"][0]["z"])
+
+
+def test_two_texts_are_compared_as_the_library_does(open_app, boxes_open):
+    app = open_app(PAGE, model="stories", text=BOY, second=GIRL, position=4)
+    assert not app.exception
+    assert not app.error
+    model = load("stories")
+    runs = two_runs(model, model.trace(BOY), model, model.trace(GIRL))
+    found = head_divergences(runs, "decoder")
+    assert grid(app)["texts"] == [[f"{value:.3f}" for value in row] for row in found]
+    layer, head = (int(at) for at in np.unravel_index(found.argmax(), found.shape))
+    assert grid(app)["selected"] == {"row": layer, "column": head}
+    expected = head_pair(runs, "decoder", layer, head).difference
+    seen = np.tril(np.ones_like(expected)) > 0
+    assert np.allclose(difference(app)[seen], expected[seen], atol=1e-5)
+    assert np.isnan(difference(app)[~seen]).all()
+    spec = chart(app, 2)["data"][0]
+    assert spec["zmax"] == -spec["zmin"] == pytest.approx(np.abs(expected[seen]).max(), abs=1e-5)
+    assert np.allclose(array(chart(app, 3)["data"][0]["z"]), stream_cosines(runs, "decoder"), atol=1e-5)
+    answers = two_answers(runs, 4).tokens
+    shown = tables(app)[0]
+    assert [row[0] for row in shown] == [one.token.text for one in answers]
+    assert [number(row[3]) for row in shown] == [
+        pytest.approx(100 * (one.second - one.first), abs=0.051) for one in answers
+    ]
+    assert "boy → girl" in str(chart(app, 2)["layout"]["xaxis"]["ticktext"])
+    assert not any("Which weights" in one.value for one in app.subheader)
+    space = {}
+    exec(app.code[0].value, space)
+    assert np.allclose(space["head"].difference, expected)
+
+
+def test_two_steps_of_a_training_are_compared_with_their_weights(open_app, boxes_open):
+    app = open_app(PAGE, model=f"{TRAINING}@0", other=f"{TRAINING}@355", text="gcadgcadg", layer=1, head=2)
+    assert not app.exception
+    assert not app.error
+    steps = [kept.step for kept in Run(trainings.example()).progress().snapshots]
+    first, second = (Run(trainings.example()).checkpoint(steps.index(step)) for step in (0, 355))
+    runs = two_runs(first, first.trace("gcadgcadg"), second, second.trace("gcadgcadg"))
+    found = head_divergences(runs, "decoder")
+    assert grid(app)["texts"] == [[f"{value:.3f}" for value in row] for row in found]
+    assert any("Layer 1, head 2" in one.value for one in app.subheader)
+    moved = moved_weights(first, second)
+    table = app.dataframe[-1].value
+    assert table["Tensor"].tolist() == [one.name for one in moved.tensors]
+    assert f"{moved.relative:.2%}" in said(app)
+    assert app.selectbox(key="side_by_side.model").value == ModelRef("training", TRAINING, "355")
+    assert "moved_weights(first, second)" in app.code[0].value
+
+
+def test_what_is_chosen_goes_into_the_link(open_app):
+    app = open_app(PAGE, model=f"{TRAINING}@0", text="gcadgcadg")
+    assert "Choose a second model" in app.info[0].value
+    app.selectbox(key="side_by_side.model").set_value(ModelRef("training", TRAINING)).run()
+    assert not app.exception
+    assert app.query_params["other"] == TRAINING
+    app.text_input(key="view.second").set_value("gcad").run()
+    assert app.query_params["second"] == "gcad"
+    assert "only the first 5 rows are compared" in said(app)
+    app.selectbox(key="side_by_side.model").set_value("").run()
+    assert not app.exception
+    assert "other" not in app.query_params
+    example = next(one for one in app.selectbox(key="side_by_side.example").options if BOY in one)
+    app.selectbox(key="side_by_side.example").select(example).run()
+    assert not app.exception
+    assert app.query_params["text"] == BOY
+    assert app.text_input(key="view.second").value == GIRL
+
+
+@pytest.mark.parametrize(
+    ("link", "reason"),
+    [
+        (dict(model="stories", text="A cat", other="induction-by-hand"), "other token ids"),
+        (dict(model="stories", text="A cat", other="cloze"), "no stack that does the same"),
+        (dict(model="stories", text="A cat", other="nonsense"), "There is no model called"),
+        (dict(model="cloze", text="A [MASK].", second="A very [MASK]."), "the maps have no cells in common"),
+    ],
+)
+def test_what_cannot_be_compared_is_refused_with_the_reason(open_app, link, reason):
+    app = open_app(PAGE, **link)
+    assert not app.exception
+    assert any(reason in error.value for error in app.error)
+
+
+def test_texts_of_unequal_length_still_show_their_maps_and_last_answers(open_app):
+    app = open_app(PAGE, model="cloze", text="A [MASK].", second="A very [MASK].", locale="zh-CN")
+    assert [array(chart(app, index)["data"][0]["z"]).shape for index in (0, 1)] == [(5, 5), (6, 6)]
+    assert "没有差值可以显示" in app.info[0].value
+    assert len(tables(app)) == 1
+
+
+def test_a_translation_is_compared_before_the_same_target(open_app):
+    app = open_app(PAGE, lang="en")  # 我有一只猫。 and, as proposed, 我有一只狗。
+    assert not app.error
+    model = load("zh-en")
+    runs = two_runs(
+        model,
+        model.trace("我有一只猫。", target="I have a cat."),
+        model,
+        model.trace("我有一只狗。", target="I have a cat."),
+    )
+    assert grid(app)["texts"] == [[f"{value:.3f}" for value in row] for row in head_divergences(runs, "encoder")]
+    assert tables(app)[0][0][0] in ("cat", "dog")  # where the two first disagree
+
+
+def test_what_takes_long_waits_for_its_button(open_app, monkeypatch):
+    monkeypatch.setattr(watched, "AT_ONCE", 1.0)
+    app = open_app(PAGE, model="induction-by-hand", text="c d f e c", second="f d c e c")
+    assert not app.exception
+    assert not app.dataframe
+    assert any("cell by cell" in text.value for text in app.text)
+
+
+def test_a_step_of_a_training_is_a_model_of_its_own():
+    model = ModelRef.parse(f"{TRAINING}@355")
+    checkpoint = load(sources.folder(model))
+    run = Run(trainings.example())
+    expected = run.checkpoint([kept.step for kept in run.progress().snapshots].index(355))
+    assert all(map(np.array_equal, checkpoint.model.parameters(), expected.model.parameters()))
+    assert sources.title(model).endswith("step 355")
+    assert sources.locate(ModelRef.parse(f"{TRAINING}@356")) is None
