@@ -6,6 +6,7 @@ import torch
 
 from tests import tiny
 from vizformer.analysis.circuits import (
+    chance,
     compositions,
     copying_scores,
     eigenvalues,
@@ -15,6 +16,7 @@ from vizformer.analysis.circuits import (
     what_is_left_out,
 )
 from vizformer.analysis.circuits.weights import embedding, unembedding
+from vizformer.checkpoints import load
 from vizformer.errors import TraceError
 from vizformer.training.by_hand import INDUCTION, LETTERS, PREVIOUS_TOKEN, WORKING, induction_by_hand, task_by_hand
 
@@ -160,9 +162,92 @@ def test_compositions_are_norms_of_the_whole_products(name):
 def test_random_heads_stand_at_the_baseline():
     checkpoint = tiny.checkpoint("decoder-only", vocab_size=VOCABULARY, d_model=64, n_heads=4, norm_order="pre")
     found = compositions(checkpoint)
-    assert found.mean == pytest.approx(64**-0.5, rel=0.05)
+    scores = np.concatenate([one[np.isfinite(one)] for one in found.scores.values()])
+    assert np.sqrt((scores**2).mean()) == pytest.approx(found.mean, rel=0.05)
+    assert found.mean == 64**-0.5
     for way in "QKV":
         assert not found.clear(way)
+
+
+def turned(count, d_model, rank):
+    """Random frames of `rank` directions."""
+    generator = torch.Generator().manual_seed(0)
+    return torch.linalg.qr(torch.randn(count, d_model, rank, generator=generator, dtype=torch.float64)).Q
+
+
+@pytest.mark.parametrize("strength", [[1.0], [1.0] * 6, [0.9] + [0.02] * 5, [2.0**-i for i in range(6)]])
+def test_chance_has_the_moments_of_matrices_that_are_turned_at_random_and_bounds_their_tail(strength):
+    d_model, count = 32, 40_000
+    shares = chance.shares(torch.tensor(strength, dtype=torch.float64))
+    frames = turned(2 * count, d_model, len(strength))
+    g = (frames[:count].mT @ frames[count:]).square()
+    t = (shares[:, None] * g * shares).sum((1, 2))
+    assert float(t.mean()) == pytest.approx(1 / d_model, rel=0.03)  # 40,000 draws: a hundredth
+    deviation = chance.deviation(shares, shares, d_model)
+    assert float(t.std()) == pytest.approx(float(deviation), rel=0.05)
+    every = shares.expand(count, -1)
+    found = chance.probability(t, every, every, d_model)
+    for level in (0.1, 0.01, 1e-3):
+        assert float((found < level).double().mean()) <= level
+    least = float(found.min())  # and it falls: of many draws the most unlikely one is called so
+    assert least < 0.02
+
+
+def spiked(share, seed=0):
+    """A model whose heads have few strong directions, of which the strongest of all have a `share` of one in common."""
+    checkpoint = tiny.checkpoint("decoder-only", vocab_size=320, d_model=64, n_heads=4, n_decoder_layers=4)
+    generator = torch.Generator().manual_seed(seed)
+    common = torch.randn(64, generator=generator)
+    for block in checkpoint.model.decoder.layers:
+        attention = block.self_attention
+        for name in ("W_Q", "W_K", "W_V", "W_O"):
+            weight = getattr(attention, name).weight
+            for head in range(4):
+                rows = torch.randn(16, 64, generator=generator) * (2.0 ** -torch.arange(16))[:, None]
+                rows[0] += share * common
+                part = slice(16 * head, 16 * head + 16)
+                if name == "W_O":
+                    weight[:, part] = rows.T
+                else:
+                    weight[part] = rows
+    return checkpoint
+
+
+def test_heads_of_few_strong_directions_do_not_compose_by_chance():
+    for seed in range(3):
+        found = compositions(spiked(0.0, seed))
+        assert not any(found.clear(way) for way in "QKV")
+        # though they stand far above random heads whose directions are all alike, as which they were judged before
+        alike = np.concatenate([one[np.isfinite(one)] for one in found.scores.values()])
+        assert alike.max() > found.mean + 10 * 0.002
+
+
+def test_a_direction_that_all_heads_share_is_no_composition():
+    found = compositions(spiked(2.0))
+    many = [int(found.unlikely(found.chance[way]).sum()) for way in "QKV"]
+    assert max(many) > 20
+    for way in "QKV":
+        assert len(found.clear(way)) <= 0.1 * max(many)
+
+
+def test_few_of_the_pairs_of_a_trained_model_stand_out():
+    """Of 1,920; against random matrices without the spectra of the true ones it were 555."""
+    found = compositions(load("stories"))
+    assert found.tests == 1920
+    clear = {way: found.clear(way) for way in "QKV"}
+    assert {way: len(pairs) for way, pairs in clear.items()} == {"Q": 2, "K": 29, "V": 4}
+    for way, pairs in clear.items():
+        excess, by_chance = found.decoys[way]
+        false = (excess >= min(pair[2] for pair in pairs)) & found.unlikely(by_chance)
+        assert false.sum() <= 0.05 * len(pairs)
+
+
+def test_layers_that_share_their_weights_have_no_pairs_in_the_wrong_order():
+    checkpoint = tiny.checkpoint("encoder-only", vocab_size=320)
+    assert compositions(checkpoint).decoys["Q"].shape == (2, 16)
+    layers = checkpoint.model.encoder.layers
+    layers[1].self_attention = layers[0].self_attention
+    assert compositions(checkpoint).decoys["Q"].shape == (2, 0)
 
 
 @pytest.fixture(scope="module", params=[0, 1, 2])

@@ -29,9 +29,7 @@ def test_a_head_is_chosen_by_click_or_by_keys_and_its_edges_are_said(open_file: 
     assert heads.count() == 12
     assert page.locator("path.vf-edge").count() == 2
     expect(graph).to_have_attribute("data-selected", "1,2")
-    expect(note).to_contain_text(
-        "layer 1, head 2 reads layer 0, head 1 by its keys: 53.2 deviations above random heads."
-    )
+    expect(note).to_contain_text("layer 1, head 2 reads layer 0, head 1 by its keys: 53.2 deviations above chance.")
     expect(page.locator("path.vf-near")).to_have_count(1)
     page.get_by_label("layer 0, head 0").click()
     expect(graph).to_have_attribute("data-selected", "0,0")

@@ -58,7 +58,7 @@ def sentence(finding: Finding) -> Message:
         return N_(
             "It finds the place by what {place} wrote there: that one looks at the token before, with {weight} at position "
             "{key}, and its output becomes the key of layer {reader_layer}, head {reader_head} ({excess} deviations above "
-            "random heads).",
+            "chance).",
             place=place,
             weight=f"{values['weight']:.2f}",
             excess=f"{values['excess']:.0f}",

@@ -26,7 +26,7 @@ ENGLISH: Mapping[str, str] = {
     "layer": N_("L{layer}"),
     "head": N_("H{head}"),
     "both": N_("layer {layer}, head {head}"),
-    "reads": N_("{second} reads {first} by its {way}: {excess} deviations above random heads."),
+    "reads": N_("{second} reads {first} by its {way}: {excess} deviations above chance."),
     "alone": N_("{head}: clearly composed with no other."),
     "way_Q": N_("queries"),
     "way_K": N_("keys"),
@@ -43,7 +43,7 @@ class Edge(TypedDict):
     Attributes:
         way: what of the second one the output of the first becomes.
         first, second: the heads, the first in an earlier layer.
-        excess: how clearly, in deviations of random heads.
+        excess: how clearly, in deviations of what chance gives.
     """
 
     way: Literal["Q", "K", "V"]

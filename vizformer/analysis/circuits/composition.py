@@ -1,13 +1,21 @@
-"""Which head reads what which earlier head writes: composition scores against a random baseline.
+"""Which head reads what which earlier head writes: composition scores, and which of them are more than chance.
 
 With M = W_V W_O of the earlier head and B of the later one, the share that gets through,
 
     |M B|_F / (|M|_F |B|_F),   B = W_Q W_K^T for Q-, W_K W_Q^T for K-, W_V W_O for V-composition
 
-Matrices of random numbers have about 1 / sqrt(d_model); how far a pair stands above that is told in deviations of such
-random pairs.
+A pair is said to compose where two things hold:
 
-Source: Elhage et al. 2021, "A Mathematical Framework for Transformer Circuits", "Understanding Layer Interactions".
+- Chance would hardly do it.  The same two matrices, one of them turned at random, reach such a score so seldom (`chance`)
+  that among all pairs and ways tested even one such is expected in fewer than LEVEL of all models: the probability times
+  the number of tests is below LEVEL (Bonferroni).
+- Heads that cannot compose do not do it.  All heads of a model share some directions that much is written to and read
+  from, so that also a later head seems to write for an earlier one, which never reads it.  As in a search with decoys,
+  these pairs, equally many, say how many of those that stand so far above chance are false: at most FALSE of them.
+
+Source: Elhage et al. 2021, "A Mathematical Framework for Transformer Circuits", "Understanding Layer Interactions", for the
+score; Dunn 1961, "Multiple Comparisons Among Means", for the first; Elias and Gygi 2007, "Target-decoy Search Strategy for
+Increased Confidence in Large-scale Protein Identifications by Mass Spectrometry", for the second.
 """
 
 from dataclasses import dataclass
@@ -15,19 +23,28 @@ from typing import Literal, NamedTuple, get_args
 
 import numpy as np
 import torch
-from jaxtyping import Float
+from jaxtyping import Bool, Float
 from numpy import ndarray
 from torch import Tensor
 
+from vizformer.analysis.circuits import chance
 from vizformer.analysis.circuits.weights import HeadWeights, head_weights, predicting_kind
 from vizformer.analysis.heads import Kind
 from vizformer.checkpoints import Checkpoint
+from vizformer.model.block import Block
 
 Way = Literal["Q", "K", "V"]
 WAYS: tuple[Way, ...] = get_args(Way)
-SAMPLES = 32  # random pairs of heads
-CLEAR = 4.0
-"""Deviations above the random mean from which a pair is said to compose."""
+LEVEL = 0.01
+"""In how many models without any composition a pair may be said to compose by chance."""
+FALSE = 0.05
+"""How many of the pairs that are said to compose may be false, by the pairs that cannot compose."""
+LOOKED_AT = 3.0
+"""Deviations above the mean from which on it is asked how often chance does that.
+
+The bound is nowhere below exp(-z^2 / 2) for z deviations, that of a Gaussian number: below 3 it is above 0.011, which no
+pair passes.
+"""
 
 
 @dataclass(frozen=True)
@@ -37,24 +54,45 @@ class Composition:
     Attributes:
         scores: [earlier head, later head] for each way, heads numbered layer * n_heads + head; NaN where the second is in
             no later layer, and where a head is 0.
-        mean, deviation: of the same of random heads of these shapes.
+        excess: of the same pairs, how many deviations the square of the score stands above its mean by chance.
+        chance: at most this often chance gives such a score; 1 for what stands less than LOOKED_AT deviations above.
+        decoys: for each way, excess and chance of the pairs whose second head is in an earlier layer [2, pairs]; none
+            where layers share their weights, since both are then one.
+        mean: the score that chance gives, 1 / sqrt(d_model).
         n_heads: of a layer.
     """
 
     scores: dict[Way, Float[ndarray, "heads heads"]]
+    excess: dict[Way, Float[ndarray, "heads heads"]]
+    chance: dict[Way, Float[ndarray, "heads heads"]]
+    decoys: dict[Way, Float[ndarray, "2 pairs"]]
     mean: float
-    deviation: float
     n_heads: int
 
-    def excess(self, way: Way) -> Float[ndarray, "heads heads"]:
-        """How many deviations of random pairs the scores stand above their mean."""
-        found: Float[ndarray, "heads heads"] = (self.scores[way] - self.mean) / self.deviation
+    @property
+    def tests(self) -> int:
+        """The pairs of all ways that are looked at."""
+        return sum(int(np.isfinite(one).sum()) for one in self.chance.values())
+
+    def unlikely(self, chance: Float[ndarray, "*n"]) -> Bool[ndarray, "*n"]:
+        """What chance hardly does in any of all tests."""
+        found: Bool[ndarray, "*n"] = np.nan_to_num(chance, nan=1.0) * self.tests < LEVEL
         return found
+
+    def least(self, way: Way) -> float:
+        """The excess from which on decoys are rare enough; infinite where they are nowhere."""
+        own = np.sort(self.excess[way][self.unlikely(self.chance[way])])
+        excess, chance = self.decoys[way]
+        others = np.sort(excess[self.unlikely(chance)])
+        above = len(own) - np.searchsorted(own, own)  # of the pairs, from each one on
+        false = len(others) - np.searchsorted(others, own)
+        enough = np.flatnonzero(false <= FALSE * above)
+        return float(own[enough[0]]) if len(enough) else np.inf
 
     def clear(self, way: Way) -> list[tuple[tuple[int, int], tuple[int, int], float]]:
         """The pairs ((layer, head) of the earlier one, of the later one, excess) that clearly compose, clearest first."""
-        excess = self.excess(way)
-        pairs = np.argwhere(np.nan_to_num(excess, nan=-np.inf) > CLEAR)
+        excess = self.excess[way]
+        pairs = np.argwhere(self.unlikely(self.chance[way]) & (np.nan_to_num(excess, nan=-np.inf) >= self.least(way)))
         found = [
             (divmod(int(a), self.n_heads), divmod(int(b), self.n_heads), float(excess[a, b])) for a, b in pairs.tolist()
         ]
@@ -71,15 +109,53 @@ def compositions(checkpoint: Checkpoint, kind: Kind | None = None) -> Compositio
     layers = config.n_encoder_layers if kind == "encoder" else config.n_decoder_layers
     heads = [head_weights(checkpoint, kind, *place) for place in np.ndindex(layers, config.n_heads)]
     triangles = [_triangles(one) for one in heads]
-    count = len(heads)
-    scores: dict[Way, ndarray] = {way: np.full((count, count), np.nan) for way in WAYS}
+    written = torch.stack([chance.shares(_squares(r.V, r.O)) for r in triangles])  # [heads, d_head]
+    layer = np.arange(len(heads)) // config.n_heads
+    later, earlier = layer[:, None] < layer[None], layer[:, None] > layer[None]
+    shared = _share_layers(checkpoint, kind)
+    scores: dict[Way, ndarray] = {}
+    excess: dict[Way, ndarray] = {}
+    by_chance: dict[Way, ndarray] = {}
+    decoys: dict[Way, ndarray] = {}
     for way in WAYS:
         reading = [_reading(own, r, way) for own, r in zip(heads, triangles, strict=True)]
-        for first in range(count - config.n_heads):  # the last layer has none after it
-            later = range((heads[first].layer + 1) * config.n_heads, count)
-            X, R_X, R_Y = (torch.stack([reading[head][part] for head in later]) for part in range(3))
-            scores[way][first, list(later)] = _scores(heads[first], triangles[first], X, R_X, R_Y).numpy()
-    return Composition(scores, *_random(heads[0]), config.n_heads)
+        X, R_X, R_Y = (torch.stack([one[part] for one in reading]) for part in range(3))
+        found = torch.stack([_scores(own, r, X, R_X, R_Y) for own, r in zip(heads, triangles, strict=True)])
+        read = torch.stack([chance.shares(_squares(r_x, r_y)) for __, r_x, r_y in reading])
+        found = torch.where(torch.from_numpy(later | earlier), found, torch.nan)
+        above, at_most = _against_chance(found, written, read, config.d_model)
+        scores[way], excess[way], by_chance[way] = (
+            np.where(later, one.numpy(), np.nan) for one in (found, above, at_most)
+        )
+        whole = earlier & np.isfinite(found.numpy()) & (not shared)
+        decoys[way] = np.stack([above.numpy()[whole], at_most.numpy()[whole]])
+    return Composition(scores, excess, by_chance, decoys, config.d_model**-0.5, config.n_heads)
+
+
+def _against_chance(
+    scores: Float[Tensor, "heads heads"],
+    written: Float[Tensor, "heads r"],
+    read: Float[Tensor, "heads s"],
+    d_model: int,
+) -> tuple[Float[Tensor, "heads heads"], Float[Tensor, "heads heads"]]:
+    """How many deviations of chance the squares of the scores stand above its mean, and how often it does that at most."""
+    squares = scores.square()
+    deviation = chance.deviation(written[:, None], read[None], d_model)
+    excess = torch.where(
+        deviation > 0, (squares - 1 / d_model) / deviation, torch.where(squares.isnan(), torch.nan, 0.0)
+    )
+    first, second = (excess >= LOOKED_AT).nonzero(as_tuple=True)
+    at_most = torch.ones_like(squares).masked_fill(squares.isnan(), torch.nan)
+    at_most[first, second] = chance.probability(squares[first, second], written[first], read[second], d_model)
+    return excess, at_most
+
+
+def _share_layers(checkpoint: Checkpoint, kind: Kind) -> bool:
+    """Whether two layers of a stack have one and the same weights, as those of ALBERT."""
+    stack = checkpoint.model.encoder if kind == "encoder" else checkpoint.model.decoder
+    assert stack is not None  # it has heads
+    places = [layer.self_attention.W_Q.weight.data_ptr() for layer in stack.layers if isinstance(layer, Block)]
+    return len(set(places)) < len(places)
 
 
 class _Triangles(NamedTuple):
@@ -116,14 +192,7 @@ def _scores(
     return torch.where(whole > 0, through / whole, torch.nan)
 
 
-def _random(like: HeadWeights) -> tuple[float, float]:
-    """Mean and deviation of the score of random heads of the same shapes; the same numbers every time."""
-    generator = torch.Generator().manual_seed(0)
-    d_model, d_head = like.W_Q.shape
-    found = []
-    for _ in range(SAMPLES):
-        wide = torch.randn(8, d_model, d_head, generator=generator, dtype=torch.float64)
-        first, second = (HeadWeights(0, 0, q, k, v, o.T, 1.0) for q, k, v, o in (wide[:4], wide[4:]))
-        X, R_X, R_Y = _reading(second, _triangles(second), "Q")
-        found.append(float(_scores(first, _triangles(first), X[None], R_X[None], R_Y[None])))
-    return float(np.mean(found)), float(np.std(found))
+def _squares(R_X: Float[Tensor, "d_head d_head"], R_Y: Float[Tensor, "d_head d_head"]) -> Float[Tensor, " d_head"]:
+    """The squares of the singular values of X Y^T, by the triangles of both."""
+    found: Tensor = torch.linalg.svdvals(R_X @ R_Y.T).square()
+    return found

@@ -77,6 +77,8 @@ def copying(model: ModelRef, layer: int, head: int) -> None:
 
 def composing(model: ModelRef, layer: int, head: int) -> None:
     """The heads that this one reads or that read it, clearest first; a click goes there."""
+    from vizformer.analysis.circuits.composition import FALSE
+
     found = computed.composition(model)
     here = (layer, head)
     rows = [
@@ -88,7 +90,7 @@ def composing(model: ModelRef, layer: int, head: int) -> None:
     rows = sorted(rows, key=lambda row: -row[3])[:PAIRS]
     st.markdown("**" + _("Which heads read one another") + "**")
     if not rows:
-        st.text(_("None clearly more than random matrices would."))
+        st.text(_("None clearly more than chance."))
     else:
         others = [row[2] if row[1] == here else row[1] for row in rows]
         st.dataframe(
@@ -96,7 +98,7 @@ def composing(model: ModelRef, layer: int, head: int) -> None:
                 _("Way"): [row[0] for row in rows],
                 _("Writes"): [_("L{layer} H{head}", layer=row[1][0], head=row[1][1]) for row in rows],
                 _("Reads"): [_("L{layer} H{head}", layer=row[2][0], head=row[2][1]) for row in rows],
-                _("Above random"): [round(row[3], 1) for row in rows],
+                _("Above chance"): [round(row[3], 1) for row in rows],
             },
             hide_index=True,
             on_select=lambda: choose(others, here),
@@ -106,8 +108,11 @@ def composing(model: ModelRef, layer: int, head: int) -> None:
     st.caption(
         _(
             "Q, K, V: whether what the first head writes becomes a query, a key or a value of the second. In deviations of "
-            "random matrices of the same shapes, from {least} on; a click goes to the other head.",
-            least="4",
+            "the same matrices turned at random. Listed is what chance hardly does in any of all {n} pairs and ways, and "
+            "where pairs in the wrong order, which cannot compose, would be at most {share} of those listed. A click goes "
+            "to the other head.",
+            n=f"{found.tests:,}",
+            share=f"{FALSE:.0%}",
         )
     )
 
@@ -126,7 +131,7 @@ def together(model: ModelRef, layer: int, head: int) -> None:
         return
     if len(edges) > composition.MOST:
         n, of = composition.MOST, f"{len(edges):,}"
-        st.caption(_("The {n} clearest of {of} pairs that stand clearly above random ones.", n=n, of=of))
+        st.caption(_("The {n} clearest of {of} pairs that stand clearly above chance.", n=n, of=of))
     chosen = composition.mount(
         (n_layers, config.n_heads),
         edges[: composition.MOST],
