@@ -127,6 +127,9 @@ def test_the_blocks_of_a_sweep_can_be_ended_and_what_is_not_there_is_refused() -
     ):
         with pytest.raises(TraceError, match="set by hand"):
             sweep()
+    experts = tiny.checkpoint("decoder-only", **tiny.MIXTRAL)
+    with pytest.raises(TraceError, match="mixture of 5 experts"):
+        neuron_sweep(experts, traced(experts, [5, 6, 7, 8]), "decoder", 0, ROW, TOKEN)
     with pytest.raises(TraceError, match="choose another way"):
         token_sweep(checkpoint, trace, "decoder", ROW, TOKEN, "mask")
     for stack, row in (("encoder", ROW), ("decoder", 4)):

@@ -8,7 +8,8 @@ from tests.pages.reading import said
 from tests.pages.test_patches import CAT, HAND, PAGE, cell_rows, maps, press
 from vizformer import load
 from vizformer.analysis import Receiver, path_patch_runs, prompt_pair
-from vizformer.web.tools.what_if import patched_cells, watched
+from vizformer.web.tools.what_if import patched_cells
+from vizformer.web.widgets import watched
 
 
 def dials(**settings: str) -> str:

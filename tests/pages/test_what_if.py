@@ -197,7 +197,7 @@ def test_every_token_is_taken_out(open_app: Open, model: str, text: str, more: d
 
 
 def test_a_large_sweep_of_neurons_waits_for_its_button(open_app: Open, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("vizformer.web.tools.what_if.watched.AT_ONCE", 1.0)
+    monkeypatch.setattr("vizformer.web.widgets.watched.AT_ONCE", 1.0)
     app = open_app(PAGE, model="stories", text="A dog and", **{DIALS: "whatif.taken:neurons~whatif.block:d9f"})
     assert not app.exception
     assert not tables(app)
@@ -215,7 +215,7 @@ def test_a_large_sweep_of_neurons_waits_for_its_button(open_app: Open, monkeypat
 
 
 def test_gates_are_learned_once_they_are_wanted(open_app: Open, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("vizformer.web.tools.what_if.watched.AT_ONCE", 1.0)
+    monkeypatch.setattr("vizformer.web.widgets.watched.AT_ONCE", 1.0)
     settings = "whatif.taken:gates~whatif.gatetexts:repeated~whatif.seeds:1"
     app = open_app(PAGE, model="induction-by-hand", text=REPEATED, **{DIALS: settings})
     assert not app.exception

@@ -36,7 +36,7 @@ from vizformer.analysis.masked_runs import rerun
 from vizformer.analysis.row_effects import row_effects
 from vizformer.checkpoints import Checkpoint
 from vizformer.errors import TraceError
-from vizformer.explain.block_stream import find_block
+from vizformer.explain.block_stream import find_block, one_network
 from vizformer.messages import N_
 from vizformer.model import Edit, Patch, Trace
 
@@ -88,7 +88,7 @@ def neuron_sweep(
         heard: is told after each batch how many are done, and how many there are; what it raises ends the sweep.
 
     Raises:
-        TraceError: no such layer, neuron, row or token; a trace in which numbers were set by hand.
+        TraceError: no such layer, neuron, row or token; a layer of experts; a trace in which numbers were set by hand.
     """
     _require(checkpoint, trace, stack, layer, row, token)
     config, vocab_size = checkpoint.model.config, trace.logits.shape[1]
@@ -162,7 +162,7 @@ def mean_neurons(checkpoint: Checkpoint, traces: Iterable[Trace], stack: Stack, 
     """The mean output of every neuron of a network, over all rows of some texts.
 
     Raises:
-        TraceError: no such layer, or no text.
+        TraceError: no such layer, one of experts, or no text.
     """
     _require_layer(checkpoint, stack, layer)
     total, rows = None, 0
@@ -190,6 +190,7 @@ def _require_layer(checkpoint: Checkpoint, stack: Stack, layer: int) -> None:
         raise TraceError(
             N_("There is nothing called {name} to edit in this model.", name=f"{stack}.{layer}.feedforward")
         )
+    one_network(find_block(checkpoint, stack, layer), f"{stack}.{layer}")
 
 
 def _hidden(checkpoint: Checkpoint, trace: Trace, stack: Stack, layer: int) -> Float[Tensor, "n d_ff"]:
@@ -217,7 +218,7 @@ def _resumed(
     block, name = find_block(checkpoint, stack, layer), f"{stack}.{layer}"
     seen = row + 1 if model.decoder is not None else None  # a decoder does not look at what comes after
     until = seen if stack == "decoder" else None
-    w_out = block.feedforward.W_out
+    w_out = one_network(block, name).W_out
     y = w_out(hidden[:until]) + change[:, :until, None] * w_out.weight.T[neurons][:, None, :]  # [b, n, d_model]
     around = block.around("feedforward")
     before = trace.residual(f"{name}.mid_cross" if block.cross_attention is not None else f"{name}.mid")[:until]
