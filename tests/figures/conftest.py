@@ -1,5 +1,6 @@
-"""Every figure that these tests make is held against Plotly's schema, and drawn as an SVG."""
+"""Every figure that these tests make is held against Plotly's schema, drawn as an SVG, and told as table and sentence."""
 
+import re
 import xml.etree.ElementTree as ET
 from collections.abc import Iterator
 
@@ -8,6 +9,7 @@ import pytest
 from tests.figures.schema import held_against_plotly
 from vizformer.figures.figure import Figure
 from vizformer.figures.svg import svg
+from vizformer.figures.table import sentence, table
 
 
 @pytest.fixture(autouse=True)
@@ -29,3 +31,14 @@ def made_figures_are_held_against_plotly(
     for figure in made:
         held_against_plotly(figure)
         ET.fromstring(svg(figure))
+        told_without_the_picture(figure)
+
+
+def told_without_the_picture(figure: Figure) -> None:
+    """A sentence without left-over places of Plotly, and a table whose rows fit their headings."""
+    said, read = sentence(figure), table(figure, most=50)
+    assert said
+    assert not re.search(r"%\{|\bnan\b|None", said), said
+    assert len(set(read.columns)) == len(read.columns)
+    assert all(len(row) == len(read.columns) for row in read.rows)
+    assert len(read.rows) == min(50, read.total)

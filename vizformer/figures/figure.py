@@ -54,6 +54,10 @@ class Figure:
     def __init__(self, *traces: Trace) -> None:
         self._traces = list(traces)
         self._layout: dict[str, Any] = {"xaxis": {}, "yaxis": {}}
+        self.told_by: Figure | None = None
+        """A figure with the same numbers, where this one's traces are not what it shows (`figures.table`); not drawn."""
+        self.says = ""
+        """What stands out, in a sentence, where its traces do not tell it (`figures.table.sentence`)."""
 
     def add_trace(self, trace: Trace) -> "Figure":
         self._traces.append(trace)

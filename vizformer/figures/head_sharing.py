@@ -19,6 +19,7 @@ ENGLISH: Mapping[str, str] = {
     "group_head": N_("key/value head {group}: read by query heads {heads}"),
     "queries": N_("query heads"),
     "groups": N_("key/value heads"),
+    "sharing": N_("Query heads: {heads}; key/value heads that they read: {groups}."),
 }
 """Every text of these figures; pages pass the same names in the reader's language."""
 
@@ -148,6 +149,7 @@ def shared_heads(
                 hovertemplate="%{hovertext}<extra></extra>",
             )
         )
+    figure.says = words["sharing"].format(heads=n_heads, groups=n_kv_heads)
     frame(figure, title, height=240)
     figure.update_xaxes(visible=False, range=[-0.8, n_heads - 0.2])
     figure.update_yaxes(

@@ -66,6 +66,7 @@ def head_grid(
             hovertemplate=fill(words["head_weight"], value="%{z:.4f}", **places),
         )
     )
+    figure.told_by = _largest_weights(patterns, reasons, layer_names, head_names, words)
     if why.any():
         masks = _mosaic(np.broadcast_to(why, tiles.shape), gap, 0)
         add_masks(figure, masks, words["head_masked"], words, places, hatched=False)
@@ -78,6 +79,25 @@ def head_grid(
     )
     rows, columns = n_layers * (height + gap), n_heads * (width + gap)
     return frame(figure, title, height=int(min(760, max(240, 90 + 540 * rows / columns))))
+
+
+def _largest_weights(
+    patterns: NDArray[np.float32],
+    reasons: NDArray[np.integer] | None,
+    layers: Sequence[str],
+    heads: Sequence[str],
+    words: Mapping[str, str],
+) -> Figure:
+    """The largest weight of each head, over the queries that see more than one key: a single one gets 1 in every head."""
+    seen = np.ones(patterns.shape[2:], bool) if reasons is None else np.asarray(reasons) == 0
+    several = seen.sum(axis=1) > 1
+    if not several.any():
+        several[:] = True
+    largest = patterns.max(axis=(2, 3), where=seen & several[:, None], initial=0)
+    hover = fill(words["head_largest"], layer="%{y}", head="%{x}", value="%{z:.4f}")
+    told = Figure(heatmap(z=largest, colorscale=weight_scale(), colorbar={"title": {"text": words["weight"]}}, hovertemplate=hover))
+    name_axes(told, layers, heads, row_title=words["layer_axis"], column_title=words["head_axis"])
+    return told
 
 
 def _pool(maps: NDArray[Any], reduce: np.ufunc) -> NDArray[Any]:

@@ -5,13 +5,15 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from vizformer.figures.figure import Figure, scatter
-from vizformer.figures.style import ENGLISH, QUALITATIVE, frame, safe
+from vizformer.figures.axes import name_axes
+from vizformer.figures.figure import Figure, heatmap, scatter
+from vizformer.figures.style import ENGLISH, QUALITATIVE, fill, frame, safe, weight_scale
 
 LEVELS = 10
 """Strengths of lines that are told apart: lines of one strength are one trace."""
 
 ROW = 22  # px of a token
+_PLACES = {"query": "%{pointNumber[0]}", "query_token": "%{y}", "key": "%{pointNumber[1]}", "key_token": "%{x}"}
 
 
 def attention_lines(
@@ -41,12 +43,21 @@ def attention_lines(
     weights = np.asarray(weights, dtype=np.float32)
     if weights.shape != (len(heads), len(query_tokens), len(key_tokens)):
         raise ValueError(f"weights of shape {weights.shape} do not fit {len(heads)} heads and the tokens")
-    figure = Figure()
+    figure, told = Figure(), Figure()
     for index, head in enumerate(heads):
         colour = QUALITATIVE[head % len(QUALITATIVE)]
         name = words["head_short"].replace("{head}", str(head))
         level = np.ceil(weights[index] * LEVELS).clip(1, LEVELS)
         drawn = np.isfinite(weights[index]) & (weights[index] >= max(threshold, 1e-9))
+        told.add_trace(
+            heatmap(
+                z=np.where(drawn, weights[index], np.float32(np.nan)),
+                name=name,
+                colorscale=weight_scale(),
+                colorbar={"title": {"text": words["weight"]}},
+                hovertemplate=fill(words["attends_in"], head=name, value="%{z:.4f}", **_PLACES),
+            )
+        )
         figure.add_trace(scatter(x=[None], y=[None], mode="lines", name=name, line={"color": colour, "width": 3}))
         for strength in range(1, LEVELS + 1):
             queries, keys = np.nonzero(drawn & (level == strength))
@@ -70,6 +81,8 @@ def attention_lines(
             figure.add_annotation(
                 x=x, y=row, text=safe(token), showarrow=False, xanchor=side, xshift=-8 if side == "right" else 8
             )
+    name_axes(told, query_tokens, key_tokens, row_title=words["query"], column_title=words["key"])
+    figure.told_by = told
     rows = max(len(query_tokens), len(key_tokens))
     figure.update_layout(
         xaxis={"visible": False, "range": [-0.45, 1.45]}, yaxis={"visible": False, "range": [rows - 0.5, -0.5]}

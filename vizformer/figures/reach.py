@@ -18,6 +18,7 @@ ENGLISH: Mapping[str, str] = {
     "reach_input": N_("input"),
     "reach_states": N_("hidden states"),
     "reach_layer": N_("layer {layer}"),
+    "reach_says": N_("The path goes from {first} to {last}; steps on the way: {n}."),
     "reach_node": N_("{level}, position {position} “{token}”"),
     "cost_tokens": N_("n: tokens"),
     "cost_multiplications": N_("multiplications per layer"),
@@ -94,6 +95,9 @@ def path_picture(
             hoverinfo="skip",
         )
     )
+    if len(path):
+        first, last = (text[int(level) * n + int(position)] for position, level in (path[0], path[-1]))
+        figure.says = words["reach_says"].format(first=first, last=last, n=len(path) - 1)
     frame(figure, title, height=360)  # whatever the levels: a page that jumps is slow to draw, too
     short = max(map(len, tokens)) <= 5  # (short ones stand upright beside each other, long ones lie slanted)
     figure.update_xaxes(range=[-0.6, n - 0.4], tickangle=0 if short else -45, **_ticks(tokens, 16))

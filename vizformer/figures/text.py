@@ -5,8 +5,9 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+from vizformer.figures.axes import name_axes
 from vizformer.figures.figure import Figure, heatmap
-from vizformer.figures.style import ENGLISH, frame, room, safe, weight_scale
+from vizformer.figures.style import ENGLISH, fill, frame, room, safe, weight_scale
 
 LINE, SIZE = 26, 14  # px of a line and of its letters
 WIDTH = 560  # px of a line before the next begins
@@ -74,11 +75,23 @@ def coloured_text(
             showarrow=False,
             font={"size": SIZE, "color": "#000000" if light else "#ffffff"},
         )
+    figure.told_by = _in_a_row(np.asarray(weights, np.float32), tokens, words)
     lines = max((line for _, line, _ in places), default=0) + 1
     figure.update_layout(
         xaxis={"visible": False, "range": [0, WIDTH + 20]}, yaxis={"visible": False, "range": [max(lines, 4) * LINE, 0]}
     )
     return frame(figure, title, height=max(lines, 4) * LINE + 60)
+
+
+def _in_a_row(weights: NDArray[np.float32], tokens: Sequence[str], words: Mapping[str, str]) -> Figure:
+    """The same weights as a map of one column."""
+    names = [token.strip() or token for token in tokens]
+    hover = fill(words["weight_of"], token="%{y}", position="%{pointNumber[0]}", value="%{z:.4f}")
+    row = Figure(heatmap(z=weights[:, None], colorscale=weight_scale(), colorbar={"title": {"text": words["weight"]}}, hovertemplate=hover))
+    if (masked := np.isnan(weights)).any():
+        row.add_trace(heatmap(z=np.where(masked, 0, np.nan).astype(np.float32)[:, None], colorscale=weight_scale(), meta="masked"))
+    name_axes(row, names, [""], row_title=words["position"])
+    return row
 
 
 def _places(tokens: Sequence[str]) -> list[tuple[float, int, float]]:

@@ -203,6 +203,9 @@ def _place(steps: NDArray[np.integer]) -> NDArray[np.float32]:
 
 
 def _step_axis(figure: Figure, at: int, last: int, words: Mapping[str, str]) -> None:
+    drawn = figure.parts[0]
+    figure.told_by = Figure(*({**trace, "x": trace["customdata"]} for trace in drawn if "customdata" in trace))
+    figure.told_by.update_xaxes(title=safe(words["training_step"]))
     ticks = np.array([step for step in _DECADES if step <= last], dtype=np.int32)
     figure.update_xaxes(
         tickvals=_place(ticks),
