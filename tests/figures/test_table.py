@@ -6,7 +6,8 @@ import pytest
 from vizformer import figures
 from vizformer.figures.figure import Figure, scatter
 from vizformer.figures.hover import hover, written
-from vizformer.figures.table import sentence, table
+from vizformer.figures.sentence import sentence
+from vizformer.figures.table import table
 
 PATTERN = np.array([[1.0, 0.0, 0.0], [0.25, 0.75, 0.0], [0.2, 0.3, 0.5]], dtype=np.float32)
 TOKENS = ["<b>", "a&amp;b", "猫"]

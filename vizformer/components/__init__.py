@@ -22,6 +22,7 @@ __all__ = [
     "matrix",
     "memory",
     "player",
+    "sortable",
     "table",
     "tokens",
     "tree",

@@ -57,7 +57,7 @@ class Figure:
         self.told_by: Figure | None = None
         """A figure with the same numbers, where this one's traces are not what it shows (`figures.table`); not drawn."""
         self.says = ""
-        """What stands out, in a sentence, where its traces do not tell it (`figures.table.sentence`)."""
+        """What stands out, in a sentence, where its traces do not tell it (`figures.sentence`)."""
 
     def add_trace(self, trace: Trace) -> "Figure":
         self._traces.append(trace)

@@ -95,7 +95,11 @@ def _largest_weights(
         several[:] = True
     largest = patterns.max(axis=(2, 3), where=seen & several[:, None], initial=0)
     hover = fill(words["head_largest"], layer="%{y}", head="%{x}", value="%{z:.4f}")
-    told = Figure(heatmap(z=largest, colorscale=weight_scale(), colorbar={"title": {"text": words["weight"]}}, hovertemplate=hover))
+    told = Figure(
+        heatmap(
+            z=largest, colorscale=weight_scale(), colorbar={"title": {"text": words["weight"]}}, hovertemplate=hover
+        )
+    )
     name_axes(told, layers, heads, row_title=words["layer_axis"], column_title=words["head_axis"])
     return told
 

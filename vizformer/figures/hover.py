@@ -42,7 +42,9 @@ def hover(trace: Mapping[str, Any], at: tuple[int, ...], across: tuple[Any, Name
         if name in ("x", "y"):
             place, names = across if name == "x" else down
             return written(place, form) if form else named(place, names)
-        value: Any = at if name == "pointNumber" and len(at) > 1 else at[0] if name == "pointNumber" else trace.get(name)
+        value: Any = (
+            at if name == "pointNumber" and len(at) > 1 else at[0] if name == "pointNumber" else trace.get(name)
+        )
         if name != "pointNumber":
             for index in at:
                 if isinstance(value, list | tuple | np.ndarray):

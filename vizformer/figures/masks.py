@@ -46,7 +46,7 @@ def add_masks(
                 ygap=gap,
                 hovertemplate=fill(sentence, reason=safe(reason), **places),
                 name=reason,
-                meta="masked",  # (`figures.table.MASKED`)
+                meta="masked",  # (`figures.series.MASKED`)
             )
         )
     rows, columns = np.nonzero(reasons)

@@ -87,9 +87,18 @@ def _in_a_row(weights: NDArray[np.float32], tokens: Sequence[str], words: Mappin
     """The same weights as a map of one column."""
     names = [token.strip() or token for token in tokens]
     hover = fill(words["weight_of"], token="%{y}", position="%{pointNumber[0]}", value="%{z:.4f}")
-    row = Figure(heatmap(z=weights[:, None], colorscale=weight_scale(), colorbar={"title": {"text": words["weight"]}}, hovertemplate=hover))
+    row = Figure(
+        heatmap(
+            z=weights[:, None],
+            colorscale=weight_scale(),
+            colorbar={"title": {"text": words["weight"]}},
+            hovertemplate=hover,
+        )
+    )
     if (masked := np.isnan(weights)).any():
-        row.add_trace(heatmap(z=np.where(masked, 0, np.nan).astype(np.float32)[:, None], colorscale=weight_scale(), meta="masked"))
+        row.add_trace(
+            heatmap(z=np.where(masked, 0, np.nan).astype(np.float32)[:, None], colorscale=weight_scale(), meta="masked")
+        )
     name_axes(row, names, [""], row_title=words["position"])
     return row
 

@@ -1,21 +1,26 @@
 """Take away: a picture as a file for a slide or a paper, its numbers, and the page that shows it without a server.
 
+Beside it stands the picture for those who do not see it: what stands out in a sentence, and its numbers as a table.
+
     take_away(Picture("head", figure=lambda: ..., caption=caption(subject, "encoder.0.self, head 3")), key="heads")
 
-Nothing is computed before somebody asks for a file: of a picture that nobody takes away there is only the button.
+Nothing is computed before somebody asks for it: of a picture that nobody takes away there are only the buttons.
 """
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import streamlit as st
 
+from vizformer.components import sortable
 from vizformer.web.catalogue import sources
 from vizformer.web.frame import sitemap
 from vizformer.web.link import state
+from vizformer.web.widgets.folded import folded
 from vizformer.web.words.errors import plain
+from vizformer.web.words.figure_words import words
 from vizformer.web.words.i18n import _, translate
 
 if TYPE_CHECKING:
@@ -50,17 +55,53 @@ class Picture:
 
 
 def take_away(*pictures: Picture, key: str, on: "DeltaGenerator | None" = None) -> None:
-    """The button; the files are offered once it is pressed."""
-    with (on or st).container(key=f"takeaway-{key}"):
+    """The buttons; files and tables are offered once one is pressed."""
+    told = [picture for picture in pictures if picture.figure is not None]
+    with (on or st).container(key=f"takeaway-{key}", horizontal=True, gap="medium"):
         opened = st.popover(_("Take away"), type="tertiary", key=f"take.{key}", on_change="rerun")
-    if not opened.open:
+        read = st.popover(_("As a table"), type="tertiary", key=f"read.{key}", on_change="rerun") if told else None
+    if opened.open:
+        with opened:
+            for index, picture in enumerate(pictures):
+                if picture.title:
+                    st.markdown(f"**{plain(picture.title)}**")
+                _files(picture, f"take.{key}.{index}")
+            st.caption(plain(pictures[0].caption))
+    if read is not None and read.open:
+        with read:
+            _tables(told, f"read.{key}")
+
+
+def _tables(pictures: Sequence[Picture], key: str) -> None:
+    """Each picture as a sentence and a table; the second and those after it once their boxes are opened."""
+    first, *others = pictures
+    as_table(first, f"{key}.0")
+    for index, picture in enumerate(others, 1):
+        with folded(picture.title or picture.name, key=f"{key}.{index}") as is_open:
+            if is_open:
+                as_table(picture, f"{key}.{index}")
+
+
+def as_table(picture: Picture, key: str) -> None:
+    """What stands out in a picture, in a sentence, and its numbers as a table that can be sorted."""
+    from vizformer.figures import sentence, table
+
+    assert picture.figure is not None
+    figure, texts = picture.figure(), words({**sentence.ENGLISH, **table.ENGLISH})
+    st.text(sentence.sentence(figure, texts))
+    found = table.table(figure, texts)
+    if not found.rows:
         return
-    with opened:
-        for index, picture in enumerate(pictures):
-            if picture.title:
-                st.markdown(f"**{plain(picture.title)}**")
-            _files(picture, f"take.{key}.{index}")
-        st.caption(plain(pictures[0].caption))
+    if found.total > len(found.rows):
+        st.caption(
+            _(
+                "The {shown:,} values of {total:,} that are furthest from 0; the CSV and the NPZ hold all of them.",
+                shown=len(found.rows),
+                total=found.total,
+            )
+        )
+    said = picture.title or picture.caption
+    sortable.mount(found.columns, found.rows, caption=said, words=words(sortable.ENGLISH), key=f"{key}.table")
 
 
 def _files(picture: Picture, key: str) -> None:

@@ -1,0 +1,83 @@
+"""A table that is sorted by a click on a heading, or by the keyboard: what a picture shows, without looking at it.
+
+    mount(["query", "key", "weight"], [(0, 0, 1.0), (1, 0, 0.25)], caption="Layer 0, head 2", key="table")
+
+It is an HTML table: a screen reader goes from cell to cell and says the headings, and the browser finds a text in it.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from vizformer.components import _mount
+from vizformer.components._mount import N_
+
+__all__ = ["ENGLISH", "LARGEST", "mount", "to_html"]
+
+LARGEST = 2000
+"""Rows that are shown: a browser needs a second for more."""
+
+ENGLISH: Mapping[str, str] = {
+    "hint": N_("Each heading is a button that sorts by its column; pressed again, it turns the order round."),
+    "upwards": N_("Sorted by “{column}”, ascending."),
+    "downwards": N_("Sorted by “{column}”, descending."),
+}
+"""Every text of the component; a page passes the same names in the reader's language."""
+
+Cell = str | float | int
+
+_COMPONENT = _mount.Component("sortable")
+
+
+def mount(
+    columns: Sequence[str],
+    rows: Sequence[Sequence[Cell]],
+    *,
+    caption: str = "",
+    words: Mapping[str, str] = ENGLISH,
+    key: str,
+) -> None:
+    """Shows the table on a Streamlit page.
+
+    Args:
+        columns: headings, each once.
+        rows: a text or a number for each heading.
+        caption: what the table is of; plain text.
+        words: the texts, see ENGLISH.
+        key: identity on the page.
+
+    Raises:
+        ValueError: rows that do not fit the headings, or more than `LARGEST`.
+    """
+    data = _data(columns, rows, caption, words)
+    _COMPONENT.mount(key=key, data=data, columns={}, version=0, selected=None)
+
+
+def to_html(
+    columns: Sequence[str],
+    rows: Sequence[Sequence[Cell]],
+    *,
+    caption: str = "",
+    words: Mapping[str, str] = ENGLISH,
+) -> _mount.Html:
+    """The same table as the text of one HTML file that works without a server.
+
+    Raises:
+        ValueError: as `mount`.
+    """
+    data = _data(columns, rows, caption, words)
+    return _COMPONENT.page(data=data, columns={}, selected=None, title=caption or "Table")
+
+
+def _data(
+    columns: Sequence[str], rows: Sequence[Sequence[Cell]], caption: str, words: Mapping[str, str]
+) -> dict[str, Any]:
+    if len(rows) > LARGEST:
+        raise ValueError(f"{len(rows)} rows are more than the {LARGEST} that are shown")
+    if wrong := next((row for row in rows if len(row) != len(columns)), None):
+        raise ValueError(f"{len(wrong)} cells do not fit {len(columns)} columns")
+    return {
+        "headings": list(columns),
+        "rows": [list(row) for row in rows],
+        "caption": caption,
+        "words": {**ENGLISH, **words},
+    }
