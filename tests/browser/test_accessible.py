@@ -14,6 +14,14 @@ LINKS += ["masks?slide=words", "masks?slide=laboratory", "attention?picture=line
 # Each page in one of the two looks, in turn: VIZFORMER_EVERY_LOOK=1 opens all of them in both.
 MENDED = """() => !document.querySelector("[data-testid=stSidebarNavItems] li:not([role])")
     && [...document.querySelectorAll(".katex-display:not([tabindex])")].every((one) => one.scrollWidth <= one.clientWidth)"""
+MOVING = """() => {
+    const seconds = (text) => Math.max(...text.split(",").map((one) => parseFloat(one) * (one.trim().endsWith("ms") ? 0.001 : 1)));
+    const every = (root) => [...root.querySelectorAll("*")].flatMap((one) => one.shadowRoot ? [one, ...every(one.shadowRoot)] : [one]);
+    return every(document).filter((one) => {
+        const style = getComputedStyle(one);
+        return Math.max(seconds(style.transitionDuration), seconds(style.animationDuration)) > 0.05;
+    }).map((one) => one.outerHTML.slice(0, 120));
+}"""
 EVERY = bool(os.environ.get("VIZFORMER_EVERY_LOOK"))
 OPENED = [(link, *look) for i, link in enumerate(LINKS) for j, look in enumerate(LOOKS) if EVERY or i % 2 == j]
 
@@ -34,3 +42,38 @@ def test_nothing_on_a_page_shuts_people_out(open_tab, link, locale, theme):
     tab.settled()
     tab.page.wait_for_function(MENDED)
     assert serious(tab) == []
+
+
+@pytest.mark.parametrize(
+    ("link", "locale", "theme", "opens"),
+    [
+        ("attention?model=zh-en&text=我有一只猫。", "en-US", "light", "As a table"),
+        ("positions", "zh-CN", "dark", "表格"),
+    ],
+)
+def test_a_picture_is_read_and_sorted_as_a_table_with_the_keyboard_alone(open_tab, link, locale, theme, opens):
+    tab = open_tab(f"/{link}", locale=locale, theme=theme)
+    tab.settled()
+    button = tab.page.get_by_role("button", name=opens).first
+    button.focus()
+    with tab.runs():
+        tab.page.keyboard.press("Enter")
+    rows = tab.page.locator(".vf-sortable tbody tr")
+    rows.first.wait_for()
+    before = rows.first.inner_text()
+    tab.page.keyboard.press("Tab")  # the table took the keyboard: the next stop is its first heading
+    tab.page.keyboard.press("Enter")
+    assert rows.first.inner_text() != before
+    assert serious(tab) == []
+    tab.page.keyboard.press("Escape")
+    rows.first.wait_for(state="detached")
+    assert button.evaluate("one => one === document.activeElement")
+
+
+def test_nothing_moves_for_those_who_asked_for_less_motion(open_tab):
+    tab = open_tab("/attention?model=zh-en&text=我有一只猫。")
+    tab.settled()
+    tab.page.emulate_media(reduced_motion="no-preference")
+    assert tab.page.evaluate(MOVING)  # Streamlit's buttons and boxes
+    tab.page.emulate_media(reduced_motion="reduce")
+    assert tab.page.evaluate(MOVING) == []

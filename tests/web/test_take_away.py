@@ -60,3 +60,15 @@ def test_names_of_files_are_safe_everywhere(name):
 
 def test_every_kind_of_file_has_its_media_type():
     assert set(files.MEDIA) == set(files.KINDS)
+
+
+def test_a_head_is_told_in_a_sentence_and_as_a_table_of_its_weights():
+    pattern = SUBJECT.trace["decoder.1.self"].pattern(3).numpy()
+    tokens = [token.text for token in SUBJECT.trace.tokens["decoder"]]
+    picture = taken_heads.one_head(SUBJECT, "decoder", 1, 3, tokens, tokens)
+    said, table = take_away._told(picture)
+    n = len(tokens)
+    assert {row[:4] for row in table.rows} == {(i, tokens[i], j, tokens[j]) for i in range(n) for j in range(i + 1)}
+    assert all(row[4] == pytest.approx(pattern[row[0], row[2]]) for row in table.rows)
+    query, key = divmod(int(np.argmax(np.where(np.arange(n)[:, None] > 0, pattern, 0))), n)
+    assert f"query {query} “{tokens[query]}” attends to key {key} “{tokens[key]}”" in said

@@ -10,7 +10,7 @@ import { HeadGrid } from "./js/grid.js";
 import { HeadLoader } from "./js/head_loader.js";
 import { OrderBox, ordersOf } from "./js/head_order.js";
 import { HeadImage, paintThumb } from "./js/head_image.js";
-import { headSentence } from "./js/head_sentence.js";
+import { headSentence, standsOut } from "./js/head_sentence.js";
 import { layerName, offsetOf, readHeads, reasonName, reasonsIn, scoreRange } from "./js/heads.js";
 import { showLegend } from "./js/legend.js";
 import { HeatMap } from "./js/map.js";
@@ -229,6 +229,7 @@ class AttentionView {
     this.switch.show(view);
     this.title.textContent = this.names.both(layer, head);
     this.map.over.setAttribute("aria-label", fill(this.words.map_label, { name: this.title.textContent }));
+    this.map.over.setAttribute("aria-description", standsOut(this.told(), this.words.stands_out));
     showLegend(this.legend, { view, range, theme, words: this.words, reasons: this.reasonNames() });
     Object.assign(this.root.dataset, { layer, head, view, query: selected.query });
     if (this.map.layout) this.map.draw();
@@ -239,17 +240,21 @@ class AttentionView {
     return reasonsIn(this.model, this.selected.layer).map((reason) => reasonName(this.words, reason));
   }
 
+  told() {
+    const { words, large: model, selected: { layer, head, view }, wordMap: { rows, columns, labels } } = this;
+    /** @type {(row: number) => [number, string]} */ const query = (row) => [rows.starts[row], labels.queries[row]];
+    /** @type {(column: number) => [number, string]} */ const key = (column) => [columns.starts[column], labels.keys[column]];
+    return { model, layer, head, view, words, query, key };
+  }
+
   // The sentence: about the cell pointed at, else about the chosen cell, else about the selected row.
   read() {
-    const { model, words, large, selected: { layer, head, view }, wordMap: { rows, columns, labels } } = this;
+    const { model, words, large, selected: { layer, head }, wordMap: { rows, columns } } = this;
     const spot = this.map.cursor || this.wordMap.placed(this.selected);
     const here = offsetOf(large, layer, head) >= 0;
     const computing = model.computed && model.chosen[0] === layer && model.chosen[1] === head;
     const { text, value } = here
-      ? headSentence({
-        model: large, layer, head, view, words,
-        query: (row) => [rows.starts[row], labels.queries[row]], key: (column) => [columns.starts[column], labels.keys[column]],
-      }, spot.query, spot.key)
+      ? headSentence(this.told(), spot.query, spot.key)
       : { text: computing ? words.computing : this.data.static ? words.not_in_file : this.loader.failed ? words.not_come : words.loading, value: undefined };
     this.readout.textContent = text;
     const key = spot.key === null ? "" : columns.starts[spot.key];

@@ -76,6 +76,7 @@ ENGLISH: Mapping[str, str] = {
         "query {query} “{query_token}” → key {key} “{key_token}” is masked: {reason} "
         "(its score before the mask is {value})"
     ),
+    "stands_out": N_("What stands out: {cell}."),
     "row_strongest": N_("query {query} “{query_token}” attends most to key {key} “{key_token}”, with weight {value}"),
     "row_masked": N_("query {query} “{query_token}” sees no key: all are masked"),
     "reason_1": N_("padding"),

@@ -4,7 +4,7 @@
 import { readTheme } from "./js/colours.js";
 import { present } from "./js/conversation.js";
 import { element, signButton } from "./js/dom.js";
-import { headSentence } from "./js/head_sentence.js";
+import { headSentence, standsOut } from "./js/head_sentence.js";
 import { HeadImage } from "./js/head_image.js";
 import { offsetOf, readHeads, reasonName, reasonsOf, scoreRange } from "./js/heads.js";
 import { showLegend } from "./js/legend.js";
@@ -68,6 +68,7 @@ class HeatmapView {
     this.title.hidden = !data.title;
     this.axes.textContent = data.words.axes;
     this.map.over.setAttribute("aria-label", fill(data.words.map_label, { name: data.title }));
+    this.map.over.setAttribute("aria-description", standsOut(this.told(), data.words.stands_out));
     this.zoomButtons.replaceChildren(
       signButton("−", data.words.zoom_out, () => this.map.zoomBy(1 / 1.6)),
       signButton("+", data.words.zoom_in, () => this.map.zoomBy(1.6)),
@@ -108,13 +109,18 @@ class HeatmapView {
     return mark;
   }
 
+  told() {
+    const { model, tokens, data: { view, words } } = this;
+    /** @type {(row: number) => [number, string]} */ const query = (row) => [row, tokens.queries[row]];
+    /** @type {(at: number) => [number, string]} */ const key = (at) => [at, tokens.keys[at]];
+    return { model, layer: 0, head: 0, view, words, query, key };
+  }
+
   // The sentence: about the cell pointed at, else about the chosen cell, else about the selected row.
   read() {
-    const { model, tokens, data: { view, words, rings } } = this;
+    const { tokens, data: { words, rings } } = this;
     const spot = this.map.cursor ?? this.selected;
-    /** @type {Description} */ let found = headSentence({
-      model, layer: 0, head: 0, view, words, query: (row) => [row, tokens.queries[row]], key: (at) => [at, tokens.keys[at]],
-    }, spot.query, spot.key);
+    /** @type {Description} */ let found = headSentence(this.told(), spot.query, spot.key);
     if (rings && spot.key === null) {
       const names = { query: spot.query, query_token: tokens.queries[spot.query], key_token: tokens.keys[rings[spot.query]] };
       found = { text: fill(words.most, names) };

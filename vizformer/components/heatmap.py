@@ -31,6 +31,7 @@ _SHARED = (
     "cell_score",
     "cell_masked",
     "cell_masked_score",
+    "stands_out",
     "row_strongest",
     "row_masked",
     "masked",

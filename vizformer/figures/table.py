@@ -7,7 +7,7 @@ figure of its numbers (`Figure.told_by`).
 """
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
@@ -51,7 +51,7 @@ class Table:
     """
 
     columns: tuple[str, ...]
-    rows: list[tuple[Cell, ...]]
+    rows: Sequence[tuple[Cell, ...]]
     total: int
 
 

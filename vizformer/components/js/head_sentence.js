@@ -1,7 +1,7 @@
 // @ts-check
 // What the map says of a cell or of a row, in a sentence.
 
-import { cellAt, reasonName, strongestKey } from "./heads.js";
+import { cellAt, offsetOf, reasonName, strongestKey } from "./heads.js";
 import { signed } from "./numbers.js";
 import { fill } from "./text.js";
 
@@ -12,6 +12,31 @@ import { fill } from "./text.js";
  * @typedef {{ model: HeadModel, layer: number, head: number, view: WeightsOrScores, words: Words,
  *   query(row: number): [number, string], key(column: number): [number, string] }} Told
  */
+
+const MOST_READ = 1 << 16;  // cells in which the largest is looked for while a head is drawn: 256 tokens, some 3 ms
+
+// What stands out in a map, for those who do not see it: its cell of the largest weight, or score. A row that sees one
+// key gives it 1 whatever the model, so it is passed over. Nothing where the numbers are not here, or too many.
+/** @param {Told} told @param {string} sentence with a {cell} @returns {string} */
+export function standsOut(told, sentence) {
+  const { model, layer, head, view } = told;
+  if (offsetOf(model, layer, head) < 0 || model.queries * model.keys > MOST_READ) return "";
+  /** @type {{ query: number, key: number, value: number, alone: boolean } | null} */
+  let most = null;
+  for (let query = 0; query < model.queries; query++) {
+    /** @type {{ query: number, key: number, value: number, alone: boolean } | null} */
+    let best = null;
+    for (let key = 0; key < model.keys; key++) {
+      const { reason, weight, score } = cellAt(model, layer, head, query, key);
+      const value = view === "weights" ? weight : score;
+      if (reason || !Number.isFinite(value)) continue;
+      if (best === null) best = { query, key, value, alone: true };
+      else best = { ...(value > best.value ? { query, key, value } : best), alone: false };
+    }
+    if (best && (!most || (most.alone && !best.alone) || (most.alone === best.alone && best.value > most.value))) most = best;
+  }
+  return most ? fill(sentence, { cell: headSentence(told, most.query, most.key).text }) : "";
+}
 
 /** @param {Told} told @param {number} query @param {number | null} key @returns {Description} */
 export function headSentence({ model, layer, head, view, words, query: queryName, key: keyName }, query, key) {

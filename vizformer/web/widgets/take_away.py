@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from streamlit.delta_generator import DeltaGenerator
 
     from vizformer.figures.figure import Figure
+    from vizformer.figures.table import Table
 
 LONGEST_TEXT = 120  # characters of the sentence in a caption
 
@@ -43,6 +44,7 @@ class Picture:
         page: makes one HTML file that works without a server; default Plotly's of the figure.
         title: above its files, where several pictures are offered together.
         more: other files, (label, ending) -> what makes them.
+        told: makes a sentence and a table for those who do not see the picture; default those of the figure.
     """
 
     name: str
@@ -52,11 +54,17 @@ class Picture:
     page: Callable[[], str] | None = None
     title: str = ""
     more: "Mapping[tuple[str, str], Callable[[], bytes]] | None" = None
+    told: "Callable[[], tuple[str, Table]] | None" = None
+
+    @property
+    def can_be_told(self) -> bool:
+        """Whether there is a table of it."""
+        return self.figure is not None or self.told is not None
 
 
 def take_away(*pictures: Picture, key: str, on: "DeltaGenerator | None" = None) -> None:
     """The buttons; files and tables are offered once one is pressed."""
-    told = [picture for picture in pictures if picture.figure is not None]
+    told = [picture for picture in pictures if picture.can_be_told]
     with (on or st).container(key=f"takeaway-{key}", horizontal=True, gap="medium"):
         opened = st.popover(_("Take away"), type="tertiary", key=f"take.{key}", on_change="rerun")
         read = st.popover(_("As a table"), type="tertiary", key=f"read.{key}", on_change="rerun") if told else None
@@ -84,12 +92,8 @@ def _tables(pictures: Sequence[Picture], key: str) -> None:
 
 def as_table(picture: Picture, key: str) -> None:
     """What stands out in a picture, in a sentence, and its numbers as a table that can be sorted."""
-    from vizformer.figures import sentence, table
-
-    assert picture.figure is not None
-    figure, texts = picture.figure(), words({**sentence.ENGLISH, **table.ENGLISH})
-    st.text(sentence.sentence(figure, texts))
-    found = table.table(figure, texts)
+    said, found = _told(picture)
+    st.text(said)
     if not found.rows:
         return
     if found.total > len(found.rows):
@@ -100,8 +104,18 @@ def as_table(picture: Picture, key: str) -> None:
                 total=found.total,
             )
         )
-    said = picture.title or picture.caption
-    sortable.mount(found.columns, found.rows, caption=said, words=words(sortable.ENGLISH), key=f"{key}.table")
+    about = picture.title or picture.caption
+    sortable.mount(found.columns, found.rows, caption=about, words=words(sortable.ENGLISH), key=f"{key}.table")
+
+
+def _told(picture: Picture) -> "tuple[str, Table]":
+    from vizformer.figures import sentence, table
+
+    if picture.told is not None:
+        return picture.told()
+    assert picture.figure is not None
+    figure, texts = picture.figure(), words({**sentence.ENGLISH, **table.ENGLISH})
+    return sentence.sentence(figure, texts), table.table(figure, texts)
 
 
 def _files(picture: Picture, key: str) -> None:

@@ -231,6 +231,29 @@ def lines(
     return Picture(f"{kind}-layer{chosen.layer}-lines", caption(told), drawn, arrays, page)
 
 
+def lines_together(
+    payload: "HeadsPayload",
+    kind: "Kind",
+    chosen: "LineSelection",
+    name: str,
+    query_tokens: Sequence[str],
+    key_tokens: Sequence[str],
+    page: Callable[[], str],
+) -> Picture:
+    """The lines of all heads of a layer together."""
+    texts = words(figures.ENGLISH)
+    told = f"{labels.kind_label(kind)} · {name.format(layer=chosen.layer)}"
+
+    def drawn() -> "Figure":
+        weights, reasons = payload.map_of(chosen.layer, 0)
+        weights = weights if reasons is None else np.where(reasons == 0, weights, np.float32(0))
+        return figures.attention_lines(
+            weights[None], query_tokens, key_tokens, heads=[0], threshold=chosen.threshold, words=texts
+        )
+
+    return Picture(f"{kind}-layer{chosen.layer}-{state.view().over}-lines", caption(told), drawn, page=page)
+
+
 def mask(view: "MaskView", told: str, said: Mapping[str, str]) -> Picture:
     """A mask, and what becomes of a head's weights under it where they are shown too."""
     texts = words(figures.ENGLISH)

@@ -3,17 +3,17 @@
 import numpy as np
 import streamlit as st
 
-from vizformer.components import heatmap, table
+from vizformer.components import table
+from vizformer.components.heatmap import Heatmap
 from vizformer.components.table import Number, Row
 from vizformer.web.catalogue.subject import Subject
 from vizformer.web.frame import sitemap
 from vizformer.web.lessons.cross import computed, links, other_model
 from vizformer.web.link import state
-from vizformer.web.widgets import lesson, row_names
+from vizformer.web.widgets import lesson, row_names, taken_maps
 from vizformer.web.widgets.cell_question import LARGEST
 from vizformer.web.widgets.laboratory import laboratory
 from vizformer.web.words import labels
-from vizformer.web.words.figure_words import words
 from vizformer.web.words.i18n import _
 
 MEAN = -1  # in place of a head: the mean of the heads
@@ -46,8 +46,8 @@ def alignment(subject: Subject) -> None:
     found = computed.alignment(subject)
     chosen = found.mean[layer] if head == MEAN else found.by_head[layer, head]
     by_hand = computed.links(subject)
-    heatmap.mount(
-        heatmap.Heatmap(
+    taken_maps.show(
+        Heatmap(
             found.weights[layer] if head == MEAN else _pattern(subject, layer, head),
             row_names.queries(subject, "cross"),
             labels.texts(subject.trace.tokens["encoder"]),
@@ -57,7 +57,6 @@ def alignment(subject: Subject) -> None:
             if head == MEAN
             else _("Layer {layer}, head {head}", layer=layer, head=head),
         ),
-        words=words(heatmap.ENGLISH),
         key="cross.alignment",
     )
     _order(subject, chosen)

@@ -4,17 +4,17 @@ import numpy as np
 import streamlit as st
 
 from vizformer import figures
-from vizformer.components import heatmap, table
+from vizformer.components import table
+from vizformer.components.heatmap import Heatmap
 from vizformer.components.table import Row
 from vizformer.web.catalogue import model_cache
 from vizformer.web.catalogue.subject import Subject
 from vizformer.web.frame import sitemap
 from vizformer.web.lessons.cross import computed, links, other_model
 from vizformer.web.link import state
-from vizformer.web.widgets import chart, lesson
+from vizformer.web.widgets import chart, lesson, taken_maps
 from vizformer.web.widgets.laboratory import laboratory
 from vizformer.web.words import counts, labels
-from vizformer.web.words.figure_words import words
 from vizformer.web.words.i18n import _
 
 ENOUGH = 0.9
@@ -83,14 +83,13 @@ def bottleneck(subject: Subject) -> None:
         args=("cross.seed", (seed + 1) % 100, 0),
         key="cross.draw",
     )
-    heatmap.mount(
-        heatmap.Heatmap(
+    taken_maps.show(
+        Heatmap(
             every.looked,
             [_name(symbol, symbols, texts) for symbol in every.symbols],
             texts,
             title=_("Where the second network looks"),
         ),
-        words=words(heatmap.ENGLISH),
         key="cross.looked",
     )
     n, d = len(symbols), about.state

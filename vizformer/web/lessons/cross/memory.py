@@ -2,16 +2,16 @@
 
 import streamlit as st
 
-from vizformer.components import heatmap, table
+from vizformer.components import table
+from vizformer.components.heatmap import Heatmap
 from vizformer.components.table import Number, Row
 from vizformer.web.catalogue.subject import Subject
 from vizformer.web.frame import sitemap
 from vizformer.web.lessons.cross import computed, links, other_model
 from vizformer.web.link import state
-from vizformer.web.widgets import lesson, proof_badge, row_names
+from vizformer.web.widgets import lesson, proof_badge, row_names, taken_maps
 from vizformer.web.widgets.laboratory import laboratory
 from vizformer.web.words import labels
-from vizformer.web.words.figure_words import words
 from vizformer.web.words.i18n import _, translate
 
 
@@ -68,8 +68,8 @@ def memory(subject: Subject) -> None:
         difference=f"{reader.proof.difference:.1g}",
     )
     proof_badge.show(reader.proof, agrees, edited=bool(subject.edited))
-    heatmap.mount(
-        heatmap.Heatmap(
+    taken_maps.show(
+        Heatmap(
             record.pattern(view.head).float().cpu().numpy(),
             row_names.queries(subject, "cross"),
             labels.texts(trace.tokens["encoder"]),
@@ -77,7 +77,6 @@ def memory(subject: Subject) -> None:
             reasons=record.reason(view.head).cpu().numpy(),
             title=_("Scores of layer {layer}, head {head}", layer=view.layer, head=view.head),
         ),
-        words=words(heatmap.ENGLISH),
         key="cross.scores",
     )
     lesson.ask(keys_question(subject))

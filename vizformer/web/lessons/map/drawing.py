@@ -20,7 +20,11 @@ from vizformer.web.words.figure_words import words
 from vizformer.web.words.i18n import _, translate
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from vizformer.analysis.architecture import Box
+    from vizformer.config import ModelConfig
+    from vizformer.figures.table import Table
 
 _DRAWING, _SWITCH = "map.drawing", "map.switch"
 MOST_TENSORS = 16  # of a box that are named; a mixture of experts can have hundreds
@@ -83,7 +87,12 @@ def boxes(subject: Subject) -> None:
             key=_DRAWING,
         )
         take_away(
-            Picture("model", caption(), page=lambda: architecture.to_html(boxes, selected=now, words=texts)),
+            Picture(
+                "model",
+                caption(),
+                page=lambda: architecture.to_html(boxes, selected=now, words=texts),
+                told=lambda: _told(list(found.values()), config),
+            ),
             key=_DRAWING,
         )
         if target:
@@ -112,6 +121,30 @@ def boxes(subject: Subject) -> None:
     with right:
         detail(subject, found[now], total)
     lesson.ask(share_question(subject))
+
+
+def _told(boxes: "Sequence[Box]", config: "ModelConfig") -> "tuple[str, Table]":
+    """The box with most parameters in a sentence, and all boxes as a table."""
+    from vizformer.figures.table import Table
+
+    largest = max(boxes, key=lambda box: box.parameters)
+    said = _(
+        "Boxes: {n}. Most parameters: {box}, {count:,}.",
+        n=len(boxes),
+        box=box_words.title(largest, config),
+        count=largest.parameters,
+    )
+    rows = [
+        (
+            index,
+            box_words.title(box, config),
+            ", ".join(box_words.shape(one) for one in box.inputs),
+            box_words.shape(box.output),
+            box.parameters,
+        )
+        for index, box in enumerate(boxes)
+    ]
+    return said, Table((_("number"), _("box"), _("goes in"), _("comes out"), _("parameters")), rows, len(rows))
 
 
 def share_question(subject: Subject) -> lesson.Choice:

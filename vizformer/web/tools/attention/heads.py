@@ -263,17 +263,24 @@ def as_lines_together(heads: Heads) -> None:
     wanted = replace(wanted_lines(), heads=(0,))
     layer = min(lines.peek(key="lines.together", selected=wanted).layer, shape[0] - 1)
     held = None if lines.fits(shape, scored=False) else layer
-    selection = lines.mount(
-        head_pictures.lines_together(heads.subject, heads.kind, view.over, view.without, held),
-        query_tokens=heads.query_tokens,
-        key_tokens=heads.key_tokens,
-        selected=wanted,
-        words=words(lines.ENGLISH) | {"layer": aids.names_together(view.over)["head_name"]},
-        key="lines.together",
-    )
+    payload = head_pictures.lines_together(heads.subject, heads.kind, view.over, view.without, held)
+    said = words(lines.ENGLISH) | {"layer": aids.names_together(view.over)["head_name"]}
+    names: dict[str, Any] = {"query_tokens": heads.query_tokens, "key_tokens": heads.key_tokens}
+    selection = lines.mount(payload, selected=wanted, words=said, key="lines.together", **names)
     query = selection.pinned.index if selection.pinned is not None and selection.pinned.side == "query" else view.query
     drawn = drawn_lines(selection, line_settings.read(view.lines).heads, query)
     state.update(layer=selection.layer, query=query, lines=line_settings.write(drawn))
+    take_away(
+        taken_heads.lines_together(
+            payload,
+            heads.kind,
+            selection,
+            said["layer"],
+            **names,
+            page=lambda: lines.to_html(payload, selected=selection, words=said, **names),
+        ),
+        key="lines.together",
+    )
 
 
 def drawn_lines(

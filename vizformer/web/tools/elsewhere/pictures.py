@@ -1,10 +1,12 @@
 """Attention that another program computed, as a map of every head or as lines between the tokens."""
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import streamlit as st
 
+from vizformer import figures
 from vizformer.components import attention, lines
+from vizformer.web.widgets.take_away import Picture, caption, take_away
 from vizformer.web.words import counts
 from vizformer.web.words.errors import plain
 from vizformer.web.words.figure_words import words
@@ -15,6 +17,7 @@ if TYPE_CHECKING:
 
     from vizformer.analysis.attention_arrays import AttentionArrays
     from vizformer.components.attention import HeadsPayload
+    from vizformer.figures.figure import Figure
 
 _FOUND = "elsewhere.found"
 _PACKED = "elsewhere.packed"  # what was made of the group that is looked at: payloads, small maps
@@ -71,12 +74,29 @@ def pictures() -> None:
 def _as_map(name: str, arrays: "AttentionArrays") -> None:
     last = st.session_state.get(_SELECTED)
     shown = attention.peek(key="elsewhere.heads", selected=last)
-    st.session_state[_SELECTED] = attention.mount(
-        _payload(name, arrays, min(shown.layer, arrays.shape[0] - 1), min(shown.head, arrays.shape[1] - 1)),
-        query_tokens=arrays.query_tokens,
-        key_tokens=arrays.key_tokens,
-        selected=last,
-        words=words(attention.ENGLISH),
+    payload = _payload(name, arrays, min(shown.layer, arrays.shape[0] - 1), min(shown.head, arrays.shape[1] - 1))
+    shown_as: dict[str, Any] = {
+        "query_tokens": arrays.query_tokens,
+        "key_tokens": arrays.key_tokens,
+        "words": words(attention.ENGLISH),
+    }
+    chosen = attention.mount(payload, selected=last, key="elsewhere.heads", **shown_as)
+    st.session_state[_SELECTED] = chosen
+
+    def drawn() -> "Figure":
+        weights = arrays.weights[chosen.layer, chosen.head]
+        texts = words(figures.ENGLISH)
+        return figures.attention_heatmap(weights, arrays.query_tokens, arrays.key_tokens, words=texts)
+
+    told = _("Layer {layer}, head {head}", layer=chosen.layer, head=chosen.head)
+    take_away(
+        Picture(
+            f"layer{chosen.layer}-head{chosen.head}",
+            caption(told, name, model=False),
+            drawn,
+            page=lambda: attention.to_html(payload, selected=chosen, **shown_as),
+            title=told,
+        ),
         key="elsewhere.heads",
     )
 
@@ -105,11 +125,32 @@ def _as_lines(name: str, arrays: "AttentionArrays") -> None:
         if lines.fits(arrays.shape)
         else lines.pack_layer(arrays.weights[layer], layer=layer, layers=arrays.shape[0])
     )
-    st.session_state[f"{_SELECTED}.lines"] = lines.mount(
-        payload,
-        query_tokens=arrays.query_tokens,
-        key_tokens=arrays.key_tokens,
-        selected=last,
-        words=words(lines.ENGLISH),
+    shown_as: dict[str, Any] = {
+        "query_tokens": arrays.query_tokens,
+        "key_tokens": arrays.key_tokens,
+        "words": words(lines.ENGLISH),
+    }
+    chosen = lines.mount(payload, selected=last, key="elsewhere.lines", **shown_as)
+    st.session_state[f"{_SELECTED}.lines"] = chosen
+    heads = list(chosen.heads or ())
+
+    def drawn() -> "Figure":
+        return figures.attention_lines(
+            arrays.weights[chosen.layer, heads],
+            arrays.query_tokens,
+            arrays.key_tokens,
+            heads=heads,
+            threshold=chosen.threshold,
+            words=words(figures.ENGLISH),
+        )
+
+    told = _("layer {layer}", layer=chosen.layer)
+    take_away(
+        Picture(
+            f"layer{chosen.layer}-lines",
+            caption(told, name, model=False),
+            drawn,
+            page=lambda: lines.to_html(payload, selected=chosen, **shown_as),
+        ),
         key="elsewhere.lines",
     )

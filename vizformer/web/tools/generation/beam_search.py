@@ -1,8 +1,10 @@
 """Beam search: the tree of the search, and what it found."""
 
+from typing import TYPE_CHECKING
+
 import streamlit as st
 
-from vizformer.components import tree
+from vizformer.components import sortable, tree
 from vizformer.web.catalogue.subject import Subject
 from vizformer.web.link.generation_settings import Settings
 from vizformer.web.tools.generation import computed
@@ -10,6 +12,10 @@ from vizformer.web.widgets.laboratory import laboratory
 from vizformer.web.widgets.take_away import Picture, caption, take_away
 from vizformer.web.words.figure_words import words
 from vizformer.web.words.i18n import _
+
+if TYPE_CHECKING:
+    from vizformer.figures.table import Table
+    from vizformer.generation import Hypothesis
 
 
 @laboratory
@@ -43,7 +49,15 @@ def beam(subject: Subject, settings: Settings) -> None:
     ]
     texts = words(tree.ENGLISH)
     tree.mount(nodes, words=texts, key="beam")
-    take_away(Picture("beam", caption(_("Beam search")), page=lambda: tree.to_html(nodes, words=texts)), key="beam")
+    take_away(
+        Picture(
+            "beam",
+            caption(_("Beam search")),
+            page=lambda: tree.to_html(nodes, words=texts),
+            told=lambda: _told(nodes, search.found[0] if search.found else None, texts),
+        ),
+        key="beam",
+    )
     st.subheader(_("What was found"), anchor=False)
     rows = [(text, found.log_probability, found.score) for text, found in search.found]
     st.dataframe(
@@ -56,3 +70,28 @@ def beam(subject: Subject, settings: Settings) -> None:
     )
     new = subject.checkpoint.tokenizer.decode(list(plain.steps.ids)).strip()
     st.text(_("Greedy writes: {text}", text=new or _("(nothing)")))
+
+
+def _told(
+    nodes: "list[tree.Node]", best: "tuple[str, Hypothesis] | None", texts: dict[str, str]
+) -> "tuple[str, Table]":
+    """The best result in a sentence, and the tree as a table."""
+    from vizformer.figures.table import Table
+
+    columns = (_("number"), _("continues"), _("new token"), _("token"), "log p", _("score"), _("what became of it"))
+    rows = [
+        (
+            index,
+            "" if node["parent"] is None else node["parent"],
+            node["step"],
+            node["text"],
+            node["total"],
+            node["score"],
+            texts["best" if node["best"] else node["fate"]],
+        )
+        for index, node in enumerate(nodes)
+    ]
+    said = _("Nothing was found.")
+    if best is not None:
+        said = _("Best result: “{text}”, log p = {total}.", text=best[0], total=f"{best[1].log_probability:.4f}")
+    return said, Table(columns, rows[: sortable.LARGEST], len(rows))

@@ -8,15 +8,17 @@ import streamlit as st
 from vizformer import figures
 from vizformer.components import composition
 from vizformer.figures import head_report as head_figures
-from vizformer.web.catalogue import model_cache
+from vizformer.web.catalogue import model_cache, sources
 from vizformer.web.link.model_ref import ModelRef
 from vizformer.web.tools.head_report import chosen_head, computed
 from vizformer.web.widgets import chart, lesson
+from vizformer.web.widgets.take_away import Picture, caption, take_away
 from vizformer.web.words.figure_words import words
 from vizformer.web.words.i18n import _, translate
 
 if TYPE_CHECKING:
     from vizformer.analysis import Kind
+    from vizformer.figures.table import Table
 
 PAIRS = 12
 FURTHEST = 31  # tokens between query and key that can be chosen
@@ -139,9 +141,39 @@ def together(model: ModelRef, layer: int, head: int) -> None:
         words=words(composition.ENGLISH),
         key="head_report.graph",
     )
+    take_away(
+        Picture("composition", caption(_("Composition"), sources.title(model), model=False), told=lambda: _told(edges)),
+        key="head_report.graph",
+    )
     if chosen is not None and chosen != (layer, head):
         chosen_head.choose(*chosen)
         st.rerun()  # what stands above shows the head as well
+
+
+def _told(edges: list[composition.Edge]) -> "tuple[str, Table]":
+    """The clearest pair in a sentence, and all of them as a table."""
+    from vizformer.figures.table import MOST_ROWS, Table
+
+    said = words(composition.ENGLISH)
+    rows = [
+        (*edge["first"], *edge["second"], said[f"way_{edge['way']}"], round(edge["excess"], 2))
+        for edge in edges[:MOST_ROWS]
+    ]
+    clearest = said["reads"].format(
+        second=said["both"].format(layer=edges[0]["second"][0], head=edges[0]["second"][1]),
+        first=said["both"].format(layer=edges[0]["first"][0], head=edges[0]["first"][1]),
+        way=said[f"way_{edges[0]['way']}"],
+        excess=f"{edges[0]['excess']:.1f}",
+    )
+    columns = (
+        _("writes: layer"),
+        _("writes: head"),
+        _("reads: layer"),
+        _("reads: head"),
+        _("by its"),
+        _("deviations above random heads"),
+    )
+    return clearest, Table(columns, rows, len(edges))
 
 
 def choose(others: list[tuple[int, int]], here: tuple[int, int]) -> None:

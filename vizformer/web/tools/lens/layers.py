@@ -1,18 +1,29 @@
 """The logit lens as a table: what the model would say after every layer, at positions around the chosen one."""
 
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
 import numpy as np
 import streamlit as st
 
+from vizformer import figures
 from vizformer.components import cells
+from vizformer.figures import style
 from vizformer.web.catalogue.subject import Subject
 from vizformer.web.link import state
 from vizformer.web.tools.lens import computed
 from vizformer.web.tools.lens.asked import Asked
 from vizformer.web.widgets import asked_position, proof_badge
+from vizformer.web.widgets.take_away import Picture, caption, take_away
 from vizformer.web.words import labels
 from vizformer.web.words.errors import plain
 from vizformer.web.words.figure_words import words
 from vizformer.web.words.i18n import _, translate
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from vizformer.figures.figure import Figure
 
 ANCHOR = "lens-layers"
 GRID, ROW = "lens.cells", "lens.row"
@@ -74,6 +85,15 @@ def layers(subject: Subject, asked: Asked) -> None:
         words=said,
         key=f"{GRID}.{first}",
     )
+    names = [row_name(point) for point in shown]
+    take_away(
+        Picture(
+            "lens",
+            caption(_("Logit lens")),
+            lambda: _as_figure(found.probabilities[shown, :, 0], texts, names, labels.numbered(sequence)[first:]),
+        ),
+        key=GRID,
+    )
     if len(sequence) > COLUMNS:
         st.caption(_("{n} positions at a time; the tokens above choose others.", n=COLUMNS))
     one_position(subject, asked)
@@ -84,6 +104,20 @@ def layers(subject: Subject, asked: Asked) -> None:
         "After the last layer the lens is the model's own prediction: agrees to {difference}.", difference=difference
     )
     proof_badge.show(found.proof, agrees, edited=bool(subject.edited))
+
+
+def _as_figure(
+    probabilities: "NDArray[np.floating]", texts: "NDArray[np.object_]", rows: list[str], columns: Sequence[str]
+) -> "Figure":
+    """The most probable token of each layer at each position, as a map of its probability."""
+    shown = columns[: probabilities.shape[1]]
+    figure = figures.matrix_heatmap(probabilities, rows, shown, title=_("Logit lens"), words=words(figures.ENGLISH))
+    hover = _("{row}, position {column}: “{token}” with probability {value}")
+    places = {"row": "%{y}", "column": "%{x}", "token": "%{customdata}", "value": "%{z:.4f}"}
+    figure.update_traces(
+        customdata=[[style.safe(text) for text in line] for line in texts], hovertemplate=style.fill(hover, **places)
+    )
+    return figure
 
 
 def some_rows(points: int) -> list[int]:

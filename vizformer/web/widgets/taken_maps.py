@@ -1,0 +1,31 @@
+"""A map on a page (`components.heatmap`), with its files, its sentence and its table."""
+
+from typing import TYPE_CHECKING
+
+from vizformer import figures
+from vizformer.components import heatmap
+from vizformer.web.widgets.take_away import Picture, caption, take_away
+from vizformer.web.words.figure_words import words
+
+if TYPE_CHECKING:
+    from vizformer.figures.figure import Figure
+
+
+def show(drawn: heatmap.Heatmap, *, key: str) -> None:
+    """Mounts the map, and offers it below."""
+    said = words(heatmap.ENGLISH)
+    heatmap.mount(drawn, words=said, key=key)
+
+    def figure() -> "Figure":
+        weighted = drawn.scores is None
+        return figures.attention_heatmap(
+            drawn.weights if drawn.scores is None else drawn.scores,
+            drawn.query_tokens,
+            drawn.key_tokens,
+            reasons=drawn.reasons,
+            kind="weights" if weighted else "scores",
+            title=drawn.title,
+            words=words(figures.ENGLISH),
+        )
+
+    take_away(Picture(key, caption(drawn.title), figure, page=lambda: heatmap.to_html(drawn, words=said)), key=key)
