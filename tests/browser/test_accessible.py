@@ -15,8 +15,10 @@ LINKS += ["masks?slide=words", "masks?slide=laboratory", "attention?picture=line
 MENDED = """() => !document.querySelector("[data-testid=stSidebarNavItems] li:not([role])")
     && [...document.querySelectorAll(".katex-display:not([tabindex])")].every((one) => one.scrollWidth <= one.clientWidth)"""
 MOVING = """() => {
-    const seconds = (text) => Math.max(...text.split(",").map((one) => parseFloat(one) * (one.trim().endsWith("ms") ? 0.001 : 1)));
-    const every = (root) => [...root.querySelectorAll("*")].flatMap((one) => one.shadowRoot ? [one, ...every(one.shadowRoot)] : [one]);
+    const second = (text) => parseFloat(text) * (text.trim().endsWith("ms") ? 0.001 : 1);
+    const seconds = (texts) => Math.max(...texts.split(",").map(second));
+    const inside = (one) => one.shadowRoot ? [one, ...every(one.shadowRoot)] : [one];
+    const every = (root) => [...root.querySelectorAll("*")].flatMap(inside);
     return every(document).filter((one) => {
         const style = getComputedStyle(one);
         return Math.max(seconds(style.transitionDuration), seconds(style.animationDuration)) > 0.05;

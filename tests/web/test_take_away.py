@@ -6,10 +6,11 @@ import io
 import numpy as np
 import pytest
 
+from vizformer.assets import app_root
 from vizformer.figures import files
 from vizformer.web.catalogue.subject import Subject
 from vizformer.web.link.model_ref import ModelRef
-from vizformer.web.widgets import take_away, taken_heads
+from vizformer.web.widgets import in_python, take_away, taken_heads
 
 SUBJECT = Subject(ModelRef("bundled", "zh-en"), "我有一只猫。", "")
 
@@ -72,3 +73,24 @@ def test_a_head_is_told_in_a_sentence_and_as_a_table_of_its_weights():
     assert all(row[4] == pytest.approx(pattern[row[0], row[2]]) for row in table.rows)
     query, key = divmod(int(np.argmax(np.where(np.arange(n)[:, None] > 0, pattern, 0))), n)
     assert f"query {query} “{tokens[query]}” attends to key {key} “{tokens[key]}”" in said
+
+
+@pytest.mark.parametrize(
+    ("model", "text", "kind"), [("zh-en", "我有一只猫。", "cross"), ("stories", "Once upon a time", "decoder")]
+)
+def test_the_code_that_is_copied_finds_the_pattern_on_the_page(model, text, kind, monkeypatch):
+    monkeypatch.chdir(app_root())
+    subject = Subject(ModelRef("bundled", model), text, "")
+    found = in_python.of_head(subject, kind, 1, 2)
+    assert list(found) == ["vizformer", "torch"]
+    for package, code in found.items():
+        exec(code, space := {})
+        wanted = subject.trace[f"decoder.1.{'cross' if kind == 'cross' else 'self'}"].pattern(2)
+        assert (space["pattern"] - wanted).abs().max() < 1e-5, package
+
+
+def test_code_without_this_package_is_not_offered_for_numbers_set_by_hand_or_another_precision():
+    edited = Subject(ModelRef("bundled", "stories"), "Once upon a time", "", edited="decoder.0.self!unscaled")
+    assert list(in_python.of_head(edited, "decoder", 1, 2)) == ["vizformer"]
+    half = Subject(ModelRef("bundled", "stories", dtype="bfloat16"), "Once upon a time", "")
+    assert list(in_python.of_head(half, "decoder", 1, 2)) == ["vizformer"]

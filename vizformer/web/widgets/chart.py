@@ -40,7 +40,7 @@ def show(figure: "Figure", *, key: str, on: "DeltaGenerator | None" = None, titl
     if presenting.is_on():
         enlarge(drawn)
     made = _unchecked()(_themed(drawn))
-    (on or st).plotly_chart(made, config=_CONFIG, key=key, alt=_said(figure))
+    (on or st).plotly_chart(made, config=_CONFIG, key=key, alt=_said(figure) or None)
     take_away(Picture(key, on_page(html.unescape(figure.title)), lambda: figure), key=key, on=on)
 
 

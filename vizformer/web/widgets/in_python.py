@@ -1,13 +1,21 @@
 """The same in Python: the lines that open the model of a page and run it, which every page's code begins with."""
 
+from typing import TYPE_CHECKING
+
 from vizformer.web.catalogue.subject import Subject
 from vizformer.web.link import edits
-from vizformer.web.link.model_ref import ModelRef
+from vizformer.web.link.model_ref import USUAL_DTYPE, ModelRef
+from vizformer.web.words.i18n import translate
+
+if TYPE_CHECKING:
+    from vizformer.analysis import Kind
+
+_ELSEWHERE = "path/to/the/model"  # a folder that the reader fills in
 
 
 def loaded(model: ModelRef) -> str:
     """What opens a model: by its name where it has one everywhere, else from a folder that the reader fills in."""
-    name = model.id if model.source in ("bundled", "hub") else "path/to/the/model"
+    name = model.id if model.source in ("bundled", "hub") else _ELSEWHERE
     answers = "".join(f", {field}={value!r}" for field, value in model.answers)
     dtype = "" if model.dtype == "float32" else f", dtype={model.dtype!r}"
     return f"vf.load({name!r}{dtype}{answers})"
@@ -26,3 +34,35 @@ def opening(subject: Subject, *imports: str) -> list[str]:
         f"checkpoint = {loaded(subject.model)}",
         f"trace = checkpoint.trace({subject.text!r}{given})",
     ]
+
+
+def of_head(subject: Subject, kind: "Kind", layer: int, head: int) -> dict[str, str]:
+    """The pattern of a head in Python, by what one needs for it; in the place of code there may be a sentence why not.
+
+    With this package always; with nothing but torch for a model in our format, with `transformers` for one of a family of
+    its. Both show the numbers of the model alone: not those set by hand, and not those of another precision.
+    """
+    from vizformer.analysis import site_name
+    from vizformer.explain.head_code import NotWrittenError, in_torch, in_transformers
+
+    site = site_name(kind, layer)
+    found = {
+        "vizformer": "\n".join([*opening(subject), f"pattern = trace[{site!r}].pattern({head})", "print(pattern)"])
+    }
+    model, report = subject.model, subject.checkpoint.report
+    if subject.edited or model.dtype != USUAL_DTYPE:
+        return found
+    tokens = subject.trace.tokens
+    ids = {stack: [token.id for token in read] for stack, read in tokens.items()}
+    segments = subject.checkpoint.segments(next(iter(tokens.values())))
+    rows = () if segments is None else segments[0].tolist()
+    if report.format == "vizformer":
+        folder = f"assets/models/{model.name}" if model.source == "bundled" else _ELSEWHERE
+        try:
+            found["torch"] = in_torch(subject.config, ids, site, head, f"{folder}/model.safetensors", segments=rows)
+        except NotWrittenError as error:
+            found["torch"] = f"# {translate(error.message)}"
+    elif report.format == "hugging-face":
+        name, revision = (model.name, model.revision) if model.source == "hub" else (_ELSEWHERE, "")
+        found["transformers"] = in_transformers(name, ids, site, head, revision=revision, segments=rows)
+    return found

@@ -44,6 +44,7 @@ class Picture:
         page: makes one HTML file that works without a server; default Plotly's of the figure.
         title: above its files, where several pictures are offered together.
         more: other files, (label, ending) -> what makes them.
+        code: makes the same in Python, by the package that it needs.
         told: makes a sentence and a table for those who do not see the picture; default those of the figure.
     """
 
@@ -54,6 +55,7 @@ class Picture:
     page: Callable[[], str] | None = None
     title: str = ""
     more: "Mapping[tuple[str, str], Callable[[], bytes]] | None" = None
+    code: "Callable[[], Mapping[str, str]] | None" = None
     told: "Callable[[], tuple[str, Table]] | None" = None
 
     @property
@@ -75,6 +77,9 @@ def take_away(*pictures: Picture, key: str, on: "DeltaGenerator | None" = None) 
                     st.markdown(f"**{plain(picture.title)}**")
                 _files(picture, f"take.{key}.{index}")
             st.caption(plain(pictures[0].caption))
+            for picture in pictures:
+                if picture.code is not None:
+                    _code(picture.code())
     if read is not None and read.open:
         with read:
             _tables(told, f"read.{key}")
@@ -106,6 +111,14 @@ def as_table(picture: Picture, key: str) -> None:
         )
     about = picture.title or picture.caption
     sortable.mount(found.columns, found.rows, caption=about, words=words(sortable.ENGLISH), key=f"{key}.table")
+
+
+def _code(found: Mapping[str, str]) -> None:
+    """The same in Python, each with a button that copies it."""
+    st.markdown(f"**{_('The same in Python')}**")
+    for package, code in found.items():
+        st.caption(_("With {package}", package=package))
+        st.code(code, language="python", height=min(240, 24 * (2 + code.count("\n"))))
 
 
 def _told(picture: Picture) -> "tuple[str, Table]":

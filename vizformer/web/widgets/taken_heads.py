@@ -10,6 +10,7 @@ from vizformer.web.catalogue import subject_cache
 from vizformer.web.catalogue.subject import Subject
 from vizformer.web.link import state
 from vizformer.web.link.view import Without
+from vizformer.web.widgets import in_python
 from vizformer.web.widgets.take_away import Picture, caption
 from vizformer.web.words import labels
 from vizformer.web.words.figure_words import words
@@ -59,7 +60,14 @@ def one_head(
 
     name = f"{kind}-layer{layer}-head{head}{'-scores' if scores else ''}"
     return Picture(
-        name, caption(told), drawn, arrays, page, title=told, more={(_("trace"), "safetensors"): trace(subject)}
+        name,
+        caption(told),
+        drawn,
+        arrays,
+        page,
+        title=told,
+        more={(_("trace"), "safetensors"): trace(subject)},
+        code=lambda: in_python.of_head(subject, kind, layer, head),
     )
 
 
