@@ -67,9 +67,11 @@ class Picture:
 def take_away(*pictures: Picture, key: str, on: "DeltaGenerator | None" = None) -> None:
     """The buttons; files and tables are offered once one is pressed."""
     told = [picture for picture in pictures if picture.can_be_told]
+    codes = [picture.code for picture in pictures if picture.code is not None]
     with (on or st).container(key=f"takeaway-{key}", horizontal=True, gap="medium"):
         opened = st.popover(_("Take away"), type="tertiary", key=f"take.{key}", on_change="rerun")
         read = st.popover(_("As a table"), type="tertiary", key=f"read.{key}", on_change="rerun") if told else None
+        coded = st.popover(_("In Python"), type="tertiary", key=f"code.{key}", on_change="rerun") if codes else None
     if opened.open:
         with opened:
             for index, picture in enumerate(pictures):
@@ -77,9 +79,9 @@ def take_away(*pictures: Picture, key: str, on: "DeltaGenerator | None" = None) 
                     st.markdown(f"**{plain(picture.title)}**")
                 _files(picture, f"take.{key}.{index}")
             st.caption(plain(pictures[0].caption))
-            for picture in pictures:
-                if picture.code is not None:
-                    _code(picture.code())
+    if coded is not None and coded.open:
+        with coded:
+            _code(codes[0]())
     if read is not None and read.open:
         with read:
             _tables(told, f"read.{key}")
@@ -115,10 +117,9 @@ def as_table(picture: Picture, key: str) -> None:
 
 def _code(found: Mapping[str, str]) -> None:
     """The same in Python, each with a button that copies it."""
-    st.markdown(f"**{_('The same in Python')}**")
     for package, code in found.items():
         st.caption(_("With {package}", package=package))
-        st.code(code, language="python", height=min(240, 24 * (2 + code.count("\n"))))
+        st.code(code, language="python", height=min(300, 24 * (3 + code.count("\n"))))
 
 
 def _told(picture: Picture) -> "tuple[str, Table]":

@@ -67,7 +67,7 @@ def one_head(
         page,
         title=told,
         more={(_("trace"), "safetensors"): trace(subject)},
-        code=lambda: in_python.of_head(subject, kind, layer, head),
+        code=None if without != "none" else lambda: in_python.of_head(subject, kind, layer, head),
     )
 
 
