@@ -1,7 +1,7 @@
 """Files to models: a checkpoint is a model with its tokenizer."""
 
 from vizformer.checkpoints.export import save
-from vizformer.checkpoints.opening import Opened, inspect, load
+from vizformer.checkpoints.opening import Opened, inspect, load, propose_mapping
 from vizformer.checkpoints.own.checkpoint import Checkpoint, Generation
 from vizformer.checkpoints.tensors.questions import Question, UnansweredError
 from vizformer.checkpoints.tensors.report import Report, TensorFate, describe
@@ -17,5 +17,6 @@ __all__ = [
     "describe",
     "inspect",
     "load",
+    "propose_mapping",
     "save",
 ]

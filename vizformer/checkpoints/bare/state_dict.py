@@ -5,7 +5,8 @@ what lies beside them or by whoever opens them (`questions`), and every answer i
 then is consistent under these assumptions, and no more.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 
 import torch
 from torch import Tensor
@@ -13,10 +14,13 @@ from torch import Tensor
 from vizformer.checkpoints.bare.layout import Layout
 from vizformer.checkpoints.bare.layouts import LAYOUTS, NAMES
 from vizformer.checkpoints.bare.likeness import family, unrecognised
+from vizformer.checkpoints.bare.mapping import applied
+from vizformer.checkpoints.bare.mapping.beside import mapping_for
 from vizformer.checkpoints.bare.structure import reader
 from vizformer.checkpoints.bare.understanding import Examined, Source, understood
 from vizformer.checkpoints.files.containers import open_file
 from vizformer.checkpoints.files.untrusted_folder import Folder, listed, shown
+from vizformer.checkpoints.files.weights import Weights
 from vizformer.checkpoints.hugging_face.model_folder import wrong_numbers
 from vizformer.checkpoints.tensors.placement import place
 from vizformer.checkpoints.tensors.questions import Said, UnansweredError, resolve, trials
@@ -26,24 +30,72 @@ from vizformer.messages import N_, Message
 from vizformer.model import Transformer
 
 CONFIG = "config.json"
+Recognise = Callable[[Weights], Layout | None]
 
 
-def examine(folder: Folder, file: str, name: str, given: Mapping[str, object], *, numbers: bool = False) -> Examined:
+def examine(
+    folder: Folder,
+    file: str,
+    name: str,
+    given: Mapping[str, object],
+    *,
+    numbers: bool = False,
+    mapping: object = None,
+) -> Examined:
     """Reads what a file holds.
 
     `given` are answers to what the weights do not say; `name` is what the model is called.  With `numbers`, nothing is
-    asked where some of them are none.
+    asked where some of them are none.  `mapping` says which tensor plays which role, where none lies beside the file
+    or another is meant; an empty one leaves that which lies there aside.
 
     Raises:
         UnansweredError: questions that are left, all of which have answers under which the model opens.
         CheckpointError: a damaged file, tensors of no layout that opens, an impossible answer, an arrangement that is
-            not supported.
+            not supported; a mapping that does not go with the file.
     """
     content = open_file(folder, file)
     beside = _beside(folder)
     content = content._replace(said={**content.said, **({CONFIG: beside} if beside else {})})
-    source = Source(folder, name, content)
-    layout = _recognised(source, file, given)
+    by_hand = mapping_for(folder, file, mapping)
+    if by_hand is None:
+        return _examined(Source(folder, name, content), file, given, LAYOUTS, numbers=numbers)
+    roles = applied.apply(by_hand.mapping, content.weights)
+    source = Source(folder, name, content._replace(weights=roles.weights))
+    given = {**by_hand.mapping.answers, **{name: answer for name, answer in given.items() if answer is not None}}
+    layouts = (reader.recognise_mapped,)
+    found = _examined(source, file, given, layouts, numbers=numbers, answered=by_hand.beside)
+    report = found.report
+    return replace(
+        found,
+        report=replace(
+            report,
+            tensors=applied.by_tensor(report.tensors, roles, content.weights),
+            assumptions=(by_hand.note, *report.assumptions),
+            mapping=by_hand.mapping,
+        ),
+    )
+
+
+def _examined(
+    source: Source,
+    file: str,
+    given: Mapping[str, object],
+    layouts: Sequence[Recognise],
+    *,
+    numbers: bool,
+    answered: bool = False,
+) -> Examined:
+    """What the tensors are under the answers, in the first of the layouts in which they open.
+
+    With `answered`, answers to what is not asked any more say nothing: they were given before the mapping lay beside
+    the weights, in a link that somebody kept.
+    """
+    content = source.content
+    beside = content.said.get(CONFIG, {})
+    layout = _recognised(source, file, given, layouts)
+    if answered:
+        asked = {question.name for question in layout.questions}
+        given = {name: answer for name, answer in given.items() if name in asked}
     given = _left_open(layout, given, file)
     try:
         answers, assumptions = resolve(layout.questions, given, content.said, file)
@@ -158,7 +210,7 @@ def misfit(report: Report) -> CheckpointError:
     )
 
 
-def _recognised(source: Source, file: str, given: Mapping[str, object]) -> Layout:
+def _recognised(source: Source, file: str, given: Mapping[str, object], layouts: Sequence[Recognise]) -> Layout:
     """The first layout under which the model opens.
 
     Raises:
@@ -167,7 +219,7 @@ def _recognised(source: Source, file: str, given: Mapping[str, object]) -> Layou
     weights, said = source.content.weights, source.content.said
     refused: CheckpointError | None = None
     by_type = "model_type" in said.get(CONFIG, {})  # of a library, whose arithmetic may differ where roles do not
-    for recognise in LAYOUTS:
+    for recognise in layouts:
         if recognise is reader.recognise and by_type:
             continue
         try:

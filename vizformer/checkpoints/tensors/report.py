@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from vizformer.checkpoints.tensors.questions import Question, Value
+from vizformer.checkpoints.tensors.role_mapping import RoleMapping
 from vizformer.config import ModelConfig
 from vizformer.messages import N_, Message, ranges
 
@@ -78,6 +79,7 @@ class Report:
         assumptions: what the files do not say, and how it was taken.
         problems: what keeps the model from opening; empty if it opens.
         questions, answers: of bare weights, what they do not say and how it was taken.
+        mapping: which tensor plays which role, where somebody said so by hand.
     """
 
     name: str
@@ -93,6 +95,7 @@ class Report:
     problems: tuple[Message, ...] = ()
     questions: tuple[Question, ...] = ()
     answers: Mapping[str, Value] = field(default_factory=dict)
+    mapping: RoleMapping | None = None
 
     @property
     def n_parameters(self) -> int:

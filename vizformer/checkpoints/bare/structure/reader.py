@@ -34,6 +34,33 @@ def recognise(weights: Weights) -> Layout | None:
     """
     if any(name.endswith(_OURS) for name in weights.tensors):
         return None
+    found = find(weights)
+    return None if found is None else _layout(found)
+
+
+def recognise_mapped(weights: Weights) -> Layout | None:
+    """The layout of tensors whose names say their roles, as a mapping by hand gave them.
+
+    Raises:
+        CheckpointError: as `recognise`; no attention among the roles.
+    """
+    found = find(weights)
+    if found is None:
+        raise CheckpointError(
+            N_(
+                "The mapping by hand says of no tensors that they make queries, keys and values (W_Q, W_K and W_V, or "
+                "qkv): without attention there is no model to show."
+            )
+        )
+    return _layout(found)
+
+
+def find(weights: Weights) -> Found | None:
+    """What plays which role, if there is attention in the file.
+
+    Raises:
+        CheckpointError: as `recognise`.
+    """
     buffers = around.buffers(weights)
     named = {name: stored for name, stored in weights.tensors.items() if name not in buffers.unused}
     found = modules(named)
@@ -41,7 +68,7 @@ def recognise(weights: Weights) -> Layout | None:
     if not attending:
         return None
     ordered = _ordered(stacks.find(found, attending, weights.where), weights.where)
-    return _layout(_found(weights, found, ordered, buffers))
+    return _found(weights, found, ordered, buffers)
 
 
 def _ordered(found: list[Stack], file: str) -> tuple[Stack, ...]:
