@@ -5,6 +5,7 @@ import streamlit as st
 from vizformer.web.catalogue import shelf, sources
 from vizformer.web.link import state
 from vizformer.web.tools.model_report import open_model, precision_choice
+from vizformer.web.tools.model_report.by_hand import by_hand
 from vizformer.web.tools.model_report.comparison import against_transformers
 from vizformer.web.tools.model_report.own_models import own_models
 from vizformer.web.tools.model_report.questions import absent, ask, read
@@ -22,10 +23,13 @@ def page() -> None:
     open_model.box()
     if view.model.is_from_elsewhere and not sources.is_there(view.model):
         absent(view.model)
-    elif (report := read(view.model)) is not None:
+    elif (report := read(view.model)) is None:
+        by_hand(view.model, None)
+    else:
         if report.questions:
             with st.expander(_("Other assumptions")):
                 ask(view.model, report.questions, dict(report.answers))
+        by_hand(view.model, report)
         if report.problems:
             problems(report)
         elif view.model.is_from_elsewhere:

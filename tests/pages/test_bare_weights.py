@@ -5,9 +5,10 @@ import html
 import pytest
 import torch
 
-from tests import strangers, tiny
+from tests import handmade, strangers, tiny
 from tests.checkpoints.test_state_dict import nano_gpt, saved
 from tests.refs import ref, stamped, subject
+from vizformer.checkpoints import load
 from vizformer.web.catalogue import model_cache, server_folder, sources
 
 ATTENTION, REPORT = "pages/explore/attention.py", "pages/checkpoint/report.py"
@@ -209,3 +210,62 @@ def test_a_hand_written_model_shows_how_it_was_read_and_opens(open_app, shelf, l
     app = open_app(ATTENTION, locale=locale, model=answered, text="a cab")
     assert not app.exception
     assert not app.error
+
+
+@pytest.mark.parametrize(
+    ("locale", "words"),
+    [
+        ("en-US", ["No attention is recognised", "mapped by hand: the roles of 17", "written by hand, mapped by hand"]),
+        ("zh-CN", ["没有认出注意力", "手工指定：打开模型时给出了 17", "自己写的模型，手工指定作用"]),
+    ],
+)
+def test_tensors_without_words_are_mapped_by_hand(open_app, shelf, locale, words):
+    """Chosen in boxes, which offer what fits; then the link opens it anywhere, and a file says the same."""
+    weights = tiny.randomise(handmade.MODELS["fused"].make()).state_dict()
+    odd = {k.replace("qkv", "aa").replace("attn.", "zz."): v for k, v in weights.items()}
+    saved({**odd, "extra.weight": torch.ones(3, 5)}, shelf / "odd.pt")
+    name = "models/odd.pt"
+    app = open_app(REPORT, locale=locale, model=name)
+    assert not app.exception
+    assert words[0] in said(app)
+
+    def box(role):
+        return app.selectbox(key=f"by_hand.{name}.False.16.{role}")
+
+    layer = "layers.#."
+    assert box("embedding.weight").value.tensor == "tok_emb.weight"
+    assert [o.partition(" ")[0] for o in box(f"{layer}feedforward.W_out.weight").options[1:]] == [
+        "blocks.#.zz.aa.weight",
+        "blocks.#.zz.proj.weight",
+        "blocks.#.mlp.fc1.weight",
+        "blocks.#.mlp.fc2.weight",
+    ]
+    chosen = {
+        "final_norm.weight": "ln_f.weight",
+        f"{layer}self_attention.qkv.weight": "blocks.#.zz.aa.weight",
+        f"{layer}self_attention.W_O.weight": "blocks.#.zz.proj.weight",
+        f"{layer}self_norm.weight": "blocks.#.norm1.weight",
+        f"{layer}feedforward_norm.weight": "blocks.#.norm2.weight",
+        f"{layer}feedforward.W_in.weight": "blocks.#.mlp.fc1.weight",
+        f"{layer}feedforward.W_out.weight": "blocks.#.mlp.fc2.weight",
+    }
+    for role, tensor in chosen.items():
+        options = box(role).options
+        box(role).select_index(next(n for n, o in enumerate(options) if o.startswith(tensor)))
+    app.multiselect(key=f"by_hand.{name}.left_out").select("extra.weight")
+    next(b for b in app.button if b.form_id == f"by_hand.{name}").click().run()
+    assert not app.exception
+    assert ";mapping=" in link(app)
+    answers = "n_heads=4;norm_order=pre;activation=gelu;causal=True;scaled_embedding=False;qkv_rows=q_k_v"
+    app = open_app(REPORT, locale=locale, model=link(app).replace(";mapping", f";{answers};mapping"))
+    assert not app.exception
+    assert all(word in said(app) for word in words[1:])
+    (file,) = [e for e in app.get("download_button") if "TOML" in e.proto.label]
+    opened = ref(link(app))
+    given = {**opened.given, "n_heads": 4, "causal": True, "scaled_embedding": False}
+    ids = torch.tensor([[1, 2, 3]])
+    model = handmade.MODELS["fused"].make().eval()
+    model.load_state_dict(weights)
+    with torch.no_grad():
+        tiny.assert_close(load(shelf / "odd.pt", **given).trace(ids=[1, 2, 3]).logits, model(ids)[0])
+    assert file is not None

@@ -39,14 +39,14 @@ class Request:
 
     Attributes:
         path: of the model.
-        answers: what bare weights are assumed to be.
+        answers: what bare weights are assumed to be, a mapping of their tensors among it.
         dtype, device: what it computes in, and where.
         corpus: the name of the texts.
         texts: a text a line, with a tab and its translation where there is one.
     """
 
     path: str
-    answers: dict[str, str]
+    answers: dict[str, Any]
     dtype: str
     device: str
     corpus: str

@@ -17,6 +17,7 @@ from vizformer.checkpoints.bare.likeness import family, unrecognised
 from vizformer.checkpoints.bare.mapping import applied
 from vizformer.checkpoints.bare.mapping.beside import mapping_for
 from vizformer.checkpoints.bare.structure import reader
+from vizformer.checkpoints.bare.structure.said import READ_BY_ROLE
 from vizformer.checkpoints.bare.understanding import Examined, Source, understood
 from vizformer.checkpoints.files.containers import open_file
 from vizformer.checkpoints.files.untrusted_folder import Folder, listed, shown
@@ -70,7 +71,7 @@ def examine(
         report=replace(
             report,
             tensors=applied.by_tensor(report.tensors, roles, content.weights),
-            assumptions=(by_hand.note, *report.assumptions),
+            assumptions=(by_hand.note, *(said for said in report.assumptions if said.text != READ_BY_ROLE)),
             mapping=by_hand.mapping,
         ),
     )
@@ -103,7 +104,8 @@ def _examined(
         config = _require_an_answer(source, layout, given, numbers).report.config
         marks = {q.name: getattr(config, q.name) for q in layout.questions if q.optional}  # of a vocabulary in the file
         known = {name: id for name, id in marks.items() if id is not None}
-        raise UnansweredError(error.message, error.questions, {**known, **error.answers}, layout.read) from error
+        answers = {**known, **error.answers}
+        raise UnansweredError(error.message, error.questions, answers, layout.read, layout.name) from error
     except CheckpointError:
         _require_an_answer(source, layout, given, numbers)
         raise

@@ -76,6 +76,7 @@ class UnansweredError(CheckpointError):
         questions: what decides which one, those that are answered among them.
         answers: those that are known, by name.
         read: how the tensors were understood, whatever the answers are.
+        layout: the name of the layout that they are in.
     """
 
     def __init__(
@@ -84,9 +85,10 @@ class UnansweredError(CheckpointError):
         questions: tuple[Question, ...],
         answers: Mapping[str, Value],
         read: tuple[Message, ...] = (),
+        layout: str = "",
     ) -> None:
         super().__init__(message)
-        self.questions, self.answers, self.read = questions, answers, read
+        self.questions, self.answers, self.read, self.layout = questions, answers, read, layout
 
 
 def divisors(n: int) -> tuple[int, ...]:

@@ -24,7 +24,6 @@ import streamlit as st
 from vizformer.errors import CheckpointError
 from vizformer.messages import N_, Message
 from vizformer.web.catalogue import recents, server_folder
-from vizformer.web.catalogue.file_stamp import file_stamp
 from vizformer.web.link.model_ref import ModelRef
 
 SWITCH = "VIZFORMER_PATHS"
@@ -103,7 +102,7 @@ def absent(model: ModelRef) -> CheckpointError:
 
 def stamp(path: Path) -> str:
     """Says which version of the files lies there."""
-    return file_stamp(path, server_folder.BESIDE)
+    return server_folder.stamp(path)
 
 
 def is_loopback(host: str) -> bool:

@@ -6,7 +6,8 @@ torch is imported on the first call, so that the frame of the page is on screen 
 """
 
 import json
-from typing import TYPE_CHECKING, Any
+from dataclasses import replace
+from typing import TYPE_CHECKING
 from weakref import WeakValueDictionary
 
 from vizformer.config import ModelConfig
@@ -19,6 +20,7 @@ from vizformer.web.link.model_ref import ModelRef
 if TYPE_CHECKING:
     from vizformer.checkpoints import Opened, Report
     from vizformer.checkpoints.agreement import Agreement
+    from vizformer.checkpoints.bare.mapping.proposal import Sheet
     from vizformer.checkpoints.tensors.memory import Need
 
 _LOADED: "WeakValueDictionary[ModelRef, Opened]" = WeakValueDictionary()  # of all that the cache still holds
@@ -79,7 +81,25 @@ def _report(model: ModelRef) -> "Report":
     from vizformer.checkpoints import inspect
 
     with sources.reading(model) as folder:
-        return inspect(folder, **dict[str, Any](model.answers))
+        return inspect(folder, **model.given)
+
+
+def mapping_sheet(model: ModelRef) -> "Sheet":
+    """The tensors of bare weights beside the roles that they may play, whatever is assumed of them.
+
+    Raises:
+        VizformerError: no bare weights, or files that cannot be read.
+    """
+    return _mapping_sheet(replace(model.base, stamp=model.stamp))
+
+
+@cached(refusals=is_settled)
+def _mapping_sheet(model: ModelRef) -> "Sheet":
+    prepare_torch()
+    from vizformer.checkpoints.opening import mapping_sheet
+
+    with sources.reading(model) as folder:
+        return mapping_sheet(folder)
 
 
 def need(model: ModelRef) -> "Need":
@@ -111,7 +131,7 @@ def _glance_at(model: ModelRef) -> "Report":
     from vizformer.checkpoints import inspect
 
     with sources.reading(model) as folder:
-        return inspect(folder, numbers=False, **dict[str, Any](model.answers))
+        return inspect(folder, numbers=False, **model.given)
 
 
 def _weight(model: "Opened") -> int:
@@ -131,7 +151,7 @@ def checkpoint(model: ModelRef) -> "Opened":
     from vizformer.checkpoints import load
 
     with sources.reading(model) as folder:
-        found = load(folder, dtype=model.dtype, device=precision.device(), **dict[str, Any](model.answers))
+        found = load(folder, dtype=model.dtype, device=precision.device(), **model.given)
     _LOADED[model] = found
     return found
 

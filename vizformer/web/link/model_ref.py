@@ -8,6 +8,7 @@
     hub/openai-community/gpt2@main           fetched from a hub, in a revision
     upload/4f0c6ad2e9b10d37                  put up by a reader, in that session only
     path/9b1d4f0c6ad2                        opened by its path, by the person at this computer
+    models/nano.pt;mapping=q1YqyiwuyczPU7Iy  ... with its tensors mapped to roles by hand (`packed_mapping`)
     models/tiny-llama;dtype=bfloat16         ... computed in another precision
 
 A link is parsed once, where it is read (`vizformer.web.link.view`); everything behind passes the whole `ModelRef`.
@@ -17,7 +18,12 @@ A reader never learns where on the server a model lies, and what a link says lea
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Literal
+from typing import Any, Literal
+
+from vizformer.errors import CheckpointError
+from vizformer.messages import N_
+from vizformer.web.link import packed_mapping
+from vizformer.web.link.codec import UnusableError
 
 Source = Literal["bundled", "models", "hub", "upload", "path", "training"]
 
@@ -33,7 +39,11 @@ _NAMES: dict[Source, str] = {
     "path": "[0-9a-f]{12}",
 }
 _REVISION = "(?:@([A-Za-z0-9][A-Za-z0-9_./-]{0,79}))?"
-_ANSWERS = "((?:;[a-z_]{1,20}=[A-Za-z0-9_.+-]{1,96}){0,16})"  # the longest answers are names of tensors
+# The longest answers are names of tensors; a mapping has many of them.
+_ANSWERS = (
+    "((?:;(?!mapping=)[a-z_]{1,20}=[A-Za-z0-9_.+-]{1,96}){0,16}"
+    rf"(?:;mapping=[A-Za-z0-9_-]{{1,{packed_mapping.MOST_PACKED}}})?(?:;dtype=[A-Za-z0-9_.+-]{{1,96}})?)"
+)
 _FROM_ELSEWHERE = {
     source: re.compile(f"{source}/({name}){_REVISION if source == 'hub' else '()'}{_ANSWERS}")
     for source, name in _NAMES.items()
@@ -49,6 +59,8 @@ class ModelRef:
         name: what it is called there; of a hub owner/name.
         revision: of a model of a hub, empty for the newest; of a training the step, empty for its end.
         answers: what bare weights are assumed to be, as (field, value), in the order of the link.
+        mapping: which tensor plays which role, where the link says so, packed; empty: what lies beside the weights, or
+            the reader by role, says it.
         dtype: the precision that it computes in; nobody has looked yet whether it can.
         stamp: says which version of its files is meant: another model that takes their place has another one.
             Only what keys a cache has a stamp (`vizformer.web.catalogue.sources.stamped`), a link never.
@@ -60,6 +72,7 @@ class ModelRef:
     answers: tuple[tuple[str, str], ...] = ()
     dtype: str = USUAL_DTYPE
     stamp: str = ""
+    mapping: str = ""
 
     @classmethod
     def parse(cls, text: str) -> "ModelRef":
@@ -72,8 +85,8 @@ class ModelRef:
             name, revision, said = found.groups()
             pairs = [item.partition("=")[::2] for item in said.split(";")[1:]]
             dtype = dict(pairs).get("dtype", USUAL_DTYPE)
-            answers = tuple((field, value) for field, value in pairs if field != "dtype")
-            return cls(source, name, revision or "", answers, dtype)
+            answers = tuple((field, value) for field, value in pairs if field not in ("dtype", "mapping"))
+            return cls(source, name, revision or "", answers, dtype, mapping=dict(pairs).get("mapping", ""))
         if found := re.fullmatch(f"({TRAINING})(?:@({STEP}))?", text):
             return cls("training", found[1], str(int(found[3])) if found[3] else "")
         return cls("bundled", text)
@@ -81,7 +94,8 @@ class ModelRef:
     def __str__(self) -> str:
         """As a link has it."""
         where = self.id if self.source in ("bundled", "training") else f"{self.source}/{self.id}"
-        said = (*self.answers, ("dtype", self.dtype)) if self.dtype != USUAL_DTYPE else self.answers
+        more = (("mapping", self.mapping, ""), ("dtype", self.dtype, USUAL_DTYPE))
+        said = (*self.answers, *((field, value) for field, value, usual in more if value != usual))
         return "".join([where, *(f";{field}={value}" for field, value in said)])
 
     @property
@@ -100,13 +114,40 @@ class ModelRef:
         return ModelRef(self.source, self.name, self.revision)
 
     @property
+    def given(self) -> dict[str, Any]:
+        """What `vizformer.load` is given beside the path and the precision.
+
+        Raises:
+            CheckpointError: a mapping that is damaged.
+        """
+        if not self.mapping:
+            return dict(self.answers)
+        try:
+            return {**dict(self.answers), "mapping": packed_mapping.read(self.mapping)}
+        except UnusableError as error:
+            raise CheckpointError(
+                N_(
+                    "The mapping of tensors in this link is damaged: {reason}. Open the model without it.",
+                    reason=error.message,
+                )
+            ) from error
+
+    @property
     def files(self) -> "ModelRef":
         """The same without a precision: what is true of the files is true in all of them."""
         return replace(self, dtype=USUAL_DTYPE)
 
     def under(self, answers: Mapping[str, object]) -> "ModelRef":
-        """The same under other assumptions."""
+        """The same under other assumptions (and with the same mapping)."""
         return replace(self, answers=tuple((field, str(value)) for field, value in answers.items()))
+
+    def mapped(self, mapping: dict[str, Any] | None) -> "ModelRef":
+        """The same with its tensors mapped to roles by hand, or as they are.
+
+        Raises:
+            UnusableError: a mapping that is too long for a link.
+        """
+        return replace(self, mapping="" if mapping is None else packed_mapping.write(mapping))
 
     def within(self, dtype: str) -> "ModelRef":
         """The same in another precision."""

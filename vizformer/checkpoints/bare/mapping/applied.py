@@ -24,6 +24,7 @@ from vizformer.errors import CheckpointError
 from vizformer.messages import N_, Message
 
 _OWN = {"gamma": "gamma", "beta": "beta", "a_2": "a_2", "b_2": "b_2", "a2": "a2", "b2": "b2"}
+_USUAL = ("qkv", "c_attn", "in_proj", "to_qkv", "Wqkv")  # of common matrices: q_k_v is usual there
 _PLAIN = ("weight", "bias", "w", "b", "kernel")
 _BESIDE = {  # what the reader by role takes for granted of such names
     "embedding": "target_embedding",
@@ -165,6 +166,8 @@ def _internal(
         holder, __, last = module.rpartition(".")
         module = f"{holder}.heads.{places['*']}.{last}"
     holder, dot, last = module.rpartition(".")
+    if known.name.endswith((".qkv", ".kv")) and name.removesuffix(f".{kind}").rpartition(".")[2] not in _USUAL:
+        module, last = f"{module}_proj", f"{last}_proj"  # in which order its rows lie is then asked
     if both and module in _BESIDE:
         return f"{_BESIDE[module]}.{kind}"
     if known.kind == "norm":

@@ -1,9 +1,9 @@
 """Which tensors can play a role, by their shapes: what a form offers, so that nobody chooses what cannot be."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from vizformer.checkpoints.bare.mapping.kinds import TensorKind
-from vizformer.checkpoints.bare.mapping.roles import Role
+from vizformer.checkpoints.bare.mapping.roles import Role, find
 from vizformer.checkpoints.tensors.role_mapping import Entry
 from vizformer.checkpoints.tensors.tensor_map import Shape
 
@@ -49,6 +49,20 @@ def choices(
     return known
 
 
+def with_biases(
+    entries: Mapping[str, Entry], kinds: Sequence[TensorKind], left_out: Sequence[str] = ()
+) -> dict[str, Entry]:
+    """The entries with the biases that lie beside the weights and that nobody gave another role."""
+    found = dict(entries)
+    free = {kind.pattern for kind in kinds} - {entry.tensor for entry in entries.values()} - set(left_out)
+    for role, entry in entries.items():
+        bias, its = f"{role.removesuffix('weight')}bias", f"{entry.tensor.removesuffix('weight')}bias"
+        known = find(bias)
+        if role.endswith(".weight") and entry.tensor.endswith("weight") and its in free and known and bias not in found:
+            found[bias] = Entry(its, None, entry.rows)
+    return found
+
+
 def _same(one: Entry, other: Entry) -> bool:
     return (one.tensor, one.rows) == (other.tensor, other.rows)
 
@@ -70,17 +84,20 @@ def _matrix(kind: TensorKind, shape: tuple[int, int], role: Role, width: int, tu
     """[out, in], or [in, out] where only that fits; a third of a matrix of queries, keys and values; half of two."""
     rows, columns = shape
     small = rows == columns != width and width % rows == 0  # one matrix for all heads
-    if rows == columns and (rows == width or small):
+    if rows == columns and (rows == width or small) and not role.name.endswith("kv"):
         transpose = True if turned and not kind.raw else None
         return [Entry(kind.pattern, transpose)] if not small or role.by_head else []
     ours = columns if role.kind == "reads" else rows
     if width not in shape:
         return []
     transpose = None if ours == width else True
+    whole = columns if transpose else rows
+    pieces = {"qkv": 3, "kv": 2}.get(role.name.rpartition(".")[2], 1)
+    if whole % pieces and (pieces == 2 or whole <= width):  # fewer keys than queries leave other sums
+        return []
     found = [Entry(kind.pattern, transpose)]
     last = role.name[-1:]
     if role.kind == "reads" and role.by_head and "*" not in kind.pattern:
-        whole = columns if transpose else rows
         for n, letters in ((3, _LETTERS), (2, _LETTERS[1:])):
             if whole == n * width and last in letters:
                 found += [Entry(kind.pattern, transpose, (i * width, (i + 1) * width)) for i in range(n)]

@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from vizformer.checkpoints.bare.layouts.tables import POSITION, Tables
+from vizformer.checkpoints.bare.layouts.tables import POSITION, Tables, find_tables
 from vizformer.checkpoints.bare.mapping.kinds import TensorKind, kinds, patterns
 from vizformer.checkpoints.bare.structure import around, reader
 from vizformer.checkpoints.bare.structure.block import Block
@@ -30,7 +30,7 @@ class Sheet:
 
     Attributes:
         kinds: the tensors that may play roles, by kind.
-        proposal: the roles as they were read; empty where nothing was.
+        proposal: the roles as they were read, as far as they were.
         both: whether two stacks were found.
         width: of the rows, as found, or the side that most matrices have.
         widths: the sides that it may be, the most frequent first.
@@ -61,8 +61,7 @@ def sheet(weights: Weights) -> Sheet:
     proposal, doubt = RoleMapping({}), None
     try:
         found = reader.find(weights)
-        if found is not None:
-            proposal = _proposed(found, names)
+        proposal = _tables_alone(floats, names) if found is None else _proposed(found, names)
     except CheckpointError as error:
         doubt = error.message
     sides = Counter(side for s in floats.tensors.values() if len(s.shape) == 2 for side in set(s.shape))
@@ -70,6 +69,18 @@ def sheet(weights: Weights) -> Sheet:
     width = found.sizes.width if found is not None else next(iter(widths), 1)
     both = found is not None and found.both
     return Sheet(tuple(kinds(floats, names)), proposal, both, width, widths, doubt)
+
+
+def _tables_alone(weights: Weights, names: Mapping[str, str]) -> RoleMapping:
+    """What lies beside the layers, where nothing in them was understood: the tables that have names that say so."""
+    inside = {name for name, pattern in names.items() if "#" in pattern}
+    sides = Counter(weights.tensors[name].shape[-1] for name in inside if len(weights.tensors[name].shape) == 2)
+    if not sides:
+        return RoleMapping({})
+    given = find_tables(weights, sides.most_common(1)[0][0], inside)
+    roles = ("embedding.weight", "position_embedding.weight", "unembedding.weight")
+    by_target = {target: names[part.source] for part in given.parts for target in part.targets if part.source in names}
+    return RoleMapping({role: Entry(by_target[role]) for role in roles if role in by_target})
 
 
 def _proposed(found: Found, names: Mapping[str, str]) -> RoleMapping:

@@ -11,6 +11,10 @@ from vizformer.checkpoints.bare.structure.names import Module
 from vizformer.checkpoints.files.untrusted_folder import shown
 from vizformer.messages import N_, Message
 
+READ_BY_ROLE = N_(
+    "read by role: query {q}, key {k}, value {v}, output {o}; network {up}, {down}; norms {norms}"
+).text  # the first line, which a mapping by hand takes the place of
+
 
 def norms_beside(before: Mapping[int, Module], after: Mapping[int, Module]) -> list[Message]:
     """Where the norms beside the layers were taken to stand."""

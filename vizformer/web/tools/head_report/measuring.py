@@ -76,7 +76,7 @@ def submit(model: ModelRef, corpus: "Corpus", name: str) -> None:
     come_back()
     request = Request(
         str(sources.folder(model)),
-        dict(model.answers),
+        model.given,
         model.dtype,
         precision.device(),
         corpus.name,

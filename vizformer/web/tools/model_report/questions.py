@@ -39,8 +39,8 @@ def read(model: ModelRef) -> "Report | None":
         else:
             st.subheader(_("This model does not open"), anchor=False)
             errors.show(error.message)
-            if model.answers:
-                st.button(_("Without these assumptions"), on_click=assume, args=(model, {}))
+            if model.answers or model.mapping:
+                st.button(_("Without these assumptions"), on_click=assume, args=(model.mapped(None), {}))
         return None
 
 

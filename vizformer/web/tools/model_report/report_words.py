@@ -75,7 +75,7 @@ def facts(report: "Report") -> list[tuple[str, str]]:
     config = report.config
     written = translate(_WRITTEN[report.format])
     found = [
-        (_("Family"), _("written by hand, read by role") if report.family == BY_HAND else report.family),
+        (_("Family"), _family(report)),
         (_("Architecture"), translate(ARCHITECTURES[config.architecture])),
         (_("Files"), f"{written} · " + ", ".join(f"{name} ({size(n)})" for name, n in report.files.items())),
         (_("Stored as"), ", ".join(f"{dtype} (× {n:,})" for dtype, n in report.dtypes.items())),
@@ -85,6 +85,12 @@ def facts(report: "Report") -> list[tuple[str, str]]:
     if report.declared:
         found.insert(1, (_("Class in config.json"), report.declared))
     return found
+
+
+def _family(report: "Report") -> str:
+    if report.family != BY_HAND:
+        return report.family
+    return _("written by hand, mapped by hand") if report.mapping else _("written by hand, read by role")
 
 
 def _shapes(config: "ModelConfig") -> list[tuple[str, str]]:
