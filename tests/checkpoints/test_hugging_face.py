@@ -498,7 +498,7 @@ def test_other_formats_are_named(folder: Path) -> None:
     (folder / "model.safetensors").rename(folder / "model.Q4_K_M.gguf")
     with pytest.raises(CheckpointError, match=r'"model.Q4_K_M.gguf" is a GGUF file.*Open the original model'):
         load(folder)
-    with pytest.raises(CheckpointError, match="is a GGUF file"):
+    with pytest.raises(CheckpointError, match="does not begin as a GGUF file"):
         load(folder / "model.Q4_K_M.gguf")
     (folder / "model.Q4_K_M.gguf").rename(folder / "tf_model.h5")
     for source in (folder, folder / "tf_model.h5"):
@@ -508,7 +508,7 @@ def test_other_formats_are_named(folder: Path) -> None:
     with pytest.raises(CheckpointError, match=r"mine lacks model.safetensors"):
         load(folder)
     (folder / "config.json").rename(folder / "model.gguf")
-    with pytest.raises(CheckpointError, match="is a GGUF file"):
+    with pytest.raises(CheckpointError, match="does not begin as a GGUF file"):
         load(folder)
 
 

@@ -86,9 +86,9 @@ def _is_llama2_c(start: bytes, size: int) -> bool:
 
 def gguf_message(name: str) -> Message:
     return N_(
-        "{file} is a GGUF file: its weights are packed for llama.cpp, mostly with a few bits each, and every "
-        "number shown here would be another one than in training. Open the original model, the folder with "
-        "config.json and model.safetensors.",
+        "{file} is a GGUF file: its weights are packed for llama.cpp, mostly with a few bits each. Open the original model, "
+        "the folder with config.json and model.safetensors; or give the path of the file itself, with a name that ends in "
+        ".gguf: LLaMA, Qwen and GPT-2 open in F32, F16, BF16, Q8_0 and Q4_0, with numbers as fine as these are.",
         file=shown(name),
     )
 

@@ -31,6 +31,7 @@ from vizformer.checkpoints.tensors.placement import place
 from vizformer.checkpoints.tensors.report import Report, parameters_by_component
 from vizformer.checkpoints.tensors.tensor_map import Shape
 from vizformer.checkpoints.tokenizers.special_tokens import token_ids
+from vizformer.checkpoints.tokenizers.vocabularies import Vocabularies
 from vizformer.config import ModelConfig
 from vizformer.errors import CheckpointError, ConfigError
 from vizformer.messages import N_, Message
@@ -64,10 +65,22 @@ def examine(folder: Folder, raw: dict[str, object]) -> Examined:
     """
     family = family_of(raw)
     weights = find_weights(folder)
-    names = _our_names(family, weights)
     vocabularies = read_vocabularies(folder, family, weights.longest_side)
+    return understand(folder, {**raw, **_of_generation(folder)}, weights, vocabularies, name=folder.name)
+
+
+def understand(
+    folder: Folder, raw: dict[str, object], weights: Weights, vocabularies: Vocabularies | None, *, name: str
+) -> Examined:
+    """The model that config.json, weights and tokenizer are, wherever they were read from; `folder` may say more.
+
+    Raises:
+        CheckpointError: as `examine`.
+    """
+    family = family_of(raw)
+    names = _our_names(family, weights)
     backend = None if vocabularies is None else vocabularies.predicted
-    fields = Fields({**raw, **_of_generation(folder)}, family.defaults[str(raw["model_type"])], family.aliases)
+    fields = Fields(raw, family.defaults[str(raw["model_type"])], family.aliases)
     config, has_head = _config(family, fields, names, folder, backend, len(weights.tensors))
     tokenizer, source, notes = tokenizers_of(vocabularies, config)
     for note in (*weights.notes, *notes):
@@ -85,7 +98,7 @@ def examine(folder: Folder, raw: dict[str, object]) -> Examined:
     shapes = {name: tuple(tensor.shape) for name, tensor in empty.state_dict().items()}
     matched = match(family, config, names, weights, shapes)
     report = Report(
-        name=folder.name,
+        name=name,
         format="hugging-face",
         family=family.name,
         declared=fields.architecture,

@@ -11,12 +11,13 @@ from vizformer.config import ModelConfig
 from vizformer.messages import N_, Message, ranges
 
 Fate = Literal["used", "tied", "unused", "missing", "wrong shape"]
-Format = Literal["vizformer", "hugging-face", "state-dict"]
+Format = Literal["vizformer", "hugging-face", "state-dict", "gguf"]
 
 _WRITTEN: dict[Format, str] = {
     "vizformer": "VizFormer's own format",
     "hugging-face": "Hugging Face layout",
     "state-dict": "bare weights",
+    "gguf": "GGUF",
 }
 UNDER_ASSUMPTIONS = N_(
     "The weights alone do not say how the model is built: what is shown of it is consistent under these assumptions."

@@ -51,8 +51,16 @@ def read_tokenizer(folder: Folder, name: str = TOKENIZER, rows: int | None = Non
     Raises:
         CheckpointError: a file that is damaged, or asks for too much (`vizformer.text.trial`).
     """
-    content = folder.text(name)
-    if not folder.path.is_relative_to(asset()):
+    return read_text(folder.text(name), name, rows, trusted=folder.path.is_relative_to(asset()))
+
+
+def read_text(content: str, name: str, rows: int | None = None, *, trusted: bool = False) -> Backend:
+    """The same of the text of a tokenizer.json.
+
+    Raises:
+        CheckpointError: as `read_tokenizer`.
+    """
+    if not trusted:
         try:
             trial.examine(content, rows)
         except trial.TrialError as error:

@@ -15,7 +15,7 @@ from typing import IO, BinaryIO
 from vizformer.errors import CheckpointError
 from vizformer.messages import N_
 
-SUFFIXES = (".json", ".txt", ".safetensors", ".bin", ".pt", ".pth", ".ckpt", ".model", ".spm", ".toml")
+SUFFIXES = (".json", ".txt", ".safetensors", ".bin", ".pt", ".pth", ".ckpt", ".model", ".spm", ".toml", ".gguf")
 _WEIGHTS = (".safetensors", ".bin", ".pt", ".pth", ".ckpt")
 MOST = 200  # files
 _FILE = re.compile(r"\w[\w.+ -]{0,119}")

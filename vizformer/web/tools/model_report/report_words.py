@@ -41,6 +41,7 @@ _WRITTEN: dict[str, Message] = {
     "vizformer": N_("VizFormer's own format"),
     "hugging-face": N_("Hugging Face layout"),
     "state-dict": N_("bare weights"),
+    "gguf": N_("GGUF, of llama.cpp"),
 }
 BY_HAND = "hand-written"  # the family of models that no layout of names describes
 _ORDERS: dict[str, Message] = {

@@ -1,0 +1,197 @@
+"""GGUF files against `transformers` on the folders that they were made of, and against the package `gguf`."""
+
+import re
+import struct
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import HealthCheck, settings
+from hypothesis import given as tried
+from hypothesis import strategies as st
+
+pytest.importorskip("gguf")
+pytest.importorskip("transformers")
+
+import gguf
+
+from tests import gguf_files
+from tests.checkpoints import folders
+from tests.parity.against_transformers import same_numbers, same_tokens, theirs
+from vizformer.checkpoints import describe, inspect, load
+from vizformer.checkpoints.files.untrusted_folder import Folder
+from vizformer.checkpoints.gguf import header, numbers
+from vizformer.errors import CheckpointError
+
+WIDE = dict(hidden_size=32, intermediate_size=64)
+
+
+@pytest.mark.parametrize(
+    ("make", "kind", "words", "changes"),
+    [
+        (folders.qwen2, "Qwen2ForCausalLM", "qwen2", {}),
+        (folders.qwen3, "Qwen3ForCausalLM", "qwen2", dict(tie_word_embeddings=True)),
+        (folders.gpt2, "GPT2LMHeadModel", "gpt-2", {}),
+    ],
+)
+def test_the_numbers_and_tokens_are_those_of_the_folder(make, kind, words, changes, tmp_path: Path) -> None:
+    folder, file = make(tmp_path / "hf", **changes), tmp_path / "model.gguf"
+    gguf_files.write(folder, file, words=words)
+    ours = load(file)
+    same_numbers(ours, theirs(folder, kind))
+    same_tokens(folder, ours)
+    assert ours.report.format == "gguf"
+    assert {fate.fate for fate in ours.report.tensors} == {"used"}
+    assert {fate.name for fate in ours.report.tensors} == {t.name for t in gguf.GGUFReader(file).tensors}
+
+
+@pytest.mark.parametrize("changes", [{}, dict(num_key_value_heads=4, tie_word_embeddings=True), dict(head_dim=6)])
+def test_the_rows_of_llama_are_brought_back_into_order(changes: dict[str, object], tmp_path: Path) -> None:
+    """Its tokenizer, SentencePiece's, is refused by name; tokenizer.json beside the file takes its place."""
+    folder, file = folders.llama(tmp_path / "hf", **changes), tmp_path / "model.gguf"
+    gguf_files.write(folder, file, words="default")
+    with pytest.raises(
+        CheckpointError, match=r'tokenizer of the kind "llama default".*tokenizer\.json beside the file'
+    ):
+        load(file)
+    (tmp_path / "tokenizer.json").write_bytes((folder / "tokenizer.json").read_bytes())
+    same_numbers(load(file), theirs(folder, "LlamaForCausalLM"))
+
+
+@pytest.mark.parametrize("kind", ["F16", "BF16", "Q8_0", "Q4_0", "Q5_1"])
+def test_quantised_numbers_are_those_of_the_package_and_as_far_off_as_is_said(kind: str, tmp_path: Path) -> None:
+    folder, file = folders.qwen2(tmp_path / "hf", **WIDE), tmp_path / "model.gguf"
+    written = gguf_files.write(folder, file, kind)
+    found = header.read(file, file.name)
+    whole = numbers.content(file, file.name)
+    largest = 0.0
+    for given in gguf.GGUFReader(file).tensors:
+        place = found.tensors[given.name]
+        ours = numbers.tensor(whole, place).float().numpy()
+        np.testing.assert_array_equal(ours, gguf.dequantize(given.data, given.tensor_type).reshape(ours.shape))
+        if place.kind.name in numbers.OFF:
+            off = np.abs(ours - written[given.name]).reshape(-1, 32)
+            blocks = whole[place.start : place.start + place.n_bytes].reshape(-1, place.kind.size)
+            step = numbers._scales(blocks).abs().numpy()[:, None]
+            assert (off <= numbers.OFF[place.kind.name] * step + 1e-7).all()
+            largest = max(largest, float(step.max()))
+    report = load(file, dtype="auto").report
+    said = describe(report)
+    quantised = [fate for fate in report.tensors if fate.dtype == kind]
+    if kind.startswith("Q"):
+        assert f"{len(quantised)} tensors are quantised as {kind}" in said
+        assert len(quantised) > 10
+    if kind in numbers.OFF:
+        assert f"The largest step is {largest:.3g}" in said
+        assert "The largest step" not in describe(inspect(file, numbers=False))
+    if kind == "Q8_0":
+        error = float(re.findall(r"to be expected is ([\d.e-]+)", said)[0])
+        real = [w - numbers.tensor(whole, found.tensors[n]).numpy() for n, w in written.items() if w.ndim > 1]
+        rms = float(np.sqrt(np.mean(np.concatenate([one.ravel() for one in real]) ** 2)))
+        assert 0.8 * rms < error < 1.2 * rms
+
+
+def test_kinds_that_only_the_package_reads_are_named_without_it(tmp_path: Path, monkeypatch) -> None:
+    folder, file = folders.qwen2(tmp_path / "hf", **WIDE), tmp_path / "model.gguf"
+    gguf_files.write(folder, file, "Q5_1")
+    monkeypatch.setattr(numbers.importlib.util, "find_spec", lambda name: None)
+    with pytest.raises(CheckpointError, match=r"quantised as Q5_1; .*pip install vizformer\[gguf\]"):
+        load(file)
+
+
+def test_a_folder_with_one_file_and_answers(tmp_path: Path) -> None:
+    folder = folders.gpt2(tmp_path / "hf")
+    (tmp_path / "alone").mkdir()
+    gguf_files.write(folder, tmp_path / "alone" / "m.gguf", words="gpt-2")
+    assert load(tmp_path / "alone").report.family == "GPT-2"
+    with pytest.raises(CheckpointError, match="there is nothing to answer"):
+        load(tmp_path / "alone", n_heads=2)
+
+
+def file_of(fields: bytes = b"", tensors: bytes = b"", n_fields: int = 0, n_tensors: int = 0, after: int = 64) -> bytes:
+    return b"GGUF" + struct.pack("<IQQ", 3, n_tensors, n_fields) + fields + tensors + b"\0" * after
+
+
+def text(value: bytes, length: int | None = None) -> bytes:
+    return struct.pack("<Q", len(value) if length is None else length) + value
+
+
+def tensor_of(name: bytes = b"t", sides: tuple[int, ...] = (4,), kind: int = 0, offset: int = 0) -> bytes:
+    return text(name) + struct.pack(f"<I{len(sides)}QIQ", len(sides), *sides, kind, offset)
+
+
+LIST = struct.pack("<I", 9)
+HOSTILE = {
+    "fields without end": file_of(n_fields=2**60),
+    "tensors without end": file_of(n_tensors=2**60),
+    "more fields than room": file_of(n_fields=4000),
+    "a long key": file_of(text(b"k", 2**63), n_fields=1),
+    "a long text": file_of(text(b"k") + struct.pack("<IQ", 8, 2**40), n_fields=1),
+    "a long list": file_of(text(b"k") + LIST + struct.pack("<IQ", 4, 2**50), n_fields=1),
+    "a list of lists": file_of(text(b"k") + LIST + struct.pack("<IQ", 9, 5), n_fields=1),
+    "a list of texts without room": file_of(text(b"k") + LIST + struct.pack("<IQ", 8, 2**19), n_fields=1),
+    "an unknown kind of value": file_of(text(b"k") + struct.pack("<I", 77), n_fields=1),
+    "a field twice": file_of(2 * (text(b"k") + struct.pack("<IB", 0, 1)), n_fields=2),
+    "many sides": file_of(tensors=text(b"t") + struct.pack("<I", 2**31), n_tensors=1),
+    "a side of nothing": file_of(tensors=tensor_of(sides=(0, 4)), n_tensors=1),
+    "a huge side": file_of(tensors=tensor_of(sides=(2**62, 2**62)), n_tensors=1),
+    "beyond the end": file_of(tensors=tensor_of(sides=(2**20,)), n_tensors=1),
+    "begins beyond the end": file_of(tensors=tensor_of(offset=2**62), n_tensors=1),
+    "not aligned": file_of(tensors=tensor_of(offset=3), n_tensors=1),
+    "half a block": file_of(tensors=tensor_of(sides=(33,), kind=8), n_tensors=1),
+    "one in the other": file_of(tensors=b"".join(tensor_of(f"t{n}".encode(), (16,)) for n in range(9)), n_tensors=9),
+    "an unknown kind": file_of(tensors=tensor_of(kind=99), n_tensors=1),
+    "a tensor twice": file_of(tensors=2 * tensor_of(), n_tensors=2),
+    "an old version": b"GGUF" + struct.pack("<IQQ", 1, 0, 0),
+    "another byte order": b"GGUF" + struct.pack(">IQQ", 3, 0, 0),
+    "an alignment of nothing": file_of(text(b"general.alignment") + struct.pack("<II", 4, 0), n_fields=1),
+    "nothing but the magic": b"GGUF",
+    "nothing": b"",
+}
+
+
+@pytest.mark.parametrize("name", HOSTILE)
+def test_a_hostile_file_is_refused_before_anything_of_its_size_is_made(name: str, tmp_path: Path) -> None:
+    path = tmp_path / "model.gguf"
+    path.write_bytes(HOSTILE[name])
+    with pytest.raises(CheckpointError):
+        header.read(path, path.name)
+    with pytest.raises(CheckpointError):
+        load(path)
+
+
+@pytest.fixture(scope="module")
+def small(tmp_path_factory: pytest.TempPathFactory) -> bytes:
+    folder = tmp_path_factory.mktemp("gguf")
+    gguf_files.write(folders.gpt2(folder / "hf", n_layer=1), folder / "model.gguf", words="gpt-2")
+    return (folder / "model.gguf").read_bytes()
+
+
+@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@tried(data=st.data())
+def test_a_file_with_other_bytes_opens_or_is_refused(data: st.DataObject, small: bytes, tmp_path: Path) -> None:
+    changed = bytearray(small[: data.draw(st.integers(0, len(small))) if data.draw(st.booleans()) else None])
+    for __ in range(data.draw(st.integers(0, 4)) if changed else 0):
+        changed[data.draw(st.integers(0, min(len(changed) - 1, 9000)))] = data.draw(st.integers(0, 255))
+    path = tmp_path / "model.gguf"
+    path.write_bytes(changed)
+    try:
+        model = load(path).model
+    except CheckpointError:
+        return
+    assert all(bool(torch.isfinite(p).all()) for p in model.parameters())
+
+
+def test_what_is_not_computed_is_named(tmp_path: Path) -> None:
+    path = tmp_path / "model.gguf"
+    for kind, said in (("gemma", 'architecture "gemma"'), ("llama", "llama.expert_count=8")):
+        writer = gguf.GGUFWriter(path, kind)
+        writer.add_expert_count(8)
+        writer.add_tensor("token_embd.weight", np.ones((4, 8), np.float32))
+        for finish in (writer.write_header_to_file, writer.write_kv_data_to_file, writer.write_tensors_to_file):
+            finish()
+        writer.close()
+        with pytest.raises(CheckpointError, match=said):
+            load(path)
+    assert Folder(tmp_path).has("model.gguf")

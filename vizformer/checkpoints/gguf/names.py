@@ -1,0 +1,195 @@
+"""What GGUF calls the fields and tensors of LLaMA, its relatives and GPT-2, as `transformers` calls them.
+
+llama.cpp turns neighbouring numbers of a head where `transformers` turns halves, and writes the rows of W_Q and W_K of
+LLaMA in another order for it: of a head's rows, row j and row j + d/2 lie side by side.  That is undone here.
+
+Source: convert_hf_to_gguf.py and gguf-py (tensor_mapping.py) of llama.cpp.
+"""
+
+import re
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from torch import Tensor
+
+from vizformer.checkpoints.files.untrusted_folder import shown
+from vizformer.checkpoints.gguf.header import Header
+from vizformer.errors import CheckpointError
+from vizformer.messages import N_, Message
+
+ARCHITECTURES = ("llama", "qwen2", "qwen3", "gpt2")
+_PERMUTED = "llama"
+_LLAMA = {
+    "token_embd": "model.embed_tokens",
+    "output_norm": "model.norm",
+    "output": "lm_head",
+    "blk.#.attn_norm": "model.layers.#.input_layernorm",
+    "blk.#.attn_q": "model.layers.#.self_attn.q_proj",
+    "blk.#.attn_k": "model.layers.#.self_attn.k_proj",
+    "blk.#.attn_v": "model.layers.#.self_attn.v_proj",
+    "blk.#.attn_output": "model.layers.#.self_attn.o_proj",
+    "blk.#.attn_q_norm": "model.layers.#.self_attn.q_norm",
+    "blk.#.attn_k_norm": "model.layers.#.self_attn.k_norm",
+    "blk.#.ffn_norm": "model.layers.#.post_attention_layernorm",
+    "blk.#.ffn_gate": "model.layers.#.mlp.gate_proj",
+    "blk.#.ffn_up": "model.layers.#.mlp.up_proj",
+    "blk.#.ffn_down": "model.layers.#.mlp.down_proj",
+}
+_GPT2 = {
+    "token_embd": "transformer.wte",
+    "position_embd": "transformer.wpe",
+    "output_norm": "transformer.ln_f",
+    "output": "lm_head",
+    "blk.#.attn_norm": "transformer.h.#.ln_1",
+    "blk.#.attn_qkv": "transformer.h.#.attn.c_attn",
+    "blk.#.attn_output": "transformer.h.#.attn.c_proj",
+    "blk.#.ffn_norm": "transformer.h.#.ln_2",
+    "blk.#.ffn_up": "transformer.h.#.mlp.c_fc",
+    "blk.#.ffn_down": "transformer.h.#.mlp.c_proj",
+}
+_TURNED = re.compile(r"blk\.\d+\.(?:attn_qkv|attn_output|ffn_up|ffn_down)\.weight")  # GPT-2's Conv1D is [in, out]
+_QK = re.compile(r"blk\.\d+\.attn_(?P<letter>[qk])\.(?:weight|bias)")
+_SIZES = {  # field of the file, after the architecture -> field of config.json
+    "llama": {
+        "embedding_length": "hidden_size",
+        "block_count": "num_hidden_layers",
+        "feed_forward_length": "intermediate_size",
+        "attention.head_count": "num_attention_heads",
+        "attention.head_count_kv": "num_key_value_heads",
+        "attention.key_length": "head_dim",
+        "context_length": "max_position_embeddings",
+    },
+    "gpt2": {
+        "embedding_length": "n_embd",
+        "block_count": "n_layer",
+        "feed_forward_length": "n_inner",
+        "attention.head_count": "n_head",
+        "context_length": "n_positions",
+    },
+}
+_NEEDED = ("embedding_length", "block_count", "feed_forward_length", "attention.head_count", "context_length")
+
+
+def architecture(header: Header, file: str) -> str:
+    """The architecture that the file says.
+
+    Raises:
+        CheckpointError: one that is not read.
+    """
+    said = header.fields.get("general.architecture")
+    if said not in ARCHITECTURES:
+        raise CheckpointError(
+            N_(
+                "{file} is a GGUF file of the architecture {kind}; read are {read}. Open the original model, the folder "
+                "with config.json and model.safetensors.",
+                file=shown(file),
+                kind=shown(said),
+                read=", ".join(ARCHITECTURES),
+            )
+        )
+    return str(said)
+
+
+def config(header: Header, file: str) -> dict[str, Any]:
+    """The fields of config.json that a file of `transformers` would have.
+
+    Raises:
+        CheckpointError: an architecture that is not read, fields that are missing or no numbers, or what is not
+            computed here; all at once.
+    """
+    kind = architecture(header, file)
+    fields, wrong = header.fields, _unsupported(header, kind)
+    sizes = _SIZES["gpt2" if kind == "gpt2" else "llama"]
+    said: dict[str, Any] = {"model_type": kind}
+    for theirs, ours in sizes.items():
+        value = fields.get(f"{kind}.{theirs}")
+        if value is None and theirs not in _NEEDED:
+            continue
+        if type(value) is not int or value < 1:
+            wrong.append(N_("{field}={value} is no size", field=f"{kind}.{theirs}", value=shown(value)))
+            continue
+        said[ours] = value
+    table = header.tensors.get("token_embd.weight")
+    if table is None or len(table.shape) != 2:
+        wrong.append(N_("{name} is missing", name="token_embd.weight"))
+    else:
+        said["vocab_size"] = table.shape[0]
+    epsilon = "attention.layer_norm_epsilon" if kind == "gpt2" else "attention.layer_norm_rms_epsilon"
+    said["layer_norm_epsilon" if kind == "gpt2" else "rms_norm_eps"] = fields.get(f"{kind}.{epsilon}", 1e-5)
+    said["tie_word_embeddings"] = "output.weight" not in header.tensors
+    for theirs, ours in (("bos", "bos_token_id"), ("eos", "eos_token_id"), ("padding", "pad_token_id")):
+        id = fields.get(f"tokenizer.ggml.{theirs}_token_id")
+        said[ours] = id if type(id) is int and table is not None and id < table.shape[0] else None
+    if kind != "gpt2":
+        said["rope_theta"] = fields.get(f"{kind}.rope.freq_base", 10_000.0)
+        if (scaling := fields.get(f"{kind}.rope.scaling.type", "none")) == "linear":
+            said["rope_scaling"] = {"rope_type": scaling, "factor": fields.get(f"{kind}.rope.scaling.factor", 1.0)}
+    if kind == "llama":
+        said["attention_bias"] = "blk.0.attn_output.bias" in header.tensors
+        said["mlp_bias"] = "blk.0.ffn_down.bias" in header.tensors
+    if wrong:
+        raise CheckpointError(
+            N_(
+                "{file} asks for what is not read from GGUF files: {problems}. Open the original model, the folder with "
+                "config.json and model.safetensors.",
+                file=shown(file),
+                problems=tuple(wrong),
+            )
+        )
+    return said
+
+
+def _unsupported(header: Header, kind: str) -> list[Message]:
+    """What a model of this architecture may ask for and is not computed, or not read."""
+    fields = header.fields
+    wrong = [
+        N_("{field}={value}", field=field, value=shown(fields[field]))
+        for field, plain in {
+            f"{kind}.expert_count": (0,),
+            f"{kind}.attention.sliding_window": (0,),
+            f"{kind}.rope.scaling.type": ("none", "linear"),
+            f"{kind}.use_parallel_residual": (False,),
+        }.items()
+        if field in fields and fields[field] not in plain
+    ]
+    heads, width = fields.get(f"{kind}.attention.head_count"), fields.get(f"{kind}.embedding_length")
+    if type(heads) is int and type(width) is int and heads > 0:
+        d_head = fields.get(f"{kind}.attention.key_length", width // heads)
+        for field in ("rope.dimension_count", "attention.value_length"):
+            found = fields.get(f"{kind}.{field}", d_head)
+            if found != d_head:
+                wrong.append(N_("{field}={value}", field=f"{kind}.{field}", value=shown(found)))
+    if any(name.startswith("rope_f") for name in header.tensors):
+        wrong.append(N_("{name}: rotary positions slowed down by a table", name="rope_freqs.weight"))
+    return wrong
+
+
+def renamed(name: str, kind: str) -> str:
+    """The name that `transformers` gives a tensor; its own where it has none."""
+    module, __, part = name.rpartition(".")
+    number = re.search(r"(?<=^blk\.)\d{1,4}(?=\.)", module)
+    known: Mapping[str, str] = _GPT2 if kind == "gpt2" else _LLAMA
+    found = known.get(re.sub(r"(?<=^blk\.)\d{1,4}(?=\.)", "#", module))
+    if found is None or part not in ("weight", "bias"):
+        return name
+    return f"{found.replace('#', number[0] if number else '')}.{part}"
+
+
+def restored(name: str, kind: str, said: Mapping[str, Any]) -> Callable[[Tensor], Tensor] | None:
+    """What brings a tensor into the order that `transformers` has; None where it is in it."""
+    if kind == "gpt2":
+        return (lambda tensor: tensor.T) if _TURNED.fullmatch(name) else None
+    found = _QK.fullmatch(name) if kind == _PERMUTED else None
+    if found is None:
+        return None
+    heads = said["num_attention_heads"]
+    n = heads if found["letter"] == "q" else said.get("num_key_value_heads", heads)
+    return lambda tensor: halves_apart(tensor, n)
+
+
+def halves_apart(tensor: Tensor, heads: int) -> Tensor:
+    """Rows j and j + d/2 of a head, which lie side by side, [heads, d/2, 2, ...], one half under the other."""
+    rest = tensor.shape[1:]
+    if heads < 1 or tensor.shape[0] % (2 * heads):
+        return tensor  # of another shape than the config says, which the matching tells
+    return tensor.reshape(heads, -1, 2, *rest).transpose(1, 2).reshape(tensor.shape)

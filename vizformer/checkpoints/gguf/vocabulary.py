@@ -1,0 +1,118 @@
+"""The tokenizer in a GGUF file: byte-level BPE, as GPT-2 has it, with the rules by which LLaMA 3 or Qwen cut words.
+
+Source: llama.cpp, llama-vocab.cpp (LLAMA_VOCAB_PRE_TYPE_...), and the tokenizers published with the models.
+"""
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+from tokenizers import Tokenizer as Backend
+
+from vizformer.checkpoints.files.untrusted_folder import Folder, shown
+from vizformer.checkpoints.tokenizers.refusals import refuse
+from vizformer.checkpoints.tokenizers.vocabularies import QWEN_WORDS, TOKENIZER, read_text, read_tokenizer
+from vizformer.errors import CheckpointError
+from vizformer.messages import N_, Message
+
+# LLaMA 3's differs from Qwen's in the digits alone: up to three together.
+LLAMA3_WORDS = QWEN_WORDS.replace(r"|\p{N}|", r"|\p{N}{1,3}|")
+_WORDS = {"gpt-2": "", "gpt2": "", "llama-bpe": LLAMA3_WORDS, "llama3": LLAMA3_WORDS, "qwen2": QWEN_WORDS}
+_CONTROL, _ADDED = 3, 4  # kinds of tokens: marks, and texts that are tokens as a whole
+
+
+def tokenizer(fields: Mapping[str, Any], folder: Folder, file: str, rows: int) -> tuple[Backend | None, Message | None]:
+    """What splits texts, and what there is to note about it; None where neither the file nor the folder says it.
+
+    Raises:
+        CheckpointError: a tokenizer of a kind that is not read, while none lies beside the file.
+    """
+    if folder.has(TOKENIZER):
+        return read_tokenizer(folder, rows=rows), N_(
+            "{file} beside the weights is the model's tokenizer", file=TOKENIZER
+        )
+    kind = fields.get("tokenizer.ggml.model")
+    if kind is None or kind == "none":
+        return None, None
+    words, note = fields.get("tokenizer.ggml.pre"), None
+    if kind != "gpt2" or (words is not None and words not in _WORDS):
+        raise CheckpointError(
+            N_(
+                "{file} has a tokenizer of the kind {kind}, of which only gpt2 is read, with words cut as {words}. Put the "
+                "original model's {tokenizer} beside the file: then that is the tokenizer.",
+                file=shown(file),
+                kind=shown(f"{kind} {words or ''}".strip()),
+                words=", ".join(_WORDS),
+                tokenizer=TOKENIZER,
+            )
+        )
+    if words is None:
+        note = N_("the file does not say how words are cut before their bytes are merged: as GPT-2 does it")
+    content = _as_json(fields, str(words or "gpt-2"), file)
+    return read_text(content, file, rows), note
+
+
+def _as_json(fields: Mapping[str, Any], words: str, file: str) -> str:
+    """What tokenizer.json would say; it is then looked at as any other."""
+    tokens, merges = fields.get("tokenizer.ggml.tokens"), fields.get("tokenizer.ggml.merges")
+    if not (tokens and merges and _are_texts(tokens) and _are_texts(merges)):
+        refuse(file, "its tokenizer has no list of tokens, or none of merges")
+    kinds = fields.get("tokenizer.ggml.token_type", [])
+    vocabulary = {token: id for id, token in enumerate(tokens)}
+    pairs = [merge.split(" ") for merge in merges]
+    if wrong := [pair for pair in pairs if len(pair) != 2]:
+        refuse(file, f"{shown(' '.join(wrong[0]))} is no pair")
+    added = [
+        dict(id=id, content=token, special=kind == _CONTROL, normalized=False, **_AS_IT_STANDS)
+        for id, (token, kind) in enumerate(zip(tokens, kinds, strict=False))
+        if kind in (_CONTROL, _ADDED) and token
+    ]
+    into_bytes = {"type": "ByteLevel", "add_prefix_space": False, "trim_offsets": False, "use_regex": not _WORDS[words]}
+    cut = {"type": "Split", "pattern": {"Regex": _WORDS[words]}, "behavior": "Isolated", "invert": False}
+    whole = words in ("llama-bpe", "llama3")  # a word that is a token is one, whatever its merges say
+    return json.dumps(
+        {
+            "version": "1.0",
+            "added_tokens": added,
+            "normalizer": {"type": "NFC"} if words == "qwen2" else None,
+            "pre_tokenizer": {"type": "Sequence", "pretokenizers": [cut, into_bytes]} if _WORDS[words] else into_bytes,
+            "post_processor": _marks(fields, tokens),
+            "decoder": {"type": "ByteLevel", "add_prefix_space": False, "trim_offsets": False, "use_regex": False},
+            "model": {
+                "type": "BPE",
+                "vocab": vocabulary,
+                "merges": pairs,
+                "ignore_merges": whole,
+                "unk_token": None,
+                "continuing_subword_prefix": None,
+                "end_of_word_suffix": None,
+                "dropout": None,
+                "fuse_unk": False,
+                "byte_fallback": False,
+            },
+        }
+    )
+
+
+_AS_IT_STANDS = {"single_word": False, "lstrip": False, "rstrip": False}
+
+
+def _marks(fields: Mapping[str, Any], tokens: list[str]) -> dict[str, Any]:
+    """A start mark before every text, where the file says so."""
+    offsets = {"type": "ByteLevel", "add_prefix_space": True, "trim_offsets": False, "use_regex": True}
+    id = fields.get("tokenizer.ggml.bos_token_id")
+    if fields.get("tokenizer.ggml.add_bos_token") is not True or type(id) is not int or id >= len(tokens):
+        return offsets
+    start = tokens[id]
+    single = [{"SpecialToken": {"id": start, "type_id": 0}}, {"Sequence": {"id": "A", "type_id": 0}}]
+    template = {
+        "type": "TemplateProcessing",
+        "single": single,
+        "pair": [*single, {"Sequence": {"id": "B", "type_id": 1}}],
+        "special_tokens": {start: {"id": start, "ids": [id], "tokens": [start]}},
+    }
+    return {"type": "Sequence", "processors": [offsets, template]}
+
+
+def _are_texts(value: object) -> bool:
+    return isinstance(value, list) and bool(value) and all(isinstance(item, str) for item in value)
