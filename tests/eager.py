@@ -93,11 +93,11 @@ class Eager:
 
     def _embed(self, ids: Tensor, own: str = "") -> Tensor:
         c = self.config
-        rows = []
+        rows, late = [], own and c.decoder_positions_after_norm
         for position, id in enumerate(ids.tolist()):
             row = (
                 self.weights["embedding.weight"][id]
-                * (math.sqrt(c.d_model) if c.scaled_embedding else 1.0)
+                * (math.sqrt(c.d_model) if c.scaled_embedding and not late else 1.0)
                 * c.embedding_scale
             )
             if c.positions in ("rope", "alibi", "relative", "none"):
@@ -112,9 +112,9 @@ class Eager:
                 place = torch.tensor(waves, dtype=torch.float64)
             if c.n_segments:
                 place = place + self.weights["segment_embedding.weight"][0]
-            rows.append(row + place)
+            rows.append(self._norm(f"{own}embedding_norm", row) + place if late else row + place)
         x = torch.stack(rows)
-        x = self._norm(f"{own}embedding_norm", x) if c.embedding_norm else x
+        x = self._norm(f"{own}embedding_norm", x) if c.embedding_norm and not late else x
         if c.embedding_dim is None:
             return x
         return x @ self.weights["embedding_projection.weight"].T + self.weights["embedding_projection.bias"]

@@ -79,6 +79,7 @@ ILLEGAL: list[tuple[dict[str, Any], list[str]]] = [
     (dict(logit_scale=math.inf), ["logit_scale=inf: must be above 0"]),
     (dict(logit_bias=True, head="transform"), ["logit_bias=True", "has one of its own"]),
     (dict(stack_inputs="own", n_encoder_layers=0), ["stack_inputs='own'", "take 'shared'"]),
+    (dict(decoder_positions_after_norm=True), ["decoder_positions_after_norm=True", "stack_inputs='own'"]),
     (dict(never_pad=True, pad_id=None), ["never_pad=True", "give pad_id"]),
     (dict(decoder_start_id=29), ["decoder_start_id=29: must be a token id"]),
     (dict(sliding_window=4), ["sliding_window=4", "only one stack alone has one"]),

@@ -141,6 +141,7 @@ BART: dict[str, Any] = dict(
     decoder_start_id=2,
     forced_bos_id=1,
 )
+BLENDERBOT_SMALL: dict[str, Any] = {**BART, "decoder_positions_after_norm": True, "scaled_embedding": True}
 # T5 as it is, with heads wider than their share
 T5_1: dict[str, Any] = {**T5, "head_dim": 6, "attention_scale": 1.0, "logit_scale": 0.25, "decoder_start_id": 0}
 

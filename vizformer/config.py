@@ -83,7 +83,9 @@ class ModelConfig:
         embedding_dim: width of the tables of embeddings where it is not d_model: after that norm a dense layer brings
             their sum to d_model (Lan et al. 2019, "ALBERT", section 3.1; small ELECTRA); None: it is.
         stack_inputs: whether encoder and decoder have a "shared" table of learned positions and embedding norm, or each
-            its "own" (BART); that of the token embeddings is shared always.
+            "own" (BART); that of the token embeddings is shared always.
+        decoder_positions_after_norm: the positions of the decoder are added to its embeddings after the norm of these, not
+            before it, and the embeddings are not scaled there (Blenderbot Small).
         norm_order: "post" is norm(x + f(x)) (2017); "pre" is x + f(norm(x)) (GPT-2; Xiong et al. 2020); "output" is
             x + norm(f(x)) (OLMo 2); "sandwich" is x + norm'(f(norm(x))), with two norms for every sublayer (Ding et al.
             2021, "CogView"; Gemma 2, GLM-4).
@@ -171,6 +173,7 @@ class ModelConfig:
     embedding_norm: bool = False
     embedding_dim: int | None = None
     stack_inputs: StackInputs = "shared"
+    decoder_positions_after_norm: bool = False
     norm_order: NormOrder = "post"
     first_norm: bool = True
     norm: Norm = "layer_norm"
@@ -312,6 +315,10 @@ class ModelConfig:
     def embedding_factor(self) -> float:
         """What the token embeddings are multiplied by: sqrt(d_model) or 1, times embedding_scale."""
         return (math.sqrt(self.d_model) if self.scaled_embedding else 1.0) * self.embedding_scale
+
+    def factor_of(self, stack: str) -> float:
+        """The same of one stack: a decoder whose embeddings are normalised first takes them as they are."""
+        return 1.0 if stack == "decoder" and self.decoder_positions_after_norm else self.embedding_factor
 
     @property
     def architecture(self) -> Architecture:

@@ -227,6 +227,13 @@ def broken_rules(c: "ModelConfig") -> list[Message]:
         problems.append(N_("logit_bias=True: head='transform' has one of its own, leave it out"))
     if c.stack_inputs == "own" and c.architecture != "encoder-decoder":
         problems.append(N_("stack_inputs='own': there is one stack only, take 'shared'"))
+    if c.decoder_positions_after_norm and (c.stack_inputs != "own" or not c.embedding_norm or c.positions != "learned"):
+        problems.append(
+            N_(
+                "decoder_positions_after_norm=True: this is an option of positions='learned', stack_inputs='own' and "
+                "embedding_norm=True, leave it out"
+            )
+        )
     if c.never_pad and c.pad_id is None:
         problems.append(N_("never_pad=True: there is no padding to leave out, give pad_id"))
     if c.relative_buckets < 4 or c.relative_buckets % 2:

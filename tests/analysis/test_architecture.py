@@ -18,6 +18,7 @@ VARIANTS: list[tuple[str, dict[str, Any]]] = [
     ("encoder-decoder", {"norm_order": "pre", "embedding_norm": True, "n_segments": 2}),
     ("encoder-decoder", tiny.MARIAN),
     ("encoder-decoder", tiny.BART),
+    ("encoder-decoder", tiny.BLENDERBOT_SMALL),
     ("encoder-decoder", tiny.T5_1),
     ("encoder-decoder", {"source_vocab_size": 50}),
     ("encoder-decoder", {"source_vocab_size": 29, "tied_unembedding": False}),

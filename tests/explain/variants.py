@@ -60,6 +60,7 @@ VARIANTS: dict[str, tuple[str, dict[str, Any]]] = {
     "modernbert": ("encoder-only", tiny.MODERNBERT),
     "albert": ("encoder-only", {**tiny.ALBERT, "norm_order": "post"}),
     "marian": ("encoder-decoder", {**tiny.MARIAN, "norm_order": "post"}),
+    "blenderbot-small": ("encoder-decoder", {**tiny.BLENDERBOT_SMALL, "norm_order": "post"}),
     "bart": ("encoder-decoder", {**tiny.BART, "norm_order": "post"}),
 }
 """Name -> architecture and options of `tiny.checkpoint`; a test adds what only it looks at."""

@@ -28,7 +28,14 @@ SIZES = dict(
     decoder_start_token_id=5,
     forced_eos_token_id=None,
 )
-KINDS = {"plbart": "PLBart", "mvp": "Mvp", "pegasus": "Pegasus", "blenderbot": "Blenderbot", "m2m_100": "M2M100"}
+KINDS = {
+    "plbart": "PLBart",
+    "mvp": "Mvp",
+    "pegasus": "Pegasus",
+    "blenderbot": "Blenderbot",
+    "blenderbot-small": "BlenderbotSmall",
+    "m2m_100": "M2M100",
+}
 LM = "ForConditionalGeneration"
 
 

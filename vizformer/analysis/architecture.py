@@ -131,12 +131,14 @@ def _stack(model: Transformer, stack: Stack, section: Section, n: int, memory: i
     if config.positions == "sinusoidal":
         add("positions", "positions", None)
     decoders = "decoder_" if config.stack_inputs == "own" and section == "decoder" else ""
-    if config.positions == "learned":
-        name = f"{decoders}position_embedding"
+    name, late = f"{decoders}position_embedding", config.decoder_positions_after_norm and section == "decoder"
+    if config.positions == "learned" and not late:
         add("positions", "positions", getattr(model, name), name, shared=not (first or decoders))
     if model.embedding_norm is not None:
-        name = f"{decoders}embedding_norm"
-        add("embedding_norm", "norm", getattr(model, name), name, shared=not (first or decoders))
+        path = f"{decoders}embedding_norm"
+        add("embedding_norm", "norm", getattr(model, path), path, shared=not (first or decoders))
+    if late:
+        add("positions", "positions", getattr(model, name), name)
     if model.embedding_projection is not None:
         add("projection", "projection", model.embedding_projection, "embedding_projection", output=wide)
     boxes += _layer(config, stack, section, n, memory, boxes[-1].key)

@@ -350,7 +350,7 @@ class _Way:
         model, config = self.checkpoint.model, self.checkpoint.model.config
         tokens = self.trace.tokens[stack]
         own = float64(model.token_table(stack).weight[tokens[self.position].id])
-        summed: dict[Part, Row] = {"token": own * config.embedding_factor}
+        summed: dict[Part, Row] = {"token": own * config.factor_of(stack)}
         added = model.positions(self.position + 1, stack)
         if added is not None:
             summed["position"] = float64(added[self.position])
@@ -358,17 +358,24 @@ class _Way:
             segments = self.checkpoint.segments(tokens)
             number = 0 if segments is None else int(segments[0, self.position])
             summed["segment"] = float64(model.segment_embedding.weight[number])
+        late: Row | None = None  # positions that are added after the norm
+        if config.decoder_positions_after_norm and stack == "decoder":
+            late = summed.pop("position")
         x: Row = np.sum(list(summed.values()), axis=0)
         norm = model.embedding_norm
         if model.decoder_embedding_norm is not None and stack == "decoder":
             norm = model.decoder_embedding_norm
         entering: Row = x if norm is None else normalise(x, norm)
+        entering = entering if late is None else entering + late
         if (projection := model.embedding_projection) is not None:
             self.set_by_hand(f"{stack}.0.pre", entering @ float64(projection.weight).T + bias_of(projection))
             self.add("projection_bias", "embedding", self.g @ bias_of(projection))
             self.g = self.g @ float64(projection.weight)
         else:
             self.set_by_hand(f"{stack}.0.pre", entering)
+        if late is not None:
+            self.squares += float(((self.g * late) ** 2).sum())
+            self.add("position", "embedding", self.g @ late)
         if norm is not None:
             self.through(norm, x, "embedding")
         self.directions["embedding"] = self.g

@@ -196,10 +196,11 @@ class Transformer(nn.Module):
         stack: Literal["encoder", "decoder"] = "encoder",
     ) -> Float[Tensor, "b n d_model"]:
         """What a stack reads, from rows of the table of embeddings (or others in their place); as in `embed`."""
-        if (factor := self.config.embedding_factor) != 1:
+        if (factor := self.config.factor_of(stack)) != 1:
             x = x * factor
-        added = self.positions(first + x.shape[1], stack)
-        if added is not None:
+        added, late = self.positions(first + x.shape[1], stack), self.config.decoder_positions_after_norm
+        late = late and stack == "decoder"
+        if added is not None and not late:
             x = x + added[first:].to(x.dtype)
         if self.segment_embedding is not None:
             given = torch.zeros(x.shape[:2], dtype=torch.long, device=x.device) if segments is None else segments
@@ -208,6 +209,8 @@ class Transformer(nn.Module):
             x = self.decoder_embedding_norm(x)
         elif self.embedding_norm is not None:
             x = self.embedding_norm(x)
+        if added is not None and late:
+            x = x + added[first:].to(x.dtype)
         if self.embedding_projection is not None:
             x = self.embedding_projection(x)
         out: Tensor = self.dropout(x)

@@ -27,7 +27,6 @@ BECAUSE: Mapping[str, Message] = {
     "xlnet": N_("attention over a memory of earlier texts, with scores of its own for distances"),
     "umt5": N_("a table of relative positions in every layer"),
     "longt5": N_("encoder_attention_type: queries look at a neighbourhood and at summaries of blocks"),
-    "blenderbot-small": N_("a norm of the decoder's embeddings before the positions are added"),
     "led": N_("attention_window: queries look at a neighbourhood only"),
     "whisper": N_("it reads sound"),
     "vit": N_("it reads images"),

@@ -234,6 +234,10 @@ def details(config: ModelConfig) -> list[Message]:
             config.positions == "sinusoidal" and config.sinusoids == "halves",
             N_("all sines of the positions before all cosines"),
         ),
+        (
+            config.decoder_positions_after_norm,
+            N_("the decoder's positions are added after the norm of its embeddings"),
+        ),
         (config.stack_inputs == "own", N_("encoder and decoder have a position table and an embedding norm each")),
         (
             config.attention_scale is not None,

@@ -8,6 +8,7 @@ from vizformer.checkpoints.hugging_face.families import (
     big_bird,
     biogpt,
     blenderbot,
+    blenderbot_small,
     bloom,
     codegen,
     cohere,
@@ -125,5 +126,6 @@ FAMILIES: tuple[Family, ...] = (
     olmoe.FAMILY,
     granitemoe.FAMILY,
     modernbert.FAMILY,
+    blenderbot_small.FAMILY,
 )
 BY_TYPE: dict[str, Family] = {model_type: family for family in FAMILIES for model_type in family.defaults}

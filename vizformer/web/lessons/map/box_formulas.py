@@ -70,7 +70,7 @@ def formula(box: "Box", config: ModelConfig) -> str:
     """Its arithmetic as LaTeX; "" where it has none."""
     if box.kind == "embedding" and config.embedding_scale != 1:
         return rf"x_i = {config.embedding_factor:g}\; E_{{t_i}}"
-    if box.kind == "embedding" and config.scaled_embedding:
+    if box.kind == "embedding" and config.scaled_embedding and config.factor_of(box.section) != 1:
         return r"x_i = \sqrt{d_\text{model}}\; E_{t_i}"
     if box.kind == "add":
         inner = "x" if config.norm_order == "output" else r"\operatorname{norm}(x)"

@@ -155,7 +155,7 @@ def about(box: "Box", config: ModelConfig) -> str:
         if config.embedding_scale != 1:
             return f"{text} " + _("The rows are multiplied by {scale}.", scale=f"{config.embedding_factor:g}")
         scaled = _("The rows are multiplied by √d_model.")
-        return f"{text} {scaled}" if config.scaled_embedding else text
+        return f"{text} {scaled}" if config.scaled_embedding and config.factor_of(box.section) != 1 else text
     if box.kind == "positions":
         if config.positions == "learned":
             return _(
