@@ -260,13 +260,30 @@ def evaluate(model: str, data: Path) -> None:
     help="Where the sums are kept, by model and texts.",
 )
 @click.option("--threads", type=click.IntRange(1), help="Texts that are measured at once.  [default: one per core]")
+@click.option(
+    "--scheduler",
+    metavar="ADDRESS",
+    help="Have the workers of a Dask cluster measure, each of which opens the same model by the same name: the address "
+    "of its scheduler, as tcp://10.0.0.1:8786. Needs vizformer[cluster].",
+)
 @click.option("--device", default="cpu", show_default=True, help="Where the model computes.")
 @click.option("--dtype", default="float32", show_default=True, help="What it computes in.")
-def heads(model: str, texts: str, out: Path, work: Path, threads: int | None, device: str, dtype: str) -> None:
+def heads(
+    model: str,
+    texts: str,
+    out: Path,
+    work: Path,
+    threads: int | None,
+    scheduler: str | None,
+    device: str,
+    dtype: str,
+) -> None:
     """Measure what every attention head of a model does on many texts: one row a head.
 
-    Stopped or killed, the same command goes on where it was, to the same result.
+    Stopped or killed, the same command goes on where it was, to the same result; also on a cluster, whose workers may
+    come and go.
     """
+    from vizformer.analysis.corpus_heads.cluster import Cluster
     from vizformer.analysis.corpus_heads.corpus import BUNDLED, bundled_corpus, read_texts
     from vizformer.analysis.corpus_heads.report import check_name
     from vizformer.analysis.corpus_heads.running import head_report
@@ -280,7 +297,18 @@ def heads(model: str, texts: str, out: Path, work: Path, threads: int | None, de
         said = f"{done} of {texts} texts"
         click.echo(f"\r{said}" if on_one_line else said, err=True, nl=done == texts or not on_one_line)
 
-    report = head_report(load(model, device=device, dtype=dtype), corpus, work=work, threads=threads, tell=tell)
+    if scheduler is not None and threads is not None:
+        raise click.UsageError("--threads is of this machine alone: leave it out, or --scheduler.")
+    checkpoint = load(model, device=device, dtype=dtype)
+    hands = None if scheduler is None else Cluster(scheduler, model, checkpoint, corpus.passages)
+    if hands is not None:
+        told = (
+            f"{n} worker{'s' if n > 1 else ''}"
+            if (n := hands.workers)
+            else f"no worker yet; one is started by `dask worker {scheduler}`"
+        )
+        click.echo(f"{scheduler}: {told}", err=True)
+    report = head_report(checkpoint, corpus, work=work, threads=threads, hands=hands, tell=tell)
     assert report is not None  # nothing stops it
     report.save(out)
     unread = "" if report.texts == report.given else f" ({report.given - report.texts} others it cannot read)"

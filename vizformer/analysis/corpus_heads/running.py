@@ -3,13 +3,16 @@
 Texts are measured in groups; what a group says is added to what all groups before it said, in their order, whoever was
 done first.  A file holds the sums of the groups so far and how many these are: a run that was killed begins after them,
 and one that is over is read from there.
+
+Who measures the groups are `Hands`: the threads of this process (`Threads`), or the workers of a cluster
+(`vizformer.analysis.corpus_heads.cluster`).  Both call `measure_group`, and what they bring is added here.
 """
 
 import hashlib
 import os
 import threading
-from collections.abc import Callable
-from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol
@@ -18,7 +21,7 @@ from zipfile import BadZipFile
 import numpy as np
 import torch
 
-from vizformer.analysis.corpus_heads.corpus import Corpus
+from vizformer.analysis.corpus_heads.corpus import Corpus, Passage
 from vizformer.analysis.corpus_heads.one_text import MOST_TOKENS, heads_of, measure_text, repeated_induction
 from vizformer.analysis.corpus_heads.report import HeadReport, make_report
 from vizformer.analysis.corpus_heads.sums import CORNER, Sums
@@ -28,6 +31,7 @@ from vizformer.errors import VizformerError
 from vizformer.messages import N_
 
 GROUP = 8  # texts
+LOOK = 0.2  # seconds between two looks whether it is to stop
 VERSION = 1  # of what is measured: another one makes the files of before useless
 
 
@@ -37,9 +41,94 @@ class Tell(Protocol):
     def __call__(self, done: int, texts: int) -> None: ...
 
 
-class _Group(NamedTuple):
+class Group(NamedTuple):
+    """What a group of texts says: how many of them the model can read, and their sums."""
+
     read: int
     sums: dict[Kind, Sums]
+
+
+class Begun(Protocol):
+    """A group that somebody measures."""
+
+    def wait(self, seconds: float) -> bool:
+        """Whether it is measured, after so many seconds at most."""
+
+    def result(self) -> Group:
+        """What it says.
+
+        Raises:
+            Exception: what went wrong.
+        """
+
+
+class Hands(Protocol):
+    """Who measures groups of texts.  Inside `with`; what they do then ends there."""
+
+    @property
+    def ahead(self) -> int:
+        """How many groups they are given at once."""
+
+    def begin(self, group: range) -> Begun:
+        """Has the texts of these numbers measured."""
+
+    def __enter__(self) -> "Hands": ...
+
+    def __exit__(self, *raised: object) -> None: ...
+
+
+def measure_group(
+    checkpoint: Checkpoint, passages: Sequence[Passage], first: int, cut_off: Callable[[], bool] = lambda: False
+) -> Group | None:
+    """Measures some texts, of which `first` is the number of the first one; None where `cut_off` said so before the end.
+
+    One core each: several groups are measured at once, and the sums are the same however many cores there are.
+    """
+    found, count = _empty(checkpoint), 0
+    for number, passage in enumerate(passages, first):
+        if cut_off():
+            return None
+        count += measure_text(checkpoint, passage, number, found)
+    return Group(count, found)
+
+
+class Threads:
+    """The threads of this process.
+
+    Args:
+        threads: groups that are measured at once; None: as many as there are cores.
+    """
+
+    def __init__(self, checkpoint: Checkpoint, passages: Sequence[Passage], threads: int | None = None) -> None:
+        self._checkpoint, self._passages = checkpoint, passages
+        workers = max(1, threads or os.cpu_count() or 1)
+        self.ahead = 2 * workers
+        self._cut_off = threading.Event()
+        self._pool = ThreadPoolExecutor(workers)
+
+    def begin(self, group: range) -> Begun:
+        texts = self._passages[group.start : group.stop]
+        return _InThread(self._pool.submit(measure_group, self._checkpoint, texts, group.start, self._cut_off.is_set))
+
+    def __enter__(self) -> "Threads":
+        return self
+
+    def __exit__(self, *raised: object) -> None:
+        self._cut_off.set()
+        self._pool.shutdown()
+
+
+class _InThread:
+    def __init__(self, future: "Future[Group | None]") -> None:
+        self._future = future
+
+    def wait(self, seconds: float) -> bool:
+        return bool(wait([self._future], timeout=seconds).done)
+
+    def result(self) -> Group:
+        group = self._future.result()
+        assert group is not None  # nobody has cut it off
+        return group
 
 
 def head_report(
@@ -48,6 +137,7 @@ def head_report(
     *,
     work: Path | None = None,
     threads: int | None = None,
+    hands: Hands | None = None,
     tell: Tell | None = None,
     stop: Callable[[], bool] = lambda: False,
 ) -> HeadReport | None:
@@ -56,6 +146,7 @@ def head_report(
     Args:
         work: a folder that keeps the sums (see above), in a file named by model and corpus.
         threads: texts that are measured at once, each on one core; None: as many as there are cores.
+        hands: who measures; None: threads of this process.
 
     Raises:
         VizformerError: the model reads none of the texts.
@@ -64,46 +155,29 @@ def head_report(
     done, read, sums = _begun(path, checkpoint)
     passages = corpus.passages
     groups = [range(first, min(first + GROUP, len(passages))) for first in range(0, len(passages), GROUP)]
-    workers = max(1, threads or os.cpu_count() or 1)
-    cut_off = threading.Event()
-
-    def measured(group: range) -> _Group | None:
-        found, count = _empty(checkpoint), 0
-        for number in group:
-            if cut_off.is_set():
-                return None
-            count += measure_text(checkpoint, passages[number], number, found)
-        return _Group(count, found)
-
     before = torch.get_num_threads()
-    torch.set_num_threads(
-        1
-    )  # a text on one core, several texts at once: and the same sums, however many cores there are
+    torch.set_num_threads(1)
     try:
-        with ThreadPoolExecutor(workers) as pool:
-            running: dict[int, Future[_Group | None]] = {}
+        with hands or Threads(checkpoint, passages, threads) as measuring:
+            running: dict[int, Begun] = {}
             ahead = done
-            try:
-                while done < len(groups):
-                    while ahead < len(groups) and len(running) < 2 * workers:
-                        running[ahead] = pool.submit(measured, groups[ahead])
-                        ahead += 1
-                    wait([running[done]], timeout=0.2, return_when=FIRST_COMPLETED)
-                    if stop():
-                        return None
-                    if not running[done].done():
-                        continue
-                    group = running.pop(done).result()
-                    assert group is not None
-                    read += group.read
-                    for kind, part in group.sums.items():
-                        sums[kind].add(part)
-                    done += 1
-                    _keep(path, done, read, sums)
-                    if tell is not None:
-                        tell(groups[done - 1].stop, len(passages))
-            finally:
-                cut_off.set()
+            while done < len(groups):
+                while ahead < len(groups) and len(running) < max(1, measuring.ahead):
+                    running[ahead] = measuring.begin(groups[ahead])
+                    ahead += 1
+                ready = running[done].wait(LOOK)
+                if stop():
+                    return None
+                if not ready:
+                    continue
+                group = running.pop(done).result()
+                read += group.read
+                for kind, part in group.sums.items():
+                    sums[kind].add(part)
+                done += 1
+                _keep(path, done, read, sums)
+                if tell is not None:
+                    tell(groups[done - 1].stop, len(passages))
         if not read:
             raise VizformerError(
                 N_("{model} can read none of the texts of {name}.", model=checkpoint.name, name=corpus.name)
