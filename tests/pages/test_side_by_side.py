@@ -12,6 +12,7 @@ from vizformer.analysis import head_divergences, head_pair, moved_weights, strea
 from vizformer.checkpoints import load
 from vizformer.training.runs import Run
 from vizformer.web.catalogue import sources, trainings
+from vizformer.web.catalogue.subject import Subject
 from vizformer.web.link.model_ref import ModelRef
 from vizformer.web.tools.side_by_side import in_python
 from vizformer.web.widgets import watched
@@ -87,7 +88,10 @@ def test_two_steps_of_a_training_are_compared_with_their_weights(open_app, boxes
     assert table["Tensor"].tolist() == [one.name for one in moved.tensors]
     assert f"{moved.relative:.2%}" in said(app)
     assert app.selectbox(key="side_by_side.model").value == ModelRef("training", TRAINING, "355")
-    assert "moved_weights(first, second)" in app.code[0].value
+    space = {}
+    exec(app.code[0].value, space)
+    assert np.allclose(head_divergences(space["runs"], "decoder"), found, atol=1e-6)
+    assert app.selectbox(key="view.model").value == ModelRef("training", TRAINING, "0")
 
 
 def test_what_is_chosen_goes_into_the_link(open_app):
@@ -161,3 +165,10 @@ def test_a_step_of_a_training_is_a_model_of_its_own():
     assert all(map(np.array_equal, checkpoint.model.parameters(), expected.model.parameters()))
     assert sources.title(model).endswith("step 355")
     assert sources.locate(ModelRef.parse(f"{TRAINING}@356")) is None
+
+
+def test_code_tells_two_models_from_elsewhere_apart():
+    first, second = (Subject(ModelRef.parse(name), "a", "") for name in ("models/base", "models/fine;dtype=bfloat16"))
+    assert in_python.opening(first.model, "a") == "vf.load('a')"
+    assert in_python.opening(second.model, "b") == "vf.load('b', dtype='bfloat16')"
+    assert in_python.opening(ModelRef.parse(TRAINING), "c") == f"vf.load(asset('trainings', {TRAINING!r}))"

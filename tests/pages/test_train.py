@@ -298,3 +298,15 @@ def test_a_finished_training_is_shown_before_ones_own(open_app):
     app = slider.set_value(0).run()
     assert not app.exception
     assert any("0" in box.value for box in app.caption)
+
+
+def test_a_training_is_opened_beside_what_it_began_with(open_app, queue):
+    app = train(open_app(PAGE))
+    name = name_of(app)
+    app.button(key="train.open.side_by_side").click().run()
+    assert not app.exception
+    assert not app.error
+    assert (app.query_params["model"], app.query_params["other"]) == (f"{name}@0", name)
+    steps = [kept.step for kept in queue.run(name).progress().snapshots]
+    assert sum("step" in option for option in app.selectbox(key="view.model").options) == len(steps)
+    assert any("Which weights differ" in one.value for one in app.subheader)

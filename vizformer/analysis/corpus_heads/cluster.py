@@ -96,7 +96,7 @@ class _OnCluster:
                 N_(
                     "The cluster has not measured a part of the texts: {error}. What was measured before is kept: the same "
                     "command goes on from there.",
-                    error=f"{type(error).__name__}: {error}"[:500],
+                    error=" ".join(f"{type(error).__name__}: {error}"[:500].split()).rstrip("."),
                 )
             ) from error
         if isinstance(found, str):

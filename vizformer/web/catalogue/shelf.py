@@ -13,7 +13,7 @@ from vizformer.web.link.model_ref import ModelRef
 
 def models() -> tuple[ModelRef, ...]:
     """What can be chosen: the bundled models, the server's folders, what this session opened or put up or trained, and
-    one that its link names.
+    one that its link names; of a step of a training all others as well.
     """
     linked, opened = state.view().model, _opened()
     own = [base for base in opened if base.source != "models" and sources.is_there(base)]
@@ -23,9 +23,18 @@ def models() -> tuple[ModelRef, ...]:
     trained = [
         *trained_models.listed(),
         *([linked] if linked.source == "training" and sources.is_there(linked) else []),
+        *(_all_steps(linked) if linked.revision else ()),
     ]
     bases = [*bundled.listed(), *server_folder.listed(), *own, *uploads.listed(), *trained]
     return tuple(opened.get(base, base) for base in dict.fromkeys(bases))
+
+
+def _all_steps(model: ModelRef) -> tuple[ModelRef, ...]:
+    """What a training has come to, and what it had come to after each step that it kept; none for another model."""
+    if model.source != "training":
+        return ()
+    end = replace(model, revision="")
+    return (*([end] if sources.is_there(end) else []), *trained_models.steps(model))
 
 
 def _opened() -> dict[ModelRef, ModelRef]:
@@ -42,9 +51,8 @@ def beside() -> tuple[ModelRef, ...]:
     there or not: the page says what is to be done.
     """
     view = state.view()
-    trainings = [model for model in (view.model, view.other) if model is not None and model.source == "training"]
-    steps = (step for model in trainings for step in (replace(model, revision=""), *trained_models.steps(model)))
-    known = list(dict.fromkeys((*models(), *filter(sources.is_there, steps))))
+    steps = (step for model in (view.model, view.other) if model is not None for step in _all_steps(model))
+    known = list(dict.fromkeys((*models(), *steps)))
     if view.other is None or view.other in known:
         return tuple(known)
     return tuple(

@@ -13,9 +13,9 @@ if TYPE_CHECKING:
 _ELSEWHERE = "path/to/the/model"  # a folder that the reader fills in
 
 
-def loaded(model: ModelRef) -> str:
+def loaded(model: ModelRef, path: str = _ELSEWHERE) -> str:
     """What opens a model: by its name where it has one everywhere, else from a folder that the reader fills in."""
-    name = model.id if model.source in ("bundled", "hub") else _ELSEWHERE
+    name = model.id if model.source in ("bundled", "hub") else path
     answers = "".join(f", {field}={value!r}" for field, value in model.answers)
     mapping = ", mapping='path/to/the/mapping.toml'" if model.mapping else ""
     dtype = "" if model.dtype == "float32" else f", dtype={model.dtype!r}"
