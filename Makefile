@@ -75,8 +75,8 @@ messages: $(VENV)/.installed-test ## bring the translation catalogues up to date
 		--no-wrap --no-fuzzy-matching --ignore-obsolete --ignore-pot-creation-date
 	@grep -c '^msgstr ""$$' $(CATALOGUES)/*/LC_MESSAGES/vizformer.po | awk '{print "texts without a translation: " $$1 - 1}'
 
-screenshots: $(VENV)/.installed-test ## make the pictures of the documents anew (needs Chromium)
-	$(BIN)/python tools/screenshots.py
+screenshots: $(VENV)/.installed-test ## make the pictures of the documents anew (needs Chromium; CHECK=1 only compares)
+	$(BIN)/python tools/screenshots.py $(if $(CHECK),--check)
 
 clean: ## remove what builds and tests leave behind
 	rm -rf build dist .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis

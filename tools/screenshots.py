@@ -1,8 +1,12 @@
 """Makes the pictures of the documents: `make screenshots`.
 
+    python tools/screenshots.py             # makes them anew
+    python tools/screenshots.py --check     # makes them elsewhere; exit code 1 where one in docs/ shows something else
+
 Each is a page of the app, by its address, in a fresh server and a fresh tab, in English and in light colours.
 """
 
+import argparse
 import sys
 import tempfile
 from pathlib import Path
@@ -16,10 +20,44 @@ PICTURES = {
 }
 """Name of the file in docs/ -> the address that it shows."""
 
-WIDTH, HEIGHT = 1280, 1010
+WIDTH, HEIGHT = 1280, 1060
+SEEN, MOST = 48, 0.01
+"""Levels (of 256) from which a pixel is another one, and the share of such pixels up to which a picture is the same.
+
+Fonts are drawn a little differently from machine to machine; a button or a line of text more is above it.
+"""
 
 
-def main() -> None:
+def apart(one: Path, other: Path) -> float:
+    """The share of pixels in which two pictures differ; 1 where one is missing or of another size."""
+    import numpy as np
+    from PIL import Image
+
+    if not (one.exists() and other.exists()):
+        return 1.0
+    first, second = (np.asarray(Image.open(path).convert("RGB")).astype(int) for path in (one, other))
+    if first.shape != second.shape:
+        return 1.0
+    return float((np.abs(first - second).max(axis=-1) >= SEEN).mean())
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description="Makes the pictures of the documents.")
+    parser.add_argument("--check", action="store_true", help="only say which of them show something else by now")
+    if not parser.parse_args().check:
+        take(ROOT / "docs")
+        return 0
+    with tempfile.TemporaryDirectory() as folder:
+        take(Path(folder))
+        shares = {name: apart(ROOT / "docs" / f"{name}.png", Path(folder, f"{name}.png")) for name in PICTURES}
+    for name, share in shares.items():
+        said = "is current" if share <= MOST else "shows something else: make screenshots"
+        sys.stdout.write(f"docs/{name}.png {said} ({share:.2%} of its pixels differ)\n")
+    return int(max(shares.values()) > MOST)
+
+
+def take(into: Path) -> None:
+    """Makes all pictures in a folder."""
     from playwright.sync_api import sync_playwright
 
     from tests.browser import chromium
@@ -33,10 +71,10 @@ def main() -> None:
                 tab.goto(address)
                 tab.settled(quiet=1.0)
                 tab.page.get_by_test_id("stSkeleton").first.wait_for(state="detached")  # every part has come
-                tab.page.screenshot(path=ROOT / "docs" / f"{name}.png", animations="disabled")
+                tab.page.screenshot(path=into / f"{name}.png", animations="disabled")
                 tab.close()
         browser.close()
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

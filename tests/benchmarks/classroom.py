@@ -4,6 +4,7 @@
     python -m tests.benchmarks.classroom readers                  # 40 readers for two minutes; exit code 1 above a limit
     python -m tests.benchmarks.classroom readers --readers 20 --minutes 30     # a soak; memory every minute
     python -m tests.benchmarks.classroom readers --workers 2                   # a server with two processes
+    python -m tests.benchmarks.classroom readers --nginx                       # two servers with nginx before them
 
 The readers speak Streamlit's protocol with a fresh server, started the way users start it.  Each asks every five seconds,
 from one beginning to the next: in 40 of 100 for another head, step or setting of the part it looks at; in 10 for another
@@ -23,7 +24,7 @@ import tempfile
 import time
 from collections import defaultdict
 from collections.abc import Iterator
-from contextlib import AsyncExitStack, contextmanager
+from contextlib import AsyncExitStack, ExitStack, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -35,6 +36,7 @@ from streamlit.proto.ForwardMsg_pb2 import ForwardMsg
 from streamlit.proto.WidgetStates_pb2 import WidgetState
 from websockets.asyncio.client import ClientConnection, connect
 
+from tests import nginx
 from tests.benchmarks.memory import CHARACTERS, MIB, PARTS, resident
 from tests.browser.driver import Server
 
@@ -197,7 +199,7 @@ class Pupil:
             self.settings[proto.id] = Setting(proto.id, kind, message.delta.fragment_id, proto)  # type: ignore[union-attr]
 
 
-def connected(server: Server) -> connect:
+def connected(server: "Server | Front") -> connect:
     address = server.url.replace("http", "ws") + "/_stcore/stream"
     return connect(address, subprotocols=["streamlit"], max_size=None, open_timeout=60, compression=None)  # type: ignore[list-item]
 
@@ -235,6 +237,36 @@ def memory(server: Server) -> str:
         if line.startswith("Pss:")
     ]
     return f"{sum(each):.0f} MiB ({' + '.join(f'{one:.0f}' for one in each)})"
+
+
+@dataclass
+class Front:
+    """Where readers ask, and the processes that answer."""
+
+    url: str
+    servers: list[Server]
+    processes: list[int]
+
+    def worked(self) -> float:
+        """Seconds of processor time that all of it has taken so far."""
+        return sum(map(worked, self.processes))
+
+    def memory(self) -> str:
+        return ", ".join(map(memory, self.servers))
+
+
+@contextmanager
+def fronted(n_workers: int, *, behind_nginx: bool) -> Iterator[Front]:
+    """A server with its workers; or two servers of one each with nginx before them, as in deploy/."""
+    with ExitStack() as stack:
+        if not behind_nginx:
+            server = stack.enter_context(serving("--workers", str(n_workers)))
+            yield Front(server.url, [server], [server.process.pid])
+            return
+        servers = [stack.enter_context(serving()) for _ in range(2)]
+        folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
+        url, process = stack.enter_context(nginx.before(folder, servers))
+        yield Front(url, servers, [process, *(one.process.pid for one in servers)])
 
 
 @contextmanager
@@ -305,7 +337,7 @@ def costs(repeats: int, only: str) -> None:
 # --- a class ----------------------------------------------------------------------------------------------------------
 
 
-async def learn(server: Server, number: int, every: float, end: float, found: dict[str, list[Answer]]) -> None:
+async def learn(server: Front, number: int, every: float, end: float, found: dict[str, list[Answer]]) -> None:
     """One reader, until the end."""
     rng = random.Random(number)
     places = itertools.cycle(rng.sample(PLACES, len(PLACES)))
@@ -332,24 +364,25 @@ async def learn(server: Server, number: int, every: float, end: float, found: di
 
 
 async def attend(
-    server: Server, n_readers: int, every: float, minutes: float, n_workers: int = 1
-) -> dict[str, list[Answer]]:
+    server: Front, n_readers: int, every: float, minutes: float, n_workers: int = 1
+) -> tuple[dict[str, list[Answer]], float]:
+    """The answers, and the processor time that they took, from the arrival on."""
     found: dict[str, list[Answer]] = defaultdict(list)
     async with AsyncExitStack() as stack:  # whatever is loaded or computed at the first visit, of each worker
-        for _ in range(n_workers):  # (those before stay connected, so that each comes to another one)
-            first = Pupil(await stack.enter_async_context(connected(server)), random.Random(0))
+        for one in server.servers * n_workers:  # (those before stay connected, so that each comes to another worker)
+            first = Pupil(await stack.enter_async_context(connected(one)), random.Random(0))
             for page, part in PLACES:
                 await first.open(page, **link(page, part, SHARED))
-    end = time.perf_counter() + 60 * minutes
+    before, end = server.worked(), time.perf_counter() + 60 * minutes
     class_ = asyncio.gather(*(learn(server, number, every, end, found) for number in range(n_readers)))
     minute = 0
     while not class_.done():
         await asyncio.wait([class_], timeout=60)
         minute += 1
         n = sum(map(len, found.values()))
-        click.echo(f"minute {minute}: {n} answers, {memory(server)}", err=True)
+        click.echo(f"minute {minute}: {n} answers, {server.memory()}", err=True)
     await class_
-    return found
+    return found, server.worked() - before
 
 
 @main.command()
@@ -357,14 +390,14 @@ async def attend(
 @click.option("--every", default=5.0, show_default=True, help="Seconds between two questions of a reader.")
 @click.option("--minutes", default=2.0, show_default=True)
 @click.option("--workers", "n_workers", default=1, show_default=True, help="Server processes.")
-def readers(n_readers: int, every: float, minutes: float, n_workers: int) -> None:
+@click.option("--nginx", "behind_nginx", is_flag=True, help="Two servers with nginx before them, as in deploy/.")
+def readers(n_readers: int, every: float, minutes: float, n_workers: int, behind_nginx: bool) -> None:
     """A class that works for some minutes."""
-    with serving("--workers", str(n_workers)) as server:
-        before = worked(server.process.pid)
-        found = asyncio.run(attend(server, n_readers, every, minutes, n_workers))
-        taken = worked(server.process.pid) - before
+    with fronted(n_workers, behind_nginx=behind_nginx) as server:
+        found, taken = asyncio.run(attend(server, n_readers, every, minutes, 1 if behind_nginx else n_workers))
         if any(answer.failed for answers in found.values() for answer in answers):
-            click.echo(server.log.read_text()[-5000:], err=True)  # what the errors were
+            for one in server.servers:
+                click.echo(one.log.read_text()[-5000:], err=True)  # what the errors were
     everything = [answer for kind, answers in found.items() if kind != ARRIVAL for answer in answers]
     click.echo("| what | answers | p50, s | p95, s | most, s |")
     click.echo("|---|---:|---:|---:|---:|")
@@ -377,7 +410,8 @@ def readers(n_readers: int, every: float, minutes: float, n_workers: int) -> Non
     failed = [answer.failed for answers in found.values() for answer in answers if answer.failed]
     click.echo(
         f"\n{n_readers} readers, a question every {every:.0f} s: {rate:.1f} answers a second, {len(failed)} errors, "
-        f"{1000 * taken / len(everything):.0f} ms of processor time per answer"
+        f"{1000 * taken / len(everything):.0f} ms of processor time per answer: a core carries "
+        f"{every * len(everything) / taken:.0f} such readers"
     )
     for failure in failed[:5]:
         click.echo(failure)

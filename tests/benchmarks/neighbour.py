@@ -24,7 +24,7 @@ import click
 from streamlit.proto.ForwardMsg_pb2 import ForwardMsg
 from streamlit.proto.WidgetStates_pb2 import WidgetState
 
-from tests.benchmarks.classroom import ARRIVAL, Pupil, attend, connected, serving
+from tests.benchmarks.classroom import ARRIVAL, Front, Pupil, attend, connected, serving
 from tests.benchmarks.memory import MIB, resident
 from tests.browser.driver import Server
 from vizformer import Transformer, load
@@ -85,10 +85,10 @@ HEAVY: Mapping[str, Callable[[Server, float, list[float]], Awaitable[None]]] = {
 async def attend_beside(server: Server, what: str, n_readers: int, minutes: float) -> tuple[list[float], list[float]]:
     """The seconds that the readers of a class waited, and those of the heavy work beside them."""
     done: list[float] = []
-    class_ = asyncio.create_task(attend(server, n_readers, 5.0, minutes))
+    class_ = asyncio.create_task(attend(Front(server.url, [server], [server.process.pid]), n_readers, 5.0, minutes))
     if what in HEAVY:
         await HEAVY[what](server, time.perf_counter() + 60 * minutes, done)
-    found = await class_
+    found, _ = await class_
     if failed := [one.failed for answers in found.values() for one in answers if one.failed]:
         raise RuntimeError(failed[0])
     return sorted(one.seconds for kind, answers in found.items() if kind != ARRIVAL for one in answers), done

@@ -6,7 +6,8 @@ import click
 import pytest
 from click.testing import CliRunner
 
-from tests.benchmarks import classroom
+from tests import programs
+from tests.benchmarks import classroom, room
 from vizformer.serving import haproxy
 
 pytestmark = [
@@ -49,3 +50,23 @@ def test_a_class_is_served_by_several_workers(monkeypatch):
     assert " 0 errors" in result.output
     [kept] = [line for line in result.stderr.splitlines() if line.startswith("minute 1")]
     assert kept.count(" + ") == 3  # who looks after them, two workers, HAProxy
+
+
+def test_a_class_is_served_by_two_servers_behind_nginx(monkeypatch):
+    if programs.find(programs.NGINX) is None:
+        pytest.skip(programs.way_out(programs.NGINX))
+    monkeypatch.setattr(classroom, "PLACES", [("masks", "mistakes")])
+    options = ["--readers", "2", "--every", "0.1", "--minutes", "0.05", "--nginx"]
+    result = CliRunner().invoke(classroom.main, ["readers", *options])
+    assert " 0 errors" in result.output
+    assert "a core carries" in result.output
+
+
+def test_followers_see_every_move_and_the_pointer():
+    result = CliRunner().invoke(room.main, ["--followers", "2", "--moves", "3", "--places", "3"])
+    assert result.exception is None, result.exception
+    rows = [line.strip("| ").split(" | ") for line in result.output.splitlines() if line.startswith("| a ")]
+    assert [(row[0], row[1], row[2]) for row in rows] == [
+        ("a move", "3", "6"),
+        ("a place of the pointer", "3", "6"),
+    ]

@@ -3,7 +3,6 @@
 import os
 import re
 import secrets
-import subprocess
 import sys
 import time
 import urllib.error
@@ -15,8 +14,8 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Browser, expect
 
-from tests import programs
-from tests.browser.driver import ROOT, TIMEOUT, Server, Tab, free_port, new_tab
+from tests import nginx, programs
+from tests.browser.driver import TIMEOUT, Server, Tab, new_tab
 
 NGINX = programs.find(programs.NGINX)
 
@@ -24,21 +23,6 @@ pytestmark = [
     pytest.mark.browser,
     pytest.mark.skipif(NGINX is None, reason=programs.way_out(programs.NGINX)),
 ]
-
-
-def configuration(folder: Path, port: int, servers: list[Server]) -> str:
-    """deploy/nginx.conf with the test's ports, in a file that nginx can run from as anybody."""
-    text = (ROOT / "deploy" / "nginx.conf").read_text(encoding="utf-8")
-    for written, server in zip(("127.0.0.1:8501", "127.0.0.1:8502"), servers, strict=True):
-        assert written in text
-        text = text.replace(written, f"127.0.0.1:{server.port}")
-    assert "listen 80;" in text
-    text = text.replace("listen 80;", f"listen 127.0.0.1:{port};")
-    temporary = "".join(f"{kind}_temp_path {folder}/{kind};\n" for kind in ("proxy", "fastcgi", "uwsgi", "scgi"))
-    return (
-        f"daemon off;\npid {folder}/pid;\nerror_log {folder}/error.log;\nevents {{}}\n"
-        f"http {{\naccess_log off;\nclient_body_temp_path {folder}/body;\n{temporary}{text}\n}}\n"
-    )
 
 
 class Replicas:
@@ -67,20 +51,7 @@ def replicas(tmp_path: Path) -> Iterator[Replicas]:
     command = (sys.executable, "-m", "vizformer", "--no-upload", "--no-hub", "--no-path")
     with ExitStack() as stack:
         servers = [stack.enter_context(Server(command, env=env, log=tmp_path / f"{number}.txt")) for number in (1, 2)]
-        port = free_port()
-        written = tmp_path / "nginx.conf"
-        written.write_text(configuration(tmp_path, port, servers), encoding="utf-8")
-        before = subprocess.Popen([str(NGINX), "-p", str(tmp_path), "-c", str(written)], stderr=subprocess.PIPE)
-        stack.callback(lambda: (before.terminate(), before.wait(15)))
-        url = f"http://127.0.0.1:{port}"
-        end = time.monotonic() + TIMEOUT
-        while True:
-            try:
-                urllib.request.urlopen(f"{url}/_stcore/health", timeout=5).close()
-                break
-            except OSError:
-                assert before.poll() is None, before.stderr and before.stderr.read().decode()
-                assert time.monotonic() < end, "nginx does not listen"
+        url, _ = stack.enter_context(nginx.before(tmp_path, servers))
         yield Replicas(url, servers)
 
 
