@@ -63,6 +63,7 @@ def line_curves(
                     x=np.asarray(dots[0], dtype=np.float32),
                     y=np.asarray(dots[1][name], dtype=np.float32),
                     mode="markers",
+                    name=safe(name),
                     showlegend=False,
                     marker={"color": colour, "size": 8},
                     customdata=[safe(text) for text in dots[2]],

@@ -107,12 +107,12 @@ def arrays(figure: Figure) -> dict[str, NDArray[Any]]:
 
 
 def table(figure: Figure) -> str:
-    """The numbers of a figure as a table: a row for each point, bar or cell, texts as they are.
+    """The numbers of a figure (or of what it is `told_by`) as a table: a row for each point, bar or cell, texts as they are.
 
     Raises:
         ValueError: there would be more than `MOST_ROWS`.
     """
-    traces, layout = figure.parts
+    traces, layout = (figure.told_by or figure).parts
     if sum(np.asarray(trace.get("z", trace.get("y", ()))).size for trace in traces) > MOST_ROWS:
         raise ValueError(f"more than {MOST_ROWS:,} rows")
     file = io.StringIO()
