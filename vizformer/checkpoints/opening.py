@@ -18,7 +18,7 @@ from vizformer.checkpoints.hugging_face import model_folder
 from vizformer.checkpoints.hugging_face.unsupported import BECAUSE, SAME_NAMES
 from vizformer.checkpoints.own import model_folder as own
 from vizformer.checkpoints.own.checkpoint import Checkpoint
-from vizformer.checkpoints.tensors.memory import require
+from vizformer.checkpoints.tensors.memory import to_be_streamed
 from vizformer.checkpoints.tensors.placement import AUTO, chosen_device, chosen_dtype
 from vizformer.checkpoints.tensors.questions import UnansweredError
 from vizformer.checkpoints.tensors.report import Report
@@ -41,6 +41,7 @@ def load(
     dtype: torch.dtype | str = torch.float32,
     device: torch.device | str = "cpu",
     mapping: object = None,
+    stream: bool | None = None,
     **answers: object,
 ) -> Opened:
     """Opens a bundled model by name, a folder in our format or in Hugging Face layout, bare weights, or a hub's model.
@@ -62,6 +63,9 @@ def load(
     that dtype stay mapped to it.  `device` is "cpu", "cuda", "cuda:1", "mps" or torch's: the model computes there, and
     traces stay there.
 
+    With `stream`, the layers stay in the file, and one is in memory at a time, at every forward: the numbers are the same,
+    and models open that are larger than the memory.  None: where the weights do not fit otherwise.
+
     Raises:
         DoesNotFitError: more memory is needed than there is, or dtypes in which it would fit.
         UnansweredError: bare weights that fit several models; its `questions` decide.
@@ -75,15 +79,20 @@ def load(
     examined = _examined(found, answers, mapping=mapping)
     report = examined.report
     dtype = chosen_dtype(dtype, (tensor.dtype for tensor in report.with_fate("used")))
-    require(report, dtype, device)
+    stream = to_be_streamed(report, dtype, device, stream)
+    if stream:
+        note = N_(
+            "the layers stay in the file and are read one by one, at every forward: together they are not in memory"
+        )
+        report = replace(report, assumptions=(*report.assumptions, note))
     if isinstance(examined, model_folder.Examined):
         if found.is_gguf:
             model_file.require_fit(examined)
-        model = model_folder.build(examined, dtype, device)
+        model = model_folder.build(examined, dtype, device, stream=stream)
     elif isinstance(examined, own.Examined):
-        model = own.build(examined, dtype, device)
+        model = own.build(examined, dtype, device, stream=stream)
     else:
-        model = state_dict.build(examined, dtype, device)
+        model = state_dict.build(examined, dtype, device, stream=stream)
     return Opened(found.name, model, examined.tokenizer, report, source_tokenizer=examined.source_tokenizer)
 
 

@@ -10,6 +10,7 @@ from vizformer.model.experts import MixtureOfExperts
 from vizformer.model.feedforward import FeedForward
 from vizformer.model.forward_pass import ForwardPass
 from vizformer.model.norm import Around, Norm, norm
+from vizformer.model.streamed import StreamedLayers
 
 
 class Block(nn.Module):
@@ -103,7 +104,7 @@ class Stack(nn.Module):
     def __init__(self, config: ModelConfig, name: str, n_layers: int, cross: bool) -> None:
         super().__init__()
         self.name = name
-        self.layers = nn.ModuleList(
+        self.layers: nn.ModuleList | StreamedLayers = nn.ModuleList(
             Block(
                 config,
                 cross,
@@ -124,7 +125,7 @@ class Stack(nn.Module):
         self, x: Float[Tensor, "b n d_model"], run: ForwardPass, first: int = 0
     ) -> Float[Tensor, "b n d_model"]:
         """`x` is what enters layer `first`; those before it are left out."""
-        for index in range(first, len(self.layers)):
+        for index in range(first, len(self.layers)):  # asked for one by one: see `vizformer.model.streamed`
             x = self.layers[index](x, run, f"{self.name}.{index}")
         x = x if self.final_norm is None else self.final_norm(x)
         return run.point(f"{self.name}.final", x)

@@ -5,7 +5,7 @@ It is no option of `ModelConfig`: nobody publishes such models, and the steps an
 Source: Vaswani et al. 2017, section 3.1; He et al. 2016, "Deep Residual Learning for Image Recognition".
 """
 
-from torch import Tensor
+from torch import Tensor, nn
 
 from vizformer.model import Transformer
 from vizformer.model.block import Block, Stack
@@ -29,6 +29,7 @@ def take_sums_away(model: Transformer) -> Transformer:
     for stack in (model.encoder, model.decoder):
         if not isinstance(stack, Stack):
             continue
+        assert isinstance(stack.layers, nn.ModuleList)
         for index, block in enumerate(stack.layers):
             assert isinstance(block, Block)
             without = BlockWithoutSum(model.config, cross=block.cross_attention is not None, windowed=block.windowed)

@@ -7,9 +7,9 @@ then is consistent under these assumptions, and no more.
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 
 import torch
-from torch import Tensor
 
 from vizformer.checkpoints.bare.layout import Layout
 from vizformer.checkpoints.bare.layouts import LAYOUTS, NAMES
@@ -23,7 +23,7 @@ from vizformer.checkpoints.files.containers import open_file
 from vizformer.checkpoints.files.untrusted_folder import Folder, listed, shown
 from vizformer.checkpoints.files.weights import Weights
 from vizformer.checkpoints.hugging_face.model_folder import wrong_numbers
-from vizformer.checkpoints.tensors.placement import place
+from vizformer.checkpoints.tensors.filling import fill
 from vizformer.checkpoints.tensors.questions import Said, UnansweredError, resolve, trials
 from vizformer.checkpoints.tensors.report import Report
 from vizformer.errors import CheckpointError
@@ -64,7 +64,11 @@ def examine(
     source = Source(folder, name, content._replace(weights=roles.weights))
     given = {**by_hand.mapping.answers, **{name: answer for name, answer in given.items() if answer is not None}}
     layouts = (reader.recognise_mapped,)
-    found = _examined(source, file, given, layouts, numbers=numbers, answered=by_hand.beside)
+    try:
+        found = _examined(source, file, given, layouts, numbers=numbers, answered=by_hand.beside)
+    except UnansweredError as error:
+        read = (by_hand.note, *(said for said in error.read if said.text != READ_BY_ROLE))
+        raise UnansweredError(error.message, error.questions, error.answers, read, error.layout) from error
     report = found.report
     return replace(
         found,
@@ -158,8 +162,10 @@ def _require_an_answer(source: Source, layout: Layout, given: Mapping[str, objec
     raise refused
 
 
-def build(examined: Examined, dtype: torch.dtype, device: torch.device) -> Transformer:
+def build(examined: Examined, dtype: torch.dtype, device: torch.device, *, stream: bool = False) -> Transformer:
     """The model with its numbers; on the processor, tensors that are stored in `dtype` stay mapped to the file.
+
+    With `stream`, layers stay in the file until they are asked for.
 
     Raises:
         CheckpointError: tensors that are missing, of another shape, or hold what is no number; all at once.
@@ -169,15 +175,8 @@ def build(examined: Examined, dtype: torch.dtype, device: torch.device) -> Trans
         raise misfit(report)
     if wrong := wrong_numbers(examined.match):
         raise without_numbers(report, wrong)
-    state: dict[str, Tensor] = {}
-    for part, stored in examined.match.used:
-        state |= part.split(place(stored.read(), dtype, device, stored.name), examined.shapes)
-    for name, fill in examined.plan.fills.items():
-        state[name] = fill(examined.shapes[name]).to(device, dtype)
-    model = examined.empty
-    model.load_state_dict(state, assign=True)
-    model.materialise_buffers()
-    return model
+    made = {name: partial(make, examined.shapes[name]) for name, make in examined.plan.fills.items()}
+    return fill(examined.empty, examined.match.used, examined.shapes, made, dtype, device, stream=stream)
 
 
 def without_numbers(report: Report, wrong: list[Message]) -> CheckpointError:

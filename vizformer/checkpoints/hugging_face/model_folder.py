@@ -9,7 +9,6 @@ from dataclasses import dataclass
 
 import torch
 from tokenizers import Tokenizer as Backend
-from torch import Tensor
 
 from vizformer.checkpoints.files.finding import find_weights
 from vizformer.checkpoints.files.untrusted_folder import Folder, first_line, listed, shown
@@ -26,8 +25,8 @@ from vizformer.checkpoints.hugging_face.folder_tokenizers import (
 )
 from vizformer.checkpoints.hugging_face.rope import gained
 from vizformer.checkpoints.hugging_face.unsupported import BECAUSE
+from vizformer.checkpoints.tensors.filling import fill
 from vizformer.checkpoints.tensors.matching import Match
-from vizformer.checkpoints.tensors.placement import place
 from vizformer.checkpoints.tensors.report import Report, parameters_by_component
 from vizformer.checkpoints.tensors.tensor_map import Shape
 from vizformer.checkpoints.tokenizers.special_tokens import token_ids
@@ -113,8 +112,10 @@ def understand(
     return Examined(report, tokenizer, matched, shapes, empty, source)
 
 
-def build(examined: Examined, dtype: torch.dtype, device: torch.device) -> Transformer:
+def build(examined: Examined, dtype: torch.dtype, device: torch.device, *, stream: bool = False) -> Transformer:
     """The model with its numbers; on the processor, tensors that are stored in `dtype` stay mapped to the file.
+
+    With `stream`, layers stay in the file until they are asked for.
 
     Raises:
         CheckpointError: tensors that are missing, of another shape, or hold what is no number; all at once.
@@ -122,14 +123,8 @@ def build(examined: Examined, dtype: torch.dtype, device: torch.device) -> Trans
     report = examined.report
     if problems := list(report.problems) or wrong_numbers(examined.match):
         raise misfit(next(iter(report.files)), problems)
-    state: dict[str, Tensor] = {}
-    for part, stored in examined.match.used:
-        state |= part.split(place(stored.read(), dtype, device, stored.name), examined.shapes)
-    state |= {name: place(make(), dtype, device) for name, make in examined.match.made.items()}
-    model = examined.empty
-    model.load_state_dict(state, assign=True)
-    model.materialise_buffers()
-    return model
+    matched = examined.match
+    return fill(examined.empty, matched.used, examined.shapes, matched.made, dtype, device, stream=stream)
 
 
 def wrong_numbers(matched: Match) -> list[Message]:

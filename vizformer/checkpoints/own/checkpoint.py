@@ -83,7 +83,7 @@ class Checkpoint:
         digest.update(self.tokenizer.to_json().encode() + self.tokenizer.target_json.encode())
         if self.source_tokenizer is not None:
             digest.update(b"source" + self.source_tokenizer.to_json().encode())
-        for name, tensor in sorted(self.model.state_dict().items()):
+        for name, tensor in self.model.tensors():
             digest.update(name.encode())
             digest.update(tensor.cpu().contiguous().view(torch.uint8).numpy().tobytes())
         return digest.hexdigest()

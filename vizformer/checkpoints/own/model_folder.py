@@ -15,8 +15,10 @@ from safetensors.torch import save_file
 from vizformer.checkpoints.files.untrusted_folder import Folder, damaged
 from vizformer.checkpoints.files.weights import FLOATS, Weights, all_finite, open_weights
 from vizformer.checkpoints.own.checkpoint import Checkpoint
-from vizformer.checkpoints.tensors.placement import place
+from vizformer.checkpoints.tensors.filling import fill
+from vizformer.checkpoints.tensors.matching import Found
 from vizformer.checkpoints.tensors.report import Report, TensorFate, parameters_by_component
+from vizformer.checkpoints.tensors.tensor_map import Part
 from vizformer.checkpoints.tokenizers.refusals import guarded
 from vizformer.checkpoints.tokenizers.token_ids import as_numbers
 from vizformer.checkpoints.tokenizers.vocabularies import SOURCES, read_tokenizer, tried
@@ -125,8 +127,10 @@ def lacks(folder: Folder, name: str) -> Message:
     )
 
 
-def build(examined: Examined, dtype: torch.dtype, device: torch.device) -> Transformer:
+def build(examined: Examined, dtype: torch.dtype, device: torch.device, *, stream: bool = False) -> Transformer:
     """The model with its numbers; on the processor, tensors that are stored in `dtype` stay mapped to the file.
+
+    With `stream`, layers stay in the file until they are asked for.
 
     Raises:
         CheckpointError: tensors that do not fit the config, or hold what is no number.
@@ -146,14 +150,13 @@ def build(examined: Examined, dtype: torch.dtype, device: torch.device) -> Trans
                 name=wrong[0][:80],
             )
         )
-    state = {name: stored.read() for name, stored in weights.tensors.items()}
-    for name, tensor in state.items():
-        if weights.tensors[name].dtype not in FLOATS or not all_finite(tensor):
+    for name, stored in weights.tensors.items():
+        if stored.dtype not in FLOATS or not all_finite(stored.read()):
             raise damaged(WEIGHTS, f"{name!r} holds what is no finite number")
-    placed = {name: place(tensor, dtype, device, name) for name, tensor in state.items()}
-    model.load_state_dict(placed, assign=True)
+    used = [(Part(name, (name,)), Found(name, stored)) for name, stored in weights.tensors.items()]
+    shapes = {name: stored.shape for name, stored in weights.tensors.items()}
     try:
-        model.materialise_buffers()
+        fill(model, used, shapes, {}, dtype, device, stream=stream)
     except RuntimeError as error:
         raise damaged(CONFIG, error) from error  # more positions than fit into memory
     return model

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import torch
 
+from vizformer.checkpoints.tensors.filling import LAYER
 from vizformer.checkpoints.tensors.placement import DTYPES, name_of
 from vizformer.checkpoints.tensors.report import Report
 from vizformer.config import ModelConfig
@@ -33,12 +34,14 @@ class Need:
         mapped: weights that stay mapped to the file; only on the processor, and only in the file's dtype.
         forward: one traced forward.
         tokens: of the text that this is reckoned with.
+        streamed: whether of all layers only the largest is counted, as one is in memory at a time.
     """
 
     copied: int
     mapped: int
     forward: int
     tokens: int
+    streamed: bool = False
 
     @property
     def total(self) -> int:
@@ -46,22 +49,29 @@ class Need:
         return self.copied + self.forward
 
 
-def need(report: Report, dtype: torch.dtype, device: torch.device = CPU, *, maps: bool = True) -> Need:
+def need(
+    report: Report, dtype: torch.dtype, device: torch.device = CPU, *, maps: bool = True, stream: bool = False
+) -> Need:
     """What opening a model in `dtype` on `device` and one traced forward over `TOKENS` tokens take.
 
-    Of the machine's own memory, a model for another device needs room for one tensor at a time.
+    Of the machine's own memory, a model for another device needs room for one tensor at a time.  With `stream`, of all
+    layers only the largest counts.
     """
     copied = mapped = 0
+    of_layers: dict[str, int] = {}
     for tensor in report.tensors:
         if tensor.fate != "used":
             continue
         size = dtype.itemsize * math.prod(tensor.shape)
         if maps and tensor.dtype == name_of(dtype) and device.type == "cpu":
             mapped += size
+        elif stream and (layer := LAYER.match(tensor.becomes[0] if tensor.becomes else "")):
+            of_layers[layer[0]] = of_layers.get(layer[0], 0) + size
         else:
             copied += size
+    copied += max(of_layers.values(), default=0)
     n = min(TOKENS, report.config.max_positions)
-    return Need(copied, mapped, forward_bytes(report.config, n, dtype), n)
+    return Need(copied, mapped, forward_bytes(report.config, n, dtype), n, stream)
 
 
 def describe_needs(report: Report, device: torch.device = CPU) -> str:
@@ -132,17 +142,39 @@ class DoesNotFitError(CheckpointError):
         self.fitting = fitting
 
 
-def require(report: Report, dtype: torch.dtype, device: torch.device = CPU, *, maps: bool = True) -> None:
+def to_be_streamed(report: Report, dtype: torch.dtype, device: torch.device, asked: bool | None = None) -> bool:
+    """Whether the layers of a model stay in its file until they are asked for: as asked, else where it does not fit.
+
+    Raises:
+        DoesNotFitError: it does not fit even so; or, where `asked` says that it all has to, not all at once.
+    """
+    if asked is not None:
+        require(report, dtype, device, stream=asked)
+        return asked
+    try:
+        require(report, dtype, device)
+    except DoesNotFitError as error:
+        try:
+            require(report, dtype, device, stream=True)
+        except DoesNotFitError:
+            raise error from None
+        return True
+    return False
+
+
+def require(
+    report: Report, dtype: torch.dtype, device: torch.device = CPU, *, maps: bool = True, stream: bool = False
+) -> None:
     """Refuses a model that does not fit; one that is read by something that `maps` nothing takes all of its weights.
 
     Raises:
         DoesNotFitError: says what it needs, what there is, and the ways out.
     """
-    free, needed = available(device), need(report, dtype, device, maps=maps)
+    free, needed = available(device), need(report, dtype, device, maps=maps, stream=stream)
     if free is None or needed.total + SPARE <= free:
         return
     smaller = [other for other in (torch.bfloat16, torch.float16) if other.itemsize < dtype.itemsize]
-    fits = {name_of(other): need(report, other, device, maps=maps).total for other in smaller}
+    fits = {name_of(other): need(report, other, device, maps=maps, stream=stream).total for other in smaller}
     fitting = tuple(sorted((name for name, total in fits.items() if total + SPARE <= free), key=fits.__getitem__))
     values = dict(
         name=report.name,

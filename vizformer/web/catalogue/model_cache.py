@@ -110,14 +110,14 @@ def need(model: ModelRef) -> "Need":
         CheckpointError: no such precision, or no such device.
     """
     prepare_torch()
-    from vizformer.checkpoints.tensors.memory import need, require
+    from vizformer.checkpoints.tensors.memory import need, to_be_streamed
     from vizformer.checkpoints.tensors.placement import chosen_device, chosen_dtype
 
     found, device = _glance(model), chosen_device(precision.device())
     dtype = chosen_dtype(model.dtype, (tensor.dtype for tensor in found.with_fate("used")))
-    if model not in _LOADED:  # what is loaded has its memory already
-        require(found, dtype, device)
-    return need(found, dtype, device)
+    if (loaded := _LOADED.get(model)) is not None:  # which has its memory already
+        return need(found, dtype, device, stream=loaded.model.is_streamed)
+    return need(found, dtype, device, stream=to_be_streamed(found, dtype, device))
 
 
 def _glance(model: ModelRef) -> "Report":
@@ -142,7 +142,7 @@ def _weight(model: "Opened") -> int:
 
     readers = [reader for reader in (model.tokenizer, model.source_tokenizer) if reader is not None]
     vocabularies = _WORD * sum(reader.vocab_size for reader in readers)
-    return need(model.report, model.dtype, model.device).copied + vocabularies
+    return need(model.report, model.dtype, model.device, stream=model.model.is_streamed).copied + vocabularies
 
 
 @cached(cache=_MODELS, refusals=is_settled, weigh=_weight)

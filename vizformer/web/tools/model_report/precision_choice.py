@@ -64,7 +64,13 @@ def choose(model: ModelRef, report: "Report") -> None:
         n=needed.tokens,
         device=device(),
     )
-    if not needed.copied:
+    if needed.streamed:
+        said = _(
+            "On {device}. The weights are read layer by layer at every forward, as they do not all fit: {copied} of "
+            "memory at a time, a text of {n} tokens {forward} more.",
+            **values,
+        )
+    elif not needed.copied:
         said = _(
             "On {device}. The weights stay mapped to the file ({mapped}); a text of {n} tokens takes {forward}.",
             **values,
