@@ -173,9 +173,7 @@ def require(
     free, needed = available(device), need(report, dtype, device, maps=maps, stream=stream)
     if free is None or needed.total + SPARE <= free:
         return
-    smaller = [other for other in (torch.bfloat16, torch.float16) if other.itemsize < dtype.itemsize]
-    fits = {name_of(other): need(report, other, device, maps=maps, stream=stream).total for other in smaller}
-    fitting = tuple(sorted((name for name, total in fits.items() if total + SPARE <= free), key=fits.__getitem__))
+    fitting = smaller_that_fit(report, dtype, device, maps=maps, stream=stream)
     values = dict(
         name=report.name,
         weights=gigabytes(needed.copied),
@@ -203,6 +201,17 @@ def require(
             **values,
         )
     )
+
+
+def smaller_that_fit(
+    report: Report, dtype: torch.dtype, device: torch.device = CPU, *, maps: bool = True, stream: bool = False
+) -> tuple[str, ...]:
+    """The names of the smaller precisions in which a model fits, the smallest need first."""
+    free = available(device)
+    smaller = [other for other in (torch.bfloat16, torch.float16) if other.itemsize < dtype.itemsize]
+    fits = {name_of(other): need(report, other, device, maps=maps, stream=stream).total for other in smaller}
+    found = (name for name, total in fits.items() if free is None or total + SPARE <= free)
+    return tuple(sorted(found, key=fits.__getitem__))
 
 
 def gigabytes(size: int) -> str:

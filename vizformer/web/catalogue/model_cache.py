@@ -120,6 +120,16 @@ def need(model: ModelRef) -> "Need":
     return need(found, dtype, device, stream=to_be_streamed(found, dtype, device))
 
 
+def smaller_that_fit(model: ModelRef) -> tuple[str, ...]:
+    """The precisions in which all weights of a model fit into memory at once, of those below its own."""
+    from vizformer.checkpoints.tensors import memory
+    from vizformer.checkpoints.tensors.placement import chosen_device, chosen_dtype
+
+    found = _glance(model)
+    dtype = chosen_dtype(model.dtype, (tensor.dtype for tensor in found.with_fate("used")))
+    return memory.smaller_that_fit(found, dtype, chosen_device(precision.device()))
+
+
 def _glance(model: ModelRef) -> "Report":
     """The report without a look at the numbers: milliseconds, also where the weights are large."""
     return _glance_at(model.files)

@@ -85,6 +85,8 @@ def choose(model: ModelRef, report: "Report") -> None:
         )
     with words:
         st.caption(errors.plain(said))
+    for other in model_cache.smaller_that_fit(sources.stamped(model)) if needed.streamed else ():
+        st.button(_("Compute in {dtype}", dtype=other), key=f"{key}.{other}", on_click=_set, args=(model, other))
 
 
 def _take(model: ModelRef, key: str) -> None:
