@@ -53,6 +53,7 @@ def test_the_map_and_the_code_are_the_library_s(open_app: Open, locale, link, ki
 def test_the_circuit_is_traced_back_from_the_answer(open_app: Open) -> None:
     app = open_app(PAGE, **HAND, dials=dials())
     assert maps(app)[0]["selected"] == dict(row=1, column=2)  # the induction head speaks to the logits
+    app = open_app(PAGE, **HAND, dials=dials(cell="1.2"))  # as though it had been clicked
     app.button(key="what_if.back").click().run()
     assert not app.exception
     assert {"whatif.to:k", "whatif.tohead:d1s2"} <= set(app.query_params["dials"].split("~"))
@@ -61,6 +62,16 @@ def test_the_circuit_is_traced_back_from_the_answer(open_app: Open) -> None:
     assert "No head sends much of it there." in said(app)
     app.segmented_control(key="setting.whatif.held").set_value("corrupted").run()
     assert {"whatif.to:q", "whatif.held:corrupted"} <= set(app.query_params["dials"].split("~"))
+
+
+def test_from_a_cross_attention_one_is_led_back_to_the_encoder(open_app: Open) -> None:
+    app = open_app(PAGE, **CAT, site="cross", dials=dials())
+    assert not app.error
+    app.button(key="what_if.back").click().run()
+    assert not app.exception
+    assert not app.error
+    assert "path_patch_runs(checkpoint, pair, 'encoder'" in code(app)
+    assert np.abs(maps(app)[0]["values"]).max() > 0.01
 
 
 @pytest.mark.parametrize("written", ["x", "d9s0", "d0f", "d0s"])

@@ -8,7 +8,7 @@ import streamlit as st
 from vizformer.web.link import state
 from vizformer.web.tools.what_if import patched_cells, patched_paths, wording
 from vizformer.web.tools.what_if.one_cell import opening, three_runs
-from vizformer.web.tools.what_if.patch_maps import chosen_cell, one_map, window
+from vizformer.web.tools.what_if.patch_maps import CELL, chosen_cell, one_map, window
 from vizformer.web.tools.what_if.patched_paths import HELD, INTO, Path
 from vizformer.web.tools.what_if.prompts import Prompts
 from vizformer.web.tools.what_if.wording import signed
@@ -135,9 +135,7 @@ def one_path(prompts: Prompts, asked: Path, found: "PathPatched", cell: tuple[in
     st.text(_("Share of the difference: {share}", share=signed(float(found.share[cell]))))
     if np.abs(found.share).max() < 0.05:
         st.text(_("No head sends much of it there."))
-    st.button(
-        _("Which heads send to the key of this one?"), key="what_if.back", on_click=_trace_back, args=(sender, asked)
-    )
+    st.button(_("Which heads send to the key of this one?"), key="what_if.back", on_click=_trace_back, args=(sender,))
     if _shares_keys(prompts) and asked.into in ("k", "v"):
         st.caption(
             _("Several heads of this model share a key and a value: all that share this one receive what is sent.")
@@ -152,10 +150,13 @@ def one_path(prompts: Prompts, asked: Path, found: "PathPatched", cell: tuple[in
     )
 
 
-def _trace_back(sender: "Part", asked: Path) -> None:
-    """The sender becomes the receiver."""
+def _trace_back(sender: "Part") -> None:
+    """The sender becomes the receiver, and those send that are read for its keys."""
     lesson.change(TO, "k", "logits")
     lesson.change(HEAD, wording.write([sender]), "")
+    lesson.change(CELL, "", "")  # the strongest sender
+    if sender.sublayer.endswith("cross"):
+        state.update(kind="encoder")
 
 
 def _shares_keys(prompts: Prompts) -> bool:
