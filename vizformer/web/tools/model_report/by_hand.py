@@ -314,13 +314,14 @@ def _take_along(model: ModelRef, report: "Report", mapping: "RoleMapping") -> No
             st.rerun()
         if model.mapping:
             st.button(_("Without this mapping"), key="by_hand.without", on_click=_without, args=(model,))
-    st.caption(
-        _(
-            "The link of this page holds the mapping. As a file {file} beside the weights it is read by itself, also in "
-            "Python.",
-            file=plain(file),
+    if model.mapping:
+        st.caption(
+            _(
+                "The link of this page holds the mapping. As a file {file} beside the weights it is read by itself, also in "
+                "Python.",
+                file=plain(file),
+            )
         )
-    )
 
 
 def _without(model: ModelRef) -> None:
