@@ -111,14 +111,14 @@ def model_box(on: Any) -> ModelRef | None:
     models, model = shelf.beside(), state.view().model
     chosen = None if state.view().other == model else state.view().other
     options = [SAME, *(one for one in models if one != model)]
-    titles = shelf.titles(models)
+    names: dict[object, str] = {SAME: _("the same model"), **shelf.titles(models)}  # widgets ask outside of a run too
     now = SAME if chosen is None else chosen
     if state.arrives(MODEL) or st.session_state.get(MODEL) != now:
         st.session_state[MODEL] = now
     on.selectbox(
         _("Second model"),
         options,
-        format_func=lambda model: _("the same model") if model == SAME else titles[model],
+        format_func=names.__getitem__,
         key=MODEL,
         on_change=_take_model,
         persist_state="session",
@@ -163,6 +163,7 @@ def examples() -> tuple[Example, ...]:
 def example_box(on: Any) -> None:
     """The examples; to choose one sets both runs."""
     known = examples()
+    names = {one: example_name(one) for one in known}  # in the reader's language, also where the widget asks later
     view = state.view()
     shown = next(
         (
@@ -179,7 +180,7 @@ def example_box(on: Any) -> None:
         _("Or an example"),
         known,
         index=None,
-        format_func=example_name,
+        format_func=names.__getitem__,
         placeholder=_("Choose two runs"),
         key=EXAMPLE,
         on_change=_take_example,
