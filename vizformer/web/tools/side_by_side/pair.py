@@ -111,7 +111,9 @@ def model_box(on: Any) -> ModelRef | None:
     models, model = shelf.beside(), state.view().model
     chosen = None if state.view().other == model else state.view().other
     options = [SAME, *(one for one in models if one != model)]
-    names: dict[object, str] = {SAME: _("the same model"), **shelf.titles(models)}  # widgets ask outside of a run too
+    titles = shelf.titles(models)
+    names: dict[ModelRef | str, str] = {one: titles[one] for one in models}  # widgets ask outside of a run too
+    names[SAME] = _("the same model")
     now = SAME if chosen is None else chosen
     if state.arrives(MODEL) or st.session_state.get(MODEL) != now:
         st.session_state[MODEL] = now
