@@ -204,8 +204,8 @@ def test_a_config_of_something_else(folder: Path, content: str) -> None:
 
 
 def test_options_that_are_unknown(folder: Path) -> None:
-    write_config(folder, n_experts=8)
-    with pytest.raises(ConfigError, match=r"Unknown option 'n_experts'. Known options are: "):
+    write_config(folder, n_brains=8)
+    with pytest.raises(ConfigError, match=r"Unknown option 'n_brains'. Known options are: "):
         load(folder)
 
 

@@ -26,9 +26,15 @@ REFUSED = {
     "linear": "rope_scaling",
     "albert": "embedding_dim",
     "bart": "stack_inputs",
+    "blenderbot-small": "stack_inputs",
+    "mixtral": "n_experts",
+    "qwen2-moe": "n_experts",
+    "experts-with-biases": "n_experts",
+    "modernbert": "first_norm",
 }
 MORE = {
     "window": ("decoder-only", dict(norm_order="pre", sliding_window=3)),
+    "window-to-both-sides": ("encoder-only", dict(sliding_window=2)),
     "window-of-one-layer": ("decoder-only", {**tiny.LLAMA, "sliding_window": 2, "sliding_layers": (1,)}),
     "parallel-post": ("decoder-only", dict(norm_order="post", norm="deviation_norm")),
 }

@@ -43,7 +43,7 @@ TURNING = [
     for kind in (*MAKERS, *DECODERS, *ENCODERS)
     if kind in MAKERS or "rope_parameters" in config_class(kind).__dataclass_fields__
 ]
-TWO_BASES = ("gemma3_text", "olmo3")  # a table of rope_parameters for each kind of layer
+TWO_BASES = ("gemma3_text", "olmo3", "modernbert")  # a table of rope_parameters for each kind of layer
 # A part of each head, or not all of the layers: what is multiplied by is no scale of the scores then.
 PARTLY = ("gpt_neox", "gpt_neox_japanese", "phi", "stablelm", "glm", "glm4", "cohere2", "smollm3", *TWO_BASES)
 UNREAD = ("phi3",)  # has kinds of its own

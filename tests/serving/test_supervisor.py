@@ -140,12 +140,13 @@ from vizformer.serving.supervisor import Service, Supervisor
 with Supervisor() as supervisor:
     service = Service("child", [sys.executable, "-c", {STAYS!r}])
     supervisor.start(service)
-    print(service.process.pid, flush=True)
+    print(service.process.pid, file=sys.stderr, flush=True)
     supervisor.watch()
 """
-    parent = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True)
-    told = {parent.stdout.readline().strip() for _ in range(2)}  # in either order
-    [child] = map(int, told - {"child | up"})
+    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}  # two: what threads write into one may stand in one line
+    parent = subprocess.Popen([sys.executable, "-c", code], text=True, **pipes)
+    assert parent.stdout.readline() == "child | up\n"
+    child = int(parent.stderr.readline())
     assert not gone(child)
     parent.kill()
     parent.wait()

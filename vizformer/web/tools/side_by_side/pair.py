@@ -111,9 +111,8 @@ def model_box(on: Any) -> ModelRef | None:
     models, model = shelf.beside(), state.view().model
     chosen = None if state.view().other == model else state.view().other
     options = [SAME, *(one for one in models if one != model)]
-    titles = shelf.titles(models)
-    names: dict[ModelRef | str, str] = {one: titles[one] for one in models}  # widgets ask outside of a run too
-    names[SAME] = _("the same model")
+    names: dict[object, str] = {SAME: _("the same model")}  # made now: the widget asks outside of a run too
+    names.update((one, title) for one, title in shelf.titles(models).items())
     now = SAME if chosen is None else chosen
     if state.arrives(MODEL) or st.session_state.get(MODEL) != now:
         st.session_state[MODEL] = now
@@ -151,7 +150,7 @@ def is_first_of(example: Example, subject: Subject) -> bool:
 
 def examples() -> tuple[Example, ...]:
     """Prompts that come with VizFormer, and the beginning and the end of the training that does."""
-    from vizformer.analysis.prompt_pairs import EXAMPLES
+    from vizformer.analysis.patching import EXAMPLES
 
     found = [Example(ModelRef("bundled", one.model), one.clean, None, one.corrupted) for one in EXAMPLES]
     name = trainings.example().name
