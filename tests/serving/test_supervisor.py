@@ -143,7 +143,10 @@ with Supervisor() as supervisor:
     print(service.process.pid, file=sys.stderr, flush=True)
     supervisor.watch()
 """
-    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}  # two: what threads write into one may stand in one line
+    pipes = {
+        "stdout": subprocess.PIPE,
+        "stderr": subprocess.PIPE,
+    }  # two: what threads write into one may stand in one line
     parent = subprocess.Popen([sys.executable, "-c", code], text=True, **pipes)
     assert parent.stdout.readline() == "child | up\n"
     child = int(parent.stderr.readline())

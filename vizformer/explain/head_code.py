@@ -390,6 +390,13 @@ def _run(
             given = f", {window if not few else f'({window}){few}'}{given}"
         else:
             given = f", mask{given}"
+    elif windowed := sorted(config.windowed_layers):
+        lines += ["place = torch.arange(len(x))", f"far = (place - place[:, None]).abs() >= {config.sliding_window}"]
+        given = (
+            f", far{given}"
+            if len(windowed) == config.n_encoder_layers
+            else f", far if i in {windowed} else None{given}"
+        )
     lines += [f"for i in range({layers}):", f"    x = layer(x, {name}{given})"]
     return [*lines, f'x = norm(x, "{stack}.final_norm")'] if final else lines
 

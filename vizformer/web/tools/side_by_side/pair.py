@@ -150,7 +150,7 @@ def is_first_of(example: Example, subject: Subject) -> bool:
 
 def examples() -> tuple[Example, ...]:
     """Prompts that come with VizFormer, and the beginning and the end of the training that does."""
-    from vizformer.analysis.patching import EXAMPLES
+    from vizformer.analysis.prompt_pairs import EXAMPLES
 
     found = [Example(ModelRef("bundled", one.model), one.clean, None, one.corrupted) for one in EXAMPLES]
     name = trainings.example().name
