@@ -108,6 +108,7 @@ def test_nothing_is_cut_off_on_a_phone(open_tab, locale, themes):
         change_theme(tab, theme)
         tab.painted()
         assert tab.page.evaluate("document.scrollingElement.scrollWidth") <= 400
+    tab.settled()
     tab.page.get_by_test_id("stExpandSidebarButton").click()
     expect(tab.page.get_by_role("radio", name="English")).to_be_in_viewport()
 
