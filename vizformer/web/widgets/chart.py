@@ -1,6 +1,7 @@
 """Figures on a page."""
 
 import html
+from collections.abc import Callable, Mapping
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
@@ -26,9 +27,17 @@ _LETTERS = 12  # px, where a figure names no size
 _CONFIG = {"displayModeBar": False}
 
 
-def show(figure: "Figure", *, key: str, on: "DeltaGenerator | None" = None, title_above: bool = False) -> None:
+def show(
+    figure: "Figure",
+    *,
+    key: str,
+    on: "DeltaGenerator | None" = None,
+    title_above: bool = False,
+    code: Callable[[], Mapping[str, str]] | None = None,
+) -> None:
     """Draws a figure, here or in the container `on`, without Plotly's checks of every property; it can be taken away.
 
+    `code`: makes the same in Python, as `Picture.code`.
     `title_above`: a long title stands above the figure, as text that is broken into lines on a narrow page; Plotly would
     cut it.
     """
@@ -41,7 +50,7 @@ def show(figure: "Figure", *, key: str, on: "DeltaGenerator | None" = None, titl
         enlarge(drawn)
     made = _unchecked()(_themed(drawn))
     (on or st).plotly_chart(made, config=_CONFIG, key=key, alt=_said(figure) or None)
-    take_away(Picture(key, on_page(html.unescape(figure.title)), lambda: figure), key=key, on=on)
+    take_away(Picture(key, on_page(html.unescape(figure.title)), lambda: figure, code=code), key=key, on=on)
 
 
 def _said(figure: "Figure") -> str:

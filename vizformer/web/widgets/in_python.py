@@ -10,16 +10,23 @@ from vizformer.web.words.i18n import translate
 if TYPE_CHECKING:
     from vizformer.analysis import Kind
 
-_ELSEWHERE = "path/to/the/model"  # a folder that the reader fills in
+ELSEWHERE = "path/to/the/model"  # a folder that the reader fills in
 
 
-def loaded(model: ModelRef, path: str = _ELSEWHERE) -> str:
+def loaded(model: ModelRef, path: str = ELSEWHERE) -> str:
     """What opens a model: by its name where it has one everywhere, else from a folder that the reader fills in."""
     name = model.id if model.source in ("bundled", "hub") else path
     answers = "".join(f", {field}={value!r}" for field, value in model.answers)
     mapping = ", mapping='path/to/the/mapping.toml'" if model.mapping else ""
     dtype = "" if model.dtype == "float32" else f", dtype={model.dtype!r}"
     return f"vf.load({name!r}{dtype}{answers}{mapping})"
+
+
+def name_and_revision(model: ModelRef) -> tuple[str, str]:
+    """What `from_pretrained` of `transformers` is given: the name, and the revision as a further argument."""
+    if model.source != "hub":
+        return ELSEWHERE, ""
+    return model.name, f", revision={model.revision!r}" if model.revision else ""
 
 
 def opening(subject: Subject, *imports: str) -> list[str]:
@@ -58,12 +65,12 @@ def of_head(subject: Subject, kind: "Kind", layer: int, head: int) -> dict[str, 
     segments = subject.checkpoint.segments(next(iter(tokens.values())))
     rows = () if segments is None else segments[0].tolist()
     if report.format == "vizformer":
-        folder = f"assets/models/{model.name}" if model.source == "bundled" else _ELSEWHERE
+        folder = f"assets/models/{model.name}" if model.source == "bundled" else ELSEWHERE
         try:
             found["torch"] = in_torch(subject.config, ids, site, head, f"{folder}/model.safetensors", segments=rows)
         except NotWrittenError as error:
             found["torch"] = f"# {translate(error.message)}"
     elif report.format == "hugging-face":
-        name, revision = (model.name, model.revision) if model.source == "hub" else (_ELSEWHERE, "")
+        name, revision = (model.name, model.revision) if model.source == "hub" else (ELSEWHERE, "")
         found["transformers"] = in_transformers(name, ids, site, head, revision=revision, segments=rows)
     return found

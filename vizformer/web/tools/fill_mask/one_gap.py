@@ -6,7 +6,7 @@ import streamlit as st
 from vizformer import figures
 from vizformer.web.catalogue.subject import Subject
 from vizformer.web.link import state
-from vizformer.web.tools.fill_mask import computed
+from vizformer.web.tools.fill_mask import computed, in_python
 from vizformer.web.tools.fill_mask.gaps import Positions, Shown, mask_piece, masked_text
 from vizformer.web.widgets import chart
 from vizformer.web.words import labels
@@ -27,6 +27,7 @@ def candidates(subject: Subject, shown: Shown, hidden: Positions, focus: int, tr
             words=words(figures.ENGLISH),
         ),
         key="blanks.bars",
+        code=lambda: in_python.of_gap(subject, hidden, focus),
     )
     if not truth:
         return

@@ -7,7 +7,7 @@ import streamlit as st
 from vizformer.components import sortable, tree
 from vizformer.web.catalogue.subject import Subject
 from vizformer.web.link.generation_settings import Settings
-from vizformer.web.tools.generation import computed
+from vizformer.web.tools.generation import computed, in_python
 from vizformer.web.widgets.laboratory import laboratory
 from vizformer.web.widgets.take_away import Picture, caption, take_away
 from vizformer.web.words.figure_words import words
@@ -55,6 +55,7 @@ def beam(subject: Subject, settings: Settings) -> None:
             caption(_("Beam search")),
             page=lambda: tree.to_html(nodes, words=texts),
             told=lambda: _told(nodes, search.found[0] if search.found else None, texts),
+            code=lambda: in_python.of_beam(subject, settings),
         ),
         key="beam",
     )

@@ -12,7 +12,7 @@ from vizformer.figures.figure import Figure
 from vizformer.web.catalogue.subject import Subject
 from vizformer.web.link import state
 from vizformer.web.link.generation_settings import Settings
-from vizformer.web.tools.generation import computed
+from vizformer.web.tools.generation import computed, in_python
 from vizformer.web.tools.generation.costs import costs
 from vizformer.web.widgets.laboratory import laboratory
 from vizformer.web.widgets.take_away import Picture, caption, take_away
@@ -52,7 +52,8 @@ def written(subject: Subject, settings: Settings) -> None:
     step = state.fit(new=len(text.steps.ids)).new
     texts = words(player.ENGLISH)
     chosen = player.mount(shown, selected=replace(seen, step=step), words=texts, key="player")
-    take_away(_picture(shown, chosen, lambda: player.to_html(shown, selected=chosen, words=texts)), key="player")
+    picture = _picture(shown, chosen, lambda: player.to_html(shown, selected=chosen, words=texts))
+    take_away(replace(picture, code=lambda: in_python.of_text(*key)), key="player")
     st.session_state[_SHOWN] = chosen
     keep(chosen, seen)
     with st.expander(_("The whole text")):

@@ -1,0 +1,77 @@
+"""The code that the pages Generation and Fill in the blank offer: executed, it writes and finds what is on the page."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.checkpoints import folders
+from vizformer.web.catalogue import sources
+from vizformer.web.catalogue.subject import Subject
+from vizformer.web.link.generation_settings import Settings
+from vizformer.web.link.model_ref import ModelRef
+from vizformer.web.tools.fill_mask import computed as gaps
+from vizformer.web.tools.fill_mask import in_python as gap_code
+from vizformer.web.tools.generation import computed, in_python
+from vizformer.web.widgets import in_python as opening
+
+STORIES = Subject(ModelRef("bundled", "stories"), "Once upon a time", "")
+SAMPLING = Settings(strategy="sampling", new=6, temperature=0.7, top_k=9, seed=3)
+
+
+def run(code: str) -> dict[str, Any]:
+    exec(code, space := {})
+    return space
+
+
+@pytest.mark.parametrize(
+    ("subject", "settings", "branch"),
+    [
+        (STORIES, Settings(new=6, penalty=1.2), ""),
+        (STORIES, SAMPLING, "2.40"),
+        (Subject(ModelRef("bundled", "zh-en"), "我有一只猫。", "I"), Settings(new=6), ""),
+        (Subject(ModelRef("bundled", "zh-en"), "我有一只猫。", "", "encoder.0.self.q@0,0,0=2"), Settings(new=6), ""),
+    ],
+)
+def test_the_code_of_a_text_writes_the_text_of_the_page(subject: Subject, settings: Settings, branch: str) -> None:
+    (code,) = in_python.of_text(subject, settings, branch).values()
+    assert tuple(run(code)["ids"]) == tuple(computed.text(subject, settings, branch).steps.ids)
+
+
+def test_the_code_of_a_beam_search_finds_what_the_page_shows() -> None:
+    settings = Settings(strategy="beam", new=5, width=2)
+    (code,) = in_python.of_beam(STORIES, settings).values()
+    assert [text for text, __ in run(code)["found"]] == [text for text, __ in computed.beam(STORIES, settings).found]
+
+
+def test_the_code_of_a_gap_finds_the_words_of_the_page() -> None:
+    subject = Subject(ModelRef("bundled", "cloze"), "She opened the door.", "")
+    (code,) = gap_code.of_gap(subject, (2, 4), 4).values()
+    found = [(one.token.id, one.probability) for one in run(code)["best"]]
+    assert found == [(one.token.id, one.probability) for one in gaps.predictions(subject, (2, 4), 4)]
+
+
+def of_folder(make: Callable[..., Path], folder: Path, monkeypatch: pytest.MonkeyPatch, text: str) -> Subject:
+    """A model of the server's folder, whose code opens it there."""
+    pytest.importorskip("transformers")
+    monkeypatch.setenv("VIZFORMER_MODELS", str(folder))
+    monkeypatch.setattr(opening, "ELSEWHERE", str(make(folder / make.__name__)))
+    (model,) = (one for one in sources.SOURCES["models"].listed() if one.name == make.__name__)
+    return Subject(model, text, "")
+
+
+def test_transformers_writes_the_same_text(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    subject = of_folder(folders.gpt2, tmp_path, monkeypatch, "the cat")
+    found = in_python.of_text(subject, Settings(new=7), "")
+    assert set(found) == {"vizformer", "transformers"}
+    assert tuple(run(found["transformers"])["ids"]) == tuple(computed.text(subject, Settings(new=7), "").steps.ids)
+    assert set(in_python.of_text(subject, SAMPLING, "")) == {"vizformer"}
+
+
+def test_transformers_finds_the_same_words(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    subject = of_folder(folders.bert, tmp_path, monkeypatch, "the cat sat")
+    best = run(gap_code.of_gap(subject, (2,), 2)["transformers"])["best"]
+    wanted = gaps.predictions(subject, (2,), 2)
+    assert best.indices.tolist() == [one.token.id for one in wanted]
+    assert best.values.tolist() == pytest.approx([one.probability for one in wanted], abs=1e-5)
