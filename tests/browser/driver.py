@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Literal
 from urllib.parse import urlsplit
 
 from playwright.sync_api import Browser, ConsoleMessage, Page, Request, ViewportSize, WebSocket
@@ -221,7 +222,8 @@ class Tabs:
         if empty:
             tab = empty.pop()
             tab.page.set_viewport_size(ViewportSize(width=width, height=height))
-            tab.page.emulate_media(color_scheme="dark" if theme == "dark" else "light", reduced_motion="reduce")
+            scheme: Literal["dark", "light"] = "dark" if theme == "dark" else "light"
+            tab.page.emulate_media(media="null", color_scheme=scheme, reduced_motion="reduce")  # (one test prints)
         else:
             tab = new_tab(self.browser, self.home, locale=locale, theme=theme, width=width, height=height)
 

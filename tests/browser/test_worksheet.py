@@ -39,7 +39,7 @@ def test_the_sheet_fits_on_paper_and_the_answers_begin_a_page(open_tab: OpenTab,
     answer = page.locator(".st-key-worksheet-key")
     assert answer.evaluate("e => getComputedStyle(e).breakBefore") == "page"
     assert answer.locator("p").first.evaluate("e => getComputedStyle(e).color") == "rgb(0, 0, 0)"
-    page.emulate_media(media=None)
+    page.emulate_media(media="null")
     tab.goto(address(key=False))
     tab.settled()
     pages[False] = sheets(page.pdf(format="A4", margin=MARGINS))
