@@ -128,6 +128,16 @@ def test_what_cannot_be_compared_is_refused_with_the_reason(open_app, link, reas
     assert any(reason in error.value for error in app.error)
 
 
+@pytest.mark.parametrize("first", ["她有一只猫。", "", "猫" * 20_001])
+def test_another_first_sentence_leaves_the_second_one(open_app, first):
+    app = open_app(PAGE, model="zh-en", text="我有一只猫。", second="我有一只狗。")
+    app.text_input(key="view.text").set_value(first).run()
+    app.text_input(key="view.text").set_value("他有一只猫。").run()
+    assert not app.exception
+    assert app.text_input(key="view.second").value == "我有一只狗。"
+    assert not app.info
+
+
 def test_texts_of_unequal_length_still_show_their_maps_and_last_answers(open_app):
     app = open_app(PAGE, model="cloze", text="A [MASK].", second="A very [MASK].", locale="zh-CN")
     assert [array(chart(app, index)["data"][0]["z"]).shape for index in (0, 1)] == [(5, 5), (6, 6)]

@@ -100,8 +100,8 @@ def boxes(subject: Subject) -> tuple[ModelRef | None, str]:
     left, middle, right = st.columns([5, 7, 6], vertical_alignment="bottom")
     model = model_box(left)
     proposed = subject.text if model is not None else proposal(subject)
-    basis = f"{subject.model} {subject.text}"
-    text = other_sentence(_("Second sentence"), "second", proposed, basis, middle)
+    # It stays with any other first sentence: whoever corrects that one has not given up the second.
+    text = other_sentence(_("Second sentence"), "second", proposed, basis="", on=middle)
     example_box(right)
     return model, text
 
