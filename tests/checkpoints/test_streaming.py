@@ -1,10 +1,12 @@
 """Models whose layers stay in the file: the same numbers, one layer in memory, chosen where the memory is too small."""
 
+import copy
 import weakref
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 
@@ -14,6 +16,9 @@ from tests import tiny
 from tests.checkpoints import folders
 from tests.handmade import MODELS
 from vizformer import explain
+from vizformer.analysis.circuits import compositions
+from vizformer.analysis.neuron_sweep import neuron_estimates
+from vizformer.analysis.side_by_side.weights import moved_weights
 from vizformer.checkpoints import Opened, describe, inspect, load, save
 from vizformer.checkpoints.tensors import memory
 from vizformer.checkpoints.tensors.memory import DoesNotFitError
@@ -101,6 +106,27 @@ def test_every_layer_can_be_explained_and_none_is_copied(tmp_path: Path) -> None
         streamed.model.state_dict()
     with pytest.raises(TraceError, match="layer by layer"):
         save(streamed, tmp_path / "copy")
+
+
+def test_what_holds_the_weights_of_all_layers_is_refused() -> None:
+    plain, streamed = load("stories"), load("stories", stream=True)
+    trace = streamed.trace(TEXT)
+    for refused in (
+        lambda: moved_weights(plain, streamed),
+        lambda: moved_weights(streamed, streamed),
+        lambda: copy.deepcopy(streamed.model),  # from which a gradient of all weights is taken
+        lambda: neuron_estimates(streamed, trace, "decoder", 1, 1, 9),
+    ):
+        with pytest.raises(TraceError, match="layer by layer"):
+            refused()
+
+
+def test_compositions_are_those_of_the_model_in_memory() -> None:
+    one, other = (compositions(load("induction-by-hand", stream=stream)) for stream in (False, True))
+    for way, decoys in one.decoys.items():
+        assert decoys.size
+        np.testing.assert_array_equal(decoys, other.decoys[way])
+        np.testing.assert_array_equal(one.chance[way], other.chance[way])
 
 
 def test_it_is_chosen_where_the_memory_is_too_small(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -10,7 +10,7 @@ from vizformer.model.experts import MixtureOfExperts
 from vizformer.model.feedforward import FeedForward
 from vizformer.model.forward_pass import ForwardPass
 from vizformer.model.norm import Around, Norm, norm
-from vizformer.model.streamed import StreamedLayers
+from vizformer.model.streamed import StreamedLayers, refused
 
 
 class Block(nn.Module):
@@ -127,5 +127,7 @@ class Stack(nn.Module):
         """`x` is what enters layer `first`; those before it are left out."""
         for index in range(first, len(self.layers)):  # asked for one by one: see `vizformer.model.streamed`
             x = self.layers[index](x, run, f"{self.name}.{index}")
+            if x.requires_grad and isinstance(self.layers, StreamedLayers):
+                raise refused()  # the gradient would hold on to the weights of every layer
         x = x if self.final_norm is None else self.final_norm(x)
         return run.point(f"{self.name}.final", x)

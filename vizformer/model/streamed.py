@@ -14,6 +14,17 @@ from vizformer.errors import TraceError
 from vizformer.messages import N_
 
 
+def refused() -> TraceError:
+    """What is said where all weights together would be needed."""
+    return TraceError(
+        N_(
+            "The weights of this model are read from their file layer by layer, as they do not all fit into memory: "
+            "what needs a copy of all of them cannot be done with it. Open it in a smaller precision, or choose a "
+            "smaller model."
+        )
+    )
+
+
 class Resident:
     """The one layer that is in memory, of all stacks of a model."""
 
@@ -68,10 +79,12 @@ class StreamedLayers(nn.Module):
         Raises:
             TraceError: always.
         """
-        raise TraceError(
-            N_(
-                "The weights of this model are read from their file layer by layer, as they do not all fit into memory: "
-                "what needs a copy of all of them cannot be done with it. Open it in a smaller precision, or choose a "
-                "smaller model."
-            )
-        )
+        raise refused()
+
+    def __deepcopy__(self, memo: object) -> NoReturn:
+        """Refused as `state_dict` is.
+
+        Raises:
+            TraceError: always.
+        """
+        raise refused()

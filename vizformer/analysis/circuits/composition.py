@@ -19,6 +19,7 @@ Increased Confidence in Large-scale Protein Identifications by Mass Spectrometry
 """
 
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Literal, NamedTuple, get_args
 
 import numpy as np
@@ -154,8 +155,8 @@ def _share_layers(checkpoint: Checkpoint, kind: Kind) -> bool:
     """Whether two layers of a stack have one and the same weights, as those of ALBERT."""
     stack = checkpoint.model.encoder if kind == "encoder" else checkpoint.model.decoder
     assert stack is not None  # it has heads
-    places = [layer.self_attention.W_Q.weight.data_ptr() for layer in stack.layers if isinstance(layer, Block)]
-    return len(set(places)) < len(places)
+    weights = (layer.self_attention.W_Q.weight for layer in stack.layers if isinstance(layer, Block))
+    return any(torch.equal(one, following) for one, following in pairwise(weights))
 
 
 class _Triangles(NamedTuple):

@@ -19,6 +19,7 @@ from torch import Tensor
 from vizformer.checkpoints import Checkpoint
 from vizformer.errors import TraceError
 from vizformer.messages import N_
+from vizformer.model.streamed import refused
 
 CHEAP = 4 * 10**9  # multiplications for the singular values of one matrix: well below a second
 SINGULAR = 3  # of the largest that are told
@@ -83,8 +84,10 @@ def moved_weights(
         heard: told after every tensor how many are done, of how many; what it raises ends it.
 
     Raises:
-        TraceError: no tensor of the one has the name and shape of one of the other.
+        TraceError: no tensor of the one has the name and shape of one of the other; a model whose layers are streamed.
     """
+    if first.model.is_streamed or second.model.is_streamed:
+        raise refused()
     ours, theirs = (dict(checkpoint.model.named_parameters()) for checkpoint in (first, second))
     common = [name for name in ours if name in theirs and ours[name].shape == theirs[name].shape]
     if not common:

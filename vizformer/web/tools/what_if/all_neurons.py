@@ -55,8 +55,8 @@ def all_neurons(subject: Subject, place: Place) -> None:
 def how_many(subject: Subject, block: "Part") -> int:
     """All neurons; of a large model those of which a gradient expects most, if the reader does not want all."""
     n = subject.config.d_ff
-    if n <= LIKELY or cost(subject, block, n) < watched.AT_ONCE:
-        return n
+    if n <= LIKELY or cost(subject, block, n) < watched.AT_ONCE or subject.checkpoint.model.is_streamed:
+        return n  # (through layers that are streamed there is no gradient)
     names = {
         "likely": _("the {n} of which a gradient expects most", n=LIKELY),
         "all": _("all {n}", n=f"{n:,}"),

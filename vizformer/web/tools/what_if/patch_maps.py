@@ -34,7 +34,8 @@ def maps(prompts: Prompts, asked: Asked) -> None:
     runs = patched_cells.runs(prompts.clean, asked)
     cost = watched.cost(prompts.clean, runs)
     estimate = None
-    if 3 * cost / runs < watched.AT_ONCE:  # a gradient takes three runs
+    streamed = prompts.clean.checkpoint.model.is_streamed  # through such layers there is no gradient
+    if not streamed and 3 * cost / runs < watched.AT_ONCE:  # a gradient takes three runs
         estimate = one_table(patched_cells.estimated(prompts, asked), asked)
     found = measured(prompts, asked, runs, cost)
     exact = None if found is None else one_table(found.recovered, asked)
