@@ -1,5 +1,6 @@
 """The code that the pages Generation and Fill in the blank offer: executed, it writes and finds what is on the page."""
 
+import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -61,11 +62,22 @@ def of_folder(make: Callable[..., Path], folder: Path, monkeypatch: pytest.Monke
     return Subject(model, text, "")
 
 
-def test_transformers_writes_the_same_text(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    subject = of_folder(folders.gpt2, tmp_path, monkeypatch, "the cat")
-    found = in_python.of_text(subject, Settings(new=7), "")
+def gpt2_with_habits(folder: Path) -> Path:
+    """Its generation_config.json asks for what the page does not do."""
+    made = folders.gpt2(folder)
+    habits = {"repetition_penalty": 1.3, "no_repeat_ngram_size": 2, "min_length": 9}
+    (made / "generation_config.json").write_text(json.dumps(habits))
+    return made
+
+
+@pytest.mark.parametrize(("make", "new"), [(folders.gpt2, 7), (gpt2_with_habits, 200)])
+def test_transformers_writes_the_same_text(
+    make: Callable[..., Path], new: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    subject = of_folder(make, tmp_path, monkeypatch, "the cat")
+    found = in_python.of_text(subject, Settings(new=new), "")
     assert set(found) == {"vizformer", "transformers"}
-    assert tuple(run(found["transformers"])["ids"]) == tuple(computed.text(subject, Settings(new=7), "").steps.ids)
+    assert tuple(run(found["transformers"])["ids"]) == tuple(computed.text(subject, Settings(new=new), "").steps.ids)
     assert set(in_python.of_text(subject, SAMPLING, "")) == {"vizformer"}
 
 

@@ -69,6 +69,11 @@ def _transformers(subject: Subject, settings: Settings) -> str:
         [token.id for token in tokens] for tokens in subject.checkpoint.opening(subject.text, subject.target)
     )
     name, at = in_python.name_and_revision(subject.model)
+    config = subject.config
+    room = min(settings.new, config.max_positions - len(beginning))
+    # Against what a generation_config.json beside the weights may say.
+    plainly = "do_sample=False, num_beams=1, repetition_penalty=1.0, no_repeat_ngram_size=0, min_length=0"
+    plainly += "" if config.eos_id is None else f", eos_token_id={config.eos_id}"
     kind = "AutoModelForSeq2SeqLM" if source else "AutoModelForCausalLM"
     read = f"torch.tensor([{source or beginning}])"
     given = f", decoder_input_ids=torch.tensor([{beginning}])" if source else ""
@@ -79,7 +84,7 @@ def _transformers(subject: Subject, settings: Settings) -> str:
             "",
             f"name = {json.dumps(name, ensure_ascii=False)}",
             f"model = {kind}.from_pretrained(name{at}).eval()",
-            f"ids = model.generate({read}{given}, max_new_tokens={settings.new}, do_sample=False, num_beams=1)[0]",
+            f"ids = model.generate({read}{given}, max_new_tokens={room}, {plainly})[0]",
             f"ids = ids[{len(beginning)}:].tolist()",
             f"print(AutoTokenizer.from_pretrained(name{at}).decode(ids, skip_special_tokens=True).strip())",
         ]
