@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from vizformer import figures
+from vizformer.figures import files
 from vizformer.figures.figure import Figure, scatter
 from vizformer.figures.hover import hover, written
 from vizformer.figures.sentence import sentence
@@ -93,3 +94,15 @@ def test_numbers_are_written_as_the_browser_writes_them(value: float, form: str,
 def test_a_token_that_reads_like_a_place_of_the_template_stays_a_token() -> None:
     trace = {"type": "scatter", "customdata": ["%{y}&lt;b&gt;"], "hovertemplate": "<b>“%{customdata}”</b>: %{y:.1f}"}
     assert hover(trace, (0,), (1.0, {}), (2.0, {})) == "“%{y}<b>”: 2.0"
+
+
+def test_files_hold_what_a_figure_is_told_by_without_its_masks() -> None:
+    weights = np.array([0.1, 0.7, np.nan], dtype=np.float32)
+    coloured = figures.coloured_text(weights, ["a", "b", "c"])
+    assert [row[:8] for row in files.table(coloured).splitlines()[1:]] == [",0,,0,a,", ",0,,1,b,"]
+    (kept,) = (values for name, values in files.arrays(coloured).items() if name.endswith("_z"))
+    np.testing.assert_array_equal(kept[:, 0], weights)
+    lines = figures.attention_lines(
+        np.eye(900, dtype=np.float32)[None].repeat(2, 0), ["a"] * 900, ["a"] * 900, heads=[0, 1]
+    )
+    assert len(files.table(lines).splitlines()) == 1 + 2 * 900  # cells without a line are no rows

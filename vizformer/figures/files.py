@@ -94,9 +94,9 @@ def archive(numbers: Mapping[str, NDArray[Any]], caption: str = "") -> bytes:
 
 
 def arrays(figure: Figure) -> dict[str, NDArray[Any]]:
-    """The numbers of a figure's traces: `<number>_<name>_x`, `_y` and, of maps, `_z`."""
+    """The numbers of a figure (or of what it is `told_by`), by trace: `<number>_<name>_x`, `_y` and, of maps, `_z`."""
     found = {}
-    for index, trace in enumerate(figure.parts[0]):
+    for index, trace in enumerate((figure.told_by or figure).parts[0]):
         if trace.get("hoverinfo") == "skip":
             continue
         for part in ("x", "y", "z", "text"):
@@ -113,7 +113,7 @@ def table(figure: Figure) -> str:
         ValueError: there would be more than `MOST_ROWS`.
     """
     traces, layout = (figure.told_by or figure).parts
-    if sum(np.asarray(trace.get("z", trace.get("y", ()))).size for trace in traces) > MOST_ROWS:
+    if sum(_count(trace) for trace in traces) > MOST_ROWS:
         raise ValueError(f"more than {MOST_ROWS:,} rows")
     file = io.StringIO()
     writer = csv.writer(file, lineterminator="\n")
@@ -122,6 +122,11 @@ def table(figure: Figure) -> str:
         if trace.get("hoverinfo") != "skip":
             writer.writerows([_series(trace), *row] for row in _rows(trace, _names(layout, trace)))
     return file.getvalue()
+
+
+def _count(trace: Mapping[str, Any]) -> int:
+    """Rows of a trace at most: the cells of a map that hold a number, or its points."""
+    return int(np.isfinite(trace["z"]).sum()) if "z" in trace else np.asarray(trace.get("y", ())).size
 
 
 def _series(trace: Mapping[str, Any]) -> str:

@@ -97,7 +97,12 @@ def _in_a_row(weights: NDArray[np.float32], tokens: Sequence[str], words: Mappin
     )
     if (masked := np.isnan(weights)).any():
         row.add_trace(
-            heatmap(z=np.where(masked, 0, np.nan).astype(np.float32)[:, None], colorscale=weight_scale(), meta="masked")
+            heatmap(
+                z=np.where(masked, 0, np.nan).astype(np.float32)[:, None],
+                colorscale=weight_scale(),
+                meta="masked",
+                hoverinfo="skip",
+            )
         )
     name_axes(row, names, [""], row_title=words["position"])
     return row
