@@ -81,7 +81,7 @@ def test_the_estimate_is_the_slope_of_the_log_probability(name: str) -> None:
         listener = Listener(names=frozenset({tensor}))
         traced(checkpoint, [5, 6, 7, 8], edit=listener)
         for k in (2, 19):
-            change = means[k] - listener.heard[tensor][:, k]
+            change = means[k] - listener.heard[tensor][0, :, k]
             ends = [
                 traced(
                     checkpoint, [5, 6, 7, 8], edit=Edit(patches=(Patch(tensor, (None, k), sign * change, adds=True),))

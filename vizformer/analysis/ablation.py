@@ -21,6 +21,8 @@ from numpy import ndarray
 from torch import Tensor
 
 from vizformer.analysis.heads import kinds, n_layers, site_name
+from vizformer.analysis.masked_runs import rerun
+from vizformer.analysis.row_effects import row_effects
 from vizformer.checkpoints import Checkpoint
 from vizformer.model import Edit, Patch, Trace
 
@@ -98,7 +100,7 @@ def without(checkpoint: Checkpoint, trace: Trace, parts: Iterable[Part], means: 
     Raises:
         TraceError: a part that the model does not have.
     """
-    return _again(checkpoint, trace, edit_without(parts, means, trace.edit))
+    return rerun(checkpoint, trace.tokens, edit_without(parts, means, trace.edit))
 
 
 def without_layer(checkpoint: Checkpoint, trace: Trace, layer: str) -> Trace:
@@ -108,14 +110,7 @@ def without_layer(checkpoint: Checkpoint, trace: Trace, layer: str) -> Trace:
         TraceError: a layer that the model does not have.
     """
     edit = trace.edit or Edit()
-    return _again(checkpoint, trace, replace(edit, skipped=edit.skipped | {layer}))
-
-
-def _again(checkpoint: Checkpoint, trace: Trace, edit: Edit) -> Trace:
-    ids = {stack: [token.id for token in tokens] for stack, tokens in trace.tokens.items()}
-    if len(ids) == 2:
-        return checkpoint.trace(ids=ids["encoder"], target_ids=ids["decoder"], edit=edit)
-    return checkpoint.trace(ids=next(iter(ids.values())), edit=edit)
+    return rerun(checkpoint, trace.tokens, replace(edit, skipped=edit.skipped | {layer}))
 
 
 def sweep(
@@ -148,13 +143,13 @@ def sweep(
 
 def effect(trace: Trace, part: Part, base: Tensor, other: Tensor, row: int, token: int) -> Effect:
     """Compares two sets of logits [n, vocab_size] of the same tokens."""
-    p, q = (logits[row].double().log_softmax(-1) for logits in (base, other))
+    (divergence,), (logit,), (probability,) = row_effects(base[row], other[row][None], token)
     losses = [_loss(trace, logits) for logits in (base, other)]
     return Effect(
         part,
-        divergence=float((p.exp() * (p - q)).nan_to_num_(0.0).sum()),  # (a token that can never come: 0 ln 0)
-        logit=float(other[row, token] - base[row, token]),
-        probability=float(q[token].exp() - p[token].exp()),
+        divergence=float(divergence),
+        logit=float(logit),
+        probability=float(probability),
         loss=None if losses[0] is None or losses[1] is None else losses[1] - losses[0],
     )
 

@@ -187,7 +187,11 @@ def _batches(checkpoint: Checkpoint, texts: Sequence[Trace], prompts: Sequence[i
             padding.append(torch.arange(n, device=checkpoint.device) >= lengths[:, None])
         segments = torch.zeros_like(ids[0]) if config.n_segments else None
         asked = ~padding[-1]
-        if config.architecture != "encoder-only":
+        if config.architecture == "encoder-only":  # marks are never guessed, as in its training
+            marks = [[token.special for token in trace.tokens["encoder"][:MOST_TOKENS]] for trace in group]
+            n = asked.shape[1]
+            asked &= ~torch.tensor([row + [True] * (n - len(row)) for row in marks], device=checkpoint.device)
+        else:
             known = [1] * len(group) if prompts is None else [max(1, n) for n in prompts[first : first + len(group)]]
             place = torch.arange(asked.shape[1], device=checkpoint.device)
             asked &= place >= torch.tensor(known, device=checkpoint.device)[:, None]

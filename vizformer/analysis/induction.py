@@ -13,6 +13,7 @@ from vizformer.errors import TraceError
 from vizformer.messages import N_
 from vizformer.model.trace import Trace
 from vizformer.model.transformer import Transformer
+from vizformer.text import Tokenizer
 
 
 @dataclass(frozen=True)
@@ -92,6 +93,18 @@ def head_scores(model: Transformer, ids: Int[Tensor, "b n"], period: int, start:
         previous.append(previous_token_score(patterns))
         induction.append(induction_score(patterns, period, start))
     return HeadScores(np.mean(previous, axis=0), np.mean(induction, axis=0))
+
+
+def repeatable(vocab_size: int, tokenizer: Tokenizer, room: int, period: int) -> tuple[Int[Tensor, " m"], int]:
+    """The ids that can be drawn for `repeated_tokens` (no special ones), and the longest period up to `period`.
+
+    Args:
+        vocab_size: rows of the table of embeddings; those beyond the tokenizer's tokens are left out.
+        room: positions for both times.
+    """
+    ids = range(min(vocab_size, tokenizer.vocab_size))
+    candidates = torch.tensor([id for id in ids if not tokenizer.is_special(id)])
+    return candidates, min(period, len(candidates), room // 2)
 
 
 def repeated_tokens(

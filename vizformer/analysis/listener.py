@@ -1,4 +1,4 @@
-"""An edit that sets nothing, and hears what sublayers and neurons put out: a trace does not keep these."""
+"""An edit that hears what passes it, for all items of a batch: a trace keeps one item, and not what sublayers put out."""
 
 from dataclasses import dataclass, field
 
@@ -9,17 +9,24 @@ from vizformer.model import Edit
 
 @dataclass(frozen=True)
 class Listener(Edit):
-    """Keeps some outputs of batch item 0.
+    """Keeps some tensors, as they are once the patches are set.
 
     Attributes:
-        names: "decoder.2.cross", "decoder.2.feedforward", or "decoder.2.feedforward.hidden" for the neurons.
-        heard: name -> what was put out, [n, d_model], or [n, d_ff] of neurons.
+        names: "decoder.2.cross" and "decoder.2.feedforward" for what a sublayer puts out, "decoder.2.feedforward.hidden"
+            for the neurons, "decoder.2.self.q", ".k" and ".v" for the operands of an attention.
+        heard: name -> [b, n, d_model], [b, n, d_ff] of neurons, [b, heads, n, d_head] of operands.
     """
 
     names: frozenset[str] = frozenset()
     heard: dict[str, Tensor] = field(default_factory=dict)
 
     def sublayer(self, name: str, y: Tensor) -> Tensor:
+        return self._hear(name, super().sublayer(name, y))
+
+    def apply(self, name: str, x: Tensor) -> Tensor:
+        return self._hear(name, super().apply(name, x))
+
+    def _hear(self, name: str, x: Tensor) -> Tensor:
         if name in self.names:
-            self.heard[name] = y[0].detach()
-        return y
+            self.heard[name] = x.detach()
+        return x

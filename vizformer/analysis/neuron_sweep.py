@@ -198,7 +198,7 @@ def _hidden(checkpoint: Checkpoint, trace: Trace, stack: Stack, layer: int) -> F
     name = f"{stack}.{layer}.feedforward.hidden"
     listener = Listener(names=frozenset({name}))
     rerun(checkpoint, trace.tokens, listener)
-    return listener.heard[name]
+    return listener.heard[name][0]
 
 
 def _resumed(

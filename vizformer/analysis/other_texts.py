@@ -2,10 +2,8 @@
 
 from collections.abc import Iterable
 
-import torch
-
 from vizformer.analysis.corpus_heads.corpus import Passage
-from vizformer.analysis.induction import repeated_tokens
+from vizformer.analysis.induction import repeatable, repeated_tokens
 from vizformer.checkpoints import Checkpoint
 from vizformer.errors import TraceError, VizformerError
 from vizformer.messages import N_
@@ -38,12 +36,14 @@ def read_repeated_tokens(checkpoint: Checkpoint, count: int, period: int = 8) ->
     Only what follows the first token of the repetition can be known from the text: an induction head knows it.
 
     Raises:
-        TraceError: not a decoder-only model.
+        TraceError: not a decoder-only model, or one that reads too few tokens.
     """
     config = checkpoint.model.config
     if config.architecture != "decoder-only":
         raise TraceError(N_("Repeated tokens are read by a decoder without an encoder."))
-    candidates = torch.tensor([i for i in range(config.vocab_size) if not checkpoint.tokenizer.is_special(i)])
     start = [] if config.bos_id is None else [config.bos_id]
+    candidates, period = repeatable(config.vocab_size, checkpoint.tokenizer, config.max_positions - len(start), period)
+    if period < 2:
+        raise TraceError(N_("This model reads too few tokens for any of them to come twice."))
     rows = repeated_tokens(candidates, sequences=count, period=period).tolist()
     return [checkpoint.trace(ids=[*start, *row]) for row in rows], [len(start) + period + 1] * count

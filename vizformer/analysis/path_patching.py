@@ -21,7 +21,7 @@ Source: Wang et al. 2022, "Interpretability in the Wild: a Circuit for Indirect 
 section 3.1 and appendix B; Goldowsky-Dill et al. 2023, "Localizing Model Behavior with Path Patching".
 """
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -34,11 +34,12 @@ from torch import Tensor
 from vizformer.analysis.ablation import Part
 from vizformer.analysis.batches import at_once, inputs
 from vizformer.analysis.heads import Kind, kinds, n_layers, site_name
+from vizformer.analysis.listener import Listener
 from vizformer.analysis.prompt_pairs import PromptPair
 from vizformer.checkpoints import Checkpoint
 from vizformer.errors import TraceError
 from vizformer.messages import N_
-from vizformer.model import Edit, Mask, Patch, Trace
+from vizformer.model import Edit, Patch, Trace
 
 Held = Literal["clean", "corrupted"]
 Input = Literal["q", "k", "v"]
@@ -122,6 +123,7 @@ def path_patches(
     Args:
         senders: groups of heads that send together; a part without a head is all heads of its attention.
         embeddings: whether the embeddings of the tokens are sent as well.
+        heard: is told how many runs of the model are done, of how many.
 
     Raises:
         TraceError: a sender that is no head of an attention, or a receiver that is not there.
@@ -129,15 +131,15 @@ def path_patches(
     size, base = at_once(checkpoint, pair.clean), _held_run(pair, held)
     found = list[Float[ndarray, " b"]]()
     moved = pair.moved if held == "clean" else -pair.moved
-    before = pair.difference(base.logits.double())
+    before, each = pair.difference(base.logits), 2 if receivers else 1  # runs of the model for each group
     for first in range(0, len(senders), size):
         group = senders[first : first + size]
         edit = _edit(checkpoint, pair, group, receivers, held, embeddings)
         ids, segments = inputs(checkpoint, base, len(group))
         logits = checkpoint.model(*ids, segments=segments, edit=edit)
-        found.append((before - pair.difference(logits.double())).cpu().numpy() / moved)
+        found.append((before - pair.difference(logits)).cpu().numpy() / moved)
         if heard is not None:
-            heard(first + len(group), len(senders))
+            heard(each * (first + len(group)), each * len(senders))
     return np.concatenate(found) if found else np.zeros(0)
 
 
@@ -176,13 +178,14 @@ def _edit(
         _require(pair, one)
     if not receivers:
         return sent
-    watch = _Watch({one.site for one in receivers})
+    watch = Listener(patches=sent.patches, names=frozenset(f"{one.site}.{one.input}" for one in receivers))
     ids, segments = inputs(checkpoint, _held_run(pair, held), len(group))
-    checkpoint.model(*ids, segments=segments, edit=sent, trace=watch)
+    checkpoint.model(*ids, segments=segments, edit=watch)
     taken = []
     for one in receivers:
         head = one.head if one.input == "q" else pair.clean[one.site].kv_head(one.head)
-        taken.append(Patch(f"{one.site}.{one.input}", (head,), watch.kept[one.site][one.input][:, head]))
+        name = f"{one.site}.{one.input}"
+        taken.append(Patch(name, (head,), watch.heard[name][:, head]))
     return Edit(patches=tuple(taken))
 
 
@@ -217,32 +220,3 @@ def _require(pair: PromptPair, receiver: Receiver) -> None:
                 last=record.n_heads - 1,
             )
         )
-
-
-class _Watch(Trace):
-    """Keeps the queries, keys and values of some attentions for all items of a batch, and nothing else."""
-
-    def __init__(self, sites: Collection[str]) -> None:
-        super().__init__()
-        self.sites_watched = sites
-        self.kept: dict[str, Mapping[str, Tensor]] = {}
-
-    def record_attention(
-        self,
-        site: str,
-        q: Tensor,
-        k: Tensor,
-        v: Tensor,
-        mask: Mask | None,
-        scale: float,
-        position_bias: Tensor | None = None,
-        score_cap: float | None = None,
-    ) -> None:
-        if site in self.sites_watched:
-            self.kept[site] = {"q": q, "k": k, "v": v}
-
-    def record_residual(self, name: str, x: Tensor) -> None:
-        """Nothing of it is kept."""
-
-    def record_logits(self, logits: Tensor, edit: Edit | None) -> None:
-        """Nothing of them is kept."""

@@ -56,16 +56,17 @@ class PromptPair:
 
     def difference(self, logits: Tensor) -> Tensor:
         """LD of logits [..., n, vocab_size]."""
-        return logits[..., self.row, self.answer] - logits[..., self.row, self.other]
+        row = logits[..., self.row, :]
+        return row[..., self.answer].double() - row[..., self.other].double()
 
     @property
     def moved(self) -> float:
         """LD(clean) - LD(corrupted)."""
-        return float(self.difference(self.clean.logits.double()) - self.difference(self.corrupted.logits.double()))
+        return float(self.difference(self.clean.logits) - self.difference(self.corrupted.logits))
 
     def recovered(self, logits: Tensor) -> Float[ndarray, " b"]:
         """Of logits [b, n, vocab_size] of patched runs."""
-        found = self.difference(logits.double()) - self.difference(self.corrupted.logits.double())
+        found = self.difference(logits) - self.difference(self.corrupted.logits)
         result: Float[ndarray, " b"] = found.cpu().numpy() / self.moved
         return result
 

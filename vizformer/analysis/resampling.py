@@ -14,7 +14,7 @@ ablation); Zhang & Nanda 2023, "Towards Best Practices of Activation Patching", 
 """
 
 import math
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 
 import numpy as np
 import torch
@@ -40,7 +40,7 @@ def outputs_of(checkpoint: Checkpoint, trace: Trace) -> Outputs:
     listener = Listener(names=frozenset(part.sublayer for part in parts_of(trace)))
     plain = rerun(checkpoint, trace.tokens, listener)
     return {
-        part: listener.heard[part.sublayer] if part.head is None else plain[part.sublayer].z(part.head)
+        part: listener.heard[part.sublayer][0] if part.head is None else plain[part.sublayer].z(part.head)
         for part in parts_of(plain)
     }
 
@@ -77,28 +77,42 @@ def _rows(n: int, there: int, rng: np.random.Generator) -> Tensor:
 
 @torch.inference_mode()
 def resampled_logits(
-    checkpoint: Checkpoint, trace: Trace, parts: Iterable[Part], drawn: Sequence[Outputs]
-) -> Float[Tensor, "draws n vocab_size"]:
+    checkpoint: Checkpoint,
+    trace: Trace,
+    parts: Iterable[Part],
+    drawn: Sequence[Outputs],
+    *,
+    rows: slice = slice(None),
+) -> Float[Tensor, "draws rows vocab_size"]:
     """The same tokens with the outputs of each draw in the place of those of some parts.
 
     What was set by hand in `trace` is set here too.
 
+    Args:
+        rows: of the output that are kept; of many draws of a long text all of them take much memory.
+
     Raises:
         TraceError: a part that the model does not have.
     """
+    return torch.cat([logits[:, rows].clone() for logits in _runs(checkpoint, trace, parts, drawn)])
+
+
+@torch.inference_mode()
+def _runs(
+    checkpoint: Checkpoint, trace: Trace, parts: Iterable[Part], drawn: Sequence[Outputs]
+) -> Iterator[Float[Tensor, "b n vocab_size"]]:
+    """The logits of some draws after the other, as many as fit into a batch."""
     wanted, edit = tuple(parts), trace.edit or Edit()
     for part in wanted:
         if part not in drawn[0]:
             raise TraceError(N_("There is nothing called {name} to edit in this model.", name=part.sublayer))
     size = 1 if edit.cells else at_once(checkpoint, trace)  # numbers set by hand reach the first item of a batch alone
-    found = []
     for first in range(0, len(drawn), size):
         group = drawn[first : first + size]
         patches = (_patch(part, torch.stack([outputs[part] for outputs in group])) for part in wanted)
         whole = Edit(edit.cells, edit.unscaled, edit.temperatures, (*edit.patches, *patches), edit.skipped)
         ids, segments = inputs(checkpoint, trace, len(group))
-        found.append(checkpoint.model(*ids, segments=segments, edit=whole))
-    return torch.cat(found)
+        yield checkpoint.model(*ids, segments=segments, edit=whole)
 
 
 def mean_log_probabilities(logits: Float[Tensor, "draws n vocab_size"], row: int) -> Float[Tensor, " vocab_size"]:
@@ -119,8 +133,8 @@ def resampled_effect(
         TraceError: as `resampled_logits`.
     """
     first = next(iter(parts))
-    logits = resampled_logits(checkpoint, trace, parts, drawn)
-    return mean_effect([effect(trace, first, trace.logits, one, row, token) for one in logits])
+    runs = _runs(checkpoint, trace, parts, drawn)
+    return mean_effect([effect(trace, first, trace.logits, one, row, token) for logits in runs for one in logits])
 
 
 def mean_effect(effects: Sequence[Effect]) -> Effect:

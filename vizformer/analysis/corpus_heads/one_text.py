@@ -10,7 +10,7 @@ from vizformer.analysis.corpus_heads.corpus import Passage
 from vizformer.analysis.corpus_heads.measures import layer_patterns, measure_layer, targets, visible_keys
 from vizformer.analysis.corpus_heads.sums import Sums
 from vizformer.analysis.heads import Kind, kinds, n_layers, site_name
-from vizformer.analysis.induction import induction_score, repeated_tokens
+from vizformer.analysis.induction import induction_score, repeatable, repeated_tokens
 from vizformer.checkpoints import Checkpoint
 from vizformer.errors import VizformerError
 from vizformer.model import Trace
@@ -150,8 +150,7 @@ def _repeated(checkpoint: Checkpoint, stack: str) -> tuple[int, list[list[int]]]
         first = [] if config.bos_id is None or both else [config.bos_id]
     tokenizer = checkpoint.tokenizer_of("encoder" if stack == "encoder" else "decoder")
     ids = config.input_vocab_size if stack == "encoder" else config.vocab_size
-    candidates = torch.tensor([id for id in range(min(ids, tokenizer.vocab_size)) if not tokenizer.is_special(id)])
-    period = min(PERIOD, len(candidates), (config.max_positions - len(first)) // 2)
+    candidates, period = repeatable(ids, tokenizer, config.max_positions - len(first), PERIOD)
     if period < 2:
         return 0, []
     rows = repeated_tokens(candidates, sequences=SEQUENCES, period=period)

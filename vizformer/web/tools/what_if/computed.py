@@ -102,8 +102,9 @@ def without(subject: Subject, chosen: "tuple[Part, ...]", instead: Instead, row:
 
     checkpoint, trace = subject.checkpoint, subject.trace
     if isinstance(instead, Drawn):
-        logits = resampled_logits(checkpoint, trace, chosen, _drawn(subject, instead))
-        return most_probable(checkpoint, mean_log_probabilities(logits, row))
+        drawn, rows = _drawn(subject, instead), slice(row, row + 1)
+        logits = resampled_logits(checkpoint, trace, chosen, drawn, rows=rows)
+        return most_probable(checkpoint, mean_log_probabilities(logits, 0))
     return next_tokens(checkpoint, without(checkpoint, trace, chosen, _means(subject, instead)), row)
 
 

@@ -76,12 +76,12 @@ class Said:
 def said(prompts: Prompts, asked: Asked, cell: tuple[int, ...]) -> tuple[Said, Said, Said]:
     """The corrupted run, the same with the patch of one cell of the whole table, and the clean run."""
     from vizformer.analysis import patch_of
+    from vizformer.analysis.masked_runs import rerun
     from vizformer.model import Edit
 
     checkpoint, pair = prompts.clean.checkpoint, prompts.pair
     edit = Edit(patches=(patch_of(pair, asked.what, asked.kind, cell),))
-    ids = [[token.id for token in tokens] for tokens in pair.corrupted.tokens.values()]
-    patched = checkpoint.trace(ids=ids[0], target_ids=ids[1] if len(ids) == 2 else None, edit=edit)
+    patched = rerun(checkpoint, pair.corrupted.tokens, edit)
     first, second, third = (say(prompts, one.logits) for one in (pair.corrupted, patched, pair.clean))
     return first, second, third
 

@@ -64,12 +64,12 @@ def measured(prompts: Prompts, asked: Path) -> "PathPatched":
 def said(prompts: Prompts, asked: Path, sender: "Part") -> tuple[Said, Said, Said]:
     """The held run, the same with the path patched, and the other run."""
     from vizformer.analysis import path_edit
+    from vizformer.analysis.masked_runs import rerun
 
     checkpoint, pair = prompts.clean.checkpoint, prompts.pair
     edit = path_edit(checkpoint, pair, [sender], asked.receivers, held=asked.held)
     held, other = (pair.clean, pair.corrupted) if asked.held == "clean" else (pair.corrupted, pair.clean)
-    ids = [[token.id for token in tokens] for tokens in held.tokens.values()]
-    patched = checkpoint.trace(ids=ids[0], target_ids=ids[1] if len(ids) == 2 else None, edit=edit)
+    patched = rerun(checkpoint, held.tokens, edit)
     first, second, third = (patched_cells.say(prompts, one.logits) for one in (held, patched, other))
     return first, second, third
 
