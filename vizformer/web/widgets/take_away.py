@@ -104,13 +104,16 @@ def as_table(picture: Picture, key: str) -> None:
     if not found.rows:
         return
     if found.total > len(found.rows):
-        st.caption(
-            _(
-                "The {shown:,} values of {total:,} that are furthest from 0; the CSV and the NPZ hold all of them.",
-                shown=len(found.rows),
-                total=found.total,
+        shown = {"shown": len(found.rows), "total": found.total}
+        if picture.figure is None:
+            st.caption(_("The first {shown:,} of {total:,} rows.", **shown))
+        else:
+            st.caption(
+                _(
+                    "The {shown:,} values of {total:,} that are furthest from 0; the CSV and the NPZ hold all of them.",
+                    **shown,
+                )
             )
-        )
     about = picture.title or picture.caption
     sortable.mount(found.columns, found.rows, caption=about, words=words(sortable.ENGLISH), key=f"{key}.table")
 

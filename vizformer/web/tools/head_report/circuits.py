@@ -171,7 +171,7 @@ def _told(edges: list[composition.Edge]) -> "tuple[str, Table]":
         _("reads: layer"),
         _("reads: head"),
         _("by its"),
-        _("deviations above random heads"),
+        _("deviations above chance"),
     )
     return clearest, Table(columns, rows, len(edges))
 

@@ -122,7 +122,7 @@ def _form(model: ModelRef, sheet: "Sheet", current: "RoleMapping") -> None:
             _("Not part of the model: left out"),
             patterns,
             [pattern for pattern in current.left_out if pattern in patterns],
-            format_func=plain,
+            format_func=_printable,
             key=f"{key}.left_out",
             placeholder=_("none"),
         )
