@@ -14,6 +14,7 @@ from vizformer.errors import ConfigError
 from vizformer.messages import N_
 from vizformer.presets import PRESETS
 
+Disentangled = Literal["none", "c2p", "p2c", "both"]
 Positions = Literal["sinusoidal", "learned", "rope", "alibi", "relative", "none"]
 NormOrder = Literal["post", "pre", "output", "sandwich"]
 Norm = Literal["layer_norm", "rms_norm", "deviation_norm"]
@@ -70,6 +71,15 @@ class ModelConfig:
         relative_buckets: rows of each table of "relative"; half are for single distances, the others for ever longer
             stretches. An encoder splits them between keys before and keys behind the query.
         relative_max_distance: the last bucket of "relative" serves every distance from here on (and some before).
+        disentangled: which terms the scores have beside q . k, where a learned vector stands for every distance between two
+            tokens: the content of the query with the distance ("c2p"), the content of the key with it ("p2c"), or "both"
+            (He et al. 2021, "DeBERTa", section 3.1); all are multiplied by attention_scale, 1 / sqrt(3 d_head) there.
+        disentangled_span: half the number of those vectors: one for each distance to either side, from here on the same.
+        disentangled_furthest: where half of them stand for single distances only, and the others for ever longer
+            stretches, the distance that the last one begins near (DeBERTa v2, v3); None: one for each distance.
+        disentangled_norm: whether they go through a norm.
+        disentangled_shared: whether W_K and W_Q of the contents make keys and queries of them too; otherwise every layer has
+            matrices of its own for it.
         attention_scale: what the dot products of queries and keys are multiplied by; None: 1 / sqrt(d_head). T5 has 1.
         score_cap: the scores are bent by cap * tanh(score / cap) before the mask is added, so that none is beyond it
             (Gemma 2); None: they are not.
@@ -82,6 +92,7 @@ class ModelConfig:
         embedding_norm: a norm after the sum of the embeddings (BERT).
         embedding_dim: width of the tables of embeddings where it is not d_model: after that norm a dense layer brings
             their sum to d_model (Lan et al. 2019, "ALBERT", section 3.1; small ELECTRA); None: it is.
+        embedding_norm_last: whether that norm comes after this layer, over d_model (narrow DeBERTa).
         stack_inputs: whether encoder and decoder have a "shared" table of learned positions and embedding norm, or each
             "own" (BART); that of the token embeddings is shared always.
         decoder_positions_after_norm: the positions of the decoder are added to its embeddings after the norm of these, not
@@ -165,6 +176,11 @@ class ModelConfig:
     rope_whole_pairs: bool = True
     relative_buckets: int = 32
     relative_max_distance: int = 128
+    disentangled: Disentangled = "none"
+    disentangled_span: int = 256
+    disentangled_furthest: int | None = None
+    disentangled_norm: bool = False
+    disentangled_shared: bool = False
     attention_scale: float | None = None
     score_cap: float | None = None
     sliding_window: int | None = None
@@ -172,6 +188,7 @@ class ModelConfig:
     n_segments: int = 0
     embedding_norm: bool = False
     embedding_dim: int | None = None
+    embedding_norm_last: bool = False
     stack_inputs: StackInputs = "shared"
     decoder_positions_after_norm: bool = False
     norm_order: NormOrder = "post"
@@ -233,6 +250,16 @@ class ModelConfig:
     def turned_dims(self) -> int:
         """How many numbers of a query or key "rope" turns: rope_dims, or all of them."""
         return self.d_head if self.rope_dims is None else self.rope_dims
+
+    @property
+    def has_c2p(self) -> bool:
+        """Whether the scores compare the contents of queries with distances."""
+        return self.disentangled in ("c2p", "both")
+
+    @property
+    def has_p2c(self) -> bool:
+        """Whether they compare the contents of keys with distances."""
+        return self.disentangled in ("p2c", "both")
 
     @property
     def windowed_layers(self) -> frozenset[int]:

@@ -8,6 +8,9 @@ if TYPE_CHECKING:
     from vizformer.config import ModelConfig
 
 
+MOST_DISTANCES = 2**20  # to either side; no text that is accepted has as many tokens
+
+
 def wrong_types(config: "ModelConfig") -> list[Message]:
     """Every option whose value is of another type than the table says, or none of those to choose from."""
     problems = []
@@ -190,7 +193,7 @@ def broken_rules(c: "ModelConfig") -> list[Message]:
                     last=c.n_encoder_layers + c.n_decoder_layers - 1,
                 )
             )
-    problems += _of_experts(c)
+    problems += [*_of_experts(c), *_of_distances(c)]
     if c.source_vocab_size is not None and c.source_vocab_size < 1:
         problems.append(N_("{name}={value}: must be at least 1", name="source_vocab_size", value=c.source_vocab_size))
     if c.source_vocab_size is not None and c.architecture != "encoder-decoder":
@@ -220,6 +223,8 @@ def broken_rules(c: "ModelConfig") -> list[Message]:
                 value=c.embedding_dim,
             )
         )
+    if c.embedding_norm_last and c.embedding_dim is None:
+        problems.append(N_("embedding_norm_last=True without embedding_dim: give both, or leave it out"))
     for name in ("logit_scale", "embedding_scale", "residual_scale"):
         if not 0 < getattr(c, name) < float("inf"):
             problems.append(N_("{name}={value}: must be above 0", name=name, value=getattr(c, name)))
@@ -292,6 +297,52 @@ def _of_experts(c: "ModelConfig") -> list[Message]:
                     last=c.n_encoder_layers + c.n_decoder_layers - 1,
                 )
             )
+    return problems
+
+
+def _of_distances(c: "ModelConfig") -> list[Message]:
+    """What the options of disentangled attention break."""
+    if c.disentangled == "none":
+        return [
+            N_("{name} without disentangled: give both, or leave it out", name=name)
+            for name, usual in (
+                ("disentangled_furthest", None),
+                ("disentangled_norm", False),
+                ("disentangled_shared", False),
+            )
+            if getattr(c, name) != usual
+        ]
+    problems = []
+    if not 2 <= c.disentangled_span <= MOST_DISTANCES:
+        problems.append(
+            N_(
+                "disentangled_span={value}: must be from 2 to {most}",
+                value=c.disentangled_span,
+                most=MOST_DISTANCES,
+            )
+        )
+    elif c.disentangled_furthest is not None and c.disentangled_furthest <= c.disentangled_span // 2 + 1:
+        problems.append(
+            N_(
+                "disentangled_furthest={value}: must be above half of disentangled_span plus 1, {half}",
+                value=c.disentangled_furthest,
+                half=c.disentangled_span // 2 + 1,
+            )
+        )
+    if (
+        c.architecture != "encoder-only"
+        or c.positions not in ("learned", "none")
+        or c.qk_norm
+        or c.score_cap is not None
+        or c.kv_heads != c.n_heads
+    ):
+        problems.append(
+            N_(
+                "disentangled={value!r}: only an encoder alone has it, with positions='learned' or 'none', as many key/value "
+                "heads as query heads, and neither qk_norm nor score_cap; take 'none'",
+                value=c.disentangled,
+            )
+        )
     return problems
 
 

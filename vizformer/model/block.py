@@ -5,6 +5,7 @@ from torch import Tensor, nn
 
 from vizformer.config import ModelConfig
 from vizformer.model.attention import Attention
+from vizformer.model.disentangled import RelativeTable
 from vizformer.model.embedding import embedding_table
 from vizformer.model.experts import MixtureOfExperts
 from vizformer.model.feedforward import FeedForward
@@ -120,6 +121,7 @@ class Stack(nn.Module):
         self.relative_bias = None  # T5's: a number per bucket of distances and head, the same in all layers
         if config.positions == "relative":
             self.relative_bias = embedding_table(config.relative_buckets, config.n_heads)
+        self.distances = RelativeTable(config) if config.disentangled != "none" else None  # DeBERTa's, likewise
 
     def forward(
         self, x: Float[Tensor, "b n d_model"], run: ForwardPass, first: int = 0

@@ -11,6 +11,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from vizformer.model.cache import Cache
+from vizformer.model.disentangled import Distances
 from vizformer.model.edit import Edit
 from vizformer.model.masks import Mask, total_bias
 from vizformer.model.positions import Rotation
@@ -26,13 +27,15 @@ class AttentionCall:
         mask: who may look at whom; None where every query sees every key.
         rotation: turns the queries, and the keys that are computed here, by the positions of their tokens.
         position_bias: added to the scores, after they were scaled.
+        distances: the vectors of distances, where a layer makes its own position bias of them, of q and of k.
         is_cross: whether the keys and values are those of the encoder's memory, which does not change.
     """
 
     site: str
     mask: Mask | None = None
     rotation: Rotation | None = None
-    position_bias: Float[Tensor, "1 n_heads n_q n_k"] | None = None
+    position_bias: Float[Tensor, "b n_heads n_q n_k"] | None = None
+    distances: Distances | None = None
     trace: Trace | None = None
     edit: Edit | None = None
     cache: Cache | None = None
@@ -92,6 +95,7 @@ class ForwardPass:
         rotation: of self-attention, for positions that turn queries and keys.
         local_rotation: takes its place in the layers that turn by another base.
         position_bias: of self-attention, for positions that are told to the scores.
+        distances: of self-attention, for scores that compare contents with distances.
         memory: the encoder's output, which cross-attention looks at.
         memory_mask: which of its positions may be seen.
         trace: where the numbers are recorded.
@@ -104,6 +108,7 @@ class ForwardPass:
     rotation: Rotation | None = None
     local_rotation: Rotation | None = None
     position_bias: Float[Tensor, "1 n_heads n n_all"] | None = None
+    distances: Distances | None = None
     memory: Float[Tensor, "b n_memory d_model"] | None = None
     memory_mask: Mask | None = None
     trace: Trace | None = None
@@ -115,12 +120,16 @@ class ForwardPass:
         mask = self.windowed if windowed else self.mask
         rotation = None if not turned else self.local_rotation if local else self.rotation
         site = f"{layer}.self"
-        return AttentionCall(site, mask, rotation, self.position_bias, self.trace, self.edit, self.cache)
+        return AttentionCall(
+            site, mask, rotation, self.position_bias, self.distances, self.trace, self.edit, self.cache
+        )
 
     def cross_attention(self, layer: str) -> AttentionCall:
         """Its cross-attention, for which the positions of the two texts are no distance."""
         site = f"{layer}.cross"
-        return AttentionCall(site, self.memory_mask, None, None, self.trace, self.edit, self.cache, is_cross=True)
+        return AttentionCall(
+            site, self.memory_mask, trace=self.trace, edit=self.edit, cache=self.cache, is_cross=True
+        )
 
     def output(self, name: str, y: Float[Tensor, "b n d"]) -> Float[Tensor, "b n d"]:
         """What a sublayer adds to the residual stream, or the neurons of a feed-forward, where it can be replaced."""

@@ -13,6 +13,7 @@ from vizformer.errors import TraceError
 from vizformer.messages import N_
 from vizformer.model.block import Stack
 from vizformer.model.cache import Cache
+from vizformer.model.disentangled import Distances
 from vizformer.model.edit import Edit
 from vizformer.model.embedding import embedding_table
 from vizformer.model.forward_pass import ForwardPass
@@ -32,7 +33,7 @@ from vizformer.model.trace import Trace
 class Transformer(nn.Module):
     """Encoder-decoder, decoder-only or encoder-only, as the config says.
 
-    x_0 = embedding[ids] (* sqrt(d_model)) (+ positions) (+ segments) (then norm) (then W + b)
+    x_0 = embedding[ids] (* sqrt(d_model)) (+ positions) (+ segments) (then norm) (then W + b) (or that before the norm)
     x = stack(x_0);  logits = x W_U
 
     Source: Vaswani et al. 2017, "Attention Is All You Need"; one table of embeddings serves both stacks (unless
@@ -61,7 +62,8 @@ class Transformer(nn.Module):
         if not self.embedding.weight.is_meta:
             self.materialise_buffers()
         self.segment_embedding = embedding_table(config.n_segments, config.d_embedding) if config.n_segments else None
-        self.embedding_norm = norm(config, config.d_embedding) if config.embedding_norm else None
+        normed = config.d_model if config.embedding_norm_last else config.d_embedding
+        self.embedding_norm = norm(config, normed) if config.embedding_norm else None
         self.embedding_projection = None  # from narrower tables to the residual stream
         if config.embedding_dim is not None:
             self.embedding_projection = nn.Linear(config.embedding_dim, config.d_model)
@@ -207,14 +209,17 @@ class Transformer(nn.Module):
         if self.segment_embedding is not None:
             given = torch.zeros(x.shape[:2], dtype=torch.long, device=x.device) if segments is None else segments
             x = x + self.segment_embedding(given)
+        wider, last = self.embedding_projection, self.config.embedding_norm_last
+        if wider is not None and last:
+            x = wider(x)
         if self.decoder_embedding_norm is not None and stack == "decoder":
             x = self.decoder_embedding_norm(x)
         elif self.embedding_norm is not None:
             x = self.embedding_norm(x)
         if added is not None and late:
             x = x + added[first:].to(x.dtype)
-        if self.embedding_projection is not None:
-            x = self.embedding_projection(x)
+        if wider is not None and not last:
+            x = wider(x)
         out: Tensor = self.dropout(x)
         return out
 
@@ -279,6 +284,7 @@ class Transformer(nn.Module):
             self.rotations(n, before),
             self.rotations(n, before, local=True),
             self.position_bias(stack, n, before),
+            self.distances(stack, n),
             memory,
             memory_mask,
             trace,
@@ -328,6 +334,12 @@ class Transformer(nn.Module):
             raise TraceError(N_("This model has no encoder.") if both_sides else N_("This model has no decoder."))
         table, furthest = module.relative_bias.weight, self.config.relative_max_distance
         return relative_bias(table, n, first + n, furthest, both_sides=both_sides)
+
+    def distances(self, stack: Literal["encoder", "decoder"], n: int) -> Distances | None:
+        """The vectors of the distances between `n` tokens; None where no score compares anything with them."""
+        module = self.encoder if stack == "encoder" else self.decoder
+        found: Distances | None = None if module is None or module.distances is None else module.distances(n)
+        return found
 
     def materialise_buffers(self) -> None:
         """Computes what is not saved with the weights, after a model was built without memory (on "meta").

@@ -4,7 +4,6 @@ from collections.abc import Mapping
 
 from vizformer.messages import N_, Message
 
-_SCORES = N_("scores that also have terms of contents with distances")
 BECAUSE: Mapping[str, Message] = {
     "gemma3": N_(
         "text_config and vision_config: a language model, which opens alone as gemma3_text, beside one for images"
@@ -20,8 +19,6 @@ BECAUSE: Mapping[str, Message] = {
     "deepseek_v2": N_("kv_lora_rank: keys and values are made of a short vector per token, and there are experts"),
     "deepseek_v3": N_("kv_lora_rank: keys and values are made of a short vector per token, and there are experts"),
     "mamba": N_("state_size: it has no attention"),
-    "deberta": _SCORES,
-    "deberta-v2": _SCORES,
     "mpnet": N_("one table of relative positions beside the learned ones"),
     "xlm": N_("learned embeddings of the language beside the positions"),
     "xlnet": N_("attention over a memory of earlier texts, with scores of its own for distances"),

@@ -34,6 +34,8 @@ _OF_FAMILIES = _WORDPIECE | {
     "XLMRobertaTokenizer",
     "CamembertTokenizer",
     "MBartTokenizer",
+    "DebertaTokenizer",
+    "DebertaV2Tokenizer",
 }
 _REFUSED: Mapping[str, Message] = {
     "BertJapaneseTokenizer": N_("Japanese is first split into words by another program (MeCab, Sudachi, Juman)"),

@@ -14,6 +14,7 @@ from vizformer.checkpoints.hugging_face.families import (
     cohere,
     ctrl,
     cwm,
+    deberta,
     distilbert,
     electra,
     ernie,
@@ -127,5 +128,7 @@ FAMILIES: tuple[Family, ...] = (
     granitemoe.FAMILY,
     modernbert.FAMILY,
     blenderbot_small.FAMILY,
+    deberta.FAMILY,
+    deberta.V1,
 )
 BY_TYPE: dict[str, Family] = {model_type: family for family in FAMILIES for model_type in family.defaults}
