@@ -101,7 +101,7 @@ class Eager:
                 * c.embedding_scale
             )
             if c.positions in ("rope", "alibi", "relative", "none"):
-                place = torch.zeros(c.d_model).double()
+                place = torch.zeros(c.embedding_dim or c.d_model).double()
             elif c.positions == "learned":
                 place = self.weights[f"{own}position_embedding.weight"][position]
             else:
@@ -114,8 +114,10 @@ class Eager:
                 place = place + self.weights["segment_embedding.weight"][0]
             rows.append(self._norm(f"{own}embedding_norm", row) + place if late else row + place)
         x = torch.stack(rows)
+        if c.embedding_norm_last:
+            x = x @ self.weights["embedding_projection.weight"].T + self.weights["embedding_projection.bias"]
         x = self._norm(f"{own}embedding_norm", x) if c.embedding_norm and not late else x
-        if c.embedding_dim is None:
+        if c.embedding_dim is None or c.embedding_norm_last:
             return x
         return x @ self.weights["embedding_projection.weight"].T + self.weights["embedding_projection.bias"]
 
@@ -187,6 +189,8 @@ class Eager:
             scaled = dots / math.sqrt(d_head) if c.attention_scale is None else dots * c.attention_scale
             capped = scaled if c.score_cap is None else c.score_cap * torch.tanh(scaled / c.score_cap)
             scores = capped if memory is not None else capped + self._place(site.split(".")[0], head, len(q), len(k))
+            if c.disentangled != "none":
+                scores = scores + self._distances(site.split(".")[0], path, head, q, k)
             masked = scores + mask
             pattern = torch.softmax(masked, dim=-1)
             z = pattern @ v
@@ -249,6 +253,25 @@ class Eager:
                     )
                     place[query, key] = self.weights[f"{stack}.relative_bias.weight"][row, head]
         return place
+
+    def _distances(self, stack: str, path: str, head: int, q: Tensor, k: Tensor) -> Tensor:
+        """DeBERTa's further terms, cell by cell."""
+        c, d = self.config, self.config.d_head
+        scale, own = d**-0.5 if c.attention_scale is None else c.attention_scale, slice(head * d, (head + 1) * d)
+        matrices = path if c.disentangled_shared else f"{path}.relative"
+        found = torch.zeros(len(q), len(k)).double()
+        for query in range(len(q)):
+            for key in range(len(k)):
+                row = distance_row(query - key, c.disentangled_span, c.disentangled_furthest)
+                vector = self.weights[f"{stack}.distances.vectors.weight"][row]
+                if c.disentangled_norm:
+                    vector = self._norm(f"{stack}.distances.norm", vector)
+                for letter, terms, content in (("K", ("c2p", "both"), q[query]), ("Q", ("p2c", "both"), k[key])):
+                    if c.disentangled in terms:
+                        made = self.weights[f"{matrices}.W_{letter}.weight"][own] @ vector
+                        bias = self._bias(f"{matrices}.W_{letter}", own)
+                        found[query, key] += content @ (made if bias is None else made + bias) * scale
+        return found
 
     def _norm(self, path: str, x: Tensor) -> Tensor:
         if self.config.norm == "rms_norm":
@@ -341,6 +364,16 @@ def mixed_by_pair(config: ModelConfig, frequency: float) -> float:
     first, last = max(first, 0), min(last, 2 * half - 1)
     slow = min(max((m - first) / (last - first), 0), 1)
     return frequency * (1 - slow) + frequency / config.rope_factor * slow
+
+
+def distance_row(behind: int, span: int, furthest: int | None) -> int:
+    """Where DeBERTa's table has the vector of a key so many tokens before the query."""
+    middle = span // 2
+    if furthest is not None and abs(behind) > middle:
+        stretch = math.log(abs(behind) / middle) / math.log((furthest - 1) / middle) * (middle - 1)
+        near = math.copysign(middle + math.ceil(round(stretch, 5)), behind)  # a stretch may end just here
+        behind = int(near)
+    return min(max(behind + span, 0), 2 * span - 1)
 
 
 def slope(head: int, n_heads: int) -> float:

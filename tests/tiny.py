@@ -66,6 +66,24 @@ MODERNBERT: dict[str, Any] = dict(
 )
 ALBERT: dict[str, Any] = {**BERT, "embedding_dim": 6}
 
+DEBERTA: dict[str, Any] = dict(  # v1; a sentence is longer than the table reaches
+    positions="learned",
+    embedding_norm=True,
+    activation="gelu",
+    head="transform",
+    norm_eps=1e-7,
+    disentangled="both",
+    disentangled_span=4,
+    attention_scale=(3 * 4) ** -0.5,
+    mask_id=3,
+)
+DEBERTA_V3: dict[str, Any] = {
+    **DEBERTA,
+    "positions": "none",
+    "disentangled_furthest": 7,
+    "disentangled_norm": True,
+    "disentangled_shared": True,
+}
 ALIBI: dict[str, Any] = dict(positions="alibi")
 T5: dict[str, Any] = dict(  # buckets small enough that a short sentence reaches the shared ones
     positions="relative",

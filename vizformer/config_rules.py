@@ -338,8 +338,8 @@ def _of_distances(c: "ModelConfig") -> list[Message]:
     ):
         problems.append(
             N_(
-                "disentangled={value!r}: only an encoder alone has it, with positions='learned' or 'none', as many key/value "
-                "heads as query heads, and neither qk_norm nor score_cap; take 'none'",
+                "disentangled={value!r}: only an encoder alone has it, with positions='learned' or 'none', as many "
+                "key/value heads as query heads, and neither qk_norm nor score_cap; take 'none'",
                 value=c.disentangled,
             )
         )

@@ -128,7 +128,9 @@ def test_the_steps_form_a_chain(variant: str) -> None:
         assert ("self.mask" in keys) == (layer.startswith("decoder") or windowed)
         assert ("self.normed" in keys) == config.qk_norm
         assert ("self.turned" in keys) == config.turns(int(layer.split(".")[1]))
-        assert ("self.position" in keys) == (config.positions in ("alibi", "relative"))
+        told = config.positions in ("alibi", "relative") or config.disentangled != "none"
+        assert ("self.position" in keys) == told
+        assert ("self.c2p" in keys, "self.p2c" in keys) == (config.has_c2p, config.has_p2c)
         assert "cross.position" not in keys
 
 

@@ -58,6 +58,16 @@ VARIANTS: dict[str, tuple[str, dict[str, Any]]] = {
     "post-rms": ("decoder-only", dict(norm_order="post", norm="rms_norm", n_kv_heads=1)),
     "bert": ("encoder-only", {**tiny.BERT, "norm_order": "post"}),
     "modernbert": ("encoder-only", tiny.MODERNBERT),
+    "deberta": ("encoder-only", {**tiny.DEBERTA, "norm_order": "post"}),
+    "deberta-c2p": ("encoder-only", {**tiny.DEBERTA, "norm_order": "post", "disentangled": "c2p", "bias": False}),
+    "deberta-p2c": (
+        "encoder-only",
+        {**tiny.DEBERTA_V3, "norm_order": "pre", "disentangled": "p2c", "attention_scale": None},
+    ),
+    "deberta-v3": (
+        "encoder-only",
+        {**tiny.DEBERTA_V3, "norm_order": "post", "embedding_dim": 6, "embedding_norm_last": True},
+    ),
     "albert": ("encoder-only", {**tiny.ALBERT, "norm_order": "post"}),
     "marian": ("encoder-decoder", {**tiny.MARIAN, "norm_order": "post"}),
     "blenderbot-small": ("encoder-decoder", {**tiny.BLENDERBOT_SMALL, "norm_order": "post"}),

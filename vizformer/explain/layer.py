@@ -15,6 +15,7 @@ from vizformer.errors import TraceError
 from vizformer.explain import latex
 from vizformer.explain.arrays import float64, is_half, rescaled, soft_capped, softmax, stored, was_edited
 from vizformer.explain.attention_layer import attention_sublayer
+from vizformer.explain.disentangled import distance_terms
 from vizformer.explain.experts_layer import experts_sublayer
 from vizformer.explain.feedforward_layer import feedforward_sublayer
 from vizformer.explain.mlm_head_steps import mlm_head_steps
@@ -50,7 +51,7 @@ def layer_steps(checkpoint: Checkpoint, trace: Trace, layer: str) -> list[Step]:
     middle = f"{layer}.mid" if block.cross_attention is None else f"{layer}.mid_self"
     at = Sublayer(trace, block.around("self"), "self", before, middle)
     turns = angles(model.config, len(at.x), int(number)) if model.config.turns(int(number)) else None
-    distances = position_bias(model, stack)
+    distances = position_bias(model, stack) or distance_terms(model, stack, int(number), len(at.x))
     steps += attention_sublayer(
         at,
         block.self_attention,

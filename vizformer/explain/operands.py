@@ -12,6 +12,7 @@ from torch import Tensor, nn
 from vizformer.checkpoints import Checkpoint
 from vizformer.errors import TraceError
 from vizformer.explain.arrays import float64, is_half, set_cells, soft_capped, stored
+from vizformer.explain.disentangled import DistanceTerms, distance_terms
 from vizformer.explain.norms import brought, normalise, through
 from vizformer.explain.position_bias import Buckets, Slopes, position_bias
 from vizformer.explain.rope import angles, divisors, turn
@@ -34,7 +35,9 @@ class Operands:
     angles: Float[ndarray, "n pairs"] | None  # of rotary positions, one row per position; None where there are none
     divided: Float[ndarray, " pairs"] | None = None  # by what the angles were divided for longer texts, if they were
     theta: float = 10_000.0  # the base of the angles
-    distances: Slopes | Buckets | None = None  # what tells the scores how far keys are; None where nothing does
+    distances: Slopes | Buckets | DistanceTerms | None = (
+        None  # what tells the scores how far keys are; None where nothing does
+    )
 
     @property
     def dtype(self) -> torch.dtype:
@@ -216,6 +219,10 @@ class Operands:
         """The scores with the position bias, where there is one."""
         if self.distances is None:
             return self.capped
+        if isinstance(self.distances, DistanceTerms):
+            if self.is_half and self.record.position_bias is not None:  # on from what the model wrote
+                return self.capped + float64(self.record.position_bias[self.head, self.query])
+            return self.capped + self.distances.row(self.q, self.k, self.head, self.query) * self.record.scale
         bias: ndarray = self.distances.bias(np.arange(self.n_k) - self.query)[self.head]
         return self.capped + bias
 
@@ -337,7 +344,8 @@ def gather(checkpoint: Checkpoint, trace: Trace, site: str, head: int, query: in
     config, layer = checkpoint.model.config, int(site.split(".")[1])
     turned = config.turns(layer) and not found.is_cross
     turns = angles(config, n_q, layer) if turned else None
-    distances = None if found.is_cross else position_bias(checkpoint.model, site.partition(".")[0])
+    model, stack = checkpoint.model, site.partition(".")[0]
+    distances = None if found.is_cross else position_bias(model, stack) or distance_terms(model, stack, layer, n_q)
     divided = divisors(config, layer) if turned else None
     theta = config.theta(layer)
     return Operands(trace, found, record, head, query, turns, divided, theta, distances)

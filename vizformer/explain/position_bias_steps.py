@@ -8,6 +8,7 @@ from jaxtyping import Float
 from numpy import ndarray
 
 from vizformer.explain import latex
+from vizformer.explain.disentangled import DistanceTerms
 from vizformer.explain.operands import Operands
 from vizformer.explain.position_bias import Buckets, Slopes, relative_positions
 from vizformer.explain.step import Operand, Proof, Step
@@ -19,7 +20,7 @@ TITLE = N_("Add the position bias")
 
 def query_steps(o: Operands, step: Callable[..., Step]) -> list[Step]:
     """For one head and query; nothing where positions are told in another way."""
-    if o.distances is None:
+    if o.distances is None or isinstance(o.distances, DistanceTerms):
         return []
     h, i, j = o.head, o.query, o.focus
     relative = np.arange(o.n_k) - i

@@ -38,9 +38,7 @@ class Distances:
     first: int = 0
 
 
-def relative_rows(
-    relative: Int[Tensor, "*at n_k"], span: int, furthest: int | None = None
-) -> Int[Tensor, "*at n_k"]:
+def relative_rows(relative: Int[Tensor, "*at n_k"], span: int, furthest: int | None = None) -> Int[Tensor, "*at n_k"]:
     """The row of the table of 2 k vectors for every relative position j - i; with r = i - j and k = `span`:
 
     d(i, j) = b(r) + k, held between 0 and 2 k - 1
@@ -66,7 +64,7 @@ def relative_rows(
 
 
 class RelativeTable(nn.Module):
-    """The learned vectors of the distances, the same in all layers, and the norm that they go through in DeBERTa v2 and v3."""
+    """The learned vectors of the distances, the same in all layers, and their norm where they have one (DeBERTa v2, v3)."""
 
     def __init__(self, config: ModelConfig) -> None:
         super().__init__()

@@ -127,9 +127,7 @@ class ForwardPass:
     def cross_attention(self, layer: str) -> AttentionCall:
         """Its cross-attention, for which the positions of the two texts are no distance."""
         site = f"{layer}.cross"
-        return AttentionCall(
-            site, self.memory_mask, trace=self.trace, edit=self.edit, cache=self.cache, is_cross=True
-        )
+        return AttentionCall(site, self.memory_mask, trace=self.trace, edit=self.edit, cache=self.cache, is_cross=True)
 
     def output(self, name: str, y: Float[Tensor, "b n d"]) -> Float[Tensor, "b n d"]:
         """What a sublayer adds to the residual stream, or the neurons of a feed-forward, where it can be replaced."""

@@ -122,7 +122,7 @@ def _options(fields: Fields, names: Collection[str]) -> tuple[Options, bool]:
     legacy, old, new = fields.flag("legacy"), _has(names, bert_like.HEAD), _has(names, NEW_HEAD)
     if old and new and not legacy:
         fields.refuse("legacy", N_("the file has a head of either kind; take the tensors of cls.predictions out of it"))
-    if has_head and (new and not old or not (legacy or old)):
+    if has_head and ((new and not old) or not (legacy or old)):
         found["tied_unembedding"] = True
         if width != found["d_model"]:
             fields.refuse("embedding_size", N_("this head compares the last row with embeddings of the same width"))

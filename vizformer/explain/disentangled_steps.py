@@ -1,0 +1,174 @@
+"""The steps of disentangled attention for one head and query: a row, a key and a query for each distance, two more terms.
+
+score_ij = (q_i . k_j + q_i . k^r_d(i,j) + k_j . q^r_d(i,j)) c   (He et al. 2021, "DeBERTa", section 3.1)
+"""
+
+from collections.abc import Callable
+
+import numpy as np
+
+from vizformer.explain import latex, norms
+from vizformer.explain.disentangled import DistanceTerms
+from vizformer.explain.disentangled_parts import (
+    C2P,
+    P2C,
+    ROW,
+    SUM,
+    VECTOR,
+    Make,
+    anchor,
+    maker,
+    projected,
+    row_code,
+    row_formula,
+    row_text,
+    sum_text,
+    vector_text,
+)
+from vizformer.explain.operands import Operands
+from vizformer.explain.step import Contraction, Operand, Proof, Step
+from vizformer.messages import N_
+
+
+def query_steps(o: Operands, terms: DistanceTerms, step: Callable[..., Step]) -> list[Step]:
+    """`step` makes those that are proved through z, as the last of these is; the others through what the model has added."""
+    assert o.record.position_bias is not None
+    added = o.record.position_bias[o.head, o.query]
+    squares = terms.row(o.q, o.k, o.head, o.query, power=2) if o.is_half else np.zeros(1)
+    proof = Proof.compare(
+        anchor(o.site.name),
+        terms.row(o.q, o.k, o.head, o.query) * o.record.scale,
+        added,
+        direct=False,
+        terms=np.sqrt(squares) * abs(o.record.scale),
+    )
+    make = maker("", proof, o.blocked)
+    steps, summed = _distances(o, terms, make), []
+    vectors = Operand("r", N_("the vectors of the distances"), steps[-1].result, ("keys", "features"))
+    for found, letter in ((_c2p(o, terms, make, vectors), "c2p"), (_p2c(o, terms, make, vectors), "p2c")):
+        steps += found
+        if found:
+            name = N_("queries with distances") if letter == "c2p" else N_("keys with distances")
+            summed.append(Operand(found[-1].symbol, name, found[-1].result, ("keys",)))
+    return [*steps, _sum(o, terms, step, summed, [one.variable for one in steps if one.key in ("c2p", "p2c")])]
+
+
+def _distances(o: Operands, terms: DistanceTerms, make: Make) -> list[Step]:
+    """Which row of the table belongs to each key, and the vectors there."""
+    i, j, norm, rows = o.query, o.focus, terms.norm, terms.rows[o.query]
+    whole, learned, vectors = rows + terms.first, terms.table[rows], terms.vectors[rows]
+    before = Operand(rf"{i} - j", N_("how far each key is before the query"), i - np.arange(o.n_k), ("keys",))
+    taken = Operand(rf"\delta({i}, j)", N_("the row of each key's distance"), whole, ("keys",))
+    given = Operand(rf"R_{{\delta({i}, j)}}", N_("those rows of the table"), learned, ("keys", "features"))
+    return [
+        make(
+            "distance",
+            ROW,
+            row_text(terms),
+            row_formula(terms),
+            rf"\delta({i}, {j}) = {whole[j]}",
+            (before,),
+            rf"\delta({i}, j)",
+            whole.astype(np.float64),
+            f"behind = {i} - torch.arange({o.n_k})\n{row_code(terms)}",
+            "rows",
+            axes=("keys",),
+        ),
+        make(
+            "vectors",
+            VECTOR,
+            vector_text(norm),
+            r"r_j = R_{\delta(i,j)}" if norm is None else norms.formula(norm, "r_j", r"R_{\delta(i,j)}"),
+            rf"r_{{{j}}} = R_{{{whole[j]}}}"
+            if norm is None
+            else norms.live(rf"r_{{{j},0}}", learned[j], norm, vectors[j, 0]),
+            (taken, given, *(() if norm is None else norms.operands(norm))),
+            "r",
+            vectors,
+            "vectors = R[rows]" if norm is None else norms.code(norm, "vectors", "R[rows]", of="_R"),
+            "vectors",
+            axes=("keys", "features"),
+            inputs={"R": terms.weight, **({} if norm is None else norms.inputs(norm, of="_R"))},
+        ),
+    ]
+
+
+def _c2p(o: Operands, terms: DistanceTerms, make: Make, vectors: Operand) -> list[Step]:
+    """Content to position: the query with the key of each distance."""
+    i, j, keys = o.query, o.focus, terms.keys_of(o.head, o.query)
+    if keys is None:
+        return []
+    dots = keys @ o.q
+    return [
+        projected(make, terms, "K", o.head, vectors, keys),
+        make(
+            "c2p",
+            C2P,
+            N_(
+                "Content to position: does this query look for keys at this distance? One dot product for each key, whatever "
+                "stands there."
+            ),
+            r"q_i \cdot k^r_{\delta(i,j)} = \sum_m q_{i,m}\,k^r_{\delta(i,j),m}",
+            rf"q_{{{i}}} \cdot k^r_{{{j}}} = {latex.sum_of_products(o.q, keys[j])} = {latex.number(dots[j])}",
+            (
+                Operand(rf"q_{{{i}}}", N_("the query"), o.q),
+                Operand("K^r", N_("the keys of the distances"), keys, ("keys", "features")),
+            ),
+            rf"q_{{{i}}} \cdot k^r_j",
+            dots,
+            f"c2p = relative_k{o.widened} @ q{o.widened}",
+            "c2p",
+            axes=("keys",),
+            contraction=Contraction(o.q[None], keys.T),
+        ),
+    ]
+
+
+def _p2c(o: Operands, terms: DistanceTerms, make: Make, vectors: Operand) -> list[Step]:
+    """Position to content: each key with the query of its distance."""
+    j, queries = o.focus, terms.queries_of(o.head, o.query)
+    if queries is None:
+        return []
+    dots = (o.k * queries).sum(-1)
+    return [
+        projected(make, terms, "Q", o.head, vectors, queries),
+        make(
+            "p2c",
+            P2C,
+            N_(
+                "Position to content: does this key suit somebody who stands so far away, whoever that is? Each key with the "
+                "query of its own distance."
+            ),
+            r"k_j \cdot q^r_{\delta(i,j)} = \sum_m k_{j,m}\,q^r_{\delta(i,j),m}",
+            rf"k_{{{j}}} \cdot q^r_{{{j}}} = {latex.sum_of_products(o.k[j], queries[j])} = {latex.number(dots[j])}",
+            (
+                Operand("K", N_("the keys, one row each"), o.k, ("keys", "features")),
+                Operand("Q^r", N_("the queries of the distances"), queries, ("keys", "features")),
+            ),
+            r"k_j \cdot q^r_j",
+            dots,
+            f"p2c = (k{o.widened} * relative_q{o.widened}).sum(-1)",
+            "p2c",
+            axes=("keys",),
+        ),
+    ]
+
+
+def _sum(o: Operands, terms: DistanceTerms, step: Callable[..., Step], summed: list[Operand], names: list[str]) -> Step:
+    """The score with all its terms."""
+    i, j, c = o.query, o.focus, o.record.scale
+    numbers = " + ".join(latex.factor(float(term.value[j])) for term in summed)
+    symbols = {"c2p": r"q_i \cdot k^r_{\delta(i,j)}", "p2c": r"k_j \cdot q^r_{\delta(i,j)}"}
+    return step(
+        "position",
+        SUM,
+        sum_text(terms),
+        rf"\tilde s_{{ij}} = s_{{ij}} + c\,({' + '.join(symbols[name] for name in names)})",
+        rf"\tilde s_{{{i},{j}}} = {latex.number(o.scores[j])} + {latex.number(c)} \cdot ({numbers}) = "
+        rf"{latex.number(o.placed[j])}",
+        (Operand(rf"s_{{{i}}}", N_("the scores"), o.scores, ("keys",)), *summed),
+        rf"\tilde s_{{{i}}}",
+        o.placed,
+        f"placed = scores + ({' + '.join(names)}) * {c!r}",
+        "placed",
+    )
