@@ -19,6 +19,7 @@ MODELS = {
     "neox": ("decoder-only", tiny.NEOX),
     "bert": ("encoder-only", tiny.BERT),
     "albert": ("encoder-only", tiny.ALBERT),
+    "deberta": ("encoder-only", {**tiny.DEBERTA_V3, "embedding_dim": 6, "embedding_norm_last": True}),
     "encoder": ("encoder-only", {"activation": "gelu"}),
 }
 

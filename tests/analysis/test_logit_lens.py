@@ -40,6 +40,7 @@ MODELS = {
     "bert": ("encoder-only", tiny.BERT),
     "modernbert": ("encoder-only", tiny.MODERNBERT),
     "albert": ("encoder-only", tiny.ALBERT),
+    "deberta": ("encoder-only", {**tiny.DEBERTA_V3, "embedding_dim": 6, "embedding_norm_last": True}),
     "marian": ("encoder-decoder", tiny.MARIAN),
     "blenderbot-small": ("encoder-decoder", tiny.BLENDERBOT_SMALL),
     "bart": ("encoder-decoder", tiny.BART),
@@ -132,7 +133,7 @@ def test_the_terms_sum_to_the_logit(name, against):
         assert found.proof.difference == pytest.approx(abs(found.total - float(logits[9] - off)), abs=1e-9)
 
 
-WITH_MORE_AT_THE_END = ("bert", "albert", "modernbert", "blenderbot-small", "bart", "marian")
+WITH_MORE_AT_THE_END = ("bert", "albert", "deberta", "modernbert", "blenderbot-small", "bart", "marian")
 
 
 @pytest.mark.parametrize("name", [name for name in MODELS if name not in WITH_MORE_AT_THE_END])

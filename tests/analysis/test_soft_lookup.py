@@ -16,6 +16,7 @@ KINDS = [
     ("encoder-only", tiny.BERT),
     ("decoder-only", tiny.ALIBI),
     ("encoder-only", tiny.T5),
+    ("encoder-only", tiny.DEBERTA),
 ]
 
 

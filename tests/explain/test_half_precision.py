@@ -32,6 +32,8 @@ KINDS = {
     "olmo2": ("decoder-only", tiny.OLMO2),
     "gemma2": ("decoder-only", tiny.GEMMA2),
     "modernbert": ("encoder-only", tiny.MODERNBERT),
+    "deberta": ("encoder-only", tiny.DEBERTA),
+    "deberta-v3": ("encoder-only", tiny.DEBERTA_V3),
     "mixtral": ("decoder-only", tiny.MIXTRAL),
     "qwen2_moe": ("decoder-only", tiny.QWEN2_MOE),
     "marian": ("encoder-decoder", tiny.MARIAN),

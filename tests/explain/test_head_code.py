@@ -31,6 +31,10 @@ REFUSED = {
     "qwen2-moe": "n_experts",
     "experts-with-biases": "n_experts",
     "modernbert": "first_norm",
+    "deberta": "disentangled",
+    "deberta-c2p": "disentangled",
+    "deberta-p2c": "disentangled",
+    "deberta-v3": "disentangled",
 }
 MORE = {
     "window": ("decoder-only", dict(norm_order="pre", sliding_window=3)),

@@ -31,6 +31,7 @@ Kind = Literal[
     "rotation",
     "alibi",
     "relative",
+    "disentangled",
     "feedforward",
     "add",
     "add_norm",
@@ -134,13 +135,17 @@ def _stack(model: Transformer, stack: Stack, section: Section, n: int, memory: i
     name, late = f"{decoders}position_embedding", config.decoder_positions_after_norm and section == "decoder"
     if config.positions == "learned" and not late:
         add("positions", "positions", getattr(model, name), name, shared=not (first or decoders))
+    wider = model.embedding_projection
+    if wider is not None and config.embedding_norm_last:
+        narrow = wide  # what follows is as wide as the layers
+        add("projection", "projection", wider, "embedding_projection", output=wide)
     if model.embedding_norm is not None:
         path = f"{decoders}embedding_norm"
-        add("embedding_norm", "norm", getattr(model, path), path, shared=not (first or decoders))
+        add("embedding_norm", "norm", getattr(model, path), path, shared=not (first or decoders), output=narrow)
     if late:
         add("positions", "positions", getattr(model, name), name)
-    if model.embedding_projection is not None:
-        add("projection", "projection", model.embedding_projection, "embedding_projection", output=wide)
+    if wider is not None and not config.embedding_norm_last:
+        add("projection", "projection", wider, "embedding_projection", output=wide)
     boxes += _layer(config, stack, section, n, memory, boxes[-1].key)
     if stack.final_norm is not None:
         add("final_norm", "norm", stack.final_norm, f"{section}.final_norm", output=wide)
@@ -229,6 +234,8 @@ def _inside(config: ModelConfig, stack: Stack, section: Section, n: int) -> list
         add("alibi", scores)
     if stack.relative_bias is not None:
         add("relative", scores, stack.relative_bias, f"{section}.relative_bias")
+    if stack.distances is not None:
+        add("disentangled", scores, stack.distances, f"{section}.distances")
     if section == "decoder" or config.sliding_window is not None:
         add("mask", (n, n))
     return found

@@ -362,15 +362,17 @@ class _Way:
         if config.decoder_positions_after_norm and stack == "decoder":
             late = summed.pop("position")
         x: Row = np.sum(list(summed.values()), axis=0)
+        projection, last = model.embedding_projection, config.embedding_norm_last
+        if projection is not None and last:
+            x = x @ float64(projection.weight).T + bias_of(projection)
         norm = model.embedding_norm
         if model.decoder_embedding_norm is not None and stack == "decoder":
             norm = model.decoder_embedding_norm
         entering: Row = x if norm is None else normalise(x, norm)
         entering = entering if late is None else entering + late
-        if (projection := model.embedding_projection) is not None:
+        if projection is not None and not last:
             self.set_by_hand(f"{stack}.0.pre", entering @ float64(projection.weight).T + bias_of(projection))
-            self.add("projection_bias", "embedding", self.g @ bias_of(projection))
-            self.g = self.g @ float64(projection.weight)
+            self.through_projection(projection)
         else:
             self.set_by_hand(f"{stack}.0.pre", entering)
         if late is not None:
@@ -378,10 +380,17 @@ class _Way:
             self.add("position", "embedding", self.g @ late)
         if norm is not None:
             self.through(norm, x, "embedding")
+        if projection is not None and last:
+            self.through_projection(projection)
         self.directions["embedding"] = self.g
         for part, row in reversed(summed.items()):
             self.squares += float(((self.g * row) ** 2).sum())
             self.add(part, "embedding", self.g @ row)
+
+    def through_projection(self, projection: nn.Linear) -> None:
+        """Through the layer that makes narrow embeddings as wide as the stream: g . (W x + b) = g . b + (g W) . x."""
+        self.add("projection_bias", "embedding", self.g @ bias_of(projection))
+        self.g = self.g @ float64(projection.weight)
 
     def through(self, norm: Norm, y: Row, place: str) -> None:
         """Through a norm of the row y, with what it divides by held: g . norm(y) = g . beta + g' . y."""

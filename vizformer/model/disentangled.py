@@ -63,6 +63,12 @@ def relative_rows(relative: Int[Tensor, "*at n_k"], span: int, furthest: int | N
     return (behind + span).clamp(0, 2 * span - 1)
 
 
+def table_rows(n: int, span: int, furthest: int | None = None) -> range:
+    """The rows that a text of `n` tokens needs."""
+    ends = relative_rows(torch.tensor([n - 1, 1 - n]), span, furthest)  # the farthest key behind a query, and before it
+    return range(int(ends[0]), int(ends[1]) + 1)
+
+
 class RelativeTable(nn.Module):
     """The learned vectors of the distances, the same in all layers, and their norm where they have one (DeBERTa v2, v3)."""
 
@@ -76,9 +82,9 @@ class RelativeTable(nn.Module):
         """For a text of `n` tokens; rows that it does not need are left out."""
         weight: Tensor = self.vectors.weight
         rows = relative_rows(relative_positions(n, n, weight.device), self.span, self.furthest)  # [n, n]
-        first, last = int(rows[0, -1]), int(rows[-1, 0])  # of the key farthest behind the query, and farthest before it
-        vectors = weight[first : last + 1]  # [n_rows, d_model]
-        return Distances(vectors if self.norm is None else self.norm(vectors), rows - first, first)
+        needed = table_rows(n, self.span, self.furthest)
+        vectors = weight[needed.start : needed.stop]  # [n_rows, d_model]
+        return Distances(vectors if self.norm is None else self.norm(vectors), rows - needed.start, needed.start)
 
 
 class RelativeProjections(nn.Module):

@@ -105,9 +105,12 @@ def embedding(checkpoint: Checkpoint) -> Float[Tensor, "vocab d_model"]:
     rows: Tensor = model.token_table("encoder" if stack == "encoder" else "decoder").weight.detach().cpu().double()
     rows = rows * model.config.embedding_factor
     norm = model.embedding_norm if model.decoder_embedding_norm is None else model.decoder_embedding_norm
+    projection, last = model.embedding_projection, model.config.embedding_norm_last
+    matrix = None if projection is None else projection.weight.detach().cpu().double().T
+    if matrix is not None and last:
+        rows = rows @ matrix
     rows = _normed(rows, norm)
-    projection = model.embedding_projection
-    return rows if projection is None else rows @ projection.weight.detach().cpu().double().T
+    return rows if matrix is None or last else rows @ matrix
 
 
 def unembedding(checkpoint: Checkpoint) -> Float[Tensor, "d_model vocab"]:
@@ -162,6 +165,8 @@ def what_is_left_out(checkpoint: Checkpoint) -> tuple[Message, ...]:
         )
     elif config.positions != "none":
         found.append(N_("The vectors of positions are left out: these are pairs of tokens."))
+    if config.disentangled != "none":
+        found.append(N_("The terms of the scores for distances are left out: these are the scores of the content."))
     if config.qk_norm:
         found.append(N_("Queries and keys go through a norm of their own here: their scores are right up to a factor."))
     if config.qkv_bias:

@@ -28,6 +28,8 @@ _COMPONENTS = (
     ("position_embedding.", "position embedding"),
     ("decoder_position_embedding.", "position embedding"),
     ("relative_bias.", "position bias"),
+    ("distances.", "vectors of distances"),
+    ("_attention.relative.", "vectors of distances"),
     ("segment_embedding.", "segment embedding"),
     ("embedding_projection.", "token embedding"),
     ("prediction.", "head"),
@@ -37,7 +39,7 @@ _COMPONENTS = (
     ("_attention.", "attention"),
     ("feedforward.", "feed-forward"),
 )
-_ANYWHERE = ("norm.", "feedforward.", "relative_bias.")  # in a name, not only where it begins
+_ANYWHERE = ("norm.", "feedforward.", "relative_bias.", "distances.")  # in a name, not only where it begins
 
 
 @dataclass(frozen=True)
@@ -240,6 +242,16 @@ def details(config: ModelConfig) -> list[Message]:
         ),
         (config.stack_inputs == "own", N_("encoder and decoder have a position table and an embedding norm each")),
         (
+            config.disentangled_furthest is not None,
+            N_(
+                "far distances share vectors: {n} to either side, up to {furthest} tokens away",
+                n=config.disentangled_span,
+                furthest=config.disentangled_furthest or 0,
+            ),
+        ),
+        (config.disentangled_norm, N_("the vectors of distances go through a norm")),
+        (config.disentangled_shared, N_("the matrices of queries and keys serve the vectors of distances too")),
+        (
             config.attention_scale is not None,
             N_("scores are dot products times {scale}, not over √d_head", scale=f"{config.attention_scale or 0:g}"),
         ),
@@ -249,6 +261,7 @@ def details(config: ModelConfig) -> list[Message]:
                 "rows of the tables of embeddings have {n} numbers; a dense layer brings them to the width of the layers",
                 n=config.embedding_dim or 0,
             ),
+            (config.embedding_norm_last, N_("the norm of the embeddings comes after that layer")),
         ),
         (
             config.logit_scale != 1,
@@ -290,7 +303,7 @@ def describe(report: Report, translate: Callable[[Message], str] = str, *, every
                     + (f"; {config.kv_heads} key/value heads" if config.kv_heads != config.n_heads else ""),
                 ),
                 ("norms", f"{config.norm_order}-{config.norm}, eps {config.norm_eps:g}"),
-                ("positions", f"{config.positions}, up to {config.max_positions:,} tokens"),
+                ("positions", f"{_positions(config)}, up to {config.max_positions:,} tokens"),
                 (
                     "vocabulary",
                     f"{config.vocab_size:,} tokens"
@@ -319,6 +332,15 @@ def describe(report: Report, translate: Callable[[Message], str] = str, *, every
     if report.format == "state-dict":
         lines += ["", translate(UNDER_ASSUMPTIONS)]
     return "\n".join(lines)
+
+
+def _positions(config: ModelConfig) -> str:
+    """What tells the model of places."""
+    if config.disentangled == "none":
+        return config.positions
+    terms = "c2p and p2c" if config.disentangled == "both" else config.disentangled
+    told = f"{terms} terms of the scores"
+    return told if config.positions == "none" else f"{config.positions}, and {told}"
 
 
 def _inner_width(config: ModelConfig) -> str:

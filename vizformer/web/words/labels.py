@@ -4,6 +4,7 @@ import re
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from vizformer.config import ModelConfig
 from vizformer.messages import N_, Message
 from vizformer.web.words.i18n import _, translate
 
@@ -48,6 +49,16 @@ def numbered(tokens: "Sequence[Token]") -> list[str]:
 def positions(kind: str) -> str:
     """What tells a model where a token stands, in words."""
     return translate(POSITIONS[kind])
+
+
+def places(config: ModelConfig) -> str:
+    """The same of a model with these options, whose scores may know distances besides."""
+    if config.disentangled == "none":
+        return positions(config.positions)
+    told = _("scores with terms for distances (DeBERTa)")
+    if config.positions == "none":
+        return told
+    return _("{first}, and {second}", first=positions(config.positions), second=told)
 
 
 def bytes_said(texts: Sequence[str]) -> str:

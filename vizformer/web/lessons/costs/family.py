@@ -113,7 +113,7 @@ def _options(config: ModelConfig) -> tuple[str, ...]:
     return (
         stacks[config.architecture],
         f"{norms[config.norm]}, {place}",
-        labels.positions(config.positions),
+        labels.places(config),
         gated if config.feedforward == "gated" else activation,
         _("each head its own") if shared else _("{g} for {h} heads", g=config.kv_heads, h=config.n_heads),
         _("one table") if config.tied_unembedding else _("two tables"),

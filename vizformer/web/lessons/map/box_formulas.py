@@ -66,6 +66,14 @@ def _experts(config: ModelConfig) -> str:
     return rf"\begin{{gathered}} {written} \end{{gathered}}"
 
 
+def _distances(config: ModelConfig) -> str:
+    """The further terms of the scores, those that there are."""
+    terms = [r"q_i \cdot k^r_{\delta(i, j)}"] if config.has_c2p else []
+    terms += [r"k_j \cdot q^r_{\delta(i, j)}"] if config.has_p2c else []
+    scale = config.d_head**-0.5 if config.attention_scale is None else config.attention_scale
+    return rf"\text{{scores}}_{{ij}} \leftarrow \text{{scores}}_{{ij}} + {scale:.4g}\,({' + '.join(terms)})"
+
+
 def formula(box: "Box", config: ModelConfig) -> str:
     """Its arithmetic as LaTeX; "" where it has none."""
     if box.kind == "embedding" and config.embedding_scale != 1:
@@ -89,6 +97,8 @@ def formula(box: "Box", config: ModelConfig) -> str:
         return rf"M_{{ij}} = -\infty \ \text{{if}}\ |i - j| \ge {config.sliding_window}, \ \text{{else}}\ 0"
     if box.kind == "mask" and (window := config.sliding_window) is not None:
         return rf"M_{{ij}} = -\infty \ \text{{if}}\ j > i \ \text{{or}}\ j \le i - {window}, \ \text{{else}}\ 0"
+    if box.kind == "disentangled":
+        return _distances(config)
     if box.kind in ("attention", "cross"):
         written = _FORMULAS[box.kind]
         if box.kind == "attention" and (box.section == "decoder" or config.sliding_window is not None):

@@ -21,6 +21,7 @@ _COLOURS = {
     "rotation": "attention",
     "alibi": "attention",
     "relative": "attention",
+    "disentangled": "attention",
     "feedforward": "feedforward",
     "transform": "feedforward",
     "norm": "norm",
@@ -42,6 +43,7 @@ _LEADS_TO: dict[str, tuple[Entry, ...]] = {
     "rotation": (sitemap.POSITIONS,),
     "alibi": (sitemap.POSITIONS,),
     "relative": (sitemap.POSITIONS,),
+    "disentangled": (sitemap.POSITIONS, sitemap.LAYER),
     "attention": (sitemap.QKV, sitemap.HEADS),
     "mask": (sitemap.MASKS,),
     "cross": (sitemap.QKV, sitemap.MASKS),
@@ -76,6 +78,7 @@ def title(box: "Box", config: ModelConfig) -> str:
         "rotation": _("rotate q, k"),
         "alibi": _("ALiBi bias"),
         "relative": _("T5 bias"),
+        "disentangled": _("distances"),
         "feedforward": _("Feed-forward") if config.n_experts is None else _("Mixture of experts"),
         "add": _("Add"),
         "add_norm": _("Add & RMSNorm") if rms else _("Add & LayerNorm"),
@@ -237,6 +240,11 @@ def about(box: "Box", config: ModelConfig) -> str:
         "relative": _(
             "Adds a learned number to every score, one for each head and distance (far distances share one). "
             "All layers use one table."
+        ),
+        "disentangled": _(
+            "A learned vector stands for every distance between two tokens, {n} to either side. Each layer makes a key "
+            "and a query of it, so that scores also compare contents with distances (DeBERTa). All layers use one table.",
+            n=config.disentangled_span,
         ),
         "feedforward": _(
             "A small network, the same for every position: {d} numbers are spread to {d_ff}, bent, and "

@@ -62,7 +62,7 @@ def norms(subject: Subject) -> None:
             _(
                 "This model adds no position vectors (it uses {positions}): there is nothing that the token vectors "
                 "could be too short for. zh-en adds waves, cloze a learned table.",
-                positions=labels.positions(config.positions),
+                positions=labels.places(config),
             )
         )
     else:

@@ -22,6 +22,7 @@ COMPONENTS: dict[str, Message] = {
     "token embedding": N_("token embedding"),
     "position embedding": N_("position embedding"),
     "position bias": N_("position bias"),
+    "vectors of distances": N_("vectors of distances"),
     "segment embedding": N_("segment embedding"),
     "head": N_("head for tokens"),
     "unembedding": N_("unembedding"),
@@ -110,7 +111,7 @@ def _shapes(config: "ModelConfig") -> list[tuple[str, str]]:
     if config.feedforward == "gated":
         inner += " · " + _("gated")
     order = translate(_ORDERS[config.norm_order])
-    places = labels.positions(config.positions)
+    places = labels.places(config)
     if config.positions == "rope":
         places += f" (θ = {config.rope_theta:,g})"
     vocabulary = _("{n} tokens", n=f"{config.vocab_size:,}")

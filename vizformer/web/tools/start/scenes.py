@@ -135,7 +135,7 @@ def position(found: "Walkthrough", config: ModelConfig) -> tuple[SceneKind, str,
         said = _(
             "Nothing is added for the place ({scheme}): attention changes its scores by the distance; in head "
             "{head}, that of “{token}” with “{key}” by {bias}.",
-            scheme="ALiBi" if config.positions == "alibi" else "T5",
+            scheme={"alibi": "ALiBi", "relative": "T5"}.get(config.positions, "DeBERTa"),
             head=found.look.head,
             token=token,
             key=found.tokens[key].text,
