@@ -126,7 +126,10 @@ ILLEGAL: list[tuple[dict[str, Any], list[str]]] = [
         dict(disentangled="p2c", disentangled_span=8, disentangled_furthest=5),
         ["disentangled_furthest=5: must be above half of disentangled_span plus 1, 5"],
     ),
-    (dict(disentangled_norm=True, disentangled_shared=True), ["disentangled_norm without disentangled: give both, or leave it out"]),
+    (
+        dict(disentangled_norm=True, disentangled_shared=True),
+        ["disentangled_norm without disentangled: give both, or leave it out"],
+    ),
     (dict(disentangled_furthest=9), ["disentangled_furthest without disentangled"]),
     (dict(embedding_norm_last=True), ["embedding_norm_last=True without embedding_dim"]),
     (dict(source_vocab_size=0), ["source_vocab_size=0: must be at least 1"]),

@@ -22,6 +22,16 @@ BERT = dict(
 )
 WIDE = {**BERT, "hidden_size": 32}  # rotary positions need an even number in each head
 ROBERTA = dict(BERT, max_position_embeddings=66, type_vocab_size=1)
+V3 = dict(  # as it is published, with distances that a short text goes beyond
+    BERT,
+    relative_attention=True,
+    pos_att_type="p2c|c2p",
+    position_buckets=8,
+    max_relative_positions=20,
+    norm_rel_ebd="layer_norm",
+    share_att_key=True,
+    position_biased_input=False,
+)
 # model_type -> the name of its classes, the sizes of a small one, whether its marks are RoBERTa's.
 KINDS: dict[str, tuple[str, dict[str, Any], bool]] = {
     "ernie": ("Ernie", BERT, False),
@@ -37,6 +47,8 @@ KINDS: dict[str, tuple[str, dict[str, Any], bool]] = {
         dict(WIDE, local_attention=6, layer_types=["full_attention", "sliding_attention", "full_attention"]),
         False,
     ),
+    "deberta-v2": ("DebertaV2", V3, False),
+    "deberta": ("Deberta", dict(BERT, relative_attention=True, pos_att_type=["c2p", "p2c"]), False),
     "data2vec-text": ("Data2VecText", ROBERTA, True),
     "roberta-prelayernorm": ("RobertaPreLayerNorm", ROBERTA, True),
     "xlm-roberta-xl": ("XLMRobertaXL", ROBERTA, True),
