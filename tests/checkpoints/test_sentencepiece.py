@@ -1,5 +1,6 @@
 """SentencePiece files, written here byte by byte, against plain implementations of what they stand for."""
 
+import json
 import math
 import os
 import random
@@ -13,6 +14,7 @@ from typing import Any
 import pytest
 
 from vizformer.checkpoints.files.untrusted_folder import Folder
+from vizformer.checkpoints.tokenizers import deberta
 from vizformer.checkpoints.tokenizers import sentencepiece as spm
 from vizformer.checkpoints.tokenizers.charsmap import check_charsmap
 from vizformer.checkpoints.tokenizers.protobuf import WireError
@@ -219,6 +221,49 @@ def test_special_and_user_defined_pieces(tmp_path: Path) -> None:
     found = ids(tokenizer, "low<sep>new")
     assert found == [*viterbi("▁low", pieces), len(pieces) - 1, *viterbi("▁new", pieces)]
     assert tokenizer.is_special(0) and tokenizer.is_special(1) and not tokenizer.is_special(len(pieces) - 1)  # noqa: PT018
+
+
+DEBERTA: Pieces = [("[PAD]", 0.0, CONTROL), ("[CLS]", 0.0, CONTROL), ("[SEP]", 0.0, CONTROL), ("[UNK]", 0.0, UNKNOWN)]
+
+
+def of_deberta(tmp_path: Path, pieces: Pieces, **said: Any) -> Tokenizer:
+    (tmp_path / "spm.model").write_bytes(model(pieces))
+    (tmp_path / "tokenizer_config.json").write_text(json.dumps({"tokenizer_class": "DebertaV2Tokenizer", **said}))
+    return Tokenizer(deberta.unigram(Folder(tmp_path)))
+
+
+def test_deberta_sets_its_marks_around_a_text_and_the_mask_behind_the_pieces(tmp_path: Path) -> None:
+    pieces = [*DEBERTA, *unigram()[3:]]
+    tokenizer, transformers = of_deberta(tmp_path, pieces), pytest.importorskip("transformers")
+    theirs = transformers.DebertaV2Tokenizer.from_pretrained(tmp_path)
+    for text in [*(text for text in TEXTS if "\t" not in text), "low [MASK] news", "[MASK]low", "LOW low"]:
+        assert ids(tokenizer, text) == theirs(text)["input_ids"], (
+            text
+        )  # (a tab it takes for a space, SentencePiece does not)
+    assert tokenizer.id_of("[MASK]") == len(pieces) == theirs.mask_token_id
+    assert ids(tokenizer, "news")[0] == 1
+    assert ids(tokenizer, "news")[-1] == 2
+
+
+def test_deberta_in_small_letters(tmp_path: Path) -> None:
+    tokenizer = of_deberta(tmp_path, [*DEBERTA, *unigram()[3:]], do_lower_case=True)
+    assert ids(tokenizer, "LOW News") == ids(tokenizer, "low news")
+
+
+def test_a_mask_that_is_listed_keeps_its_id(tmp_path: Path) -> None:
+    pieces = [*DEBERTA, *unigram()[3:]]
+    (tmp_path / "added_tokens.json").write_text(json.dumps({"<new>": len(pieces), "[MASK]": len(pieces) + 1}))
+    assert of_deberta(tmp_path, pieces).id_of("[MASK]") == len(pieces) + 1
+
+
+def test_what_deberta_is_not_read_from(tmp_path: Path) -> None:
+    with pytest.raises(CheckpointError, match=r"it lacks \[CLS\], \[SEP\]"):
+        of_deberta(tmp_path, unigram())
+    with pytest.raises(CheckpointError, match="split_by_punct: words are first cut at punctuation"):
+        of_deberta(tmp_path, [*DEBERTA, *unigram()[3:]], split_by_punct=True)
+    (tmp_path / "spm.model").unlink()
+    with pytest.raises(CheckpointError, match=r"tokenizer\.json or spm\.model"):
+        deberta.unigram(Folder(tmp_path))
 
 
 def charsmap(rules: dict[str, str]) -> bytes:
