@@ -15,6 +15,7 @@ from vizformer.analysis.memory import changed_memory, probabilities, written
 from vizformer.assets import asset
 from vizformer.explain.encoder_decoder import attended, empty_memory, memory_readers
 from vizformer.training.bottleneck import as_symbols, load_repeater, say_again, share_right
+from vizformer.web.lessons.cross import plan
 
 PAGE = "pages/learn/cross.py"
 TEXT = "他十分钟前离开了。"
@@ -62,6 +63,16 @@ def test_the_table_and_the_drawing_light_up_together(open_app: Open, translator,
     assert json.loads(drawing.proto.json)["selected"] == {"box": box}
     left = run(app.code[0].value)
     assert left["scores"].shape == found.scores
+
+
+def test_the_drawing_is_told_as_a_table_of_what_comes_from_where(open_app: Open) -> None:
+    (drawing,) = mounted(open_app(PAGE, text=TEXT), "architecture")
+    columns = json.loads(drawing.proto.json)["drawn"]
+    said, table = plan.told(columns)
+    assert "Encoder: 6 boxes, × 3 layers" in said
+    assert [row[2] for row in table.rows] == [box["title"] for column in columns for box in column["boxes"]]
+    (cross,) = [row for row in table.rows if row[2] == "Cross-attention"]
+    assert cross[-1] == "Decoder, Add & norm; Encoder, Memory M"
 
 
 def test_a_box_of_the_drawing_chooses_the_row(open_app: Open) -> None:

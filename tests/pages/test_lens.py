@@ -110,6 +110,9 @@ def test_the_input_is_tinted_and_what_is_missing_is_said(open_app, boxes_open):
     assert f"{found.baseline:.3f}" in said(app)
     assert f"{found.missing:+.1g}" in said(app)
     assert any(f"{found.integrated['decoder'][4]:+.4f}" in html for html in said(app).splitlines())
+    told, table = inputs._told(trace.tokens["decoder"], found.integrated["decoder"])
+    assert f"{found.integrated['decoder'].max():+.4f}" in told
+    np.testing.assert_array_equal([row[-1] for row in table.rows], found.integrated["decoder"])
     app.segmented_control(key="setting.lens.method").set_value("gradient").run()
     assert "Simonyan" in said(app)
     assert app.query_params["dials"] == "lens.method:gradient"

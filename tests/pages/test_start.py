@@ -11,8 +11,11 @@ from vizformer.analysis.walkthrough import walkthrough
 from vizformer.checkpoints import save
 from vizformer.components.walkthrough import KINDS
 from vizformer.web.catalogue import server_folder
+from vizformer.web.catalogue.subject import Subject
 from vizformer.web.frame import progress, sitemap
+from vizformer.web.link.model_ref import ModelRef
 from vizformer.web.link.view import usual_query
+from vizformer.web.tools.start import scenes, told
 
 PAGE = "pages/learn/start.py"
 
@@ -60,6 +63,25 @@ def test_the_walk_is_this_forwards(open_app):
     np.testing.assert_allclose(data["next"]["probabilities"], [one.probability for one in found.candidates], rtol=1e-5)
     np.testing.assert_allclose(data["written"]["probabilities"], found.writing.probabilities, rtol=1e-5)
     assert data["cross"]["queries"][found.cross.query] == "a → cat"
+
+
+def test_the_walk_is_told_in_sentences_and_as_a_table_of_the_numbers_that_are_drawn(open_app):
+    data = drawn(open_app())
+    walk = scenes.walk(Subject(ModelRef("bundled", "zh-en"), "我有一只猫。", ""))
+    said, table = told.told(walk)
+    assert all(scene["caption"] in said for scene in data["scenes"])
+    assert {row[0] for row in table.rows} == {scene["title"] for scene in data["scenes"]}
+    assert len(table.rows) == table.total < 1000
+    rows = {scene["kind"]: [row[1:] for row in table.rows if row[0] == scene["title"]] for scene in data["scenes"]}
+    at, look = data["followed"], data["attention"]["query"]
+    assert [row[2] for row in rows["tokens"]] == [token["id"] for token in data["tokens"]]
+    entering = [value for name, __, value in rows["added"] if name == "together"]
+    np.testing.assert_allclose(entering, data["entering"].reshape(7, -1)[at], atol=1e-6)
+    weights = [value for *__, value in rows["attention"]]
+    np.testing.assert_allclose(weights, data["attention_weights"].reshape(7, 7)[look], atol=1e-6)
+    lengths = [value for __, place, value in rows["layers"] if place == "length"]
+    np.testing.assert_allclose(lengths, data["layers"]["lengths"], rtol=1e-5)
+    assert [row[0] for row in rows["next"]] == data["next"]["names"]
 
 
 @pytest.mark.parametrize(

@@ -22,8 +22,6 @@ class TokenStrip {
     this.list.setAttribute("role", "listbox");
     this.list.setAttribute("aria-orientation", "horizontal");
     this.note = element("div", "vf-note");
-    this.note.setAttribute("role", "status");
-    this.note.setAttribute("aria-live", "polite");
     this.root.append(this.caption, this.list, this.note);
     parent.append(this.root);
     this.list.addEventListener("click", (event) => {
@@ -72,7 +70,8 @@ class TokenStrip {
       chip.append(bar);
     }
     const extra = token.special ? `, ${this.data.words.special}` : "";
-    chip.setAttribute("aria-label", `${index}: ${token.text}${extra}`);
+    // All that is on the screen of it: the line below is for those who point.
+    chip.setAttribute("aria-label", [`${index}: ${token.text}${extra}`, token.hover].filter(Boolean).join(" · "));
     return chip;
   }
 

@@ -1,6 +1,6 @@
 """A plan of the model with its attentions: boxes that light up with the row of the table."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from vizformer.components import architecture
@@ -11,6 +11,7 @@ from vizformer.web.words.i18n import _
 if TYPE_CHECKING:
     from vizformer.analysis import Kind
     from vizformer.explain.encoder_decoder import Attended
+    from vizformer.figures.table import Table
 
 _BOX = {"encoder": "encoder.attention", "decoder": "decoder.attention", "cross": "decoder.cross"}
 
@@ -65,6 +66,26 @@ def columns(subject: Subject, found: "Mapping[Kind, Attended]") -> list[architec
             }
         )
     return made
+
+
+def told(drawn: Sequence[architecture.Column]) -> "tuple[str, Table]":
+    """The stacks in a sentence, and their boxes as a table, each with the boxes that its data comes from."""
+    from vizformer.figures.table import Table
+
+    names = {box["key"]: f"{column['title']}, {box['title']}" for column in drawn for box in column["boxes"]}
+    said = _("; ").join(
+        _("{stack}: {boxes} boxes, {frame}", stack=column["title"], boxes=len(column["boxes"]), frame=column["frame"])
+        for column in drawn
+    )
+    rows = []
+    for column in drawn:
+        before = ""
+        for box in column["boxes"]:
+            comes_from = _("; ").join(names[key] for key in (before, box["skip"], box["source"]) if key)
+            rows.append((len(rows), column["title"], box["title"], box["shape"], comes_from))
+            before = box["key"]
+    columns = (_("order"), _("stack"), _("box"), _("comes out"), _("comes from"))
+    return said, Table(columns, rows, len(rows))
 
 
 def _attention(key: str, one: "Attended", *, source: bool) -> architecture.Box:

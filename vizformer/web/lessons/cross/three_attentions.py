@@ -12,6 +12,7 @@ from vizformer.web.lessons.cross import computed, links, other_model, plan
 from vizformer.web.link.view import KINDS
 from vizformer.web.widgets import lesson, proof_badge
 from vizformer.web.widgets.laboratory import laboratory
+from vizformer.web.widgets.take_away import Picture, caption, take_away
 from vizformer.web.words import counts, labels
 from vizformer.web.words.figure_words import words
 from vizformer.web.words.i18n import _
@@ -54,8 +55,16 @@ def three(subject: Subject) -> None:
     st.html(table.to_html(columns, rows))
     chosen = found[kind]
     proof_badge.show(chosen.proof, _agrees(chosen), edited=bool(subject.edited))
-    architecture.mount(
-        plan.columns(subject, found), selected=plan.box_of(kind), words=words(architecture.ENGLISH), key="cross.plan"
+    drawn, texts = plan.columns(subject, found), words(architecture.ENGLISH)
+    architecture.mount(drawn, selected=plan.box_of(kind), words=texts, key="cross.plan")
+    take_away(
+        Picture(
+            "attentions",
+            caption(),
+            page=lambda: architecture.to_html(drawn, selected=plan.box_of(kind), words=texts),
+            told=lambda: plan.told(drawn),
+        ),
+        key="cross.plan",
     )
     _formula(subject, chosen)
     links.to(sitemap.QKV, sitemap.MASKS)

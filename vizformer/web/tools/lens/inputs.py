@@ -1,6 +1,11 @@
 """Which tokens of the input the answer hangs on, by gradients."""
 
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
 import streamlit as st
+from numpy.typing import NDArray
 
 from vizformer.components import tinted
 from vizformer.web.catalogue.subject import Subject
@@ -9,8 +14,13 @@ from vizformer.web.tools.lens.asked import Asked
 from vizformer.web.widgets import lesson
 from vizformer.web.widgets.folded import folded
 from vizformer.web.widgets.running_text import running_text
+from vizformer.web.widgets.take_away import Picture, caption, take_away
 from vizformer.web.words.errors import plain
 from vizformer.web.words.i18n import _
+
+if TYPE_CHECKING:
+    from vizformer.figures.table import Table
+    from vizformer.text import Token
 
 WORK = 1.5e9  # parameters times tokens: above it the gradients take half a minute and more
 METHODS = ("integrated", "gradient")
@@ -54,6 +64,13 @@ def opened(subject: Subject, asked: Asked) -> None:
             st.caption(_("Source") if stack == "encoder" else _("Target"))
         label = _("The text, each token tinted by what it adds")
         st.html(tinted.to_html(running_text(subject, stack), values, label=label))
+        picture = Picture(
+            f"inputs-{stack}",
+            caption(names[method]),
+            arrays=lambda values=values: {"values": values},
+            told=lambda stack=stack, values=values: _told(subject.trace.tokens[stack], values),
+        )
+        take_away(picture, key=f"lens.inputs.{stack}")
     if method == "gradient":
         st.caption(
             _(
@@ -75,3 +92,21 @@ def opened(subject: Subject, asked: Asked) -> None:
             points=found.points,
         )
     )
+
+
+def _told(tokens: "Sequence[Token]", values: NDArray[np.floating]) -> "tuple[str, Table]":
+    """The tokens that add and take off most, and the number of each."""
+    from vizformer.figures.table import Table
+
+    most, least = int(np.argmax(values)), int(np.argmin(values))
+    said = _(
+        "Largest: token {most} “{most_text}”, {high}. Smallest: token {least} “{least_text}”, {low}.",
+        most=most,
+        most_text=tokens[most].text,
+        high=f"{values[most]:+.4f}",
+        least=least,
+        least_text=tokens[least].text,
+        low=f"{values[least]:+.4f}",
+    )
+    rows = [(index, token.text, float(value)) for index, (token, value) in enumerate(zip(tokens, values, strict=True))]
+    return said, Table((_("position"), _("token"), _("what it adds")), rows, len(rows))

@@ -10,7 +10,7 @@ from vizformer.web.catalogue.subject import Subject
 from vizformer.web.frame import sitemap
 from vizformer.web.frame.sitemap import Entry
 from vizformer.web.link import state
-from vizformer.web.tools.start import computed, scenes
+from vizformer.web.tools.start import computed, scenes, told
 from vizformer.web.widgets.take_away import Picture, caption, take_away
 from vizformer.web.words.errors import guarded
 from vizformer.web.words.figure_words import words
@@ -21,7 +21,10 @@ from vizformer.web.words.figure_words import words
 def film(subject: Subject) -> None:
     walk, texts = scenes.walk(subject), words(walkthrough.ENGLISH)
     followed = walkthrough.mount(walk, words=texts, key="walk")
-    take_away(Picture("walk", caption(), page=lambda: walkthrough.to_html(walk, words=texts)), key="walk")
+    take_away(
+        Picture("walk", caption(), page=lambda: walkthrough.to_html(walk, words=texts), told=lambda: told.told(walk)),
+        key="walk",
+    )
     if followed is not None:
         entry, changes = leads_to(followed, subject)
         state.update(**changes)
