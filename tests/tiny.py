@@ -65,6 +65,9 @@ MODERNBERT: dict[str, Any] = dict(
     mask_id=3,
 )
 ALBERT: dict[str, Any] = {**BERT, "embedding_dim": 6}
+OPT: dict[str, Any] = dict(  # of 350 million parameters
+    positions="learned", embedding_dim=6, embedding_projection="tokens", head="projection"
+)
 
 DEBERTA: dict[str, Any] = dict(  # v1; a sentence is longer than the table reaches
     positions="learned",

@@ -21,7 +21,8 @@ Norm = Literal["layer_norm", "rms_norm", "deviation_norm"]
 Activation = Literal["relu", "gelu", "gelu_tanh", "quick_gelu", "silu"]
 FeedForwardKind = Literal["plain", "gated"]
 ExpertWeights = Literal["renormalised", "probabilities"]
-Head = Literal["linear", "transform"]
+Head = Literal["linear", "transform", "projection"]
+ProjectedRows = Literal["normed_sum", "sum", "tokens"]
 Architecture = Literal["encoder-decoder", "decoder-only", "encoder-only"]
 AttentionBias = Literal["same", "all", "qkv", "none"]
 NormedOver = Literal["head", "all"]
@@ -90,9 +91,11 @@ class ModelConfig:
             last ones only, others in every second one).
         n_segments: rows of the table of segment embeddings (BERT's sentence A and B); 0: no such table.
         embedding_norm: a norm after the sum of the embeddings (BERT).
-        embedding_dim: width of the tables of embeddings where it is not d_model: after that norm a dense layer brings
-            their sum to d_model (Lan et al. 2019, "ALBERT", section 3.1; small ELECTRA); None: it is.
-        embedding_norm_last: whether that norm comes after this layer, over d_model (narrow DeBERTa).
+        embedding_dim: width of the table of token embeddings where it is not d_model; None: it is.
+        embedding_projection: what is then brought to d_model: the "normed_sum" of all tables, as narrow, with a bias (Lan et
+            al. 2019, "ALBERT", section 3.1; small ELECTRA); their "sum" before the norm, which is then over d_model (narrow
+            DeBERTa); or the rows of the "tokens" alone, without a bias, before the others, as wide as d_model, are added
+            (Zhang et al. 2022, "OPT", the model of 350 million parameters).
         stack_inputs: whether encoder and decoder have a "shared" table of learned positions and embedding norm, or each
             "own" (BART); that of the token embeddings is shared always.
         decoder_positions_after_norm: the positions of the decoder are added to its embeddings after the norm of these, not
@@ -133,7 +136,8 @@ class ModelConfig:
             one (Qwen2), or "none".
         tied_unembedding: the logits are computed with the embedding table (Press & Wolf 2017).
         head: what turns the last row into logits: "linear" is the unembedding alone; "transform" has a dense layer, the
-            activation and a norm before it and a bias after it (BERT's masked-language-model head).
+            activation and a norm before it and a bias after it (BERT's masked-language-model head); "projection" has a
+            matrix before it, which brings the row to embedding_dim (OPT of 350 million parameters).
         logit_scale: what the last row is multiplied by before the unembedding (T5: d_model^-0.5).
         logit_cap: the logits are bent in the same way, after everything else; None: they are not.
         logit_bias: a learned number for every token, added to its logit (BART, Marian); "transform" has one anyway.
@@ -188,7 +192,7 @@ class ModelConfig:
     n_segments: int = 0
     embedding_norm: bool = False
     embedding_dim: int | None = None
-    embedding_norm_last: bool = False
+    embedding_projection: ProjectedRows = "normed_sum"
     stack_inputs: StackInputs = "shared"
     decoder_positions_after_norm: bool = False
     norm_order: NormOrder = "post"
@@ -243,8 +247,13 @@ class ModelConfig:
 
     @property
     def d_embedding(self) -> int:
-        """Width of the tables of embeddings: embedding_dim, or d_model."""
+        """Width of the table of token embeddings: embedding_dim, or d_model."""
         return self.d_model if self.embedding_dim is None else self.embedding_dim
+
+    @property
+    def d_sum(self) -> int:
+        """Width of the rows of tokens, positions and segments when they are added."""
+        return self.d_model if self.embedding_projection == "tokens" else self.d_embedding
 
     @property
     def turned_dims(self) -> int:

@@ -205,26 +205,35 @@ def broken_rules(c: "ModelConfig") -> list[Message]:
         )
     if c.embedding_dim is not None and c.embedding_dim < 1:
         problems.append(N_("{name}={value}: must be at least 1", name="embedding_dim", value=c.embedding_dim))
+    summed = c.embedding_projection != "tokens"
     if c.embedding_dim is not None and (
-        not c.embedding_norm or c.positions == "sinusoidal" or c.architecture == "encoder-decoder"
+        c.architecture == "encoder-decoder" or (summed and (not c.embedding_norm or c.positions == "sinusoidal"))
     ):
         problems.append(
             N_(
-                "embedding_dim={value}: only one stack alone has it, with embedding_norm=True and without waves; leave it "
-                "out",
+                "embedding_dim={value}: only one stack alone has it, with embedding_norm=True and without waves unless "
+                "embedding_projection='tokens'; leave it out",
                 value=c.embedding_dim,
             )
         )
     if c.embedding_dim is not None and c.head == "linear" and c.tied_unembedding:
         problems.append(
             N_(
-                "embedding_dim={value}: the last row is not as wide as the rows of the table, take head='transform' or "
-                "tied_unembedding=False",
+                "embedding_dim={value}: the last row is not as wide as the rows of the table, take head='transform', "
+                "head='projection' or tied_unembedding=False",
                 value=c.embedding_dim,
             )
         )
-    if c.embedding_norm_last and c.embedding_dim is None:
-        problems.append(N_("embedding_norm_last=True without embedding_dim: give both, or leave it out"))
+    if c.embedding_dim is None:
+        problems += [
+            N_("{name}={value!r} without embedding_dim: give both, or leave it out", name=name, value=value)
+            for name, value in (
+                ("embedding_projection", "sum"),
+                ("embedding_projection", "tokens"),
+                ("head", "projection"),
+            )
+            if getattr(c, name) == value
+        ]
     for name in ("logit_scale", "embedding_scale", "residual_scale"):
         if not 0 < getattr(c, name) < float("inf"):
             problems.append(N_("{name}={value}: must be above 0", name=name, value=getattr(c, name)))

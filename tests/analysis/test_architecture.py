@@ -28,7 +28,8 @@ VARIANTS: list[tuple[str, dict[str, Any]]] = [
     ("encoder-only", tiny.ALBERT),
     ("decoder-only", {**tiny.ALBERT, "head": "linear", "tied_unembedding": False}),
     ("encoder-only", tiny.DEBERTA),
-    ("encoder-only", {**tiny.DEBERTA_V3, "embedding_dim": 6, "embedding_norm_last": True}),
+    ("encoder-only", {**tiny.DEBERTA_V3, "embedding_dim": 6, "embedding_projection": "sum"}),
+    ("decoder-only", tiny.OPT),
     ("encoder-only", {"positions": "none"}),
     ("decoder-only", tiny.MIXTRAL),
     ("encoder-only", tiny.MODERNBERT),
@@ -76,7 +77,16 @@ def test_the_shapes_are_those_of_a_forward(name: str, options: dict[str, Any]) -
         handle.remove()
     found = {box.key: box for box in boxes(model)}
     for key, shape in seen.items():
-        if found[key].kind in ("attention", "cross", "feedforward", "norm", "add_norm", "transform"):
+        if found[key].kind in (
+            "attention",
+            "cross",
+            "feedforward",
+            "norm",
+            "add_norm",
+            "transform",
+            "projection",
+            "embedding",
+        ):
             assert found[key].output == shape, key
     assert found["prediction.softmax"].output == tuple(logits.shape[1:])
     stack = "decoder" if model.decoder is not None else "encoder"

@@ -14,6 +14,7 @@ KINDS = [
     ("decoder-only", tiny.LLAMA),
     ("encoder-only", tiny.BERT),
     ("encoder-only", tiny.ALBERT),
+    ("decoder-only", tiny.OPT),
     ("decoder-only", tiny.ALIBI),
     ("decoder-only", tiny.OLMO2),
     ("decoder-only", tiny.GRANITE),

@@ -40,7 +40,8 @@ MODELS = {
     "bert": ("encoder-only", tiny.BERT),
     "modernbert": ("encoder-only", tiny.MODERNBERT),
     "albert": ("encoder-only", tiny.ALBERT),
-    "deberta": ("encoder-only", {**tiny.DEBERTA_V3, "embedding_dim": 6, "embedding_norm_last": True}),
+    "deberta": ("encoder-only", {**tiny.DEBERTA_V3, "embedding_dim": 6, "embedding_projection": "sum"}),
+    "opt-350m": ("decoder-only", tiny.OPT),
     "marian": ("encoder-decoder", tiny.MARIAN),
     "blenderbot-small": ("encoder-decoder", tiny.BLENDERBOT_SMALL),
     "bart": ("encoder-decoder", tiny.BART),
@@ -190,6 +191,8 @@ def test_a_term_is_what_the_logit_loses_without_the_part_while_every_norm_stays(
         last = getattr(model, stack).final_norm
         x = x if last is None else frozen(last, x, was)
         table = (model.embedding if model.unembedding is None else model.unembedding).weight.double()
+        if (matrix := model.unembedding_projection) is not None:
+            x = matrix.weight.double() @ x
         return float(table[9] @ x * model.config.logit_scale)
 
     found = logit_attribution(checkpoint, trace, position, 9, against=None)

@@ -19,6 +19,7 @@ KINDS_OF_MODEL: dict[str, dict[str, Any]] = {
     "LLaMA": dict(architecture="decoder-only", **tiny.LLAMA),
     "BERT": dict(architecture="encoder-only", **tiny.BERT),
     "ALBERT": dict(architecture="encoder-only", **tiny.ALBERT),
+    "OPT": dict(architecture="decoder-only", **tiny.OPT),
 }
 CLEAN, CORRUPTED, TARGET = [5, 6, 7, 8], [5, 9, 7, 4], [1, 7, 9]
 WHATS: tuple[What, ...] = ("stream", "heads", "heads_by_position", "patterns")
@@ -83,7 +84,7 @@ def test_each_cell_is_what_a_forward_of_its_own_recovers(name: str) -> None:
 @pytest.mark.parametrize("name", KINDS_OF_MODEL)
 def test_everything_taken_from_the_other_run_is_the_other_run(name: str) -> None:
     checkpoint, pair = made(name)
-    stack = "decoder" if name == "LLaMA" else "encoder"
+    stack = "decoder" if name in ("LLaMA", "OPT") else "encoder"
     everything = Patch(f"{stack}.0.pre", (), pair.clean.residual(f"{stack}.0.pre"))
     assert patched_alone(checkpoint, pair, everything) == pytest.approx(1.0, abs=1e-5)
     run = tiny.checkpoint(**KINDS_OF_MODEL[name]).trace(

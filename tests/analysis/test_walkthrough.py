@@ -26,6 +26,7 @@ KINDS: list[tuple[str, dict[str, Any]]] = [
     ("decoder-only", {"positions": "none"}),
     ("encoder-only", tiny.BERT),
     ("encoder-only", {**tiny.ALBERT, "embedding_dim": 40}),
+    ("decoder-only", {**tiny.OPT, "embedding_dim": 40}),
 ]
 
 
@@ -47,7 +48,7 @@ def test_every_number_is_the_traces(architecture: str, options: dict[str, Any]) 
     ids = torch.tensor([token.id for token in tokens])
     scale = 48**0.5 if checkpoint.model.config.scaled_embedding else 1
     scale *= checkpoint.model.config.embedding_scale
-    table = checkpoint.model.embedding.weight.detach()
+    table = checkpoint.model.token_rows(checkpoint.model.embedding.weight).detach()
     np.testing.assert_allclose(found.embedded, scale * table[ids, :CELLS].numpy(), rtol=1e-6)
     total = found.embedded if found.added is None else found.embedded + found.added
     assert found.plain == np.allclose(total, found.entering, atol=1e-5) == (not checkpoint.model.config.embedding_norm)

@@ -25,6 +25,8 @@ REFUSED = {
     "yarn-between-pairs": "rope_scaling",
     "linear": "rope_scaling",
     "albert": "embedding_dim",
+    "opt-350m": "embedding_dim",
+    "projected-waves": "embedding_dim",
     "bart": "stack_inputs",
     "blenderbot-small": "stack_inputs",
     "mixtral": "n_experts",

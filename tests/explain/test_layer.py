@@ -142,6 +142,7 @@ def test_from_the_last_row_to_the_prediction(variant: str) -> None:
         *transform, logits, probabilities = [step for step in steps if step.key != "cap"]
         assert any(step.key == "cap" for step in steps) == (checkpoint.model.config.logit_cap is not None)
         head = ["dense", "activation", "norm"] if checkpoint.model.config.head == "transform" else []
+        head += ["projection"] if checkpoint.model.config.head == "projection" else []
         head += ["scaled"] if checkpoint.model.config.logit_scale != 1 else []
         assert [step.key for step in transform] == head
         best = eager.logits[position].topk(4)

@@ -66,9 +66,21 @@ VARIANTS: dict[str, tuple[str, dict[str, Any]]] = {
     ),
     "deberta-v3": (
         "encoder-only",
-        {**tiny.DEBERTA_V3, "norm_order": "post", "embedding_dim": 6, "embedding_norm_last": True},
+        {**tiny.DEBERTA_V3, "norm_order": "post", "embedding_dim": 6, "embedding_projection": "sum"},
     ),
     "albert": ("encoder-only", {**tiny.ALBERT, "norm_order": "post"}),
+    "opt-350m": ("decoder-only", {**tiny.OPT, "norm_order": "post"}),
+    "projected-waves": (
+        "encoder-only",
+        {
+            **tiny.OPT,
+            "embedding_dim": 20,
+            "positions": "sinusoidal",
+            "norm_order": "pre",
+            "n_segments": 2,
+            "logit_scale": 0.5,
+        },
+    ),
     "marian": ("encoder-decoder", {**tiny.MARIAN, "norm_order": "post"}),
     "blenderbot-small": ("encoder-decoder", {**tiny.BLENDERBOT_SMALL, "norm_order": "post"}),
     "bart": ("encoder-decoder", {**tiny.BART, "norm_order": "post"}),

@@ -42,7 +42,11 @@ def same_numbers(ours: Checkpoint, model: torch.nn.Module, text: str = TEXTS[0],
         expected = model(ids, output_attentions=True, output_hidden_states=True)
     if ours.report.has_head:  # type: ignore[attr-defined]
         tiny.assert_close(trace.logits, expected.logits[0], tolerance)
-    _same_stream(trace, stack, expected.hidden_states, tolerance)
+    *states, last = expected.hidden_states
+    if ours.model.unembedding_projection is not None:  # theirs ends after it
+        tiny.assert_close(ours.model.compared(trace.residual(f"{stack}.final")), last[0], tolerance)
+        last = trace.residual(f"{stack}.final")[None]
+    _same_stream(trace, stack, (*states, last), tolerance)
     _same_maps(trace, stack, "self", expected.attentions, tolerance)
 
 

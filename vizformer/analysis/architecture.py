@@ -104,7 +104,7 @@ def architecture(model: Transformer, n: int, target: int = 0) -> tuple[Box, ...]
 
 
 def _stack(model: Transformer, stack: Stack, section: Section, n: int, memory: int, first: bool) -> list[Box]:
-    config, wide, narrow = model.config, (n, model.config.d_model), (n, model.config.d_embedding)
+    config, wide, narrow = model.config, (n, model.config.d_model), (n, model.config.d_sum)
     boxes = [Box(key=f"{section}.tokens", kind="tokens", section=section, output=(n,))]
 
     def add(
@@ -126,7 +126,11 @@ def _stack(model: Transformer, stack: Stack, section: Section, n: int, memory: i
     if model.source_embedding is not None and section == "encoder":
         add("embedding", "embedding", model.source_embedding, "source_embedding")
     else:
-        add("embedding", "embedding", model.embedding, "embedding", shared=not first and model.source_embedding is None)
+        shared, rows = not first and model.source_embedding is None, (n, config.d_embedding)
+        add("embedding", "embedding", model.embedding, "embedding", shared=shared, output=rows)
+    wider, projected = model.embedding_projection, config.embedding_projection
+    if wider is not None and projected == "tokens":
+        add("projection", "projection", wider, "embedding_projection", output=wide)
     if model.segment_embedding is not None:
         add("segments", "segments", model.segment_embedding, "segment_embedding", shared=not first)
     if config.positions == "sinusoidal":
@@ -135,8 +139,7 @@ def _stack(model: Transformer, stack: Stack, section: Section, n: int, memory: i
     name, late = f"{decoders}position_embedding", config.decoder_positions_after_norm and section == "decoder"
     if config.positions == "learned" and not late:
         add("positions", "positions", getattr(model, name), name, shared=not (first or decoders))
-    wider = model.embedding_projection
-    if wider is not None and config.embedding_norm_last:
+    if wider is not None and projected == "sum":
         narrow = wide  # what follows is as wide as the layers
         add("projection", "projection", wider, "embedding_projection", output=wide)
     if model.embedding_norm is not None:
@@ -144,7 +147,7 @@ def _stack(model: Transformer, stack: Stack, section: Section, n: int, memory: i
         add("embedding_norm", "norm", getattr(model, path), path, shared=not (first or decoders), output=narrow)
     if late:
         add("positions", "positions", getattr(model, name), name)
-    if wider is not None and not config.embedding_norm_last:
+    if wider is not None and projected == "normed_sum":
         add("projection", "projection", wider, "embedding_projection", output=wide)
     boxes += _layer(config, stack, section, n, memory, boxes[-1].key)
     if stack.final_norm is not None:
@@ -243,7 +246,7 @@ def _inside(config: ModelConfig, stack: Stack, section: Section, n: int) -> list
 
 def _prediction(model: Transformer, config: ModelConfig, n: int) -> list[Box]:
     wide, scores = (n, config.d_model), (n, config.vocab_size)
-    compared = (n, config.d_embedding) if model.prediction is not None else wide
+    compared = wide if config.head == "linear" else (n, config.d_embedding)
     table = model.embedding if model.unembedding is None else model.unembedding
     boxes = [
         Box(
@@ -268,6 +271,17 @@ def _prediction(model: Transformer, config: ModelConfig, n: int) -> list[Box]:
             tensors=(("logit_bias", tuple(model.logit_bias.shape)),),
         )
         boxes.insert(1, bias)
+    if model.unembedding_projection is not None:
+        projection = Box(
+            key="prediction.projection",
+            kind="projection",
+            section="prediction",
+            inputs=(wide,),
+            output=compared,
+            module="unembedding_projection",
+            tensors=_tensors(model.unembedding_projection),
+        )
+        boxes.insert(0, projection)
     if model.prediction is not None:
         transform = Box(
             key="prediction.transform",

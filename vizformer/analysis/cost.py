@@ -207,7 +207,7 @@ def _embedding(config: ModelConfig, rows: int) -> Multiplications:
 
 
 def _unembedding(config: ModelConfig, rows: int) -> Multiplications:
-    """rows * d_model * vocab_size; where the head has a dense layer rows * d_embedding * (vocab_size + d_model)."""
+    """rows * d_model * vocab_size; where the head has a matrix before it rows * d_embedding * (vocab_size + d_model)."""
     if config.head == "linear":
         return Multiplications(unembedding=rows * config.d_model * config.vocab_size)
     return Multiplications(unembedding=rows * config.d_embedding * (config.vocab_size + config.d_model))

@@ -57,7 +57,7 @@ def embedding_given(checkpoint: Checkpoint, trace: Trace) -> dict[str, Tensor]:
     positions = checkpoint.model.positions(len(tokens), stack)
     if positions is None:
         raise ValueError("this model adds no positions")
-    rows = checkpoint.model.token_table(stack)(checkpoint.tensor(tokens))[0]
+    rows = checkpoint.model.token_rows(checkpoint.model.token_table(stack)(checkpoint.tensor(tokens)))[0]
     return {"rows": rows.detach().cpu().float(), "P": positions.detach().cpu().float()}
 
 

@@ -273,6 +273,8 @@ class _Way:
             self.g = self.g * ratio
             self.add("head_bias", "prediction", self.g @ bias_of(head.dense))
             self.g = self.g @ float64(head.dense.weight)
+        if (matrix := model.unembedding_projection) is not None:
+            self.g = self.g @ float64(matrix.weight)
         self.squares += float(((self.g * x) ** 2).sum())
         norm = final_stack(model).final_norm
         last = self.row(f"{stack}.{len(final_stack(model).layers) - 1}.post")
@@ -284,8 +286,7 @@ class _Way:
         """By what the soft cap multiplies every logit, at the value that it has."""
         model = self.checkpoint.model
         x = self.trace.residual(f"{predicting_stack(self.checkpoint)}.final")[self.position]
-        row = float64(x if model.prediction is None else model.prediction(x).detach()) * model.config.logit_scale
-        raw = table @ row + (0.0 if bias is None else float64(bias))
+        raw = table @ float64(model.compared(x)) + (0.0 if bias is None else float64(bias))
         found: ndarray = np.divide(soft_capped(raw, cap), raw, out=np.ones_like(raw), where=raw != 0)
         return found
 
@@ -349,7 +350,7 @@ class _Way:
         """From the first layer to the rows of the tables."""
         model, config = self.checkpoint.model, self.checkpoint.model.config
         tokens = self.trace.tokens[stack]
-        own = float64(model.token_table(stack).weight[tokens[self.position].id])
+        own = float64(model.token_rows(model.token_table(stack).weight[tokens[self.position].id]))
         summed: dict[Part, Row] = {"token": own * config.factor_of(stack)}
         added = model.positions(self.position + 1, stack)
         if added is not None:
@@ -362,15 +363,15 @@ class _Way:
         if config.decoder_positions_after_norm and stack == "decoder":
             late = summed.pop("position")
         x: Row = np.sum(list(summed.values()), axis=0)
-        projection, last = model.embedding_projection, config.embedding_norm_last
-        if projection is not None and last:
+        projection, projected = model.embedding_projection, config.embedding_projection
+        if projection is not None and projected == "sum":
             x = x @ float64(projection.weight).T + bias_of(projection)
         norm = model.embedding_norm
         if model.decoder_embedding_norm is not None and stack == "decoder":
             norm = model.decoder_embedding_norm
         entering: Row = x if norm is None else normalise(x, norm)
         entering = entering if late is None else entering + late
-        if projection is not None and not last:
+        if projection is not None and projected == "normed_sum":
             self.set_by_hand(f"{stack}.0.pre", entering @ float64(projection.weight).T + bias_of(projection))
             self.through_projection(projection)
         else:
@@ -380,7 +381,7 @@ class _Way:
             self.add("position", "embedding", self.g @ late)
         if norm is not None:
             self.through(norm, x, "embedding")
-        if projection is not None and last:
+        if projection is not None and projected == "sum":
             self.through_projection(projection)
         self.directions["embedding"] = self.g
         for part, row in reversed(summed.items()):

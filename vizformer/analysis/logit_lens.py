@@ -221,5 +221,5 @@ def _proof(checkpoint: Checkpoint, trace: Trace, rows: Tensor, last: Tensor, cho
     if is_half(recorded.dtype):
         model = checkpoint.model
         table = model.embedding.weight if model.unembedding is None else model.unembedding.weight
-        terms = sizes(float64(rows), float64(table).T)
+        terms = sizes(float64(model.compared(rows)), float64(table).T)
     return Proof.compare(N_("the model's logits"), float64(last), recorded, terms=terms)

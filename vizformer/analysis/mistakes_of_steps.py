@@ -63,7 +63,7 @@ def _of_input(checkpoint: Checkpoint, trace: Trace, layer: str) -> Iterator[tupl
         return
     side: Any = stack
     tokens = trace.tokens[stack]
-    rows = model.token_table(side)(checkpoint.tensor(tokens))[0].detach().double().cpu()
+    rows = model.token_rows(model.token_table(side)(checkpoint.tensor(tokens)))[0].detach().double().cpu()
     n, d = rows.shape
     root = math.sqrt(d)
     table = model.positions(n, side)

@@ -149,7 +149,8 @@ def walkthrough(checkpoint: Checkpoint, trace: Trace, followed: int, *, predicts
         raise TraceError(N_("There is no position {position}: choose 0 to {last}.", position=followed, last=n - 1))
     model, config = checkpoint.model, checkpoint.model.config
     table = model.token_table(stack).weight
-    embedded = table[[token.id for token in tokens[:n]]].float().cpu() * config.embedding_factor  # [n, d_model]
+    rows = model.token_rows(table[[token.id for token in tokens[:n]]])
+    embedded = rows.float().cpu() * config.embedding_factor  # [n, d_model]
     positions = model.positions(n, stack)
     added = None if positions is None else positions.float().cpu()  # [n, d_model]
     entering = trace.residual(f"{stack}.0.pre")[:n].float().cpu()  # [n, d_model]

@@ -27,24 +27,25 @@ class Sharing:
     Attributes:
         tables: the places in groups, one group for each table that there is.
         rows: entries of each of these tables.
-        width: numbers in a row.
+        widths: numbers in a row of each.
         others: all other parameters of the model.
     """
 
     tables: tuple[tuple[Use, ...], ...]
     rows: tuple[int, ...]
-    width: int
+    widths: tuple[int, ...]
     others: int
 
     @property
     def stored(self) -> int:
         """Parameters of the tables as they are."""
-        return sum(rows * self.width for rows in self.rows)
+        return sum(rows * width for rows, width in zip(self.rows, self.widths, strict=True))
 
     @property
     def apart(self) -> int:
         """Parameters that there would be with a table for every place."""
-        return sum(rows * self.width * len(uses) for uses, rows in zip(self.tables, self.rows, strict=True))
+        every = zip(self.tables, self.rows, self.widths, strict=True)
+        return sum(rows * width * len(uses) for uses, rows, width in every)
 
     @property
     def saved(self) -> float:
@@ -69,7 +70,7 @@ def sharing(model: Transformer) -> Sharing:
     return Sharing(
         tuple(tuple(uses) for uses in groups.values()),
         tuple(tables[key].shape[0] for key in groups),
-        model.config.d_model,
+        tuple(tables[key].shape[1] for key in groups),
         total - stored,
     )
 
@@ -77,4 +78,4 @@ def sharing(model: Transformer) -> Sharing:
 def paper_sharing() -> Sharing:
     """The paper's base model: one table of 37,000 rows in three places."""
     found = count(BASE)
-    return Sharing((("encoder", "decoder", "logits"),), (BASE.vocabulary,), BASE.d, found.total - found.embedding)
+    return Sharing((("encoder", "decoder", "logits"),), (BASE.vocabulary,), (BASE.d,), found.total - found.embedding)

@@ -18,7 +18,7 @@ from vizformer.explain.attention_layer import attention_sublayer
 from vizformer.explain.disentangled import distance_terms
 from vizformer.explain.experts_layer import experts_sublayer
 from vizformer.explain.feedforward_layer import feedforward_sublayer
-from vizformer.explain.mlm_head_steps import mlm_head_steps
+from vizformer.explain.mlm_head_steps import mlm_head_steps, projection_step
 from vizformer.explain.position_bias import position_bias
 from vizformer.explain.proof_anchors import recorded
 from vizformer.explain.rope import angles, divisors
@@ -100,7 +100,7 @@ def _set_by_hand(key: str, trace: Trace, layer: str, keys: set[str]) -> bool:
 def output_steps(checkpoint: Checkpoint, trace: Trace, position: int, count: int = 5) -> list[Step]:
     """From the last layer's row at `position` to the probabilities of the `count` leading candidates.
 
-    logits = x W_U (+ b),   p_t = exp(logit_t - max) / sum_t' exp(logit_t' - max)
+    logits = x W_U (+ b), or (x W) W_U;   p_t = exp(logit_t - max) / sum_t' exp(logit_t' - max)
 
     Raises:
         TraceError: no such position.
@@ -118,6 +118,9 @@ def output_steps(checkpoint: Checkpoint, trace: Trace, position: int, count: int
     x = steps[-1].result if steps else x
     table = model.embedding.weight if model.unembedding is None else model.unembedding.weight
     transformed = bool(steps)
+    if model.unembedding_projection is not None:
+        steps.append(projection_step(model.unembedding_projection, x, position, rows[position]))
+        x = steps[-1].result
     if model.config.logit_scale != 1:
         given = {} if steps else {"x": rows[position]}
         steps.append(_scaled(x, model.config.logit_scale, position, given, trace.logits.dtype))
@@ -146,6 +149,8 @@ def output_steps(checkpoint: Checkpoint, trace: Trace, position: int, count: int
         if model.config.logit_scale != 1
         else N_("the transformed row")
         if transformed
+        else N_("the projected row")
+        if steps
         else N_("the last row of the stack")
     )
     return [

@@ -104,13 +104,13 @@ def embedding(checkpoint: Checkpoint) -> Float[Tensor, "vocab d_model"]:
     stack = predicting_kind(checkpoint)
     rows: Tensor = model.token_table("encoder" if stack == "encoder" else "decoder").weight.detach().cpu().double()
     rows = rows * model.config.embedding_factor
-    norm = model.embedding_norm if model.decoder_embedding_norm is None else model.decoder_embedding_norm
-    projection, last = model.embedding_projection, model.config.embedding_norm_last
+    projection, projected = model.embedding_projection, model.config.embedding_projection
     matrix = None if projection is None else projection.weight.detach().cpu().double().T
-    if matrix is not None and last:
+    norm = model.embedding_norm if model.decoder_embedding_norm is None else model.decoder_embedding_norm
+    if matrix is not None and projected != "normed_sum":
         rows = rows @ matrix
     rows = _normed(rows, norm)
-    return rows if matrix is None or last else rows @ matrix
+    return rows @ matrix if matrix is not None and projected == "normed_sum" else rows
 
 
 def unembedding(checkpoint: Checkpoint) -> Float[Tensor, "d_model vocab"]:
@@ -120,6 +120,8 @@ def unembedding(checkpoint: Checkpoint) -> Float[Tensor, "d_model vocab"]:
     matrix = weight.detach().cpu().double().T * model.config.logit_scale
     if model.prediction is not None and model.config.embedding_dim is not None:  # its matrix brings rows to that width
         matrix = model.prediction.dense.weight.detach().cpu().double().T @ matrix
+    if model.unembedding_projection is not None:
+        matrix = model.unembedding_projection.weight.detach().cpu().double().T @ matrix
     norm = _stack(model, predicting_kind(checkpoint)).final_norm
     return matrix if norm is None else folded(norm, matrix)
 

@@ -33,6 +33,7 @@ _COMPONENTS = (
     ("segment_embedding.", "segment embedding"),
     ("embedding_projection.", "token embedding"),
     ("prediction.", "head"),
+    ("unembedding_projection.", "unembedding"),
     ("logit_bias", "unembedding"),
     ("unembedding.", "unembedding"),
     ("norm.", "norms"),
@@ -256,13 +257,25 @@ def details(config: ModelConfig) -> list[Message]:
             N_("scores are dot products times {scale}, not over √d_head", scale=f"{config.attention_scale or 0:g}"),
         ),
         (
-            config.embedding_dim is not None,
+            config.embedding_projection == "tokens",
+            N_(
+                "rows of the table of token embeddings have {n} numbers; a matrix brings them to the width of the layers "
+                "before positions are added",
+                n=config.embedding_dim or 0,
+            ),
+        ),
+        (
+            config.head == "projection",
+            N_("a matrix brings the last row to {n} numbers before the unembedding", n=config.embedding_dim or 0),
+        ),
+        (
+            config.embedding_dim is not None and config.embedding_projection != "tokens",
             N_(
                 "rows of the tables of embeddings have {n} numbers; a dense layer brings them to the width of the layers",
                 n=config.embedding_dim or 0,
             ),
-            (config.embedding_norm_last, N_("the norm of the embeddings comes after that layer")),
         ),
+        (config.embedding_projection == "sum", N_("the norm of the embeddings comes after that layer")),
         (
             config.logit_scale != 1,
             N_("the last row is multiplied by {scale} before the unembedding", scale=f"{config.logit_scale:.4g}"),

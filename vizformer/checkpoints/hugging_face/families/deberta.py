@@ -137,7 +137,7 @@ def _options(fields: Fields, names: Collection[str]) -> tuple[Options, bool]:
     else:
         found["tied_unembedding"] = fields.flag("tie_word_embeddings") or not has_head
     if width != found["d_model"]:
-        found = {**bert_like.narrow(fields, found, has_head), "embedding_norm_last": True}
+        found = {**bert_like.narrow(fields, found, has_head), "embedding_projection": "sum"}
         fields.assume(N_("the layer that makes the embeddings wider has no bias: that of the model here is 0"))
     return found, has_head
 

@@ -1,6 +1,7 @@
 """OPT: GPT-2's kind of decoder with ReLU; its position table begins two rows down.
 
-The model of 350 million parameters has its norms after the sublayers and none at the end.
+The model of 350 million parameters has its norms after the sublayers and none at the end, and a table of embeddings that
+is narrower than the layers, with a matrix on each side.
 
 Source: Zhang et al. 2022, "OPT: Open Pre-trained Transformer Language Models", and the weights published with it.
 """
@@ -53,8 +54,7 @@ def config(fields: Fields, names: Collection[str]) -> tuple[Options, bool]:
     vocab_size, width = fields.size("vocab_size"), fields.size("hidden_size")
     pre_norm = fields.flag("do_layer_norm_before")
     fields.only("layer_norm_elementwise_affine", True)
-    if fields.value("word_embed_proj_dim") not in (None, width):
-        fields.refuse("word_embed_proj_dim", N_("supported are embeddings as wide as hidden_size={n}", n=width))
+    narrow = fields.size("word_embed_proj_dim", width)
     tied = fields.flag("tie_word_embeddings")
     has_head = tied or "lm_head.weight" in names or says_head(fields.architecture)
     return dict(
@@ -71,10 +71,16 @@ def config(fields: Fields, names: Collection[str]) -> tuple[Options, bool]:
         activation=fields.choice("activation_function", ACTIVATIONS),
         bias=fields.flag("enable_bias"),
         tied_unembedding=tied or not has_head,
+        **({} if narrow == width else projected(narrow)),
         bos_id=fields.token("bos_token_id", vocab_size),
         eos_id=fields.token("eos_token_id", vocab_size),
         pad_id=fields.token("pad_token_id", vocab_size),
     ), has_head
+
+
+def projected(width: int) -> Options:
+    """A table of token embeddings of another width than that of the layers."""
+    return dict(embedding_dim=width, embedding_projection="tokens", head="projection")
 
 
 def weights(config: ModelConfig) -> list[Part]:
@@ -86,6 +92,9 @@ def weights(config: ModelConfig) -> list[Part]:
         *layers({**NORMS, **LINEAR}, "layers.{}", "decoder.layers.{}", config.n_decoder_layers, no_bias=without),
         *(linear("final_layer_norm", "decoder.final_norm") if config.final_norm else []),
     ]
+    if config.head == "projection":
+        parts.append(Part("project_in.weight", ("embedding_projection.weight",)))
+        parts.append(Part("project_out.weight", ("unembedding_projection.weight",)))
     return parts if config.tied_unembedding else [*parts, Part("lm_head.weight", ("unembedding.weight",))]
 
 

@@ -69,7 +69,7 @@ def title(box: "Box", config: ModelConfig) -> str:
         "tokens": _("Tokens"),
         "embedding": _("Embedding"),
         "segments": _("Add segments"),
-        "projection": _("Widen"),
+        "projection": _("Project"),
         "positions": _("Add positions"),
         "norm": _("RMSNorm") if rms else _("LayerNorm"),
         "attention": _("Self-attention"),
@@ -216,6 +216,13 @@ def about(box: "Box", config: ModelConfig) -> str:
     return {
         "segments": _("Adds one of {n} vectors: to which sentence of a pair the token belongs.", n=config.n_segments),
         "projection": _(
+            "A matrix brings each vector from the width of the layers, {d} numbers, back to that of the table, {n}, with "
+            "whose rows it is compared.",
+            n=config.d_embedding,
+            d=d,
+        )
+        if box.section == "prediction"
+        else _(
             "A dense layer brings each vector from the width of the tables, {n} numbers, to that of the layers, {d}: a "
             "large vocabulary then takes fewer parameters.",
             n=config.d_embedding,

@@ -65,7 +65,7 @@ def cuts(subject: Subject) -> Cuts:
     config, reader = loaded.model.config, loaded.tokenizer_of("encoder")
     schemes = {scheme: Cut(cut(scheme, subject.text), scheme_tokenizer(scheme).vocab_size) for scheme in SCHEMES}
     own = Cut(pieces(subject.text, reader), config.input_vocab_size)
-    return Cuts(schemes, own, isinstance(reader, IdTokenizer), config.d_model)
+    return Cuts(schemes, own, isinstance(reader, IdTokenizer), config.d_embedding)
 
 
 @cached

@@ -100,6 +100,8 @@ def formula_of_lengths(config: ModelConfig, scaled: bool, given: "Mapping[str, G
     if config.embedding_scale != 1:
         symbols += rf"{config.embedding_scale:g}\; "
     symbols += r"E_\text{id}"
+    projected = config.embedding_projection == "tokens"
+    symbols += r"\, W" if projected else ""
     if positions in ("sinusoidal", "learned"):
         symbols += r" + P_\text{pos}"
     if positions == "sinusoidal":
@@ -107,15 +109,18 @@ def formula_of_lengths(config: ModelConfig, scaled: bool, given: "Mapping[str, G
         live.append(rf"\sqrt{{{d_model} / 2}} = {root / math.sqrt(2):.2f}")
     symbols = rf"\begin{{gathered}} {symbols} \end{{gathered}}"  # one below the other: both fit a phone
     lesson.formula(
-        symbols, live=r",\quad ".join(live), code=input_code(positions, scaled, config.embedding_scale), given=given
+        symbols,
+        live=r",\quad ".join(live),
+        code=input_code(positions, scaled, config.embedding_scale, projected=projected),
+        given=given,
     )
 
 
-def input_code(positions: str, scaled: bool, times: float = 1.0) -> str:
+def input_code(positions: str, scaled: bool, times: float = 1.0, *, projected: bool = False) -> str:
     """The line that computes what is added up before the first layer."""
     added = " + P" if positions in ("sinusoidal", "learned") else ""
     factors = (" * d_model**0.5" if scaled else "") + ("" if times == 1 else f" * {times!r}")
-    return f"x_0 = E[ids]{factors}{added}"
+    return f"x_0 = E[ids]{factors}{' @ W' if projected else ''}{added}"
 
 
 def forgotten_question(subject: Subject, found: "Norms") -> lesson.Choice:

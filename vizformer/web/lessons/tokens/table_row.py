@@ -27,7 +27,7 @@ def look_up(subject: Subject) -> None:
     found = computed.lookup(subject.model, token.id)
     lesson.ask(products_question(subject))
     st.html(matrix.style())
-    rows, columns = lookup.around(token.id, vocab_size), lookup.head(config.d_model)
+    rows, columns = lookup.around(token.id, vocab_size), lookup.head(config.d_embedding)
     shown_rows, shown_columns = [r for r in rows if r is not None], [c for c in columns if c is not None]
     values = computed.table(subject.model, tuple(shown_rows), tuple(shown_columns))
     entries = computed.names(subject.model, tuple(shown_rows))
@@ -50,7 +50,7 @@ def look_up(subject: Subject) -> None:
             row_names=entries,
             chosen_row=token.id,
             caption=_("Embedding table E"),
-            shape=f"{vocab_size} × {config.d_model}",
+            shape=f"{vocab_size} × {config.d_embedding}",
         )
         + lookup.to_html(
             found.product[shown_columns][None],
@@ -59,7 +59,7 @@ def look_up(subject: Subject) -> None:
             row_names=[token.text],
             chosen_row=at,
             caption=_("Their product"),
-            shape=f"1 × {config.d_model}",
+            shape=f"1 × {config.d_embedding}",
         )
     )
     if found.difference == 0:
@@ -84,7 +84,7 @@ def look_up(subject: Subject) -> None:
 
 def products_question(subject: Subject) -> lesson.Number:
     """What would the product with a one-hot row cost?"""
-    vocab_size, d_model = subject.config.input_vocab_size, subject.config.d_model
+    vocab_size, d_model = subject.config.input_vocab_size, subject.config.d_embedding
     products = computed.lookup(subject.model, subject.tokens[0].id).products
     return lesson.Number(
         "tokens",

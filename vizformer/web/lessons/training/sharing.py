@@ -24,11 +24,11 @@ def sharing(subject: Subject) -> None:
     lesson.ask(saved_question())
     for name, found in ((subject.title, own), (_("the paper, base model"), paper)):
         _table(name, found)
-    uses, rows = max(map(len, own.tables)), max(own.rows)
+    uses, rows, width = max(map(len, own.tables)), max(own.rows), own.widths[0]
     lesson.formula(
         r"x_0 = \sqrt{d}\, E[\mathrm{id}], \qquad z = x_N E^\top, \qquad \text{saved: } (k - 1)\, V d",
-        live=rf"({uses} - 1) \cdot {rows} \cdot {own.width} = {own.apart - own.stored:,}".replace(",", "{,}"),
-        code=f"vocabulary, d = {rows}, {own.width}\n"
+        live=rf"({uses} - 1) \cdot {rows} \cdot {width} = {own.apart - own.stored:,}".replace(",", "{,}"),
+        code=f"vocabulary, d = {rows}, {width}\n"
         "table = torch.nn.Embedding(vocabulary, d)\n"
         "unembedding = torch.nn.Linear(d, vocabulary, bias=False)\n"
         "unembedding.weight = table.weight  # the same parameter: one gradient, the sum of both uses\n"
@@ -61,12 +61,12 @@ def _table(name: str, found: "Sharing") -> None:
         Row(
             (
                 " + ".join(uses[use] for use in group),
-                Number(size, f"{size:,} × {found.width}"),
-                Number(size * found.width, f"{size * found.width:,}"),
-                Number(size * found.width * len(group), f"{size * found.width * len(group):,}"),
+                Number(size, f"{size:,} × {width}"),
+                Number(size * width, f"{size * width:,}"),
+                Number(size * width * len(group), f"{size * width * len(group):,}"),
             )
         )
-        for group, size in zip(found.tables, found.rows, strict=True)
+        for group, size, width in zip(found.tables, found.rows, found.widths, strict=True)
     ]
     rows.append(
         Row(
