@@ -13,12 +13,12 @@ from vizformer.analysis.ablation import (
     by_head,
     edit_without,
     mass_and_effect,
-    mean_outputs,
     parts_of,
     sweep,
     without,
     without_layer,
 )
+from vizformer.analysis.part_outputs import mean_outputs
 from vizformer.errors import TraceError
 from vizformer.model import Edit, Patch
 
@@ -126,13 +126,51 @@ def test_the_effects_are_those_of_a_plain_recomputation(name: str) -> None:
 def test_means_over_texts_take_the_place_of_heads() -> None:
     checkpoint, trace = made("pre-norm")
     others = [checkpoint.trace(ids=ids) for ids in ([4, 5], [9, 8, 7])]
-    means = mean_outputs(others)
-    rows = torch.cat([other["decoder.1.self"].z(3) for other in others])
-    tiny.assert_close(means["decoder.1.self", 3], rows.mean(0))
-    mean, zero = (without(checkpoint, trace, [Part("decoder.1.self", 3)], given).logits for given in (means, None))
+    part = Part("decoder.1.self", 3)
+    means = mean_outputs(checkpoint, others)
+    tiny.assert_close(means[part], torch.cat([other["decoder.1.self"].z(3) for other in others]).mean(0))
+    mean, zero = (without(checkpoint, trace, [part], given).logits for given in (means, None))
     assert not torch.allclose(mean, zero)
-    same = {("decoder.1.self", 3): trace["decoder.1.self"].z(3)}  # a row for each position: nothing changes
-    tiny.assert_close(without(checkpoint, trace, [Part("decoder.1.self", 3)], same).logits, trace.logits)
+    same = {part: trace["decoder.1.self"].z(3)}  # a row for each position: nothing changes
+    tiny.assert_close(without(checkpoint, trace, [part], same).logits, trace.logits)
+
+
+@pytest.mark.parametrize("name", KINDS_OF_MODEL)
+def test_means_over_texts_take_the_place_of_whole_sublayers(name: str) -> None:
+    """What a module of torch hands out is heard by a hook and averaged by hand; a hook puts it into every row of a text."""
+    checkpoint, trace = made(name)
+    stack = "decoder" if checkpoint.model.decoder is not None else "encoder"
+    block = getattr(checkpoint.model, stack).layers[1]
+    modules = {"self": block.self_attention, "cross": block.cross_attention, "feedforward": block.feedforward}
+    for kind, module in modules.items():
+        if module is None:
+            continue
+        part, watched = Part(f"{stack}.1.{kind}"), block.around(kind).output or module
+        heard = list[torch.Tensor]()
+        handle = watched.register_forward_hook(lambda *call, heard=heard: heard.append(call[2][0]))
+        others = [again(checkpoint, trace, ids) for ids in ([4, 5], [9, 8, 7])]
+        handle.remove()
+        means = mean_outputs(checkpoint, others)
+        tiny.assert_close(means[part], torch.cat(heard).mean(0))
+        handle = watched.register_forward_hook(lambda *call, row=means[part]: row.expand_as(call[2]))
+        replaced = again(checkpoint, trace).logits
+        handle.remove()
+        found = without(checkpoint, trace, [part], means).logits
+        tiny.assert_close(found, replaced)
+        assert not torch.allclose(found, without(checkpoint, trace, [part]).logits)
+
+
+def again(checkpoint, trace, last=None):
+    """The same tokens once more, or others in the last stack."""
+    ids = {stack: [token.id for token in tokens] for stack, tokens in trace.tokens.items()}
+    ids[list(ids)[-1]] = last or list(ids.values())[-1]
+    more = dict(target_ids=ids["decoder"]) if len(ids) == 2 else {}
+    return checkpoint.trace(ids=next(iter(ids.values())), **more)
+
+
+def test_a_mean_of_no_text_is_refused() -> None:
+    with pytest.raises(TraceError, match="There is no other text"):
+        mean_outputs(made("pre-norm")[0], [])
 
 
 @pytest.mark.parametrize(

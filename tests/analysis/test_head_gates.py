@@ -9,7 +9,8 @@ import torch
 from tests import tiny
 from vizformer import load
 from vizformer.analysis.ablation import Part, without
-from vizformer.analysis.head_gates import ROLES, HeadGates, fit_gates, runs
+from vizformer.analysis.head_gates import ROLES, HeadGates, _batches, fit_gates, runs
+from vizformer.analysis.induction import repeatable
 from vizformer.analysis.other_texts import read_repeated_tokens
 from vizformer.errors import TraceError
 from vizformer.training.by_hand import INDUCTION, PREVIOUS_TOKEN, induction_by_hand
@@ -86,6 +87,22 @@ def test_the_loss_and_its_rise_are_those_of_plain_forwards(name: str) -> None:
     assert found.without[found.heads.index(part)] == pytest.approx(expected, abs=1e-5)
 
 
+def test_the_marks_of_an_encoder_are_never_asked() -> None:
+    """[CLS], [SEP] and [MASK] stand in its texts and are not guessed; neither is what only fills up a batch."""
+    checkpoint = load("cloze")
+    texts = [checkpoint.trace("The cat sat on the [MASK]."), checkpoint.trace("A dog.")]
+    (batch,) = _batches(checkpoint, texts, None)
+    assert batch.asked.any(1).all()
+    for row, text in enumerate(texts):
+        tokens = text.tokens["encoder"]
+        marks = [at for at, token in enumerate(tokens) if token.special]
+        assert len(marks) > 1
+        others = [at for at in range(len(tokens)) if at not in marks]
+        assert batch.asked[row, others].all()
+        assert not batch.asked[row, marks].any()
+        assert not batch.asked[row, len(tokens) :].any()
+
+
 def test_roles_follow_from_both_fits() -> None:
     heads = tuple(Part("decoder.0.self", head) for head in range(3))
     opened, closed = np.array([[0.9, 0.1, 0.9]]), np.array([[0.8, 0.05, 0.1]])
@@ -127,3 +144,20 @@ def test_repeated_tokens_are_told_by_how_many_cannot_be_known() -> None:
         assert prompt == 7
     with pytest.raises(TraceError, match="without an encoder"):
         read_repeated_tokens(load("zh-en"), 3)
+
+
+def test_repeated_tokens_are_as_many_as_the_positions_hold() -> None:
+    short = tiny.checkpoint("decoder-only", max_positions=12)  # a start mark, and 5 tokens twice
+    texts, prompts = read_repeated_tokens(short, 2)
+    assert [len(text.tokens["decoder"]) for text in texts] == [11, 11]
+    assert prompts == [7, 7]
+    candidates, period = repeatable(short.model.config.vocab_size, short.tokenizer, 12, 8)
+    assert period == 6
+    assert not any(short.tokenizer.is_special(int(id)) for id in candidates)
+    for positions in (1, 2, 4):
+        with pytest.raises(TraceError, match="reads too few tokens for any of them to come twice"):
+            read_repeated_tokens(tiny.checkpoint("decoder-only", max_positions=positions), 2)
+    assert [
+        len(text.tokens["decoder"])
+        for text in read_repeated_tokens(tiny.checkpoint("decoder-only", max_positions=5), 1)[0]
+    ] == [5]

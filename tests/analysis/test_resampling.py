@@ -10,13 +10,8 @@ from vizformer import load
 from vizformer.analysis.ablation import Part, effect, parts_of, without
 from vizformer.analysis.corpus_heads import bundled_corpus
 from vizformer.analysis.other_texts import read_other_texts
-from vizformer.analysis.resampling import (
-    draw_outputs,
-    outputs_of,
-    resample_sweep,
-    resampled_effect,
-    resampled_logits,
-)
+from vizformer.analysis.part_outputs import outputs_of
+from vizformer.analysis.resampling import draw_outputs, resample_sweep, resampled_effect, resampled_logits
 from vizformer.errors import TraceError
 from vizformer.model import Cell, Edit, Patch
 from vizformer.training.by_hand import INDUCTION, PREVIOUS_TOKEN

@@ -25,7 +25,7 @@ BLANKS, GENERATION, ATTENTION, TOKENS, MAP, POSITIONS = (
 IDS = {"bare.pt": "3 14 0 3", "both.pt": "3 14 0 3"}  # came without a tokenizer
 POST = ";n_heads=4;norm_order=post;activation=relu;scaled_embedding=false;positions=sinusoidal"
 ANSWERS = {"bare.pt": ";n_heads=4;activation=gelu", "both.pt": POST}  # which does not say how a target begins
-MODELS = ["headless", "headless-t5", "short", "bare.pt", "both.pt"]
+MODELS = ["headless", "headless-t5", "short", "narrow", "bare.pt", "both.pt"]
 
 
 @pytest.fixture(scope="module")
@@ -33,6 +33,7 @@ def written(tmp_path_factory):
     root = tmp_path_factory.mktemp("models")
     made.bert(root / "headless", model="BertModel")
     made.t5(root / "headless-t5", model="T5Model")
+    made.opt(root / "narrow", word_embed_proj_dim=6, do_layer_norm_before=False)
     made.bert(root / "filler")
     made.bert(root / "short-filler", max_position_embeddings=6)
     made.llama(root / "window", kind="Mistral", sliding_window=3)

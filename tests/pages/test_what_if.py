@@ -61,10 +61,10 @@ def test_parts_of_a_link_are_switched_off_and_the_snippet_does_the_same(
     assert "nats (KL)" in said(app)
 
 
-def test_the_snippet_puts_the_same_means_in_the_place_of_heads(open_app: Open) -> None:
+def test_the_snippet_puts_the_same_means_in_the_place_of_parts(open_app: Open) -> None:
     subject = Subject(ModelRef("bundled", "stories"), "The cat sat on", "")
-    off = (Part("decoder.0.self", 1), Part("decoder.2.self", 0))
-    app = open_app(PAGE, model="stories", text=subject.text, **{DIALS: "whatif.instead:mean~whatif.off:d0s1,d2s0"})
+    off = (Part("decoder.0.self", 1), Part("decoder.2.feedforward"))
+    app = open_app(PAGE, model="stories", text=subject.text, **{DIALS: "whatif.instead:mean~whatif.off:d0s1,d2f"})
     exec(code(app), space := {})
     expected = without(subject.checkpoint, subject.trace, off, computed.means(subject)).logits
     assert (space["other"].logits - expected).abs().max() < 1e-5

@@ -1,7 +1,8 @@
 """What the answer becomes without a part of the model: a head, a sublayer; and whether those parts matter that look at much.
 
-A part is replaced by zero, or a head by its mean over other texts, and the forward is done again with the same tokens.  What
-changes is measured at one row of the output, where P is the model's own distribution and P' that without the part:
+A part is replaced by zero, or by its mean over other texts (`vizformer.analysis.part_outputs`), and the forward is done
+again with the same tokens.  What changes is measured at one row of the output, where P is the model's own distribution and P'
+that without the part:
 
     KL(P || P') = sum_t P(t) (ln P(t) - ln P'(t)), in nats
     change of the logit and of the probability of one token
@@ -26,9 +27,6 @@ from vizformer.analysis.row_effects import row_effects
 from vizformer.checkpoints import Checkpoint
 from vizformer.model import Edit, Patch, Trace
 
-Means = Mapping[tuple[str, int], Tensor]
-"""(site, head) -> what the head puts out on average [d_head]."""
-
 
 @dataclass(frozen=True)
 class Part:
@@ -41,6 +39,10 @@ class Part:
 
     sublayer: str
     head: int | None = None
+
+
+Means = Mapping[Part, Tensor]
+"""What parts put out on average: of a head z [d_head], of a sublayer what it adds to the stream [d_model]."""
 
 
 @dataclass(frozen=True)
@@ -76,7 +78,7 @@ def parts_of(trace: Trace) -> tuple[Part, ...]:
 
 
 def edit_without(parts: Iterable[Part], means: Means | None = None, edit: Edit | None = None) -> Edit:
-    """What a forward, or a generation, is given to do without some parts: zero in their place, or the means of heads.
+    """What a forward, or a generation, is given to do without some parts: zero in their place, or their means.
 
     Args:
         means: of `mean_outputs`; what they do not name becomes zero.
@@ -84,16 +86,16 @@ def edit_without(parts: Iterable[Part], means: Means | None = None, edit: Edit |
     """
     known, edit = means or {}, edit or Edit()
     patches = (
-        Patch(part.sublayer)
+        Patch(part.sublayer, (), known.get(part, 0.0))
         if part.head is None
-        else Patch(f"{part.sublayer}.z", (part.head,), known.get((part.sublayer, part.head), 0.0))
+        else Patch(f"{part.sublayer}.z", (part.head,), known.get(part, 0.0))
         for part in parts
     )
     return replace(edit, patches=(*edit.patches, *patches))
 
 
 def without(checkpoint: Checkpoint, trace: Trace, parts: Iterable[Part], means: Means | None = None) -> Trace:
-    """The same tokens without some parts, or with the means of heads in their place; `trace` itself is left as it is.
+    """The same tokens without some parts, or with their means in their place; `trace` itself is left as it is.
 
     The texts are those of `trace`, and what was set by hand there is set here too.
 
@@ -128,7 +130,7 @@ def sweep(
     Args:
         row: of the output, where distributions are compared.
         token: whose logit and probability are followed.
-        means: what takes the place of heads (`mean_outputs`); zero where nothing is said, and for sublayers.
+        means: what takes the place of parts (`mean_outputs`); zero where nothing is said.
         parts: those of the model where nothing is said.
         heard: is told after each how many are done, and how many there are; what it raises ends the sweep.
     """
@@ -161,21 +163,6 @@ def _loss(trace: Trace, logits: Tensor) -> float | None:
     following = torch.tensor([token.id for token in tokens[1:]], device=logits.device)
     log_p = logits[: len(following)].double().log_softmax(-1)
     return -float(log_p.gather(1, following[:, None]).mean())
-
-
-@torch.inference_mode()
-def mean_outputs(traces: Iterable[Trace]) -> Means:
-    """The mean output z of every head [d_head], over all rows of some texts."""
-    sums: dict[tuple[str, int], Tensor] = {}
-    rows: dict[str, int] = {}
-    for trace in traces:
-        for site in trace.sites:
-            record = trace[site]
-            rows[site] = rows.get(site, 0) + record.q.shape[1]
-            for head in range(record.n_heads):
-                total = record.z(head).double().sum(0)
-                sums[site, head] = sums.get((site, head), torch.zeros_like(total)) + total
-    return {(site, head): (total / rows[site]).float() for (site, head), total in sums.items()}
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,7 @@ ablation); Zhang & Nanda 2023, "Towards Best Practices of Activation Patching", 
 """
 
 import math
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 
 import numpy as np
 import torch
@@ -23,26 +23,11 @@ from torch import Tensor
 
 from vizformer.analysis.ablation import Effect, Part, effect, parts_of
 from vizformer.analysis.batches import at_once, inputs
-from vizformer.analysis.listener import Listener
-from vizformer.analysis.masked_runs import rerun
+from vizformer.analysis.part_outputs import Outputs
 from vizformer.checkpoints import Checkpoint
 from vizformer.errors import TraceError
 from vizformer.messages import N_
 from vizformer.model import Edit, Patch, Trace
-
-Outputs = Mapping[Part, Tensor]
-"""What parts put out: of a head z [n, d_head], of a sublayer what it adds to the stream [n, d_model]."""
-
-
-@torch.inference_mode()
-def outputs_of(checkpoint: Checkpoint, trace: Trace) -> Outputs:
-    """What every head and every sublayer puts out for the tokens of a trace; numbers set by hand do not count."""
-    listener = Listener(names=frozenset(part.sublayer for part in parts_of(trace)))
-    plain = rerun(checkpoint, trace.tokens, listener)
-    return {
-        part: listener.heard[part.sublayer][0] if part.head is None else plain[part.sublayer].z(part.head)
-        for part in parts_of(plain)
-    }
 
 
 def draw_outputs(trace: Trace, others: Sequence[Outputs], draws: int, seed: int = 0) -> tuple[Outputs, ...]:

@@ -12,11 +12,11 @@ if TYPE_CHECKING:
     from vizformer.analysis.ablation import Effect, MassAndEffect, Means, Part
     from vizformer.analysis.head_gates import HeadGates
     from vizformer.analysis.neuron_sweep import NeuronEffects, Stack
-    from vizformer.analysis.resampling import Outputs
+    from vizformer.analysis.part_outputs import Outputs
     from vizformer.analysis.token_sweep import TokenEffect, Way
     from vizformer.model import Trace
 
-MEAN_TEXTS = 12  # of the bundled ones, over which heads are averaged, and from which outputs are drawn
+MEAN_TEXTS = 12  # of the bundled ones, over which outputs are averaged, and from which outputs are drawn
 GATE_TEXTS = 16  # on which gates are learned
 
 
@@ -45,16 +45,16 @@ def corpus_of(subject: Subject) -> str:
 
 @cached
 def means(subject: Subject) -> "Means":
-    """What every head puts out on average, over some of the bundled texts that the model can read."""
-    from vizformer.analysis.ablation import mean_outputs
+    """What every head and sublayer puts out on average, over some of the bundled texts that the model can read."""
+    from vizformer.analysis.part_outputs import mean_outputs
 
-    return mean_outputs(_others(subject))
+    return mean_outputs(subject.checkpoint, _others(subject))
 
 
 @cached
 def outputs(subject: Subject) -> "tuple[Outputs, ...]":
     """What every part puts out for each of the same texts."""
-    from vizformer.analysis.resampling import outputs_of
+    from vizformer.analysis.part_outputs import outputs_of
 
     return tuple(outputs_of(subject.checkpoint, trace) for trace in _others(subject))
 

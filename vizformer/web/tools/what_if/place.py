@@ -88,7 +88,13 @@ def choose_instead() -> Instead:
     )
     how = lesson.value("whatif.instead", "zero", HOW)
     if how == "mean":
-        st.caption(_("A whole sublayer has no mean here: zero stands in its place."))
+        st.caption(
+            _(
+                "Mean ablation: a head or a sublayer puts out, at every position, its mean over all positions of {n} texts "
+                "of the bundled collection.",
+                n=MEAN_TEXTS,
+            )
+        )
     if how != "resample":
         return "mean" if how == "mean" else "zero"
     left, right = st.columns([3, 2])

@@ -82,7 +82,8 @@ def snippet(subject: Subject, chosen: "tuple[Part, ...]", instead: computed.Inst
         imports = [
             "from vizformer.analysis.ablation import Part",
             *corpus,
-            "from vizformer.analysis.resampling import draw_outputs, outputs_of, resampled_logits",
+            "from vizformer.analysis.part_outputs import outputs_of",
+            "from vizformer.analysis.resampling import draw_outputs, resampled_logits",
         ]
         lines = [
             texts_in_python(subject),
@@ -92,10 +93,14 @@ def snippet(subject: Subject, chosen: "tuple[Part, ...]", instead: computed.Inst
             "print((logits - trace.logits).abs().amax((1, 2)))  # of each draw",
         ]
     elif instead == "mean":
-        imports = ["from vizformer.analysis.ablation import Part, mean_outputs, without", *corpus]
+        imports = [
+            "from vizformer.analysis.ablation import Part, without",
+            *corpus,
+            "from vizformer.analysis.part_outputs import mean_outputs",
+        ]
         lines = [
             texts_in_python(subject),
-            "means = mean_outputs(texts)",
+            "means = mean_outputs(checkpoint, texts)",
             f"other = without(checkpoint, trace, [{parts}], means)",
             "print((other.logits - trace.logits).abs().max())",
         ]
