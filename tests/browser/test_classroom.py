@@ -5,7 +5,7 @@ import re
 
 from playwright.sync_api import expect
 
-from tests.browser.driver import Server
+from tests.browser.driver import Server, Tab
 from tests.redis_server import start_or_skip
 
 PATIENCE = 90_000  # milliseconds: three browsers and a server on one machine
@@ -158,6 +158,40 @@ def test_pages_loaded_again_lead_and_follow_on(server, browser, open_tab):
     student.page.reload()
     student.settled()
     expect(student.page.get_by_text(f"Class {code}")).to_have_count(0)
+
+
+def test_a_teacher_and_students_in_tabs_of_one_browser_keep_their_roles_when_loaded_again(server, browser, open_tab):
+    teacher = open_tab("/masks", at=server)
+    code = start(teacher)
+    students = [Tab(teacher.page.context.new_page(), teacher.home) for __ in range(2)]
+    for student in students:
+        student.goto(f"/?room={code}")
+        title(student, "Masks")
+    for tab in (students[0], teacher):
+        tab.page.reload()
+        tab.settled()
+    go(teacher, "Positions")
+    for student in students:
+        title(student, "Positions")
+        assert f"room={code}" in student.address
+    assert "room=" not in teacher.address
+    with students[0].runs():
+        students[0].page.get_by_role("button", name="Share", exact=True).click()
+    link = students[0].page.get_by_test_id("stPopoverBody").get_by_test_id("stCode")
+    expect(link).to_contain_text("/positions")
+    expect(link).not_to_contain_text("room=")
+    students[0].page.keyboard.press("Escape")
+    with students[0].runs():
+        students[0].page.get_by_role("button", name="Leave the class").click()
+    students[0].settled()
+    assert "room=" not in students[0].address
+    teacher.page.reload()  # what one student does is nothing to the teacher's cookie
+    teacher.settled()
+    go(teacher, "Masks")
+    title(students[1], "Masks")
+    title(students[0], "Positions")
+    for tab in students:
+        tab.check()
 
 
 def test_a_class_goes_on_over_two_servers_that_share_a_redis(browser, open_tab, tmp_path):

@@ -1,7 +1,9 @@
 """A class: who leads or follows one in this session.
 
-The browser remembers its class in a cookie: a page that is loaded again, or that comes back to another server, leads or
-follows on.  What is drawn of it stands in `class_door`; what a class is asked in `class_answers`.
+A page that is loaded again, or that comes back to another server, leads or follows on: the address of a student's tab
+names the class, and the teacher's browser remembers its secret in a cookie.  So the role is the tab's, and one browser can
+have a teacher in one tab and students in others.  What is drawn of a class stands in `class_door`; what it is asked in
+`class_answers`.
 """
 
 import contextlib
@@ -19,14 +21,14 @@ from vizformer.web.frame.class_rooms import ROOMS
 from vizformer.web.frame.sitemap import HOME, SECTIONS
 from vizformer.web.link import state
 
-ROOM = "room"  # of a link: the code of a class to join
-COOKIE = "vizformer-class"  # K7M2QX of a student, K7M2QX.secret of a teacher
+ROOM = "room"  # of a link: the code of the class that its tab follows
+COOKIE = "vizformer-class"  # K7M2QX.secret of a teacher
 _LEADS, _TAKES, _FOLLOWS, _FREE, _SEEN = (  # (keys of buttons begin otherwise)
     f"classroom.{name}" for name in ("leads", "takes", "follows", "free", "seen")
 )
-_ENDED, _ARRIVED, _COOKIE, _POINTS = (f"classroom.{name}" for name in ("ended", "arrived", "cookie", "points"))
+_ENDED, _LINKED, _COOKIE, _POINTS = (f"classroom.{name}" for name in ("ended", "linked", "cookie", "points"))
 _OWN = ("lang", "slide")  # of the view: what stays the student's
-_REMEMBERED = re.compile(r"([A-Z2-9]{6})(?:\.([\w-]{20,60}))?")
+_REMEMBERED = re.compile(r"([A-Z2-9]{6})\.([\w-]{20,60})", re.ASCII)
 
 
 def _session() -> str:
@@ -38,17 +40,21 @@ def _session() -> str:
 
 
 def arrive() -> None:
-    """Joins the class that the link names, or the one that this browser was in when its page was loaded again."""
-    first, st.session_state[_ARRIVED] = _ARRIVED not in st.session_state, True
-    if (code := tidy(str(st.query_params.get(ROOM, "")))) and st.session_state.get(_FOLLOWS) != code:
-        st.session_state[_ENDED] = not join(code)
-    elif first and (known := _REMEMBERED.fullmatch(_cookie())) is not None:
-        code, secret = known.groups()
-        st.session_state[_COOKIE] = True  # it is taken back where it is of no use any more
-        if secret is None:
-            join(code)
-        else:
-            st.session_state[_TAKES] = code, secret
+    """Follows the class that the link names, or leads the one that this browser led when its page was loaded again.
+
+    A link is followed once: while a student leaves, the browser may still send the address from before.
+    """
+    first = _LINKED not in st.session_state
+    code = tidy(str(st.query_params.get(ROOM, "")))
+    if code and code != st.session_state.get(_LINKED):
+        st.session_state[_LINKED] = code
+        if follows() != code:
+            st.session_state[_ENDED] = not join(code)
+    elif first:
+        st.session_state[_LINKED] = ""
+        if (known := _REMEMBERED.fullmatch(_cookie())) is not None:
+            st.session_state[_COOKIE] = True  # it is taken back where it is of no use any more
+            st.session_state[_TAKES] = known.groups()
     take_over()
 
 
@@ -79,11 +85,13 @@ def _cookie() -> str:
 
 def keep_up(page: str) -> None:
     """Takes a student who follows to where the teacher is, and tells the class where its teacher is."""
+    place = _wanted()
+    code = follows()  # (none where the class is over)
+    state.carry(**({} if code is None else {ROOM: code}))
     if (own := leads()) is not None:
         state.listen(lambda where, parameters: _lead(own, where, parameters))
         return
     state.listen(None)
-    place = _wanted()
     if place is None:
         return
     if _file(place.page) != _file(page):  # seen once it is there: a run that is cut short goes nowhere
@@ -179,9 +187,9 @@ def _base() -> str:
 
 
 def remembered() -> str:
-    """A script that has the browser remember its class, or forget it; empty where there is nothing to say."""
+    """A script that has the browser remember the class that it leads, or forget it; empty where there is nothing to say."""
     own, seconds = leads() or st.session_state.get(_TAKES), int(LONGEST)
-    value = follows() or "" if own is None else ".".join(own)
+    value = "" if own is None else ".".join(own)
     if value:
         st.session_state[_COOKIE] = True
     elif st.session_state.get(_COOKIE):

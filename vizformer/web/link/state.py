@@ -41,6 +41,7 @@ class _Memory:
     notices: list[Message] = field(default_factory=list)
     visit: int = 0  # counts the pages that were gone to
     heard: Callable[[str, dict[str, str]], None] | None = None  # is told of every new address
+    beside: dict[str, str] = field(default_factory=dict)  # what the address says besides the view
     placed: dict[str, int] = field(default_factory=dict)  # widget -> the visit in which it was drawn last
     placing: dict[str, int] = field(default_factory=dict)  # the same of the run that goes on
 
@@ -247,6 +248,11 @@ def listen(heard: Callable[[str, dict[str, str]], None] | None) -> None:
     _memory().heard = heard
 
 
+def carry(**beside: str) -> None:
+    """Has the address of this tab say this besides the view, on every page; it is no part of `link`."""
+    _memory().beside = beside
+
+
 def adopt(parameters: dict[str, str]) -> None:
     """Shows what these parameters say, on the same page."""
     memory = _memory()
@@ -267,8 +273,8 @@ def push() -> None:
         return
     parameters = link()
     memory.remember((memory.page, tuple(sorted(parameters.items()))))
-    if st.query_params.to_dict() != parameters:
-        st.query_params.from_dict(parameters)
+    if st.query_params.to_dict() != (shown := {**parameters, **memory.beside}):
+        st.query_params.from_dict(shown)
     if memory.heard is not None:
         memory.heard(memory.page, parameters)
 
