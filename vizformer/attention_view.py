@@ -16,6 +16,7 @@ import torch
 
 from vizformer.analysis.attention_arrays import AttentionArrays, as_arrays, attention_groups
 from vizformer.components import attention, lines
+from vizformer.components._mount import Html
 from vizformer.errors import TraceError
 from vizformer.messages import N_
 from vizformer.model import AttentionRecord, Trace
@@ -38,11 +39,11 @@ class AttentionView:
     caption: str = ""
 
     @property
-    def html(self) -> str:
+    def html(self) -> Html:
         """The text of one HTML file."""
         found, component = self.arrays, lines if self.picture == "lines" else attention
         payload = component.pack_heads(found.weights, limit=MOST_BYTES)
-        return str(component.to_html(payload, query_tokens=found.query_tokens, key_tokens=found.key_tokens))
+        return component.to_html(payload, query_tokens=found.query_tokens, key_tokens=found.key_tokens)
 
     def save(self, path: str | Path) -> None:
         """Writes the HTML file."""
@@ -50,9 +51,7 @@ class AttentionView:
 
     def _repr_html_(self) -> str:
         notes = "".join(f"<p>{html.escape(str(note))}</p>" for note in (self.caption, *self.arrays.notes) if note)
-        return (
-            f'{notes}<iframe srcdoc="{html.escape(self.html)}" style="border: 0; width: 100%; height: 640px"></iframe>'
-        )
+        return notes + self.html._repr_html_()
 
 
 def view(

@@ -31,3 +31,40 @@ def test_the_pictures_of_a_notebook_are_drawn_beside_each_other_without_a_networ
     assert not [url for url in asked if url.startswith(("http", "ws"))]
     assert not problems
     context.close()
+
+
+@pytest.mark.browser
+def test_a_picture_is_as_dark_as_the_notebook_around_it_whatever_the_system_says(browser: Any) -> None:
+    context = browser.new_context(color_scheme="light")
+    page = context.new_page()
+    problems: list[str] = []
+    page.on("pageerror", lambda error: problems.append(str(error)))
+    page.set_content(f"<style>.night {{ background: #111 }}</style><div>{shown('tour')[0]._repr_html_()}</div>")
+    picture = page.frame_locator("iframe")
+    picture.locator("canvas").first.wait_for(state="visible")
+    picture.get_by_text("L2", exact=True).wait_for()
+
+    def colours() -> list[str]:
+        return picture.locator("section").evaluate(
+            "found => [document.body, found].map((one, i) => getComputedStyle(one)[['backgroundColor', 'color'][i]])"
+        )
+
+    assert colours() == ["rgb(255, 255, 255)", "rgb(38, 39, 48)"]
+    assert not page.get_by_text(
+        "trust the notebook"
+    ).is_visible()  # (viewers that leave the picture out, leave out its style)
+    page.evaluate("() => document.body.classList.add('night')")
+    picture.locator(":root.dark").wait_for(state="attached")
+    assert colours() == ["rgb(14, 17, 23)", "rgb(250, 250, 250)"]
+    page.evaluate("() => document.body.classList.remove('night')")
+    picture.locator(":root:not(.dark)").wait_for(state="attached")
+    assert colours() == ["rgb(255, 255, 255)", "rgb(38, 39, 48)"]
+    assert not problems
+    # An output that may not look around itself (a sandbox without the page's origin) follows the system.
+    page.emulate_media(color_scheme="dark")
+    page.evaluate(
+        "() => { const it = document.querySelector('iframe'); it.sandbox = 'allow-scripts'; it.srcdoc += ' '; }"
+    )
+    picture.locator(":root.dark canvas").first.wait_for(state="visible")
+    assert not problems
+    context.close()

@@ -67,6 +67,7 @@ def test_a_figure_for_a_paper_is_written_in_every_kind(capsys: pytest.CaptureFix
     bundle = figure._repr_mimebundle_()
     assert set(bundle) == {"application/vnd.plotly.v1+json", "image/svg+xml"}
     assert bundle["image/svg+xml"].startswith("<svg")
+    assert bundle["application/vnd.plotly.v1+json"]["layout"]["paper_bgcolor"] == "white"
 
 
 def test_a_trace_and_its_records_show_themselves() -> None:
@@ -77,7 +78,7 @@ def test_a_trace_and_its_records_show_themselves() -> None:
     )
     shown_alone = trace["decoder.1.cross"]._repr_html_()
     assert shown_alone.count("<iframe") == 1
-    assert shown_alone.startswith("<p>decoder.1.cross</p><iframe")
+    assert shown_alone.startswith("<p>decoder.1.cross</p><")
     assert trace._repr_html_() == view(trace, kind="cross")._repr_html_()
     assert Trace()._repr_html_() is None
     with pytest.raises(TraceError, match="empty"):

@@ -132,8 +132,14 @@ class Html(str):
     height = 760
 
     def _repr_html_(self) -> str:
-        return f'<iframe srcdoc="{html.escape(self)}" style="width:100%;height:{self.height}px;border:0"></iframe>'
+        """The frame; of a notebook that is not trusted viewers leave out frame and style, so that the sentence is seen."""
+        return (
+            f'<style>.vf-left-out{{display:none}}</style><p class="vf-left-out">{html.escape(LEFT_OUT)}</p>'
+            f'<iframe srcdoc="{html.escape(self)}" style="width:100%;height:{self.height}px;border:0"></iframe>'
+        )
 
+
+LEFT_OUT = N_("The picture is left out, as this notebook is not trusted here: run the cell, or trust the notebook.")
 
 _PAGE = """<!doctype html>
 <html lang="{language}">
@@ -142,12 +148,10 @@ _PAGE = """<!doctype html>
 <meta name="viewport" content="width=device-width, initial-scale=1">
 <title>{title}</title>
 <style>
-:root {{ color-scheme: light dark; --st-background-color: #ffffff; --st-text-color: #262730; }}
-@media (prefers-color-scheme: dark) {{
-  :root {{
-    --st-background-color: #0e1117; --st-text-color: #fafafa; --st-primary-color: #ff7a59;
-    --st-secondary-background-color: #262730; --st-border-color: #41444c;
-  }}
+:root {{ color-scheme: light; --st-background-color: #ffffff; --st-text-color: #262730; }}
+:root.dark {{
+  color-scheme: dark; --st-background-color: #0e1117; --st-text-color: #fafafa; --st-primary-color: #ff7a59;
+  --st-secondary-background-color: #262730; --st-border-color: #41444c;
 }}
 body {{ background: var(--st-background-color); margin: 16px; }}
 {css}
@@ -157,9 +161,29 @@ body {{ background: var(--st-background-color); margin: 16px; }}
 <div id="here"></div>
 <script type="module">
 {js}
-const show = () => {entry}({{ data: {data}, parentElement: document.getElementById("here") }});
-show();
-matchMedia("(prefers-color-scheme: dark)").addEventListener("change", show);
+{{
+  // As dark as what is around the picture: a notebook has a theme of its own. A file follows the system.
+  const system = matchMedia("(prefers-color-scheme: dark)"), {{ classList }} = document.documentElement;
+  const isDark = () => {{
+    for (let around = frameElement?.parentElement; around; around = around.parentElement) {{
+      const colour = getComputedStyle(around).backgroundColor;
+      const [r, g, b, a = 1] = colour.startsWith("rgb") ? colour.match(/[\\d.]+/g).map(Number) : [0, 0, 0, 0];
+      if (a > 0.5) return 0.2126 * r + 0.7152 * g + 0.0722 * b < 128;
+    }}
+    return system.matches;
+  }};
+  const show = () => {{
+    classList.toggle("dark", isDark());
+    {entry}({{ data: {data}, parentElement: document.getElementById("here") }});
+  }};
+  const follow = () => {{ if (isDark() !== classList.contains("dark")) show(); }};
+  show();
+  system.addEventListener("change", follow);
+  if (frameElement) {{
+    const watcher = new MutationObserver(follow);
+    for (const around of [parent.document.body, parent.document.documentElement]) watcher.observe(around, {{ attributes: true }});
+  }}
+}}
 </script>
 </body>
 </html>

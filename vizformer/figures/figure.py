@@ -131,11 +131,14 @@ class Figure:
     def _repr_mimebundle_(self, *_: Any, **__: Any) -> dict[str, Any]:
         """For notebooks: what those draw that have Plotly, and a drawing for all others.
 
-        Nothing in it asks a server or a network, as the HTML of Plotly may.
+        Nothing in it asks a server or a network, as the HTML of Plotly may.  It stands on white, as its file does: a
+        notebook may be dark, and Plotly's letters there are dark too.
         """
         from vizformer.figures import files
 
-        shown: dict[str, Any] = {"application/vnd.plotly.v1+json": json.loads(self.plotly.to_json())}
+        drawn = json.loads(self.plotly.to_json())
+        drawn["layout"]["paper_bgcolor"] = "white"
+        shown: dict[str, Any] = {"application/vnd.plotly.v1+json": drawn}
         with suppress(ValueError):  # a kind of figure that is not drawn on paper
             shown["image/svg+xml"] = files.as_file(self, "svg").decode()
         return shown
