@@ -5,33 +5,9 @@ import re
 
 from playwright.sync_api import expect
 
+from tests.browser.classes import CLASS, PATIENCE, go, start, title
 from tests.browser.driver import Server, Tab
 from tests.redis_server import start_or_skip
-
-PATIENCE = 90_000  # milliseconds: three browsers and a server on one machine
-CLASS = re.compile("^(Class|班级)$")
-
-
-def start(tab) -> str:
-    with tab.runs():
-        tab.page.get_by_role("button", name=CLASS).click()
-    with tab.runs():
-        tab.page.get_by_role("button", name="Start a class").click()
-    code = tab.page.get_by_test_id("stPopoverBody").get_by_role("heading").inner_text()
-    tab.settled()
-    tab.page.keyboard.press("Escape")
-    tab.settled()
-    return code.strip()
-
-
-def title(tab, name: str) -> None:
-    expect(tab.page.get_by_role("heading", level=1, name=name, exact=True)).to_be_visible(timeout=PATIENCE)
-
-
-def go(tab, name: str) -> None:
-    with tab.runs():
-        tab.page.get_by_test_id("stSidebarNav").get_by_role("link", name=name, exact=True).click()
-    tab.settled()
 
 
 def test_students_follow_let_go_come_back_and_cannot_move_the_class(server, browser, open_tab):

@@ -50,9 +50,7 @@ def test_a_picture_is_as_dark_as_the_notebook_around_it_whatever_the_system_says
         )
 
     assert colours() == ["rgb(255, 255, 255)", "rgb(38, 39, 48)"]
-    assert not page.get_by_text(
-        "trust the notebook"
-    ).is_visible()  # (viewers that leave the picture out, leave out its style)
+    assert not page.get_by_text("trust the notebook").is_visible()
     page.evaluate("() => document.body.classList.add('night')")
     picture.locator(":root.dark").wait_for(state="attached")
     assert colours() == ["rgb(14, 17, 23)", "rgb(250, 250, 250)"]

@@ -181,7 +181,8 @@ body {{ background: var(--st-background-color); margin: 16px; }}
   system.addEventListener("change", follow);
   if (frameElement) {{
     const watcher = new MutationObserver(follow);
-    for (const around of [parent.document.body, parent.document.documentElement]) watcher.observe(around, {{ attributes: true }});
+    const {{ body, documentElement }} = parent.document;
+    for (const around of [body, documentElement]) watcher.observe(around, {{ attributes: true }});
   }}
 }}
 </script>

@@ -2,6 +2,7 @@
 // Tells the class where its teacher's pointer is: the part of the page below it, and the place within. Nothing is drawn.
 
 const EVERY = 120;  // milliseconds between two places
+const BOX = /^st-key-[\w-]{1,80}$/;  // as the server takes them (classroom/pointing.py)
 const STILL = 8000;  // milliseconds after which a pointer that rests is taken away
 
 /** @type {WeakMap<object, { stop: AbortController }>} */
@@ -51,11 +52,16 @@ function sender(url, secret) {
 // The nearest part of the page with a name of its own: the smallest, so that it is there at the same place on every screen.
 /** @param {PointerEvent} event */
 function placeOf({ target, clientX, clientY }) {
-  const named = target instanceof Element ? target.closest("[class*='st-key-']") : null;
-  const box = named ? [...named.classList].find((name) => name.startsWith("st-key-")) ?? "" : "";
-  const around = box ? named : document.querySelector("[data-testid=stMain]");
+  let named = target instanceof Element ? target : null;
+  while (named && !nameOf(named)) named = named.parentElement;
+  const around = named ?? document.querySelector("[data-testid=stMain]");
   if (!around) return null;
   const { left, top, width, height } = around.getBoundingClientRect();
   if (!width || !height) return null;
-  return { box, x: (clientX - left) / width, y: (clientY - top) / height };
+  return { box: named ? nameOf(named) : "", x: (clientX - left) / width, y: (clientY - top) / height };
+}
+
+/** @param {Element} element */
+function nameOf(element) {
+  return [...element.classList].find((name) => BOX.test(name)) ?? "";
 }
