@@ -99,7 +99,7 @@ def layer_steps(
     last = maker(f"{at.kind}.", through_z)(
         "position",
         SUM,
-        sum_text(terms),
+        sum_text(terms, c),
         rf"\tilde S = S + c\,({letters})",
         rf"\tilde S_{{0,{len(q[0]) - 1},0}} = {latex.number(scores[0, -1, 0])} + {latex.number(c)} \cdot "
         rf"{latex.factor(float(total[0, -1, 0]))} = {latex.number(placed[0, -1, 0])}",

@@ -87,11 +87,12 @@ def _own_text(letter: str) -> Message:
     return N_("The vectors of the distances times a matrix of their own: what is looked for at that distance.")
 
 
-def sum_text(terms: DistanceTerms) -> Message:
+def sum_text(terms: DistanceTerms, scale: float) -> Message:
     return N_(
         "Each score has {n} terms: content with content, and what content and distance have to do with each other. All are "
-        "multiplied by the same number, which is 1 / √({n} · d_head).",
+        "multiplied by the same number, c = {scale}.",
         n=terms.n_terms,
+        scale=f"{scale:.6g}",
     )
 
 
@@ -100,15 +101,15 @@ def row_text(terms: DistanceTerms) -> Message:
     if terms.furthest is None:
         return N_(
             "DeBERTa: a vector was learned for every distance between two tokens, {rows} in a table that all layers share. "
-            "Row {span} is that of a token with itself; keys before the query follow, those behind it come before. What is "
-            "farther than the table reaches has row 0 or {last}.",
+            "Row {span} is that of a token with itself; the rows after it are for keys before the query, those before it for "
+            "keys after the query. What is farther than the table reaches has row 0 or {last}.",
             **values,
         )
     return N_(
         "DeBERTa: vectors were learned for the distances between two tokens, {rows} in a table that all layers share. Row "
-        "{span} is that of a token with itself; keys before the query follow, those behind it come before. Up to {middle} "
-        "tokens away each distance has a row; farther ones share ever more of them, and all from about {furthest} on the "
-        "first or the last.",
+        "{span} is that of a token with itself; the rows after it are for keys before the query, those before it for keys "
+        "after the query. Up to {middle} tokens away each distance has a row; beyond, ever longer stretches share one, and all "
+        "from about {furthest} on have the first or the last.",
         middle=terms.span // 2,
         furthest=terms.furthest,
         **values,

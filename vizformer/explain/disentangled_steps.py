@@ -162,7 +162,7 @@ def _sum(o: Operands, terms: DistanceTerms, step: Callable[..., Step], summed: l
     return step(
         "position",
         SUM,
-        sum_text(terms),
+        sum_text(terms, c),
         rf"\tilde s_{{ij}} = s_{{ij}} + c\,({' + '.join(symbols[name] for name in names)})",
         rf"\tilde s_{{{i},{j}}} = {latex.number(o.scores[j])} + {latex.number(c)} \cdot ({numbers}) = "
         rf"{latex.number(o.placed[j])}",
