@@ -36,7 +36,7 @@ class AttentionRecord:
         bias: the mask, [1 or n_heads, n_q or 1, n_k], or None where every query sees every key.
         reason: uint8 map of `vizformer.model.masks.Reason`, shaped like `bias`.
         scale: 1 / sqrt(d_head).
-        position_bias: what ALiBi or T5 add to the scores for the distance, [n_heads, n_q, n_k], or None.
+        position_bias: what ALiBi, T5 or DeBERTa add to the scores for the distance, [n_heads, n_q, n_k], or None.
         score_cap: by what the scores are bent before anything is added to them, or None.
         tokens: the labels of the queries and of the keys; empty where only token ids went in.
     """
