@@ -77,8 +77,7 @@ def test_two_steps_of_a_training_are_compared_with_their_weights(open_app, boxes
     app = open_app(PAGE, model=f"{TRAINING}@0", other=f"{TRAINING}@355", text="gcadgcadg", layer=1, head=2)
     assert not app.exception
     assert not app.error
-    steps = [kept.step for kept in Run(trainings.example()).progress().snapshots]
-    first, second = (Run(trainings.example()).checkpoint(steps.index(step)) for step in (0, 355))
+    first, second = (Run(trainings.example()).after(step) for step in (0, 355))
     runs = two_runs(first, first.trace("gcadgcadg"), second, second.trace("gcadgcadg"))
     found = head_divergences(runs, "decoder")
     assert grid(app)["texts"] == [[f"{value:.3f}" for value in row] for row in found]
@@ -172,6 +171,7 @@ def test_a_step_of_a_training_is_a_model_of_its_own():
     checkpoint = load(sources.folder(model))
     run = Run(trainings.example())
     expected = run.checkpoint([kept.step for kept in run.progress().snapshots].index(355))
+    assert expected.key == run.after(355).key
     assert all(map(np.array_equal, checkpoint.model.parameters(), expected.model.parameters()))
     assert sources.title(model).endswith("step 355")
     assert sources.locate(ModelRef.parse(f"{TRAINING}@356")) is None

@@ -122,7 +122,16 @@ class Run:
 
     def checkpoint(self, index: int) -> Checkpoint:
         """The model of snapshot `index` with the task's tokenizer."""
-        step = self.progress().snapshots[index].step
+        return self.after(self.progress().snapshots[index].step)
+
+    def after(self, step: int) -> Checkpoint:
+        """The same of the weights that are kept after `step` updates.
+
+        Raises:
+            ValueError: none are.
+        """
+        if not self._weights(step).is_file():
+            raise ValueError(f"no weights are kept after step {step}")
         with without_memory():
             model = self.plan.build()
         weights = {name: tensor.float() for name, tensor in load_file(self._weights(step)).items()}
@@ -136,8 +145,7 @@ class Run:
         Raises:
             ValueError: no weights are kept of this step.
         """
-        steps = [kept.step for kept in self.progress().snapshots]
-        save(self.checkpoint(steps.index(step)), folder, torch.float32)
+        save(self.after(step), folder, torch.float32)
 
     def _weights(self, step: int) -> Path:
         return self.folder / f"{step:06d}.safetensors"

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from vizformer.errors import CheckpointError
 from vizformer.messages import N_
-from vizformer.web.catalogue import trainings
+from vizformer.web.catalogue import training_steps, trainings
 from vizformer.web.link.model_ref import ModelRef
 from vizformer.web.words.i18n import _
 
@@ -19,14 +19,14 @@ def listed() -> tuple[ModelRef, ...]:
 
 def steps(model: ModelRef) -> tuple[ModelRef, ...]:
     """What a training had come to after each of the steps that it kept, and its end; none for another model."""
-    kept = trainings.steps(model.name) if model.source == "training" else ()
+    kept = training_steps.steps(model.name) if model.source == "training" else ()
     return tuple(ModelRef("training", model.name, str(step)) for step in kept)
 
 
 def locate(model: ModelRef) -> Path | None:
     """The folder of a finished training, or of what it had come to after a step."""
     return (
-        trainings.folder(model.name) if not model.revision else trainings.step_folder(model.name, int(model.revision))
+        trainings.folder(model.name) if not model.revision else training_steps.folder(model.name, int(model.revision))
     )
 
 

@@ -8,7 +8,6 @@ import io
 import json
 import os
 import re
-import tempfile
 import threading
 import zipfile
 from functools import lru_cache
@@ -53,7 +52,6 @@ _FILES = ("config.json", "model.safetensors", "tokenizer.json")
 # There is one queue, for as long as the process lives: in a cache it could be forgotten, while its processes ran on.
 _making = threading.RLock()
 _root: Path | None = None
-_steps: Path | None = None
 _queue: "JobQueue | None" = None
 
 
@@ -109,48 +107,11 @@ def claimed() -> tuple[str, ...]:
 
 def folder(name: str) -> Path | None:
     """The folder of a trained model in our own format; None where there is none (yet, or any more)."""
-    found = _place(name)
+    found = place(name)
     return found if found is not None and all((found / file).is_file() for file in _FILES) else None
 
 
-def steps(name: str) -> tuple[int, ...]:
-    """The steps of a training whose weights are kept; none of one that no other page can show."""
-    found = _place(name)
-    if found is None or not (found / "plan.json").is_file():
-        return ()
-    if not json.loads((found / "plan.json").read_text(encoding="utf-8")).get("residual", True):
-        return ()
-    return tuple(sorted(int(file.stem) for file in found.glob("[0-9]*.safetensors") if file.stem.isdecimal()))
-
-
-def step_folder(name: str, step: int) -> Path | None:
-    """The folder of what a training had come to after a step, in our own format; made when it is first asked for."""
-    if step not in steps(name):
-        return None
-    with _making:
-        found = steps_root() / f"{name}@{step}"
-        if not found.is_dir():
-            prepare_torch()
-            from vizformer.training.runs import Run
-
-            new = Path(tempfile.mkdtemp(dir=steps_root()))
-            place = _place(name)
-            assert place is not None  # it has steps
-            Run(place).save_step(step, new)
-            new.rename(found)
-        return found
-
-
-def steps_root() -> Path:
-    """Where the steps of trainings are, as models; gone when the server ends."""
-    global _steps
-    with _making:
-        if _steps is None or not _steps.is_dir():
-            _steps = session_folders.new_folder()
-        return _steps
-
-
-def _place(name: str) -> Path | None:
+def place(name: str) -> Path | None:
     """Where a training is kept, be it over or not."""
     if not re.fullmatch(TRAINING, name):
         return None
@@ -165,7 +126,7 @@ def example() -> Path:
 
 def title(name: str) -> str:
     """The name of a trained model in lists: its task and the end of its name."""
-    found = _place(name)
+    found = place(name)
     if found is None or not (found / "plan.json").is_file():
         return name
     task = json.loads((found / "plan.json").read_text(encoding="utf-8"))["task"]

@@ -22,13 +22,13 @@ def in_python(pair: Pair) -> None:
 
 
 def opening(model: ModelRef, path: str) -> str:
-    """What opens a model; of the training that comes with VizFormer also each step, in the order in which they are kept."""
+    """What opens a model; of the training that comes with VizFormer also each step."""
     if model.source != "training" or model.name != trainings.example().name:
         return loaded(model, path)
     folder = f"asset('trainings', {model.name!r})"
     if not model.revision:
         return f"vf.load({folder})"
-    return f"Run({folder}).checkpoint({trainings.steps(model.name).index(int(model.revision))})"
+    return f"Run({folder}).after({model.revision})"
 
 
 def code(pair: Pair) -> str:

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import streamlit as st
 
-from vizformer.web.catalogue import shelf, sources, trainings
+from vizformer.web.catalogue import shelf, sources, training_steps, trainings
 from vizformer.web.catalogue.subject import Subject
 from vizformer.web.link import state
 from vizformer.web.link.model_ref import ModelRef
@@ -156,7 +156,7 @@ def examples() -> tuple[Example, ...]:
     name = trainings.example().name
     plan = trainings.run(name).plan
     text = plan.on.text(plan.on.read(plan.on.example), plan.architecture)
-    steps = trainings.steps(name)
+    steps = training_steps.steps(name)
     found.append(Example(ModelRef("training", name, str(steps[0])), text, ModelRef("training", name), ""))
     return tuple(found)
 
