@@ -158,6 +158,16 @@ def test_tensors_left_out_by_hand_are_said(tmp_path: Path) -> None:
     assert (left.name, str(left.note)) == ("projector.weight", "left out by hand")
 
 
+def test_what_is_left_out_is_there_and_has_no_role(tmp_path: Path) -> None:
+    path, name = tmp_path / "model.pt", "fused"
+    torch.save(made(name).state_dict(), path)
+    mapping = propose_mapping(path)
+    with pytest.raises(CheckpointError, match=r'"gone\.#\.weight", which is to be left out, is not in the file'):
+        load(path, mapping={**mapping, "left_out": ["gone.#.weight"]}, **answers(name))
+    with pytest.raises(CheckpointError, match=r'"ln_f\.weight" has a role and is left out as well'):
+        load(path, mapping={**mapping, "left_out": ["ln_f.weight"]}, **answers(name))
+
+
 def propose_mapping_of(model: torch.nn.Module, folder: Path) -> dict[str, Any]:
     torch.save(model.state_dict(), folder / "plain.pt")
     return propose_mapping(folder / "plain.pt")

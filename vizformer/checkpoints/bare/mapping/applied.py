@@ -52,7 +52,8 @@ def apply(mapping: RoleMapping, weights: Weights) -> Applied:
     """The tensors that have roles, under names that say them.
 
     Raises:
-        CheckpointError: roles that there are not, tensors that there are not, tensors without a role; all at once.
+        CheckpointError: roles that there are not, tensors that there are not, with or without a role, tensors without a
+            role, and those that have one and are left out; all at once.
     """
     wrong: list[Message] = []
     chosen: dict[str, tuple[str, Entry]] = {}
@@ -102,9 +103,17 @@ def apply(mapping: RoleMapping, weights: Weights) -> Applied:
         tensors[new] = Stored(stored.file, shape, stored.dtype, partial(_read, stored, entry))
         if entry.rows is not None:
             rows.setdefault(name, []).append(entry.rows)
-    left_out = tuple(dict.fromkeys(name for pattern in mapping.left_out for name, __ in _matching(pattern, weights)))
     wrong += _without_rows(rows, dict(chosen.values()), weights)
     taken = {name for name, __ in chosen.values()}
+    left_out: dict[str, None] = {}
+    for pattern in mapping.left_out:
+        found = _matching(pattern, weights)
+        if not found:
+            wrong.append(N_("{tensor}, which is to be left out, is not in the file", tensor=shown(pattern)))
+        left_out |= {name: None for name, __ in found}
+    wrong += [
+        N_("{tensor} has a role and is left out as well", tensor=shown(name)) for name in left_out if name in taken
+    ]
     buffers = around.buffers(weights).unused
     free = [name for name in weights.tensors if name not in taken and name not in left_out and name not in buffers]
     wrong += [N_("{tensor} has no role and is not left out", tensor=shown(name)) for name in free]
@@ -120,7 +129,7 @@ def apply(mapping: RoleMapping, weights: Weights) -> Applied:
         if name not in taken and name not in left_out:
             tensors[name] = weights.tensors[name]
     names = {new: name for new, (name, __) in chosen.items()}
-    return Applied(replace(weights, tensors=tensors), names, left_out)
+    return Applied(replace(weights, tensors=tensors), names, tuple(left_out))
 
 
 def _marks(pattern: str) -> list[tuple[str, str]]:
