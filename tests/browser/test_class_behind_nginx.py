@@ -64,7 +64,7 @@ def test_a_class_does_nothing_that_the_policy_forbids(tabs: list[Tab]) -> None:
     title(first, "Attention")
     title(second, "注意力")
     with teacher.runs():
-        teacher.page.locator(".vf-attention").get_by_role("button", name=re.compile("^Layer 1, head 2")).click()
+        teacher.page.locator(".vf-attention .vf-tile[data-layer='1'][data-head='2']").click()
     for student in (first, second):
         expect(student.page.locator(".vf-attention .vf-title")).to_have_text(re.compile("1.*2"), timeout=PATIENCE)
 
@@ -83,7 +83,7 @@ def test_a_class_does_nothing_that_the_policy_forbids(tabs: list[Tab]) -> None:
     # At the projector; students read on as they do.
     teacher.settled()
     with teacher.runs():
-        teacher.page.locator(".st-key-present-begin button").click()
+        teacher.page.locator(".st-key-present-begin button").first.click()
     expect(teacher.page.get_by_text(f"Class {code}")).to_be_visible(timeout=PATIENCE)
     expect(first.page.get_by_test_id("stSidebar")).to_be_visible()
     with teacher.runs():

@@ -18,7 +18,10 @@ def test_the_pictures_of_a_notebook_are_drawn_beside_each_other_without_a_networ
     page.on("request", lambda request: asked.append(request.url))
     page.on("pageerror", lambda error: problems.append(str(error)))
     page.on("console", lambda message: problems.append(message.text) if message.type == "error" else None)
-    page.set_content(f"<style>canvas, svg {{ display: none }}</style>{''.join(outputs)}")
+    # Frames inherit the policy of what they stand in; this one allows nothing but scripts and styles in the page.
+    policy = "default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'"
+    head = f'<meta http-equiv="Content-Security-Policy" content="{policy}">'
+    page.set_content(f"{head}<style>canvas, svg {{ display: none }}</style>{''.join(outputs)}")
     for index in range(len(outputs)):
         frame = page.frame_locator("iframe").nth(index)
         drawn = frame.locator("canvas, svg").first

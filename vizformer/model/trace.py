@@ -8,7 +8,6 @@ the forward, so that one model can serve many threads; it never changes a result
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
-from importlib import import_module
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
@@ -155,8 +154,10 @@ class RoutingRecord:
 
 
 def _picture(shown: "AttentionRecord | Trace") -> str:
-    """Found by its name when a notebook asks: the model itself knows nothing of pictures."""
-    return str(import_module("vizformer.attention_view").view(shown)._repr_html_())
+    """By the package's public name when a notebook asks: the model itself knows nothing of pictures."""
+    import vizformer
+
+    return vizformer.view(shown)._repr_html_()
 
 
 def _wide(x: Tensor) -> Tensor:
