@@ -88,6 +88,17 @@ def test_nothing_to_report_on(tmp_path: Path) -> None:
                 "1,152 parameters belong to experts that a token does not go through",
             ],
         ),
+        (
+            {**tiny.DEBERTA_V3, "embedding_dim": 6, "embedding_projection": "sum"},
+            [
+                "far distances share vectors: 4 to either side, up to 7 tokens away",
+                "the vectors of distances go through a norm",
+                "the matrices of queries and keys serve the vectors of distances too",
+                "dot products times 0.288675, not over √d_head",
+                "rows of the tables of embeddings have 6 numbers",
+                "the norm of the embeddings comes after that layer",
+            ],
+        ),
         (tiny.MARIAN, ["multiplied by √d_model", "all sines", "a bias for every token", "padding is never generated"]),
         (tiny.BART, ["encoder and decoder have a position table", "a bias for every token"]),
         (tiny.T5_1, ["dot products times 1, not over √d_head", "multiplied by 0.25 before the unembedding"]),
@@ -96,7 +107,7 @@ def test_nothing_to_report_on(tmp_path: Path) -> None:
 )
 def test_what_a_model_has_that_others_have_not(options: dict[str, Any], expected: list[str]) -> None:
     two = "encoder-decoder" if "decoder_start_id" in options else "decoder-only"
-    two = "encoder-only" if "first_norm" in options else two
+    two = "encoder-only" if "first_norm" in options or "disentangled" in options else two
     found = [str(message) for message in details(tiny.config(two, **options))]
     assert len(found) == len(expected)
     assert all(part in text for part, text in zip(expected, found, strict=True))

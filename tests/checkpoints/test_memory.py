@@ -6,6 +6,7 @@ import sys
 import pytest
 import torch
 
+from tests import tiny
 from tests.benchmarks import load as load_benchmark
 from tests.checkpoints import folders as made
 from vizformer.checkpoints import inspect, load
@@ -27,16 +28,22 @@ def test_weights_are_copied_where_their_dtype_changes_and_mapped_where_not(folde
     assert (needed.copied, needed.mapped) == ((0, size) if dtype == torch.float32 else (size, 0))
 
 
-def test_a_traced_forward_keeps_no_more_than_was_said():
-    checkpoint = load("zh-en")
+def deberta():
+    return tiny.checkpoint("encoder-only", **{**tiny.DEBERTA, "max_positions": 64})
+
+
+@pytest.mark.parametrize("make", [lambda: load("zh-en"), deberta], ids=["zh-en", "deberta"])
+def test_a_traced_forward_keeps_no_more_than_was_said(make):
+    checkpoint = make()
     config = checkpoint.model.config
     trace = Trace()
     n = 64
     ids = torch.ones(1, n, dtype=torch.long)
     with torch.inference_mode():
-        logits = checkpoint.model(ids, ids, trace=trace)
+        logits = checkpoint.model(ids, ids if checkpoint.model.decoder is not None else None, trace=trace)
     records = [trace[site] for site in trace.sites]
-    kept = logits.nbytes + sum(t.nbytes for r in records for t in (r.q, r.k, r.v))
+    biases = [r.position_bias for r in records if r.position_bias is not None]
+    kept = logits.nbytes + sum(t.nbytes for r in records for t in (r.q, r.k, r.v)) + sum(t.nbytes for t in biases)
     kept += sum(tensor.nbytes for tensor in trace.residuals.values())
     said = memory.forward_bytes(config, n, torch.float32)
     assert kept <= said <= 3 * kept

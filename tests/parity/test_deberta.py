@@ -143,8 +143,17 @@ def test_rows_of_distances(buckets: int, furthest: int) -> None:
         (V2, dict(attention_head_size=8), "attention_head_size=8: supported is null / 4"),
         (V2, dict(share_att_key=1.5), "share_att_key=1.5: it must be true or false"),
         (V2, dict(position_buckets=2.5), "position_buckets=2.5: it must be a whole number"),
-        (V2, dict(position_buckets=40), "disentangled_furthest=20: must be above half of disentangled_span plus 1, 21"),
-        (V2, dict(position_buckets=2**30), "disentangled_span=1073741824: must be from 2 to 1048576"),
+        (
+            V2,
+            dict(position_buckets=40),
+            "max_relative_positions=20: it must be above half of position_buckets plus 1, 21",
+        ),
+        (V2, dict(norm_rel_ebd="none"), r"norm_rel_ebd=.none.: the file has tensors encoder.LayerNorm.\*"),
+        (
+            V2,
+            dict(position_buckets=2**30, max_relative_positions=2**31 - 1),
+            "disentangled_span=1073741824: must be from 2 to 1048576",
+        ),
         (V2, dict(norm_rel_ebd=3), "norm_rel_ebd=3: it must be a text"),
         (V1, dict(talking_head=True), "talking_head=true: supported is null / false"),
         *(
@@ -154,6 +163,7 @@ def test_rows_of_distances(buckets: int, furthest: int) -> None:
                 (dict(max_relative_positions="far"), 'max_relative_positions="far": it must be a whole number'),
                 (dict(pos_att_type=7), "pos_att_type=7: it must be a list of c2p and p2c"),
                 (dict(relative_attention="yes"), 'relative_attention="yes": it must be true or false'),
+                (dict(relative_attention=False), r"relative_attention=false: the file has tensors encoder.rel_embed"),
                 (dict(is_decoder=True), "is_decoder=true: supported is null / false"),
                 (dict(type_vocab_size=-1), "type_vocab_size=-1: it must be a whole number"),
                 (dict(embedding_size=0), "embedding_size=0: it must be a whole number"),

@@ -71,7 +71,7 @@ def layer_steps(
                 (),
                 "C",
                 c2p,
-                f"c2p = (q{w} @ relative_k{w}.mT).gather(-1, rows.expand(len(q), -1, -1))",
+                f"c2p = (q{w} @ relative_k{w}.mT).gather(-1, (rows - rows.min()).expand(len(q), -1, -1))",
                 "c2p",
                 axes=MAPS,
             ),
@@ -90,7 +90,7 @@ def layer_steps(
                 (),
                 "P",
                 p2c,
-                f"p2c = (relative_q{w} @ k{w}.mT).gather(-2, rows.expand(len(k), -1, -1))",
+                f"p2c = (relative_q{w} @ k{w}.mT).gather(-2, (rows - rows.min()).expand(len(k), -1, -1))",
                 "p2c",
                 axes=MAPS,
             ),
@@ -122,7 +122,7 @@ def _total(terms: DistanceTerms, q: ndarray, k: ndarray, power: int = 1) -> ndar
 def _distances(terms: DistanceTerms, make: Make) -> list[Step]:
     """Which row of the table belongs to each pair, and the vectors there."""
     whole, norm, n = terms.rows + terms.first, terms.norm, len(terms.rows)
-    needed = "R[first:after]"
+    needed = f"R[{terms.first} : {terms.first + len(terms.vectors)}]"
     return [
         make(
             "distance",
@@ -132,7 +132,7 @@ def _distances(terms: DistanceTerms, make: Make) -> list[Step]:
             rf"\delta({n - 1}, 0) = {whole[-1, 0]}",
             (),
             r"\delta",
-            whole.astype(np.float64),
+            whole,
             f"behind = torch.arange({n})[:, None] - torch.arange({n})[None, :]\n{row_code(terms)}",
             "rows",
             axes=("queries", "keys"),
@@ -151,9 +151,7 @@ def _distances(terms: DistanceTerms, make: Make) -> list[Step]:
             ),
             "r",
             terms.vectors,
-            "first, after = int(rows.min()), int(rows.max()) + 1\nvectors = "
-            + (needed if norm is None else norms.code(norm, "vectors", needed, of="_R").removeprefix("vectors = "))
-            + "\nrows = rows - first",
+            f"vectors = {needed}" if norm is None else norms.code(norm, "vectors", needed, of="_R"),
             "vectors",
             axes=VECTORS,
             inputs={"R": terms.weight, **({} if norm is None else norms.inputs(norm, of="_R"))},

@@ -117,15 +117,14 @@ def row_text(terms: DistanceTerms) -> Message:
 
 
 def row_formula(terms: DistanceTerms) -> str:
-    within = rf"\min(\max(b(i - j) + {terms.span},\,0),\,{2 * terms.span - 1})"
+    within = rf"\delta(i, j) = \min(\max(b(i - j) + {terms.span},\,0),\,{2 * terms.span - 1})"
     if terms.furthest is None:
-        return rf"\delta(i, j) = {within}, \qquad b(r) = r"
+        return rf"{within}, \qquad b(r) = r"
     m = terms.span // 2
-    far = rf"\lceil \tfrac{{\ln(|r| / {m})}}{{\ln({terms.furthest - 1} / {m})}} \cdot {m - 1} \rceil"
-    return (
-        rf"\delta(i, j) = {within}, \qquad b(r) = r \text{{ }} (|r| \le {m}), \quad "
-        rf"b(r) = \mathrm{{sign}}(r) ({m} + {far}) \text{{ }} (|r| > {m})"
-    )
+    share = rf"\tfrac{{\ln(|r| / {m})}}{{\ln({terms.furthest - 1} / {m})}}"
+    far = rf"\operatorname{{sign}}(r)\,({m} + \lceil {share} \cdot {m - 1} \rceil)"
+    cases = rf"\begin{{cases}} r & |r| \le {m} \\ {far} & |r| > {m} \end{{cases}}"
+    return rf"\begin{{gathered}} {within} \\ b(r) = {cases} \end{{gathered}}"
 
 
 def row_code(terms: DistanceTerms) -> str:

@@ -69,7 +69,7 @@ def _distances(o: Operands, terms: DistanceTerms, make: Make) -> list[Step]:
             rf"\delta({i}, {j}) = {whole[j]}",
             (before,),
             rf"\delta({i}, j)",
-            whole.astype(np.float64),
+            whole,
             f"behind = {i} - torch.arange({o.n_k})\n{row_code(terms)}",
             "rows",
             axes=("keys",),

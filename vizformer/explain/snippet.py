@@ -129,7 +129,9 @@ def _written(name: str, value: Given) -> str:
         return pformat(value, width=100, compact=True, sort_dicts=False)
     shape = ", ".join(map(str, value.shape))
     if np.prod(value.shape) > WRITTEN_OUT and name != "mask":
-        return f"torch.zeros({shape}, dtype=torch.bool)" if _is_boolean(value) else f"torch.randn({shape})"
+        if _is_boolean(value):
+            return f"torch.zeros({shape}, dtype=torch.bool)"
+        return f"torch.zeros({shape}, dtype=torch.long)" if _is_integer(value) else f"torch.randn({shape})"
     numbers = _array(value)
     if numbers.size <= WRITTEN_OUT:
         return f"torch.tensor({_numbers(numbers.tolist())})"
@@ -140,6 +142,13 @@ def _written(name: str, value: Given) -> str:
 
 def _is_boolean(value: ndarray | Tensor) -> bool:
     return value.dtype in (torch.bool, np.dtype(bool))
+
+
+def _is_integer(value: ndarray | Tensor) -> bool:
+    """Numbers of rows, say: 0 stands in for all of them, which every table has."""
+    if isinstance(value, Tensor):
+        return not value.is_floating_point()
+    return value.dtype.kind in "iu"
 
 
 def _array(value: ndarray | Tensor) -> ndarray:

@@ -150,7 +150,7 @@ class Step:
         live: the same with this sentence's numbers, for one component (LaTeX; long sums are elided).
         operands: what goes in.
         symbol: of the result (LaTeX).
-        result: float64; a row [n] or a matrix [rows, n].
+        result: float64, or integers where something is numbered; a row [n] or a matrix [rows, n].
         code: the torch lines, plain PyTorch: their names are results of earlier steps or `inputs`.
         variable: the name in `code` that holds the result.
         inputs: what `code` reads of the model and its trace: weights, the residual stream, the mask.
@@ -170,7 +170,7 @@ class Step:
     live: str
     operands: tuple[Operand, ...]
     symbol: str
-    result: Float[ndarray, "..."]
+    result: Num[ndarray, "..."]
     code: str
     variable: str
     proof: Proof

@@ -84,13 +84,18 @@ def config(fields: Fields, names: Collection[str]) -> tuple[Options, bool]:
     if not (buckets is None or type(buckets) is int):
         fields.refuse("position_buckets", N_("it must be a whole number"))
         buckets = None
-    found |= _distances(fields, found, terms)
+    has_norm = "layer_norm" in [part.strip() for part in str(normed).lower().split("|")]
+    if not has_norm:
+        _without(fields, "norm_rel_ebd", names, "encoder.LayerNorm.")
+    found |= _distances(fields, found, names, terms)
     if found["disentangled"] != "none":
-        found |= {
-            "disentangled_shared": bool(shared),
-            "disentangled_norm": "layer_norm" in [part.strip() for part in str(normed).lower().split("|")],
-        }
+        found |= {"disentangled_shared": bool(shared), "disentangled_norm": has_norm}
         if buckets is not None and buckets > 0:
+            if found["disentangled_span"] <= buckets // 2 + 1:
+                fields.refuse(
+                    "max_relative_positions",
+                    N_("it must be above half of position_buckets plus 1, {half}", half=buckets // 2 + 1),
+                )
             found |= {"disentangled_furthest": found["disentangled_span"], "disentangled_span": buckets}
     return {**found, **_scale(found, len(terms))}, has_head
 
@@ -100,7 +105,7 @@ def config_v1(fields: Fields, names: Collection[str]) -> tuple[Options, bool]:
     found, has_head = _options(fields, names)
     fields.only("talking_head", None, False)
     terms = _terms(fields)
-    found |= _distances(fields, found, {term for term in terms if term in ("c2p", "p2c")})
+    found |= _distances(fields, found, names, {term for term in terms if term in ("c2p", "p2c")})
     fields.assume(N_("keys have no bias in this family: those of the model here are 0"))
     return {**found, **_scale(found, len(terms))}, has_head
 
@@ -159,13 +164,22 @@ def _terms(fields: Fields) -> list[str]:
     return []
 
 
-def _distances(fields: Fields, found: Options, terms: Collection[str]) -> Options:
+def _without(fields: Fields, field: str, names: Collection[str], tensors: str) -> None:
+    """Refuses a field that says that the model has no such tensors, where the file has them."""
+    if _has(names, tensors):
+        fields.refuse(field, N_("the file has tensors {name}, which nothing would read", name=f"{tensors}*"))
+
+
+def _distances(fields: Fields, found: Options, names: Collection[str], terms: Collection[str]) -> Options:
     """Which terms the scores have, and how far the vectors of distances reach."""
     reach = fields.value("max_relative_positions")
     if type(reach) is not int:
         fields.refuse("max_relative_positions", N_("it must be a whole number"))
         reach = -1
-    if not fields.flag("relative_attention") or not terms:
+    relative = fields.flag("relative_attention")
+    if not relative:
+        _without(fields, "relative_attention", names, "encoder.rel_embeddings.")
+    if not relative or not terms:
         return {"disentangled": "none"}
     return {
         "disentangled": "both" if len(terms) == 2 else next(iter(terms)),
