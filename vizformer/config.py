@@ -326,6 +326,16 @@ class ModelConfig:
         """The same options with one feed-forward network of width d_ff in every layer."""
         return replace(self, n_experts=None, d_expert=None, d_shared_expert=None, expert_layers=None)
 
+    def without_distances(self) -> "ModelConfig":
+        """The same options with scores of the contents alone."""
+        return replace(
+            self,
+            disentangled="none",
+            disentangled_furthest=None,
+            disentangled_norm=False,
+            disentangled_shared=False,
+        )
+
     @property
     def qkv_bias(self) -> bool:
         """Whether W_Q, W_K and W_V have biases."""

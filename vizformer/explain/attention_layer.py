@@ -130,7 +130,7 @@ def attention_sublayer(
             (
                 rf"S_{{0,0}} = \frac{{{latex.sum_of_products(qh[0, 0], kh[0, 0])}}}{{\sqrt{{{root}}}}} = "
                 if terms
-                else rf"S_{{0,0}} = {latex.number(own)} \cdot ({latex.sum_of_products(qh[0, 0], kh[0, 0])}) = "
+                else rf"S_{{0,0}} = {latex.number(own or 1.0)} \cdot ({latex.sum_of_products(qh[0, 0], kh[0, 0])}) = "
             )
             + latex.number(scores[0, 0, 0]),
             (),
