@@ -1,5 +1,6 @@
 """GGUF files against `transformers` on the folders that they were made of, and against the package `gguf`."""
 
+import math
 import re
 import struct
 from pathlib import Path
@@ -21,7 +22,9 @@ from tests.checkpoints import folders
 from tests.parity.against_transformers import same_numbers, same_tokens, theirs
 from vizformer.checkpoints import describe, inspect, load
 from vizformer.checkpoints.files.untrusted_folder import Folder
-from vizformer.checkpoints.gguf import header, numbers
+from vizformer.checkpoints.gguf import header, numbers, vocabulary
+from vizformer.checkpoints.gguf.model_file import NoFiles
+from vizformer.checkpoints.tensors.memory import need
 from vizformer.errors import CheckpointError
 
 WIDE = dict(hidden_size=32, intermediate_size=64)
@@ -74,7 +77,9 @@ def test_quantised_numbers_are_those_of_the_package_and_as_far_off_as_is_said(ki
             off = np.abs(ours - written[given.name]).reshape(-1, 32)
             blocks = whole[place.start : place.start + place.n_bytes].reshape(-1, place.kind.size)
             step = numbers._scales(blocks).abs().numpy()[:, None]
-            assert (off <= numbers.OFF[place.kind.name] * step + 1e-7).all()
+            smallest = numbers.steps(whole, [place]).smallest
+            assert smallest == step[step > 0].min()
+            assert (off <= numbers.most_off(place.kind.name, smallest) * step + 1e-7).all()
             largest = max(largest, float(step.max()))
     report = load(file, dtype="auto").report
     said = describe(report)
@@ -90,6 +95,83 @@ def test_quantised_numbers_are_those_of_the_package_and_as_far_off_as_is_said(ki
         real = [w - numbers.tensor(whole, found.tensors[n]).numpy() for n, w in written.items() if w.ndim > 1]
         rms = float(np.sqrt(np.mean(np.concatenate([one.ravel() for one in real]) ** 2)))
         assert 0.8 * rms < error < 1.2 * rms
+
+
+@pytest.mark.parametrize(("kind", "usual"), [("Q8_0", 0.5 + 127 * 2.0**-11), ("Q4_0", 1 + 8 * 2.0**-11)])
+def test_small_numbers_are_as_far_off_as_is_said(kind: str, usual: float, tmp_path: Path) -> None:
+    """Scales below 2^-14 are kept by float16 with an error of up to 2^-25, which here are many steps."""
+    path, packed = tmp_path / "small.gguf", gguf.GGMLQuantizationType[kind]
+    generator = np.random.default_rng(0)
+    given = (generator.standard_normal((64, 32)) * np.geomspace(1e-7, 1e-3, 64)[:, None]).astype(np.float32)
+    writer = gguf.GGUFWriter(path, "gpt2")
+    writer.add_tensor("t", gguf.quantize(given, packed), raw_dtype=packed)
+    for finish in (
+        writer.write_header_to_file,
+        writer.write_kv_data_to_file,
+        writer.write_tensors_to_file,
+        writer.close,
+    ):
+        finish()
+    place, whole = header.read(path, path.name).tensors["t"], numbers.content(path, path.name)
+    blocks = whole[place.start : place.start + place.n_bytes].reshape(-1, place.kind.size)
+    step = numbers._scales(blocks).abs().double().numpy()
+    off = np.abs(numbers.tensor(whole, place).double().numpy() - given).max(1)
+    smallest = numbers.steps(whole, [place]).smallest
+    assert 0 < smallest == step[step > 0].min() < 2.0**-20
+    kept, small = step > 0, (step > 0) & (step < 2.0**-14)
+    assert (off[kept] <= numbers.most_off(kind, smallest) * step[kept] * (1 + 1e-6)).all()
+    assert (off[small] > usual * step[small]).any()  # what holds where scales are normal does not hold here
+    assert (off[step >= 2.0**-14] <= usual * step[step >= 2.0**-14] * (1 + 1e-6)).all()
+    assert numbers.most_off(kind) == numbers.most_off(kind, 2.0**-14) == usual
+    assert (off[~kept] <= numbers.OFF[kind][1] * 2.0**-25).all()
+
+
+def test_a_text_of_llama_3_begins_with_its_mark_where_no_field_says_so() -> None:
+    tokens = ["<|begin|>", "a", "b", "ab"]
+    fields = {
+        "tokenizer.ggml.model": "gpt2",
+        "tokenizer.ggml.tokens": tokens,
+        "tokenizer.ggml.merges": ["a b"],
+        "tokenizer.ggml.token_type": [3, 1, 1, 1],
+        "tokenizer.ggml.bos_token_id": 0,
+    }
+
+    def ids(**more: object) -> list[int]:
+        said = {**fields, **{f"tokenizer.ggml.{name}": value for name, value in more.items()}}
+        backend, __ = vocabulary.tokenizer(said, NoFiles(Path()), "m.gguf", 8)
+        assert backend is not None
+        return backend.encode("ab").ids
+
+    assert ids(pre="llama-bpe") == ids(pre="llama3") == [0, 3]
+    assert ids(pre="llama-bpe", add_bos_token=False) == ids(pre="qwen2") == ids(pre="gpt-2") == [3]
+    assert ids(pre="qwen2", add_bos_token=True) == [0, 3]
+    for wrong in (
+        dict(pre=["llama-bpe"]),
+        dict(pre=7),
+        dict(model=["gpt2"]),
+        dict(pre="qwen2", token_type=3),
+        dict(pre="qwen2", token_type=["3"]),
+        dict(pre="qwen2", tokens=5),
+        dict(pre="qwen2", merges=[1, 2]),
+        dict(pre="llama3", bos_token_id=4),
+        dict(pre="llama3", bos_token_id=-1),
+        dict(pre="llama3", bos_token_id="0"),
+        dict(pre="llama3", add_bos_token="yes"),
+    ):
+        with pytest.raises(CheckpointError, match=r"cannot be used as a tokenizer|has a tokenizer of the kind"):
+            ids(**wrong)
+
+
+def test_rows_that_are_reordered_are_counted_as_copied(tmp_path: Path) -> None:
+    folder, file = folders.llama(tmp_path / "hf"), tmp_path / "model.gguf"
+    gguf_files.write(folder, file, words="")
+    report = inspect(file)
+    reordered = {fate.name for fate in report.tensors if fate.reordered}
+    layers = range(report.config.n_decoder_layers)
+    assert reordered == {f"blk.{layer}.attn_{letter}.weight" for layer in layers for letter in "qk"}
+    needed = need(report, torch.float32)
+    assert needed.copied == sum(4 * math.prod(f.shape) for f in report.tensors if f.reordered) > 0
+    assert needed.mapped == sum(4 * math.prod(f.shape) for f in report.tensors if not f.reordered)
 
 
 def test_kinds_that_only_the_package_reads_are_named_without_it(tmp_path: Path, monkeypatch) -> None:
@@ -141,6 +223,12 @@ HOSTILE = {
     "not aligned": file_of(tensors=tensor_of(offset=3), n_tensors=1),
     "half a block": file_of(tensors=tensor_of(sides=(33,), kind=8), n_tensors=1),
     "one in the other": file_of(tensors=b"".join(tensor_of(f"t{n}".encode(), (16,)) for n in range(9)), n_tensors=9),
+    "one that begins in another": file_of(
+        tensors=tensor_of(b"a", (16,), offset=32) + tensor_of(b"b", (16,)), n_tensors=2, after=256
+    ),
+    "lists of many entries": file_of(
+        b"".join(text(b"k%d" % n) + LIST + struct.pack("<IQ", 0, 2**20) + bytes(2**20) for n in range(5)), n_fields=5
+    ),
     "an unknown kind": file_of(tensors=tensor_of(kind=99), n_tensors=1),
     "a tensor twice": file_of(tensors=2 * tensor_of(), n_tensors=2),
     "an old version": b"GGUF" + struct.pack("<IQQ", 1, 0, 0),

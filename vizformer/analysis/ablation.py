@@ -1,8 +1,8 @@
 """What the answer becomes without a part of the model: a head, a sublayer; and whether those parts matter that look at much.
 
 A part is replaced by zero, or by its mean over other texts (`vizformer.analysis.part_outputs`), and the forward is done
-again with the same tokens.  What changes is measured at one row of the output, where P is the model's own distribution and P'
-that without the part:
+again with the same tokens.  What changes is measured at one row of the output, where P is the model's own distribution and
+P' that without the part:
 
     KL(P || P') = sum_t P(t) (ln P(t) - ln P'(t)), in nats
     change of the logit and of the probability of one token

@@ -27,6 +27,7 @@ MAGIC = b"GGUF"
 VERSIONS = (2, 3)
 MOST_TENSORS, MOST_FIELDS = 20_000, 4_096
 MOST_ENTRIES = 2**20  # of a list: the largest vocabularies have a quarter of it
+MOST_IN_LISTS = 4 * MOST_ENTRIES  # of all lists together, as each entry becomes an object
 LONGEST_NAME = 256  # bytes, of a tensor or a field
 LONGEST_TEXT = 2**20  # bytes, of a value
 MOST_HEADER = 2**27  # bytes before the tensors
@@ -120,7 +121,7 @@ class _Reading:
     """A place in a file, which moves on; what would go beyond its end is refused."""
 
     def __init__(self, content: mmap.mmap, name: str) -> None:
-        self.content, self.name, self.at = content, name, 0
+        self.content, self.name, self.at, self.entries = content, name, 0, 0
         self.end = len(content)
 
     def header(self) -> Header:
@@ -156,19 +157,21 @@ class _Reading:
     ) -> dict[str, Place]:
         """The tensors where they lie: within the file, one after the other, none within another one."""
         places: dict[str, Place] = {}
-        total = 0
-        for name, shape, kind, offset in found:
+        free = 0  # from where on no tensor lies yet, counted from `start`
+        for name, shape, kind, offset in sorted(found, key=lambda one: one[3]):
             n = math.prod(shape)
             if shape[-1] % kind.block:
                 raise damaged(self.name, f"the rows of {shown(name)} are no whole blocks of {kind.block}")
             n_bytes = n // kind.block * kind.size
-            total += n_bytes
-            if offset % alignment or start + offset + n_bytes > self.end or total > self.end:
+            if offset % alignment or start + offset + n_bytes > self.end:
                 raise damaged(self.name, f"{shown(name)} lies where the file is not")
             if name in places:
                 raise damaged(self.name, f"the tensor {shown(name)} twice")
+            if offset < free:
+                raise damaged(self.name, f"{shown(name)} begins within another tensor")
+            free = offset + n_bytes
             places[name] = Place(name, shape, kind, start + offset, n_bytes)
-        return places
+        return {name: places[name] for name, *__ in found}
 
     def bytes(self, n: int) -> bytes:
         if n > self.end - self.at or self.at + n > MOST_HEADER:
@@ -205,14 +208,22 @@ class _Reading:
     def list(self) -> Any:
         kind = self.number("I")
         if kind == _TEXT:
-            n = self.count(MOST_ENTRIES, 8)
+            n = self.entries_of_list(8)
             return [self.text(LONGEST_TEXT) for __ in range(n)]
         if kind not in _NUMBERS:
             raise damaged(self.name, f"a list of values of the unknown kind {kind}")
         code = _NUMBERS[kind]
         size = struct.calcsize(f"<{code}")
-        n = self.count(MOST_ENTRIES, size)
+        n = self.entries_of_list(size)
         return np.frombuffer(self.bytes(n * size), np.dtype(f"<{code}")).tolist()
+
+    def entries_of_list(self, least_bytes: int) -> int:
+        """How many entries of so many bytes at least follow; all lists share a bound."""
+        n = self.count(MOST_ENTRIES, least_bytes)
+        self.entries += n
+        if self.entries > MOST_IN_LISTS:
+            raise damaged(self.name, f"more than {MOST_IN_LISTS:,} entries in its lists")
+        return n
 
     def tensor(self) -> tuple[str, tuple[int, ...], Kind, int]:
         """Name, shape (the file has the sides from the last one to the first), kind, and where it begins."""

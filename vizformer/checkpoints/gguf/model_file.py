@@ -1,5 +1,6 @@
 """A GGUF file becomes a model of ours: the way of a folder in Hugging Face layout, from what the file says of itself."""
 
+import math
 from dataclasses import replace
 
 from torch import Tensor
@@ -53,7 +54,7 @@ def examine(folder: Folder, file: str, name: str, *, steps: bool = True) -> Exam
     weights = Weights(tensors, {file: path.stat().st_size})
     vocabularies = None if backend is None else Vocabularies(backend, notes=(about,) if about is not None else ())
     examined = model_folder.understand(NoFiles(folder.path), said, weights, vocabularies, name=name)
-    fates = tuple(_fate(fate, places) for fate in examined.report.tensors)
+    fates = tuple(_fate(fate, places, kind, said) for fate in examined.report.tensors)
     notes = _notes(whole, found, steps=steps)
     report = replace(
         examined.report,
@@ -94,14 +95,15 @@ def _stored(file: str, whole: Tensor, place: Place, kind: str, said: dict[str, o
     return Stored(file, shape, dtype, read)
 
 
-def _fate(fate: TensorFate, places: dict[str, Place]) -> TensorFate:
+def _fate(fate: TensorFate, places: dict[str, Place], architecture: str, said: dict[str, object]) -> TensorFate:
     """As the file has it: by its own name, in its own shape and kind."""
     place = places.get(fate.name)
     if place is None:
         return fate
     kind = place.kind.name
     dtype = str(numbers.PLAIN[kind]).removeprefix("torch.") if kind in numbers.PLAIN else kind
-    return replace(fate, name=place.name, shape=place.shape, dtype=dtype)
+    reordered = architecture != "gpt2" and names.restored(place.name, architecture, said) is not None
+    return replace(fate, name=place.name, shape=place.shape, dtype=dtype, reordered=reordered)
 
 
 def _notes(whole: Tensor, found: Header, *, steps: bool) -> list[Message]:
@@ -124,10 +126,22 @@ def _notes(whole: Tensor, found: Header, *, steps: bool) -> list[Message]:
         )
         if name not in numbers.OFF:
             continue
-        values = dict(kind=name, block=kind.block, off=f"{numbers.OFF[name]:g}")
-        about = N_("{kind}: {block} numbers share a scale, and each is at most {off} steps of it off", **values)
-        if steps:
+        if not steps:
+            about = N_(
+                "{kind}: {block} numbers share a scale, and each is at most {off} steps of it off, where the scale is at "
+                "least 2^-14",
+                kind=name,
+                block=kind.block,
+                off=_rounded_up(numbers.most_off(name)),
+            )
+        else:
             measured = numbers.steps(whole, places)
+            about = N_(
+                "{kind}: {block} numbers share a scale, and each is at most {off} steps of it off",
+                kind=name,
+                block=kind.block,
+                off=_rounded_up(numbers.most_off(name, measured.smallest)),
+            )
             about = N_(
                 "{about}. The largest step is {largest}; the error to be expected is {error} (root mean square, step / √12)",
                 about=about,
@@ -136,3 +150,8 @@ def _notes(whole: Tensor, found: Header, *, steps: bool) -> list[Message]:
             )
         notes.append(about)
     return notes
+
+
+def _rounded_up(value: float) -> str:
+    """To three digits behind the point, so that a bound stays one."""
+    return f"{math.ceil(1000 * value) / 1000:.3f}"

@@ -119,7 +119,7 @@ def config(header: Header, file: str) -> dict[str, Any]:
     said["tie_word_embeddings"] = "output.weight" not in header.tensors
     for theirs, ours in (("bos", "bos_token_id"), ("eos", "eos_token_id"), ("padding", "pad_token_id")):
         id = fields.get(f"tokenizer.ggml.{theirs}_token_id")
-        said[ours] = id if type(id) is int and table is not None and id < table.shape[0] else None
+        said[ours] = id if type(id) is int and table is not None and 0 <= id < table.shape[0] else None
     if kind != "gpt2":  # what llama.cpp computes, whatever no field says
         said |= {"hidden_act": "silu", **({} if kind == "llama" else {"use_sliding_window": False})}
         said["rope_theta"] = fields.get(f"{kind}.rope.freq_base", 10_000.0)

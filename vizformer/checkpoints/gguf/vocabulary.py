@@ -18,6 +18,7 @@ from vizformer.messages import N_, Message
 # LLaMA 3's differs from Qwen's in the digits alone: up to three together.
 LLAMA3_WORDS = QWEN_WORDS.replace(r"|\p{N}|", r"|\p{N}{1,3}|")
 _WORDS = {"gpt-2": "", "gpt2": "", "llama-bpe": LLAMA3_WORDS, "llama3": LLAMA3_WORDS, "qwen2": QWEN_WORDS}
+_BEGIN_WITH_A_MARK = ("llama-bpe", "llama3")  # where no field says whether texts do
 _CONTROL, _ADDED = 3, 4  # kinds of tokens: marks, and texts that are tokens as a whole
 
 
@@ -35,7 +36,7 @@ def tokenizer(fields: Mapping[str, Any], folder: Folder, file: str, rows: int) -
     if kind is None or kind == "none":
         return None, None
     words, note = fields.get("tokenizer.ggml.pre"), None
-    if kind != "gpt2" or (words is not None and words not in _WORDS):
+    if kind != "gpt2" or (words is not None and not (isinstance(words, str) and words in _WORDS)):
         raise CheckpointError(
             N_(
                 "{file} has a tokenizer of the kind {kind}, of which only gpt2 is read, with words cut as {words}. Put the "
@@ -58,6 +59,8 @@ def _as_json(fields: Mapping[str, Any], words: str, file: str) -> str:
     if not (tokens and merges and _are_texts(tokens) and _are_texts(merges)):
         refuse(file, "its tokenizer has no list of tokens, or none of merges")
     kinds = fields.get("tokenizer.ggml.token_type", [])
+    if not (isinstance(kinds, list) and all(type(kind) is int for kind in kinds)):
+        refuse(file, "the kinds of its tokens are no list of whole numbers")
     vocabulary = {token: id for id, token in enumerate(tokens)}
     pairs = [merge.split(" ") for merge in merges]
     if wrong := [pair for pair in pairs if len(pair) != 2]:
@@ -76,7 +79,7 @@ def _as_json(fields: Mapping[str, Any], words: str, file: str) -> str:
             "added_tokens": added,
             "normalizer": {"type": "NFC"} if words == "qwen2" else None,
             "pre_tokenizer": {"type": "Sequence", "pretokenizers": [cut, into_bytes]} if _WORDS[words] else into_bytes,
-            "post_processor": _marks(fields, tokens),
+            "post_processor": _marks(fields, tokens, words, file),
             "decoder": {"type": "ByteLevel", "add_prefix_space": False, "trim_offsets": False, "use_regex": False},
             "model": {
                 "type": "BPE",
@@ -97,11 +100,16 @@ def _as_json(fields: Mapping[str, Any], words: str, file: str) -> str:
 _AS_IT_STANDS = {"single_word": False, "lstrip": False, "rstrip": False}
 
 
-def _marks(fields: Mapping[str, Any], tokens: list[str]) -> dict[str, Any]:
-    """A start mark before every text, where the file says so."""
+def _marks(fields: Mapping[str, Any], tokens: list[str], words: str, file: str) -> dict[str, Any]:
+    """A start mark before every text, where the file says so, or says nothing and has LLaMA 3's way of cutting words."""
     offsets = {"type": "ByteLevel", "add_prefix_space": True, "trim_offsets": False, "use_regex": True}
     id = fields.get("tokenizer.ggml.bos_token_id")
-    if fields.get("tokenizer.ggml.add_bos_token") is not True or type(id) is not int or id >= len(tokens):
+    wanted = fields.get("tokenizer.ggml.add_bos_token", words in _BEGIN_WITH_A_MARK)
+    if type(wanted) is not bool:
+        refuse(file, "whether texts begin with a mark is neither true nor false")
+    if id is not None and not (type(id) is int and 0 <= id < len(tokens)):
+        refuse(file, f"its start mark {shown(id)} is none of its tokens")
+    if not wanted or id is None:
         return offsets
     start = tokens[id]
     single = [{"SpecialToken": {"id": start, "type_id": 0}}, {"Sequence": {"id": "A", "type_id": 0}}]

@@ -63,7 +63,7 @@ def need(
         if tensor.fate != "used":
             continue
         size = dtype.itemsize * math.prod(tensor.shape)
-        if maps and tensor.dtype == name_of(dtype) and device.type == "cpu":
+        if maps and not tensor.reordered and tensor.dtype == name_of(dtype) and device.type == "cpu":
             mapped += size
         elif stream and (layer := LAYER.match(tensor.becomes[0] if tensor.becomes else "")):
             of_layers[layer[0]] = of_layers.get(layer[0], 0) + size

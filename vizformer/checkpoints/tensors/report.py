@@ -54,6 +54,7 @@ class TensorFate:
         fate: "used"; "tied": repeats a tensor that is used; "unused"; "missing"; "wrong shape".
         becomes: our parameters, where it is used.
         note: why it is not used, or what is wrong.
+        reordered: its rows are brought into another order, so that it is copied whatever its dtype.
     """
 
     name: str
@@ -63,6 +64,7 @@ class TensorFate:
     fate: Fate
     becomes: tuple[str, ...] = ()
     note: Message | None = None
+    reordered: bool = False
 
 
 @dataclass(frozen=True)
