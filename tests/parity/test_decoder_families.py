@@ -8,9 +8,10 @@ import torch
 
 pytest.importorskip("transformers")
 
+from tests import tiny
 from tests.checkpoints import folders
 from tests.parity.against_transformers import opened_and_same
-from vizformer.checkpoints import Opened, load
+from vizformer.checkpoints import Opened, load, save
 from vizformer.checkpoints.hugging_face.absent import fairseq_waves
 from vizformer.checkpoints.tensors.report import describe
 from vizformer.checkpoints.tensors.tensor_map import Part, neighbours_apart
@@ -356,3 +357,31 @@ def test_neighbouring_numbers_go_apart_and_back() -> None:
     found = part.split(stored, {"q": (10, 1)})
     assert found["q"][:, 0].tolist() == [0, 2, 1, 3, 4, 5, 7, 6, 8, 9]
     assert torch.equal(part.join(found), stored)
+
+
+BACK: list[tuple[str, dict[str, Any]]] = [
+    ("mixtral", dict(sliding_window=4)),
+    ("mixtral", dict(tie_word_embeddings=True, rope_parameters=LINEAR)),
+    ("qwen2_moe", dict(norm_topk_prob=True, mlp_only_layers=[1])),
+    ("qwen2_moe", dict(qkv_bias=False)),
+    ("qwen3_moe", {}),
+    ("qwen3_moe", dict(attention_bias=True, norm_topk_prob=True, decoder_sparse_step=1)),
+]
+
+
+@pytest.mark.parametrize(("kind", "changes"), BACK, ids=str)
+def test_experts_go_back_to_their_layout_one_by_one(kind: str, changes: dict[str, Any], tmp_path: Path) -> None:
+    """What is written opens in `transformers` with the same logits, stream, maps and greedy tokens."""
+    original = load(written(kind, tmp_path / "theirs", **changes))
+    save(original, tmp_path / "again", torch.float32, layout="hugging-face")
+    again = opened_and_same(tmp_path / "again", "".join(KINDS[kind][:2]))
+    assert again.model.config == original.model.config
+    assert again.report.family == original.report.family
+    assert {tensor.fate for tensor in again.report.tensors} == {"used"}
+    for name, tensor in original.model.state_dict().items():
+        assert torch.equal(again.model.state_dict()[name], tensor), name
+
+
+def test_experts_narrower_than_mixtrals_networks_stay(tmp_path: Path) -> None:
+    with pytest.raises(CheckpointError, match="Mixtral, apart from d_expert=12"):
+        save(tiny.checkpoint("decoder-only", **tiny.MIXTRAL), tmp_path, layout="hugging-face")

@@ -41,7 +41,8 @@ def save(
     has_head = report is None or report.has_head
     state = checkpoint.model.state_dict()
     weights = {
-        _stored_name(part.source, family, has_head): part.join(state).to(dtype) for part in family.weights(config)
+        _stored_name(way.stored(part.source), family, has_head): part.join(state).to(dtype)
+        for part in family.weights(config)
     }
     folder.mkdir(parents=True, exist_ok=True)
     save_file(weights, folder / WEIGHTS, metadata={"format": "pt"})

@@ -37,12 +37,14 @@ class Export:
         written: the options that `fields` writes down, whatever they are.  All others must be as `ModelConfig` has them
             from the start, so that an option that is new here is never lost on the way.
         fields: (config, whether there is a head) -> config.json.
+        stored: the name of a tensor of `weights` -> that under which files of this type have it.
     """
 
     model_type: str
     fits: Mapping[str, Collection[Any]]
     written: Collection[str]
     fields: Callable[[ModelConfig, bool], dict[str, Any]]
+    stored: Callable[[str], str] = str
 
 
 @dataclass(frozen=True)

@@ -11,9 +11,9 @@ from tokenizers import Tokenizer as Backend
 from vizformer.checkpoints.files.untrusted_folder import Folder
 from vizformer.checkpoints.hugging_face.family import Export, Family, Options
 from vizformer.checkpoints.hugging_face.fields import Fields
+from vizformer.checkpoints.hugging_face.llama_export import FITS, WRITTEN, export
 from vizformer.checkpoints.hugging_face.llama_like import UNUSED, decoder, tensors, ties
 from vizformer.checkpoints.hugging_face.sliding_window import window_fields
-from vizformer.checkpoints.tensors.activations import THEIRS
 from vizformer.checkpoints.tokenizers.sentencepiece import sentencepiece_or_refuse
 from vizformer.config import ModelConfig
 
@@ -53,42 +53,6 @@ IQUEST = {
     "max_position_embeddings": 131_072,
     "rms_norm_eps": 1e-5,
 }
-FITS: dict[str, Collection[Any]] = dict(
-    architecture=["decoder-only"],
-    positions=["rope"],
-    rope_scaling=["none", "linear", "llama3"],
-    norm_order=["pre"],
-    norm=["rms_norm"],
-    final_norm=[True],
-    feedforward=["gated"],
-    head=["linear"],
-    scaled_embedding=[False],
-    embedding_norm=[False],
-    n_segments=[0],
-)
-WRITTEN = (
-    "vocab_size",
-    "d_model",
-    "n_heads",
-    "n_kv_heads",
-    "head_dim",
-    "d_ff",
-    "n_decoder_layers",
-    "max_positions",
-    "norm_eps",
-    "activation",
-    "bias",
-    "tied_unembedding",
-    "pad_id",
-    "bos_id",
-    "eos_id",
-    "rope_theta",
-    "rope_scaling",
-    "rope_factor",
-    "rope_low_turns",
-    "rope_high_turns",
-    "rope_trained_positions",
-)
 
 
 def config(fields: Fields, names: Collection[str]) -> tuple[Options, bool]:
@@ -104,31 +68,6 @@ def tokenizer(folder: Folder) -> Backend:
     return sentencepiece_or_refuse(folder)
 
 
-def export(config: ModelConfig, has_head: bool) -> dict[str, Any]:
-    """config.json, as both `transformers` 4 and 5 read it."""
-    return dict(
-        architectures=["LlamaForCausalLM" if has_head else "LlamaModel"],
-        vocab_size=config.vocab_size,
-        hidden_size=config.d_model,
-        intermediate_size=config.d_ff,
-        num_hidden_layers=config.n_decoder_layers,
-        num_attention_heads=config.n_heads,
-        num_key_value_heads=config.kv_heads,
-        head_dim=config.d_head,
-        hidden_act=THEIRS[config.activation],
-        max_position_embeddings=config.max_positions,
-        rms_norm_eps=config.norm_eps,
-        rope_theta=config.rope_theta,
-        attention_bias=config.qkv_bias,
-        mlp_bias=config.bias,
-        tie_word_embeddings=config.tied_unembedding and has_head,
-        bos_token_id=config.bos_id,
-        eos_token_id=config.eos_id,
-        pad_token_id=config.pad_id,
-        rope_scaling=_scaling(config),
-    )
-
-
 def export_windowed(config: ModelConfig, has_head: bool) -> dict[str, Any]:
     """The same as Mistral's, whose layers all have the window, or Ministral's, which lists those that have it."""
     said = export(config, has_head)
@@ -137,19 +76,6 @@ def export_windowed(config: ModelConfig, has_head: bool) -> dict[str, Any]:
     fields = {name: value for name, value in said.items() if name not in ("attention_bias", "mlp_bias")}
     windows = window_fields(config)
     return {**fields, "architectures": [kind], **({"sliding_window": config.sliding_window} if in_all else windows)}
-
-
-def _scaling(config: ModelConfig) -> dict[str, Any] | None:
-    if config.rope_scaling == "none":
-        return None
-    said: dict[str, Any] = {"rope_type": config.rope_scaling, "factor": config.rope_factor}
-    if config.rope_scaling == "llama3":
-        said |= {
-            "low_freq_factor": config.rope_low_turns,
-            "high_freq_factor": config.rope_high_turns,
-            "original_max_position_embeddings": config.rope_trained_positions,
-        }
-    return said
 
 
 FAMILY = Family(

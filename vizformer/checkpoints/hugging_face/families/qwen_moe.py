@@ -12,11 +12,13 @@ from typing import Any
 from tokenizers import Tokenizer as Backend
 
 from vizformer.checkpoints.files.untrusted_folder import Folder
-from vizformer.checkpoints.hugging_face.experts_like import as_stored, experts, sparse_layers, weights
-from vizformer.checkpoints.hugging_face.family import Family, Options
+from vizformer.checkpoints.hugging_face.experts_like import MOST_EXPERTS, as_stored, experts, sparse_layers, weights
+from vizformer.checkpoints.hugging_face.family import Export, Family, Options
 from vizformer.checkpoints.hugging_face.fields import Fields
+from vizformer.checkpoints.hugging_face.llama_export import FITS, WRITTEN, export
 from vizformer.checkpoints.hugging_face.llama_like import UNUSED, decoder, ties
 from vizformer.checkpoints.tokenizers.vocabularies import qwen
+from vizformer.config import ModelConfig
 from vizformer.messages import N_
 
 BOTH: dict[str, Any] = {
@@ -101,6 +103,37 @@ def tokenizer(folder: Folder) -> Backend:
     return qwen(folder)
 
 
+def exported(config: ModelConfig, has_head: bool) -> dict[str, Any]:
+    """config.json of Qwen3-MoE, and what Qwen2-MoE has in common with it."""
+    said = {name: value for name, value in export(config, has_head).items() if name != "mlp_bias"}
+    return {
+        **said,
+        "architectures": ["Qwen3MoeForCausalLM" if has_head else "Qwen3MoeModel"],
+        "num_experts": config.n_experts,
+        "num_experts_per_tok": config.experts_per_token,
+        "moe_intermediate_size": config.expert_width,
+        "norm_topk_prob": config.expert_weights == "renormalised",
+        "decoder_sparse_step": 1,
+        "mlp_only_layers": [layer for layer in range(config.n_decoder_layers) if not config.has_experts(layer)],
+        "use_sliding_window": False,
+    }
+
+
+def exported_second(config: ModelConfig, has_head: bool) -> dict[str, Any]:
+    """config.json of Qwen2-MoE."""
+    said = {
+        name: value for name, value in exported(config, has_head).items() if name not in ("attention_bias", "head_dim")
+    }
+    return {
+        **said,
+        "architectures": ["Qwen2MoeForCausalLM" if has_head else "Qwen2MoeModel"],
+        "qkv_bias": config.qkv_bias,
+        "shared_expert_intermediate_size": config.d_shared_expert,
+    }
+
+
+EXPERTS: dict[str, Collection[Any]] = dict(bias=[False], n_experts=range(1, MOST_EXPERTS))
+WITH_EXPERTS = (*WRITTEN, "experts_per_token", "expert_weights", "d_expert", "expert_layers", "attention_bias")
 QWEN2_MOE = Family(
     name="Qwen2-MoE",
     defaults={"qwen2_moe": QWEN_2},
@@ -112,6 +145,20 @@ QWEN2_MOE = Family(
     ties=ties,
     by_names=as_stored,
     unused=UNUSED,
+    exports=(
+        Export(
+            "qwen2_moe",
+            {
+                **FITS,
+                **EXPERTS,
+                "head_dim": [None],
+                "attention_bias": ["qkv", "none", "same"],
+                "d_shared_expert": range(1, 2**31),
+            },
+            WITH_EXPERTS,
+            exported_second,
+        ),
+    ),
 )
 QWEN3_MOE = Family(
     name="Qwen3-MoE",
@@ -125,4 +172,12 @@ QWEN3_MOE = Family(
     by_names=as_stored,
     unused=UNUSED,
     aliases={"num_experts": "num_local_experts"},
+    exports=(
+        Export(
+            "qwen3_moe",
+            {**FITS, **EXPERTS, "attention_bias": ["all", "none", "same"], "qk_norm": [True]},
+            WITH_EXPERTS,
+            exported,
+        ),
+    ),
 )
