@@ -25,7 +25,7 @@ ALL_WORDS = """([data, queryWords, keyWords]) => {
   const { computed } = model;
   const rows = new RowScores(computed);
   const [scores, norms] = [new Float32Array(computed.scores.length), new Float64Array(computed.norms.length)];
-  rows.fill(0, model.queries, scores, norms);
+  rows.fill(0, model.queries, computed.reasons, scores, norms);
   computed.put(0, scores, norms);
   const map = new WordMap();
   const names = (count) => Array.from({ length: count }, () => "");

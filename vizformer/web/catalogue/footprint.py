@@ -4,6 +4,7 @@ import sys
 from collections import deque
 from collections.abc import Mapping
 from enum import Enum
+from functools import lru_cache
 from types import BuiltinFunctionType, FunctionType, MethodType, ModuleType
 from typing import Any
 
@@ -57,9 +58,14 @@ def _parts(value: Any) -> list[object]:
     if base is not None and hasattr(value, "__array_interface__"):
         parts.append(base)
     parts.extend(getattr(value, "__dict__", {}).values())
-    for kind in type(value).__mro__:
-        slots = kind.__dict__.get("__slots__", ())
-        for name in (slots,) if isinstance(slots, str) else slots:
-            if (part := getattr(value, name, None)) is not None:
-                parts.append(part)
+    for name in _slots(type(value)):
+        if (part := getattr(value, name, None)) is not None:
+            parts.append(part)
     return parts
+
+
+@lru_cache(maxsize=1024)
+def _slots(kind: type) -> tuple[str, ...]:
+    """The names of a type's slots; asked for each of thousands of tokens."""
+    found = (one.__dict__.get("__slots__", ()) for one in kind.__mro__)
+    return tuple(name for slots in found for name in ((slots,) if isinstance(slots, str) else slots))
