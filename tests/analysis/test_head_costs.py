@@ -81,7 +81,7 @@ def test_an_encoder_is_counted_as_the_decoder_that_it_could_be() -> None:
 
 
 @pytest.mark.parametrize(
-    "options", [tiny.DEBERTA, {**tiny.DEBERTA_V3, "embedding_dim": 6, "embedding_norm_last": True}]
+    "options", [tiny.DEBERTA, {**tiny.DEBERTA_V3, "embedding_dim": 6, "embedding_projection": "sum"}]
 )
 def test_sharing_leaves_the_matrices_of_distances_as_they_are(options: dict[str, object]) -> None:
     config = tiny.config("encoder-only", **options)
