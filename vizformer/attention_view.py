@@ -43,7 +43,8 @@ class AttentionView:
         """The text of one HTML file."""
         found, component = self.arrays, lines if self.picture == "lines" else attention
         payload = component.pack_heads(found.weights, limit=MOST_BYTES)
-        return component.to_html(payload, query_tokens=found.query_tokens, key_tokens=found.key_tokens)
+        page: Html = component.to_html(payload, query_tokens=found.query_tokens, key_tokens=found.key_tokens)
+        return page
 
     def save(self, path: str | Path) -> None:
         """Writes the HTML file."""

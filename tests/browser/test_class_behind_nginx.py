@@ -103,5 +103,5 @@ def test_a_class_does_nothing_that_the_policy_forbids(tabs: list[Tab]) -> None:
     offered = first.page.get_by_test_id("stPopoverBody")
     for kind, begins in (("SVG", b"<svg"), ("HTML", b"<!doctype html>")):
         with first.page.expect_download() as download:
-            offered.get_by_role("button", name=kind, exact=True).click()
+            offered.get_by_role("button", name=kind, exact=True).first.click()
         assert download.value.path().read_bytes().startswith(begins)

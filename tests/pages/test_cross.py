@@ -72,7 +72,8 @@ def test_the_drawing_is_told_as_a_table_of_what_comes_from_where(open_app: Open)
     assert "Encoder: 6 boxes, × 3 layers" in said
     assert [row[2] for row in table.rows] == [box["title"] for column in columns for box in column["boxes"]]
     (cross,) = [row for row in table.rows if row[2] == "Cross-attention"]
-    assert cross[-1] == "Decoder, Add & norm; Encoder, Memory M"
+    assert cross[-1] == "8 · Add & norm; 5 · Memory M"
+    assert [table.rows[at][2] for at in (8, 5)] == ["Add & norm", "Memory M"]
 
 
 def test_a_box_of_the_drawing_chooses_the_row(open_app: Open) -> None:

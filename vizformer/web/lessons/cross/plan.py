@@ -72,12 +72,13 @@ def told(drawn: Sequence[architecture.Column]) -> "tuple[str, Table]":
     """The stacks in a sentence, and their boxes as a table, each with the boxes that its data comes from."""
     from vizformer.figures.table import Table
 
-    names = {box["key"]: f"{column['title']}, {box['title']}" for column in drawn for box in column["boxes"]}
+    boxes = [box for column in drawn for box in column["boxes"]]
+    names = {box["key"]: f"{order} · {box['title']}" for order, box in enumerate(boxes)}  # several have the same title
     said = _("; ").join(
         _("{stack}: {boxes} boxes, {frame}", stack=column["title"], boxes=len(column["boxes"]), frame=column["frame"])
         for column in drawn
     )
-    rows = []
+    rows: list[tuple[str | int, ...]] = []
     for column in drawn:
         before = ""
         for box in column["boxes"]:

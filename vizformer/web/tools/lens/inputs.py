@@ -1,6 +1,7 @@
 """Which tokens of the input the answer hangs on, by gradients."""
 
 from collections.abc import Sequence
+from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -67,8 +68,8 @@ def opened(subject: Subject, asked: Asked) -> None:
         picture = Picture(
             f"inputs-{stack}",
             caption(names[method]),
-            arrays=lambda values=values: {"values": values},
-            told=lambda stack=stack, values=values: _told(subject.trace.tokens[stack], values),
+            arrays=partial(dict, values=values),
+            told=partial(_told, subject.trace.tokens[stack], values),
         )
         take_away(picture, key=f"lens.inputs.{stack}")
     if method == "gradient":
