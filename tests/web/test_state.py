@@ -320,3 +320,26 @@ def test_nothing_is_not_a_value_unless_the_field_may_be_empty():
     again.query_params.update({"head": "3", "site": "cross", "query": "2"})
     again.run()
     assert view(again) == View(head=3, kind="cross", query=None)
+
+
+def test_what_a_tab_carries_stands_in_its_address_and_is_no_part_of_the_view() -> None:
+    def carrying():
+        import streamlit as st
+
+        from vizformer.web.link import state
+
+        state.pull("attention")
+        state.carry(**st.session_state.get("beside", {}))
+        state.update(head=3)
+        state.push()
+        st.session_state["link"] = state.link()
+
+    test = AppTest.from_function(carrying, default_timeout=20)
+    test.session_state["beside"] = {"room": "ABCDEF"}
+    test.run()
+    assert link(test) == {"head": "3", "room": "ABCDEF"}
+    assert test.session_state["link"] == {"head": "3"}
+    test.session_state["beside"] = {}
+    test.run()
+    assert link(test) == {"head": "3"}
+    assert view(test).head == 3

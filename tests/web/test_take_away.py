@@ -2,6 +2,8 @@
 
 import csv
 import io
+import re
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -94,3 +96,14 @@ def test_code_without_this_package_is_not_offered_for_numbers_set_by_hand_or_ano
     assert list(in_python.of_head(edited, "decoder", 1, 2)) == ["vizformer"]
     half = Subject(ModelRef("bundled", "stories", dtype="bfloat16"), "Once upon a time", "")
     assert list(in_python.of_head(half, "decoder", 1, 2)) == ["vizformer"]
+
+
+def test_every_picture_of_the_pages_has_its_table_in_the_same_file():
+    pictures = "architecture|attention|composition|heatmap|lines|mask|player|reading|tree|walkthrough"
+    charts = r"tinted\.to_html|st\)?\.(?:plotly|bar|line|area|scatter|altair)_chart"
+    drawn = re.compile(rf"\b(?:(?:{pictures})\.mount|{charts})\(")
+    found = {path: path.read_text(encoding="utf-8") for path in Path(take_away.__file__).parents[1].rglob("*.py")}
+    draws = {path.name: text for path, text in found.items() if drawn.search(text)}
+    assert {"film.py", "three_attentions.py", "chart.py", "inputs.py"} <= draws.keys()
+    told = re.compile(r"\btake_away\(|\bst\.dataframe\(")
+    assert not [name for name, text in draws.items() if not told.search(text)]

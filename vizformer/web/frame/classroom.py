@@ -237,6 +237,8 @@ def come_back() -> None:
 
 def leave() -> None:
     """Follows nobody any more."""
+    if (code := follows()) is not None:
+        st.session_state[_LINKED] = code  # the address may say so once more
     for name in (_FOLLOWS, _FREE, _SEEN, _TAKES):
         st.session_state.pop(name, None)
 
