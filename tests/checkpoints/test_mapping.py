@@ -14,6 +14,7 @@ from tests.handmade import MODELS
 from tests.parity.test_handmade import made, same
 from vizformer import cli
 from vizformer.checkpoints import UnansweredError, describe, inspect, load, propose_mapping
+from vizformer.checkpoints.bare.mapping import proposal
 from vizformer.checkpoints.opening import mapping_sheet
 from vizformer.checkpoints.tensors import role_mapping
 from vizformer.errors import CheckpointError
@@ -173,7 +174,7 @@ def propose_mapping_of(model: torch.nn.Module, folder: Path) -> dict[str, Any]:
     return propose_mapping(folder / "plain.pt")
 
 
-def test_the_sheet_of_a_file_that_nothing_is_understood_of(tmp_path: Path) -> None:
+def test_the_sheet_of_a_file_that_nothing_is_understood_of(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = tmp_path / "model.pt"
     torch.save({f"x.{n}.{k}": torch.ones(8, 8) for n in range(2) for k in "abcd"} | {"e": torch.ones(30, 8)}, path)
     found = mapping_sheet(path)
@@ -183,8 +184,9 @@ def test_the_sheet_of_a_file_that_nothing_is_understood_of(tmp_path: Path) -> No
     ]
     assert found.width == 8
     assert not found.proposal.roles
-    torch.save({f"x.{n}": torch.ones(1) for n in range(20_001)}, path)
-    with pytest.raises(CheckpointError, match="at most 20,000"):
+    monkeypatch.setattr(proposal, "MOST_TENSORS", 200)
+    torch.save({f"x.{n}": torch.ones(1) for n in range(201)}, path)
+    with pytest.raises(CheckpointError, match="201 tensors; at most 200"):
         mapping_sheet(path)
 
 
