@@ -6,6 +6,7 @@
 import ast
 import re
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 from string import Formatter
 
@@ -21,8 +22,13 @@ KEYWORDS = {"_": None, "N_": None, "ngettext": (1, 2)}
 TRANSLATIONS = [code for code in LANGUAGES if code != SOURCE]
 
 
-def in_the_code() -> Iterator[tuple[str, str]]:
+@cache
+def in_the_code() -> tuple[tuple[str, str], ...]:
     """Every text marked for translation, and where it is."""
+    return tuple(_marked())
+
+
+def _marked() -> Iterator[tuple[str, str]]:
     for line, text, *__ in extract_from_file("python", ROOT / "app.py", KEYWORDS):
         yield first(text), f"app.py:{line}"
     for folder in ("pages", "vizformer"):
@@ -35,6 +41,7 @@ def first(text: str | tuple[str, ...]) -> str:
     return text if isinstance(text, str) else text[0]
 
 
+@cache
 def read(code: str) -> Catalog:
     with (ROOT / "assets" / "locale" / code / "LC_MESSAGES" / "vizformer.po").open("rb") as file:
         return read_po(file, locale=code)
@@ -100,16 +107,17 @@ def test_every_language_has_a_catalogue_and_every_catalogue_a_language():
     assert folders == set(TRANSLATIONS)
 
 
-@pytest.mark.parametrize(
-    "path", sorted([*(ROOT / "pages").rglob("*.py"), *(ROOT / "vizformer").rglob("*.py")]), ids=str
-)
-def test_no_text_hides_in_an_f_string(path):
+def test_no_text_hides_in_an_f_string():
     # Before Python 3.12 the extractor does not look inside: such a text would never be translated.
-    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-        if isinstance(node, ast.JoinedStr):
-            calls = [
-                inner.func.id
-                for inner in ast.walk(node)
-                if isinstance(inner, ast.Call) and isinstance(inner.func, ast.Name)
-            ]
-            assert not {"_", "N_", "ngettext"} & set(calls), f"{path}:{node.lineno}"
+    hidden = []
+    for path in (*(ROOT / "pages").rglob("*.py"), *(ROOT / "vizformer").rglob("*.py")):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.JoinedStr):
+                calls = {
+                    inner.func.id
+                    for inner in ast.walk(node)
+                    if isinstance(inner, ast.Call) and isinstance(inner.func, ast.Name)
+                }
+                if calls & {"_", "N_", "ngettext"}:
+                    hidden.append(f"{path}:{node.lineno}")
+    assert not hidden, "\n".join(hidden)
