@@ -24,6 +24,7 @@ from streamlit.proto.ForwardMsg_pb2 import ForwardMsg
 
 ROOT = Path(__file__).resolve().parents[2]
 TIMEOUT = 60.0  # seconds; generous, the machine may be busy
+LOOKS = 30  # milliseconds between two looks at what has come: each takes nearly two of processor time
 QUIET = 0.2  # seconds that components have for asking for a run once they are painted
 
 # Streamlit looks for these beside a deep link before it tries the root: harmless.
@@ -121,7 +122,7 @@ class Tab:
         while self.finished < goal:
             if time.monotonic() > end:
                 raise TimeoutError(f"the app did not finish run {goal} (it finished {self.finished})")
-            self.page.wait_for_timeout(10)
+            self.page.wait_for_timeout(LOOKS)
         self.painted()
 
     def settled(self, quiet: float = QUIET) -> None:
@@ -136,7 +137,7 @@ class Tab:
         while self.busy or time.monotonic() - since < quiet:
             if time.monotonic() > end:
                 raise TimeoutError("the app does not come to rest")
-            self.page.wait_for_timeout(20)
+            self.page.wait_for_timeout(LOOKS)
             if self.busy or self.finished != seen:
                 seen, since = self.finished, time.monotonic()
         self.painted()
