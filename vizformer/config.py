@@ -315,12 +315,16 @@ class ModelConfig:
             return self.d_ff
         return self.experts_per_token * self.expert_width + (self.d_shared_expert or 0)
 
+    def network_parameters(self, width: int) -> int:
+        """Parameters of one feed-forward network: 2 d width + width + d, or 3 d width (+ 2 width + d) with a gate."""
+        matrices = 3 if self.feedforward == "gated" else 2
+        return matrices * self.d_model * width + ((matrices - 1) * width + self.d_model if self.bias else 0)
+
     @property
     def idle_parameters(self) -> int:
         """Parameters of the experts that a token does not go through, in all layers together; 0 without experts."""
-        matrices, width = 3 if self.feedforward == "gated" else 2, self.expert_width
-        expert = matrices * self.d_model * width + ((matrices - 1) * width + self.d_model if self.bias else 0)
-        return self.n_expert_layers * ((self.n_experts or 0) - self.experts_per_token) * expert
+        idle = (self.n_experts or 0) - self.experts_per_token
+        return self.n_expert_layers * idle * self.network_parameters(self.expert_width)
 
     def without_experts(self) -> "ModelConfig":
         """The same options with one feed-forward network of width d_ff in every layer."""

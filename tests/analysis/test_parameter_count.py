@@ -43,12 +43,12 @@ def test_the_width_of_the_feed_forward_against_the_parameters(architecture: str,
     config, stack = model.config, model.decoder if model.encoder is None else model.encoder
     assert stack is not None
     own = sum(parameter.numel() for parameter in stack.layers[0].feedforward.parameters())
-    assert parameter_count.feedforward_parameters(config) == own
+    assert config.network_parameters(config.d_ff) == own
     for one in parameter_count.width_ratios(config)[::3]:
         wide = replace(config, d_ff=one.d_ff)
         assert one.d_ff == one.ratio * config.d_model
         assert one.model == count_parameters(wide)
-        assert one.feedforward == parameter_count.feedforward_parameters(wide)
+        assert one.feedforward == wide.network_parameters(wide.d_ff)
         assert 0 < one.share < 1
 
 

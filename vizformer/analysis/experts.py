@@ -10,7 +10,6 @@ section 2.1.
 from dataclasses import dataclass
 
 from vizformer.analysis.model_costs import parameters
-from vizformer.analysis.parameter_count import feedforward_parameters
 from vizformer.config import ModelConfig
 
 
@@ -37,7 +36,7 @@ def own_mixture(config: ModelConfig) -> Mixture | None:
         return None
     total = sum(parameters(config).values())
     router = config.n_expert_layers * config.n_experts * config.d_model
-    expert = feedforward_parameters(config, config.expert_width)
+    expert = config.network_parameters(config.expert_width)
     return Mixture(total, total - config.idle_parameters, expert, router)
 
 
@@ -53,7 +52,7 @@ def mixture(config: ModelConfig, experts: int, top_k: int) -> Mixture:
         raise ValueError(f"{top_k} of {experts} experts cannot be used")
     config = config.without_experts()
     layers = config.n_encoder_layers + config.n_decoder_layers
-    expert, whole = feedforward_parameters(config), sum(parameters(config).values())
+    expert, whole = config.network_parameters(config.d_ff), sum(parameters(config).values())
     router = layers * experts * config.d_model if experts > 1 else 0
     others = whole - layers * expert + router
     return Mixture(others + layers * experts * expert, others + layers * top_k * expert, expert, router)

@@ -40,7 +40,7 @@ def parameters(config: ModelConfig) -> dict[str, int]:
     if config.expert_layers is not None:  # there is one stack
         others = config.n_encoder_layers + config.n_decoder_layers - config.n_expert_layers
         stack = "decoder" if config.n_decoder_layers else "encoder"
-        own = parameter_count.feedforward_parameters(config)
+        own = config.network_parameters(config.d_ff)
         found[f"{stack}.feedforward"] += others * (own - parameter_count.experts_parameters(config))
     return found
 

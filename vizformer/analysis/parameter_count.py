@@ -95,16 +95,9 @@ def experts_parameters(config: ModelConfig) -> int:
     """
     if config.n_experts is None:
         raise ValueError("this model has no experts")
-    each = config.d_model + feedforward_parameters(config, config.expert_width)
+    each = config.d_model + config.network_parameters(config.expert_width)
     shared = config.d_shared_expert
-    return config.n_experts * each + (0 if shared is None else feedforward_parameters(config, shared) + config.d_model)
-
-
-def feedforward_parameters(config: ModelConfig, d_ff: int | None = None) -> int:
-    """Parameters of one feed-forward network: 2 d d_ff + d_ff + d, or 3 d d_ff (+ 2 d_ff + d) with a gate."""
-    d, f = config.d_model, config.d_ff if d_ff is None else d_ff
-    matrices = 3 if config.feedforward == "gated" else 2
-    return matrices * d * f + ((matrices - 1) * f + d if config.bias else 0)
+    return config.n_experts * each + (0 if shared is None else config.network_parameters(shared) + config.d_model)
 
 
 @dataclass(frozen=True)
@@ -129,14 +122,14 @@ def width_ratios(config: ModelConfig) -> tuple[WidthRatio, ...]:
     """A model of these options with d_ff = 1 to 8 times d_model, all else the same; without experts, if it has such."""
     config = config.without_experts()
     layers = config.n_encoder_layers + config.n_decoder_layers
-    own, all_own = feedforward_parameters(config), count_parameters(config)
+    own, all_own = config.network_parameters(config.d_ff), count_parameters(config)
     with without_memory():
         model = Transformer(config)
     stacks = [stack for stack in (model.encoder, model.decoder) if stack is not None]
     inside = sum(parameter.numel() for stack in stacks for parameter in stack.layers.parameters())
     found = []
     for ratio in RATIOS:
-        one = feedforward_parameters(config, ratio * config.d_model)
+        one = config.network_parameters(ratio * config.d_model)
         more = layers * (one - own)
         share = layers * one / (inside + more)
         found.append(WidthRatio(ratio, ratio * config.d_model, one, share, all_own + more))
