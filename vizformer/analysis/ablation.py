@@ -21,7 +21,7 @@ from jaxtyping import Float
 from numpy import ndarray
 from torch import Tensor
 
-from vizformer.analysis.heads import kinds, n_layers, site_name
+from vizformer.analysis.heads import kind_of, kinds, n_layers, site_name
 from vizformer.analysis.masked_runs import rerun
 from vizformer.analysis.row_effects import row_effects
 from vizformer.checkpoints import Checkpoint
@@ -194,7 +194,7 @@ def mass_and_effect(
         kind: "encoder", "decoder" or "cross".
         query, key: the row that looks, and the token that it looks at.
     """
-    sites = {site for site in trace.sites if _kind_of(site) == kind}
+    sites = {site for site in trace.sites if kind_of(site) == kind}
     heads = [one for one in effects if one.part.head is not None and one.part.sublayer in sites]
     masses = [float(trace[one.part.sublayer].pattern(one.part.head or 0)[query, key]) for one in heads]
     by_mass = _places(masses)
@@ -204,11 +204,6 @@ def mass_and_effect(
         for one, mass, a, b in zip(heads, masses, by_mass, by_effect, strict=True)
     ]
     return tuple(sorted(found, key=lambda one: one.effect_rank))
-
-
-def _kind_of(site: str) -> str:
-    stack, _, what = site.split(".")
-    return "cross" if what == "cross" else stack
 
 
 def _places(values: Sequence[float]) -> list[int]:
@@ -221,5 +216,5 @@ def _places(values: Sequence[float]) -> list[int]:
 def by_head(effects: Sequence[Effect], trace: Trace, kind: str) -> Float[ndarray, "n_layers n_heads"]:
     """KL(P || P') of every head of one kind of attention; NaN for those that were not taken out."""
     known = {(one.part.sublayer, one.part.head): one.divergence for one in effects}
-    sites = [site for site in trace.sites if _kind_of(site) == kind]
+    sites = [site for site in trace.sites if kind_of(site) == kind]
     return np.array([[known.get((site, head), np.nan) for head in range(trace[site].n_heads)] for site in sites])

@@ -32,7 +32,7 @@ from numpy import ndarray
 from torch import Tensor
 
 from vizformer.analysis.ablation import Part, parts_of
-from vizformer.analysis.heads import Kind
+from vizformer.analysis.heads import Kind, kind_of
 from vizformer.checkpoints import Checkpoint
 from vizformer.errors import TraceError
 from vizformer.messages import N_
@@ -149,8 +149,7 @@ def table_of(found: HeadGates, role: Role, kind: Kind) -> Float[ndarray, "n_laye
     mean = found.scores(role).mean(0)
     sites: dict[str, list[float]] = {}
     for part, score in zip(found.heads, mean.tolist(), strict=True):
-        stack, _, what = part.sublayer.split(".")
-        if (what if what == "cross" else stack) == kind:
+        if kind_of(part.sublayer) == kind:
             sites.setdefault(part.sublayer, []).append(score)
     return np.array(list(sites.values()))
 

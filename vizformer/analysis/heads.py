@@ -47,6 +47,12 @@ def site_name(kind: Kind, layer: int) -> str:
     return f"{stack}.{layer}.{suffix}"
 
 
+def kind_of(site: str) -> Kind:
+    """The kind of attention of a site: of "decoder.2.cross" it is "cross"."""
+    stack, _, what = site.split(".")
+    return "cross" if what == "cross" else "encoder" if stack == "encoder" else "decoder"
+
+
 def n_layers(trace: Trace, kind: Kind) -> int:
     stack, suffix = _SUFFIX[kind]
     return sum(site.startswith(f"{stack}.") and site.endswith(f".{suffix}") for site in trace.sites)

@@ -16,7 +16,7 @@ from vizformer.analysis.ablation import parts_of, sweep, without_layer
 from vizformer.analysis.circuits import compositions, predicting_kind
 from vizformer.analysis.head_measures import SINK
 from vizformer.analysis.head_overview import head_overview
-from vizformer.analysis.heads import Kind, kinds, site_name
+from vizformer.analysis.heads import Kind, kind_of, kinds, site_name
 from vizformer.analysis.logit_attribution import LogitAttribution, Term, by_key, logit_attribution
 from vizformer.analysis.logit_lens import LogitLens, logit_lens, predicting_stack
 from vizformer.checkpoints import Checkpoint
@@ -126,7 +126,7 @@ def _parts(found: LogitAttribution, said: dict[str, Any]) -> list[Finding]:
         Finding(
             "part",
             {**said, "value": term.value, "logit": found.logit, "network": term.part == "feedforward"},
-            _kind(term) if term.part == "head" else None,
+            kind_of(term.place) if term.part == "head" else None,
             term.layer,
             term.head,
             found.position,
@@ -154,8 +154,8 @@ def _needed(checkpoint: Checkpoint, trace: Trace, position: int, token: int, sai
     for one in sorted(effects, key=lambda one: one.probability)[:MOST_PARTS]:
         if -one.probability < SHARE * p:
             break
-        stack, layer, of = one.part.sublayer.split(".")
-        kind: Kind = "cross" if of == "cross" else "encoder" if stack == "encoder" else "decoder"
+        stack, layer, _ = one.part.sublayer.split(".")
+        kind = kind_of(one.part.sublayer)
         values = {**said, "before": p, "after": p + one.probability}
         query = position if stack == predicting_stack(checkpoint) else None
         findings.append(Finding("needed", values, kind, int(layer), one.part.head, query))
@@ -176,7 +176,7 @@ def _copies(checkpoint: Checkpoint, trace: Trace, found: LogitAttribution, said:
     for term in found.terms:
         if term.part != "head" or term.head is None or term.value < SHARE * abs(found.logit):
             continue
-        kind = _kind(term)
+        kind = kind_of(term.place)
         keys = trace.tokens["encoder" if kind in ("encoder", "cross") else "decoder"]
         there = np.array([key.id == found.token for key in keys])
         if kind == "cross" and checkpoint.source_tokenizer is not None:  # other tokens by the same ids
@@ -195,7 +195,8 @@ def _copies(checkpoint: Checkpoint, trace: Trace, found: LogitAttribution, said:
     if best is None:
         return []
     value, term, key, weight = best
-    kind, tokens = _kind(term), trace.tokens["encoder" if _kind(term) in ("encoder", "cross") else "decoder"]
+    kind = kind_of(term.place)
+    tokens = trace.tokens["decoder" if kind == "decoder" else "encoder"]
     again = kind != "cross" and 0 < key <= found.position and tokens[key - 1].id == tokens[found.position].id
     values = {**said, "key": key, "weight": weight, "value": value, "logit": found.logit}
     findings = [Finding("induction" if again else "copies", values, kind, term.layer, term.head, found.position)]
@@ -244,8 +245,3 @@ def _sinks(trace: Trace) -> list[Finding]:
 
 def _large(value: float, found: LogitAttribution) -> bool:
     return abs(value) >= SHARE * abs(found.logit)
-
-
-def _kind(term: Term) -> Kind:
-    stack, __, of = term.place.split(".")
-    return "cross" if of == "cross" else "encoder" if stack == "encoder" else "decoder"
