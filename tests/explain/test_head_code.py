@@ -42,7 +42,7 @@ MORE = {
     "window": ("decoder-only", dict(norm_order="pre", sliding_window=3)),
     "window-to-both-sides": ("encoder-only", dict(sliding_window=2)),
     "window-of-one-layer": ("decoder-only", {**tiny.LLAMA, "sliding_window": 2, "sliding_layers": (1,)}),
-    "parallel-post": ("decoder-only", dict(norm_order="post", norm="deviation_norm")),
+    "deviation-post": ("decoder-only", dict(norm_order="post", norm="deviation_norm")),
 }
 
 
