@@ -96,7 +96,10 @@ def test_own_files_keep_everything(name: str, tmp_path: Path) -> None:
     save(checkpoint, tmp_path, torch.float32)
     again = load(tmp_path)
     assert again.model.config == checkpoint.model.config
-    assert torch.equal(again.trace(TEXT).logits, checkpoint.trace(TEXT).logits)
+    kept = again.model.state_dict()
+    assert all(torch.equal(kept[name], tensor) for name, tensor in checkpoint.model.state_dict().items())
+    # The same weights at another place in memory: on some processors the last bit of a sum hangs on that.
+    tiny.assert_close(again.trace(TEXT).logits, checkpoint.trace(TEXT).logits, 1e-6)
     with pytest.raises(CheckpointError, match=r"apart from .*n_experts=[56]"):
         save(checkpoint, tmp_path / "theirs", layout="hugging-face")
 
