@@ -18,7 +18,7 @@ TEXTS = {
 }
 
 
-@pytest.fixture(params=TEXTS)
+@pytest.fixture(scope="module", params=TEXTS)
 def read(request):
     checkpoint = load(request.param)
     return checkpoint, checkpoint.trace(TEXTS[request.param])

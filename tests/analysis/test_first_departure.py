@@ -11,7 +11,7 @@ from vizformer.errors import TraceError
 TEXTS = {"zh-en": "他喜欢喝水。", "stories": "The cat sat on the chair.", "cloze": "She opened the door."}
 
 
-@pytest.fixture(params=TEXTS)
+@pytest.fixture(scope="module", params=TEXTS)
 def read(request):
     checkpoint = load(request.param)
     return checkpoint, checkpoint.trace(TEXTS[request.param])
