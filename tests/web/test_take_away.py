@@ -1,6 +1,7 @@
 """What is taken away from a page, opened again."""
 
 import csv
+import dataclasses
 import io
 import re
 from pathlib import Path
@@ -75,6 +76,25 @@ def test_a_head_is_told_in_a_sentence_and_as_a_table_of_its_weights():
     assert all(row[4] == pytest.approx(pattern[row[0], row[2]]) for row in table.rows)
     query, key = divmod(int(np.argmax(np.where(np.arange(n)[:, None] > 0, pattern, 0))), n)
     assert f"query {query} “{tokens[query]}” attends to key {key} “{tokens[key]}”" in said
+
+
+def test_the_table_of_a_head_is_made_once_and_anew_for_other_numbers_or_another_language(monkeypatch):
+    tokens, made = [token.text for token in SUBJECT.trace.tokens["decoder"]], []
+
+    def told(head=2, **how):
+        picture = taken_heads.one_head(SUBJECT, "decoder", 0, head, tokens, tokens, **how)
+        counted = dataclasses.replace(picture, figure=lambda: made.append(head) or picture.figure())
+        return take_away._told(counted)
+
+    first = told()
+    assert told() == first
+    assert len(made) == 1
+    assert told(head=3) != first
+    assert told(scores=True) != first
+    assert len(made) == 3
+    monkeypatch.setattr(take_away, "language", lambda: "zh_CN")
+    told()
+    assert len(made) == 4
 
 
 @pytest.mark.parametrize(

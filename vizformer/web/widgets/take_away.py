@@ -8,7 +8,7 @@ Nothing is computed before somebody asks for it: of a picture that nobody takes 
 """
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -16,12 +16,13 @@ import streamlit as st
 
 from vizformer.components import sortable
 from vizformer.web.catalogue import sources
+from vizformer.web.catalogue.bounded_cache import RESULTS
 from vizformer.web.frame import sitemap
 from vizformer.web.link import state
 from vizformer.web.widgets.folded import folded
 from vizformer.web.words.errors import plain
 from vizformer.web.words.figure_words import words
-from vizformer.web.words.i18n import _, translate
+from vizformer.web.words.i18n import _, language, translate
 
 if TYPE_CHECKING:
     from streamlit.delta_generator import DeltaGenerator
@@ -46,6 +47,8 @@ class Picture:
         more: other files, (label, ending) -> what makes them.
         code: makes the same in Python, by the package that it needs.
         told: makes a sentence and a table for those who do not see the picture; default those of the figure.
+        content: what the figure is made of, texts and numbers by which its sentence and table are kept for all readers;
+            None makes them anew at every run while they are open.
     """
 
     name: str
@@ -57,6 +60,7 @@ class Picture:
     more: "Mapping[tuple[str, str], Callable[[], bytes]] | None" = None
     code: "Callable[[], Mapping[str, str]] | None" = None
     told: "Callable[[], tuple[str, Table]] | None" = None
+    content: Hashable | None = None
 
     @property
     def can_be_told(self) -> bool:
@@ -126,10 +130,16 @@ def _code(found: Mapping[str, str]) -> None:
 
 
 def _told(picture: Picture) -> "tuple[str, Table]":
-    from vizformer.figures import sentence, table
-
     if picture.told is not None:
         return picture.told()
+    if picture.content is None:
+        return _told_by_figure(picture)
+    return RESULTS.get(("told", picture.content, language()), lambda: _told_by_figure(picture))
+
+
+def _told_by_figure(picture: Picture) -> "tuple[str, Table]":
+    from vizformer.figures import sentence, table
+
     assert picture.figure is not None
     figure, texts = picture.figure(), words({**sentence.ENGLISH, **table.ENGLISH})
     return sentence.sentence(figure, texts), table.table(figure, texts)

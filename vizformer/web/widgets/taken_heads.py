@@ -1,6 +1,6 @@
 """Heads and masks as files to take away, and the whole trace."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -68,6 +68,7 @@ def one_head(
         title=told,
         more={(_("trace"), "safetensors"): trace(subject)},
         code=None if without != "none" else lambda: in_python.of_head(subject, kind, layer, head),
+        content=("head", subject, kind, layer, head, without, level, scores, tuple(queries), tuple(keys)),
     )
 
 
@@ -146,6 +147,7 @@ def all_heads(subject: Subject, kind: "Kind", shape: Sequence[int]) -> list[Pict
 
 
 def together(
+    subject: Subject,
     payload: "HeadsPayload",
     kind: "Kind",
     layer: int,
@@ -155,14 +157,15 @@ def together(
     page: Callable[[], str],
 ) -> Picture:
     """The map of all heads of a layer together."""
-    texts = words(figures.ENGLISH)
+    view, texts = state.view(), words(figures.ENGLISH)
     told = f"{labels.kind_label(kind)} · {name.format(layer=layer)}"
 
     def drawn() -> "Figure":
         weights, reasons = payload.map_of(layer, 0)
         return figures.attention_heatmap(weights, queries, keys, reasons=reasons, words=texts)
 
-    return Picture(f"{kind}-layer{layer}-{state.view().over}", caption(told), drawn, page=page)
+    content = ("together", subject, kind, view.over, view.without, layer, tuple(queries), tuple(keys))
+    return Picture(f"{kind}-layer{layer}-{view.over}", caption(told), drawn, page=page, content=content)
 
 
 def text_of(
@@ -172,6 +175,7 @@ def text_of(
     running: Sequence[Sequence[str]],
     told: str,
     page: Callable[[], str],
+    content: Hashable,
 ) -> Picture:
     """The text, coloured by what a query looks at, or by which queries look at a key.
 
@@ -181,6 +185,7 @@ def text_of(
         running: the tokens of queries and keys with the spaces before them.
         told: whose map it is.
         page: makes the HTML file.
+        content: what the map is made of.
     """
     texts = words(figures.ENGLISH)
     said = (_("from query {query}") if side == "query" else _("to key {query}")).format(query=token)
@@ -198,7 +203,8 @@ def text_of(
     def arrays() -> Mapping[str, Any]:
         return {"weights": weights(), "tokens": np.array(running[1] if side == "query" else running[0])}
 
-    return Picture(f"text-{side}{token}", caption(f"{told}, {said}"), drawn, arrays, page)
+    of = ("text", content, token, side)
+    return Picture(f"text-{side}{token}", caption(f"{told}, {said}"), drawn, arrays, page, content=of)
 
 
 def lines(

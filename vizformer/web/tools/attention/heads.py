@@ -159,6 +159,7 @@ def as_one_map(heads: Heads) -> None:
     state.update(layer=selection.layer, query=written_query(selection.query, heads.queries))
     take_away(
         taken_heads.together(
+            heads.subject,
             payload,
             heads.kind,
             selection.layer,
@@ -216,6 +217,7 @@ def as_text(heads: Heads) -> None:
                 selected=found,
                 **shown_as,
             ),
+            (heads.subject, heads.kind, view.over if not one else "one", found.layer, found.head, view.without),
         ),
         key=key,
     )
