@@ -70,3 +70,26 @@ def test_a_selection_that_does_not_exist_is_none(open_file: OpenFile) -> None:
 def test_many_tokens_wrap(open_file: OpenFile) -> None:
     page = open_file(to_html([{"text": f"token{i}"} for i in range(60)]), width=400)
     assert page.evaluate("document.documentElement.scrollWidth - document.documentElement.clientWidth") <= 0
+
+
+def test_most_chips_of_a_long_text_are_made_when_the_strip_comes_into_sight(open_file: OpenFile) -> None:
+    many: list[Token] = [{"text": f"t{index}"} for index in range(1000)]
+    html = to_html(many, selected=999).replace('<div id="here">', '<div style="height: 3000px"></div><div id="here">')
+    page = open_file(html)
+    chips = page.locator(".vf-chip")
+    expect(page.locator(".vf-note")).to_contain_text("999 · “t999”")
+    page.evaluate("() => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))")
+    assert 0 < chips.count() < 1000
+    page.locator(".vf-tokens").scroll_into_view_if_needed()
+    expect(chips).to_have_count(1000)
+    expect(page.locator(".vf-chip[tabindex='0']")).to_have_text("t999999")
+    expect(page.locator(".vf-chip[aria-selected=true]")).to_have_count(1)
+
+
+def test_the_keyboard_reaches_a_chip_that_was_not_made_yet(open_file: OpenFile) -> None:
+    many: list[Token] = [{"text": f"t{index}"} for index in range(1000)]
+    html = to_html(many).replace('<div id="here">', '<div style="height: 3000px"></div><div id="here">')
+    page = open_file(html)
+    page.locator(".vf-chip").first.evaluate("chip => chip.focus({ preventScroll: true })")
+    page.keyboard.press("End")
+    expect(page.locator(".vf-chip").nth(999)).to_be_focused()

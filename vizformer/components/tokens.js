@@ -5,6 +5,10 @@ import { Conversation, present } from "./js/conversation.js";
 import { buttonOf, element, focusedIn, isShortcut } from "./js/dom.js";
 import { fill, visible } from "./js/text.js";
 
+const FIRST = 256;  // tokens whose chips are made at once; the others when the strip comes into sight
+const TURN = 12;  // ms of making chips between two looks at what people do
+const NEAR = "300px";  // of the window, from where on the strip counts as in sight
+
 /** @import { Component, Sent } from "./js/types.d.ts" */
 /** @typedef {{ text: string, hover: string, special: boolean, value: number | null }} Token */
 /** @typedef {Sent<{ index: number }> & { tokens: Token[], label: string }} TokensData */
@@ -12,6 +16,8 @@ import { fill, visible } from "./js/text.js";
 class TokenStrip {
   /** @type {TokensData} */ data;
   /** @type {number | null} */ selected;
+  /** @type {number | undefined} */ timer;
+  most = 0;  // the largest value
 
   /** @param {HTMLElement} parent */
   constructor(parent) {
@@ -33,6 +39,9 @@ class TokenStrip {
     this.list.addEventListener("focusin", (event) => this.describe(buttonOf(event)));
     this.list.addEventListener("focusout", () => this.describe(null));
     this.list.addEventListener("keydown", (event) => this.walk(event));
+    this.watcher = new IntersectionObserver((seen) => {
+      if (seen.some((one) => one.isIntersecting)) this.makeInTurns();
+    }, { rootMargin: NEAR });
   }
 
   /** @param {Component<TokensData>} component */
@@ -46,15 +55,40 @@ class TokenStrip {
     this.caption.textContent = data.label;
     this.caption.hidden = !data.label;
     this.list.setAttribute("aria-label", data.label || data.words.strip_label);
-    const most = Math.max(...data.tokens.map(({ value }) => Math.abs(value ?? 0)), 0);
-    this.list.replaceChildren(...data.tokens.map((token, index) => this.chip(token, index, most)));
+    this.most = data.tokens.reduce((most, { value }) => Math.max(most, Math.abs(value ?? 0)), 0);
+    clearTimeout(this.timer);
+    this.watcher.disconnect();
+    this.list.replaceChildren();
+    this.make(FIRST);
+    this.watcher.observe(this.list);
     this.showSelected();
     if (focused && data.tokens.length) this.focus(Number(focused.dataset.index));
     this.describe(null);
   }
 
-  /** @param {Token} token @param {number} index @param {number} most */
-  chip(token, index, most) {
+  // Makes chips until there are `count`, or until a moment in ms.
+  /** @param {number} count @param {number} [end] */
+  make(count, end = Infinity) {
+    const all = this.data.tokens;
+    const made = [];
+    for (let index = this.list.childElementCount; index < Math.min(count, all.length); index++) {
+      made.push(this.chip(all[index], index));
+      if (performance.now() > end) break;
+    }
+    this.list.append(...made);
+  }
+
+  // Makes the chips of a long text that are still missing.
+  makeInTurns() {
+    clearTimeout(this.timer);
+    this.watcher.disconnect();
+    this.make(Infinity, performance.now() + TURN);
+    if (this.list.childElementCount < this.data.tokens.length) this.timer = setTimeout(() => this.makeInTurns(), 0);
+    else this.showSelected();
+  }
+
+  /** @param {Token} token @param {number} index */
+  chip(token, index) {
     const chip = element("button", token.special ? "vf-chip vf-special" : "vf-chip");
     chip.type = "button";
     chip.dataset.index = String(index);
@@ -65,20 +99,25 @@ class TokenStrip {
       const bar = element("span", "vf-value");
       const level = element("span");
       // shares of one are shown as such, anything larger against the largest of the row
-      level.style.width = `${(100 * Math.abs(token.value)) / Math.max(most, 1)}%`;
+      level.style.width = `${(100 * Math.abs(token.value)) / Math.max(this.most, 1)}%`;
       bar.append(level);
       chip.append(bar);
     }
     const extra = token.special ? `, ${this.data.words.special}` : "";
     // All that is on the screen of it: the line below is for those who point.
     chip.setAttribute("aria-label", [`${index}: ${token.text}${extra}`, token.hover].filter(Boolean).join(" · "));
+    chip.setAttribute("aria-selected", "false");
+    chip.tabIndex = -1;
     return chip;
   }
 
+  // The Tab key reaches the chosen chip; the first one where none is chosen, or its chip is not made yet.
   showSelected() {
-    this.list.querySelectorAll("button").forEach((chip, index) => {
+    const chips = this.list.querySelectorAll("button");
+    const entry = this.selected !== null && this.selected < chips.length ? this.selected : 0;
+    chips.forEach((chip, index) => {
       chip.setAttribute("aria-selected", String(index === this.selected));
-      chip.tabIndex = index === (this.selected ?? 0) ? 0 : -1;
+      chip.tabIndex = index === entry ? 0 : -1;
     });
     this.root.dataset.selected = String(this.selected ?? "");
   }
@@ -110,11 +149,14 @@ class TokenStrip {
 
   /** @param {number} index */
   focus(index) {
+    this.make(Infinity);
     const chips = this.list.querySelectorAll("button");
     chips[Math.max(0, Math.min(chips.length - 1, index))].focus();
   }
 
   close() {
+    clearTimeout(this.timer);
+    this.watcher.disconnect();
     this.root.remove();
   }
 }
