@@ -82,3 +82,29 @@ def test_a_head_is_fetched_while_the_pointer_rests_on_its_small_map(open_tab) ->
         tab.page.locator('.vf-attention .vf-tile[data-layer="2"][data-head="5"]').hover()
     assert answer.value.status == 200
     expect(tab.page.locator(".vf-attention .vf-title")).to_have_text(title)  # it is not chosen yet
+
+
+def test_the_small_maps_are_asked_for_once_the_chosen_head_is_painted(open_tab) -> None:
+    tab = open_tab("/attention?model=stories&text=A+cat.")
+    page = tab.page
+    page.add_init_script("""
+      const now = performance.now.bind(performance);
+      let later = 0;
+      performance.now = () => now() + (later += 15);  // a turn ends after one row: the map takes many of them
+      const ask = window.fetch;
+      window.asked = [];
+      const all = (name, room) => [...room.querySelectorAll("*")]
+        .flatMap((one) => [...(one.matches(name) ? [one] : []), ...(one.shadowRoot ? all(name, one.shadowRoot) : [])]);
+      window.fetch = (address, ...how) => {
+        const [, layer] = String(address).match(/vizformer-heads\\/[^/]+\\/(\\d+)$/) ?? [];
+        if (layer) window.asked.push([layer, all(".vf-attention .vf-readout", document)[0].dataset.value !== ""]);
+        return ask(address, ...how);
+      };
+    """)
+    tab.goto(f"/attention?model=stories&text={STORY[:1100].replace(' ', '+')}")
+    tiles = page.locator(".vf-attention .vf-tile")
+    expect(page.locator(".vf-attention .vf-readout")).to_contain_text("attends")
+    expect(tiles.locator("canvas")).to_have_count(tiles.count())
+    asked = page.evaluate("window.asked")
+    assert len(asked) > 1
+    assert all(painted for _layer, painted in asked), asked

@@ -26,11 +26,14 @@ ALL_NUMBERS = """([q, k, distances, reasons, queries, keys]) => {
     q: typed(q, Float32Array), k: typed(k, Float32Array),
     byDistance: typed(distances, Float32Array), reasons: typed(reasons, Uint8Array), queries, keys,
   });
-  head.fill(0, queries, head.scores, head.norms);
+  head.fill(0, queries, head.reasons, head.scores, head.norms);
   const [weights, scores] = [[], []];
   for (let query = 0; query < queries; query++) for (let key = 0; key < keys; key++) {
     weights.push(head.weight(query, key));
     scores.push(head.scoreOf(query, key));
+    const [cell, score] = [query * keys + key, scores.at(-1)];
+    const exact = head.reasons && head.reasons[cell] ? 0 : Math.fround(score);
+    if (!Object.is(head.scores[cell], exact)) throw new Error(`${query}, ${key}: ${head.scores[cell]}, not ${exact}`);
   }
   return [weights, scores];
 }"""

@@ -111,6 +111,8 @@ class AttentionView {
     this.wordMap.take(data, { queries: data.query_tokens.map(visible), keys: data.key_tokens.map(visible) });
     this.conversation.listen(component);
     this.selected = this.inRange(this.conversation.value || {});
+    const wanted = this.selected;
+    if (this.loader.isAway(wanted.layer, wanted.head)) this.loader.want(wanted.layer, wanted.head);  // it comes meanwhile
     this.names = {
       layer: (layer) => layerName(data, this.words.layer_short, layer),
       head: (head) => fill(this.words.head_short, { head }),
@@ -126,7 +128,7 @@ class AttentionView {
     this.buildZoom();
     this.width = 0;
     this.fit();
-    this.loader.want(this.selected.layer, this.selected.head);
+    this.loader.want(wanted.layer, wanted.head);
   }
 
   // Whether there are scores to show: words have none, they do not add up.

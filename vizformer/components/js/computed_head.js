@@ -9,39 +9,46 @@
  * @property {Float32Array} q [queries, width], times the scale
  * @property {Float32Array} k [keys, width]
  * @property {Float32Array | null} byDistance [queries + keys - 1]
- * @property {Uint8Array | null} reasons [queries, keys]
  * @property {number} queries
  * @property {number} keys
  */
 
+/** @typedef {{ starts: NumberColumn, values: NumberColumn }} Runs where each run of equal reasons begins, and its reason */
+
 // The scores of a head and what turns a row of them into weights: weight = exp(score - norm of the row).
 export class RowScores {
   /** @param {Operands} operands */
-  constructor({ q, k, byDistance, reasons, queries, keys }) {
+  constructor({ q, k, byDistance, queries, keys }) {
     this.q = q;
     this.k = k;
     this.byDistance = byDistance;
-    this.reasons = reasons;
     this.queries = queries;
     this.keys = keys;
     this.width = q.length / queries;
   }
 
   // Some rows, written one after the other: of the keys that a query sees, which in a causal map is half of the work.
-  /** @param {number} first @param {number} end @param {Float32Array} scores @param {Float64Array} norms */
-  fill(first, end, scores, norms) {
-    const { reasons, keys } = this;
+  /**
+   * @param {number} first
+   * @param {number} end
+   * @param {Uint8Array | null} reasons of these rows, as `scores`
+   * @param {Float32Array} scores
+   * @param {Float64Array} norms
+   */
+  fill(first, end, reasons, scores, norms) {
+    const { keys } = this;
     for (let query = first; query < end; query++) {
-      const [from, to] = [query * keys, (query - first) * keys];
+      const to = (query - first) * keys;
       let most = -Infinity;
       for (let key = 0; key < keys; key++) {
-        if (reasons && reasons[from + key]) continue;
+        scores[to + key] = 0;  // the memory may hold numbers of another head
+        if (reasons && reasons[to + key]) continue;
         const score = this.scoreOf(query, key);
         scores[to + key] = score;
         if (score > most) most = score;
       }
       let total = 0;
-      for (let key = 0; key < keys; key++) if (!(reasons && reasons[from + key])) total += Math.exp(scores[to + key] - most);
+      for (let key = 0; key < keys; key++) if (!(reasons && reasons[to + key])) total += Math.exp(scores[to + key] - most);
       norms[query - first] = total ? most + Math.log(total) : Infinity;  // of a row that sees nothing every weight is 0
     }
   }
@@ -65,10 +72,13 @@ export class RowScores {
 
 // The whole map of a head, as far as its rows are there.
 class ComputedHead extends RowScores {
-  /** @param {Operands} operands */
-  constructor(operands) {
+  /** @param {Operands & { reasons: Uint8Array | null, runs: Runs | null }} operands @param {Float32Array | null} room for its scores */
+  constructor({ reasons, runs, ...operands }, room) {
     super(operands);
-    this.scores = new Float32Array(this.queries * this.keys);
+    this.reasons = reasons;
+    this.runs = runs;
+    const cells = this.queries * this.keys;
+    this.scores = room?.length === cells ? room : new Float32Array(cells);
     this.norms = new Float64Array(this.queries);
     this.done = 0;  // rows
   }
@@ -93,18 +103,34 @@ class ComputedHead extends RowScores {
 }
 
 // What came of a head, ready to be computed; null where its numbers came themselves.
-/** @param {Record<string, NumberColumn | null>} columns @param {number[]} shape @returns {ComputedHead | null} */
-export function readOperands(columns, [, , queries, keys]) {
+/**
+ * @param {Record<string, NumberColumn | null>} columns
+ * @param {number[]} shape
+ * @param {ComputedHead | null} [like] a head whose map of reasons serves for this one too, where it is the same
+ * @param {Float32Array | null} [room] for its scores, of a head that is not needed any more
+ * @returns {ComputedHead | null}
+ */
+export function readOperands(columns, [, , queries, keys], like = null, room = null) {
   const [q, k, byDistance] = /** @type {(Float32Array | null)[]} */ ([columns.q, columns.k, columns.by_distance ?? null]);
   if (!q || !k) return null;
-  return new ComputedHead({ q, k, byDistance, reasons: readRuns(columns, queries * keys), queries, keys });
+  const { run_starts: starts, run_reasons: values } = columns;
+  const runs = starts && values ? { starts, values } : null;
+  const reasons = runs && like?.keys === keys && like.queries === queries && sameRuns(runs, like.runs)
+    ? like.reasons
+    : runs && readRuns(runs, queries * keys);
+  return new ComputedHead({ q, k, byDistance, reasons, runs, queries, keys }, room);
 }
 
 // A map of reasons that came as runs of equal ones.
-/** @param {Record<string, NumberColumn | null>} columns @param {number} size @returns {Uint8Array | null} */
-function readRuns({ run_starts: starts, run_reasons: values }, size) {
-  if (!starts || !values) return null;
+/** @param {Runs} runs @param {number} size @returns {Uint8Array} */
+function readRuns({ starts, values }, size) {
   const map = new Uint8Array(size);
   starts.forEach((start, run) => map.fill(values[run], start, starts[run + 1] ?? size));
   return map;
+}
+
+/** @param {Runs} one @param {Runs | null} other */
+function sameRuns({ starts, values }, other) {
+  return other !== null && starts.length === other.starts.length
+    && starts.every((start, run) => start === other.starts[run] && values[run] === other.values[run]);
 }

@@ -75,11 +75,15 @@ export class HeadImage {
     for (let query = 0; query < queries; query++) {
       const row = Math.floor(query / pool) * columns;
       const norm = byWeight && computed ? computed.norms[query] : 0;  // the logarithm of a weight has the same order
-      for (let key = 0, cell = query * keys; key < keys; key++, cell++) {
-        if (reasons && reasons[cell]) continue;
-        const value = values[from + cell] - norm;
-        const at = row + Math.floor(key / pool);
-        if (!(byWeight ? value <= found[at] : Math.abs(value) <= Math.abs(found[at]))) found[at] = value;
+      for (let column = 0; column < columns; column++) {
+        const end = query * keys + Math.min(keys, (column + 1) * pool);
+        let most = found[row + column];
+        for (let cell = query * keys + column * pool; cell < end; cell++) {
+          if (reasons && reasons[cell]) continue;
+          const value = values[from + cell] - norm;
+          if (!(byWeight ? value <= most : Math.abs(value) <= Math.abs(most))) most = value;
+        }
+        found[row + column] = most;
       }
     }
     return paint(rows, columns, (i) => {

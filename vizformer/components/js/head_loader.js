@@ -1,6 +1,6 @@
 // @ts-check
 // Brings heads into the model: computes one that came as its queries and keys, and asks the address of a long text for
-// those that did not come at all, the chosen one first, then the small maps, layer by layer.
+// those that did not come at all, the chosen one first, and once it is painted the small maps, layer by layer.
 
 import { readOperands } from "./computed_head.js";
 import { weightOfOne } from "./heads.js";
@@ -74,23 +74,39 @@ export class HeadLoader {
     fetch(`${this.address}/${name}`, { signal: this.stop.signal }).then((answer) => answer.arrayBuffer()).catch(() => {});
   }
 
+  // Whether a head has to be fetched before it can be shown.
+  /** @param {number} layer @param {number} head */
+  isAway(layer, head) {
+    const name = `${layer}/${head}`;
+    return this.address !== null && name !== this.wanted && !this.kept.has(name);
+  }
+
   /** @param {number} layer @param {number} head */
   async ask(layer, head) {
     const name = `${layer}/${head}`;
     const { stop } = this;
+    this.rows.prepare(this.model.queries * this.model.keys);
     const columns = await this.fetch(name);
-    if (stop.signal.aborted) return;
-    if (columns) this.keep(name, this.numbers(columns));
-    const kept = this.kept.get(name);
-    if (this.wanted === name && kept) this.put(layer, head, kept);
-    else if (this.wanted === name) [this.wanted, this.failed] = [null, true];
-    if (this.failed) this.on.head();
+    if (stop.signal.aborted || this.wanted !== name) return;
+    if (columns) {
+      this.put(layer, head, this.keep(name, columns));
+    } else {
+      [this.wanted, this.failed] = [null, true];
+      this.shown(layer);
+    }
+  }
+
+  // What is wanted can be drawn; now the small maps may have the server and the processor.
+  /** @param {number} layer */
+  shown(layer) {
+    this.on.head();
     this.askLayers(layer);
   }
 
-  // One layer after the other, the one that is looked at first.
+  // One layer after the other, the one that is looked at first; none while a head is on its way.
   /** @param {number} first */
   askLayers(first) {
+    if (!this.failed && (this.wanted === null || !this.isHere)) return;
     while (this.asking < AT_ONCE && this.layers.length) {
       const layer = this.layers.includes(first) ? first : this.layers[0];
       this.layers = this.layers.filter((other) => other !== layer);
@@ -131,22 +147,35 @@ export class HeadLoader {
     return stop.signal.aborted ? null : this.fetch(place, tries - 1);
   }
 
-  /** @param {Record<string, NumberColumn>} columns @returns {HeadNumbers} */
-  numbers(columns) {
-    const { layers, heads, queries, keys } = this.model;
-    const computed = readOperands(columns, [layers, heads, queries, keys]);
+  // Whether the head that is wanted is in the model, whole.
+  get isHere() {
+    const { chosen: [layer, head], computed } = this.model;
+    return this.wanted === `${layer}/${head}` && (!computed || computed.complete);
+  }
+
+  /** @param {Record<string, NumberColumn>} columns @param {Float32Array | null} room @returns {HeadNumbers} */
+  numbers(columns, room) {
+    const { layers, heads, queries, keys, computed: like } = this.model;
+    const computed = readOperands(columns, [layers, heads, queries, keys], like, room);
     const weights = /** @type {Float32Array | Uint16Array} */ (columns.weights ?? new Float32Array(0));
     const scores = computed ? computed.scores : /** @type {Float32Array | null} */ (columns.scores ?? null);
     const reasons = computed ? computed.reasons : /** @type {Uint8Array | null} */ (columns.reasons ?? null);
     return { computed, weights, scores, reasons, one: weightOfOne(weights) };
   }
 
-  // Keeps a head; those that were looked at longest ago go.
-  /** @param {string} name @param {HeadNumbers} numbers */
-  keep(name, numbers) {
-    this.kept.set(name, numbers);
+  // Keeps a head that is wanted; those that were looked at longest ago go, and leave it their room.
+  /** @param {string} name @param {Record<string, NumberColumn>} columns @returns {HeadNumbers} */
+  keep(name, columns) {
     const most = Math.max(1, Math.floor(KEPT_BYTES / (this.model.queries * this.model.keys * CELL_BYTES)));
-    for (const old of this.kept.keys()) if (this.kept.size > most && old !== name) this.kept.delete(old);
+    let room = null;
+    for (const [old, { computed }] of this.kept) {
+      if (this.kept.size < most) break;
+      this.kept.delete(old);
+      room = computed?.scores ?? null;
+    }
+    const numbers = this.numbers(columns, room);
+    this.kept.set(name, numbers);
+    return numbers;
   }
 
   /** @param {number} layer @param {number} head @param {HeadNumbers} kept */
@@ -155,12 +184,12 @@ export class HeadLoader {
     this.kept.set(`${layer}/${head}`, kept);
     Object.assign(this.model, kept, { chosen: [layer, head] });
     this.work();
-    if (!kept.computed || kept.computed.complete) this.on.head();
+    if (!kept.computed || kept.computed.complete) this.shown(layer);
   }
 
   work() {
     const { computed } = this.model;
-    if (computed && !computed.complete) this.rows.compute(computed, () => this.on.head());
+    if (computed && !computed.complete) this.rows.compute(computed, () => this.shown(this.model.chosen[0]));
     else this.rows.stop();
   }
 

@@ -75,13 +75,20 @@ export function reasonsOf(model, layer) {
   return ofLayer(model.reasons, layer, model.queries * model.keys);
 }
 
-// The different reasons in a layer, smallest first.
+/** @type {WeakMap<Uint8Array, number[]>} */
+const REASONS_IN = new WeakMap();
+
+// The different reasons in a layer, smallest first; looked for once in a map.
 /** @param {HeadModel} model @param {number} layer @returns {number[]} */
 export function reasonsIn(model, layer) {
+  const reasons = reasonsOf(model, layer);
+  const known = reasons ? REASONS_IN.get(reasons) : [];
+  if (!reasons || known) return known ?? [];
   const seen = new Uint8Array(256);
-  const reasons = reasonsOf(model, layer) ?? seen;
   for (let at = 0; at < reasons.length; at++) seen[reasons[at]] = 1;
-  return [...seen.keys()].filter((reason) => reason && seen[reason]);
+  const found = [...seen.keys()].filter((reason) => reason && seen[reason]);
+  REASONS_IN.set(reasons, found);
+  return found;
 }
 
 // The map of one layer, where layers differ.

@@ -53,7 +53,13 @@ export class HeatMap {
     if (!before || before.queryTokens !== scene.queryTokens || before.keyTokens !== scene.keyTokens || before.theme.font !== scene.theme.font) {
       const context = context2d(this.base);
       context.font = `600 100px ${scene.theme.font}`;  // the widest a label gets: chosen ones are bold
-      const measure = (/** @type {string[]} */ tokens) => tokens.map((token) => context.measureText(token).width / 100);
+      /** @type {Map<string, number>} */ const known = new Map();  // a long text says most of its tokens again
+      const widthOf = (/** @type {string} */ token) => {
+        const width = known.get(token) ?? context.measureText(token).width / 100;
+        known.set(token, width);
+        return width;
+      };
+      const measure = (/** @type {string[]} */ tokens) => tokens.map(widthOf);
       this.widths = { queries: measure(scene.queryTokens), keys: measure(scene.keyTokens) };
     }
   }

@@ -5,11 +5,16 @@
 import { RowScores } from "./computed_head.js";
 
 /** @typedef {NonNullable<ReturnType<typeof import("./computed_head.js").readOperands>>} ComputedHead */
-/** @typedef {{ name: number, first: number, scores: Float32Array, norms: Float64Array }} Rows */
+/**
+ * Some rows on their way to a worker and back, in memory that they keep: nothing is allocated for the next ones.
+ * @typedef {{ reasons: Uint8Array | null, scores: Float32Array, norms: Float64Array }} Sheet
+ */
+/** @typedef {{ name: number, first: number, end: number, sheet: Sheet }} Rows */
 
 const SMALL_CELLS = 400_000;  // of a map that is there sooner than a worker
 const SLICE = 24;  // ms of work between two looks at what people do
 const ROWS_AT_ONCE = 64;  // that a worker computes at a time: in a causal map the later ones are more work
+const SHEETS = 2;  // of a worker: one is computed while the other is on its way
 const MOST_WORKERS = 4;
 
 export class RowWorkers {
@@ -20,6 +25,12 @@ export class RowWorkers {
   name = 0;  // of the head that is computed: rows of an earlier one come too late
   next = 0;  // the row that is computed next
   none = typeof Worker === "undefined";  // a page may forbid workers
+
+  // Starts the workers for a head of so many cells, while its numbers are still on their way.
+  /** @param {number} cells */
+  prepare(cells) {
+    if (cells > SMALL_CELLS && !this.none && !this.workers.length) this.start();
+  }
 
   // Computes all rows of a head that are not there yet, instead of those of the head before.
   /** @param {ComputedHead} head @param {() => void} done */
@@ -37,7 +48,8 @@ export class RowWorkers {
     const end = performance.now() + SLICE;
     while (!head.complete && performance.now() < end) {
       const row = head.done++;
-      head.fill(row, row + 1, head.scores.subarray(row * head.keys, (row + 1) * head.keys), head.norms.subarray(row, row + 1));
+      const [from, to] = [row * head.keys, (row + 1) * head.keys];
+      head.fill(row, row + 1, head.reasons && head.reasons.subarray(from, to), head.scores.subarray(from, to), head.norms.subarray(row, row + 1));
     }
     if (head.complete) this.end();
     else this.timer = setTimeout(() => this.inTurns(), 0);
@@ -46,14 +58,19 @@ export class RowWorkers {
   inWorkers() {
     const { q, k, byDistance, reasons, queries, keys } = /** @type {ComputedHead} */ (this.head);
     if (!this.workers.length) this.start();
-    for (const worker of this.workers) {
-      worker.postMessage({ name: this.name, operands: { q, k, byDistance, reasons, queries, keys } });
-      this.ask(worker);
+    const cells = ROWS_AT_ONCE * keys;
+    for (const worker of this.workers) worker.postMessage({ name: this.name, operands: { q, k, byDistance, queries, keys } });
+    for (let sheet = 0; sheet < SHEETS; sheet++) {
+      for (const worker of this.workers) {
+        this.ask(worker, {
+          reasons: reasons && new Uint8Array(cells), scores: new Float32Array(cells), norms: new Float64Array(ROWS_AT_ONCE),
+        });
+      }
     }
   }
 
   start() {
-    const source = `${RowScores}\n(${answerWithRows})(RowScores);`;
+    const source = `${RowScores}\n(${answerWithRows})(RowScores, ${movedWith});`;
     const address = URL.createObjectURL(new Blob([source], { type: "text/javascript" }));
     const count = Math.max(1, Math.min(MOST_WORKERS, navigator.hardwareConcurrency || 1));
     for (let at = 0; at < count; at++) {
@@ -64,21 +81,24 @@ export class RowWorkers {
     }
   }
 
-  // The next rows from a worker; it has those after them to do already while they are copied here.
-  /** @param {Worker} worker */
-  ask(worker) {
-    const { queries } = /** @type {ComputedHead} */ (this.head);
+  // The next rows from a worker.
+  /** @param {Worker} worker @param {Sheet} sheet */
+  ask(worker, sheet) {
+    const { queries, keys, reasons } = /** @type {ComputedHead} */ (this.head);
     if (this.next >= queries) return;
-    worker.postMessage({ name: this.name, first: this.next, end: Math.min(queries, this.next + ROWS_AT_ONCE) });
-    this.next += ROWS_AT_ONCE;
+    const [first, end] = [this.next, Math.min(queries, this.next + ROWS_AT_ONCE)];
+    this.next = end;
+    if (reasons) sheet.reasons?.set(reasons.subarray(first * keys, end * keys));
+    /** @type {Rows} */ const rows = { name: this.name, first, end, sheet };
+    worker.postMessage(rows, movedWith(sheet));
   }
 
   /** @param {Worker} worker @param {Rows} rows */
-  take(worker, { name, first, scores, norms }) {
+  take(worker, { name, first, end, sheet }) {
     if (name !== this.name || !this.head) return;
-    this.ask(worker);
-    this.head.put(first, scores, norms);
+    this.head.put(first, sheet.scores.subarray(0, (end - first) * this.head.keys), sheet.norms.subarray(0, end - first));
     if (this.head.complete) this.end();
+    else this.ask(worker, sheet);
   }
 
   end() {
@@ -109,18 +129,22 @@ export class RowWorkers {
 }
 
 // What runs in a worker: it is told a head once, and then which rows of it to compute.
-/** @param {typeof RowScores} Scores */
-function answerWithRows(Scores) {
+/** @param {typeof RowScores} Scores @param {typeof movedWith} moved */
+function answerWithRows(Scores, moved) {
   /** @type {RowScores} */ let head;
   addEventListener("message", (event) => {
-    const { name, operands, first, end } = event.data;
+    const { operands, first, end, sheet } = event.data;
     if (operands) {
       head = new Scores(operands);
       return;
     }
-    const [scores, norms] = [new Float32Array((end - first) * head.keys), new Float64Array(end - first)];
-    head.fill(first, end, scores, norms);
-    const answer = { name, first, scores, norms };
-    /** @type {{ postMessage(message: unknown, moved: ArrayBuffer[]): void }} */ (/** @type {unknown} */ (self)).postMessage(answer, [scores.buffer, norms.buffer]);
+    head.fill(first, end, sheet.reasons, sheet.scores, sheet.norms);
+    /** @type {{ postMessage(message: unknown, moved: ArrayBuffer[]): void }} */ (/** @type {unknown} */ (self)).postMessage(event.data, moved(sheet));
   });
+}
+
+// The memory of a sheet, which moves from one to the other with it.
+/** @param {Sheet} sheet */
+function movedWith({ reasons, scores, norms }) {
+  return /** @type {ArrayBuffer[]} */ ([scores.buffer, norms.buffer, ...(reasons ? [reasons.buffer] : [])]);
 }
