@@ -84,6 +84,11 @@ def test_most_chips_of_a_long_text_are_made_when_the_strip_comes_into_sight(open
     expect(chips).to_have_count(1000)
     expect(page.locator(".vf-chip[tabindex='0']")).to_have_text("t999999")
     expect(page.locator(".vf-chip[aria-selected=true]")).to_have_count(1)
+    page.locator(".vf-chips").evaluate("list => { list.scrollTop = 700; list.firstChild.textContent = 'before'; }")
+    page.emulate_media(color_scheme="dark")  # everything is drawn anew
+    expect(chips.first).not_to_have_text("before")
+    assert chips.count() == 1000
+    assert page.locator(".vf-chips").evaluate("list => list.scrollTop") == 700
 
 
 def test_the_keyboard_reaches_a_chip_that_was_not_made_yet(open_file: OpenFile) -> None:

@@ -48,6 +48,7 @@ class TokenStrip {
   update(component) {
     const { data } = component;
     const focused = focusedIn(this.list);
+    const made = data.tokens.length === this.data?.tokens.length ? this.list.childElementCount : 0;  // which may be scrolled
     this.data = data;
     this.conversation.listen(component);
     const wish = this.conversation.value ? this.conversation.value.index : null;
@@ -59,7 +60,7 @@ class TokenStrip {
     clearTimeout(this.timer);
     this.watcher.disconnect();
     this.list.replaceChildren();
-    this.make(FIRST);
+    this.make(Math.max(FIRST, made));
     this.watcher.observe(this.list);
     this.showSelected();
     if (focused && data.tokens.length) this.focus(Number(focused.dataset.index));
