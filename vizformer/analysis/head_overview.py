@@ -73,7 +73,7 @@ def head_operands(trace: Trace, kind: Kind, layer: int, head: int) -> HeadOperan
         return None
     if record.bias is not None and record.reason_map is not None:
         mask, reason = (one[head % len(one)] for one in (record.bias, record.reason_map))
-        if not all(map(_only_blocks, mask.split(_ROWS), reason.split(_ROWS))):
+        if not _only_blocks(mask, reason.expand_as(mask)):
             return None
     by_distance = None
     if record.position_bias is not None:
@@ -89,7 +89,11 @@ def head_operands(trace: Trace, kind: Kind, layer: int, head: int) -> HeadOperan
 
 def _only_blocks(mask: Tensor, reason: Tensor) -> bool:
     """Whether a mask is -inf where there is a reason, and 0 elsewhere."""
-    return torch.equal(mask, torch.zeros_like(mask).masked_fill_(reason > 0, -torch.inf))
+    blocks = (slice(start, start + _ROWS) for start in range(0, len(mask), _ROWS))
+    return all(
+        torch.equal(mask[rows], torch.zeros_like(mask[rows]).masked_fill_(reason[rows] > 0, -torch.inf))
+        for rows in blocks
+    )
 
 
 @torch.inference_mode()
