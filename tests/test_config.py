@@ -59,7 +59,7 @@ ILLEGAL: list[tuple[dict[str, Any], list[str]]] = [
     (dict(norm_offset=True), ["norm_offset=True", "norm='rms_norm'", "with 'layer_norm' leave it out"]),
     (dict(embedding_dim=0, embedding_norm=True), ["embedding_dim=0: must be at least 1"]),
     (dict(embedding_projection="tokens"), ["embedding_projection='tokens' without embedding_dim"]),
-    (dict(embedding_projection="positions"), ["embedding_projection='positions': choose one of 'normed_sum', 'sum', 'tokens'"]),
+    (dict(embedding_projection="positions"), ["='positions': choose one of 'normed_sum', 'sum', 'tokens'"]),
     (dict(head="projection"), ["head='projection' without embedding_dim"]),
     (
         dict(embedding_dim=6, embedding_projection="tokens", head="projection"),

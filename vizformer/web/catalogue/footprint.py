@@ -58,7 +58,7 @@ def _parts(value: Any) -> list[object]:
     if base is not None and hasattr(value, "__array_interface__"):
         parts.append(base)
     parts.extend(getattr(value, "__dict__", {}).values())
-    for name in _slots(type(value)):
+    for name in _slots(type(value)):  # type: ignore[arg-type]  # a type can be hashed, which mypy doubts of type[Any]
         if (part := getattr(value, name, None)) is not None:
             parts.append(part)
     return parts
