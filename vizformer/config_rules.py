@@ -1,17 +1,14 @@
 """What the options of a model may be, each and together, and what is said where they are not."""
 
-from typing import TYPE_CHECKING, Literal, get_args, get_origin, get_type_hints
+from typing import Literal, get_args, get_origin, get_type_hints
 
 from vizformer.messages import N_, Message
-
-if TYPE_CHECKING:
-    from vizformer.config import ModelConfig
-
+from vizformer.options import Options
 
 MOST_DISTANCES = 2**20  # to either side; no text that is accepted has as many tokens
 
 
-def wrong_types(config: "ModelConfig") -> list[Message]:
+def wrong_types(config: Options) -> list[Message]:
     """Every option whose value is of another type than the table says, or none of those to choose from."""
     problems = []
     for name, hint in get_type_hints(type(config)).items():
@@ -39,7 +36,7 @@ def wrong_types(config: "ModelConfig") -> list[Message]:
     return problems
 
 
-def broken_rules(c: "ModelConfig") -> list[Message]:
+def broken_rules(c: Options) -> list[Message]:
     """Every rule that the options break: the value, the rule, the way out."""
     problems = []
     for name in ("vocab_size", "d_model", "n_heads", "d_ff", "max_positions", "rope_trained_positions"):
@@ -273,7 +270,7 @@ def broken_rules(c: "ModelConfig") -> list[Message]:
     return problems
 
 
-def _of_experts(c: "ModelConfig") -> list[Message]:
+def _of_experts(c: Options) -> list[Message]:
     """What the options of a mixture of experts break."""
     problems = []
     for name in ("n_experts", "experts_per_token", "d_expert", "d_shared_expert"):
@@ -309,7 +306,7 @@ def _of_experts(c: "ModelConfig") -> list[Message]:
     return problems
 
 
-def _of_distances(c: "ModelConfig") -> list[Message]:
+def _of_distances(c: Options) -> list[Message]:
     """What the options of disentangled attention break."""
     if c.disentangled == "none":
         return [

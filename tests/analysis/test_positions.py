@@ -7,9 +7,9 @@ import pytest
 import torch
 
 from vizformer.analysis import positions, sinusoidal_code
-from vizformer.config import Positions
 from vizformer.model import Trace
 from vizformer.model.positions import sinusoidal_encoding
+from vizformer.options import Positions
 
 SCHEMES: tuple[Positions, ...] = ("none", "sinusoidal", "learned", "rope", "alibi", "relative")
 IDS = [5, 6, 7, 5, 9, 11]

@@ -7,9 +7,9 @@ import torch
 from tests.tiny import randomise
 from vizformer.analysis.trained_tasks import position_rows, repetition_scores, task_answer
 from vizformer.checkpoints import Checkpoint
-from vizformer.config import Architecture, Positions
 from vizformer.errors import VizformerError
 from vizformer.model import Transformer
+from vizformer.options import Architecture, Positions
 from vizformer.training.live import Plan
 from vizformer.training.tasks import BOS, EOS
 

@@ -7,7 +7,7 @@ import pytest
 
 from tests.tiny import GEMMA2, checkpoint
 from vizformer.analysis.architecture import architecture
-from vizformer.config import Activation, FeedForwardKind
+from vizformer.options import Activation, FeedForwardKind
 from vizformer.web.lessons.map import box_formulas
 
 NAMES = {"relu": "ReLU", "gelu": "GELU", "gelu_tanh": "GELU", "quick_gelu": "QuickGELU", "silu": "SiLU"}

@@ -21,11 +21,12 @@ from numpy import ndarray
 from torch import Tensor
 from torch.nn.attention import SDPBackend, sdpa_kernel
 
-from vizformer.config import ModelConfig, NormOrder
+from vizformer.config import ModelConfig
 from vizformer.model.block import Block, Stack
 from vizformer.model.feedforward import FeedForward
 from vizformer.model.forward_pass import ForwardPass
 from vizformer.model.initialise import initialise
+from vizformer.options import NormOrder
 
 Arrangement = Literal["post", "pre", "norm_only", "bare"]
 """norm(x + f(x)); x + f(norm(x)); norm(f(x)), without the sum; f(x), without sum and norm."""

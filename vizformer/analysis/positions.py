@@ -10,10 +10,11 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from vizformer.config import ModelConfig, Positions
+from vizformer.config import ModelConfig
 from vizformer.model import Trace, Transformer
 from vizformer.model.initialise import without_memory
 from vizformer.model.positions import alibi_bias, alibi_slopes, relative_buckets, relative_positions
+from vizformer.options import Positions
 
 # --- a small model, and the same tokens in another order --------------------------------------------------------------
 

@@ -8,7 +8,8 @@ import torch.nn.functional as F
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from vizformer.config import ModelConfig, Sinusoids
+from vizformer.config import ModelConfig
+from vizformer.options import Sinusoids
 
 
 def sinusoidal_encoding(n: int, d_model: int, sinusoids: Sinusoids = "interleaved") -> Float[Tensor, "n d_model"]:

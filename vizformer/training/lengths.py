@@ -19,10 +19,11 @@ from tokenizers import decoders, models, pre_tokenizers
 from torch import Tensor
 
 from vizformer.checkpoints import Checkpoint, save
-from vizformer.config import ModelConfig, Positions
+from vizformer.config import ModelConfig
 from vizformer.errors import VizformerError
 from vizformer.messages import N_
 from vizformer.model import Transformer
+from vizformer.options import Positions
 from vizformer.text import Tokenizer
 from vizformer.training.batches import RowBatch
 from vizformer.training.corpus import BOOKS, CHINESE, TEST_BOOK, VALID_BOOK, find_file, read_books

@@ -12,10 +12,11 @@ from typing import Any, Literal, NamedTuple
 import torch
 from torch import nn
 
-from vizformer.config import Architecture, ModelConfig, NormOrder, Positions
+from vizformer.config import ModelConfig
 from vizformer.errors import VizformerError
 from vizformer.messages import N_
 from vizformer.model import Transformer
+from vizformer.options import Architecture, NormOrder, Positions
 from vizformer.training.examples import Marks, batch_of, loss_of, marks
 from vizformer.training.speed import fast_short_attention, keep_freed_memory
 from vizformer.training.tasks import REPEATED, TASKS, Task, examples

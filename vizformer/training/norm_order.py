@@ -17,8 +17,9 @@ from typing import Any
 
 import torch
 
-from vizformer.config import ModelConfig, NormOrder
+from vizformer.config import ModelConfig
 from vizformer.model import Transformer
+from vizformer.options import NormOrder
 from vizformer.training.live import Plan
 from vizformer.training.task_losses import averaged, task_losses
 from vizformer.training.tasks import TASKS

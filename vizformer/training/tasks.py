@@ -14,9 +14,9 @@ from typing import NamedTuple
 from tokenizers import AddedToken, Regex, decoders, models, normalizers, pre_tokenizers, processors
 from tokenizers import Tokenizer as Backend
 
-from vizformer.config import Architecture
 from vizformer.errors import VizformerError
 from vizformer.messages import N_
+from vizformer.options import Architecture
 from vizformer.text import Tokenizer
 
 PAD, BOS, EOS, UNKNOWN = MARKS = ("<pad>", "<s>", "</s>", "<unk>")

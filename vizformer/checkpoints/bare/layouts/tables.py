@@ -12,10 +12,10 @@ from vizformer.checkpoints.files.untrusted_folder import shown
 from vizformer.checkpoints.files.weights import FLOATS, Weights
 from vizformer.checkpoints.hugging_face.family import Options
 from vizformer.checkpoints.tensors.tensor_map import Part, Shape, linear
-from vizformer.config import Sinusoids
 from vizformer.errors import CheckpointError
 from vizformer.messages import N_, Message
 from vizformer.model.positions import sinusoidal_encoding
+from vizformer.options import Sinusoids
 
 POSITION = re.compile(r"(?:^|[._])(?:pos|wpe)|(?:^|\.)pe(?:\.|$)", re.IGNORECASE)
 TOKEN = re.compile(r"emb|tok|wte|lookup", re.IGNORECASE)

@@ -3,7 +3,7 @@
 from typing import TYPE_CHECKING, Any, Literal
 
 from vizformer.assets import asset
-from vizformer.config import Positions
+from vizformer.options import Positions
 from vizformer.web.catalogue.bounded_cache import cached
 from vizformer.web.catalogue.subject import Subject
 

@@ -7,8 +7,8 @@ import streamlit as st
 
 from vizformer import figures
 from vizformer.components import matrix
-from vizformer.config import Positions
 from vizformer.figures import clocks
+from vizformer.options import Positions
 from vizformer.web.catalogue.subject import Subject
 from vizformer.web.lessons.positions import computed
 from vizformer.web.widgets import chart, lesson
