@@ -68,7 +68,11 @@ def test_vectors_of_distances_go_and_come_back(options: dict[str, Any], tmp_path
     assert any(".relative.W_K" in name for name in named) == (options is tiny.DEBERTA)
     said = opened.report.parameters["vectors of distances"]
     assert said == sum(opened.model.state_dict()[name].numel() for name in named)
-    assert torch.equal(opened.trace("我有 cat").logits, original.trace("我有 cat").logits)
+    assert all(
+        torch.equal(tensor, original.model.state_dict()[name]) for name, tensor in opened.model.state_dict().items()
+    )
+    # numbers that lie elsewhere in memory may be added up in another order
+    tiny.assert_close(opened.trace("我有 cat").logits, original.trace("我有 cat").logits, 1e-6)
 
 
 def test_float32_is_exact(tmp_path: Path) -> None:
