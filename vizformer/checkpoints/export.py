@@ -1,6 +1,7 @@
 """`save`: our own format, or back to the Hugging Face layout, so that `transformers` opens the model."""
 
 import json
+from collections.abc import Collection
 from dataclasses import fields
 from pathlib import Path
 from typing import Literal
@@ -83,7 +84,12 @@ def _others(config: ModelConfig, way: Export) -> list[str]:
         legal = {name: values for name, values in legal.items() if not name.startswith("rope_")}
     if config.positions != "relative":
         legal = {name: values for name, values in legal.items() if not name.startswith("relative_")}
-    return [name for name, values in {**legal, **way.fits}.items() if getattr(config, name) not in values]
+    return [name for name, values in {**legal, **way.fits}.items() if not _is_among(getattr(config, name), values)]
+
+
+def _is_among(value: object, values: Collection[object]) -> bool:
+    """Whether an option may have this value; for anything but a whole number a range would look through all its numbers."""
+    return not (isinstance(values, range) and not isinstance(value, int)) and value in values
 
 
 def _stored_name(source: str, family: Family, has_head: bool) -> str:
