@@ -271,28 +271,19 @@ def _prediction(model: Transformer, config: ModelConfig, n: int) -> list[Box]:
             tensors=(("logit_bias", tuple(model.logit_bias.shape)),),
         )
         boxes.insert(1, bias)
-    if model.unembedding_projection is not None:
-        projection = Box(
-            key="prediction.projection",
-            kind="projection",
-            section="prediction",
-            inputs=(wide,),
-            output=compared,
-            module="unembedding_projection",
-            tensors=_tensors(model.unembedding_projection),
-        )
-        boxes.insert(0, projection)
-    if model.prediction is not None:
-        transform = Box(
-            key="prediction.transform",
-            kind="transform",
-            section="prediction",
-            inputs=(wide,),
-            output=compared,
-            module="prediction",
-            tensors=_tensors(model.prediction),
-        )
-        boxes.insert(0, transform)
+    before: tuple[tuple[Kind, str], ...] = (("transform", "prediction"), ("projection", "unembedding_projection"))
+    for kind, name in before:  # a head has one of them at most
+        if (module := getattr(model, name)) is not None:
+            box = Box(
+                key=f"prediction.{kind}",
+                kind=kind,
+                section="prediction",
+                inputs=(wide,),
+                output=compared,
+                module=name,
+                tensors=_tensors(module),
+            )
+            boxes.insert(0, box)
     return boxes
 
 
