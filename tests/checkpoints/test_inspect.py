@@ -12,7 +12,7 @@ from tests import tiny
 from tests.checkpoints import folders
 from vizformer import cli
 from vizformer.checkpoints import save
-from vizformer.checkpoints.tensors.report import details
+from vizformer.checkpoints.tensors.model_details import details
 
 
 def said(path: Path, *options: str) -> tuple[int, str]:

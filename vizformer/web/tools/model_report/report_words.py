@@ -97,7 +97,7 @@ def _family(report: "Report") -> str:
 
 def _shapes(config: "ModelConfig") -> list[tuple[str, str]]:
     depth = [str(n) for n in (config.n_encoder_layers, config.n_decoder_layers) if n]
-    from vizformer.checkpoints.tensors.report import details
+    from vizformer.checkpoints.tensors.model_details import details
 
     heads = _("{n} of width {width}", n=config.n_heads, width=config.d_head)
     if config.kv_heads != config.n_heads:
