@@ -63,7 +63,8 @@ def test_another_head_of_a_long_text_comes_without_the_page_and_again_after_the_
     page.route("**/vizformer-heads/*/1/3", forgotten)
     if picture == "map":
         expect(view.locator(".vf-tile canvas")).to_have_count(view.locator(".vf-tile").count())
-        view.locator('.vf-tile[data-layer="1"][data-head="3"]').click()
+        # Without a pointer: one that passes over the small map asks for its head too (see the next test).
+        view.locator('.vf-tile[data-layer="1"][data-head="3"]').dispatch_event("click")
     else:
         view.locator("select").nth(0).select_option("1")
         view.locator("select").nth(1).select_option("3")
