@@ -12,12 +12,23 @@ MOST_BYTES = 8 * 2**30  # of a tab
 
 @dataclass
 class Measured:
-    """One row of the table; None: not measured.  `stopped`: why nothing was painted, where it was not the time."""
+    """One row of the table; None: not measured.
+
+    Attributes:
+        painted: seconds until the first head is painted.
+        all_painted: seconds until every small map is painted.
+        sent: bytes of the connection until the first head is painted.
+        early: seconds of a switch right after the first head is painted, while the small maps are under way.
+        switched: seconds of a switch when everything is painted.
+        stopped: why nothing was painted, where it was not the time.
+    """
 
     who: str
     n: int
     painted: float | None = None
+    all_painted: float | None = None
     sent: int = 0
+    early: float | None = None
     switched: float | None = None
     frames: float | None = None
     server: int = 0
@@ -32,7 +43,9 @@ class Measured:
             self.who,
             f"{self.n}",
             number(self.painted, 2) if self.painted is not None else self.stopped or f"over {STOPPED:.0f}",
+            number(self.all_painted, 2),
             f"{self.sent / MIB:.1f}",
+            number(None if self.early is None else 1000 * self.early, 0),
             number(None if self.switched is None else 1000 * self.switched, 0),
             number(self.frames, 0),
             f"{self.server / MIB:.0f}",

@@ -78,11 +78,12 @@ def test_the_views_are_measured_on_both_sides(capsys: pytest.CaptureFixture[str]
         other.submit(views.measure, config, [40]).result()
     rows = [line.strip("| ").split(" | ") for line in capsys.readouterr().out.splitlines() if line.startswith("| ")]
     assert [row[:2] for row in rows[2:]] == [["VizFormer", "40"], ["px.imshow", "40"]]
-    for _, _, painted, _, switched, _, server, browser in rows[2:]:
+    for _, _, painted, _, _, _, switched, _, server, browser in rows[2:]:
         assert float(painted) > 0
         assert float(switched) > 0
         assert float(server) > 100
         assert float(browser) > 50
+    assert all(float(value) > 0 for value in rows[2][1:])  # of ours everything is measured
 
 
 def test_a_text_has_as_many_tokens_as_were_asked_for() -> None:
