@@ -1,6 +1,7 @@
 """A head computed in Chromium from its queries and keys: the numbers are the library's."""
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -39,6 +40,33 @@ ALL_NUMBERS = """([q, k, distances, reasons, queries, keys]) => {
 }"""
 
 
+SCRIPTS = Path(attention.__file__).parent / "js"
+ON_GRAPHICS = """([q, k, distances, reasons, queries, keys, damage]) => {
+  %s
+  const typed = (list, kind) => list && new kind(list);
+  const gl = new OffscreenCanvas(1, 1).getContext("webgl2");
+  if (!gl.getExtension("EXT_color_buffer_float")) throw new Error("no WebGL2");
+  const read = gl.readPixels.bind(gl);
+  gl.readPixels = (...all) => { read(...all); for (let at = 0; at < all[6].length && damage; at++) all[6][at] *= 1.01; };
+  const operands = {
+    q: typed(q, Float32Array), k: typed(k, Float32Array), byDistance: typed(distances, Float32Array), queries, keys,
+  };
+  const [here, drawn] = [new RowScores(operands), new GraphicsScores(operands, gl)];
+  const found = [here, drawn].map((head) => {
+    const [scores, norms] = [new Float32Array(queries * keys).fill(7), new Float64Array(queries)];
+    for (let first = 0; first < queries; first += 64) {
+      const end = Math.min(queries, first + 64);
+      const [from, to] = [first * keys, end * keys];
+      const hidden = reasons && new Uint8Array(reasons.slice(from, to));
+      head.fill(first, end, hidden, scores.subarray(from, to), norms.subarray(first, end));
+    }
+    return [[...scores], [...norms].map((norm) => Math.min(norm, 1e9))];
+  });
+  drawn.close();
+  return [...found, drawn.believed, gl.getError()];
+}"""
+
+
 def packed(trace: Trace, kind: str, layer: int) -> HeadsPayload:
     found = head_operands(trace, kind, layer, HEAD)
     small = shades(largest_weights(trace, kind, pools(len(found.q)), pools(len(found.k))))
@@ -47,7 +75,7 @@ def packed(trace: Trace, kind: str, layer: int) -> HeadsPayload:
 
 @pytest.mark.parametrize("name", KINDS_OF_MODEL)
 def test_every_number_is_that_of_the_library(open_file: OpenFile, name: str) -> None:
-    source = read_module(Path(attention.__file__).parent / "js" / "computed_head.js").body
+    source = read_module(SCRIPTS / "computed_head.js").body
     script = ALL_NUMBERS % source.split("// What came of a head")[0]
     trace, page = traced(*KINDS_OF_MODEL[name]), open_file("<p></p>")
     for kind in kinds(trace):
@@ -59,6 +87,34 @@ def test_every_number_is_that_of_the_library(open_file: OpenFile, name: str) -> 
         weights, scores = page.evaluate(script, [*lists, *whole.weights.shape])
         np.testing.assert_allclose(weights, whole.weights.ravel(), atol=2e-6)  # float32 sums in another order
         np.testing.assert_allclose(scores, whole.scores.ravel(), atol=1e-5)
+
+
+def drawn_rows(open_file: OpenFile, trace: Trace, kind: str, *, damage: bool) -> tuple[Any, Any, bool]:
+    """Scores and norms of a head without and with the graphics processor, and whether what that gave is believed."""
+    page = open_file("<p></p>")
+    sources = [read_module(SCRIPTS / f"{name}.js").body for name in ("computed_head", "graphics_scores")]
+    found, shape = head_operands(trace, kind, 1, HEAD), one_head(trace, kind, 1, HEAD).weights.shape
+    reasons = np.broadcast_to(mask_reasons(trace, kind), (2, *shape))[1]
+    lists = [None if one is None else one.ravel().tolist() for one in (found.q, found.k, found.by_distance, reasons)]
+    here, drawn, believed, error = page.evaluate(ON_GRAPHICS % "\n".join(sources), [*lists, *shape, damage])
+    assert error == 0
+    return here, drawn, believed
+
+
+@pytest.mark.parametrize("name", KINDS_OF_MODEL)
+def test_the_graphics_processor_gives_the_same_numbers(open_file: OpenFile, name: str) -> None:
+    trace = traced(*KINDS_OF_MODEL[name])
+    for kind in kinds(trace):
+        here, drawn, believed = drawn_rows(open_file, trace, kind, damage=False)
+        assert believed
+        np.testing.assert_allclose(drawn[0], here[0], atol=1e-5)  # float32 sums in another order
+        np.testing.assert_allclose(drawn[1], here[1], atol=1e-5)
+
+
+def test_a_graphics_processor_that_is_wrong_by_a_hundredth_is_not_believed(open_file: OpenFile) -> None:
+    here, drawn, believed = drawn_rows(open_file, traced(*KINDS_OF_MODEL["alibi"]), "decoder", damage=True)
+    assert not believed
+    assert drawn == here
 
 
 @pytest.mark.parametrize("name", ["encoder and decoder", "window in one layer", "buckets"])
@@ -97,6 +153,20 @@ def test_a_large_head_is_computed_by_workers(open_file: OpenFile) -> None:
     page = open_file(one_strong_cell(2000))
     expect(page.locator(".vf-readout")).to_contain_text(STRONG)
     assert 1 <= len(page.workers) <= 4
+
+
+def test_a_large_head_is_computed_on_the_graphics_processor(open_file: OpenFile) -> None:
+    file = one_strong_cell(2000)
+    for before, after in {  # a program that draws counts as a graphics processor here, and what it draws is counted
+        "static PROGRAMS = /": "static PROGRAMS = /none of them|",
+        "gl.drawArrays(": "self.drawn = (self.drawn ?? 0) + 1; gl.drawArrays(",
+    }.items():
+        assert file.count(before) == 1
+        file = file.replace(before, after)
+    file = file.replace("none of them|swiftshader|llvmpipe|softpipe|software|basic render/i", "none of them/")
+    page = open_file(file)
+    expect(page.locator(".vf-readout")).to_contain_text(STRONG)
+    assert sum(worker.evaluate("self.drawn") for worker in page.workers) == 32  # blocks of 64 rows
 
 
 FORBIDDEN = {

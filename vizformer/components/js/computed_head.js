@@ -15,7 +15,7 @@
 
 /** @typedef {{ starts: NumberColumn, values: NumberColumn }} Runs where each run of equal reasons begins, and its reason */
 
-// The scores of a head and what turns a row of them into weights: weight = exp(score - norm of the row).
+// The scores of a head, and what turns a row of them into weights: weight = exp(score - norm of the row).
 export class RowScores {
   /** @param {Operands} operands */
   constructor({ q, k, byDistance, queries, keys }) {
@@ -27,7 +27,7 @@ export class RowScores {
     this.width = q.length / queries;
   }
 
-  // Some rows, written one after the other: of the keys that a query sees, which in a causal map is half of the work.
+  // Some rows, written one after the other, and the norm of each.
   /**
    * @param {number} first
    * @param {number} end
@@ -36,20 +36,24 @@ export class RowScores {
    * @param {Float64Array} norms
    */
   fill(first, end, reasons, scores, norms) {
+    this.computeScores(first, end, reasons, scores);
     const { keys } = this;
-    for (let query = first; query < end; query++) {
-      const to = (query - first) * keys;
+    for (let row = 0; row < end - first; row++) {
+      const [from, to] = [row * keys, (row + 1) * keys];
       let most = -Infinity;
-      for (let key = 0; key < keys; key++) {
-        scores[to + key] = 0;  // the memory may hold numbers of another head
-        if (reasons && reasons[to + key]) continue;
-        const score = this.scoreOf(query, key);
-        scores[to + key] = score;
-        if (score > most) most = score;
-      }
+      for (let at = from; at < to; at++) if (scores[at] > most && !(reasons && reasons[at])) most = scores[at];
       let total = 0;
-      for (let key = 0; key < keys; key++) if (!(reasons && reasons[to + key])) total += Math.exp(scores[to + key] - most);
-      norms[query - first] = total ? most + Math.log(total) : Infinity;  // of a row that sees nothing every weight is 0
+      for (let at = from; at < to; at++) if (!(reasons && reasons[at])) total += Math.exp(scores[at] - most);
+      norms[row] = total ? most + Math.log(total) : Infinity;  // of a row that sees nothing every weight is 0
+    }
+  }
+
+  // Their scores: of the keys that a query sees, which in a causal map is half of the work; 0 elsewhere.
+  /** @param {number} first @param {number} end @param {Uint8Array | null} reasons @param {Float32Array} scores */
+  computeScores(first, end, reasons, scores) {
+    const { keys } = this;
+    for (let query = first, at = 0; query < end; query++) {
+      for (let key = 0; key < keys; key++, at++) scores[at] = reasons && reasons[at] ? 0 : this.scoreOf(query, key);
     }
   }
 

@@ -1,8 +1,9 @@
 // @ts-check
-// Computes the rows of a head: a small one in turns with the page, a large one in workers, on every core that there is,
-// so that the page answers meanwhile as if nothing were under way.
+// Computes the rows of a head: a small one in turns with the page, a large one in workers, on every core and on the graphics
+// processor where there is one, so that the page answers meanwhile as if nothing were under way.
 
 import { RowScores } from "./computed_head.js";
+import { GraphicsScores } from "./graphics_scores.js";
 
 /** @typedef {NonNullable<ReturnType<typeof import("./computed_head.js").readOperands>>} ComputedHead */
 /**
@@ -70,7 +71,7 @@ export class RowWorkers {
   }
 
   start() {
-    const source = `${RowScores}\n(${answerWithRows})(RowScores, ${movedWith});`;
+    const source = `${RowScores}\n${GraphicsScores}\n(${answerWithRows})(RowScores, GraphicsScores, ${movedWith});`;
     const address = URL.createObjectURL(new Blob([source], { type: "text/javascript" }));
     const count = Math.max(1, Math.min(MOST_WORKERS, navigator.hardwareConcurrency || 1));
     for (let at = 0; at < count; at++) {
@@ -128,14 +129,17 @@ export class RowWorkers {
   }
 }
 
-// What runs in a worker: it is told a head once, and then which rows of it to compute.
-/** @param {typeof RowScores} Scores @param {typeof movedWith} moved */
-function answerWithRows(Scores, moved) {
+// What runs in a worker: it is told a head once, and then which rows of it to compute; on the graphics processor where there
+// is one.
+/** @param {typeof RowScores} Scores @param {typeof GraphicsScores} Graphics @param {typeof movedWith} moved */
+function answerWithRows(Scores, Graphics, moved) {
   /** @type {RowScores} */ let head;
+  const gl = Graphics.context();
   addEventListener("message", (event) => {
     const { operands, first, end, sheet } = event.data;
     if (operands) {
-      head = new Scores(operands);
+      if (head instanceof Graphics) head.close();
+      head = gl && Graphics.fits(operands, gl) ? new Graphics(operands, gl) : new Scores(operands);
       return;
     }
     head.fill(first, end, sheet.reasons, sheet.scores, sheet.norms);
