@@ -166,7 +166,7 @@ def ours(browser: Browser, folder: Path, checkpoint: Checkpoint, n: int) -> Meas
             return found
         found.painted, found.sent = time.perf_counter() - began, sum(received)
         page.evaluate(PRESSED)
-        found.all_painted, switches = None, []
+        switches = list[float]()
         for layer, head in SWITCHES:
             if switches and found.all_painted is None:
                 until(page, ALL_PAINTED % DEEP)

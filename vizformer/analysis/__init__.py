@@ -13,6 +13,7 @@ from vizformer.analysis.alignment import (
     telling_row,
     word_order,
 )
+from vizformer.analysis.attribution_terms import LogitAttribution, Term
 from vizformer.analysis.blanks import Guess, guess, guesses, hide, looks_at, mean_guess
 from vizformer.analysis.cell_questions import (
     AnswerCell,
@@ -47,7 +48,7 @@ from vizformer.analysis.induction import (
 )
 from vizformer.analysis.input_attribution import InputAttribution, input_attribution
 from vizformer.analysis.left_out_keys import without_keys
-from vizformer.analysis.logit_attribution import LogitAttribution, Term, logit_attribution
+from vizformer.analysis.logit_attribution import logit_attribution
 from vizformer.analysis.logit_lens import LogitLens, logit_lens
 from vizformer.analysis.pair_terms import PairTerms, pair_terms
 from vizformer.analysis.patching import Patched, attribution_patches, patch_of, patch_runs

@@ -22,7 +22,7 @@ from jaxtyping import Float
 from numpy import ndarray
 from torch import Tensor
 
-from vizformer.analysis.logit_attribution import Against
+from vizformer.analysis.attribution_terms import Against
 from vizformer.checkpoints import Checkpoint
 from vizformer.errors import TraceError
 from vizformer.messages import N_

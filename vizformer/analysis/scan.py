@@ -13,11 +13,12 @@ from typing import Any, Literal
 import numpy as np
 
 from vizformer.analysis.ablation import parts_of, sweep, without_layer
+from vizformer.analysis.attribution_terms import LogitAttribution, Term
 from vizformer.analysis.circuits import compositions, predicting_kind
 from vizformer.analysis.head_measures import SINK
 from vizformer.analysis.head_overview import head_overview
 from vizformer.analysis.heads import Kind, kind_of, kinds, site_name
-from vizformer.analysis.logit_attribution import LogitAttribution, Term, by_key, logit_attribution
+from vizformer.analysis.logit_attribution import by_key, logit_attribution
 from vizformer.analysis.logit_lens import LogitLens, logit_lens, predicting_stack
 from vizformer.checkpoints import Checkpoint
 from vizformer.errors import TraceError

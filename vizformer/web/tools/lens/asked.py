@@ -13,7 +13,7 @@ from vizformer.web.words import labels
 from vizformer.web.words.i18n import _
 
 if TYPE_CHECKING:
-    from vizformer.analysis.logit_attribution import Against
+    from vizformer.analysis.attribution_terms import Against
 
 OWN = -1  # the token that the model itself finds most probable
 

@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from numpy import ndarray
 
     from vizformer.analysis import InputAttribution, LogitAttribution, LogitLens
-    from vizformer.analysis.logit_attribution import Against
+    from vizformer.analysis.attribution_terms import Against
     from vizformer.analysis.scan import Finding
     from vizformer.messages import Message
 

@@ -22,7 +22,7 @@ from vizformer.web.words.i18n import _, translate
 
 if TYPE_CHECKING:
     from vizformer.analysis import LogitAttribution, Term
-    from vizformer.analysis.logit_attribution import Against
+    from vizformer.analysis.attribution_terms import Against
 
 ANCHOR = "lens-terms"
 BARS = 14
