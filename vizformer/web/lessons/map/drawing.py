@@ -8,7 +8,7 @@ import streamlit as st
 from vizformer.components import architecture
 from vizformer.web.catalogue import model_cache, shelf, sources
 from vizformer.web.catalogue.subject import Subject
-from vizformer.web.lessons.map import box_formulas, box_words, computed
+from vizformer.web.lessons.map import box_formulas, box_sentences, box_words, computed
 from vizformer.web.link import state
 from vizformer.web.link.model_ref import ModelRef
 from vizformer.web.widgets import lesson
@@ -179,7 +179,7 @@ def detail(subject: Subject, box: "Box", total: int) -> None:
     """A box in words and numbers, and the lessons that take it apart."""
     config = subject.config
     st.subheader(box_words.title(box, config))
-    st.markdown(box_words.about(box, config))
+    st.markdown(box_sentences.about(box, config))
     if box.kind == "tokens":
         shown = subject.trace.tokens[box.section]
         st.text("  ".join(labels.numbered(shown)))

@@ -1,0 +1,225 @@
+"""Lines of plain torch that compute the forward of a model, as far as its options ask for them.
+
+`functions` writes what a layer consists of, `run` the layers of a stack; the pattern of every attention is kept in a table
+called `patterns`.
+"""
+
+from collections.abc import Sequence
+
+from vizformer.config import ModelConfig
+
+_ACTIVATIONS = {
+    "relu": "F.relu(x)",
+    "gelu": "F.gelu(x)",
+    "gelu_tanh": 'F.gelu(x, approximate="tanh")',
+    "quick_gelu": "x * torch.sigmoid(1.702 * x)",
+    "silu": "F.silu(x)",
+}
+_NORMS = {
+    "layer_norm": 'F.layer_norm(x, x.shape[-1:], w[name + ".weight"], w[name + ".bias"], {eps})',
+    "rms_norm": 'F.rms_norm(x, x.shape[-1:], {one}w[name + ".weight"], {eps})',
+    "deviation_norm": '(x - x.mean(-1, True)) / (x.std(-1, keepdim=True) + {eps}) * w[name + ".weight"] + w[name + ".bias"]',
+}
+
+
+def functions(config: ModelConfig) -> list[str]:
+    """The functions that a layer consists of."""
+    return [
+        "",
+        "def linear(x, name):  # x W + b",
+        '    return F.linear(x, w[name + ".weight"], w.get(name + ".bias"))',
+        "",
+        "",
+        "def norm(x, name):",
+        "    return " + _NORMS[config.norm].format(eps=config.norm_eps, one="1 + " if config.norm_offset else ""),
+        "",
+        *_attention(config),
+        "",
+        *_feedforward(config),
+        "",
+        *_layer(config),
+        "",
+        *_embedding(config),
+        "",
+    ]
+
+
+def _attention(config: ModelConfig) -> list[str]:
+    """softmax(q k^T scale + bias + mask) v, kept by name."""
+    normed = config.qk_norm
+    together, apart = normed and config.qk_norm_over == "all", normed and config.qk_norm_over == "head"
+    group = config.n_heads // config.kv_heads
+    scale = f"{config.d_head}**-0.5" if config.attention_scale is None else repr(config.attention_scale)
+
+    def heads(part: str, of: str) -> str:
+        rows = f'linear({of}, name + ".W_{part.upper()}")'
+        if together and part != "v":
+            rows = f'norm({rows}, name + ".{part}_norm")'
+        cut = f"{rows}.unflatten(-1, (-1, d_head)).transpose(0, 1)"
+        return f'norm({cut}, name + ".{part}_norm")' if apart and part != "v" else cut
+
+    lines = []
+    if config.positions == "rope":
+        d = config.turned_dims
+        lines += [
+            "",
+            "def turned(x):  # each pair (m, m + d/2) by the angle position * theta^(-2m/d)",
+            f"    pair = torch.arange(0, {d}, 2, dtype=torch.float64)",
+            f"    angle = torch.arange(x.shape[1])[:, None] * {config.rope_theta!r} ** (-pair / {d})",
+            "    cos, sin = angle.cos().float(), angle.sin().float()",
+            f"    a, b, rest = x[..., :{d // 2}], x[..., {d // 2}:{d}], x[..., {d}:]",
+            "    return torch.cat([a * cos - b * sin, a * sin + b * cos, rest], dim=-1)",
+            "",
+        ]
+    lines += [
+        "",
+        "def attention(x, source, name, mask=None):  # the queries of x look at the keys of source",
+        f"    q = {heads('q', 'x')}  # [heads, n_q, d_head]",
+        f"    k = {heads('k', 'source')}",
+        f"    v = {heads('v', 'source')}",
+    ]
+    if config.positions == "rope":
+        lines += ["    if x is source:", "        q, k = turned(q), turned(k)"]
+    if group > 1:
+        lines += [f"    k, v = k.repeat_interleave({group}, dim=0), v.repeat_interleave({group}, dim=0)"]
+    lines += [f"    scores = q @ k.mT * {scale}  # [heads, n_q, n_k]"]
+    if config.score_cap is not None:
+        lines += [f"    scores = {config.score_cap} * torch.tanh(scores / {config.score_cap})"]
+    if config.positions == "alibi":
+        lines += [
+            "    if x is source:",
+            "        place = torch.arange(len(x))",
+            f"        slopes = torch.tensor({_slopes(config.n_heads)})[:, None, None]",
+            "        scores = scores - slopes * (place[:, None] - place).abs()",
+        ]
+    return [
+        *lines,
+        "    if mask is not None:",
+        '        scores = scores.masked_fill(mask, float("-inf"))',
+        "    patterns[name] = scores.softmax(-1)",
+        '    return linear((patterns[name] @ v).transpose(0, 1).flatten(1), name + ".W_O")',
+        "",
+    ]
+
+
+def _slopes(n_heads: int) -> list[float]:
+    from vizformer.model.positions import alibi_slopes
+
+    return [float(one) for one in alibi_slopes(n_heads)]
+
+
+def _feedforward(config: ModelConfig) -> list[str]:
+    act = _ACTIVATIONS[config.activation]
+    inner, last = 'linear(x, name + ".W_in")', 'return linear({hidden}, name + ".W_out")'
+    if config.feedforward == "gated":
+        lines = [
+            '    hidden = linear(x, name + ".W_in")',
+            '    x = linear(x, name + ".W_gate")',
+            "    " + last.format(hidden=f"{act} * hidden"),
+        ]
+    else:
+        lines = [f"    x = {inner}", "    " + last.format(hidden=act)]
+    return ["", "def feedforward(x, name):", *lines, ""]
+
+
+def _layer(config: ModelConfig) -> list[str]:
+    """add & norm around each sublayer, in the order of the model."""
+    order, scale = config.norm_order, "" if config.residual_scale == 1 else f"{config.residual_scale!r} * "
+    sums = {
+        "post": f"norm(x + {scale}sublayer(x), name + '_norm')",
+        "pre": f"x + {scale}sublayer(norm(x, name + '_norm'))",
+        "output": f"x + {scale}norm(sublayer(x), name + '_norm')",
+        "sandwich": f"x + {scale}norm(sublayer(norm(x, name + '_norm')), name + '_output_norm')",
+    }
+    both = config.architecture == "encoder-decoder"
+    cross = [
+        "    if memory is not None:",
+        '        x = add(x, lambda y: attention(y, memory, name + ".cross_attention"), name + ".cross")',
+    ]
+    lines = [
+        "",
+        "def add(x, sublayer, name):  # add & norm",
+        f"    return {sums[order]}".replace("'", '"'),
+        "",
+        "",
+        f"def layer(x, name, mask=None{', memory=None' if both else ''}):",
+        "    entering = x",
+        '    x = add(x, lambda y: attention(y, y, name + ".self_attention", mask), name + ".self")',
+        *(cross if both else []),
+        '    return add(x, lambda y: feedforward(y, name + ".feedforward"), name + ".feedforward")',
+        "",
+    ]
+    if config.residual != "parallel":
+        return [line for line in lines if line != "    entering = x"]
+    found = _after(order, scale)
+    return [line if not line.startswith("    return add(x, lambda y: feed") else found for line in lines]
+
+
+def _after(order: str, scale: str) -> str:
+    """The last line of a layer whose feed-forward reads what entered the layer."""
+    inside = 'norm(entering, name + ".feedforward_norm")' if order == "pre" else "entering"
+    found = f'feedforward({inside}, name + ".feedforward")'
+    return f"    return x + {scale}{found}"
+
+
+def _embedding(config: ModelConfig) -> list[str]:
+    given = "ids, segments=0" if config.n_segments else "ids"
+    lines = ["", f"def embed({given}):", f'    x = w["embedding.weight"][ids]{_times(config)}']
+    if config.positions == "learned":
+        lines += ['    x = x + w["position_embedding.weight"][: len(ids)]']
+    if config.positions == "sinusoidal":
+        d, axis = config.d_model, 1 if config.sinusoids == "halves" else 2
+        lines += [
+            f"    pair = torch.arange(0, {d}, 2, dtype=torch.float64)",
+            f"    angle = torch.arange(len(ids))[:, None] * 10000.0 ** (-pair / {d})",
+            f"    x = x + torch.stack([angle.sin(), angle.cos()], dim={axis}).reshape(len(ids), {d}).float()",
+        ]
+    if config.n_segments:
+        lines += ['    x = x + w["segment_embedding.weight"][segments]']
+    if config.embedding_norm:
+        lines += ['    x = norm(x, "embedding_norm")']
+    return [*lines, "    return x", ""]
+
+
+def _times(config: ModelConfig) -> str:
+    if config.embedding_factor == 1:
+        return ""
+    return f" * {config.d_model}**0.5" if config.embedding_scale == 1 else f" * {config.embedding_factor!r}"
+
+
+def run(
+    config: ModelConfig,
+    stack: str,
+    ids: Sequence[int],
+    layers: int,
+    *,
+    segments: Sequence[int] = (),
+    final: bool = False,
+) -> list[str]:
+    """The layers of a stack, up to the one that is looked at."""
+    given = f", torch.tensor({list(segments)})" if any(segments) else ""
+    lines = [f"x = embed(torch.tensor({list(ids)}){given})"]
+    both = config.architecture == "encoder-decoder"
+    name, given = f'f"{stack}.layers.{{i}}"', ", memory=memory" if both and stack == "decoder" else ""
+    if stack == "decoder":
+        lines += ["place = torch.arange(len(x))", "mask = place > place[:, None]  # the future"]
+        if windowed := sorted(config.windowed_layers):
+            few = "" if len(windowed) == config.n_decoder_layers else f" if i in {windowed} else mask"
+            window = f"mask | (place <= place[:, None] - {config.sliding_window})"
+            given = f", {window if not few else f'({window}){few}'}{given}"
+        else:
+            given = f", mask{given}"
+    elif windowed := sorted(config.windowed_layers):
+        lines += ["place = torch.arange(len(x))", f"far = (place - place[:, None]).abs() >= {config.sliding_window}"]
+        given = (
+            f", far{given}"
+            if len(windowed) == config.n_encoder_layers
+            else f", far if i in {windowed} else None{given}"
+        )
+    lines += [f"for i in range({layers}):", f"    x = layer(x, {name}{given})"]
+    return [*lines, f'x = norm(x, "{stack}.final_norm")'] if final else lines
+
+
+def attention_name(site: str) -> str:
+    stack, layer, kind = site.split(".")
+    return f"{stack}.layers.{layer}.{kind}_attention"
