@@ -5,7 +5,8 @@ import pytest
 
 from vizformer.components.attention import Selection
 from vizformer.components.operands import pack_operands
-from vizformer.components.payload import HeadsPayload, fits, pack_chosen, pack_heads, pack_layer, quantise
+from vizformer.components.packing import pack_chosen, pack_heads, pack_layer, quantise
+from vizformer.components.payload import HeadsPayload, fits
 from vizformer.components.thumbnails import thumbnails
 
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from vizformer.components import player, tree
-from vizformer.components.payload import pack_heads
+from vizformer.components.packing import pack_heads
 from vizformer.components.player import PlayerSelection, Steps, Taken, Written, branch_text, read_branch
 
 

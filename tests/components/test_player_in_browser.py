@@ -7,7 +7,7 @@ from playwright.sync_api import expect
 from tests.components.conftest import OpenFile
 from tests.components.test_player import node, written
 from vizformer.components import player, tree
-from vizformer.components.payload import pack_heads
+from vizformer.components.packing import pack_heads
 from vizformer.components.player import PlayerSelection
 
 pytestmark = pytest.mark.browser

@@ -16,7 +16,8 @@ from vizformer.components import _mount
 from vizformer.components._heads import ByWord, HeadsComponent
 from vizformer.components._mount import N_
 from vizformer.components.operands import operand_columns, pack_address, pack_operands
-from vizformer.components.payload import HeadsPayload, count, fits, nearest, pack_chosen, pack_heads
+from vizformer.components.packing import pack_chosen, pack_heads
+from vizformer.components.payload import HeadsPayload, count, fits, nearest
 from vizformer.components.thumbnails import thumbnails
 
 __all__ = [

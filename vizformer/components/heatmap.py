@@ -16,7 +16,8 @@ from numpy.typing import NDArray
 
 from vizformer.components import _mount, attention
 from vizformer.components._mount import N_
-from vizformer.components.payload import HeadsPayload, describe, pack_heads
+from vizformer.components.packing import pack_heads
+from vizformer.components.payload import HeadsPayload, describe
 
 __all__ = ["ENGLISH", "Heatmap", "mount", "to_html"]
 

@@ -15,7 +15,8 @@ from typing import Any, Literal
 from vizformer.components import _mount
 from vizformer.components._heads import HeadsComponent
 from vizformer.components._mount import N_
-from vizformer.components.payload import HeadsPayload, count, fits, nearest, pack_heads, pack_layer
+from vizformer.components.packing import pack_heads, pack_layer
+from vizformer.components.payload import HeadsPayload, count, fits, nearest
 
 __all__ = [
     "ENGLISH",

@@ -8,7 +8,8 @@ again.
 import numpy as np
 from numpy.typing import NDArray
 
-from vizformer.components.payload import HeadsPayload, once
+from vizformer.components.packing import once
+from vizformer.components.payload import HeadsPayload
 from vizformer.components.thumbnails import THUMBNAIL, pool
 
 

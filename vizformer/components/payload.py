@@ -1,12 +1,9 @@
 """Heads on their way to the browser: few bytes, and every number that is read off is the model's.
 
-Weights travel as float32 while they are few, so that the last digit on screen agrees with the arithmetic beside it, and
-as uint16 above `EXACT_BYTES`, off by at most 8e-6.
-
 All heads of one kind go at once and are switched in the browser while they fit into `LIMIT_BYTES`.  Above that a payload
 carries a thumbnail of each head and the queries and keys of the chosen one, from which the browser computes its map
-(`operands.pack_operands`), or that map itself (`pack_chosen`), or the heads of one layer (`pack_layer`).  On a page it
-carries an address instead, where the browser asks for each when it needs it (`operands.pack_address`).
+(`operands.pack_operands`), or that map itself (`packing.pack_chosen`), or the heads of one layer (`packing.pack_layer`).
+On a page it carries an address instead, where the browser asks for each when it needs it (`operands.pack_address`).
 """
 
 from collections.abc import Mapping, Sequence
@@ -17,11 +14,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from vizformer.components.thumbnails import THUMBNAIL, pool, thumbnails
-
 LIMIT_BYTES = 6_000_000
-EXACT_BYTES = 1 << 20
-_AT_ONCE = 1 << 18  # numbers
 REASONS = {0: "visible", 1: "padding", 2: "future", 3: "window", 4: "painted", 6: "left out"}
 """Why a query may not see a key: the codes of the uint8 map of reasons."""
 
@@ -112,35 +105,6 @@ class HeadsPayload:
         return replace(self, columns=columns)
 
 
-def pack_heads(
-    weights: NDArray[np.floating],
-    scores: NDArray[np.floating] | None = None,
-    reasons: NDArray[np.integer] | None = None,
-    *,
-    chosen: tuple[int, int] = (0, 0),
-    limit: int = LIMIT_BYTES,
-) -> HeadsPayload:
-    """Packs the heads of one kind; all of them where they fit into `limit` bytes, else thumbnails and the chosen one.
-
-    Args:
-        weights: attention weights in 0..1 [layers, heads, queries, keys].
-        scores: q.k / sqrt(d_head) before the mask, the same shape; what stands in masked cells does not matter.
-        reasons: why a cell is masked, 0 = visible [queries, keys] or [layers, queries, keys].
-        chosen: (layer, head) to look at.
-
-    Raises:
-        ValueError: shapes that do not fit, weights that are no weights, a chosen head that does not exist.
-    """
-    weights = np.asarray(weights)
-    _check_shapes(weights, scores, reasons, chosen)
-    if not fits(weights.shape, scored=scores is not None, limit=limit):
-        layer, head = chosen
-        one_score = None if scores is None else scores[layer, head]
-        return pack_chosen(thumbnails(weights), weights[layer, head], one_score, reasons, chosen=chosen)
-    thumbs = thumbnails(weights) if max(weights.shape[2:]) > THUMBNAIL else None
-    return _payload(weights.shape, chosen, "all", weights, scores, reasons, thumbs)
-
-
 def fits(shape: tuple[int, ...], *, scored: bool = True, limit: int = LIMIT_BYTES) -> bool:
     """Whether the numbers of all heads go to the browser at once.
 
@@ -150,76 +114,6 @@ def fits(shape: tuple[int, ...], *, scored: bool = True, limit: int = LIMIT_BYTE
         limit: bytes.
     """
     return prod(shape) * (6 if scored else 2) <= limit
-
-
-def pack_chosen(
-    thumbs: NDArray[np.uint8],
-    weights: NDArray[np.floating],
-    scores: NDArray[np.floating] | None = None,
-    reasons: NDArray[np.integer] | None = None,
-    *,
-    chosen: tuple[int, int],
-    small_reasons: NDArray[np.integer] | None = None,
-) -> HeadsPayload:
-    """Packs one head beside thumbnails of all, for callers that never hold all maps at once.
-
-    Args:
-        thumbs: what `thumbnails` or `shades` made of every head [layers, heads, rows, columns].
-        weights, scores: of the chosen head [queries, keys].
-        reasons: of all layers, as for `pack_heads`; of the chosen one where `small_reasons` are those of all.
-        chosen: (layer, head).
-        small_reasons: the least reason in each pool [layers, rows, columns], where layers differ and not all are held.
-
-    Raises:
-        ValueError: as for `pack_heads`.
-    """
-    if thumbs.ndim != 4:
-        raise ValueError(f"thumbs must be [layers, heads, rows, columns], not of shape {thumbs.shape}")
-    one = np.asarray(weights)[None, None]
-    _check_shapes(one, None if scores is None else np.asarray(scores)[None, None], reasons, (0, 0), len(thumbs))
-    expected = (min(one.shape[2], THUMBNAIL), min(one.shape[3], THUMBNAIL))
-    if thumbs.shape[2:] != expected:
-        raise ValueError(f"thumbs of shape {thumbs.shape[2:]} do not belong to a map of {one.shape[2:]}: {expected}")
-    shape = (thumbs.shape[0], thumbs.shape[1], one.shape[2], one.shape[3])
-    if not (0 <= chosen[0] < shape[0] and 0 <= chosen[1] < shape[1]):
-        raise ValueError(f"the chosen head {chosen} is not among {shape[0]} layers x {shape[1]} heads")
-    payload = _payload(shape, chosen, "head", one, scores, reasons, thumbs)
-    if small_reasons is None or not np.any(small_reasons):
-        return payload
-    if small_reasons.shape != (shape[0], *expected):
-        raise ValueError(f"small_reasons of shape {small_reasons.shape} do not fit {(shape[0], *expected)}")
-    columns = {**payload.columns, "thumb_reasons": np.ascontiguousarray(small_reasons, dtype=np.uint8).ravel()}
-    return replace(payload, columns=columns)
-
-
-def pack_layer(
-    weights: NDArray[np.floating],
-    reasons: NDArray[np.integer] | None = None,
-    *,
-    layer: int,
-    layers: int,
-    limit: int = LIMIT_BYTES,
-    first: tuple[int, int] = (0, 0),
-) -> HeadsPayload:
-    """Packs the weights of one layer's heads, for pictures that lay heads over each other.
-
-    Args:
-        weights: of the layer [heads, queries, keys].
-        reasons: why a cell is masked, 0 = visible [queries, keys].
-        layer: which one it is, of `layers`.
-        limit: bytes; a longer text is one for the map of a single head.
-        first: (query, key) of the text that the first row and column are.
-
-    Raises:
-        ValueError: as for `pack_heads`, and where the layer alone does not fit.
-    """
-    one = np.asarray(weights)[None]
-    _check_shapes(one, None, reasons, (0, 0))
-    if not 0 <= layer < layers:
-        raise ValueError(f"layer {layer} is not among {layers} layers")
-    if not fits(one.shape, scored=False, limit=limit):
-        raise ValueError(f"one layer's heads {one.shape[1:]} do not fit into {limit} bytes: show one of them as a map")
-    return replace(_payload((layers, *one.shape[1:]), (layer, 0), "layer", one, None, reasons, None), first=first)
 
 
 def describe(
@@ -261,76 +155,3 @@ def count(value: object) -> int | None:
 def nearest(value: int, length: int) -> int:
     """The place nearest to `value` on an axis of `length`."""
     return max(0, min(length - 1, value))
-
-
-def quantise(weights: NDArray[np.floating]) -> NDArray[np.uint16]:
-    """Weights in 0..1 as uint16, 65535 = 1.0: off by at most 1 / 131070."""
-    flat = np.ravel(weights)
-    found = np.empty(flat.shape, np.uint16)
-    for start in range(0, flat.size, _AT_ONCE):  # in float64 a map of 4,096 tokens would take 134 MB, three times
-        part = flat[start : start + _AT_ONCE].astype(np.float64)
-        found[start : start + _AT_ONCE] = np.rint(np.clip(part, 0.0, 1.0) * 65535.0)
-    return found.reshape(np.shape(weights))
-
-
-def _payload(
-    shape: tuple[int, ...],
-    chosen: tuple[int, int],
-    held: Literal["all", "layer", "head"],
-    weights: NDArray[np.floating],
-    scores: NDArray[np.floating] | None,
-    reasons: NDArray[np.integer] | None,
-    thumbs: NDArray[np.uint8] | None,
-) -> HeadsPayload:
-    exact = 4 * weights.size <= EXACT_BYTES
-    packed = np.ascontiguousarray(weights, dtype=np.float32) if exact else quantise(weights)
-    columns: dict[str, NDArray[np.generic]] = {"weights": packed.ravel()}
-    if scores is not None:
-        columns["scores"] = np.ascontiguousarray(scores, dtype=np.float32).ravel()
-    why = once(reasons)
-    if why is not None:
-        columns["reasons"] = (why[chosen[0]] if held == "head" and why.ndim == 3 else why).ravel()
-    thumb_shape = (shape[2], shape[3])
-    if thumbs is not None:
-        thumb_shape = (thumbs.shape[2], thumbs.shape[3])
-        columns["thumbs"] = thumbs.ravel()
-        if why is not None:  # the minimum over a pool is 0, visible, as soon as one of its cells is
-            columns["thumb_reasons"] = pool(why, np.minimum).ravel()
-    layers, heads, queries, keys = shape
-    return HeadsPayload(
-        shape=(layers, heads, queries, keys),
-        chosen=(int(chosen[0]), int(chosen[1])),
-        held=held,
-        thumb_shape=thumb_shape,
-        columns=columns,
-    )
-
-
-def once(reasons: NDArray[np.integer] | None) -> NDArray[np.uint8] | None:
-    """[queries, keys] where all layers have the same, else [layers, queries, keys]; None where nothing is masked."""
-    if reasons is None or not np.any(reasons):
-        return None
-    maps = np.ascontiguousarray(reasons, dtype=np.uint8)
-    return maps[0] if maps.ndim == 3 and bool((maps == maps[0]).all()) else maps
-
-
-def _check_shapes(
-    weights: NDArray[np.floating],
-    scores: NDArray[np.floating] | None,
-    reasons: NDArray[np.integer] | None,
-    chosen: tuple[int, int],
-    layers: int | None = None,
-) -> None:
-    """`layers`: how many the reasons are of, where that is not as many as the weights."""
-    if weights.ndim != 4 or 0 in weights.shape:
-        raise ValueError(f"weights must be [layers, heads, queries, keys], none of them 0, not {weights.shape}")
-    low, high = float(np.min(weights)), float(np.max(weights))
-    if not (low >= -1e-4 and high <= 1.0001):  # also where they are NaN
-        raise ValueError(f"weights must lie in 0..1, these lie in {low:g}..{high:g}: pass them after the softmax")
-    if scores is not None and np.shape(scores) != weights.shape:
-        raise ValueError(f"scores of shape {np.shape(scores)} do not fit weights of shape {weights.shape}")
-    one, every = weights.shape[2:], (weights.shape[0] if layers is None else layers, *weights.shape[2:])
-    if reasons is not None and np.shape(reasons) not in (one, every):
-        raise ValueError(f"reasons of shape {np.shape(reasons)} do not fit maps of {one} (queries, keys), nor {every}")
-    if not (0 <= chosen[0] < weights.shape[0] and 0 <= chosen[1] < weights.shape[1]):
-        raise ValueError(f"the chosen head {chosen} is not among {weights.shape[0]} layers x {weights.shape[1]} heads")

@@ -99,7 +99,8 @@ def text(subject: Subject, settings: Settings, branch: str) -> Text:
 def heads(subject: Subject, settings: Settings, branch: str, kind: "Kind", layer: int) -> "HeadsPayload":
     """The heads of one kind for the player: all of them where they fit, else those of one layer."""
     from vizformer.analysis import head_maps
-    from vizformer.components.payload import fits, pack_heads, pack_layer
+    from vizformer.components.packing import pack_heads, pack_layer
+    from vizformer.components.payload import fits
 
     maps = head_maps(text(subject, settings, branch).trace, kind)
     if fits(maps.weights.shape, scored=False, limit=LIMIT_BYTES):

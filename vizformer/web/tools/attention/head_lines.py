@@ -1,0 +1,120 @@
+"""Heads as lines between the tokens: several heads of a layer, or the heads of a layer put together."""
+
+from dataclasses import replace
+from typing import Any
+
+import streamlit as st
+
+from vizformer.components import lines
+from vizformer.web.catalogue import head_pictures, subject_cache
+from vizformer.web.link import line_settings, state
+from vizformer.web.link.line_settings import LineSettings
+from vizformer.web.tools.attention import aids, line_part
+from vizformer.web.tools.attention.heads_of_kind import Heads
+from vizformer.web.widgets import taken_heads
+from vizformer.web.widgets.take_away import take_away
+from vizformer.web.words.figure_words import words
+from vizformer.web.words.i18n import _
+
+
+def as_lines(heads: Heads) -> None:
+    part = line_part.choose(heads.shape, state.view().query_of(heads.queries))
+    wanted = wanted_lines(part)
+    layer = min(lines.peek(key="lines", selected=wanted).layer, heads.shape[0] - 1)
+    if lines.fits((1, *heads.shape[1:]), scored=False):
+        held = None if lines.fits(heads.shape, scored=False) else layer
+        payload = subject_cache.lines(heads.subject, heads.kind, held, state.view().without)
+    else:
+        payload = line_part.packed(heads.subject, heads.kind, layer, part, state.view().without)
+    names: dict[str, Any] = {
+        "query_tokens": heads.query_tokens[part.queries.start : part.queries.stop],
+        "key_tokens": heads.key_tokens[part.keys.start : part.keys.stop],
+    }
+    selection = lines.mount(payload, selected=wanted, words=words(lines.ENGLISH), key="lines", **names)
+    view, shown, pinned = state.view(), selection.heads or (), part.in_text(selection.pinned)
+    head = view.head if view.head in shown else shown[0]
+    query = pinned.index if pinned is not None and pinned.side == "query" else view.query
+    drawn = drawn_lines(replace(selection, pinned=pinned), None if shown == (head,) else shown, query, part)
+    state.update(layer=selection.layer, head=head, query=query, lines=line_settings.write(drawn))
+    said = words(lines.ENGLISH)
+    take_away(
+        taken_heads.lines(
+            heads.subject,
+            heads.kind,
+            selection,
+            (part.queries, part.keys),
+            **names,
+            page=lambda: lines.to_html(payload, selected=selection, words=said, **names),
+        ),
+        key="lines",
+    )
+
+
+def as_lines_together(heads: Heads) -> None:
+    """The heads of a layer as one: a line for each weight of their mean, their largest weights, or the rollout."""
+    view, shape = state.view(), (heads.shape[0], 1, *heads.shape[2:])
+    if not lines.fits((1, *shape[1:]), scored=False):
+        st.info(_("The text is too long for lines. The map shows every head of it."))
+        return
+    wanted = replace(wanted_lines(), heads=(0,))
+    layer = min(lines.peek(key="lines.together", selected=wanted).layer, shape[0] - 1)
+    held = None if lines.fits(shape, scored=False) else layer
+    payload = head_pictures.lines_together(heads.subject, heads.kind, view.over, view.without, held)
+    said = words(lines.ENGLISH) | {"layer": aids.names_together(view.over)["head_name"]}
+    names: dict[str, Any] = {"query_tokens": heads.query_tokens, "key_tokens": heads.key_tokens}
+    selection = lines.mount(payload, selected=wanted, words=said, key="lines.together", **names)
+    query = selection.pinned.index if selection.pinned is not None and selection.pinned.side == "query" else view.query
+    drawn = drawn_lines(selection, line_settings.read(view.lines).heads, query)
+    state.update(layer=selection.layer, query=query, lines=line_settings.write(drawn))
+    take_away(
+        taken_heads.lines_together(
+            payload,
+            heads.kind,
+            selection,
+            said["layer"],
+            **names,
+            page=lambda: lines.to_html(payload, selected=selection, words=said, **names),
+        ),
+        key="lines.together",
+    )
+
+
+def drawn_lines(
+    selection: lines.LineSelection,
+    heads: tuple[int, ...] | None,
+    query: int | None,
+    part: line_part.Part | None = None,
+) -> LineSettings:
+    """What the link says of lines, beside layer, head and query.
+
+    Args:
+        selection: with the token that is kept by its number in the text.
+        heads: that are shown, where they are not the one of the view.
+        query: of the view.
+        part: the part of the text that is shown; None for all of it.
+    """
+    pinned, before = selection.pinned, line_settings.read(state.view().lines)
+    if pinned is None and part is not None and before.key is not None and before.key not in part.keys:
+        pinned = lines.Pin("key", before.key)  # it is kept, and not in sight
+    elsewhere = part is not None and query is not None and query not in part.queries
+    return LineSettings(
+        start=before.start,
+        heads=heads,
+        threshold=None if selection.threshold == lines.THRESHOLD else selection.threshold,
+        key=pinned.index if pinned is not None and pinned.side == "key" else None,
+        let_go=before.let_go if pinned is None and elsewhere else pinned is None and query is not None,
+    )
+
+
+def wanted_lines(part: line_part.Part | None = None) -> lines.LineSelection:
+    """The lines that the view asks for; of a part, the token that is kept by its place there."""
+    view = state.view()
+    said = line_settings.read(view.lines)
+    pinned = None if view.query is None or said.let_go else lines.Pin("query", view.query)
+    pinned = pinned if said.key is None else lines.Pin("key", said.key)
+    return lines.LineSelection(
+        view.layer,
+        said.heads if said.heads and view.head in said.heads else (view.head,),
+        pinned if part is None else part.inside(pinned),
+        lines.THRESHOLD if said.threshold is None else said.threshold,
+    )

@@ -1,0 +1,95 @@
+"""Heads as maps: one as a large map beside small ones of all, or the heads of a layer put together."""
+
+from dataclasses import replace
+from typing import Any
+
+import streamlit as st
+
+from vizformer.components import attention
+from vizformer.web.link import state
+from vizformer.web.link.view import written_query
+from vizformer.web.tools.attention import aids, pair, put_together
+from vizformer.web.tools.attention.heads_of_kind import Heads
+from vizformer.web.widgets import packed_heads, taken_heads
+from vizformer.web.widgets.take_away import take_away
+from vizformer.web.words.figure_words import words
+
+# The page keeps what a component returned and passes it again; a difference is the page's own wish.
+
+
+def as_map(heads: Heads) -> None:
+    view = state.view()
+    wanted = attention.Selection(
+        view.layer, view.head, view.query_of(heads.queries), view.key, view.numbers, view.order
+    )
+    payload = packed_heads.packed(heads.subject, heads.kind, heads.shape, view.without)
+    shown_as: dict[str, Any] = {
+        "query_tokens": heads.query_tokens,
+        "key_tokens": heads.key_tokens,
+        "by_word": heads.by_word,
+        "words": words(attention.ENGLISH),
+    }
+    selection = attention.mount(payload, selected=wanted, key="heads", **shown_as)
+    query = written_query(selection.query, heads.queries)
+    looked = {"layer": selection.layer, "head": selection.head, "query": query, "key": selection.key}
+    state.update(**looked, numbers=selection.view, order=selection.order)
+    take_away(
+        taken_heads.one_head(
+            heads.subject,
+            heads.kind,
+            selection.layer,
+            selection.head,
+            heads.query_tokens,
+            heads.key_tokens,
+            scores=selection.view == "scores",
+            page=lambda: attention.to_html(
+                taken_heads.in_a_file(
+                    heads.subject, heads.kind, heads.shape, selection.layer, selection.head, view.without
+                ),
+                selected=selection,
+                **shown_as,
+            ),
+        ),
+        *taken_heads.all_heads(heads.subject, heads.kind, heads.shape),
+        key="heads",
+    )
+    if selection.key is not None:
+        pair.terms(heads.subject, heads.kind, selection.layer, selection.head, selection.query, selection.key)
+
+
+def as_one_map(heads: Heads) -> None:
+    """All heads of a layer together, a map for each layer."""
+    view = state.view()
+    last = st.session_state.get("attention.together", attention.Selection())
+    wanted = replace(last, layer=view.layer, query=view.query_of(heads.queries))
+    shape = (heads.shape[0], 1, *heads.shape[2:])
+    looked_at = min(attention.peek(key="heads.together", selected=wanted).layer, shape[0] - 1)
+    layer = 0 if attention.fits(shape, scored=False) else looked_at
+    payload = put_together.payload((heads.subject, heads.kind, view.over, view.without, layer), heads.shape)
+    if payload is None:  # the map is off the page meanwhile, and what was chosen in it with it
+        state.update(layer=looked_at)
+        return
+    names = heads.query_tokens
+    said = words(attention.ENGLISH) | aids.names_together(view.over)
+    shown_as: dict[str, Any] = {
+        "query_tokens": names,
+        "key_tokens": heads.key_tokens,
+        "by_word": heads.by_word,
+        "words": said,
+    }
+    selection = attention.mount(payload, selected=wanted, key="heads.together", **shown_as)
+    st.session_state["attention.together"] = selection
+    state.update(layer=selection.layer, query=written_query(selection.query, heads.queries))
+    take_away(
+        taken_heads.together(
+            heads.subject,
+            payload,
+            heads.kind,
+            selection.layer,
+            said["head_name"],
+            names,
+            heads.key_tokens,
+            lambda: attention.to_html(payload, selected=selection, **shown_as),
+        ),
+        key="heads.together",
+    )

@@ -1,0 +1,67 @@
+"""The text itself as the picture of a head."""
+
+from typing import Any
+
+import streamlit as st
+
+from vizformer.components import reading
+from vizformer.web.link import state
+from vizformer.web.link.view import written_query
+from vizformer.web.tools.attention import aids, put_together
+from vizformer.web.tools.attention.heads_of_kind import Heads
+from vizformer.web.widgets import packed_heads, taken_heads
+from vizformer.web.widgets.running_text import running_text
+from vizformer.web.widgets.take_away import take_away
+from vizformer.web.words import labels
+from vizformer.web.words.figure_words import words
+
+
+def as_text(heads: Heads) -> None:
+    """The text itself, coloured by one head, or by all heads of a layer together."""
+    view, running = state.view(), [running_text(heads.subject, stack) for stack in labels.stacks(heads.kind)]
+    one = view.over == "one" or not aids.fits(heads.subject, heads.kind)
+    key, shape = "text" if one else "text.together", heads.shape if one else (heads.shape[0], 1, *heads.shape[2:])
+    last: reading.Reading | None = st.session_state.get(f"attention.{key}")
+    pinned = last.pinned if last is not None and last.pinned is not None else None
+    if pinned is None or pinned.side == "query":
+        pinned = reading.Pin("query", view.query_of(heads.queries))
+    wanted = reading.Reading(view.layer, view.head if one else 0, pinned)
+    shown = reading.peek(key=key, selected=wanted)
+    layer = 0 if reading.fits(shape, scored=one) else min(shown.layer, shape[0] - 1)
+    payload = (
+        packed_heads.packed(heads.subject, heads.kind, shape, view.without)
+        if one
+        else put_together.payload((heads.subject, heads.kind, view.over, view.without, layer), heads.shape)
+    )
+    if payload is None:
+        state.update(layer=min(shown.layer, shape[0] - 1))
+        return
+    shown_as: dict[str, Any] = {"query_tokens": running[0], "key_tokens": running[1], "words": words(reading.ENGLISH)}
+    found = reading.mount(payload, selected=wanted, key=key, **shown_as)
+    st.session_state[f"attention.{key}"] = found
+    query = view.query
+    if found.pinned is not None and found.pinned.side == "query":
+        query = written_query(found.pinned.index, heads.queries)
+    state.update(layer=found.layer, head=found.head if one else view.head, query=query)
+    pin = found.pinned or pinned
+    name = aids.names_together(view.over)["head_name"].format(layer=found.layer) if not one else ""
+    take_away(
+        taken_heads.text_of(
+            (lambda: taken_heads.map_and_reasons(heads.subject, heads.kind, found.layer, found.head, view.without))
+            if one
+            else (lambda: payload.map_of(found.layer, 0)),
+            pin.index,
+            pin.side,
+            running,
+            name or taken_heads.head_name(heads.kind, found.layer, found.head),
+            lambda: reading.to_html(
+                taken_heads.in_a_file(heads.subject, heads.kind, shape, found.layer, found.head, view.without)
+                if one
+                else payload,
+                selected=found,
+                **shown_as,
+            ),
+            (heads.subject, heads.kind, view.over if not one else "one", found.layer, found.head, view.without),
+        ),
+        key=key,
+    )
