@@ -26,6 +26,7 @@ def link(tab) -> dict[str, str]:
 
 
 def type_sentence(tab, text: str, label: str = "Sentence") -> None:
+    tab.settled()  # a box that is drawn anew while it is filled keeps what stood in it
     box = tab.page.get_by_label(label, exact=True)
     box.fill(text)
     with tab.runs():

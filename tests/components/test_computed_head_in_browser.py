@@ -1,5 +1,6 @@
 """A head computed in Chromium from its queries and keys: the numbers are the library's."""
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +21,9 @@ from vizformer.model import Trace
 pytestmark = pytest.mark.browser
 
 HEAD, QUERY, KEY = 3, 123, 45
-ALL_NUMBERS = """([q, k, distances, reasons, queries, keys]) => {
+# Thousands of numbers come and go as one text: Playwright takes each of a list by itself.
+ALL_NUMBERS = """(text) => {
+  const [q, k, distances, reasons, queries, keys] = JSON.parse(text);
   %s
   const typed = (list, kind) => list && new kind(list);
   const head = new ComputedHead({
@@ -36,12 +39,13 @@ ALL_NUMBERS = """([q, k, distances, reasons, queries, keys]) => {
     const exact = head.reasons && head.reasons[cell] ? 0 : Math.fround(score);
     if (!Object.is(head.scores[cell], exact)) throw new Error(`${query}, ${key}: ${head.scores[cell]}, not ${exact}`);
   }
-  return [weights, scores];
+  return JSON.stringify([weights, scores]);
 }"""
 
 
 SCRIPTS = Path(attention.__file__).parent / "js"
-ON_GRAPHICS = """([q, k, distances, reasons, queries, keys, damage]) => {
+ON_GRAPHICS = """(text) => {
+  const [q, k, distances, reasons, queries, keys, damage] = JSON.parse(text);
   %s
   const typed = (list, kind) => list && new kind(list);
   const gl = new OffscreenCanvas(1, 1).getContext("webgl2");
@@ -63,7 +67,7 @@ ON_GRAPHICS = """([q, k, distances, reasons, queries, keys, damage]) => {
     return [[...scores], [...norms].map((norm) => Math.min(norm, 1e9))];
   });
   drawn.close();
-  return [...found, drawn.believed, gl.getError()];
+  return JSON.stringify([...found, drawn.believed, gl.getError()]);
 }"""
 
 
@@ -84,7 +88,7 @@ def test_every_number_is_that_of_the_library(open_file: OpenFile, name: str) -> 
         lists = [
             None if one is None else one.ravel().tolist() for one in (found.q, found.k, found.by_distance, reasons)
         ]
-        weights, scores = page.evaluate(script, [*lists, *whole.weights.shape])
+        weights, scores = json.loads(page.evaluate(script, json.dumps([*lists, *whole.weights.shape])))
         np.testing.assert_allclose(weights, whole.weights.ravel(), atol=2e-6)  # float32 sums in another order
         np.testing.assert_allclose(scores, whole.scores.ravel(), atol=1e-5)
 
@@ -96,7 +100,8 @@ def drawn_rows(open_file: OpenFile, trace: Trace, kind: str, *, damage: bool) ->
     found, shape = head_operands(trace, kind, 1, HEAD), one_head(trace, kind, 1, HEAD).weights.shape
     reasons = np.broadcast_to(mask_reasons(trace, kind), (2, *shape))[1]
     lists = [None if one is None else one.ravel().tolist() for one in (found.q, found.k, found.by_distance, reasons)]
-    here, drawn, believed, error = page.evaluate(ON_GRAPHICS % "\n".join(sources), [*lists, *shape, damage])
+    sent = json.dumps([*lists, *shape, damage])
+    here, drawn, believed, error = json.loads(page.evaluate(ON_GRAPHICS % "\n".join(sources), sent))
     assert error == 0
     return here, drawn, believed
 

@@ -1,5 +1,6 @@
 """The map of words in Chromium: its numbers are the library's, and a click opens a word."""
 
+import json
 from pathlib import Path
 
 import numpy as np
@@ -19,7 +20,8 @@ from vizformer.components.attention import Selection, pack_heads, to_html
 pytestmark = pytest.mark.browser
 
 HEAD = 3
-ALL_WORDS = """([data, queryWords, keyWords]) => {
+ALL_WORDS = """(text) => {
+  const [data, queryWords, keyWords] = JSON.parse(text);
   %s
   const model = readHeads(data);
   const { computed } = model;
@@ -31,7 +33,7 @@ ALL_WORDS = """([data, queryWords, keyWords]) => {
   const names = (count) => Array.from({ length: count }, () => "");
   map.take({ query_words: queryWords, key_words: keyWords }, { queries: names(model.queries), keys: names(model.keys) });
   const large = map.enlarge(model, 1, 3);
-  return [large.queries, large.keys, Array.from(large.weights), large.reasons && Array.from(large.reasons)];
+  return JSON.stringify([large.queries, large.keys, Array.from(large.weights), large.reasons && Array.from(large.reasons)]);
 }"""
 
 
@@ -48,7 +50,7 @@ def test_every_number_of_a_long_head_s_words_is_that_of_the_library(open_file: O
             one_head(trace, kind, 1, HEAD).weights,
             (words_of(payload.shape[2], 1), words_of(payload.shape[3], 2)),
         )
-        queries, keys, weights, reasons = page.evaluate(script, [sent, *words])
+        queries, keys, weights, reasons = json.loads(page.evaluate(script, json.dumps([sent, *words])))
         rows, columns = (word_starts(axis) for axis in words)
         np.testing.assert_allclose(weights, word_map(whole, rows, columns).ravel(), atol=5e-6)
         assert (queries, keys) == (len(rows), len(columns))
