@@ -4,8 +4,7 @@ from typing import Literal, get_args, get_origin, get_type_hints
 
 from vizformer.messages import N_, Message
 from vizformer.options import Options
-
-MOST_DISTANCES = 2**20  # to either side; no text that is accepted has as many tokens
+from vizformer.position_rules import are_layers, of_distances, of_positions, of_windows
 
 
 def wrong_types(config: Options) -> list[Message]:
@@ -38,6 +37,22 @@ def wrong_types(config: Options) -> list[Message]:
 
 def broken_rules(c: Options) -> list[Message]:
     """Every rule that the options break: the value, the rule, the way out."""
+    return [
+        *_of_sizes(c),
+        *_of_scores(c),
+        *_of_norms(c),
+        *of_positions(c),
+        *of_windows(c),
+        *of_distances(c),
+        *_of_experts(c),
+        *_of_tables(c),
+        *_of_logits(c),
+        *_of_ids(c),
+    ]
+
+
+def _of_sizes(c: Options) -> list[Message]:
+    """What the sizes break: of the vocabulary, the rows, the heads and the stacks."""
     problems = []
     for name in ("vocab_size", "d_model", "n_heads", "d_ff", "max_positions", "rope_trained_positions"):
         if getattr(c, name) < 1:
@@ -59,40 +74,43 @@ def broken_rules(c: Options) -> list[Message]:
                 divisors=divisors,
             )
         )
-    if c.positions == "sinusoidal" and c.d_model % 2:
+    if c.n_kv_heads is not None and (c.n_kv_heads < 1 or c.n_heads % c.n_kv_heads):
+        divisors = ", ".join(str(h) for h in range(1, min(c.n_heads, 64) + 1) if c.n_heads % h == 0)
         problems.append(
             N_(
-                "d_model={d_model} is odd: sinusoidal positions come in sine-cosine pairs, make it even",
-                d_model=c.d_model,
+                "n_heads={n_heads} is not a multiple of n_kv_heads={n_kv_heads}: choose n_kv_heads from {divisors}",
+                n_heads=c.n_heads,
+                n_kv_heads=c.n_kv_heads,
+                divisors=divisors,
             )
         )
-    if c.positions == "rope" and c.n_heads >= 1 and c.rope_dims is None and c.d_head % 2:
+    if not 0 <= c.dropout < 1:
+        problems.append(N_("dropout={value}: must be at least 0 and below 1", value=c.dropout))
+    return problems
+
+
+def _of_scores(c: Options) -> list[Message]:
+    """What the options of scores break."""
+    problems = []
+    if c.attention_scale is not None and not 0 < c.attention_scale < float("inf"):
+        problems.append(N_("{name}={value}: must be above 0", name="attention_scale", value=c.attention_scale))
+    for name in ("score_cap", "logit_cap"):
+        if (cap := getattr(c, name)) is not None and not 0 < cap < float("inf"):
+            problems.append(N_("{name}={value}: must be above 0", name=name, value=cap))
+    if c.score_cap is not None and (c.positions in ("alibi", "relative") or c.architecture == "encoder-decoder"):
         problems.append(
             N_(
-                "d_head={d_head} is odd: rotary positions turn pairs of numbers, make d_model / n_heads even",
-                d_head=c.d_head,
+                "score_cap={value}: only one stack alone has it, and none whose positions are told to the scores; leave "
+                "it out",
+                value=c.score_cap,
             )
         )
-    if c.rope_dims is not None and c.n_heads >= 1 and (c.rope_dims % 2 or not 2 <= c.rope_dims <= c.d_head):
-        problems.append(
-            N_(
-                "rope_dims={value}: rotary positions turn pairs of numbers, it must be even and from 2 to d_head="
-                "{d_head}",
-                value=c.rope_dims,
-                d_head=c.d_head,
-            )
-        )
-    for name in ("rope_factor", "rope_low_turns"):
-        if not 0 < getattr(c, name) < float("inf"):
-            problems.append(N_("{name}={value}: must be above 0", name=name, value=getattr(c, name)))
-    if not c.rope_low_turns < c.rope_high_turns < float("inf"):
-        problems.append(
-            N_(
-                "rope_high_turns={high}: must be above rope_low_turns={low}",
-                high=c.rope_high_turns,
-                low=c.rope_low_turns,
-            )
-        )
+    return problems
+
+
+def _of_norms(c: Options) -> list[Message]:
+    """What the options of norms, and of where they stand, break."""
+    problems = []
     if c.norm_offset and c.norm != "rms_norm":
         problems.append(
             N_("norm_offset=True: this is an option of norm='rms_norm', with {norm!r} leave it out", norm=c.norm)
@@ -108,37 +126,6 @@ def broken_rules(c: Options) -> list[Message]:
                 "a model without cross-attention; otherwise take 'sequential'"
             )
         )
-    if c.n_kv_heads is not None and (c.n_kv_heads < 1 or c.n_heads % c.n_kv_heads):
-        divisors = ", ".join(str(h) for h in range(1, min(c.n_heads, 64) + 1) if c.n_heads % h == 0)
-        problems.append(
-            N_(
-                "n_heads={n_heads} is not a multiple of n_kv_heads={n_kv_heads}: choose n_kv_heads from {divisors}",
-                n_heads=c.n_heads,
-                n_kv_heads=c.n_kv_heads,
-                divisors=divisors,
-            )
-        )
-    if not 1 < c.rope_theta < float("inf"):
-        problems.append(N_("rope_theta={value}: must be above 1", value=c.rope_theta))
-    if c.attention_scale is not None and not 0 < c.attention_scale < float("inf"):
-        problems.append(N_("{name}={value}: must be above 0", name="attention_scale", value=c.attention_scale))
-    for name in ("score_cap", "logit_cap"):
-        if (cap := getattr(c, name)) is not None and not 0 < cap < float("inf"):
-            problems.append(N_("{name}={value}: must be above 0", name=name, value=cap))
-    if c.score_cap is not None and (c.positions in ("alibi", "relative") or c.architecture == "encoder-decoder"):
-        problems.append(
-            N_(
-                "score_cap={value}: only one stack alone has it, and none whose positions are told to the scores; leave "
-                "it out",
-                value=c.score_cap,
-            )
-        )
-    if c.sliding_window is not None and c.sliding_window < 1:
-        problems.append(N_("{name}={value}: must be at least 1", name="sliding_window", value=c.sliding_window))
-    if c.sliding_window is not None and c.architecture == "encoder-decoder":
-        problems.append(
-            N_("sliding_window={value}: only one stack alone has one, leave it out", value=c.sliding_window)
-        )
     if not c.first_norm and (
         c.norm_order != "pre" or not c.embedding_norm or c.residual == "parallel" or c.architecture == "encoder-decoder"
     ):
@@ -148,49 +135,14 @@ def broken_rules(c: Options) -> list[Message]:
                 "residual='sequential' can do without it; take True"
             )
         )
-    if c.sliding_layers is not None:
-        layers = list(c.sliding_layers)
-        if c.sliding_window is None:
-            problems.append(N_("sliding_layers without sliding_window: give both or neither"))
-        elif not _are_layers(layers, c.n_encoder_layers + c.n_decoder_layers):
-            problems.append(
-                N_(
-                    "sliding_layers={value}: must be numbers of layers in order, from 0 to {last}; leave it out where "
-                    "all have the window",
-                    value=str(layers),
-                    last=c.n_encoder_layers + c.n_decoder_layers - 1,
-                )
-            )
-    if c.rope_layers is not None:
-        if c.positions != "rope" or c.architecture == "encoder-decoder":
-            problems.append(N_("rope_layers: only one stack alone with positions='rope' has such layers, leave it out"))
-        elif not _are_layers(list(c.rope_layers), c.n_encoder_layers + c.n_decoder_layers):
-            problems.append(
-                N_(
-                    "rope_layers={value}: must be numbers of layers in order, from 0 to {last}; leave it out where all "
-                    "turn, and take positions='none' where none does",
-                    value=str(list(c.rope_layers)),
-                    last=c.n_encoder_layers + c.n_decoder_layers - 1,
-                )
-            )
-    if (c.rope_local_theta is None) is not (c.rope_local_layers is None):
-        problems.append(N_("rope_local_theta and rope_local_layers belong together: give both or neither"))
-    if c.rope_local_theta is not None and not 1 < c.rope_local_theta < float("inf"):
-        problems.append(N_("rope_local_theta={value}: must be above 1", value=c.rope_local_theta))
-    if c.rope_local_layers is not None:
-        if c.positions != "rope" or c.architecture == "encoder-decoder":
-            problems.append(
-                N_("rope_local_layers: only one stack alone with positions='rope' has such layers, leave it out")
-            )
-        elif not _are_layers(list(c.rope_local_layers), c.n_encoder_layers + c.n_decoder_layers):
-            problems.append(
-                N_(
-                    "rope_local_layers={value}: must be numbers of layers in order, from 0 to {last}",
-                    value=str(list(c.rope_local_layers)),
-                    last=c.n_encoder_layers + c.n_decoder_layers - 1,
-                )
-            )
-    problems += [*_of_experts(c), *_of_distances(c)]
+    if not 0 < c.norm_eps < 1:
+        problems.append(N_("norm_eps={value}: must be above 0 and below 1", value=c.norm_eps))
+    return problems
+
+
+def _of_tables(c: Options) -> list[Message]:
+    """What the options of the embedding break."""
+    problems = []
     if c.source_vocab_size is not None and c.source_vocab_size < 1:
         problems.append(N_("{name}={value}: must be at least 1", name="source_vocab_size", value=c.source_vocab_size))
     if c.source_vocab_size is not None and c.architecture != "encoder-decoder":
@@ -231,11 +183,6 @@ def broken_rules(c: Options) -> list[Message]:
             )
             if getattr(c, name) == value
         ]
-    for name in ("logit_scale", "embedding_scale", "residual_scale"):
-        if not 0 < getattr(c, name) < float("inf"):
-            problems.append(N_("{name}={value}: must be above 0", name=name, value=getattr(c, name)))
-    if c.logit_bias and c.head == "transform":
-        problems.append(N_("logit_bias=True: head='transform' has one of its own, leave it out"))
     if c.stack_inputs == "own" and c.architecture != "encoder-decoder":
         problems.append(N_("stack_inputs='own': there is one stack only, take 'shared'"))
     if c.decoder_positions_after_norm and (c.stack_inputs != "own" or not c.embedding_norm or c.positions != "learned"):
@@ -245,22 +192,25 @@ def broken_rules(c: Options) -> list[Message]:
                 "embedding_norm=True, leave it out"
             )
         )
+    return problems
+
+
+def _of_logits(c: Options) -> list[Message]:
+    """What the factors and the options of the logits break."""
+    problems = []
+    for name in ("logit_scale", "embedding_scale", "residual_scale"):
+        if not 0 < getattr(c, name) < float("inf"):
+            problems.append(N_("{name}={value}: must be above 0", name=name, value=getattr(c, name)))
+    if c.logit_bias and c.head == "transform":
+        problems.append(N_("logit_bias=True: head='transform' has one of its own, leave it out"))
+    return problems
+
+
+def _of_ids(c: Options) -> list[Message]:
+    """What the ids of the marks break."""
+    problems = []
     if c.never_pad and c.pad_id is None:
         problems.append(N_("never_pad=True: there is no padding to leave out, give pad_id"))
-    if c.relative_buckets < 4 or c.relative_buckets % 2:
-        problems.append(N_("relative_buckets={value}: must be even and at least 4", value=c.relative_buckets))
-    if c.relative_max_distance <= c.relative_buckets // 2:
-        problems.append(
-            N_(
-                "relative_max_distance={value}: must be above half of relative_buckets, {half}",
-                value=c.relative_max_distance,
-                half=c.relative_buckets // 2,
-            )
-        )
-    if not 0 <= c.dropout < 1:
-        problems.append(N_("dropout={value}: must be at least 0 and below 1", value=c.dropout))
-    if not 0 < c.norm_eps < 1:
-        problems.append(N_("norm_eps={value}: must be above 0 and below 1", value=c.norm_eps))
     for name in ("pad_id", "bos_id", "eos_id", "mask_id", "decoder_start_id", "forced_bos_id"):
         value = getattr(c, name)
         if value is not None and not 0 <= value < c.vocab_size:
@@ -294,7 +244,7 @@ def _of_experts(c: Options) -> list[Message]:
     if c.expert_layers is not None:
         if c.architecture == "encoder-decoder":
             problems.append(N_("expert_layers: only one stack alone has such layers, leave it out"))
-        elif not _are_layers(list(c.expert_layers), c.n_encoder_layers + c.n_decoder_layers):
+        elif not are_layers(list(c.expert_layers), c.n_encoder_layers + c.n_decoder_layers):
             problems.append(
                 N_(
                     "expert_layers={value}: must be numbers of layers in order, from 0 to {last}; leave it out where all "
@@ -304,54 +254,3 @@ def _of_experts(c: Options) -> list[Message]:
                 )
             )
     return problems
-
-
-def _of_distances(c: Options) -> list[Message]:
-    """What the options of disentangled attention break."""
-    if c.disentangled == "none":
-        return [
-            N_("{name} without disentangled: give both, or leave it out", name=name)
-            for name, usual in (
-                ("disentangled_furthest", None),
-                ("disentangled_norm", False),
-                ("disentangled_shared", False),
-            )
-            if getattr(c, name) != usual
-        ]
-    problems = []
-    if not 2 <= c.disentangled_span <= MOST_DISTANCES:
-        problems.append(
-            N_(
-                "disentangled_span={value}: must be from 2 to {most}",
-                value=c.disentangled_span,
-                most=MOST_DISTANCES,
-            )
-        )
-    elif c.disentangled_furthest is not None and c.disentangled_furthest <= c.disentangled_span // 2 + 1:
-        problems.append(
-            N_(
-                "disentangled_furthest={value}: must be above half of disentangled_span plus 1, {half}",
-                value=c.disentangled_furthest,
-                half=c.disentangled_span // 2 + 1,
-            )
-        )
-    if (
-        c.architecture != "encoder-only"
-        or c.positions not in ("learned", "none")
-        or c.qk_norm
-        or c.score_cap is not None
-        or c.kv_heads != c.n_heads
-    ):
-        problems.append(
-            N_(
-                "disentangled={value!r}: only an encoder alone has it, with positions='learned' or 'none', as many "
-                "key/value heads as query heads, and neither qk_norm nor score_cap; take 'none'",
-                value=c.disentangled,
-            )
-        )
-    return problems
-
-
-def _are_layers(layers: list[int], n: int) -> bool:
-    """Whether these are numbers of layers out of `n`, in order, at least one."""
-    return bool(layers) and layers == sorted(set(layers)) and 0 <= layers[0] <= layers[-1] < n

@@ -13,7 +13,7 @@ from vizformer.model import Edit
 from vizformer.web.catalogue.long_work import WORK, hearing
 from vizformer.web.catalogue.subject import Subject
 from vizformer.web.link.model_ref import ModelRef
-from vizformer.web.tools.what_if import patch_maps, patched_cells
+from vizformer.web.tools.what_if import patched_cells, share_map
 from vizformer.web.tools.what_if.patched_cells import Asked
 from vizformer.web.tools.what_if.prompts import Prompts
 from vizformer.web.widgets import watched
@@ -183,7 +183,7 @@ def test_a_masked_word_is_where_an_encoder_is_asked(open_app: Open) -> None:
 
 @pytest.mark.parametrize("cell", ["9.9", "x", "1", "1.2.3", "-1.0", "1.99999999", "", "."])
 def test_a_cell_that_is_not_there_does_not_count(open_app: Open, cell: str) -> None:
-    assert patch_maps.read_cell(cell, (2, 4)) is None
+    assert share_map.read_cell(cell, (2, 4)) is None
     app = open_app(PAGE, **HAND, dials=dials(what="heads", cell=cell))
     assert not app.exception
     assert not app.error

@@ -8,9 +8,9 @@ import streamlit as st
 from vizformer.web.link import state
 from vizformer.web.tools.what_if import patched_cells, patched_paths, wording
 from vizformer.web.tools.what_if.one_cell import opening, three_runs
-from vizformer.web.tools.what_if.patch_maps import CELL, chosen_cell, one_map, window
 from vizformer.web.tools.what_if.patched_paths import HELD, INTO, Path
 from vizformer.web.tools.what_if.prompts import Prompts
+from vizformer.web.tools.what_if.share_map import CELL, chosen_cell, one_map, window
 from vizformer.web.tools.what_if.wording import signed
 from vizformer.web.widgets import lesson, watched
 from vizformer.web.words import labels
