@@ -15,9 +15,10 @@ from vizformer.errors import VizformerError
 from vizformer.messages import N_
 from vizformer.model import Transformer
 from vizformer.training.schedule import inverse_square_root
-from vizformer.training.speed import fast_short_attention, keep_freed_memory
+from vizformer.training.speed import fast_short_attention, keep_freed_memory, release_gaps
 
 Batch = TypeVar("Batch")
+RELEASED_EVERY = 50  # steps
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -95,6 +96,8 @@ def fit(
             torch.nn.utils.clip_grad_norm_(parameters, options.clip)
             optimizer.step()
             average.update_parameters(model)
+            if step % RELEASED_EVERY == 0:
+                release_gaps()
             total += value.detach()
             n_batches, n_tokens = n_batches + 1, n_tokens + tokens
             if time.perf_counter() - last_report > 30:
