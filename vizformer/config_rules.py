@@ -6,6 +6,17 @@ from vizformer.messages import N_, Message
 from vizformer.options import Options
 from vizformer.position_rules import are_layers, of_distances, of_positions, of_windows
 
+_AT_LEAST_1 = (
+    "vocab_size", "source_vocab_size", "d_model", "embedding_dim", "n_heads", "head_dim", "d_ff", "max_positions",
+    "rope_trained_positions", "sliding_window", "n_experts", "experts_per_token", "d_expert", "d_shared_expert",
+)  # fmt: skip
+_NOT_NEGATIVE = ("n_encoder_layers", "n_decoder_layers", "n_segments")
+_ABOVE_0 = (
+    "rope_factor", "rope_low_turns", "attention_scale", "score_cap", "logit_cap", "logit_scale", "embedding_scale",
+    "residual_scale",
+)  # fmt: skip
+_ABOVE_1 = ("rope_theta", "rope_local_theta")
+
 
 def wrong_types(config: Options) -> list[Message]:
     """Every option whose value is of another type than the table says, or none of those to choose from."""
@@ -38,32 +49,23 @@ def wrong_types(config: Options) -> list[Message]:
 def broken_rules(c: Options) -> list[Message]:
     """Every rule that the options break: the value, the rule, the way out."""
     return [
-        *_of_sizes(c),
-        *_of_scores(c),
+        *_of_stacks(c),
         *_of_norms(c),
         *of_positions(c),
         *of_windows(c),
         *of_distances(c),
         *_of_experts(c),
         *_of_tables(c),
-        *_of_logits(c),
         *_of_ids(c),
+        *_of_each(c),
     ]
 
 
-def _of_sizes(c: Options) -> list[Message]:
-    """What the sizes break: of the vocabulary, the rows, the heads and the stacks."""
+def _of_stacks(c: Options) -> list[Message]:
+    """What the stacks, the heads and their scores break."""
     problems = []
-    for name in ("vocab_size", "d_model", "n_heads", "d_ff", "max_positions", "rope_trained_positions"):
-        if getattr(c, name) < 1:
-            problems.append(N_("{name}={value}: must be at least 1", name=name, value=getattr(c, name)))
-    for name in ("n_encoder_layers", "n_decoder_layers", "n_segments"):
-        if getattr(c, name) < 0:
-            problems.append(N_("{name}={value}: must not be negative", name=name, value=getattr(c, name)))
     if c.n_encoder_layers == c.n_decoder_layers == 0:
         problems.append(N_("both stacks have 0 layers: give n_encoder_layers, n_decoder_layers or both"))
-    if c.head_dim is not None and c.head_dim < 1:
-        problems.append(N_("{name}={value}: must be at least 1", name="head_dim", value=c.head_dim))
     if c.n_heads >= 1 and c.head_dim is None and c.d_model % c.n_heads:
         divisors = ", ".join(str(h) for h in range(1, min(c.d_model, 64) + 1) if c.d_model % h == 0)
         problems.append(
@@ -84,19 +86,6 @@ def _of_sizes(c: Options) -> list[Message]:
                 divisors=divisors,
             )
         )
-    if not 0 <= c.dropout < 1:
-        problems.append(N_("dropout={value}: must be at least 0 and below 1", value=c.dropout))
-    return problems
-
-
-def _of_scores(c: Options) -> list[Message]:
-    """What the options of scores break."""
-    problems = []
-    if c.attention_scale is not None and not 0 < c.attention_scale < float("inf"):
-        problems.append(N_("{name}={value}: must be above 0", name="attention_scale", value=c.attention_scale))
-    for name in ("score_cap", "logit_cap"):
-        if (cap := getattr(c, name)) is not None and not 0 < cap < float("inf"):
-            problems.append(N_("{name}={value}: must be above 0", name=name, value=cap))
     if c.score_cap is not None and (c.positions in ("alibi", "relative") or c.architecture == "encoder-decoder"):
         problems.append(
             N_(
@@ -135,16 +124,12 @@ def _of_norms(c: Options) -> list[Message]:
                 "residual='sequential' can do without it; take True"
             )
         )
-    if not 0 < c.norm_eps < 1:
-        problems.append(N_("norm_eps={value}: must be above 0 and below 1", value=c.norm_eps))
     return problems
 
 
 def _of_tables(c: Options) -> list[Message]:
-    """What the options of the embedding break."""
+    """What the options of the embedding and of the logits break."""
     problems = []
-    if c.source_vocab_size is not None and c.source_vocab_size < 1:
-        problems.append(N_("{name}={value}: must be at least 1", name="source_vocab_size", value=c.source_vocab_size))
     if c.source_vocab_size is not None and c.architecture != "encoder-decoder":
         problems.append(
             N_(
@@ -152,8 +137,6 @@ def _of_tables(c: Options) -> list[Message]:
                 value=c.source_vocab_size,
             )
         )
-    if c.embedding_dim is not None and c.embedding_dim < 1:
-        problems.append(N_("{name}={value}: must be at least 1", name="embedding_dim", value=c.embedding_dim))
     summed = c.embedding_projection != "tokens"
     if c.embedding_dim is not None and (
         c.architecture == "encoder-decoder" or (summed and (not c.embedding_norm or c.positions == "sinusoidal"))
@@ -192,15 +175,6 @@ def _of_tables(c: Options) -> list[Message]:
                 "embedding_norm=True, leave it out"
             )
         )
-    return problems
-
-
-def _of_logits(c: Options) -> list[Message]:
-    """What the factors and the options of the logits break."""
-    problems = []
-    for name in ("logit_scale", "embedding_scale", "residual_scale"):
-        if not 0 < getattr(c, name) < float("inf"):
-            problems.append(N_("{name}={value}: must be above 0", name=name, value=getattr(c, name)))
     if c.logit_bias and c.head == "transform":
         problems.append(N_("logit_bias=True: head='transform' has one of its own, leave it out"))
     return problems
@@ -222,17 +196,13 @@ def _of_ids(c: Options) -> list[Message]:
 
 def _of_experts(c: Options) -> list[Message]:
     """What the options of a mixture of experts break."""
-    problems = []
-    for name in ("n_experts", "experts_per_token", "d_expert", "d_shared_expert"):
-        if (value := getattr(c, name)) is not None and value < 1:
-            problems.append(N_("{name}={value}: must be at least 1", name=name, value=value))
     if c.n_experts is None:
-        problems += [
+        return [
             N_("{name} without n_experts: give both, or leave it out", name=name)
             for name in ("d_expert", "d_shared_expert", "expert_layers")
             if getattr(c, name) is not None
         ]
-        return problems
+    problems = []
     if c.experts_per_token > c.n_experts:
         problems.append(
             N_(
@@ -253,4 +223,31 @@ def _of_experts(c: Options) -> list[Message]:
                     last=c.n_encoder_layers + c.n_decoder_layers - 1,
                 )
             )
+    return problems
+
+
+def _of_each(c: Options) -> list[Message]:
+    """What each number breaks by itself, where there is one."""
+
+    def values(names: tuple[str, ...]) -> list[tuple[str, float]]:
+        return [(name, value) for name in names if (value := getattr(c, name)) is not None]
+
+    problems = [
+        *(N_("{name}={value}: must be at least 1", name=n, value=v) for n, v in values(_AT_LEAST_1) if v < 1),
+        *(N_("{name}={value}: must not be negative", name=n, value=v) for n, v in values(_NOT_NEGATIVE) if v < 0),
+        *(
+            N_("{name}={value}: must be above 0", name=n, value=v)
+            for n, v in values(_ABOVE_0)
+            if not 0 < v < float("inf")
+        ),
+        *(
+            N_("{name}={value}: must be above 1", name=n, value=v)
+            for n, v in values(_ABOVE_1)
+            if not 1 < v < float("inf")
+        ),
+    ]
+    if not 0 <= c.dropout < 1:
+        problems.append(N_("dropout={value}: must be at least 0 and below 1", value=c.dropout))
+    if not 0 < c.norm_eps < 1:
+        problems.append(N_("norm_eps={value}: must be above 0 and below 1", value=c.norm_eps))
     return problems

@@ -32,9 +32,6 @@ def of_positions(c: Options) -> list[Message]:
                 d_head=c.d_head,
             )
         )
-    for name in ("rope_factor", "rope_low_turns"):
-        if not 0 < getattr(c, name) < float("inf"):
-            problems.append(N_("{name}={value}: must be above 0", name=name, value=getattr(c, name)))
     if not c.rope_low_turns < c.rope_high_turns < float("inf"):
         problems.append(
             N_(
@@ -43,8 +40,6 @@ def of_positions(c: Options) -> list[Message]:
                 low=c.rope_low_turns,
             )
         )
-    if not 1 < c.rope_theta < float("inf"):
-        problems.append(N_("rope_theta={value}: must be above 1", value=c.rope_theta))
     if c.rope_layers is not None:
         if c.positions != "rope" or c.architecture == "encoder-decoder":
             problems.append(N_("rope_layers: only one stack alone with positions='rope' has such layers, leave it out"))
@@ -59,8 +54,6 @@ def of_positions(c: Options) -> list[Message]:
             )
     if (c.rope_local_theta is None) is not (c.rope_local_layers is None):
         problems.append(N_("rope_local_theta and rope_local_layers belong together: give both or neither"))
-    if c.rope_local_theta is not None and not 1 < c.rope_local_theta < float("inf"):
-        problems.append(N_("rope_local_theta={value}: must be above 1", value=c.rope_local_theta))
     if c.rope_local_layers is not None:
         if c.positions != "rope" or c.architecture == "encoder-decoder":
             problems.append(
@@ -90,8 +83,6 @@ def of_positions(c: Options) -> list[Message]:
 def of_windows(c: Options) -> list[Message]:
     """What the options of sliding windows break."""
     problems = []
-    if c.sliding_window is not None and c.sliding_window < 1:
-        problems.append(N_("{name}={value}: must be at least 1", name="sliding_window", value=c.sliding_window))
     if c.sliding_window is not None and c.architecture == "encoder-decoder":
         problems.append(
             N_("sliding_window={value}: only one stack alone has one, leave it out", value=c.sliding_window)

@@ -23,12 +23,13 @@ from torch.optim.swa_utils import AveragedModel, get_ema_multi_avg_fn
 
 from vizformer.checkpoints import Checkpoint
 from vizformer.config import ModelConfig
+from vizformer.freed_memory import keep_freed_memory
 from vizformer.model import Transformer
 from vizformer.training.batches import row_batches
 from vizformer.training.corpus import read_corpus
 from vizformer.training.loss import token_loss
 from vizformer.training.schedule import inverse_square_root
-from vizformer.training.speed import fast_short_attention, keep_freed_memory
+from vizformer.training.speed import fast_short_attention
 from vizformer.training.stories import STORIES, learn_tokenizer, story_rows
 from vizformer.training.text_evaluation import bits_per_byte, windows
 

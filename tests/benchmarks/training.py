@@ -33,11 +33,12 @@ from torch import Tensor, nn
 
 from tests.benchmarks.trace import processor
 from vizformer.config import ModelConfig
+from vizformer.freed_memory import keep_freed_memory
 from vizformer.model import Transformer
 from vizformer.model.positions import sinusoidal_encoding
 from vizformer.training.batches import pair_batches
 from vizformer.training.loss import translation_loss
-from vizformer.training.speed import fast_short_attention, keep_freed_memory
+from vizformer.training.speed import fast_short_attention
 
 LIMIT = 0.35
 SMOOTHING = 0.1

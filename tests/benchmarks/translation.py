@@ -22,12 +22,13 @@ from torch import Tensor, nn
 
 from vizformer.checkpoints import Checkpoint
 from vizformer.config import ModelConfig
+from vizformer.freed_memory import keep_freed_memory
 from vizformer.model import Transformer
 from vizformer.model.positions import sinusoidal_encoding
 from vizformer.training.batches import pair_batches
 from vizformer.training.loss import translation_loss
 from vizformer.training.schedule import inverse_square_root
-from vizformer.training.speed import fast_short_attention, keep_freed_memory
+from vizformer.training.speed import fast_short_attention
 from vizformer.training.translate import translate_all
 from vizformer.training.translation import ZH_EN, prepare
 

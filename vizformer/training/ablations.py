@@ -22,11 +22,12 @@ from typing import Any
 import torch
 
 from vizformer.config import ModelConfig
+from vizformer.freed_memory import keep_freed_memory
 from vizformer.model import Transformer
 from vizformer.training.loss import translation_loss
 from vizformer.training.schedule import inverse_square_root
 from vizformer.training.smoothing import SmoothingRecipe, bleu, config_of, endless, held_out_marks
-from vizformer.training.speed import fast_short_attention, keep_freed_memory
+from vizformer.training.speed import fast_short_attention
 from vizformer.training.translation import TranslationData, prepare
 
 Options = Mapping[str, Any]

@@ -21,11 +21,11 @@ from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
 
 from vizformer.assets import asset
+from vizformer.freed_memory import keep_freed_memory
 from vizformer.text import Tokenizer
 from vizformer.training.batches import IGNORED, Row, RowBatch, row_batches
 from vizformer.training.corpus import SOURCES, Corpus, read_corpus
 from vizformer.training.evaluation import machine, save_notes
-from vizformer.training.speed import keep_freed_memory
 from vizformer.training.stories import CHINESE_TIMES, next_token_row
 from vizformer.training.vocabulary import EOS, PAD
 

@@ -14,11 +14,12 @@ from torch import nn
 
 from vizformer.config import ModelConfig
 from vizformer.errors import VizformerError
+from vizformer.freed_memory import keep_freed_memory
 from vizformer.messages import N_
 from vizformer.model import Transformer
 from vizformer.options import Architecture, NormOrder, Positions
 from vizformer.training.examples import Marks, batch_of, loss_of, marks
-from vizformer.training.speed import fast_short_attention, keep_freed_memory
+from vizformer.training.speed import fast_short_attention
 from vizformer.training.tasks import REPEATED, TASKS, Task, examples
 from vizformer.training.without_sums import take_sums_away
 

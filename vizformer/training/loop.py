@@ -12,10 +12,11 @@ from torch import Tensor
 from torch.optim.swa_utils import AveragedModel, get_ema_multi_avg_fn
 
 from vizformer.errors import VizformerError
+from vizformer.freed_memory import keep_freed_memory, release_gaps
 from vizformer.messages import N_
 from vizformer.model import Transformer
 from vizformer.training.schedule import inverse_square_root
-from vizformer.training.speed import fast_short_attention, keep_freed_memory, release_gaps
+from vizformer.training.speed import fast_short_attention
 
 Batch = TypeVar("Batch")
 RELEASED_EVERY = 50  # steps

@@ -22,12 +22,13 @@ from torch import Tensor
 
 from vizformer.checkpoints.own.checkpoint import Checkpoint
 from vizformer.config import ModelConfig
+from vizformer.freed_memory import keep_freed_memory
 from vizformer.model import Transformer
 from vizformer.training.batches import PairBatch, pair_batches
 from vizformer.training.loss import smoothing_floor, translation_loss
 from vizformer.training.pairs import Pair
 from vizformer.training.schedule import inverse_square_root
-from vizformer.training.speed import fast_short_attention, keep_freed_memory
+from vizformer.training.speed import fast_short_attention
 from vizformer.training.translate import translate_all
 from vizformer.training.translation import ZH_EN, TranslationData, TranslationRecipe, prepare
 from vizformer.training.vocabulary import BOS, EOS, PAD

@@ -6,9 +6,10 @@ from collections.abc import Callable
 import torch
 from torch.optim import Optimizer
 
+from vizformer.freed_memory import keep_freed_memory
 from vizformer.model import Transformer
 from vizformer.training.examples import batch_of, loss_of
-from vizformer.training.speed import fast_short_attention, keep_freed_memory
+from vizformer.training.speed import fast_short_attention
 from vizformer.training.tasks import Task, examples
 
 

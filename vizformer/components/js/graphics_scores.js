@@ -87,11 +87,16 @@ export class GraphicsScores extends RowScores {
     }
     gl.linkProgram(this.program);
     gl.useProgram(this.program);
-    this.textures = [
-      this.texture("q", gl.RGBA32F, gl.RGBA, texels, queries, this.padded(q, width, 4 * texels)),
-      this.texture("k", gl.RGBA32F, gl.RGBA, texels, keys, this.padded(k, width, 4 * texels)),
-      this.texture("byDistance", gl.R32F, gl.RED, DISTANCES_IN_LINE, lines, this.padded(byDistance ?? new Float32Array(0), 1, 1, DISTANCES_IN_LINE * lines)),
+    /** @type {[string, number, number, number, number, Float32Array][]} */ const read = [
+      ["q", gl.RGBA32F, gl.RGBA, texels, queries, this.padded(q, width, 4 * texels)],
+      ["k", gl.RGBA32F, gl.RGBA, texels, keys, this.padded(k, width, 4 * texels)],
+      ["byDistance", gl.R32F, gl.RED, DISTANCES_IN_LINE, lines, this.padded(byDistance ?? new Float32Array(0), 1, 1, DISTANCES_IN_LINE * lines)],
     ];
+    this.textures = read.map(([name, ...texture], unit) => {
+      gl.uniform1i(gl.getUniformLocation(this.program, name), unit);
+      return this.texture(unit, ...texture);
+    });
+    this.drawnUnit = read.length;  // of the texture that is drawn on
     for (const [name, value] of Object.entries({ queries, keys, texels, distancesInLine: byDistance ? DISTANCES_IN_LINE : 0 })) {
       gl.uniform1i(gl.getUniformLocation(this.program, name), value);
     }
@@ -110,18 +115,15 @@ export class GraphicsScores extends RowScores {
     return found;
   }
 
-  // A texture, which a name in the program reads.
-  /** @param {string} name @param {number} kept @param {number} format @param {number} width @param {number} height @param {Float32Array | null} numbers */
-  texture(name, kept, format, width, height, numbers) {
+  /** @param {number} unit @param {number} kept @param {number} format @param {number} width @param {number} height @param {Float32Array | null} numbers */
+  texture(unit, kept, format, width, height, numbers) {
     const { gl } = this;
-    const unit = ["q", "k", "byDistance"].indexOf(name);
     const texture = gl.createTexture();
-    gl.activeTexture(gl.TEXTURE0 + (unit < 0 ? 3 : unit));
+    gl.activeTexture(gl.TEXTURE0 + unit);
     gl.bindTexture(gl.TEXTURE_2D, texture);
     gl.texParameteri(gl.TEXTURE_2D, gl.TEXTURE_MIN_FILTER, gl.NEAREST);
     gl.texParameteri(gl.TEXTURE_2D, gl.TEXTURE_MAG_FILTER, gl.NEAREST);
     gl.texImage2D(gl.TEXTURE_2D, 0, kept, width, height, 0, format, gl.FLOAT, numbers);
-    if (unit >= 0) gl.uniform1i(gl.getUniformLocation(this.program, name), unit);
     return texture;
   }
 
@@ -148,7 +150,7 @@ export class GraphicsScores extends RowScores {
     const rows = end - first;
     if (this.pixels.length < 4 * pixelsInRow * rows) {
       this.pixels = new Float32Array(4 * pixelsInRow * rows);
-      const drawn = this.texture("", gl.RGBA32F, gl.RGBA, pixelsInRow, rows, null);
+      const drawn = this.texture(this.drawnUnit, gl.RGBA32F, gl.RGBA, pixelsInRow, rows, null);
       gl.framebufferTexture2D(gl.FRAMEBUFFER, gl.COLOR_ATTACHMENT0, gl.TEXTURE_2D, drawn, 0);
       this.textures.push(drawn);
       gl.viewport(0, 0, pixelsInRow, rows);

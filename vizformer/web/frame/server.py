@@ -10,8 +10,9 @@ import streamlit as st
 from starlette.middleware import Middleware
 from starlette.routing import Route
 
+from vizformer.freed_memory import give_freed_memory_back
 from vizformer.serving import listening, one_of
-from vizformer.web.catalogue import session_folders, torch_setup
+from vizformer.web.catalogue import session_folders
 from vizformer.web.frame import class_rooms, request_gate
 
 LOOK = 20.0  # seconds between two looks at what was put up
@@ -20,7 +21,7 @@ LOOK = 20.0  # seconds between two looks at what was put up
 @asynccontextmanager
 async def lifespan(app: st.App) -> AsyncIterator[None]:
     """Prepares the process, prints the address, and looks after what visitors put up for as long as it runs."""
-    torch_setup.give_freed_memory_back()
+    give_freed_memory_back()
     # Streamlit takes a folder named pages/ for its old way of making apps until st.navigation has been called once.
     # Left to the first visitor, that visitor would get a "page not found" on top of a deep link.
     with _quiet("streamlit.runtime.scriptrunner_utils.script_run_context"):  # it remarks that nobody is visiting yet

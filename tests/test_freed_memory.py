@@ -1,4 +1,4 @@
-"""What makes training fast keeps no more memory than it has to."""
+"""Memory that was freed: the gaps in what a training keeps are given back."""
 
 import subprocess
 import sys
@@ -7,7 +7,7 @@ import pytest
 
 GAPS = """
 import torch
-from vizformer.training.speed import keep_freed_memory, release_gaps
+from vizformer.freed_memory import keep_freed_memory, release_gaps
 
 def held():
     with open("/proc/self/status") as status:
