@@ -11,7 +11,7 @@ app paints its frame before torch is there.
 from importlib import import_module
 from typing import TYPE_CHECKING
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 
 if TYPE_CHECKING:
     from vizformer import components as components
