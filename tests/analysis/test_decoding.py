@@ -33,11 +33,13 @@ def test_the_probability_of_a_text_is_that_of_one_forward_over_it(name: str) -> 
 
 def test_beam_search_finds_a_more_probable_text_than_greedy() -> None:
     checkpoint = load("zh-en")  # what the lesson says of its example
-    greedy = written(checkpoint, TEXTS["zh-en"], 24)
-    best = beams(checkpoint, TEXTS["zh-en"], 24, 4, 0.6)[0]
-    assert best.text != greedy.text
-    assert best.log_probability > greedy.log_probability
-    assert best.ended
+    greedy = written(checkpoint, "这是我的。", 24)
+    assert greedy.text == "This is my."
+    for width in (2, 4):
+        best = beams(checkpoint, "这是我的。", 24, width, 0.6)[0]
+        assert best.text == "This is mine."
+        assert best.log_probability > greedy.log_probability
+        assert best.ended
 
 
 def test_temperature_raises_probabilities_to_a_power() -> None:

@@ -71,17 +71,17 @@ def test_a_class_answers_a_question_and_the_teacher_sees_bars(server, browser, o
     expect(box).to_be_in_viewport(timeout=PATIENCE)
     student.settled()
     with student.runs():
-        box.get_by_role("radio", name="21").check(force=True)
+        box.get_by_role("radio", name="28").check(force=True)
     with student.runs():
         box.get_by_role("button", name="把我的答案发给班级").click()
     expect(box.get_by_role("button", name="已发给班级")).to_be_disabled(timeout=PATIENCE)
     expect(box.get_by_text("答对了")).to_have_count(0)
     answers = teacher.page.locator(".vf-answers")
     expect(answers).to_contain_text("1 answer of the class", timeout=PATIENCE)
-    expect(answers.get_by_role("row").nth(1)).to_have_text(re.compile("21.*1"))
+    expect(answers.get_by_role("row").nth(1)).to_have_text(re.compile("28.*1"))
     teacher.page.get_by_role("button", name="Show the class the answer").click()
     expect(box.get_by_text("答对了")).to_be_visible(timeout=PATIENCE)
-    expect(answers.locator(".vf-right")).to_have_text(re.compile("21"), timeout=PATIENCE)
+    expect(answers.locator(".vf-right")).to_have_text(re.compile("28"), timeout=PATIENCE)
 
 
 def test_students_see_the_teachers_pointer_at_the_same_part_of_a_smaller_screen(server, browser, open_tab):

@@ -28,7 +28,7 @@ def test_a_cell_is_clicked_and_its_numbers_come_with_the_answer(open_tab, locale
     with tab.runs():
         tab.page.get_by_role("button", name=show).click()
     tab.settled()
-    expect(cells.nth(3 * 7 + 4)).to_have_text("0.80")
+    expect(cells.nth(3 * 7 + 4)).to_have_text("0.79")
     expect(tab.page.get_by_test_id("stAlert").filter(has_text=right).first).to_be_visible()
     expect(tab.page.get_by_text(answered).first).to_be_visible()
 

@@ -34,9 +34,10 @@ def test_the_script_translates_and_agrees_with_every_step(tmp_path, capsys):
     saved = tmp_path / "steps.safetensors"
     text, differences = scratch.main([SENTENCE, "--save", str(saved)])
     assert text == load("zh-en").generate(SENTENCE).text
-    assert max(differences.values()) < 2e-5
     assert "every step agrees" in capsys.readouterr().out
     steps = load_file(saved)
+    for name, difference in differences.items():  # float32: eight of its roundings, of numbers of up to 280
+        assert difference < 1e-6 * max(1.0, abs(steps[name]).max()), name
     assert set(steps) == set(differences) == set(read_file(saved.name, saved.read_bytes()))
     checkpoint = load("zh-en")
     offered = {step.name: step.shape for step in named(checkpoint, checkpoint.trace(SENTENCE))}

@@ -25,6 +25,7 @@ EXAMPLES = (
     "She opened the door and went in.",
     "The cat sat on the chair.",
     "How good!",
+    "How are you doing!",
     "dog bites man",
     "Transformer base",
     "Transformer big",

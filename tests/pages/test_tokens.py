@@ -23,7 +23,7 @@ from vizformer.web.lessons.tokens.sentences import FRAMES
 from vizformer.web.widgets.lesson_text import lesson_prose
 
 PAGE = "pages/learn/tokens.py"
-CAT = "我有一只猫。"
+CAT, DOG = "我有一只猫。", "我有一只狗。"
 PARTS = ("pieces", "merges", "lookup", "neighbours", "vectors", "context", "norms", "signals")
 
 
@@ -130,16 +130,16 @@ def test_the_row_is_the_models(open_app: Open) -> None:
 
 @pytest.mark.parametrize("centred", [False, True])
 def test_the_neighbours_are_the_models(open_app: Open, centred: bool) -> None:
-    app = open_app(PAGE, part="neighbours", text=CAT, dials="tokens.at:4" + ("~tokens.centred:1" if centred else ""))
+    app = open_app(PAGE, part="neighbours", text=DOG, dials="tokens.at:4" + ("~tokens.centred:1" if centred else ""))
     model = load("zh-en")
-    found = neighbours(directions(model, centred=centred), model.encode(CAT)[4].id)
+    found = neighbours(directions(model, centred=centred), model.encode(DOG)[4].id)
     spec = chart(app)
     names = [token.text for token in model.tokenizer.tokens(list(found.ids))]
-    assert names[0] == "狗"
-    assert spec["layout"]["yaxis"]["ticktext"][0] == "狗"
+    assert names[0] == "猫"
+    assert spec["layout"]["yaxis"]["ticktext"][0] == "猫"
     assert numbers(spec["data"][0]["x"]) == pytest.approx(found.cosines.tolist(), abs=1e-5)
     drawn = [name for trace in chart(app, 1)["data"] for name in trace.get("text", [])]
-    assert {*CAT, *names} - {"<s>"} <= {name.replace("&lt;", "<").replace("&gt;", ">") for name in drawn}
+    assert {*DOG, *names} - {"<s>"} <= {name.replace("&lt;", "<").replace("&gt;", ">") for name in drawn}
 
 
 def test_the_curve_is_the_models_and_the_control_is_drawn(open_app: Open) -> None:

@@ -14,7 +14,7 @@ from vizformer.web.widgets.laboratory import laboratory
 from vizformer.web.words import labels
 from vizformer.web.words.i18n import _
 
-EXAMPLES = {"encoder-decoder": ("今天天气", "我昨天"), "decoder-only": ("Once upon a time", "The little girl")}
+EXAMPLES = {"encoder-decoder": ("今天天气", "这是我的。"), "decoder-only": ("Once upon a time", "The little girl")}
 BEST = 3  # candidates of a step
 
 
