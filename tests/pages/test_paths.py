@@ -64,14 +64,17 @@ def test_the_circuit_is_traced_back_from_the_answer(open_app: Open) -> None:
     assert {"whatif.to:q", "whatif.held:corrupted"} <= set(app.query_params["dials"].split("~"))
 
 
+TEACHER = dict(model="zh-en", text="他是老师。", second="他是学生。", target="He is a")
+
+
 def test_from_a_cross_attention_one_is_led_back_to_the_encoder(open_app: Open) -> None:
-    app = open_app(PAGE, **CAT, site="cross", dials=dials())
+    app = open_app(PAGE, **TEACHER, site="cross", dials=dials())
     assert not app.error
     app.button(key="what_if.back").click().run()
     assert not app.exception
     assert not app.error
     assert "path_patch_runs(checkpoint, pair, 'encoder'" in code(app)
-    assert np.abs(maps(app)[0]["values"]).max() > 1e-4
+    assert np.abs(maps(app)[0]["values"]).max() > 5e-4
 
 
 @pytest.mark.parametrize("written", ["x", "d9s0", "d0f", "d0s"])
