@@ -181,7 +181,7 @@ PLACES = {
     "/blanks?model=cloze&text=She+opened+the+door+and+went+in.&hidden=4": ["The hidden word was “door”"],
     "/blanks?model=cloze&text=She+opened+the+door+and+went+in.&hidden=2%2C4": [
         "The hidden word was “door”",
-        "she left the room and went in.",
+        "she opened the room and went in.",
     ],
     "/train?beside=train-0123456789-2": ["Task: copy"],
     "/attention?text=a+cat+sat&model=stories&site=decoder&picture=lines&lines=0,2@0.2": ["Sentence: a cat sat"],

@@ -38,7 +38,7 @@ On random tokens that are repeated (scores from 0 to 1, `vizformer.analysis.head
 | induction | {found["induction"]["layer"]}, {found["induction"]["head"]} | {found["induction"]["score"]:.2f} |
 
 The training data contain rows of random tokens that are repeated, in which only the repetition is to be predicted:
-nothing but looking back helps there, so that these heads form early and stay clear.
+nothing but looking back helps there.
 
 """
     card = f"""# {folder.name}
