@@ -13,7 +13,7 @@ from vizformer.analysis.minimal_pairs import MOST_PAIRS, coins, minimal_pair, pl
 from vizformer.analysis.reference import reference_shift
 from vizformer.analysis.senses import sense_gap
 from vizformer.web.lessons.heads.sentences import PAIRS
-from vizformer.web.lessons.tokens.sentences import FRAMES
+from vizformer.web.lessons.tokens.sentences import FRAMES, OCCASIONS
 
 HE = PAIRS["he"][:6]
 
@@ -86,6 +86,26 @@ def test_what_the_lesson_says_of_the_bundled_models_holds() -> None:
         assert reference_shift(cloze.trace, PAIRS[name]).chance > 0.05
     assert reference_shift(stories.trace, PAIRS["it"]).never_moves  # the word that decides comes after the pronoun
     assert not reference_shift(stories.trace, HE).never_moves
+
+
+def test_the_senses_part_in_cloze_as_the_lesson_says() -> None:
+    """The token "can" and 花 part early, 苹 hardly moves: cosines of the token in two sentences, after every layer."""
+    cloze = load("cloze")
+
+    def cosines(token: str) -> list[float]:
+        (occasion,) = (one for one in OCCASIONS if one.token == token)
+        traces = [cloze.trace(text) for text in (occasion.first, occasion.second)]
+        at = [[one.text for one in trace.tokens["encoder"]].index(token) for trace in traces]
+        names = [f"encoder.{layer}.post" for layer in range(cloze.model.config.n_encoder_layers)]
+        return [
+            float(F.cosine_similarity(*(t.residual(name)[i] for t, i in zip(traces, at, strict=True)), dim=0))
+            for name in names
+        ]
+
+    for token in ("can", "花"):
+        assert cosines(token)[1] < 0.6
+        assert cosines(token)[-1] < 0.6
+    assert min(cosines("苹")) > 0.95
 
 
 @pytest.mark.parametrize("token", ["打", "bank"])
