@@ -12,6 +12,7 @@ from vizformer import load
 from vizformer.analysis.minimal_pairs import MOST_PAIRS, coins, minimal_pair, places
 from vizformer.analysis.reference import reference_shift
 from vizformer.analysis.senses import sense_gap
+from vizformer.web.lessons.heads.reference import MOST, RARE
 from vizformer.web.lessons.heads.sentences import PAIRS
 from vizformer.web.lessons.tokens.sentences import FRAMES, OCCASIONS
 
@@ -76,14 +77,19 @@ def test_the_other_answers_shift_the_other_way() -> None:
 def test_what_the_lesson_says_of_the_bundled_models_holds() -> None:
     stories, cloze = load("stories"), load("cloze")
     first, he = (reference_shift(stories.trace, PAIRS[name]) for name in ("he_first", "he"))
-    assert (first.right, len(first.sentences)) == (9, 12)  # "in 9 of 12 pairs the attention moves the right way"
-    assert f"{first.chance:.1%}" == "2.5%"  # "coins do as well in only 2.5 % of all cases"
+    assert (first.right, len(first.sentences)) == (9, 12)  # "in most pairs the attention moves the right way"
+    assert f"{first.chance:.1%}" == "2.5%"  # "coins seldom do as well"
     with_he, with_she = first.weights[..., 1, first.layer, first.head].T
     assert (with_she > with_he).all()  # "for she the head looks more at the second noun, in every row"
     assert he.chance > 0.4  # "it is gone"
     assert he.right < 9
     for name in ("he", "he_first", "it"):
         assert reference_shift(cloze.trace, PAIRS[name]).chance > 0.05
+    for model, name in itertools.product(
+        (stories, cloze, load("zh-en")), PAIRS
+    ):  # "none of our three models shows coreference"
+        found = reference_shift(model.trace, PAIRS[name])
+        assert found.never_moves or found.chance > RARE or found.found < MOST * 2 * len(found.sentences)
     assert reference_shift(stories.trace, PAIRS["it"]).never_moves  # the word that decides comes after the pronoun
     assert not reference_shift(stories.trace, HE).never_moves
 
