@@ -103,19 +103,19 @@ def _examined(
         given = {name: answer for name, answer in given.items() if name in asked}
     given = _left_open(layout, given, file)
     try:
-        answers, assumptions = resolve(layout.questions, given, content.said, file)
+        answers = resolve(layout.questions, given, content.said, file)
     except UnansweredError as error:
         config = _require_an_answer(source, layout, given, numbers).report.config
         marks = {q.name: getattr(config, q.name) for q in layout.questions if q.optional}  # of a vocabulary in the file
         known = {name: id for name, id in marks.items() if id is not None}
-        answers = {**known, **error.answers}
-        raise UnansweredError(error.message, error.questions, answers, layout.read, layout.name) from error
+        raise UnansweredError(
+            error.message, error.questions, {**known, **error.answers}, layout.read, layout.name
+        ) from error
     except CheckpointError:
         _require_an_answer(source, layout, given, numbers)
         raise
-    if answers.get("positions") not in ("rope", "rope_pairs"):  # then nothing hangs on their base
-        assumptions = [message for message in assumptions if message.values.get("name") != "rope_theta"]
-    return understood(source, layout, answers, [*assumptions, *_of_config(beside)])
+    found = understood(source, layout, answers.values, [*answers.notes, *_of_config(beside)])
+    return replace(found, report=replace(found.report, taken=answers.taken))
 
 
 def _left_open(layout: Layout, given: Mapping[str, object], file: str) -> dict[str, object]:

@@ -1,13 +1,14 @@
 """What weights do not say of their model, asked of whoever opens them: questions, and where the answers came from.
 
 An answer is given (`vf.load(path, n_heads=4)`), or read from what lies beside the weights (`model_args` in the file,
-config.json), or else usual.  However it came about, it is an assumption: the weights fit other answers as well.
+config.json), or else usual.  However it came about, it is an assumption: the weights fit other answers as well.  A
+question whose answer is only the usual one is still open, and the report lists it (`Report.open_questions`).
 """
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, field
+from typing import Any, Literal, NamedTuple
 
 from vizformer.checkpoints.files.untrusted_folder import listed, shown
 from vizformer.checkpoints.tensors.activations import ACTIVATIONS
@@ -16,6 +17,7 @@ from vizformer.messages import N_, Message
 
 Value = bool | int | float | str
 Said = Mapping[str, Mapping[str, Any]]  # where -> field -> value, as found beside the weights
+Taken = Literal["given", "beside", "usual"]  # by whoever opens the weights, by what lies beside them, by nobody
 
 
 @dataclass(frozen=True)
@@ -27,6 +29,10 @@ class Question:
         text: the question in words.
         choices: the possible answers; none where it is a number.
         usual: what is taken where nobody answers; None: somebody has to, unless it is `optional`.
+        insists: whether it is asked although there is a usual answer, because many models have another; that one is
+            taken only from who has answered all that has none (in a link from before this was asked).
+        likely: of a number, those that models have; with `choices`, these are the `possible` answers.
+        moot: answers to other questions, by name, under which this one decides nothing.
         whole: of a number, whether it must be whole; it is then a count or a token id.
         lowest, highest: of a number.
         optional: whether the model can do without.
@@ -36,10 +42,22 @@ class Question:
     text: Message
     choices: tuple[Value, ...] = ()
     usual: Value | None = None
+    insists: bool = False
+    likely: tuple[Value, ...] = ()
+    moot: Mapping[str, tuple[Value, ...]] = field(default_factory=dict)
     whole: bool = False
     lowest: float = 0.0
     highest: float = math.inf
     optional: bool = False
+
+    @property
+    def possible(self) -> tuple[Value, ...]:
+        """The answers that can be tried one by one; none for a number that may be any."""
+        return self.choices or self.likely
+
+    def decides(self, answers: Mapping[str, Value]) -> bool:
+        """Whether it decides anything under these answers to the others."""
+        return not any(answers.get(name) in values for name, values in self.moot.items())
 
     def read(self, value: object) -> Value | None:
         """The answer that `value` is, also where it is written as text (in a link, at a prompt); None if it is none."""
@@ -106,7 +124,14 @@ ACTIVATION = Question(
 CAUSAL = Question("causal", N_("Does a position see only those before it (a mask as in a decoder)?"), (False, True))
 SCALED = Question("scaled_embedding", N_("Are the embeddings multiplied by the root of their width?"), (False, True))
 POSITIONS = Question("positions", N_("What tells the model where a token stands?"), ("sinusoidal", "none"))
-NORM_EPS = Question("norm_eps", N_("What is added to the variance in a norm?"), usual=1e-5, lowest=1e-30, highest=0.5)
+NORM_EPS = Question(
+    "norm_eps",
+    N_("What is added to the variance in a norm?"),
+    usual=1e-5,
+    likely=(1e-3, 1e-5, 1e-6, 1e-8, 1e-12),
+    lowest=1e-30,
+    highest=0.5,
+)
 MAX_POSITIONS = Question(
     "max_positions", N_("How many tokens may a text have?"), usual=512, whole=True, lowest=1, highest=32_768
 )
@@ -174,20 +199,30 @@ _FIELDS: Mapping[str, Mapping[str, Mapping[Any, Value] | None]] = {
 }
 
 
-def resolve(
-    questions: Sequence[Question], given: Mapping[str, object], said: Said, file: str
-) -> tuple[dict[str, Value], list[Message]]:
-    """The answers by name, and for each of them where it comes from.
+class Answers(NamedTuple):
+    """The answers by name, whose each is, and a sentence about each."""
+
+    values: dict[str, Value]
+    taken: dict[str, Taken]
+    notes: tuple[Message, ...]
+
+
+def resolve(questions: Sequence[Question], given: Mapping[str, object], said: Said, file: str) -> Answers:
+    """The answers, and for each of them where it comes from.
 
     Raises:
         CheckpointError: an answer to what is not asked, or one that is not possible; all of them at once.
         UnansweredError: questions that are left.
     """
     _check(questions, given, file)
-    answers, assumptions = known(questions, given, said)
-    if left := [q for q in questions if q.name not in answers and not q.optional]:
-        raise _unanswered(questions, left, answers, file)
-    return answers, assumptions
+    answers = known(questions, given, said)
+    unheard = [q for q in questions if q.decides(answers.values) and answers.taken.get(q.name) in (None, "usual")]
+    left = [q for q in unheard if q.usual is None and not q.optional]
+    if left or not any(value is not None for value in given.values()):
+        left = [q for q in unheard if q in left or q.insists]
+    if left:
+        raise _unanswered(questions, left, answers.values, file)
+    return answers
 
 
 def trials(
@@ -195,8 +230,8 @@ def trials(
 ) -> Iterator[dict[str, Value]]:
     """Answers under which the weights may open: what is known, else the first of the choices; `decisive` has all."""
     possible = {q.name: given[q.name] for q in questions if q.read(given.get(q.name)) is not None}
-    answers, __ = known(questions, possible, said)
-    first = {q.name: q.choices[0] for q in questions if q.choices} | answers
+    answers = known(questions, possible, said).values
+    first = {q.name: q.choices[0] for q in questions if q.choices and q.decides(answers)} | answers
     for question in questions:
         if question.name == decisive and decisive not in answers:
             yield from ({**first, decisive: choice} for choice in question.choices)
@@ -204,42 +239,44 @@ def trials(
     yield first
 
 
-def known(
-    questions: Sequence[Question], given: Mapping[str, object], said: Said
-) -> tuple[dict[str, Value], list[Message]]:
-    """The answers that were given or stand beside the weights, or are usual, and where each comes from."""
-    answers: dict[str, Value] = {}
-    assumptions: list[Message] = []
+def known(questions: Sequence[Question], given: Mapping[str, object], said: Said) -> Answers:
+    """The answers that were given or stand beside the weights, or are usual; none to what decides nothing under them."""
+    found: dict[str, tuple[Value, Taken, Message]] = {}
     for question in questions:
         name = question.name
         beside = _beside(question, said)
         if given.get(name) is not None:
-            answers[name] = _sure(question.read(given[name]))
-            note = N_("{name} = {value}: given when the model was opened", name=name, value=str(answers[name]))
-            if beside is not None and beside[2] != answers[name]:
+            value = _sure(question.read(given[name]))
+            note = N_("{name} = {value}: given when the model was opened", name=name, value=str(value))
+            if beside is not None and beside[2] != value:
                 note = N_(
                     "{name} = {value}: given when the model was opened, although {where} says {other}",
                     name=name,
-                    value=str(answers[name]),
+                    value=str(value),
                     where=shown(beside[0]),
                     other=str(beside[2]),
                 )
+            found[name] = value, "given", note
         elif beside is not None:
-            where, field, answers[name] = beside
+            where, key, value = beside
             note = N_(
                 "{name} = {value}: {where} says {field}",
                 name=name,
-                value=str(answers[name]),
+                value=str(value),
                 where=shown(where),
-                field=shown(field),
+                field=shown(key),
             )
+            found[name] = value, "beside", note
         elif question.usual is not None:
-            answers[name] = question.usual
             note = N_("{name} = {value}: as is usual; nothing says so", name=name, value=str(question.usual))
-        else:
-            continue
-        assumptions.append(note)
-    return answers, assumptions
+            found[name] = question.usual, "usual", note
+    values = {name: answer[0] for name, answer in found.items()}
+    kept = {q.name: found[q.name] for q in questions if q.name in found and q.decides(values)}
+    return Answers(
+        {name: answer[0] for name, answer in kept.items()},
+        {name: answer[1] for name, answer in kept.items()},
+        tuple(answer[2] for answer in kept.values()),
+    )
 
 
 def _sure(value: Value | None) -> Value:
@@ -272,12 +309,12 @@ def _beside(question: Question, said: Said) -> tuple[str, str, Value] | None:
     """What lies beside the weights and answers the question: place, field, answer; None where it is not one answer."""
     found: list[tuple[str, str, Value]] = []
     for where, fields in said.items():
-        for field, meaning in _FIELDS.get(question.name, {}).items():
-            value = fields.get(field)
+        for key, meaning in _FIELDS.get(question.name, {}).items():
+            value = fields.get(key)
             if meaning is not None:
                 value = meaning.get(value) if isinstance(value, (bool, str)) else None
             if value is not None and (answer := question.read(value)) is not None:
-                found.append((where, field, answer))
+                found.append((where, key, answer))
     return found[0] if found and all(answer == found[0][2] for __, __, answer in found) else None
 
 
@@ -288,7 +325,8 @@ def _unanswered(
         N_("{name} ({text}): {rule}", name=question.name, text=question.text, rule=question.must_be)
         for question in left
     )
-    taken = ", ".join(f"{name}={value}" for name, value in answers.items())
+    heard = {name: value for name, value in answers.items() if name not in {question.name for question in left}}
+    taken = ", ".join(f"{name}={value}" for name, value in heard.items())
     example = ", ".join(f"{question.name}=..." for question in left)
     message = N_(
         "{file} holds weights, and weights alone fit several models. What they do not say: {questions}. "
@@ -299,4 +337,4 @@ def _unanswered(
     )
     if taken:
         message = N_("{message} Taken unless you say otherwise: {taken}.", message=message, taken=taken)
-    return UnansweredError(message, tuple(questions), answers)
+    return UnansweredError(message, tuple(questions), heard)

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from vizformer.checkpoints.tensors.model_details import details
-from vizformer.checkpoints.tensors.questions import Question, Value
+from vizformer.checkpoints.tensors.questions import Question, Taken, Value
 from vizformer.checkpoints.tensors.role_mapping import RoleMapping
 from vizformer.config import ModelConfig
 from vizformer.messages import N_, Message
@@ -86,6 +86,7 @@ class Report:
         assumptions: what the files do not say, and how it was taken.
         problems: what keeps the model from opening; empty if it opens.
         questions, answers: of bare weights, what they do not say and how it was taken.
+        taken: whose each of the answers is.
         mapping: which tensor plays which role, where somebody said so by hand.
     """
 
@@ -102,7 +103,13 @@ class Report:
     problems: tuple[Message, ...] = ()
     questions: tuple[Question, ...] = ()
     answers: Mapping[str, Value] = field(default_factory=dict)
+    taken: Mapping[str, Taken] = field(default_factory=dict)
     mapping: RoleMapping | None = None
+
+    @property
+    def open_questions(self) -> tuple[Question, ...]:
+        """What nobody answered: the usual answer was taken, and the weights fit the others as well."""
+        return tuple(question for question in self.questions if self.taken.get(question.name) == "usual")
 
     @property
     def n_parameters(self) -> int:

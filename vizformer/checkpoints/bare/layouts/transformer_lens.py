@@ -100,7 +100,7 @@ class _Reader:
         known: dict[str, Value] = {"n_heads": self.heads, "norm_order": "pre"}
         if not any(question.name == "causal" for question in asked):
             known["causal"] = True
-        asked += [questions.NORM_EPS, SCALE]
+        asked += [questions.NORM_EPS, replace(SCALE, insists=False)]
         if "pos_embed.W_pos" not in self.shapes:
             asked.append(questions.MAX_POSITIONS)
         return Layout(

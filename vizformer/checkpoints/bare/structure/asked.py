@@ -17,16 +17,29 @@ OWN_NORM = Question(
     N_("What does the norm, which its author wrote, divide by: the root of variance + ε, or deviation + ε?"),
     ("layer_norm", "deviation_norm"),
 )
-ROWS = Question("qkv_rows", N_("How do query, key and value lie in their common matrix?"), ("q_k_v", "by_head"))
+ROWS = Question(
+    "qkv_rows",
+    N_("How do query, key and value lie in their common matrix?"),
+    ("q_k_v", "by_head"),
+    moot={"n_heads": (1,)},
+)
 MATRICES = Question("matrices", N_("How are the matrices multiplied?"), ("x_W", "W_x"))
 SCALE = Question(
     "score_scale",
     N_("What are the scores divided by?"),
     ("root_of_d_head", "root_of_d_model", "nothing"),
     usual="root_of_d_head",
+    insists=True,
 )
 ROPE_THETA = Question(
-    "rope_theta", N_("What is the base of rotary positions?"), usual=10_000, whole=True, lowest=2, highest=10**9
+    "rope_theta",
+    N_("What is the base of rotary positions?"),
+    usual=10_000,
+    likely=(10_000, 100_000, 500_000, 1_000_000),
+    moot={"positions": ("sinusoidal", "alibi", "none")},
+    whole=True,
+    lowest=2,
+    highest=10**9,
 )
 
 
@@ -128,7 +141,7 @@ def open_questions(found: Found, tables: Tables, kind: str | Question) -> list[Q
         if found.buffers.theta is None and "rope" in left[-1].choices:
             left.append(ROPE_THETA)
     usual_eps = 1e-6 if isinstance(kind, Question) and kind.usual == "deviation_norm" else questions.NORM_EPS.usual
-    left.append(replace(questions.NORM_EPS, usual=usual_eps))
+    left.append(replace(questions.NORM_EPS, usual=usual_eps, insists=True))
     left.append(SCALE if found.sizes.repeated == 1 else replace(SCALE, usual=None))
     if "max_positions" not in tables.options:
         left.append(questions.MAX_POSITIONS)

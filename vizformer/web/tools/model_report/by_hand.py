@@ -302,8 +302,7 @@ def _take_along(model: ModelRef, report: "Report", mapping: "RoleMapping") -> No
     """The mapping as a file, beside the weights where that is this reader's to do, and the way back."""
     from dataclasses import replace
 
-    usual = {question.name: question.usual for question in report.questions}
-    answers = {name: value for name, value in report.answers.items() if usual.get(name) != value}
+    answers = {name: value for name, value in report.answers.items() if report.taken[name] != "usual"}
     text = replace(mapping, answers=answers).to_toml()
     file = f"{next(iter(report.files))}{mapping_files.SUFFIX}"
     with st.container(horizontal=True, vertical_alignment="center"):

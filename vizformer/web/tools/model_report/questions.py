@@ -1,6 +1,6 @@
 """What weights alone do not say: a form of questions, whose answers become part of the model's link."""
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import streamlit as st
 
@@ -58,7 +58,7 @@ def absent(model: ModelRef) -> None:
 def ask(model: ModelRef, questions: "tuple[Question, ...]", known: dict[str, object]) -> None:
     """A form of what is open; the answers become part of the model's name, and so of the link."""
     with st.form(f"assume.{model}", border=False):
-        answers = {}
+        answers: dict[str, Any] = {}
         for number, question in enumerate(questions):
             if number % 2 == 0:  # row by row: the order is the same on a phone
                 columns = st.columns(2)
@@ -67,10 +67,14 @@ def ask(model: ModelRef, questions: "tuple[Question, ...]", known: dict[str, obj
         sent = st.form_submit_button(_("Open under these assumptions"), type="primary")
     if not sent:
         return
-    if any(answers[q.name] is None and q.usual is None and not q.optional for q in questions):
+    chosen = {name: answer for name, answer in answers.items() if answer is not None}
+    if any(
+        q.name not in chosen and (q.usual is None or q.insists) and not q.optional and q.decides(chosen)
+        for q in questions
+    ):
         st.warning(_("Some questions are still open."))
         return
-    given = {q.name: answers[q.name] for q in questions if answers[q.name] not in (None, q.usual)}
+    given = {q.name: chosen[q.name] for q in questions if q.name in chosen and (q.insists or chosen[q.name] != q.usual)}
     assume(model, given)
     st.rerun()
 
@@ -92,7 +96,7 @@ def field(model: ModelRef, question: "Question", known: object) -> object:
             key=key,  # type: ignore[call-overload]
             placeholder=_("none"),
         )
-    choices = question.choices or tuple(sorted({*report_words.EPSILONS, float(str(known))}))
+    choices = question.choices or tuple(sorted({*question.likely, *([] if known is None else [float(str(known))])}))
     return st.selectbox(
         label,
         choices,

@@ -51,7 +51,6 @@ _ORDERS: dict[str, Message] = {
     "output": N_("after the sublayer, before the sum"),
     "sandwich": N_("before and after the sublayer"),
 }
-EPSILONS = (1e-3, 1e-5, 1e-6, 1e-8, 1e-12)  # of norms, in the models in use
 _NORMS = {"layer_norm": "LayerNorm", "rms_norm": "RMSNorm", "deviation_norm": "LayerNorm ÷ (σ + ε)"}
 _CHOICES: dict[str, dict[str, Message]] = {
     "norm_order": _ORDERS,
