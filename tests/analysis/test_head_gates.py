@@ -9,7 +9,7 @@ import torch
 from tests import tiny
 from vizformer import load
 from vizformer.analysis.ablation import Part, without
-from vizformer.analysis.head_gates import ROLES, HeadGates, _batches, fit_gates, runs
+from vizformer.analysis.head_gates import ROLES, HeadGates, _batches, fit_gates, runs, table_of
 from vizformer.analysis.induction import repeatable
 from vizformer.analysis.other_texts import read_repeated_tokens
 from vizformer.errors import TraceError
@@ -40,6 +40,20 @@ def test_the_two_heads_built_by_hand_facilitate_and_the_noise_is_irrelevant(seed
     assert found.loss_opened.max() < 0.05
     for role in ROLES:
         assert found.scores(role).shape == (2, len(found.heads))
+
+
+def test_a_head_of_which_a_part_is_enough_is_not_called_irrelevant() -> None:
+    """Scores are multiplied by 32, so that a gate of less than a half leaves the softmax what it is."""
+    checkpoint = load("induction-by-hand")
+    texts, prompts = read_repeated_tokens(checkpoint, 8)
+    found = fit_gates(checkpoint, texts, prompts=prompts, seeds=(0,), steps=60, push=0.1)
+    at = found.heads.index(Part(f"decoder.{INDUCTION[0]}.self", INDUCTION[1]))
+    assert found.scores("irrelevant")[0, at] > 0.5  # by the gates alone
+    assert found.without[at] > 3.0
+    assert found.at_closed[at] < 0.5  # saturated
+    assert found.roles()[at] is None
+    assert found.roles().count("irrelevant") == 6
+    assert np.isnan(table_of(found, "irrelevant", "decoder")[INDUCTION])
 
 
 def test_a_circuit_that_says_what_is_wrong_interferes() -> None:
@@ -106,8 +120,12 @@ def test_the_marks_of_an_encoder_are_never_asked() -> None:
 def test_roles_follow_from_both_fits() -> None:
     heads = tuple(Part("decoder.0.self", head) for head in range(3))
     opened, closed = np.array([[0.9, 0.1, 0.9]]), np.array([[0.8, 0.05, 0.1]])
-    found = HeadGates(heads, opened, closed, 1.0, np.zeros(3), np.zeros(1), np.zeros(1))
+    losses = (np.zeros(3), np.zeros(1), np.zeros(1))
+    found = HeadGates(heads, opened, closed, 0.01, 1.0, np.zeros(3), *losses)
     assert found.roles() == ("facilitating", "interfering", "irrelevant")
+    for rise, head in ((-0.02, 0), (0.02, 1), (-0.02, 2), (0.02, 2)):  # each against what the gates say of one head
+        other = HeadGates(heads, opened, closed, 0.01, 1.0, np.eye(3)[head] * rise, *losses)
+        assert [at for at, role in enumerate(other.roles()) if role is None] == [head]
     assert sum(found.scores(role)[0, 2] for role in ROLES) == pytest.approx(0.1 + 0.1 + 0.81)
 
 

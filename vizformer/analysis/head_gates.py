@@ -15,6 +15,10 @@ A gate at g resists the push only where |dL/dg| g (1 - g) reaches lambda, so tha
 are learned together: of two heads that do the same, one may be given up, another one with each seed; so there are several
 seeds, and their spread.  An encoder without a decoder is asked for 15 % of its tokens, drawn and masked anew in each step.
 
+A gate far from 0 may be enough for all that a head does, where what reads it saturates (a softmax over large scores).
+Such a head gives way to the push though the loss rises without it.  So every head is also taken out alone, and one whose
+gates say another thing than this measurement has no role.
+
 Source: Nam et al. 2025, "Causal Head Gating: A Framework for Interpreting Roles of Attention Heads in Transformers"
 (objective, g+ and g-, and the three roles).  Theirs is the sum over a data set; the mean is taken here, so that lambda does
 not depend on how many texts there are.
@@ -56,16 +60,21 @@ class HeadGates:
         heads: in the order of the arrays.
         opened: g+, learned while pushed open.
         closed: g-, learned while pushed shut.
+        push: lambda, in nats per token.
         loss: of the texts with all gates open, in nats per token.
         without: how much this loss rises where one head is taken out (zero), all others as they are: the plain ablation.
+        at_closed: the same where the gate of this head alone is at the mean of its g-; far below `without` if the head is
+            saturated.
         loss_opened, loss_closed: with g+ and g- of each seed.
     """
 
     heads: tuple[Part, ...]
     opened: Float[ndarray, "seeds heads"]
     closed: Float[ndarray, "seeds heads"]
+    push: float
     loss: float
     without: Float[ndarray, " heads"]
+    at_closed: Float[ndarray, " heads"]
     loss_opened: Float[ndarray, " seeds"]
     loss_closed: Float[ndarray, " seeds"]
 
@@ -75,10 +84,17 @@ class HeadGates:
             return self.closed
         return 1 - self.opened if role == "interfering" else self.opened * (1 - self.closed)
 
-    def roles(self) -> tuple[Role, ...]:
-        """Of each head, that of its largest mean score."""
+    def roles(self) -> tuple[Role | None, ...]:
+        """Of each head, that of its largest mean score; None where the loss without the head says otherwise.
+
+        The loss says otherwise where it falls by more than `push` without a head that facilitates, rises by more than it
+        without one that interferes, or changes by more than it without one that is irrelevant.
+        """
         means = np.stack([self.scores(role).mean(0) for role in ROLES])
-        return tuple(ROLES[int(at)] for at in means.argmax(0))
+        against = np.stack([-self.without, self.without, np.abs(self.without)])  # in the order of ROLES
+        return tuple(
+            ROLES[int(best)] if against[best, head] <= self.push else None for head, best in enumerate(means.argmax(0))
+        )
 
 
 def fit_gates(
@@ -100,8 +116,8 @@ def fit_gates(
         push: lambda, above 0, in nats per token.
         seeds: of the first gates, of the order of the texts and of what is masked.
         steps: of each of the three fits.
-        heard: is told after each step, and each head taken out, how many are done, and how many there are; what it
-            raises ends it.
+        heard: is told after each step, and each loss with one gate changed, how many are done, and how many there are;
+            what it raises ends it.
 
     Raises:
         TraceError: no text, none that has a token to predict, or an encoder without a mask token.
@@ -130,23 +146,26 @@ def fit_gates(
                 fitted[at] = logits.sigmoid().numpy()
                 losses_of[at] = _whole_loss(checkpoint, heads, batches, logits.sigmoid())
         loss = _whole_loss(checkpoint, heads, batches, torch.ones(len(heads)))
-        without = np.zeros(len(heads))
-        for head in range(len(heads)):
-            gates = torch.ones(len(heads))
-            gates[head] = 0.0
-            without[head] = _whole_loss(checkpoint, heads, batches, gates) - loss
-            told()
-    return HeadGates(heads, opened, closed, loss, without, losses[0], losses[1])
+        alone = np.zeros((2, len(heads)))
+        for at, gate in enumerate((np.zeros(len(heads)), closed.mean(0))):
+            for head in range(len(heads)):
+                gates = torch.ones(len(heads))
+                gates[head] = float(gate[head])
+                alone[at, head] = _whole_loss(checkpoint, heads, batches, gates) - loss
+                told()
+    return HeadGates(heads, opened, closed, push, loss, alone[0], alone[1], losses[0], losses[1])
 
 
 def runs(n_heads: int, n_seeds: int, steps: int = STEPS) -> int:
-    """How many steps `fit_gates` tells of: those of three fits for each seed, and one for each head taken out."""
-    return 3 * steps * n_seeds + n_heads
+    """How many steps `fit_gates` tells of: those of three fits for each seed, and two for each head alone."""
+    return 3 * steps * n_seeds + 2 * n_heads
 
 
 def table_of(found: HeadGates, role: Role, kind: Kind) -> Float[ndarray, "n_layers n_heads"]:
-    """The mean score of every head of one kind of attention."""
+    """The mean score of every head of one kind of attention; NaN, not a high irrelevance, where a head has no role."""
     mean = found.scores(role).mean(0)
+    if role == "irrelevant":
+        mean[[said is None for said in found.roles()]] = np.nan
     sites: dict[str, list[float]] = {}
     for part, score in zip(found.heads, mean.tolist(), strict=True):
         if kind_of(part.sublayer) == kind:

@@ -126,8 +126,11 @@ def roles(found: "HeadGates") -> None:
     """The heads, those first that help most, and the losses."""
     names, scores = role_names(), {role: found.scores(role) for role in ROLE_NAMES}  # type: ignore[arg-type]
     means = {role: each.mean(0) for role, each in scores.items()}
-    order = sorted(range(len(found.heads)), key=lambda at: (means["irrelevant"][at], -means["facilitating"][at]))
     said = found.roles()
+    order = sorted(
+        range(len(found.heads)),
+        key=lambda at: (said[at] is not None and means["irrelevant"][at], -means["facilitating"][at]),
+    )
     rows = [
         Row(
             (
@@ -136,10 +139,13 @@ def roles(found: "HeadGates") -> None:
                     Number(float(means[role][at]), f"{means[role][at]:.2f} ± {scores[role][:, at].std():.2f}")
                     for role in ROLE_NAMES
                 ),
-                names[said[at]],
-                Number(float(found.without[at]), wording.signed(float(found.without[at]), 4)),
+                names.get(str(said[at]), "–"),
+                *(
+                    Number(float(loss[at]), wording.signed(float(loss[at]), 4))
+                    for loss in (found.at_closed, found.without)
+                ),
             ),
-            "marked" if said[at] == "interfering" else "",
+            "marked" if said[at] in (None, "interfering") else "",
         )
         for at in order[:LISTED]
     ]
@@ -147,15 +153,17 @@ def roles(found: "HeadGates") -> None:
         _("head"),
         *(names[role] for role in ROLE_NAMES),
         _("role"),
+        _("loss with its gate alone pushed shut, nats per token"),
         _("loss without it alone, nats per token"),
     )
     st.html(table.to_html(columns, rows, caption=_("What the heads do for these texts")))
     st.text(
         _(
-            "Heads that facilitate: {a}; that interfere: {b}; that are irrelevant: {c}.",
+            "Heads that facilitate: {a}; that interfere: {b}; that are irrelevant: {c}; without a role: {d}.",
             a=said.count("facilitating"),
             b=said.count("interfering"),
             c=said.count("irrelevant"),
+            d=said.count(None),
         )
     )
     st.text(
@@ -171,7 +179,11 @@ def roles(found: "HeadGates") -> None:
         _(
             "A score is the mean over the seeds, with its standard deviation. All gates are learned together: of two heads "
             "that do the same, one may be given up, another one with each seed, and of two heads that mislead together it "
-            "is enough to shut one. The last column takes out one head while all others stay."
+            "is enough to shut one. The last two columns change one head while all others stay: its gate is set to where "
+            "the push shut it, or to 0. A head has no role (–) where its gates say another thing than the loss without "
+            "it: one that seems irrelevant, for example, though the loss rises without it by more than the push. Where "
+            "the loss hardly rises with the gate pushed shut, but rises without the head, what reads the head is "
+            "saturated: a part of what it puts out is enough."
         )
     )
 
