@@ -1,6 +1,7 @@
 """GGUF files of folders in Hugging Face layout, written by the package `gguf` as llama.cpp's convert_hf_to_gguf.py does."""
 
 import json
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -38,15 +39,30 @@ _GPT2 = {
 
 
 def write(
-    folder: Path, path: Path, kind: str = "F32", *, words: str = "qwen2", only: str = ""
+    folder: Path,
+    path: Path,
+    kind: str = "F32",
+    *,
+    words: str = "qwen2",
+    only: str = "",
+    fields: Mapping[str, Any] | None = None,
+    slower: np.ndarray | None = None,
 ) -> dict[str, np.ndarray]:
-    """The file; matrices in `kind` (those whose name begins with `only`); the numbers that were written, by name."""
+    """The file; matrices in `kind` (those whose name begins with `only`); the numbers that were written, by name.
+
+    `fields` are written besides, `slower` is the table that LLaMA 3.1's rotary positions have.
+    """
     config = json.loads((folder / "config.json").read_text())
     architecture = config["model_type"]
     writer = gguf.GGUFWriter(path, architecture)
     (_gpt2 if architecture == "gpt2" else _llama)(writer, config)
     if words:
         _tokenizer(writer, folder, config, words)
+    for field, value in (fields or {}).items():
+        kind_of_value = {str: "string", bool: "bool", float: "float32"}[type(value)]
+        getattr(writer, f"add_{kind_of_value}")(field, value)
+    if slower is not None:
+        writer.add_tensor("rope_freqs.weight", slower)
     written: dict[str, np.ndarray] = {}
     for name, tensor in load_file(folder / "model.safetensors").items():
         new = _name(name, architecture)
@@ -114,6 +130,12 @@ def _gpt2(writer: Any, config: dict[str, Any]) -> None:
 
 
 def _tokenizer(writer: Any, folder: Path, config: dict[str, Any], words: str) -> None:
+    for name, add in (("bos_token_id", writer.add_bos_token_id), ("eos_token_id", writer.add_eos_token_id)):
+        if config.get(name) is not None:
+            add(config[name])
+    if (folder / "tokenizer.model").is_file():
+        _sentencepiece(writer, folder, config["vocab_size"])
+        return
     from transformers import AutoTokenizer
 
     tokenizer = AutoTokenizer.from_pretrained(folder)
@@ -139,6 +161,24 @@ def _tokenizer(writer: Any, folder: Path, config: dict[str, Any], words: str) ->
     writer.add_token_types(kinds)
     if merges:
         writer.add_token_merges(merges)
-    for name, add in (("bos_token_id", writer.add_bos_token_id), ("eos_token_id", writer.add_eos_token_id)):
-        if config.get(name) is not None:
-            add(config[name])
+
+
+def _sentencepiece(writer: Any, folder: Path, rows: int) -> None:
+    """As _create_vocab_sentencepiece of llama.cpp's converter; rows without a piece are unused."""
+    import sentencepiece
+
+    model = sentencepiece.SentencePieceProcessor(model_file=str(folder / "tokenizer.model"))
+    tokens, scores, kinds = [f"[PAD{id}]" for id in range(rows)], [-10_000.0] * rows, [gguf.TokenType.UNUSED] * rows
+    for id in range(model.get_piece_size()):
+        tokens[id], scores[id], kinds[id] = model.id_to_piece(id), model.get_score(id), gguf.TokenType.NORMAL
+        for type, holds in (
+            (gguf.TokenType.UNKNOWN, model.is_unknown),
+            (gguf.TokenType.CONTROL, model.is_control),
+            (gguf.TokenType.BYTE, model.is_byte),
+        ):
+            kinds[id] = type if holds(id) else kinds[id]
+    writer.add_tokenizer_model("llama")
+    writer.add_tokenizer_pre("default")
+    writer.add_token_list(tokens)
+    writer.add_token_scores(scores)
+    writer.add_token_types(kinds)

@@ -2,6 +2,7 @@
 
 import math
 import re
+import shutil
 import struct
 from pathlib import Path
 
@@ -14,12 +15,15 @@ from hypothesis import strategies as st
 
 pytest.importorskip("gguf")
 pytest.importorskip("transformers")
+pytest.importorskip("sentencepiece")
 
 import gguf
+import sentencepiece
 
 from tests import gguf_files
 from tests.checkpoints import folders
 from tests.parity.against_transformers import same_numbers, same_tokens, theirs
+from vizformer.assets import asset
 from vizformer.checkpoints import describe, inspect, load
 from vizformer.checkpoints.files.untrusted_folder import Folder
 from vizformer.checkpoints.gguf import header, numbers, vocabulary
@@ -51,15 +55,146 @@ def test_the_numbers_and_tokens_are_those_of_the_folder(make, kind, words, chang
 
 @pytest.mark.parametrize("changes", [{}, dict(num_key_value_heads=4, tie_word_embeddings=True), dict(head_dim=6)])
 def test_the_rows_of_llama_are_brought_back_into_order(changes: dict[str, object], tmp_path: Path) -> None:
-    """Its tokenizer, SentencePiece's, is refused by name; tokenizer.json beside the file takes its place."""
+    """Its tokenizer, without scores here, is refused by name; tokenizer.json beside the file takes its place."""
     folder, file = folders.llama(tmp_path / "hf", **changes), tmp_path / "model.gguf"
     gguf_files.write(folder, file, words="default")
-    with pytest.raises(
-        CheckpointError, match=r'tokenizer of the kind "llama default".*tokenizer\.json beside the file'
-    ):
+    with pytest.raises(CheckpointError, match=r"its tokenizer has no list of tokens, or none of scores"):
         load(file)
-    (tmp_path / "tokenizer.json").write_bytes((folder / "tokenizer.json").read_bytes())
+    shutil.copy(folder / "tokenizer.json", tmp_path)
     same_numbers(load(file), theirs(folder, "LlamaForCausalLM"))
+
+
+def pieces_of(folder: Path, **more: object) -> sentencepiece.SentencePieceProcessor:
+    """A vocabulary as LLaMA's was trained, on a bundled text, with a few rows of the model left over."""
+    lines = asset("corpora", "en.txt").read_text().splitlines()
+    folder.mkdir()
+    with (folder / "tokenizer.model").open("wb") as file:
+        sentencepiece.SentencePieceTrainer.train(
+            sentence_iterator=iter(lines),
+            model_writer=file,
+            model_type="bpe",
+            vocab_size=600,
+            byte_fallback=True,
+            normalization_rule_name="identity",
+            remove_extra_whitespaces=False,
+            minloglevel=2,
+            **more,
+        )
+    return sentencepiece.SentencePieceProcessor(model_file=str(folder / "tokenizer.model"))
+
+
+@pytest.mark.parametrize("prefix", [True, False])
+def test_the_tokens_of_llama_are_those_of_sentencepiece(prefix: bool, tmp_path: Path) -> None:
+    theirs_say = pieces_of(tmp_path / "pieces", add_dummy_prefix=prefix)
+    folder, file = folders.llama(tmp_path / "hf", vocab_size=608, max_position_embeddings=4096), tmp_path / "model.gguf"
+    shutil.copy(tmp_path / "pieces" / "tokenizer.model", folder)
+    gguf_files.write(folder, file, words="default", fields={"tokenizer.ggml.add_space_prefix": prefix})
+    ours = load(file)
+    lines = asset("corpora", "zh.tsv").read_text().splitlines()[:20]
+    for text in (*folders.TEXTS, *lines, "我有一只猫 🐱", "a  b   c", " x", "tab\tline\nend", "naïve Ωmega"):
+        ids = [token.id for token in ours.encode(text)]
+        assert ids == [1, *theirs_say.encode(text)], text
+        assert ours.tokenizer.decode(ids[1:]) == theirs_say.decode(ids[1:]), text
+    if prefix:
+        same_numbers(ours, theirs(folder, "LlamaForCausalLM"))
+    gguf_files.write(folder, file, words="default", fields={"tokenizer.ggml.add_eos_token": True})
+    marked = [token.id for token in load(file).encode("x")]
+    assert (marked[0], marked[-1]) == (1, 2)
+
+
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        (dict(scores=[0.0] * 5), "a score and a kind each"),
+        (dict(scores=[0, 0, 0, 0, 0, 0]), "a score and a kind each"),
+        (dict(scores=[0.0, 0.0, 0.0, math.nan, 0.0, 0.0]), "has the score nan"),
+        (dict(tokens=["<unk>", "<s>", "</s>", "a", "a", "b"]), "stands there twice"),
+        (dict(tokens=["<unk>", "<s>", "</s>", "a", "b", ""]), "a piece of 0 bytes"),
+        (dict(tokens=["<unk>", "<s>", "</s>", "a", "b", "x" * 600]), "a piece of 600 bytes"),
+        (dict(token_type=[2, 3, 3, 1, 1, 9]), "is of type 9"),
+        (dict(token_type=[2, 3, 3, 1, 1, 5]), "is of type 5"),
+        (dict(token_type=[3, 3, 3, 1, 1, 1]), "0 pieces stand for unknown"),
+        (dict(add_space_prefix="yes"), "add_space_prefix is"),
+        (dict(bos_token_id=[1]), "bos_token_id is"),
+        (dict(add_bos_token=1), "add_bos_token is"),
+    ],
+)
+def test_a_vocabulary_of_pieces_that_cannot_be_one(changes: dict[str, object], said: str) -> None:
+    fields = {
+        "model": "llama",
+        "tokens": ["<unk>", "<s>", "</s>", "a", "b", "ab"],
+        "scores": [0.0, 0.0, 0.0, -2.0, -3.0, -1.0],
+        "token_type": [2, 3, 3, 1, 1, 1],
+    }
+
+    def read(**more: object) -> list[int]:
+        named = {f"tokenizer.ggml.{name}": value for name, value in {**fields, **more}.items()}
+        backend, __ = vocabulary.tokenizer(named, NoFiles(Path()), "m.gguf", 8)
+        assert backend is not None
+        return backend.encode("ab").ids
+
+    assert read(add_space_prefix=False) == [1, 5]
+    with pytest.raises(CheckpointError, match=said):
+        read(**changes)
+
+
+FACTOR, TYPE, OLD = "llama.rope.scaling.factor", "llama.rope.scaling.type", "llama.rope.scale_linear"
+
+
+@pytest.mark.parametrize(
+    ("fields", "factor"),
+    [
+        ({FACTOR: 4.0}, 4.0),
+        ({OLD: 4.0}, 4.0),
+        ({FACTOR: 2.0, OLD: 4.0, TYPE: "linear"}, 2.0),
+        ({FACTOR: 4.0, TYPE: "none"}, None),
+        ({FACTOR: 0.0}, None),
+    ],
+)
+def test_a_factor_slows_rotary_positions_down_as_in_llama_cpp(fields, factor, tmp_path: Path) -> None:
+    """With or without the type beside it, also by its old name; the type "none" switches it off."""
+    scaled = {} if factor is None else dict(rope_parameters=dict(rope_type="linear", rope_theta=1e4, factor=factor))
+    folder, file = folders.llama(tmp_path / "hf", **scaled), tmp_path / "model.gguf"
+    gguf_files.write(folder, file, words="", fields=fields)
+    shutil.copy(folder / "tokenizer.json", tmp_path)
+    same_numbers(load(file), theirs(folder, "LlamaForCausalLM"))
+
+
+def slower(theta: float, d: int, factor: float, trained: int) -> np.ndarray:
+    """The table as convert_hf_to_gguf.py of llama.cpp makes it."""
+    found = []
+    for frequency in 1.0 / (theta ** (torch.arange(0, d, 2, dtype=torch.float32) / d)):
+        length = 2 * math.pi / frequency
+        if length < trained / 4:
+            found.append(1.0)
+        elif length > trained / 1:
+            found.append(factor)
+        else:
+            smooth = (trained / length - 1) / (4 - 1)
+            found.append(1 / ((1 - smooth) / factor + smooth))
+    return np.array(found, dtype=np.float32)
+
+
+@pytest.mark.parametrize(("theta", "trained"), [(5e5, 8192), (1e4, 64), (100.0, 32)])
+def test_the_table_of_llama_3_1_is_the_rule_that_it_was_made_by(theta: float, trained: int, tmp_path: Path) -> None:
+    rule = dict(rope_type="llama3", factor=8.0, low_freq_factor=1.0, high_freq_factor=4.0, rope_theta=theta)
+    rule["original_max_position_embeddings"] = trained
+    sizes = dict(hidden_size=64, num_attention_heads=2, num_key_value_heads=2)
+    folder, file = folders.llama(tmp_path / "hf", rope_parameters=rule, **sizes), tmp_path / "model.gguf"
+    table = slower(theta, 32, 8.0, trained)
+    assert ((table > 1) & (table < 8)).any()
+    gguf_files.write(folder, file, words="", slower=table)
+    shutil.copy(folder / "tokenizer.json", tmp_path)
+    ours = load(file)
+    same_numbers(ours, theirs(folder, "LlamaForCausalLM"))
+    assert ours.report.config.rope_trained_positions == trained
+    assert {fate.name for fate in ours.report.with_fate("unused")} == {"rope_freqs.weight"}
+    for wrong, fields in ((table[::-1].copy(), {}), (table[1:].copy(), {}), (table * np.nan, {}), (table, {OLD: 2.0})):
+        gguf_files.write(folder, file, words="", slower=wrong, fields=fields)
+        with pytest.raises(CheckpointError, match=r"rope_freqs\.weight"):
+            load(file)
+    gguf_files.write(folder, file, words="", slower=np.ones(16, np.float32))
+    assert load(file).report.config.rope_scaling == "none"
 
 
 @pytest.mark.parametrize("kind", ["F16", "BF16", "Q8_0", "Q4_0", "Q5_1"])

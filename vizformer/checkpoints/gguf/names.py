@@ -13,6 +13,7 @@ from typing import Any
 from torch import Tensor
 
 from vizformer.checkpoints.files.untrusted_folder import shown
+from vizformer.checkpoints.gguf import turning
 from vizformer.checkpoints.gguf.header import Header
 from vizformer.errors import CheckpointError
 from vizformer.messages import N_, Message
@@ -90,8 +91,8 @@ def architecture(header: Header, file: str) -> str:
     return str(said)
 
 
-def config(header: Header, file: str) -> dict[str, Any]:
-    """The fields of config.json that a file of `transformers` would have.
+def config(header: Header, file: str, slower: Tensor | None = None) -> dict[str, Any]:
+    """The fields of config.json that a file of `transformers` would have; `slower`: a table that slows rotary positions.
 
     Raises:
         CheckpointError: an architecture that is not read, fields that are missing or no numbers, or what is not
@@ -123,8 +124,9 @@ def config(header: Header, file: str) -> dict[str, Any]:
     if kind != "gpt2":  # what llama.cpp computes, whatever no field says
         said |= {"hidden_act": "silu", **({} if kind == "llama" else {"use_sliding_window": False})}
         said["rope_theta"] = fields.get(f"{kind}.rope.freq_base", 10_000.0)
-        if (scaling := fields.get(f"{kind}.rope.scaling.type", "none")) == "linear":
-            said["rope_scaling"] = {"rope_type": scaling, "factor": fields.get(f"{kind}.rope.scaling.factor", 1.0)}
+        scaling = turning.scaling(fields, kind, slower, (_d_head(fields, kind) or 0) // 2)
+        wrong += [scaling] if isinstance(scaling, Message) else []
+        said["rope_scaling"] = scaling
     if kind == "llama":
         said["attention_bias"] = "blk.0.attn_output.bias" in header.tensors
         said["mlp_bias"] = "blk.0.ffn_down.bias" in header.tensors
@@ -148,25 +150,32 @@ def _unsupported(header: Header, kind: str) -> list[Message]:
         for field, plain in {
             f"{kind}.expert_count": (0,),
             f"{kind}.attention.sliding_window": (0,),
-            f"{kind}.rope.scaling.type": ("none", "linear"),
             f"{kind}.use_parallel_residual": (False,),
         }.items()
         if field in fields and fields[field] not in plain
     ]
-    heads, width = fields.get(f"{kind}.attention.head_count"), fields.get(f"{kind}.embedding_length")
-    if type(heads) is int and type(width) is int and heads > 0:
-        d_head = fields.get(f"{kind}.attention.key_length", width // heads)
+    wrong += turning.unread(fields, kind)
+    if (d_head := _d_head(fields, kind)) is not None:
         for field in ("rope.dimension_count", "attention.value_length"):
             found = fields.get(f"{kind}.{field}", d_head)
             if found != d_head:
                 wrong.append(N_("{field}={value}", field=f"{kind}.{field}", value=shown(found)))
-    if any(name.startswith("rope_f") for name in header.tensors):
-        wrong.append(N_("{name}: rotary positions slowed down by a table", name="rope_freqs.weight"))
     return wrong
+
+
+def _d_head(fields: Mapping[str, Any], kind: str) -> int | None:
+    """The width of a head, where the fields that say it are numbers."""
+    heads, width = fields.get(f"{kind}.attention.head_count"), fields.get(f"{kind}.embedding_length")
+    if type(heads) is not int or type(width) is not int or heads < 1:
+        return None
+    d_head = fields.get(f"{kind}.attention.key_length", width // heads)
+    return d_head if type(d_head) is int else None
 
 
 def renamed(name: str, kind: str) -> str:
     """The name that `transformers` gives a tensor; its own where it has none."""
+    if name == turning.TABLE and kind != "gpt2":
+        return "model.rotary_emb.inv_freq"
     module, __, part = name.rpartition(".")
     number = re.search(r"(?<=^blk\.)\d{1,4}(?=\.)", module)
     known: Mapping[str, str] = _GPT2 if kind == "gpt2" else _LLAMA

@@ -1,16 +1,20 @@
-"""The tokenizer in a GGUF file: byte-level BPE, as GPT-2 has it, with the rules by which LLaMA 3 or Qwen cut words.
+"""The tokenizer in a GGUF file: SentencePiece's BPE, or byte-level BPE with the rules by which GPT-2, LLaMA 3 or Qwen cut
+words.
 
-Source: llama.cpp, llama-vocab.cpp (LLAMA_VOCAB_PRE_TYPE_...), and the tokenizers published with the models.
+Source: llama.cpp, llama-vocab.cpp (LLAMA_VOCAB_TYPE_SPM, LLAMA_VOCAB_PRE_TYPE_...), and the tokenizers published with the
+models.
 """
 
 import json
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, TypeGuard
 
 from tokenizers import Tokenizer as Backend
 
 from vizformer.checkpoints.files.untrusted_folder import Folder, shown
-from vizformer.checkpoints.tokenizers.refusals import refuse
+from vizformer.checkpoints.tokenizers.protobuf import WireError
+from vizformer.checkpoints.tokenizers.refusals import guarded, refuse
+from vizformer.checkpoints.tokenizers.sentencepiece import BYTE, Piece, SentencePiece, build, check, mark
 from vizformer.checkpoints.tokenizers.vocabularies import QWEN_WORDS, TOKENIZER, read_text, read_tokenizer
 from vizformer.errors import CheckpointError
 from vizformer.messages import N_, Message
@@ -35,11 +39,13 @@ def tokenizer(fields: Mapping[str, Any], folder: Folder, file: str, rows: int) -
     kind = fields.get("tokenizer.ggml.model")
     if kind is None or kind == "none":
         return None, None
+    if kind == "llama":
+        return _sentencepiece(fields, file), None
     words, note = fields.get("tokenizer.ggml.pre"), None
     if kind != "gpt2" or (words is not None and not (isinstance(words, str) and words in _WORDS)):
         raise CheckpointError(
             N_(
-                "{file} has a tokenizer of the kind {kind}, of which only gpt2 is read, with words cut as {words}. Put the "
+                "{file} has a tokenizer of the kind {kind}; read are llama, and gpt2 with words cut as {words}. Put the "
                 "original model's {tokenizer} beside the file: then that is the tokenizer.",
                 file=shown(file),
                 kind=shown(f"{kind} {words or ''}".strip()),
@@ -51,6 +57,40 @@ def tokenizer(fields: Mapping[str, Any], folder: Folder, file: str, rows: int) -
         note = N_("the file does not say how words are cut before their bytes are merged: as GPT-2 does it")
     content = _as_json(fields, str(words or "gpt-2"), file)
     return read_text(content, file, rows), note
+
+
+def _sentencepiece(fields: Mapping[str, Any], file: str) -> Backend:
+    """SentencePiece's BPE, as LLaMA 1 and 2 and Mistral have it: pieces, scores and types as in its own files."""
+    tokens, scores, kinds = (fields.get(f"tokenizer.ggml.{name}") for name in ("tokens", "scores", "token_type"))
+    if not (_are_texts(tokens) and isinstance(scores, list) and isinstance(kinds, list)):
+        refuse(file, "its tokenizer has no list of tokens, or none of scores, or none of kinds")
+    of_types = all(type(score) is float for score in scores) and all(type(kind) is int for kind in kinds)
+    if not (len(tokens) == len(scores) == len(kinds) and of_types):
+        refuse(file, "its tokens do not have a score and a kind each")
+    pieces = [Piece(*one) for one in zip(tokens, scores, kinds, strict=True)]
+
+    def said(name: str, otherwise: Any) -> Any:
+        value = fields.get(f"tokenizer.ggml.{name}", otherwise)
+        if type(value) is not type(otherwise):
+            refuse(file, f"{name} is {shown(value)}")
+        return value
+
+    whole = SentencePiece(
+        pieces,
+        "bpe",
+        byte_fallback=BYTE in kinds,
+        bos_id=said("bos_token_id", 1),
+        eos_id=said("eos_token_id", 2),
+        add_dummy_prefix=said("add_space_prefix", True),
+        remove_extra_whitespaces=said("remove_extra_whitespaces", False),
+    )
+    try:
+        check(whole)
+    except WireError as error:
+        refuse(file, str(error), error)
+    backend = guarded(file, lambda: build(whole))
+    mark(file, backend, whole, begun=said("add_bos_token", True), ended=said("add_eos_token", False))
+    return backend
 
 
 def _as_json(fields: Mapping[str, Any], words: str, file: str) -> str:
@@ -122,5 +162,5 @@ def _marks(fields: Mapping[str, Any], tokens: list[str], words: str, file: str) 
     return {"type": "Sequence", "processors": [offsets, template]}
 
 
-def _are_texts(value: object) -> bool:
+def _are_texts(value: object) -> TypeGuard[list[str]]:
     return isinstance(value, list) and bool(value) and all(isinstance(item, str) for item in value)

@@ -13,6 +13,7 @@ Kudo & Richardson 2018.
 """
 
 import math
+from collections.abc import Collection
 from dataclasses import dataclass, field
 
 from tokenizers import AddedToken, Regex, decoders, models, normalizers, pre_tokenizers, processors
@@ -88,10 +89,11 @@ def sentencepiece(folder: Folder, name: str, *, begun: bool = False, ended: bool
     Raises:
         CheckpointError: a file that is damaged or too large, or of a kind that the library cannot follow.
     """
-    said = read(folder, name)
+    said, told = read(folder, name), settings(folder)
     backend = guarded(name, lambda: build(said))
     add_listed(folder, backend, as_they_stand=True)
-    _mark(folder, name, backend, said, begun=begun, ended=ended)
+    begun, ended = bool(told.get("add_bos_token", begun)), bool(told.get("add_eos_token", ended))
+    mark(name, backend, said, begun=begun, ended=ended)
     return backend
 
 
@@ -130,7 +132,7 @@ def parse(content: bytes) -> SentencePiece:
             _trainer(said, raw(value))
         elif key == 3:
             _normalizer(said, raw(value))
-    _check(said)
+    check(said)
     return said
 
 
@@ -143,8 +145,6 @@ def _piece(message: bytes) -> Piece:
             score = real(value)
         elif key == 3:
             kind = number(value)
-    if not 0 < len(text) <= LONGEST_PIECE:
-        raise WireError(f"a piece of {len(text)} bytes")
     try:
         return Piece(text.decode(), score, kind)
     except UnicodeDecodeError as error:
@@ -177,8 +177,12 @@ def _normalizer(said: SentencePiece, message: bytes) -> None:
             said.escape_whitespaces = bool(number(value))
 
 
-def _check(said: SentencePiece) -> None:
-    """What the library takes for granted or does not do."""
+def check(said: SentencePiece) -> None:
+    """What the library takes for granted or does not do.
+
+    Raises:
+        WireError: says what.
+    """
     if said.kind not in ("unigram", "bpe"):
         raise WireError(f"a vocabulary of the kind {said.kind}; supported are unigram and bpe")
     if said.space_behind:
@@ -187,18 +191,33 @@ def _check(said: SentencePiece) -> None:
         raise WireError("it leaves spaces as they are (escape_whitespaces is false)")
     if said.kind == "bpe" and (cuts := sum(len(piece.text) for piece in said.pieces)) > MOST_CUTS:
         raise WireError(f"its pieces have {cuts:,} characters together; at most {MOST_CUTS:,} are read")
-    if len({piece.text for piece in said.pieces}) != len(said.pieces):
+    if wrong := [n for piece in said.pieces if not 0 < (n := len(piece.text.encode())) <= LONGEST_PIECE]:
+        raise WireError(f"a piece of {wrong[0]} bytes")
+    texts = {piece.text for piece in said.pieces}
+    if len(texts) != len(said.pieces):
         raise WireError("a piece stands there twice")
-    if odd := [piece for piece in said.pieces if not NORMAL <= piece.type <= BYTE or piece.type == UNUSED]:
+    if odd := [
+        p for p in said.pieces if not NORMAL <= p.type <= BYTE or (p.type == UNUSED and _is_made(said, p, texts))
+    ]:
         raise WireError(f"the piece {odd[0].text[:16]!r} is of type {odd[0].type}")
-    if wrong := [p for p in said.pieces if not math.isfinite(p.score) or abs(p.score) > 1e6]:
-        raise WireError(f"the piece {wrong[0].text[:16]!r} has the score {wrong[0].score}")
+    if lost := [p for p in said.pieces if not math.isfinite(p.score) or abs(p.score) > 1e6]:
+        raise WireError(f"the piece {lost[0].text[:16]!r} has the score {lost[0].score}")
     if len(said.ids(UNKNOWN)) != 1:
         raise WireError(f"{len(said.ids(UNKNOWN))} pieces stand for unknown characters instead of one")
     if not said.ids(NORMAL):
         raise WireError("it has no pieces")
     if said.charsmap:
         check_charsmap(said.charsmap)
+
+
+def _is_made(said: SentencePiece, piece: Piece, texts: Collection[str]) -> bool:
+    """Whether a text could be split into an unused piece: BPE makes it only of two others."""
+    text = piece.text
+    return (
+        said.kind != "bpe"
+        or len(text) == 1
+        or any(text[:n] in texts and text[n:] in texts for n in range(1, len(text)))
+    )
 
 
 def build(said: SentencePiece) -> Backend:
@@ -256,12 +275,11 @@ def merges(said: SentencePiece) -> list[tuple[str, str]]:
     return [pair for __, __, pair in sorted(pairs)]
 
 
-def _mark(folder: Folder, name: str, backend: Backend, said: SentencePiece, *, begun: bool, ended: bool) -> None:
-    """Puts the marks around a text."""
-    told = settings(folder)
+def mark(name: str, backend: Backend, said: SentencePiece, *, begun: bool, ended: bool) -> None:
+    """Puts the marks around a text: the start mark where it is `begun`, the end mark where it is `ended`."""
     known = {id: said.pieces[id].text for id in said.ids(CONTROL)}
-    before = [said.bos_id] if told.get("add_bos_token", begun) and said.bos_id in known else []
-    after = [said.eos_id] if told.get("add_eos_token", ended) and said.eos_id in known else []
+    before = [said.bos_id] if begun and said.bos_id in known else []
+    after = [said.eos_id] if ended and said.eos_id in known else []
     if before or after:
         template = [*(known[id] for id in before), "$A", *(known[id] for id in after)]
         marks = [(known[id], id) for id in (*before, *after)]
