@@ -117,6 +117,29 @@ def test_students_see_the_teachers_pointer_at_the_same_part_of_a_smaller_screen(
     expect(ring).to_have_count(0, timeout=PATIENCE)
 
 
+def test_a_part_that_moves_away_below_the_pointer_is_not_told_as_the_pointers_place(server, open_tab):
+    teacher = open_tab("/masks", at=server)
+    start(teacher)
+    with teacher.runs():
+        teacher.page.get_by_role("button", name=CLASS).click()
+    with teacher.runs():
+        teacher.page.get_by_text("Show the class my pointer").click()
+    teacher.page.keyboard.press("Escape")
+    teacher.settled()
+    with teacher.page.expect_response(re.compile("/pointer$")) as told:
+        teacher.page.evaluate(
+            """() => {
+                const button = document.querySelector(".st-key-present-begin");
+                const { left, top } = button.getBoundingClientRect();
+                const there = { clientX: left + 4, clientY: top + 4, bubbles: true };
+                button.dispatchEvent(new PointerEvent("pointermove", there));
+                button.style.transform = "translateY(600px)";
+            }"""
+        )
+    assert told.value.status == 204
+    assert "present-begin" not in told.value.request.post_data
+
+
 def test_pages_loaded_again_lead_and_follow_on(server, browser, open_tab):
     teacher = open_tab("/masks", at=server)
     code = start(teacher)

@@ -49,16 +49,22 @@ function sender(url, secret) {
   };
 }
 
-// The nearest part of the page with a name of its own: the smallest, so that it is there at the same place on every screen.
+// The smallest part of the page with a name of its own around the pointer, so that it is there at the same place on every
+// screen.  Read off the page as it is when this is told: what the event named may have moved away, or be gone.
 /** @param {PointerEvent} event */
-function placeOf({ target, clientX, clientY }) {
-  let named = target instanceof Element ? target : null;
-  while (named && !nameOf(named)) named = named.parentElement;
-  const around = named ?? document.querySelector("[data-testid=stMain]");
-  if (!around) return null;
-  const { left, top, width, height } = around.getBoundingClientRect();
-  if (!width || !height) return null;
-  return { box: named ? nameOf(named) : "", x: (clientX - left) / width, y: (clientY - top) / height };
+function placeOf({ clientX, clientY }) {
+  let around = document.elementFromPoint(clientX, clientY);
+  while (around && !(nameOf(around) && isIn(around.getBoundingClientRect()))) around = around.parentElement;
+  const box = around ? nameOf(around) : "";
+  around ??= document.querySelector("[data-testid=stMain]");
+  const area = around?.getBoundingClientRect();
+  if (!area || !isIn(area)) return null;
+  return { box, x: (clientX - area.left) / area.width, y: (clientY - area.top) / area.height };
+
+  /** @param {DOMRect} area */
+  function isIn({ left, top, right, bottom, width, height }) {
+    return width > 0 && height > 0 && left <= clientX && clientX <= right && top <= clientY && clientY <= bottom;
+  }
 }
 
 /** @param {Element} element */
