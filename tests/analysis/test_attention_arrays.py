@@ -2,6 +2,7 @@
 
 import html
 import io
+import tracemalloc
 import zipfile
 from collections.abc import Callable
 from typing import Any
@@ -148,6 +149,11 @@ def growing() -> bytes:
     return zipped(a=header("(1, 1, 16384, 16384)") + b"\0" * (200 * 2**20))
 
 
+def zeros(*shape: int) -> bytes:
+    """A small zip of numbers that are one byte each."""
+    return npz(a=np.zeros(shape, dtype=bool))
+
+
 HOSTILE: dict[str, tuple[str, bytes | Callable[[], bytes]]] = {
     "a program": ("a.npy", npy(np.array([Bomb()], dtype=object))),
     "a program among arrays": ("a.npz", zipped(a=npy(np.array([Bomb()], dtype=object)))),
@@ -155,6 +161,10 @@ HOSTILE: dict[str, tuple[str, bytes | Callable[[], bytes]]] = {
     "a terabyte": ("a.npy", header("(1000000, 1000, 1000)") + b"\0" * 64),
     "sides below 0": ("a.npy", header("(-1, 2, 2)") + b"\0" * 16),
     "a zip that grows": ("a.npz", growing),
+    "a hundred groups": ("a.npz", lambda: npz(**{f"a{i}": np.zeros((2, 1, 409 + i, 409), bool) for i in range(100)})),
+    "a query for each byte": ("a.npz", lambda: zeros(1, 1, 2**25, 1)),
+    "a head for each byte": ("a.npz", lambda: zeros(1, 2**25, 1, 1)),
+    "a layer for each byte": ("a.npz", lambda: zeros(2**25, 1, 1, 1)),
     "half a zip": ("a.npz", npz(a=weights(2, 2, 3, 3))[:100]),
     "half a header": ("a.safetensors", save({"a": weights(2, 2, 3, 3)})[:20]),
     "texts alone": ("a.npz", npz(tokens=np.array(["a", "b"]))),
@@ -167,8 +177,38 @@ HOSTILE: dict[str, tuple[str, bytes | Callable[[], bytes]]] = {
 @pytest.mark.parametrize("name", HOSTILE)
 def test_hostile_files_are_refused(name: str) -> None:
     file, content = HOSTILE[name]
+    content = content() if callable(content) else content
+    tracemalloc.start()
     with pytest.raises(TraceError):
-        read_attention(file, content() if callable(content) else content)
+        read_attention(file, content)
+    most = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert most < 2.2 * attention_arrays.MAX_BYTES  # what is unpacked, and once more while it is put together
+
+
+def test_what_is_read_takes_little_more_memory_than_what_is_kept() -> None:
+    """A row a query: what is said of the sums of the rows is as many numbers as the weights."""
+    content = npz(a=np.ones((1, 512, 2**15, 1), np.float16))
+    tracemalloc.start()
+    (found,) = read_attention("a.npz", content).values()
+    most = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert found.weights.nbytes == 4 * 2**24
+    assert most < 3.2 * found.weights.nbytes  # the file of half of it, twice, the weights, and labels
+
+
+def test_tokens_that_are_no_characters_are_shown_as_such() -> None:
+    """numpy keeps any number as a character; a browser takes neither half a pair nor what lies above the last one."""
+    codes = np.array([[ord("a"), 0xD800], [0xDFFF, ord("b")], [0x110000, 0x2FFFFFFF]], np.uint32)
+    for order in "<>":
+        tokens = codes.astype(f"{order}u4").view(f"{order}U2").ravel()
+        (found,) = read_attention("a.npz", npz(maps=weights(1, 1, 3, 3), tokens=tokens)).values()
+        assert found.query_tokens == ("a\ufffd", "\ufffdb", "\ufffd\ufffd")
+    (found,) = read_attention("a.npz", npz(maps=weights(1, 1, 2, 2), tokens=["x" * 10**6, "y"])).values()
+    assert found.query_tokens == ("x" * attention_arrays.MAX_CHARACTERS, "y")
+    header = b'{"\\ud800":{"dtype":"F32","shape":[1,1],"data_offsets":[0,4]}}'
+    content = len(header).to_bytes(8, "little") + header + np.float32(1).tobytes()
+    assert list(read_attention("a.safetensors", content)) == ["\ufffd"]
 
 
 def test_too_many_numbers_are_refused_before_they_are_copied(monkeypatch: pytest.MonkeyPatch) -> None:

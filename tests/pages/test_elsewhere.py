@@ -1,13 +1,19 @@
 """The page Attention from elsewhere: a file of arrays becomes the pictures of the page Attention, without a model."""
 
 import numpy as np
+import pytest
 from streamlit.testing.v1 import AppTest
 
 from tests.analysis.test_attention_arrays import npz, weights
 from tests.components.test_mount import sent as mounted
 from tests.pages.conftest import Open
 from tests.pages.reading import said
+from vizformer.analysis.attention_arrays import read_attention
+from vizformer.errors import TraceError
 from vizformer.web.catalogue import uploads
+from vizformer.web.catalogue.bounded_cache import VARIABLE
+from vizformer.web.catalogue.session_folders import GRACE, Watch
+from vizformer.web.tools.elsewhere import pictures
 
 PAGE = "pages/explore/elsewhere.py"
 
@@ -77,3 +83,32 @@ def test_a_file_without_the_form_sent_changes_nothing(open_app: Open) -> None:
     app = open_app(PAGE)
     next(button for button in app.button if button.label == "Show").click().run()
     assert any("Choose a file first" in box.value for box in app.error)
+
+
+def test_what_many_hand_in_is_kept_as_long_as_there_is_room(open_app: Open, monkeypatch) -> None:
+    """A small file may become large, and a tab may be closed: neither fills the memory of the server."""
+    monkeypatch.setenv(VARIABLE, str(4 * 2**20))  # bytes, of which half are for such arrays
+    content = npz(maps=np.eye(512, dtype=bool)[None, None])  # a megabyte as it is kept
+    assert len(content) < 2**12
+    apps = [handed_in(open_app(PAGE), content) for _ in range(4)]
+    assert pictures._ARRAYS.bytes < 2 * 2**20 + 2**16
+    assert mounted(apps[-1].run())["shape"] == [1, 1, 512, 512]
+    assert any("needed the memory for others" in box.value for box in apps[0].run().error)
+    assert not apps[0].exception
+    assert mounted(handed_in(apps[0], content))["shape"] == [1, 1, 512, 512]
+
+
+def test_what_a_session_handed_in_goes_when_it_ends() -> None:
+    away, now = Watch(lambda session: False, lambda: 0.0), pictures._ARRAYS.bytes
+    held = pictures._HandedIn(read_attention("a.npz", npz(maps=weights(1, 2, 9, 9))), away)
+    assert pictures._ARRAYS.bytes > now
+    away.look()
+    away._clock = lambda: GRACE + 1
+    away.look()
+    assert pictures._ARRAYS.bytes == now
+    with pytest.raises(TraceError, match="Hand the file in again"):
+        held.found()
+    pictures._HandedIn(
+        read_attention("a.npz", npz(maps=weights(1, 2, 9, 9)))
+    )  # and is gone: another file took its place
+    assert pictures._ARRAYS.bytes == now

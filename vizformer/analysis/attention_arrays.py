@@ -18,10 +18,14 @@ from numpy import ndarray
 from vizformer.analysis.submitted_steps import npy_array, npz_arrays, safetensors_arrays
 from vizformer.errors import TraceError
 from vizformer.messages import N_, Message
+from vizformer.text.growth import shown
 
 SUFFIXES = ("npz", "npy", "safetensors")
 MAX_BYTES = 128 * 2**20  # of a file, packed and unpacked
-MAX_NUMBERS = 32 * 2**20  # of one group of arrays; each takes four bytes here
+MAX_NUMBERS = 32 * 2**20  # of all arrays together; each takes four bytes here, however few it has in the file
+MAX_HEADS = 2**14  # of all layers together
+MAX_TOKENS = 2**15  # of one side
+MAX_CHARACTERS = 120  # of a token, and of a name
 TOKENS = {"tokens": "both", "query_tokens": "queries", "key_tokens": "keys"}  # names of arrays of texts in a .npz
 _NEAR_1 = {2: 2e-2, 4: 1e-3, 8: 1e-3}  # how far from 1 the sum of a row may be, by the bytes of a number
 _NO_WEIGHT = 1e-3  # how far outside of 0..1 rounding may bring a weight
@@ -91,6 +95,13 @@ def attention_groups(
     Raises:
         TraceError: none, or what is no attention.
     """
+    if sum(array.size for array in arrays.values()) > MAX_NUMBERS:
+        raise TraceError(
+            N_(
+                "The arrays have more than {limit:,} numbers together. Hand in fewer layers, or a shorter text.",
+                limit=MAX_NUMBERS,
+            )
+        )
     groups: dict[str, dict[str, ndarray]] = {}
     single: dict[str, ndarray] = {}
     for name in sorted(arrays, key=_in_order):
@@ -108,7 +119,7 @@ def attention_groups(
     if not groups:
         raise TraceError(N_("There is no array in it: hand in attention weights, [layers, heads, queries, keys]."))
     return {
-        name[:120]: _group(
+        shown(name, MAX_CHARACTERS): _group(
             found, query_tokens, key_tokens, heads_of_one_layer=len(found) == 1 and arrays[name].ndim == 3
         )
         for name, found in groups.items()
@@ -148,13 +159,14 @@ def _layers(name: str, array: ndarray) -> tuple[bool, list[ndarray]]:
     shape = array.shape
     if array.dtype.kind not in "fiub" or not 2 <= len(shape) <= 5 or 0 in shape:
         raise _no_attention(name, shape)
-    if prod(shape) > MAX_NUMBERS:
+    if prod(shape[:-2]) > MAX_HEADS or max(shape[-2:]) > MAX_TOKENS:
         raise TraceError(
             N_(
-                "{name} has {n:,} numbers; at most {limit:,} are shown. Hand in fewer layers, or a shorter text.",
+                "{name} has the shape {shape}; at most {heads:,} heads and {tokens:,} tokens are shown. Hand in fewer.",
                 name=name[:60],
-                n=prod(shape),
-                limit=MAX_NUMBERS,
+                shape=_written(shape),
+                heads=MAX_HEADS,
+                tokens=MAX_TOKENS,
             )
         )
     if len(shape) == 5:
@@ -178,17 +190,11 @@ def _group(
     layers: Mapping[str, ndarray], query_tokens: Sequence[str], key_tokens: Sequence[str], *, heads_of_one_layer: bool
 ) -> AttentionArrays:
     first = next(iter(layers.values()))
-    if sum(one.size for one in layers.values()) > MAX_NUMBERS:
-        raise TraceError(
-            N_(
-                "The layers have more than {limit:,} numbers together. Hand in fewer layers, or a shorter text.",
-                limit=MAX_NUMBERS,
-            )
-        )
-    weights = np.stack([one.astype(np.float32) for one in layers.values()])  # [layers, heads, n_q, n_k]
+    weights = np.stack(list(layers.values()), dtype=np.float32, casting="unsafe")  # [layers, heads, n_q, n_k]
     _, _, n_q, n_k = weights.shape
     names = tuple(layers)
-    if not np.isfinite(weights).all():
+    low, high = float(weights.min()), float(weights.max())
+    if not np.isfinite((low, high)).all():  # (one NaN makes both NaN)
         raise TraceError(
             N_(
                 "{name} has numbers that are not finite. Scores before the softmax have -inf where a key is masked: hand in "
@@ -196,7 +202,6 @@ def _group(
                 name=names[0][:60],
             )
         )
-    low, high = float(weights.min()), float(weights.max())
     if low < -_NO_WEIGHT or high > 1 + _NO_WEIGHT:
         raise TraceError(
             N_(
@@ -211,35 +216,36 @@ def _group(
     if heads_of_one_layer:
         notes.append(N_("One array of {n} maps: they are taken as the heads of one layer.", n=weights.shape[1]))
     queries, keys = _labels(n_q, n_k, query_tokens, key_tokens)
-    return AttentionArrays(np.clip(weights, 0.0, 1.0), names, queries, keys, tuple(notes))
+    return AttentionArrays(np.clip(weights, 0.0, 1.0, out=weights), names, queries, keys, tuple(notes))
 
 
 def _sums(weights: Float[ndarray, "layers heads n_q n_k"], near: float) -> list[Message]:
     """What is to say about rows that do not sum to 1."""
-    sums = weights.sum(-1, dtype=np.float64)  # [layers, heads, n_q]
-    empty = np.abs(sums) <= 1e-6
-    off = (np.abs(sums - 1) > near) & ~empty
-    notes = []
-    if off.any():
-        layer, head, row = (
-            int(i) for i in np.unravel_index(np.argmax(np.where(off, np.abs(sums - 1), -1)), sums.shape)
-        )
+    n_off, n_empty, worst = 0, 0, (0.0, 0, 0, 0, 0.0)
+    for layer, head in np.ndindex(weights.shape[:2]):  # of one map at a time: the sums of all might need more memory
+        sums = weights[layer, head].sum(-1, dtype=np.float64)  # [queries]
+        empty = np.abs(sums) <= 1e-6
+        distance = np.where(empty, 0, np.abs(sums - 1))
+        row = int(distance.argmax())
+        n_off, n_empty = n_off + int((distance > near).sum()), n_empty + int(empty.sum())
+        worst = max(worst, (float(distance[row]), -layer, -head, -row, float(sums[row])))
+    notes, n_rows = [], prod(weights.shape[:3])
+    if n_off:
+        _, layer, head, row, total = worst
         notes.append(
             N_(
                 "{n:,} of {all:,} rows do not sum to 1, the farthest off is row {row} of layer {layer}, head {head}: "
                 "{total}. They are drawn as they are; weights after a softmax sum to 1.",
-                n=int(off.sum()),
-                all=sums.size,
-                row=row,
-                layer=layer,
-                head=head,
-                total=f"{sums[layer, head, row]:.4g}",
+                n=n_off,
+                all=n_rows,
+                row=-row,
+                layer=-layer,
+                head=-head,
+                total=f"{total:.4g}",
             )
         )
-    if empty.any():
-        notes.append(
-            N_("{n:,} of {all:,} rows are 0 throughout: nothing is looked at there.", n=int(empty.sum()), all=sums.size)
-        )
+    if n_empty:
+        notes.append(N_("{n:,} of {all:,} rows are 0 throughout: nothing is looked at there.", n=n_empty, all=n_rows))
     return notes
 
 
@@ -263,10 +269,15 @@ def _labels(
 
 
 def _texts(array: ndarray, name: str) -> tuple[str, ...]:
-    if array.ndim != 1:
+    """The beginning of each text, with U+FFFD for what is no character."""
+    if array.ndim != 1 or len(array) > MAX_TOKENS:
         raise _no_attention(name, array.shape)
+    if array.dtype.kind == "U":  # four bytes a character, which may hold any number: numpy then refuses to read it
+        codes = array.view(np.dtype(np.uint32).newbyteorder(array.dtype.byteorder)).copy()
+        codes[(codes > 0x10FFFF) | (codes >> 11 == 0xD800 >> 11)] = 0xFFFD
+        array = codes.view(array.dtype)
     return tuple(
-        value.decode("utf-8", "replace") if isinstance(value, bytes) else str(value) for value in array.tolist()
+        (one.decode("utf-8", "replace") if isinstance(one, bytes) else one)[:MAX_CHARACTERS] for one in array.tolist()
     )
 
 

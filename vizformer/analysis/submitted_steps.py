@@ -16,6 +16,7 @@ from numpy import ndarray
 
 from vizformer.errors import TraceError
 from vizformer.messages import N_
+from vizformer.text.growth import shown
 
 MAX_BYTES = 16 * 2**20  # of a file, packed and unpacked
 MAX_TEXT_BYTES = 4 * 2**20  # of JSON: as Python's lists it takes thirty times as much
@@ -197,7 +198,7 @@ def _object(text: str) -> dict[str, object]:
         raise _damaged(f"no JSON: {str(error)[:120]}") from error
     if not isinstance(found, dict):
         raise _damaged("an object with names is needed")
-    return found
+    return {shown(name, len(name)): value for name, value in found.items()}
 
 
 def _json(text: str) -> dict[str, ndarray]:

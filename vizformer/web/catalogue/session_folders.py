@@ -24,6 +24,7 @@ from pathlib import Path
 from typing import Protocol
 
 from streamlit.runtime import Runtime
+from streamlit.runtime.scriptrunner import get_script_run_ctx
 
 if sys.platform != "win32":  # which has no such locks: what a killed server leaves there stays
     import fcntl
@@ -37,6 +38,12 @@ _LOG = logging.getLogger(__name__)
 def is_connected(session: str) -> bool:
     """Whether a tab shows this session; without a server (in a test, a script) nothing ever ends."""
     return not Runtime.exists() or Runtime.instance().is_active_session(session)
+
+
+def current() -> str:
+    """The session whose page is drawn now; "" outside of any."""
+    context = get_script_run_ctx(suppress_warning=True)
+    return "" if context is None else context.session_id
 
 
 class Removal(Protocol):

@@ -95,8 +95,7 @@ def add(files: Sequence[tuple[str, BinaryIO]]) -> ModelRef:
         raise _off()
     kept: Kept | None = st.session_state.get(_MINE)
     if kept is None or not kept.remove.alive:
-        context = get_script_run_ctx(suppress_warning=True)
-        kept = st.session_state[_MINE] = Kept(context.session_id if context is not None else "")
+        kept = st.session_state[_MINE] = Kept(session_folders.current())
     return ModelRef("upload", kept.add(files, limit()))
 
 

@@ -1,5 +1,6 @@
 """The form of the page Attention from elsewhere: a file of arrays, and the tokens between which they attend."""
 
+from threading import Lock
 from typing import TYPE_CHECKING
 
 import streamlit as st
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
 _ERROR = "elsewhere.error"  # of what was handed in last, until it is shown
 _ROUND = "elsewhere.round"  # of uploads: a new one begins with an empty box
 _CHARACTERS = 100_000  # of tokens
+_ONE_AT_A_TIME = Lock()  # while a file is read, it takes several times the memory that stays
 
 
 def hand_in() -> None:
@@ -85,7 +87,8 @@ def hand_in() -> None:
 def _read(name: str, content: bytes, queries: str, keys: str) -> "dict[str, AttentionArrays]":
     from vizformer.analysis.attention_arrays import read_attention
 
-    return read_attention(name, content, _tokens(queries), _tokens(keys))
+    with _ONE_AT_A_TIME:
+        return read_attention(name, content, _tokens(queries), _tokens(keys))
 
 
 def _tokens(text: str) -> list[str]:

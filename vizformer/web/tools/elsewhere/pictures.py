@@ -1,11 +1,17 @@
 """Attention that another program computed, as a map of every head or as lines between the tokens."""
 
+import secrets
+import weakref
 from typing import TYPE_CHECKING, Any
 
 import streamlit as st
 
 from vizformer import figures
 from vizformer.components import attention, lines
+from vizformer.errors import TraceError
+from vizformer.messages import N_
+from vizformer.web.catalogue import session_folders
+from vizformer.web.catalogue.bounded_cache import Cache, limit
 from vizformer.web.widgets.take_away import Picture, caption, take_away
 from vizformer.web.words import counts
 from vizformer.web.words.errors import plain
@@ -13,37 +19,71 @@ from vizformer.web.words.figure_words import words
 from vizformer.web.words.i18n import _, translate
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     import numpy as np
 
     from vizformer.analysis.attention_arrays import AttentionArrays
     from vizformer.components.attention import HeadsPayload
     from vizformer.figures.figure import Figure
 
+_ARRAYS = Cache(lambda: limit() // 2)  # of all sessions, and what is made of them: payloads, small maps
 _FOUND = "elsewhere.found"
-_PACKED = "elsewhere.packed"  # what was made of the group that is looked at: payloads, small maps
 _SELECTED = "elsewhere.selection"
 
 
-def keep(found: "dict[str, AttentionArrays]") -> None:
+class _HandedIn:
+    """What one session handed in: a name in the store. It is let go with this object, or when the session has ended."""
+
+    def __init__(
+        self, found: "Mapping[str, AttentionArrays]", watch: session_folders.Watch = session_folders.WATCH
+    ) -> None:
+        self.name = secrets.token_hex(8)
+        watch.add(session_folders.current(), weakref.finalize(self, _ARRAYS.forget, self.name.__eq__))
+        _ARRAYS.get(self.name, lambda: {name: (arrays, _packed(arrays)) for name, arrays in found.items()})
+
+    def found(self) -> "dict[str, tuple[AttentionArrays, HeadsPayload | np.ndarray]]":
+        """The arrays by name, and what is made of each.
+
+        Raises:
+            TraceError: the store needed the room for what others handed in later.
+        """
+
+        def missing() -> "dict[str, tuple[AttentionArrays, HeadsPayload | np.ndarray]]":
+            raise TraceError(
+                N_("This server needed the memory for others. Hand the file in again, or run VizFormer yourself.")
+            )
+
+        return _ARRAYS.get(self.name, missing)
+
+
+def _packed(arrays: "AttentionArrays") -> "HeadsPayload | np.ndarray":
+    """All heads where they fit; else their small maps."""
+    fits = attention.fits(arrays.shape)
+    return attention.pack_heads(arrays.weights) if fits else attention.thumbnails(arrays.weights)
+
+
+def keep(found: "Mapping[str, AttentionArrays]") -> None:
     """For this session, until another file takes its place."""
-    st.session_state[_FOUND] = found
+    st.session_state[_FOUND] = _HandedIn(found)
 
 
 def forget() -> None:
-    for name in (_FOUND, _PACKED, _SELECTED, f"{_SELECTED}.lines"):
+    for name in (_FOUND, _SELECTED, f"{_SELECTED}.lines"):
         st.session_state.pop(name, None)
 
 
 def pictures() -> None:
     """What was handed in last."""
-    found: dict[str, AttentionArrays] | None = st.session_state.get(_FOUND)
-    if found is None:
+    handed_in: _HandedIn | None = st.session_state.get(_FOUND)
+    if handed_in is None:
         return
+    found = handed_in.found()
     names = list(found)
     name = names[0]
     if len(names) > 1:
         name = st.selectbox(_("Which of the arrays"), names, key="elsewhere.group", width=420) or name
-    arrays = found[name]
+    arrays, packed = found[name]
     layers, heads, n_q, n_k = arrays.shape
     st.caption(
         plain(name)
@@ -63,18 +103,18 @@ def pictures() -> None:
         _("Picture"), list(kinds), default="map", format_func=kinds.__getitem__, key="elsewhere.picture"
     )
     if picture == "lines":
-        _as_lines(name, arrays)
+        _as_lines(name, arrays, packed)
     else:
-        _as_map(name, arrays)
+        _as_map(name, arrays, packed)
     if layers > 1 or arrays.layers[0] != name:
         with st.expander(_("Which array became which layer")):
             st.markdown("\n".join(f"- {layer}: {plain(called)}" for layer, called in enumerate(arrays.layers)))
 
 
-def _as_map(name: str, arrays: "AttentionArrays") -> None:
+def _as_map(name: str, arrays: "AttentionArrays", packed: "HeadsPayload | np.ndarray") -> None:
     last = st.session_state.get(_SELECTED)
     shown = attention.peek(key="elsewhere.heads", selected=last)
-    payload = _payload(name, arrays, min(shown.layer, arrays.shape[0] - 1), min(shown.head, arrays.shape[1] - 1))
+    payload = _payload(arrays, packed, min(shown.layer, arrays.shape[0] - 1), min(shown.head, arrays.shape[1] - 1))
     shown_as: dict[str, Any] = {
         "query_tokens": arrays.query_tokens,
         "key_tokens": arrays.key_tokens,
@@ -101,27 +141,21 @@ def _as_map(name: str, arrays: "AttentionArrays") -> None:
     )
 
 
-def _payload(name: str, arrays: "AttentionArrays", layer: int, head: int) -> "HeadsPayload":
-    """Of all heads where they fit; else of one, beside small maps that are made once."""
-    kept: tuple[str, HeadsPayload | np.ndarray] | None = st.session_state.get(_PACKED)
-    made = None if kept is None or kept[0] != name else kept[1]
-    if made is None:
-        whole = attention.fits(arrays.shape)
-        made = attention.pack_heads(arrays.weights) if whole else attention.thumbnails(arrays.weights)
-        st.session_state[_PACKED] = (name, made)
-    if isinstance(made, attention.HeadsPayload):
-        return made
-    return attention.pack_chosen(made, arrays.weights[layer, head], chosen=(layer, head))
+def _payload(arrays: "AttentionArrays", packed: "HeadsPayload | np.ndarray", layer: int, head: int) -> "HeadsPayload":
+    """Of all heads where they fit; else of one, beside the small maps."""
+    if isinstance(packed, attention.HeadsPayload):
+        return packed
+    return attention.pack_chosen(packed, arrays.weights[layer, head], chosen=(layer, head))
 
 
-def _as_lines(name: str, arrays: "AttentionArrays") -> None:
+def _as_lines(name: str, arrays: "AttentionArrays", packed: "HeadsPayload | np.ndarray") -> None:
     if not lines.fits((1, *arrays.shape[1:]), scored=False):
         st.info(_("The text is too long for lines. The map shows every head of it."))
         return
     last = st.session_state.get(f"{_SELECTED}.lines")
     layer = min(lines.peek(key="elsewhere.lines", selected=last).layer, arrays.shape[0] - 1)
     payload = (
-        _payload(name, arrays, 0, 0)
+        _payload(arrays, packed, 0, 0)
         if lines.fits(arrays.shape)
         else lines.pack_layer(arrays.weights[layer], layer=layer, layers=arrays.shape[0])
     )
