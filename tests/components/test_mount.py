@@ -8,12 +8,12 @@ import pyarrow as pa
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from vizformer.components import attention, tokens
+from vizformer.components import _mount, attention, tokens
 
 SCRIPT = """
 import numpy as np
 import streamlit as st
-from vizformer.components import attention, tokens
+from vizformer.components import _mount, attention, tokens
 
 weights = np.linspace(0, 1, 2 * 3 * 2 * 4, dtype=np.float32).reshape(2, 3, 2, 4)
 reasons = np.array([[0, 0, 0, 1], [0, 0, 0, 1]], np.uint8)
@@ -190,3 +190,13 @@ def test_a_notebook_shows_a_file_in_a_frame() -> None:
     before, inside = frame.split('<iframe srcdoc="&lt;!doctype html&gt;')
     assert inside.count('"') == 3  # two attributes: nothing inside ends them early
     assert "trust the notebook" in before
+
+
+def test_a_key_may_hold_any_text_of_a_reader(monkeypatch) -> None:
+    """Streamlit knows no component whose key has two underscores: "Fill in the ____"."""
+    for text in ("____", "___", "a__b", "_", "\u2017", "\n", "\x00", "’😀", "x" * 10_000):
+        app = AppTest.from_string(SCRIPT.replace('key="strip"', f'key="strip " + {text!r}')).run()
+        assert not app.exception, text
+        assert sent(app, 1)["key"] == f"strip {text}"
+        app.session_state[_mount.streamlit_key(f"strip {text}")] = {"selected": {"index": 1, "seq": 1}}
+        assert app.run().session_state.token == 1

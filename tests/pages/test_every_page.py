@@ -186,3 +186,10 @@ def test_a_text_of_unknown_words_has_none_to_hide(open_app, locale, words):
     app = open_app(BLANKS, locale=locale, model="models/filler", text="😀")
     assert not app.exception
     assert words in said(app)
+
+
+def test_every_page_takes_what_a_reader_types(open_app):
+    text = "Fill in the ____ =HYPERLINK(1) \u2017__ $x$ `y` </div>"
+    app = open_app(ATTENTION, text=text)
+    for page, part in places():
+        opens_well(app, page, text=text, part=part)

@@ -55,7 +55,7 @@ class Component:
 
         tables = {name: pa.table({name: pa.array(column)}) for name, column in columns.items()}
         content = {**data, **tables, "key": key, "version": version, "selected": selected}
-        renderer(self)(key=key, data=content, on_selected_change=nothing)
+        renderer(self)(key=streamlit_key(key), data=content, on_selected_change=nothing)
 
     def page(
         self,
@@ -100,6 +100,19 @@ def nothing() -> None:
     """Streamlit reports a state only where it is given something to call."""
 
 
+def streamlit_key(key: str) -> str:
+    """A key that may hold what a reader typed, as Streamlit takes it: not with two underscores, for a component."""
+    return key.replace("__", "\u2017")
+
+
+def reported(key: str) -> Mapping[str, Any]:
+    """What the browser last said of the component with this key, by name."""
+    import streamlit as st
+
+    state = st.session_state.get(streamlit_key(key))
+    return state if isinstance(state, Mapping) else {}
+
+
 def current(
     key: str, argument: Value | None, parse: Callable[[Mapping[str, Any]], Value | None], *, ahead: bool = False
 ) -> tuple[Value | None, _echo.Echo]:
@@ -121,8 +134,7 @@ def current(
             st.session_state[slot] = echo
     elif ahead:
         echo = replace(echo)
-    state = st.session_state.get(key)
-    report, seq = _echo.read_report(echo, state.get("selected") if isinstance(state, Mapping) else None)
+    report, seq = _echo.read_report(echo, reported(key).get("selected"))
     return _echo.settle(echo, argument, None if report is None else parse(report), seq), echo
 
 

@@ -223,8 +223,8 @@ def mount(walk: Walk, *, words: Mapping[str, str] = ENGLISH, key: str) -> SceneK
 
     data, columns = _data(walk, words)
     _COMPONENT.mount(key=key, data=data, columns=columns, version=0, selected=None)
-    state, heard = st.session_state.get(key), f"_heard of {key}"
-    scene, seq = _followed(state.get("selected") if isinstance(state, Mapping) else None)
+    heard = f"_heard of {key}"
+    scene, seq = _followed(_mount.reported(key).get("selected"))
     if scene is None or seq == st.session_state.get(heard):
         return None
     st.session_state[heard] = seq
