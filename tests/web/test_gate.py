@@ -8,7 +8,8 @@ from streamlit.runtime import Runtime
 
 from vizformer.serving import CLIENT, ONE_OF
 from vizformer.web.catalogue import uploads
-from vizformer.web.frame import request_gate
+from vizformer.web.frame import arrivals, request_gate
+from vizformer.web.frame.arrivals import Arrivals
 
 MB = 2**20
 FILE = "/_stcore/upload_file/ours/{}"
@@ -206,54 +207,185 @@ def test_many_small_files_are_bounded_too(stored):
     assert ask(path=FILE.format("more"), method="PUT", length=1)[0]["status"] == 503
 
 
-def test_what_is_on_its_way_counts(stored):
-    answers = []
+class Sending:
+    """A browser that sends a file through the gate, to a server that reads it; the time is the test's own."""
+
+    def __init__(self, loop, gate_, session, announced, *, file="1"):
+        self.parts, self.answer, self.loop = asyncio.Queue(), None, loop
+        self.left = announced
+        headers = [(b"host", b"localhost"), (b"content-length", str(announced).encode())]
+        path = f"/_stcore/upload_file/{session}/{file}"
+        scope = {"type": "http", "path": path, "method": "PUT", "headers": headers}
+        self.done = loop.create_task(gate_(scope, self.parts.get, self.hear))
+
+    async def hear(self, message):
+        self.answer = self.answer or message["status"]
+
+    async def send(self, n):
+        """Sends `n` bytes, and waits until the server has read them."""
+        self.left -= n
+        self.parts.put_nowait({"type": "http.request", "body": bytes(n), "more_body": self.left > 0})
+        await self.loop.rest()
+
+    async def end(self):
+        """The status of the answer, which is there by now."""
+        await self.loop.rest()
+        assert self.done.done(), "the file is still on its way"
+        await self.done
+        return self.answer
+
+
+class Clock(asyncio.SelectorEventLoop):
+    """An event loop whose time goes on only when the test says so."""
+
+    now = 0.0
+
+    def time(self):
+        return self.now
+
+    async def rest(self):
+        """Lets everything happen that does not wait for the time."""
+        for _ in range(20):
+            await asyncio.sleep(0)
+
+    async def wait(self, seconds):
+        self.now += seconds
+        await self.rest()
+
+
+def upload(story, arrivals=None):
+    """Has a story of uploads happen: an async function of the loop, and of what makes a `Sending`."""
 
     async def app(scope, receive, send):
-        async def inner(message):
-            answers.append(message.get("status"))
+        while (await receive())["more_body"]:
+            pass
+        await send({"type": "http.response.start", "status": 204})
 
-        other = {**scope, "path": FILE.format("other")}
-        await gate_(other, receive, inner) if "other" not in scope["path"] else answers.append("passed")
+    with asyncio.Runner(loop_factory=Clock) as runner:
+        loop = runner.get_loop()
+        gate_ = request_gate.Gate(app, arrivals or Arrivals(loop.time))
+        runner.run(story(loop, lambda *args, **more: Sending(loop, gate_, *args, **more)))
 
-    gate_ = request_gate.Gate(app, request_gate.Arrivals())
-    ask(path=FILE.format(1), method="PUT", length=6 * MB, gate_=gate_)
-    assert answers == [503, None]
-    ask(path=FILE.format(1), method="PUT", length=5 * MB, gate_=gate_)  # the room was given back
-    assert answers[2:] == ["passed"]
+
+def test_who_announces_much_and_sends_little_takes_no_room_from_others_and_is_ended(stored):
+    async def story(loop, sending):
+        slow = [sending("slow", 10 * MB, file=str(number)) for number in range(3)]
+        for _ in range(5):
+            for one in slow:
+                await one.send(1)
+            quick = sending("quick", 8 * MB)
+            await quick.send(8 * MB)
+            assert await quick.end() == 204
+            await loop.wait(10)
+        assert [await one.end() for one in slow] == [408] * 3
+
+    upload(story)
+
+
+def test_a_file_that_comes_at_the_least_rate_is_taken_and_has_an_hour(stored):
+    async def story(loop, sending):
+        part = int(arrivals.PATIENCE * arrivals.LEAST_RATE)
+        slow = sending("ours", 8 * part + 1)
+        for _ in range(8):
+            await loop.wait(arrivals.PATIENCE - 1)
+            await slow.send(part)
+        await loop.wait(arrivals.PATIENCE - 1)
+        await slow.send(1)
+        assert await slow.end() == 204
+        stalled = sending("ours", 2 * part)
+        await stalled.send(part)
+        await loop.wait(arrivals.PATIENCE + 1)
+        assert await stalled.end() == 408
+
+    upload(story)
+
+
+def test_no_file_comes_for_ever(stored, monkeypatch):
+    monkeypatch.setattr(arrivals, "LONGEST", 100.0)
+
+    async def story(loop, sending):
+        slow, part = sending("ours", 9 * MB), int(arrivals.PATIENCE * arrivals.LEAST_RATE)
+        for _ in range(5):
+            await slow.send(part)
+            await loop.wait(25)
+        assert await slow.end() == 408
+
+    upload(story)
+
+
+def test_what_has_come_of_files_counts(stored):
+    async def story(loop, sending):
+        first, second = sending("one", 6 * MB), sending("two", 6 * MB)
+        await loop.rest()
+        await first.send(5 * MB)
+        await second.send(4 * MB)
+        assert await sending("three", 3 * MB).end() == 503
+        await first.send(1 * MB)  # all that there is
+        assert await first.end() == 204
+        await second.send(2 * MB)  # the room of the first one was given back
+        assert await second.end() == 204
+        third, fourth = sending("one", 6 * MB), sending("two", 6 * MB)
+        await loop.rest()
+        await third.send(6 * MB - 1)
+        await fourth.send(6 * MB - 1)
+        assert await fourth.end() == 503
+        await third.send(1)
+        assert await third.end() == 204
+
+    upload(story)
+
+
+def test_who_holds_most_gives_way_to_those_who_hold_much_less(stored):
+    async def story(loop, sending):
+        stored.add("large", "there", 4 * MB)
+        large = sending("large", 8 * MB)
+        await large.send(6 * MB)
+        small = sending("small", 2 * MB)
+        await small.send(2 * MB)
+        assert await small.end() == 204
+        assert await large.end() == 503
+        assert stored.file_storage["large"]  # the other file gave room enough
+        assert await sending("large", 8 * MB).end() == 503  # nobody makes room for those who hold much
+
+    upload(story)
 
 
 def test_one_session_keeps_the_room_from_others_for_a_minute_at_most(stored):
-    now = [0.0]
-    arrivals = request_gate.Arrivals(lambda: now[0])
-    for number in range(10):
-        stored.add("ours", str(number), MB)
-    arrivals.look()
-    now[0] = request_gate.UNCLAIMED_WHERE_FULL - 1
-    assert arrivals.refuses("theirs", 2 * MB)[0] == 503
-    now[0] = request_gate.UNCLAIMED_WHERE_FULL + 1
-    assert arrivals.refuses("ours", 2 * MB)[0] == 503  # nobody makes room for more of the same session
-    assert len(stored.file_storage["ours"]) == 10
-    assert arrivals.refuses("theirs", 2 * MB) is None
-    assert len(stored.file_storage["ours"]) == 9  # (a form around a file has room of its own)
+    async def story(loop, sending):
+        for number in range(10):
+            stored.add("ours", str(number), MB)
+        assert await sending("theirs", 8 * MB).end() == 503
+        await loop.wait(arrivals.UNCLAIMED_WHERE_FULL + 1)
+        assert await sending("ours", 8 * MB).end() == 503  # nobody makes room for more of the same session
+        theirs = sending("theirs", 8 * MB)
+        await loop.rest()
+        assert len(stored.file_storage["ours"]) == 10  # until something comes
+        await theirs.send(2 * MB)
+        assert len(stored.file_storage["ours"]) == 8
+        await theirs.send(6 * MB)
+        assert await theirs.end() == 204
+
+    upload(story)
 
 
 def test_what_nobody_asks_for_is_dropped(stored):
-    now = [0.0]
-    arrivals = request_gate.Arrivals(lambda: now[0])
-    stored.add("ours", "old", 10)
-    arrivals.look()
-    now[0] = request_gate.UNCLAIMED - 1
-    stored.add("ours", "new", 10)
-    arrivals.look()
-    now[0] = request_gate.UNCLAIMED + 1
-    ticket = arrivals.begin("ours", 10)  # another file of the same upload is still coming
-    arrivals.look()
-    assert set(stored.file_storage["ours"]) == {"old", "new"}
-    arrivals.end(ticket)
-    now[0] += request_gate.UNCLAIMED - 1
-    arrivals.look()
-    assert set(stored.file_storage["ours"]) == {"old", "new"}
-    now[0] += 2
-    arrivals.look()
-    assert stored.file_storage["ours"] == {}
+    async def story(loop, sending):
+        here = Arrivals(loop.time)
+        stored.add("ours", "old", 10)
+        here.look()
+        await loop.wait(arrivals.UNCLAIMED - 1)
+        stored.add("ours", "new", 10)
+        here.look()
+        await loop.wait(2)
+        async with asyncio.timeout(None) as deadline:
+            with here.begin("ours", 10, deadline):  # another file of the same upload is still coming
+                here.look()
+        assert set(stored.file_storage["ours"]) == {"old", "new"}
+        await loop.wait(arrivals.UNCLAIMED - 1)
+        here.look()
+        assert set(stored.file_storage["ours"]) == {"old", "new"}
+        await loop.wait(2)
+        here.look()
+        assert stored.file_storage["ours"] == {}
+
+    upload(story)

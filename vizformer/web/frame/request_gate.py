@@ -1,40 +1,34 @@
-"""What every request passes before Streamlit sees it: under which name the server was asked, and how much is sent.
+"""What every request passes before Streamlit sees it: under which name the server was asked, and the files it brings.
 
 A page from elsewhere whose own name was pointed at this computer ("DNS rebinding") counts to the browser as a page of
 ours.  It comes under its own name, so that only the server's names are answered, and addresses in numbers, which
 cannot be pointed elsewhere.
 
-Files that are put up lie in memory until their reader presses the button.  All that lie there together have at most the
-size of one upload; what nobody asked for within ten minutes is dropped, and where another session needs the room, what
-nobody asked for within one minute.
+What becomes of files: `vizformer.web.frame.arrivals`.
 """
 
+import asyncio
 import os
 import socket
-import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from functools import cache
 from ipaddress import ip_address
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 import streamlit as st
-from streamlit.runtime import Runtime
 
 from vizformer.messages import N_, Message
 from vizformer.serving import CLIENT, one_of
-from vizformer.web.catalogue import uploads
 from vizformer.web.catalogue.local_paths import is_loopback
+from vizformer.web.frame.arrivals import ARRIVALS, PATIENCE, Arrivals, RefusedError
 from vizformer.web.link import languages
 
 if TYPE_CHECKING:
     from starlette.types import ASGIApp, Receive, Scope, Send
+    from starlette.types import Message as ASGIMessage
 
 HOSTS = "VIZFORMER_HOSTS"  # more names of this server, separated by commas
-UNCLAIMED = 600.0  # seconds that a file waits for its reader
-UNCLAIMED_WHERE_FULL = 60.0  # seconds, where another session needs the room
-_FRAME = 2**20  # bytes that a form may have around its file
-_LEAST = 2**16  # bytes that a file counts at least: what is kept beside it
 _ROUTE = "/_stcore/upload_file/"
 
 
@@ -95,87 +89,6 @@ def names() -> list[str]:
     return [name for name in told if name.strip()]
 
 
-# --- uploads ----------------------------------------------------------------------------------------------------------
-
-
-class Arrivals:
-    """How much lies in memory of what was put up, and what is on its way; asked by the event loop only.
-
-    Args:
-        clock: seconds that only grow.
-    """
-
-    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
-        self._clock = clock
-        self._coming: dict[object, tuple[str, int]] = {}  # sessions and bytes
-        self._seen: dict[tuple[str, str], float] = {}  # (session, file) -> when it was found first
-
-    def refuses(self, session: str, length: int | None) -> tuple[int, Message] | None:
-        """The status and the reason where a file of `length` bytes is not taken."""
-        limit = uploads.limit() + _FRAME
-        if not uploads.is_on():
-            return 403, N_("This server takes no uploads. Choose another model, or run VizFormer yourself.")
-        if length is None:
-            return 411, N_("This server takes only files whose size is said beforehand.")
-        if length > limit:
-            return 413, N_("The file is larger than this server takes.")
-        needed = max(length, _LEAST)
-        if self._bytes() + needed > limit:
-            self._make_room(session, self._bytes() + needed - limit)
-        if self._bytes() + needed > limit:
-            return 503, N_("This server is taking other files just now. Try again in a few minutes.")
-        return None
-
-    def begin(self, session: str, length: int) -> object:
-        """Keeps room for a file; give what is returned to `end`."""
-        ticket = object()
-        self._coming[ticket] = session, length
-        return ticket
-
-    def end(self, ticket: object) -> None:
-        del self._coming[ticket]
-
-    def _bytes(self) -> int:
-        there = sum(max(len(file.data), _LEAST) for files in _stored().values() for file in files.values())
-        return there + sum(max(length, _LEAST) for __, length in self._coming.values())
-
-    def look(self) -> None:
-        """Drops what nobody has asked for; a session that is still sending has not had the time."""
-        for (session, file), seconds in self._waiting().items():
-            if seconds > UNCLAIMED:
-                _drop(session, file)
-
-    def _make_room(self, session: str, needed: int) -> None:
-        """Drops files of other sessions, those that wait longest first, until there are `needed` bytes more."""
-        stored = _stored()
-        for (other, file), seconds in sorted(self._waiting().items(), key=lambda one: -one[1]):
-            if needed <= 0 or seconds <= UNCLAIMED_WHERE_FULL:
-                return
-            if other != session:
-                needed -= max(len(stored[other][file].data), _LEAST)
-                _drop(other, file)
-
-    def _waiting(self) -> dict[tuple[str, str], float]:
-        """For how many seconds each file has waited for its reader."""
-        now, sending = self._clock(), {session for session, __ in self._coming.values()}
-        there = {(session, file) for session, files in _stored().items() for file in files}
-        self._seen = {one: now if one[0] in sending else self._seen.get(one, now) for one in there}
-        return {one: now - since for one, since in self._seen.items()}
-
-
-def _stored() -> dict[str, dict[str, Any]]:
-    """Streamlit's own list: session -> file -> what was put up."""
-    stored = getattr(Runtime.instance().uploaded_file_mgr, "file_storage", {}) if Runtime.exists() else {}
-    return {session: dict(files) for session, files in list(stored.items())}
-
-
-def _drop(session: str, file: str) -> None:
-    Runtime.instance().uploaded_file_mgr.remove_file(session, file)  # type: ignore[attr-defined]  # (in memory)
-
-
-ARRIVALS = Arrivals()
-
-
 # --- the gate ---------------------------------------------------------------------------------------------------------
 
 
@@ -206,14 +119,32 @@ class Gate:
             return
         given = headers.get("content-length", "")
         length = int(given) if given.isascii() and given.isdigit() and len(given) < 16 else None
-        if (refused := self._arrivals.refuses(session, length)) is not None:
-            await _refuse(scope, send, *refused)
-            return
-        ticket = self._arrivals.begin(session, length or 0)
+        answered = False
+
+        async def receive_counted() -> "ASGIMessage":
+            message = await receive()
+            coming.came(len(message.get("body", b"")))
+            return message
+
+        async def send_noted(message: "ASGIMessage") -> None:
+            nonlocal answered
+            answered = True
+            await send(message)
+
         try:
-            await self._app(scope, receive, send)
-        finally:
-            self._arrivals.end(ticket)
+            async with asyncio.timeout(PATIENCE) as deadline:
+                with self._arrivals.begin(session, length, deadline) as coming:
+                    await self._app(scope, receive_counted, send_noted)
+        except RefusedError as error:
+            refusal = error
+        except TimeoutError:
+            if not deadline.expired():
+                raise
+            refusal = coming.refusal
+        else:
+            return
+        if not answered:
+            await _refuse(scope, send, refusal.status, refusal.reason)
 
 
 def _from_client(scope: "Scope", headers: Mapping[str, str]) -> "Scope":

@@ -13,7 +13,7 @@ from starlette.routing import Route
 from vizformer.freed_memory import give_freed_memory_back
 from vizformer.serving import listening, one_of
 from vizformer.web.catalogue import session_folders
-from vizformer.web.frame import class_rooms, request_gate
+from vizformer.web.frame import arrivals, class_rooms, request_gate
 
 LOOK = 20.0  # seconds between two looks at what was put up
 
@@ -56,7 +56,7 @@ async def look_at_arrivals() -> None:
     """Looks until it is cancelled; here, in the event loop, where files arrive."""
     while True:
         await asyncio.sleep(LOOK)
-        request_gate.ARRIVALS.look()
+        arrivals.ARRIVALS.look()
 
 
 def announce(host: str | None, port: int) -> None:
