@@ -121,6 +121,18 @@ def test_growth_is_at_least_what_the_library_makes():
                 assert len(both.normalize_str(text)) <= reach, (first, second, text)
 
 
+@pytest.mark.parametrize("pattern", ["", Regex("")])
+def test_a_text_may_be_cut_between_any_two_characters(pattern):
+    """As tokenizers of single characters do; to replace what stands there makes the library panic."""
+    backend = Backend(models.BPE({"a": 0, "b": 1}, []))
+    backend.pre_tokenizer = pre_tokenizers.Split(pattern, "isolated")
+    trial.examine(backend.to_str())
+    assert backend.encode("abba").tokens == ["a", "b", "b", "a"]
+    backend.normalizer = normalizers.Replace(pattern, "x")
+    with pytest.raises(trial.TrialError, match="Replace has a pattern that is none"):
+        trial.examine(backend.to_str())
+
+
 def test_small_and_large_files_are_held_to_the_same_bounds():
     """The larger one in a process of its own."""
     for padding in ("", " " * 3_000_000):

@@ -119,6 +119,8 @@ def _grown(part: Mapping[str, Any]) -> Growth:
         return _replaced(part)
     if kind == "Precompiled":
         return Growth(_longest_replacement(part))
+    if kind == "Split" and part.get("pattern") in ({"String": ""}, {"Regex": ""}):  # between any two characters
+        return Growth()
     if kind == "Split":
         pattern = _pattern(part)
         return Growth(1, quadratic="Regex" in pattern and _cost(pattern["Regex"]))
