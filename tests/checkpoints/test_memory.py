@@ -1,16 +1,18 @@
 """What is said to be needed before loading is what loading takes; what does not fit is refused with the ways out."""
 
 import shutil
+import subprocess
 import sys
 
 import pytest
 import torch
+from safetensors.torch import save_file
 
 from tests import tiny
 from tests.benchmarks import load as load_benchmark
 from tests.checkpoints import folders as made
 from vizformer.checkpoints import inspect, load
-from vizformer.checkpoints.tensors import memory
+from vizformer.checkpoints.tensors import free_memory, memory
 from vizformer.errors import CheckpointError, TraceError
 from vizformer.model import Trace
 
@@ -140,16 +142,104 @@ def test_what_float16_cannot_hold_is_refused(tmp_path, folder):
     assert load(large, dtype="bfloat16").trace("I have two dogs").logits.isfinite().all()
 
 
-def test_the_tighter_limit_counts(tmp_path, monkeypatch):
-    (tmp_path / "meminfo").write_text("MemTotal: 9 kB\nMemAvailable:   4000 kB\n")
-    (tmp_path / "max").write_text("3000000\n")
-    (tmp_path / "used").write_text("1000000\n")
-    monkeypatch.setattr(memory, "_MEMINFO", tmp_path / "meminfo")
-    monkeypatch.setattr(memory, "_CGROUPS", ())
-    assert memory.available() == 4_096_000
-    monkeypatch.setattr(memory, "_CGROUPS", ((tmp_path / "max", tmp_path / "used"),))
-    assert memory.available() == 2_000_000
-    (tmp_path / "max").write_text("max\n")
-    assert memory.available() == 4_096_000
-    monkeypatch.setattr(memory, "_MEMINFO", tmp_path / "none")
+MOUNTS = """\
+31 23 0:28 / {top} rw - tmpfs tmpfs rw
+34 31 0:31 / {top}/cpuset rw - cgroup cgroup rw,cpuset
+35 31 0:32 {root} {top}/memory rw,relatime shared:1 - cgroup cgroup rw,memory
+41 31 0:38 {root} {top}/unified rw,relatime - cgroup2 cgroup2 rw,nsdelegate
+"""
+
+
+@pytest.fixture
+def machine(tmp_path, monkeypatch):
+    """Makes a /proc and the control groups of a machine with 9,000 KiB; {group: limit, used}."""
+    monkeypatch.setattr(free_memory, "PROC", tmp_path / "proc")
+
+    def make(groups, path, *, version, root="/"):
+        (tmp_path / "proc" / "self").mkdir(parents=True, exist_ok=True)
+        (tmp_path / "proc" / "meminfo").write_text("MemTotal: 9999 kB\nMemAvailable:   9000 kB\n")
+        lines = "".join(
+            f"{n}:{kind}:{path}\n" for n, kind in ((5, "cpuset"), (4, "memory" if version == 1 else "pids"))
+        )
+        (tmp_path / "proc" / "self" / "cgroup").write_text(f"{lines}0::{path if version == 2 else '/'}\n")
+        (tmp_path / "proc" / "self" / "mountinfo").write_text(MOUNTS.format(top=tmp_path / "cgroup", root=root))
+        shutil.rmtree(tmp_path / "cgroup", ignore_errors=True)
+        names = ("memory.limit_in_bytes", "memory.usage_in_bytes") if version == 1 else ("memory.max", "memory.current")
+        for group, values in groups.items():
+            folder = tmp_path / "cgroup" / ("memory" if version == 1 else "unified") / group
+            folder.mkdir(parents=True, exist_ok=True)
+            for name, value in zip(names, values, strict=True):
+                (folder / name).write_text(f"{value}\n")
+        return memory.available()
+
+    return make
+
+
+JOB = "system.slice/slurmstepd.scope/job_7/step_0/user/task_0"
+
+
+@pytest.mark.parametrize("version", [1, 2])
+def test_the_least_that_is_left_of_the_control_groups_counts(machine, version):
+    """A job of Slurm: the limit is that of a group around the process's own one."""
+    none = (2**63 - 4096, 0) if version == 1 else ("max", 0)
+    around = {"": none, "system.slice": none, "system.slice/slurmstepd.scope/job_7": (5_000_000, 1_000_000)}
+    assert machine({**around, JOB: none}, f"/{JOB}", version=version) == 4_000_000
+    assert machine({**around, JOB: (2_500_000, 500_000)}, f"/{JOB}", version=version) == 2_000_000
+    assert machine({**around, JOB: (2_500_000, 2_600_000)}, f"/{JOB}", version=version) == 0
+    assert machine({**around, JOB: none}, "/another.slice", version=version) == 9_216_000
+    assert machine({"": (3_000_000, 1_000_000)}, "/", version=version) == 2_000_000
+
+
+@pytest.mark.parametrize("version", [1, 2])
+def test_a_container_sees_its_own_group_as_the_root(machine, version):
+    """Whether its path is told as the machine has it (Docker with version 1), or from the container's own root on."""
+    groups = {"": (3_000_000, 1_000_000), "inner": (1_500_000, 500_000)}
+    assert machine(groups, "/docker/abc", version=version, root="/docker/abc") == 2_000_000
+    assert machine(groups, "/docker/abc/inner", version=version, root="/docker/abc") == 1_000_000
+    assert machine(groups, "/docker/other", version=version, root="/docker/abc") == 2_000_000
+    assert machine(groups, "/../outside", version=version) == 2_000_000
+
+
+def test_a_machine_that_says_nothing_of_its_memory(tmp_path, monkeypatch):
+    monkeypatch.setattr(free_memory, "PROC", tmp_path)
+    monkeypatch.setattr(free_memory, "_of_the_process", lambda: iter(()))
     assert memory.available() is None
+
+
+LIMITED = """
+import resource, sys
+from vizformer.checkpoints import load
+from vizformer.checkpoints.tensors import free_memory, memory
+for room in map(int, sys.argv[4:]):
+    most = dict(free_memory._fields("self/status"))[sys.argv[3]] + room
+    resource.setrlimit(getattr(resource, sys.argv[2]), (most, resource.RLIM_INFINITY))
+    assert memory.available() <= room
+    try:
+        load(sys.argv[1])
+    except Exception as error:
+        print(type(error).__name__, error)
+"""
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="limits as Linux has them")
+@pytest.mark.parametrize(
+    ("limit", "field", "file"),
+    [("RLIMIT_AS", "VmSize", "model.safetensors"), ("RLIMIT_DATA", "VmData", "pytorch_model.bin")],
+)
+def test_a_sound_file_is_not_called_damaged_where_the_process_may_take_no_more(tmp_path, folder, limit, field, file):
+    """First it may not even map the file; then it may, but there is no room for the rest."""
+    source = shutil.copytree(folder, tmp_path / "model")
+    tensors = {**made.tensors(folder), "rotary_emb.inv_freq": torch.zeros(2**24)}
+    (source / "model.safetensors").unlink()
+    if file.endswith(".bin"):
+        torch.save(tensors, source / file)
+    else:
+        save_file(tensors, source / file)
+    size = (source / file).stat().st_size
+    rooms = (str(size // 2), str(3 * size))
+    command = [sys.executable, "-c", LIMITED, str(source), limit, field, *rooms]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=300)
+    assert done.returncode == 0, done.stderr
+    first, second = done.stdout.splitlines()
+    assert first.startswith(f"CheckpointError There is not enough memory for {file}")
+    assert second.startswith("DoesNotFitError")

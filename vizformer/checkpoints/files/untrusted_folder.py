@@ -161,11 +161,26 @@ def _refuse_stand_ins(path: Path, name: str) -> None:
         )
 
 
+# As the system says it (error 12, ENOMEM), in whatever libraries make of that.
+_NO_MEMORY = re.compile(r"cannot allocate memory|can't allocate memory|(?:error|code|errno) 12\b", re.IGNORECASE)
+
+
 def damaged(file: str, reason: object) -> CheckpointError:
+    """Says why a file cannot be read: it may not be, there is no memory for it, or else it is damaged."""
     if isinstance(reason, PermissionError):
         return CheckpointError(
             N_("The account that runs VizFormer may not read {file}. Allow it to, or copy the model.", file=file)
         )
+    if isinstance(reason, MemoryError) or (isinstance(reason, Exception) and _NO_MEMORY.search(str(reason))):
+        refused = CheckpointError(
+            N_(
+                "There is not enough memory for {file}: this process may not take as much more as the file is large. "
+                "Raise its limit (ulimit -v, ulimit -d, or that of the job or container), or open a smaller model.",
+                file=file,
+            )
+        )
+        refused.passing = True  # memory comes and goes
+        return refused
     return CheckpointError(
         N_(
             "{file} cannot be read ({reason}). It is damaged or incomplete: copy it again.",

@@ -2,10 +2,10 @@
 
 import math
 from dataclasses import dataclass
-from pathlib import Path
 
 import torch
 
+from vizformer.checkpoints.tensors import free_memory
 from vizformer.checkpoints.tensors.filling import LAYER
 from vizformer.checkpoints.tensors.placement import DTYPES, name_of
 from vizformer.checkpoints.tensors.report import Report
@@ -15,12 +15,6 @@ from vizformer.messages import N_, Message
 
 TOKENS = 512  # of the text that the first forward is reckoned with; the pages accept no longer one
 SPARE = 256 * 2**20  # for the server, the browser's pictures and everything that is not reckoned
-_MEMINFO = Path("/proc/meminfo")
-_CGROUPS = (
-    (Path("/sys/fs/cgroup/memory.max"), Path("/sys/fs/cgroup/memory.current")),
-    (Path("/sys/fs/cgroup/memory/memory.limit_in_bytes"), Path("/sys/fs/cgroup/memory/memory.usage_in_bytes")),
-)
-
 
 CPU = torch.device("cpu")
 
@@ -118,19 +112,7 @@ def available(device: torch.device = CPU) -> int | None:
         return int(torch.mps.recommended_max_memory()) - int(torch.mps.driver_allocated_memory())
     if device.type != "cpu":
         return None
-    free: list[int] = []
-    try:
-        for line in _MEMINFO.read_text().splitlines():
-            if line.startswith("MemAvailable:"):
-                free.append(int(line.split()[1]) * 1024)
-    except (OSError, ValueError, IndexError):
-        pass
-    for limit, used in _CGROUPS:
-        try:
-            free.append(int(limit.read_text()) - int(used.read_text()))
-        except (OSError, ValueError):  # no such file, or "max"
-            continue
-    return max(min(free), 0) if free else None
+    return free_memory.free_bytes()
 
 
 class DoesNotFitError(CheckpointError):
