@@ -48,11 +48,11 @@ def _groups() -> Iterator[Path]:
             inside["cgroup2" if controllers == "" else "cgroup"] = PurePosixPath(path)
     for line in _lines("self/mountinfo"):
         mount, __, system = line.partition(" - ")
-        fields, (kind, *__, options) = mount.split(), system.split()
-        if kind not in inside or (kind == "cgroup" and "memory" not in options.split(",")):
+        fields, said = mount.split(), system.split()  # said: the kind of file system, the source, its options
+        if (kind := said[0]) not in inside or (kind == "cgroup" and "memory" not in said[-1].split(",")):
             continue
-        root, folder, path = PurePosixPath(fields[3]), Path(fields[4]), inside[kind]
-        within = path.relative_to(root) if path.is_relative_to(root) and ".." not in path.parts else PurePosixPath()
+        root, folder, own = PurePosixPath(fields[3]), Path(fields[4]), inside[kind]
+        within = own.relative_to(root) if own.is_relative_to(root) and ".." not in own.parts else PurePosixPath()
         yield from (folder / part for part in (within, *within.parents))
 
 
